@@ -1,0 +1,5 @@
+//! The `forebay` command.
+
+#![forbid(unsafe_code)]
+
+fn main() {}

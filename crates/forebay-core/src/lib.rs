@@ -1,0 +1,30 @@
+//! Forebay's core: what a request is, what decides about it, what serves it, and virtual time.
+//!
+//! *A policy turns requests into I/Os; a driver gives it time.* Everything here is a pure state
+//! machine: no clock, no I/O, no threads, no dependencies, no unseeded randomness. The same
+//! policies run in virtual time ([`simulate`]) and, through another crate, in wall time.
+//!
+//! Floors: the root files are the vocabulary and import nothing; [`policy`] and [`device`] import
+//! only the vocabulary and never each other; [`simulate`] and [`replay`] stand on both.
+
+#![forbid(unsafe_code)]
+
+pub mod device;
+pub mod observer;
+pub mod policy;
+pub mod replay;
+pub mod request;
+pub mod simulate;
+pub mod slab;
+pub mod spec;
+pub mod tape;
+pub mod time;
+pub mod workload;
+
+pub use device::{Completion, Device, Mechanics};
+pub use observer::Observer;
+pub use policy::{Done, Finished, Policy};
+pub use request::{Flags, Lane, Op, Request, RequestId};
+pub use spec::{Spec, SpecError};
+pub use time::Nanos;
+pub use workload::Workload;

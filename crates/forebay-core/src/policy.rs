@@ -1,0 +1,58 @@
+//! Policies: what decides where and when I/O happens.
+//!
+//! A policy is a state machine fed with requests and completions and asked for I/Os. It cannot
+//! fail, reads no clock, and gives the same answers to the same calls ([`crate::tape`] checks it).
+
+use crate::device::Completion;
+use crate::request::{Lane, Request};
+use crate::time::Nanos;
+
+/// A client request that is complete, as the policy that completed it tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The request as it was submitted.
+    pub request: Request,
+    /// The longest time that any part of it spent between admission to the request queue and
+    /// completion. Time spent waiting for admission is not in it; latency, from `request.at`, has
+    /// both.
+    pub wait: Nanos,
+}
+
+/// Collects the client requests that a completion finished. Emptied and reused by the driver.
+pub type Finished = Vec<Done>;
+
+/// Decides where and when I/O happens. Calls come with times that never decrease.
+pub trait Policy {
+    /// A client request arrives. It may be held for as long as the policy likes.
+    fn submit(&mut self, now: Nanos, request: Request);
+
+    /// `lane` has room: the next I/O for it, or `None` to leave it idle for now. The driver asks
+    /// again when something is submitted, completes, or [`Policy::wakeup`] is reached.
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request>;
+
+    /// An I/O that this policy dispatched is complete; client requests that are finished thereby
+    /// are added to `finished`.
+    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished);
+
+    /// When to ask again although nothing happens. After every lane with room was offered at
+    /// `now`, it is later than `now`.
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        (**self).submit(now, request);
+    }
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        (**self).dispatch(now, lane)
+    }
+    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
+        (**self).complete(now, done, finished);
+    }
+    fn wakeup(&self) -> Option<Nanos> {
+        (**self).wakeup()
+    }
+}

@@ -1,0 +1,90 @@
+//! The driver in virtual time.
+//!
+//! At each instant completions come first, then arrivals, then every lane with room is offered to
+//! the policy until it declines. Nothing is allocated per request here.
+
+use crate::device::Device;
+use crate::observer::Observer;
+use crate::policy::{Finished, Policy};
+use crate::request::Lane;
+use crate::time::Nanos;
+use crate::workload::Workload;
+
+/// Runs `workload` through `policy` on `devices` (lane `i` is `devices[i]`) until nothing is left
+/// to do, and returns the time of the last completion or arrival.
+///
+/// # Panics
+/// If the policy dispatches to a lane other than the one offered: a programmer's error.
+pub fn run<P, D, W, O>(
+    policy: &mut P,
+    devices: &mut [D],
+    workload: &mut W,
+    observer: &mut O,
+) -> Nanos
+where
+    P: Policy + ?Sized,
+    D: Device,
+    W: Workload + ?Sized,
+    O: Observer + ?Sized,
+{
+    let mut now = Nanos::ZERO;
+    let mut finished = Finished::new();
+    while let Some(next) = next_event(now, policy, devices, workload) {
+        debug_assert!(next >= now, "time runs backwards: {next} after {now}");
+        now = next;
+        for device in devices.iter_mut() {
+            while device.next() == Some(now) {
+                let completion = device.finish(now);
+                observer.io(&completion);
+                policy.complete(now, &completion, &mut finished);
+                for done in finished.drain(..) {
+                    observer.finished(now, &done);
+                    workload.finished(now, &done);
+                }
+            }
+        }
+        while workload.peek().is_some_and(|at| at <= now) {
+            let request = workload.take();
+            observer.arrived(&request);
+            policy.submit(now, request);
+        }
+        offer(now, policy, devices);
+    }
+    now
+}
+
+/// Offers every lane with room until the policy declines.
+#[inline]
+fn offer<P: Policy + ?Sized, D: Device>(now: Nanos, policy: &mut P, devices: &mut [D]) {
+    for (lane, device) in devices.iter_mut().enumerate() {
+        while device.room() {
+            let Some(io) = policy.dispatch(now, lane as Lane) else { break };
+            assert_eq!(usize::from(io.lane), lane, "policy answered for another lane");
+            device.start(now, io);
+        }
+    }
+}
+
+/// The earliest of the next completion, the next arrival and, if it lies ahead, the wakeup: one
+/// that has passed while every lane was busy is answered by the offer after the next completion.
+#[inline]
+fn next_event<P, D, W>(now: Nanos, policy: &P, devices: &[D], workload: &W) -> Option<Nanos>
+where
+    P: Policy + ?Sized,
+    D: Device,
+    W: Workload + ?Sized,
+{
+    let mut next = workload.peek();
+    for device in devices {
+        next = earliest(next, device.next());
+    }
+    earliest(next, policy.wakeup().filter(|&at| at > now))
+}
+
+#[inline]
+fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
+    match (a, b) {
+        (Some(a), Some(b)) => Some(a.min(b)),
+        (a, b) => a.or(b),
+    }
+}

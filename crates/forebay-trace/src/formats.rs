@@ -1,0 +1,1 @@
+//! Trace formats, one file each.

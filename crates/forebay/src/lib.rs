@@ -1,0 +1,3 @@
+//! Forebay's verbs as a library: describe, simulate, advise, report.
+
+#![forbid(unsafe_code)]
