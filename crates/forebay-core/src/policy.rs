@@ -3,6 +3,24 @@
 //! A policy is a state machine fed with requests and completions and asked for I/Os. It cannot
 //! fail, reads no clock, and gives the same answers to the same calls ([`crate::tape`] checks it).
 
+mod adjacency;
+mod bid;
+mod block;
+mod deadline;
+mod list;
+mod noop;
+mod paper;
+mod queue;
+mod sorted;
+
+pub use bid::{Bid, BidConfig};
+pub use block::{BlockLayer, Elevator, Limits};
+pub use deadline::{Deadline, DeadlineConfig};
+pub use list::{BLOCK_PARAMETERS, Listed, POLICIES, PolicyVisitor, build, with_policy};
+pub use noop::Noop;
+pub use paper::{PaperCfq, PaperDeadline};
+pub use queue::{List, Queue, Queued, QueuedId};
+
 use crate::device::Completion;
 use crate::request::{Lane, Request};
 use crate::time::Nanos;

@@ -1,0 +1,129 @@
+//! Which queued request starts or ends at a given byte: a hash table for merging.
+//!
+//! Open addressing with linear probing and back-shift deletion; at most half full. Several
+//! entries may share a hash. Its order depends on nothing but the calls made.
+
+const EMPTY: u32 = u32::MAX;
+
+/// Ids found by hash.
+#[derive(Clone, Debug)]
+pub(super) struct Adjacency {
+    slots: Vec<(u64, u32)>,
+    shift: u32,
+    len: usize,
+}
+
+/// The hash of a byte position within a merge scope.
+#[inline]
+pub(super) fn hash(position: u64, scope: u32, write: bool) -> u64 {
+    let side = (u64::from(scope) << 1 | u64::from(write)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    (position ^ side).wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
+impl Adjacency {
+    pub(super) fn new() -> Self {
+        Adjacency { slots: vec![(0, EMPTY); 512], shift: 64 - 9, len: 0 }
+    }
+
+    #[inline]
+    fn mask(&self) -> usize {
+        self.slots.len() - 1
+    }
+
+    #[inline]
+    pub(super) fn insert(&mut self, hash: u64, id: u32) {
+        if (self.len + 1) * 2 > self.slots.len() {
+            self.grow();
+        }
+        let mut at = (hash >> self.shift) as usize;
+        while self.slots[at].1 != EMPTY {
+            at = (at + 1) & self.mask();
+        }
+        self.slots[at] = (hash, id);
+        self.len += 1;
+    }
+
+    /// The first id under `hash` that `is_it` accepts.
+    #[inline]
+    pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        let mut at = (hash >> self.shift) as usize;
+        loop {
+            let (known, id) = self.slots[at];
+            if id == EMPTY {
+                return None;
+            }
+            if known == hash && is_it(id) {
+                return Some(id);
+            }
+            at = (at + 1) & self.mask();
+        }
+    }
+
+    /// Removes `id` from under `hash`, where it must be.
+    #[inline]
+    pub(super) fn remove(&mut self, hash: u64, id: u32) {
+        let mut hole = (hash >> self.shift) as usize;
+        while self.slots[hole] != (hash, id) {
+            debug_assert_ne!(self.slots[hole].1, EMPTY, "removing what is not there");
+            hole = (hole + 1) & self.mask();
+        }
+        let mut at = hole;
+        loop {
+            at = (at + 1) & self.mask();
+            let (known, other) = self.slots[at];
+            if other == EMPTY {
+                break;
+            }
+            // An entry moves back unless its home lies behind the hole.
+            let home = (known >> self.shift) as usize;
+            if (at.wrapping_sub(home) & self.mask()) >= (at.wrapping_sub(hole) & self.mask()) {
+                self.slots[hole] = self.slots[at];
+                hole = at;
+            }
+        }
+        self.slots[hole].1 = EMPTY;
+        self.len -= 1;
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        let size = self.slots.len() * 2;
+        let old = std::mem::replace(&mut self.slots, vec![(0, EMPTY); size]);
+        self.shift -= 1;
+        self.len = 0;
+        for (hash, id) in old.into_iter().filter(|&(_, id)| id != EMPTY) {
+            self.insert(hash, id);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a plain list, with few distinct hashes so that probes collide.
+        #[test]
+        fn finds_what_a_list_finds(calls in prop::collection::vec((0u64..40, 0u32..2000, any::<bool>()), 0..2500)) {
+            let mut table = Adjacency::new();
+            let mut list: Vec<(u64, u32)> = Vec::new();
+            for (position, id, remove) in calls {
+                let key = hash(position, 0, false);
+                if remove && let Some(at) = list.iter().position(|&(known, _)| known == key) {
+                    let (_, gone) = list.remove(at);
+                    table.remove(key, gone);
+                } else {
+                    table.insert(key, id);
+                    list.push((key, id));
+                }
+                for probe in 0..40 {
+                    let key = hash(probe, 0, false);
+                    let expected = list.iter().any(|&(known, _)| known == key);
+                    let found = table.find(key, |id| list.contains(&(key, id)));
+                    prop_assert_eq!(found.is_some(), expected);
+                }
+            }
+        }
+    }
+}

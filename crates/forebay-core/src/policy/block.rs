@@ -1,0 +1,362 @@
+//! The block layer: bios, merging, the request queue and its limits, around an elevator.
+//!
+//! Source: the **bid** paper's appendix (a bio holds up to 256 pages of 4 KiB; a request up to
+//! 512 KiB; 128 read and 128 write requests) and Linux before multi-queue: a bio is merged if it
+//! can, else it needs a free request of its direction, and submitters wait for one first come
+//! first in, reads and writes apart. A request stays allocated until it completes. Flushes and
+//! trims bypass the elevator and go first, as Linux's flush machinery lets them.
+//!
+//! Departures: no plugging; requests with preflush or FUA do not merge, otherwise they are
+//! ordinary.
+
+use std::collections::VecDeque;
+
+use super::queue::{Queue, QueuedId, fits};
+use crate::device::Completion;
+use crate::policy::{Done, Finished, Policy};
+use crate::request::{Flags, Lane, Op, Request};
+use crate::slab::Slab;
+use crate::time::Nanos;
+
+/// Decides the order of the request queue. Requests named in the calls are in the queue.
+pub trait Elevator {
+    /// Only bios and requests of one scope (and one direction) merge.
+    fn scope(&self, bio: &Request) -> u32;
+
+    /// Request `id` is new in the queue.
+    fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue);
+
+    /// A bio was merged into `id`; its offset was `offset_before`.
+    fn grown(&mut self, now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue);
+
+    /// `gone`, which starts where `kept` ends, is about to be joined to `kept` and forgotten.
+    fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue);
+
+    /// The request to give to the device now, or none.
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId>;
+
+    /// The device has completed `id`, which is still in the queue.
+    #[inline]
+    fn completed(&mut self, _now: Nanos, _id: QueuedId, _queue: &Queue) {}
+
+    /// When to ask again although nothing happens.
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        None
+    }
+}
+
+/// Limits of the block layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest bio, in bytes.
+    pub bio_len_max: u32,
+    /// The longest request, in bytes.
+    pub request_len_max: u32,
+    /// Read requests between admission and completion.
+    pub reads_max: u32,
+    /// Write requests between admission and completion.
+    pub writes_max: u32,
+    /// Whether adjacent bios and requests merge.
+    pub merging: bool,
+}
+
+impl Default for Limits {
+    /// The **bid** paper's appendix.
+    fn default() -> Self {
+        Limits {
+            bio_len_max: 256 * 4096,
+            request_len_max: 512 * 1024,
+            reads_max: 128,
+            writes_max: 128,
+            merging: true,
+        }
+    }
+}
+
+/// A client request that is not finished.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    request: Request,
+    parts_left: u32,
+    wait: Nanos,
+}
+
+/// A policy for one lane: the block layer around `elevator`.
+#[derive(Clone, Debug)]
+pub struct BlockLayer<E> {
+    elevator: E,
+    limits: Limits,
+    lane: Lane,
+    clients: Slab<Client>,
+    queue: Queue,
+    /// Requests in the queue, reads and writes.
+    counts: [u32; 2],
+    /// Bios waiting for admission with their clients, reads and writes.
+    waiting: [VecDeque<(Request, u32)>; 2],
+    /// Flushes and trims, which the elevator does not see.
+    bypass: VecDeque<QueuedId>,
+}
+
+impl<E: Elevator> BlockLayer<E> {
+    /// A block layer for lane 0.
+    pub fn new(elevator: E, limits: Limits) -> Self {
+        BlockLayer {
+            elevator,
+            limits,
+            lane: 0,
+            clients: Slab::default(),
+            queue: Queue::new(limits.merging),
+            counts: [0; 2],
+            waiting: Default::default(),
+            bypass: VecDeque::new(),
+        }
+    }
+
+    /// Merges `bio` or queues it, or lets it wait for admission.
+    #[inline]
+    fn submit_bio(&mut self, now: Nanos, bio: Request, client: u32) {
+        let scope = self.elevator.scope(&bio);
+        if self.merge(now, &bio, client, scope) {
+            return;
+        }
+        let side = side(bio.op);
+        if !self.waiting[side].is_empty() || !self.has_room(side) {
+            self.waiting[side].push_back((bio, client));
+            return;
+        }
+        self.insert(now, &bio, client, scope);
+    }
+
+    #[inline]
+    fn has_room(&self, side: usize) -> bool {
+        self.counts[side] < [self.limits.reads_max, self.limits.writes_max][side]
+    }
+
+    #[inline]
+    fn insert(&mut self, now: Nanos, bio: &Request, client: u32, scope: u32) {
+        let id = self.queue.insert(now, bio, client, scope);
+        self.counts[side(bio.op)] += 1;
+        self.elevator.add(now, id, &mut self.queue);
+    }
+
+    /// Merges `bio` with a queued neighbour if there is one, and then that with the next one.
+    #[inline]
+    fn merge(&mut self, now: Nanos, bio: &Request, client: u32, scope: u32) -> bool {
+        let barrier = Flags(Flags::PREFLUSH.0 | Flags::FUA.0);
+        if !self.limits.merging || bio.flags.0 & barrier.0 != 0 {
+            return false;
+        }
+        let len_max = self.limits.request_len_max;
+        let mergeable = |id: &QueuedId| {
+            let known = &self.queue[*id];
+            known.flags.0 & barrier.0 == 0 && fits(known.len, bio.len, len_max)
+        };
+        if let Some(id) = self.queue.before(bio, scope).filter(mergeable) {
+            self.grow(now, id, bio, client);
+            if let Some(next) = self.queue.joinable(id, len_max) {
+                self.join(now, id, next);
+            }
+            return true;
+        }
+        if let Some(id) = self.queue.after(bio, scope).filter(mergeable) {
+            self.grow(now, id, bio, client);
+            if let Some(before) = self.queue.joinable_before(id, len_max) {
+                self.join(now, before, id);
+            }
+            return true;
+        }
+        false
+    }
+
+    fn grow(&mut self, now: Nanos, id: QueuedId, bio: &Request, client: u32) {
+        let offset_before = self.queue[id].offset;
+        self.queue.extend(now, id, bio, client);
+        self.elevator.grown(now, id, offset_before, &mut self.queue);
+    }
+
+    fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId) {
+        let barrier = Flags::PREFLUSH.0 | Flags::FUA.0;
+        if (self.queue[kept].flags.0 | self.queue[gone].flags.0) & barrier != 0 {
+            return;
+        }
+        self.counts[side(self.queue[gone].op)] -= 1;
+        self.elevator.join(now, kept, gone, &mut self.queue);
+        self.queue.join(kept, gone);
+    }
+
+    /// Admits waiting bios of one side while there is room.
+    #[inline]
+    fn admit(&mut self, now: Nanos, side: usize) {
+        while self.has_room(side) {
+            let Some((bio, client)) = self.waiting[side].pop_front() else { break };
+            let scope = self.elevator.scope(&bio);
+            if !self.merge(now, &bio, client, scope) {
+                self.insert(now, &bio, client, scope);
+            }
+        }
+    }
+}
+
+impl<E: Elevator> Policy for BlockLayer<E> {
+    #[inline]
+    fn submit(&mut self, now: Nanos, request: Request) {
+        let client = self.clients.insert(Client { request, parts_left: 0, wait: Nanos::ZERO });
+        if !request.op.moves_data() || request.len == 0 {
+            self.clients[client].parts_left = 1;
+            let id = self.queue.insert(now, &request, client, 0);
+            self.queue.started(id);
+            self.bypass.push_back(id);
+            return;
+        }
+        self.clients[client].parts_left = bios(&request, &self.limits).count() as u32;
+        for bio in bios(&request, &self.limits) {
+            self.submit_bio(now, bio, client);
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        if lane != self.lane {
+            return None;
+        }
+        let id = match self.bypass.pop_front() {
+            Some(id) => id,
+            None => {
+                let id = self.elevator.take(now, &mut self.queue)?;
+                self.queue.started(id);
+                id
+            }
+        };
+        let queued = &self.queue[id];
+        Some(Request {
+            at: now,
+            offset: queued.offset,
+            id: u64::from(id),
+            len: queued.len,
+            stream: queued.stream,
+            lane,
+            op: queued.op,
+            flags: queued.flags,
+        })
+    }
+
+    #[inline]
+    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
+        let id = done.io.id as QueuedId;
+        let clients = &mut self.clients;
+        if done.io.op.moves_data() && done.io.len > 0 {
+            self.elevator.completed(now, id, &self.queue);
+        }
+        self.queue.finish(id, |part| {
+            let client = &mut clients[part.client];
+            client.wait = client.wait.max(now - part.admitted);
+            client.parts_left -= 1;
+            if client.parts_left == 0 {
+                let Client { request, wait, .. } = clients.remove(part.client);
+                finished.push(Done { request, wait });
+            }
+        });
+        if done.io.op.moves_data() && done.io.len > 0 {
+            let side = side(done.io.op);
+            self.counts[side] -= 1;
+            self.admit(now, side);
+        }
+    }
+
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.elevator.wakeup()
+    }
+}
+
+#[inline]
+fn side(op: Op) -> usize {
+    usize::from(op == Op::Write)
+}
+
+/// The bios of a client request, each no longer than a bio or a request may be.
+#[inline]
+fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request> + use<> {
+    let (whole, bio_max, request_max) = (*request, limits.bio_len_max, limits.request_len_max);
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == whole.len {
+            return None;
+        }
+        let bio_left = bio_max - done % bio_max;
+        let len = (whole.len - done).min(bio_left).min(request_max);
+        let bio = Request { offset: whole.offset.saturating_add(u64::from(done)), len, ..whole };
+        done += len;
+        Some(bio)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::policy::noop::Noop;
+
+    fn write(id: u64, offset: u64, len: u32) -> Request {
+        Request {
+            at: Nanos::ZERO,
+            offset,
+            id,
+            len,
+            stream: 0,
+            lane: 0,
+            op: Op::Write,
+            flags: Flags::NONE,
+        }
+    }
+
+    fn lens(limits: Limits, requests: &[Request]) -> Vec<(u64, u32)> {
+        let mut layer = BlockLayer::new(Noop::default(), limits);
+        for request in requests {
+            layer.submit(Nanos::ZERO, *request);
+        }
+        std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0))
+            .map(|io| (io.offset, io.len))
+            .collect()
+    }
+
+    #[test]
+    fn a_long_request_is_split_at_bios_and_requests() {
+        let limits =
+            Limits { bio_len_max: 1000, request_len_max: 600, merging: false, ..Limits::default() };
+        let expected = vec![(0, 600), (600, 400), (1000, 600), (1600, 400), (2000, 100)];
+        assert_eq!(lens(limits, &[write(0, 0, 2100)]), expected);
+    }
+
+    #[test]
+    fn a_gap_that_is_filled_joins_its_neighbours() {
+        let requests = [write(0, 0, 10), write(1, 20, 10), write(2, 10, 10)];
+        assert_eq!(lens(Limits::default(), &requests), vec![(0, 30)]);
+        let limits = Limits { request_len_max: 20, ..Limits::default() };
+        assert_eq!(lens(limits, &requests), vec![(0, 20), (20, 10)]);
+    }
+
+    #[test]
+    fn the_limit_holds_until_completion_and_the_first_to_wait_enters_first() {
+        let limits = Limits { writes_max: 1, merging: false, ..Limits::default() };
+        let mut layer = BlockLayer::new(Noop::default(), limits);
+        for id in 0..3 {
+            layer.submit(Nanos::ZERO, write(id, id * 100, 10));
+        }
+        let io = layer.dispatch(Nanos::ZERO, 0).unwrap();
+        assert_eq!(layer.dispatch(Nanos::ZERO, 0), None, "two wait for admission");
+        let mut finished = Finished::new();
+        let at = Nanos(5);
+        let done = Completion { io, started: Nanos::ZERO, at, mechanics: Default::default() };
+        layer.complete(at, &done, &mut finished);
+        assert_eq!(finished, vec![Done { request: write(0, 0, 10), wait: Nanos(5) }]);
+        assert_eq!(layer.dispatch(at, 0).map(|io| io.offset), Some(100));
+    }
+
+    #[test]
+    fn barriers_do_not_merge() {
+        let fua = Request { flags: Flags::FUA, ..write(1, 10, 10) };
+        let requests = [write(0, 0, 10), fua, write(2, 20, 10)];
+        assert_eq!(lens(Limits::default(), &requests).len(), 3);
+    }
+}

@@ -1,0 +1,162 @@
+//! deadline: batches in address order, broken off for requests that waited too long.
+//!
+//! Source: Linux `deadline-iosched` as described in its documentation (`read_expire` 500 ms,
+//! `write_expire` 5 s, `writes_starved` 2, `fifo_batch` 16). Reads go before writes, but not more
+//! than `writes_starved` batches in a row while writes wait. A batch goes on upwards from the last
+//! request of its direction; it starts again at the oldest request when that has expired or
+//! nothing lies above.
+
+use super::block::Elevator;
+use super::queue::{List, Queue, QueuedId};
+use super::sorted::Sorted;
+use crate::request::{Op, Request};
+use crate::time::Nanos;
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// The scheduler's tunables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlineConfig {
+    /// A read older than this ends the batch.
+    pub read_expire: Nanos,
+    /// A write older than this ends the batch.
+    pub write_expire: Nanos,
+    /// Read batches that may pass waiting writes.
+    pub writes_starved: u32,
+    /// Requests of a batch.
+    pub fifo_batch: u32,
+}
+
+impl Default for DeadlineConfig {
+    fn default() -> Self {
+        DeadlineConfig {
+            read_expire: Nanos::from_millis(500),
+            write_expire: Nanos::from_millis(5000),
+            writes_starved: 2,
+            fifo_batch: 16,
+        }
+    }
+}
+
+/// One direction: the same requests by age and by address.
+#[derive(Clone, Debug, Default)]
+struct Side {
+    fifo: List,
+    sorted: Sorted,
+}
+
+/// Linux's deadline elevator.
+#[derive(Clone, Debug)]
+pub struct Deadline {
+    config: DeadlineConfig,
+    sides: [Side; 2],
+    /// Direction of the last request given, and the address it ended at.
+    last: Option<(usize, u64)>,
+    /// Requests given in this batch.
+    batched: u32,
+    /// Read batches since writes began to wait.
+    starved: u32,
+}
+
+impl Deadline {
+    /// An empty elevator.
+    pub fn new(config: DeadlineConfig) -> Self {
+        Deadline { config, sides: Default::default(), last: None, batched: 0, starved: 0 }
+    }
+
+    /// The next request in address order of the batch that is going on.
+    fn next_in_order(&self, side: usize) -> Option<(u64, QueuedId)> {
+        let (last_side, position) = self.last?;
+        if last_side != side {
+            return None;
+        }
+        self.sides[side].sorted.at_or_above(position)
+    }
+
+    fn has_expired(&self, now: Nanos, side: usize, queue: &Queue) -> bool {
+        let expire = [self.config.read_expire, self.config.write_expire][side];
+        self.sides[side].fifo.front().is_some_and(|id| queue[id].added + expire <= now)
+    }
+
+    /// Chooses the direction of a new batch.
+    fn choose_side(&mut self) -> Option<usize> {
+        let (reads, writes) =
+            (!self.sides[READ].sorted.is_empty(), !self.sides[WRITE].sorted.is_empty());
+        if reads && !(writes && self.starved >= self.config.writes_starved) {
+            self.starved += u32::from(writes);
+            return Some(READ);
+        }
+        if writes {
+            self.starved = 0;
+            return Some(WRITE);
+        }
+        None
+    }
+
+    fn give(&mut self, side: usize, id: QueuedId, queue: &mut Queue) -> QueuedId {
+        let Side { fifo, sorted } = &mut self.sides[side];
+        queue.unlink(fifo, id);
+        sorted.remove(queue[id].offset, id);
+        self.batched += 1;
+        // Not the end: requests may overlap, and "above" is by first byte.
+        self.last = Some((side, queue[id].offset));
+        id
+    }
+}
+
+impl Elevator for Deadline {
+    #[inline]
+    fn scope(&self, _bio: &Request) -> u32 {
+        0
+    }
+
+    #[inline]
+    fn add(&mut self, _now: Nanos, id: QueuedId, queue: &mut Queue) {
+        let Side { fifo, sorted } = &mut self.sides[side(queue[id].op)];
+        sorted.insert(queue[id].offset, id);
+        queue.push(fifo, id);
+    }
+
+    fn grown(&mut self, _now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue) {
+        let offset = queue[id].offset;
+        if offset != offset_before {
+            let sorted = &mut self.sides[side(queue[id].op)].sorted;
+            sorted.remove(offset_before, id);
+            sorted.insert(offset, id);
+        }
+    }
+
+    /// The joined request takes the older one's place in the fifo.
+    fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        let Side { fifo, sorted } = &mut self.sides[side(queue[gone].op)];
+        sorted.remove(queue[gone].offset, gone);
+        if queue[gone].added < queue[kept].added {
+            queue.unlink(fifo, kept);
+            queue.insert_before(fifo, kept, gone);
+        }
+        queue.unlink(fifo, gone);
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        if let Some((side, _)) = self.last
+            && self.batched < self.config.fifo_batch
+            && let Some((_, id)) = self.next_in_order(side)
+        {
+            return Some(self.give(side, id, queue));
+        }
+        let side = self.choose_side()?;
+        let oldest = self.sides[side].fifo.front()?;
+        let id = match self.next_in_order(side) {
+            Some((_, id)) if !self.has_expired(now, side, queue) => id,
+            _ => oldest,
+        };
+        self.batched = 0;
+        Some(self.give(side, id, queue))
+    }
+}
+
+#[inline]
+fn side(op: Op) -> usize {
+    if op == Op::Write { WRITE } else { READ }
+}

@@ -1,0 +1,144 @@
+//! Every policy by name: one line in [`POLICIES`] and one arm in [`with_policy`] each.
+
+use super::bid::{Bid, BidConfig};
+use super::block::{BlockLayer, Limits};
+use super::deadline::{Deadline, DeadlineConfig};
+use super::noop::Noop;
+use super::paper::{PaperCfq, PaperDeadline};
+use crate::policy::Policy;
+use crate::spec::{Spec, SpecError};
+
+/// A policy that can be asked for by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    /// Its name, as in `--policy`.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Its parameters with their defaults, as in `name:key=value`.
+    pub parameters: &'static str,
+}
+
+/// Every listed policy, simplest first.
+pub const POLICIES: &[Listed] = &[
+    Listed { name: "noop", summary: "first in, first out, merging neighbours", parameters: "" },
+    Listed {
+        name: "deadline",
+        summary: "batches in address order, broken off for requests that waited too long",
+        parameters: "form=linux|paper read-expire-ms=500 write-expire-ms=5000 writes-starved=2 \
+                     fifo-batch=16",
+    },
+    Listed {
+        name: "bid",
+        summary: "BID-HDD: processes staged apart and flushed whole, waiting where it should pay",
+        parameters: "history=8 wait-ms=10 read-deadline-ms=500 write-deadline-ms=5000 \
+                     staging-limit=yes|no",
+    },
+];
+
+/// Parameters that every policy with a block layer takes.
+pub const BLOCK_PARAMETERS: &str =
+    "merge=yes|no reads-max=128 writes-max=128 request-max-kib=512 bio-max-kib=1024";
+
+/// Something done with a policy whose type is known at compile time.
+pub trait PolicyVisitor {
+    /// What comes of it.
+    type Out;
+    /// Does it.
+    fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out;
+}
+
+/// Builds the policy that `spec` names, for a device whose longest I/O is `len_max` bytes, and
+/// hands it to `visitor` with its own type, so that hot loops are compiled for it.
+pub fn with_policy<V: PolicyVisitor>(
+    spec: &str,
+    len_max: u32,
+    visitor: V,
+) -> Result<V::Out, SpecError> {
+    let spec = Spec::parse(spec)?;
+    match spec.name() {
+        "noop" => {
+            let limits = limits(&spec, len_max)?;
+            spec.finish()?;
+            Ok(visitor.visit(BlockLayer::new(Noop::default(), limits)))
+        }
+        "deadline" => {
+            let limits = limits(&spec, len_max)?;
+            let paper = spec.choice("form", &["linux", "paper"])? == 1;
+            let config = deadline(&spec)?;
+            spec.finish()?;
+            if paper {
+                let elevator = PaperDeadline::new(config.read_expire, config.write_expire);
+                return Ok(visitor.visit(BlockLayer::new(elevator, limits)));
+            }
+            Ok(visitor.visit(BlockLayer::new(Deadline::new(config), limits)))
+        }
+        "bid" => {
+            let mut limits = limits(&spec, len_max)?;
+            if spec.choice("staging-limit", &["yes", "no"])? == 1 {
+                (limits.reads_max, limits.writes_max) = (u32::MAX, u32::MAX);
+            }
+            let config = bid(&spec)?;
+            spec.finish()?;
+            Ok(visitor.visit(BlockLayer::new(Bid::new(config), limits)))
+        }
+        name => {
+            let known: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
+            Err(SpecError(format!("no policy '{name}', expected one of {}", known.join(", "))))
+        }
+    }
+}
+
+/// Builds the policy that `spec` names as a boxed value.
+pub fn build(spec: &str, len_max: u32) -> Result<Box<dyn Policy + Send>, SpecError> {
+    struct Boxed;
+    impl PolicyVisitor for Boxed {
+        type Out = Box<dyn Policy + Send>;
+        fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out {
+            Box::new(policy)
+        }
+    }
+    with_policy(spec, len_max, Boxed)
+}
+
+fn limits(spec: &Spec, len_max: u32) -> Result<Limits, SpecError> {
+    let default = Limits::default();
+    let kib = |key, default_bytes: u32| {
+        let kib = spec.at_least(key, default_bytes / 1024, 4)?;
+        Ok(kib.saturating_mul(1024))
+    };
+    Ok(Limits {
+        bio_len_max: kib("bio-max-kib", default.bio_len_max)?,
+        request_len_max: kib("request-max-kib", default.request_len_max)?.min(len_max.max(512)),
+        reads_max: spec.at_least("reads-max", default.reads_max, 1)?,
+        writes_max: spec.at_least("writes-max", default.writes_max, 1)?,
+        merging: spec.choice("merge", &["yes", "no"])? == 0,
+    })
+}
+
+fn deadline(spec: &Spec) -> Result<DeadlineConfig, SpecError> {
+    let default = DeadlineConfig::default();
+    Ok(DeadlineConfig {
+        read_expire: spec.millis("read-expire-ms", default.read_expire.as_millis_f64())?,
+        write_expire: spec.millis("write-expire-ms", default.write_expire.as_millis_f64())?,
+        writes_starved: spec.at_least("writes-starved", default.writes_starved, 0)?,
+        fifo_batch: spec.at_least("fifo-batch", default.fifo_batch, 1)?,
+    })
+}
+
+fn bid(spec: &Spec) -> Result<BidConfig, SpecError> {
+    let default = BidConfig::default();
+    let history = spec.at_least("history", default.history, 1)?;
+    if history > 32 {
+        return Err(SpecError(format!(
+            "'{}': history: got {history}, expected 1 to 32",
+            spec.text()
+        )));
+    }
+    Ok(BidConfig {
+        history,
+        wait_default: spec.millis("wait-ms", default.wait_default.as_millis_f64())?,
+        read_deadline: spec.millis("read-deadline-ms", default.read_deadline.as_millis_f64())?,
+        write_deadline: spec.millis("write-deadline-ms", default.write_deadline.as_millis_f64())?,
+    })
+}
