@@ -50,6 +50,11 @@ impl<I: Iterator<Item = Request>> Open<I> {
         open
     }
 
+    /// Where the requests come from.
+    pub fn source(&self) -> &I {
+        &self.requests
+    }
+
     #[inline]
     fn advance(&mut self) {
         self.next = self.requests.next().map(|mut request| {

@@ -1,3 +1,17 @@
 //! Forebay's verbs as a library: describe, simulate, advise, report.
+//!
+//! Everything a face (command line, Python) does is a call here; nothing here prints.
 
 #![forbid(unsafe_code)]
+
+pub mod advise;
+pub mod contention;
+pub mod devices;
+pub mod error;
+pub mod head;
+pub mod input;
+pub mod place;
+pub mod simulate;
+pub mod statistics;
+
+pub use error::Error;

@@ -1,0 +1,251 @@
+//! The verb `advise`, the main job: describe a trace, try every scheduler on a disk, rank them by
+//! total time with the tail beside it, explain, and recommend, or say that nothing is to be gained.
+//!
+//! *Total time* is the time the disk works under open replay (arrivals are given, so that is what a
+//! scheduler can save) and the time to the last completion under closed replay.
+
+use forebay_core::Device;
+use forebay_core::policy::POLICIES;
+use forebay_trace::describe::Description;
+use serde::Serialize;
+
+use crate::devices::{self, DeviceModel};
+use crate::error::Error;
+use crate::input::Input;
+use crate::place::Placement;
+use crate::simulate::{self, Replay, Run, RunResult, Setup};
+
+mod words;
+
+/// Less than this share of the total is called no difference.
+const SHARE_THAT_MATTERS: f64 = 0.03;
+/// Tails this much apart (as a share) are called different.
+const TAIL_THAT_MATTERS: f64 = 0.2;
+/// Below this utilisation requests seldom meet.
+const UTILISATION_THAT_MATTERS: f64 = 0.1;
+/// Totals this close are called equal; the better tail decides.
+const EQUAL_SHARE: f64 = 0.01;
+
+/// The baseline that gains are measured against.
+pub const BASELINE: &str = "noop";
+
+/// One scheduler's place.
+#[derive(Clone, Debug, Serialize)]
+pub struct Ranked {
+    /// The scheduler.
+    pub policy: String,
+    /// Total time.
+    pub total_s: f64,
+    /// Share of the baseline's total time saved; negative when it takes longer.
+    pub gain_share: f64,
+    /// Read latency that 99 % do not exceed.
+    pub read_p99_ms: Option<f64>,
+    /// Write latency that 99 % do not exceed.
+    pub write_p99_ms: Option<f64>,
+    /// The longest time from admission to completion.
+    pub longest_wait_ms: f64,
+}
+
+/// What kind of answer it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Verdict {
+    /// A scheduler saves time or tail.
+    Recommended,
+    /// First in, first out is best, and others do worse.
+    BaselineIsBest,
+    /// The trace does not load the disk enough for scheduling to matter.
+    LoadTooLow,
+    /// Every scheduler comes to the same.
+    NothingToGain,
+}
+
+/// The answer.
+#[derive(Serialize)]
+pub struct Advice {
+    /// The trace.
+    pub trace: String,
+    /// The device everything was tried on.
+    pub device: String,
+    /// Why this one.
+    pub device_reason: String,
+    /// How requests arrived.
+    pub replay: Replay,
+    /// The kind of answer.
+    pub verdict: Verdict,
+    /// The scheduler to use.
+    pub recommended: String,
+    /// The answer in a sentence or two.
+    pub headline: String,
+    /// Why, one thing a paragraph.
+    pub findings: Vec<String>,
+    /// What to keep in mind when believing it.
+    pub cautions: Vec<String>,
+    /// Every scheduler, best first.
+    pub ranking: Vec<Ranked>,
+    /// What the trace is like.
+    pub description: Description,
+    /// The runs in full, in the order schedulers are listed.
+    pub runs: Vec<RunResult>,
+    /// What is drawn.
+    #[serde(skip)]
+    pub pictures: Pictures,
+}
+
+/// Material for the report's pictures.
+pub struct Pictures {
+    /// (seconds, requests per second) of the trace's arrivals.
+    pub arrivals: Vec<(f64, f64)>,
+    /// Each run by policy name: heads and distributions.
+    pub runs: Vec<(String, Run)>,
+    /// Cylinders of the disk; 0 for a device without heads.
+    pub cylinders: u32,
+}
+
+/// Chooses the smallest of the usual drives that holds the trace, with the reason.
+pub fn default_device(input: &Input) -> Result<(DeviceModel, String), Error> {
+    let mut chosen = None;
+    for name in devices::USUAL {
+        let model = devices::open(name)?;
+        let placement = Placement::new(&input.extents, model.capacity(), Default::default());
+        let fits = !placement.is_beyond();
+        let reason = if fits {
+            "the smallest bundled drive that holds the trace".to_string()
+        } else {
+            "the largest bundled drive; the trace reaches beyond it, so addresses are scaled"
+                .to_string()
+        };
+        chosen = Some((model, reason));
+        if fits {
+            break;
+        }
+    }
+    chosen.ok_or_else(|| Error::Unfit("no drives are bundled".to_string()))
+}
+
+/// Tries every listed scheduler for `input` on `model`, telling `progress` each one's name before
+/// it is tried.
+pub fn advise(
+    input: &Input,
+    model: &DeviceModel,
+    device_reason: String,
+    setup: Setup,
+    mut progress: impl FnMut(&str),
+) -> Result<Advice, Error> {
+    let mut runs = Vec::new();
+    for listed in POLICIES {
+        progress(listed.name);
+        runs.push((listed.name.to_string(), simulate::run(input, model, listed.name, setup)?));
+    }
+    let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
+    let ranking = rank(&results, setup.replay);
+    let (verdict, recommended) = judge(&results, &ranking);
+    let case = words::Case {
+        input,
+        model,
+        setup,
+        results: &results,
+        ranking: &ranking,
+        verdict,
+        recommended: &recommended,
+    };
+    Ok(Advice {
+        trace: input.path.display().to_string(),
+        device: model.name().to_string(),
+        device_reason,
+        replay: setup.replay,
+        verdict,
+        headline: case.headline(),
+        findings: case.findings(),
+        cautions: case.cautions(),
+        recommended,
+        ranking,
+        description: input.description.clone(),
+        pictures: Pictures {
+            arrivals: arrivals(input)?,
+            runs,
+            cylinders: model.cylinders(),
+        },
+        runs: results,
+    })
+}
+
+/// Total time of a run: what a scheduler can change.
+pub fn total_s(result: &RunResult) -> f64 {
+    match result.replay {
+        Replay::Open => result.figures.busy_s,
+        Replay::Closed => result.figures.makespan_s,
+    }
+}
+
+/// By total time; equal ones keep the order of the list, which is simplest first.
+fn rank(results: &[RunResult], _replay: Replay) -> Vec<Ranked> {
+    let baseline = baseline(results);
+    let mut ranking: Vec<Ranked> = results
+        .iter()
+        .map(|result| Ranked {
+            policy: result.policy.clone(),
+            total_s: total_s(result),
+            gain_share: 1.0 - total_s(result) / total_s(baseline).max(1e-9),
+            read_p99_ms: result.figures.read_p99_ms,
+            write_p99_ms: result.figures.write_p99_ms,
+            longest_wait_ms: result.figures.longest_wait_ms,
+        })
+        .collect();
+    ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
+    ranking
+}
+
+fn baseline(results: &[RunResult]) -> &RunResult {
+    results.iter().find(|result| result.policy == BASELINE).unwrap_or(&results[0])
+}
+
+/// The 99th percentile that people wait for: reads where there are any, else writes.
+fn tail_ms(read_p99_ms: Option<f64>, write_p99_ms: Option<f64>) -> f64 {
+    read_p99_ms.or(write_p99_ms).unwrap_or(0.0)
+}
+
+fn judge(results: &[RunResult], ranking: &[Ranked]) -> (Verdict, String) {
+    let baseline = baseline(results);
+    let tail = |ranked: &Ranked| tail_ms(ranked.read_p99_ms, ranked.write_p99_ms);
+    let baseline_tail = tail_ms(baseline.figures.read_p99_ms, baseline.figures.write_p99_ms);
+    let best_total = ranking[0].total_s;
+    let within = |share: f64| {
+        ranking.iter().filter(move |ranked| ranked.total_s <= best_total * (1.0 + share))
+    };
+    let best_tail = |share: f64| {
+        within(share).min_by(|a, b| tail(a).total_cmp(&tail(b))).unwrap_or(&ranking[0])
+    };
+    let gain = ranking[0].gain_share;
+    let tail_winner = best_tail(SHARE_THAT_MATTERS);
+    let tail_gain = 1.0 - tail(tail_winner) / baseline_tail.max(1e-9);
+    let utilisation = baseline.figures.busy_s / baseline.figures.makespan_s.max(1e-9);
+    let stay = baseline.policy.clone();
+    if utilisation < UTILISATION_THAT_MATTERS && tail_gain < TAIL_THAT_MATTERS {
+        return (Verdict::LoadTooLow, stay);
+    }
+    if gain >= SHARE_THAT_MATTERS {
+        return (Verdict::Recommended, best_tail(EQUAL_SHARE).policy.clone());
+    }
+    if tail_gain >= TAIL_THAT_MATTERS {
+        return (Verdict::Recommended, tail_winner.policy.clone());
+    }
+    let worst = ranking.iter().map(|ranked| -ranked.gain_share).fold(0.0, f64::max);
+    if worst >= SHARE_THAT_MATTERS {
+        return (Verdict::BaselineIsBest, stay);
+    }
+    (Verdict::NothingToGain, stay)
+}
+
+/// Arrival rate over time, in at most 600 steps.
+fn arrivals(input: &Input) -> Result<Vec<(f64, f64)>, Error> {
+    const STEPS: usize = 600;
+    let step_s = (input.description.duration_s / STEPS as f64).max(1e-6);
+    let mut counts = vec![0u64; STEPS];
+    for record in input.records()? {
+        let step = (record.at.as_secs_f64() / step_s) as usize;
+        counts[step.min(STEPS - 1)] += 1;
+    }
+    let rate = |(step, count): (usize, &u64)| (step as f64 * step_s, *count as f64 / step_s);
+    Ok(counts.iter().enumerate().map(rate).collect())
+}

@@ -1,0 +1,305 @@
+//! The advice in words: headline, findings, cautions, all derived from the runs.
+
+use super::{Ranked, Verdict, baseline, tail_ms, total_s};
+use crate::devices::DeviceModel;
+use crate::input::Input;
+use crate::simulate::{Replay, RunResult, Setup};
+use forebay_core::Device;
+
+/// Everything the words are about.
+pub(super) struct Case<'a> {
+    pub(super) input: &'a Input,
+    pub(super) model: &'a DeviceModel,
+    pub(super) setup: Setup,
+    pub(super) results: &'a [RunResult],
+    pub(super) ranking: &'a [Ranked],
+    pub(super) verdict: Verdict,
+    pub(super) recommended: &'a str,
+}
+
+impl Case<'_> {
+    fn baseline(&self) -> &RunResult {
+        baseline(self.results)
+    }
+
+    fn chosen(&self) -> &RunResult {
+        let chosen = self.results.iter().find(|result| result.policy == self.recommended);
+        chosen.unwrap_or_else(|| self.baseline())
+    }
+
+    fn total_words(&self) -> &'static str {
+        match self.setup.replay {
+            Replay::Open => "the disk works",
+            Replay::Closed => "everything is done in",
+        }
+    }
+
+    fn utilisation(&self) -> f64 {
+        let figures = &self.baseline().figures;
+        figures.busy_s / figures.makespan_s.max(1e-9)
+    }
+
+    pub(super) fn headline(&self) -> String {
+        let (baseline, chosen) = (self.baseline(), self.chosen());
+        match self.verdict {
+            Verdict::Recommended => format!(
+                "Use {}: {} {} instead of {} with {} ({} less), and 99 % of {}.",
+                chosen.policy,
+                self.total_words(),
+                seconds(total_s(chosen)),
+                seconds(total_s(baseline)),
+                baseline.policy,
+                percent(1.0 - total_s(chosen) / total_s(baseline).max(1e-9)),
+                self.tail_change(),
+            ),
+            Verdict::BaselineIsBest => {
+                let worst = &self.ranking[self.ranking.len() - 1];
+                format!(
+                    "Stay with {}: no scheduler beats it here, and {} takes {} longer.",
+                    baseline.policy,
+                    worst.policy,
+                    percent(-worst.gain_share),
+                )
+            }
+            Verdict::LoadTooLow => format!(
+                "Scheduling does not matter here: the trace keeps the disk busy only {} of the \
+                 time, so requests seldom meet and there is nothing to reorder. Stay with {}.",
+                percent(self.utilisation()),
+                baseline.policy,
+            ),
+            Verdict::NothingToGain => format!(
+                "Nothing to gain from scheduling: every scheduler takes within {} of the same \
+                 time. Stay with {}.",
+                percent(self.spread()),
+                baseline.policy,
+            ),
+        }
+    }
+
+    fn spread(&self) -> f64 {
+        let (best, worst) = (&self.ranking[0], &self.ranking[self.ranking.len() - 1]);
+        worst.total_s / best.total_s.max(1e-9) - 1.0
+    }
+
+    fn tail_change(&self) -> String {
+        let (baseline, chosen) = (self.baseline(), self.chosen());
+        let (before, after, kind) = match (baseline.figures.read_p99_ms, chosen.figures.read_p99_ms)
+        {
+            (Some(before), Some(after)) => (before, after, "reads"),
+            _ => (
+                baseline.figures.write_p99_ms.unwrap_or(0.0),
+                chosen.figures.write_p99_ms.unwrap_or(0.0),
+                "writes",
+            ),
+        };
+        format!("{kind} are answered within {} instead of {}", millis(after), millis(before))
+    }
+
+    pub(super) fn findings(&self) -> Vec<String> {
+        let mut findings = vec![self.load(), self.head_movement()];
+        findings.extend(self.fights());
+        findings.extend(self.comparison());
+        findings
+    }
+
+    fn load(&self) -> String {
+        let figures = &self.baseline().figures;
+        let duration_s = self.input.description.duration_s;
+        let floor = format!(
+            "Moving the bytes alone takes {} at media rate (the floor)",
+            seconds(figures.transfer_bound_s)
+        );
+        if self.setup.replay == Replay::Open && figures.makespan_s > duration_s * 1.05 + 1.0 {
+            return format!(
+                "The disk cannot keep up: the requests of {} keep it busy for {} under {}, so \
+                 they queue and latencies are mostly queueing. {floor}.",
+                seconds(duration_s),
+                seconds(figures.busy_s),
+                self.baseline().policy,
+            );
+        }
+        format!(
+            "Under {} the disk is busy {} of {} ({}). {floor}.",
+            self.baseline().policy,
+            seconds(figures.busy_s),
+            seconds(figures.makespan_s),
+            percent(self.utilisation()),
+        )
+    }
+
+    fn head_movement(&self) -> String {
+        let figures = &self.baseline().figures;
+        if self.model.cylinders() == 0 {
+            return "This device has no heads: order does not change its service time.".to_string();
+        }
+        let moving = (figures.seek_s + figures.rotation_s) / figures.busy_s.max(1e-9);
+        format!(
+            "Under {} the disk spends {} of its busy time moving heads and waiting for sectors \
+             ({} seeking, {} rotating; {} head movements, {:.0} full sweeps) and {} transferring.",
+            self.baseline().policy,
+            percent(moving),
+            seconds(figures.seek_s),
+            seconds(figures.rotation_s),
+            figures.head_movements,
+            figures.seek_sweeps,
+            percent(figures.transfer_s / figures.busy_s.max(1e-9)),
+        )
+    }
+
+    fn fights(&self) -> Option<String> {
+        let contention = &self.baseline().contention;
+        let moving = contention.between_streams_s + contention.within_streams_s;
+        if moving <= 0.0 {
+            return None;
+        }
+        let between = contention.between_streams_s / moving;
+        if self.input.labels.len() < 2 || contention.fights.is_empty() {
+            return Some(
+                "The trace names only one stream, so who fights whom cannot be told, and \
+                 schedulers that work by process see one process."
+                    .to_string(),
+            );
+        }
+        let pairs: Vec<String> = contention
+            .fights
+            .iter()
+            .take(3)
+            .map(|fight| {
+                format!(
+                    "{} and {} ({} switches, {})",
+                    fight.stream_a,
+                    fight.stream_b,
+                    fight.switches,
+                    seconds(fight.cost_s)
+                )
+            })
+            .collect();
+        Some(format!(
+            "{} of the time lost to head movement is lost going from one stream to another. The \
+             costliest pairs: {}.",
+            percent(between),
+            pairs.join("; "),
+        ))
+    }
+
+    /// A sentence for each scheduler that changes something against the baseline.
+    fn comparison(&self) -> Vec<String> {
+        let baseline = self.baseline();
+        let others = self.results.iter().filter(|result| result.policy != baseline.policy);
+        others
+            .map(|result| {
+                let (now, before) = (&result.figures, &baseline.figures);
+                let movement = match before.head_movements {
+                    0 => String::new(),
+                    _ => format!(
+                        ", {} head movements ({})",
+                        now.head_movements,
+                        change(now.head_movements as f64, before.head_movements as f64)
+                    ),
+                };
+                format!(
+                    "{}: {} ({}){movement}, 99 % within {} ({}), longest wait {}.",
+                    result.policy,
+                    seconds(total_s(result)),
+                    change(total_s(result), total_s(baseline)),
+                    millis(tail_ms(now.read_p99_ms, now.write_p99_ms)),
+                    change(
+                        tail_ms(now.read_p99_ms, now.write_p99_ms),
+                        tail_ms(before.read_p99_ms, before.write_p99_ms)
+                    ),
+                    millis(now.longest_wait_ms),
+                )
+            })
+            .collect()
+    }
+
+    pub(super) fn cautions(&self) -> Vec<String> {
+        let mut cautions = vec![format!(
+            "Simulated on a model of {}, one command at a time, without the drive's cache; {}.",
+            self.model.name(),
+            match self.setup.replay {
+                Replay::Open => "open replay: arrivals are as recorded however slow the disk is",
+                Replay::Closed => "closed replay: think times are as recorded",
+            }
+        )];
+        let (baseline, chosen) = (self.baseline(), self.chosen());
+        let worse = |now: Option<f64>, before: Option<f64>| match (now, before) {
+            (Some(now), Some(before)) => now > before * 1.1 && now - before > 0.1,
+            _ => false,
+        };
+        let (now, before) = (&chosen.figures, &baseline.figures);
+        for (kind, now, before) in [
+            ("read", now.read_p99_ms, before.read_p99_ms),
+            ("write", now.write_p99_ms, before.write_p99_ms),
+            ("longest", Some(now.longest_wait_ms), Some(before.longest_wait_ms)),
+        ] {
+            if let (true, Some(now), Some(before)) = (worse(now, before), now, before) {
+                let what = if kind == "longest" {
+                    "the longest wait".to_string()
+                } else {
+                    format!("the {kind} p99")
+                };
+                cautions.push(format!(
+                    "{} pays for it: {what} rises from {} to {}.",
+                    chosen.policy,
+                    millis(before),
+                    millis(now),
+                ));
+            }
+        }
+        if self.utilisation() < 0.5 && self.verdict == Verdict::Recommended {
+            cautions.push(format!(
+                "The disk is busy only {} of the time: what is saved is work and waiting, the \
+                 trace does not end sooner.",
+                percent(self.utilisation()),
+            ));
+        }
+        let result = &self.results[0];
+        if result.imputed_share > 0.0 {
+            cautions.push(format!(
+                "{} of the requests had no measured latency; it was imputed.",
+                percent(result.imputed_share)
+            ));
+        }
+        if result.requests_clipped > 0 {
+            cautions.push(format!(
+                "{} requests lie beyond the device and were left out.",
+                result.requests_clipped
+            ));
+        }
+        cautions.extend(self.input.notes.warnings.iter().cloned());
+        cautions
+    }
+}
+
+fn seconds(s: f64) -> String {
+    match s {
+        s if s >= 100.0 => format!("{s:.0} s"),
+        s if s >= 1.0 => format!("{s:.1} s"),
+        s => format!("{:.1} ms", s * 1e3),
+    }
+}
+
+fn millis(ms: f64) -> String {
+    match ms {
+        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1e3),
+        ms if ms >= 100.0 => format!("{ms:.0} ms"),
+        ms => format!("{ms:.2} ms"),
+    }
+}
+
+fn percent(share: f64) -> String {
+    match share.abs() * 100.0 {
+        p if p >= 10.0 => format!("{p:.0} %"),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// "-12 %" or "+3.4 %".
+fn change(now: f64, before: f64) -> String {
+    if before <= 0.0 {
+        return "no baseline".to_string();
+    }
+    let share = now / before - 1.0;
+    format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share))
+}

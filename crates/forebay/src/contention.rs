@@ -1,0 +1,93 @@
+//! Contention: which streams pull the heads away from each other, and what that costs.
+//!
+//! Every I/O whose head movement follows an I/O of another stream is a *switch*; its seek and
+//! rotational wait are charged to the pair. Movement within a stream is charged to the stream.
+
+use std::collections::BTreeMap;
+
+use forebay_core::{Completion, Nanos, Observer};
+use serde::Serialize;
+
+/// Watches the I/Os of a run.
+#[derive(Clone, Debug, Default)]
+pub struct Contention {
+    last_stream: Option<u32>,
+    pairs: BTreeMap<(u32, u32), Switches>,
+    within: Nanos,
+    between: Nanos,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Switches {
+    count: u64,
+    cost: Nanos,
+}
+
+impl Observer for Contention {
+    fn io(&mut self, completion: &Completion) {
+        let (io, mechanics) = (&completion.io, &completion.mechanics);
+        if !io.op.moves_data() {
+            return;
+        }
+        let cost = mechanics.seek + mechanics.rotation;
+        match self.last_stream.replace(io.stream) {
+            Some(last) if last != io.stream => {
+                self.between += cost;
+                let pair = (last.min(io.stream), last.max(io.stream));
+                let switches = self.pairs.entry(pair).or_default();
+                switches.count += 1;
+                switches.cost += cost;
+            }
+            _ => self.within += cost,
+        }
+    }
+}
+
+/// Two streams that fight.
+#[derive(Clone, Debug, Serialize)]
+pub struct Fight {
+    /// One of them.
+    pub stream_a: String,
+    /// The other.
+    pub stream_b: String,
+    /// Times the heads went from one to the other.
+    pub switches: u64,
+    /// Seeking and rotational waiting on those occasions.
+    pub cost_s: f64,
+}
+
+/// What head movement costs and between whom.
+#[derive(Clone, Debug, Serialize)]
+pub struct ContentionFigures {
+    /// Seek and rotation when the disk went from one stream to another.
+    pub between_streams_s: f64,
+    /// Seek and rotation within one stream.
+    pub within_streams_s: f64,
+    /// The costliest pairs, costliest first.
+    pub fights: Vec<Fight>,
+}
+
+impl Contention {
+    /// The figures, with the `most` costliest pairs and streams named by `labels`.
+    pub fn figures(&self, most: usize, labels: &[String]) -> ContentionFigures {
+        let label = |stream: u32| {
+            labels.get(stream as usize).cloned().unwrap_or_else(|| stream.to_string())
+        };
+        let mut pairs: Vec<_> = self.pairs.iter().collect();
+        pairs.sort_by_key(|(pair, switches)| (std::cmp::Reverse(switches.cost), **pair));
+        ContentionFigures {
+            between_streams_s: self.between.as_secs_f64(),
+            within_streams_s: self.within.as_secs_f64(),
+            fights: pairs
+                .into_iter()
+                .take(most)
+                .map(|(&(a, b), switches)| Fight {
+                    stream_a: label(a),
+                    stream_b: label(b),
+                    switches: switches.count,
+                    cost_s: switches.cost.as_secs_f64(),
+                })
+                .collect(),
+        }
+    }
+}

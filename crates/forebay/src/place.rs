@@ -1,0 +1,164 @@
+//! Placement: where a trace's volumes lie on one device.
+//!
+//! Volumes are laid one after another, each as long as the trace reaches (rounded up to 1 MiB).
+//! What then lies beyond the device is scaled, wrapped or clipped.
+
+use std::str::FromStr;
+
+use forebay_core::{Nanos, Request};
+use forebay_trace::Record;
+
+/// What to do with a trace that reaches beyond the device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Map {
+    /// Addresses are scaled so that the trace fits; gaps between requests shrink, and neighbours
+    /// stay neighbours only as far as rounding to their own distance allows.
+    #[default]
+    Scale,
+    /// Addresses are taken modulo the device's capacity.
+    Wrap,
+    /// Requests beyond the device are left out and counted.
+    Clip,
+}
+
+impl FromStr for Map {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Map, String> {
+        match text {
+            "scale" => Ok(Map::Scale),
+            "wrap" => Ok(Map::Wrap),
+            "clip" => Ok(Map::Clip),
+            other => Err(format!("got '{other}', expected scale, wrap or clip")),
+        }
+    }
+}
+
+/// Sectors are the grain of every address.
+const SECTOR: u64 = 512;
+/// Volumes begin at multiples of this; scaling moves pieces of this size.
+const GRAIN: u64 = 1 << 20;
+
+/// Places records on a device.
+#[derive(Clone, Debug)]
+pub struct Placement {
+    bases: Vec<u64>,
+    capacity: u64,
+    span: u64,
+    map: Map,
+}
+
+impl Placement {
+    /// For volumes that reach up to `extents` bytes and a device of `capacity` bytes.
+    pub fn new(extents: &[u64], capacity: u64, map: Map) -> Placement {
+        let mut span = 0u64;
+        let bases = extents
+            .iter()
+            .map(|extent| {
+                let base = span;
+                span = span.saturating_add(extent.div_ceil(GRAIN).saturating_mul(GRAIN));
+                base
+            })
+            .collect();
+        Placement { bases, capacity: capacity / SECTOR * SECTOR, span, map }
+    }
+
+    /// Whether the trace reaches beyond the device.
+    pub fn is_beyond(&self) -> bool {
+        self.span / GRAIN > self.capacity.div_ceil(GRAIN)
+    }
+
+    /// Bytes from the first volume's start to the last one's end.
+    pub fn span(&self) -> u64 {
+        self.span
+    }
+
+    /// The request that `record` becomes, or `None` if it is clipped.
+    #[inline]
+    pub fn place(&self, record: &Record, id: u64) -> Option<Request> {
+        let base = self.bases.get(record.volume as usize).copied().unwrap_or(0);
+        let mut offset = base.saturating_add(record.offset);
+        let mut len = record.len;
+        if offset.saturating_add(u64::from(len)) > self.capacity {
+            if self.map == Map::Clip {
+                return None;
+            }
+            len = len.min(u32::try_from(self.capacity).unwrap_or(u32::MAX));
+        }
+        if self.is_beyond() {
+            offset = match self.map {
+                Map::Scale => self.scaled(offset),
+                Map::Wrap => offset % self.capacity,
+                Map::Clip => offset,
+            };
+        }
+        let offset = offset.min(self.capacity - u64::from(len));
+        Some(Request {
+            at: record.at,
+            offset,
+            id,
+            len,
+            stream: record.stream,
+            lane: 0,
+            op: record.op,
+            flags: record.flags,
+        })
+    }
+
+    /// Whole grains move together, so that what is sequential within one stays so.
+    fn scaled(&self, offset: u64) -> u64 {
+        let grains = (self.capacity / GRAIN).max(1);
+        let grain = u128::from(offset / GRAIN) * u128::from(grains)
+            / u128::from((self.span / GRAIN).max(1));
+        (grain as u64).saturating_mul(GRAIN).saturating_add(offset % GRAIN)
+    }
+}
+
+/// A latency for a record that has none, by direction.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Imputed {
+    /// For reads and everything else that is waited for.
+    pub read: Nanos,
+    /// For writes.
+    pub write: Nanos,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Op};
+
+    fn record(volume: u32, offset: u64) -> Record {
+        Record {
+            at: Nanos::ZERO,
+            offset,
+            latency: None,
+            len: 4096,
+            stream: 0,
+            volume,
+            op: Op::Read,
+            flags: Flags::NONE,
+        }
+    }
+
+    #[test]
+    fn volumes_follow_one_another() {
+        let placement = Placement::new(&[GRAIN + 1, 5 * GRAIN], 100 * GRAIN, Map::Scale);
+        assert_eq!(placement.place(&record(0, 4096), 0).unwrap().offset, 4096);
+        assert_eq!(placement.place(&record(1, 4096), 0).unwrap().offset, 2 * GRAIN + 4096);
+        assert!(!placement.is_beyond());
+    }
+
+    #[test]
+    fn beyond_the_device() {
+        let (extents, capacity) = ([100 * GRAIN], 50 * GRAIN);
+        let at = |map, offset| Placement::new(&extents, capacity, map).place(&record(0, offset), 0);
+        assert_eq!(at(Map::Clip, 60 * GRAIN), None);
+        assert_eq!(at(Map::Wrap, 60 * GRAIN).unwrap().offset, 10 * GRAIN);
+        assert_eq!(at(Map::Scale, 60 * GRAIN).unwrap().offset, 30 * GRAIN);
+        assert_eq!(at(Map::Scale, 60 * GRAIN + 512).unwrap().offset, 30 * GRAIN + 512);
+        for map in [Map::Wrap, Map::Scale] {
+            let end = at(map, 100 * GRAIN - 4096).unwrap().end();
+            assert!(end <= capacity, "{map:?} ends at {end}");
+        }
+    }
+}

@@ -1,0 +1,324 @@
+//! The verb `simulate`: a trace through a policy on a device model, in virtual time.
+
+use std::str::FromStr;
+use std::time::Instant;
+
+use forebay_core::policy::{PolicyVisitor, with_policy};
+use forebay_core::replay::{Closed, Intensity, Open};
+use forebay_core::{
+    Completion, Device, Done, Nanos, Observer, Op, Policy, Request, Workload, simulate,
+};
+use serde::Serialize;
+
+use crate::contention::{Contention, ContentionFigures};
+use crate::devices::DeviceModel;
+use crate::error::Error;
+use crate::head::HeadTrace;
+use crate::input::{Failed, Input, Records};
+use crate::place::{Imputed, Map, Placement};
+use crate::statistics::{Figures, Statistics};
+
+/// How recorded requests become arrivals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Replay {
+    /// At their recorded times.
+    Open,
+    /// Their recorded think time after their predecessor's completion in this run.
+    Closed,
+}
+
+impl FromStr for Replay {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Replay, String> {
+        match text {
+            "open" => Ok(Replay::Open),
+            "closed" => Ok(Replay::Closed),
+            other => Err(format!("got '{other}', expected open or closed")),
+        }
+    }
+}
+
+/// Everything about a run but the policy.
+#[derive(Clone, Copy, Debug)]
+pub struct Setup {
+    /// How requests arrive.
+    pub replay: Replay,
+    /// How much faster than recorded.
+    pub intensity: Intensity,
+    /// What to do with addresses beyond the device.
+    pub map: Map,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup { replay: Replay::Open, intensity: Intensity::RECORDED, map: Map::Scale }
+    }
+}
+
+/// A policy's run.
+pub struct Run {
+    /// What is reported.
+    pub result: RunResult,
+    /// Where the heads were.
+    pub head: HeadTrace,
+    /// Latency distributions: (milliseconds, share) of reads.
+    pub read_distribution: Vec<(f64, f64)>,
+    /// The same of writes.
+    pub write_distribution: Vec<(f64, f64)>,
+}
+
+/// A policy's run as it is reported.
+#[derive(Clone, Debug, Serialize)]
+pub struct RunResult {
+    /// The policy with its parameters.
+    pub policy: String,
+    /// The device.
+    pub device: String,
+    /// The replay mode.
+    pub replay: Replay,
+    /// Requests left out because they lay beyond the device (`--map clip`).
+    pub requests_clipped: u64,
+    /// Share of requests whose latency was imputed (closed replay).
+    pub imputed_share: f64,
+    /// The figures.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// Who fought whom.
+    pub contention: ContentionFigures,
+    /// The simulator's own speed, statistics included.
+    pub simulated_requests_per_s: f64,
+}
+
+/// Above this share of requests without a measured latency, closed replay says little.
+pub const IMPUTED_SHARE_MAX: f64 = 0.1;
+
+/// Share of `input`'s requests that have no measured latency.
+pub fn imputed_share(input: &Input) -> Result<f64, Error> {
+    let (mut missing, mut all) = (0u64, 0u64);
+    for record in input.records()? {
+        all += 1;
+        missing += u64::from(record.latency.is_none());
+    }
+    Ok(missing as f64 / all.max(1) as f64)
+}
+
+/// Runs `input` through the policy that `policy` names on a device like `model`.
+///
+/// # Errors
+/// A wrong policy spec, a trace that cannot be read again, or a trace without any measured latency
+/// in closed replay.
+pub fn run(input: &Input, model: &DeviceModel, policy: &str, setup: Setup) -> Result<Run, Error> {
+    let placement = Placement::new(&input.extents, model.capacity(), setup.map);
+    let visit = Visit { input, model, placement, setup, policy };
+    with_policy(policy, model.len_max(), visit)?
+}
+
+struct Visit<'a> {
+    input: &'a Input,
+    model: &'a DeviceModel,
+    placement: Placement,
+    setup: Setup,
+    policy: &'a str,
+}
+
+impl PolicyVisitor for Visit<'_> {
+    type Out = Result<Run, Error>;
+
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Result<Run, Error> {
+        let (mut workload, imputed_share) = self.workload()?;
+        let mut devices = [self.model.clone()];
+        let mut watch = Watch {
+            statistics: Statistics::new(self.model.clone()),
+            contention: Contention::default(),
+            head: HeadTrace::default(),
+        };
+        let begun = Instant::now();
+        let makespan = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
+        let wall_s = begun.elapsed().as_secs_f64();
+        let requests_clipped = workload.clipped();
+        if let Some(error) = workload.failed.take() {
+            return Err(error.into());
+        }
+        let device = &devices[0];
+        let labels = &self.input.labels;
+        let figures = watch.statistics.figures(
+            makespan,
+            device.busy(makespan),
+            device.joules(makespan),
+            labels,
+        );
+        Ok(Run {
+            result: RunResult {
+                policy: self.policy.to_string(),
+                device: self.model.name().to_string(),
+                replay: self.setup.replay,
+                requests_clipped,
+                imputed_share,
+                simulated_requests_per_s: figures.requests as f64 / wall_s.max(1e-9),
+                figures,
+                contention: watch.contention.figures(10, labels),
+            },
+            head: watch.head,
+            read_distribution: watch.statistics.reads().distribution(400),
+            write_distribution: watch.statistics.writes().distribution(400),
+        })
+    }
+}
+
+impl Visit<'_> {
+    fn workload(&self) -> Result<(Replayed<'_>, f64), Error> {
+        let records = self.input.records()?;
+        let failed = records.failed();
+        let placed = Placed { records, placement: self.placement.clone(), next: 0, clipped: 0 };
+        match self.setup.replay {
+            Replay::Open => {
+                let open = Open::new(placed, self.setup.intensity);
+                Ok((Replayed { kind: Kind::Open(open), clipped: 0, failed }, 0.0))
+            }
+            Replay::Closed => self.closed(placed, failed),
+        }
+    }
+
+    fn closed(&self, mut placed: Placed<'_>, failed: Failed) -> Result<(Replayed<'_>, f64), Error> {
+        let imputed = self.imputed()?;
+        let (mut all, mut missing) = (0u64, 0u64);
+        let mut recorded = Vec::new();
+        while let Some((request, latency)) = placed.next_with_latency() {
+            all += 1;
+            missing += u64::from(latency.is_none());
+            let of_op = if request.op == Op::Write { imputed.write } else { imputed.read };
+            recorded.push((request, latency.unwrap_or(of_op)));
+        }
+        let share = missing as f64 / all.max(1) as f64;
+        let closed = Closed::new(recorded, self.setup.intensity);
+        let kind = Kind::Closed(Box::new(closed));
+        Ok((Replayed { kind, clipped: placed.clipped, failed }, share))
+    }
+
+    /// The mean measured latency of each direction, for requests that have none.
+    fn imputed(&self) -> Result<Imputed, Error> {
+        let mut sums = [(0u128, 0u64); 2];
+        for record in self.input.records()? {
+            if let Some(latency) = record.latency {
+                let sum = &mut sums[usize::from(record.op == Op::Write)];
+                *sum = (sum.0 + u128::from(latency.0), sum.1 + 1);
+            }
+        }
+        if sums[0].1 + sums[1].1 == 0 {
+            return Err(Error::Unfit(format!(
+                "{}: closed replay needs latencies and the trace has none; use --replay open",
+                self.input.path.display()
+            )));
+        }
+        let mean = |side: usize| {
+            let (sum, count) = if sums[side].1 > 0 { sums[side] } else { sums[1 - side] };
+            Nanos((sum / u128::from(count.max(1))) as u64)
+        };
+        Ok(Imputed { read: mean(0), write: mean(1) })
+    }
+}
+
+/// Records as requests on the device.
+struct Placed<'a> {
+    records: Records<'a>,
+    placement: Placement,
+    next: u64,
+    clipped: u64,
+}
+
+impl Placed<'_> {
+    #[inline]
+    fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
+        loop {
+            let record = self.records.next()?;
+            match self.placement.place(&record, self.next) {
+                Some(request) => {
+                    self.next += 1;
+                    return Some((request, record.latency));
+                }
+                None => self.clipped += 1,
+            }
+        }
+    }
+}
+
+impl Iterator for Placed<'_> {
+    type Item = Request;
+    #[inline]
+    fn next(&mut self) -> Option<Request> {
+        self.next_with_latency().map(|(request, _)| request)
+    }
+}
+
+/// A trace as a workload.
+struct Replayed<'a> {
+    kind: Kind<'a>,
+    clipped: u64,
+    failed: Failed,
+}
+
+enum Kind<'a> {
+    Open(Open<Placed<'a>>),
+    Closed(Box<Closed>),
+}
+
+impl Replayed<'_> {
+    fn clipped(&self) -> u64 {
+        match &self.kind {
+            Kind::Open(open) => open.source().clipped,
+            Kind::Closed(_) => self.clipped,
+        }
+    }
+}
+
+impl Workload for Replayed<'_> {
+    #[inline]
+    fn peek(&self) -> Option<Nanos> {
+        match &self.kind {
+            Kind::Open(open) => open.peek(),
+            Kind::Closed(closed) => closed.peek(),
+        }
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        match &mut self.kind {
+            Kind::Open(open) => open.take(),
+            Kind::Closed(closed) => closed.take(),
+        }
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        if let Kind::Closed(closed) = &mut self.kind {
+            closed.finished(now, done);
+        }
+    }
+}
+
+/// Everything that watches a run.
+struct Watch {
+    statistics: Statistics<DeviceModel>,
+    contention: Contention,
+    head: HeadTrace,
+}
+
+impl Observer for Watch {
+    #[inline]
+    fn arrived(&mut self, request: &Request) {
+        self.statistics.arrived(request);
+    }
+
+    #[inline]
+    fn io(&mut self, completion: &Completion) {
+        self.statistics.io(completion);
+        self.contention.io(completion);
+        self.head.io(completion);
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.statistics.finished(now, done);
+    }
+}

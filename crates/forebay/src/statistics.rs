@@ -1,0 +1,332 @@
+//! Statistics of a run: the figures every result shows, gathered by one observer for both drivers.
+//!
+//! Percentiles come from histograms with three significant digits (per stream: two). Head
+//! movement is counted in cylinders between the first sector of an I/O and where the heads stood,
+//! and within an I/O that crosses cylinders; the approach to the first I/O is not counted (the
+//! **bid** paper's worked example, section "Disk head movement (seek) distance").
+
+use forebay_core::{Completion, Device, Done, Nanos, Observer, Op};
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+/// Latencies of one kind of request.
+pub struct Latencies {
+    histogram: Histogram<u32>,
+    sum_ns: u128,
+    count: u64,
+    max: Nanos,
+}
+
+impl Latencies {
+    fn new(significant_digits: u8) -> Latencies {
+        let histogram = Histogram::new(significant_digits).expect("digits are from 0 to 5");
+        Latencies { histogram, sum_ns: 0, count: 0, max: Nanos::ZERO }
+    }
+
+    #[inline]
+    fn record(&mut self, latency: Nanos) {
+        self.histogram.saturating_record(latency.0);
+        self.sum_ns += u128::from(latency.0);
+        self.count += 1;
+        self.max = self.max.max(latency);
+    }
+
+    /// Requests recorded.
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Mean in milliseconds; `None` without requests.
+    pub fn mean_ms(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum_ns as f64 / self.count as f64 / 1e6)
+    }
+
+    /// The latency that `share` (0 to 1) of the requests do not exceed, in milliseconds.
+    pub fn quantile_ms(&self, share: f64) -> Option<f64> {
+        let ns = self.histogram.value_at_quantile(share).min(self.max.0);
+        (self.count > 0).then_some(ns as f64 / 1e6)
+    }
+
+    /// Points of the cumulative distribution: (milliseconds, share), about `points` of them.
+    pub fn distribution(&self, points: usize) -> Vec<(f64, f64)> {
+        let share = |index: usize| index as f64 / points as f64;
+        (0..=points)
+            .filter_map(|index| Some((self.quantile_ms(share(index))?, share(index))))
+            .collect()
+    }
+}
+
+/// Head movements, in cylinders.
+#[derive(Clone, Copy, Debug, Default)]
+struct Movement {
+    count: u64,
+    sum: u64,
+    sum_of_squares: f64,
+}
+
+impl Movement {
+    #[inline]
+    fn add(&mut self, distance: u32, times: u64) {
+        if distance > 0 && times > 0 {
+            self.count += times;
+            self.sum += u64::from(distance) * times;
+            self.sum_of_squares += f64::from(distance) * f64::from(distance) * times as f64;
+        }
+    }
+
+    fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
+    }
+
+    fn deviation(&self) -> f64 {
+        let mean_square = if self.count == 0 { 0.0 } else { self.sum_of_squares / self.count as f64 };
+        (mean_square - self.mean() * self.mean()).max(0.0).sqrt()
+    }
+}
+
+/// One stream's share of a run.
+struct Stream {
+    latencies: Option<Latencies>,
+    busy: Nanos,
+}
+
+/// Gathers the statistics of one run on one device.
+pub struct Statistics<D> {
+    /// A device of the same kind, asked for floors.
+    device: D,
+    reads: Latencies,
+    writes: Latencies,
+    waits: Latencies,
+    service: Latencies,
+    arrived: u64,
+    finished: u64,
+    ios: u64,
+    floor: Nanos,
+    seek: Nanos,
+    rotation: Nanos,
+    transfer: Nanos,
+    movement: Movement,
+    streams: Vec<Stream>,
+}
+
+impl<D: Device> Statistics<D> {
+    /// For a run on a device like `device`.
+    pub fn new(device: D) -> Statistics<D> {
+        Statistics {
+            device,
+            reads: Latencies::new(3),
+            writes: Latencies::new(3),
+            waits: Latencies::new(3),
+            service: Latencies::new(3),
+            arrived: 0,
+            finished: 0,
+            ios: 0,
+            floor: Nanos::ZERO,
+            seek: Nanos::ZERO,
+            rotation: Nanos::ZERO,
+            transfer: Nanos::ZERO,
+            movement: Movement::default(),
+            streams: Vec::new(),
+        }
+    }
+
+    /// Latencies of reads.
+    pub fn reads(&self) -> &Latencies {
+        &self.reads
+    }
+
+    /// Latencies of writes.
+    pub fn writes(&self) -> &Latencies {
+        &self.writes
+    }
+
+    fn stream(&mut self, stream: u32) -> &mut Stream {
+        let index = stream as usize;
+        if index >= self.streams.len() {
+            let empty = || Stream { latencies: None, busy: Nanos::ZERO };
+            self.streams.resize_with(index + 1, empty);
+        }
+        &mut self.streams[index]
+    }
+
+    /// The figures, with `busy` and `joules` as the device of the run tells them and streams
+    /// named by `labels`.
+    pub fn figures(
+        &self,
+        makespan: Nanos,
+        busy: Nanos,
+        joules: f64,
+        labels: &[String],
+    ) -> Figures {
+        Figures {
+            requests: self.finished,
+            unfinished: self.arrived - self.finished,
+            ios: self.ios,
+            makespan_s: makespan.as_secs_f64(),
+            busy_s: busy.as_secs_f64(),
+            transfer_bound_s: self.floor.as_secs_f64(),
+            seek_s: self.seek.as_secs_f64(),
+            rotation_s: self.rotation.as_secs_f64(),
+            transfer_s: self.transfer.as_secs_f64(),
+            head_movements: self.movement.count,
+            seek_sweeps: match self.device.cylinders() {
+                0 => 0.0,
+                cylinders => self.movement.sum as f64 / f64::from(cylinders),
+            },
+            avg_seek_tracks: self.movement.mean(),
+            seek_stddev_tracks: self.movement.deviation(),
+            read_mean_ms: self.reads.mean_ms(),
+            read_p50_ms: self.reads.quantile_ms(0.5),
+            read_p99_ms: self.reads.quantile_ms(0.99),
+            read_p999_ms: self.reads.quantile_ms(0.999),
+            write_mean_ms: self.writes.mean_ms(),
+            write_p50_ms: self.writes.quantile_ms(0.5),
+            write_p99_ms: self.writes.quantile_ms(0.99),
+            write_p999_ms: self.writes.quantile_ms(0.999),
+            wait_mean_ms: self.waits.mean_ms(),
+            wait_p99_ms: self.waits.quantile_ms(0.99),
+            longest_wait_ms: self.waits.max.as_millis_f64(),
+            service_mean_ms: self.service.mean_ms(),
+            energy_j: joules,
+            streams: self.shares(busy, labels),
+        }
+    }
+
+    /// Streams by falling share of the device's time.
+    fn shares(&self, busy: Nanos, labels: &[String]) -> Vec<StreamShare> {
+        let mut shares: Vec<StreamShare> = self
+            .streams
+            .iter()
+            .enumerate()
+            .filter_map(|(index, stream)| {
+                let latencies = stream.latencies.as_ref();
+                if latencies.is_none() && stream.busy == Nanos::ZERO {
+                    return None;
+                }
+                Some(StreamShare {
+                    stream: labels.get(index).cloned().unwrap_or_else(|| index.to_string()),
+                    requests: latencies.map_or(0, Latencies::count),
+                    busy_share: stream.busy.0 as f64 / busy.0.max(1) as f64,
+                    p50_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.5)),
+                    p99_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.99)),
+                })
+            })
+            .collect();
+        shares.sort_by(|a, b| b.busy_share.total_cmp(&a.busy_share));
+        shares
+    }
+}
+
+impl<D: Device> Observer for Statistics<D> {
+    #[inline]
+    fn arrived(&mut self, _request: &forebay_core::Request) {
+        self.arrived += 1;
+    }
+
+    #[inline]
+    fn io(&mut self, completion: &Completion) {
+        let Completion { io, started, at, mechanics } = completion;
+        let took = *at - *started;
+        if self.ios > 0 {
+            self.movement.add(mechanics.cylinder_first.abs_diff(mechanics.cylinder_from), 1);
+        }
+        let crossed = mechanics.cylinder_last.abs_diff(mechanics.cylinder_first);
+        self.movement.add(1, u64::from(crossed));
+        self.ios += 1;
+        self.floor += self.device.floor(io);
+        self.seek += mechanics.seek;
+        self.rotation += mechanics.rotation;
+        self.transfer += mechanics.transfer;
+        self.service.record(took);
+        self.stream(io.stream).busy += took;
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        let latency = now - done.request.at;
+        self.finished += 1;
+        self.waits.record(done.wait);
+        match done.request.op {
+            Op::Read => self.reads.record(latency),
+            Op::Write => self.writes.record(latency),
+            Op::Flush | Op::Trim | Op::Park => {}
+        }
+        let stream = self.stream(done.request.stream);
+        stream.latencies.get_or_insert_with(|| Latencies::new(2)).record(latency);
+    }
+}
+
+/// What a run came to. Latencies run from arrival, waits from admission to the request queue.
+#[derive(Clone, Debug, Serialize)]
+pub struct Figures {
+    /// Client requests finished.
+    pub requests: u64,
+    /// Client requests that never finished: always 0, or the policy is broken.
+    pub unfinished: u64,
+    /// I/Os the device did.
+    pub ios: u64,
+    /// From the first arrival to the last completion.
+    pub makespan_s: f64,
+    /// Time the device worked.
+    pub busy_s: f64,
+    /// Least time that moving the same bytes takes at media rate.
+    pub transfer_bound_s: f64,
+    /// Time moving the arm.
+    pub seek_s: f64,
+    /// Time waiting for sectors to come round.
+    pub rotation_s: f64,
+    /// Time moving data, switches on the way included.
+    pub transfer_s: f64,
+    /// Times the heads changed cylinder.
+    pub head_movements: u64,
+    /// Cylinders crossed, in full sweeps over the disk.
+    pub seek_sweeps: f64,
+    /// Cylinders crossed per movement.
+    pub avg_seek_tracks: f64,
+    /// Standard deviation of the same.
+    pub seek_stddev_tracks: f64,
+    /// Mean read latency.
+    pub read_mean_ms: Option<f64>,
+    /// Median read latency.
+    pub read_p50_ms: Option<f64>,
+    /// Read latency that 99 % do not exceed.
+    pub read_p99_ms: Option<f64>,
+    /// Read latency that 99.9 % do not exceed.
+    pub read_p999_ms: Option<f64>,
+    /// Mean write latency.
+    pub write_mean_ms: Option<f64>,
+    /// Median write latency.
+    pub write_p50_ms: Option<f64>,
+    /// Write latency that 99 % do not exceed.
+    pub write_p99_ms: Option<f64>,
+    /// Write latency that 99.9 % do not exceed.
+    pub write_p999_ms: Option<f64>,
+    /// Mean time from admission to completion.
+    pub wait_mean_ms: Option<f64>,
+    /// Time from admission to completion that 99 % do not exceed.
+    pub wait_p99_ms: Option<f64>,
+    /// The longest time from admission to completion.
+    pub longest_wait_ms: f64,
+    /// Mean time the device took for an I/O.
+    pub service_mean_ms: Option<f64>,
+    /// Energy the device used.
+    pub energy_j: f64,
+    /// Streams by falling share of busy time.
+    pub streams: Vec<StreamShare>,
+}
+
+/// One stream in a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct StreamShare {
+    /// Its name.
+    pub stream: String,
+    /// Client requests finished.
+    pub requests: u64,
+    /// Its share of the device's busy time (an I/O merged from several streams counts for the
+    /// first).
+    pub busy_share: f64,
+    /// Median latency.
+    pub p50_ms: Option<f64>,
+    /// Latency that 99 % of its requests do not exceed.
+    pub p99_ms: Option<f64>,
+}
