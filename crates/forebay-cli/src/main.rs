@@ -1,5 +1,56 @@
-//! The `forebay` command.
+//! The `forebay` command: a thin face of the verbs.
+//!
+//! Results go to standard output, messages and progress to standard error. Exit status: 0 done,
+//! 2 bad usage or bad input, 1 anything else.
 
 #![forbid(unsafe_code)]
 
-fn main() {}
+mod advise;
+mod convert;
+mod describe;
+mod listings;
+mod options;
+mod output;
+mod progress;
+mod simulate;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Tells what your storage workload does to its disks, and what would help.
+#[derive(Parser)]
+#[command(name = "forebay", version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Advise(advise::Advise),
+    Describe(describe::Describe),
+    Simulate(simulate::Simulate),
+    Convert(convert::Convert),
+    Devices(listings::Devices),
+    Policies(listings::Policies),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Cli::parse().verb {
+        Verb::Advise(verb) => verb.run(),
+        Verb::Describe(verb) => verb.run(),
+        Verb::Simulate(verb) => verb.run(),
+        Verb::Convert(verb) => verb.run(),
+        Verb::Devices(verb) => verb.run(),
+        Verb::Policies(verb) => verb.run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if output::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("forebay: {error:#}");
+            ExitCode::from(output::exit_status(&error))
+        }
+    }
+}

@@ -34,8 +34,8 @@ pub struct Input {
 }
 
 impl Input {
-    /// Reads the trace at `path` (format `from`, or found by looking) and tells `progress` how
-    /// many records have been read.
+    /// Reads the trace at `path` (format `from`, or found by looking) and tells `progress` now and
+    /// then how many records have been read.
     pub fn read(
         path: &Path,
         from: Option<&str>,
@@ -47,14 +47,13 @@ impl Input {
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
         let mut extents = Vec::new();
-        let (mut batch, mut read) = (Vec::new(), 0);
+        let (mut batch, mut meter) = (Vec::new(), Meter::default());
         loop {
             reader.read(&mut batch)?;
             if batch.is_empty() {
                 break;
             }
-            read += batch.len() as u64;
-            progress(read);
+            meter.count(batch.len(), &mut progress);
             describer.add(&batch, reader.dictionary());
             for record in &mut batch {
                 record.stream = grouping.group(reader.dictionary(), record.stream);
@@ -128,6 +127,46 @@ impl Input {
             },
         };
         Ok(Records { source, failed })
+    }
+}
+
+/// Describes the trace at `path` in one pass, keeping nothing, and tells `progress` now and then how
+/// many records have been read.
+pub fn describe(
+    path: &Path,
+    from: Option<&str>,
+    stream_by: StreamBy,
+    mut progress: impl FnMut(u64),
+) -> Result<(Description, Notes), Error> {
+    let mut reader = open::open(path, from)?;
+    let mut describer = Describer::new(Options { stream_by, ..Options::default() });
+    let (mut batch, mut meter) = (Vec::new(), Meter::default());
+    loop {
+        reader.read(&mut batch)?;
+        if batch.is_empty() {
+            break;
+        }
+        meter.count(batch.len(), &mut progress);
+        describer.add(&batch, reader.dictionary());
+    }
+    let notes = reader.notes().clone();
+    Ok((describer.finish(reader.dictionary(), &notes), notes))
+}
+
+/// Tells progress once in about a million records.
+#[derive(Default)]
+struct Meter {
+    records: u64,
+    told: u64,
+}
+
+impl Meter {
+    fn count(&mut self, records: usize, progress: &mut impl FnMut(u64)) {
+        self.records += records as u64;
+        if self.records - self.told >= 1 << 20 {
+            self.told = self.records;
+            progress(self.records);
+        }
     }
 }
 

@@ -1,0 +1,139 @@
+//! `forebay advise`.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::advise::{Advice, advise, default_device};
+use forebay::devices;
+use forebay::report;
+
+use crate::options::{Reading, Replaying, TracePath};
+use crate::output::{self, Format};
+use crate::progress::Progress;
+
+/// The bundled trace: a Hadoop TeraSort captured by ourselves (traces/README.md).
+const BUNDLED: &[u8] = include_bytes!("../../../traces/terasort.parquet");
+
+/// Describe a trace, try every scheduler on it, rank them, explain and recommend
+#[derive(Args)]
+pub(crate) struct Advise {
+    /// The trace; the bundled sample if none is given
+    trace: Option<TracePath>,
+    /// A bundled device, a device file, or fixed:RATE [default: a drive that holds the trace]
+    #[arg(long, value_name = "DEVICE")]
+    device: Option<String>,
+    /// Where to write the HTML report
+    #[arg(short, long, value_name = "FILE", default_value = "report.html")]
+    output: PathBuf,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    replaying: Replaying,
+    /// How to print the answer
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+impl Advise {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut input = match &self.trace {
+            Some(path) => self.reading.read(path)?,
+            None => {
+                let mut sample = tempfile::Builder::new().suffix(".parquet").tempfile()?;
+                sample.write_all(BUNDLED)?;
+                self.reading.read(sample.path())?
+            }
+        };
+        if self.trace.is_none() {
+            input.path = PathBuf::from("the bundled TeraSort trace");
+        }
+        let (model, reason) = match &self.device {
+            Some(name) => (devices::open(name)?, "as asked for".to_string()),
+            None => default_device(&input)?,
+        };
+        let setup = self.replaying.setup(&input)?;
+        let progress = Progress::new("simulating");
+        let advice = advise(&input, &model, reason, setup, |policy| {
+            progress.say(format!("simulating {policy} on {}", model.name()));
+        })?;
+        drop(progress);
+        write_report(&self.output, &report::html(&advice))?;
+        match self.format {
+            Format::Json => output::print_json(&advice)?,
+            Format::Table => output::print(&text(&advice, &self.output))?,
+        }
+        Ok(())
+    }
+}
+
+/// Writes beside the target and renames, so that a full disk leaves no half report.
+fn write_report(path: &Path, html: &str) -> anyhow::Result<()> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    let cannot = || format!("{}: cannot write the report", path.display());
+    let mut file = tempfile::Builder::new()
+        .prefix(".forebay-report-")
+        .tempfile_in(folder)
+        .with_context(cannot)?;
+    file.write_all(html.as_bytes()).with_context(cannot)?;
+    readable_by_all(file.as_file()).with_context(cannot)?;
+    file.persist(path).map_err(|error| error.error).with_context(cannot)?;
+    Ok(())
+}
+
+/// Temporary files are private; a report is not.
+#[cfg(unix)]
+fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable_by_all(_file: &std::fs::File) -> std::io::Result<()> {
+    Ok(())
+}
+
+fn text(advice: &Advice, report: &Path) -> String {
+    let mut lines = vec![
+        advice.headline.clone(),
+        String::new(),
+        format!("{} on {} ({})", advice.trace, advice.device, advice.device_reason),
+        ranking(advice),
+        String::new(),
+    ];
+    lines.extend(advice.findings.iter().map(|finding| format!("- {finding}")));
+    lines.push(String::new());
+    lines.extend(advice.cautions.iter().map(|caution| format!("! {caution}")));
+    lines.push(format!("\nReport: {}", report.display()));
+    lines.join("\n")
+}
+
+fn ranking(advice: &Advice) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header([
+        "", "policy", "total s", "saved %", "read p99 ms", "write p99 ms", "longest wait ms",
+    ]);
+    let number = |value: Option<f64>, digits: usize| {
+        let text = value.map_or("-".to_string(), |value| format!("{value:.digits$}"));
+        Cell::new(text).set_alignment(CellAlignment::Right)
+    };
+    for ranked in &advice.ranking {
+        let mark = if ranked.policy == advice.recommended { ">" } else { "" };
+        table.add_row([
+            Cell::new(mark),
+            Cell::new(&ranked.policy),
+            number(Some(ranked.total_s), 1),
+            number(Some(ranked.gain_share * 100.0), 1),
+            number(ranked.read_p99_ms, 1),
+            number(ranked.write_p99_ms, 1),
+            number(Some(ranked.longest_wait_ms), 0),
+        ]);
+    }
+    table.to_string()
+}

@@ -1,0 +1,50 @@
+//! `forebay convert`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use forebay_trace::{open, write};
+
+use crate::options::{TracePath, say_notes};
+use crate::progress::Progress;
+
+/// Convert a trace to Parquet, CSV or a fio iolog
+#[derive(Args)]
+pub(crate) struct Convert {
+    /// The trace
+    trace: TracePath,
+    /// The file to write; its ending says the format unless --to does
+    output: PathBuf,
+    /// Format of the trace, if looking at it is not enough
+    #[arg(long, value_name = "FORMAT")]
+    from: Option<String>,
+    /// Format to write: parquet, csv or fio
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
+}
+
+impl Convert {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut reader = open::open(&self.trace, self.from.as_deref())?;
+        let mut writer = write::create(&self.output, self.to.as_deref())?;
+        let progress = Progress::new("converting");
+        let (mut batch, mut records) = (Vec::new(), 0u64);
+        loop {
+            reader.read(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            writer.write(&batch, reader.dictionary())?;
+            records += batch.len() as u64;
+            progress.say(format!("converting: {records} requests"));
+        }
+        let lost = writer.finish(reader.dictionary(), reader.notes())?;
+        drop(progress);
+        say_notes(&self.trace, reader.notes());
+        for what in lost {
+            eprintln!("forebay: {}: {what}", self.output.display());
+        }
+        eprintln!("forebay: {}: {records} requests written", self.output.display());
+        Ok(())
+    }
+}

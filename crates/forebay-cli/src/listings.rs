@@ -1,0 +1,51 @@
+//! `forebay devices` and `forebay policies`.
+
+use clap::Args;
+use comfy_table::{ContentArrangement, Table, presets};
+use forebay::devices;
+use forebay_core::policy::{BLOCK_PARAMETERS, POLICIES};
+
+use crate::output;
+
+/// List the bundled devices
+#[derive(Args)]
+pub(crate) struct Devices {}
+
+impl Devices {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut table = listing(["device", "what it is"]);
+        for (name, description) in devices::list() {
+            table.add_row([name, description]);
+        }
+        table.add_row(["fixed:RATE", "a server of RATE I/Os a second, whatever they are"]);
+        table.add_row(["FILE.toml", "a device file; the bundled ones show how to write it"]);
+        Ok(output::print(&table.to_string())?)
+    }
+}
+
+/// List the policies and their parameters
+#[derive(Args)]
+pub(crate) struct Policies {}
+
+impl Policies {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut table = listing(["policy", "what it does"]);
+        for listed in POLICIES {
+            let parameters = match listed.parameters {
+                "" => String::new(),
+                parameters => format!("\n{parameters}"),
+            };
+            table.add_row([listed.name.to_string(), format!("{}{parameters}", listed.summary)]);
+        }
+        table.add_row(["(all)", BLOCK_PARAMETERS]);
+        Ok(output::print(&table.to_string())?)
+    }
+}
+
+fn listing(header: [&str; 2]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_header(header);
+    table
+}

@@ -1,0 +1,112 @@
+//! Options that several verbs share.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use forebay::input::Input;
+use forebay::place::Map;
+use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+use forebay_core::replay::Intensity;
+use forebay_trace::Notes;
+use forebay_trace::describe::Description;
+use forebay_trace::streams::StreamBy;
+
+use crate::progress::Progress;
+
+/// How a trace is read.
+#[derive(Args)]
+pub(crate) struct Reading {
+    /// Format of the trace, if looking at it is not enough
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) from: Option<String>,
+    /// What makes a stream: thread, process or name (write-back workers always count as one)
+    #[arg(long, value_name = "WHAT", default_value = "thread")]
+    pub(crate) stream_by: StreamBy,
+}
+
+impl Reading {
+    /// Reads the whole trace, with progress; what was skipped is said on standard error.
+    pub(crate) fn read(&self, path: &Path) -> anyhow::Result<Input> {
+        let progress = Progress::new("reading");
+        let input = Input::read(path, self.from.as_deref(), self.stream_by, |records| {
+            progress.say(format!("reading {}: {records} requests", path.display()));
+        })?;
+        drop(progress);
+        if input.description.requests == 0 {
+            return Err(forebay::Error::Unfit(format!(
+                "{}: got no requests, expected at least one; is it a trace that only holds \
+                 completions, or were all rows skipped ({})?",
+                path.display(),
+                input.notes.rows_skipped
+            ))
+            .into());
+        }
+        say_notes(path, &input.notes);
+        Ok(input)
+    }
+
+    /// Describes the trace without keeping it.
+    pub(crate) fn describe(&self, path: &Path) -> anyhow::Result<Description> {
+        let progress = Progress::new("reading");
+        let (description, notes) =
+            forebay::input::describe(path, self.from.as_deref(), self.stream_by, |records| {
+                progress.say(format!("reading {}: {records} requests", path.display()));
+            })?;
+        drop(progress);
+        say_notes(path, &notes);
+        Ok(description)
+    }
+}
+
+/// Says on standard error what a reader skipped, raised or wants known.
+pub(crate) fn say_notes(path: &Path, notes: &Notes) {
+    if notes.rows_skipped > 0 {
+        eprintln!("forebay: {}: {} rows skipped", path.display(), notes.rows_skipped);
+    }
+    for warning in &notes.warnings {
+        eprintln!("forebay: {}: {warning}", path.display());
+    }
+}
+
+/// How a trace is replayed.
+#[derive(Args)]
+pub(crate) struct Replaying {
+    /// open (recorded arrivals) or closed (recorded think times) [default: open]
+    #[arg(long, value_name = "MODE")]
+    replay: Option<Replay>,
+    /// Divide inter-arrival and think times by this
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = intensity)]
+    intensity: Intensity,
+    /// What to do with addresses beyond the device: scale, wrap or clip
+    #[arg(long, value_name = "HOW", default_value = "scale")]
+    map: Map,
+}
+
+fn intensity(text: &str) -> Result<Intensity, String> {
+    let times: Option<f64> = text.parse().ok();
+    times
+        .and_then(Intensity::new)
+        .ok_or_else(|| format!("got '{text}', expected a number above 0, e.g. 10 for ten times as fast"))
+}
+
+impl Replaying {
+    /// The setup, saying on standard error when closed replay stands on thin ground.
+    pub(crate) fn setup(&self, input: &Input) -> anyhow::Result<Setup> {
+        let replay = self.replay.unwrap_or(Replay::Open);
+        if replay == Replay::Closed {
+            let share = imputed_share(input)?;
+            if share > 0.0 {
+                let thin = if share > IMPUTED_SHARE_MAX { "; open replay says more here" } else { "" };
+                eprintln!(
+                    "forebay: {}: {:.1} % of the latencies are missing and imputed{thin}",
+                    input.path.display(),
+                    share * 100.0
+                );
+            }
+        }
+        Ok(Setup { replay, intensity: self.intensity, map: self.map })
+    }
+}
+
+/// A path as an argument names it.
+pub(crate) type TracePath = PathBuf;

@@ -1,0 +1,44 @@
+//! Results on standard output, and what an error means for the exit status.
+
+use std::io::{self, Write};
+
+use clap::ValueEnum;
+use serde::Serialize;
+
+/// How results are printed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// Tables for people.
+    #[default]
+    Table,
+    /// One JSON object, keys in snake_case with the unit last.
+    Json,
+}
+
+/// Prints `text` and a line end.
+pub(crate) fn print(text: &str) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    out.write_all(b"\n")?;
+    out.flush()
+}
+
+/// Prints `value` as indented JSON.
+pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
+    print(&serde_json::to_string_pretty(value)?)?;
+    Ok(())
+}
+
+/// Whether whoever reads our output has gone, which is no fault.
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    let io = error.downcast_ref::<io::Error>();
+    io.is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}
+
+/// 2 for what the user can mend (options, files that are read), 1 for anything else.
+pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
+    let input = error.downcast_ref::<forebay::Error>().is_some()
+        || error.downcast_ref::<forebay_trace::TraceError>().is_some()
+        || error.downcast_ref::<forebay::devices::DevicesError>().is_some();
+    if input { 2 } else { 1 }
+}

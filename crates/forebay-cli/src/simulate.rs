@@ -1,0 +1,138 @@
+//! `forebay simulate`.
+
+use clap::Args;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::devices;
+use forebay::simulate::{RunResult, run};
+use serde::Serialize;
+
+use crate::options::{Reading, Replaying, TracePath};
+use crate::output::{self, Format};
+use crate::progress::Progress;
+
+/// Run a trace through policies on a device model, side by side
+#[derive(Args)]
+pub(crate) struct Simulate {
+    /// The trace
+    trace: TracePath,
+    /// A bundled device (see `forebay devices`), a device file, or fixed:RATE
+    #[arg(long, value_name = "DEVICE")]
+    device: String,
+    /// Policies (see `forebay policies`), comma-separated, each NAME[:KEY=VALUE]...
+    #[arg(long, value_name = "POLICY,...", value_delimiter = ',', required = true)]
+    policy: Vec<String>,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    replaying: Replaying,
+    /// How to print the results
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Results {
+    trace: String,
+    runs: Vec<RunResult>,
+}
+
+impl Simulate {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let model = devices::open(&self.device)?;
+        for policy in &self.policy {
+            forebay_core::policy::build(policy, u32::MAX).map_err(forebay::Error::from)?;
+        }
+        let input = self.reading.read(&self.trace)?;
+        let setup = self.replaying.setup(&input)?;
+        let mut runs = Vec::new();
+        for policy in &self.policy {
+            let progress = Progress::new(&format!("simulating {policy} on {}", model.name()));
+            runs.push(run(&input, &model, policy, setup)?.result);
+            drop(progress);
+        }
+        match self.format {
+            Format::Json => {
+                output::print_json(&Results { trace: self.trace.display().to_string(), runs })?;
+            }
+            Format::Table => output::print(&table(&runs))?,
+        }
+        Ok(())
+    }
+}
+
+/// A figure's name and how a run shows it.
+type Row = (&'static str, fn(&RunResult) -> String);
+
+/// Figures down, policies across.
+fn table(runs: &[RunResult]) -> String {
+    let rows: &[Row] = &[
+        ("replay", |run| format!("{:?}", run.replay).to_lowercase()),
+        ("requests", |run| run.figures.requests.to_string()),
+        ("I/Os", |run| run.figures.ios.to_string()),
+        ("makespan s", |run| format!("{:.2}", run.figures.makespan_s)),
+        ("busy s", |run| format!("{:.2}", run.figures.busy_s)),
+        ("transfer bound s", |run| format!("{:.2}", run.figures.transfer_bound_s)),
+        ("seek s", |run| format!("{:.2}", run.figures.seek_s)),
+        ("rotation s", |run| format!("{:.2}", run.figures.rotation_s)),
+        ("head movements", |run| run.figures.head_movements.to_string()),
+        ("seek sweeps", |run| format!("{:.1}", run.figures.seek_sweeps)),
+        ("avg seek tracks", |run| format!("{:.0}", run.figures.avg_seek_tracks)),
+        ("seek stddev tracks", |run| format!("{:.0}", run.figures.seek_stddev_tracks)),
+        ("read mean ms", |run| ms(run.figures.read_mean_ms)),
+        ("read p50 ms", |run| ms(run.figures.read_p50_ms)),
+        ("read p99 ms", |run| ms(run.figures.read_p99_ms)),
+        ("read p99.9 ms", |run| ms(run.figures.read_p999_ms)),
+        ("write mean ms", |run| ms(run.figures.write_mean_ms)),
+        ("write p50 ms", |run| ms(run.figures.write_p50_ms)),
+        ("write p99 ms", |run| ms(run.figures.write_p99_ms)),
+        ("write p99.9 ms", |run| ms(run.figures.write_p999_ms)),
+        ("since admission: mean ms", |run| ms(run.figures.wait_mean_ms)),
+        ("since admission: p99 ms", |run| ms(run.figures.wait_p99_ms)),
+        ("since admission: longest ms", |run| ms(Some(run.figures.longest_wait_ms))),
+        ("energy J", |run| format!("{:.0}", run.figures.energy_j)),
+        ("clipped", |run| run.requests_clipped.to_string()),
+        ("latencies imputed %", |run| format!("{:.1}", run.imputed_share * 100.0)),
+        ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
+    ];
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
+    let policies = runs.iter().map(|run| Cell::new(&run.policy));
+    table.set_header(std::iter::once(Cell::new(device)).chain(policies));
+    for (name, show) in rows {
+        let cells = runs.iter().map(|run| Cell::new(show(run)).set_alignment(CellAlignment::Right));
+        table.add_row(std::iter::once(Cell::new(name)).chain(cells));
+    }
+    format!("{table}\n{}", streams(runs))
+}
+
+/// The streams that take most of the device's time, under each policy.
+fn streams(runs: &[RunResult]) -> String {
+    const SHOWN: usize = 8;
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    let header = runs.iter().map(|run| format!("{}: busy %, p99 ms", run.policy));
+    table.set_header(std::iter::once("stream".to_string()).chain(header));
+    let Some(first) = runs.first() else { return String::new() };
+    for share in first.figures.streams.iter().take(SHOWN) {
+        let cells = runs.iter().map(|run| {
+            let same = run.figures.streams.iter().find(|other| other.stream == share.stream);
+            let text = same.map_or("-".to_string(), |same| {
+                format!("{:.1}  {}", same.busy_share * 100.0, ms(same.p99_ms))
+            });
+            Cell::new(text).set_alignment(CellAlignment::Right)
+        });
+        table.add_row(std::iter::once(Cell::new(&share.stream)).chain(cells));
+    }
+    let left = first.figures.streams.len().saturating_sub(SHOWN);
+    let more = if left > 0 {
+        format!("\n({left} more streams: --format json has them all)")
+    } else {
+        String::new()
+    };
+    format!("{table}{more}")
+}
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or("-".to_string(), |value| format!("{value:.2}"))
+}

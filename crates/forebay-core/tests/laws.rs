@@ -1,0 +1,275 @@
+//! Laws that every listed policy keeps, whatever it is asked: each request finishes exactly once,
+//! replayed calls give identical answers, no admitted request starves, I/Os stay within the
+//! device's limit and move exactly the bytes asked for, and a declined offer never asks to be
+//! woken in the past.
+
+use std::collections::VecDeque;
+
+use forebay_core::policy::{POLICIES, build};
+use forebay_core::tape::{Recorder, replay};
+use forebay_core::{
+    Completion, Device, Done, Finished, Flags, Lane, Mechanics, Nanos, Observer, Op, Policy,
+    Request, Workload, simulate,
+};
+use proptest::prelude::*;
+
+/// Forms and parameters beside the defaults that must keep the laws too.
+const VARIANTS: &[&str] = &[
+    "deadline:form=paper",
+    "deadline:fifo-batch=1:writes-starved=0:read-expire-ms=0",
+    "cfq:form=paper:quantum=2",
+    "cfq:slice-idle-ms=0:quantum=1",
+    "bid:history=1:wait-ms=0",
+    "bid:staging-limit=no:history=32",
+    "noop:reads-max=1:writes-max=1:bio-max-kib=4",
+    "bid:reads-max=2:writes-max=1:merge=no",
+];
+
+fn specs() -> impl Iterator<Item = String> {
+    let listed = POLICIES.iter().map(|listed| listed.name.to_string());
+    listed.chain(VARIANTS.iter().map(|spec| spec.to_string()))
+}
+
+/// A device of some depth whose service times look random and depend on the calls only.
+struct Bench {
+    depth: usize,
+    running: VecDeque<(Nanos, Nanos, Request)>,
+    last: Nanos,
+}
+
+impl Bench {
+    fn new(depth: usize) -> Self {
+        Bench { depth, running: VecDeque::new(), last: Nanos::ZERO }
+    }
+}
+
+impl Device for Bench {
+    fn room(&self) -> bool {
+        self.running.len() < self.depth
+    }
+    fn start(&mut self, now: Nanos, io: Request) {
+        let mixed = (io.offset ^ io.id << 7).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 44;
+        self.last = self.last.max(now) + Nanos(50_000 + mixed);
+        self.running.push_back((self.last, now, io));
+    }
+    fn next(&self) -> Option<Nanos> {
+        self.running.front().map(|&(at, _, _)| at)
+    }
+    fn finish(&mut self, now: Nanos) -> Completion {
+        let (_, started, io) = self.running.pop_front().expect("something is running");
+        Completion { io, started, at: now, mechanics: Mechanics::default() }
+    }
+    fn joules(&self, _now: Nanos) -> f64 {
+        0.0
+    }
+    fn busy(&self, _now: Nanos) -> Nanos {
+        Nanos::ZERO
+    }
+    fn floor(&self, _io: &Request) -> Nanos {
+        Nanos::ZERO
+    }
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
+    fn len_max(&self) -> u32 {
+        LEN_MAX
+    }
+}
+
+const LEN_MAX: u32 = 96 * 1024;
+
+struct List(VecDeque<Request>);
+
+impl Workload for List {
+    fn peek(&self) -> Option<Nanos> {
+        self.0.front().map(|request| request.at)
+    }
+    fn take(&mut self) -> Request {
+        self.0.pop_front().expect("peeked")
+    }
+}
+
+/// Checks the laws while a run goes on.
+#[derive(Default)]
+struct Laws {
+    last: Nanos,
+    io_bytes: u64,
+    done: Vec<Request>,
+}
+
+impl Observer for Laws {
+    fn io(&mut self, completion: &Completion) {
+        assert!(completion.at >= completion.started && completion.at >= self.last);
+        self.last = completion.at;
+        assert!(completion.io.len <= LEN_MAX, "{:?} is too long", completion.io);
+        self.io_bytes += u64::from(completion.io.len);
+    }
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        assert!(done.wait <= now - done.request.at, "waited longer than it existed");
+        self.done.push(done.request);
+    }
+}
+
+/// A policy whose every declined offer is followed by a look at its wakeup.
+struct Asked<P>(P);
+
+impl<P: Policy> Policy for Asked<P> {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.0.submit(now, request);
+    }
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        let io = self.0.dispatch(now, lane);
+        if io.is_none() {
+            assert!(self.0.wakeup().is_none_or(|at| at > now), "wakes in the past at {now}");
+        }
+        io
+    }
+    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
+        self.0.complete(now, done, finished);
+    }
+    fn wakeup(&self) -> Option<Nanos> {
+        self.0.wakeup()
+    }
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let op = prop_oneof![6 => Just(Op::Read), 6 => Just(Op::Write), 1 => Just(Op::Flush), 1 => Just(Op::Trim)];
+    // Few distinct places and instants, so that merging, overlap and ties happen.
+    let one = (op, 0u64..60, 1u32..70, 0u32..5, 0u8..32, prop_oneof![3 => Just(0), 3 => 0u64..300, 1 => 0u64..40_000]);
+    prop::collection::vec(one, 1..200).prop_map(|rows| {
+        let mut at = Nanos::ZERO;
+        rows.into_iter()
+            .enumerate()
+            .map(|(id, (op, place, pages, stream, flags, gap_us))| {
+                at += Nanos::from_micros(gap_us);
+                Request {
+                    at,
+                    offset: place * 8192,
+                    id: id as u64,
+                    len: if op == Op::Flush { 0 } else { pages * 4096 },
+                    stream,
+                    lane: 0,
+                    op,
+                    flags: Flags(flags),
+                }
+            })
+            .collect()
+    })
+}
+
+fn check(spec: &str, requests: &[Request], depth: usize) {
+    let policy = build(spec, LEN_MAX).unwrap();
+    let mut policy = Recorder::new(Asked(policy));
+    let mut laws = Laws::default();
+    let mut workload = List(requests.iter().copied().collect());
+    simulate::run(&mut policy, &mut [Bench::new(depth)], &mut workload, &mut laws);
+
+    laws.done.sort_by_key(|request| request.id);
+    assert_eq!(laws.done, requests, "{spec}: each request finishes exactly once, unchanged");
+    let asked: u64 = requests.iter().map(|request| u64::from(request.len)).sum();
+    assert_eq!(laws.io_bytes, asked, "{spec}: I/Os move exactly the bytes asked for");
+    let mut fresh = build(spec, LEN_MAX).unwrap();
+    assert_eq!(replay(&mut fresh, &policy.calls), Ok(()), "{spec}: same calls, same answers");
+}
+
+/// As `check`, where trims may be longer than an I/O: they are not split.
+fn shorten(requests: &mut [Request]) {
+    for request in requests.iter_mut().filter(|request| request.op == Op::Trim) {
+        request.len = request.len.min(LEN_MAX);
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+    #[test]
+    fn every_policy_keeps_the_laws(mut requests in requests(), depth in 1usize..5) {
+        shorten(&mut requests);
+        for spec in specs() {
+            check(&spec, &requests, depth);
+        }
+    }
+}
+
+/// A stream that always has 32 requests outstanding, sequential and endless, and one that asks
+/// once, far away. The policy must serve the second while the first goes on.
+struct Greedy {
+    ready: VecDeque<Request>,
+    issued: u64,
+    op: Op,
+}
+
+impl Greedy {
+    fn push(&mut self, at: Nanos) {
+        if self.issued < 60_000 {
+            self.ready.push_back(Request {
+                at,
+                offset: self.issued * 4096,
+                id: self.issued,
+                len: 4096,
+                stream: 0,
+                lane: 0,
+                op: self.op,
+                flags: Flags::NONE,
+            });
+            self.issued += 1;
+        }
+    }
+}
+
+impl Workload for Greedy {
+    fn peek(&self) -> Option<Nanos> {
+        self.ready.front().map(|request| request.at)
+    }
+    fn take(&mut self) -> Request {
+        self.ready.pop_front().expect("peeked")
+    }
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        if done.request.stream == 0 {
+            self.push(now);
+        }
+    }
+}
+
+/// How many greedy requests were served before the others.
+#[derive(Default)]
+struct Passed {
+    greedy: u64,
+    before: Vec<u64>,
+}
+
+impl Observer for Passed {
+    fn finished(&mut self, _now: Nanos, done: &Done) {
+        match done.request.stream {
+            0 => self.greedy += 1,
+            _ => self.before.push(self.greedy),
+        }
+    }
+}
+
+#[test]
+fn nothing_admitted_starves() {
+    for spec in specs() {
+        for (op, victim) in [(Op::Read, Op::Write), (Op::Write, Op::Read), (Op::Read, Op::Read)] {
+            let mut greedy = Greedy { ready: VecDeque::new(), issued: 0, op };
+            (0..32).for_each(|_| greedy.push(Nanos::ZERO));
+            greedy.ready.push_back(Request {
+                at: Nanos::from_millis(1),
+                offset: 1 << 40,
+                id: u64::MAX,
+                len: 4096,
+                stream: 1,
+                lane: 0,
+                op: victim,
+                flags: Flags::NONE,
+            });
+            let mut policy = build(&format!("{spec}:merge=no"), LEN_MAX)
+                .or_else(|_| build(&spec, LEN_MAX))
+                .unwrap();
+            let mut passed = Passed::default();
+            simulate::run(&mut policy, &mut [Bench::new(1)], &mut greedy, &mut passed);
+            // A write may wait for its deadline of 5 s; the device does a thousand I/Os in 0.6 s.
+            let before = *passed.before.first().expect("it finishes");
+            assert!(before < 30_000, "{spec}: {before} {op:?}s passed a waiting {victim:?}");
+        }
+    }
+}

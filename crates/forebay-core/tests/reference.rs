@@ -1,0 +1,187 @@
+//! Brute-force references: merging and elevator order done the obvious way, compared with the
+//! block layer on random cases.
+
+use forebay_core::policy::{BlockLayer, Deadline, DeadlineConfig, Limits, Noop};
+use forebay_core::{Completion, Finished, Flags, Mechanics, Nanos, Op, Policy, Request};
+use proptest::prelude::*;
+
+fn request(id: u64, at: Nanos, offset: u64, len: u32, op: Op) -> Request {
+    Request { at, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }
+}
+
+fn complete(policy: &mut impl Policy, now: Nanos, io: Request) {
+    let done = Completion { io, started: io.at, at: now, mechanics: Mechanics::default() };
+    policy.complete(now, &done, &mut Finished::new());
+}
+
+/// Merging by looking at every pair: a bio extends the request it touches, and a request that
+/// then touches another is joined to it, as long as the length allows.
+fn merged_by_hand(bios: &[(u64, u64, Op)], len_max: u64) -> Vec<(u64, u64, Op)> {
+    let mut requests: Vec<(u64, u64, Op)> = Vec::new();
+    for &(start, end, op) in bios {
+        let fits = |a: &(u64, u64, Op), len: u64| a.2 == op && a.1 - a.0 + len <= len_max;
+        let back = requests.iter().position(|r| r.1 == start && fits(r, end - start));
+        let front = requests.iter().position(|r| r.0 == end && fits(r, end - start));
+        if let Some(at) = back {
+            requests[at].1 = end;
+            let len = requests[at].1 - requests[at].0;
+            if let Some(next) = requests.iter().position(|r| r.0 == end && fits(r, len)) {
+                requests[at].1 = requests[next].1;
+                requests.remove(next);
+            }
+        } else if let Some(at) = front {
+            requests[at].0 = start;
+            let len = requests[at].1 - requests[at].0;
+            if let Some(before) = requests.iter().position(|r| r.1 == start && fits(r, len)) {
+                requests[before].1 = requests[at].1;
+                requests.remove(at);
+            }
+        } else {
+            requests.push((start, end, op));
+        }
+    }
+    requests
+}
+
+proptest! {
+    /// Pieces of a range, each submitted once, in any order: what is adjacent is unambiguous.
+    #[test]
+    fn merging_does_what_looking_at_every_pair_does(
+        cuts in prop::collection::btree_set(1u64..200, 1..60),
+        shuffle in prop::collection::vec(any::<u32>(), 60),
+        writes in prop::collection::vec(any::<bool>(), 60),
+        len_max in 1u64..120,
+    ) {
+        let cuts: Vec<u64> = std::iter::once(0).chain(cuts).collect();
+        let mut bios: Vec<(u64, u64, Op)> = cuts
+            .windows(2)
+            .zip(&writes)
+            .filter(|(cut, _)| cut[1] - cut[0] <= len_max)
+            .map(|(cut, &write)| (cut[0] * 512, cut[1] * 512, if write { Op::Write } else { Op::Read }))
+            .collect();
+        let mut keys = shuffle.into_iter().cycle();
+        bios.sort_by_cached_key(|_| keys.next());
+        let limits = Limits {
+            request_len_max: len_max as u32 * 512,
+            reads_max: 1000,
+            writes_max: 1000,
+            ..Limits::default()
+        };
+        let mut layer = BlockLayer::new(Noop::default(), limits);
+        for (id, &(start, end, op)) in bios.iter().enumerate() {
+            layer.submit(Nanos::ZERO, request(id as u64, Nanos::ZERO, start, (end - start) as u32, op));
+        }
+        let mut given: Vec<(u64, u64, Op)> =
+            std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0))
+                .map(|io| (io.offset, io.end(), io.op))
+                .collect();
+        given.sort();
+        let mut expected = merged_by_hand(&bios, len_max * 512);
+        expected.sort();
+        prop_assert_eq!(given, expected);
+    }
+}
+
+/// Deadline the obvious way: plain lists, scanned whole for every decision.
+struct PlainDeadline {
+    config: DeadlineConfig,
+    waiting: Vec<Request>,
+    last: Option<(Op, u64)>,
+    batched: u32,
+    starved: u32,
+}
+
+impl PlainDeadline {
+    fn above(&self, op: Op) -> Option<Request> {
+        let (last_op, position) = self.last?;
+        let same = self.waiting.iter().filter(|r| r.op == op && r.op == last_op);
+        same.filter(|r| r.offset >= position).min_by_key(|r| r.offset).copied()
+    }
+
+    fn oldest(&self, op: Op) -> Option<Request> {
+        self.waiting.iter().filter(|r| r.op == op).min_by_key(|r| r.id).copied()
+    }
+
+    fn choose(&mut self, now: Nanos) -> Option<Request> {
+        if self.batched < self.config.fifo_batch
+            && let Some((op, _)) = self.last
+            && let Some(next) = self.above(op)
+        {
+            return Some(next);
+        }
+        let (reads, writes) = (self.oldest(Op::Read), self.oldest(Op::Write));
+        let oldest = match (reads, writes) {
+            (Some(read), Some(write)) => {
+                if self.starved >= self.config.writes_starved {
+                    self.starved = 0;
+                    write
+                } else {
+                    self.starved += 1;
+                    read
+                }
+            }
+            (Some(read), None) => read,
+            (None, write) => {
+                self.starved = 0;
+                write?
+            }
+        };
+        let expire = match oldest.op {
+            Op::Read => self.config.read_expire,
+            _ => self.config.write_expire,
+        };
+        self.batched = 0;
+        match self.above(oldest.op) {
+            Some(next) if oldest.at + expire > now => Some(next),
+            _ => Some(oldest),
+        }
+    }
+
+    fn take(&mut self, now: Nanos) -> Option<Request> {
+        let chosen = self.choose(now)?;
+        self.waiting.retain(|r| r.id != chosen.id);
+        self.last = Some((chosen.op, chosen.offset));
+        self.batched += 1;
+        Some(chosen)
+    }
+}
+
+proptest! {
+    #[test]
+    fn deadline_orders_as_scanning_lists_does(
+        steps in prop::collection::vec((0u64..40, 0u64..500, any::<bool>(), 0u32..3), 1..300),
+        fifo_batch in 1u32..6,
+        writes_starved in 0u32..4,
+        read_expire in 0u64..400,
+        write_expire in 0u64..800,
+    ) {
+        let config = DeadlineConfig {
+            read_expire: Nanos(read_expire),
+            write_expire: Nanos(write_expire),
+            writes_starved,
+            fifo_batch,
+        };
+        let limits = Limits { merging: false, reads_max: 1000, writes_max: 1000, ..Limits::default() };
+        let mut layer = BlockLayer::new(Deadline::new(config), limits);
+        let mut plain =
+            PlainDeadline { config, waiting: Vec::new(), last: None, batched: 0, starved: 0 };
+        let mut now = Nanos::ZERO;
+        for (id, (gap, place, write, takes)) in steps.into_iter().enumerate() {
+            now += Nanos(gap);
+            // Distinct offsets, so that order by offset is unambiguous.
+            let offset = place * 1000 + id as u64;
+            let op = if write { Op::Write } else { Op::Read };
+            let new = request(id as u64, now, offset, 1, op);
+            layer.submit(now, new);
+            plain.waiting.push(new);
+            for _ in 0..takes {
+                let given = layer.dispatch(now, 0);
+                let expected = plain.take(now);
+                prop_assert_eq!(given.map(|io| io.offset), expected.map(|io| io.offset));
+                if let Some(io) = given {
+                    complete(&mut layer, now, io);
+                }
+            }
+        }
+    }
+}
