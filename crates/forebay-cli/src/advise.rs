@@ -117,7 +117,13 @@ fn ranking(advice: &Advice) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
     table.set_header([
-        "", "policy", "total s", "saved %", "read p99 ms", "write p99 ms", "longest wait ms",
+        "",
+        "policy",
+        "total s",
+        "saved %",
+        "read p99 ms",
+        "write p99 ms",
+        "longest wait ms",
     ]);
     let number = |value: Option<f64>, digits: usize| {
         let text = value.map_or("-".to_string(), |value| format!("{value:.digits$}"));

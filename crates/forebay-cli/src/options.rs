@@ -84,9 +84,9 @@ pub(crate) struct Replaying {
 
 fn intensity(text: &str) -> Result<Intensity, String> {
     let times: Option<f64> = text.parse().ok();
-    times
-        .and_then(Intensity::new)
-        .ok_or_else(|| format!("got '{text}', expected a number above 0, e.g. 10 for ten times as fast"))
+    times.and_then(Intensity::new).ok_or_else(|| {
+        format!("got '{text}', expected a number above 0, e.g. 10 for ten times as fast")
+    })
 }
 
 impl Replaying {
@@ -96,7 +96,8 @@ impl Replaying {
         if replay == Replay::Closed {
             let share = imputed_share(input)?;
             if share > 0.0 {
-                let thin = if share > IMPUTED_SHARE_MAX { "; open replay says more here" } else { "" };
+                let thin =
+                    if share > IMPUTED_SHARE_MAX { "; open replay says more here" } else { "" };
                 eprintln!(
                     "forebay: {}: {:.1} % of the latencies are missing and imputed{thin}",
                     input.path.display(),

@@ -22,7 +22,7 @@ pub struct DeadlineConfig {
     pub read_expire: Nanos,
     /// A write older than this ends the batch.
     pub write_expire: Nanos,
-    /// Read batches that may pass waiting writes.
+    /// Read batches that may pass waiting writes; with 0 writes would starve reads.
     pub writes_starved: u32,
     /// Requests of a batch.
     pub fifo_batch: u32,

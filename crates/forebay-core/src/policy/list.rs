@@ -121,7 +121,7 @@ fn deadline(spec: &Spec) -> Result<DeadlineConfig, SpecError> {
     Ok(DeadlineConfig {
         read_expire: spec.millis("read-expire-ms", default.read_expire.as_millis_f64())?,
         write_expire: spec.millis("write-expire-ms", default.write_expire.as_millis_f64())?,
-        writes_starved: spec.at_least("writes-starved", default.writes_starved, 0)?,
+        writes_starved: spec.at_least("writes-starved", default.writes_starved, 1)?,
         fifo_batch: spec.at_least("fifo-batch", default.fifo_batch, 1)?,
     })
 }
