@@ -1,1 +1,114 @@
-//! Trace formats, one file each.
+//! Trace formats, one file each, and their list.
+
+pub mod csv;
+pub mod msr;
+pub mod parquet;
+pub mod spc;
+
+use std::io::BufRead;
+use std::path::PathBuf;
+
+use crate::error::TraceError;
+use crate::trace::Reader;
+use crate::unpack::Packing;
+
+/// A file to be read.
+pub struct Input {
+    /// Where it is.
+    pub path: PathBuf,
+    /// How it is packed.
+    pub packing: Packing,
+    /// Its content, unpacked.
+    pub content: Box<dyn BufRead + Send>,
+}
+
+/// A format that can be read.
+pub struct Format {
+    /// What `--from` and [`crate::Notes::format`] call it.
+    pub name: &'static str,
+    /// What it is, in a few words.
+    pub about: &'static str,
+    /// Whether unpacked content that begins so looks like it.
+    pub sniff: fn(&[u8]) -> bool,
+    /// Reads it.
+    pub open: fn(Input) -> Result<Box<dyn Reader>, TraceError>,
+}
+
+/// Every format, in the order they are tried: those with a signature first.
+pub static FORMATS: &[Format] = &[
+    Format {
+        name: "parquet",
+        about: "canonical Parquet",
+        sniff: parquet::sniff,
+        open: parquet::open,
+    },
+    Format {
+        name: "hadoop-parquet",
+        about: "captures of blktrace's Q events in Parquet (time_ns, pid, lba, sectors, ...)",
+        sniff: parquet::sniff,
+        open: parquet::open_hadoop,
+    },
+    Format {
+        name: "csv",
+        about: "canonical CSV, known by its header",
+        sniff: csv::sniff,
+        open: csv::open,
+    },
+    Format {
+        name: "msr",
+        about: "MSR Cambridge CSV (Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime)",
+        sniff: msr::sniff,
+        open: msr::open,
+    },
+    Format {
+        name: "spc",
+        about: "SPC (ASU,LBA,Size,Opcode,Timestamp)",
+        sniff: spc::sniff,
+        open: spc::open,
+    },
+];
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::trace::{Dictionary, Notes, Record};
+    use std::io::Cursor;
+
+    type Open = fn(Input) -> Result<Box<dyn Reader>, TraceError>;
+
+    fn input(text: &[u8]) -> Input {
+        let content = Box::new(Cursor::new(text.to_vec()));
+        Input { path: "trace".into(), packing: Packing::Plain, content }
+    }
+
+    /// Reads a whole text.
+    pub(crate) fn read(open: Open, text: &[u8]) -> (Vec<Record>, Dictionary, Notes) {
+        drain(open(input(text)).unwrap()).unwrap()
+    }
+
+    /// The message that reading a text ends with.
+    pub(crate) fn message(open: Open, text: &[u8]) -> String {
+        open(input(text)).and_then(drain).unwrap_err().to_string()
+    }
+
+    /// Reads to the end.
+    pub(crate) fn drain(
+        mut reader: Box<dyn Reader>,
+    ) -> Result<(Vec<Record>, Dictionary, Notes), TraceError> {
+        let (mut all, mut batch) = (Vec::new(), Vec::new());
+        loop {
+            reader.read(&mut batch)?;
+            if batch.is_empty() {
+                return Ok((all, reader.dictionary().clone(), reader.notes().clone()));
+            }
+            all.extend_from_slice(&batch);
+        }
+    }
+
+    #[test]
+    fn names_are_distinct() {
+        for (n, format) in FORMATS.iter().enumerate() {
+            assert!(FORMATS[..n].iter().all(|f| f.name != format.name), "{}", format.name);
+        }
+    }
+}

@@ -1,13 +1,22 @@
 //! Block-I/O traces as data: readers, writers and a description, all streaming.
 //!
 //! A trace is a stream of [`Record`]s in time order beside a [`Dictionary`] of who and where.
-//! Adding a format is one file in [`formats`] and one line in its list.
+//! [`open::open`] reads any format, [`write::create`] writes one. Adding a format is one file in
+//! [`formats`] and one line in its list.
 
 #![forbid(unsafe_code)]
 
 pub mod error;
+mod fields;
 pub mod formats;
+mod letters;
+mod lines;
+pub mod open;
+pub mod order;
+mod rows;
 pub mod trace;
+pub mod unpack;
+pub mod write;
 
 pub use error::TraceError;
 pub use trace::{Dictionary, Notes, Reader, Record, Stream};

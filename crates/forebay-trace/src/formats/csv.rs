@@ -1,0 +1,200 @@
+//! Canonical CSV: every field of a record and its stream, one row a request.
+//!
+//! Columns: `at_ns` (from the first request), `op` (read, write, flush, trim), `offset` and `len`
+//! in bytes, `stream` (a number that tells streams apart), `volume` (its name), `latency_ns` (empty
+//! where unknown), `flags` (letters of `PFASM`), and the stream's `thread` and `process` ids (empty
+//! where unknown) and `name`. Quoting as in RFC 4180. Streams are numbered anew in the order of
+//! their first row. Rows of zero length that are no flush are skipped and counted.
+
+use std::collections::BTreeMap;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+
+use ::csv::ByteRecord;
+use forebay_core::{Nanos, Op};
+
+use crate::error::{Place, TraceError};
+use crate::fields::digits;
+use crate::formats::Input;
+use crate::letters::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
+use crate::order::Ordered;
+use crate::rows::{self, Wrong, shorten};
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
+
+/// The columns.
+pub const HEADER: [&str; 11] = [
+    "at_ns",
+    "op",
+    "offset",
+    "len",
+    "stream",
+    "volume",
+    "latency_ns",
+    "flags",
+    "thread",
+    "process",
+    "name",
+];
+
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    head.starts_with(HEADER.join(",").as_bytes())
+}
+
+pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let mut source = ::csv::ReaderBuilder::new().from_reader(input.content);
+    let header = source.byte_headers().map_err(|error| broken(&input.path, error))?;
+    if header != &ByteRecord::from(HEADER.to_vec()) {
+        let got = header.iter().collect::<Vec<_>>().join(&b","[..]);
+        return Err(Wrong::new(
+            HEADER[0],
+            &got,
+            "the header at_ns,op,offset,len,stream,volume,...",
+        )
+        .at(&input.path, Place::Line(1), ""));
+    }
+    Ok(Box::new(Ordered::new(Csv {
+        path: input.path,
+        source,
+        streams: BTreeMap::new(),
+        volumes: BTreeMap::new(),
+        dictionary: Dictionary::default(),
+        notes: Notes { format: "csv", ..Notes::default() },
+    })))
+}
+
+struct Csv {
+    path: PathBuf,
+    source: ::csv::Reader<Box<dyn BufRead + Send>>,
+    streams: BTreeMap<u64, u32>,
+    volumes: BTreeMap<Vec<u8>, u32>,
+    dictionary: Dictionary,
+    notes: Notes,
+}
+
+impl Csv {
+    fn record(&mut self, row: &ByteRecord) -> Result<Record, Wrong> {
+        let field = |n: usize| row.get(n).unwrap_or_default();
+        let number = |n: usize| {
+            digits(field(n))
+                .ok_or_else(|| Wrong::new(HEADER[n], field(n), "a whole number without a sign"))
+        };
+        let optional = |n: usize| {
+            if field(n).is_empty() { Ok(None) } else { number(n).map(Some) }
+        };
+        let op = op_of(field(1)).ok_or_else(|| Wrong::new("op", field(1), OP_EXPECTED))?;
+        let mut record = rows::record(number(0)?, op, number(2)?, number(3)?)?;
+        record.latency = optional(6)?.map(Nanos);
+        record.flags =
+            flags_of(field(7)).ok_or_else(|| Wrong::new("flags", field(7), FLAGS_EXPECTED))?;
+        let id = |n: usize| match optional(n)?.map(u32::try_from).transpose() {
+            Ok(id) => Ok(id),
+            Err(_) => Err(Wrong::new(HEADER[n], field(n), "an id below 2^32")),
+        };
+        let stream = number(4)?;
+        record.stream = match self.streams.get(&stream) {
+            Some(&known) => known,
+            None => {
+                let name = String::from_utf8_lossy(field(10)).into_owned();
+                self.dictionary.streams.push(Stream { thread: id(8)?, process: id(9)?, name });
+                let index = (self.dictionary.streams.len() - 1) as u32;
+                self.streams.insert(stream, index);
+                index
+            }
+        };
+        record.volume = match self.volumes.get(field(5)) {
+            Some(&known) => known,
+            None => {
+                self.dictionary.volumes.push(String::from_utf8_lossy(field(5)).into_owned());
+                let index = (self.dictionary.volumes.len() - 1) as u32;
+                self.volumes.insert(field(5).to_vec(), index);
+                index
+            }
+        };
+        Ok(record)
+    }
+}
+
+/// The CSV crate's complaint as ours.
+fn broken(path: &Path, error: ::csv::Error) -> TraceError {
+    let path = path.to_path_buf();
+    let line = error.position().map(|p| p.line());
+    match error.into_kind() {
+        ::csv::ErrorKind::Io(source) => TraceError::Io { path, source },
+        other => TraceError::Malformed {
+            path,
+            place: line.map_or(Place::File, Place::Line),
+            got: match &other {
+                ::csv::ErrorKind::UnequalLengths { len, .. } => format!("{len} fields"),
+                _ => shorten(format!("{other:?}").as_bytes()),
+            },
+            expected: format!("the {} fields {}", HEADER.len(), HEADER.join(",")),
+            hint: String::new(),
+        },
+    }
+}
+
+impl Reader for Csv {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        let mut row = ByteRecord::new();
+        while batch.len() < BATCH {
+            if !self.source.read_byte_record(&mut row).map_err(|e| broken(&self.path, e))? {
+                break;
+            }
+            let record = self.record(&row).map_err(|wrong| {
+                let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));
+                wrong.at(&self.path, place, "")
+            })?;
+            if record.len == 0 && record.op != Op::Flush {
+                self.notes.rows_skipped += 1;
+            } else {
+                batch.push(record);
+            }
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::tests::{message, read};
+
+    #[test]
+    fn quoted_names_and_streams_of_any_number() {
+        let text = format!(
+            "{}\r\n5,write,4096,512,9,\"a,b\",,SM,7,,\"x \"\"y\"\"\nz\"\n\
+             6,flush,0,0,9,\"a,b\",10,PF,7,,\n7,read,0,0,1,c,,,,,\n",
+            HEADER.join(",")
+        );
+        assert!(sniff(text.as_bytes()));
+        let (records, dictionary, notes) = read(open, text.as_bytes());
+        assert_eq!((records.len(), notes.rows_skipped), (2, 1));
+        assert_eq!(dictionary.streams[0].name, "x \"y\"\nz");
+        assert_eq!((dictionary.streams[0].thread, dictionary.streams[0].process), (Some(7), None));
+        assert_eq!(dictionary.volumes, ["a,b", "c"]);
+        assert_eq!((records[1].at, records[1].latency), (Nanos(1), Some(Nanos(10))));
+    }
+
+    #[test]
+    fn messages_name_line_and_column() {
+        let good = format!("{}\n5,write,4096,512,9,v,,SM,7,,x\n", HEADER.join(","));
+        for (bad, expected) in [
+            ("5,write,4096,512,9,v,,SM,7,,x,y", "line 3: got 12 fields"),
+            ("5,write,-1,512,9,v,,SM,7,,x", "line 3: got \"-1\" in column offset"),
+            ("5,write,1,512,9,v,,Q,7,,x", "line 3: got \"Q\" in column flags"),
+            ("5,write,1,512,8,v,,S,4294967296,,x", "column thread"),
+        ] {
+            let text = message(open, format!("{good}{bad}\n").as_bytes());
+            assert!(text.contains(expected), "{text}");
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! Parquet tables of requests: the [canonical](canonical) form and the [capture](hadoop) form.
+//!
+//! Both are read batch by batch and put in order of time. Integer columns may have any integer
+//! type and strings any string type, dictionaries included, as long as every value fits.
+
+pub mod canonical;
+mod columns;
+pub mod hadoop;
+
+use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+
+use ::parquet::arrow::arrow_reader::{
+    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
+};
+use ::parquet::file::metadata::KeyValue;
+
+use crate::error::{Place, TraceError};
+use crate::formats::Input;
+use crate::order::Ordered;
+use crate::rows::shorten;
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::unpack::Packing;
+use columns::Columns;
+
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    head.starts_with(b"PAR1")
+}
+
+/// Opens either form, which the columns tell apart.
+pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let table = Table::open(input)?;
+    if table.columns.iter().any(|name| name == "time_ns") {
+        return Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(table)?)));
+    }
+    Ok(Box::new(Ordered::new(Rows::<canonical::Canonical>::new(table)?)))
+}
+
+/// Opens the capture form.
+pub(crate) fn open_hadoop(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(Table::open(input)?)?)))
+}
+
+/// A schema of requests in Parquet.
+trait Schema: Sized {
+    /// The format's name.
+    const NAME: &'static str;
+
+    /// From the file's metadata.
+    fn new(table: &Table, dictionary: &mut Dictionary) -> Result<Self, TraceError>;
+
+    /// Appends a batch of rows as records.
+    fn records(
+        &mut self,
+        columns: &Columns,
+        dictionary: &mut Dictionary,
+        batch: &mut Vec<Record>,
+    ) -> Result<(), TraceError>;
+}
+
+/// An open Parquet file.
+struct Table {
+    path: PathBuf,
+    columns: Vec<String>,
+    metadata: Vec<KeyValue>,
+    batches: ParquetRecordBatchReader,
+}
+
+impl Table {
+    fn open(input: Input) -> Result<Table, TraceError> {
+        if input.packing != Packing::Plain {
+            return Err(damaged(
+                &input.path,
+                "a packed Parquet file".into(),
+                "a plain one: Parquet is read from its end; unpack it first",
+            ));
+        }
+        let path = input.path;
+        let file =
+            File::open(&path).map_err(|source| TraceError::Io { path: path.clone(), source })?;
+        let (columns, metadata, batches) = guarded(&path, || {
+            let options = ArrowReaderOptions::new();
+            let builder = ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)?;
+            let columns = builder.schema().fields().iter().map(|f| f.name().clone()).collect();
+            let metadata = builder.metadata().file_metadata().key_value_metadata().cloned();
+            Ok((columns, metadata, builder.with_batch_size(BATCH).build()?))
+        })?;
+        Ok(Table { path, columns, metadata: metadata.unwrap_or_default(), batches })
+    }
+
+    /// The value of a metadata key.
+    fn metadata(&self, key: &str) -> Option<&str> {
+        self.metadata.iter().find(|kv| kv.key == key)?.value.as_deref()
+    }
+}
+
+/// Runs a piece of the Parquet crate, whose code for damaged files is not free of panics.
+fn guarded<T>(
+    path: &Path,
+    run: impl FnOnce() -> Result<T, ::parquet::errors::ParquetError>,
+) -> Result<T, TraceError> {
+    let got = match catch_unwind(AssertUnwindSafe(run)) {
+        Ok(Ok(value)) => return Ok(value),
+        Ok(Err(error)) => shorten_message(&error.to_string()),
+        Err(_) => "content that the Parquet decoder gave up on".into(),
+    };
+    Err(damaged(path, got, "a whole Parquet file: is it cut off or damaged?"))
+}
+
+fn shorten_message(message: &str) -> String {
+    let plain: String = message.chars().filter(|c| !c.is_control()).take(120).collect();
+    format!("a Parquet error ({plain})")
+}
+
+fn damaged(path: &Path, got: String, expected: &str) -> TraceError {
+    TraceError::Malformed {
+        path: path.to_path_buf(),
+        place: Place::File,
+        got,
+        expected: expected.into(),
+        hint: String::new(),
+    }
+}
+
+/// A [`Reader`] of a [`Schema`], in the order of the file.
+struct Rows<S> {
+    table: Table,
+    schema: S,
+    row: u64,
+    dictionary: Dictionary,
+    notes: Notes,
+}
+
+impl<S: Schema> Rows<S> {
+    fn new(table: Table) -> Result<Rows<S>, TraceError> {
+        let mut dictionary = Dictionary::default();
+        let schema = S::new(&table, &mut dictionary)?;
+        let notes = Notes { format: S::NAME, ..Notes::default() };
+        Ok(Rows { table, schema, row: 0, dictionary, notes })
+    }
+}
+
+impl<S: Schema> Reader for Rows<S> {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        while batch.is_empty() {
+            let next = guarded(&self.table.path, || Ok(self.table.batches.next().transpose()?))?;
+            let Some(rows) = next else { break };
+            let columns = Columns::new(&self.table.path, self.row, &rows);
+            self.schema.records(&columns, &mut self.dictionary, batch)?;
+            self.row += rows.num_rows() as u64;
+            let read = batch.len();
+            batch.retain(|r| r.len > 0 || r.op == forebay_core::Op::Flush);
+            self.notes.rows_skipped += (read - batch.len()) as u64;
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+}
+
+/// A name as it may be shown, for messages of the schemas.
+fn shown(text: &str) -> String {
+    shorten(text.as_bytes())
+}

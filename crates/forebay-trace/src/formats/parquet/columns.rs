@@ -1,0 +1,176 @@
+//! The columns of a batch, checked: present, of a fitting type, without nulls where none may be.
+
+use std::path::Path;
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_cast::{CastOptions, cast_with_options};
+use arrow_schema::DataType;
+
+use crate::error::{Place, TraceError};
+use crate::rows::Wrong;
+
+/// One batch of rows.
+pub(super) struct Columns<'a> {
+    path: &'a Path,
+    /// Rows before this batch.
+    before: u64,
+    batch: &'a RecordBatch,
+}
+
+/// Integers without nulls, unless asked for.
+pub(super) struct Numbers {
+    array: arrow_array::Int64Array,
+}
+
+impl Numbers {
+    /// The value of a row; `None` for null.
+    pub(super) fn get(&self, row: usize) -> Option<i64> {
+        (row < self.array.len() && self.array.is_valid(row)).then(|| self.array.value(row))
+    }
+}
+
+impl<'a> Columns<'a> {
+    pub(super) fn new(path: &'a Path, before: u64, batch: &'a RecordBatch) -> Columns<'a> {
+        Columns { path, before, batch }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.batch.num_rows()
+    }
+
+    /// The error that a row of a column is wrong.
+    pub(super) fn wrong(&self, row: usize, wrong: Wrong) -> TraceError {
+        wrong.at(self.path, Place::Row(self.before + row as u64 + 1), "")
+    }
+
+    fn column(&self, name: &'static str) -> Result<&'a ArrayRef, TraceError> {
+        self.batch.column_by_name(name).ok_or_else(|| TraceError::Malformed {
+            path: self.path.to_path_buf(),
+            place: Place::File,
+            got: "a table without it".into(),
+            expected: format!("a column {name}"),
+            hint: "a CSV or SPC trace can be converted to canonical Parquet".into(),
+        })
+    }
+
+    fn type_error(&self, name: &str, got: &DataType, expected: &str) -> TraceError {
+        TraceError::Malformed {
+            path: self.path.to_path_buf(),
+            place: Place::File,
+            got: format!("type {got} in column {name}"),
+            expected: expected.into(),
+            hint: String::new(),
+        }
+    }
+
+    fn converted(
+        &self,
+        name: &'static str,
+        to: &DataType,
+        expected: &'static str,
+    ) -> Result<ArrayRef, TraceError> {
+        let column = self.column(name)?;
+        let options = CastOptions { safe: false, ..CastOptions::default() };
+        cast_with_options(column, to, &options).map_err(|error| TraceError::Malformed {
+            path: self.path.to_path_buf(),
+            place: Place::Row(self.before + 1),
+            got: format!("in column {name}, in this or one of the rows that follow: {error}"),
+            expected: expected.into(),
+            hint: String::new(),
+        })
+    }
+
+    /// A column of integers; nulls only where `nullable`.
+    pub(super) fn numbers(
+        &self,
+        name: &'static str,
+        nullable: bool,
+    ) -> Result<Numbers, TraceError> {
+        let got = self.column(name)?.data_type();
+        if !got.is_integer() {
+            return Err(self.type_error(name, got, "an integer type"));
+        }
+        let array = self.converted(name, &DataType::Int64, "integers below 2^63")?;
+        if !nullable {
+            self.without_nulls(name, &array)?;
+        }
+        Ok(Numbers { array: array.as_primitive::<Int64Type>().clone() })
+    }
+
+    /// Whether there is such a column.
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.batch.column_by_name(name).is_some()
+    }
+
+    /// A column of few distinct strings, each translated once: the meaning of every row.
+    pub(super) fn meanings<T: Clone>(
+        &self,
+        name: &'static str,
+        expected: &'static str,
+        mut meaning: impl FnMut(&str) -> Option<T>,
+    ) -> Result<Vec<T>, TraceError> {
+        let got = self.column(name)?.data_type();
+        let plain = match got {
+            DataType::Dictionary(_, value) => value,
+            other => other,
+        };
+        if !matches!(plain, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
+            return Err(self.type_error(name, got, "a string type"));
+        }
+        let to = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+        let array = self.converted(name, &to, expected)?;
+        self.without_nulls(name, &array)?;
+        let array = array.as_dictionary::<Int32Type>();
+        let texts = array.values().as_string::<i32>();
+        // A dictionary may hold texts that no row uses: only rows decide what is wrong.
+        let meanings: Vec<Option<T>> =
+            texts.iter().map(|text| text.and_then(&mut meaning)).collect();
+        let found = |(row, key): (usize, &i32)| {
+            let at = usize::try_from(*key).unwrap_or(usize::MAX);
+            meanings.get(at).cloned().flatten().ok_or_else(|| {
+                let text =
+                    if at < texts.len() && texts.is_valid(at) { texts.value(at) } else { "" };
+                self.wrong(row, Wrong::new(name, text.as_bytes(), expected))
+            })
+        };
+        array.keys().values().iter().enumerate().map(found).collect()
+    }
+
+    fn without_nulls(&self, name: &'static str, array: &ArrayRef) -> Result<(), TraceError> {
+        if array.null_count() == 0 {
+            return Ok(());
+        }
+        let row = (0..array.len()).find(|&row| array.is_null(row)).unwrap_or(0);
+        let wrong = Wrong { column: name, got: "null".into(), expected: "a value" };
+        Err(self.wrong(row, wrong))
+    }
+
+    /// A number that must be there and must not be negative.
+    pub(super) fn unsigned(
+        &self,
+        numbers: &Numbers,
+        row: usize,
+        name: &'static str,
+    ) -> Result<u64, TraceError> {
+        let value = numbers.get(row).unwrap_or_default();
+        u64::try_from(value).map_err(|_| {
+            let got = value.to_string();
+            self.wrong(row, Wrong::new(name, got.as_bytes(), "a number that is not negative"))
+        })
+    }
+
+    /// A number that may be null but not negative.
+    pub(super) fn optional(
+        &self,
+        numbers: &Numbers,
+        row: usize,
+        name: &'static str,
+    ) -> Result<Option<u64>, TraceError> {
+        match numbers.get(row) {
+            None => Ok(None),
+            Some(_) => self.unsigned(numbers, row, name).map(Some),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Operations and flags as they are spelt in our own files.
+//!
+//! An operation is its name. Flags are letters in the order `PFASM`: preflush, FUA, read-ahead,
+//! synchronous, metadata; no flags are the empty string.
+
+use forebay_core::{Flags, Op};
+
+const LETTERS: [(u8, Flags); 5] = [
+    (b'P', Flags::PREFLUSH),
+    (b'F', Flags::FUA),
+    (b'A', Flags::READAHEAD),
+    (b'S', Flags::SYNC),
+    (b'M', Flags::META),
+];
+
+/// What a flag field may hold, for messages.
+pub(crate) const FLAGS_EXPECTED: &str = "any of the letters P, F, A, S, M";
+
+/// What an operation field may hold, for messages.
+pub(crate) const OP_EXPECTED: &str = "read, write, flush or trim";
+
+/// The letters of a set of flags.
+pub(crate) fn flag_letters(flags: Flags) -> String {
+    LETTERS.iter().filter(|(_, f)| flags.has(*f)).map(|(letter, _)| char::from(*letter)).collect()
+}
+
+/// The flags of some letters, in any order.
+pub(crate) fn flags_of(text: &[u8]) -> Option<Flags> {
+    text.iter().try_fold(Flags::NONE, |flags, byte| {
+        let (_, flag) = LETTERS.iter().find(|(letter, _)| letter == byte)?;
+        Some(flags.with(*flag))
+    })
+}
+
+/// The operation of a name.
+pub(crate) fn op_of(text: &[u8]) -> Option<Op> {
+    [Op::Read, Op::Write, Op::Flush, Op::Trim].into_iter().find(|op| op.name().as_bytes() == text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_set_of_flags_comes_back() {
+        for bits in 0..32 {
+            let letters = flag_letters(Flags(bits));
+            assert_eq!(letters.len(), bits.count_ones() as usize);
+            assert_eq!(flags_of(letters.as_bytes()), Some(Flags(bits)));
+        }
+        assert_eq!(flag_letters(Flags(31)), "PFASM");
+        assert_eq!(flags_of(b"Sx"), None);
+    }
+}

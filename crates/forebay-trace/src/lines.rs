@@ -1,0 +1,140 @@
+//! The lines of a text, in large pieces and bounded memory.
+
+use std::io::{BufRead, ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Place, TraceError};
+
+/// Bytes read at a time.
+const CHUNK_BYTES: usize = 1 << 18;
+
+/// Longest line taken for one.
+const LINE_BYTES_MAX: usize = 1 << 16;
+
+/// Splits a text into lines. Lines end with `\n` or `\r\n`, also mixed; the last may end with the
+/// file.
+pub(crate) struct Lines {
+    path: PathBuf,
+    source: Box<dyn BufRead + Send>,
+    buffer: Vec<u8>,
+    start: usize,
+    end: usize,
+    ended: bool,
+    number: u64,
+}
+
+impl Lines {
+    pub(crate) fn new(path: &Path, source: Box<dyn BufRead + Send>) -> Lines {
+        Lines {
+            path: path.to_path_buf(),
+            source,
+            buffer: vec![0; CHUNK_BYTES + LINE_BYTES_MAX],
+            start: 0,
+            end: 0,
+            ended: false,
+            number: 0,
+        }
+    }
+
+    /// The next line without its end; `None` after the last.
+    #[inline]
+    pub(crate) fn next(&mut self) -> Result<Option<&[u8]>, TraceError> {
+        let mut seen = 0;
+        let length = loop {
+            let open = self.buffer.get(self.start + seen..self.end).unwrap_or_default();
+            if let Some(found) = memchr::memchr(b'\n', open) {
+                break seen + found;
+            }
+            seen = self.end - self.start;
+            if seen > LINE_BYTES_MAX {
+                return Err(self.too_long());
+            }
+            if self.ended {
+                if seen == 0 {
+                    return Ok(None);
+                }
+                break seen;
+            }
+            self.fill()?;
+        };
+        self.number += 1;
+        let from = self.start;
+        self.start = (from + length + 1).min(self.end);
+        let line = self.buffer.get(from..from + length).unwrap_or_default();
+        Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
+    }
+
+    /// Reads more behind what has not been handed out.
+    fn fill(&mut self) -> Result<(), TraceError> {
+        self.buffer.copy_within(self.start..self.end, 0);
+        self.end -= self.start;
+        self.start = 0;
+        let free = self.buffer.get_mut(self.end..).unwrap_or_default();
+        match self.source.read(free) {
+            Ok(0) => self.ended = true,
+            Ok(count) => self.end += count,
+            Err(error) if error.kind() == ErrorKind::Interrupted => {}
+            Err(source) => return Err(TraceError::Io { path: self.path.clone(), source }),
+        }
+        Ok(())
+    }
+
+    fn too_long(&self) -> TraceError {
+        TraceError::Malformed {
+            path: self.path.clone(),
+            place: Place::Line(self.number + 1),
+            got: format!("a line of more than {LINE_BYTES_MAX} bytes"),
+            expected: "one request a line".into(),
+            hint: "if this is another format, name it with --from".into(),
+        }
+    }
+
+    /// The number of the line handed out last, from 1.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::{BufReader, Cursor};
+
+    fn lines(text: Vec<u8>) -> Result<Vec<Vec<u8>>, TraceError> {
+        // Small pieces, so that lines span reads.
+        let source = Box::new(BufReader::with_capacity(7, Cursor::new(text)));
+        let mut lines = Lines::new(Path::new("t"), source);
+        let mut all = Vec::new();
+        while let Some(line) = lines.next()? {
+            all.push(line.to_vec());
+        }
+        assert_eq!(lines.number(), all.len() as u64);
+        Ok(all)
+    }
+
+    #[test]
+    fn mixed_ends_and_a_missing_last() {
+        let got = lines(b"one\r\n\ntwo\n\r\nlast".to_vec()).unwrap();
+        assert_eq!(got, [&b"one"[..], b"", b"two", b"", b"last"]);
+        assert_eq!(lines(b"a\n".to_vec()).unwrap(), [b"a"]);
+        assert!(lines(Vec::new()).unwrap().is_empty());
+    }
+
+    #[test]
+    fn long_texts_keep_every_line() {
+        let text: String = (0..100_000).map(|n| format!("{n}\n")).collect();
+        let got = lines(text.into_bytes()).unwrap();
+        assert_eq!(got.len(), 100_000);
+        assert_eq!(got.last().unwrap(), b"99999");
+    }
+
+    #[test]
+    fn endless_lines_are_refused() {
+        let message = lines(vec![b'x'; 10 << 20]).unwrap_err().to_string();
+        assert!(message.contains("line 1"), "{message}");
+    }
+}

@@ -1,0 +1,117 @@
+//! Opens a trace of any format: finds the file, unpacks it, recognises the format.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use crate::error::{Place, TraceError};
+use crate::formats::{FORMATS, Format, Input};
+use crate::rows::shorten;
+use crate::trace::Reader;
+use crate::unpack::{Unpacked, unpack};
+
+/// Opens the trace at `path`: a file, packed or not, or what names a blktrace set (its base name,
+/// its folder, a tar of it, one of its files).
+///
+/// The format is recognised by content; `from` names it instead.
+pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
+    let from = from.map(|name| named(path, name)).transpose()?;
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return open_set(path, path),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {
+            return open_set(path, path.parent().unwrap_or(path))
+                .map_err(|_| TraceError::Io { path: path.to_path_buf(), source: error });
+        }
+        Err(source) => return Err(TraceError::Io { path: path.to_path_buf(), source }),
+        Ok(_) => {}
+    }
+    let Unpacked { packing, head, content } = unpack(path)?;
+    if head.is_empty() {
+        return Err(malformed(path, "an empty file".into(), "a trace".into()));
+    }
+    let format = match from {
+        Some(format) => format,
+        None => recognise(path, &head)?,
+    };
+    (format.open)(Input { path: path.to_path_buf(), packing, content })
+}
+
+/// The format called `name`.
+fn named(path: &Path, name: &str) -> Result<&'static Format, TraceError> {
+    FORMATS.iter().find(|format| format.name == name).ok_or_else(|| {
+        malformed(path, format!("the format name {}", shorten(name.as_bytes())), names())
+    })
+}
+
+fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
+    FORMATS.iter().find(|format| (format.sniff)(head)).ok_or_else(|| TraceError::Malformed {
+        path: path.to_path_buf(),
+        place: Place::File,
+        got: format!("content that begins {}", shorten(first_line(head))),
+        expected: names(),
+        hint: "if it is one of these, name it with --from".into(),
+    })
+}
+
+fn first_line(head: &[u8]) -> &[u8] {
+    head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).find(|l| !l.is_empty()).unwrap_or(head)
+}
+
+/// The formats, for messages.
+fn names() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    format!("one of the formats {}", names.join(", "))
+}
+
+/// A blktrace set named by its folder or its base name.
+fn open_set(path: &Path, folder: &Path) -> Result<Box<dyn Reader>, TraceError> {
+    let _ = folder;
+    Err(malformed(
+        path,
+        "a folder without a blktrace set".into(),
+        "a trace file, or a folder with files NAME.blktrace.0, NAME.blktrace.1 and so on".into(),
+    ))
+}
+
+fn malformed(path: &Path, got: String, expected: String) -> TraceError {
+    let hint = String::new();
+    TraceError::Malformed { path: path.to_path_buf(), place: Place::File, got, expected, hint }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(content: &[u8], from: Option<&str>) -> String {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace");
+        fs::write(&path, content).unwrap();
+        let Err(error) = open(&path, from) else { panic!("opened") };
+        error.to_string()
+    }
+
+    #[test]
+    fn each_kind_of_nonsense_has_its_message() {
+        assert!(message(b"", None).contains("got an empty file"));
+        let noise: Vec<u8> =
+            (0..5000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+        let text = message(&noise, None);
+        assert!(text.contains("begins \"") && text.contains("msr") && text.contains("--from"));
+        let text = message(b"x", Some("foo"));
+        assert!(
+            text.contains("\"foo\"") && text.contains("parquet, hadoop-parquet, csv"),
+            "{text}"
+        );
+        let Err(error) = open(Path::new("/nonexistent/x"), None) else { panic!("opened") };
+        assert!(error.to_string().contains("/nonexistent/x: "), "{error}");
+        let folder = tempfile::tempdir().unwrap();
+        let Err(error) = open(folder.path(), None) else { panic!("opened") };
+        assert!(error.to_string().contains("folder"), "{error}");
+    }
+
+    #[test]
+    fn from_overrides_the_content() {
+        let text = message(b"0,1,512,R,0.1\n", Some("csv"));
+        assert!(text.contains("at_ns"), "{text}");
+    }
+}

@@ -1,0 +1,186 @@
+//! Compressed files, recognised by their first bytes and never by their names.
+//!
+//! A stream that ends early or is damaged is an error, never the end of the trace. Files made of
+//! several compressed members one after another are read to their last.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::path::Path;
+
+use crate::error::TraceError;
+
+/// Bytes read from the file, and unpacked, at a time.
+const CHUNK_BYTES: usize = 1 << 18;
+
+/// Bytes at the start of the unpacked content that formats are recognised by.
+pub const HEAD_BYTES: usize = 1 << 16;
+
+/// How a file is packed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Packing {
+    /// Not at all.
+    Plain,
+    /// gzip.
+    Gzip,
+    /// xz.
+    Xz,
+    /// bzip2.
+    Bzip2,
+    /// Zstandard.
+    Zstd,
+}
+
+impl Packing {
+    /// The packing that a file which begins with `head` has.
+    pub fn of(head: &[u8]) -> Packing {
+        match head {
+            [0x1f, 0x8b, ..] => Packing::Gzip,
+            [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => Packing::Xz,
+            [b'B', b'Z', b'h', b'1'..=b'9', ..] => Packing::Bzip2,
+            [0x28, 0xb5, 0x2f, 0xfd, ..] => Packing::Zstd,
+            // A skippable frame, which may come first.
+            [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Packing::Zstd,
+            _ => Packing::Plain,
+        }
+    }
+
+    /// Its name in messages.
+    fn name(self) -> &'static str {
+        match self {
+            Packing::Plain => "file",
+            Packing::Gzip => "gzip stream",
+            Packing::Xz => "xz stream",
+            Packing::Bzip2 => "bzip2 stream",
+            Packing::Zstd => "zstd stream",
+        }
+    }
+}
+
+/// A file's content, unpacked.
+pub struct Unpacked {
+    /// How the file is packed.
+    pub packing: Packing,
+    /// The first [`HEAD_BYTES`] of the content, or all of it if it is shorter.
+    pub head: Vec<u8>,
+    /// The whole content, its head included.
+    pub content: Box<dyn BufRead + Send>,
+}
+
+/// Opens a file and unpacks it as it is read.
+pub fn unpack(path: &Path) -> Result<Unpacked, TraceError> {
+    let fail = |source| TraceError::Io { path: path.to_path_buf(), source };
+    let mut file = File::open(path).map_err(fail)?;
+    let mut magic = Vec::new();
+    file.by_ref().take(6).read_to_end(&mut magic).map_err(fail)?;
+    let packing = Packing::of(&magic);
+    let raw = Cursor::new(magic).chain(file);
+    let mut body = Checked { packing, inner: decoder(packing, raw).map_err(fail)? };
+    let mut head = Vec::with_capacity(HEAD_BYTES);
+    body.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
+    let rest = BufReader::with_capacity(CHUNK_BYTES, body);
+    let content = Box::new(Cursor::new(head.clone()).chain(rest));
+    Ok(Unpacked { packing, head, content })
+}
+
+fn decoder(packing: Packing, raw: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
+    let raw = BufReader::with_capacity(CHUNK_BYTES, raw);
+    Ok(match packing {
+        Packing::Plain => Box::new(raw),
+        Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
+        Packing::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(raw)),
+        Packing::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),
+        Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(raw)?),
+    })
+}
+
+/// Says in its errors what is wrong with the packing, which the decoders put in words of their own.
+struct Checked {
+    packing: Packing,
+    inner: Box<dyn Read + Send>,
+}
+
+impl Read for Checked {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        self.inner.read(buffer).map_err(|error| {
+            if self.packing == Packing::Plain || error.kind() == io::ErrorKind::Interrupted {
+                return error;
+            }
+            let name = self.packing.name();
+            let message = if error.kind() == io::ErrorKind::UnexpectedEof {
+                format!("the {name} is cut off: copy the file again")
+            } else {
+                format!("the {name} is damaged ({error}): copy the file again")
+            };
+            io::Error::new(error.kind(), message)
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Write;
+
+    fn pack(packing: Packing, data: &[u8]) -> Vec<u8> {
+        match packing {
+            Packing::Plain => data.to_vec(),
+            Packing::Gzip => {
+                let mut e = flate2::write::GzEncoder::new(Vec::new(), Default::default());
+                e.write_all(data).unwrap();
+                e.finish().unwrap()
+            }
+            Packing::Xz => {
+                let mut e = liblzma::write::XzEncoder::new(Vec::new(), 1);
+                e.write_all(data).unwrap();
+                e.finish().unwrap()
+            }
+            Packing::Bzip2 => {
+                let mut e = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::fast());
+                e.write_all(data).unwrap();
+                e.finish().unwrap()
+            }
+            Packing::Zstd => zstd::encode_all(data, 1).unwrap(),
+        }
+    }
+
+    const PACKED: [Packing; 4] = [Packing::Gzip, Packing::Xz, Packing::Bzip2, Packing::Zstd];
+
+    fn read(bytes: &[u8]) -> Result<Vec<u8>, String> {
+        let folder = tempfile::tempdir().unwrap();
+        // The name says nothing on purpose.
+        let path = folder.path().join("trace");
+        std::fs::write(&path, bytes).unwrap();
+        let mut unpacked = unpack(&path).map_err(|e| e.to_string())?;
+        let mut out = Vec::new();
+        unpacked.content.read_to_end(&mut out).map_err(|e| e.to_string())?;
+        Ok(out)
+    }
+
+    /// Longer than a head, and not all alike.
+    fn sample() -> Vec<u8> {
+        (0..40_000u32).flat_map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()).collect()
+    }
+
+    #[test]
+    fn every_packing_and_several_members_are_read() {
+        assert_eq!(read(&sample()).unwrap(), sample());
+        for packing in PACKED {
+            let mut twice = pack(packing, &sample());
+            twice.extend(pack(packing, b"end"));
+            let mut expected = sample();
+            expected.extend(b"end");
+            assert!(read(&twice).unwrap() == expected, "{packing:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_stream_is_an_error() {
+        for packing in PACKED {
+            let whole = pack(packing, &sample());
+            for cut in [7, whole.len() / 2, whole.len() - 1] {
+                let message = read(&whole[..cut]).unwrap_err();
+                assert!(message.contains("cut off"), "{packing:?} at {cut}: {message}");
+            }
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Writes fio's I/O log, version 3, for `fio --read_iolog`.
+//!
+//! Units: microseconds from the first request (fio's own logs count so; its documentation does not
+//! say), bytes. A volume is a file, announced at its first request and closed at the end. A flush
+//! is a `sync`. Streams, latencies, flags and nanoseconds have no place in this format.
+
+use std::io::Write;
+
+use forebay_core::{Nanos, Op};
+
+use super::{Draft, Writer, entry};
+use crate::error::TraceError;
+use crate::trace::{Dictionary, Notes, Record};
+
+/// Longest file name fio reads.
+const NAME_BYTES_MAX: usize = 255;
+
+pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
+    let mut writer =
+        Fio { draft, names: Vec::new(), end: Nanos::ZERO, renamed: 0, latencies: 0, flags: 0 };
+    writer.put("fio version 3 iolog\n")?;
+    Ok(Box::new(writer))
+}
+
+struct Fio {
+    draft: Draft,
+    /// The file of each volume, once it is open.
+    names: Vec<Option<String>>,
+    end: Nanos,
+    renamed: u64,
+    latencies: u64,
+    flags: u64,
+}
+
+impl Fio {
+    fn put(&mut self, text: &str) -> Result<(), TraceError> {
+        self.draft.write_all(text.as_bytes()).map_err(|error| self.draft.failed(error))
+    }
+
+    /// Announces the file of a volume and gives its name.
+    fn opened(&mut self, r: &Record, dictionary: &Dictionary) -> Result<String, TraceError> {
+        let volume = r.volume as usize;
+        if let Some(Some(name)) = self.names.get(volume) {
+            return Ok(name.clone());
+        }
+        let given = entry(&dictionary.volumes, r.volume).map_or("", String::as_str);
+        let mut name = file_name(given, r.volume);
+        if self.names.iter().flatten().any(|other| *other == name) {
+            name = format!("volume{volume}");
+        }
+        self.renamed += u64::from(name != given);
+        let at_us = r.at.0 / 1000;
+        self.put(&format!("{at_us} {name} add\n{at_us} {name} open\n"))?;
+        if self.names.len() <= volume {
+            self.names.resize(volume + 1, None);
+        }
+        if let Some(slot) = self.names.get_mut(volume) {
+            *slot = Some(name.clone());
+        }
+        Ok(name)
+    }
+}
+
+/// A name that fio reads back: it parts fields by blanks.
+fn file_name(volume: &str, number: u32) -> String {
+    if volume.is_empty() || volume.len() > NAME_BYTES_MAX {
+        return format!("volume{number}");
+    }
+    volume.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect()
+}
+
+impl Writer for Fio {
+    fn write(&mut self, batch: &[Record], dictionary: &Dictionary) -> Result<(), TraceError> {
+        for r in batch {
+            let name = self.opened(r, dictionary)?;
+            let action = match r.op {
+                Op::Read => "read",
+                Op::Write => "write",
+                Op::Trim => "trim",
+                Op::Flush | Op::Park => "sync",
+            };
+            let at_us = r.at.0 / 1000;
+            self.put(&format!("{at_us} {name} {action} {} {}\n", r.offset, r.len))?;
+            self.end = r.at;
+            self.latencies += u64::from(r.latency.is_some());
+            self.flags += u64::from(r.flags.0 != 0);
+        }
+        Ok(())
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        dictionary: &Dictionary,
+        _: &Notes,
+    ) -> Result<Vec<String>, TraceError> {
+        let end_us = self.end.0 / 1000;
+        for name in std::mem::take(&mut self.names).into_iter().flatten() {
+            self.put(&format!("{end_us} {name} close\n"))?;
+        }
+        let mut lost = vec!["times are cut to microseconds".to_string()];
+        let streams = dictionary.streams.len();
+        if streams > 1 || dictionary.streams.iter().any(|s| *s != Default::default()) {
+            lost.push(format!("who submitted a request ({streams} streams) is not kept"));
+        }
+        if self.latencies > 0 {
+            lost.push(format!("the latencies of {} requests are not kept", self.latencies));
+        }
+        if self.flags > 0 {
+            lost.push(format!("the flags of {} requests are not kept", self.flags));
+        }
+        if self.renamed > 0 {
+            lost.push(format!("{} volumes have other names as files", self.renamed));
+        }
+        self.draft.publish()?;
+        Ok(lost)
+    }
+}
