@@ -5,8 +5,10 @@
 
 #![forbid(unsafe_code)]
 
+pub mod describe;
 pub mod error;
 pub mod formats;
+pub mod streams;
 pub mod trace;
 
 pub use error::TraceError;
