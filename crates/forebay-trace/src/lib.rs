@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod describe;
 pub mod error;
 mod fields;
 pub mod formats;
@@ -14,6 +15,7 @@ mod lines;
 pub mod open;
 pub mod order;
 mod rows;
+pub mod streams;
 pub mod trace;
 pub mod unpack;
 pub mod write;

@@ -1,0 +1,244 @@
+//! Describes a trace: how much, how large, when, where, in which order, by whom, and how fast.
+//!
+//! One pass over batches of records in bounded memory: state grows with streams, volumes and
+//! requests on their way, and with the touched area up to a limit, never with the trace. Each part
+//! of the description walks a batch by itself, in a loop short enough to overlap its cache misses.
+//! The figures and their definitions are in [`description`].
+
+mod arrivals;
+mod by_stream;
+mod by_volume;
+pub mod description;
+mod distribution;
+mod footprint;
+mod latency;
+mod sequential;
+mod sizes;
+mod table;
+
+use crate::streams::StreamBy;
+use crate::trace::{BATCH, Dictionary, Notes, Record};
+
+pub use description::Description;
+
+/// What to describe.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// What counts as one stream.
+    pub stream_by: StreamBy,
+}
+
+/// Collects a description.
+#[derive(Clone, Debug)]
+pub struct Describer {
+    options: Options,
+    totals: sizes::Totals,
+    times: arrivals::Times,
+    volumes: by_volume::Volumes,
+    streams: by_stream::Streams,
+    threads: by_stream::Threads,
+    latencies: latency::Latencies,
+    footprint: footprint::Footprint,
+}
+
+impl Describer {
+    /// Starts a description.
+    pub fn new(options: Options) -> Describer {
+        Describer {
+            options,
+            totals: sizes::Totals::default(),
+            times: arrivals::Times::default(),
+            volumes: by_volume::Volumes::default(),
+            streams: by_stream::Streams::new(options.stream_by),
+            threads: by_stream::Threads::new(),
+            latencies: latency::Latencies::default(),
+            footprint: footprint::Footprint::new(footprint::REGIONS_MAX),
+        }
+    }
+
+    /// Takes the next records of the trace, in time order, and the dictionary as far as read.
+    pub fn add(&mut self, batch: &[Record], dictionary: &Dictionary) {
+        // In pieces that stay in the processor's cache from one part to the next.
+        for batch in batch.chunks(BATCH) {
+            self.totals.add(batch);
+            self.times.add(batch);
+            self.volumes.add(batch, dictionary);
+            self.streams.add(batch, dictionary);
+            self.threads.add(batch, dictionary);
+            self.latencies.add(batch);
+            self.footprint.add(batch);
+        }
+    }
+
+    /// The description of all that was added.
+    pub fn finish(self, dictionary: &Dictionary, notes: &Notes) -> Description {
+        let Describer { options, totals, times, volumes, streams, threads, latencies, .. } = &self;
+        let (touched, footprints) = self.footprint.touched(dictionary.volumes.len());
+        let (thread_count, process_count) = threads.counts(dictionary);
+        let duration_s = times.duration_ns() as f64 / 1e9;
+        let per_s = |count: u64| (duration_s > 0.0).then(|| count as f64 / duration_s);
+        let mut warnings = notes.warnings.clone();
+        if volumes.nameless > 0 {
+            warnings.push(format!(
+                "{} requests are on volumes the trace does not name; they are counted in no volume",
+                volumes.nameless
+            ));
+        }
+        Description {
+            format: notes.format.to_owned(),
+            records: totals.records,
+            requests: totals.requests(),
+            reads: totals.reads(),
+            writes: totals.writes(),
+            flushes: totals.flushes,
+            trims: totals.trims,
+            read_bytes: totals.read_bytes,
+            write_bytes: totals.write_bytes,
+            trim_bytes: totals.trim_bytes,
+            duration_s,
+            mean_iops: per_s(totals.requests()),
+            mean_bytes_per_s: per_s(totals.bytes()),
+            stream_by: options.stream_by,
+            streams: streams.count(),
+            threads: thread_count,
+            processes: process_count,
+            volumes: volumes.count(),
+            footprint_bytes: touched.bytes,
+            footprint_exact: touched.exact,
+            footprint_error_share: touched.error_share,
+            sequential_share: volumes.sequential_share(),
+            sequential_share_by_stream: streams.sequential_share(),
+            sequential_share_by_thread: threads.sequential_share(),
+            write_back_share: streams.write_back_share(),
+            small_request_share: totals.small_request_share(),
+            large_request_byte_share: totals.large_request_byte_share(),
+            rows_skipped: notes.rows_skipped,
+            rows_late: notes.rows_late,
+            warnings,
+            read_size: totals.read_size(),
+            write_size: totals.write_size(),
+            inter_arrival: times.inter_arrival(),
+            arrivals: times.clone().arrivals(),
+            runs: volumes.runs(),
+            stream_runs: streams.runs(),
+            seeks: volumes.seeks(),
+            read_latency: latencies.read(totals.reads()),
+            write_latency: latencies.write(totals.writes()),
+            concurrency: latencies.concurrency(),
+            by_stream: streams.rows(dictionary),
+            by_volume: volumes.rows(dictionary, &footprints),
+        }
+    }
+}
+
+/// Whether a record moves data. Everything else is counted, but is no part of the figures.
+#[inline]
+fn is_data(r: &Record) -> bool {
+    r.op.moves_data() && r.len > 0
+}
+
+fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn mean_kib(bytes: u64, requests: u64) -> Option<f64> {
+    share(bytes, requests).map(|bytes| bytes / 1024.0)
+}
+
+fn kib(bytes: u64) -> f64 {
+    bytes as f64 / 1024.0
+}
+
+fn ms(ns: u64) -> f64 {
+    ns as f64 / 1e6
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Stream;
+    use forebay_core::{Flags, Nanos, Op};
+
+    pub(super) fn read(at_ns: u64, offset: u64, len: u32) -> Record {
+        Record {
+            at: Nanos(at_ns),
+            offset,
+            latency: None,
+            len,
+            stream: 0,
+            volume: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        }
+    }
+
+    pub(super) fn write(at_ns: u64, offset: u64, len: u32) -> Record {
+        Record { op: Op::Write, ..read(at_ns, offset, len) }
+    }
+
+    fn dictionary() -> Dictionary {
+        let stream = Stream { thread: Some(1), process: None, name: "cp".to_owned() };
+        Dictionary { streams: vec![stream], volumes: vec!["sda".to_owned()] }
+    }
+
+    fn describe(batch: &[Record]) -> Description {
+        let mut describer = Describer::new(Options::default());
+        describer.add(batch, &dictionary());
+        let notes = Notes { format: "test", rows_skipped: 3, rows_late: 2, ..Notes::default() };
+        describer.finish(&dictionary(), &notes)
+    }
+
+    #[test]
+    fn an_empty_trace_has_counts_and_no_means() {
+        let d = Describer::new(Options::default())
+            .finish(&Dictionary::default(), &Notes { format: "none", ..Notes::default() });
+        assert_eq!((d.records, d.requests, d.duration_s, d.footprint_bytes), (0, 0, 0.0, 0));
+        assert_eq!((d.mean_iops, d.sequential_share, d.write_back_share), (None, None, None));
+        assert!(d.by_stream.rows.is_empty() && d.by_volume.is_empty() && d.footprint_exact);
+        assert!(d.table().contains("none"));
+    }
+
+    #[test]
+    fn one_record() {
+        let d = describe(&[read(77, 4096, 512)]);
+        assert_eq!((d.requests, d.streams, d.threads, d.processes, d.volumes), (1, 1, 1, 0, 1));
+        assert_eq!((d.duration_s, d.mean_iops, d.sequential_share), (0.0, None, None));
+        assert_eq!((d.sequential_share_by_stream, d.runs.count), (Some(0.0), 1));
+        assert_eq!((d.inter_arrival.mean_ms, d.by_volume[0].extent_bytes), (None, 4608));
+        assert_eq!((d.rows_skipped, d.rows_late, d.format.as_str()), (3, 2, "test"));
+    }
+
+    #[test]
+    fn rates_are_per_second_of_the_whole_duration() {
+        let flush = Record { op: Op::Flush, ..read(4_000_000_000, 0, 0) };
+        let d = describe(&[read(0, 0, 1024), write(1_000_000_000, 0, 1024), flush]);
+        assert_eq!((d.duration_s, d.mean_iops, d.mean_bytes_per_s), (4.0, Some(0.5), Some(512.0)));
+    }
+
+    #[test]
+    fn huge_offsets_and_gaps_of_years() {
+        let far = (1u64 << 63) - 512;
+        let d = describe(&[read(0, far, 512), read(1, far + 512, 512), read(u64::MAX, 0, 512)]);
+        assert_eq!((d.sequential_share, d.footprint_bytes), (Some(0.5), 1536));
+        assert_eq!((d.by_volume[0].extent_bytes, d.seeks.count), ((1 << 63) + 512, 1));
+        assert_eq!(d.arrivals.len(), 6);
+    }
+
+    #[test]
+    fn records_beyond_the_dictionary_are_told() {
+        let d = describe(&[Record { volume: 5, stream: 9, ..read(0, 0, 512) }]);
+        assert_eq!((d.requests, d.volumes, d.warnings.len()), (1, 0, 1));
+        assert_eq!(d.by_stream.rows[0].label, "unknown");
+    }
+
+    #[test]
+    fn keys_end_in_their_unit() {
+        let json = serde_json::to_value(describe(&[read(0, 0, 512)])).unwrap();
+        for key in ["requests", "read_bytes", "duration_s", "sequential_share", "rows_skipped"] {
+            assert!(!json[key].is_null() || key == "sequential_share", "{key}");
+        }
+        assert_eq!(json["stream_by"], "thread");
+        assert_eq!(json["read_size"]["mean_kib"], 0.5);
+        assert!(json["write_size"]["mean_kib"].is_null());
+    }
+}

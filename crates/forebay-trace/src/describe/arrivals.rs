@@ -1,0 +1,202 @@
+//! When requests arrive: gaps between them, and counts at several time scales.
+//!
+//! Only bins that hold an arrival cost time, so a gap of years is a matter of one division. The
+//! scales are powers of ten of one another: a finished bin is counted into the next longer one.
+
+use super::description::{Arrivals, InterArrival};
+use super::distribution::Distribution;
+use super::{is_data, ms};
+use crate::trace::Record;
+
+/// Length of the shortest bin in nanoseconds; each scale has bins ten times as long as the last.
+const SHORTEST_NS: u64 = 1_000_000;
+const SCALES: usize = 6;
+
+/// Arrival times of a trace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Times {
+    first_ns: Option<u64>,
+    last_ns: u64,
+    last_request_ns: Option<u64>,
+    gaps: Distribution,
+    gap_squares_ns2: f64,
+    scales: [Scale; SCALES],
+}
+
+/// Counts of requests in bins of one length.
+#[derive(Clone, Debug, Default)]
+struct Scale {
+    bin: u64,
+    count: u64,
+    peak: u64,
+    sum: u128,
+    squares: u128,
+}
+
+impl Times {
+    pub(super) fn add(&mut self, batch: &[Record]) {
+        for r in batch {
+            let first = *self.first_ns.get_or_insert(r.at.0);
+            self.last_ns = self.last_ns.max(r.at.0);
+            if !is_data(r) {
+                continue;
+            }
+            if let Some(last) = self.last_request_ns.replace(r.at.0) {
+                let gap = r.at.0.saturating_sub(last);
+                self.gaps.add(gap);
+                self.gap_squares_ns2 += gap as f64 * gap as f64;
+            }
+            self.count(0, r.at.0.saturating_sub(first) / SHORTEST_NS, 1);
+        }
+    }
+
+    /// Counts into a bin, which is the current one or a later one.
+    #[inline]
+    fn count(&mut self, scale: usize, bin: u64, count: u64) {
+        let Some(current) = self.scales.get_mut(scale) else { return };
+        if bin <= current.bin {
+            current.count += count;
+        } else {
+            self.turn(scale, bin, count);
+        }
+    }
+
+    /// Finishes the current bin and starts another.
+    fn turn(&mut self, scale: usize, bin: u64, count: u64) {
+        let Some(current) = self.scales.get_mut(scale) else { return };
+        let (done, requests) = (current.bin, current.count);
+        current.finish(true);
+        (current.bin, current.count) = (bin, count);
+        self.count(scale + 1, done / 10, requests);
+    }
+
+    /// From the first record to the last.
+    pub(super) fn duration_ns(&self) -> u64 {
+        self.last_ns - self.first_ns.unwrap_or(self.last_ns)
+    }
+
+    pub(super) fn inter_arrival(&self) -> InterArrival {
+        let variation = self.gaps.mean().filter(|&mean| mean > 0.0).map(|mean| {
+            let square = self.gap_squares_ns2 / self.gaps.count() as f64;
+            (square / (mean * mean) - 1.0).max(0.0).sqrt()
+        });
+        InterArrival {
+            mean_ms: self.gaps.mean().map(|ns| ns / 1e6),
+            p50_ms: self.gaps.quantile(0.5).map(ms),
+            p99_ms: self.gaps.quantile(0.99).map(ms),
+            max_ms: self.gaps.max().map(ms),
+            variation,
+        }
+    }
+
+    pub(super) fn arrivals(mut self) -> Vec<Arrivals> {
+        let mut length_ns = SHORTEST_NS;
+        let mut rows = Vec::with_capacity(SCALES);
+        for index in 0..SCALES {
+            let bins = self.duration_ns() / length_ns;
+            let (bin, count) = (self.scales[index].bin, self.scales[index].count);
+            self.scales[index].finish(bin < bins);
+            self.count(index + 1, bin / 10, count);
+            rows.push(self.scales[index].figures(bins, length_ns));
+            length_ns *= 10;
+        }
+        rows
+    }
+}
+
+impl Scale {
+    /// Ends the current bin; it counts towards mean and variance only if it lies as a whole within
+    /// the trace.
+    fn finish(&mut self, whole: bool) {
+        self.peak = self.peak.max(self.count);
+        if whole {
+            self.sum += u128::from(self.count);
+            self.squares += u128::from(self.count).pow(2);
+        }
+    }
+
+    fn figures(&self, bins: u64, length_ns: u64) -> Arrivals {
+        let mean = (bins > 0).then(|| self.sum as f64 / bins as f64);
+        let dispersion = mean.filter(|&mean| bins > 1 && mean > 0.0).map(|mean| {
+            let variance = self.squares as f64 / bins as f64 - mean * mean;
+            variance.max(0.0) / mean
+        });
+        Arrivals {
+            bin_ms: length_ns / 1_000_000,
+            bins,
+            mean_requests: mean,
+            peak_iops: (self.peak > 0).then(|| self.peak as f64 * 1e9 / length_ns as f64),
+            dispersion,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::read;
+    use super::*;
+    use forebay_core::{Nanos, Op};
+
+    fn times(at_us: &[u64]) -> Times {
+        let mut times = Times::default();
+        for &us in at_us {
+            times.add(&[read(us * 1000, 0, 512)]);
+        }
+        times
+    }
+
+    #[test]
+    fn gaps() {
+        let gaps = times(&[5000, 6000, 9000]).inter_arrival();
+        assert_eq!((gaps.mean_ms, gaps.max_ms), (Some(2.0), Some(3.0)));
+        assert!((gaps.p50_ms.unwrap() - 1.0).abs() < 1e-3);
+        assert!((gaps.variation.unwrap() - 0.5).abs() < 1e-12);
+        assert_eq!(times(&[0, 10, 20]).inter_arrival().variation, Some(0.0));
+        assert_eq!(times(&[0, 0]).inter_arrival().variation, None);
+    }
+
+    #[test]
+    fn empty_bins_count_and_the_unfinished_one_does_not() {
+        // Bins of 1 ms: 3, 0, 1, then 2 in one that has only begun.
+        let rows = times(&[1000, 1100, 1999, 3500, 4000, 4001]).arrivals();
+        assert_eq!((rows[0].bin_ms, rows[0].bins), (1, 3));
+        assert_eq!(rows[0].mean_requests, Some(4.0 / 3.0));
+        assert_eq!(rows[0].peak_iops, Some(3000.0));
+        let variance = 10.0 / 3.0 - 16.0 / 9.0;
+        assert!((rows[0].dispersion.unwrap() - variance * 3.0 / 4.0).abs() < 1e-12);
+        assert_eq!((rows[1].bins, rows[1].mean_requests), (0, None));
+        assert_eq!(rows[1].peak_iops, Some(600.0));
+        assert_eq!(rows[5].bin_ms, 100_000);
+    }
+
+    #[test]
+    fn longer_scales_add_up_the_shorter() {
+        let rows = times(&[0, 9_999, 10_000, 25_000, 30_000]).arrivals();
+        // Bins of 10 ms: 2, 1, 1, then the unfinished one.
+        assert_eq!((rows[1].bins, rows[1].mean_requests), (3, Some(4.0 / 3.0)));
+        assert_eq!(rows[1].peak_iops, Some(200.0));
+        assert_eq!((rows[2].bins, rows[2].peak_iops), (0, Some(50.0)));
+    }
+
+    #[test]
+    fn a_flush_ends_the_trace_but_is_no_arrival() {
+        let mut t = times(&[0]);
+        t.add(&[Record { op: Op::Flush, len: 0, ..read(2_000_000, 0, 0) }]);
+        assert_eq!(t.duration_ns(), 2_000_000);
+        let rows = t.arrivals();
+        assert_eq!((rows[0].bins, rows[0].mean_requests), (2, Some(0.5)));
+    }
+
+    #[test]
+    fn years_take_no_time() {
+        let year_ns = 365 * 86_400 * 1_000_000_000;
+        let mut t = Times::default();
+        for k in 0..500 {
+            t.add(&[Record { at: Nanos(k * year_ns), ..read(0, 0, 512) }]);
+        }
+        t.add(&[Record { at: Nanos::MAX, ..read(0, 0, 512) }]);
+        let rows = t.arrivals();
+        assert_eq!(rows[0].bins, u64::MAX / 1_000_000);
+        assert_eq!(rows[5].peak_iops, Some(0.01));
+    }
+}

@@ -1,0 +1,145 @@
+//! Figures of each volume, and the order of requests as the volumes see it.
+
+use forebay_core::Op;
+
+use super::description::{Runs, Seeks, VolumeRow};
+use super::sequential::{Distances, Run, RunLengths, Step};
+use super::{is_data, mean_kib, share};
+use crate::trace::{Dictionary, Record};
+
+/// Totals of each volume.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Volumes {
+    volumes: Vec<Volume>,
+    runs: RunLengths,
+    distances: Distances,
+    /// Data requests whose volume is not in the dictionary: a fault of the reader.
+    pub(super) nameless: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Volume {
+    run: Run,
+    reads: u64,
+    writes: u64,
+    read_bytes: u64,
+    write_bytes: u64,
+    sequential: u64,
+    extent_bytes: u64,
+}
+
+impl Volumes {
+    pub(super) fn add(&mut self, batch: &[Record], dictionary: &Dictionary) {
+        if self.volumes.len() < dictionary.volumes.len() {
+            self.volumes.resize_with(dictionary.volumes.len(), Volume::default);
+        }
+        for r in batch.iter().filter(|r| is_data(r)) {
+            let Some(volume) = self.volumes.get_mut(r.volume as usize) else {
+                self.nameless += 1;
+                continue;
+            };
+            let step = volume.add(r);
+            self.distances.add(&step);
+            if let Step::Breaks { ended, .. } = step {
+                self.runs.add(&ended);
+            }
+        }
+    }
+
+    /// Volumes with data requests.
+    pub(super) fn count(&self) -> u64 {
+        self.volumes.iter().filter(|v| v.requests() > 0).count() as u64
+    }
+
+    pub(super) fn sequential_share(&self) -> Option<f64> {
+        self.distances.sequential_share()
+    }
+
+    pub(super) fn seeks(&self) -> Seeks {
+        self.distances.figures()
+    }
+
+    pub(super) fn runs(&self) -> Runs {
+        let mut runs = self.runs.clone();
+        self.volumes.iter().for_each(|volume| runs.add(&volume.run));
+        runs.figures()
+    }
+
+    /// One row for each volume with data requests; `footprints` holds bytes by volume.
+    pub(super) fn rows(&self, dictionary: &Dictionary, footprints: &[u64]) -> Vec<VolumeRow> {
+        let requests: u64 = self.volumes.iter().map(Volume::requests).sum();
+        let labels = dictionary.volumes.iter().zip(footprints);
+        let volumes = self.volumes.iter().zip(labels).filter(|(v, _)| v.requests() > 0);
+        volumes.map(|(v, (label, &footprint))| v.row(label, requests, footprint)).collect()
+    }
+}
+
+impl Volume {
+    #[inline]
+    fn add(&mut self, r: &Record) -> Step {
+        let len = u64::from(r.len);
+        if r.op == Op::Read {
+            self.reads += 1;
+            self.read_bytes += len;
+        } else {
+            self.writes += 1;
+            self.write_bytes += len;
+        }
+        self.extent_bytes = self.extent_bytes.max(r.offset.saturating_add(len));
+        let step = self.run.step(r);
+        self.sequential += u64::from(matches!(step, Step::Continues));
+        step
+    }
+
+    fn requests(&self) -> u64 {
+        self.reads + self.writes
+    }
+
+    fn row(&self, label: &str, of_requests: u64, footprint_bytes: u64) -> VolumeRow {
+        VolumeRow {
+            label: label.to_owned(),
+            requests: self.requests(),
+            reads: self.reads,
+            writes: self.writes,
+            read_bytes: self.read_bytes,
+            write_bytes: self.write_bytes,
+            sequential_share: share(self.sequential, self.requests().saturating_sub(1)),
+            mean_kib: mean_kib(self.read_bytes + self.write_bytes, self.requests()),
+            request_share: share(self.requests(), of_requests),
+            footprint_bytes,
+            extent_bytes: self.extent_bytes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{read, write};
+    use super::*;
+
+    #[test]
+    fn each_volume_has_its_own_position() {
+        let on = |volume, r: Record| Record { volume, ..r };
+        let names = ["a", "unused", "b"].map(str::to_owned).to_vec();
+        let dictionary = Dictionary { streams: Vec::new(), volumes: names };
+        let mut v = Volumes::default();
+        v.add(
+            &[
+                on(0, read(0, 0, 512)),
+                on(2, write(0, 512, 512)),
+                on(0, read(0, 512, 1024)),
+                on(2, read(0, 4096, 512)),
+                on(7, read(0, 0, 512)),
+            ],
+            &dictionary,
+        );
+        assert_eq!((v.count(), v.nameless, v.sequential_share()), (2, 1, Some(0.5)));
+        assert_eq!((v.runs().count, v.seeks().p50_bytes), (3, Some(3072)));
+        let rows = v.rows(&dictionary, &[1536, 0, 1024]);
+        assert_eq!(rows.len(), 2);
+        assert_eq!((rows[0].label.as_str(), rows[0].sequential_share), ("a", Some(1.0)));
+        assert_eq!((rows[0].extent_bytes, rows[0].mean_kib), (1536, Some(0.75)));
+        assert_eq!((rows[1].reads, rows[1].writes, rows[1].footprint_bytes), (1, 1, 1024));
+        assert_eq!((rows[1].sequential_share, rows[1].request_share), (Some(0.0), Some(0.5)));
+    }
+}

@@ -1,0 +1,118 @@
+//! A distribution in bounded memory: exact count, mean and maximum, quantiles to 0.1 %.
+//!
+//! Values fall into buckets of equal width within each power of two, 1024 to a power. A quantile is
+//! the lower end of its bucket: at most 1/1024 below the true value, and exact for values below
+//! 2048 and all that need at most 11 binary digits, as the sizes of requests do.
+
+/// Buckets to a power of two, as a power of two.
+const DIGITS: u32 = 10;
+
+/// Counts of values.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Distribution {
+    counts: Vec<u64>,
+    count: u64,
+    sum: u128,
+    max: u64,
+}
+
+impl Distribution {
+    #[inline]
+    pub(super) fn add(&mut self, value: u64) {
+        self.count += 1;
+        self.sum += u128::from(value);
+        self.max = self.max.max(value);
+        let bucket = bucket(value);
+        match self.counts.get_mut(bucket) {
+            Some(count) => *count += 1,
+            None => self.grow(bucket),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, bucket: usize) {
+        self.counts.resize(bucket + 1, 0);
+        self.counts[bucket] = 1;
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    pub(super) fn mean(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.sum as f64 / self.count as f64)
+    }
+
+    pub(super) fn max(&self) -> Option<u64> {
+        (self.count > 0).then_some(self.max)
+    }
+
+    /// The smallest value that at least the share `q` of all values does not exceed.
+    pub(super) fn quantile(&self, q: f64) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let rank = ((q * self.count as f64).ceil() as u64).clamp(1, self.count);
+        let mut below = 0;
+        for (bucket, &count) in self.counts.iter().enumerate() {
+            below += count;
+            if below >= rank {
+                return Some(lower_end(bucket));
+            }
+        }
+        Some(self.max)
+    }
+}
+
+#[inline]
+fn bucket(value: u64) -> usize {
+    let shift = (63 - (value | 1).leading_zeros()).saturating_sub(DIGITS);
+    ((shift as usize) << DIGITS) + (value >> shift) as usize
+}
+
+fn lower_end(bucket: usize) -> u64 {
+    let shift = (bucket >> DIGITS).saturating_sub(1);
+    ((bucket - (shift << DIGITS)) as u64) << shift
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_are_adjacent_and_within_a_thousandth() {
+        let mut last = 0;
+        for power in 0..64 {
+            for value in [1u64 << power, (1 << power) | 1, ((1u128 << (power + 1)) - 1) as u64] {
+                let low = lower_end(bucket(value));
+                assert!(low <= value && value - low <= value / 1024, "{value}: {low}");
+                assert!(bucket(value) >= last);
+                last = bucket(value);
+            }
+        }
+        assert_eq!(bucket(2048), bucket(2047) + 1);
+        assert_eq!(lower_end(bucket(832 * 1024)), 832 * 1024);
+    }
+
+    #[test]
+    fn quantiles_are_nearest_ranks() {
+        let mut d = Distribution::default();
+        assert_eq!((d.quantile(0.5), d.mean(), d.max()), (None, None, None));
+        for value in [10, 20, 30, 40] {
+            d.add(value);
+        }
+        assert_eq!(d.quantile(0.5), Some(20));
+        assert_eq!(d.quantile(0.51), Some(30));
+        assert_eq!((d.quantile(0.0), d.quantile(1.0)), (Some(10), Some(40)));
+        assert_eq!((d.mean(), d.max(), d.count()), (Some(25.0), Some(40), 4));
+    }
+
+    #[test]
+    fn the_largest_values_count() {
+        let mut d = Distribution::default();
+        d.add(u64::MAX);
+        d.add(u64::MAX);
+        assert_eq!(d.mean(), Some(u64::MAX as f64));
+        assert!(d.quantile(0.5) >= Some(u64::MAX - (u64::MAX >> 10)));
+    }
+}

@@ -1,0 +1,180 @@
+//! How much of the volumes is touched at all: distinct 512-byte sectors, in bounded memory.
+//!
+//! One bit a sector in bitmaps of aligned regions of 2 MiB, which exist only where something is
+//! touched. When there are too many, half of the regions, chosen by a hash of volume and address, is
+//! forgotten and ignored from then on; what is left is a fair sample of the regions, counted
+//! exactly, and stands for the whole. That errs less than a sketch of sectors would, since
+//! hundreds of thousands of regions remain.
+
+use rustc_hash::FxHashMap;
+
+use super::is_data;
+use crate::trace::Record;
+
+const SECTOR_BYTES: u64 = 512;
+const REGION_SECTORS: u64 = 4096;
+const WORDS: usize = REGION_SECTORS as usize / 64;
+
+/// Regions kept at most: seven eighths of 2^19, so that the table fills without growing. With
+/// about 540 bytes each: 250 MB.
+pub(super) const REGIONS_MAX: usize = (1 << 19) / 8 * 7;
+
+/// Touched sectors.
+#[derive(Clone, Debug)]
+pub(super) struct Footprint {
+    regions: FxHashMap<(u32, u64), Box<[u64; WORDS]>>,
+    regions_max: usize,
+    /// One region in 2^this is kept.
+    halvings: u32,
+}
+
+/// Bytes touched on one volume or all.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Touched {
+    pub(super) bytes: u64,
+    pub(super) exact: bool,
+    pub(super) error_share: f64,
+}
+
+impl Footprint {
+    /// Keeps at most this many regions of 2 MiB.
+    pub(super) fn new(regions_max: usize) -> Footprint {
+        Footprint { regions: FxHashMap::default(), regions_max: regions_max.max(1), halvings: 0 }
+    }
+
+    pub(super) fn add(&mut self, batch: &[Record]) {
+        for r in batch.iter().filter(|r| is_data(r)) {
+            let first = r.offset / SECTOR_BYTES;
+            let last = r.offset.saturating_add(u64::from(r.len) - 1) / SECTOR_BYTES;
+            for region in first / REGION_SECTORS..=last / REGION_SECTORS {
+                let start = region * REGION_SECTORS;
+                let from = first.saturating_sub(start);
+                let to = (last - start).min(REGION_SECTORS - 1);
+                self.touch((r.volume, region), from as usize, to as usize);
+            }
+        }
+    }
+
+    /// Marks sectors `from..=to` of a region.
+    #[inline]
+    fn touch(&mut self, key: (u32, u64), from: usize, to: usize) {
+        if !kept(key, self.halvings) {
+            return;
+        }
+        let words = self.regions.entry(key).or_insert_with(|| Box::new([0; WORDS]));
+        let (first, last) = (from / 64, to / 64);
+        let head = u64::MAX << (from % 64);
+        let tail = u64::MAX >> (63 - to % 64);
+        if first == last {
+            words[first] |= head & tail;
+        } else {
+            words[first] |= head;
+            words[first + 1..last].fill(u64::MAX);
+            words[last] |= tail;
+        }
+        if self.regions.len() > self.regions_max {
+            self.halve();
+        }
+    }
+
+    #[cold]
+    fn halve(&mut self) {
+        while self.regions.len() > self.regions_max && self.halvings < 63 {
+            self.halvings += 1;
+            let halvings = self.halvings;
+            self.regions.retain(|&key, _| kept(key, halvings));
+        }
+    }
+
+    /// What is touched in all, and on each of the first `volumes` volumes.
+    pub(super) fn touched(&self, volumes: usize) -> (Touched, Vec<u64>) {
+        let mut by_volume = vec![0u64; volumes];
+        let (mut sectors, mut squares) = (0u64, 0f64);
+        for (&(volume, _), words) in &self.regions {
+            let count: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+            sectors += count;
+            squares += (count * count) as f64;
+            if let Some(of_volume) = by_volume.get_mut(volume as usize) {
+                *of_volume += count;
+            }
+        }
+        let factor = SECTOR_BYTES.saturating_mul(1 << self.halvings);
+        for of_volume in &mut by_volume {
+            *of_volume = of_volume.saturating_mul(factor);
+        }
+        // Horvitz and Thompson: each region is in the sample with probability p by itself, so the
+        // variance of the sum over p is (1-p)/p^2 times the sum of squares.
+        let p = 0.5f64.powi(self.halvings as i32);
+        let error = if sectors == 0 { 0.0 } else { ((1.0 - p) * squares).sqrt() / sectors as f64 };
+        let bytes = sectors.saturating_mul(factor);
+        (Touched { bytes, exact: self.halvings == 0, error_share: error }, by_volume)
+    }
+}
+
+/// Whether a region is in the sample: the low bits of its hash are zero.
+#[inline]
+fn kept(key: (u32, u64), halvings: u32) -> bool {
+    halvings == 0 || mix(key).trailing_zeros() >= halvings
+}
+
+/// A number that depends on every bit of both parts evenly (Stafford's variant 13 of the
+/// finaliser of MurmurHash3). Apart from the table's own hash, lest the sample cluster in it.
+fn mix((volume, region): (u32, u64)) -> u64 {
+    let mut x = region ^ u64::from(volume).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{read, write};
+    use super::*;
+
+    fn touched(batch: &[Record]) -> Touched {
+        let mut footprint = Footprint::new(REGIONS_MAX);
+        footprint.add(batch);
+        footprint.touched(1).0
+    }
+
+    #[test]
+    fn overlaps_count_once_and_part_of_a_sector_is_a_sector() {
+        let batch = [read(0, 0, 4096), write(0, 2048, 4096), read(0, 10_000, 1)];
+        assert_eq!(touched(&batch), Touched { bytes: 6656, exact: true, error_share: 0.0 });
+    }
+
+    #[test]
+    fn requests_across_regions_and_words() {
+        assert_eq!(touched(&[read(0, (2 << 20) - 512, 1024)]).bytes, 1024);
+        assert_eq!(touched(&[read(0, 31 * 512, 8 << 20)]).bytes, 8 << 20);
+        assert_eq!(touched(&[read(0, 0, 64 * 512), read(0, 64 * 512, 512)]).bytes, 65 * 512);
+    }
+
+    #[test]
+    fn the_far_end_of_the_address_space() {
+        assert_eq!(touched(&[read(0, u64::MAX - 100, 4096)]).bytes, 512);
+        assert_eq!(touched(&[read(0, 1 << 63, u32::MAX)]).bytes, 1 << 32);
+    }
+
+    #[test]
+    fn volumes_are_apart() {
+        let mut footprint = Footprint::new(REGIONS_MAX);
+        footprint.add(&[read(0, 0, 512), Record { volume: 1, ..read(0, 0, 1024) }]);
+        assert_eq!(footprint.touched(2), (touched(&[read(0, 0, 1536)]), vec![512, 1024]));
+    }
+
+    #[test]
+    fn beyond_the_limit_a_sample_stands_for_the_whole() {
+        let mut footprint = Footprint::new(5000);
+        for k in 0..40_000u64 {
+            footprint.add(&[write(0, k << 21, 4096 * (1 + (k % 7) as u32))]);
+        }
+        let (all, by_volume) = footprint.touched(1);
+        assert!(footprint.regions.len() <= 5000 && !all.exact);
+        assert_eq!(by_volume, [all.bytes]);
+        let truth: u64 = (0..40_000u64).map(|k| 4096 * (1 + k % 7)).sum();
+        let error = all.bytes as f64 / truth as f64 - 1.0;
+        assert!(all.error_share > 0.005 && all.error_share < 0.03, "{}", all.error_share);
+        assert!(error.abs() < 4.0 * all.error_share, "{error}");
+    }
+}

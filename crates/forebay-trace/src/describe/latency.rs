@@ -1,0 +1,118 @@
+//! How long requests took when they were recorded, and how many were on their way at a time.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use forebay_core::Op;
+
+use super::description::{Concurrency, Latency};
+use super::distribution::Distribution;
+use super::{is_data, ms, share};
+use crate::trace::Record;
+
+/// Requests on their way that are told apart at most: 8 MB.
+const OUTSTANDING_MAX: usize = 1 << 20;
+
+/// Latencies by direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Latencies {
+    reads: Distribution,
+    writes: Distribution,
+    total_ns: u128,
+    first_arrival_ns: Option<u64>,
+    last_completion_ns: u64,
+    /// When the requests on their way complete.
+    outstanding: BinaryHeap<Reverse<u64>>,
+    outstanding_max: usize,
+}
+
+impl Latencies {
+    pub(super) fn add(&mut self, batch: &[Record]) {
+        for r in batch.iter().filter(|r| is_data(r)) {
+            let Some(latency) = r.latency else { continue };
+            if r.op == Op::Read {
+                self.reads.add(latency.0);
+            } else {
+                self.writes.add(latency.0);
+            }
+            let completion = (r.at + latency).0;
+            self.total_ns += u128::from(completion - r.at.0);
+            self.first_arrival_ns.get_or_insert(r.at.0);
+            self.last_completion_ns = self.last_completion_ns.max(completion);
+            while self.outstanding.peek().is_some_and(|&Reverse(end)| end <= r.at.0) {
+                self.outstanding.pop();
+            }
+            if self.outstanding.len() < OUTSTANDING_MAX {
+                self.outstanding.push(Reverse(completion));
+            }
+            self.outstanding_max = self.outstanding_max.max(self.outstanding.len());
+        }
+    }
+
+    /// Figures of the reads, of which there were `reads` in all.
+    pub(super) fn read(&self, reads: u64) -> Latency {
+        figures(&self.reads, reads)
+    }
+
+    /// Figures of the writes, of which there were `writes` in all.
+    pub(super) fn write(&self, writes: u64) -> Latency {
+        figures(&self.writes, writes)
+    }
+
+    pub(super) fn concurrency(&self) -> Concurrency {
+        let span_ns = self.first_arrival_ns.map(|first| self.last_completion_ns - first);
+        Concurrency {
+            mean_outstanding: span_ns
+                .filter(|&span_ns| span_ns > 0)
+                .map(|span_ns| self.total_ns as f64 / span_ns as f64),
+            max_outstanding: span_ns.map(|_| self.outstanding_max as u64),
+        }
+    }
+}
+
+fn figures(d: &Distribution, requests: u64) -> Latency {
+    Latency {
+        measured_share: share(d.count(), requests),
+        mean_ms: d.mean().map(|ns| ns / 1e6),
+        p50_ms: d.quantile(0.5).map(ms),
+        p99_ms: d.quantile(0.99).map(ms),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{read, write};
+    use super::*;
+    use forebay_core::Nanos;
+
+    fn took(r: Record, ns: u64) -> Record {
+        Record { latency: Some(Nanos(ns)), ..r }
+    }
+
+    #[test]
+    fn outstanding_requests_leave_when_they_complete() {
+        let mut l = Latencies::default();
+        l.add(&[
+            took(read(0, 0, 512), 100),
+            took(read(50, 0, 512), 200),
+            read(60, 0, 512),
+            took(write(100, 0, 512), 50),
+            took(write(240, 0, 512), 160),
+        ]);
+        // 0-100, 50-250, 100-150, 240-400: never more than two.
+        assert_eq!(l.concurrency().max_outstanding, Some(2));
+        assert_eq!(l.concurrency().mean_outstanding, Some(510.0 / 400.0));
+        assert_eq!(l.read(3).measured_share, Some(2.0 / 3.0));
+        assert_eq!((l.read(3).mean_ms, l.write(2).p50_ms), (Some(0.000_15), Some(0.000_05)));
+    }
+
+    #[test]
+    fn unmeasured_and_endless() {
+        let mut l = Latencies::default();
+        l.add(&[read(0, 0, 512)]);
+        assert_eq!((l.concurrency(), l.read(0).measured_share), (Concurrency::default(), None));
+        l.add(&[took(read(5, 0, 512), u64::MAX), took(read(5, 0, 512), 0)]);
+        assert_eq!(l.concurrency().max_outstanding, Some(2));
+        assert_eq!(l.concurrency().mean_outstanding, Some(1.0));
+    }
+}

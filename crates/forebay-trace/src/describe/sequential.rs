@@ -1,0 +1,188 @@
+//! Sequential runs, and the seeks between them.
+//!
+//! A request *continues* its predecessor if it starts at the byte at which that one ended. A run is
+//! a longest row of requests of which each continues the one before.
+
+use super::description::{Runs, SeekBucket, Seeks};
+use super::distribution::Distribution;
+use super::{kib, share};
+use crate::trace::Record;
+
+/// The run that one queue of requests is in.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Run {
+    /// First byte after its last request.
+    end: u64,
+    /// 0 before the first request.
+    requests: u64,
+    bytes: u64,
+}
+
+/// What a request does to the run before it.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Step {
+    /// There was none.
+    First,
+    /// Continues it.
+    Continues,
+    /// Ends it, and starts another this far away.
+    Breaks { ended: Run, distance: u64, forward: bool },
+}
+
+impl Run {
+    #[inline]
+    pub(super) fn step(&mut self, r: &Record) -> Step {
+        let len = u64::from(r.len);
+        let before = *self;
+        self.end = r.offset.saturating_add(len);
+        if before.requests > 0 && before.end == r.offset {
+            self.requests += 1;
+            self.bytes = self.bytes.saturating_add(len);
+            return Step::Continues;
+        }
+        (self.requests, self.bytes) = (1, len);
+        if before.requests == 0 {
+            return Step::First;
+        }
+        let distance = r.offset.abs_diff(before.end);
+        Step::Breaks { ended: before, distance, forward: r.offset > before.end }
+    }
+}
+
+/// Lengths of the runs that have ended.
+#[derive(Clone, Debug, Default)]
+pub(super) struct RunLengths {
+    requests: Distribution,
+    bytes: Distribution,
+}
+
+impl RunLengths {
+    /// Counts a run that has ended; an empty one is none.
+    #[inline]
+    pub(super) fn add(&mut self, run: &Run) {
+        if run.requests > 0 {
+            self.requests.add(run.requests);
+            self.bytes.add(run.bytes);
+        }
+    }
+
+    pub(super) fn figures(&self) -> Runs {
+        Runs {
+            count: self.requests.count(),
+            mean_requests: self.requests.mean(),
+            p50_requests: self.requests.quantile(0.5),
+            p99_requests: self.requests.quantile(0.99),
+            max_requests: self.requests.max(),
+            mean_kib: self.bytes.mean().map(|bytes| bytes / 1024.0),
+            p50_kib: self.bytes.quantile(0.5).map(kib),
+            p99_kib: self.bytes.quantile(0.99).map(kib),
+            max_kib: self.bytes.max().map(kib),
+        }
+    }
+}
+
+/// Distances between runs.
+#[derive(Clone, Debug)]
+pub(super) struct Distances {
+    sequential: u64,
+    distances: Distribution,
+    /// Forward and backward ones by powers of two.
+    powers: [[u64; 2]; 64],
+}
+
+impl Default for Distances {
+    fn default() -> Distances {
+        Distances { sequential: 0, distances: Distribution::default(), powers: [[0; 2]; 64] }
+    }
+}
+
+impl Distances {
+    #[inline]
+    pub(super) fn add(&mut self, step: &Step) {
+        match *step {
+            Step::First => {}
+            Step::Continues => self.sequential += 1,
+            Step::Breaks { distance, forward, .. } => {
+                self.distances.add(distance);
+                self.powers[(distance | 1).ilog2() as usize][usize::from(!forward)] += 1;
+            }
+        }
+    }
+
+    pub(super) fn sequential_share(&self) -> Option<f64> {
+        share(self.sequential, self.sequential + self.distances.count())
+    }
+
+    pub(super) fn figures(&self) -> Seeks {
+        let histogram = (0u32..).zip(&self.powers).filter(|(_, counts)| **counts != [0, 0]);
+        Seeks {
+            count: self.distances.count(),
+            zero_share: self.sequential_share(),
+            p10_bytes: self.distances.quantile(0.1),
+            p50_bytes: self.distances.quantile(0.5),
+            p90_bytes: self.distances.quantile(0.9),
+            histogram: histogram
+                .map(|(power, &[forward, backward])| SeekBucket {
+                    from_bytes: 1 << power,
+                    forward,
+                    backward,
+                })
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::{read, write};
+    use super::*;
+
+    fn walk(requests: &[(u64, u32)]) -> (Runs, Seeks) {
+        let (mut run, mut lengths, mut distances) =
+            (Run::default(), RunLengths::default(), Distances::default());
+        for &(offset, len) in requests {
+            let step = run.step(&read(0, offset, len));
+            distances.add(&step);
+            if let Step::Breaks { ended, .. } = step {
+                lengths.add(&ended);
+            }
+        }
+        lengths.add(&run);
+        (lengths.figures(), distances.figures())
+    }
+
+    #[test]
+    fn runs_end_where_the_next_request_starts_elsewhere() {
+        let (runs, seeks) =
+            walk(&[(0, 1024), (1024, 1024), (2048, 2048), (8192, 512), (0, 512), (512, 512)]);
+        assert_eq!((runs.count, runs.max_requests), (3, Some(3)));
+        assert_eq!((runs.p50_requests, runs.mean_requests), (Some(2), Some(2.0)));
+        assert_eq!((runs.max_kib, runs.p50_kib), (Some(4.0), Some(1.0)));
+        assert_eq!((seeks.count, seeks.zero_share), (2, Some(0.6)));
+        assert_eq!((seeks.p10_bytes, seeks.p90_bytes), (Some(4096), Some(8704)));
+        let bucket = |from_bytes, forward, backward| SeekBucket { from_bytes, forward, backward };
+        assert_eq!(seeks.histogram, [bucket(4096, 1, 0), bucket(8192, 0, 1)]);
+    }
+
+    #[test]
+    fn a_first_request_at_zero_continues_nothing() {
+        let (runs, seeks) = walk(&[(0, 512)]);
+        assert_eq!((runs.count, seeks.count, seeks.zero_share), (1, 0, None));
+        assert_eq!(walk(&[]), (Runs::default(), Seeks::default()));
+    }
+
+    #[test]
+    fn direction_does_not_matter_to_the_disk() {
+        let mut run = Run::default();
+        run.step(&read(0, 0, 512));
+        assert!(matches!(run.step(&write(0, 512, 512)), Step::Continues));
+    }
+
+    #[test]
+    fn the_far_end_of_the_address_space() {
+        let far = u64::MAX - 100;
+        let (runs, seeks) = walk(&[(far, 512), (0, 512), (1 << 63, 512)]);
+        assert_eq!(runs.count, 3);
+        assert_eq!(seeks.histogram.last().map(|b| (b.from_bytes, b.backward)), Some((1 << 63, 1)));
+    }
+}

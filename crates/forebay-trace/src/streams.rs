@@ -1,0 +1,309 @@
+//! Groups the submitters of a trace into the streams a user thinks in.
+//!
+//! A trace names every thread under every name it had; a user asks about threads, processes or
+//! applications. A [`Grouping`] maps the former to the latter while the dictionary still grows.
+//!
+//! Invariants: group ids are dense and in order of first appearance; a stream never changes its
+//! group; write-back workers of the kernel are one group, because one stream of dirty pages
+//! wanders from worker to worker.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+use serde::Serialize;
+
+use crate::trace::{Dictionary, Stream};
+
+/// What counts as one stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StreamBy {
+    /// One thread, whatever it is called. What CFQ and its kin tell apart.
+    #[default]
+    Thread,
+    /// One process; its threads together.
+    Process,
+    /// Everything of one name.
+    Name,
+}
+
+/// A word that is not a [`StreamBy`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("streams by {got:?}: expected thread, process or name")]
+pub struct UnknownStreamBy {
+    /// The word.
+    pub got: String,
+}
+
+impl FromStr for StreamBy {
+    type Err = UnknownStreamBy;
+
+    fn from_str(word: &str) -> Result<StreamBy, UnknownStreamBy> {
+        match word {
+            "thread" => Ok(StreamBy::Thread),
+            "process" => Ok(StreamBy::Process),
+            "name" => Ok(StreamBy::Name),
+            _ => Err(UnknownStreamBy { got: word.to_owned() }),
+        }
+    }
+}
+
+impl fmt::Display for StreamBy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            StreamBy::Thread => "thread",
+            StreamBy::Process => "process",
+            StreamBy::Name => "name",
+        })
+    }
+}
+
+/// The label of the group of all write-back workers.
+pub const WRITE_BACK: &str = "write-back";
+
+/// Whether a thread of this name writes dirty pages back on behalf of others.
+pub fn is_write_back(name: &str) -> bool {
+    ["kworker", "flush-", "bdi-", "pdflush"].iter().any(|prefix| name.starts_with(prefix))
+        || name == "bdi"
+        || name == "writeback"
+}
+
+/// What the members of a group have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum Key {
+    WriteBack,
+    Thread(u32),
+    Process(u32),
+    Name(String),
+    Unknown,
+}
+
+/// Maps the streams of a growing [`Dictionary`] to groups.
+#[derive(Clone, Debug)]
+pub struct Grouping {
+    by: StreamBy,
+    write_back_as_one: bool,
+    /// Group of each stream of the dictionary seen so far.
+    group_of: Vec<u32>,
+    /// Key and members (streams of the dictionary, ascending) of each group.
+    groups: Vec<(Key, Vec<u32>)>,
+    known: HashMap<Key, u32>,
+}
+
+impl Grouping {
+    /// Groups by `by`, all write-back workers together.
+    pub fn new(by: StreamBy) -> Grouping {
+        Grouping {
+            by,
+            write_back_as_one: true,
+            group_of: Vec::new(),
+            groups: Vec::new(),
+            known: HashMap::new(),
+        }
+    }
+
+    /// Groups by `by`, each write-back worker by itself, as the kernel sees it.
+    pub fn with_write_back_apart(by: StreamBy) -> Grouping {
+        Grouping { write_back_as_one: false, ..Grouping::new(by) }
+    }
+
+    /// The group of a stream. Constant time but for streams never seen before.
+    ///
+    /// A stream that is not in the dictionary joins the group of those nothing is known about.
+    #[inline]
+    pub fn group(&mut self, dictionary: &Dictionary, stream: u32) -> u32 {
+        match self.group_of.get(stream as usize) {
+            Some(&group) => group,
+            None => self.extend(dictionary, stream),
+        }
+    }
+
+    /// The groups so far.
+    pub fn len(&self) -> usize {
+        self.groups.len()
+    }
+
+    /// Whether there is no group yet.
+    pub fn is_empty(&self) -> bool {
+        self.groups.is_empty()
+    }
+
+    /// The group of the write-back workers, if there is one.
+    pub fn write_back(&self) -> Option<u32> {
+        self.known.get(&Key::WriteBack).copied()
+    }
+
+    /// How to call a group: `name/id` of its thread or process, or the bare one of both that is
+    /// known. A renamed thread has its latest name; a process that of its main thread, else the
+    /// name most of its threads have had.
+    pub fn label(&self, dictionary: &Dictionary, group: u32) -> String {
+        let Some((key, members)) = self.groups.get(group as usize) else {
+            return "unknown".to_owned();
+        };
+        let members = || members.iter().filter_map(|&m| dictionary.streams.get(m as usize));
+        match key {
+            Key::WriteBack => WRITE_BACK.to_owned(),
+            Key::Thread(id) => {
+                let latest = members().rfind(|s| !s.name.is_empty());
+                named(latest.map(|s| s.name.as_str()), *id)
+            }
+            Key::Process(id) => {
+                let main = members().rfind(|s| s.thread == Some(*id) && !s.name.is_empty());
+                named(main.map(|s| s.name.as_str()).or_else(|| commonest(members())), *id)
+            }
+            Key::Name(name) => name.clone(),
+            Key::Unknown => "unknown".to_owned(),
+        }
+    }
+
+    /// Groups every stream of the dictionary that is not yet grouped.
+    #[cold]
+    fn extend(&mut self, dictionary: &Dictionary, wanted: u32) -> u32 {
+        let first = self.group_of.len();
+        for (index, stream) in dictionary.streams.iter().enumerate().skip(first) {
+            let group = self.group_with(self.key(stream));
+            self.group_of.push(group);
+            if let Some((_, members)) = self.groups.get_mut(group as usize) {
+                members.push(index as u32);
+            }
+        }
+        match self.group_of.get(wanted as usize) {
+            Some(&group) => group,
+            None => self.group_with(Key::Unknown),
+        }
+    }
+
+    fn group_with(&mut self, key: Key) -> u32 {
+        if let Some(&group) = self.known.get(&key) {
+            return group;
+        }
+        let group = self.groups.len() as u32;
+        self.known.insert(key.clone(), group);
+        self.groups.push((key, Vec::new()));
+        group
+    }
+
+    /// The most telling key of the wanted kind, else the next best the source knows.
+    fn key(&self, stream: &Stream) -> Key {
+        if self.write_back_as_one && is_write_back(&stream.name) {
+            return Key::WriteBack;
+        }
+        let thread = stream.thread.map(Key::Thread);
+        let process = stream.process.map(Key::Process);
+        let name = (!stream.name.is_empty()).then(|| Key::Name(stream.name.clone()));
+        match self.by {
+            StreamBy::Thread => thread.or(process).or(name),
+            StreamBy::Process => process.or(thread).or(name),
+            StreamBy::Name => name.or(process).or(thread),
+        }
+        .unwrap_or(Key::Unknown)
+    }
+}
+
+fn named(name: Option<&str>, id: u32) -> String {
+    name.map_or_else(|| id.to_string(), |name| format!("{name}/{id}"))
+}
+
+/// The name most streams have; of equals the first.
+fn commonest<'a>(streams: impl Iterator<Item = &'a Stream>) -> Option<&'a str> {
+    let mut counts: Vec<(&str, usize)> = Vec::new();
+    for name in streams.map(|s| s.name.as_str()).filter(|name| !name.is_empty()) {
+        match counts.iter_mut().find(|(seen, _)| *seen == name) {
+            Some((_, count)) => *count += 1,
+            None => counts.push((name, 1)),
+        }
+    }
+    // `max_by_key` takes the last of equals, hence the reversal.
+    counts.into_iter().rev().max_by_key(|&(_, count)| count).map(|(name, _)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stream(thread: u32, process: u32, name: &str) -> Stream {
+        Stream { thread: Some(thread), process: Some(process), name: name.to_owned() }
+    }
+
+    fn dictionary(streams: &[Stream]) -> Dictionary {
+        Dictionary { streams: streams.to_vec(), volumes: vec![String::new()] }
+    }
+
+    fn labels(by: StreamBy, dictionary: &Dictionary) -> Vec<String> {
+        let mut grouping = Grouping::new(by);
+        let count = dictionary.streams.len() as u32;
+        let groups: Vec<u32> = (0..count).map(|s| grouping.group(dictionary, s)).collect();
+        groups.into_iter().map(|group| grouping.label(dictionary, group)).collect()
+    }
+
+    #[test]
+    fn words_parse_and_print_alike() {
+        for by in [StreamBy::Thread, StreamBy::Process, StreamBy::Name] {
+            assert_eq!(by.to_string().parse(), Ok(by));
+        }
+        let error = "tenant".parse::<StreamBy>().unwrap_err().to_string();
+        assert_eq!(error, "streams by \"tenant\": expected thread, process or name");
+    }
+
+    #[test]
+    fn a_renamed_thread_is_one_stream_under_its_latest_name() {
+        let d = dictionary(&[stream(7, 5, "org.apache.hado"), stream(7, 5, "DataXceiver")]);
+        assert_eq!(labels(StreamBy::Thread, &d), ["DataXceiver/7", "DataXceiver/7"]);
+    }
+
+    #[test]
+    fn a_process_is_called_as_its_main_thread_else_as_most_threads() {
+        let d = dictionary(&[
+            stream(6, 5, "pool"),
+            stream(5, 5, "java"),
+            stream(8, 9, "one"),
+            stream(7, 9, "two"),
+            stream(6, 9, "two"),
+        ]);
+        assert_eq!(labels(StreamBy::Process, &d), ["java/5", "java/5", "two/9", "two/9", "two/9"]);
+    }
+
+    #[test]
+    fn names_join_threads_and_missing_ids_fall_back() {
+        let bare = |name: &str| Stream { name: name.to_owned(), ..Stream::default() };
+        let d = dictionary(&[stream(1, 1, "cp"), stream(2, 2, "cp"), bare("src1"), bare("")]);
+        assert_eq!(labels(StreamBy::Name, &d), ["cp", "cp", "src1", "unknown"]);
+        assert_eq!(labels(StreamBy::Thread, &d), ["cp/1", "cp/2", "src1", "unknown"]);
+        let nameless = dictionary(&[Stream { thread: Some(4), ..Stream::default() }]);
+        assert_eq!(labels(StreamBy::Process, &nameless), ["4"]);
+    }
+
+    #[test]
+    fn write_back_workers_are_one_stream_however_grouped() {
+        let names = ["kworker/u8:3", "flush-8:0", "bdi-default", "writeback", "pdflush"];
+        let streams: Vec<Stream> = names.iter().zip(1..).map(|(n, id)| stream(id, id, n)).collect();
+        let d = dictionary(&streams);
+        for by in [StreamBy::Thread, StreamBy::Process, StreamBy::Name] {
+            assert!(labels(by, &d).iter().all(|label| label == WRITE_BACK));
+        }
+        let mut apart = Grouping::with_write_back_apart(StreamBy::Thread);
+        assert_ne!(apart.group(&d, 0), apart.group(&d, 1));
+        assert!(!is_write_back("bdist") && !is_write_back("jbd2/sda-8"));
+    }
+
+    #[test]
+    fn groups_stay_as_the_dictionary_grows() {
+        let mut d = dictionary(&[stream(1, 1, "a")]);
+        let mut grouping = Grouping::new(StreamBy::Thread);
+        assert_eq!(grouping.group(&d, 0), 0);
+        d.streams.push(stream(2, 1, "b"));
+        d.streams.push(stream(1, 1, "c"));
+        assert_eq!((grouping.group(&d, 2), grouping.group(&d, 1)), (0, 1));
+        assert_eq!(grouping.len(), 2);
+    }
+
+    #[test]
+    fn a_stream_beyond_the_dictionary_is_unknown() {
+        let d = dictionary(&[stream(1, 1, "a")]);
+        let mut grouping = Grouping::new(StreamBy::Thread);
+        let group = grouping.group(&d, 9);
+        assert_eq!(grouping.label(&d, group), "unknown");
+        assert_eq!(grouping.group(&d, 0), 0, "group of a known stream");
+    }
+}
