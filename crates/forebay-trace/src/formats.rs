@@ -1,1 +1,4 @@
 //! Trace formats, one file each.
+
+pub mod blkparse;
+pub mod blktrace;

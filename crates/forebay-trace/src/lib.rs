@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod cover;
 pub mod error;
 pub mod formats;
 pub mod trace;
