@@ -1,5 +1,7 @@
 //! Trace formats, one file each, and their list.
 
+pub mod blkparse;
+pub mod blktrace;
 pub mod csv;
 pub mod msr;
 pub mod parquet;
@@ -49,6 +51,18 @@ pub static FORMATS: &[Format] = &[
         open: parquet::open_hadoop,
     },
     Format {
+        name: "blktrace",
+        about: "blktrace binary: a base name, a folder, a tar, or any one file of the set",
+        sniff: |head| blktrace::sniff(head) || is_tar(head),
+        open: |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?)),
+    },
+    Format {
+        name: "blkparse",
+        about: "blkparse text in its default form",
+        sniff: blkparse::sniff,
+        open: |input| Ok(Box::new(blkparse::Blkparse::new(&input.path, input.content)?)),
+    },
+    Format {
         name: "csv",
         about: "canonical CSV, known by its header",
         sniff: csv::sniff,
@@ -67,6 +81,11 @@ pub static FORMATS: &[Format] = &[
         open: spc::open,
     },
 ];
+
+/// Whether unpacked content begins like a tar archive, in which only blktrace sets are looked for.
+fn is_tar(head: &[u8]) -> bool {
+    head.get(257..262) == Some(b"ustar")
+}
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod describe;
+pub mod cover;
 pub mod error;
 mod fields;
 pub mod formats;

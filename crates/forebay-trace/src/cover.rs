@@ -1,0 +1,220 @@
+//! Which outstanding requests a completion finishes, found by the sectors it covers.
+//!
+//! A block layer splits and merges requests between their arrival and their completion, so neither
+//! start nor size of a completion names a request. [`Outstanding`] keeps the sectors that are still
+//! awaited, cut into segments, and for each segment the requests that await it, oldest first; a
+//! completed sector is credited to the oldest of them.
+//!
+//! Invariants: segments never overlap and are never empty; the requests of a segment stand in
+//! rising order of id; a request's segments add up to the sectors it still awaits.
+
+use std::collections::{BTreeMap, VecDeque};
+
+/// Sectors awaited by requests of one direction on one volume.
+#[derive(Clone, Debug, Default)]
+pub struct Outstanding {
+    /// By first sector.
+    segments: BTreeMap<u64, Segment>,
+    claims: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Segment {
+    /// First sector after it.
+    end: u64,
+    oldest: u64,
+    younger: VecDeque<u64>,
+}
+
+impl Segment {
+    fn claims(&self) -> usize {
+        1 + self.younger.len()
+    }
+}
+
+impl Outstanding {
+    /// Pairs of a segment and a request awaiting it: what memory this takes.
+    pub fn claims(&self) -> usize {
+        self.claims
+    }
+
+    /// Request `id` awaits the sectors from `start` up to, not including, `end`. Ids must rise
+    /// from call to call.
+    pub fn add(&mut self, id: u64, start: u64, end: u64) {
+        if start >= end {
+            return;
+        }
+        if self.touches(start, end) {
+            self.add_over_others(id, start, end);
+        } else {
+            self.insert(id, start, end);
+        }
+    }
+
+    /// The sectors from `start` up to `end` have completed: calls `credit` with a request and the
+    /// number of its sectors, for the oldest request awaiting each of them.
+    pub fn complete(&mut self, start: u64, end: u64, mut credit: impl FnMut(u64, u64)) {
+        if start >= end || !self.touches(start, end) {
+            return;
+        }
+        self.cut(start);
+        self.cut(end);
+        let mut at = start;
+        while let Some((&first, segment)) = self.segments.range_mut(at..end).next() {
+            at = segment.end;
+            credit(segment.oldest, segment.end - first);
+            self.claims -= 1;
+            match segment.younger.pop_front() {
+                Some(next) => segment.oldest = next,
+                None => drop(self.segments.remove(&first)),
+            }
+        }
+    }
+
+    /// Gives up on `id`, which was added with these sectors.
+    pub fn forget(&mut self, id: u64, start: u64, end: u64) {
+        let mut at = start;
+        while let Some((&first, segment)) = self.segments.range_mut(at..end).next() {
+            at = segment.end;
+            if segment.oldest == id {
+                self.claims -= 1;
+                match segment.younger.pop_front() {
+                    Some(next) => segment.oldest = next,
+                    None => drop(self.segments.remove(&first)),
+                }
+            } else if let Ok(place) = segment.younger.binary_search(&id) {
+                self.claims -= 1;
+                segment.younger.remove(place);
+            }
+        }
+    }
+
+    /// Whether any segment reaches into the sectors. The last one that begins before `end` has the
+    /// greatest end, since segments do not overlap.
+    fn touches(&self, start: u64, end: u64) -> bool {
+        self.segments.range(..end).next_back().is_some_and(|(_, segment)| segment.end > start)
+    }
+
+    fn insert(&mut self, id: u64, start: u64, end: u64) {
+        self.claims += 1;
+        self.segments.insert(start, Segment { end, oldest: id, younger: VecDeque::new() });
+    }
+
+    fn add_over_others(&mut self, id: u64, start: u64, end: u64) {
+        self.cut(start);
+        self.cut(end);
+        let mut at = start;
+        while let Some((&first, segment)) = self.segments.range_mut(at..end).next() {
+            let gap = at;
+            at = segment.end;
+            segment.younger.push_back(id);
+            self.claims += 1;
+            if gap < first {
+                self.insert(id, gap, first);
+            }
+        }
+        if at < end {
+            self.insert(id, at, end);
+        }
+    }
+
+    /// Makes `at` a border between segments if it lies inside one.
+    fn cut(&mut self, at: u64) {
+        let Some((_, segment)) = self.segments.range_mut(..at).next_back() else { return };
+        if segment.end > at {
+            let right = segment.clone();
+            segment.end = at;
+            self.claims += right.claims();
+            self.segments.insert(at, right);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn credits(outstanding: &mut Outstanding, start: u64, end: u64) -> Vec<(u64, u64)> {
+        let mut seen = Vec::new();
+        outstanding.complete(start, end, |id, sectors| seen.push((id, sectors)));
+        seen
+    }
+
+    #[test]
+    fn a_split_request_is_credited_part_by_part() {
+        let mut o = Outstanding::default();
+        o.add(7, 100, 200);
+        assert_eq!(credits(&mut o, 120, 200), [(7, 80)]);
+        assert_eq!(credits(&mut o, 100, 120), [(7, 20)]);
+        assert_eq!(o.claims(), 0);
+    }
+
+    #[test]
+    fn one_completion_covers_merged_requests() {
+        let mut o = Outstanding::default();
+        o.add(1, 8, 16);
+        o.add(2, 0, 8);
+        o.add(3, 24, 32);
+        assert_eq!(credits(&mut o, 0, 16), [(2, 8), (1, 8)]);
+        assert_eq!(credits(&mut o, 0, 64), [(3, 8)]);
+    }
+
+    #[test]
+    fn the_oldest_over_the_same_sectors_is_credited_first() {
+        let mut o = Outstanding::default();
+        o.add(1, 0, 8);
+        o.add(2, 0, 8);
+        assert_eq!(credits(&mut o, 0, 8), [(1, 8)]);
+        assert_eq!(credits(&mut o, 0, 8), [(2, 8)]);
+        assert_eq!(credits(&mut o, 0, 8), []);
+    }
+
+    #[test]
+    fn a_forgotten_request_leaves_the_others() {
+        let mut o = Outstanding::default();
+        o.add(1, 0, 16);
+        o.add(2, 8, 24);
+        o.forget(1, 0, 16);
+        assert_eq!(credits(&mut o, 0, 24), [(2, 8), (2, 8)]);
+        assert_eq!(o.claims(), 0);
+    }
+
+    /// The same rule, one sector at a time.
+    #[test]
+    fn agrees_with_a_table_of_sectors() {
+        let mut table: Vec<VecDeque<u64>> = vec![VecDeque::new(); 64];
+        let mut o = Outstanding::default();
+        let mut seed = 1u64;
+        let mut random = |below: u64| {
+            seed = seed.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            (seed >> 33) % below
+        };
+        for id in 0..4000 {
+            let start = random(60);
+            let end = start + 1 + random(64 - start);
+            match random(5) {
+                0 | 1 => {
+                    o.add(id, start, end);
+                    (start..end).for_each(|s| table[s as usize].push_back(id));
+                }
+                2 if id > 20 => {
+                    let old = id - random(20);
+                    o.forget(old, 0, 64);
+                    table.iter_mut().for_each(|owners| owners.retain(|&owner| owner != old));
+                }
+                _ => {
+                    let mut got = BTreeMap::new();
+                    o.complete(start, end, |id, n| *got.entry(id).or_insert(0) += n);
+                    let mut expected = BTreeMap::new();
+                    for s in start..end {
+                        if let Some(id) = table[s as usize].pop_front() {
+                            *expected.entry(id).or_insert(0) += 1;
+                        }
+                    }
+                    assert_eq!(got, expected);
+                }
+            }
+        }
+        o.complete(0, 64, |_, _| ());
+    }
+}

@@ -1,0 +1,249 @@
+//! Text of blkparse in its default format, one event a line:
+//! `maj,min cpu sequence seconds pid action RWBS sector + count [process]`.
+//!
+//! Units: seconds with nine decimals, sectors of 512 bytes. Epoch: the first request. Comment lines
+//! (`#`) and the summary that blkparse appends are known and passed over. The text holds the same
+//! events as the binary files, so requests and latencies are found the same way.
+
+mod line;
+
+use std::collections::HashMap;
+use std::io::{BufRead, Read};
+use std::path::{Path, PathBuf};
+
+use super::blktrace::{Event, Pairing, Sorted, Source, What};
+use crate::error::{Place, TraceError};
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use line::Line;
+
+/// Longest line that is believed, in bytes.
+const LINE_MAX: u64 = 64 * 1024;
+
+/// Reads the text of blkparse.
+pub struct Blkparse {
+    events: Sorted<Lines>,
+    pairing: Pairing,
+    ended: bool,
+}
+
+impl Blkparse {
+    /// Reads `reader`; `path` stands in messages.
+    pub fn new(path: &Path, reader: Box<dyn BufRead>) -> Result<Blkparse, TraceError> {
+        let events = Sorted::new(Lines::new(path, reader));
+        Ok(Blkparse { events, pairing: Pairing::new("blkparse"), ended: false })
+    }
+}
+
+impl Reader for Blkparse {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        while !self.ended && batch.len() < BATCH {
+            match self.events.next()? {
+                Some(event) => self.pairing.feed(event, batch),
+                None => {
+                    self.ended = true;
+                    self.pairing.finish(batch);
+                    self.pairing.notes.warnings.extend(self.events.source.warnings());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.pairing.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.pairing.notes
+    }
+}
+
+/// Whether a file that begins so is text of blkparse: its first line that is no comment is an
+/// event.
+pub fn sniff(head: &[u8]) -> bool {
+    let mut lines = head.split(|&byte| byte == b'\n').filter_map(|line| line::parse(line).ok());
+    let first = lines.find(|line| !matches!(line, Line::Blank | Line::Summary));
+    matches!(first, Some(Line::Event(_) | Line::Other))
+}
+
+/// The events of the lines.
+struct Lines {
+    path: PathBuf,
+    reader: Box<dyn BufRead>,
+    buffer: Vec<u8>,
+    /// Lines read.
+    number: u64,
+    any_event: bool,
+    /// Lines that are no event and no summary, and the first of them.
+    unknown: (u64, u64),
+    cut_short: bool,
+    /// Name each thread was last seen under.
+    names: HashMap<u32, Box<str>>,
+    /// A request whose thread's name goes before it.
+    held: Option<Event>,
+}
+
+impl Lines {
+    fn new(path: &Path, reader: Box<dyn BufRead>) -> Lines {
+        Lines {
+            path: path.to_owned(),
+            reader,
+            buffer: Vec::new(),
+            number: 0,
+            any_event: false,
+            unknown: (0, 0),
+            cut_short: false,
+            names: HashMap::new(),
+            held: None,
+        }
+    }
+
+    /// Reads the next line into the buffer; false at the end.
+    fn advance(&mut self) -> Result<bool, TraceError> {
+        self.buffer.clear();
+        let read = self.reader.by_ref().take(LINE_MAX).read_until(b'\n', &mut self.buffer);
+        let read = read.map_err(|source| TraceError::Io { path: self.path.clone(), source })?;
+        self.number += 1;
+        if read as u64 == LINE_MAX && !self.buffer.ends_with(b"\n") {
+            return Err(self.malformed(format!("over {LINE_MAX} bytes without a line end")));
+        }
+        Ok(read > 0)
+    }
+
+    fn malformed(&self, got: String) -> TraceError {
+        TraceError::Malformed {
+            path: self.path.clone(),
+            place: Place::Line(self.number),
+            got,
+            expected: "maj,min cpu sequence seconds pid action RWBS …".to_owned(),
+            hint: "is it the text of blkparse in its default format?".to_owned(),
+        }
+    }
+
+    /// The end of the text; all of it must not have been something else.
+    fn end(&self) -> Result<Option<Event>, TraceError> {
+        if self.any_event {
+            return Ok(None);
+        }
+        let mut error = self.malformed("no event".to_owned());
+        if let TraceError::Malformed { place, .. } = &mut error {
+            *place = Place::File;
+        }
+        Err(error)
+    }
+
+    /// The event, behind one with its thread's name where that is new.
+    fn named(&mut self, parsed: line::Parsed) -> Event {
+        let event = parsed.event;
+        let Some(name) = parsed.name.filter(|name| !name.is_empty()) else { return event };
+        if self.names.get(&event.pid).is_some_and(|known| known[..] == name[..]) {
+            return event;
+        }
+        self.names.insert(event.pid, name.clone());
+        let naming = Event { what: What::Name(name), ..event };
+        self.held = Some(event);
+        naming
+    }
+
+    fn warnings(&self) -> Vec<String> {
+        let mut warnings = Vec::new();
+        if self.unknown.0 > 0 {
+            warnings.push(format!(
+                "{} lines are neither events nor blkparse's summary, the first is line {}",
+                self.unknown.0, self.unknown.1
+            ));
+        }
+        if self.cut_short {
+            warnings.push(format!("the last line, {}, is cut short and left out", self.number));
+        }
+        warnings
+    }
+}
+
+impl Source for Lines {
+    fn next(&mut self) -> Result<Option<Event>, TraceError> {
+        if let Some(event) = self.held.take() {
+            return Ok(Some(event));
+        }
+        while self.advance()? {
+            match line::parse(&self.buffer) {
+                Ok(Line::Event(parsed)) => {
+                    self.any_event = true;
+                    return Ok(Some(self.named(*parsed)));
+                }
+                Ok(Line::Other) => self.any_event = true,
+                Ok(Line::Blank | Line::Summary) => {}
+                Ok(Line::Unknown) if self.any_event => {
+                    self.unknown.0 += 1;
+                    if self.unknown.0 == 1 {
+                        self.unknown.1 = self.number;
+                    }
+                }
+                Ok(Line::Unknown) => return Err(self.malformed(line::shown(&self.buffer))),
+                Err(_) if self.any_event && !self.buffer.ends_with(b"\n") => {
+                    self.cut_short = true;
+                    return Ok(None);
+                }
+                Err(fault) => {
+                    let got = format!("{} ({fault})", line::shown(&self.buffer));
+                    return Err(self.malformed(got));
+                }
+            }
+        }
+        self.end()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<(Vec<Record>, Notes), TraceError> {
+        let reader = Box::new(std::io::Cursor::new(text.as_bytes().to_vec()));
+        let mut reader = Blkparse::new(Path::new("t"), reader)?;
+        let mut batch = Vec::new();
+        reader.read(&mut batch)?;
+        Ok((batch, reader.notes().clone()))
+    }
+
+    const Q: &str = "  8,16   0  1  0.000000100  5  Q  RA 800 + 8 [a b]\n";
+
+    #[test]
+    fn mixed_line_ends_comments_and_summary_are_passed_over() {
+        let text = format!(
+            "#Maj\r\n\r\n{}8,16 1 2 0.5 0 C RA 800 + 8 [0]\nCPU0 (x):\n Reads Queued: 1\n",
+            Q.replace('\n', "\r\n")
+        );
+        let (records, notes) = read(&text).unwrap();
+        assert_eq!(records.len(), 1);
+        assert_eq!(records[0].latency.unwrap().0, 499_999_900);
+        assert_eq!(notes.warnings, [""; 0]);
+    }
+
+    #[test]
+    fn text_that_is_no_event_is_an_error_before_the_first_and_counted_later() {
+        let error = read("hello\n").err().unwrap().to_string();
+        assert!(error.contains("t, line 1: got \"hello\""), "{error}");
+        let (records, notes) = read(&format!("{Q}hello\nworld\n")).unwrap();
+        assert_eq!(records.len(), 1);
+        assert!(notes.warnings.iter().any(|w| w.starts_with("2 lines") && w.ends_with("line 2")));
+        assert!(read("").is_err());
+    }
+
+    #[test]
+    fn a_broken_event_names_its_line_unless_it_is_the_cut_last_one() {
+        let error = read(&format!("{Q}8,16 0 x\n{Q}")).err().unwrap().to_string();
+        assert!(error.contains("line 2"), "{error}");
+        let (records, notes) = read(&format!("{Q}8,16 0 2 0.1")).unwrap();
+        assert_eq!(records.len(), 1);
+        assert!(notes.warnings.iter().any(|w| w.contains("cut short")));
+    }
+
+    #[test]
+    fn sniffs_its_own() {
+        assert!(sniff(format!("# x\n{Q}").as_bytes()));
+        assert!(!sniff(b"0,1234,512,R,0.5\n1,2,3,W,0.6\n"));
+        assert!(!sniff(b"\x07\x74\x61\x65"));
+    }
+}

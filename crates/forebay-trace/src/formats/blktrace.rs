@@ -1,0 +1,128 @@
+//! blktrace binary traces: one file of records for each CPU, merged by time.
+//!
+//! Units: times are nanoseconds of the traced machine's monotonic clock, sectors are 512 bytes.
+//! Epoch: the first request. Records of version 7 in either byte order; sequence gaps and missing
+//! CPU files are tolerated, the latter reported. Requests are the queue events (Q); their latency
+//! runs to the completion (C) of their last sector, as [`pairing`] says.
+
+mod event;
+mod order;
+mod pairing;
+mod record;
+mod set;
+mod streams;
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Place, TraceError};
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+
+pub(crate) use event::{Category, Event, Source, Span, What};
+pub(crate) use order::Sorted;
+pub(crate) use pairing::Pairing;
+pub use record::sniff;
+
+/// Reads a set of blktrace files.
+pub struct Blktrace {
+    events: order::Merge<record::Cursor>,
+    pairing: Pairing,
+    ended: bool,
+}
+
+impl Blktrace {
+    /// Opens the set that `path` names: its base name (`sdb` for `sdb.blktrace.0` and so on), its
+    /// folder, any one file of it, or a tar of it. Files and tar may be compressed.
+    pub fn open(path: &Path) -> Result<Blktrace, TraceError> {
+        Blktrace::from_readers(set::find(path)?)
+    }
+
+    /// Reads the given files, whose names tell their CPUs and stand in messages.
+    pub fn from_readers(files: Vec<(PathBuf, Box<dyn Read>)>) -> Result<Blktrace, TraceError> {
+        let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
+        let cursors = files.into_iter().map(|(path, input)| record::Cursor::new(path, input));
+        let mut events = order::Merge::new(cursors.collect())?;
+        let empty: Vec<bool> = events.sources_mut().map(|cursor| cursor.is_empty()).collect();
+        if empty.iter().all(|&empty| empty) {
+            return Err(TraceError::Malformed {
+                path: paths.into_iter().next().unwrap_or_default(),
+                place: Place::File,
+                got: "nothing".to_owned(),
+                expected: "blktrace records".to_owned(),
+                hint: "every file of the set is empty".to_owned(),
+            });
+        }
+        let mut pairing = Pairing::new("blktrace");
+        let hollow = paths.iter().zip(&empty).filter(|&(_, &empty)| empty);
+        for (path, _) in hollow {
+            pairing.notes.warnings.push(format!("{}: empty", path.display()));
+        }
+        pairing.notes.warnings.extend(missing_cpus(&paths));
+        Ok(Blktrace { events, pairing, ended: false })
+    }
+}
+
+/// A sentence on gaps in the numbers of the CPUs.
+fn missing_cpus(paths: &[PathBuf]) -> Option<String> {
+    let mut cpus: Vec<u32> =
+        paths.iter().filter_map(|path| set::split_name(path)).map(|(_, cpu)| cpu).collect();
+    cpus.sort_unstable();
+    let first = cpus.first().map_or(0..0, |&first| 0..first);
+    let gaps = cpus.windows(2).map(|pair| pair[0].saturating_add(1)..pair[1]);
+    let gaps: Vec<String> = std::iter::once(first)
+        .chain(gaps)
+        .filter(|gap| !gap.is_empty())
+        .map(|gap| match gap.end - gap.start {
+            1 => gap.start.to_string(),
+            _ => format!("{}-{}", gap.start, gap.end - 1),
+        })
+        .collect();
+    (!gaps.is_empty()).then(|| {
+        format!(
+            "the set has no file for CPU {}: requests and completions recorded there are missing",
+            gaps.join(", ")
+        )
+    })
+}
+
+impl Reader for Blktrace {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        while !self.ended && batch.len() < BATCH {
+            match self.events.next()? {
+                Some(event) => self.pairing.feed(event, batch),
+                None => {
+                    self.ended = true;
+                    self.pairing.finish(batch);
+                    for cursor in self.events.sources_mut() {
+                        self.pairing.notes.warnings.append(&mut cursor.warnings);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.pairing.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.pairing.notes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_in_cpu_numbers_are_named() {
+        let paths = |cpus: &[u32]| -> Vec<PathBuf> {
+            cpus.iter().map(|cpu| format!("sdb.blktrace.{cpu}").into()).collect()
+        };
+        assert_eq!(missing_cpus(&paths(&[2, 0, 1])), None);
+        let sentence = missing_cpus(&paths(&[1, 2, 4, 9])).unwrap();
+        assert!(sentence.contains("CPU 0, 3, 5-8:"), "{sentence}");
+    }
+}

@@ -1,0 +1,131 @@
+//! Events of the Linux block layer, as far as a trace of requests needs them.
+//!
+//! Both renderings of a blktrace, the binary records and the text of blkparse, become these.
+
+use forebay_core::{Flags, Op};
+
+/// Longest request (not a discard) that is believed, in bytes. Kernels queue up to 8 MiB today.
+const LEN_MAX_BYTES: u32 = 1 << 30;
+
+/// Bytes in a sector, whatever the device.
+pub(crate) const SECTOR_BYTES: u64 = 512;
+
+/// One event: who did what at which time.
+#[derive(Clone, Debug)]
+pub(crate) struct Event {
+    /// Nanoseconds on the trace's own clock.
+    pub(crate) time_ns: u64,
+    /// Order among events of one CPU at the same time.
+    pub(crate) sequence: u32,
+    /// Thread id.
+    pub(crate) pid: u32,
+    pub(crate) what: What,
+}
+
+impl Event {
+    pub(crate) fn key(&self) -> (u64, u32) {
+        (self.time_ns, self.sequence)
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// A request arrived at the block layer (Q).
+    Queue(Span),
+    /// A request went to the driver (D).
+    Issue(Span),
+    /// A part of a request, one or several have completed (C).
+    Complete(Span),
+    /// The thread has this name from now on.
+    Name(Box<str>),
+}
+
+/// The part of a device an event is about, and its properties.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Span {
+    pub(crate) sector: u64,
+    pub(crate) bytes: u32,
+    /// Major number << 20 | minor number.
+    pub(crate) device: u32,
+    pub(crate) category: Category,
+}
+
+/// The kernel's categories of an event: the upper half of its action.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Category(pub(crate) u16);
+
+impl Category {
+    pub(crate) const READ: Category = Category(1);
+    pub(crate) const WRITE: Category = Category(1 << 1);
+    /// With a write that carries data, a flush before it.
+    pub(crate) const FLUSH: Category = Category(1 << 2);
+    pub(crate) const SYNC: Category = Category(1 << 3);
+    /// A command passed through to the device; its sector and size mean nothing.
+    pub(crate) const PASSTHROUGH: Category = Category(1 << 9);
+    pub(crate) const NOTIFY: Category = Category(1 << 10);
+    pub(crate) const AHEAD: Category = Category(1 << 11);
+    pub(crate) const META: Category = Category(1 << 12);
+    pub(crate) const DISCARD: Category = Category(1 << 13);
+    pub(crate) const FUA: Category = Category(1 << 15);
+
+    pub(crate) fn has(self, other: Category) -> bool {
+        self.0 & other.0 != 0
+    }
+
+    pub(crate) fn with(self, other: Category) -> Category {
+        Category(self.0 | other.0)
+    }
+}
+
+impl Span {
+    /// What the request does; `None` where it is no request that can be kept (a passed-through
+    /// command, a request without direction, a length of zero).
+    pub(crate) fn op(&self) -> Option<Op> {
+        let category = self.category;
+        match () {
+            () if category.has(Category::PASSTHROUGH) => None,
+            () if self.bytes == 0 => category.has(Category::FLUSH).then_some(Op::Flush),
+            () if category.has(Category::DISCARD) => Some(Op::Trim),
+            () if category.has(Category::WRITE) => Some(Op::Write),
+            () if category.has(Category::READ) => Some(Op::Read),
+            () => None,
+        }
+    }
+
+    pub(crate) fn flags(&self) -> Flags {
+        let pairs = [
+            (Category::SYNC, Flags::SYNC),
+            (Category::FUA, Flags::FUA),
+            (Category::META, Flags::META),
+            (Category::AHEAD, Flags::READAHEAD),
+            (Category::FLUSH, Flags::PREFLUSH),
+        ];
+        let carried = pairs.iter().filter(|(category, _)| self.category.has(*category));
+        carried.fold(Flags::NONE, |flags, &(_, flag)| flags.with(flag))
+    }
+
+    /// First sector after it. Does not overflow once [`Span::fault`] found nothing.
+    pub(crate) fn end(&self) -> u64 {
+        self.sector.saturating_add(u64::from(self.bytes).div_ceil(SECTOR_BYTES))
+    }
+
+    /// What cannot be true about it: what it says, and what was expected.
+    pub(crate) fn fault(&self) -> Option<(String, &'static str)> {
+        if self.category.has(Category::PASSTHROUGH) || self.bytes == 0 {
+            return None;
+        }
+        if self.bytes > LEN_MAX_BYTES && !self.category.has(Category::DISCARD) {
+            return Some((format!("a request of {} bytes", self.bytes), "at most 1 GiB"));
+        }
+        let end = self.sector.checked_mul(SECTOR_BYTES);
+        if end.and_then(|start| start.checked_add(u64::from(self.bytes))).is_none() {
+            return Some((format!("sector {}", self.sector), "an end below 2^64 bytes"));
+        }
+        None
+    }
+}
+
+/// A stream of events, roughly in time order.
+pub(crate) trait Source {
+    fn next(&mut self) -> Result<Option<Event>, crate::TraceError>;
+}

@@ -1,0 +1,506 @@
+//! From events to records: arrivals, each with the time until its last sector has completed.
+//!
+//! Arrivals are queue events. A trace that has only issue events (`blktrace -a issue`) is read by
+//! those instead, and says so.
+//!
+//! - A completion is credited by the sectors it covers (see [`crate::cover`]).
+//! - A write with a preflush, or one whose FUA the kernel emulates by a flush, ends with an empty
+//!   completion at its sector after that of its data; where a device without a cache gives none,
+//!   the data's completion counts.
+//! - An empty flush ends with an empty completion that bears the write bit. The device's own
+//!   flushes bear the flush bit and no write bit: they end nobody's request.
+//!
+//! Records leave in order of arrival, each as soon as it and all before it have completed, but no
+//! later than [`AGE_MAX_NS`] after its arrival and with at most [`PENDING_MAX`] behind it; then
+//! without a latency.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use forebay_core::{Nanos, Op};
+
+use super::event::{Category, Event, SECTOR_BYTES, Span, What};
+use super::streams::Streams;
+use crate::cover::Outstanding;
+use crate::trace::{Dictionary, Notes, Record};
+
+/// Requests that may wait for their completion at a time.
+const PENDING_MAX: usize = 262_144;
+
+/// Pairs of awaited segment and request: bounds memory where requests overlap wildly.
+const CLAIMS_MAX: usize = 1 << 20;
+
+/// How long a completion is waited for, in nanoseconds of trace time.
+const AGE_MAX_NS: u64 = 60_000_000_000;
+
+/// Events without any queue event that make a trace issue-only.
+const PRELUDE_MAX: usize = 65_536;
+
+/// Turns events into records.
+pub(crate) struct Pairing {
+    pub(crate) dictionary: Dictionary,
+    pub(crate) notes: Notes,
+    streams: Streams,
+    arrivals: Arrivals,
+    volumes: Volumes,
+    /// In order of arrival; ids count up from `first`.
+    pending: VecDeque<Pending>,
+    first: u64,
+    now_ns: u64,
+    start_ns: Option<u64>,
+    tally: Tally,
+}
+
+/// Which events are requests.
+enum Arrivals {
+    /// No queue event yet: what there was instead.
+    Unknown(Vec<Event>),
+    Queued,
+    Issued,
+}
+
+#[derive(Default)]
+struct Tally {
+    requests: u64,
+    without_latency: u64,
+    queued_in_issue_only: u64,
+}
+
+struct Pending {
+    record: Record,
+    sector: u64,
+    /// Sectors not completed yet.
+    awaited: u64,
+    /// Whether an empty completion must follow.
+    trailing: bool,
+    done: bool,
+}
+
+/// What one device has outstanding.
+#[derive(Default)]
+struct Volume {
+    reads: Outstanding,
+    writes: Outstanding,
+    discards: Outstanding,
+    /// Empty flushes, oldest first.
+    flushes: VecDeque<u64>,
+    /// By sector: writes that an empty completion ends, oldest first.
+    barriers: BTreeMap<u64, VecDeque<u64>>,
+}
+
+#[derive(Default)]
+struct Volumes {
+    list: Vec<Volume>,
+    numbers: HashMap<u32, u32>,
+}
+
+impl Volumes {
+    fn number(&mut self, device: u32, dictionary: &mut Dictionary) -> u32 {
+        *self.numbers.entry(device).or_insert_with(|| {
+            self.list.push(Volume::default());
+            dictionary.volumes.push(format!("{},{}", device >> 20, device & 0xf_ffff));
+            (dictionary.volumes.len() - 1) as u32
+        })
+    }
+
+    fn get(&mut self, number: u32) -> Option<&mut Volume> {
+        self.list.get_mut(number as usize)
+    }
+
+    fn find(&mut self, device: u32) -> Option<&mut Volume> {
+        let number = *self.numbers.get(&device)?;
+        self.get(number)
+    }
+}
+
+impl Volume {
+    fn direction(&mut self, op: Op) -> &mut Outstanding {
+        match op {
+            Op::Write => &mut self.writes,
+            Op::Trim => &mut self.discards,
+            Op::Read | Op::Flush | Op::Park => &mut self.reads,
+        }
+    }
+
+    fn claims(&self) -> usize {
+        self.reads.claims() + self.writes.claims() + self.discards.claims()
+    }
+}
+
+impl Pending {
+    fn end(&self) -> u64 {
+        self.sector.saturating_add(u64::from(self.record.len).div_ceil(SECTOR_BYTES))
+    }
+}
+
+impl Pairing {
+    pub(crate) fn new(format: &'static str) -> Pairing {
+        Pairing {
+            dictionary: Dictionary::default(),
+            notes: Notes { format, ..Notes::default() },
+            streams: Streams::default(),
+            arrivals: Arrivals::Unknown(Vec::new()),
+            volumes: Volumes::default(),
+            pending: VecDeque::new(),
+            first: 0,
+            now_ns: 0,
+            start_ns: None,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Takes the next event and appends the records that are ready.
+    pub(crate) fn feed(&mut self, event: Event, ready: &mut Vec<Record>) {
+        match &event.what {
+            What::Name(name) => self.streams.name(event.pid, name, &mut self.dictionary),
+            what => match &mut self.arrivals {
+                Arrivals::Queued | Arrivals::Issued => self.take(&event, ready),
+                Arrivals::Unknown(_) if matches!(what, What::Queue(_)) => {
+                    self.arrivals = Arrivals::Queued;
+                    self.take(&event, ready);
+                }
+                Arrivals::Unknown(prelude) => {
+                    prelude.push(event);
+                    if prelude.len() >= PRELUDE_MAX {
+                        self.take_as_issued(ready);
+                    }
+                }
+            },
+        }
+    }
+
+    /// The trace has ended: appends all that is left and completes the notes.
+    pub(crate) fn finish(&mut self, ready: &mut Vec<Record>) {
+        self.take_as_issued(ready);
+        while !self.pending.is_empty() {
+            self.release(ready);
+        }
+        self.notes.warnings.extend(self.tally.sentences());
+    }
+
+    /// Without queue events the issue events so far are the requests, if there are any.
+    fn take_as_issued(&mut self, ready: &mut Vec<Record>) {
+        let Arrivals::Unknown(prelude) = &mut self.arrivals else { return };
+        let prelude = std::mem::take(prelude);
+        if !prelude.iter().any(|event| matches!(event.what, What::Issue(_))) {
+            return;
+        }
+        self.arrivals = Arrivals::Issued;
+        self.notes.warnings.push(
+            "the trace has no queue events: issue events (D) are taken as arrivals, so requests \
+             appear merged and reordered by the scheduler, and latency runs from issue"
+                .to_owned(),
+        );
+        for event in &prelude {
+            self.take(event, ready);
+        }
+    }
+
+    fn take(&mut self, event: &Event, ready: &mut Vec<Record>) {
+        let issued = matches!(self.arrivals, Arrivals::Issued);
+        match &event.what {
+            What::Queue(_) if issued => self.tally.queued_in_issue_only += 1,
+            What::Issue(_) if !issued => return,
+            What::Queue(span) | What::Issue(span) => {
+                self.advance(event);
+                self.arrive(event.pid, span, ready);
+            }
+            What::Complete(span) => {
+                self.advance(event);
+                self.complete(span);
+            }
+            What::Name(_) => return,
+        }
+        while self.pending.front().is_some_and(|front| front.done || self.too_old(front)) {
+            self.release(ready);
+        }
+    }
+
+    /// Time goes on to the event, or the event is raised to the present time.
+    fn advance(&mut self, event: &Event) {
+        if event.time_ns < self.now_ns {
+            self.notes.rows_late += 1;
+        } else {
+            self.now_ns = event.time_ns;
+        }
+    }
+
+    fn too_old(&self, front: &Pending) -> bool {
+        self.at().0 - front.record.at.0 > AGE_MAX_NS
+    }
+
+    /// The present time, from the first request.
+    fn at(&self) -> Nanos {
+        Nanos(self.now_ns) - Nanos(self.start_ns.unwrap_or(self.now_ns))
+    }
+
+    fn arrive(&mut self, pid: u32, span: &Span, ready: &mut Vec<Record>) {
+        let Some(op) = span.op() else {
+            self.notes.rows_skipped += 1;
+            return;
+        };
+        self.start_ns.get_or_insert(self.now_ns);
+        let volume = self.volumes.number(span.device, &mut self.dictionary);
+        // The text form does not tell where an empty flush points, and it means nothing.
+        let sector = if op == Op::Flush { 0 } else { span.sector };
+        let record = Record {
+            at: self.at(),
+            offset: sector * SECTOR_BYTES,
+            latency: None,
+            len: span.bytes,
+            stream: self.streams.number(pid, &mut self.dictionary),
+            volume,
+            op,
+            flags: span.flags(),
+        };
+        let issued = matches!(self.arrivals, Arrivals::Issued);
+        let barrier = Category::FLUSH.with(Category::FUA);
+        let trailing = op == Op::Write && span.category.has(barrier) && !issued;
+        self.tally.requests += 1;
+        let pending = Pending { record, sector, awaited: 0, trailing, done: false };
+        self.wait(pending, ready);
+    }
+
+    fn wait(&mut self, mut pending: Pending, ready: &mut Vec<Record>) {
+        let id = self.first + self.pending.len() as u64;
+        let (sector, end) = (pending.sector, pending.end());
+        pending.awaited = end - sector;
+        let Some(volume) = self.volumes.get(pending.record.volume) else { return };
+        if pending.record.op == Op::Flush {
+            volume.flushes.push_back(id);
+        } else {
+            volume.direction(pending.record.op).add(id, sector, end);
+        }
+        if pending.trailing {
+            volume.barriers.entry(sector).or_default().push_back(id);
+        }
+        let crowded = volume.claims() > CLAIMS_MAX;
+        self.pending.push_back(pending);
+        if self.pending.len() > PENDING_MAX {
+            self.release(ready);
+        }
+        if crowded {
+            for _ in 0..self.pending.len().div_ceil(2) {
+                self.release(ready);
+            }
+        }
+    }
+
+    fn complete(&mut self, span: &Span) {
+        if span.category.has(Category::PASSTHROUGH) {
+            return;
+        }
+        let at = self.at();
+        let issued = matches!(self.arrivals, Arrivals::Issued);
+        let Some(volume) = self.volumes.find(span.device) else { return };
+        if span.bytes == 0 {
+            while let Some(id) = volume.end_of_flush(span, issued) {
+                let index = id.checked_sub(self.first).map(|index| index as usize);
+                let pending = index.and_then(|index| self.pending.get_mut(index));
+                if let Some(pending) = pending.filter(|pending| !pending.done) {
+                    pending.record.latency = Some(at - pending.record.at);
+                    pending.done = true;
+                    return;
+                }
+            }
+            return;
+        }
+        let Some(op) = span.op() else { return };
+        let (first, pending) = (self.first, &mut self.pending);
+        volume.direction(op).complete(span.sector, span.end(), |id, sectors| {
+            let index = id.checked_sub(first).map(|index| index as usize);
+            let Some(pending) = index.and_then(|index| pending.get_mut(index)) else { return };
+            pending.awaited = pending.awaited.saturating_sub(sectors);
+            if pending.awaited == 0 {
+                pending.record.latency = Some(at - pending.record.at);
+                // A drive that knows FUA is sent the data with it, and nothing follows.
+                let native = span.category.has(Category::FUA)
+                    && !pending.record.flags.has(forebay_core::Flags::PREFLUSH);
+                pending.done = !pending.trailing || native;
+            }
+        });
+    }
+
+    /// Gives the oldest record away, completed or not.
+    fn release(&mut self, ready: &mut Vec<Record>) {
+        let Some(pending) = self.pending.pop_front() else { return };
+        let id = self.first;
+        self.first += 1;
+        if let Some(volume) = self.volumes.get(pending.record.volume) {
+            volume.forget(id, &pending);
+        }
+        self.tally.without_latency += u64::from(pending.record.latency.is_none());
+        ready.push(pending.record);
+    }
+}
+
+impl Volume {
+    /// The request an empty completion ends.
+    fn end_of_flush(&mut self, span: &Span, issued: bool) -> Option<u64> {
+        let category = span.category;
+        if issued {
+            return category.has(Category::FLUSH).then(|| self.flushes.pop_front())?;
+        }
+        if !category.has(Category::WRITE) || category.has(Category::FLUSH) {
+            return None;
+        }
+        match self.barriers.get_mut(&span.sector) {
+            Some(ids) => {
+                let id = ids.pop_front();
+                if ids.is_empty() {
+                    self.barriers.remove(&span.sector);
+                }
+                id
+            }
+            None => self.flushes.pop_front(),
+        }
+    }
+
+    /// Stops waiting for the oldest request of all.
+    fn forget(&mut self, id: u64, pending: &Pending) {
+        if pending.awaited > 0 && pending.record.op != Op::Flush {
+            self.direction(pending.record.op).forget(id, pending.sector, pending.end());
+        }
+        if self.flushes.front() == Some(&id) {
+            self.flushes.pop_front();
+        }
+        if pending.trailing
+            && let Some(ids) = self.barriers.get_mut(&pending.sector)
+        {
+            ids.retain(|&other| other != id);
+            if ids.is_empty() {
+                self.barriers.remove(&pending.sector);
+            }
+        }
+    }
+}
+
+impl Tally {
+    fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if self.requests == 0 {
+            sentences.push("the trace holds no requests".to_owned());
+        }
+        if self.without_latency > 0 {
+            let share = 100.0 * self.without_latency as f64 / self.requests.max(1) as f64;
+            sentences.push(format!(
+                "{} of {} requests ({share:.1} %) have no completion in the trace: their latency \
+                 is unknown",
+                self.without_latency, self.requests
+            ));
+        }
+        if self.queued_in_issue_only > 0 {
+            sentences.push(format!(
+                "{} queue events come after {PRELUDE_MAX} events without any: they are left out",
+                self.queued_in_issue_only
+            ));
+        }
+        sentences
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::Flags;
+
+    use super::*;
+
+    const READ: Category = Category::READ;
+    const WRITE: Category = Category::WRITE;
+
+    fn span(category: Category, sector: u64, sectors: u32) -> Span {
+        Span { sector, bytes: sectors * 512, device: 8 << 20 | 16, category }
+    }
+
+    fn run(events: Vec<(u64, What)>) -> (Vec<Record>, Pairing) {
+        let (mut pairing, mut records) = (Pairing::new("test"), Vec::new());
+        for (time_ns, what) in events {
+            pairing.feed(Event { time_ns, sequence: 0, pid: 1, what }, &mut records);
+        }
+        pairing.finish(&mut records);
+        (records, pairing)
+    }
+
+    fn latencies(events: Vec<(u64, What)>) -> Vec<Option<u64>> {
+        run(events).0.iter().map(|record| record.latency.map(|latency| latency.0)).collect()
+    }
+
+    #[test]
+    fn latency_runs_to_the_last_part() {
+        let got = latencies(vec![
+            (10, What::Queue(span(WRITE, 0, 16384))),
+            (11, What::Queue(span(READ, 0, 8))),
+            (20, What::Complete(span(WRITE, 0, 10000))),
+            (30, What::Complete(span(READ, 0, 8))),
+            (40, What::Complete(span(WRITE, 10000, 6384))),
+        ]);
+        assert_eq!(got, [Some(30), Some(19)]);
+    }
+
+    #[test]
+    fn times_run_from_the_first_request() {
+        let (records, pairing) = run(vec![
+            (5, What::Complete(span(READ, 0, 8))),
+            (10, What::Queue(span(READ, 8, 8))),
+            (17, What::Queue(span(READ, 16, 8))),
+            (12, What::Queue(span(READ, 24, 8))),
+        ]);
+        let at: Vec<_> = records.iter().map(|record| record.at.0).collect();
+        assert_eq!(at, [0, 7, 7]);
+        assert_eq!(pairing.notes.rows_late, 1);
+        assert_eq!(pairing.dictionary.volumes, ["8,16"]);
+        assert!(pairing.notes.warnings[0].starts_with("3 of 3 requests (100.0 %)"));
+    }
+
+    #[test]
+    fn a_barrier_ends_with_its_empty_completion() {
+        let barrier = WRITE.with(Category::FLUSH).with(Category::FUA);
+        let (records, _) = run(vec![
+            (0, What::Queue(span(barrier, 64, 8))),
+            (0, What::Queue(span(WRITE.with(Category::FLUSH), 0, 0))),
+            (3, What::Complete(span(READ.with(Category::FLUSH), 0, 0))),
+            (5, What::Complete(span(WRITE, 64, 8))),
+            (7, What::Complete(span(WRITE, 64, 0))),
+            (9, What::Complete(span(WRITE, 2048, 0))),
+        ]);
+        assert_eq!(records[0].latency, Some(Nanos(7)));
+        assert_eq!((records[1].op, records[1].latency), (Op::Flush, Some(Nanos(9))));
+        assert_eq!(records[0].flags, Flags::FUA.with(Flags::PREFLUSH));
+    }
+
+    #[test]
+    fn a_barrier_without_one_ends_with_its_data() {
+        let barrier = WRITE.with(Category::FLUSH);
+        let got = latencies(vec![
+            (0, What::Queue(span(barrier, 64, 8))),
+            (5, What::Complete(span(WRITE, 64, 8))),
+        ]);
+        assert_eq!(got, [Some(5)]);
+    }
+
+    #[test]
+    fn an_old_request_is_given_up() {
+        let later = AGE_MAX_NS + 1;
+        let got = latencies(vec![
+            (0, What::Queue(span(READ, 0, 8))),
+            (later, What::Queue(span(READ, 0, 8))),
+            (later + 3, What::Complete(span(READ, 0, 8))),
+        ]);
+        assert_eq!(got, [None, Some(3)]);
+    }
+
+    #[test]
+    fn issues_are_arrivals_only_where_nothing_is_queued() {
+        let events = vec![
+            (1, What::Issue(span(READ, 0, 8))),
+            (2, What::Issue(span(Category::PASSTHROUGH, 0, 0))),
+            (4, What::Complete(span(READ, 0, 8))),
+        ];
+        let (records, pairing) = run(events.clone());
+        assert_eq!(records.len(), 1);
+        assert_eq!(records[0].latency, Some(Nanos(3)));
+        assert_eq!(pairing.notes.rows_skipped, 1);
+        assert!(pairing.notes.warnings[0].contains("issue events (D)"));
+        let queue = (5, What::Queue(span(READ, 0, 8)));
+        assert_eq!(latencies(events.into_iter().chain([queue]).collect()), [None]);
+    }
+}

@@ -1,0 +1,271 @@
+//! The binary records of one file: 48 bytes each, then a payload of up to 65,535.
+//!
+//! Byte order is that of the machine traced; the magic of the first record tells it. Only events a
+//! trace of requests needs are decoded; the others are stepped over.
+
+use std::io::Read;
+use std::path::PathBuf;
+
+use super::event::{Category, Event, Source, Span, What};
+use crate::error::{Place, TraceError};
+
+/// Size of a record without its payload.
+const HEAD: usize = 48;
+/// Enough for the longest record.
+const BUFFER: usize = 128 * 1024;
+/// `0x656174` and the version, 7.
+const MAGIC: u32 = 0x6561_7407;
+/// Marks an event or note that names a control group, in its payload's first 8 bytes.
+const CGROUP: u16 = 1 << 8;
+
+/// Byte order of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    Little,
+    Big,
+}
+
+impl Order {
+    /// The byte order under which `head` begins with the magic.
+    fn of(head: &[u8; 4]) -> Option<Order> {
+        match *head {
+            little if u32::from_le_bytes(little) == MAGIC => Some(Order::Little),
+            big if u32::from_be_bytes(big) == MAGIC => Some(Order::Big),
+            _ => None,
+        }
+    }
+}
+
+/// One record's fixed part.
+struct Head<'a> {
+    bytes: &'a [u8; HEAD],
+    order: Order,
+}
+
+impl Head<'_> {
+    fn u64(&self, at: usize) -> u64 {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&self.bytes[at..at + 8]);
+        match self.order {
+            Order::Little => u64::from_le_bytes(bytes),
+            Order::Big => u64::from_be_bytes(bytes),
+        }
+    }
+
+    fn u32(&self, at: usize) -> u32 {
+        let mut bytes = [0; 4];
+        bytes.copy_from_slice(&self.bytes[at..at + 4]);
+        match self.order {
+            Order::Little => u32::from_le_bytes(bytes),
+            Order::Big => u32::from_be_bytes(bytes),
+        }
+    }
+
+    fn payload(&self) -> usize {
+        let bytes = [self.bytes[46], self.bytes[47]];
+        usize::from(match self.order {
+            Order::Little => u16::from_le_bytes(bytes),
+            Order::Big => u16::from_be_bytes(bytes),
+        })
+    }
+
+    /// What happened, if requests are concerned.
+    fn what(&self, payload: &[u8]) -> Option<What> {
+        let action = self.u32(28);
+        let (kind, category) = (action as u16, Category((action >> 16) as u16));
+        if category.has(Category::NOTIFY) {
+            return (kind == 0 && !payload.is_empty()).then(|| {
+                let end = payload.iter().position(|&byte| byte == 0).unwrap_or(payload.len());
+                What::Name(String::from_utf8_lossy(&payload[..end.min(16)]).into())
+            });
+        }
+        let span =
+            || Span { sector: self.u64(16), bytes: self.u32(24), device: self.u32(36), category };
+        match kind & !CGROUP {
+            1 => Some(What::Queue(span())),
+            7 => Some(What::Issue(span())),
+            8 => Some(What::Complete(span())),
+            _ => None,
+        }
+    }
+}
+
+/// What the next record is.
+enum Step {
+    Event(Event),
+    /// It concerns no request.
+    Other,
+    /// There is none.
+    End,
+}
+
+/// Reads the records of one file.
+pub(crate) struct Cursor {
+    path: PathBuf,
+    input: Box<dyn Read>,
+    order: Option<Order>,
+    buffer: Vec<u8>,
+    /// What of the buffer is unread.
+    unread: std::ops::Range<usize>,
+    /// Place of the first unread byte in the file.
+    at: u64,
+    ended: bool,
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Cursor {
+    pub(crate) fn new(path: PathBuf, input: Box<dyn Read>) -> Cursor {
+        let buffer = vec![0; BUFFER];
+        let warnings = Vec::new();
+        Cursor { path, input, order: None, buffer, unread: 0..0, at: 0, ended: false, warnings }
+    }
+
+    /// Whether the file turned out to hold nothing.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.ended && self.order.is_none() && self.warnings.is_empty()
+    }
+
+    /// Has at least `needed` bytes unread, or all there are. `needed` fits the buffer.
+    fn fill(&mut self, needed: usize) -> Result<bool, TraceError> {
+        if self.unread.len() >= needed {
+            return Ok(true);
+        }
+        self.buffer.copy_within(self.unread.clone(), 0);
+        self.unread = 0..self.unread.len();
+        while self.unread.len() < needed {
+            match self.input.read(&mut self.buffer[self.unread.end..]) {
+                Ok(0) => return Ok(false),
+                Ok(n) => self.unread.end += n,
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(source) => return Err(TraceError::Io { path: self.path.clone(), source }),
+            }
+        }
+        Ok(true)
+    }
+
+    fn skip(&mut self, bytes: usize) {
+        self.unread.start += bytes;
+        self.at += bytes as u64;
+    }
+
+    fn step(&mut self) -> Result<Step, TraceError> {
+        if !self.fill(HEAD)? {
+            return self.end();
+        }
+        let unread = &self.buffer[self.unread.clone()];
+        let Some(bytes) = unread.first_chunk::<HEAD>() else { return self.end() };
+        let Some(order) = self.checked_order(bytes) else { return self.foreign(*bytes) };
+        self.order = Some(order);
+        let size = HEAD + Head { bytes, order }.payload();
+        if !self.fill(size)? {
+            return self.end();
+        }
+        let unread = &self.buffer[self.unread.clone()];
+        let Some((bytes, rest)) = unread.split_first_chunk::<HEAD>() else { return self.end() };
+        let head = Head { bytes, order };
+        let Some(what) = head.what(&rest[..size - HEAD]) else {
+            self.skip(size);
+            return Ok(Step::Other);
+        };
+        let (time_ns, sequence, pid) = (head.u64(8), head.u32(4), head.u32(32));
+        self.check(&what)?;
+        self.skip(size);
+        Ok(Step::Event(Event { time_ns, sequence, pid, what }))
+    }
+
+    fn checked_order(&self, bytes: &[u8; HEAD]) -> Option<Order> {
+        let found = Order::of(&[bytes[0], bytes[1], bytes[2], bytes[3]])?;
+        (self.order.is_none_or(|order| order == found)).then_some(found)
+    }
+
+    fn check(&self, what: &What) -> Result<(), TraceError> {
+        let span = match what {
+            What::Queue(span) | What::Issue(span) | What::Complete(span) => span,
+            What::Name(_) => return Ok(()),
+        };
+        match span.fault() {
+            Some((got, expected)) => Err(self.malformed(got, expected, "the record is damaged")),
+            None => Ok(()),
+        }
+    }
+
+    /// The end of the file, perhaps inside a record.
+    fn end(&mut self) -> Result<Step, TraceError> {
+        self.ended = true;
+        let rest = &self.buffer[self.unread.clone()];
+        if rest.is_empty() {
+            return Ok(Step::End);
+        }
+        let begins = rest.first_chunk::<4>().is_some_and(|magic| Order::of(magic).is_some());
+        if self.order.is_none() && !begins {
+            let got = shown(rest);
+            return Err(self.malformed(got, EXPECTED, HINT));
+        }
+        self.warnings.push(format!(
+            "{}, byte {}: the last record is cut short; what stands before it is kept",
+            self.path.display(),
+            self.at
+        ));
+        Ok(Step::End)
+    }
+
+    /// A record without the magic: an error, except zeros up to the end, which a blktrace that
+    /// was killed leaves.
+    fn foreign(&mut self, head: [u8; HEAD]) -> Result<Step, TraceError> {
+        let (got, from) = (shown(&head[..4]), self.at);
+        let error = self.malformed(got, EXPECTED, HINT);
+        if self.order.is_none() {
+            return Err(error);
+        }
+        while self.fill(1)? {
+            if self.buffer[self.unread.clone()].iter().any(|&byte| byte != 0) {
+                return Err(error);
+            }
+            self.skip(self.unread.len());
+        }
+        self.ended = true;
+        self.warnings.push(format!(
+            "{}: {} zero bytes from byte {from} to the end hold no records (blktrace was killed?)",
+            self.path.display(),
+            self.at - from
+        ));
+        Ok(Step::End)
+    }
+
+    fn malformed(&self, got: String, expected: &str, hint: &str) -> TraceError {
+        TraceError::Malformed {
+            path: self.path.clone(),
+            place: Place::Byte(self.at),
+            got,
+            expected: expected.to_owned(),
+            hint: hint.to_owned(),
+        }
+    }
+}
+
+const EXPECTED: &str = "a blktrace record (magic 65617407, in the file's byte order)";
+const HINT: &str = "is it a file of blktrace, version 7, and whole up to here?";
+
+/// The first bytes in hexadecimal.
+fn shown(bytes: &[u8]) -> String {
+    let digits: String = bytes.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+    format!("bytes {digits}")
+}
+
+impl Source for Cursor {
+    fn next(&mut self) -> Result<Option<Event>, TraceError> {
+        while !self.ended {
+            match self.step()? {
+                Step::Event(event) => return Ok(Some(event)),
+                Step::Other => {}
+                Step::End => break,
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a file that begins so holds blktrace records.
+pub fn sniff(head: &[u8]) -> bool {
+    head.first_chunk::<4>().is_some_and(|magic| Order::of(magic).is_some())
+}

@@ -1,0 +1,213 @@
+//! Finds the files of a blktrace set, one a CPU: `NAME.blktrace.CPU`, each possibly compressed.
+//!
+//! A set is named by its base name, by its folder, by any one of its files, or by a tar of them.
+//! Members of a tar are copied to unlinked temporary files, since all CPUs must be read at once.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Place, TraceError};
+
+/// The files of one set: a name for messages, and the content.
+pub(crate) type Files = Vec<(PathBuf, Box<dyn Read>)>;
+
+/// Bytes that tell a compression or a tar.
+const HEAD: usize = 512;
+
+/// Base name and CPU of a file's name, e.g. `sdb` and 3 of `sdb.blktrace.3.zst`.
+pub(crate) fn split_name(path: &Path) -> Option<(&str, u32)> {
+    let name = path.file_name()?.to_str()?;
+    let compressed = [".zst", ".xz", ".gz", ".bz2"].iter().find_map(|end| name.strip_suffix(end));
+    let (base, cpu) = compressed.unwrap_or(name).rsplit_once('.')?;
+    let base = base.strip_suffix(".blktrace").filter(|base| !base.is_empty())?;
+    let digits = !cpu.is_empty() && cpu.bytes().all(|byte| byte.is_ascii_digit());
+    Some((base, cpu.parse().ok().filter(|_| digits)?))
+}
+
+/// The files of the set `path` names, in order of CPU.
+pub(crate) fn find(path: &Path) -> Result<Files, TraceError> {
+    if path.is_dir() {
+        let paths = listed(path)?.into_iter().filter(|path| split_name(path).is_some()).collect();
+        return opened(one_set(path, paths)?);
+    }
+    if let Some((base, _)) = split_name(path) {
+        // Opened for its error, should it not exist.
+        open(path)?;
+        return opened(siblings(path, base)?);
+    }
+    if path.is_file() {
+        return from_one(path);
+    }
+    let base = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let paths = siblings(path, base)?;
+    if paths.is_empty() {
+        open(path)?;
+    }
+    opened(paths)
+}
+
+/// The files of the set `base` beside `path`.
+fn siblings(path: &Path, base: &str) -> Result<Vec<PathBuf>, TraceError> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    let mut paths = listed(folder.unwrap_or(Path::new(".")))?;
+    paths.retain(|path| split_name(path).is_some_and(|(other, _)| other == base));
+    one_set(path, paths)
+}
+
+fn listed(folder: &Path) -> Result<Vec<PathBuf>, TraceError> {
+    let failed = |source| TraceError::Io { path: folder.to_owned(), source };
+    let mut paths = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        paths.push(entry.map_err(failed)?.path());
+    }
+    Ok(paths)
+}
+
+/// Makes sure that all paths belong to one set and no CPU appears twice; sorts by CPU.
+fn one_set(named: &Path, mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, TraceError> {
+    let mut sets: BTreeMap<PathBuf, Vec<u32>> = BTreeMap::new();
+    for path in &paths {
+        let Some((base, cpu)) = split_name(path) else { continue };
+        sets.entry(path.with_file_name(base)).or_default().push(cpu);
+    }
+    if sets.len() > 1 {
+        let names: Vec<_> = sets.keys().map(|set| set.display().to_string()).collect();
+        let got = format!("{} sets ({})", names.len(), shortened(&names));
+        return Err(not_a_set(named, got, "name one of them"));
+    }
+    for cpus in sets.values_mut() {
+        cpus.sort_unstable();
+        if let Some(pair) = cpus.windows(2).find(|pair| pair[0] == pair[1]) {
+            let got = format!("two files for CPU {}", pair[0]);
+            return Err(not_a_set(named, got, "remove the copy"));
+        }
+    }
+    if sets.is_empty() && named.is_dir() {
+        return Err(not_a_set(named, "a folder without any".to_owned(), ""));
+    }
+    paths.sort_by_key(|path| split_name(path).map(|(_, cpu)| cpu));
+    Ok(paths)
+}
+
+fn shortened(names: &[String]) -> String {
+    let first = names.iter().take(5).map(String::as_str).collect::<Vec<_>>().join(", ");
+    if names.len() > 5 { first + ", …" } else { first }
+}
+
+fn not_a_set(path: &Path, got: String, hint: &str) -> TraceError {
+    TraceError::Malformed {
+        path: path.to_owned(),
+        place: Place::File,
+        got,
+        expected: "the files of one trace, NAME.blktrace.CPU".to_owned(),
+        hint: hint.to_owned(),
+    }
+}
+
+fn open(path: &Path) -> Result<File, TraceError> {
+    File::open(path).map_err(|source| TraceError::Io { path: path.to_owned(), source })
+}
+
+fn opened(paths: Vec<PathBuf>) -> Result<Files, TraceError> {
+    let mut files: Files = Vec::with_capacity(paths.len());
+    for path in paths {
+        let input = decoded(&path, open(&path)?)?;
+        files.push((path, input));
+    }
+    Ok(files)
+}
+
+/// A file whose name says nothing: a tar, or records of all CPUs in one (`blktrace -o -`).
+fn from_one(path: &Path) -> Result<Files, TraceError> {
+    let (head, input) = peeked(path, decoded(path, open(path)?)?)?;
+    let input = io::Cursor::new(head.clone()).chain(input);
+    if head.get(257..262) == Some(b"ustar") {
+        return from_tar(path, Box::new(input));
+    }
+    Ok(vec![(path.to_owned(), Box::new(input))])
+}
+
+/// Up to [`HEAD`] first bytes, and the rest.
+fn peeked<R: Read>(path: &Path, mut input: R) -> Result<(Vec<u8>, R), TraceError> {
+    let mut head = Vec::with_capacity(HEAD);
+    let read = input.by_ref().take(HEAD as u64).read_to_end(&mut head);
+    read.map_err(|source| TraceError::Io { path: path.to_owned(), source })?;
+    Ok((head, input))
+}
+
+/// The content, decompressed if its first bytes say that it is compressed.
+fn decoded(path: &Path, file: File) -> Result<Box<dyn Read>, TraceError> {
+    let failed = |source| TraceError::Io { path: path.to_owned(), source };
+    let (head, mut file) = peeked(path, file)?;
+    file.rewind().map_err(failed)?;
+    Ok(match head.as_slice() {
+        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(file).map_err(failed)?),
+        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
+            Box::new(liblzma::read::XzDecoder::new_multi_decoder(BufReader::new(file)))
+        }
+        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(file))),
+        [b'B', b'Z', b'h', ..] => Box::new(bzip2::read::MultiBzDecoder::new(BufReader::new(file))),
+        _ => Box::new(file),
+    })
+}
+
+fn from_tar(path: &Path, input: Box<dyn Read>) -> Result<Files, TraceError> {
+    let failed = |source| TraceError::Io { path: path.to_owned(), source };
+    let mut members: BTreeMap<PathBuf, File> = BTreeMap::new();
+    let mut archive = tar::Archive::new(input);
+    for entry in archive.entries().map_err(failed)? {
+        let mut entry = entry.map_err(failed)?;
+        let name = entry.path().map_err(failed)?.into_owned();
+        if !entry.header().entry_type().is_file() || split_name(&name).is_none() {
+            continue;
+        }
+        let mut spooled = tempfile::tempfile().map_err(failed)?;
+        io::copy(&mut entry, &mut spooled).map_err(failed)?;
+        spooled.rewind().map_err(failed)?;
+        if members.insert(name.clone(), spooled).is_some() {
+            let got = format!("{} twice", name.display());
+            return Err(not_a_set(path, got, "make the tar anew"));
+        }
+    }
+    if members.is_empty() {
+        return Err(not_a_set(path, "a tar without any".to_owned(), ""));
+    }
+    let names = one_set(path, members.keys().cloned().collect())?;
+    let mut files: Files = Vec::with_capacity(names.len());
+    for name in names {
+        let Some(spooled) = members.remove(&name) else { continue };
+        let shown = path.join(&name);
+        let input = decoded(&shown, spooled)?;
+        files.push((shown, input));
+    }
+    Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_base_and_cpu() {
+        let split = |name| split_name(Path::new(name)).map(|(base, cpu)| (base.to_owned(), cpu));
+        assert_eq!(split("a/sdb.blktrace.12"), Some(("sdb".to_owned(), 12)));
+        assert_eq!(split("my.disk.blktrace.0.zst"), Some(("my.disk".to_owned(), 0)));
+        for other in ["sdb.blktrace", "sdb.blktrace.x", ".blktrace.1", "sdb.blktrace.+1", "sdb.1"] {
+            assert_eq!(split(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn a_set_is_one_trace_with_each_cpu_once() {
+        let set =
+            |names: &[&str]| one_set(Path::new("x"), names.iter().map(PathBuf::from).collect());
+        let sorted = set(&["a.blktrace.10", "a.blktrace.9"]).unwrap();
+        assert_eq!(sorted, [PathBuf::from("a.blktrace.9"), PathBuf::from("a.blktrace.10")]);
+        let two = set(&["a.blktrace.0", "b.blktrace.1"]).unwrap_err().to_string();
+        assert!(two.contains("2 sets (a, b)"), "{two}");
+        let twice = set(&["a.blktrace.0", "a.blktrace.0.gz"]).unwrap_err().to_string();
+        assert!(twice.contains("two files for CPU 0"), "{twice}");
+    }
+}
