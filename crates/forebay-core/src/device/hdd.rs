@@ -28,7 +28,7 @@ use crate::device::{Completion, Device, Mechanics};
 use crate::request::{Op, Request};
 use crate::spec::SpecError;
 use crate::time::Nanos;
-use geometry::{Geometry, step};
+use geometry::{Divisor, Geometry, step};
 use seek::SeekCurve;
 
 /// Watts while the platters turn.
@@ -109,6 +109,7 @@ pub struct Hdd {
     geometry: Geometry,
     curve: SeekCurve,
     revolution: u64,
+    turn: Divisor,
     start_phase: u64,
     write_settle: u64,
     head_switch: u64,
@@ -143,6 +144,7 @@ impl Hdd {
             geometry,
             curve,
             revolution,
+            turn: Divisor::new(revolution),
             start_phase: spec.start_phase.0,
             write_settle: spec.write_settle.0,
             head_switch: head.0,
@@ -195,8 +197,7 @@ impl Hdd {
     /// Moves `count` > 0 sectors from `first` on, and says when that is done.
     #[inline]
     fn transfer(&mut self, now: u64, op: Op, first: u64, count: u64) -> (u64, Mechanics) {
-        let from = self.geometry.place(first);
-        let last = self.geometry.place(first + count - 1);
+        let (from, last) = self.geometry.run(first, count);
         let mut mechanics = Mechanics {
             cylinder_from: self.cylinder,
             cylinder_first: from.cylinder,
@@ -212,7 +213,7 @@ impl Hdd {
                     let ready = if hidden { now } else { now.saturating_add(self.overhead) };
                     mechanics.transfer = Nanos(passed.saturating_sub(now));
                     let done = ready.max(passed);
-                    let ahead = (done - passed) / self.revolution * self.revolution;
+                    let ahead = self.turn.divide(done - passed).0 * self.revolution;
                     (done, passed + ahead)
                 }
                 None => {
@@ -257,8 +258,8 @@ impl Hdd {
     /// The time from `now` until the sector with stream time `begins` comes round.
     #[inline]
     fn wait(&self, now: u64, begins: u64) -> u64 {
-        let turned = now.wrapping_add(self.start_phase) % self.revolution;
-        let angle = begins % self.revolution;
+        let (_, turned) = self.turn.divide(now.wrapping_add(self.start_phase));
+        let (_, angle) = self.turn.divide(begins);
         if angle >= turned { angle - turned } else { angle + self.revolution - turned }
     }
 

@@ -82,7 +82,7 @@ fn faults_are_told_with_their_line() {
     };
     has(with("rpm = 6000", "rpm = \"6000\""), &["my.toml, line 7:", "string", "expected f64"]);
     has(with("rpm", "rotations"), &["line 7:", "`rotations`", "expected one of", "`rpm`"]);
-    has(with("head_ms = 0", "head_us = 0"), &["line 28:", "`head_us`", "`head_ms`"]);
+    has(with("\nhead_ms = 0", "\nhead_us = 0"), &["line 28:", "`head_us`", "`head_ms`"]);
     has(with("idle_w = 5\n", ""), &["line 34:", "missing field `idle_w`"]);
     has(with("rpm = 6000", "rpm = 0"), &["line 5:", "rpm: got 0, expected 60"]);
     has(with("= 60\n", "= 59\n"), &["line 9:", "zone 1", "overlaps", "expected 60"]);

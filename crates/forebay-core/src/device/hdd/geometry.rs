@@ -44,16 +44,51 @@ pub(super) struct Place {
     pub(super) ends: u64,
 }
 
+/// Divides by a number that is known long before, which costs a multiplication instead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Divisor {
+    by: u64,
+    /// 2^64 / `by`, rounded down: never gives too large a quotient, nor one short by over 2.
+    inverse: u64,
+}
+
+impl Divisor {
+    pub(super) fn new(by: u64) -> Divisor {
+        Divisor { by, inverse: u64::MAX / by }
+    }
+
+    /// Quotient and remainder.
+    #[inline]
+    pub(super) fn divide(self, number: u64) -> (u64, u64) {
+        let mut quotient = ((u128::from(number) * u128::from(self.inverse)) >> 64) as u64;
+        let mut rest = number - quotient * self.by;
+        while rest >= self.by {
+            quotient += 1;
+            rest -= self.by;
+        }
+        (quotient, rest)
+    }
+}
+
 #[derive(Clone, Debug)]
 struct Row {
     first_sector: u64,
     end_sector: u64,
     first_cylinder: u32,
-    sectors_per_track: u32,
+    sectors_per_track: Divisor,
     /// ns a sector, times 2^PLACES, rounded up so that a whole track takes a whole revolution.
     sector_time: u64,
     /// Stream time of its first sector.
     begins: u64,
+}
+
+impl Row {
+    /// The time from a track's start to its sector `index`; a whole turn for the one after its
+    /// last, as fewer than 2^PLACES roundings up stay below a nanosecond.
+    #[inline]
+    fn time(&self, index: u64) -> u64 {
+        (index * self.sector_time) >> PLACES
+    }
 }
 
 /// A valid geometry.
@@ -62,7 +97,7 @@ pub(super) struct Geometry {
     rows: Vec<Row>,
     parts: Vec<u16>,
     part_shift: u32,
-    heads: u32,
+    heads: Divisor,
     revolution: u64,
     /// From the first sector of a track to that of the next on the same cylinder.
     track_step: u64,
@@ -100,7 +135,7 @@ impl Geometry {
                 first_sector: sector,
                 end_sector,
                 first_cylinder: zone.first_cylinder,
-                sectors_per_track: zone.sectors_per_track,
+                sectors_per_track: Divisor::new(track),
                 sector_time: (revolution << PLACES).div_ceil(track),
                 begins,
             });
@@ -117,7 +152,7 @@ impl Geometry {
             rows,
             parts,
             part_shift,
-            heads,
+            heads: Divisor::new(u64::from(heads)),
             revolution,
             track_step,
             cylinder_step,
@@ -129,21 +164,35 @@ impl Geometry {
     /// Where `sector`, which is on the disk, lies.
     #[inline]
     pub(super) fn place(&self, sector: u64) -> Place {
-        let row = self.row(sector);
-        let within = sector - row.first_sector;
-        let track = within / u64::from(row.sectors_per_track);
-        let index = within - track * u64::from(row.sectors_per_track);
-        // Fewer than 2^28 tracks by the limits on cylinders and heads.
-        let cylinder = track as u32 / self.heads;
-        let head = track as u32 - cylinder * self.heads;
-        let track_begins = row.begins
-            + u64::from(cylinder) * self.cylinder_step
-            + u64::from(head) * self.track_step;
+        self.run(sector, 1).0
+    }
+
+    /// Where the first and the last of `count` > 0 sectors from `first` on lie.
+    #[inline]
+    pub(super) fn run(&self, first: u64, count: u64) -> (Place, Place) {
+        let row = self.row(first);
+        let (track, index) = row.sectors_per_track.divide(first - row.first_sector);
+        let place = self.on_track(row, track, index);
+        let last = index + count - 1;
+        if last < row.sectors_per_track.by {
+            let ends = place.begins - row.time(index) + row.time(last + 1);
+            return (place, Place { ends, ..place });
+        }
+        let row = self.row(first + count - 1);
+        let (track, index) = row.sectors_per_track.divide(first + count - 1 - row.first_sector);
+        (place, self.on_track(row, track, index))
+    }
+
+    #[inline]
+    fn on_track(&self, row: &Row, track: u64, index: u64) -> Place {
+        let (cylinder, head) = self.heads.divide(track);
+        let begins = row.begins + cylinder * self.cylinder_step + head * self.track_step;
         Place {
-            cylinder: row.first_cylinder + cylinder,
-            head,
-            begins: track_begins + ((index * row.sector_time) >> PLACES),
-            ends: track_begins + (((index + 1) * row.sector_time) >> PLACES).min(self.revolution),
+            // Fewer than 2^28 tracks by the limits on cylinders and heads.
+            cylinder: row.first_cylinder + cylinder as u32,
+            head: head as u32,
+            begins: begins + row.time(index),
+            ends: begins + row.time(index + 1),
         }
     }
 
@@ -154,8 +203,8 @@ impl Geometry {
         while sector < end {
             let row = self.row(sector);
             let here = end.min(row.end_sector) - sector;
-            let track = u64::from(row.sectors_per_track);
-            time += here / track * self.revolution + (((here % track) * row.sector_time) >> PLACES);
+            let (tracks, rest) = row.sectors_per_track.divide(here);
+            time += tracks * self.revolution + row.time(rest);
             sector += here;
         }
         time
@@ -301,6 +350,17 @@ mod tests {
         assert_eq!(at(59), (2, 1, 2 * 138_000 + 67_000 + 54_000, 2 * 138_000 + 67_000 + 60_000));
         assert_eq!(at(60), (3, 0, 3 * 138_000, 3 * 138_000 + 10_000));
         assert_eq!(at(83), (4, 1, 4 * 138_000 + 67_000 + 50_000, 4 * 138_000 + 67_000 + 60_000));
+    }
+
+    #[test]
+    fn division_by_multiplication_is_exact() {
+        let numbers = [0, 1, 9, 10, 8_333_332, 8_333_333, u64::MAX / 3, u64::MAX - 1, u64::MAX];
+        for by in [1, 2, 3, 10, 2_047, 8_333_333, 1 << 30, u64::MAX] {
+            for number in numbers {
+                let divided = Divisor::new(by).divide(number);
+                assert_eq!(divided, (number / by, number % by), "{number} / {by}");
+            }
+        }
     }
 
     #[test]
