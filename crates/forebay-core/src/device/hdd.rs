@@ -208,7 +208,7 @@ impl Hdd {
             match self.stream.filter(|stream| self.continues(stream, now, op, first)) {
                 Some(stream) => {
                     let passed = stream.passed.saturating_add(last.ends - stream.ends);
-                    // A command that the media, not the buffer, still has to wait for hides its own.
+                    // Hidden only while the media, not the buffer, sets the pace.
                     let hidden = now == stream.done && stream.passed == stream.done;
                     let ready = if hidden { now } else { now.saturating_add(self.overhead) };
                     mechanics.transfer = Nanos(passed.saturating_sub(now));
@@ -260,7 +260,8 @@ impl Hdd {
     fn wait(&self, now: u64, begins: u64) -> u64 {
         let (_, turned) = self.turn.divide(now.wrapping_add(self.start_phase));
         let (_, angle) = self.turn.divide(begins);
-        if angle >= turned { angle - turned } else { angle + self.revolution - turned }
+        let lap = std::hint::select_unpredictable(angle >= turned, 0, self.revolution);
+        angle + lap - turned
     }
 
     /// Time seeking and time transferring until `now`.

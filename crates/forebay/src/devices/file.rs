@@ -275,8 +275,8 @@ fn summary(spec: &HddSpec, disk: &Hdd, rpm: f64) -> String {
     let rates = || spec.zones.iter().map(rate);
     let (slowest, fastest) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
     format!(
-        "{:.1} GB, {rpm} rpm, {} heads, {} cylinders in {} zones, {:.0} to {:.0} MB/s at the media, \
-         seeks from {:.2} to {:.2} ms",
+        "{:.1} GB, {rpm} rpm, {} heads, {} cylinders in {} zones, {:.0} to {:.0} MB/s at the \
+         media, seeks from {:.2} to {:.2} ms",
         disk.capacity() as f64 / 1e9,
         spec.heads,
         disk.cylinders(),

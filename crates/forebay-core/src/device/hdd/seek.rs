@@ -76,11 +76,11 @@ impl SeekCurve {
     #[inline]
     fn at(&self, distance: u32) -> f64 {
         let cylinders = f64::from(distance);
-        if distance < self.knee {
-            self.short_ns + self.root_ns * cylinders.sqrt()
-        } else {
-            self.long_ns + self.cylinder_ns * cylinders
-        }
+        // Both arms are computed: which one is taken is anybody's guess, and a wrong guess of the
+        // processor costs more than a root.
+        let short = self.short_ns + self.root_ns * cylinders.sqrt();
+        let long = self.long_ns + self.cylinder_ns * cylinders;
+        std::hint::select_unpredictable(distance < self.knee, short, long)
     }
 
     /// Both arms are monotone by their slopes' signs, so only the ends and the knee need a look.
