@@ -1,0 +1,388 @@
+//! A mechanical disk: zoned geometry, seek curve, head and cylinder switches, rotation.
+//!
+//! One command at a time. Rotation is deterministic: the platters stand at an angle given by the
+//! time alone. A command takes its overhead, the arm's move (settling included), the wait until
+//! its first sector comes round, and the transfer, track by track, switches included.
+//!
+//! Two kinds of command continue the stream of the last one of the same operation, and lose no
+//! revolution:
+//! * one that starts at the very instant the last was done, at its end. Its overhead is hidden
+//!   too. This stands in for command pipelining and the drive's buffer until they are modelled;
+//! * a read at the end of the last read after a pause of at most one revolution, as if from
+//!   read-ahead: it is done when its overhead is over and the head, had it kept reading, has
+//!   passed its last sector. The head is taken to have read ahead by at most a revolution.
+//!
+//! Flush and Trim cost the command overhead only, as there is no write cache yet; Park nothing.
+//! What lies beyond the capacity is wrapped to the start and cut at the end, so that no I/O panics.
+//!
+//! Invariants: completions are never before their start; seek, rotation and transfer never add up
+//! to more than the service time; energy never falls.
+
+mod geometry;
+mod seek;
+
+pub use geometry::{Layout, SECTOR, Zone, zones};
+pub use seek::{KNEE_SHARE, SeekSpec};
+
+use crate::device::{Completion, Device, Mechanics};
+use crate::request::{Op, Request};
+use crate::spec::SpecError;
+use crate::time::Nanos;
+use geometry::{Divisor, Geometry, step};
+use seek::SeekCurve;
+
+/// Watts while the platters turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Power {
+    /// With the heads idle or waiting.
+    pub idle_w: f64,
+    /// While the arm moves.
+    pub seek_w: f64,
+    /// While data moves.
+    pub transfer_w: f64,
+}
+
+/// All figures of a mechanical disk.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HddSpec {
+    /// Data surfaces.
+    pub heads: u32,
+    /// From cylinder 0, the outer edge, inward, without gaps.
+    pub zones: Vec<Zone>,
+    /// One turn of the platters.
+    pub revolution: Nanos,
+    /// How far the platters have turned at the start of the run, as a time.
+    pub start_phase: Nanos,
+    /// The arm's moves before a read.
+    pub seek: SeekSpec,
+    /// What a move before a write takes longer.
+    pub write_settle: Nanos,
+    /// From one head to the next on the same cylinder.
+    pub head_switch: Nanos,
+    /// From the last head of a cylinder to the first of the next.
+    pub cylinder_switch: Nanos,
+    /// How far a track is turned against the one before it, as a time; `None`: the head switch,
+    /// so that sequential transfers lose no revolution.
+    pub track_skew: Option<Nanos>,
+    /// The same at the end of a cylinder; `None`: the cylinder switch.
+    pub cylinder_skew: Option<Nanos>,
+    /// What each command takes before anything moves.
+    pub overhead: Nanos,
+    /// The longest command, bytes.
+    pub len_max: u32,
+    /// Watts by state.
+    pub power: Power,
+}
+
+/// The default of [`HddSpec::len_max`]: no limit beside the block layer's own. 1 GiB.
+pub const LEN_MAX: u32 = 1 << 30;
+
+/// No figure in time is longer: one second.
+const LONGEST: u64 = 1_000_000_000;
+
+/// The end of the last command that moved data, from which another may read or write on.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    op: Op,
+    /// The sector after its last.
+    next_sector: u64,
+    /// When that command was done.
+    done: u64,
+    /// When the head passed its last sector: not after `done`, nor more than a turn before it.
+    passed: u64,
+    /// The stream time of that sector's end.
+    ends: u64,
+}
+
+/// The command in progress.
+#[derive(Clone, Copy, Debug)]
+struct Current {
+    io: Request,
+    started: u64,
+    done: u64,
+    mechanics: Mechanics,
+}
+
+/// A mechanical disk.
+#[derive(Clone, Debug)]
+pub struct Hdd {
+    geometry: Geometry,
+    curve: SeekCurve,
+    revolution: u64,
+    turn: Divisor,
+    start_phase: u64,
+    write_settle: u64,
+    head_switch: u64,
+    overhead: u64,
+    len_max: u32,
+    power: Power,
+    cylinder: u32,
+    head: u32,
+    stream: Option<Stream>,
+    current: Option<Current>,
+    busy_ns: u64,
+    seek_ns: u64,
+    transfer_ns: u64,
+}
+
+impl Hdd {
+    /// A disk with its heads at cylinder 0; fails on the first figure that makes no sense.
+    pub fn new(spec: HddSpec) -> Result<Hdd, SpecError> {
+        check_times(&spec)?;
+        check_rest(&spec)?;
+        let revolution = spec.revolution.0;
+        let (head, cylinder) = (spec.head_switch, spec.cylinder_switch);
+        let geometry = Geometry::new(
+            &spec.zones,
+            spec.heads,
+            revolution,
+            step(head.0, spec.track_skew.unwrap_or(head).0, revolution),
+            step(cylinder.0, spec.cylinder_skew.unwrap_or(cylinder).0, revolution),
+        )?;
+        let curve = SeekCurve::new(&spec.seek, geometry.cylinders)?;
+        Ok(Hdd {
+            geometry,
+            curve,
+            revolution,
+            turn: Divisor::new(revolution),
+            start_phase: spec.start_phase.0,
+            write_settle: spec.write_settle.0,
+            head_switch: head.0,
+            overhead: spec.overhead.0,
+            len_max: spec.len_max,
+            power: spec.power,
+            cylinder: 0,
+            head: 0,
+            stream: None,
+            current: None,
+            busy_ns: 0,
+            seek_ns: 0,
+            transfer_ns: 0,
+        })
+    }
+
+    /// The time to move the arm over `distance` cylinders before a read, settling included.
+    pub fn seek_time(&self, distance: u32) -> Nanos {
+        Nanos(self.curve.time(distance))
+    }
+
+    /// The cylinder that holds byte `offset`, wrapped at the capacity.
+    pub fn cylinder_of(&self, offset: u64) -> u32 {
+        self.geometry.place(offset / u64::from(SECTOR) % self.geometry.sectors).cylinder
+    }
+
+    /// First sector and number of sectors of `io`, brought onto the disk.
+    #[inline]
+    fn extent(&self, io: &Request) -> (u64, u64) {
+        let first = io.offset / u64::from(SECTOR);
+        let count = (io.offset % u64::from(SECTOR) + u64::from(io.len)).div_ceil(SECTOR.into());
+        let sectors = self.geometry.sectors;
+        let first = if first < sectors { first } else { first % sectors };
+        (first, count.min(sectors - first))
+    }
+
+    /// When a command without data is done, and where its time went.
+    fn idle_command(&self, now: u64, op: Op) -> (u64, Mechanics) {
+        let overhead = if op == Op::Park { 0 } else { self.overhead };
+        let here = self.cylinder;
+        let mechanics = Mechanics {
+            cylinder_from: here,
+            cylinder_first: here,
+            cylinder_last: here,
+            ..Mechanics::default()
+        };
+        (now.saturating_add(overhead), mechanics)
+    }
+
+    /// Moves `count` > 0 sectors from `first` on, and says when that is done.
+    #[inline]
+    fn transfer(&mut self, now: u64, op: Op, first: u64, count: u64) -> (u64, Mechanics) {
+        let (from, last) = self.geometry.run(first, count);
+        let mut mechanics = Mechanics {
+            cylinder_from: self.cylinder,
+            cylinder_first: from.cylinder,
+            cylinder_last: last.cylinder,
+            ..Mechanics::default()
+        };
+        let (done, passed) =
+            match self.stream.filter(|stream| self.continues(stream, now, op, first)) {
+                Some(stream) => {
+                    let passed = stream.passed.saturating_add(last.ends - stream.ends);
+                    // Hidden only while the media, not the buffer, sets the pace.
+                    let hidden = now == stream.done && stream.passed == stream.done;
+                    let ready = if hidden { now } else { now.saturating_add(self.overhead) };
+                    mechanics.transfer = Nanos(passed.saturating_sub(now));
+                    let done = ready.max(passed);
+                    let ahead = self.turn.divide(done - passed).0 * self.revolution;
+                    (done, passed + ahead)
+                }
+                None => {
+                    let seek = self.move_time(from.cylinder, from.head, op);
+                    let arrived = now.saturating_add(self.overhead + seek);
+                    let rotation = self.wait(arrived, from.begins);
+                    let transfer = last.ends - from.begins;
+                    mechanics.seek = Nanos(seek);
+                    mechanics.rotation = Nanos(rotation);
+                    mechanics.transfer = Nanos(transfer);
+                    let done = arrived.saturating_add(rotation + transfer);
+                    (done, done)
+                }
+            };
+        self.cylinder = last.cylinder;
+        self.head = last.head;
+        let next_sector = first + count;
+        self.stream = Some(Stream { op, next_sector, done, passed, ends: last.ends });
+        (done, mechanics)
+    }
+
+    #[inline]
+    fn continues(&self, stream: &Stream, now: u64, op: Op, first: u64) -> bool {
+        let patience = if op == Op::Read { self.revolution } else { 0 };
+        stream.next_sector == first
+            && stream.op == op
+            && now.saturating_sub(stream.done) <= patience
+    }
+
+    /// The time to bring `head` over `cylinder`.
+    #[inline]
+    fn move_time(&self, cylinder: u32, head: u32, op: Op) -> u64 {
+        let distance = cylinder.abs_diff(self.cylinder);
+        let time = match distance {
+            0 if head == self.head => return 0,
+            0 => self.head_switch,
+            _ => self.curve.time(distance),
+        };
+        time + if op == Op::Write { self.write_settle } else { 0 }
+    }
+
+    /// The time from `now` until the sector with stream time `begins` comes round.
+    #[inline]
+    fn wait(&self, now: u64, begins: u64) -> u64 {
+        let (_, turned) = self.turn.divide(now.wrapping_add(self.start_phase));
+        let (_, angle) = self.turn.divide(begins);
+        let lap = std::hint::select_unpredictable(angle >= turned, 0, self.revolution);
+        angle + lap - turned
+    }
+
+    /// Time seeking and time transferring until `now`.
+    fn states(&self, now: u64) -> (u64, u64) {
+        let Some(current) = &self.current else { return (self.seek_ns, self.transfer_ns) };
+        let (seek, transfer) = (current.mechanics.seek.0, current.mechanics.transfer.0);
+        // A command ends with its transfer, and its seek comes right before the rotation.
+        let left = current.done.saturating_sub(now);
+        let moving = transfer.saturating_sub(left);
+        let before = left.saturating_sub(transfer + current.mechanics.rotation.0);
+        let seeking = seek.saturating_sub(before);
+        (self.seek_ns.saturating_add(seeking), self.transfer_ns.saturating_add(moving))
+    }
+}
+
+impl Device for Hdd {
+    #[inline]
+    fn room(&self) -> bool {
+        self.current.is_none()
+    }
+
+    #[inline]
+    fn start(&mut self, now: Nanos, io: Request) {
+        let (first, count) = self.extent(&io);
+        let (done, mechanics) = if io.op.moves_data() && count > 0 {
+            self.transfer(now.0, io.op, first, count)
+        } else {
+            self.idle_command(now.0, io.op)
+        };
+        self.current = Some(Current { io, started: now.0, done, mechanics });
+    }
+
+    #[inline]
+    fn next(&self) -> Option<Nanos> {
+        self.current.as_ref().map(|current| Nanos(current.done))
+    }
+
+    /// # Panics
+    /// If nothing was started: a driver's error.
+    #[inline]
+    fn finish(&mut self, now: Nanos) -> Completion {
+        let Some(current) = self.current.take() else { panic!("finish without start") };
+        self.busy_ns += current.done - current.started;
+        self.seek_ns = self.seek_ns.saturating_add(current.mechanics.seek.0);
+        self.transfer_ns = self.transfer_ns.saturating_add(current.mechanics.transfer.0);
+        Completion {
+            io: current.io,
+            started: Nanos(current.started),
+            at: now,
+            mechanics: current.mechanics,
+        }
+    }
+
+    fn joules(&self, now: Nanos) -> f64 {
+        let (seek, transfer) = self.states(now.0);
+        let idle = now.0.saturating_sub(seek.saturating_add(transfer));
+        let Power { idle_w, seek_w, transfer_w } = self.power;
+        (idle as f64 * idle_w + seek as f64 * seek_w + transfer as f64 * transfer_w) / 1e9
+    }
+
+    fn busy(&self, now: Nanos) -> Nanos {
+        let current = self.current.as_ref();
+        let running = current.map_or(0, |c| now.0.min(c.done).saturating_sub(c.started));
+        Nanos(self.busy_ns.saturating_add(running))
+    }
+
+    /// The time its sectors take under the heads; nothing for commands without data.
+    fn floor(&self, io: &Request) -> Nanos {
+        let (first, count) = self.extent(io);
+        Nanos(if io.op.moves_data() { self.geometry.media_time(first, count) } else { 0 })
+    }
+
+    fn cylinders(&self) -> u32 {
+        self.geometry.cylinders
+    }
+
+    fn capacity(&self) -> u64 {
+        self.geometry.sectors * u64::from(SECTOR)
+    }
+
+    fn len_max(&self) -> u32 {
+        self.len_max
+    }
+}
+
+fn check_times(spec: &HddSpec) -> Result<(), SpecError> {
+    let turn = spec.revolution.0;
+    if !(1_000..=LONGEST).contains(&turn) {
+        return Err(SpecError(format!("revolution: got {turn} ns, expected 1000 to {LONGEST} ns")));
+    }
+    let skews = [("track skew", spec.track_skew), ("cylinder skew", spec.cylinder_skew)];
+    let times = [
+        ("start phase", Some(spec.start_phase)),
+        ("write settle", Some(spec.write_settle)),
+        ("head switch", Some(spec.head_switch)),
+        ("cylinder switch", Some(spec.cylinder_switch)),
+        ("overhead", Some(spec.overhead)),
+    ];
+    for (name, time) in times.into_iter().chain(skews) {
+        if let Some(Nanos(ns)) = time
+            && ns > LONGEST
+        {
+            return Err(SpecError(format!("{name}: got {ns} ns, expected 0 to {LONGEST} ns")));
+        }
+    }
+    Ok(())
+}
+
+fn check_rest(spec: &HddSpec) -> Result<(), SpecError> {
+    let Power { idle_w, seek_w, transfer_w } = spec.power;
+    for (name, watts) in [("idle", idle_w), ("seek", seek_w), ("transfer", transfer_w)] {
+        if !(0.0..=1e6).contains(&watts) {
+            return Err(SpecError(format!("{name} power: got {watts} W, expected 0 to 1000000 W")));
+        }
+    }
+    if spec.len_max < SECTOR {
+        let got = spec.len_max;
+        return Err(SpecError(format!("longest command: got {got} B, expected {SECTOR} or more")));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests;

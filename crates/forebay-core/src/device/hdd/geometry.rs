@@ -1,0 +1,428 @@
+//! Where every sector lies, and when a head that never stops streaming would reach it.
+//!
+//! Sectors are numbered over all heads of a cylinder, then the next cylinder inward; cylinders
+//! are grouped in zones of equal sectors per track. Each sector has a *stream time*: how long
+//! after the disk's very first sector a head reading on without end would begin it, switches
+//! included. Skew is built into it, so the angle of a sector is its stream time modulo one
+//! revolution, and the time to move any run of sectors is a difference of two stream times.
+
+use crate::spec::SpecError;
+use crate::time::Nanos;
+
+/// Bytes in a sector.
+pub const SECTOR: u32 = 512;
+
+/// Neighbouring cylinders with the same number of sectors per track.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Zone {
+    /// First cylinder.
+    pub first_cylinder: u32,
+    /// Last cylinder, which belongs to it.
+    pub last_cylinder: u32,
+    /// Sectors on each track.
+    pub sectors_per_track: u32,
+}
+
+/// Fixed-point places of a sector's time.
+const PLACES: u32 = 20;
+/// Where a lookup of zones begins: a table over this many equal parts of the disk.
+const PARTS: u64 = 256;
+
+const MAX_CYLINDERS: u32 = 1 << 22;
+const MAX_HEADS: u32 = 64;
+const MAX_TRACK: u32 = (1 << PLACES) - 1;
+const MAX_ZONES: usize = 1 << 12;
+
+/// Where one sector is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
+    /// Stream time at which it begins, ns.
+    pub(super) begins: u64,
+    /// Stream time at which it ends, ns.
+    pub(super) ends: u64,
+}
+
+/// Divides by a number that is known long before, which costs a multiplication instead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Divisor {
+    by: u64,
+    /// 2^64 / `by`, rounded down: never gives too large a quotient, nor one short by over 2.
+    inverse: u64,
+}
+
+impl Divisor {
+    pub(super) fn new(by: u64) -> Divisor {
+        Divisor { by, inverse: u64::MAX / by }
+    }
+
+    /// Quotient and remainder.
+    #[inline]
+    pub(super) fn divide(self, number: u64) -> (u64, u64) {
+        let mut quotient = ((u128::from(number) * u128::from(self.inverse)) >> 64) as u64;
+        let mut rest = number - quotient * self.by;
+        while rest >= self.by {
+            quotient += 1;
+            rest -= self.by;
+        }
+        (quotient, rest)
+    }
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    first_sector: u64,
+    end_sector: u64,
+    first_cylinder: u32,
+    sectors_per_track: Divisor,
+    /// ns a sector, times 2^PLACES, rounded up so that a whole track takes a whole revolution.
+    sector_time: u64,
+    /// Stream time of its first sector.
+    begins: u64,
+}
+
+impl Row {
+    /// The time from a track's start to its sector `index`; a whole turn for the one after its
+    /// last, as fewer than 2^PLACES roundings up stay below a nanosecond.
+    #[inline]
+    fn time(&self, index: u64) -> u64 {
+        (index * self.sector_time) >> PLACES
+    }
+}
+
+/// A valid geometry.
+#[derive(Clone, Debug)]
+pub(super) struct Geometry {
+    rows: Vec<Row>,
+    parts: Vec<u16>,
+    part_shift: u32,
+    heads: Divisor,
+    revolution: u64,
+    /// From the first sector of a track to that of the next on the same cylinder.
+    track_step: u64,
+    /// From the first sector of a cylinder to that of the next.
+    cylinder_step: u64,
+    pub(super) sectors: u64,
+    pub(super) cylinders: u32,
+}
+
+/// How long the head needs from the end of a track to the start of the next: the skew, plus as
+/// many revolutions as the switch is too slow for it. All in ns.
+pub(super) fn step(switch: u64, skew: u64, revolution: u64) -> u64 {
+    skew + switch.saturating_sub(skew).div_ceil(revolution) * revolution
+}
+
+impl Geometry {
+    /// `head_step` and `cylinder_step` are the times lost at each end of a track, from [`step`].
+    pub(super) fn new(
+        zones: &[Zone],
+        heads: u32,
+        revolution: u64,
+        head_step: u64,
+        cylinder_step: u64,
+    ) -> Result<Geometry, SpecError> {
+        check(zones, heads)?;
+        let track_step = revolution + head_step;
+        let cylinder_step = u64::from(heads - 1) * track_step + revolution + cylinder_step;
+        let mut rows: Vec<Row> = Vec::with_capacity(zones.len());
+        let (mut sector, mut begins) = (0, 0);
+        for zone in zones {
+            let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder) + 1;
+            let track = u64::from(zone.sectors_per_track);
+            let end_sector = sector + cylinders * u64::from(heads) * track;
+            rows.push(Row {
+                first_sector: sector,
+                end_sector,
+                first_cylinder: zone.first_cylinder,
+                sectors_per_track: Divisor::new(track),
+                sector_time: (revolution << PLACES).div_ceil(track),
+                begins,
+            });
+            sector = end_sector;
+            begins += cylinders * cylinder_step;
+        }
+        let part_shift = (u64::BITS - (sector / PARTS).leading_zeros()).min(63);
+        let mut parts = Vec::new();
+        for part in 0..=(sector >> part_shift) {
+            let found = rows.partition_point(|row| row.end_sector <= part << part_shift);
+            parts.push(found.min(rows.len() - 1) as u16);
+        }
+        Ok(Geometry {
+            rows,
+            parts,
+            part_shift,
+            heads: Divisor::new(u64::from(heads)),
+            revolution,
+            track_step,
+            cylinder_step,
+            sectors: sector,
+            cylinders: zones[zones.len() - 1].last_cylinder + 1,
+        })
+    }
+
+    /// Where `sector`, which is on the disk, lies.
+    #[inline]
+    pub(super) fn place(&self, sector: u64) -> Place {
+        self.run(sector, 1).0
+    }
+
+    /// Where the first and the last of `count` > 0 sectors from `first` on lie.
+    #[inline]
+    pub(super) fn run(&self, first: u64, count: u64) -> (Place, Place) {
+        let row = self.row(first);
+        let (track, index) = row.sectors_per_track.divide(first - row.first_sector);
+        let place = self.on_track(row, track, index);
+        let last = index + count - 1;
+        if last < row.sectors_per_track.by {
+            let ends = place.begins - row.time(index) + row.time(last + 1);
+            return (place, Place { ends, ..place });
+        }
+        let row = self.row(first + count - 1);
+        let (track, index) = row.sectors_per_track.divide(first + count - 1 - row.first_sector);
+        (place, self.on_track(row, track, index))
+    }
+
+    #[inline]
+    fn on_track(&self, row: &Row, track: u64, index: u64) -> Place {
+        let (cylinder, head) = self.heads.divide(track);
+        let begins = row.begins + cylinder * self.cylinder_step + head * self.track_step;
+        Place {
+            // Fewer than 2^28 tracks by the limits on cylinders and heads.
+            cylinder: row.first_cylinder + cylinder as u32,
+            head: head as u32,
+            begins: begins + row.time(index),
+            ends: begins + row.time(index + 1),
+        }
+    }
+
+    /// The time that `count` sectors from `first` on take under the heads, switches left out.
+    pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
+        let (mut sector, end) = (first, (first + count).min(self.sectors));
+        let mut time = 0;
+        while sector < end {
+            let row = self.row(sector);
+            let here = end.min(row.end_sector) - sector;
+            let (tracks, rest) = row.sectors_per_track.divide(here);
+            time += tracks * self.revolution + row.time(rest);
+            sector += here;
+        }
+        time
+    }
+
+    #[inline]
+    fn row(&self, sector: u64) -> &Row {
+        let part = (sector >> self.part_shift) as usize;
+        let mut index = usize::from(self.parts[part.min(self.parts.len() - 1)]);
+        while index + 1 < self.rows.len() && self.rows[index].end_sector <= sector {
+            index += 1;
+        }
+        &self.rows[index]
+    }
+}
+
+fn check(zones: &[Zone], heads: u32) -> Result<(), SpecError> {
+    if heads == 0 || heads > MAX_HEADS {
+        return Err(SpecError(format!("heads: got {heads}, expected 1 to {MAX_HEADS}")));
+    }
+    if zones.is_empty() || zones.len() > MAX_ZONES {
+        return Err(SpecError(format!("zones: got {}, expected 1 to {MAX_ZONES}", zones.len())));
+    }
+    let mut next = 0;
+    for (index, zone) in zones.iter().enumerate() {
+        let wrong = |got: String, expected: String| {
+            Err(SpecError(format!("zone {index}: got {got}, expected {expected}")))
+        };
+        let (first, last) = (zone.first_cylinder, zone.last_cylinder);
+        if first < next {
+            return wrong(
+                format!("first cylinder {first}, which overlaps the zone before it"),
+                next.to_string(),
+            );
+        }
+        if first > next {
+            return wrong(format!("first cylinder {first}, which leaves a gap"), next.to_string());
+        }
+        if last < first || last >= MAX_CYLINDERS {
+            return wrong(
+                format!("last cylinder {last}"),
+                format!("{first} to {}", MAX_CYLINDERS - 1),
+            );
+        }
+        let track = zone.sectors_per_track;
+        if track == 0 || track > MAX_TRACK {
+            return wrong(format!("{track} sectors per track"), format!("1 to {MAX_TRACK}"));
+        }
+        next = last + 1;
+    }
+    Ok(())
+}
+
+/// What a data sheet says of a disk's layout.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Layout {
+    /// Bytes to hold; the zones hold this or a little more.
+    pub capacity_bytes: u64,
+    /// Data surfaces.
+    pub heads: u32,
+    /// One turn of the platters.
+    pub revolution: Nanos,
+    /// Time lost at each end of a track but the cylinder's last.
+    pub head_switch: Nanos,
+    /// Time lost at the end of each cylinder.
+    pub cylinder_switch: Nanos,
+    /// Sustained rate at the outer edge, switches included, bytes per second.
+    pub outer_bytes_per_s: f64,
+    /// The same at the inner edge.
+    pub inner_bytes_per_s: f64,
+    /// How many zones to make.
+    pub zones: u32,
+}
+
+/// Equally wide zones whose sustained rates fall (or rise) evenly from the outer to the inner
+/// edge, with as many cylinders as the capacity takes.
+pub fn zones(layout: &Layout) -> Result<Vec<Zone>, SpecError> {
+    let count = layout.zones;
+    if count == 0 || count > MAX_ZONES as u32 {
+        return Err(SpecError(format!("zones: got {count}, expected 1 to {MAX_ZONES}")));
+    }
+    if layout.heads == 0 || layout.heads > MAX_HEADS {
+        let heads = layout.heads;
+        return Err(SpecError(format!("heads: got {heads}, expected 1 to {MAX_HEADS}")));
+    }
+    let heads = f64::from(layout.heads);
+    let cylinder_s = heads * layout.revolution.as_secs_f64()
+        + (heads - 1.0) * layout.head_switch.as_secs_f64()
+        + layout.cylinder_switch.as_secs_f64();
+    let mut tracks = Vec::new();
+    for zone in 0..count {
+        // The outermost and innermost zones have the very rates given.
+        let share = if count == 1 { 0.0 } else { f64::from(zone) / f64::from(count - 1) };
+        let rate = layout.outer_bytes_per_s
+            + share * (layout.inner_bytes_per_s - layout.outer_bytes_per_s);
+        let track = (rate * cylinder_s / heads / f64::from(SECTOR)).round();
+        if !(1.0..=f64::from(MAX_TRACK)).contains(&track) {
+            return Err(SpecError(format!(
+                "zone {zone}: {rate} bytes per second make {track} sectors per track, expected 1 \
+                 to {MAX_TRACK}"
+            )));
+        }
+        tracks.push(track as u32);
+    }
+    let row: u64 = tracks.iter().map(|&track| u64::from(track) * u64::from(layout.heads)).sum();
+    let width = layout.capacity_bytes.div_ceil(u64::from(SECTOR)).div_ceil(row);
+    if width == 0 || width.saturating_mul(u64::from(count)) > u64::from(MAX_CYLINDERS) {
+        return Err(SpecError(format!(
+            "capacity: got {} bytes, which take {} cylinders, expected 1 to {MAX_CYLINDERS}",
+            layout.capacity_bytes,
+            width.saturating_mul(u64::from(count))
+        )));
+    }
+    let width = width as u32;
+    let zone = |(index, sectors_per_track)| {
+        let first_cylinder = index * width;
+        Zone { first_cylinder, last_cylinder: first_cylinder + width - 1, sectors_per_track }
+    };
+    Ok((0..count).zip(tracks).map(zone).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ZONES: [Zone; 2] = [
+        Zone { first_cylinder: 0, last_cylinder: 2, sectors_per_track: 10 },
+        Zone { first_cylinder: 3, last_cylinder: 4, sectors_per_track: 6 },
+    ];
+
+    #[test]
+    fn sectors_run_over_heads_then_cylinders_then_zones() {
+        let disk = Geometry::new(&ZONES, 2, 60_000, 7_000, 11_000).unwrap();
+        assert_eq!((disk.sectors, disk.cylinders), (84, 5));
+        let at = |sector| {
+            let place = disk.place(sector);
+            (place.cylinder, place.head, place.begins, place.ends)
+        };
+        assert_eq!(at(0), (0, 0, 0, 6_000));
+        assert_eq!(at(9), (0, 0, 54_000, 60_000));
+        assert_eq!(at(10), (0, 1, 67_000, 73_000));
+        assert_eq!(at(20), (1, 0, 138_000, 144_000));
+        assert_eq!(at(59), (2, 1, 2 * 138_000 + 67_000 + 54_000, 2 * 138_000 + 67_000 + 60_000));
+        assert_eq!(at(60), (3, 0, 3 * 138_000, 3 * 138_000 + 10_000));
+        assert_eq!(at(83), (4, 1, 4 * 138_000 + 67_000 + 50_000, 4 * 138_000 + 67_000 + 60_000));
+    }
+
+    #[test]
+    fn division_by_multiplication_is_exact() {
+        let numbers = [0, 1, 9, 10, 8_333_332, 8_333_333, u64::MAX / 3, u64::MAX - 1, u64::MAX];
+        for by in [1, 2, 3, 10, 2_047, 8_333_333, 1 << 30, u64::MAX] {
+            for number in numbers {
+                let divided = Divisor::new(by).divide(number);
+                assert_eq!(divided, (number / by, number % by), "{number} / {by}");
+            }
+        }
+    }
+
+    #[test]
+    fn media_time_leaves_switches_out() {
+        let disk = Geometry::new(&ZONES, 2, 60_000, 7_000, 11_000).unwrap();
+        assert_eq!(disk.media_time(5, 10), 60_000);
+        assert_eq!(disk.media_time(58, 4), 12_000 + 20_000);
+        assert_eq!(disk.media_time(83, 9), 10_000);
+    }
+
+    #[test]
+    fn a_switch_slower_than_the_skew_costs_revolutions() {
+        assert_eq!(step(1_000, 1_000, 60_000), 1_000);
+        assert_eq!(step(900, 1_000, 60_000), 1_000);
+        assert_eq!(step(1_001, 1_000, 60_000), 61_000);
+        assert_eq!(step(61_001, 1_000, 60_000), 121_000);
+    }
+
+    #[test]
+    fn faulty_zones_are_named() {
+        let said = |zones: &[Zone]| Geometry::new(zones, 1, 60_000, 0, 0).unwrap_err().0;
+        let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
+            first_cylinder,
+            last_cylinder,
+            sectors_per_track,
+        };
+        assert!(said(&[]).contains("got 0"));
+        assert!(said(&[zone(0, 9, 5), zone(9, 12, 5)]).contains("zone 1: got first cylinder 9"));
+        assert!(said(&[zone(0, 9, 5), zone(11, 12, 5)]).contains("leaves a gap, expected 10"));
+        assert!(said(&[zone(0, 9, 0)]).contains("0 sectors per track"));
+        assert!(said(&[zone(0, u32::MAX, 1)]).contains("last cylinder"));
+        assert!(Geometry::new(&ZONES, 0, 60_000, 0, 0).is_err());
+    }
+
+    #[test]
+    fn zones_from_rates_hold_the_capacity() {
+        let layout = Layout {
+            capacity_bytes: 250_000_000_000,
+            heads: 4,
+            revolution: Nanos(8_333_333),
+            head_switch: Nanos(1_000_000),
+            cylinder_switch: Nanos(1_200_000),
+            outer_bytes_per_s: 67.8e6,
+            inner_bytes_per_s: 32.9e6,
+            zones: 30,
+        };
+        let made = zones(&layout).unwrap();
+        let sectors: u64 = made
+            .iter()
+            .map(|zone| {
+                u64::from(zone.last_cylinder - zone.first_cylinder + 1)
+                    * 4
+                    * u64::from(zone.sectors_per_track)
+            })
+            .sum();
+        let bytes = (sectors * 512) as f64;
+        assert!((250e9..250e9 * 1.001).contains(&bytes), "{bytes}");
+        let sustained = f64::from(made[0].sectors_per_track) * 512.0 * 4.0
+            / (4.0 * 8.333333e-3 + 3.0 * 1e-3 + 1.2e-3);
+        assert!((sustained / 67.8e6 - 1.0).abs() < 1e-3, "{sustained}");
+        assert!(zones(&Layout { zones: 0, ..layout }).is_err());
+        assert!(zones(&Layout { inner_bytes_per_s: f64::NAN, ..layout }).is_err());
+        assert!(zones(&Layout { capacity_bytes: u64::MAX, ..layout }).is_err());
+    }
+}

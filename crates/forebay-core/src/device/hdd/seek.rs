@@ -1,0 +1,248 @@
+//! The seek curve: how long the arm takes to move over so many cylinders, settling included.
+//!
+//! Short moves, where the arm never stops accelerating, take `a + b*sqrt(d)`; from the knee on,
+//! where it coasts at full speed, `c + e*d` (Ruemmler and Wilkes, "An introduction to disk drive
+//! modeling", 1994). The curve never falls; no move takes no time.
+
+use crate::spec::SpecError;
+use crate::time::Nanos;
+
+/// No arm is slower than this over any distance; keeps all sums far from overflow.
+const LONGEST_NS: f64 = 10e9;
+
+/// A seek curve, by its coefficients or by what data sheets say.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SeekSpec {
+    /// The coefficients themselves, in nanoseconds.
+    Coefficients {
+        /// `a`: constant of short seeks, ns.
+        short_ns: f64,
+        /// `b`: ns per square root of a cylinder.
+        root_ns: f64,
+        /// `c`: constant of long seeks, ns.
+        long_ns: f64,
+        /// `e`: ns per cylinder.
+        cylinder_ns: f64,
+        /// The first distance that is a long seek, in cylinders.
+        knee: u32,
+    },
+    /// Three data-sheet figures, from which the coefficients are solved so that the curve is
+    /// continuous at the knee.
+    Datasheet {
+        /// Over one cylinder.
+        track_to_track: Nanos,
+        /// Over all pairs of different cylinders, each pair equally likely.
+        average: Nanos,
+        /// Over all cylinders.
+        full_stroke: Nanos,
+        /// Where long seeks begin, as a share of all cylinders; see [`KNEE_SHARE`].
+        knee_share: f64,
+    },
+}
+
+/// Where long seeks begin when nothing better is known: a fifth of all cylinders.
+pub const KNEE_SHARE: f64 = 0.2;
+
+/// A valid seek curve.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct SeekCurve {
+    short_ns: f64,
+    root_ns: f64,
+    long_ns: f64,
+    cylinder_ns: f64,
+    knee: u32,
+}
+
+impl SeekCurve {
+    pub(super) fn new(spec: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
+        let curve = match *spec {
+            SeekSpec::Coefficients { short_ns, root_ns, long_ns, cylinder_ns, knee } => {
+                SeekCurve { short_ns, root_ns, long_ns, cylinder_ns, knee }
+            }
+            SeekSpec::Datasheet { track_to_track, average, full_stroke, knee_share } => {
+                solve([track_to_track, average, full_stroke], knee_share, cylinders)?
+            }
+        };
+        curve.check(cylinders.saturating_sub(1))?;
+        Ok(curve)
+    }
+
+    /// The time to move over `distance` cylinders.
+    #[inline]
+    pub(super) fn time(&self, distance: u32) -> u64 {
+        if distance == 0 { 0 } else { (self.at(distance) + 0.5) as u64 }
+    }
+
+    #[inline]
+    fn at(&self, distance: u32) -> f64 {
+        let cylinders = f64::from(distance);
+        // Both arms are computed: which one is taken is anybody's guess, and a wrong guess of the
+        // processor costs more than a root.
+        let short = self.short_ns + self.root_ns * cylinders.sqrt();
+        let long = self.long_ns + self.cylinder_ns * cylinders;
+        std::hint::select_unpredictable(distance < self.knee, short, long)
+    }
+
+    /// Both arms are monotone by their slopes' signs, so only the ends and the knee need a look.
+    fn check(&self, farthest: u32) -> Result<(), SpecError> {
+        let falls = |where_: &str, what: String| {
+            Err(SpecError(format!("the seek curve falls {where_}: {what}, expected it to rise")))
+        };
+        for figure in [self.short_ns, self.root_ns, self.long_ns, self.cylinder_ns] {
+            if !figure.is_finite() {
+                return Err(SpecError(format!("seek: got a coefficient {figure}")));
+            }
+        }
+        if farthest == 0 {
+            return Ok(());
+        }
+        if self.root_ns < 0.0 && self.knee > 2 {
+            return falls("before the knee", format!("got {} ns a root", self.root_ns));
+        }
+        if self.cylinder_ns < 0.0 && farthest > self.knee {
+            return falls("after the knee", format!("got {} ns a cylinder", self.cylinder_ns));
+        }
+        // A thousandth of a nanosecond of slack for a curve solved to be continuous.
+        if (2..=farthest).contains(&self.knee) && self.at(self.knee) + 1e-3 < self.at(self.knee - 1)
+        {
+            let (from, to) = (self.at(self.knee - 1), self.at(self.knee));
+            return falls("at the knee", format!("got {from} ns, then {to} ns"));
+        }
+        let (least, most) = (self.at(1), self.at(farthest));
+        if least < 0.0 || most > LONGEST_NS {
+            return Err(SpecError(format!(
+                "seek times: got {least} to {most} ns, expected 0 to {LONGEST_NS} ns"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Solves the four linear equations: the three figures, and continuity at the knee.
+fn solve(figures: [Nanos; 3], knee_share: f64, cylinders: u32) -> Result<SeekCurve, SpecError> {
+    let [track_to_track, average, full_stroke] = figures.map(|figure| figure.0 as f64);
+    if cylinders < 4 {
+        return Err(SpecError(format!(
+            "seek: got {cylinders} cylinders, expected at least 4 to solve a curve from data-sheet \
+             figures"
+        )));
+    }
+    if !(knee_share > 0.0 && knee_share < 1.0) {
+        return Err(SpecError(format!(
+            "seek: got a knee share of {knee_share}, expected between 0 and 1"
+        )));
+    }
+    if !(track_to_track <= average && average <= full_stroke) {
+        return Err(SpecError(format!(
+            "seek: got track-to-track {}, average {}, full stroke {}, expected them to rise",
+            figures[0], figures[1], figures[2]
+        )));
+    }
+    let farthest = cylinders - 1;
+    let knee = ((knee_share * f64::from(farthest)).round() as u32).clamp(2, farthest - 1);
+    let (far, root) = (f64::from(farthest), f64::from(knee).sqrt());
+    // Moments of the distance between two different cylinders, split at the knee.
+    let pairs = f64::from(cylinders) * far / 2.0;
+    let (mut short, mut short_roots, mut long, mut long_sum) = (0.0, 0.0, 0.0, 0.0);
+    for distance in 1..=farthest {
+        let d = f64::from(distance);
+        let share = (f64::from(cylinders) - d) / pairs;
+        if distance < knee {
+            short += share;
+            short_roots += share * d.sqrt();
+        } else {
+            long += share;
+            long_sum += share * d;
+        }
+    }
+    let lever = (long * far - long_sum) / (far - f64::from(knee));
+    let rise = full_stroke - track_to_track;
+    let root_ns = (average - short * track_to_track - long * full_stroke + lever * rise)
+        / (short_roots - short + lever * (root - 1.0));
+    let cylinder_ns = (rise - root_ns * (root - 1.0)) / (far - f64::from(knee));
+    if root_ns < 0.0 || cylinder_ns < 0.0 {
+        return Err(SpecError(format!(
+            "the seek curve falls: no rising curve with its knee at {knee_share} of the cylinders \
+             has track-to-track {}, average {}, full stroke {}; change the knee share or check \
+             the figures",
+            figures[0], figures[1], figures[2]
+        )));
+    }
+    Ok(SeekCurve {
+        short_ns: track_to_track - root_ns,
+        root_ns,
+        long_ns: full_stroke - cylinder_ns * far,
+        cylinder_ns,
+        knee,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sheet(track_ms: f64, average_ms: f64, full_ms: f64, knee_share: f64) -> SeekSpec {
+        SeekSpec::Datasheet {
+            track_to_track: Nanos::from_millis_f64(track_ms),
+            average: Nanos::from_millis_f64(average_ms),
+            full_stroke: Nanos::from_millis_f64(full_ms),
+            knee_share,
+        }
+    }
+
+    #[test]
+    fn the_solved_curve_meets_its_figures() {
+        let cylinders = 20_000;
+        let curve = SeekCurve::new(&sheet(0.8, 8.5, 18.0, KNEE_SHARE), cylinders).unwrap();
+        assert_eq!(curve.time(0), 0);
+        assert_eq!(curve.time(1), 800_000);
+        assert_eq!(curve.time(cylinders - 1), 18_000_000);
+        let mut sum = 0.0;
+        let mut before = 0;
+        for distance in 1..cylinders {
+            let time = curve.time(distance);
+            assert!(time >= before, "falls at {distance}");
+            assert!(distance == 1 || time - before < 400_000, "jumps at {distance}");
+            before = time;
+            sum += time as f64 * f64::from(cylinders - distance);
+        }
+        let average = sum / (f64::from(cylinders) * f64::from(cylinders - 1) / 2.0);
+        assert!((average - 8.5e6).abs() < 10.0, "{average}");
+    }
+
+    #[test]
+    fn the_knee_parts_the_two_arms() {
+        let spec = SeekSpec::Coefficients {
+            short_ns: 100.0,
+            root_ns: 50.0,
+            long_ns: 200.0,
+            cylinder_ns: 10.0,
+            knee: 9,
+        };
+        let curve = SeekCurve::new(&spec, 100).unwrap();
+        assert_eq!(curve.time(4), 200);
+        assert_eq!(curve.time(9), 290);
+        assert_eq!(curve.time(99), 1_190);
+    }
+
+    #[test]
+    fn falling_curves_are_refused() {
+        let said = |spec: SeekSpec| SeekCurve::new(&spec, 1_000).unwrap_err().0;
+        let bare = |root_ns, long_ns, cylinder_ns| SeekSpec::Coefficients {
+            short_ns: 1e6,
+            root_ns,
+            long_ns,
+            cylinder_ns,
+            knee: 100,
+        };
+        assert!(said(bare(-1.0, 1e6, 1.0)).contains("falls before the knee"));
+        assert!(said(bare(10.0, 1e6, 0.5)).contains("falls at the knee"));
+        assert!(said(bare(10.0, 2e6, -0.5)).contains("falls after the knee"));
+        assert!(said(bare(f64::NAN, 2e6, 1.0)).contains("NaN"));
+        assert!(said(bare(1.0, 2e6, 1e9)).contains("expected 0 to"));
+        assert!(said(sheet(9.0, 8.5, 18.0, 0.2)).contains("expected them to rise"));
+        assert!(said(sheet(0.8, 17.9, 18.0, 0.2)).contains("change the knee share"));
+        assert!(said(sheet(0.8, 8.5, 18.0, 1.0)).contains("between 0 and 1"));
+        assert!(SeekCurve::new(&sheet(0.8, 8.5, 18.0, 0.2), 3).is_err());
+    }
+}

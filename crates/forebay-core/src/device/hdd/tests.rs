@@ -1,0 +1,257 @@
+//! Service times computed by hand on a tiny disk, and averages on one of real size.
+//!
+//! The tiny disk: 100 cylinders of one track of 100 sectors, 10 ms a turn (100 us a sector), 1 ms
+//! a cylinder switch, 200 us overhead, seeks of 500 us + 100 us a root below 25 cylinders and
+//! 900 us + 4 us a cylinder above.
+
+use super::*;
+use crate::request::Flags;
+
+fn tiny() -> HddSpec {
+    HddSpec {
+        heads: 1,
+        zones: vec![Zone { first_cylinder: 0, last_cylinder: 99, sectors_per_track: 100 }],
+        revolution: Nanos::from_millis(10),
+        start_phase: Nanos::ZERO,
+        seek: SeekSpec::Coefficients {
+            short_ns: 500e3,
+            root_ns: 100e3,
+            long_ns: 900e3,
+            cylinder_ns: 4e3,
+            knee: 25,
+        },
+        write_settle: Nanos::from_micros(300),
+        head_switch: Nanos::from_micros(700),
+        cylinder_switch: Nanos::from_millis(1),
+        track_skew: None,
+        cylinder_skew: None,
+        overhead: Nanos::from_micros(200),
+        len_max: LEN_MAX,
+        power: Power { idle_w: 1.0, seek_w: 10.0, transfer_w: 100.0 },
+    }
+}
+
+fn io(op: Op, sector: u64, count: u32) -> Request {
+    Request {
+        at: Nanos::ZERO,
+        offset: sector * 512,
+        id: sector,
+        len: count * 512,
+        stream: 0,
+        lane: 0,
+        op,
+        flags: Flags::NONE,
+    }
+}
+
+fn serve(disk: &mut Hdd, start_us: u64, io: Request) -> Completion {
+    disk.start(Nanos::from_micros(start_us), io);
+    let at = disk.next().unwrap();
+    disk.finish(at)
+}
+
+/// When it was done and its seek, rotation and transfer, all in microseconds.
+fn times(done: Completion) -> [u64; 4] {
+    let Mechanics { seek, rotation, transfer, .. } = done.mechanics;
+    [done.at, seek, rotation, transfer].map(|time| time.0 / 1_000)
+}
+
+#[test]
+fn a_first_read_waits_for_its_sector() {
+    let mut disk = Hdd::new(tiny()).unwrap();
+    assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 5, 10))), [1_500, 0, 300, 1_000]);
+    let phased = HddSpec { start_phase: Nanos::from_micros(400), ..tiny() };
+    let mut disk = Hdd::new(phased).unwrap();
+    // The platters stand at 0.6 ms when the overhead is over: sector 5 has just gone by.
+    assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 5, 10))), [11_100, 0, 9_900, 1_000]);
+}
+
+#[test]
+fn seeks_are_short_or_long() {
+    let mut disk = Hdd::new(tiny()).unwrap();
+    let done = serve(&mut disk, 0, io(Op::Read, 900, 1));
+    assert_eq!(times(done), [9_100, 800, 8_000, 100]);
+    let Mechanics { cylinder_from, cylinder_first, cylinder_last, .. } = done.mechanics;
+    assert_eq!((cylinder_from, cylinder_first, cylinder_last), (0, 9, 9));
+    let mut disk = Hdd::new(tiny()).unwrap();
+    assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 5_000, 1))), [10_100, 1_100, 8_700, 100]);
+    let mut disk = Hdd::new(tiny()).unwrap();
+    assert_eq!(times(serve(&mut disk, 0, io(Op::Write, 900, 1))), [9_100, 1_100, 7_700, 100]);
+}
+
+#[test]
+fn a_transfer_runs_over_the_end_of_a_cylinder() {
+    let mut disk = Hdd::new(tiny()).unwrap();
+    let done = serve(&mut disk, 0, io(Op::Read, 95, 10));
+    assert_eq!(times(done), [11_500, 0, 9_300, 2_000]);
+    assert_eq!((done.mechanics.cylinder_first, done.mechanics.cylinder_last), (0, 1));
+    // A skew shorter than the switch loses a turn.
+    let skewed = HddSpec { cylinder_skew: Some(Nanos::from_micros(500)), ..tiny() };
+    let mut disk = Hdd::new(skewed).unwrap();
+    assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 95, 10))), [21_000, 0, 9_300, 11_500]);
+}
+
+#[test]
+fn heads_switch_within_a_cylinder() {
+    let mut disk = Hdd::new(HddSpec { heads: 2, ..tiny() }).unwrap();
+    assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 99, 2))), [10_800, 0, 9_700, 900]);
+    // Back to the first head: a switch, then sector 20 at 2 ms.
+    assert_eq!(times(serve(&mut disk, 11_000, io(Op::Read, 20, 1))), [12_100, 700, 100, 100]);
+}
+
+#[test]
+fn an_immediate_continuation_loses_nothing() {
+    for op in [Op::Read, Op::Write] {
+        let mut disk = Hdd::new(tiny()).unwrap();
+        assert_eq!(times(serve(&mut disk, 0, io(op, 0, 10))), [11_000, 0, 9_800, 1_000]);
+        assert_eq!(times(serve(&mut disk, 11_000, io(op, 10, 10))), [12_000, 0, 0, 1_000]);
+        assert_eq!(times(serve(&mut disk, 12_000, io(op, 20, 80))), [20_000, 0, 0, 8_000]);
+        assert_eq!(times(serve(&mut disk, 20_000, io(op, 100, 1))), [21_100, 0, 0, 1_100]);
+    }
+    // Not across operations: writing on after a read takes nearly a turn.
+    let mut disk = Hdd::new(tiny()).unwrap();
+    serve(&mut disk, 0, io(Op::Read, 0, 10));
+    assert_eq!(times(serve(&mut disk, 11_000, io(Op::Write, 10, 10))), [22_000, 0, 9_800, 1_000]);
+}
+
+#[test]
+fn reads_go_on_after_a_pause_as_from_read_ahead() {
+    let resumed = |op, start_us| {
+        let mut disk = Hdd::new(tiny()).unwrap();
+        serve(&mut disk, 0, io(op, 0, 10));
+        times(serve(&mut disk, start_us, io(op, 10, 10)))
+    };
+    assert_eq!(resumed(Op::Read, 11_500), [12_000, 0, 0, 500]);
+    assert_eq!(resumed(Op::Read, 16_000), [16_200, 0, 0, 0]);
+    assert_eq!(resumed(Op::Read, 21_000), [21_200, 0, 0, 0]);
+    assert_eq!(resumed(Op::Read, 21_100), [32_000, 0, 9_700, 1_000]);
+    assert_eq!(resumed(Op::Write, 16_000), [22_000, 0, 4_800, 1_000]);
+}
+
+#[test]
+fn read_ahead_is_at_most_a_turn_ahead() {
+    let mut disk = Hdd::new(tiny()).unwrap();
+    serve(&mut disk, 0, io(Op::Read, 0, 10));
+    assert_eq!(serve(&mut disk, 20_000, io(Op::Read, 10, 10)).at, Nanos::from_micros(20_200));
+    assert_eq!(serve(&mut disk, 29_200, io(Op::Read, 20, 10)).at, Nanos::from_micros(29_400));
+    // The head has passed sector 29 at 23 ms, a turn later than had it never stopped.
+    assert_eq!(serve(&mut disk, 29_400, io(Op::Read, 30, 70)).at, Nanos::from_micros(30_000));
+    assert_eq!(serve(&mut disk, 30_000, io(Op::Read, 100, 100)).at, Nanos::from_micros(41_000));
+}
+
+#[test]
+fn commands_without_data_cost_their_overhead() {
+    let mut disk = Hdd::new(tiny()).unwrap();
+    serve(&mut disk, 0, io(Op::Read, 900, 1));
+    assert_eq!(times(serve(&mut disk, 9_200, io(Op::Flush, 0, 0))), [9_400, 0, 0, 0]);
+    let done = serve(&mut disk, 9_500, io(Op::Trim, 5_000, 9));
+    assert_eq!((times(done), done.mechanics.cylinder_last), ([9_700, 0, 0, 0], 9));
+    assert_eq!(times(serve(&mut disk, 9_800, io(Op::Park, 0, 0))), [9_800, 0, 0, 0]);
+    assert_eq!(disk.floor(&io(Op::Flush, 0, 0)), Nanos::ZERO);
+}
+
+#[test]
+fn beyond_the_capacity_is_wrapped_and_cut() {
+    let mut disk = Hdd::new(tiny()).unwrap();
+    assert_eq!(disk.capacity(), 10_000 * 512);
+    assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 10_005, 10))), [1_500, 0, 300, 1_000]);
+    let done = serve(&mut disk, 2_000, io(Op::Read, 9_999, 500));
+    assert_eq!((done.mechanics.cylinder_last, done.mechanics.transfer.0), (99, 100_000));
+    // Bytes that only touch a sector move all of it.
+    assert_eq!(disk.floor(&Request { len: 2, ..io(Op::Read, 7, 0) }), Nanos(100_000));
+    let crossing = Request { offset: 8 * 512 - 1, len: 2, ..io(Op::Read, 0, 0) };
+    assert_eq!(disk.floor(&crossing), Nanos(200_000));
+}
+
+#[test]
+fn energy_is_counted_by_state() {
+    let mut disk = Hdd::new(tiny()).unwrap();
+    disk.start(Nanos::ZERO, io(Op::Read, 900, 1)); // 0.2 overhead, 0.8 seek, 8.0 wait, 0.1 moving
+    let joules = |disk: &Hdd, us| (disk.joules(Nanos::from_micros(us)) * 1e6).round() as u64;
+    assert_eq!(joules(&disk, 200), 200);
+    assert_eq!(joules(&disk, 600), 200 + 4_000);
+    assert_eq!(joules(&disk, 9_000), 8_200 + 8_000);
+    assert_eq!(joules(&disk, 9_050), 8_200 + 8_000 + 5_000);
+    assert_eq!(disk.busy(Nanos::from_micros(9_050)), Nanos::from_micros(9_050));
+    disk.finish(Nanos::from_micros(9_100));
+    assert_eq!(joules(&disk, 10_000), 9_100 + 8_000 + 10_000);
+    assert_eq!(disk.busy(Nanos::from_micros(10_000)), Nanos::from_micros(9_100));
+}
+
+#[test]
+fn faulty_figures_are_named() {
+    let said = |spec: HddSpec| Hdd::new(spec).unwrap_err().0;
+    let long = Nanos::from_secs(2);
+    assert!(said(HddSpec { revolution: Nanos::ZERO, ..tiny() }).contains("revolution: got 0"));
+    assert!(said(HddSpec { overhead: long, ..tiny() }).contains("overhead: got 2000000000"));
+    assert!(said(HddSpec { track_skew: Some(long), ..tiny() }).contains("track skew"));
+    assert!(said(HddSpec { len_max: 511, ..tiny() }).contains("512 or more"));
+    assert!(said(HddSpec { heads: 0, ..tiny() }).contains("heads: got 0"));
+    let power = Power { seek_w: f64::NAN, ..tiny().power };
+    assert!(said(HddSpec { power, ..tiny() }).contains("seek power: got NaN"));
+}
+
+/// One zone of real size, so that bytes drawn evenly are cylinders drawn evenly.
+fn large() -> HddSpec {
+    HddSpec {
+        heads: 4,
+        zones: vec![Zone { first_cylinder: 0, last_cylinder: 99_999, sectors_per_track: 2_000 }],
+        revolution: Nanos(8_333_333),
+        seek: SeekSpec::Datasheet {
+            track_to_track: Nanos::from_micros(800),
+            average: Nanos::from_micros(8_500),
+            full_stroke: Nanos::from_micros(18_000),
+            knee_share: KNEE_SHARE,
+        },
+        ..tiny()
+    }
+}
+
+#[test]
+fn random_reads_take_the_average_seek_and_half_a_turn() {
+    let mut disk = Hdd::new(large()).unwrap();
+    let (mut state, mut now) = (1_u64, 0);
+    let (mut seek, mut rotation, count) = (0.0, 0.0, 100_000);
+    for _ in 0..count {
+        // An odd 64-bit congruential generator, its high bits used.
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let sector = (state >> 16) % (disk.capacity() / 512 - 8);
+        disk.start(Nanos(now), io(Op::Read, sector, 8));
+        let done = disk.finish(disk.next().unwrap());
+        seek += done.mechanics.seek.0 as f64;
+        rotation += done.mechanics.rotation.0 as f64;
+        now = done.at.0 + (state >> 40) % 1_000_000;
+    }
+    let (seek, rotation) = (seek / f64::from(count) / 8.5e6, rotation / f64::from(count));
+    assert!((seek - 1.0).abs() < 0.01, "{seek}");
+    assert!((rotation / 4_166_666.0 - 1.0).abs() < 0.02, "{rotation}");
+}
+
+#[test]
+fn a_sequential_read_loses_only_its_switches() {
+    let outer = Zone { first_cylinder: 0, last_cylinder: 499, sectors_per_track: 2_000 };
+    let inner = Zone { first_cylinder: 500, last_cylinder: 1_499, sectors_per_track: 1_000 };
+    let fresh = Hdd::new(HddSpec { zones: vec![outer, inner], ..large() }).unwrap();
+    let gibibyte = |first: u64| {
+        let mut disk = fresh.clone();
+        let count = (1 << 30) / 65_536;
+        let mut now = serve(&mut disk, 0, io(Op::Read, first, 128)).at;
+        let (start, mut floor) = (now, 0);
+        for command in 1..count {
+            disk.start(now, io(Op::Read, first + command * 128, 128));
+            floor += disk.floor(&io(Op::Read, first + command * 128, 128)).0;
+            now = disk.next().unwrap();
+            disk.finish(now);
+        }
+        let tracks = |sector: u64| sector / if first == 0 { 2_000 } else { 1_000 };
+        let (from, to) = (tracks(first + 127), tracks(first + count * 128 - 1));
+        let switches = (to - from) * 700_000 + (to / 4 - from / 4) * 300_000;
+        let spent = (now - start).0;
+        // Each command's floor is rounded down.
+        assert!(spent.abs_diff(floor + switches) < count, "{spent} {floor} {switches}");
+        floor as f64
+    };
+    let ratio = gibibyte(500 * 4 * 2_000) / gibibyte(0);
+    assert!((ratio - 2.0).abs() < 1e-4, "{ratio}");
+}

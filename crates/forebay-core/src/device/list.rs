@@ -1,0 +1,107 @@
+//! The device models there are: one arm each.
+//!
+//! A constant-rate server is named in a spec (`fixed:RATE`); disks have too many figures for that
+//! and come from device files, which this crate knows nothing about.
+
+use crate::device::fixed::Fixed;
+use crate::device::hdd::Hdd;
+use crate::device::{Completion, Device};
+use crate::request::Request;
+use crate::spec::{Spec, SpecError};
+use crate::time::Nanos;
+
+/// The kinds that [`build`] makes from a spec alone, each with what it is.
+pub const KINDS: &[(&str, &str)] = &[("fixed:RATE", "a server of RATE I/Os per second")];
+
+/// Any device model, told apart without a virtual call.
+#[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant)] // a run holds a handful of devices, each used all the time
+pub enum DeviceModel {
+    /// A server of constant rate.
+    Fixed(Fixed),
+    /// A mechanical disk.
+    Hdd(Hdd),
+}
+
+/// The device that `spec` names by kind.
+pub fn build(spec: &Spec) -> Result<DeviceModel, SpecError> {
+    match spec.name() {
+        "fixed" => {
+            let rate = spec.argument().unwrap_or_default();
+            let iops = rate.parse::<f64>().map_err(|_| {
+                SpecError(format!(
+                    "'{}': got '{rate}', expected I/Os per second as in fixed:500",
+                    spec.text()
+                ))
+            })?;
+            spec.finish()?;
+            Ok(DeviceModel::Fixed(Fixed::new(iops)?))
+        }
+        name => Err(SpecError(format!("no kind of device '{name}', expected fixed:RATE"))),
+    }
+}
+
+macro_rules! each {
+    ($model:expr, $device:ident => $answer:expr) => {
+        match $model {
+            DeviceModel::Fixed($device) => $answer,
+            DeviceModel::Hdd($device) => $answer,
+        }
+    };
+}
+
+impl Device for DeviceModel {
+    #[inline]
+    fn room(&self) -> bool {
+        each!(self, device => device.room())
+    }
+    #[inline]
+    fn start(&mut self, now: Nanos, io: Request) {
+        each!(self, device => device.start(now, io));
+    }
+    #[inline]
+    fn next(&self) -> Option<Nanos> {
+        each!(self, device => device.next())
+    }
+    #[inline]
+    fn finish(&mut self, now: Nanos) -> Completion {
+        each!(self, device => device.finish(now))
+    }
+    fn joules(&self, now: Nanos) -> f64 {
+        each!(self, device => device.joules(now))
+    }
+    fn busy(&self, now: Nanos) -> Nanos {
+        each!(self, device => device.busy(now))
+    }
+    #[inline]
+    fn floor(&self, io: &Request) -> Nanos {
+        each!(self, device => device.floor(io))
+    }
+    fn cylinders(&self) -> u32 {
+        each!(self, device => device.cylinders())
+    }
+    fn capacity(&self) -> u64 {
+        each!(self, device => device.capacity())
+    }
+    fn len_max(&self) -> u32 {
+        each!(self, device => device.len_max())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fixed_servers_are_built_from_a_spec() {
+        let built = |text: &str| build(&Spec::parse(text)?);
+        assert!(matches!(built("Fixed:500"), Ok(DeviceModel::Fixed(_))));
+        let said = |text: &str| built(text).unwrap_err().0;
+        assert!(said("fixed").contains("as in fixed:500"));
+        assert!(said("fixed:fast").contains("got 'fast'"));
+        assert!(said("fixed:0").contains("more than 0"));
+        assert!(said("fixed:inf").contains("at most 1e9"));
+        assert!(said("fixed:500:depth=2").contains("depth"));
+        assert!(said("floppy").contains("expected fixed:RATE"));
+    }
+}

@@ -1,0 +1,134 @@
+//! Laws that every device model keeps, whatever I/Os it is given.
+//!
+//! Time never runs backwards, energy and busy time never fall, each I/O finishes exactly once and
+//! the same calls give the same answers, also for I/Os far beyond the device.
+
+#![allow(clippy::unwrap_used)] // a test
+
+use forebay_core::device::hdd::{Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Power, SeekSpec, Zone};
+use forebay_core::device::list::{DeviceModel, build};
+use forebay_core::{Completion, Device, Flags, Nanos, Op, Request, Spec};
+use proptest::prelude::*;
+
+fn disk(heads: u32, zones: Vec<Zone>, seek: SeekSpec, skew: Option<Nanos>) -> DeviceModel {
+    let spec = HddSpec {
+        heads,
+        zones,
+        revolution: Nanos(8_333_333),
+        start_phase: Nanos(1_234_567),
+        seek,
+        write_settle: Nanos(400_000),
+        head_switch: Nanos(1_000_000),
+        cylinder_switch: Nanos(1_200_000),
+        track_skew: skew,
+        cylinder_skew: None,
+        overhead: Nanos(150_000),
+        len_max: LEN_MAX,
+        power: Power { idle_w: 5.0, seek_w: 9.0, transfer_w: 7.0 },
+    };
+    DeviceModel::Hdd(Hdd::new(spec).unwrap())
+}
+
+/// Every kind of device, mechanical ones from the smallest to a zoned one.
+fn models() -> Vec<(&'static str, DeviceModel)> {
+    let zone = |first_cylinder, last_cylinder, sectors_per_track| Zone {
+        first_cylinder,
+        last_cylinder,
+        sectors_per_track,
+    };
+    let flat = SeekSpec::Coefficients {
+        short_ns: 5e5,
+        root_ns: 0.0,
+        long_ns: 5e5,
+        cylinder_ns: 0.0,
+        knee: 1,
+    };
+    let solved = SeekSpec::Datasheet {
+        track_to_track: Nanos(800_000),
+        average: Nanos(8_500_000),
+        full_stroke: Nanos(18_000_000),
+        knee_share: KNEE_SHARE,
+    };
+    let zoned = vec![zone(0, 999, 1_999), zone(1_000, 2_499, 1_501), zone(2_500, 2_999, 997)];
+    vec![
+        ("fixed:500", build(&Spec::parse("fixed:500").unwrap()).unwrap()),
+        ("one sector", disk(1, vec![zone(0, 0, 1)], flat.clone(), None)),
+        ("the paper's", disk(1, vec![zone(0, 99, 100)], flat, None)),
+        ("zoned", disk(3, zoned.clone(), solved.clone(), None)),
+        ("skewed too little", disk(3, zoned, solved, Some(Nanos(999_999)))),
+    ]
+}
+
+/// One call: the pause before it in ns, what to do, where (a place, or right after the last).
+type Step = (u64, u8, Option<u64>, u32);
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let pause = prop_oneof![Just(0), 0..20_000_000_u64];
+    let offset = prop_oneof![0..5_000_000_000_u64, any::<u64>()];
+    let len = prop_oneof![1..1_000_000_u32, (1..64_u32).prop_map(|pages| pages * 4_096), Just(0)];
+    let step = (pause, 0..10_u8, prop::option::of(offset), len);
+    prop::collection::vec(step, 1..80)
+}
+
+fn request(id: u64, (_, op, offset, len): Step, after: u64) -> Request {
+    let op = match op {
+        0..=5 => Op::Read,
+        6 | 7 => Op::Write,
+        8 => Op::Flush,
+        _ => Op::Trim,
+    };
+    let offset = offset.unwrap_or(after);
+    Request { at: Nanos::ZERO, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }
+}
+
+/// Plays `steps` one after another and checks the laws on the way.
+fn play(name: &str, mut device: DeviceModel, steps: &[Step]) -> Vec<Completion> {
+    let mut done: Vec<Completion> = Vec::new();
+    let (mut now, mut joules, mut busy, mut after) = (Nanos::ZERO, 0.0, Nanos::ZERO, 0);
+    let mut look = |device: &DeviceModel, now: Nanos| {
+        let (joules_now, busy_now) = (device.joules(now), device.busy(now));
+        assert!(joules_now >= joules, "{name}: energy falls from {joules} to {joules_now}");
+        assert!(busy_now >= busy && busy_now <= now, "{name}: busy {busy}, then {busy_now}");
+        (joules, busy) = (joules_now, busy_now);
+    };
+    for (id, &step) in steps.iter().enumerate() {
+        now += Nanos(step.0);
+        look(&device, now);
+        let io = request(id as u64, step, after);
+        assert!(device.room(), "{name}: no room while idle");
+        device.start(now, io);
+        let at = device.next().expect("something was started");
+        assert!(at >= now, "{name}: done at {at}, started at {now}");
+        for part in [4, 2] {
+            look(&device, now + Nanos((at - now).0 / part));
+        }
+        look(&device, at);
+        let completion = device.finish(at);
+        look(&device, at);
+        assert_eq!((completion.io, completion.started, completion.at), (io, now, at), "{name}");
+        assert_eq!(device.next(), None, "{name}: an I/O finishes twice");
+        let parts = completion.mechanics;
+        assert!(parts.seek + parts.rotation + parts.transfer <= at - now, "{name}: {parts:?}");
+        assert!(parts.cylinder_last < device.cylinders().max(1), "{name}: {parts:?}");
+        if parts.rotation > Nanos::ZERO {
+            assert!(device.floor(&io) <= parts.transfer + Nanos(1), "{name}: beats its floor");
+        }
+        now = at;
+        after = io.end() % device.capacity();
+        done.push(completion);
+    }
+    done
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn every_model_keeps_the_laws(steps in steps()) {
+        for (name, model) in models() {
+            let first = play(name, model.clone(), &steps);
+            prop_assert_eq!(first.len(), steps.len());
+            prop_assert_eq!(first, play(name, model, &steps), "{} is not repeatable", name);
+        }
+    }
+}

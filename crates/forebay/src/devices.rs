@@ -1,0 +1,165 @@
+//! Device files: disks by name or from a TOML file, and constant-rate servers by spec.
+//!
+//! The bundled files are compiled in, so a name works anywhere. Each fault in a file is told in
+//! one message with file, line, got, expected and remedy.
+
+mod file;
+
+use std::path::{Path, PathBuf};
+
+use forebay_core::device::list::{self, DeviceModel};
+use forebay_core::{Spec, SpecError};
+
+use file::DeviceFile;
+
+/// The bundled device files by stem name.
+const BUNDLED: &[(&str, &str)] = &[
+    ("exos-x18", include_str!("../../../devices/exos-x18.toml")),
+    ("sata250", include_str!("../../../devices/sata250.toml")),
+    ("st1000nm0011", include_str!("../../../devices/st1000nm0011.toml")),
+];
+
+/// A device that is ready to be simulated.
+#[derive(Clone, Debug)]
+pub struct OpenDevice {
+    /// What tables call it.
+    pub name: String,
+    /// Maker, model and year, or what a server does.
+    pub description: String,
+    /// Its main figures in one line.
+    pub summary: String,
+    /// The model itself, idle at the start of a run.
+    pub model: DeviceModel,
+}
+
+/// Why there is no such device.
+#[derive(Debug, thiserror::Error)]
+pub enum DevicesError {
+    /// No bundled device has this name, and it is not a path to a file.
+    #[error(
+        "no device '{name}'{}, expected {}, fixed:RATE or a .toml file",
+        hint(nearest),
+        known()
+    )]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// The known name most like it.
+        nearest: Option<&'static str>,
+    },
+    /// The spec of a server is wrong.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
+    /// A device file says something wrong.
+    #[error(
+        "{}, line {line}: {what}; correct the file, the bundled ones in devices/ show every key",
+        path.display()
+    )]
+    Malformed {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1; of a table's fault the line it begins on.
+        line: usize,
+        /// What was found there and what was expected.
+        what: String,
+    },
+    /// The file cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+}
+
+/// The device called `name_or_path`: a bundled name, `fixed:RATE`, or a path to a device file
+/// (which ends in `.toml` or has a folder in it).
+pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
+    let name = name_or_path.trim();
+    if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
+        return read(Path::new(&format!("devices/{stem}.toml")), text);
+    }
+    let spec = Spec::parse(name);
+    if let Ok(spec) = &spec
+        && spec.name() == "fixed"
+    {
+        return Ok(OpenDevice {
+            model: list::build(spec)?,
+            name: spec.text().to_string(),
+            description: "a server of constant rate".to_string(),
+            summary: format!("{} I/Os per second, one at a time", spec.argument().unwrap_or("?")),
+        });
+    }
+    let path = Path::new(name);
+    let is_path = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"))
+        || path.components().count() > 1;
+    if !is_path {
+        return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| DevicesError::Io { path: path.to_path_buf(), source })?;
+    read(path, &text)
+}
+
+/// All bundled devices, by name.
+pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
+    BUNDLED.iter().map(|(stem, _)| open(stem)).collect()
+}
+
+/// The device that `text`, the content of the file at `path`, describes.
+pub fn read(path: &Path, text: &str) -> Result<OpenDevice, DevicesError> {
+    let malformed = |(span, what): file::Fault| DevicesError::Malformed {
+        path: path.to_path_buf(),
+        line: line(text, span.map_or(0, |span| span.start)),
+        what: what.replace('\n', " "),
+    };
+    let file = DeviceFile::parse(text).map_err(malformed)?;
+    let (disk, summary) = file.disk().map_err(malformed)?;
+    Ok(OpenDevice {
+        name: file.name,
+        description: file.description,
+        summary,
+        model: DeviceModel::Hdd(disk),
+    })
+}
+
+fn line(text: &str, at: usize) -> usize {
+    text.bytes().take(at).filter(|&byte| byte == b'\n').count() + 1
+}
+
+fn known() -> String {
+    let names: Vec<&str> = BUNDLED.iter().map(|(stem, _)| *stem).collect();
+    names.join(", ")
+}
+
+fn hint(nearest: &Option<&'static str>) -> String {
+    nearest.map_or(String::new(), |name| format!(" (did you mean {name}?)"))
+}
+
+/// The known name with the fewest letters to change, if that is less than half of them.
+fn nearest(name: &str) -> Option<&'static str> {
+    let name = name.to_ascii_lowercase();
+    let known = BUNDLED.iter().map(|(stem, _)| (distance(&name, stem), *stem));
+    let (changes, stem) = known.min()?;
+    (changes * 2 < stem.len()).then_some(stem)
+}
+
+/// Letters to insert, delete or replace to make one of the other (Levenshtein).
+fn distance(one: &str, other: &str) -> usize {
+    let other: Vec<char> = other.chars().collect();
+    let mut row: Vec<usize> = (0..=other.len()).collect();
+    for (above, letter) in one.chars().enumerate() {
+        let mut corner = above;
+        row[0] = above + 1;
+        for (index, &wanted) in other.iter().enumerate() {
+            let replaced = corner + usize::from(letter != wanted);
+            corner = row[index + 1];
+            row[index + 1] = replaced.min(corner + 1).min(row[index] + 1);
+        }
+    }
+    row[other.len()]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,289 @@
+//! What a device file may say, and the disk it describes.
+//!
+//! Units are part of the key names. Unknown keys are errors, so a misspelt figure never passes
+//! for a default.
+
+use std::ops::Range;
+
+use forebay_core::device::hdd::{
+    self, Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Zone,
+};
+use forebay_core::{Device, Nanos, SpecError};
+use serde::Deserialize;
+use toml::Spanned;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct DeviceFile {
+    #[allow(dead_code)] // read so that a file for another kind of device fails here
+    kind: Kind,
+    pub(super) name: String,
+    pub(super) description: String,
+    geometry: Spanned<GeometryTable>,
+    zones: Option<Spanned<ZonesTable>>,
+    zone: Option<Spanned<Vec<ZoneTable>>>,
+    seek: Spanned<SeekTable>,
+    switch: Spanned<SwitchTable>,
+    command: Spanned<CommandTable>,
+    power: Spanned<PowerTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Hdd,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct GeometryTable {
+    capacity_bytes: Option<u64>,
+    heads: u32,
+    rpm: f64,
+    #[serde(default)]
+    start_phase_ms: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ZonesTable {
+    outer_sustained_mb_per_s: f64,
+    inner_sustained_mb_per_s: f64,
+    count: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ZoneTable {
+    first_cylinder: u32,
+    last_cylinder: u32,
+    sectors_per_track: u32,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SeekTable {
+    track_to_track_ms: Option<f64>,
+    average_ms: Option<f64>,
+    full_stroke_ms: Option<f64>,
+    knee_share: Option<f64>,
+    short_ms: Option<f64>,
+    short_us_per_root: Option<f64>,
+    long_ms: Option<f64>,
+    long_us_per_cylinder: Option<f64>,
+    knee_cylinders: Option<u32>,
+    write_settle_ms: f64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SwitchTable {
+    head_ms: f64,
+    cylinder_ms: f64,
+    track_skew_ms: Option<f64>,
+    cylinder_skew_ms: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandTable {
+    overhead_ms: f64,
+    len_max_bytes: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PowerTable {
+    idle_w: f64,
+    seek_w: f64,
+    transfer_w: f64,
+}
+
+/// A fault in a file: the bytes it concerns, what is wrong and what to do.
+pub(super) type Fault = (Option<Range<usize>>, String);
+
+fn fault(span: Range<usize>, what: impl ToString) -> Fault {
+    (Some(span), what.to_string())
+}
+
+impl DeviceFile {
+    pub(super) fn parse(text: &str) -> Result<DeviceFile, Fault> {
+        toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
+    }
+
+    /// The disk, and a sentence about it.
+    pub(super) fn disk(&self) -> Result<(Hdd, String), Fault> {
+        let (geometry, switch) = (self.geometry.get_ref(), self.switch.get_ref());
+        let (power, command) = (self.power.get_ref(), self.command.get_ref());
+        let rpm = geometry.rpm;
+        if !(60.0..=1_000_000.0).contains(&rpm) {
+            let what = format!("rpm: got {rpm}, expected 60 to 1000000 turns a minute");
+            return Err(fault(self.geometry.span(), what));
+        }
+        let revolution = Nanos::from_secs_f64(60.0 / rpm);
+        let of_switch = |key, ms| millis(key, ms).map_err(|what| fault(self.switch.span(), what));
+        let skew = |key, ms: Option<f64>| ms.map(|ms| of_switch(key, ms)).transpose();
+        let head_switch = of_switch("head_ms", switch.head_ms)?;
+        let cylinder_switch = of_switch("cylinder_ms", switch.cylinder_ms)?;
+        let of_seek = |what| fault(self.seek.span(), what);
+        let spec = HddSpec {
+            heads: geometry.heads,
+            zones: self.zones(revolution, head_switch, cylinder_switch)?,
+            revolution,
+            start_phase: millis("start_phase_ms", geometry.start_phase_ms)
+                .map_err(|what| fault(self.geometry.span(), what))?,
+            seek: self.seek.get_ref().spec().map_err(of_seek)?,
+            write_settle: millis("write_settle_ms", self.seek.get_ref().write_settle_ms)
+                .map_err(of_seek)?,
+            head_switch,
+            cylinder_switch,
+            track_skew: skew("track_skew_ms", switch.track_skew_ms)?,
+            cylinder_skew: skew("cylinder_skew_ms", switch.cylinder_skew_ms)?,
+            overhead: millis("overhead_ms", command.overhead_ms)
+                .map_err(|what| fault(self.command.span(), what))?,
+            len_max: command.len_max_bytes.unwrap_or(LEN_MAX),
+            power: Power {
+                idle_w: power.idle_w,
+                seek_w: power.seek_w,
+                transfer_w: power.transfer_w,
+            },
+        };
+        let disk = Hdd::new(spec.clone()).map_err(|error| self.locate(error))?;
+        let summary = summary(&spec, &disk, rpm);
+        Ok((disk, summary))
+    }
+
+    /// The zones as listed, or made from the rates at both edges.
+    fn zones(
+        &self,
+        revolution: Nanos,
+        head_switch: Nanos,
+        cylinder_switch: Nanos,
+    ) -> Result<Vec<Zone>, Fault> {
+        let geometry = self.geometry.get_ref();
+        match (&self.zones, &self.zone) {
+            (Some(rates), None) => {
+                let Some(capacity_bytes) = geometry.capacity_bytes else {
+                    let what = "missing `capacity_bytes`, expected it where [zones] gives rates";
+                    return Err(fault(self.geometry.span(), what));
+                };
+                let table = rates.get_ref();
+                hdd::zones(&Layout {
+                    capacity_bytes,
+                    heads: geometry.heads,
+                    revolution,
+                    head_switch,
+                    cylinder_switch,
+                    outer_bytes_per_s: table.outer_sustained_mb_per_s * 1e6,
+                    inner_bytes_per_s: table.inner_sustained_mb_per_s * 1e6,
+                    zones: table.count,
+                })
+                .map_err(|error| fault(rates.span(), error))
+            }
+            (None, Some(list)) => {
+                let zone = |table: &ZoneTable| Zone {
+                    first_cylinder: table.first_cylinder,
+                    last_cylinder: table.last_cylinder,
+                    sectors_per_track: table.sectors_per_track,
+                };
+                if geometry.capacity_bytes.is_some() {
+                    let what = "got `capacity_bytes`, expected none where [[zone]] lists the zones";
+                    return Err(fault(self.geometry.span(), what));
+                }
+                Ok(list.get_ref().iter().map(zone).collect())
+            }
+            (rates, _) => {
+                let got = if rates.is_some() { "both" } else { "neither" };
+                let what = format!("got {got}, expected either [zones] with rates or [[zone]]s");
+                Err(fault(self.geometry.span(), what))
+            }
+        }
+    }
+
+    /// Points at the table that a disk's fault speaks of, by its first words.
+    fn locate(&self, error: SpecError) -> Fault {
+        let says = |word: &str| error.0.contains(word);
+        let zones = self.zone.as_ref().map(Spanned::span);
+        let span = if says("zone") {
+            zones.unwrap_or(self.geometry.span())
+        } else if says("seek curve") || says("seek:") || says("seek times") || says("settle") {
+            self.seek.span()
+        } else if says("power") {
+            self.power.span()
+        } else if says("switch") || says("skew") {
+            self.switch.span()
+        } else if says("overhead") || says("command") {
+            self.command.span()
+        } else {
+            self.geometry.span()
+        };
+        fault(span, error)
+    }
+}
+
+impl SeekTable {
+    fn spec(&self) -> Result<SeekSpec, String> {
+        let sheet = (self.track_to_track_ms, self.average_ms, self.full_stroke_ms);
+        let short = (self.short_ms, self.short_us_per_root);
+        let long = (self.long_ms, self.long_us_per_cylinder);
+        match (sheet, self.knee_share, short, long, self.knee_cylinders) {
+            (
+                (Some(track_to_track), Some(average), Some(full_stroke)),
+                knee_share,
+                (None, None),
+                (None, None),
+                None,
+            ) => Ok(SeekSpec::Datasheet {
+                track_to_track: millis("track_to_track_ms", track_to_track)?,
+                average: millis("average_ms", average)?,
+                full_stroke: millis("full_stroke_ms", full_stroke)?,
+                knee_share: knee_share.unwrap_or(KNEE_SHARE),
+            }),
+            (
+                (None, None, None),
+                None,
+                (Some(short), Some(root)),
+                (Some(long), Some(each)),
+                Some(knee),
+            ) => Ok(SeekSpec::Coefficients {
+                short_ns: short * 1e6,
+                root_ns: root * 1e3,
+                long_ns: long * 1e6,
+                cylinder_ns: each * 1e3,
+                knee,
+            }),
+            _ => Err("got another set of keys, expected either track_to_track_ms, average_ms and \
+                      full_stroke_ms (knee_share is optional), or short_ms, short_us_per_root, \
+                      long_ms, long_us_per_cylinder and knee_cylinders"
+                .to_string()),
+        }
+    }
+}
+
+fn millis(key: &str, ms: f64) -> Result<Nanos, String> {
+    if (0.0..=1_000.0).contains(&ms) {
+        Ok(Nanos::from_millis_f64(ms))
+    } else {
+        Err(format!("{key}: got {ms}, expected 0 to 1000 ms"))
+    }
+}
+
+fn summary(spec: &HddSpec, disk: &Hdd, rpm: f64) -> String {
+    let rate = |zone: &Zone| {
+        f64::from(zone.sectors_per_track) * f64::from(hdd::SECTOR) / spec.revolution.as_secs_f64()
+    };
+    let rates = || spec.zones.iter().map(rate);
+    let (slowest, fastest) = (rates().fold(f64::INFINITY, f64::min), rates().fold(0.0, f64::max));
+    format!(
+        "{:.1} GB, {rpm} rpm, {} heads, {} cylinders in {} zones, {:.0} to {:.0} MB/s at the \
+         media, seeks from {:.2} to {:.2} ms",
+        disk.capacity() as f64 / 1e9,
+        spec.heads,
+        disk.cylinders(),
+        spec.zones.len(),
+        slowest / 1e6,
+        fastest / 1e6,
+        disk.seek_time(1).as_millis_f64(),
+        disk.seek_time(disk.cylinders().saturating_sub(1)).as_millis_f64(),
+    )
+}

@@ -1,0 +1,125 @@
+//! Bundled files, faults in files and names.
+
+use super::*;
+use forebay_core::Device;
+
+/// A whole file with explicit zones; the paper's test disk.
+const TEST_DISK: &str = r#"kind = "hdd"
+name = "test"
+description = "100 sectors a track, 100 tracks"
+
+[geometry]
+heads = 1
+rpm = 6000
+
+[[zone]]
+first_cylinder = 0
+last_cylinder = 59
+sectors_per_track = 100
+
+[[zone]]
+first_cylinder = 60
+last_cylinder = 99
+sectors_per_track = 100
+
+[seek]
+short_ms = 0.5
+short_us_per_root = 100
+long_ms = 0.9
+long_us_per_cylinder = 4
+knee_cylinders = 25
+write_settle_ms = 0
+
+[switch]
+head_ms = 0
+cylinder_ms = 1
+
+[command]
+overhead_ms = 0.2
+
+[power]
+idle_w = 5
+seek_w = 9
+transfer_w = 7
+"#;
+
+fn said(text: &str) -> String {
+    read(Path::new("my.toml"), text).unwrap_err().to_string()
+}
+
+#[test]
+fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
+    let capacities = [("exos-x18", 18e12), ("sata250", 250e9), ("ST1000NM0011", 1e12)];
+    for (name, bytes) in capacities {
+        let device = open(name).unwrap();
+        let share = device.model.capacity() as f64 / bytes;
+        assert!((1.0..1.01).contains(&share), "{name}: {share}");
+        assert!(device.name.eq_ignore_ascii_case(name) && !device.description.is_empty());
+        assert!(device.summary.contains("7200 rpm"), "{}", device.summary);
+    }
+    assert_eq!(list().unwrap().len(), capacities.len());
+}
+
+#[test]
+fn the_paper_s_test_disk_can_be_written_down() {
+    let device = read(Path::new("my.toml"), TEST_DISK).unwrap();
+    assert_eq!((device.model.capacity(), device.model.cylinders()), (10_000 * 512, 100));
+    assert_eq!(device.model.len_max(), 1 << 30);
+    let DeviceModel::Hdd(disk) = &device.model else { panic!("not a disk") };
+    assert_eq!(disk.seek_time(4).as_millis_f64(), 0.7);
+    assert_eq!(disk.seek_time(99).as_millis_f64(), 1.296);
+}
+
+#[test]
+fn faults_are_told_with_their_line() {
+    let with = |from: &str, to: &str| {
+        assert!(TEST_DISK.contains(from), "{from}");
+        said(&TEST_DISK.replace(from, to))
+    };
+    let has = |message: String, parts: &[&str]| {
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        assert!(message.contains("correct the file") && !message.contains('\n'), "{message}");
+    };
+    has(with("rpm = 6000", "rpm = \"6000\""), &["my.toml, line 7:", "string", "expected f64"]);
+    has(with("rpm", "rotations"), &["line 7:", "`rotations`", "expected one of", "`rpm`"]);
+    has(with("\nhead_ms = 0", "\nhead_us = 0"), &["line 28:", "`head_us`", "`head_ms`"]);
+    has(with("idle_w = 5\n", ""), &["line 34:", "missing field `idle_w`"]);
+    has(with("rpm = 6000", "rpm = 0"), &["line 5:", "rpm: got 0, expected 60"]);
+    has(with("= 60\n", "= 59\n"), &["line 9:", "zone 1", "overlaps", "expected 60"]);
+    has(with("= 60\n", "= 61\n"), &["zone 1", "leaves a gap"]);
+    has(with("long_ms = 0.9", "long_ms = 0.1"), &["line 19:", "curve falls at the knee"]);
+    has(with("knee_cylinders = 25\n", ""), &["line 19:", "expected either track_to_track_ms"]);
+    has(with("cylinder_ms = 1\n", "cylinder_ms = -1\n"), &["line 27:", "cylinder_ms: got -1"]);
+    has(with("idle_w = 5", "idle_w = -5"), &["line 34:", "idle power: got -5"]);
+    has(with("heads = 1", "heads = 0"), &["line 5:", "heads: got 0"]);
+    has(with("heads = 1", "heads = -1"), &["line 6:", "-1", "u32"]);
+    has(with("kind = \"hdd\"", "kind = \"ssd\""), &["line 1:", "`ssd`", "`hdd`"]);
+    has(with("[power]", "[power"), &["line 34:"]);
+    has(with("rpm = 6000", "rpm = 6000\ncapacity_bytes = 1"), &["got `capacity_bytes`"]);
+    has(said(""), &["line 1:", "missing field"]);
+}
+
+#[test]
+fn unknown_names_get_a_suggestion() {
+    let message = |name: &str| open(name).unwrap_err().to_string();
+    assert!(message("st1000nm0012").contains("did you mean st1000nm0011?"));
+    assert!(message("SATA-250").contains("did you mean sata250?"));
+    let far = message("floppy");
+    assert!(!far.contains("did you mean") && far.contains("sata250"), "{far}");
+    assert!(message("no/such.toml").contains("no/such.toml"));
+    assert!(message("").contains("no device ''"));
+}
+
+#[test]
+fn servers_of_constant_rate_open_by_spec() {
+    let server = open("fixed:500").unwrap();
+    assert_eq!((server.name.as_str(), server.model.cylinders()), ("fixed:500", 0));
+    assert!(open("fixed:none").unwrap_err().to_string().contains("as in fixed:500"));
+}
+
+#[test]
+fn letters_to_change() {
+    assert_eq!(distance("", "abc"), 3);
+    assert_eq!(distance("kitten", "sitting"), 3);
+    assert_eq!(distance("sata", "sata"), 0);
+}
