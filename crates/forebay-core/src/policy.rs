@@ -6,6 +6,7 @@
 mod adjacency;
 mod bid;
 mod block;
+mod cfq;
 mod deadline;
 mod list;
 mod noop;
@@ -15,6 +16,7 @@ mod sorted;
 
 pub use bid::{Bid, BidConfig};
 pub use block::{BlockLayer, Elevator, Limits};
+pub use cfq::{Cfq, CfqConfig};
 pub use deadline::{Deadline, DeadlineConfig};
 pub use list::{BLOCK_PARAMETERS, Listed, POLICIES, PolicyVisitor, build, with_policy};
 pub use noop::Noop;

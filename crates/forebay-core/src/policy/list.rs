@@ -2,11 +2,13 @@
 
 use super::bid::{Bid, BidConfig};
 use super::block::{BlockLayer, Limits};
+use super::cfq::{Cfq, CfqConfig};
 use super::deadline::{Deadline, DeadlineConfig};
 use super::noop::Noop;
 use super::paper::{PaperCfq, PaperDeadline};
 use crate::policy::Policy;
 use crate::spec::{Spec, SpecError};
+use crate::time::Nanos;
 
 /// A policy that can be asked for by name.
 #[derive(Clone, Copy, Debug)]
@@ -27,6 +29,13 @@ pub const POLICIES: &[Listed] = &[
         summary: "batches in address order, broken off for requests that waited too long",
         parameters: "form=linux|paper read-expire-ms=500 write-expire-ms=5000 writes-starved=2 \
                      fifo-batch=16",
+    },
+    Listed {
+        name: "cfq",
+        summary: "streams take turns, each alone with the disk for a slice of time",
+        parameters: "form=linux|paper quantum=8 slice-sync-ms=100 slice-async-ms=40 \
+                     slice-idle-ms=8 fifo-expire-sync-ms=125 fifo-expire-async-ms=250 \
+                     back-seek-max-kib=16384 back-seek-penalty=2 low-latency=yes|no",
     },
     Listed {
         name: "bid",
@@ -72,6 +81,16 @@ pub fn with_policy<V: PolicyVisitor>(
                 return Ok(visitor.visit(BlockLayer::new(elevator, limits)));
             }
             Ok(visitor.visit(BlockLayer::new(Deadline::new(config), limits)))
+        }
+        "cfq" => {
+            let limits = limits(&spec, len_max)?;
+            let paper = spec.choice("form", &["linux", "paper"])? == 1;
+            let config = cfq(&spec)?;
+            spec.finish()?;
+            if paper {
+                return Ok(visitor.visit(BlockLayer::new(PaperCfq::new(config.quantum), limits)));
+            }
+            Ok(visitor.visit(BlockLayer::new(Cfq::new(config), limits)))
         }
         "bid" => {
             let mut limits = limits(&spec, len_max)?;
@@ -123,6 +142,25 @@ fn deadline(spec: &Spec) -> Result<DeadlineConfig, SpecError> {
         write_expire: spec.millis("write-expire-ms", default.write_expire.as_millis_f64())?,
         writes_starved: spec.at_least("writes-starved", default.writes_starved, 1)?,
         fifo_batch: spec.at_least("fifo-batch", default.fifo_batch, 1)?,
+    })
+}
+
+fn cfq(spec: &Spec) -> Result<CfqConfig, SpecError> {
+    let default = CfqConfig::default();
+    let millis = |key, default: Nanos| spec.millis(key, default.as_millis_f64());
+    let back_seek_max_kib = (default.back_seek_max / 1024) as u32;
+    Ok(CfqConfig {
+        quantum: spec.at_least("quantum", default.quantum, 1)?,
+        slice_sync: millis("slice-sync-ms", default.slice_sync)?,
+        slice_async: millis("slice-async-ms", default.slice_async)?,
+        slice_idle: millis("slice-idle-ms", default.slice_idle)?,
+        fifo_expire_sync: millis("fifo-expire-sync-ms", default.fifo_expire_sync)?,
+        fifo_expire_async: millis("fifo-expire-async-ms", default.fifo_expire_async)?,
+        back_seek_max: 1024
+            * u64::from(spec.at_least("back-seek-max-kib", back_seek_max_kib, 0)?),
+        back_seek_penalty: spec.at_least("back-seek-penalty", default.back_seek_penalty, 1)?,
+        low_latency: spec.choice("low-latency", &["yes", "no"])? == 0,
+        ..default
     })
 }
 
