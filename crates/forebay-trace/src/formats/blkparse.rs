@@ -30,7 +30,7 @@ impl Blkparse {
     /// Reads `reader`; `path` stands in messages.
     pub fn new(path: &Path, reader: Box<dyn BufRead>) -> Result<Blkparse, TraceError> {
         let events = Sorted::new(Lines::new(path, reader));
-        Ok(Blkparse { events, pairing: Pairing::new("blkparse"), ended: false })
+        Ok(Blkparse { events, pairing: Pairing::new("blkparse", false), ended: false })
     }
 }
 

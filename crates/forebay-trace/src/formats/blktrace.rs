@@ -52,12 +52,13 @@ impl Blktrace {
                 hint: "every file of the set is empty".to_owned(),
             });
         }
-        let mut pairing = Pairing::new("blktrace");
+        let missing = missing_cpus(&paths);
+        let mut pairing = Pairing::new("blktrace", missing.is_some());
         let hollow = paths.iter().zip(&empty).filter(|&(_, &empty)| empty);
         for (path, _) in hollow {
             pairing.notes.warnings.push(format!("{}: empty", path.display()));
         }
-        pairing.notes.warnings.extend(missing_cpus(&paths));
+        pairing.notes.warnings.extend(missing);
         Ok(Blktrace { events, pairing, ended: false })
     }
 }

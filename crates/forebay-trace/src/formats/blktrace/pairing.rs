@@ -3,7 +3,9 @@
 //! Arrivals are queue events. A trace that has only issue events (`blktrace -a issue`) is read by
 //! those instead, and says so.
 //!
-//! - A completion is credited by the sectors it covers (see [`crate::cover`]).
+//! - A completion is credited by the sectors it covers (see [`crate::cover`]), to the oldest request
+//!   that awaits them; in a set that lacks the files of some CPUs, to the newest, since there an
+//!   older one has most likely lost its completion.
 //! - A write with a preflush, or one whose FUA the kernel emulates by a flush, ends with an empty
 //!   completion at its sector after that of its data; where a device without a cache gives none,
 //!   the data's completion counts.
@@ -42,6 +44,8 @@ pub(crate) struct Pairing {
     streams: Streams,
     arrivals: Arrivals,
     volumes: Volumes,
+    /// Whether completions are known to be missing.
+    lossy: bool,
     /// In order of arrival; ids count up from `first`.
     pending: VecDeque<Pending>,
     first: u64,
@@ -133,13 +137,14 @@ impl Pending {
 }
 
 impl Pairing {
-    pub(crate) fn new(format: &'static str) -> Pairing {
+    pub(crate) fn new(format: &'static str, lossy: bool) -> Pairing {
         Pairing {
             dictionary: Dictionary::default(),
             notes: Notes { format, ..Notes::default() },
             streams: Streams::default(),
             arrivals: Arrivals::Unknown(Vec::new()),
             volumes: Volumes::default(),
+            lossy,
             pending: VecDeque::new(),
             first: 0,
             now_ns: 0,
@@ -267,6 +272,8 @@ impl Pairing {
         let Some(volume) = self.volumes.get(pending.record.volume) else { return };
         if pending.record.op == Op::Flush {
             volume.flushes.push_back(id);
+        } else if self.lossy {
+            volume.direction(pending.record.op).take_over(id, sector, end);
         } else {
             volume.direction(pending.record.op).add(id, sector, end);
         }
@@ -412,7 +419,7 @@ mod tests {
     }
 
     fn run(events: Vec<(u64, What)>) -> (Vec<Record>, Pairing) {
-        let (mut pairing, mut records) = (Pairing::new("test"), Vec::new());
+        let (mut pairing, mut records) = (Pairing::new("test", false), Vec::new());
         for (time_ns, what) in events {
             pairing.feed(Event { time_ns, sequence: 0, pid: 1, what }, &mut records);
         }

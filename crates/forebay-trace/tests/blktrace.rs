@@ -1,0 +1,454 @@
+//! blktrace binaries and blkparse text: real traces against known figures and against blktrace's
+//! own programs.
+//!
+//! The real traces lie outside the repository; where they are absent, these tests say so and pass.
+
+use std::fs;
+use std::io::{BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::formats::{blkparse::Blkparse, blktrace::Blktrace};
+use forebay_trace::{Dictionary, Notes, Reader, Record, Stream};
+
+struct Trace {
+    records: Vec<Record>,
+    dictionary: Dictionary,
+    notes: Notes,
+}
+
+impl Trace {
+    fn of(mut reader: impl Reader) -> Trace {
+        let (mut records, mut batch) = (Vec::new(), Vec::new());
+        loop {
+            reader.read(&mut batch).unwrap();
+            if batch.is_empty() {
+                break;
+            }
+            records.extend_from_slice(&batch);
+        }
+        assert!(records.is_sorted_by_key(|record| record.at));
+        assert_eq!(records.first().map(|record| record.at), Some(Nanos::ZERO));
+        Trace { records, dictionary: reader.dictionary().clone(), notes: reader.notes().clone() }
+    }
+
+    fn binary(path: &Path) -> Trace {
+        Trace::of(Blktrace::open(path).unwrap())
+    }
+
+    fn text(path: &Path) -> Trace {
+        let reader = Box::new(BufReader::new(fs::File::open(path).unwrap()));
+        Trace::of(Blkparse::new(path, reader).unwrap())
+    }
+
+    fn count(&self, op: Op) -> usize {
+        self.records.iter().filter(|record| record.op == op).count()
+    }
+
+    fn bytes(&self, op: Op) -> u64 {
+        let records = self.records.iter().filter(|record| record.op == op);
+        records.map(|record| u64::from(record.len)).sum()
+    }
+
+    fn duration_s(&self) -> f64 {
+        self.records.last().map_or(0.0, |record| record.at.as_secs_f64())
+    }
+
+    fn latencies_ms(&self) -> Vec<f64> {
+        let known = self.records.iter().filter_map(|record| record.latency);
+        let mut latencies: Vec<_> = known.map(Nanos::as_millis_f64).collect();
+        latencies.sort_by(f64::total_cmp);
+        latencies
+    }
+
+    fn stream(&self, record: &Record) -> &Stream {
+        &self.dictionary.streams[record.stream as usize]
+    }
+}
+
+/// A real trace, if it is here.
+fn real(name: &str) -> Option<PathBuf> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    let path = root.join(name);
+    let folder = path.parent().is_some_and(Path::is_dir);
+    if !folder {
+        println!("skipped: no {}", path.display());
+    }
+    folder.then_some(path)
+}
+
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+#[test]
+fn a_whole_set_has_a_latency_for_each_request() {
+    let Some(path) = real("hadoop/sample") else { return };
+    let trace = Trace::binary(&path);
+    assert_eq!(trace.count(Op::Read), 2087);
+    assert_eq!(trace.count(Op::Write), 1393);
+    assert_eq!(trace.count(Op::Flush), 1);
+    assert_eq!(trace.latencies_ms().len(), 3481);
+    assert_eq!(trace.records.iter().map(|record| record.len).max(), Some(8192 * 1024));
+    assert_eq!(trace.dictionary.volumes, ["7,6"]);
+    assert!(trace.dictionary.streams.iter().all(|stream| !stream.name.is_empty()));
+    assert_eq!(trace.notes, Notes { format: "blktrace", ..Notes::default() });
+    // Sums over all rows of the same trace converted by another program.
+    let sum = |op| {
+        let records = trace.records.iter().filter(move |record| record.op == op);
+        records.filter_map(|record| record.latency).map(|latency| latency.0).sum::<u64>()
+    };
+    assert_eq!(sum(Op::Read), SAMPLE_READ_NS);
+    assert_eq!(sum(Op::Write), SAMPLE_WRITE_NS);
+    assert_eq!(sum(Op::Flush), SAMPLE_FLUSH_NS);
+}
+
+const SAMPLE_READ_NS: u64 = 1_442_482_808;
+const SAMPLE_WRITE_NS: u64 = 112_484_736_062;
+const SAMPLE_FLUSH_NS: u64 = 131_473;
+
+#[test]
+fn text_and_binary_of_one_trace_are_the_same() {
+    let (Some(binary), Some(text)) = (real("hadoop/sample"), real("hadoop/sample.blkparse.txt"))
+    else {
+        return;
+    };
+    let (binary, text) = (Trace::binary(&binary), Trace::text(&text));
+    // The text stops before the last two requests have completed.
+    assert_eq!(text.records.len(), 356);
+    for (i, (a, b)) in binary.records.iter().zip(&text.records).enumerate() {
+        let b = if i < 354 { *b } else { Record { latency: a.latency, ..*b } };
+        assert_eq!((*a, binary.stream(a)), (b, text.stream(&b)), "request {i}");
+    }
+}
+
+#[test]
+fn counts_and_latencies_are_those_of_blkparse_and_btt() {
+    let Some(path) = real("hadoop/sample") else { return };
+    if !["blkparse", "btt"].iter().all(|program| Command::new(program).arg("-V").output().is_ok()) {
+        println!("skipped: blktrace's programs are not installed");
+        return;
+    }
+    let trace = Trace::binary(&path);
+    let folder = tempfile::tempdir().unwrap();
+    let input = ["-i", path.to_str().unwrap(), "-d", "all.bin", "-o", "all.blkparse.txt"];
+    let run = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{program}: {output:?}");
+    };
+    run("blkparse", &input);
+    run("btt", &["-i", "all.bin", "-q", "q2c", "-o", "btt"]);
+
+    let text = folder.path().join("all.blkparse.txt");
+    let summary = fs::read_to_string(&text).unwrap();
+    let kib = |op| trace.bytes(op) / 1024;
+    let total = summary.rsplit("Total (").next().unwrap().lines().nth(1).unwrap();
+    let numbers: Vec<u64> = total
+        .split(|c: char| !c.is_ascii_digit())
+        .filter_map(|number| number.parse().ok())
+        .collect();
+    let writes = trace.count(Op::Write) + trace.count(Op::Flush);
+    let (reads, writes) = (trace.count(Op::Read) as u64, writes as u64);
+    assert_eq!(numbers, [reads, kib(Op::Read), writes, kib(Op::Write)], "{total}");
+    assert_eq!(Trace::text(&text).records, trace.records);
+
+    compare_with_btt(&trace, &folder.path().join("q2c_7,6_q2c.dat"));
+}
+
+/// Each latency btt finds is the one of a request here, to its microseconds. btt leaves out split
+/// requests, and ends a write with preflush or FUA when its data is done, before its last flush.
+fn compare_with_btt(trace: &Trace, path: &Path) {
+    let lines = fs::read_to_string(path).unwrap();
+    let (mut theirs, mut ours) = (Vec::new(), Vec::new());
+    for line in lines.lines() {
+        let mut numbers = line.split_whitespace().map(|number| number.parse::<f64>().unwrap());
+        let (at_s, latency_s) = (numbers.next().unwrap(), numbers.next().unwrap());
+        let near = |record: &&Record| {
+            let latency = record.latency.unwrap().as_secs_f64();
+            let barrier = record.flags.has(Flags::PREFLUSH) || record.flags.has(Flags::FUA);
+            (record.at.as_secs_f64() - at_s).abs() < 1.5e-6
+                && ((latency - latency_s).abs() < 1.5e-6 || barrier && latency > latency_s)
+        };
+        let record = trace.records.iter().find(near);
+        let record = record.unwrap_or_else(|| panic!("btt's {line}"));
+        if !record.flags.has(Flags::PREFLUSH) && !record.flags.has(Flags::FUA) {
+            theirs.push(latency_s);
+            ours.push(record.latency.unwrap().as_secs_f64());
+        }
+    }
+    assert!(theirs.len() > 2900, "{} latencies", theirs.len());
+    assert!((mean(&theirs) - mean(&ours)).abs() < 1e-6, "{} {}", mean(&theirs), mean(&ours));
+}
+
+#[test]
+fn a_set_without_some_cpus_is_read() {
+    let Some(path) = real("blktrace-bin/hadoop-eternity10.sdb.tar.xz") else { return };
+    let trace = Trace::binary(&path);
+    assert_eq!(trace.records.len(), 137_309);
+    assert!((trace.count(Op::Read) as f64 / 137_309.0 - 0.986).abs() < 5e-4);
+    assert!((trace.duration_s() - 169.3).abs() < 0.05);
+    assert_eq!(trace.dictionary.streams.len(), 493);
+    assert!(trace.notes.warnings[0].contains("CPU 33:"), "{:?}", trace.notes);
+    assert!(trace.notes.warnings[1].contains("41.0 %"), "{:?}", trace.notes);
+    // Issue to completion is 3.08 ms on average, at most 11.1 ms for 99 of 100 (traces' README).
+    let latencies = trace.latencies_ms();
+    assert!((mean(&latencies) - 3.15).abs() < 0.01, "{}", mean(&latencies));
+    assert!((latencies[latencies.len() * 99 / 100] - 11.2).abs() < 0.1);
+    assert!(latencies.last().is_some_and(|&longest| longest < 100.0));
+}
+
+#[test]
+fn scheduler_messages_are_passed_over() {
+    let Some(path) = real("blktrace-bin/hadoop-eternity2.sdb.tar.xz") else { return };
+    let trace = Trace::binary(&path);
+    assert_eq!(trace.records.len(), 111_656);
+    assert!((trace.count(Op::Read) as f64 / 111_656.0 - 0.983).abs() < 5e-4);
+    assert!((trace.duration_s() - 176.5).abs() < 0.1);
+    assert_eq!(trace.dictionary.streams.len(), 501);
+    assert!(trace.notes.warnings[0].contains("CPU 10-12:"), "{:?}", trace.notes);
+}
+
+#[test]
+fn a_file_alone_is_a_set() {
+    let Some(path) = real("blktrace-bin/nvme-sample.blktrace.0") else { return };
+    let trace = Trace::binary(&path);
+    assert_eq!((trace.records.len(), trace.count(Op::Read)), (963, 963));
+    assert!((trace.duration_s() - 0.346).abs() < 1e-3);
+    let latencies = trace.latencies_ms();
+    assert_eq!(latencies.len(), 963);
+    assert!((0.056..0.08).contains(&mean(&latencies)), "{}", mean(&latencies));
+}
+
+#[test]
+fn remaps_and_empty_flushes_in_text() {
+    let Some(path) = real("blkparse/nvme0n1-dmcrypt-jbd2.txt") else { return };
+    let trace = Trace::text(&path);
+    assert_eq!(trace.records.len(), 248);
+    assert_eq!(trace.count(Op::Read), 0);
+    assert_eq!(trace.count(Op::Flush), 23);
+    assert_eq!(trace.latencies_ms().len(), 248);
+    assert!((trace.duration_s() - 25.0).abs() < 0.05);
+    assert_eq!(trace.notes, Notes { format: "blkparse", ..Notes::default() });
+}
+
+#[test]
+fn a_trace_of_issues_alone_says_so() {
+    let Some(path) = real("blkparse/ext4-sdc1-issue-only.txt") else { return };
+    let trace = Trace::text(&path);
+    // 677 issues, of which 4 are commands passed through to the device.
+    assert_eq!(trace.records.len(), 673);
+    assert_eq!(trace.notes.rows_skipped, 4);
+    assert_eq!(trace.count(Op::Read), 161);
+    assert_eq!(trace.bytes(Op::Write), 131_072 * 1024);
+    assert!(trace.notes.warnings[0].contains("issue events (D)"));
+}
+
+#[test]
+fn a_set_is_found_by_each_of_its_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let set = path("set");
+    fs::create_dir(&set).unwrap();
+    let first = record(1, 10, 0x0811_0001, 800, 4096, &[]);
+    let second = record(1, 25, 0x0881_0008, 800, 4096, &[]);
+    fs::write(set.join("sda.blktrace.0"), &first).unwrap();
+    let packed = zstd::encode_all(&second[..], 1).unwrap();
+    fs::write(set.join("sda.blktrace.1.zst"), packed).unwrap();
+    let mut tar = tar::Builder::new(Vec::new());
+    tar.append_dir_all("host", &set).unwrap();
+    let tar = tar.into_inner().unwrap();
+    fs::write(path("set.tar"), &tar).unwrap();
+    let mut gz = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gz.write_all(&tar).unwrap();
+    fs::write(path("set.tar.gz"), gz.finish().unwrap()).unwrap();
+
+    let names = ["set", "set/sda", "set/sda.blktrace.0", "set/sda.blktrace.1.zst", "set.tar"];
+    for name in names.into_iter().chain(["set.tar.gz"]) {
+        let trace = Trace::binary(&path(name));
+        assert_eq!(trace.records[0].latency, Some(Nanos(15)), "{name}");
+    }
+    fs::write(set.join("sdb.blktrace.0"), &first).unwrap();
+    let error = Blktrace::open(&set).err().unwrap().to_string();
+    assert!(error.contains("2 sets") && error.contains("name one of them"), "{error}");
+    for missing in ["set/sdc", "nowhere/sda", "set/sda.blktrace.7"] {
+        assert!(Blktrace::open(&path(missing)).is_err(), "{missing}");
+    }
+}
+
+/// One record in little-endian order.
+fn record(sequence: u32, time: u64, action: u32, sector: u64, bytes: u32, pdu: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    for word in [0x6561_7407, sequence] {
+        out.extend_from_slice(&u32::to_le_bytes(word));
+    }
+    out.extend_from_slice(&time.to_le_bytes());
+    out.extend_from_slice(&sector.to_le_bytes());
+    for word in [bytes, action, 77, 8 << 20 | 16, 0, (pdu.len() as u32) << 16] {
+        out.extend_from_slice(&word.to_le_bytes());
+    }
+    out.extend_from_slice(pdu);
+    out
+}
+
+/// The same records as a machine of the other byte order writes them.
+fn big_endian(records: &[u8]) -> Vec<u8> {
+    let mut out = records.to_vec();
+    let mut at = 0;
+    while at < out.len() {
+        let payload = usize::from(u16::from_le_bytes([out[at + 46], out[at + 47]]));
+        let fields = [4, 4, 8, 8, 4, 4, 4, 4, 4, 2, 2];
+        let mut field = at;
+        for size in fields {
+            out[field..field + size].reverse();
+            field += size;
+        }
+        at += 48 + payload;
+    }
+    out
+}
+
+fn read(files: &[(&str, Vec<u8>)]) -> Result<(Vec<Record>, Notes, Dictionary), String> {
+    let open = |(name, bytes): &(&str, Vec<u8>)| {
+        let input: Box<dyn std::io::Read> = Box::new(std::io::Cursor::new(bytes.clone()));
+        (PathBuf::from(name), input)
+    };
+    let files = files.iter().map(open).collect();
+    let mut reader = Blktrace::from_readers(files).map_err(|error| error.to_string())?;
+    let (mut records, mut batch) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).map_err(|error| error.to_string())?;
+        if batch.is_empty() {
+            return Ok((records, reader.notes().clone(), reader.dictionary().clone()));
+        }
+        records.extend_from_slice(&batch);
+    }
+}
+
+/// A name, a read with a control group in its payload, a write with FUA, a discard over 1 GiB, and
+/// their completions.
+fn small() -> Vec<u8> {
+    [
+        record(1, 10, 0x0811_0101, 800, 8192, &[1; 8]),
+        record(2, 11, 0x901a_0001, 64, 4096, &[]),
+        record(3, 12, 0x2012_0001, 4096, 3 << 30, &[]),
+        record(0, 13, 0x0400_0000, 9, 9, b"java\0garbage...."),
+        record(0, 13, 0x0400_0002, 9, 9, b"a message"),
+        record(4, 20, 0x0881_0108, 808, 4096, &[1; 8]),
+        record(5, 21, 0x0881_0008, 800, 4096, &[]),
+        record(6, 30, 0x808a_0008, 64, 4096, &[]),
+        record(7, 40, 0x2082_0008, 4096, 3 << 30, &[]),
+    ]
+    .concat()
+}
+
+#[test]
+fn both_byte_orders_give_the_same() {
+    let little = read(&[("s.blktrace.0", small())]).unwrap();
+    let (records, notes, dictionary) = &little;
+    let seen: Vec<_> =
+        records.iter().map(|r| (r.op, r.at.0, r.offset, r.len, r.latency.map(|l| l.0))).collect();
+    assert_eq!(
+        seen,
+        [
+            (Op::Read, 0, 800 * 512, 8192, Some(11)),
+            (Op::Write, 1, 64 * 512, 4096, Some(19)),
+            (Op::Trim, 2, 4096 * 512, 3 << 30, Some(28)),
+        ]
+    );
+    assert_eq!(records[0].flags, Flags::READAHEAD);
+    assert_eq!(records[1].flags, Flags::SYNC.with(Flags::FUA).with(Flags::META));
+    let stream = Stream { thread: Some(77), process: None, name: "java".to_owned() };
+    assert_eq!(dictionary.streams, [stream]);
+    assert!(notes.warnings.is_empty(), "{notes:?}");
+    let big = read(&[("s.blktrace.0", big_endian(&small()))]).unwrap();
+    assert_eq!(little, big);
+}
+
+#[test]
+fn damage_is_named_with_its_place() {
+    let fails = |bytes: Vec<u8>, parts: &[&str]| {
+        let error = read(&[("s.blktrace.0", bytes)]).err().unwrap();
+        assert!(parts.iter().all(|part| error.contains(part)), "{error}");
+    };
+    fails(vec![], &["s.blktrace.0", "nothing"]);
+    fails(b"0,1,2,R,0.5\n".to_vec(), &["byte 0", "bytes 302c312c"]);
+    fails(small().split_off(1), &["byte 0", "bytes 746165"]);
+    let first = record(1, 10, 0x0811_0001, 800, 8192, &[]);
+    let foreign = [&first[..], &[0xee; 48]].concat();
+    fails(foreign, &["byte 48", "got bytes eeeeeeee", "expected a blktrace record"]);
+    let newer = [&[8], &first[1..]].concat();
+    fails(newer, &["byte 0", "bytes 08746165", "version 7"]);
+    let absurd = record(1, 10, 0x0811_0001, 800, (1 << 30) + 512, &[]);
+    fails([&first[..], &absurd[..]].concat(), &["byte 48", "1073742336 bytes", "1 GiB"]);
+    fails(record(1, 10, 0x0811_0001, 1 << 55, 512, &[]), &["sector 36028797018963968"]);
+    fails([first.clone(), big_endian(&first)].concat(), &["byte 48"]);
+}
+
+#[test]
+fn what_can_be_kept_is_kept_and_counted() {
+    let first = record(1, 10, 0x0811_0001, 800, 8192, &[]);
+    let warned = |bytes: Vec<u8>, part: &str| {
+        let (records, notes, _) = read(&[("s.blktrace.0", bytes)]).unwrap();
+        assert_eq!(records.len(), 1);
+        assert!(notes.warnings.iter().any(|warning| warning.contains(part)), "{notes:?}");
+        notes
+    };
+    warned([&first[..], &first[..20]].concat(), "byte 48: the last record is cut short");
+    let named = record(2, 11, 0x0400_0000, 0, 0, b"java\0\0\0\0");
+    warned([&first[..], &named[..52]].concat(), "byte 48: the last record is cut short");
+    warned([&first[..], &[0; 100]].concat(), "100 zero bytes from byte 48");
+    let zero = record(2, 11, 0x0811_0001, 800, 0, &[]);
+    assert_eq!(warned([first.clone(), zero].concat(), "1 of 1").rows_skipped, 1);
+
+    let files = [("s.blktrace.0", vec![]), ("s.blktrace.3", first)];
+    let (records, notes, _) = read(&files).unwrap();
+    assert_eq!(records.len(), 1);
+    assert_eq!(notes.warnings[0], "s.blktrace.0: empty");
+    assert!(notes.warnings[1].contains("CPU 1-2:"), "{notes:?}");
+}
+
+#[test]
+fn times_that_run_backwards_are_sorted_or_raised() {
+    let at = |time| record(1, time, 0x0811_0001, 8 * time, 4096, &[]);
+    let (records, notes, _) = read(&[("s", [at(30), at(10), at(20)].concat())]).unwrap();
+    let times: Vec<_> = records.iter().map(|record| (record.at.0, record.offset)).collect();
+    assert_eq!(times, [(0, 10 * 4096), (10, 20 * 4096), (20, 30 * 4096)]);
+    assert_eq!(notes.rows_late, 0);
+    let many: Vec<u8> = (1000..3000).chain([5]).flat_map(at).collect();
+    let (records, notes, _) = read(&[("s", many)]).unwrap();
+    assert_eq!((records.len(), notes.rows_late), (2001, 1));
+    assert!(records.is_sorted_by_key(|record| record.at));
+}
+
+/// Every cut and many flipped bytes: an error or records, never a panic.
+#[test]
+fn no_bytes_make_it_panic() {
+    let whole = small();
+    for end in 0..whole.len() {
+        let _ = read(&[("s", whole[..end].to_vec())]);
+    }
+    for at in 0..whole.len() {
+        for value in [0, 1, 0x7f, 0x80, 0xff] {
+            let mut damaged = whole.clone();
+            damaged[at] = value;
+            let _ = read(&[("s", damaged)]);
+        }
+    }
+}
+
+/// Requests that overlap at random, many never completed, one an impossible time later.
+#[test]
+fn memory_and_time_stay_bounded_when_nothing_completes() {
+    let mut bytes = Vec::new();
+    for i in 0..300_000u64 {
+        let sector = i.wrapping_mul(0x9e37_79b9) % (1 << 24);
+        bytes.extend(record(1, i * 1000, 0x0811_0001, sector, 1 << 20, &[]));
+        if i % 4 == 0 {
+            bytes.extend(record(1, i * 1000, 0x0881_0008, sector, 4096, &[]));
+        }
+    }
+    let (records, notes, _) = read(&[("s", bytes)]).unwrap();
+    assert_eq!(records.len(), 300_000);
+    assert!(notes.warnings[0].contains("have no completion"), "{notes:?}");
+}
