@@ -51,7 +51,7 @@ pub struct Description {
     /// Distinct 512-byte sectors read or written, in bytes.
     pub footprint_bytes: u64,
     /// Whether it is exact. It is while the touched aligned 2 MiB regions number at most 458 752
-    /// (about 250 MB of memory, 962 GB if dense); beyond, a random sample of regions is counted.
+    /// (250 to 310 MB of memory; 962 GB of disk if dense); beyond, a random sample of regions is counted.
     pub footprint_exact: bool,
     /// Standard error of the footprint over itself, estimated from the sample; 0 if exact.
     pub footprint_error_share: f64,

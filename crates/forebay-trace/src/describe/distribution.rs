@@ -1,28 +1,26 @@
 //! A distribution in bounded memory: exact count, mean and maximum, quantiles to 0.1 %.
 //!
-//! Values fall into buckets of equal width within each power of two, 1024 to a power. A quantile is
-//! the lower end of its bucket: at most 1/1024 below the true value, and exact for values below
-//! 2048 and all that need at most 11 binary digits, as the sizes of requests do.
-
-/// Buckets to a power of two, as a power of two.
-const DIGITS: u32 = 10;
+//! Values fall into buckets of equal width within each power of two, `2^DIGITS` to a power. A
+//! quantile is the lower end of its bucket: with 10 digits at most 1/1024 below the true value, and
+//! exact for values below 2048 and all that need at most 11 binary digits, as the sizes of requests
+//! do.
 
 /// Counts of values.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Distribution {
+pub(super) struct Distribution<const DIGITS: u32 = 10> {
     counts: Vec<u64>,
     count: u64,
     sum: u128,
     max: u64,
 }
 
-impl Distribution {
+impl<const DIGITS: u32> Distribution<DIGITS> {
     #[inline]
     pub(super) fn add(&mut self, value: u64) {
         self.count += 1;
         self.sum += u128::from(value);
         self.max = self.max.max(value);
-        let bucket = bucket(value);
+        let bucket = bucket(value, DIGITS);
         match self.counts.get_mut(bucket) {
             Some(count) => *count += 1,
             None => self.grow(bucket),
@@ -57,7 +55,7 @@ impl Distribution {
         for (bucket, &count) in self.counts.iter().enumerate() {
             below += count;
             if below >= rank {
-                return Some(lower_end(bucket));
+                return Some(lower_end(bucket, DIGITS));
             }
         }
         Some(self.max)
@@ -65,14 +63,14 @@ impl Distribution {
 }
 
 #[inline]
-fn bucket(value: u64) -> usize {
-    let shift = (63 - (value | 1).leading_zeros()).saturating_sub(DIGITS);
-    ((shift as usize) << DIGITS) + (value >> shift) as usize
+fn bucket(value: u64, digits: u32) -> usize {
+    let shift = (63 - (value | 1).leading_zeros()).saturating_sub(digits);
+    ((shift as usize) << digits) + (value >> shift) as usize
 }
 
-fn lower_end(bucket: usize) -> u64 {
-    let shift = (bucket >> DIGITS).saturating_sub(1);
-    ((bucket - (shift << DIGITS)) as u64) << shift
+fn lower_end(bucket: usize, digits: u32) -> u64 {
+    let shift = (bucket >> digits).saturating_sub(1);
+    ((bucket - (shift << digits)) as u64) << shift
 }
 
 #[cfg(test)]
@@ -84,19 +82,19 @@ mod tests {
         let mut last = 0;
         for power in 0..64 {
             for value in [1u64 << power, (1 << power) | 1, ((1u128 << (power + 1)) - 1) as u64] {
-                let low = lower_end(bucket(value));
+                let low = lower_end(bucket(value, 10), 10);
                 assert!(low <= value && value - low <= value / 1024, "{value}: {low}");
-                assert!(bucket(value) >= last);
-                last = bucket(value);
+                assert!(bucket(value, 10) >= last);
+                last = bucket(value, 10);
             }
         }
-        assert_eq!(bucket(2048), bucket(2047) + 1);
-        assert_eq!(lower_end(bucket(832 * 1024)), 832 * 1024);
+        assert_eq!(bucket(2048, 10), bucket(2047, 10) + 1);
+        assert_eq!(lower_end(bucket(832 * 1024, 10), 10), 832 * 1024);
     }
 
     #[test]
     fn quantiles_are_nearest_ranks() {
-        let mut d = Distribution::default();
+        let mut d = Distribution::<10>::default();
         assert_eq!((d.quantile(0.5), d.mean(), d.max()), (None, None, None));
         for value in [10, 20, 30, 40] {
             d.add(value);
@@ -109,7 +107,7 @@ mod tests {
 
     #[test]
     fn the_largest_values_count() {
-        let mut d = Distribution::default();
+        let mut d = Distribution::<10>::default();
         d.add(u64::MAX);
         d.add(u64::MAX);
         assert_eq!(d.mean(), Some(u64::MAX as f64));

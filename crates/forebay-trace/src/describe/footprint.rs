@@ -15,14 +15,28 @@ const SECTOR_BYTES: u64 = 512;
 const REGION_SECTORS: u64 = 4096;
 const WORDS: usize = REGION_SECTORS as usize / 64;
 
-/// Regions kept at most: seven eighths of 2^19, so that the table fills without growing. With
-/// about 540 bytes each: 250 MB.
-pub(super) const REGIONS_MAX: usize = (1 << 19) / 8 * 7;
+/// Regions kept at most, at 512 bytes and what it takes to find them: 250 to 310 MB.
+pub(super) const REGIONS_MAX: usize = 458_752;
+
+/// Regions with numbers below this (2 TiB of a volume) are found without hashing.
+const NEAR_REGIONS: u64 = 1 << 20;
+/// And volumes below this: 64 MB of indices at most.
+const NEAR_VOLUMES: u32 = 16;
+
+/// A volume and the number of an aligned region on it.
+type Key = (u32, u64);
 
 /// Touched sectors.
 #[derive(Clone, Debug)]
 pub(super) struct Footprint {
-    regions: FxHashMap<(u32, u64), Box<[u64; WORDS]>>,
+    /// Bitmaps of regions, side by side for the sake of speed.
+    bitmaps: Vec<[u64; WORDS]>,
+    /// Whose they are.
+    keys: Vec<Key>,
+    /// By volume and region: index into both, plus one.
+    near: Vec<Vec<u32>>,
+    /// The same for great volume and region numbers.
+    far: FxHashMap<Key, u32>,
     regions_max: usize,
     /// One region in 2^this is kept.
     halvings: u32,
@@ -39,7 +53,14 @@ pub(super) struct Touched {
 impl Footprint {
     /// Keeps at most this many regions of 2 MiB.
     pub(super) fn new(regions_max: usize) -> Footprint {
-        Footprint { regions: FxHashMap::default(), regions_max: regions_max.max(1), halvings: 0 }
+        Footprint {
+            bitmaps: Vec::new(),
+            keys: Vec::new(),
+            near: Vec::new(),
+            far: FxHashMap::default(),
+            regions_max: regions_max.max(1),
+            halvings: 0,
+        }
     }
 
     pub(super) fn add(&mut self, batch: &[Record]) {
@@ -57,11 +78,11 @@ impl Footprint {
 
     /// Marks sectors `from..=to` of a region.
     #[inline]
-    fn touch(&mut self, key: (u32, u64), from: usize, to: usize) {
+    fn touch(&mut self, key: Key, from: usize, to: usize) {
         if !kept(key, self.halvings) {
             return;
         }
-        let words = self.regions.entry(key).or_insert_with(|| Box::new([0; WORDS]));
+        let words = self.bitmap(key);
         let (first, last) = (from / 64, to / 64);
         let head = u64::MAX << (from % 64);
         let tail = u64::MAX >> (63 - to % 64);
@@ -72,17 +93,69 @@ impl Footprint {
             words[first + 1..last].fill(u64::MAX);
             words[last] |= tail;
         }
-        if self.regions.len() > self.regions_max {
+        if self.keys.len() > self.regions_max {
             self.halve();
         }
     }
 
+    /// The bitmap of a region, made if it is missing.
+    #[inline]
+    fn bitmap(&mut self, key: Key) -> &mut [u64; WORDS] {
+        let slot = *self.slot(key);
+        let index = if slot > 0 { slot as usize - 1 } else { self.insert(key) };
+        &mut self.bitmaps[index]
+    }
+
+    #[cold]
+    fn insert(&mut self, key: Key) -> usize {
+        self.bitmaps.push([0; WORDS]);
+        self.keys.push(key);
+        *self.slot(key) = self.keys.len() as u32;
+        self.keys.len() - 1
+    }
+
+    #[inline]
+    fn slot(&mut self, key: Key) -> &mut u32 {
+        let (volume, region) = key;
+        if volume >= NEAR_VOLUMES || region >= NEAR_REGIONS {
+            return self.far.entry(key).or_default();
+        }
+        let (volume, region) = (volume as usize, region as usize);
+        if self.near.len() <= volume {
+            self.near.resize_with(volume + 1, Vec::new);
+        }
+        let slots = &mut self.near[volume];
+        if slots.len() <= region {
+            slots.resize(region + 1, 0);
+        }
+        &mut slots[region]
+    }
+
     #[cold]
     fn halve(&mut self) {
-        while self.regions.len() > self.regions_max && self.halvings < 63 {
+        while self.keys.len() > self.regions_max && self.halvings < 63 {
             self.halvings += 1;
-            let halvings = self.halvings;
-            self.regions.retain(|&key, _| kept(key, halvings));
+            let mut index = 0;
+            while index < self.keys.len() {
+                if kept(self.keys[index], self.halvings) {
+                    index += 1;
+                } else {
+                    self.forget(index);
+                }
+            }
+        }
+    }
+
+    /// Drops a region; the last one takes its place.
+    fn forget(&mut self, index: usize) {
+        let key = self.keys.swap_remove(index);
+        self.bitmaps.swap_remove(index);
+        *self.slot(key) = 0;
+        if self.far.get(&key) == Some(&0) {
+            self.far.remove(&key);
+        }
+        if let Some(&moved) = self.keys.get(index) {
+            *self.slot(moved) = index as u32 + 1;
         }
     }
 
@@ -90,7 +163,7 @@ impl Footprint {
     pub(super) fn touched(&self, volumes: usize) -> (Touched, Vec<u64>) {
         let mut by_volume = vec![0u64; volumes];
         let (mut sectors, mut squares) = (0u64, 0f64);
-        for (&(volume, _), words) in &self.regions {
+        for (&(volume, _), words) in self.keys.iter().zip(&self.bitmaps) {
             let count: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
             sectors += count;
             squares += (count * count) as f64;
@@ -113,13 +186,13 @@ impl Footprint {
 
 /// Whether a region is in the sample: the low bits of its hash are zero.
 #[inline]
-fn kept(key: (u32, u64), halvings: u32) -> bool {
+fn kept(key: Key, halvings: u32) -> bool {
     halvings == 0 || mix(key).trailing_zeros() >= halvings
 }
 
 /// A number that depends on every bit of both parts evenly (Stafford's variant 13 of the
 /// finaliser of MurmurHash3). Apart from the table's own hash, lest the sample cluster in it.
-fn mix((volume, region): (u32, u64)) -> u64 {
+fn mix((volume, region): Key) -> u64 {
     let mut x = region ^ u64::from(volume).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
@@ -167,10 +240,15 @@ mod tests {
     fn beyond_the_limit_a_sample_stands_for_the_whole() {
         let mut footprint = Footprint::new(5000);
         for k in 0..40_000u64 {
-            footprint.add(&[write(0, k << 21, 4096 * (1 + (k % 7) as u32))]);
+            // Half of them beyond the regions that are found without hashing.
+            let offset = (k << 21) + (k % 2) * (1 << 50);
+            footprint.add(&[write(0, offset, 4096 * (1 + (k % 7) as u32))]);
+        }
+        for (slot, &key) in (1u32..).zip(&footprint.keys.clone()) {
+            assert_eq!(*footprint.slot(key), slot);
         }
         let (all, by_volume) = footprint.touched(1);
-        assert!(footprint.regions.len() <= 5000 && !all.exact);
+        assert!(footprint.keys.len() <= 5000 && !all.exact);
         assert_eq!(by_volume, [all.bytes]);
         let truth: u64 = (0..40_000u64).map(|k| 4096 * (1 + k % 7)).sum();
         let error = all.bytes as f64 / truth as f64 - 1.0;

@@ -85,7 +85,8 @@ impl RunLengths {
 #[derive(Clone, Debug)]
 pub(super) struct Distances {
     sequential: u64,
-    distances: Distribution,
+    /// Finer than others, since a thousandth of a disk is a great distance.
+    distances: Distribution<12>,
     /// Forward and backward ones by powers of two.
     powers: [[u64; 2]; 64],
 }

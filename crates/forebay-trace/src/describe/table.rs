@@ -2,12 +2,15 @@
 
 use std::fmt;
 
-use comfy_table::{CellAlignment, Table, presets};
+use comfy_table::{CellAlignment, Table};
 
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
 
 /// Streams and volumes shown; the description itself holds more.
 const ROWS: usize = 8;
+
+/// One line below the header, and no other.
+const LINES: &str = "     ──            ";
 
 impl Description {
     /// The main figures as tables of at most 100 columns, about a screen of lines.
@@ -20,7 +23,7 @@ impl Description {
             parts.push(self.volume_table().to_string());
         }
         parts.extend(self.losses());
-        parts.join("\n")
+        parts.join("\n\n")
     }
 
     fn headline(&self) -> String {
@@ -160,7 +163,7 @@ fn scales(arrivals: &[Arrivals]) -> Table {
     let mut header = vec!["arrivals in bins of".to_owned()];
     header.extend(arrivals.iter().map(scale));
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
+    table.load_preset(LINES).set_header(header);
     let mut add = |name: &str, figure: fn(&Arrivals) -> Option<f64>| {
         let figures = arrivals.iter().map(|a| number(figure(a)));
         table.add_row(std::iter::once(name.to_owned()).chain(figures));
@@ -173,7 +176,7 @@ fn scales(arrivals: &[Arrivals]) -> Table {
 
 fn new(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY).set_header(header);
+    table.load_preset(LINES).set_header(header);
     table
 }
 
