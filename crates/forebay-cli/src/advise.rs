@@ -50,14 +50,14 @@ impl Advise {
         if self.trace.is_none() {
             input.path = PathBuf::from("the bundled TeraSort trace");
         }
-        let (model, reason) = match &self.device {
+        let (device, reason) = match &self.device {
             Some(name) => (devices::open(name)?, "as asked for".to_string()),
             None => default_device(&input)?,
         };
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
-        let advice = advise(&input, &model, reason, setup, |policy| {
-            progress.say(format!("simulating {policy} on {}", model.name()));
+        let advice = advise(&input, &device, reason, setup, |policy| {
+            progress.say(format!("simulating {policy} on {}", device.name));
         })?;
         drop(progress);
         write_report(&self.output, &report::html(&advice))?;

@@ -22,7 +22,7 @@ impl Describe {
         let description = self.reading.describe(&self.trace)?;
         match self.format {
             Format::Json => output::print_json(&description)?,
-            Format::Table => output::print(&description.to_string())?,
+            Format::Table => output::print(&description.table())?,
         }
         Ok(())
     }

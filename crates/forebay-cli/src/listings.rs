@@ -14,10 +14,11 @@ pub(crate) struct Devices {}
 impl Devices {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut table = listing(["device", "what it is"]);
-        for (name, description) in devices::list() {
-            table.add_row([name, description]);
+        for device in devices::list().map_err(forebay::Error::from)? {
+            let about = format!("{}\n{}", device.description, device.summary);
+            table.add_row([device.name, about]);
         }
-        table.add_row(["fixed:RATE", "a server of RATE I/Os a second, whatever they are"]);
+        table.add_row(["fixed:RATE", "a server of RATE I/Os a second, one at a time"]);
         table.add_row(["FILE.toml", "a device file; the bundled ones show how to write it"]);
         Ok(output::print(&table.to_string())?)
     }

@@ -38,7 +38,7 @@ struct Results {
 
 impl Simulate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let model = devices::open(&self.device)?;
+        let device = devices::open(&self.device)?;
         for policy in &self.policy {
             forebay_core::policy::build(policy, u32::MAX).map_err(forebay::Error::from)?;
         }
@@ -46,8 +46,8 @@ impl Simulate {
         let setup = self.replaying.setup(&input)?;
         let mut runs = Vec::new();
         for policy in &self.policy {
-            let progress = Progress::new(&format!("simulating {policy} on {}", model.name()));
-            runs.push(run(&input, &model, policy, setup)?.result);
+            let progress = Progress::new(&format!("simulating {policy} on {}", device.name));
+            runs.push(run(&input, &device, policy, setup)?.result);
             drop(progress);
         }
         match self.format {

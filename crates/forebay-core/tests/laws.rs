@@ -17,8 +17,8 @@ use proptest::prelude::*;
 const VARIANTS: &[&str] = &[
     "deadline:form=paper",
     "deadline:fifo-batch=1:writes-starved=1:read-expire-ms=0",
-    // "cfq:form=paper:quantum=2",
-    // "cfq:slice-idle-ms=0:quantum=1",
+    "cfq:form=paper:quantum=2",
+    "cfq:slice-idle-ms=0:quantum=1",
     "bid:history=1:wait-ms=0",
     "bid:staging-limit=no:history=32",
     "noop:reads-max=1:writes-max=1:bio-max-kib=4",

@@ -6,8 +6,8 @@
 
 #![forbid(unsafe_code)]
 
-pub mod describe;
 pub mod cover;
+pub mod describe;
 pub mod error;
 mod fields;
 pub mod formats;

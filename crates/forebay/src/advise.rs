@@ -9,7 +9,7 @@ use forebay_core::policy::POLICIES;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 
-use crate::devices::{self, DeviceModel};
+use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::place::Placement;
@@ -102,12 +102,13 @@ pub struct Pictures {
     pub cylinders: u32,
 }
 
-/// Chooses the smallest of the usual drives that holds the trace, with the reason.
-pub fn default_device(input: &Input) -> Result<(DeviceModel, String), Error> {
+/// Chooses the smallest of the bundled drives that holds the trace, with the reason.
+pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
     let mut chosen = None;
-    for name in devices::USUAL {
-        let model = devices::open(name)?;
-        let placement = Placement::new(&input.extents, model.capacity(), Default::default());
+    let mut drives = devices::list()?;
+    drives.sort_by_key(|drive| drive.model.capacity());
+    for device in drives {
+        let placement = Placement::new(&input.extents, device.model.capacity(), Default::default());
         let fits = !placement.is_beyond();
         let reason = if fits {
             "the smallest bundled drive that holds the trace".to_string()
@@ -115,7 +116,7 @@ pub fn default_device(input: &Input) -> Result<(DeviceModel, String), Error> {
             "the largest bundled drive; the trace reaches beyond it, so addresses are scaled"
                 .to_string()
         };
-        chosen = Some((model, reason));
+        chosen = Some((device, reason));
         if fits {
             break;
         }
@@ -123,11 +124,11 @@ pub fn default_device(input: &Input) -> Result<(DeviceModel, String), Error> {
     chosen.ok_or_else(|| Error::Unfit("no drives are bundled".to_string()))
 }
 
-/// Tries every listed scheduler for `input` on `model`, telling `progress` each one's name before
+/// Tries every listed scheduler for `input` on `device`, telling `progress` each one's name before
 /// it is tried.
 pub fn advise(
     input: &Input,
-    model: &DeviceModel,
+    device: &OpenDevice,
     device_reason: String,
     setup: Setup,
     mut progress: impl FnMut(&str),
@@ -135,14 +136,14 @@ pub fn advise(
     let mut runs = Vec::new();
     for listed in POLICIES {
         progress(listed.name);
-        runs.push((listed.name.to_string(), simulate::run(input, model, listed.name, setup)?));
+        runs.push((listed.name.to_string(), simulate::run(input, device, listed.name, setup)?));
     }
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
-    let ranking = rank(&results, setup.replay);
+    let ranking = rank(&results);
     let (verdict, recommended) = judge(&results, &ranking);
     let case = words::Case {
         input,
-        model,
+        device,
         setup,
         results: &results,
         ranking: &ranking,
@@ -151,7 +152,7 @@ pub fn advise(
     };
     Ok(Advice {
         trace: input.path.display().to_string(),
-        device: model.name().to_string(),
+        device: device.name.clone(),
         device_reason,
         replay: setup.replay,
         verdict,
@@ -164,7 +165,7 @@ pub fn advise(
         pictures: Pictures {
             arrivals: arrivals(input)?,
             runs,
-            cylinders: model.cylinders(),
+            cylinders: device.model.cylinders(),
         },
         runs: results,
     })
@@ -179,7 +180,7 @@ pub fn total_s(result: &RunResult) -> f64 {
 }
 
 /// By total time; equal ones keep the order of the list, which is simplest first.
-fn rank(results: &[RunResult], _replay: Replay) -> Vec<Ranked> {
+fn rank(results: &[RunResult]) -> Vec<Ranked> {
     let baseline = baseline(results);
     let mut ranking: Vec<Ranked> = results
         .iter()

@@ -11,12 +11,13 @@ use forebay_core::{
 use serde::Serialize;
 
 use crate::contention::{Contention, ContentionFigures};
-use crate::devices::DeviceModel;
+use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::head::HeadTrace;
 use crate::input::{Failed, Input, Records};
 use crate::place::{Imputed, Map, Placement};
 use crate::statistics::{Figures, Statistics};
+use forebay_core::device::list::DeviceModel;
 
 /// How recorded requests become arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -103,20 +104,20 @@ pub fn imputed_share(input: &Input) -> Result<f64, Error> {
     Ok(missing as f64 / all.max(1) as f64)
 }
 
-/// Runs `input` through the policy that `policy` names on a device like `model`.
+/// Runs `input` through the policy that `policy` names on `device`.
 ///
 /// # Errors
 /// A wrong policy spec, a trace that cannot be read again, or a trace without any measured latency
 /// in closed replay.
-pub fn run(input: &Input, model: &DeviceModel, policy: &str, setup: Setup) -> Result<Run, Error> {
-    let placement = Placement::new(&input.extents, model.capacity(), setup.map);
-    let visit = Visit { input, model, placement, setup, policy };
-    with_policy(policy, model.len_max(), visit)?
+pub fn run(input: &Input, device: &OpenDevice, policy: &str, setup: Setup) -> Result<Run, Error> {
+    let placement = Placement::new(&input.extents, device.model.capacity(), setup.map);
+    let visit = Visit { input, device, placement, setup, policy };
+    with_policy(policy, device.model.len_max(), visit)?
 }
 
 struct Visit<'a> {
     input: &'a Input,
-    model: &'a DeviceModel,
+    device: &'a OpenDevice,
     placement: Placement,
     setup: Setup,
     policy: &'a str,
@@ -127,9 +128,9 @@ impl PolicyVisitor for Visit<'_> {
 
     fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Result<Run, Error> {
         let (mut workload, imputed_share) = self.workload()?;
-        let mut devices = [self.model.clone()];
+        let mut devices = [self.device.model.clone()];
         let mut watch = Watch {
-            statistics: Statistics::new(self.model.clone()),
+            statistics: Statistics::new(self.device.model.clone()),
             contention: Contention::default(),
             head: HeadTrace::default(),
         };
@@ -151,7 +152,7 @@ impl PolicyVisitor for Visit<'_> {
         Ok(Run {
             result: RunResult {
                 policy: self.policy.to_string(),
-                device: self.model.name().to_string(),
+                device: self.device.name.clone(),
                 replay: self.setup.replay,
                 requests_clipped,
                 imputed_share,

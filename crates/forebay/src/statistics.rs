@@ -79,7 +79,8 @@ impl Movement {
     }
 
     fn deviation(&self) -> f64 {
-        let mean_square = if self.count == 0 { 0.0 } else { self.sum_of_squares / self.count as f64 };
+        let mean_square =
+            if self.count == 0 { 0.0 } else { self.sum_of_squares / self.count as f64 };
         (mean_square - self.mean() * self.mean()).max(0.0).sqrt()
     }
 }
@@ -151,13 +152,7 @@ impl<D: Device> Statistics<D> {
 
     /// The figures, with `busy` and `joules` as the device of the run tells them and streams
     /// named by `labels`.
-    pub fn figures(
-        &self,
-        makespan: Nanos,
-        busy: Nanos,
-        joules: f64,
-        labels: &[String],
-    ) -> Figures {
+    pub fn figures(&self, makespan: Nanos, busy: Nanos, joules: f64, labels: &[String]) -> Figures {
         Figures {
             requests: self.finished,
             unfinished: self.arrived - self.finished,

@@ -1,7 +1,7 @@
 //! The advice in words: headline, findings, cautions, all derived from the runs.
 
 use super::{Ranked, Verdict, baseline, tail_ms, total_s};
-use crate::devices::DeviceModel;
+use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::simulate::{Replay, RunResult, Setup};
 use forebay_core::Device;
@@ -9,7 +9,7 @@ use forebay_core::Device;
 /// Everything the words are about.
 pub(super) struct Case<'a> {
     pub(super) input: &'a Input,
-    pub(super) model: &'a DeviceModel,
+    pub(super) device: &'a OpenDevice,
     pub(super) setup: Setup,
     pub(super) results: &'a [RunResult],
     pub(super) ranking: &'a [Ranked],
@@ -129,7 +129,7 @@ impl Case<'_> {
 
     fn head_movement(&self) -> String {
         let figures = &self.baseline().figures;
-        if self.model.cylinders() == 0 {
+        if self.device.model.cylinders() == 0 {
             return "This device has no heads: order does not change its service time.".to_string();
         }
         let moving = (figures.seek_s + figures.rotation_s) / figures.busy_s.max(1e-9);
@@ -216,7 +216,7 @@ impl Case<'_> {
     pub(super) fn cautions(&self) -> Vec<String> {
         let mut cautions = vec![format!(
             "Simulated on a model of {}, one command at a time, without the drive's cache; {}.",
-            self.model.name(),
+            self.device.name,
             match self.setup.replay {
                 Replay::Open => "open replay: arrivals are as recorded however slow the disk is",
                 Replay::Closed => "closed replay: think times are as recorded",
