@@ -3,6 +3,8 @@
 //! device's limit and move exactly the bytes asked for, and a declined offer never asks to be
 //! woken in the past.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::VecDeque;
 
 use forebay_core::policy::{POLICIES, build};

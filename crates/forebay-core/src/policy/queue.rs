@@ -238,11 +238,6 @@ impl Queue {
         }
     }
 
-    /// Requests between admission and completion.
-    pub(super) fn len(&self) -> usize {
-        self.requests.len()
-    }
-
     /// Appends `id`, which is on no list, to `list`.
     #[inline]
     pub fn push(&mut self, list: &mut List, id: QueuedId) {
