@@ -1,5 +1,7 @@
 //! Trace formats, one file each, and their list.
 
+pub mod blkparse;
+pub mod blktrace;
 pub mod csv;
 pub mod msr;
 pub mod parquet;
@@ -49,10 +51,22 @@ pub static FORMATS: &[Format] = &[
         open: parquet::open_hadoop,
     },
     Format {
+        name: "blktrace",
+        about: "blktrace binary: base name, folder, tar, or one file of the set",
+        sniff: |head| blktrace::sniff(head) || is_tar(head),
+        open: |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?)),
+    },
+    Format {
         name: "csv",
         about: "canonical CSV, known by its header",
         sniff: csv::sniff,
         open: csv::open,
+    },
+    Format {
+        name: "blkparse",
+        about: "the text that blkparse prints by default",
+        sniff: blkparse::sniff,
+        open: |input| Ok(Box::new(blkparse::Blkparse::new(&input.path, input.content)?)),
     },
     Format {
         name: "msr",
@@ -67,6 +81,11 @@ pub static FORMATS: &[Format] = &[
         open: spc::open,
     },
 ];
+
+/// Whether content is a tar, which only blktrace sets come in.
+fn is_tar(head: &[u8]) -> bool {
+    head.get(257..262) == Some(b"ustar")
+}
 
 #[cfg(test)]
 pub(crate) mod tests {

@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path;
 
 use crate::error::{Place, TraceError};
+use crate::formats::blktrace::Blktrace;
 use crate::formats::{FORMATS, Format, Input};
 use crate::rows::shorten;
 use crate::trace::Reader;
@@ -17,10 +18,13 @@ use crate::unpack::{Unpacked, unpack};
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     let from = from.map(|name| named(path, name)).transpose()?;
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => return open_set(path, path),
+        Ok(found) if found.is_dir() => return open_set(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return open_set(path, path.parent().unwrap_or(path))
-                .map_err(|_| TraceError::Io { path: path.to_path_buf(), source: error });
+            // The base name of a set is no file itself.
+            return open_set(path).map_err(|found| match found {
+                TraceError::Io { .. } => TraceError::Io { path: path.to_path_buf(), source: error },
+                malformed => malformed,
+            });
         }
         Err(source) => return Err(TraceError::Io { path: path.to_path_buf(), source }),
         Ok(_) => {}
@@ -64,13 +68,8 @@ fn names() -> String {
 }
 
 /// A blktrace set named by its folder or its base name.
-fn open_set(path: &Path, folder: &Path) -> Result<Box<dyn Reader>, TraceError> {
-    let _ = folder;
-    Err(malformed(
-        path,
-        "a folder without a blktrace set".into(),
-        "a trace file, or a folder with files NAME.blktrace.0, NAME.blktrace.1 and so on".into(),
-    ))
+fn open_set(path: &Path) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(Box::new(Blktrace::open(path)?))
 }
 
 fn malformed(path: &Path, got: String, expected: String) -> TraceError {
