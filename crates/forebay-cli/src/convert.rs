@@ -26,7 +26,7 @@ pub(crate) struct Convert {
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut reader = open::open(&self.trace, self.from.as_deref())?;
-        let mut writer = write::create(&self.output, self.to.as_deref())?;
+        let mut writer = write::create(&self.output, self.to.as_deref(), Some(&self.trace))?;
         let progress = Progress::new("converting");
         let (mut batch, mut records) = (Vec::new(), 0u64);
         loop {

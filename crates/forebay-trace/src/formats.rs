@@ -52,21 +52,21 @@ pub static FORMATS: &[Format] = &[
     },
     Format {
         name: "blktrace",
-        about: "blktrace binary: a base name, a folder, a tar, or any one file of the set",
+        about: "blktrace binary: base name, folder, tar, or one file of the set",
         sniff: |head| blktrace::sniff(head) || is_tar(head),
         open: |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?)),
-    },
-    Format {
-        name: "blkparse",
-        about: "blkparse text in its default form",
-        sniff: blkparse::sniff,
-        open: |input| Ok(Box::new(blkparse::Blkparse::new(&input.path, input.content)?)),
     },
     Format {
         name: "csv",
         about: "canonical CSV, known by its header",
         sniff: csv::sniff,
         open: csv::open,
+    },
+    Format {
+        name: "blkparse",
+        about: "the text that blkparse prints by default",
+        sniff: blkparse::sniff,
+        open: |input| Ok(Box::new(blkparse::Blkparse::new(&input.path, input.content)?)),
     },
     Format {
         name: "msr",
@@ -82,7 +82,7 @@ pub static FORMATS: &[Format] = &[
     },
 ];
 
-/// Whether unpacked content begins like a tar archive, in which only blktrace sets are looked for.
+/// Whether content is a tar, which only blktrace sets come in.
 fn is_tar(head: &[u8]) -> bool {
     head.get(257..262) == Some(b"ustar")
 }

@@ -20,10 +20,11 @@ pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceErr
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => return open_set(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
-            return match from {
-                None => open_set(path),
-                Some(_) => Err(TraceError::Io { path: path.to_path_buf(), source: error }),
-            };
+            // The base name of a set is no file itself.
+            return open_set(path).map_err(|found| match found {
+                TraceError::Io { .. } => TraceError::Io { path: path.to_path_buf(), source: error },
+                malformed => malformed,
+            });
         }
         Err(source) => return Err(TraceError::Io { path: path.to_path_buf(), source }),
         Ok(_) => {}

@@ -1,0 +1,149 @@
+//! What is written can be read back, and a file is either whole or absent.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::open::open;
+use forebay_trace::write::create;
+use forebay_trace::{Dictionary, Notes, Record, Stream};
+
+/// Every operation and set of flags, unknown and known latencies, and the extremes.
+fn sample() -> (Vec<Record>, Dictionary) {
+    let mut records: Vec<Record> = (0..70_000u64)
+        .map(|n| {
+            let op = [Op::Read, Op::Write, Op::Trim, Op::Flush][(n % 4) as usize];
+            Record {
+                at: Nanos(n * 1001),
+                offset: n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 2,
+                latency: (n % 3 > 0).then_some(Nanos(n * n)),
+                len: if op == Op::Flush { 0 } else { 512 + n as u32 },
+                stream: (n.min(2)) as u32,
+                volume: (n.min(1)) as u32,
+                op,
+                flags: Flags((n % 32) as u8),
+            }
+        })
+        .collect();
+    let last = records.last_mut().unwrap();
+    (last.at, last.op, last.len) = (Nanos(i64::MAX as u64), Op::Write, 1 << 30);
+    last.offset = (1 << 63) - (1 << 30) - 1;
+    let stream = |thread, process, name: &str| Stream { thread, process, name: name.into() };
+    let streams = vec![
+        stream(Some(u32::MAX), Some(0), "kworker/u8:1, \"flush\"\n"),
+        stream(None, None, ""),
+        stream(Some(7), None, "Größe"),
+    ];
+    (records, Dictionary { streams, volumes: vec!["hm.0".into(), "a b".into()] })
+}
+
+fn write(path: &Path) -> Vec<String> {
+    let (records, dictionary) = sample();
+    let mut writer = create(path, None, None).unwrap();
+    for batch in records.chunks(1000) {
+        writer.write(batch, &dictionary).unwrap();
+    }
+    writer.finish(&dictionary, &Notes { format: "test", ..Notes::default() }).unwrap()
+}
+
+fn read(path: &Path) -> (Vec<Record>, Dictionary, Notes) {
+    let mut reader = open(path, None).unwrap();
+    let (mut all, mut batch) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).unwrap();
+        if batch.is_empty() {
+            return (all, reader.dictionary().clone(), reader.notes().clone());
+        }
+        all.extend_from_slice(&batch);
+    }
+}
+
+#[test]
+fn parquet_and_csv_keep_every_field() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["parquet", "csv"] {
+        let path = folder.path().join(format!("trace.{name}"));
+        assert!(write(&path).is_empty());
+        let (records, dictionary, notes) = read(&path);
+        let (expected, who) = sample();
+        assert!(records == expected, "{name}");
+        assert_eq!((dictionary, notes.format), (who, name));
+    }
+}
+
+#[test]
+fn fio_gets_microseconds_and_says_what_it_lost() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.iolog");
+    let lost = write(&path).join("\n");
+    for part in ["streams", "latencies of 46666", "flags of", "1 volumes", "microseconds"] {
+        assert!(lost.contains(part), "{lost}");
+    }
+    let text = fs::read_to_string(&path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let head =
+        ["fio version 3 iolog", "0 hm.0 add", "0 hm.0 open", "0 hm.0 read 0 512", "1 a_b add"];
+    assert_eq!(&lines[..5], head);
+    assert!(lines[6].starts_with("1 a_b write ") && lines[8].ends_with(" 0"), "{}", lines[8]);
+    assert!(lines[lines.len() - 2].ends_with(" hm.0 close"));
+}
+
+#[test]
+fn a_file_is_whole_or_absent() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.csv");
+    let (records, dictionary) = sample();
+    let mut writer = create(&path, None, None).unwrap();
+    writer.write(&records, &dictionary).unwrap();
+    assert!(!path.exists());
+    drop(writer);
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn bad_outputs_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.csv");
+    write(&path);
+    let message = |path: &Path, to, input: Option<&Path>| {
+        let Err(error) = create(path, to, input) else { panic!("created") };
+        error.to_string()
+    };
+    let other_way = folder.path().join(".").join("trace.csv");
+    assert!(message(&path, Some("parquet"), Some(&other_way)).contains("the input as output"));
+    assert!(message(&folder.path().join("x.txt"), None, None).contains("--to"));
+    assert!(message(&path, Some("x"), None).contains("parquet, csv, fio"));
+    assert!(message(folder.path(), Some("csv"), None).contains("no file"));
+    assert!(message(&folder.path().join("no/x.csv"), None, None).contains("x.csv: "));
+}
+
+#[test]
+fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.parquet");
+    let (records, dictionary) = sample();
+    let mut writer = create(&path, None, None).unwrap();
+    writer.write(&records[..50], &dictionary).unwrap();
+    writer.finish(&dictionary, &Notes::default()).unwrap();
+    let whole = fs::read(&path).unwrap();
+    let attempt = |bytes: &[u8]| -> Result<(), forebay_trace::TraceError> {
+        fs::write(&path, bytes).unwrap();
+        let mut reader = open(&path, None)?;
+        let mut batch = Vec::new();
+        while {
+            reader.read(&mut batch)?;
+            !batch.is_empty()
+        } {}
+        Ok(())
+    };
+    for cut in (0..whole.len()).step_by(37) {
+        assert!(attempt(&whole[..cut]).is_err(), "cut at {cut}");
+    }
+    for at in 0..whole.len() {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 1 << (at % 8);
+        let _ = attempt(&damaged);
+    }
+}
