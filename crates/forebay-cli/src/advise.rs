@@ -115,7 +115,7 @@ fn text(advice: &Advice, report: &Path) -> String {
 
 fn ranking(advice: &Advice) -> String {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header([
         "",
         "policy",

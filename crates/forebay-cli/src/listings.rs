@@ -45,7 +45,7 @@ impl Policies {
 
 fn listing(header: [&str; 2]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_preset(presets::ASCII_MARKDOWN);
     table.set_content_arrangement(ContentArrangement::Dynamic);
     table.set_header(header);
     table

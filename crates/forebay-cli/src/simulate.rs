@@ -95,7 +95,7 @@ fn table(runs: &[RunResult]) -> String {
         ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_preset(presets::ASCII_MARKDOWN);
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
     let policies = runs.iter().map(|run| Cell::new(&run.policy));
     table.set_header(std::iter::once(Cell::new(device)).chain(policies));
@@ -110,7 +110,7 @@ fn table(runs: &[RunResult]) -> String {
 fn streams(runs: &[RunResult]) -> String {
     const SHOWN: usize = 8;
     let mut table = Table::new();
-    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.load_preset(presets::ASCII_MARKDOWN);
     let header = runs.iter().map(|run| format!("{}: busy %, p99 ms", run.policy));
     table.set_header(std::iter::once("stream".to_string()).chain(header));
     let Some(first) = runs.first() else { return String::new() };

@@ -11,6 +11,7 @@ pub mod error;
 pub mod head;
 pub mod input;
 pub mod place;
+pub mod report;
 pub mod simulate;
 pub mod statistics;
 

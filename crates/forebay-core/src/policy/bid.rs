@@ -5,6 +5,9 @@
 //! its last k arrival gaps) or its deadline timer runs out, and marked queues are flushed whole, in
 //! address order, in the order they were marked.
 //!
+//! Merging comes before staging and knows no process ("merged with any existing requests"), so what
+//! one thread reads ahead of another joins the other's request and counts as an arrival there.
+//!
 //! Decisions where the paper leaves room: requests are staged when they enter the queue; arrivals
 //! at one instant are one set, so they give one gap; weights fall linearly, the newest gap weighs
 //! k; until k gaps are known the default wait holds; the history dies with its queue. A queue is
@@ -223,8 +226,8 @@ impl Bid {
 
 impl Elevator for Bid {
     #[inline]
-    fn scope(&self, bio: &Request) -> u32 {
-        bio.stream
+    fn scope(&self, _bio: &Request) -> u32 {
+        0
     }
 
     fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue) {

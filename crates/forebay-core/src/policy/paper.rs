@@ -157,15 +157,15 @@ impl PaperCfq {
         if queue[id].mark == IN_BATCH {
             self.round.remove(queue[id].offset, id);
         } else {
-            queue.unlink(&mut self.queues[queue[id].scope as usize], id);
+            queue.unlink(&mut self.queues[queue[id].stream as usize], id);
             self.queued -= 1;
         }
     }
 }
 
 impl Elevator for PaperCfq {
-    fn scope(&self, bio: &Request) -> u32 {
-        bio.stream
+    fn scope(&self, _bio: &Request) -> u32 {
+        0
     }
 
     fn add(&mut self, _now: Nanos, id: QueuedId, queue: &mut Queue) {

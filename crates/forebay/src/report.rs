@@ -1,0 +1,126 @@
+//! The report of the verb `advise`: one HTML page that works offline.
+//!
+//! Invariants: the page refers to nothing outside itself and runs no script; every text from
+//! outside is escaped; no figure is printed that is not a number; the page is well-formed XML and
+//! its size has a bound that does not depend on the trace. Pictures are SVG written here, not by a
+//! plotting library, because their colours follow the reader's light or dark scheme.
+
+mod charts;
+mod heads;
+mod page;
+mod plot;
+mod tables;
+mod text;
+
+#[cfg(test)]
+mod sample;
+
+use crate::advise::Advice;
+
+/// The report on `advice` as a document that stands by itself.
+pub fn html(advice: &Advice) -> String {
+    page::page(advice)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use sample::advice;
+
+    fn parse(page: &str) -> roxmltree::Document<'_> {
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        roxmltree::Document::parse_with_options(page, options).unwrap()
+    }
+
+    /// What a reader reads, the style sheet left out.
+    fn read(page: &str) -> String {
+        let document = parse(page);
+        let texts = document.descendants().filter(|node| node.is_text());
+        let read = texts.filter(|node| !node.parent().is_some_and(|p| p.has_tag_name("style")));
+        read.filter_map(|node| node.text()).collect::<Vec<_>>().join("\n")
+    }
+
+    #[test]
+    fn says_the_headline_and_names_each_policy() {
+        let page = html(&advice());
+        let read = read(&page);
+        assert!(read.contains(&advice().headline));
+        for policy in ["noop", "deadline", "cfq", "bid"] {
+            assert!(read.contains(policy), "{policy}");
+        }
+        assert_eq!(page.matches("class=\"best\"").count(), 1);
+        assert!(read.contains("53.0\u{a0}% less"), "{read}");
+    }
+
+    #[test]
+    fn refers_to_nothing_outside() {
+        let page = html(&advice());
+        for reference in ["http", "src=", "href=", "url(", "@import", "<script"] {
+            assert!(!page.contains(reference), "{reference}");
+        }
+        assert!(page.len() < 600_000, "{}", page.len());
+    }
+
+    #[test]
+    fn names_from_outside_stay_names() {
+        let mut advice = advice();
+        let hostile = "<script>alert('\"&')</script>\0]]>".to_string();
+        advice.trace = hostile.clone();
+        advice.headline = hostile.clone();
+        advice.findings.push(hostile.clone());
+        for run in &mut advice.runs {
+            run.figures.streams[0].stream = hostile.clone();
+            run.contention.fights[0].stream_a = hostile.clone();
+        }
+        let page = html(&advice);
+        assert!(!page.contains("<script"));
+        assert!(read(&page).matches("<script>alert('\"&')</script>\u{fffd}").count() >= 5);
+    }
+
+    #[test]
+    fn what_is_no_number_is_not_printed() {
+        let mut advice = advice();
+        for wrong in [f64::NAN, f64::INFINITY] {
+            advice.ranking[0].total_s = wrong;
+            advice.ranking[1].gain_share = wrong;
+            advice.runs[0].figures.busy_s = wrong;
+            advice.runs[1].figures.seek_s = wrong;
+            advice.runs[1].figures.read_p99_ms = Some(wrong);
+            advice.runs[0].figures.streams[0].busy_share = wrong;
+            advice.pictures.arrivals[3].1 = wrong;
+            advice.pictures.runs[0].1.read_distribution[5].0 = wrong;
+            advice.pictures.runs[0].1.head.points[5].0 = wrong;
+            let page = html(&advice);
+            let figures = page.split("</style>").nth(1).unwrap();
+            assert!(!figures.contains("NaN") && !figures.contains("inf"));
+            parse(&page);
+        }
+    }
+
+    #[test]
+    fn what_does_not_exist_is_left_out() {
+        let mut advice = advice();
+        assert!(html(&advice).contains("id=\"writes-t\""));
+        advice.pictures.cylinders = 0;
+        for (_, run) in &mut advice.pictures.runs {
+            run.write_distribution.clear();
+        }
+        let page = html(&advice);
+        assert!(!page.contains("id=\"heads-0-t\"") && !page.contains("id=\"writes-t\""));
+        assert!(page.contains("id=\"reads-t\""));
+        advice.pictures.runs.clear();
+        advice.pictures.arrivals.clear();
+        advice.runs.clear();
+        advice.ranking.clear();
+        parse(&html(&advice));
+    }
+
+    #[test]
+    fn the_baseline_is_shown_beside_the_best_other() {
+        let mut advice = advice();
+        advice.recommended = "noop".to_string();
+        let page = html(&advice);
+        assert!(page.contains("Head position under noop"));
+        assert!(page.contains("Head position under deadline"));
+    }
+}

@@ -1,0 +1,242 @@
+//! The pictures beside the heads': latency distributions, arrivals, and where the time went.
+//!
+//! Plain data in, SVG out. A series keeps its colour and its dashes in every picture, both from
+//! the style sheet's classes `s0` to `s7`.
+
+use std::fmt::Write;
+
+use super::plot::{Axis, Caption, Picture, Plot};
+use super::text::{escape, percent, ratio, seconds};
+
+/// Colours and dashes the style sheet tells apart.
+const SERIES_STYLES: usize = 8;
+
+/// The class of the series at `index`.
+pub(super) fn series_class(index: usize) -> String {
+    format!("s{}", index % SERIES_STYLES)
+}
+
+/// What each series is called, for the figure that holds them.
+pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>) -> String {
+    let entry = |(index, name): (usize, &str)| {
+        format!(
+            "<li><svg viewBox=\"0 0 34 10\" aria-hidden=\"true\"><path class=\"series {}\" \
+             d=\"M1 5H33\"/></svg>{}</li>",
+            series_class(index),
+            super::text::name(name)
+        )
+    };
+    format!("<ul class=\"legend\">{}</ul>", names.enumerate().map(entry).collect::<String>())
+}
+
+/// Cumulative distributions of latency: for each series (milliseconds, share). `None` when none of
+/// them has a point.
+pub(super) fn distributions(
+    caption: &Caption<'_>,
+    series: &[&[(f64, f64)]],
+    (low_ms, high_ms): (f64, f64),
+) -> Option<String> {
+    if series.iter().all(|points| points.is_empty()) {
+        return None;
+    }
+    const SIZE: (f64, f64) = (560.0, 340.0);
+    let (left, right) = Plot::across(SIZE.0);
+    let (bottom, top) = Plot::upwards(SIZE.1);
+    let x = Axis::decades(low_ms, high_ms, left, right);
+    let y = Axis::linear(100.0, bottom, top);
+    let mut plot = Plot::new(caption, SIZE, (x, "latency (logarithmic)"), (y, "requests, %"));
+    let at = plot.y.at(99.0);
+    plot.add(&format!("<path class=\"mark\" d=\"M{left} {at:.1}H{right}\"/>"));
+    plot.label((0.0, 99.0), (6.0, 13.0), "note", "99 %");
+    for (index, points) in series.iter().enumerate() {
+        let finite = points.iter().filter(|point| point.0.is_finite() && point.1.is_finite());
+        let points: Vec<(f64, f64)> = finite.map(|&(ms, share)| (ms, share * 100.0)).collect();
+        plot.line(&points, &format!("series {}", series_class(index)));
+    }
+    Some(plot.finish())
+}
+
+/// The span of all latencies above zero, shared by the pictures of reads and writes.
+pub(super) fn latency_span<'a>(series: impl Iterator<Item = &'a [(f64, f64)]>) -> (f64, f64) {
+    let all = series.flatten().map(|point| point.0).filter(|ms| ms.is_finite() && *ms > 0.0);
+    let (low, high) = all.fold((f64::MAX, 0.0f64), |(low, high), ms| (low.min(ms), high.max(ms)));
+    if high > 0.0 { (low, high) } else { (0.1, 10.0) }
+}
+
+/// Arrivals: (seconds, requests per second) in steps of one length. `None` without any.
+pub(super) fn arrivals(caption: &Caption<'_>, steps: &[(f64, f64)]) -> Option<String> {
+    const SIZE: (f64, f64) = (1140.0, 250.0);
+    let steps: Vec<_> = steps.iter().filter(|s| s.0.is_finite() && s.1.is_finite()).collect();
+    let (first, last) = (steps.first()?, steps.last()?);
+    let step_s = (last.0 - first.0) / (steps.len() as f64 - 1.0).max(1.0);
+    let highest = steps.iter().map(|step| step.1).fold(0.0, f64::max);
+    let mean = steps.iter().map(|step| step.1).sum::<f64>() / steps.len() as f64;
+    let (left, right) = Plot::across(SIZE.0);
+    let (bottom, top) = Plot::upwards(SIZE.1);
+    let x = Axis::linear(last.0 + step_s, left, right);
+    let y = Axis::linear(highest * 1.05, bottom, top);
+    let mut plot = Plot::new(caption, SIZE, (x, "time, s"), (y, "requests per second"));
+    let mut path = format!("M{left:.1} {bottom:.1}");
+    for step in &steps {
+        let (from, height) = (plot.x.at(step.0), plot.y.at(step.1));
+        let to = plot.x.at(step.0 + step_s);
+        let _ = write!(path, "L{from:.1} {height:.1}H{to:.1}");
+    }
+    let _ = write!(path, "V{bottom:.1}Z");
+    plot.add(&format!("<path class=\"area\" d=\"{path}\"/>"));
+    let at = plot.y.at(mean);
+    plot.add(&format!("<path class=\"mark\" d=\"M{left} {at:.1}H{right}\"/>"));
+    Some(plot.finish())
+}
+
+/// Where one run's time went, in seconds.
+pub(super) struct TimeSpent<'a> {
+    /// The policy.
+    pub(super) policy: &'a str,
+    /// Moving the arm.
+    pub(super) seek_s: f64,
+    /// Waiting for sectors.
+    pub(super) rotation_s: f64,
+    /// Moving data.
+    pub(super) transfer_s: f64,
+    /// All the disk's work.
+    pub(super) busy_s: f64,
+    /// Least time that moving the bytes takes.
+    pub(super) floor_s: f64,
+}
+
+impl TimeSpent<'_> {
+    /// The parts of the whole with their class and name; the last is what no other explains.
+    pub(super) fn parts(&self) -> [(&'static str, &'static str, f64); 4] {
+        let other_s = self.busy_s - self.seek_s - self.rotation_s - self.transfer_s;
+        [
+            ("seek", "seeking", self.seek_s),
+            ("rotation", "rotating", self.rotation_s),
+            ("transfer", "transferring", self.transfer_s),
+            ("other", "overhead", other_s),
+        ]
+        .map(|(class, name, s)| (class, name, if s.is_finite() { s.max(0.0) } else { 0.0 }))
+    }
+
+    fn whole_s(&self) -> f64 {
+        self.parts().iter().map(|part| part.2).sum()
+    }
+}
+
+const BAR_LEFT: f64 = 150.0;
+const BAR_RIGHT: f64 = 1050.0;
+const BAR_STEP: f64 = 40.0;
+const BAR_HEIGHT: f64 = 26.0;
+const BAR_TOP: f64 = 26.0;
+
+/// One bar a run. `None` when no run took time.
+pub(super) fn time_spent(caption: &Caption<'_>, runs: &[TimeSpent<'_>]) -> Option<String> {
+    let longest = runs.iter().map(TimeSpent::whole_s).fold(0.0, f64::max);
+    if longest <= 0.0 {
+        return None;
+    }
+    let height = BAR_TOP + BAR_STEP * runs.len() as f64 + 8.0;
+    let axis = Axis::linear(longest, BAR_LEFT, BAR_RIGHT);
+    let mut picture = Picture::new(caption, 1140.0, height);
+    for (index, run) in runs.iter().enumerate() {
+        let top = BAR_TOP + BAR_STEP * index as f64;
+        let short: String = run.policy.chars().take(18).collect();
+        picture.label(BAR_LEFT - 10.0, top + 18.0, "bar-name end", &short);
+        bar(&mut picture, run, top, axis);
+        let end = axis.at(run.whole_s());
+        picture.label(end + 8.0, top + 18.0, "bar-total", &seconds(run.busy_s));
+    }
+    let floor_s = runs.iter().map(|run| run.floor_s).fold(0.0, f64::max);
+    if floor_s > 0.0 && floor_s <= longest {
+        let at = axis.at(floor_s);
+        picture
+            .add(&format!("<path class=\"floor\" d=\"M{at:.1} {:.1}V{height}\"/>", BAR_TOP - 6.0));
+        let class = if at < BAR_LEFT + 100.0 { "note" } else { "note mid" };
+        let note = format!("transfer floor {}", seconds(floor_s));
+        picture.label(at, BAR_TOP - 11.0, class, &note);
+    }
+    Some(picture.finish())
+}
+
+fn bar(picture: &mut Picture, run: &TimeSpent<'_>, top: f64, axis: Axis) {
+    let mut from_s = 0.0;
+    for (class, name, part_s) in run.parts() {
+        let (from, to) = (axis.at(from_s), axis.at(from_s + part_s));
+        from_s += part_s;
+        if to - from < 0.1 {
+            continue;
+        }
+        let share = percent(ratio(part_s, run.whole_s()));
+        picture.add(&format!(
+            "<rect class=\"{class}\" x=\"{from:.1}\" y=\"{top:.1}\" width=\"{:.1}\" \
+             height=\"{BAR_HEIGHT}\"><title>{}: {name} {} ({share})</title></rect>",
+            to - from,
+            escape(run.policy),
+            seconds(part_s),
+        ));
+        if to - from > 64.0 {
+            let middle = (from + to) / 2.0;
+            picture.label(middle, top + 17.5, &format!("in-{class} mid"), &share);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CAPTION: Caption<'_> = Caption { id: "x", title: "a < b", description: "\"d\"" };
+
+    fn parsed(svg: &str) -> roxmltree::Document<'_> {
+        assert!(!svg.contains("NaN") && !svg.contains("inf"), "{svg}");
+        roxmltree::Document::parse(svg).unwrap()
+    }
+
+    #[test]
+    fn nothing_to_draw_draws_nothing() {
+        assert!(distributions(&CAPTION, &[&[], &[]], (1.0, 2.0)).is_none());
+        assert!(arrivals(&CAPTION, &[]).is_none());
+        assert!(time_spent(&CAPTION, &[]).is_none());
+        assert_eq!(latency_span(std::iter::empty()), (0.1, 10.0));
+    }
+
+    #[test]
+    fn odd_points_draw_well_formed_pictures() {
+        let points = [(0.0, 0.0), (f64::NAN, 0.5), (f64::INFINITY, 0.9), (3.0, 1.0)];
+        parsed(
+            &distributions(&CAPTION, &[&points, &[]], latency_span([&points[..]].into_iter()))
+                .unwrap(),
+        );
+        parsed(&arrivals(&CAPTION, &points).unwrap());
+        parsed(&arrivals(&CAPTION, &[(0.0, 0.0)]).unwrap());
+    }
+
+    #[test]
+    fn each_series_has_a_line_of_its_own_style() {
+        let points = [(1.0, 0.0), (10.0, 1.0)];
+        let svg = distributions(&CAPTION, &[&points, &points], (1.0, 10.0)).unwrap();
+        let document = parsed(&svg);
+        let lines = document.descendants().filter_map(|node| node.attribute("class"));
+        let lines: Vec<_> = lines.filter(|class| class.starts_with("series")).collect();
+        assert_eq!(lines, ["series s0", "series s1"]);
+    }
+
+    #[test]
+    fn parts_fill_the_bar_in_proportion() {
+        let run = TimeSpent {
+            policy: "<p>",
+            seek_s: 4.0,
+            rotation_s: 3.0,
+            transfer_s: 2.0,
+            busy_s: 10.0,
+            floor_s: 2.0,
+        };
+        assert_eq!(run.parts().map(|part| part.2), [4.0, 3.0, 2.0, 1.0]);
+        let svg = time_spent(&CAPTION, &[run]).unwrap();
+        let document = parsed(&svg);
+        let width = |node: roxmltree::Node<'_, '_>| node.attribute("width")?.parse::<f64>().ok();
+        let rects = document.descendants().filter(|node| node.has_tag_name("rect"));
+        let widths: Vec<f64> = rects.filter_map(width).collect();
+        assert_eq!(widths, [360.0, 270.0, 180.0, 90.0]);
+    }
+}

@@ -1,0 +1,243 @@
+//! The page's tables: ranking, pairs of streams, streams, the trace, all figures.
+
+use super::text::{
+    NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
+    ratio, seconds, significant,
+};
+use crate::advise::Advice;
+use crate::simulate::{Replay, RunResult};
+use crate::statistics::{Figures, StreamShare};
+use forebay_trace::describe::Description;
+
+/// Streams that are listed.
+const STREAMS_MAX: usize = 20;
+
+/// A table: headings, and rows of finished markup. The first column is text, the others figures.
+fn table(headings: &[String], rows: &[(bool, Vec<String>)]) -> String {
+    let heads: String = headings.iter().map(|h| format!("<th scope=\"col\">{h}</th>")).collect();
+    let mut body = String::new();
+    for (marked, cells) in rows {
+        body.push_str(if *marked { "<tr class=\"best\">" } else { "<tr>" });
+        for (index, cell) in cells.iter().enumerate() {
+            body.push_str(&match index {
+                0 => format!("<th scope=\"row\">{cell}</th>"),
+                _ => format!("<td>{cell}</td>"),
+            });
+        }
+        body.push_str("</tr>\n");
+    }
+    format!(
+        "<div class=\"wide\"><table><thead><tr>{heads}</tr></thead><tbody>\n{body}</tbody></table>\
+         </div>"
+    )
+}
+
+fn headings(names: &[&str]) -> Vec<String> {
+    names.iter().map(|name| escape(name)).collect()
+}
+
+/// A figure with a bar of its share behind it.
+fn with_bar(text: &str, share: f64) -> String {
+    let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
+    format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
+}
+
+/// Every scheduler, best first.
+pub(super) fn ranking(advice: &Advice, baseline: &str) -> String {
+    let total = match advice.replay {
+        Replay::Open => "total: disk busy",
+        Replay::Closed => "total: until all is done",
+    };
+    let against = format!("against {}", name(baseline));
+    let mut heads = headings(&["scheduler", total, "", "read p99", "write p99", "longest wait"]);
+    heads[2] = against;
+    let longest = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
+    let rows: Vec<_> = advice
+        .ranking
+        .iter()
+        .map(|ranked| {
+            let best = ranked.policy == advice.recommended;
+            let badge = if best { " <span class=\"badge\">recommended</span>" } else { "" };
+            let cells = vec![
+                name(&ranked.policy) + badge,
+                with_bar(&seconds(ranked.total_s), ratio(ranked.total_s, longest)),
+                gain(ranked.gain_share, ranked.policy == baseline),
+                millis_or_none(ranked.read_p99_ms),
+                millis_or_none(ranked.write_p99_ms),
+                millis(ranked.longest_wait_ms),
+            ];
+            (best, cells)
+        })
+        .collect();
+    table(&heads, &rows)
+}
+
+fn gain(share: f64, is_baseline: bool) -> String {
+    match share {
+        _ if is_baseline => "baseline".to_string(),
+        s if !s.is_finite() => NONE.to_string(),
+        s if s >= 5e-5 => format!("<span class=\"gain\">{} less</span>", percent(s)),
+        s if s <= -5e-5 => format!("<span class=\"loss\">{} more</span>", percent(-s)),
+        _ => "same".to_string(),
+    }
+}
+
+/// The streams that cost each other most, `None` when there are none.
+pub(super) fn fights(baseline: &RunResult) -> Option<String> {
+    let contention = &baseline.contention;
+    let lost_s = contention.between_streams_s + contention.within_streams_s;
+    let rows: Vec<_> = contention
+        .fights
+        .iter()
+        .map(|fight| {
+            let share = ratio(fight.cost_s, lost_s);
+            let cells = vec![
+                format!("{} ↔ {}", name(&fight.stream_a), name(&fight.stream_b)),
+                count(fight.switches),
+                seconds(fight.cost_s),
+                millis(ratio(fight.cost_s, fight.switches as f64) * 1e3),
+                with_bar(&percent(share), share),
+            ];
+            (false, cells)
+        })
+        .collect();
+    let heads = ["streams", "switches", "time lost", "per switch", "of all head movement"];
+    (!rows.is_empty()).then(|| table(&headings(&heads), &rows))
+}
+
+/// The busiest streams under the baseline, and how they fare under the other.
+pub(super) fn streams(baseline: &RunResult, other: Option<&RunResult>) -> String {
+    let mut heads = headings(&["stream", "of busy time", "requests"]);
+    let runs: Vec<&RunResult> = std::iter::once(baseline).chain(other).collect();
+    for quantile in ["p50", "p99"] {
+        heads.extend(runs.iter().map(|run| format!("{quantile}, {}", name(&run.policy))));
+    }
+    let streams = &baseline.figures.streams;
+    let most = streams.iter().map(|stream| stream.busy_share).fold(0.0, f64::max);
+    let mut rows: Vec<_> = streams
+        .iter()
+        .take(STREAMS_MAX)
+        .map(|stream| {
+            let same = |run: &&RunResult| of_name(run, &stream.stream).cloned();
+            let found: Vec<Option<StreamShare>> = runs.iter().map(same).collect();
+            let mut cells = vec![
+                name(&stream.stream),
+                with_bar(&percent(stream.busy_share), ratio(stream.busy_share, most)),
+                count(stream.requests),
+            ];
+            let p50 = |s: &Option<StreamShare>| millis_or_none(s.as_ref().and_then(|s| s.p50_ms));
+            let p99 = |s: &Option<StreamShare>| millis_or_none(s.as_ref().and_then(|s| s.p99_ms));
+            cells.extend(found.iter().map(p50));
+            cells.extend(found.iter().map(p99));
+            (false, cells)
+        })
+        .collect();
+    if let Some(rest) = streams.get(STREAMS_MAX..).filter(|rest| !rest.is_empty()) {
+        let share: f64 = rest.iter().map(|stream| stream.busy_share).sum();
+        let requests = rest.iter().map(|stream| stream.requests).sum();
+        let label = format!("{} more", count(rest.len() as u64));
+        let mut cells = vec![label, with_bar(&percent(share), ratio(share, most)), count(requests)];
+        cells.resize(heads.len(), NONE.to_string());
+        rows.push((false, cells));
+    }
+    table(&heads, &rows)
+}
+
+fn of_name<'a>(run: &'a RunResult, stream: &str) -> Option<&'a StreamShare> {
+    run.figures.streams.iter().find(|share| share.stream == stream)
+}
+
+/// What the trace is like, as pairs of term and figure.
+pub(super) fn trace(d: &Description) -> String {
+    let number = |value: Option<f64>| value.map_or(NONE.to_string(), significant);
+    let kib = |kib: Option<f64>| kib.map_or(NONE.to_string(), |kib| bytes(kib * 1024.0));
+    let directions = format!("{} reads, {} writes", count(d.reads), count(d.writes));
+    let moved =
+        format!("{} read, {} written", bytes(d.read_bytes as f64), bytes(d.write_bytes as f64));
+    let size = |sizes: &forebay_trace::describe::description::Sizes| {
+        format!("{} median, {} p99", kib(sizes.p50_kib), kib(sizes.p99_kib))
+    };
+    let gaps = &d.inter_arrival;
+    let mut terms = vec![
+        ("Format", escape(&d.format)),
+        ("Requests", directions),
+        ("Bytes", moved),
+        ("Duration", seconds(d.duration_s)),
+        ("Mean rate", format!("{} requests/s", number(d.mean_iops))),
+        ("Mean throughput", d.mean_bytes_per_s.map_or(NONE.to_string(), |b| bytes(b) + "/s")),
+        ("Footprint", bytes(d.footprint_bytes as f64)),
+        ("Streams", format!("{} by {}", count(d.streams), d.stream_by)),
+        ("Volumes", count(d.volumes)),
+        ("Read size", size(&d.read_size)),
+        ("Write size", size(&d.write_size)),
+        ("Sequential, whole trace", percent_or_none(d.sequential_share)),
+        ("Sequential, within streams", percent_or_none(d.sequential_share_by_stream)),
+        ("Written by write-back", percent_or_none(d.write_back_share)),
+        (
+            "Between arrivals",
+            format!("{} mean, {} p99", millis_or_none(gaps.mean_ms), millis_or_none(gaps.p99_ms)),
+        ),
+        ("Its variation (Poisson: 1)", number(gaps.variation)),
+        ("Most at a time, as recorded", d.concurrency.max_outstanding.map_or(NONE.into(), count)),
+        ("Rows skipped", count(d.rows_skipped)),
+    ];
+    if let Some(burst) = d.arrivals.iter().rev().find(|scale| scale.dispersion.is_some()) {
+        let scale = millis(burst.bin_ms as f64);
+        terms.push(("Burstiness", format!("dispersion {} over {scale}", number(burst.dispersion))));
+    }
+    let pair =
+        |(term, figure): (&str, String)| format!("<div><dt>{term}</dt><dd>{figure}</dd></div>");
+    format!("<dl class=\"facts\">{}</dl>", terms.into_iter().map(pair).collect::<String>())
+}
+
+type Figure = (&'static str, fn(&Figures) -> String);
+
+/// Every figure and how it is printed.
+const FIGURES: &[Figure] = &[
+    ("requests", |f| count(f.requests)),
+    ("requests unfinished", |f| count(f.unfinished)),
+    ("I/Os", |f| count(f.ios)),
+    ("first arrival to last completion", |f| seconds(f.makespan_s)),
+    ("disk busy", |f| seconds(f.busy_s)),
+    ("transfer floor", |f| seconds(f.transfer_bound_s)),
+    ("seeking", |f| seconds(f.seek_s)),
+    ("rotating", |f| seconds(f.rotation_s)),
+    ("transferring", |f| seconds(f.transfer_s)),
+    ("head movements", |f| count(f.head_movements)),
+    ("full sweeps over the disk", |f| significant(f.seek_sweeps)),
+    ("cylinders per movement", |f| significant(f.avg_seek_tracks)),
+    ("standard deviation, cylinders", |f| significant(f.seek_stddev_tracks)),
+    ("read latency, mean", |f| millis_or_none(f.read_mean_ms)),
+    ("read latency, p50", |f| millis_or_none(f.read_p50_ms)),
+    ("read latency, p99", |f| millis_or_none(f.read_p99_ms)),
+    ("read latency, p99.9", |f| millis_or_none(f.read_p999_ms)),
+    ("write latency, mean", |f| millis_or_none(f.write_mean_ms)),
+    ("write latency, p50", |f| millis_or_none(f.write_p50_ms)),
+    ("write latency, p99", |f| millis_or_none(f.write_p99_ms)),
+    ("write latency, p99.9", |f| millis_or_none(f.write_p999_ms)),
+    ("wait from admission, mean", |f| millis_or_none(f.wait_mean_ms)),
+    ("wait from admission, p99", |f| millis_or_none(f.wait_p99_ms)),
+    ("wait from admission, longest", |f| millis(f.longest_wait_ms)),
+    ("device time per I/O, mean", |f| millis_or_none(f.service_mean_ms)),
+    ("energy", |f| joules(f.energy_j)),
+];
+
+/// All figures of all runs.
+pub(super) fn figures(runs: &[RunResult]) -> String {
+    let mut heads = headings(&["figure"]);
+    heads.extend(runs.iter().map(|run| name(&run.policy)));
+    let row = |label: &str, shown: &dyn Fn(&RunResult) -> String| {
+        let cells = std::iter::once(label.to_string()).chain(runs.iter().map(shown)).collect();
+        (false, cells)
+    };
+    let mut rows: Vec<_> =
+        FIGURES.iter().map(|(label, shown)| row(label, &|run| shown(&run.figures))).collect();
+    rows.push(row("lost between streams", &|run| seconds(run.contention.between_streams_s)));
+    rows.push(row("lost within streams", &|run| seconds(run.contention.within_streams_s)));
+    rows.push(row("requests left out", &|run| count(run.requests_clipped)));
+    rows.push(row("latency imputed", &|run| percent(run.imputed_share)));
+    rows.push(row("simulator speed", &|run| {
+        format!("{} requests/s", significant(run.simulated_requests_per_s))
+    }));
+    table(&heads, &rows)
+}

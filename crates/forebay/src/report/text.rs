@@ -1,0 +1,201 @@
+//! Text and numbers as the page prints them.
+//!
+//! Everything that comes from outside passes through [`escape`] or [`name`]. Figures have three
+//! significant digits and a unit; what is no number is printed as a dash.
+
+/// What stands where there is no figure.
+pub(super) const NONE: &str = "–";
+
+/// Characters of a name that are shown.
+const NAME_CHARACTERS_MAX: usize = 64;
+
+/// Makes any text safe inside elements and attributes. Control characters, and those that turn
+/// the direction of writing, would garble the page and are replaced.
+pub(super) fn escape(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for character in text.chars() {
+        match character {
+            '&' => safe.push_str("&amp;"),
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '"' => safe.push_str("&quot;"),
+            '\'' => safe.push_str("&#39;"),
+            '\n' | '\t' => safe.push(' '),
+            '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => safe.push('\u{fffd}'),
+            '\u{fffe}' | '\u{ffff}' => safe.push('\u{fffd}'),
+            control if control.is_control() => safe.push('\u{fffd}'),
+            other => safe.push(other),
+        }
+    }
+    safe
+}
+
+/// A name from outside, escaped and not longer than a table can bear.
+pub(super) fn name(text: &str) -> String {
+    match text.char_indices().nth(NAME_CHARACTERS_MAX) {
+        Some((end, _)) => escape(&text[..end]) + "…",
+        None if text.is_empty() => "(no name)".to_string(),
+        None => escape(text),
+    }
+}
+
+/// Three significant digits; whole numbers from 1000 on, in groups of three.
+pub(super) fn significant(value: f64) -> String {
+    if !value.is_finite() {
+        return NONE.to_string();
+    }
+    let size = value.abs();
+    if size < 1e-9 {
+        return "0".to_string();
+    }
+    let text = match size {
+        s if s >= 999.5 => return grouped(value),
+        s if s >= 99.95 => format!("{value:.0}"),
+        s if s >= 9.995 => format!("{value:.1}"),
+        s if s >= 0.9995 => format!("{value:.2}"),
+        s if s >= 0.09995 => format!("{value:.3}"),
+        s if s >= 0.009995 => format!("{value:.4}"),
+        _ => format!("{value:.2e}"),
+    };
+    text.replace('-', "−")
+}
+
+fn grouped(value: f64) -> String {
+    let digits = format!("{:.0}", value.abs());
+    let mut text = String::from(if value < 0.0 { "−" } else { "" });
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push('\u{202f}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A count, exact.
+pub(super) fn count(count: u64) -> String {
+    grouped(count as f64)
+}
+
+/// The largest of `units` (in falling order, with their worth) that leaves at least 1 before the
+/// point, else the last.
+fn in_unit(value: f64, units: &[(f64, &str)]) -> String {
+    if !value.is_finite() {
+        return NONE.to_string();
+    }
+    let fits = |unit: &&(f64, &str)| value.abs() >= unit.0 * 0.9995;
+    match units.iter().find(fits).or(units.last()) {
+        Some((worth, unit)) => format!("{}\u{a0}{unit}", significant(value / worth)),
+        None => significant(value),
+    }
+}
+
+/// A time.
+pub(super) fn seconds(s: f64) -> String {
+    if s == 0.0 {
+        return "0\u{a0}s".to_string();
+    }
+    if s.abs() >= 36_000.0 {
+        return in_unit(s, &[(3600.0, "h")]);
+    }
+    in_unit(s, &[(1.0, "s"), (1e-3, "ms"), (1e-6, "µs")])
+}
+
+/// A time given in milliseconds.
+pub(super) fn millis(ms: f64) -> String {
+    seconds(ms / 1e3)
+}
+
+/// The same, which may not exist.
+pub(super) fn millis_or_none(ms: Option<f64>) -> String {
+    ms.map_or(NONE.to_string(), millis)
+}
+
+/// Bytes in binary units.
+pub(super) fn bytes(bytes: f64) -> String {
+    const KIB: f64 = 1024.0;
+    let units = [
+        (KIB * KIB * KIB * KIB, "TiB"),
+        (KIB * KIB * KIB, "GiB"),
+        (KIB * KIB, "MiB"),
+        (KIB, "KiB"),
+        (1.0, "B"),
+    ];
+    in_unit(bytes, &units)
+}
+
+/// Energy.
+pub(super) fn joules(j: f64) -> String {
+    in_unit(j, &[(1e6, "MJ"), (1e3, "kJ"), (1.0, "J")])
+}
+
+/// A share as a percentage.
+pub(super) fn percent(share: f64) -> String {
+    let percentage = share * 100.0;
+    if !percentage.is_finite() {
+        return NONE.to_string();
+    }
+    let text = match percentage.abs() {
+        p if p >= 99.95 => format!("{percentage:.0}"),
+        p if p >= 9.995 => format!("{percentage:.1}"),
+        p if p >= 0.005 => format!("{percentage:.2}"),
+        _ => "0".to_string(),
+    };
+    format!("{}\u{a0}%", text.replace('-', "−"))
+}
+
+/// The same, which may not exist.
+pub(super) fn percent_or_none(share: Option<f64>) -> String {
+    share.map_or(NONE.to_string(), percent)
+}
+
+/// `part / whole`, 0 for a part of nothing.
+pub(super) fn ratio(part: f64, whole: f64) -> f64 {
+    if whole > 0.0 && part.is_finite() { part / whole } else { 0.0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_quotes_and_control_characters_are_harmless() {
+        assert_eq!(escape("<a b='\"&'>"), "&lt;a b=&#39;&quot;&amp;&#39;&gt;");
+        assert_eq!(escape("a\0b\u{202e}c\u{1b}"), "a\u{fffd}b\u{fffd}c\u{fffd}");
+        assert_eq!(name(&"é".repeat(70)), "é".repeat(64) + "…");
+        assert_eq!(name(""), "(no name)");
+    }
+
+    #[test]
+    fn three_significant_digits() {
+        let shown = [1234.4, 999.6, 123.4, 12.34, 1.234, 0.1234, 0.01234, 0.0].map(significant);
+        let expected =
+            ["1\u{202f}234", "1\u{202f}000", "123", "12.3", "1.23", "0.123", "0.0123", "0"];
+        assert_eq!(shown, expected);
+        assert_eq!(significant(-1.5), "−1.50");
+        assert_eq!(count(1_234_567), "1\u{202f}234\u{202f}567");
+    }
+
+    #[test]
+    fn units_follow_the_size() {
+        assert_eq!(seconds(733.4), "733\u{a0}s");
+        assert_eq!(seconds(0.0123), "12.3\u{a0}ms");
+        assert_eq!(seconds(2e-5), "20.0\u{a0}µs");
+        assert_eq!(seconds(86_400.0), "24.0\u{a0}h");
+        assert_eq!(bytes(1536.0), "1.50\u{a0}KiB");
+        assert_eq!(joules(12_345.0), "12.3\u{a0}kJ");
+        assert_eq!(percent(0.2345), "23.4\u{a0}%");
+        assert_eq!(percent(-0.011), "−1.10\u{a0}%");
+    }
+
+    #[test]
+    fn what_is_no_number_is_a_dash() {
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY] {
+            for shown in [significant(wrong), seconds(wrong), bytes(wrong), percent(wrong)] {
+                assert_eq!(shown, NONE);
+            }
+        }
+        assert_eq!(ratio(1.0, 0.0), 0.0);
+        assert_eq!(ratio(f64::NAN, 1.0), 0.0);
+    }
+}
