@@ -27,32 +27,43 @@ pub(super) type Points<'a> = &'a [(f64, u32)];
 pub(super) struct Ground {
     from_s: f64,
     to_s: f64,
-    cylinders: u32,
+    /// The lowest and the highest that is drawn.
+    cylinders: (u32, u32),
     densest: u32,
 }
 
+/// The lowest and the highest cylinder of `points`, at least one apart.
+fn reached<'a>(points: impl Iterator<Item = &'a (f64, u32)>) -> (u32, u32) {
+    let (mut lowest, mut highest) = (u32::MAX, 0);
+    for &(_, cylinder) in points {
+        (lowest, highest) = (lowest.min(cylinder), highest.max(cylinder));
+    }
+    let lowest = lowest.min(highest);
+    (lowest, highest.max(lowest.saturating_add(1)))
+}
+
 impl Ground {
-    /// For two whole runs on a disk of `cylinders`.
-    pub(super) fn whole(a: Points<'_>, b: Points<'_>, cylinders: u32) -> Ground {
+    /// For two whole runs.
+    pub(super) fn whole(a: Points<'_>, b: Points<'_>) -> Ground {
         let end = |points: Points<'_>| points.last().map_or(0.0, |point| point.0);
-        let mut ground = Ground { from_s: 0.0, to_s: end(a).max(end(b)), cylinders, densest: 1 };
+        let to_s = end(a).max(end(b));
+        let cylinders = reached(a.iter().chain(b));
+        let mut ground = Ground { from_s: 0.0, to_s, cylinders, densest: 1 };
         ground.densest = typical_densest(&ground.cells(a)).max(typical_densest(&ground.cells(b)));
         ground
     }
 
     /// For a closer look at the middle of the shorter run, long enough for some of the
     /// baseline's movements. `None` where the whole picture shows as much.
-    pub(super) fn closer(
-        baseline: Points<'_>,
-        other: Points<'_>,
-        cylinders: u32,
-    ) -> Option<Ground> {
+    pub(super) fn closer(baseline: Points<'_>, other: Points<'_>) -> Option<Ground> {
         let from_s = baseline.last()?.0.min(other.last()?.0) / 2.0;
         let first = baseline.partition_point(|point| point.0 < from_s);
         if baseline.len() < 4 * CLOSER_POINTS {
             return None;
         }
         let to_s = baseline.get(first + CLOSER_POINTS).or(baseline.last())?.0;
+        let shown = baseline.iter().chain(other);
+        let cylinders = reached(shown.filter(|point| (from_s..=to_s).contains(&point.0)));
         (to_s > from_s).then_some(Ground { from_s, to_s, cylinders, densest: 1 })
     }
 
@@ -63,7 +74,8 @@ impl Ground {
 
     fn y(&self) -> Axis {
         let (bottom, top) = Plot::upwards(HEIGHT);
-        Axis::linear(f64::from(self.cylinders), bottom, top)
+        let (lowest, highest) = self.cylinders;
+        Axis::between(f64::from(lowest), f64::from(highest), bottom, top)
     }
 
     /// Points in each cell, column by column from the top.
@@ -180,14 +192,14 @@ mod tests {
         let scattered = |index: u64| (index.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 32) as u32;
         let points: Vec<(f64, u32)> =
             (0..100_000).map(|index| (index as f64 / 100.0, scattered(index) % 1000)).collect();
-        let svg = Ground::whole(&points, &points, 1000).density(&CAPTION, &points);
+        let svg = Ground::whole(&points, &points).density(&CAPTION, &points);
         assert!(svg.len() < 160_000, "{}", svg.len());
         roxmltree::Document::parse(&svg).unwrap();
     }
 
     #[test]
     fn the_lowest_cylinder_is_at_the_bottom() {
-        let ground = Ground { from_s: 0.0, to_s: 1.0, cylinders: 10, densest: 1 };
+        let ground = Ground { from_s: 0.0, to_s: 1.0, cylinders: (0, 10), densest: 1 };
         let cells = ground.cells(&[(0.0, 0), (1.0, 10)]);
         assert_eq!((cells[ROWS - 1], cells[(COLUMNS - 1) * ROWS]), (1, 1));
     }
@@ -196,9 +208,9 @@ mod tests {
     fn a_closer_look_lies_within_both_runs() {
         let slow: Vec<(f64, u32)> = (0..1000).map(|index| (f64::from(index), 1)).collect();
         let fast: Vec<(f64, u32)> = (0..1000).map(|index| (f64::from(index) / 2.0, 1)).collect();
-        let ground = Ground::closer(&slow, &fast, 9).unwrap();
+        let ground = Ground::closer(&slow, &fast).unwrap();
         assert!(ground.from_s < 250.0 && ground.to_s > ground.from_s && ground.to_s < 499.0);
-        assert!(Ground::closer(&slow[..3], &fast, 9).is_none());
-        assert!(Ground::closer(&[], &fast, 9).is_none());
+        assert!(Ground::closer(&slow[..3], &fast).is_none());
+        assert!(Ground::closer(&[], &fast).is_none());
     }
 }

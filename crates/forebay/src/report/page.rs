@@ -185,11 +185,14 @@ fn heads(advice: &Advice, pair: &Pair<'_>) -> String {
         format!("<div class=\"pair\">{pictures}</div>")
     };
     let sparse = Ground::is_sparse(a, b);
-    let mut rows = row(&Ground::whole(a, b, cylinders), "heads", sparse, "the whole run");
-    if let Some(ground) = Ground::closer(a, b, cylinders) {
+    let mut rows = row(&Ground::whole(a, b), "heads", sparse, "the whole run");
+    if let Some(ground) = Ground::closer(a, b) {
         rows += &row(&ground, "closer", true, "a closer look, the path from I/O to I/O");
     }
-    section("Where the heads are", &rows)
+    let about = format!(
+        "<p class=\"note\">The drive has {cylinders} cylinders; the pictures show those in use.</p>"
+    );
+    section("Where the heads are", &(about + &rows))
 }
 
 fn latencies(advice: &Advice) -> String {
