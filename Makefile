@@ -9,16 +9,6 @@ SHELL := bash
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_SECONDS ?= 15
 FUZZ_TARGETS := blktrace blkparse spc msr csv parquet open devices specs
-HOST := $(shell rustc -vV 2>/dev/null | sed -n 's/^host: //p')
-FUZZ_BIN := fuzz/target/$(HOST)/release
-
-# Coverage for libFuzzer, from the compiler itself: neither a nightly one nor cargo-fuzz is needed.
-COVERAGE := --cfg fuzzing -Cpasses=sancov-module \
-  -Cllvm-args=-sanitizer-coverage-level=4 \
-  -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
-  -Cllvm-args=-sanitizer-coverage-pc-table \
-  -Cllvm-args=-sanitizer-coverage-trace-compares \
-  -Cllvm-args=-simplifycfg-branch-fold-threshold=0
 
 .PHONY: all build test needs check fuzz-build fuzz-short fuzz bench report
 
@@ -51,8 +41,8 @@ check:
 	cargo clippy --workspace --all-targets -- -D warnings
 
 fuzz-build:
-	RUSTFLAGS='$(COVERAGE)' cargo build --release --bins --manifest-path fuzz/Cargo.toml \
-	  --target-dir fuzz/target --target $(HOST)
+	RUSTC_WRAPPER="$(CURDIR)/fuzz/coverage.sh" cargo build --bins \
+	  --manifest-path fuzz/Cargo.toml --target-dir target
 
 fuzz-short:
 	@if command -v c++ >/dev/null; then \
@@ -68,7 +58,7 @@ fuzz: fuzz-build
 	  mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
 	  echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
 	  log=fuzz/artifacts/$$target/last.log; \
-	  if ! $(FUZZ_BIN)/$$target fuzz/corpus/$$target fuzz/seeds/$$target \
+	  if ! target/debug/fuzz-$$target fuzz/corpus/$$target fuzz/seeds/$$target \
 	    -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 -timeout=20 \
 	    -artifact_prefix=fuzz/artifacts/$$target/ -print_final_stats=1 >$$log 2>&1; then \
 	    tail -n 40 $$log; \
