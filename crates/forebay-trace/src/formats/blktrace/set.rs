@@ -157,9 +157,9 @@ fn from_tar(path: &Path, input: Box<dyn Read>) -> Result<Files, TraceError> {
     let failed = |source| TraceError::Io { path: path.to_owned(), source };
     let mut members: BTreeMap<PathBuf, File> = BTreeMap::new();
     let mut archive = tar::Archive::new(input);
-    for entry in archive.entries().map_err(failed)? {
-        let mut entry = entry.map_err(failed)?;
-        let name = entry.path().map_err(failed)?.into_owned();
+    for entry in archive.entries().map_err(|e| failed(plain(e)))? {
+        let mut entry = entry.map_err(|e| failed(plain(e)))?;
+        let name = entry.path().map_err(|e| failed(plain(e)))?.into_owned();
         if !entry.header().entry_type().is_file() || split_name(&name).is_none() {
             continue;
         }
@@ -167,7 +167,7 @@ fn from_tar(path: &Path, input: Box<dyn Read>) -> Result<Files, TraceError> {
         io::copy(&mut entry, &mut spooled).map_err(failed)?;
         spooled.rewind().map_err(failed)?;
         if members.insert(name.clone(), spooled).is_some() {
-            let got = format!("{} twice", name.display());
+            let got = format!("{:?} twice", name);
             return Err(not_a_set(path, got, "make the tar anew"));
         }
     }
@@ -185,9 +185,24 @@ fn from_tar(path: &Path, input: Box<dyn Read>) -> Result<Files, TraceError> {
     Ok(files)
 }
 
+/// An error without the control characters of a damaged tar, which its reader quotes.
+fn plain(error: io::Error) -> io::Error {
+    let shown = error.to_string().chars().filter(|c| !c.is_control()).take(120).collect::<String>();
+    io::Error::new(error.kind(), shown)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_damaged_tar_is_told_on_one_short_line() {
+        let mut header = vec![0u8; 512];
+        header[..4].copy_from_slice(b"name");
+        header[148..156].copy_from_slice(b"12\n \x1b xy");
+        let error = from_tar(Path::new("t.tar"), Box::new(io::Cursor::new(header))).err().unwrap();
+        assert!(!error.to_string().contains(char::is_control), "{error}");
+    }
 
     #[test]
     fn names_tell_base_and_cpu() {

@@ -1,0 +1,75 @@
+# make test     everything that has to pass, in less than 20 minutes on two cores
+# make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
+# make report   the main job on the bundled trace    make build    the command, optimised
+
+SHELL := bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := all
+
+FUZZ_SECONDS ?= 600
+FUZZ_SHORT_SECONDS ?= 15
+FUZZ_TARGETS := blktrace blkparse spc msr csv parquet open devices specs
+
+.PHONY: all build test needs check fuzz-build fuzz-short fuzz bench report
+
+all: build
+
+build:
+	cargo build --release
+
+test: needs check
+	cargo test --workspace
+	$(MAKE) fuzz-short
+
+# blktrace for the parity tests, a C++ compiler for the fuzzer's engine.
+needs:
+	@missing=""; \
+	command -v blkparse >/dev/null && command -v btt >/dev/null || missing+=" blktrace"; \
+	command -v c++ >/dev/null || missing+=" g++"; \
+	if [ -z "$$missing" ]; then exit 0; fi; \
+	sudo=""; if [ "$$(id -u)" != 0 ]; then sudo="sudo -n"; fi; \
+	if command -v apt-get >/dev/null && $$sudo true 2>/dev/null; then \
+	  { $$sudo apt-get update -qq && $$sudo apt-get install -y -qq $$missing; } || \
+	    echo "!!! cannot install$$missing: what needs it is SKIPPED"; \
+	else \
+	  echo "!!! without$$missing, and no right to install it: what needs it is SKIPPED"; \
+	fi
+
+check:
+	cargo fmt --check
+	cargo fmt --check --manifest-path fuzz/Cargo.toml
+	cargo clippy --workspace --all-targets -- -D warnings
+
+fuzz-build:
+	RUSTC_WRAPPER="$(CURDIR)/fuzz/coverage.sh" cargo build --bins \
+	  --manifest-path fuzz/Cargo.toml --target-dir target
+
+fuzz-short:
+	@if command -v c++ >/dev/null; then \
+	  $(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(FUZZ_SHORT_SECONDS); \
+	else \
+	  echo "!!! no C++ compiler for the fuzzer's engine: fuzzing is SKIPPED"; \
+	fi
+
+# Starts from the seeds and from what earlier runs kept in fuzz/corpus; what breaks a parser is
+# kept in fuzz/artifacts.
+fuzz: fuzz-build
+	@for target in $(FUZZ_TARGETS); do \
+	  mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
+	  echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
+	  log=fuzz/artifacts/$$target/last.log; \
+	  if ! target/debug/fuzz-$$target fuzz/corpus/$$target fuzz/seeds/$$target \
+	    -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 -timeout=20 \
+	    -artifact_prefix=fuzz/artifacts/$$target/ -print_final_stats=1 >$$log 2>&1; then \
+	    tail -n 40 $$log; \
+	    echo "!!! $$target: an input that breaks it is in fuzz/artifacts/$$target"; \
+	    exit 1; \
+	  fi; \
+	  grep -E 'DONE|number_of_executed_units|peak_rss_mb' $$log | tail -n 3; \
+	done
+
+bench:
+	cargo bench --workspace
+
+report:
+	cargo run --release -- advise

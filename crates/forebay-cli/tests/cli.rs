@@ -1,0 +1,417 @@
+//! The command's contract, on the real binary: what goes where, which exit status, which message.
+//!
+//! Bad input or usage: exit 2, one message on standard error, nothing on standard output. Input
+//! with blemishes that can honestly be kept: exit 0 and a counted warning.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+const BLKTRACE: &[u8] = include_bytes!("../../../fuzz/seeds/open/blktrace");
+const PARQUET: &[u8] = include_bytes!("../../../fuzz/seeds/open/parquet");
+const GZIP: &[u8] = include_bytes!("../../../fuzz/seeds/open/spc-gz");
+const XZ: &[u8] = include_bytes!("../../../fuzz/seeds/open/spc-xz");
+const ZSTD: &[u8] = include_bytes!("../../../fuzz/seeds/open/spc-zst");
+
+const SPC: &str = "0,100,4096,R,0.0\n0,9000,8192,W,0.001\n1,40,512,r,0.002\n";
+const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,41286\n\
+                   128166372003062629,usr,1,Write,1317441536,8192,1963\n";
+
+/// A folder for one test's files.
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        fs::write(self.path(name), content).unwrap();
+        self.path(name)
+    }
+
+    /// Every verb that reads a trace, on `trace`.
+    fn verbs(&self, trace: &Path) -> [Command; 4] {
+        let mut simulate = forebay(&["simulate", "--device", "sata250", "--policy", "noop"]);
+        simulate.arg(trace);
+        let mut describe = forebay(&["describe"]);
+        describe.arg(trace);
+        let mut convert = forebay(&["convert"]);
+        convert.arg(trace).arg(self.path("converted.csv"));
+        let mut advise = forebay(&["advise"]);
+        advise.arg(trace).arg("--output").arg(self.path("report.html"));
+        [describe, simulate, convert, advise]
+    }
+
+    /// Asserts that every verb refuses a file that holds `content`, and leaves nothing behind.
+    fn refused(&self, name: &str, content: impl AsRef<[u8]>, parts: &[&str]) {
+        let trace = self.file(name, content);
+        let parts: Vec<&str> = parts.iter().copied().chain([name]).collect();
+        for mut verb in self.verbs(&trace) {
+            fails(&mut verb, 2, &parts);
+        }
+        assert!(!self.path("converted.csv").exists() && !self.path("report.html").exists());
+        fs::remove_file(trace).unwrap();
+        assert_eq!(fs::read_dir(self.0.path()).unwrap().count(), 0, "{name}: something is left");
+    }
+}
+
+fn forebay(arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.args(arguments);
+    command
+}
+
+fn shown(command: &Command) -> String {
+    let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Standard output and error of a command that has to end with `code`.
+fn ends(command: &mut Command, code: i32) -> (String, String) {
+    let output = command.output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{}: {err}", shown(command));
+    assert!(!err.contains("panicked") && !err.contains("RUST_BACKTRACE"), "{err}");
+    (out, err)
+}
+
+/// Asserts failure with one message that holds all `parts`, nothing on standard output.
+fn fails(command: &mut Command, code: i32, parts: &[&str]) {
+    let (out, err) = ends(command, code);
+    assert_eq!(out, "", "{}", shown(command));
+    // The parser of the command line adds how to get help.
+    let begins = |line: &&str| line.starts_with("forebay: ") || line.starts_with("error: ");
+    assert_eq!(err.lines().filter(begins).count(), 1, "{}: {err}", shown(command));
+    assert!(err.starts_with("error: ") || err.lines().count() == 1, "{err}");
+    for part in parts {
+        assert!(err.contains(part), "{}: no {part:?} in: {err}", shown(command));
+    }
+}
+
+/// The JSON that a command prints, and what it says on standard error.
+fn json(command: &mut Command) -> (Value, String) {
+    let (out, err) = ends(command.args(["--format", "json"]), 0);
+    (serde_json::from_str(&out).unwrap(), err)
+}
+
+/// `describe` of a file that holds `content`.
+fn described(content: impl AsRef<[u8]>) -> (Value, String) {
+    let folder = Folder::new();
+    let trace = folder.file("trace", content);
+    json(forebay(&["describe"]).arg(trace))
+}
+
+/// `simulate` of SPC text with noop on the 250 GB disk.
+fn simulated(text: &str, options: &[&str]) -> (Value, String) {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", text);
+    let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "noop"]);
+    let (result, err) = json(command.arg(trace).args(options));
+    (result["runs"][0].clone(), err)
+}
+
+#[test]
+fn what_is_no_trace_is_refused_by_every_verb() {
+    let folder = Folder::new();
+    for mut verb in folder.verbs(&folder.path("nowhere")) {
+        fails(&mut verb, 2, &["nowhere", "No such file"]);
+    }
+    let noise: Vec<u8> =
+        (0..9000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    folder.refused("empty", b"", &["empty file", "expected"]);
+    folder.refused("noise", noise, &["got", "expected", "--from"]);
+    folder.refused("prose", "Once upon a time\nthere was a disk.\n", &["Once upon", "--from"]);
+    folder.refused("blank", "\n\n\n", &["expected"]);
+}
+
+#[test]
+fn what_is_cut_off_is_refused_by_every_verb() {
+    let folder = Folder::new();
+    for (name, whole) in [("gz", GZIP), ("xz", XZ), ("zst", ZSTD), ("parquet", PARQUET)] {
+        folder.refused(name, &whole[..whole.len() - 9], &[]);
+        folder.refused(name, &whole[..whole.len() / 2], &[]);
+    }
+    folder.refused("blktrace", &BLKTRACE[..20], &[]);
+    folder.refused("damaged", [&BLKTRACE[..208], b"no record"].concat(), &["expected"]);
+}
+
+#[test]
+fn damage_inside_a_parquet_file_is_told_in_one_message() {
+    let folder = Folder::new();
+    for at in (4..PARQUET.len()).step_by(29) {
+        let mut damaged = PARQUET.to_vec();
+        damaged[at] ^= 0xff;
+        let trace = folder.file("damaged.parquet", damaged);
+        let mut describe = forebay(&["describe"]);
+        let output = describe.arg(&trace).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!err.contains("panicked"), "byte {at}: {err}");
+        match output.status.code() {
+            Some(0) => {}
+            Some(2) => fails(&mut describe, 2, &["damaged.parquet"]),
+            other => panic!("byte {at}: exit {other:?}: {err}"),
+        }
+    }
+}
+
+#[test]
+fn a_blktrace_cut_in_its_last_record_keeps_the_others_and_says_so() {
+    let (whole, err) = described(BLKTRACE);
+    assert!(!err.contains("cut short"), "{err}");
+    let (cut, err) = described(&BLKTRACE[..BLKTRACE.len() - 3]);
+    assert!(err.contains("cut short"), "{err}");
+    assert_eq!(cut["reads"], whole["reads"]);
+}
+
+#[test]
+fn the_format_can_be_named_but_not_wrongly() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.txt", SPC);
+    for (from, part) in
+        [("parquet", "Parquet"), ("csv", "at_ns"), ("blkparse", "line 1"), ("pcap", "pcap")]
+    {
+        for mut verb in folder.verbs(&trace) {
+            fails(verb.args(["--from", from]), 2, &[part, "expected"]);
+        }
+    }
+    for mut verb in folder.verbs(&trace) {
+        ends(verb.args(["--from", "spc"]), 0);
+    }
+}
+
+#[test]
+fn mistakes_in_options_say_what_is_right() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let simulate = |options: &[&str], parts: &[&str]| {
+        fails(forebay(&["simulate"]).arg(&trace).args(options), 2, parts);
+    };
+    let noop = ["--device", "sata250", "--policy", "noop"];
+    let with = |more: [&'static str; 2]| [&noop[..], &more].concat();
+    simulate(&["--device", "sata250", "--policy", "nope"], &["nope", "noop, deadline, cfq, bid"]);
+    simulate(&["--device", "sata250", "--policy", "cfq:quantun=2"], &["quantun", "quantum"]);
+    simulate(&["--device", "sata250", "--policy", "cfq:quantum=0"], &["got '0'", "at least 1"]);
+    simulate(&["--device", "sata250", "--policy", "noop,bid:wait-ms=-1"], &["wait-ms", "-1"]);
+    simulate(&["--device", "sata25", "--policy", "noop"], &["sata25", "did you mean sata250"]);
+    simulate(&["--device", "fixed:0", "--policy", "noop"], &["fixed", "expected"]);
+    simulate(&["--device", "none.toml", "--policy", "noop"], &["none.toml"]);
+    simulate(&["--device", "sata250"], &["--policy"]);
+    simulate(&["--policy", "noop"], &["--device"]);
+    simulate(&with(["--intensity", "0"]), &["--intensity", "above 0"]);
+    simulate(&with(["--intensity", "nan"]), &["--intensity", "above 0"]);
+    simulate(&with(["--replay", "sideways"]), &["sideways", "open or closed"]);
+    simulate(&with(["--map", "fold"]), &["fold", "scale, wrap or clip"]);
+    simulate(&with(["--stream-by", "colour"]), &["colour", "thread, process or name"]);
+    simulate(&with(["--format", "xml"]), &["xml", "json"]);
+    let advise = &mut forebay(&["advise", "--device", "st1000nm0012"]);
+    fails(advise.arg(&trace), 2, &["st1000nm0012", "st1000nm0011"]);
+    fails(&mut forebay(&["foresee"]), 2, &["foresee"]);
+}
+
+#[test]
+fn a_device_file_with_a_mistake_is_refused_with_its_line() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let good = include_str!("../../../devices/sata250.toml");
+    for (old, new, part) in [
+        ("heads = 4", "heads = 0", "heads"),
+        ("rpm = 7200", "rpm = \"fast\"", "rpm"),
+        ("rpm = 7200", "rpn = 7200", "rpn"),
+        ("[seek]", "[seek", "line"),
+    ] {
+        assert!(good.contains(old), "{old}");
+        let device = folder.file("disk.toml", good.replacen(old, new, 1));
+        let mut command = forebay(&["simulate", "--policy", "noop", "--device"]);
+        fails(command.arg(device).arg(&trace), 2, &["disk.toml, line", part]);
+    }
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_told() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let nowhere = folder.path("nowhere");
+    let advise = &mut forebay(&["advise", "--output"]);
+    fails(advise.arg(nowhere.join("report.html")).arg(&trace), 1, &["report.html"]);
+    for (output, part) in [
+        (nowhere.join("out.csv"), "out.csv"),
+        (folder.path("out.xyz"), "--to"),
+        (trace.clone(), "--to"),
+    ] {
+        let result = forebay(&["convert"]).arg(&trace).arg(&output).output().unwrap();
+        let err = String::from_utf8(result.stderr).unwrap();
+        assert!(matches!(result.status.code(), Some(1 | 2)), "{err}");
+        assert!(
+            result.stdout.is_empty() && err.lines().count() == 1 && err.contains(part),
+            "{err}"
+        );
+    }
+    let mut onto_itself = forebay(&["convert", "--to", "csv"]);
+    fails(onto_itself.arg(&trace).arg(&trace), 2, &["trace.spc", "another file"]);
+    assert_eq!(fs::read_to_string(&trace).unwrap(), SPC);
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 1, "something is left");
+}
+
+#[test]
+fn mixed_line_ends_and_blank_lines_are_read() {
+    for text in [SPC, MSR] {
+        let mixed = format!("\r\n{}\n\n{}", text.replace('\n', "\r\n"), text.trim_end());
+        let (plain, _) = described(text);
+        let (found, err) = described(mixed);
+        let requests = |value: &Value| value["requests"].as_u64().unwrap();
+        assert_eq!(requests(&found), 2 * requests(&plain));
+        assert_eq!((found["rows_skipped"].as_u64(), err.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn times_running_backwards_are_sorted_or_counted() {
+    let (sorted, err) = described("0,8,512,R,2.0\n0,16,512,R,1.0\n0,24,512,R,3.5\n");
+    assert_eq!((sorted["duration_s"].as_f64(), err.as_str()), (Some(2.5), ""));
+    let rows = |n: u64| format!("0,{},512,R,{}.0\n", n * 8, n);
+    let late: String = (10..75_010).map(rows).chain([rows(3), rows(4)]).collect();
+    let (found, err) = described(late);
+    assert_eq!(found["requests"], 75_002);
+    assert!(err.contains('2') && err.lines().count() == 1, "{err}");
+}
+
+#[test]
+fn lengths_of_zero_are_counted_and_absurd_ones_refused() {
+    let (found, err) = described(format!("{SPC}0,5,0,R,0.003\n0,6,0,W,0.004\n"));
+    assert_eq!((&found["requests"], &found["rows_skipped"]), (&3.into(), &2.into()));
+    assert!(err.contains("2 rows skipped"), "{err}");
+    let folder = Folder::new();
+    folder.refused("long", format!("{SPC}0,5,9999999999,R,0.1\n"), &["line 4", "1 GiB"]);
+    folder.refused("far", format!("{SPC}0,18446744073709551615,512,R,1\n"), &["line 4", "2^63"]);
+    folder.refused("huge", format!("{SPC}0,99999999999999999999999,512,R,1\n"), &["line 4"]);
+    folder.refused("minus", format!("{SPC}0,5,512,R,-0.1\n"), &["line 4", "-0.1"]);
+}
+
+#[test]
+fn a_trace_of_nothing_but_skipped_rows_describes_but_does_not_run() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", "0,5,0,R,0.0\n");
+    let [describe, simulate, _, advise] = folder.verbs(&trace);
+    for mut verb in [simulate, advise] {
+        fails(&mut verb, 2, &["trace.spc", "no requests", "skipped (1)"]);
+    }
+    let (mut describe, zero) = (describe, Value::from(0));
+    assert_eq!(json(&mut describe).0["requests"], zero);
+}
+
+#[test]
+fn requests_beyond_the_device_are_clipped_and_counted_or_moved() {
+    let text = format!("{SPC}0,1000000000,4096,R,0.003\n");
+    let (clipped, _) = simulated(&text, &["--map", "clip"]);
+    assert_eq!((&clipped["requests_clipped"], &clipped["requests"]), (&2.into(), &2.into()));
+    for map in ["scale", "wrap"] {
+        let (kept, _) = simulated(&text, &["--map", map]);
+        assert_eq!((&kept["requests_clipped"], &kept["requests"]), (&0.into(), &4.into()), "{map}");
+    }
+}
+
+#[test]
+fn json_has_the_keys_that_are_promised() {
+    let (described, _) = described(SPC);
+    for key in [
+        "requests",
+        "reads",
+        "writes",
+        "read_bytes",
+        "write_bytes",
+        "duration_s",
+        "streams",
+        "volumes",
+        "footprint_bytes",
+        "sequential_share",
+        "rows_skipped",
+    ] {
+        assert!(described.get(key).is_some(), "describe: no {key}");
+    }
+    assert_eq!((&described["reads"], &described["write_bytes"]), (&2.into(), &8192.into()));
+    let (run, _) = simulated(SPC, &["--replay", "open"]);
+    let latencies = ["read", "write"]
+        .map(|op| ["mean", "p50", "p99", "p999"].map(|figure| format!("{op}_{figure}_ms")));
+    let others = [
+        "policy",
+        "device",
+        "replay",
+        "requests",
+        "makespan_s",
+        "busy_s",
+        "transfer_bound_s",
+        "head_movements",
+        "seek_sweeps",
+        "avg_seek_tracks",
+        "seek_stddev_tracks",
+        "longest_wait_ms",
+        "energy_j",
+        "streams",
+        "simulated_requests_per_s",
+    ];
+    for key in others.iter().copied().chain(latencies.iter().flatten().map(String::as_str)) {
+        assert!(run.get(key).is_some_and(|value| !value.is_null()), "simulate: no {key}");
+    }
+    assert_eq!((&run["policy"], &run["replay"]), (&"noop".into(), &"open".into()));
+    for key in ["busy_share", "p99_ms"] {
+        assert!(run["streams"][0].get(key).is_some(), "simulate: streams without {key}");
+    }
+}
+
+#[test]
+fn one_run_a_policy_and_a_report_beside_the_answer() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.msr", MSR);
+    let mut simulate = forebay(&["simulate", "--device", "fixed:200"]);
+    let (results, _) = json(simulate.arg(&trace).args(["--policy", "bid,cfq:quantum=2,noop"]));
+    let policies: Vec<_> =
+        results["runs"].as_array().unwrap().iter().map(|r| &r["policy"]).collect();
+    assert_eq!(policies, ["bid", "cfq:quantum=2", "noop"]);
+    let [.., mut advise] = folder.verbs(&trace);
+    let (advice, _) = json(&mut advise);
+    assert!(advice["recommended"].is_string() && advice["ranking"].is_array());
+    assert!(folder.path("report.html").exists());
+}
+
+#[test]
+fn help_names_the_options_of_each_verb() {
+    let reading = ["--from", "--stream-by", "--format"];
+    let replaying = ["--replay", "--intensity", "--map", "--device"];
+    let all = [&reading[..], &replaying].concat();
+    for (verb, options) in [
+        ("advise", [&all[..], &["--output"]].concat()),
+        ("describe", reading.to_vec()),
+        ("simulate", [&all[..], &["--policy"]].concat()),
+        ("convert", vec!["--from", "--to"]),
+        ("devices", vec!["--help"]),
+        ("policies", vec!["--help"]),
+    ] {
+        let (help, err) = ends(&mut forebay(&[verb, "--help"]), 0);
+        assert_eq!(err, "");
+        for option in options {
+            assert!(help.contains(option), "{verb} --help: no {option}");
+        }
+        assert!(ends(&mut forebay(&["--help"]), 0).0.contains(verb), "--help: no {verb}");
+    }
+}
+
+#[test]
+fn listings_name_everything_that_can_be_asked_for() {
+    let (devices, _) = ends(&mut forebay(&["devices"]), 0);
+    for name in ["sata250", "st1000nm0011", "exos-x18", "fixed:RATE"] {
+        assert!(devices.contains(name), "{devices}");
+    }
+    let (policies, _) = ends(&mut forebay(&["policies"]), 0);
+    for name in ["noop", "deadline", "cfq", "bid", "reads-max"] {
+        assert!(policies.contains(name), "{policies}");
+    }
+}

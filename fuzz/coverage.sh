@@ -1,0 +1,14 @@
+#!/bin/sh
+# The compiler, given coverage for our own crates: what steers the fuzzer. Dependencies are the
+# very builds that the tests use. Called by cargo as RUSTC_WRAPPER; needs no nightly toolchain.
+case " $* " in
+*" --crate-name forebay"*)
+	exec "$@" -Cpasses=sancov-module \
+		-Cllvm-args=-sanitizer-coverage-level=4 \
+		-Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+		-Cllvm-args=-sanitizer-coverage-pc-table \
+		-Cllvm-args=-sanitizer-coverage-trace-compares \
+		-Cllvm-args=-simplifycfg-branch-fold-threshold=0
+	;;
+*) exec "$@" ;;
+esac

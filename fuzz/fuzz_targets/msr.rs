@@ -1,0 +1,12 @@
+//! MSR Cambridge CSV: every line but a header is a record or counted.
+#![no_main]
+
+use forebay_fuzz::{drain, lines, reader};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    if let Some(whole) = drain(reader("msr", data)) {
+        let kept = whole.records + whole.notes.rows_skipped;
+        assert!(kept == lines(data) || kept + 1 == lines(data), "{kept} of {}", lines(data));
+    }
+});

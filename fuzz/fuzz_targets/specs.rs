@@ -1,0 +1,31 @@
+//! Specs of policies and devices; a policy that is accepted also takes and dispatches a request.
+#![no_main]
+
+use forebay_core::{Flags, Nanos, Op, Request, Spec, device, policy};
+use libfuzzer_sys::fuzz_target;
+
+/// Longest I/O of the device the policies are built for.
+const LEN_MAX_BYTES: u32 = 1 << 20;
+
+fuzz_target!(|data: &[u8]| {
+    let Ok(text) = std::str::from_utf8(data) else { return };
+    if let Ok(spec) = Spec::parse(text) {
+        assert!(!spec.name().is_empty());
+        let _ = device::list::build(&spec);
+    }
+    let Ok(mut built) = policy::build(text, LEN_MAX_BYTES) else { return };
+    let request = Request {
+        at: Nanos::ZERO,
+        offset: 1 << 30,
+        id: 7,
+        len: 1 << 18,
+        stream: 3,
+        lane: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+    };
+    built.submit(Nanos::ZERO, request);
+    if let Some(io) = built.dispatch(Nanos::ZERO, 0) {
+        assert!(io.len > 0 && io.len <= LEN_MAX_BYTES, "{io:?}");
+    }
+});

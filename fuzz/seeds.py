@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""Writes the fuzzers' seeds: small valid inputs that reach most of each parser.
+
+Needs pyarrow, for Parquet only. The seeds are committed; run this again when a format grows:
+python3 fuzz/seeds.py
+"""
+
+import bz2
+import gzip
+import io
+import lzma
+import struct
+import tarfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+HERE = Path(__file__).resolve().parent
+READ, WRITE, FLUSH, SYNC, PC, NOTIFY = 1, 2, 4, 8, 1 << 9, 1 << 10
+AHEAD, META, DISCARD, FUA = 1 << 11, 1 << 12, 1 << 13, 1 << 15
+
+
+def seed(target, name, content):
+    folder = HERE / "seeds" / target
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_bytes(content if isinstance(content, bytes) else content.encode())
+    return content
+
+
+def event(ns, kind, category, sector=0, size=0, pid=7, payload=b"", order="<", cgroup=False):
+    """One record of blktrace, version 7."""
+    action = (kind | (1 << 8 if cgroup else 0)) | category << 16
+    return struct.pack(
+        order + "IIQQIIIIIHH",
+        0x65617407, ns // 10, ns, sector, size, action, pid, 8 << 20 | 16, 0, 0, len(payload),
+    ) + payload
+
+
+def life(ns, sector, size, category, pid, order="<"):
+    """A request that is queued, issued and completed."""
+    return b"".join([
+        event(ns, 1, category, sector, size, pid, order=order),
+        event(ns + 50, 4, category, sector, size, pid, order=order),
+        event(ns + 100, 7, category, sector, size, pid, order=order),
+        event(ns + 9000, 8, category, sector, size, 0, order=order),
+    ])
+
+
+def blktrace():
+    name = event(5, 0, NOTIFY, payload=b"java\0\0\0\0", order="<")
+    clock = event(6, 1, NOTIFY, payload=struct.pack("<II", 1, 2))
+    message = event(7, 2, NOTIFY, payload=b"hello", cgroup=True)
+    plain = b"".join([
+        name, clock, message,
+        life(1000, 2048, 4096, READ, 7), life(20000, 4096, 8192, WRITE | SYNC | META, 8),
+        life(40000, 0, 0, FLUSH | WRITE | SYNC, 8), life(60000, 1 << 20, 1 << 23, READ | AHEAD, 7),
+        life(80000, 512, 1 << 20, DISCARD | WRITE, 9), life(90000, 64, 512, WRITE | FUA, 9),
+        event(95000, 1, PC | READ, 0, 36, 9, payload=b"\x12\0\0\0\x24\0"),
+    ])
+    split = b"".join([  # One queued request, issued and completed in two parts, out of order.
+        event(1000, 1, READ, 100, 8192, 3), event(1100, 7, READ, 100, 4096, 3),
+        event(1200, 7, READ, 108, 4096, 3), event(5000, 8, READ, 108, 4096, 0),
+        event(6000, 8, READ, 100, 4096, 0), event(500, 1, WRITE, 900, 512, 4, cgroup=True,
+                                                  payload=b"\1\0\0\0\2\0\0\0"),
+        event(7000, 8, WRITE, 900, 512, 0),
+    ])
+    merged = b"".join([  # Two queued requests that complete as one.
+        event(100, 1, WRITE, 40, 4096, 5), event(200, 1, WRITE, 48, 4096, 6),
+        event(300, 7, WRITE, 40, 8192, 5), event(900, 8, WRITE, 40, 8192, 0),
+    ])
+    big = b"".join(life(1000 * n, 8 * n, 4096, READ, n, ">") for n in range(1, 6))
+    seed("blktrace", "plain", b"\0" + plain)
+    seed("blktrace", "two-cpus", b"\x80" + split + merged + plain)
+    seed("blktrace", "big-endian", b"\0" + big)
+    seed("blktrace", "zeros-at-the-end", b"\0" + merged + bytes(96))
+    seed("blktrace", "cut", b"\0" + split[:-20])
+    return plain, split, merged
+
+
+def blkparse():
+    def line(cpu, seq, ns, pid, action, rwbs, rest):
+        at = f"{ns // 10**9:>5}.{ns % 10**9:09}"
+        return f"  8,16 {cpu:>3} {seq:>8} {at} {pid:>5}  {action}  {rwbs:>3} {rest}\n"
+
+    text = "".join([
+        line(0, 1, 0, 7, "Q", "RM", "2048 + 8 [java]"),
+        line(0, 2, 1200, 7, "G", "RM", "2048 + 8 [java]"),
+        line(0, 3, 1300, 7, "P", "N", "[java]"),
+        line(0, 4, 1400, 7, "U", "N", "[java] 1"),
+        line(0, 5, 1500, 7, "D", "RM", "2048 + 8 [java]"),
+        line(1, 1, 9000, 0, "C", "RM", "2048 + 8 [0]"),
+        line(1, 2, 9500, 8, "A", "WS", "4096 + 8 <- (8,1) 2048"),
+        line(1, 3, 9600, 8, "Q", "FWFSM", "4096 + 8 [jbd2/sdb-8]"),
+        line(1, 4, 9700, 8, "Q", "FWS", "[kworker/u8:1]"),
+        line(1, 5, 9800, 9, "Q", "DS", "8192 + 2048 [(null)]"),
+        line(0, 6, 9900, 9, "Q", "RA", "16384 + 16384 [a [b] c]"),
+        line(0, 7, 9950, 9, "I", "R", "36 (12 01 00 00 24 00 ..) [smartd]"),
+        line(0, 8, 9960, 9, "D", "R", "36 (12 01 00 00 24 00 ..) [smartd]"),
+        line(0, 9, 9970, 9, "m", "N", "cfq7S / alloced"),
+        line(2, 1, 9980, 0, "C", "FWFSM", "4096 + 8 (  380) [0]"),
+        line(2, 2, 9985, 0, "C", "WS", "0 [0]"),
+        line(2, 3, 5000, 8, "Q", "W", "100 + 1 [late]"),
+    ])
+    summary = (
+        "CPU0 (sdb):\n Reads Queued:           2,        8KiB\t Writes Queued:           0\n"
+        " Read depth:             1        \t Write depth:             1\n"
+        "Total (sdb):\n Events (sdb): 16 entries\nSkips: 0 forward (0 -   0.0%)\n"
+        "Throughput (R/W): 8KiB/s / 0KiB/s\n"
+    )
+    seed("blkparse", "events", "# comment\n\n" + text)
+    seed("blkparse", "summary", text + summary)
+    seed("blkparse", "crlf-and-cut", text.replace("\n", "\r\n")[:-17])
+    return text
+
+
+def columns():
+    spc = "0,20941264,8192,W,0.551706\n1,20939840,4096,r,0.554041\r\n\n0,8,512,w,.5,x,y\n0,9,0,R,1.\n"
+    seed("spc", "plain", spc)
+    seed("spc", "header", "ASU,LBA,Size,Opcode,Timestamp\n" + spc)
+    stamp = 128166372003061629
+    msr = "".join(
+        f"{stamp + t},{host},{disk},{kind},{offset},{size},{time}\n"
+        for t, host, disk, kind, offset, size, time in [
+            (0, "usr", 0, "Read", 7014609920, 24576, 41286),
+            (900, "usr", 1, "Write", 1317441536, 8192, 1963),
+            (500, "src2", 1, "write", 2436440064, 4096, 1835),
+            (990, "usr", 0, "Read", 0, 0, 0),
+            (1000, "usr", 0, "Read", 512, 512, 18446744073),
+        ]
+    )
+    seed("msr", "plain", msr)
+    header = "Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime\n"
+    seed("msr", "header-crlf", (header + msr).replace("\n", "\r\n"))
+    csv = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n"
+    csv += "0,read,4096,512,0,sdb,1000,SM,7,7,java\n"
+    csv += "10,write,8192,4096,1,sdb,,PFA,8,,\"a \"\"b\"\", c\"\n"
+    csv += "5,flush,0,0,1,\"x\ny\",77,,,,\r\n20,trim,0,512,2,sdc,,,,9,z\n30,read,0,0,2,sdc,,,,9,z\n"
+    seed("csv", "plain", csv)
+    return spc, msr, csv
+
+
+def parquet_bytes(table, **options):
+    out = io.BytesIO()
+    pq.write_table(table, out, **options)
+    return out.getvalue()
+
+
+def parquet():
+    """The first rows of the bundled trace, in several types, encodings and codecs."""
+    rows = pq.read_table(HERE.parent / "traces" / "terasort.parquet").slice(0, 24)
+    plain = dict(store_schema=False, use_dictionary=False, compression="none", write_statistics=False)
+    rows = pa.table({name: (column.cast(pa.string()) if name in ("op", "flags") else column)
+                     for name, column in zip(rows.column_names, rows.columns)})
+    bare = rows.replace_schema_metadata(None)
+    streams = b'[{"thread":7,"process":7,"name":"java"}' + b',{"thread":null,"name":""}' * 19 + b"]"
+    named = rows.replace_schema_metadata({
+        b"forebay.version": b"1", b"forebay.unit": b"at_ns, latency_ns: ns; offset, len: bytes",
+        b"forebay.streams": streams, b"forebay.volumes": b'["disk"]', b"forebay.source": b"seed",
+    })
+    seed("parquet", "canonical-plain", parquet_bytes(named, **plain))
+    seed("parquet", "canonical-found", parquet_bytes(bare, **plain, row_group_size=10))
+    small = parquet_bytes(bare.slice(0, 8), compression="zstd", store_schema=False)
+    seed("parquet", "canonical-zstd", small)
+    seed("parquet", "canonical-snappy", parquet_bytes(bare, compression="snappy"))
+    numbers = ["at_ns", "offset", "len", "stream", "volume", "latency_ns"]
+    delta = {name: "DELTA_BINARY_PACKED" for name in numbers}
+    delta |= {"op": "DELTA_BYTE_ARRAY", "flags": "DELTA_LENGTH_BYTE_ARRAY"}
+    seed("parquet", "canonical-delta", parquet_bytes(
+        bare, use_dictionary=False, column_encoding=delta, compression="none",
+        data_page_version="2.0", store_schema=False))
+    least = bare.select(["at_ns", "op", "offset", "len"])
+    seed("parquet", "canonical-least", parquet_bytes(least, **plain))
+    count = 20
+    capture = pa.table({
+        "time_ns": pa.array(range(0, 1000 * count, 1000), pa.int64()),
+        "pid": pa.array([7 + n % 3 for n in range(count)], pa.int32()),
+        "tgid": pa.array([7] * count, pa.int32()),
+        "process": pa.array(["java", "kworker/0:1"] * (count // 2)),
+        "op": pa.array(["read", "write", "discard", "flush"] * (count // 4)),
+        "lba": pa.array(range(2048, 2048 + 8 * count, 8), pa.int64()),
+        "sectors": pa.array([8, 16, 2048, 0] * (count // 4), pa.int32()),
+        "flags": pa.array(["", "SM", "F", "PFASM"] * (count // 4)),
+        "latency_ns": pa.array([None if n % 5 == 0 else 1000 * n for n in range(count)], pa.int64()),
+    })
+    seed("parquet", "capture-plain", parquet_bytes(capture, **plain))
+    seed("parquet", "capture-dictionary", parquet_bytes(capture, compression="none"))
+    return small, parquet_bytes(capture, **plain)
+
+
+def packed(parts, texts):
+    """What `open` meets: every format bare, packed, and sets in a tar."""
+    plain, split, merged = parts
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", format=tarfile.USTAR_FORMAT) as tar:
+        for name, content in [("t/sdb.blktrace.0", split), ("t/sdb.blktrace.2.gz", gzip.compress(
+                merged, mtime=0)), ("t/README", b"none")]:
+            member = tarfile.TarInfo(name)
+            member.size = len(content)
+            tar.addfile(member, io.BytesIO(content))
+    tar = out.getvalue()[:4096]
+    seed("open", "tar", tar)
+    seed("open", "tar-xz", lzma.compress(tar))
+    seed("open", "tar-gz", gzip.compress(tar, mtime=0))
+    seed("open", "blktrace", plain)
+    seed("open", "blktrace-bz2", bz2.compress(plain))
+    for name, content in texts.items():
+        content = content if isinstance(content, bytes) else content.encode()
+        seed("open", name, content)
+        if name not in ("parquet", "capture"):
+            seed("open", name + "-gz", gzip.compress(content, mtime=0))
+    spc = texts["spc"].encode()
+    seed("open", "spc-xz", lzma.compress(spc))
+    seed("open", "spc-bz2-twice", bz2.compress(spc) + bz2.compress(spc))
+    zstd = pa.Codec("zstd").compress(spc * 4, asbytes=True)
+    seed("open", "spc-zst", zstd)
+    seed("open", "spc-zst-skippable", b"\x50\x2a\x4d\x18\x03\0\0\0abc" + zstd)
+
+
+def words():
+    for device in sorted((HERE.parent / "devices").glob("*.toml")):
+        lines = [line.split("#")[0].rstrip() for line in device.read_text().splitlines()]
+        seed("devices", device.stem, "\n".join(line for line in lines if line) + "\n")
+    specs = [
+        "noop", "noop:merge=no:reads-max=1:writes-max=2:request-max-kib=4:bio-max-kib=1024",
+        "deadline:form=paper:read-expire-ms=5:write-expire-ms=3", "deadline:writes-starved=2",
+        "deadline:fifo-batch=16", "cfq:form=paper:quantum=2",
+        "cfq:form=linux:quantum=8:slice-sync-ms=100:slice-async-ms=40:slice-idle-ms=8",
+        "cfq:fifo-expire-sync-ms=125:fifo-expire-async-ms=250:low-latency=no",
+        "cfq:back-seek-max-kib=16384:back-seek-penalty=2", "fixed:500", "fixed:12.5",
+        "bid:history=8:wait-ms=10:read-deadline-ms=500:write-deadline-ms=5000:staging-limit=no",
+    ]
+    for number, spec in enumerate(specs):
+        seed("specs", f"{number:02}-{spec.split(':')[0]}", spec)
+
+
+def main():
+    parts = blktrace()
+    text = blkparse()
+    spc, msr, csv = columns()
+    canonical, capture = parquet()
+    packed(parts, {"blkparse": text, "spc": spc, "msr": msr, "csv": csv,
+                   "parquet": canonical, "capture": capture})
+    words()
+
+
+if __name__ == "__main__":
+    main()
