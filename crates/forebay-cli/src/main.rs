@@ -14,6 +14,7 @@ mod output;
 mod progress;
 mod simulate;
 
+use std::panic;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
@@ -36,14 +37,27 @@ enum Verb {
     Policies(listings::Policies),
 }
 
+impl Verb {
+    fn run(self) -> anyhow::Result<()> {
+        match self {
+            Verb::Advise(verb) => verb.run(),
+            Verb::Describe(verb) => verb.run(),
+            Verb::Simulate(verb) => verb.run(),
+            Verb::Convert(verb) => verb.run(),
+            Verb::Devices(verb) => verb.run(),
+            Verb::Policies(verb) => verb.run(),
+        }
+    }
+}
+
 fn main() -> ExitCode {
-    let outcome = match Cli::parse().verb {
-        Verb::Advise(verb) => verb.run(),
-        Verb::Describe(verb) => verb.run(),
-        Verb::Simulate(verb) => verb.run(),
-        Verb::Convert(verb) => verb.run(),
-        Verb::Devices(verb) => verb.run(),
-        Verb::Policies(verb) => verb.run(),
+    let verb = Cli::parse().verb;
+    // A library that panics on damaged input is caught where it is called and told as an error;
+    // a panic that reaches this place is our own fault.
+    panic::set_hook(Box::new(|_| ()));
+    let Ok(outcome) = panic::catch_unwind(move || verb.run()) else {
+        eprintln!("forebay: internal error; please report it with the command that led here");
+        return ExitCode::FAILURE;
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
