@@ -32,15 +32,6 @@ impl Reading {
             progress.say(format!("reading {}: {records} requests", path.display()));
         })?;
         drop(progress);
-        if input.description.requests == 0 {
-            return Err(forebay::Error::Unfit(format!(
-                "{}: got no requests, expected at least one; is it a trace that only holds \
-                 completions, or were all rows skipped ({})?",
-                path.display(),
-                input.notes.rows_skipped
-            ))
-            .into());
-        }
         say_notes(path, &input.notes);
         Ok(input)
     }

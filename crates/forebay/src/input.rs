@@ -67,6 +67,7 @@ impl Input {
                 }
             }
         }
+        refuse_empty(path, meter.records, reader.notes())?;
         let dictionary = reader.dictionary();
         let labels =
             (0..grouping.len() as u32).map(|group| grouping.label(dictionary, group)).collect();
@@ -150,7 +151,21 @@ pub fn describe(
         describer.add(&batch, reader.dictionary());
     }
     let notes = reader.notes().clone();
+    refuse_empty(path, meter.records, &notes)?;
     Ok((describer.finish(reader.dictionary(), &notes), notes))
+}
+
+/// A trace without a single request is a mistake somewhere, not a result.
+fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Error> {
+    if records > 0 {
+        return Ok(());
+    }
+    let said: String = notes.warnings.iter().map(|warning| format!("; {warning}")).collect();
+    Err(Error::Unfit(format!(
+        "{}: got no requests ({} rows skipped), expected at least one{said}",
+        path.display(),
+        notes.rows_skipped
+    )))
 }
 
 /// Tells progress once in about a million records.
