@@ -39,6 +39,7 @@ impl Convert {
             records += batch.len() as u64;
             progress.say(format!("converting: {records} requests"));
         }
+        forebay::input::refuse_empty(&self.trace, records, reader.notes())?;
         let lost = writer.finish(reader.dictionary(), reader.notes()).map_err(output_error)?;
         drop(progress);
         say_notes(&self.trace, reader.notes());

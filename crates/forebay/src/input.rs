@@ -43,7 +43,7 @@ impl Input {
         mut progress: impl FnMut(u64),
     ) -> Result<Input, Error> {
         let mut reader = open::open(path, from)?;
-        let mut describer = Describer::new(Options { stream_by, ..Options::default() });
+        let mut describer = Describer::new(Options { stream_by });
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
         let mut extents = Vec::new();
@@ -140,7 +140,7 @@ pub fn describe(
     mut progress: impl FnMut(u64),
 ) -> Result<(Description, Notes), Error> {
     let mut reader = open::open(path, from)?;
-    let mut describer = Describer::new(Options { stream_by, ..Options::default() });
+    let mut describer = Describer::new(Options { stream_by });
     let (mut batch, mut meter) = (Vec::new(), Meter::default());
     loop {
         reader.read(&mut batch)?;
@@ -155,8 +155,8 @@ pub fn describe(
     Ok((describer.finish(reader.dictionary(), &notes), notes))
 }
 
-/// A trace without a single request is a mistake somewhere, not a result.
-fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Error> {
+/// Fails unless there were `records`: a trace without a single request is a mistake somewhere.
+pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Error> {
     if records > 0 {
         return Ok(());
     }

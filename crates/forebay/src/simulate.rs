@@ -259,6 +259,8 @@ struct Replayed<'a> {
     failed: Failed,
 }
 
+// One value a run: its size does not matter.
+#[allow(clippy::large_enum_variant)]
 enum Kind<'a> {
     Open(Open<Placed<'a>>),
     Closed(Box<Closed>),
