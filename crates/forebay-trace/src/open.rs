@@ -98,7 +98,7 @@ mod tests {
         assert!(text.contains("begins \"") && text.contains("msr") && text.contains("--from"));
         let text = message(b"x", Some("foo"));
         assert!(
-            text.contains("\"foo\"") && text.contains("parquet, hadoop-parquet, csv"),
+            text.contains("\"foo\"") && text.contains("parquet, hadoop-parquet, blktrace"),
             "{text}"
         );
         let Err(error) = open(Path::new("/nonexistent/x"), None) else { panic!("opened") };
