@@ -58,8 +58,8 @@ pub struct Notes {
     pub warnings: Vec<String>,
 }
 
-/// Reads a trace in batches.
-pub trait Reader {
+/// Reads a trace in batches. The dictionary only ever grows at its ends.
+pub trait Reader: Send {
     /// Replaces the content of `batch` by the next records, in time order across calls; leaves it
     /// empty at the end of the trace.
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError>;
