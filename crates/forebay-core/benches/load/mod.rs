@@ -10,14 +10,14 @@ use forebay_core::device::hdd::{
 use forebay_core::{Done, Flags, Nanos, Op, Request, Workload};
 
 /// Streams at work at a time, each with one request outstanding.
-pub const STREAMS: u32 = 100;
+pub(crate) const STREAMS: u32 = 100;
 /// Bytes that belong to each stream.
 const AREA: u64 = 8 << 30;
 /// Requests of a sequential run.
 const RUN: u64 = 64;
 
 /// The disk of `devices/st1000nm0011.toml`.
-pub fn disk() -> Hdd {
+pub(crate) fn disk() -> Hdd {
     let revolution = Nanos::from_secs_f64(60.0 / 7200.0);
     let switch = Nanos::from_millis(1);
     let layout = Layout {
@@ -56,7 +56,7 @@ pub fn disk() -> Hdd {
 
 /// The next pseudo-random number.
 #[inline]
-pub fn random(state: &mut u64) -> u64 {
+pub(crate) fn random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     mixed ^ (mixed >> 29)
@@ -64,7 +64,7 @@ pub fn random(state: &mut u64) -> u64 {
 
 /// A closed load: whenever a stream's request finishes, it asks the next at once. Of ten streams
 /// five read and two write sequential runs of 64 KiB requests, three read or write at random.
-pub struct Streams {
+pub(crate) struct Streams {
     due: VecDeque<Request>,
     next_offset: Vec<u64>,
     left: u64,
@@ -74,7 +74,7 @@ pub struct Streams {
 
 impl Streams {
     /// `requests` in all.
-    pub fn new(requests: u64) -> Streams {
+    pub(crate) fn new(requests: u64) -> Streams {
         let mut streams = Streams {
             due: VecDeque::with_capacity(2 * STREAMS as usize),
             next_offset: vec![0; STREAMS as usize],
