@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Notes, Reader, Record, TraceError, open};
@@ -42,7 +43,7 @@ impl Input {
         stream_by: StreamBy,
         mut progress: impl FnMut(u64),
     ) -> Result<Input, Error> {
-        let mut reader = open::open(path, from)?;
+        let mut reader = Ahead::new(open::open(path, from)?);
         let mut describer = Describer::new(Options { stream_by, ..Options::default() });
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
@@ -138,7 +139,7 @@ pub fn describe(
     stream_by: StreamBy,
     mut progress: impl FnMut(u64),
 ) -> Result<(Description, Notes), Error> {
-    let mut reader = open::open(path, from)?;
+    let mut reader = Ahead::new(open::open(path, from)?);
     let mut describer = Describer::new(Options { stream_by, ..Options::default() });
     let (mut batch, mut meter) = (Vec::new(), Meter::default());
     loop {
