@@ -68,8 +68,12 @@ fuzz: fuzz-build
 	  grep -E 'DONE|number_of_executed_units|peak_rss_mb' $$log | tail -n 3; \
 	done
 
+# Ratios to targets and, for CSV, to Polars reading the same file in the same run.
 bench:
-	cargo bench --workspace
+	python3 -m venv target/polars
+	target/polars/bin/pip install -q -r crates/forebay-trace/benches/requirements.txt
+	cargo bench -p forebay-core --bench simulator
+	cargo bench -p forebay-trace --bench readers
 
 report:
 	cargo run --release -- advise

@@ -76,6 +76,9 @@ fn write_report(path: &Path, html: &str) -> anyhow::Result<()> {
         _ => Path::new("."),
     };
     let cannot = || format!("{}: cannot write the report", path.display());
+    if path.exists() && !path.is_file() {
+        anyhow::bail!("{}: not a file; name a file for the report with -o", path.display());
+    }
     let mut file = tempfile::Builder::new()
         .prefix(".forebay-report-")
         .tempfile_in(folder)

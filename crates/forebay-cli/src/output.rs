@@ -29,6 +29,14 @@ pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The error in one line. Causes are added only where the message does not end with them already.
+pub(crate) fn message(error: &anyhow::Error) -> String {
+    error.chain().skip(1).fold(error.to_string(), |said, cause| {
+        let cause = cause.to_string();
+        if said.ends_with(&cause) { said } else { format!("{said}: {cause}") }
+    })
+}
+
 /// Whether whoever reads our output has gone, which is no fault.
 pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     let io = error.downcast_ref::<io::Error>();

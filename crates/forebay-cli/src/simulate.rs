@@ -50,6 +50,9 @@ impl Simulate {
             runs.push(run(&input, &device, policy, setup)?.result);
             drop(progress);
         }
+        if let Some(RunResult { requests_clipped: clipped @ 1.., .. }) = runs.first() {
+            eprintln!("forebay: {clipped} requests lie beyond {} and were left out", device.name);
+        }
         match self.format {
             Format::Json => {
                 output::print_json(&Results { trace: self.trace.display().to_string(), runs })?;

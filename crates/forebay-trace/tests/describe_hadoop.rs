@@ -77,6 +77,18 @@ fn cells<'a>(readme: &'a str, name: &str) -> Vec<&'a str> {
     line.unwrap_or("").split('|').map(str::trim).skip(2).collect()
 }
 
+/// Whether the figures of two cells lie within the 0.1 % that a latency's bucket is wide.
+fn close(a: &str, b: &str) -> bool {
+    let figures =
+        |cell: &str| cell.split(" / ").map(|f| f.parse().ok()).collect::<Vec<Option<f64>>>();
+    let (a, b) = (figures(a), figures(b));
+    let near = |(a, b): (&Option<f64>, &Option<f64>)| match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() <= a.abs() * 0.001,
+        _ => a.is_none() && b.is_none(),
+    };
+    a.len() == b.len() && a.iter().zip(&b).all(near)
+}
+
 #[test]
 fn captures_have_the_published_characteristics() {
     let Some(folder) = folder() else { return };
@@ -85,7 +97,9 @@ fn captures_have_the_published_characteristics() {
         let d = describe(&folder.join(format!("{capture}.parquet")));
         for (name, ours) in rows(&d) {
             let published = cells(&readme, name);
-            assert_eq!(published.get(column), Some(&ours.as_str()), "{capture}: {name}");
+            let published = published.get(column).copied().unwrap_or("");
+            let same = published == ours || name.contains("latency") && close(published, &ours);
+            assert!(same, "{capture}: {name}: published {published}, ours {ours}");
         }
         assert_eq!((d.rows_skipped, d.rows_late), (0, 0), "{capture}");
     }

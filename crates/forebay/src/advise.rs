@@ -113,8 +113,7 @@ pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
         let reason = if fits {
             "the smallest bundled drive that holds the trace".to_string()
         } else {
-            "the largest bundled drive; the trace reaches beyond it, so addresses are scaled"
-                .to_string()
+            "the largest bundled drive; the trace reaches beyond it (see --map)".to_string()
         };
         chosen = Some((device, reason));
         if fits {
@@ -187,7 +186,8 @@ fn rank(results: &[RunResult]) -> Vec<Ranked> {
         .map(|result| Ranked {
             policy: result.policy.clone(),
             total_s: total_s(result),
-            gain_share: 1.0 - total_s(result) / total_s(baseline).max(1e-9),
+            // Adding zero turns -0.0 into 0.0.
+            gain_share: 1.0 - total_s(result) / total_s(baseline).max(1e-9) + 0.0,
             read_p99_ms: result.figures.read_p99_ms,
             write_p99_ms: result.figures.write_p99_ms,
             longest_wait_ms: result.figures.longest_wait_ms,

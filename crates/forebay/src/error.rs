@@ -12,7 +12,7 @@ pub enum Error {
     #[error(transparent)]
     Trace(#[from] TraceError),
     /// The policy or its parameters.
-    #[error("policy {0}")]
+    #[error("{0}")]
     Policy(#[from] SpecError),
     /// The device or its file.
     #[error(transparent)]

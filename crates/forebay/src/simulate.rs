@@ -141,6 +141,13 @@ impl PolicyVisitor for Visit<'_> {
         if let Some(error) = workload.failed.take() {
             return Err(error.into());
         }
+        if makespan == Nanos::ZERO && requests_clipped > 0 && watch.statistics.is_empty() {
+            return Err(Error::Unfit(format!(
+                "{}: all {requests_clipped} requests lie beyond {}; use --map scale or wrap",
+                self.input.path.display(),
+                self.device.name
+            )));
+        }
         let device = &devices[0];
         let labels = &self.input.labels;
         let figures = watch.statistics.figures(

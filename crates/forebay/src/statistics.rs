@@ -132,6 +132,11 @@ impl<D: Device> Statistics<D> {
         }
     }
 
+    /// Whether no request arrived.
+    pub fn is_empty(&self) -> bool {
+        self.arrived == 0
+    }
+
     /// Latencies of reads.
     pub fn reads(&self) -> &Latencies {
         &self.reads

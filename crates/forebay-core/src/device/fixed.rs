@@ -30,12 +30,12 @@ pub struct Fixed {
 }
 
 impl Fixed {
-    /// A server of `iops` I/Os per second, more than 0 and at most 1e9. The service time is
+    /// A server of `iops` I/Os per second, from 0.001 to 1e9. The service time is
     /// rounded to whole nanoseconds.
     pub fn new(iops: f64) -> Result<Fixed, SpecError> {
-        if !(iops > 0.0 && iops <= 1e9) {
+        if !(0.001..=1e9).contains(&iops) {
             return Err(SpecError(format!(
-                "fixed: got a rate of {iops} I/Os per second, expected more than 0 and at most 1e9"
+                "fixed: got a rate of {iops} I/Os per second, expected 0.001 to 1e9"
             )));
         }
         let service = Nanos::from_secs_f64(1.0 / iops);
@@ -121,9 +121,9 @@ mod tests {
     #[test]
     fn absurd_rates_are_refused() {
         for rate in [0.0, -1.0, f64::NAN, f64::INFINITY, 1.1e9] {
-            assert!(Fixed::new(rate).unwrap_err().0.contains("at most 1e9"));
+            assert!(Fixed::new(rate).unwrap_err().0.contains("0.001 to 1e9"));
         }
         assert_eq!(Fixed::new(1e9).unwrap().service(), Nanos(1));
-        assert_eq!(Fixed::new(f64::MIN_POSITIVE).unwrap().service(), Nanos::MAX);
+        assert_eq!(Fixed::new(0.001).unwrap().service(), Nanos::from_secs(1000));
     }
 }

@@ -99,8 +99,8 @@ mod tests {
         let said = |text: &str| built(text).unwrap_err().0;
         assert!(said("fixed").contains("as in fixed:500"));
         assert!(said("fixed:fast").contains("got 'fast'"));
-        assert!(said("fixed:0").contains("more than 0"));
-        assert!(said("fixed:inf").contains("at most 1e9"));
+        assert!(said("fixed:0").contains("0.001 to 1e9"));
+        assert!(said("fixed:inf").contains("0.001 to 1e9"));
         assert!(said("fixed:500:depth=2").contains("depth"));
         assert!(said("floppy").contains("expected fixed:RATE"));
     }

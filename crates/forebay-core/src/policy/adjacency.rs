@@ -46,6 +46,9 @@ impl Adjacency {
     /// The first id under `hash` that `is_it` accepts.
     #[inline]
     pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        if self.len == 0 {
+            return None;
+        }
         let mut at = (hash >> self.shift) as usize;
         loop {
             let (known, id) = self.slots[at];

@@ -209,6 +209,11 @@ impl<E: Elevator> Policy for BlockLayer<E> {
             self.bypass.push_back(id);
             return;
         }
+        if request.len <= self.limits.bio_len_max.min(self.limits.request_len_max) {
+            self.clients[client].parts_left = 1;
+            self.submit_bio(now, request, client);
+            return;
+        }
         self.clients[client].parts_left = bios(&request, &self.limits).count() as u32;
         for bio in bios(&request, &self.limits) {
             self.submit_bio(now, bio, client);

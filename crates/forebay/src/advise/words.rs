@@ -42,6 +42,12 @@ impl Case<'_> {
     pub(super) fn headline(&self) -> String {
         let (baseline, chosen) = (self.baseline(), self.chosen());
         match self.verdict {
+            Verdict::Recommended if self.total_gain().abs() < 0.005 => format!(
+                "Use {}: total time stays the same ({}), but 99 % of {}.",
+                chosen.policy,
+                seconds(total_s(chosen)),
+                self.tail_change(),
+            ),
             Verdict::Recommended => format!(
                 "Use {}: {} {} instead of {} with {} ({} less), and 99 % of {}.",
                 chosen.policy,
@@ -49,7 +55,7 @@ impl Case<'_> {
                 seconds(total_s(chosen)),
                 seconds(total_s(baseline)),
                 baseline.policy,
-                percent(1.0 - total_s(chosen) / total_s(baseline).max(1e-9)),
+                percent(self.total_gain()),
                 self.tail_change(),
             ),
             Verdict::BaselineIsBest => {
@@ -76,6 +82,28 @@ impl Case<'_> {
         }
     }
 
+    fn total_gain(&self) -> f64 {
+        1.0 - total_s(self.chosen()) / total_s(self.baseline()).max(1e-9)
+    }
+
+    /// Why the first of the ranking is not the one to use.
+    fn passed_over(&self) -> Option<String> {
+        let (first, chosen) = (&self.ranking[0], self.chosen());
+        if self.verdict != Verdict::Recommended || first.policy == chosen.policy {
+            return None;
+        }
+        let tail = tail_ms(chosen.figures.read_p99_ms, chosen.figures.write_p99_ms);
+        Some(format!(
+            "{} is {} faster in total, which is no difference; {} has the better tail (99 % \
+             within {} instead of {}).",
+            first.policy,
+            percent(1.0 - first.total_s / total_s(chosen).max(1e-9)),
+            chosen.policy,
+            millis(tail),
+            millis(tail_ms(first.read_p99_ms, first.write_p99_ms)),
+        ))
+    }
+
     fn spread(&self) -> f64 {
         let (best, worst) = (&self.ranking[0], &self.ranking[self.ranking.len() - 1]);
         worst.total_s / best.total_s.max(1e-9) - 1.0
@@ -99,6 +127,7 @@ impl Case<'_> {
         let mut findings = vec![self.load(), self.head_movement()];
         findings.extend(self.fights());
         findings.extend(self.comparison());
+        findings.extend(self.passed_over());
         findings
     }
 

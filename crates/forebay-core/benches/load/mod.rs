@@ -1,0 +1,130 @@
+//! What the simulator is measured with: a disk, and streams that keep its queue filled.
+
+#![allow(dead_code, clippy::unwrap_used)] // the bench and the test each use a part
+
+use std::collections::VecDeque;
+
+use forebay_core::device::hdd::{
+    Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, zones,
+};
+use forebay_core::{Done, Flags, Nanos, Op, Request, Workload};
+
+/// Streams at work at a time, each with one request outstanding.
+pub(crate) const STREAMS: u32 = 100;
+/// Bytes that belong to each stream.
+const AREA: u64 = 8 << 30;
+/// Requests of a sequential run.
+const RUN: u64 = 64;
+
+/// The disk of `devices/st1000nm0011.toml`.
+pub(crate) fn disk() -> Hdd {
+    let revolution = Nanos::from_secs_f64(60.0 / 7200.0);
+    let switch = Nanos::from_millis(1);
+    let layout = Layout {
+        capacity_bytes: 1_000_204_886_016,
+        heads: 4,
+        revolution,
+        head_switch: switch,
+        cylinder_switch: switch,
+        outer_bytes_per_s: 150e6,
+        inner_bytes_per_s: 71e6,
+        zones: 24,
+    };
+    let seek = SeekSpec::Datasheet {
+        track_to_track: Nanos::from_millis_f64(0.8),
+        average: Nanos::from_millis_f64(8.5),
+        full_stroke: Nanos::from_millis(17),
+        knee_share: KNEE_SHARE,
+    };
+    Hdd::new(HddSpec {
+        heads: 4,
+        zones: zones(&layout).unwrap(),
+        revolution,
+        start_phase: Nanos::ZERO,
+        seek,
+        write_settle: Nanos::from_millis(1),
+        head_switch: switch,
+        cylinder_switch: switch,
+        track_skew: None,
+        cylinder_skew: None,
+        overhead: Nanos::from_millis_f64(0.1),
+        len_max: LEN_MAX,
+        power: Power { idle_w: 6.0, seek_w: 10.0, transfer_w: 8.0 },
+    })
+    .unwrap()
+}
+
+/// The next pseudo-random number.
+#[inline]
+pub(crate) fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed ^ (mixed >> 29)
+}
+
+/// A closed load: whenever a stream's request finishes, it asks the next at once. Of ten streams
+/// five read and two write sequential runs of 64 KiB requests, three read or write at random.
+pub(crate) struct Streams {
+    due: VecDeque<Request>,
+    next_offset: Vec<u64>,
+    left: u64,
+    id: u64,
+    state: u64,
+}
+
+impl Streams {
+    /// `requests` in all.
+    pub(crate) fn new(requests: u64) -> Streams {
+        let mut streams = Streams {
+            due: VecDeque::with_capacity(2 * STREAMS as usize),
+            next_offset: vec![0; STREAMS as usize],
+            left: requests,
+            id: 0,
+            state: 1,
+        };
+        (0..STREAMS).for_each(|stream| streams.ask(Nanos::ZERO, stream));
+        streams
+    }
+
+    #[inline]
+    fn ask(&mut self, at: Nanos, stream: u32) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        self.id += 1;
+        let dice = random(&mut self.state);
+        let area = u64::from(stream) * AREA;
+        let kind = stream % 10;
+        let next = &mut self.next_offset[stream as usize];
+        let (offset, len) = if kind < 7 {
+            if dice.is_multiple_of(RUN) {
+                *next = ((dice >> 32) % (AREA >> 16)) << 16;
+            }
+            (*next, 65_536)
+        } else {
+            (((dice >> 32) % (AREA >> 12)) << 12, 4096)
+        };
+        *next = (offset + u64::from(len)) % AREA;
+        let op = if kind == 5 || kind == 6 || kind == 9 { Op::Write } else { Op::Read };
+        let (lane, flags, id) = (0, Flags::NONE, self.id);
+        self.due.push_back(Request { at, offset: area + offset, id, len, stream, lane, op, flags });
+    }
+}
+
+impl Workload for Streams {
+    #[inline]
+    fn peek(&self) -> Option<Nanos> {
+        self.due.front().map(|request| request.at)
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.due.pop_front().unwrap()
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.ask(now, done.request.stream);
+    }
+}

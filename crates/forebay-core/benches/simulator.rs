@@ -1,0 +1,84 @@
+//! How many requests a second the simulator handles on one core, against our targets and DiskSim.
+//!
+//! Every row runs a million requests or more to their end, monomorphised, watched by nobody, and
+//! is the median of some runs.
+
+// A bench reads the clock; the core it measures does not.
+#![allow(clippy::disallowed_types)]
+#![allow(clippy::unwrap_used)]
+
+mod load;
+
+use std::time::Instant;
+
+use forebay_core::device::fixed::Fixed;
+use forebay_core::policy::{PolicyVisitor, with_policy};
+use forebay_core::replay::{Intensity, Open};
+use forebay_core::{Device, Flags, Nanos, Op, Policy, Request, Workload, simulate};
+
+/// Requests a second of DiskSim 4 on a machine of this kind.
+const DISKSIM_PER_S: f64 = 25_000.0;
+const REQUESTS: u64 = 2_000_000;
+const RUNS: usize = 5;
+
+/// Runs a policy once and answers the seconds it took.
+struct Timed<D, W>(D, W);
+
+impl<D: Device, W: Workload> PolicyVisitor for Timed<D, W> {
+    type Out = f64;
+    fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> f64 {
+        let begun = Instant::now();
+        simulate::run(&mut policy, std::slice::from_mut(&mut self.0), &mut self.1, &mut ());
+        begun.elapsed().as_secs_f64()
+    }
+}
+
+/// Random reads at nine tenths of what the server can do.
+fn arrivals() -> Open<impl Iterator<Item = Request>> {
+    let (mut state, mut at) = (1, 0);
+    let requests = (0..REQUESTS).map(move |id| {
+        let dice = load::random(&mut state);
+        at += dice % 2222;
+        Request {
+            at: Nanos(at),
+            offset: (dice >> 32) << 12,
+            id,
+            len: 4096,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        }
+    });
+    Open::new(requests, Intensity::RECORDED)
+}
+
+fn row(device: &str, policy: &str, target_per_s: f64, mut run: impl FnMut() -> f64) {
+    let mut seconds: Vec<f64> = (0..RUNS).map(|_| run()).collect();
+    seconds.sort_by(f64::total_cmp);
+    let per_s = REQUESTS as f64 / seconds[RUNS / 2];
+    let best_per_s = REQUESTS as f64 / seconds[0];
+    println!(
+        "{device:<7} {policy:<9} {:>8.2} {:>8.2} {:>8.1} {:>7.2} {:>9.0}",
+        per_s / 1e6,
+        best_per_s / 1e6,
+        target_per_s / 1e6,
+        per_s / target_per_s,
+        per_s / DISKSIM_PER_S
+    );
+}
+
+fn main() {
+    println!("{REQUESTS} requests, median and best of {RUNS} runs, millions of requests a second");
+    println!("device  policy      median     best   target   ratio  x DiskSim");
+    let server = || Fixed::new(1e6).unwrap();
+    row("fixed", "noop", 15e6, || {
+        with_policy("noop", u32::MAX, Timed(server(), arrivals())).unwrap()
+    });
+    for (policy, target) in [("noop", 3e6), ("deadline", 1.5e6), ("cfq", 1.5e6), ("bid", 1.5e6)] {
+        row("hdd", policy, target, || {
+            let timed = Timed(load::disk(), load::Streams::new(REQUESTS));
+            with_policy(policy, u32::MAX, timed).unwrap()
+        });
+    }
+}

@@ -1,0 +1,88 @@
+//! The loop of a run allocates nothing: buffers reach their size early and are used again.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "../benches/load/mod.rs"]
+mod load;
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use forebay_core::policy::{POLICIES, PolicyVisitor, with_policy};
+use forebay_core::{Done, Nanos, Observer, Policy, simulate};
+
+thread_local! {
+    static ALLOCATIONS: Cell<u64> = const { Cell::new(0) };
+}
+
+/// The system's allocator, counting.
+struct Counting;
+
+// SAFETY: every call goes to the system's allocator unchanged. The counter has a constant initial
+// value and no destructor, so reaching it neither allocates nor fails.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `alloc`.
+        unsafe { System.alloc(layout) }
+    }
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        ALLOCATIONS.with(|count| count.set(count.get() + 1));
+        // SAFETY: the caller keeps the contract of `realloc`.
+        unsafe { System.realloc(block, layout, size) }
+    }
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        // SAFETY: the caller keeps the contract of `dealloc`.
+        unsafe { System.dealloc(block, layout) }
+    }
+}
+
+#[global_allocator]
+static COUNTING: Counting = Counting;
+
+fn allocations() -> u64 {
+    ALLOCATIONS.with(Cell::get)
+}
+
+/// Notes the allocations so far when certain numbers of requests have finished.
+#[derive(Default)]
+struct Marks {
+    finished: u64,
+    from: u64,
+    to: u64,
+}
+
+impl Observer for Marks {
+    fn finished(&mut self, _now: Nanos, _done: &Done) {
+        self.finished += 1;
+        match self.finished {
+            200_000 => self.from = allocations(),
+            // Before the run drains: free lists are at their longest when nothing is left.
+            350_000 => self.to = allocations(),
+            _ => {}
+        }
+    }
+}
+
+struct Counted;
+
+impl PolicyVisitor for Counted {
+    type Out = Marks;
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Marks {
+        let mut marks = Marks::default();
+        let mut load = load::Streams::new(400_000);
+        simulate::run(&mut policy, &mut [load::disk()], &mut load, &mut marks);
+        marks
+    }
+}
+
+#[test]
+fn a_run_in_its_stride_allocates_nothing() {
+    for listed in POLICIES {
+        let before = allocations();
+        let marks = with_policy(listed.name, u32::MAX, Counted).unwrap();
+        assert!(marks.from > before, "the counter counts");
+        assert_eq!(marks.finished, 400_000);
+        assert_eq!(marks.to - marks.from, 0, "{} allocates in its loop", listed.name);
+    }
+}
