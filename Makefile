@@ -7,10 +7,10 @@ SHELL := bash
 .DEFAULT_GOAL := all
 
 FUZZ_SECONDS ?= 600
-FUZZ_SHORT_SECONDS ?= 15
+FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr csv parquet open devices specs
 
-.PHONY: all build test needs check fuzz-build fuzz-short fuzz bench report
+.PHONY: all build test needs check fuzz-build fuzz-short fuzz-run fuzz bench report
 
 all: build
 
@@ -44,22 +44,32 @@ fuzz-build:
 	RUSTC_WRAPPER="$(CURDIR)/fuzz/coverage.sh" cargo build --bins \
 	  --manifest-path fuzz/Cargo.toml --target-dir target
 
+# The same inputs every time: a fixed seed, a fixed number of runs, from the seeds alone.
 fuzz-short:
 	@if command -v c++ >/dev/null; then \
-	  $(MAKE) --no-print-directory fuzz FUZZ_SECONDS=$(FUZZ_SHORT_SECONDS); \
+	  $(MAKE) --no-print-directory fuzz-build fuzz-run \
+	    FUZZ_LIMIT="-seed=1 -runs=$(FUZZ_SHORT_RUNS)" FUZZ_CORPUS=; \
 	else \
 	  echo "!!! no C++ compiler for the fuzzer's engine: fuzzing is SKIPPED"; \
 	fi
 
 # Starts from the seeds and from what earlier runs kept in fuzz/corpus; what breaks a parser is
 # kept in fuzz/artifacts.
-fuzz: fuzz-build
+fuzz: fuzz-build fuzz-run
+
+FUZZ_LIMIT ?= -max_total_time=$(FUZZ_SECONDS)
+FUZZ_CORPUS ?= fuzz/corpus
+
+fuzz-run:
 	@for target in $(FUZZ_TARGETS); do \
-	  mkdir -p fuzz/corpus/$$target fuzz/artifacts/$$target; \
-	  echo "fuzzing $$target for $(FUZZ_SECONDS) s"; \
-	  log=fuzz/artifacts/$$target/last.log; \
-	  if ! target/debug/fuzz-$$target fuzz/corpus/$$target fuzz/seeds/$$target \
-	    -max_total_time=$(FUZZ_SECONDS) -max_len=65536 -rss_limit_mb=2048 -timeout=20 \
+	  mkdir -p fuzz/artifacts/$$target; \
+	  corpus=""; \
+	  if [ -n "$(FUZZ_CORPUS)" ]; then corpus="$(FUZZ_CORPUS)/$$target"; mkdir -p $$corpus; fi; \
+	  echo "fuzzing $$target ($(FUZZ_LIMIT))"; \
+	  log=fuzz/artifacts/$$target/last.log; seeds=fuzz/artifacts/$$target/seeds; \
+	  rm -rf $$seeds; cp -r fuzz/seeds/$$target $$seeds; \
+	  if ! target/debug/fuzz-$$target $$corpus $$seeds \
+	    $(FUZZ_LIMIT) -max_len=65536 -rss_limit_mb=2048 -timeout=20 \
 	    -artifact_prefix=fuzz/artifacts/$$target/ -print_final_stats=1 >$$log 2>&1; then \
 	    tail -n 40 $$log; \
 	    echo "!!! $$target: an input that breaks it is in fuzz/artifacts/$$target"; \
