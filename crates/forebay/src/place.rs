@@ -44,27 +44,30 @@ pub struct Placement {
     bases: Vec<u64>,
     capacity: u64,
     span: u64,
+    /// The highest byte the trace reaches.
+    end: u64,
     map: Map,
 }
 
 impl Placement {
     /// For volumes that reach up to `extents` bytes and a device of `capacity` bytes.
     pub fn new(extents: &[u64], capacity: u64, map: Map) -> Placement {
-        let mut span = 0u64;
+        let (mut span, mut end) = (0u64, 0u64);
         let bases = extents
             .iter()
             .map(|extent| {
                 let base = span;
+                end = base.saturating_add(*extent);
                 span = span.saturating_add(extent.div_ceil(GRAIN).saturating_mul(GRAIN));
                 base
             })
             .collect();
-        Placement { bases, capacity: capacity / SECTOR * SECTOR, span, map }
+        Placement { bases, capacity: capacity / SECTOR * SECTOR, span, end, map }
     }
 
     /// Whether the trace reaches beyond the device.
     pub fn is_beyond(&self) -> bool {
-        self.span / GRAIN > self.capacity.div_ceil(GRAIN)
+        self.end > self.capacity
     }
 
     /// Bytes from the first volume's start to the last one's end.
@@ -146,6 +149,13 @@ mod tests {
         assert_eq!(placement.place(&record(0, 4096), 0).unwrap().offset, 4096);
         assert_eq!(placement.place(&record(1, 4096), 0).unwrap().offset, 2 * GRAIN + 4096);
         assert!(!placement.is_beyond());
+    }
+
+    #[test]
+    fn a_trace_that_ends_with_the_device_is_not_beyond_it() {
+        let capacity = 5 * GRAIN + 4096;
+        assert!(!Placement::new(&[capacity], capacity, Map::Scale).is_beyond());
+        assert!(Placement::new(&[capacity + 512], capacity, Map::Scale).is_beyond());
     }
 
     #[test]
