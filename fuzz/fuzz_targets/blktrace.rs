@@ -22,7 +22,7 @@ fuzz_target!(|data: &[u8]| {
         }
     };
     let files = parts.into_iter().enumerate().map(|(cpu, bytes)| {
-        let input: Box<dyn Read> = Box::new(Cursor::new(bytes.to_vec()));
+        let input: Box<dyn Read + Send> = Box::new(Cursor::new(bytes.to_vec()));
         (PathBuf::from(format!("sdb.blktrace.{cpu}")), input)
     });
     let opened = Blktrace::from_readers(files.collect());

@@ -53,7 +53,7 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
 }
 
 /// One line's way through a format.
-pub(crate) trait Row {
+pub(crate) trait Row: Send {
     /// The format's name.
     const NAME: &'static str;
     /// The columns, for messages.

@@ -59,7 +59,7 @@ pub struct Notes {
 }
 
 /// Reads a trace in batches.
-pub trait Reader {
+pub trait Reader: Send {
     /// Replaces the content of `batch` by the next records, in time order across calls; leaves it
     /// empty at the end of the trace.
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError>;

@@ -312,7 +312,7 @@ fn big_endian(records: &[u8]) -> Vec<u8> {
 
 fn read(files: &[(&str, Vec<u8>)]) -> Result<(Vec<Record>, Notes, Dictionary), String> {
     let open = |(name, bytes): &(&str, Vec<u8>)| {
-        let input: Box<dyn std::io::Read> = Box::new(std::io::Cursor::new(bytes.clone()));
+        let input: Box<dyn std::io::Read + Send> = Box::new(std::io::Cursor::new(bytes.clone()));
         (PathBuf::from(name), input)
     };
     let files = files.iter().map(open).collect();

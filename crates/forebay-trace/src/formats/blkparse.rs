@@ -28,7 +28,7 @@ pub struct Blkparse {
 
 impl Blkparse {
     /// Reads `reader`; `path` stands in messages.
-    pub fn new(path: &Path, reader: Box<dyn BufRead>) -> Result<Blkparse, TraceError> {
+    pub fn new(path: &Path, reader: Box<dyn BufRead + Send>) -> Result<Blkparse, TraceError> {
         let events = Sorted::new(Lines::new(path, reader));
         Ok(Blkparse { events, pairing: Pairing::new("blkparse", false), ended: false })
     }
@@ -70,7 +70,7 @@ pub fn sniff(head: &[u8]) -> bool {
 /// The events of the lines.
 struct Lines {
     path: PathBuf,
-    reader: Box<dyn BufRead>,
+    reader: Box<dyn BufRead + Send>,
     buffer: Vec<u8>,
     /// Lines read.
     number: u64,
@@ -85,7 +85,7 @@ struct Lines {
 }
 
 impl Lines {
-    fn new(path: &Path, reader: Box<dyn BufRead>) -> Lines {
+    fn new(path: &Path, reader: Box<dyn BufRead + Send>) -> Lines {
         Lines {
             path: path.to_owned(),
             reader,

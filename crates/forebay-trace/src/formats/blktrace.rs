@@ -38,7 +38,9 @@ impl Blktrace {
     }
 
     /// Reads the given files, whose names tell their CPUs and stand in messages.
-    pub fn from_readers(files: Vec<(PathBuf, Box<dyn Read>)>) -> Result<Blktrace, TraceError> {
+    pub fn from_readers(
+        files: Vec<(PathBuf, Box<dyn Read + Send>)>,
+    ) -> Result<Blktrace, TraceError> {
         let paths: Vec<PathBuf> = files.iter().map(|(path, _)| path.clone()).collect();
         let cursors = files.into_iter().map(|(path, input)| record::Cursor::new(path, input));
         let mut events = order::Merge::new(cursors.collect())?;

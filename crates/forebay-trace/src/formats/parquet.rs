@@ -43,7 +43,7 @@ pub(crate) fn open_hadoop(input: Input) -> Result<Box<dyn Reader>, TraceError> {
 }
 
 /// A schema of requests in Parquet.
-trait Schema: Sized {
+trait Schema: Send + Sized {
     /// The format's name.
     const NAME: &'static str;
 

@@ -102,7 +102,7 @@ enum Step {
 /// Reads the records of one file.
 pub(crate) struct Cursor {
     path: PathBuf,
-    input: Box<dyn Read>,
+    input: Box<dyn Read + Send>,
     order: Option<Order>,
     buffer: Vec<u8>,
     /// What of the buffer is unread.
@@ -114,7 +114,7 @@ pub(crate) struct Cursor {
 }
 
 impl Cursor {
-    pub(crate) fn new(path: PathBuf, input: Box<dyn Read>) -> Cursor {
+    pub(crate) fn new(path: PathBuf, input: Box<dyn Read + Send>) -> Cursor {
         let buffer = vec![0; BUFFER];
         let warnings = Vec::new();
         Cursor { path, input, order: None, buffer, unread: 0..0, at: 0, ended: false, warnings }

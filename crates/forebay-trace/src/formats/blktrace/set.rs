@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Place, TraceError};
 
 /// The files of one set: a name for messages, and the content.
-pub(crate) type Files = Vec<(PathBuf, Box<dyn Read>)>;
+pub(crate) type Files = Vec<(PathBuf, Box<dyn Read + Send>)>;
 
 /// Bytes that tell a compression or a tar.
 const HEAD: usize = 512;
@@ -138,7 +138,7 @@ fn peeked<R: Read>(path: &Path, mut input: R) -> Result<(Vec<u8>, R), TraceError
 }
 
 /// The content, decompressed if its first bytes say that it is compressed.
-fn decoded(path: &Path, file: File) -> Result<Box<dyn Read>, TraceError> {
+fn decoded(path: &Path, file: File) -> Result<Box<dyn Read + Send>, TraceError> {
     let failed = |source| TraceError::Io { path: path.to_owned(), source };
     let (head, mut file) = peeked(path, file)?;
     file.rewind().map_err(failed)?;
@@ -153,7 +153,7 @@ fn decoded(path: &Path, file: File) -> Result<Box<dyn Read>, TraceError> {
     })
 }
 
-fn from_tar(path: &Path, input: Box<dyn Read>) -> Result<Files, TraceError> {
+fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceError> {
     let failed = |source| TraceError::Io { path: path.to_owned(), source };
     let mut members: BTreeMap<PathBuf, File> = BTreeMap::new();
     let mut archive = tar::Archive::new(input);
