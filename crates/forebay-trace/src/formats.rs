@@ -2,10 +2,20 @@
 
 pub mod blkparse;
 pub mod blktrace;
+mod clock;
 pub mod csv;
+pub mod disksim_valid;
+pub mod fio;
+pub mod fio_latency;
+mod frames;
+pub mod hp_srt;
+mod log;
 pub mod msr;
 pub mod parquet;
+pub mod snoop;
 pub mod spc;
+pub mod vscsi;
+mod who;
 
 use std::io::BufRead;
 use std::path::PathBuf;
@@ -57,6 +67,18 @@ pub static FORMATS: &[Format] = &[
         open: |input| Ok(Box::new(blktrace::Blktrace::open(&input.path)?)),
     },
     Format {
+        name: "hp-srt",
+        about: "HP Labs SRT 1.3, binary with a text header",
+        sniff: hp_srt::sniff,
+        open: hp_srt::open,
+    },
+    Format {
+        name: "fio",
+        about: "fio's I/O logs, versions 2 and 3",
+        sniff: fio::sniff,
+        open: fio::open,
+    },
+    Format {
         name: "csv",
         about: "canonical CSV, known by its header",
         sniff: csv::sniff,
@@ -69,6 +91,24 @@ pub static FORMATS: &[Format] = &[
         open: |input| Ok(Box::new(blkparse::Blkparse::new(&input.path, input.content)?)),
     },
     Format {
+        name: "snoop",
+        about: "what bcc's biosnoop or perf-tools' iosnoop prints, with its header line",
+        sniff: snoop::sniff,
+        open: snoop::open,
+    },
+    Format {
+        name: "disksim-valid",
+        about: "DiskSim's validation format (R/W buffer-action block size response gap)",
+        sniff: disksim_valid::sniff,
+        open: disksim_valid::open,
+    },
+    Format {
+        name: "fio-latency",
+        about: "fio's latency logs, recorded with log_offset=1",
+        sniff: fio_latency::sniff,
+        open: fio_latency::open,
+    },
+    Format {
         name: "msr",
         about: "MSR Cambridge CSV (Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime)",
         sniff: msr::sniff,
@@ -79,6 +119,12 @@ pub static FORMATS: &[Format] = &[
         about: "SPC (ASU,LBA,Size,Opcode,Timestamp)",
         sniff: spc::sniff,
         open: spc::open,
+    },
+    Format {
+        name: "vscsi",
+        about: "VMware vSCSI binary as of CloudPhysics, versions 1 and 2",
+        sniff: vscsi::sniff,
+        open: vscsi::open,
     },
 ];
 

@@ -6,6 +6,7 @@
 //! events as the binary files, so requests and latencies are found the same way.
 
 mod line;
+pub(crate) mod rwbs;
 
 use std::collections::HashMap;
 use std::io::{BufRead, Read};

@@ -1,6 +1,7 @@
 //! One line of blkparse's default text.
 
 use super::super::blktrace::{Category, Event, Span, What};
+use super::rwbs::category;
 
 /// What a line is.
 pub(super) enum Line {
@@ -178,32 +179,6 @@ fn seconds(word: &[u8]) -> Option<u64> {
     let scale = 9usize.checked_sub(decimals.len())?;
     let nanos = number(decimals)? * 10u64.pow(scale as u32);
     number(&word[..dot])?.checked_mul(1_000_000_000)?.checked_add(nanos)
-}
-
-/// Direction and properties: an `F` before the direction is a flush, behind it FUA.
-fn category(rwbs: &[u8]) -> Option<Category> {
-    let mut category = Category::default();
-    let mut directed = false;
-    for letter in rwbs {
-        let (more, direction) = match letter {
-            b'F' if !directed => (Category::FLUSH, false),
-            b'F' => (Category::FUA, false),
-            b'R' => (Category::READ, true),
-            b'W' => (Category::WRITE, true),
-            b'D' => (Category::DISCARD.with(Category::WRITE), true),
-            b'N' => (Category::default(), true),
-            b'A' => (Category::AHEAD, false),
-            b'S' => (Category::SYNC, false),
-            b'M' => (Category::META, false),
-            // The barrier of kernels before 2.6.37, and a secure erase.
-            b'B' => (Category::FLUSH, false),
-            b'E' => (Category::default(), false),
-            _ => return None,
-        };
-        category = category.with(more);
-        directed |= direction;
-    }
-    directed.then_some(category)
 }
 
 /// The line for a message, shortened.

@@ -1,0 +1,66 @@
+//! Times as logs write them: decimal numbers, and arrivals told by completions.
+
+use forebay_core::Nanos;
+
+use crate::fields::digits;
+
+/// Added to times that completions tell, so that an arrival before the log's zero is no negative
+/// number. Readers that use it are put in order afterwards, which takes it off again.
+const BIAS_NS: u64 = 1 << 62;
+
+/// A decimal number without sign or exponent times ten to the power `places`; digits beyond are
+/// dropped. Milliseconds become nanoseconds with 6 places, seconds with 9.
+pub(super) fn scaled(field: &[u8], places: u32) -> Option<u64> {
+    let dot = field.iter().position(|&b| b == b'.').unwrap_or(field.len());
+    let (whole, fraction) = field.split_at(dot);
+    let fraction = fraction.get(1..).unwrap_or_default();
+    if whole.is_empty() && fraction.is_empty() {
+        return None;
+    }
+    let unit = 10u64.checked_pow(places)?;
+    let whole = if whole.is_empty() { 0 } else { digits(whole)? };
+    let mut value = whole.checked_mul(unit)?;
+    let mut place = unit;
+    for byte in fraction {
+        let digit = byte.wrapping_sub(b'0');
+        if digit > 9 {
+            return None;
+        }
+        place /= 10;
+        value = value.checked_add(u64::from(digit) * place)?;
+    }
+    Some(value)
+}
+
+/// When a request arrived that completed at `end_ns` after `latency_ns`, on a clock of its own.
+/// `None` where no trace can be that long.
+pub(super) fn arrival(end_ns: u64, latency_ns: u64) -> Option<Nanos> {
+    BIAS_NS.checked_add(end_ns)?.checked_sub(latency_ns).map(Nanos)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn decimals_are_exact() {
+        let ns = |text: &str, places| scaled(text.as_bytes(), places);
+        assert_eq!(ns("0.74", 6), Some(740_000));
+        assert_eq!(ns("5982800.302061", 9), Some(5_982_800_302_061_000));
+        assert_eq!(ns("663.00000", 3), Some(663_000));
+        assert_eq!(ns("1.23456789", 3), Some(1_234));
+        assert_eq!((ns("3", 3), ns(".5", 1), ns("7.", 0)), (Some(3_000), Some(5), Some(7)));
+        for bad in ["", ".", "-1", "1e3", "nan", "1.2.3", "1.-2", "18446744073709551616"] {
+            assert_eq!(ns(bad, 3), None, "{bad}");
+        }
+        assert_eq!(ns("18446744074", 9), None);
+    }
+
+    #[test]
+    fn arrivals_may_lie_before_zero() {
+        let (early, later) = (arrival(5, 7).unwrap(), arrival(6, 0).unwrap());
+        assert_eq!((later - early).0, 8);
+        assert_eq!(arrival(u64::MAX, 0), None);
+        assert_eq!(arrival(0, u64::MAX), None);
+    }
+}

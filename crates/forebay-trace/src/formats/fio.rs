@@ -1,0 +1,236 @@
+//! fio's I/O logs (`write_iolog`, `read_iolog`), versions 2 and 3.
+//!
+//! The first line is `fio version N iolog`. Then come `[time] file action` (add, open, close) and
+//! `[time] file action offset length` (read, write, trim, sync, datasync, wait). Names hold no
+//! blanks.
+//!
+//! Units: offset and length in bytes. Version 3 gives every line a time from the start of the run;
+//! fio's manual names no unit, fio itself (3.33) writes microseconds. Version 2 has no times: its
+//! `wait` lines say for how many microseconds, and a request arrives at the sum of the waits before
+//! it. fio drops waits below 100 us when it replays; they count here. Epoch: the first request.
+//!
+//! A file is a volume. `sync` and its kin are flushes, whose offset means nothing. Who submitted a
+//! request and how long it took is not recorded.
+
+use forebay_core::{Flags, Nanos, Op};
+
+use super::log::{Line, Log, LogReader, words};
+use super::who::{Who, anonymous};
+use crate::error::TraceError;
+use crate::fields::digits;
+use crate::formats::Input;
+use crate::order::Ordered;
+use crate::rows::{self, Wrong};
+use crate::trace::{Dictionary, Reader, Record};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Version {
+    Two,
+    Three,
+}
+
+impl Version {
+    fn of(line: &[u8]) -> Option<Version> {
+        match line.trim_ascii() {
+            b"fio version 2 iolog" => Some(Version::Two),
+            b"fio version 3 iolog" => Some(Version::Three),
+            _ => None,
+        }
+    }
+}
+
+/// What has been read so far.
+#[derive(Default)]
+struct Fio {
+    version: Option<Version>,
+    who: Who,
+    now_us: u64,
+    waits: u64,
+    /// Requests of version 2, which have no times of their own.
+    untimed: u64,
+}
+
+impl Fio {
+    fn header(&mut self, line: &[u8]) -> Result<Line, Wrong> {
+        let version = Version::of(line).ok_or_else(|| {
+            let expected = "fio version 2 iolog or fio version 3 iolog";
+            Wrong::new("first line", line.trim_ascii(), expected)
+        })?;
+        self.version = Some(version);
+        Ok(Line::Other)
+    }
+
+    fn wait(&mut self, offset: &[u8]) -> Result<Line, Wrong> {
+        if self.version == Some(Version::Three) {
+            return Err(Wrong::new("action", b"wait", "no wait in version 3, which has times"));
+        }
+        let us = number("offset", offset)?;
+        let sum = self.now_us.checked_add(us);
+        self.now_us = sum.ok_or_else(|| Wrong::new("offset", offset, "waits below 2^64 us"))?;
+        self.waits += 1;
+        Ok(Line::Other)
+    }
+
+    fn request(
+        &mut self,
+        op: Op,
+        file: &[u8],
+        (offset, length): (&[u8], &[u8]),
+        dictionary: &mut Dictionary,
+    ) -> Result<Line, Wrong> {
+        let ns = self.now_us.checked_mul(1000).filter(|&ns| ns < 1 << 63);
+        let ns = ns.ok_or_else(|| {
+            Wrong::new("time", self.now_us.to_string().as_bytes(), "microseconds below 2^63 ns")
+        })?;
+        let (offset, length) = (number("offset", offset)?, number("length", length)?);
+        if length == 0 && op != Op::Flush {
+            return Ok(Line::Skipped);
+        }
+        let record = match op {
+            Op::Flush => rows::record(ns, op, 0, 0)?,
+            Op::Trim => match trim(ns, offset, length)? {
+                Some(record) => record,
+                None => return Ok(Line::Skipped),
+            },
+            _ => rows::record(ns, op, offset, length)?,
+        };
+        self.untimed += u64::from(self.version == Some(Version::Two));
+        let volume = self.who.volume(file, dictionary);
+        Ok(Line::Request(Record { volume, ..record }))
+    }
+}
+
+/// A trim, which may be longer than any request that moves data; `None` from 4 GiB on.
+fn trim(at_ns: u64, offset: u64, length: u64) -> Result<Option<Record>, Wrong> {
+    let Ok(len) = u32::try_from(length) else { return Ok(None) };
+    if offset >= rows::END_BYTES_MAX - length {
+        let got = offset.to_string();
+        return Err(Wrong::new("offset", got.as_bytes(), "a trim that ends below 2^63 bytes"));
+    }
+    let (at, op, flags) = (Nanos(at_ns), Op::Trim, Flags::NONE);
+    Ok(Some(Record { at, offset, latency: None, len, stream: 0, volume: 0, op, flags }))
+}
+
+fn number(column: &'static str, word: &[u8]) -> Result<u64, Wrong> {
+    digits(word).ok_or_else(|| Wrong::new(column, word, "a whole number without a sign"))
+}
+
+impl Log for Fio {
+    const NAME: &'static str = "fio";
+    const LINES: &'static str =
+        "\"[time-us] file add|open|close\" and \"[time-us] file action offset length\"";
+
+    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong> {
+        let Some(version) = self.version else { return self.header(line) };
+        let mut words = words(line);
+        let mut word = || words.next().unwrap_or_default();
+        if version == Version::Three {
+            self.now_us = number("time", word())?;
+        }
+        let (file, action, range) = (word(), word(), (word(), word()));
+        let more = word();
+        if !more.is_empty() {
+            return Err(Wrong::new("length", more, "the end of the line behind it"));
+        }
+        let op = match action {
+            b"add" | b"open" | b"close" => return Ok(Line::Other),
+            b"wait" => return self.wait(range.0),
+            b"read" => Op::Read,
+            b"write" => Op::Write,
+            b"trim" => Op::Trim,
+            b"sync" | b"datasync" | b"sync_file_range" | b"syncfs" => Op::Flush,
+            other => {
+                let expected = "add, open, close, read, write, trim, sync, datasync or wait";
+                return Err(Wrong::new("action", other, expected));
+            }
+        };
+        self.request(op, file, range, dictionary)
+    }
+
+    fn end(&mut self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if self.untimed > 0 && self.waits == 0 {
+            sentences.push(
+                "the log has version 2 and no wait lines, so no times: all requests arrive at \
+                 once, in their order; replay them closed, or log with fio 3.31 or later"
+                    .into(),
+            );
+        }
+        sentences
+    }
+}
+
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    // Also versions that cannot be read, for their message.
+    let first = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+    first.starts_with(b"fio version ") && first.ends_with(b" iolog")
+}
+
+pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    let reader = LogReader::new(&input.path, input.content, Fio::default(), anonymous(None));
+    Ok(Box::new(Ordered::new(reader)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::tests::{message, read};
+
+    fn seen(text: &str) -> Vec<(u64, Op, u64, u32, u32)> {
+        let (records, ..) = read(open, text.as_bytes());
+        records.iter().map(|r| (r.at.0, r.op, r.offset, r.len, r.volume)).collect()
+    }
+
+    #[test]
+    fn version_3_has_times_in_microseconds() {
+        let text = "fio version 3 iolog\n5 /a add\n6 /a open\n7 /a read 4096 512\n\
+            9 /b write 0 1024\r\n11 /a sync 4096 0\n12 /a trim 0 4294967295\n13 /a close\n";
+        let expected = [
+            (0, Op::Read, 4096, 512, 0),
+            (2_000, Op::Write, 0, 1024, 1),
+            (4_000, Op::Flush, 0, 0, 0),
+            (5_000, Op::Trim, 0, u32::MAX, 0),
+        ];
+        assert_eq!(seen(text), expected);
+        let (_, dictionary, notes) = read(open, text.as_bytes());
+        assert_eq!(dictionary.volumes, ["/a", "/b"]);
+        assert_eq!((notes.rows_skipped, notes.warnings.len()), (0, 0));
+    }
+
+    #[test]
+    fn version_2_waits() {
+        let text = "fio version 2 iolog\n/a add\n/a open\n/a wait 30 0\n/a read 0 512\n\
+            /a write 512 512\n/a wait 150 0\n/a wait 50 0\n/a datasync 0 0\n/a read 0 0\n";
+        let (records, _, notes) = read(open, text.as_bytes());
+        let at: Vec<u64> = records.iter().map(|r| r.at.0).collect();
+        assert_eq!((at, notes.rows_skipped), (vec![0, 0, 200_000], 1));
+        assert!(notes.warnings.is_empty());
+        let (records, _, notes) = read(open, b"fio version 2 iolog\n/a read 0 9\n/a read 9 9\n");
+        assert_eq!(records.len(), 2);
+        assert!(notes.warnings[0].contains("no times"), "{:?}", notes.warnings);
+    }
+
+    #[test]
+    fn nonsense_names_line_and_column() {
+        for (bad, part) in [
+            ("x /a read 0 512", "column time"),
+            ("1 /a reed 0 512", "add, open"),
+            ("1 /a wait 3 0", "no wait"),
+            ("1 /a read 0", "column length"),
+            ("1 /a read -1 5", "column offset"),
+            ("1 /a read 0 1073741825", "1 GiB"),
+            ("1 /a read 9223372036854775807 1", "2^63"),
+            ("1 /a trim 9223372036854775807 1", "2^63"),
+            ("1 /a b read 0 1", "action"),
+            ("1 /a read 0 1 1", "end of the line"),
+            ("18446744073709551 /a read 0 1", "2^63 ns"),
+        ] {
+            let text = message(open, format!("fio version 3 iolog\n{bad}\n").as_bytes());
+            assert!(text.contains(", line 2:") && text.contains(part), "{bad}: {text}");
+        }
+        assert!(message(open, b"fio version 9 iolog\n").contains("fio version 2 iolog or"));
+        let (records, _, notes) = read(open, b"fio version 3 iolog\n1 /a trim 0 4294967296\n");
+        assert_eq!((records.len(), notes.rows_skipped), (0, 1));
+        assert!(sniff(b"fio version 9 iolog\r\n") && !sniff(b"0, 1, 0, 4096, 0, 0\n"));
+    }
+}

@@ -1,0 +1,130 @@
+//! Text logs: lines of several kinds, of which some are requests.
+//!
+//! A format says what a line is ([`Log`]); blank lines, positions in messages and counting are the
+//! same for all.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use crate::error::{Place, TraceError};
+use crate::lines::Lines;
+use crate::rows::Wrong;
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+
+/// What a line is.
+pub(super) enum Line {
+    /// A request.
+    Request(Record),
+    /// A request that cannot be kept honestly.
+    Skipped,
+    /// Anything else the format knows.
+    Other,
+}
+
+/// A format of lines.
+pub(super) trait Log: Send {
+    /// The format's name.
+    const NAME: &'static str;
+    /// How its lines look, for messages.
+    const LINES: &'static str;
+
+    /// What a line is, which is not blank.
+    fn line(&mut self, line: &[u8], dictionary: &mut Dictionary) -> Result<Line, Wrong>;
+
+    /// What a user should know, once the log is at its end.
+    fn end(&mut self) -> Vec<String> {
+        Vec::new()
+    }
+}
+
+/// A [`Reader`] of a [`Log`], in the order of the file.
+pub(super) struct LogReader<L> {
+    lines: Lines,
+    log: L,
+    dictionary: Dictionary,
+    notes: Notes,
+    requests: u64,
+    ended: bool,
+}
+
+impl<L: Log> LogReader<L> {
+    /// Reads `content`, whose requests come from what `dictionary` holds already or `log` adds.
+    pub(super) fn new(
+        path: &Path,
+        content: Box<dyn BufRead + Send>,
+        log: L,
+        dictionary: Dictionary,
+    ) -> LogReader<L> {
+        LogReader {
+            lines: Lines::new(path, content),
+            log,
+            dictionary,
+            notes: Notes { format: L::NAME, ..Notes::default() },
+            requests: 0,
+            ended: false,
+        }
+    }
+
+    fn finish(&mut self) {
+        if std::mem::replace(&mut self.ended, true) {
+            return;
+        }
+        self.notes.warnings.extend(self.log.end());
+        if self.requests == 0 {
+            self.notes.warnings.push("the log holds no requests".into());
+        }
+    }
+
+    #[cold]
+    fn malformed(&self, wrong: Wrong) -> TraceError {
+        let hint = format!(
+            "lines of format {} are {}; if this is another format, name it with --from",
+            L::NAME,
+            L::LINES
+        );
+        wrong.at(self.lines.path(), Place::Line(self.lines.number()), &hint)
+    }
+}
+
+impl<L: Log> Reader for LogReader<L> {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        while batch.len() < BATCH {
+            let Some(line) = self.lines.next()? else {
+                self.finish();
+                break;
+            };
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            match self.log.line(line, &mut self.dictionary) {
+                Ok(Line::Request(record)) => {
+                    self.requests += 1;
+                    batch.push(record);
+                }
+                Ok(Line::Skipped) => self.notes.rows_skipped += 1,
+                Ok(Line::Other) => {}
+                Err(wrong) => return Err(self.malformed(wrong)),
+            }
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+}
+
+/// The first lines of `head` that are not blank.
+pub(super) fn first_lines(head: &[u8]) -> impl Iterator<Item = &[u8]> {
+    head.split(|&b| b == b'\n').map(<[u8]>::trim_ascii).filter(|line| !line.is_empty()).take(4)
+}
+
+/// The words of a line.
+pub(super) fn words(line: &[u8]) -> impl DoubleEndedIterator<Item = &[u8]> {
+    line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty())
+}

@@ -1,0 +1,166 @@
+//! The columns that a header line names, and the cells of a row.
+
+use std::array;
+
+use crate::formats::log::words;
+use crate::rows::Wrong;
+
+/// What a column holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Column {
+    Start,
+    End,
+    Name,
+    Pid,
+    Disk,
+    Kind,
+    Sector,
+    Bytes,
+    Queued,
+    Latency,
+}
+
+/// Which tool printed the rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tool {
+    Biosnoop,
+    Iosnoop,
+}
+
+const COLUMNS: usize = 10;
+
+/// The headings of both tools.
+const HEADINGS: [(&[u8], Column); 15] = [
+    (b"TIME(s)", Column::End),
+    (b"STARTs", Column::Start),
+    (b"ENDs", Column::End),
+    (b"COMM", Column::Name),
+    (b"PID", Column::Pid),
+    (b"DISK", Column::Disk),
+    (b"DEV", Column::Disk),
+    (b"T", Column::Kind),
+    (b"TYPE", Column::Kind),
+    (b"SECTOR", Column::Sector),
+    (b"BLOCK", Column::Sector),
+    (b"BYTES", Column::Bytes),
+    (b"QUE(ms)", Column::Queued),
+    (b"LAT(ms)", Column::Latency),
+    (b"LATms", Column::Latency),
+];
+
+/// Columns every header has.
+const REQUIRED: [Column; 7] = [
+    Column::Name,
+    Column::Pid,
+    Column::Disk,
+    Column::Kind,
+    Column::Sector,
+    Column::Bytes,
+    Column::Latency,
+];
+
+impl Column {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Column::Start => "STARTs",
+            Column::End => "end time",
+            Column::Name => "COMM",
+            Column::Pid => "PID",
+            Column::Disk => "disk",
+            Column::Kind => "T",
+            Column::Sector => "sector",
+            Column::Bytes => "BYTES",
+            Column::Queued => "QUE(ms)",
+            Column::Latency => "latency",
+        }
+    }
+}
+
+/// Where each column stands.
+#[derive(Debug)]
+pub(super) struct Layout {
+    tool: Tool,
+    /// Place of each column among all of the header, known or not.
+    places: [Option<usize>; COLUMNS],
+    /// Columns before the name, which may hold blanks, and behind it.
+    before: usize,
+    behind: usize,
+}
+
+impl Layout {
+    /// The layout of a header line; `None` if the line is none.
+    pub(super) fn of(line: &[u8]) -> Option<Layout> {
+        let (mut places, mut count) = ([None; COLUMNS], 0);
+        let mut tool = Tool::Biosnoop;
+        for (place, word) in words(line).enumerate() {
+            count += 1;
+            if word == b"LATms" {
+                tool = Tool::Iosnoop;
+            }
+            let known = HEADINGS.iter().find(|(heading, _)| *heading == word);
+            if let Some(&(_, column)) = known {
+                *places.get_mut(column as usize)? = Some(place);
+            }
+        }
+        let place = |column: Column| places.get(column as usize).copied().flatten();
+        let whole = REQUIRED.iter().all(|&column| place(column).is_some());
+        let before = place(Column::Name).filter(|_| whole)?;
+        Some(Layout { tool, places, before, behind: count - before - 1 })
+    }
+
+    /// The cells of a row; `None` where biosnoop knew neither the process nor the disk.
+    pub(super) fn cells<'a>(&self, line: &'a [u8]) -> Result<Option<Cells<'a>>, Wrong> {
+        let words: Vec<&[u8]> = words(line).collect();
+        let count = words.len();
+        let fixed = self.before + self.behind;
+        if count == fixed && words.get(self.before) == Some(&&b"?"[..]) {
+            return Ok(None);
+        }
+        if count <= fixed {
+            let got = format!("{count} words");
+            return Err(Wrong { column: "row", got, expected: "one for each heading" });
+        }
+        let named = count - fixed;
+        let cell = |place: usize| match place {
+            _ if place < self.before => words.get(place).copied(),
+            _ if place == self.before => span(line, words.get(place..place + named)?),
+            _ => words.get(place + named - 1).copied(),
+        };
+        let cells = array::from_fn(|column| self.places.get(column).copied()?.and_then(cell));
+        Ok(Some(Cells { tool: self.tool, line, cells }))
+    }
+}
+
+/// What words of a line span, the blanks between them included.
+fn span<'a>(line: &'a [u8], words: &[&'a [u8]]) -> Option<&'a [u8]> {
+    let start = words.first()?.as_ptr() as usize - line.as_ptr() as usize;
+    let last = words.last()?;
+    let end = last.as_ptr() as usize - line.as_ptr() as usize + last.len();
+    line.get(start..end)
+}
+
+/// The cells of a row.
+pub(super) struct Cells<'a> {
+    tool: Tool,
+    line: &'a [u8],
+    cells: [Option<&'a [u8]>; COLUMNS],
+}
+
+impl<'a> Cells<'a> {
+    pub(super) fn find(&self, column: Column) -> Option<&'a [u8]> {
+        self.cells.get(column as usize).copied().flatten()
+    }
+
+    /// The cell of a column every header has.
+    pub(super) fn get(&self, column: Column) -> &'a [u8] {
+        self.find(column).unwrap_or_default()
+    }
+
+    pub(super) fn tool(&self) -> Tool {
+        self.tool
+    }
+
+    pub(super) fn line(&self) -> &'a [u8] {
+        self.line
+    }
+}

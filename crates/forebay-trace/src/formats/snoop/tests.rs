@@ -1,0 +1,92 @@
+use super::*;
+use crate::formats::tests::{message, read};
+use forebay_core::{Flags, Op};
+
+const BIOSNOOP: &str = "TIME(s)     COMM           PID    DISK    T SECTOR     BYTES   LAT(ms)\n";
+const QUEUED: &str = "TIME(s) COMM PID DISK T SECTOR BYTES QUE(ms) LAT(ms)\n";
+
+fn times(text: &str) -> Vec<(u64, u64)> {
+    let (records, ..) = read(open, text.as_bytes());
+    records.iter().map(|r| (r.at.0, r.latency.unwrap().0)).collect()
+}
+
+#[test]
+fn biosnoop_tells_completions_and_processes() {
+    let text = format!(
+        "{BIOSNOOP}0.000004    my app  1     1950   xvda1   W 13092560   4096       0.74\n\
+         0.000178    supervise      1950   xvdb   R 8   512       0.61\r\n"
+    );
+    let (records, dictionary, notes) = read(open, text.as_bytes());
+    // 4 us - 740 us, and 178 us - 610 us.
+    assert_eq!(times(&text), [(0, 740_000), (304_000, 610_000)]);
+    assert_eq!((records[0].op, records[0].offset, records[0].len), (Op::Write, 6703390720, 4096));
+    assert_eq!(dictionary.volumes, ["xvda1", "xvdb"]);
+    let stream = |name: &str| Stream { thread: None, process: Some(1950), name: name.into() };
+    assert_eq!(dictionary.streams, [stream("my app  1"), stream("supervise")]);
+    assert_eq!((notes.rows_skipped, notes.warnings.len()), (0, 0));
+}
+
+#[test]
+fn time_in_the_queue_is_latency() {
+    let text = format!(
+        "{QUEUED}1.0 a 1 sda RM 8 512 0.25 0.50\n2.0 b 2 sda FWFS 8 512 -1.000 0.5\n\
+         2.5 c 2 sda FF 0 0 -1.000 0.5\n2.5 c 2 sda N 0 0 0.1 0.5\n"
+    );
+    assert_eq!(times(&text)[..2], [(0, 750_000), (1_000_250_000, 500_000)]);
+    let (records, _, notes) = read(open, text.as_bytes());
+    assert_eq!((records[0].flags, records[2].op), (Flags::META, Op::Flush));
+    assert_eq!(records[1].flags, Flags::PREFLUSH.with(Flags::FUA).with(Flags::SYNC));
+    assert_eq!(notes.rows_skipped, 1);
+}
+
+#[test]
+fn iosnoop_has_any_of_two_times() {
+    let row = "tar 7 R 202,1 16 1024 0.62\n";
+    let header = "COMM PID TYPE DEV BLOCK BYTES LATms\n";
+    let both = format!("STARTs ENDs {header}9.000001 9.000619 {row}9.1 9.2 {row}");
+    assert_eq!(times(&both), [(0, 618_000), (99_999_000, 100_000_000)]);
+    assert_eq!(
+        times(&format!("STARTs {header}9.1 {row}9.0 {row}")),
+        [(0, 620_000), (100_000_000, 620_000)]
+    );
+    assert_eq!(
+        times(&format!("ENDs {header}9.1 {row}9.0 {row}")),
+        [(0, 620_000), (100_000_000, 620_000)]
+    );
+    let bare = format!("Tracing block I/O. Ctrl-C to end.\n{header}{row}{row}Ending tracing...\n");
+    assert_eq!(times(&bare), [(0, 620_000), (620_000, 620_000)]);
+    let (_, dictionary, notes) = read(open, bare.as_bytes());
+    assert_eq!(dictionary.streams, [Stream { thread: Some(7), process: None, name: "tar".into() }]);
+    assert!(notes.warnings[0].contains("-ts"), "{:?}", notes.warnings);
+}
+
+#[test]
+fn rows_without_a_disk_are_skipped_and_losses_told() {
+    let text = format!("{BIOSNOOP}1.0 ? 0 R 0 4096 0.1\nLost 3 samples\n1.1 x 1 sda R 0 512 0.1\n");
+    let (records, _, notes) = read(open, text.as_bytes());
+    assert_eq!((records.len(), notes.rows_skipped), (1, 1));
+    assert!(notes.warnings[0].contains("lost"));
+}
+
+#[test]
+fn nonsense_names_line_and_column() {
+    for (bad, part) in [
+        ("1.0 a 1 sda R 8 512", "one for each heading"),
+        ("1.0 a x sda R 8 512 0.1", "column PID"),
+        ("1.0 a 4294967296 sda R 8 512 0.1", "2^32"),
+        ("1.0 a 1 sda Q 8 512 0.1", "RWBS"),
+        ("1.0 a 1 sda R -8 512 0.1", "column sector"),
+        ("1.0 a 1 sda R 8 4294967296 0.1", "4 GiB"),
+        ("1.0 a 1 sda R 8 2147483648 0.1", "1 GiB"),
+        ("1.0 a 1 sda R 18014398509481984 512 0.1", "2^63"),
+        ("1.0 a 1 sda R 8 512 fast", "column latency"),
+        ("x a 1 sda R 8 512 0.1", "column time"),
+        ("18446744073 a 1 sda R 8 512 0.1", "column time"),
+    ] {
+        let text = message(open, format!("{BIOSNOOP}{bad}\n").as_bytes());
+        assert!(text.contains(", line 2:") && text.contains(part), "{bad}: {text}");
+    }
+    assert!(message(open, b"hello\n").contains("a header line"));
+    assert!(sniff(BIOSNOOP.as_bytes()) && sniff(format!("\n# x\n{QUEUED}").as_bytes()));
+    assert!(!sniff(b"TIME COMM PID\n"));
+}
