@@ -97,6 +97,12 @@ pub static FORMATS: &[Format] = &[
         open: snoop::open,
     },
     Format {
+        name: "ftlsim",
+        about: "blkparse events as WiscSee rewrites them (pid action operation offset size ...)",
+        sniff: blkparse::ftlsim::sniff,
+        open: blkparse::ftlsim::open,
+    },
+    Format {
         name: "disksim-valid",
         about: "DiskSim's validation format (R/W buffer-action block size response gap)",
         sniff: disksim_valid::sniff,

@@ -6,6 +6,7 @@
 use std::path::PathBuf;
 
 use forebay_core::Op;
+use forebay_trace::formats::disksim_valid::{self, Buffer};
 use forebay_trace::open::open;
 use forebay_trace::{Dictionary, Notes, Record};
 
@@ -117,4 +118,140 @@ fn the_bundled_sample_is_the_terasort_capture() {
         assert!(records == all);
         assert_eq!(&dictionary, reader.dictionary());
     }
+}
+
+/// Mean, median, 95th percentile and maximum of the latencies, in milliseconds.
+fn latencies_ms(records: &[Record]) -> [f64; 4] {
+    let mut all: Vec<u64> = records.iter().map(|r| r.latency.unwrap().0).collect();
+    all.sort();
+    let at = |share: f64| all[((all.len() - 1) as f64 * share).round() as usize] as f64 / 1e6;
+    [all.iter().sum::<u64>() as f64 / 1e6 / all.len() as f64, at(0.5), at(0.95), at(1.0)]
+}
+
+fn reads(records: &[Record]) -> usize {
+    records.iter().filter(|r| r.op == Op::Read).count()
+}
+
+#[test]
+fn vscsi() {
+    let Some((records, dictionary, notes)) = read("cloudphysics/cloudPhysicsIO.vscsi.zst") else {
+        return;
+    };
+    assert_eq!((notes.format, records.len()), ("vscsi", 113_872));
+    assert!((read_percent(&records) - 41.3).abs() < 0.06);
+    assert_eq!((reads(&records), duration_s(&records).round()), (46_974, 7_200.0));
+    assert_eq!((notes.rows_skipped, notes.rows_late, notes.warnings.len()), (0, 0, 0));
+    assert_eq!(dictionary.volumes, ["disk"]);
+}
+
+#[test]
+fn hp_srt() {
+    let Some((records, dictionary, notes)) = read("hp-srt/hplajw.1week.srt.zst") else { return };
+    assert_eq!((notes.format, records.len()), ("hp-srt", 44_519));
+    assert_eq!((reads(&records), records.len() - reads(&records)), (13_040, 31_479));
+    let expected = [116.7, 32.1, 518.6, 6_781.0];
+    for (got, expected) in latencies_ms(&records).into_iter().zip(expected) {
+        assert!((got - expected).abs() < expected * 0.003, "{got} {expected}");
+    }
+    assert!((duration_s(&records) / 86_400.0 - 6.98).abs() < 0.005);
+    assert_eq!((notes.rows_skipped, notes.rows_late, notes.warnings.len()), (0, 0, 0));
+    // Two disks; file systems and swap areas by name.
+    assert_eq!(dictionary.volumes, ["hplajw.1", "hplajw.0"]);
+    let names: Vec<&str> = dictionary.streams.iter().map(|s| s.name.as_str()).collect();
+    assert_eq!(names, ["<swap>", "<swap2>", "/"]);
+    // Each disk has 8 x 1,449 tracks of 113 sectors of 256 bytes.
+    let end = records.iter().map(|r| r.offset + u64::from(r.len)).max().unwrap();
+    assert!(end <= 8 * 1_449 * 113 * 256, "{end}");
+}
+
+#[test]
+fn disksim_validation() {
+    for (name, requests, percent, seconds, mean_ms) in [
+        ("atlas10k", 10_000, 65.7, 500.8, 3.893),
+        ("cheetah9LP", 10_000, 65.9, 497.6, 4.273),
+        ("barracuda", 10_000, 65.1, 500.6, 6.627),
+        ("hp_c2247a", 9_999, 51.2, 294.8, 15.298),
+    ] {
+        let path = format!("disksim-valid/{name}/{name}.trace.zst");
+        let Some((records, dictionary, notes)) = read(&path) else { return };
+        assert_eq!((notes.format, records.len()), ("disksim-valid", requests), "{name}");
+        assert!((read_percent(&records) - percent).abs() < 0.06, "{name}");
+        assert!((duration_s(&records) - seconds).abs() < 0.06, "{name}");
+        assert!((latencies_ms(&records)[0] - mean_ms).abs() < 0.0005, "{name}");
+        assert_eq!((dictionary.volumes.len(), notes.rows_skipped), (1, 0));
+        // One outstanding: nothing arrives before the one before it has completed.
+        assert!(records.windows(2).all(|w| w[0].at.0 + w[0].latency.unwrap().0 <= w[1].at.0));
+        let rows = disksim_valid::rows(&shared(&path).unwrap()).unwrap();
+        let rows: Vec<_> = rows.map(|row| row.unwrap()).collect();
+        assert_eq!(rows.len(), requests);
+        let count = |buffer| rows.iter().filter(|row| row.buffer == buffer).count();
+        let counts = [Buffer::Hit, Buffer::Miss, Buffer::Double, Buffer::Triple].map(count);
+        let expected =
+            if name == "hp_c2247a" { [1559, 3556, 3224, 1660] } else { [requests, 0, 0, 0] };
+        assert_eq!(counts, expected);
+    }
+}
+
+#[test]
+fn fio_log() {
+    let Some((records, dictionary, notes)) = read("fio-iolog/t0038.iolog") else { return };
+    let trims = records.iter().filter(|r| r.op == Op::Trim && r.len == 1 << 31).count();
+    assert_eq!((notes.format, records.len(), trims), ("fio", 22, 11));
+    assert_eq!((dictionary.volumes, notes.rows_skipped), (vec!["/dev/null".to_string()], 0));
+    assert_eq!(records.last().unwrap().at.0, 73_000);
+}
+
+#[test]
+fn snoop() {
+    for (name, requests, seconds, volumes, ids) in [
+        ("biosnoop.txt", 15, 2.04, 3, 4),
+        ("biosnoop-Q.txt", 6, 5.33, 1, 3),
+        ("iosnoop-ts.txt", 10, 0.008, 1, 5),
+    ] {
+        let Some((records, dictionary, notes)) = read(&format!("biosnoop/{name}")) else { return };
+        assert_eq!((notes.format, records.len(), reads(&records)), ("snoop", requests, 0));
+        assert!((duration_s(&records) - seconds).abs() < 0.005, "{name}");
+        assert_eq!((dictionary.volumes.len(), dictionary.streams.len()), (volumes, ids), "{name}");
+        assert!(dictionary.streams.iter().all(|s| !s.name.is_empty()));
+        assert!(records.iter().all(|r| r.latency.is_some()));
+        assert_eq!((notes.rows_skipped, notes.warnings.len()), (0, 0));
+    }
+    let Some((records, ..)) = read("biosnoop/biosnoop-Q.txt") else { return };
+    // 0.01 ms in the queue and 0.55 ms on the device.
+    assert_eq!(records[0].latency.unwrap().0, 560_000);
+}
+
+#[test]
+fn blkparse_text() {
+    let name = "blkparse/nvme0n1-dmcrypt-jbd2.txt";
+    let Some((records, dictionary, notes)) = read(name) else { return };
+    let flushes = records.iter().filter(|r| r.op == Op::Flush).count();
+    assert_eq!((notes.format, records.len(), flushes, reads(&records)), ("blkparse", 248, 23, 0));
+    assert!((duration_s(&records) - 25.0).abs() < 0.06);
+    assert_eq!((dictionary.volumes, notes.rows_skipped), (vec!["259,0".to_string()], 0));
+    assert!(dictionary.streams.iter().all(|s| s.thread.is_some() && !s.name.is_empty()));
+    let Some((records, dictionary, notes)) = read("blkparse/ext4-sdc1-issue-only.txt") else {
+        return;
+    };
+    // Four of the 677 events are commands to the device that move no data.
+    assert_eq!((records.len(), notes.rows_skipped), (673, 4));
+    assert!((read_percent(&records) - 23.9).abs() < 0.06);
+    assert!((duration_s(&records) - 0.450).abs() < 0.0006);
+    assert_eq!(dictionary.volumes, ["8,33"]);
+}
+
+#[test]
+fn ftlsim_events() {
+    let name = "wiscsee/sqlitewal-update-ext4.events.txt.zst";
+    let Some((records, dictionary, notes)) = read(name) else { return };
+    assert_eq!((notes.format, records.len()), ("ftlsim", 5_008));
+    let count = |op| records.iter().filter(|r| r.op == op).count();
+    assert_eq!([Op::Read, Op::Write, Op::Trim].map(count), [4, 5_003, 1]);
+    let done: Vec<Record> = records.iter().filter(|r| r.latency.is_some()).copied().collect();
+    assert_eq!(done.len(), 4_992);
+    assert!((latencies_ms(&done)[0] - 0.409).abs() < 0.0006, "{}", latencies_ms(&done)[0]);
+    assert!((duration_s(&records) - 1.41).abs() < 0.006);
+    let mut ids: Vec<_> = dictionary.streams.iter().map(|s| s.thread).collect();
+    ids.dedup();
+    assert_eq!(ids.len(), 8);
 }

@@ -5,6 +5,7 @@
 //! (`#`) and the summary that blkparse appends are known and passed over. The text holds the same
 //! events as the binary files, so requests and latencies are found the same way.
 
+pub(crate) mod ftlsim;
 mod line;
 pub(crate) mod rwbs;
 

@@ -1,0 +1,184 @@
+//! blkparse events as WiscSee's preprocessing rewrites them: `pid action operation offset size
+//! time gap sync`.
+//!
+//! Units: offset and size in bytes, time and gap in seconds; the gap, which is from the event
+//! before, is not needed. Epoch: the first request. Action `D` is an issue, `C` a completion (of
+//! pid 0); the operation is `read`, `write` or `discard`; sync is `True` or `False`. The events are
+//! blkparse's, so latencies are found the same way. One volume; the names of processes are not
+//! recorded.
+
+use std::path::Path;
+
+use crate::error::{Place, TraceError};
+use crate::fields::digits;
+use crate::formats::Input;
+use crate::formats::blktrace::{
+    Category, Event, Pairing, SECTOR_BYTES, Sorted, Source, Span, What,
+};
+use crate::formats::clock::scaled;
+use crate::formats::log::{first_lines, words};
+use crate::lines::Lines;
+use crate::rows::Wrong;
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+
+const NAME: &str = "ftlsim";
+
+/// How a line looks, for messages.
+const LINE: &str = "pid D|C read|write|discard offset-bytes size-bytes time-s gap-s True|False";
+
+/// The event of a line.
+fn parse(line: &[u8]) -> Result<Event, Wrong> {
+    let mut words = words(line);
+    let mut word = || words.next().unwrap_or_default();
+    let number = |column, word| {
+        digits(word).ok_or_else(|| Wrong::new(column, word, "a whole number without a sign"))
+    };
+    let pid = word();
+    let pid = number("pid", pid)
+        .and_then(|n| u32::try_from(n).map_err(|_| Wrong::new("pid", pid, "an id below 2^32")))?;
+    let action = word();
+    let category = match word() {
+        b"read" => Category::READ,
+        b"write" => Category::WRITE,
+        b"discard" => Category::DISCARD.with(Category::WRITE),
+        other => return Err(Wrong::new("operation", other, "read, write or discard")),
+    };
+    let (offset, size, time) = (word(), word(), word());
+    let _gap = word();
+    let category = match word() {
+        b"True" => category.with(Category::SYNC),
+        b"False" => category,
+        other => return Err(Wrong::new("sync", other, "True or False")),
+    };
+    let start = number("offset", offset)?;
+    if !start.is_multiple_of(SECTOR_BYTES) {
+        return Err(Wrong::new("offset", offset, "a multiple of 512 bytes"));
+    }
+    let bytes = u32::try_from(number("size", size)?)
+        .map_err(|_| Wrong::new("size", size, "less than 4 GiB"))?;
+    let span = Span { sector: start / SECTOR_BYTES, bytes, device: 0, category };
+    if let Some((got, expected)) = span.fault() {
+        return Err(Wrong { column: "size", got, expected });
+    }
+    let time_ns =
+        scaled(time, 9).ok_or_else(|| Wrong::new("time", time, "seconds such as 0.000122793"))?;
+    let what = match action {
+        b"D" => What::Issue(span),
+        b"C" => What::Complete(span),
+        other => return Err(Wrong::new("action", other, "D or C")),
+    };
+    Ok(Event { time_ns, sequence: 0, pid, what })
+}
+
+/// The events of the lines.
+struct Events(Lines);
+
+impl Source for Events {
+    fn next(&mut self) -> Result<Option<Event>, TraceError> {
+        while let Some(line) = self.0.next()? {
+            if line.trim_ascii().is_empty() {
+                continue;
+            }
+            return parse(line).map(Some).map_err(|wrong| {
+                let hint = format!("lines of format {NAME} are {LINE}");
+                wrong.at(self.0.path(), Place::Line(self.0.number()), &hint)
+            });
+        }
+        Ok(None)
+    }
+}
+
+/// The requests of the events.
+struct Ftlsim {
+    events: Sorted<Events>,
+    pairing: Pairing,
+    ended: bool,
+}
+
+impl Reader for Ftlsim {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        while !self.ended && batch.len() < BATCH {
+            match self.events.next()? {
+                Some(event) => self.pairing.feed(event, batch),
+                None => {
+                    self.ended = true;
+                    self.pairing.finish(batch);
+                }
+            }
+        }
+        // The format has no device numbers to call the volume by.
+        if let Some(volume) = self.pairing.dictionary.volumes.first_mut()
+            && volume != "disk"
+        {
+            *volume = "disk".into();
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.pairing.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.pairing.notes
+    }
+}
+
+pub(crate) fn sniff(head: &[u8]) -> bool {
+    first_lines(head).any(|line| parse(line).is_ok())
+}
+
+pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(Box::new(new(&input.path, input.content)))
+}
+
+fn new(path: &Path, content: Box<dyn std::io::BufRead + Send>) -> Ftlsim {
+    let events = Sorted::new(Events(Lines::new(path, content)));
+    Ftlsim { events, pairing: Pairing::new(NAME, false), ended: false }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::formats::tests::{message, read};
+    use forebay_core::{Flags, Nanos, Op};
+
+    const TEXT: &[u8] = b"7 D write 4096 1024 1.000000000 0 True\n\
+        8 D discard 0 4194304 1.000000500 5e-07 False\r\n\n\
+        0 C write 4096 1024 1.000001 4e-07 True\n";
+
+    #[test]
+    fn issues_are_requests_and_completions_their_ends() {
+        let (records, dictionary, notes) = read(open, TEXT);
+        assert_eq!(records.len(), 2);
+        let write = records[0];
+        assert_eq!((write.op, write.offset, write.len), (Op::Write, 4096, 1024));
+        assert_eq!((write.latency, write.flags), (Some(Nanos(1000)), Flags::SYNC));
+        let trim = records[1];
+        assert_eq!((trim.at.0, trim.op, trim.len, trim.latency), (500, Op::Trim, 4 << 20, None));
+        let threads: Vec<_> = dictionary.streams.iter().map(|s| s.thread).collect();
+        assert_eq!((threads, notes.format), (vec![Some(7), Some(8)], "ftlsim"));
+        assert_eq!(dictionary.volumes, ["disk"]);
+    }
+
+    #[test]
+    fn nonsense_names_line_and_column() {
+        for (bad, part) in [
+            ("x D read 0 512 1 0 True", "column pid"),
+            ("4294967296 D read 0 512 1 0 True", "2^32"),
+            ("7 Q read 0 512 1 0 True", "D or C"),
+            ("7 D erase 0 512 1 0 True", "column operation"),
+            ("7 D read 5 512 1 0 True", "multiple of 512"),
+            ("7 D read 0 2147483648 1 0 True", "1 GiB"),
+            ("7 D read 0 4294967296 1 0 True", "4 GiB"),
+            ("7 D read 0 512 1e-5 0 True", "column time"),
+            ("7 D read 0 512 1 0", "column sync"),
+        ] {
+            let bytes = [TEXT, bad.as_bytes()].concat();
+            let text = message(open, &bytes);
+            assert!(text.contains(", line 5:") && text.contains(part), "{bad}: {text}");
+        }
+        assert!(sniff(TEXT) && !sniff(b"8,16 0 1 0.5 7 Q R 1 + 1 [x]\n"));
+    }
+}
