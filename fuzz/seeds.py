@@ -140,6 +140,62 @@ def columns():
     return spc, msr, csv
 
 
+def logs():
+    """Text logs of one request a line, and lines besides."""
+    valid = "R Miss 564347 2 14095.370 13876.270\nW Doub 7 16 0.5 1e3\r\n\nR Trip 0 1 3 0\nR Hit 9 1 3 0"
+    seed("disksim-valid", "plain", valid)
+    three = (
+        "fio version 3 iolog\n1 /a add\n2 /a open\n3 /a read 4096 512\n9 /b write 0 1024\r\n"
+        "11 /a sync 0 0\n12 /a trim 0 1048576\n13 /a datasync 1 0\n15 /a close\n"
+    )
+    two = "fio version 2 iolog\n/a add\n/a wait 30 0\n/a read 0 512\n/a wait 150 0\n/a write 512 0\n"
+    seed("fio", "version-3", three)
+    seed("fio", "version-2", two)
+    seed("fio", "long-trim", "fio version 3 iolog\n1 /a trim 4096 4294967295\n")
+    latency = "0, 203008, 0, 4096, 249856, 0\n5, 3603, 1, 8192, 1970176, 0x2004\n6, 7000000, 2, 512, 0, 1\n"
+    seed("fio-latency", "plain", latency)
+    seed("fio-latency", "issue-time", "0, 10, 0, 512, 0, 0, 1500\n0, 9, 3, 512, 512, 0, 1200\n")
+    seed("fio-latency", "old", "1, 9, 0, 512, 4096\n2, 9, 0, 512, 0\n")
+    bio = "TIME(s) COMM PID DISK T SECTOR BYTES {}LAT(ms)\n"
+    biosnoop = bio.format("") + "0.000004 my app 1950 xvda1 W 130 4096 0.74\n1.0 ? 0 R 0 4096 0.1\n"
+    seed("snoop", "biosnoop", biosnoop)
+    seed("snoop", "queued", bio.format("QUE(ms) ") + "1.0 a 1 sda FWFS 8 512 -1.000 0.50\n"
+         "2.5 c 2 sda FF 0 0 0.2 0.5\n2.6 c 2 sda D 8 2147483648 0.2 0.5\nLost 3 samples\n")
+    io = "COMM PID TYPE DEV BLOCK BYTES LATms\n"
+    row = "tar 7 RM 202,1 16 1024 0.62\n"
+    seed("snoop", "iosnoop-ts", f"STARTs ENDs {io}9.000001 9.000619 {row}9.1 9.2 {row}")
+    seed("snoop", "iosnoop", f"Tracing block I/O. Ctrl-C to end.\n{io}{row}{row}Ending tracing...\n")
+    events = (
+        "7 D write 4096 1024 1.000000000 0 True\n8 D discard 0 4194304 1.000000500 5e-07 False\n"
+        "0 C write 4096 1024 1.000001 4e-07 True\n7 D read 512 512 0.9 0 False\n"
+    )
+    seed("ftlsim", "plain", events)
+    return {"disksim-valid": valid, "fio": three, "fio-latency": latency, "snoop": biosnoop,
+            "ftlsim": events}
+
+
+def records():
+    """Binary formats of records."""
+    one = b"".join(struct.pack("<IIIHHQQ", n, 4096, 1, op, 0x100, 8 * n, 1000 * n)
+                   for n, op in enumerate([0x28, 0x2A, 0x88, 0x12, 0x35]))
+    two = b"".join(struct.pack("<HHIIIQQQ", op, 0x200, n, 4096, 1, 8 * n, 1000 * n, 9)
+                   for n, op in enumerate([0x28, 0x2A, 0x88, 0x12, 0x35]))
+    seed("vscsi", "version-1", one)
+    seed("vscsi", "version-2-cut", two[:-3])
+    header = (
+        b'$$TR_IOREC-1.3 (x)\nsystem = "a.b";\ndisks = { 3 -> { sectorsize = 1024,\n'
+        b'seekparms = {616, 3450}, sections = { 8 -> { "/", size = (1 2) } } } };\n\x0c'
+    )
+    srt = header + b"".join([
+        struct.pack(">14i", 56, 0x40001, 7, 999999, 5, 1500, 2048, 3, 0x08000308, 4, 0, 0, 0, 1),
+        struct.pack(">4i", 16, 0x40002, 1, 2),
+        struct.pack(">14i", 56, 0x40001, 7, 5, 5, -1, 512, 9, 0x07000108, 4, 0, 27, 0, 1),
+    ])
+    seed("hp-srt", "plain", srt)
+    seed("hp-srt", "cut", srt[:-9])
+    return {"vscsi": one, "hp-srt": srt}
+
+
 def parquet_bytes(table, **options):
     out = io.BytesIO()
     pq.write_table(table, out, **options)
@@ -239,8 +295,9 @@ def main():
     text = blkparse()
     spc, msr, csv = columns()
     canonical, capture = parquet()
+    more = logs() | records()
     packed(parts, {"blkparse": text, "spc": spc, "msr": msr, "csv": csv,
-                   "parquet": canonical, "capture": capture})
+                   "parquet": canonical, "capture": capture} | more)
     words()
 
 

@@ -196,8 +196,9 @@ fn disksim_validation() {
 fn fio_log() {
     let Some((records, dictionary, notes)) = read("fio-iolog/t0038.iolog") else { return };
     let trims = records.iter().filter(|r| r.op == Op::Trim && r.len == 1 << 31).count();
-    assert_eq!((notes.format, records.len(), trims), ("fio", 22, 11));
+    assert_eq!((notes.format, records.len(), trims), ("fio", 20, 10));
     assert_eq!((dictionary.volumes, notes.rows_skipped), (vec!["/dev/null".to_string()], 0));
+    // From 10736 to 10809 us.
     assert_eq!(records.last().unwrap().at.0, 73_000);
 }
 
@@ -252,6 +253,8 @@ fn ftlsim_events() {
     assert!((latencies_ms(&done)[0] - 0.409).abs() < 0.0006, "{}", latencies_ms(&done)[0]);
     assert!((duration_s(&records) - 1.41).abs() < 0.006);
     let mut ids: Vec<_> = dictionary.streams.iter().map(|s| s.thread).collect();
+    ids.sort();
     ids.dedup();
-    assert_eq!(ids.len(), 8);
+    // Two of the file's eight ids only complete requests.
+    assert_eq!(ids.len(), 6);
 }

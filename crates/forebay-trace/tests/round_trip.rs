@@ -9,6 +9,7 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::open::open;
 use forebay_trace::write::create;
 use forebay_trace::{Dictionary, Notes, Record, Stream};
+use proptest::prelude::*;
 
 /// Every operation and set of flags, unknown and known latencies, and the extremes.
 fn sample() -> (Vec<Record>, Dictionary) {
@@ -41,11 +42,15 @@ fn sample() -> (Vec<Record>, Dictionary) {
 
 fn write(path: &Path) -> Vec<String> {
     let (records, dictionary) = sample();
+    write_all(path, &records, &dictionary)
+}
+
+fn write_all(path: &Path, records: &[Record], dictionary: &Dictionary) -> Vec<String> {
     let mut writer = create(path, None, None).unwrap();
     for batch in records.chunks(1000) {
-        writer.write(batch, &dictionary).unwrap();
+        writer.write(batch, dictionary).unwrap();
     }
-    writer.finish(&dictionary, &Notes { format: "test", ..Notes::default() }).unwrap()
+    writer.finish(dictionary, &Notes { format: "test", ..Notes::default() }).unwrap()
 }
 
 fn read(path: &Path) -> (Vec<Record>, Dictionary, Notes) {
@@ -145,5 +150,89 @@ fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
         let mut damaged = whole.clone();
         damaged[at] ^= 1 << (at % 8);
         let _ = attempt(&damaged);
+    }
+}
+
+/// What a fio log can hold of a request: the microsecond, the operation, where and the volume.
+fn in_fio(record: &Record, dictionary: &Dictionary) -> (u64, Op, u64, u32, String) {
+    let volume = dictionary.volumes[record.volume as usize].clone();
+    let offset = if record.op == Op::Flush { 0 } else { record.offset };
+    (record.at.0 / 1000, record.op, offset, record.len, volume)
+}
+
+/// A small trace of each of these formats: the fuzzers' seeds.
+#[test]
+fn what_the_readers_find_outlives_the_writers() {
+    let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds/open");
+    let folder = tempfile::tempdir().unwrap();
+    for format in
+        ["vscsi", "hp-srt", "disksim-valid", "fio", "fio-latency", "snoop", "ftlsim", "blkparse"]
+    {
+        let (records, dictionary, notes) = read(&seeds.join(format));
+        assert_eq!(notes.format, format);
+        assert!(!records.is_empty(), "{format}");
+        for name in ["parquet", "csv"] {
+            let path = folder.path().join(format!("trace.{name}"));
+            assert!(write_all(&path, &records, &dictionary).is_empty(), "{format} to {name}");
+            let (back, who, _) = read(&path);
+            assert_eq!(back, records, "{format} to {name}");
+            assert_eq!(who, dictionary, "{format} to {name}");
+        }
+        let path = folder.path().join("trace.fio");
+        let lost = write_all(&path, &records, &dictionary).join("\n");
+        let (back, who, _) = read(&path);
+        let seen = |records: &[Record], who: &Dictionary| -> Vec<_> {
+            records.iter().map(|record| in_fio(record, who)).collect()
+        };
+        assert_eq!(seen(&back, &who), seen(&records, &dictionary), "{format}");
+        let named = dictionary.streams != [Stream::default()];
+        let measured = records.iter().any(|r| r.latency.is_some());
+        let flagged = records.iter().any(|r| r.flags != Flags::NONE);
+        let told = ["who submitted", "latencies", "flags"].map(|part| lost.contains(part));
+        assert_eq!(told, [named, measured, flagged], "{format}: {lost}");
+    }
+}
+
+prop_compose! {
+    /// What a fio log can hold: microseconds, no streams, no latencies, no flags.
+    fn plain_record()(
+        gap_us in 0u64..5_000_000,
+        op in prop::sample::select(vec![Op::Read, Op::Write, Op::Trim, Op::Flush]),
+        offset in 0u64..(1 << 62),
+        len in 1u32..=1 << 30,
+        volume in 0u32..3,
+    ) -> (u64, Record) {
+        let (offset, len) = if op == Op::Flush { (0, 0) } else { (offset, len) };
+        let (latency, flags, at) = (None, Flags::NONE, Nanos::ZERO);
+        (gap_us, Record { at, offset, latency, len, stream: 0, volume, op, flags })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, failure_persistence: None, ..Default::default() })]
+
+    #[test]
+    fn fio_keeps_what_it_can_hold(rows in prop::collection::vec(plain_record(), 1..60)) {
+        let mut at_us = 0;
+        let records: Vec<Record> = rows
+            .iter()
+            .enumerate()
+            .map(|(n, (gap_us, record))| {
+                at_us += if n == 0 { 0 } else { *gap_us };
+                Record { at: Nanos(at_us * 1000), ..*record }
+            })
+            .collect();
+        let volumes = ["/dev/sda", "b,1", "c"].map(str::to_owned).to_vec();
+        let dictionary = Dictionary { streams: vec![Stream::default()], volumes };
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("trace.fio");
+        let lost = write_all(&path, &records, &dictionary);
+        prop_assert_eq!(lost, ["times are cut to microseconds"]);
+        let (back, who, notes) = read(&path);
+        prop_assert_eq!((back.len(), notes.rows_skipped), (records.len(), 0));
+        for (back, record) in back.iter().zip(&records) {
+            prop_assert_eq!(in_fio(back, &who), in_fio(record, &dictionary));
+            prop_assert_eq!((back.at, back.stream), (record.at, 0));
+        }
     }
 }

@@ -102,13 +102,7 @@ impl Iterator for Rows {
 
 fn parse(line: &[u8]) -> Result<Row, Wrong> {
     let mut words = words(line);
-    let mut word = |column| {
-        words.next().ok_or(Wrong {
-            column,
-            got: "the end of the line".into(),
-            expected: "one more word",
-        })
-    };
+    let mut word = |column| words.next().ok_or_else(|| Wrong::new(column, b"", "one more word"));
     let op = match word("R/W")? {
         b"R" => Op::Read,
         b"W" => Op::Write,
@@ -225,7 +219,7 @@ mod tests {
             ("R Hit 1 1 -1 1", "in column response"),
             ("R Hit 1 1 1 nan", "in column gap"),
             ("R Hit 1 1 1 1e99", "in column gap"),
-            ("R Hit 1 1 1", "end of the line"),
+            ("R Hit 1 1 1", "one more word"),
             ("R Hit 1 1 1 1 1", "end of the line"),
         ] {
             let text = message(open, format!("R Hit 1 1 1 1\n{bad}\n").as_bytes());

@@ -18,11 +18,11 @@ use super::clock::arrival;
 use super::log::{Line, Log, LogReader, first_lines};
 use super::who::anonymous;
 use crate::error::TraceError;
-use crate::fields::{Fields, digits};
+use crate::fields::digits;
 use crate::formats::Input;
 use crate::order::Ordered;
 use crate::rows::{self, Wrong};
-use crate::trace::{Dictionary, Reader, Record};
+use crate::trace::{Dictionary, Reader};
 
 /// Nanoseconds in a millisecond.
 const MS_NS: u64 = 1_000_000;
@@ -39,15 +39,14 @@ struct Entry<'a> {
 
 impl<'a> Entry<'a> {
     fn parse(line: &'a [u8]) -> Result<Entry<'a>, Wrong> {
-        let mut fields = Fields::new(line);
-        let (time_ms, value_ns) = (fields.number("time")?, fields.number("value")?);
-        let (direction, len) = (fields.number("direction")?, fields.number("block size")?);
-        let mut rest = Vec::with_capacity(3);
-        while rest.len() < 4
-            && let Ok(field) = fields.bytes("offset")
-        {
-            rest.push(field);
-        }
+        let mut fields = line.split(|&byte| byte == b',').map(<[u8]>::trim_ascii);
+        let mut number = |column| {
+            let field = fields.next().unwrap_or_default();
+            digits(field).ok_or_else(|| Wrong::new(column, field, "a whole number without a sign"))
+        };
+        let (time_ms, value_ns) = (number("time")?, number("value")?);
+        let (direction, len) = (number("direction")?, number("block size")?);
+        let rest: Vec<&[u8]> = fields.take(4).collect();
         match rest.get(3) {
             None => Ok(Entry { time_ms, value_ns, direction, len, rest }),
             Some(more) => Err(Wrong::new("issue time", more, "the end of the line behind it")),
@@ -145,6 +144,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
 mod tests {
     use super::*;
     use crate::formats::tests::{message, read};
+    use crate::trace::Record;
 
     fn summary(records: &[Record]) -> Vec<(u64, Op, u64, u64)> {
         records.iter().map(|r| (r.at.0, r.op, r.offset, r.latency.unwrap().0)).collect()

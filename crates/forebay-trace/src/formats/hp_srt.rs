@@ -141,11 +141,8 @@ impl HpSrt {
         let at_ns = seconds * 1_000_000_000 + microseconds * 1000;
         let offset = block * self.header.sector_bytes(disk);
         let mut record = rows::record(at_ns, op, offset, bytes).map_err(|wrong| {
-            self.frames.malformed(
-                format!("{} as its {}", wrong.got, wrong.column),
-                wrong.expected,
-                "",
-            )
+            let got = format!("{} as its {}", wrong.got, wrong.column);
+            self.frames.malformed(got, &wrong.expected.to_string(), "")
         })?;
         // A request that never completed has no positive time.
         match u64::try_from(completion) {

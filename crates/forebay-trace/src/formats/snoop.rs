@@ -73,7 +73,7 @@ impl Snoop {
         let (at_ns, latency_ns) = self.times(cells)?;
         let Some(op) = span.op() else { return Ok(Line::Skipped) };
         if let Some((got, expected)) = span.fault() {
-            return Err(Wrong { column: "SECTOR", got, expected });
+            return Err(Wrong::new("SECTOR", got.as_bytes(), expected));
         }
         let offset = if bytes == 0 { 0 } else { sector.saturating_mul(SECTOR_BYTES) };
         let stream = stream(cells)?;

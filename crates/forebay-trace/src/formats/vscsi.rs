@@ -158,11 +158,8 @@ impl Vscsi {
         }
         let mut request =
             rows::record(ns(command.time_us, "time")?, op, offset, len).map_err(|wrong| {
-                self.frames.malformed(
-                    format!("{} as its {}", wrong.got, wrong.column),
-                    wrong.expected,
-                    "",
-                )
+                let got = format!("{} as its {}", wrong.got, wrong.column);
+                self.frames.malformed(got, &wrong.expected.to_string(), "")
             })?;
         request.latency = command.response_us.map(|us| ns(us, "response")).transpose()?.map(Nanos);
         Ok(Some(request))

@@ -2,8 +2,8 @@
 //! time gap sync`.
 //!
 //! Units: offset and size in bytes, time and gap in seconds; the gap, which is from the event
-//! before, is not needed. Epoch: the first request. Action `D` is an issue, `C` a completion (of
-//! pid 0); the operation is `read`, `write` or `discard`; sync is `True` or `False`. The events are
+//! before, is not needed. Epoch: the first request. Action `D` is an issue, `C` a completion (mostly
+//! of pid 0); the operation is `read`, `write` or `discard`; sync is `True` or `False`. The events are
 //! blkparse's, so latencies are found the same way. One volume; the names of processes are not
 //! recorded.
 
@@ -58,7 +58,7 @@ fn parse(line: &[u8]) -> Result<Event, Wrong> {
         .map_err(|_| Wrong::new("size", size, "less than 4 GiB"))?;
     let span = Span { sector: start / SECTOR_BYTES, bytes, device: 0, category };
     if let Some((got, expected)) = span.fault() {
-        return Err(Wrong { column: "size", got, expected });
+        return Err(Wrong::new("size", got.as_bytes(), expected));
     }
     let time_ns =
         scaled(time, 9).ok_or_else(|| Wrong::new("time", time, "seconds such as 0.000122793"))?;

@@ -117,8 +117,7 @@ impl Layout {
             return Ok(None);
         }
         if count <= fixed {
-            let got = format!("{count} words");
-            return Err(Wrong { column: "row", got, expected: "one for each heading" });
+            return Err(Wrong::new("row", line.trim_ascii(), "a word for each heading"));
         }
         let named = count - fixed;
         let cell = |place: usize| match place {

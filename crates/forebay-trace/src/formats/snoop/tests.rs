@@ -71,7 +71,7 @@ fn rows_without_a_disk_are_skipped_and_losses_told() {
 #[test]
 fn nonsense_names_line_and_column() {
     for (bad, part) in [
-        ("1.0 a 1 sda R 8 512", "one for each heading"),
+        ("1.0 a 1 sda R 8 512", "a word for each heading"),
         ("1.0 a x sda R 8 512 0.1", "column PID"),
         ("1.0 a 4294967296 sda R 8 512 0.1", "2^32"),
         ("1.0 a 1 sda Q 8 512 0.1", "RWBS"),

@@ -1,0 +1,12 @@
+//! fio's latency logs: every line is a record or counted.
+#![no_main]
+
+use forebay_fuzz::{drain, lines, reader};
+use libfuzzer_sys::fuzz_target;
+
+fuzz_target!(|data: &[u8]| {
+    if let Some(whole) = drain(reader("fio-latency", data)) {
+        let kept = whole.records + whole.notes.rows_skipped;
+        assert!(kept == lines(data), "{kept} of {} lines", lines(data));
+    }
+});
