@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay_trace::{TraceError, open, write};
+use forebay_trace::ahead::Ahead;
+use forebay_trace::{Reader, TraceError, open, write};
 
 use crate::options::{TracePath, say_notes};
 use crate::progress::Progress;
@@ -25,7 +26,7 @@ pub(crate) struct Convert {
 
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut reader = open::open(&self.trace, self.from.as_deref())?;
+        let mut reader = Ahead::new(open::open(&self.trace, self.from.as_deref())?);
         let mut writer = write::create(&self.output, self.to.as_deref(), Some(&self.trace))
             .map_err(output_error)?;
         let progress = Progress::new("converting");

@@ -12,8 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;
 
+use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Options};
-use forebay_trace::{open, write};
+use forebay_trace::{Reader, open, write};
 
 const ROWS: u64 = 1_700_000;
 const RUNS: usize = 5;
@@ -112,7 +113,7 @@ fn read(path: &Path) -> (f64, u64) {
 /// Seconds to describe a file, read on a thread of its own.
 fn describe(path: &Path) -> (f64, u64) {
     let begun = Instant::now();
-    let mut reader = open::open(path, None).unwrap();
+    let mut reader = Ahead::new(open::open(path, None).unwrap());
     let mut describer = Describer::new(Options::default());
     let mut batch = Vec::new();
     loop {

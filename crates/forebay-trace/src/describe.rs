@@ -12,14 +12,21 @@ pub mod description;
 mod distribution;
 mod footprint;
 mod latency;
+mod outstanding;
+mod sequences;
 mod sequential;
 mod sizes;
 mod table;
 
+use forebay_core::Op;
+
 use crate::streams::StreamBy;
-use crate::trace::{BATCH, Dictionary, Notes, Record};
+use crate::trace::{Dictionary, Notes, Record};
 
 pub use description::Description;
+
+/// Records each part of the description takes at a time: 25 KB.
+const PIECE: usize = 512;
 
 /// What to describe.
 #[derive(Clone, Copy, Debug, Default)]
@@ -36,9 +43,10 @@ pub struct Describer {
     times: arrivals::Times,
     volumes: by_volume::Volumes,
     streams: by_stream::Streams,
-    threads: by_stream::Threads,
     latencies: latency::Latencies,
     footprint: footprint::Footprint,
+    /// Where data requests are picked out.
+    picked: Vec<Record>,
 }
 
 impl Describer {
@@ -50,31 +58,31 @@ impl Describer {
             times: arrivals::Times::default(),
             volumes: by_volume::Volumes::default(),
             streams: by_stream::Streams::new(options.stream_by),
-            threads: by_stream::Threads::new(),
             latencies: latency::Latencies::default(),
             footprint: footprint::Footprint::new(footprint::REGIONS_MAX),
+            picked: Vec::new(),
         }
     }
 
     /// Takes the next records of the trace, in time order, and the dictionary as far as read.
     pub fn add(&mut self, batch: &[Record], dictionary: &Dictionary) {
         // In pieces that stay in the processor's cache from one part to the next.
-        for batch in batch.chunks(BATCH) {
-            self.totals.add(batch);
-            self.times.add(batch);
-            self.volumes.add(batch, dictionary);
-            self.streams.add(batch, dictionary);
-            self.threads.add(batch, dictionary);
-            self.latencies.add(batch);
-            self.footprint.add(batch);
+        for piece in batch.chunks(PIECE) {
+            let data = pick_data(piece, &mut self.picked);
+            self.totals.add(piece, data);
+            self.times.add(piece, data);
+            self.volumes.add(data, dictionary);
+            self.streams.add(data, dictionary);
+            self.latencies.add(data);
+            self.footprint.add(data);
         }
     }
 
     /// The description of all that was added.
     pub fn finish(self, dictionary: &Dictionary, notes: &Notes) -> Description {
-        let Describer { options, totals, times, volumes, streams, threads, latencies, .. } = &self;
+        let Describer { options, totals, times, volumes, streams, latencies, .. } = &self;
         let (touched, footprints) = self.footprint.touched(dictionary.volumes.len());
-        let (thread_count, process_count) = threads.counts(dictionary);
+        let (thread_count, process_count) = streams.threads_and_processes(dictionary);
         let duration_s = times.duration_ns() as f64 / 1e9;
         let per_s = |count: u64| (duration_s > 0.0).then(|| count as f64 / duration_s);
         let mut warnings = notes.warnings.clone();
@@ -92,8 +100,8 @@ impl Describer {
             writes: totals.writes(),
             flushes: totals.flushes,
             trims: totals.trims,
-            read_bytes: totals.read_bytes,
-            write_bytes: totals.write_bytes,
+            read_bytes: totals.read_bytes(),
+            write_bytes: totals.write_bytes(),
             trim_bytes: totals.trim_bytes,
             duration_s,
             mean_iops: per_s(totals.requests()),
@@ -108,7 +116,7 @@ impl Describer {
             footprint_error_share: touched.error_share,
             sequential_share: volumes.sequential_share(),
             sequential_share_by_stream: streams.sequential_share(),
-            sequential_share_by_thread: threads.sequential_share(),
+            sequential_share_by_thread: streams.sequential_share_by_thread(),
             write_back_share: streams.write_back_share(),
             small_request_share: totals.small_request_share(),
             large_request_byte_share: totals.large_request_byte_share(),
@@ -137,6 +145,24 @@ fn is_data(r: &Record) -> bool {
     r.op.moves_data() && r.len > 0
 }
 
+/// The requests of a piece that move data: nearly always all of them.
+#[inline]
+fn pick_data<'a>(piece: &'a [Record], picked: &'a mut Vec<Record>) -> &'a [Record] {
+    if piece.iter().all(is_data) {
+        return piece;
+    }
+    picked.clear();
+    picked.extend(piece.iter().filter(|r| is_data(r)));
+    picked
+}
+
+/// 0 for reads and 1 for writes, to be an index: which of them comes next is hard to foretell, so
+/// branches would cost more.
+#[inline]
+fn direction(r: &Record) -> usize {
+    usize::from(r.op == Op::Write)
+}
+
 fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
 }
@@ -157,7 +183,7 @@ fn ms(ns: u64) -> f64 {
 mod tests {
     use super::*;
     use crate::trace::Stream;
-    use forebay_core::{Flags, Nanos, Op};
+    use forebay_core::{Flags, Nanos};
 
     pub(super) fn read(at_ns: u64, offset: u64, len: u32) -> Record {
         Record {

@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod ahead;
 pub mod cover;
 pub mod describe;
 pub mod error;

@@ -17,9 +17,8 @@ pub const WINDOW: usize = 65_536;
 /// A [`Reader`] in order of time over one that is not.
 pub struct Ordered<R> {
     inner: R,
-    /// In order of time, all of them at or after `last`.
-    held: VecDeque<Record>,
-    incoming: Vec<Record>,
+    /// Relative to `first` as soon as that is known.
+    held: Held,
     ended: bool,
     /// Source times of the first and the last record handed out.
     first: Option<Nanos>,
@@ -34,8 +33,7 @@ impl<R: Reader> Ordered<R> {
         let notes = inner.notes().clone();
         Ordered {
             inner,
-            held: VecDeque::with_capacity(WINDOW + BATCH),
-            incoming: Vec::new(),
+            held: Held::default(),
             ended: false,
             first: None,
             last: Nanos::ZERO,
@@ -44,29 +42,42 @@ impl<R: Reader> Ordered<R> {
         }
     }
 
-    /// Takes the incoming records in.
-    fn take_in(&mut self) {
-        let mut newest = self.held.back().map_or(self.last, |r| r.at);
+    /// Takes the next batch in.
+    fn take_in(&mut self) -> Result<(), TraceError> {
+        let mut batch = self.held.spare.pop().unwrap_or_default();
+        self.inner.read(&mut batch)?;
+        self.ended = batch.is_empty();
+        let start = self.first.unwrap_or(Nanos::ZERO);
+        let mut newest = self.held.newest().unwrap_or(Nanos::ZERO);
         let mut sorted = true;
-        for record in &mut self.incoming {
-            if record.at < self.last {
-                record.at = self.last;
-                self.late += 1;
-            }
+        for record in &mut batch {
+            self.late += u64::from(record.at < self.last);
+            record.at = record.at.max(self.last) - start;
             sorted &= record.at >= newest;
             newest = record.at;
         }
         if sorted {
-            self.held.extend(self.incoming.iter());
-            return;
+            self.held.push(batch)
+        } else {
+            self.held.merge(batch)
         }
-        // Only what is later than the earliest newcomer can change places. The sort is stable and
-        // quick on runs that are in order already.
-        let earliest = self.incoming.iter().map(|r| r.at).min().unwrap_or(newest);
-        let from = self.held.partition_point(|r| r.at <= earliest);
-        self.held.extend(self.incoming.iter());
-        if let Some(unsettled) = self.held.make_contiguous().get_mut(from..) {
-            unsettled.sort_by_key(|r| r.at);
+        Ok(())
+    }
+
+    /// Hands up to so many records out.
+    fn hand_out(&mut self, count: usize, batch: &mut Vec<Record>) {
+        let start = match self.first {
+            Some(start) => start,
+            None => {
+                let start = self.held.oldest().unwrap_or(Nanos::ZERO);
+                self.held.records().for_each(|r| r.at = r.at - start);
+                start
+            }
+        };
+        self.held.hand_out(count, batch);
+        if let Some(last) = batch.last() {
+            self.first = Some(start);
+            self.last = start + last.at;
         }
     }
 
@@ -85,21 +96,11 @@ impl<R: Reader> Ordered<R> {
 
 impl<R: Reader> Reader for Ordered<R> {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
-        batch.clear();
-        while !self.ended && self.held.len() <= WINDOW {
-            self.inner.read(&mut self.incoming)?;
-            self.ended = self.incoming.is_empty();
-            self.take_in();
+        while !self.ended && self.held.len <= WINDOW {
+            self.take_in()?;
         }
-        let spare = if self.ended { self.held.len() } else { self.held.len() - WINDOW };
-        batch.extend(self.held.drain(..spare.min(BATCH)));
-        if let (Some(first), Some(last)) = (batch.first(), batch.last()) {
-            let start = *self.first.get_or_insert(first.at);
-            self.last = last.at;
-            for record in batch.iter_mut() {
-                record.at = record.at - start;
-            }
-        }
+        let spare = if self.ended { self.held.len } else { self.held.len - WINDOW };
+        self.hand_out(spare.min(BATCH), batch);
         self.note();
         Ok(())
     }
@@ -110,6 +111,84 @@ impl<R: Reader> Reader for Ordered<R> {
 
     fn notes(&self) -> &Notes {
         &self.notes
+    }
+}
+
+/// Records in order of time, in the batches they came in wherever those were in order. Most are, so
+/// records are seldom copied.
+#[derive(Default)]
+struct Held {
+    /// None of them empty.
+    batches: VecDeque<Vec<Record>>,
+    /// Records in all.
+    len: usize,
+    /// Memory of batches that are gone.
+    spare: Vec<Vec<Record>>,
+}
+
+impl Held {
+    fn oldest(&self) -> Option<Nanos> {
+        self.batches.front().and_then(|batch| batch.first()).map(|r| r.at)
+    }
+
+    fn newest(&self) -> Option<Nanos> {
+        self.batches.back().and_then(|batch| batch.last()).map(|r| r.at)
+    }
+
+    fn records(&mut self) -> impl Iterator<Item = &mut Record> {
+        self.batches.iter_mut().flatten()
+    }
+
+    /// Adds a batch in order, none of which is before the newest.
+    fn push(&mut self, batch: Vec<Record>) {
+        if batch.is_empty() {
+            self.spare.push(batch);
+        } else {
+            self.len += batch.len();
+            self.batches.push_back(batch);
+        }
+    }
+
+    /// Adds a batch in any order. Only what is later than the earliest newcomer can change places;
+    /// the sort is stable, and quick on runs that are in order already.
+    fn merge(&mut self, batch: Vec<Record>) {
+        let earliest = batch.iter().map(|r| r.at).min();
+        let mut first = self.batches.len();
+        while first > 0 && self.batches[first - 1].last().map(|r| r.at) > earliest {
+            first -= 1;
+        }
+        let mut unsettled: Vec<Record> = Vec::new();
+        for settled in self.batches.drain(first..).chain([batch]) {
+            unsettled.extend_from_slice(&settled);
+            self.spare.push(settled);
+        }
+        unsettled.sort_by_key(|r| r.at);
+        self.len = self.batches.iter().map(Vec::len).sum();
+        for piece in unsettled.chunks(BATCH) {
+            let mut batch = self.spare.pop().unwrap_or_default();
+            batch.clear();
+            batch.extend_from_slice(piece);
+            self.push(batch);
+        }
+    }
+
+    /// Replaces what is in `batch` by the first records.
+    fn hand_out(&mut self, count: usize, batch: &mut Vec<Record>) {
+        batch.clear();
+        while let Some(first) = self.batches.front_mut() {
+            let wanted = count - batch.len();
+            if first.len() > wanted {
+                batch.extend(first.drain(..wanted));
+                break;
+            }
+            if batch.is_empty() {
+                std::mem::swap(batch, first);
+            } else {
+                batch.append(first);
+            }
+            self.spare.extend(self.batches.pop_front());
+        }
+        self.len -= batch.len();
     }
 }
 
@@ -193,6 +272,35 @@ mod tests {
         expected.iter_mut().for_each(|t| *t -= start);
         assert!(times(&records) == expected);
         assert_eq!(notes.rows_late, 0);
+    }
+
+    #[test]
+    fn batches_in_order_are_handed_on_whole_and_parts_of_others_in_order() {
+        let mut held = Held::default();
+        let times = |range: std::ops::Range<u64>| -> Vec<Record> {
+            let reader = &mut Times {
+                times: range.collect(),
+                dictionary: Dictionary::default(),
+                notes: Notes::default(),
+            };
+            let mut batch = Vec::new();
+            reader.read(&mut batch).unwrap();
+            batch
+        };
+        let (first, at) =
+            (times(0..10), |batch: &[Record]| batch[0].at.0..=batch[batch.len() - 1].at.0);
+        let address = first.as_ptr();
+        held.push(first);
+        held.push(times(10..20));
+        held.push(times(20..30));
+        let mut batch = Vec::new();
+        held.hand_out(10, &mut batch);
+        assert_eq!((at(&batch), batch.as_ptr()), (0..=9, address));
+        held.hand_out(15, &mut batch);
+        assert_eq!((at(&batch), batch.len(), held.len), (10..=24, 15, 5));
+        held.merge(times(5..27));
+        held.hand_out(27, &mut batch);
+        assert_eq!((at(&batch), batch.len(), held.len), (5..=29, 27, 0));
     }
 
     #[test]

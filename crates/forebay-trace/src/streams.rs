@@ -119,6 +119,22 @@ impl Grouping {
         }
     }
 
+    /// The group of a stream that has been asked for before, or came before one that has.
+    #[inline]
+    pub(crate) fn known(&self, stream: u32) -> Option<u32> {
+        self.group_of.get(stream as usize).copied()
+    }
+
+    /// The streams of the dictionary that have no group yet.
+    pub(crate) fn ungrouped<'a>(&self, dictionary: &'a Dictionary) -> &'a [Stream] {
+        dictionary.streams.get(self.group_of.len()..).unwrap_or_default()
+    }
+
+    /// The same groups, but from now on each write-back worker by itself.
+    pub(crate) fn apart(self) -> Grouping {
+        Grouping { write_back_as_one: false, ..self }
+    }
+
     /// The groups so far.
     pub fn len(&self) -> usize {
         self.groups.len()

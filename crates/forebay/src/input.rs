@@ -7,6 +7,7 @@ use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
+use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Notes, Reader, Record, TraceError, open};
@@ -42,7 +43,7 @@ impl Input {
         stream_by: StreamBy,
         mut progress: impl FnMut(u64),
     ) -> Result<Input, Error> {
-        let mut reader = open::open(path, from)?;
+        let mut reader = Ahead::new(open::open(path, from)?);
         let mut describer = Describer::new(Options { stream_by });
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
@@ -120,7 +121,7 @@ impl Input {
         let source = match &self.kept {
             Some(records) => Source::Kept(records.iter()),
             None => Source::Read {
-                reader: open::open(&self.path, self.from.as_deref())?,
+                reader: Ahead::new(open::open(&self.path, self.from.as_deref())?),
                 grouping: Grouping::new(self.stream_by),
                 batch: Vec::new(),
                 next: 0,
@@ -139,7 +140,7 @@ pub fn describe(
     stream_by: StreamBy,
     mut progress: impl FnMut(u64),
 ) -> Result<(Description, Notes), Error> {
-    let mut reader = open::open(path, from)?;
+    let mut reader = Ahead::new(open::open(path, from)?);
     let mut describer = Describer::new(Options { stream_by });
     let (mut batch, mut meter) = (Vec::new(), Meter::default());
     loop {
@@ -205,13 +206,7 @@ pub(crate) type Failed = Rc<RefCell<Option<TraceError>>>;
 
 enum Source<'a> {
     Kept(std::slice::Iter<'a, Record>),
-    Read {
-        reader: Box<dyn Reader>,
-        grouping: Grouping,
-        batch: Vec<Record>,
-        next: usize,
-        failed: Failed,
-    },
+    Read { reader: Ahead, grouping: Grouping, batch: Vec<Record>, next: usize, failed: Failed },
 }
 
 impl Records<'_> {

@@ -5,19 +5,15 @@
 
 use std::collections::BTreeSet;
 
-use forebay_core::Op;
-use rustc_hash::FxHashMap;
-
 use super::description::{ByStream, Runs, StreamRow};
-use super::sequential::{Run, RunLengths, Step};
-use super::{is_data, mean_kib, share};
-use crate::streams::{Grouping, StreamBy};
+use super::sequences::{Sequences, at};
+use super::sequential::{Breaks, RunLengths};
+use super::{direction, mean_kib, share};
+use crate::streams::{Grouping, StreamBy, is_write_back};
 use crate::trace::{Dictionary, Record};
 
 /// Streams that have a row of their own.
 const ROWS: usize = 20;
-/// Volumes whose sequences are found without hashing.
-const NEAR_VOLUMES: u32 = 64;
 
 /// Totals of each stream.
 #[derive(Clone, Debug)]
@@ -25,45 +21,87 @@ pub(super) struct Streams {
     grouping: Grouping,
     totals: Vec<Total>,
     sequences: Sequences,
+    breaks: Breaks,
     runs: RunLengths,
+    /// The threads, as soon as they are not the same as the streams.
+    threads: Option<Threads>,
+    /// Which streams of the dictionary submitted data requests.
+    seen: Vec<bool>,
+}
+
+/// The sequences of the threads as the kernel tells them apart, each write-back worker by itself.
+#[derive(Clone, Debug)]
+struct Threads {
+    grouping: Grouping,
+    sequences: Sequences,
+    sequential: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default)]
 struct Total {
-    reads: u64,
-    writes: u64,
-    read_bytes: u64,
-    write_bytes: u64,
+    /// Of reads and of writes.
+    requests: [u64; 2],
+    bytes: [u64; 2],
     sequential: u64,
 }
 
 impl Streams {
     pub(super) fn new(by: StreamBy) -> Streams {
-        Streams {
+        let mut streams = Streams {
             grouping: Grouping::new(by),
             totals: Vec::new(),
             sequences: Sequences::default(),
+            breaks: Breaks::default(),
             runs: RunLengths::default(),
+            threads: None,
+            seen: Vec::new(),
+        };
+        if by != StreamBy::Thread {
+            streams.part(Grouping::with_write_back_apart(StreamBy::Thread));
         }
+        streams
     }
 
-    pub(super) fn add(&mut self, batch: &[Record], dictionary: &Dictionary) {
-        for r in batch.iter().filter(|r| is_data(r)) {
-            let group = self.grouping.group(dictionary, r.stream);
-            let step = self.sequences.run(group, r).step(r);
-            if let Step::Breaks { ended, .. } = step {
-                self.runs.add(&ended);
-            }
+    /// Takes data requests.
+    pub(super) fn add(&mut self, data: &[Record], dictionary: &Dictionary) {
+        if self.seen.len() < dictionary.streams.len() {
+            self.seen.resize(dictionary.streams.len(), false);
+        }
+        self.breaks.clear(data.len());
+        for r in data {
+            let group = match self.grouping.known(r.stream) {
+                Some(group) => group,
+                None => self.meet(dictionary, r.stream),
+            };
+            let continues = self.breaks.step(self.sequences.run(group, r), r);
             let total = at(&mut self.totals, group);
-            total.sequential += u64::from(matches!(step, Step::Continues));
-            if r.op == Op::Read {
-                total.reads += 1;
-                total.read_bytes += u64::from(r.len);
-            } else {
-                total.writes += 1;
-                total.write_bytes += u64::from(r.len);
+            total.sequential += u64::from(continues);
+            total.requests[direction(r)] += 1;
+            total.bytes[direction(r)] += u64::from(r.len);
+            if let Some(threads) = &mut self.threads {
+                threads.add(r, dictionary);
+            }
+            if let Some(seen) = self.seen.get_mut(r.stream as usize) {
+                *seen = true;
             }
         }
+        self.runs.add(&self.breaks);
+    }
+
+    /// The group of a stream that is seen for the first time.
+    #[cold]
+    fn meet(&mut self, dictionary: &Dictionary, stream: u32) -> u32 {
+        let mut new = self.grouping.ungrouped(dictionary).iter();
+        if self.threads.is_none() && new.any(|stream| is_write_back(&stream.name)) {
+            self.part(self.grouping.clone().apart());
+        }
+        self.grouping.group(dictionary, stream)
+    }
+
+    /// From now on, the threads are followed by themselves.
+    fn part(&mut self, grouping: Grouping) {
+        let sequential = self.sum().sequential;
+        self.threads = Some(Threads { grouping, sequences: self.sequences.clone(), sequential });
     }
 
     /// Streams with data requests.
@@ -76,15 +114,31 @@ impl Streams {
         share(sum.sequential, sum.requests())
     }
 
+    pub(super) fn sequential_share_by_thread(&self) -> Option<f64> {
+        let sum = self.sum();
+        share(self.threads.as_ref().map_or(sum.sequential, |t| t.sequential), sum.requests())
+    }
+
+    /// Threads and processes with data requests.
+    pub(super) fn threads_and_processes(&self, dictionary: &Dictionary) -> (u64, u64) {
+        let active = dictionary.streams.iter().zip(&self.seen).filter(|(_, seen)| **seen);
+        let (mut threads, mut processes) = (BTreeSet::new(), BTreeSet::new());
+        for (stream, _) in active {
+            threads.extend(stream.thread);
+            processes.extend(stream.process);
+        }
+        (threads.len() as u64, processes.len() as u64)
+    }
+
     pub(super) fn write_back_share(&self) -> Option<f64> {
         let group = self.grouping.write_back();
-        let written = group.and_then(|g| self.totals.get(g as usize)).map_or(0, |t| t.write_bytes);
-        share(written, self.sum().write_bytes)
+        let written = group.and_then(|g| self.totals.get(g as usize)).map_or(0, |t| t.bytes[1]);
+        share(written, self.sum().bytes[1])
     }
 
     pub(super) fn runs(&self) -> Runs {
         let mut runs = self.runs.clone();
-        self.sequences.runs.iter().flatten().for_each(|run| runs.add(run));
+        runs.add_runs(self.sequences.runs());
         runs.figures()
     }
 
@@ -116,18 +170,18 @@ impl Streams {
 
 impl Total {
     fn requests(&self) -> u64 {
-        self.reads + self.writes
+        self.requests.iter().sum()
     }
 
     fn bytes(&self) -> u64 {
-        self.read_bytes + self.write_bytes
+        self.bytes.iter().sum()
     }
 
     fn merge(&mut self, other: &Total) {
-        self.reads += other.reads;
-        self.writes += other.writes;
-        self.read_bytes += other.read_bytes;
-        self.write_bytes += other.write_bytes;
+        for direction in 0..2 {
+            self.requests[direction] += other.requests[direction];
+            self.bytes[direction] += other.bytes[direction];
+        }
         self.sequential += other.sequential;
     }
 
@@ -135,10 +189,10 @@ impl Total {
         StreamRow {
             label,
             requests: self.requests(),
-            reads: self.reads,
-            writes: self.writes,
-            read_bytes: self.read_bytes,
-            write_bytes: self.write_bytes,
+            reads: self.requests[0],
+            writes: self.requests[1],
+            read_bytes: self.bytes[0],
+            write_bytes: self.bytes[1],
             sequential_share: share(self.sequential, self.requests()),
             mean_kib: mean_kib(self.bytes(), self.requests()),
             request_share: share(self.requests(), all.requests()),
@@ -147,94 +201,12 @@ impl Total {
     }
 }
 
-/// The threads of the trace as the kernel tells them apart.
-#[derive(Clone, Debug)]
-pub(super) struct Threads {
-    grouping: Grouping,
-    sequences: Sequences,
-    requests: u64,
-    sequential: u64,
-    /// Which streams of the dictionary submitted data requests.
-    seen: Vec<bool>,
-}
-
 impl Threads {
-    pub(super) fn new() -> Threads {
-        Threads {
-            grouping: Grouping::with_write_back_apart(StreamBy::Thread),
-            sequences: Sequences::default(),
-            requests: 0,
-            sequential: 0,
-            seen: Vec::new(),
-        }
-    }
-
-    pub(super) fn add(&mut self, batch: &[Record], dictionary: &Dictionary) {
-        if self.seen.len() < dictionary.streams.len() {
-            self.seen.resize(dictionary.streams.len(), false);
-        }
-        for r in batch.iter().filter(|r| is_data(r)) {
-            let group = self.grouping.group(dictionary, r.stream);
-            let step = self.sequences.run(group, r).step(r);
-            self.requests += 1;
-            self.sequential += u64::from(matches!(step, Step::Continues));
-            if let Some(seen) = self.seen.get_mut(r.stream as usize) {
-                *seen = true;
-            }
-        }
-    }
-
-    pub(super) fn sequential_share(&self) -> Option<f64> {
-        share(self.sequential, self.requests)
-    }
-
-    /// Threads and processes with data requests.
-    pub(super) fn counts(&self, dictionary: &Dictionary) -> (u64, u64) {
-        let active = dictionary.streams.iter().zip(&self.seen).filter(|(_, seen)| **seen);
-        let (mut threads, mut processes) = (BTreeSet::new(), BTreeSet::new());
-        for (stream, _) in active {
-            threads.extend(stream.thread);
-            processes.extend(stream.process);
-        }
-        (threads.len() as u64, processes.len() as u64)
-    }
-}
-
-/// The current run of each stream, volume and direction.
-#[derive(Clone, Debug, Default)]
-struct Sequences {
-    /// Runs of reads and of writes.
-    runs: Vec<[Run; 2]>,
-    /// Index into `runs`, plus one, by group and volume.
-    near: Vec<Vec<u32>>,
-    /// The same for volumes with great numbers.
-    far: FxHashMap<(u32, u32), u32>,
-}
-
-impl Sequences {
     #[inline]
-    fn run(&mut self, group: u32, r: &Record) -> &mut Run {
-        let slot = if r.volume < NEAR_VOLUMES {
-            at(at(&mut self.near, group), r.volume)
-        } else {
-            self.far.entry((group, r.volume)).or_default()
-        };
-        if *slot == 0 {
-            self.runs.push([Run::default(); 2]);
-            *slot = self.runs.len() as u32;
-        }
-        &mut self.runs[*slot as usize - 1][usize::from(r.op == Op::Write)]
+    fn add(&mut self, r: &Record, dictionary: &Dictionary) {
+        let group = self.grouping.group(dictionary, r.stream);
+        self.sequential += u64::from(self.sequences.run(group, r).step(r));
     }
-}
-
-/// The element at an index, which is made to exist. Only for dense indices.
-#[inline]
-fn at<T: Default + Clone>(vector: &mut Vec<T>, index: u32) -> &mut T {
-    let index = index as usize;
-    if vector.len() <= index {
-        vector.resize(index + 1, T::default());
-    }
-    &mut vector[index]
 }
 
 #[cfg(test)]
@@ -287,12 +259,37 @@ mod tests {
         let d = dictionary(&["kworker/0:1", "kworker/1:1", "cp", "idle"]);
         let batch =
             [by(0, write(0, 0, 512)), by(1, write(0, 512, 512)), by(2, write(0, 4096, 1024))];
-        let (mut s, mut t) = (Streams::new(StreamBy::Thread), Threads::new());
+        let mut s = Streams::new(StreamBy::Thread);
         s.add(&batch, &d);
-        t.add(&batch, &d);
         assert_eq!((s.count(), s.write_back_share()), (2, Some(0.5)));
         assert_eq!(s.sequential_share(), Some(1.0 / 3.0));
-        assert_eq!((t.counts(&d), t.sequential_share()), ((3, 2), Some(0.0)));
+        assert_eq!(
+            (s.threads_and_processes(&d), s.sequential_share_by_thread()),
+            ((3, 2), Some(0.0))
+        );
+    }
+
+    #[test]
+    fn threads_part_from_the_streams_at_the_first_write_back_worker() {
+        let mut d = dictionary(&["cp"]);
+        let mut s = Streams::new(StreamBy::Thread);
+        s.add(&[by(0, write(0, 0, 512)), by(0, write(0, 512, 512))], &d);
+        assert_eq!(s.sequential_share_by_thread(), Some(0.5));
+        d.streams.extend(dictionary(&["cp", "kworker/0:1", "kworker/1:1"]).streams.split_off(1));
+        let batch = [
+            by(1, write(0, 8192, 512)),
+            by(0, write(0, 1024, 512)),
+            by(2, write(0, 8704, 512)),
+            by(1, write(0, 8704, 512)),
+        ];
+        s.add(&batch, &d);
+        assert_eq!(s.sequential_share(), Some(3.0 / 6.0));
+        assert_eq!(s.sequential_share_by_thread(), Some(3.0 / 6.0));
+        s.add(&[by(2, write(0, 9216, 512))], &d);
+        assert_eq!(
+            (s.sequential_share(), s.sequential_share_by_thread()),
+            (Some(4.0 / 7.0), Some(4.0 / 7.0))
+        );
     }
 
     #[test]

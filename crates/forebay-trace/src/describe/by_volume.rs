@@ -1,16 +1,15 @@
 //! Figures of each volume, and the order of requests as the volumes see it.
 
-use forebay_core::Op;
-
 use super::description::{Runs, Seeks, VolumeRow};
-use super::sequential::{Distances, Run, RunLengths, Step};
-use super::{is_data, mean_kib, share};
+use super::sequential::{Breaks, Distances, Run, RunLengths};
+use super::{direction, mean_kib, share};
 use crate::trace::{Dictionary, Record};
 
 /// Totals of each volume.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Volumes {
     volumes: Vec<Volume>,
+    breaks: Breaks,
     runs: RunLengths,
     distances: Distances,
     /// Data requests whose volume is not in the dictionary: a fault of the reader.
@@ -20,30 +19,32 @@ pub(super) struct Volumes {
 #[derive(Clone, Debug, Default)]
 struct Volume {
     run: Run,
-    reads: u64,
-    writes: u64,
-    read_bytes: u64,
-    write_bytes: u64,
+    /// Of reads and of writes.
+    requests: [u64; 2],
+    bytes: [u64; 2],
     sequential: u64,
     extent_bytes: u64,
 }
 
 impl Volumes {
-    pub(super) fn add(&mut self, batch: &[Record], dictionary: &Dictionary) {
+    /// Takes data requests.
+    pub(super) fn add(&mut self, data: &[Record], dictionary: &Dictionary) {
         if self.volumes.len() < dictionary.volumes.len() {
             self.volumes.resize_with(dictionary.volumes.len(), Volume::default);
         }
-        for r in batch.iter().filter(|r| is_data(r)) {
+        self.breaks.clear(data.len());
+        let mut sequential = 0;
+        for r in data {
             let Some(volume) = self.volumes.get_mut(r.volume as usize) else {
                 self.nameless += 1;
                 continue;
             };
-            let step = volume.add(r);
-            self.distances.add(&step);
-            if let Step::Breaks { ended, .. } = step {
-                self.runs.add(&ended);
-            }
+            let continues = self.breaks.step(&mut volume.run, r);
+            volume.add(r, continues);
+            sequential += u64::from(continues);
         }
+        self.distances.add(&self.breaks, sequential);
+        self.runs.add(&self.breaks);
     }
 
     /// Volumes with data requests.
@@ -61,7 +62,7 @@ impl Volumes {
 
     pub(super) fn runs(&self) -> Runs {
         let mut runs = self.runs.clone();
-        self.volumes.iter().for_each(|volume| runs.add(&volume.run));
+        runs.add_runs(self.volumes.iter().map(|volume| &volume.run));
         runs.figures()
     }
 
@@ -76,35 +77,28 @@ impl Volumes {
 
 impl Volume {
     #[inline]
-    fn add(&mut self, r: &Record) -> Step {
+    fn add(&mut self, r: &Record, continues: bool) {
         let len = u64::from(r.len);
-        if r.op == Op::Read {
-            self.reads += 1;
-            self.read_bytes += len;
-        } else {
-            self.writes += 1;
-            self.write_bytes += len;
-        }
+        self.requests[direction(r)] += 1;
+        self.bytes[direction(r)] += len;
         self.extent_bytes = self.extent_bytes.max(r.offset.saturating_add(len));
-        let step = self.run.step(r);
-        self.sequential += u64::from(matches!(step, Step::Continues));
-        step
+        self.sequential += u64::from(continues);
     }
 
     fn requests(&self) -> u64 {
-        self.reads + self.writes
+        self.requests.iter().sum()
     }
 
     fn row(&self, label: &str, of_requests: u64, footprint_bytes: u64) -> VolumeRow {
         VolumeRow {
             label: label.to_owned(),
             requests: self.requests(),
-            reads: self.reads,
-            writes: self.writes,
-            read_bytes: self.read_bytes,
-            write_bytes: self.write_bytes,
+            reads: self.requests[0],
+            writes: self.requests[1],
+            read_bytes: self.bytes[0],
+            write_bytes: self.bytes[1],
             sequential_share: share(self.sequential, self.requests().saturating_sub(1)),
-            mean_kib: mean_kib(self.read_bytes + self.write_bytes, self.requests()),
+            mean_kib: mean_kib(self.bytes.iter().sum(), self.requests()),
             request_share: share(self.requests(), of_requests),
             footprint_bytes,
             extent_bytes: self.extent_bytes,

@@ -5,6 +5,9 @@
 //! exact for values below 2048 and all that need at most 11 binary digits, as the sizes of requests
 //! do.
 
+use super::{PIECE, direction};
+use crate::trace::Record;
+
 /// Counts of values.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Distribution<const DIGITS: u32 = 10> {
@@ -15,16 +18,27 @@ pub(super) struct Distribution<const DIGITS: u32 = 10> {
 }
 
 impl<const DIGITS: u32> Distribution<DIGITS> {
-    #[inline]
+    #[cfg(test)]
     pub(super) fn add(&mut self, value: u64) {
-        self.count += 1;
-        self.sum += u128::from(value);
-        self.max = self.max.max(value);
-        let bucket = bucket(value, DIGITS);
-        match self.counts.get_mut(bucket) {
-            Some(count) => *count += 1,
-            None => self.grow(bucket),
+        self.add_all(std::iter::once(value));
+    }
+
+    #[inline]
+    pub(super) fn add_all(&mut self, values: impl Iterator<Item = u64>) {
+        let (mut count, mut sum, mut max) = (0, 0u128, self.max);
+        for value in values {
+            count += 1;
+            sum += u128::from(value);
+            max = max.max(value);
+            let bucket = bucket(value, DIGITS);
+            match self.counts.get_mut(bucket) {
+                Some(count) => *count += 1,
+                None => self.grow(bucket),
+            }
         }
+        self.count += count;
+        self.sum += sum;
+        self.max = max;
     }
 
     #[cold]
@@ -35,6 +49,11 @@ impl<const DIGITS: u32> Distribution<DIGITS> {
 
     pub(super) fn count(&self) -> u64 {
         self.count
+    }
+
+    /// The sum of all values, or the greatest number there is.
+    pub(super) fn sum(&self) -> u64 {
+        u64::try_from(self.sum).unwrap_or(u64::MAX)
     }
 
     pub(super) fn mean(&self) -> Option<f64> {
@@ -59,6 +78,50 @@ impl<const DIGITS: u32> Distribution<DIGITS> {
             }
         }
         Some(self.max)
+    }
+}
+
+/// Distributions of reads and of writes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ByDirection {
+    distributions: [Distribution; 2],
+    /// Where the values of each are picked out.
+    picked: [Vec<u64>; 2],
+}
+
+impl ByDirection {
+    /// Adds a value of each record. Which direction comes next is hard to foretell: no branches.
+    #[inline]
+    pub(super) fn add_all<'a>(&mut self, values: impl Iterator<Item = (&'a Record, u64)>) {
+        let [reads, writes] = &mut self.picked;
+        reads.resize(PIECE, 0);
+        writes.resize(PIECE, 0);
+        let mut counts = [0; 2];
+        for (record, value) in values {
+            if counts[0].max(counts[1]) == PIECE {
+                ByDirection::empty(&mut self.distributions, [reads, writes], &mut counts);
+            }
+            (reads[counts[0]], writes[counts[1]]) = (value, value);
+            let direction = direction(record);
+            counts[0] += 1 - direction;
+            counts[1] += direction;
+        }
+        ByDirection::empty(&mut self.distributions, [reads, writes], &mut counts);
+    }
+
+    fn empty(to: &mut [Distribution; 2], picked: [&[u64]; 2], counts: &mut [usize; 2]) {
+        for direction in 0..2 {
+            to[direction].add_all(picked[direction][..counts[direction]].iter().copied());
+        }
+        *counts = [0; 2];
+    }
+
+    pub(super) fn reads(&self) -> &Distribution {
+        &self.distributions[0]
+    }
+
+    pub(super) fn writes(&self) -> &Distribution {
+        &self.distributions[1]
     }
 }
 

@@ -1,42 +1,62 @@
 //! How much of the volumes is touched at all: distinct 512-byte sectors, in bounded memory.
 //!
-//! One bit a sector in bitmaps of aligned regions of 2 MiB, which exist only where something is
-//! touched. When there are too many, half of the regions, chosen by a hash of volume and address, is
+//! One bit a sector in bitmaps of aligned regions of 256 KiB, one cache line each, which exist only
+//! where something is touched. When there are too many, half of the regions, chosen by a hash of volume and address, is
 //! forgotten and ignored from then on; what is left is a fair sample of the regions, counted
-//! exactly, and stands for the whole. That errs less than a sketch of sectors would, since
-//! hundreds of thousands of regions remain.
+//! exactly, and stands for the whole. That errs less than a sketch of sectors would, since a million
+//! regions remain.
 
 use rustc_hash::FxHashMap;
 
-use super::is_data;
 use crate::trace::Record;
 
 const SECTOR_BYTES: u64 = 512;
-const REGION_SECTORS: u64 = 4096;
+const REGION_SECTORS: u64 = 512;
 const WORDS: usize = REGION_SECTORS as usize / 64;
 
-/// Regions kept at most, at 512 bytes and what it takes to find them: 250 to 310 MB.
-pub(super) const REGIONS_MAX: usize = 458_752;
+/// Regions kept at most, 512 GiB where they are full: 168 MB, and up to 105 MB of hash table and
+/// 67 MB of indices to find them.
+pub(super) const REGIONS_MAX: usize = 1 << 21;
 
-/// Regions with numbers below this (2 TiB of a volume) are found without hashing.
-const NEAR_REGIONS: u64 = 1 << 20;
-/// And volumes below this: 64 MB of indices at most.
-const NEAR_VOLUMES: u32 = 16;
+/// Regions with numbers below this (512 GiB of a volume) are found without hashing.
+const NEAR_REGIONS: u64 = 1 << 21;
+/// And volumes below this.
+const NEAR_VOLUMES: u32 = 8;
+
+/// Visits looked up at a time.
+const VISITS: usize = 1024;
+
+/// One bit for each sector of a region, in one cache line.
+#[derive(Clone, Copy, Debug)]
+#[repr(align(64))]
+struct Bitmap([u64; WORDS]);
 
 /// A volume and the number of an aligned region on it.
 type Key = (u32, u64);
+
+/// Part of a request: sectors `from..=to` of a region.
+#[derive(Clone, Copy, Debug)]
+struct Visit {
+    key: Key,
+    from: u32,
+    to: u32,
+    /// Index of the region plus one; 0 where it is not known yet.
+    slot: u32,
+}
 
 /// Touched sectors.
 #[derive(Clone, Debug)]
 pub(super) struct Footprint {
     /// Bitmaps of regions, side by side for the sake of speed.
-    bitmaps: Vec<[u64; WORDS]>,
+    bitmaps: Vec<Bitmap>,
     /// Whose they are.
     keys: Vec<Key>,
     /// By volume and region: index into both, plus one.
     near: Vec<Vec<u32>>,
     /// The same for great volume and region numbers.
     far: FxHashMap<Key, u32>,
+    /// Room for those of a piece.
+    visits: Vec<Visit>,
     regions_max: usize,
     /// One region in 2^this is kept.
     halvings: u32,
@@ -51,38 +71,61 @@ pub(super) struct Touched {
 }
 
 impl Footprint {
-    /// Keeps at most this many regions of 2 MiB.
+    /// Keeps at most this many regions.
     pub(super) fn new(regions_max: usize) -> Footprint {
         Footprint {
             bitmaps: Vec::new(),
             keys: Vec::new(),
             near: Vec::new(),
             far: FxHashMap::default(),
+            visits: Vec::new(),
             regions_max: regions_max.max(1),
             halvings: 0,
         }
     }
 
-    pub(super) fn add(&mut self, batch: &[Record]) {
-        for r in batch.iter().filter(|r| is_data(r)) {
+    /// Takes data requests.
+    pub(super) fn add(&mut self, data: &[Record]) {
+        let mut visits = std::mem::take(&mut self.visits);
+        for r in data {
             let first = r.offset / SECTOR_BYTES;
-            let last = r.offset.saturating_add(u64::from(r.len) - 1) / SECTOR_BYTES;
+            let last = r.offset.saturating_add(u64::from(r.len).saturating_sub(1)) / SECTOR_BYTES;
             for region in first / REGION_SECTORS..=last / REGION_SECTORS {
                 let start = region * REGION_SECTORS;
-                let from = first.saturating_sub(start);
-                let to = (last - start).min(REGION_SECTORS - 1);
-                self.touch((r.volume, region), from as usize, to as usize);
+                let from = first.saturating_sub(start) as u32;
+                let to = (last - start).min(REGION_SECTORS - 1) as u32;
+                visits.push(Visit { key: (r.volume, region), from, to, slot: 0 });
             }
+            if visits.len() >= VISITS {
+                self.visit(&mut visits);
+            }
+        }
+        self.visit(&mut visits);
+        self.visits = visits;
+    }
+
+    /// Goes to some regions. All are looked up before the first is touched, so that the waiting for
+    /// memory overlaps.
+    fn visit(&mut self, visits: &mut Vec<Visit>) {
+        if self.halvings > 0 {
+            visits.retain(|visit| kept(visit.key, self.halvings));
+        }
+        for visit in visits.iter_mut() {
+            visit.slot = self.look_up(visit.key);
+        }
+        for visit in visits.drain(..) {
+            self.touch(&visit);
+        }
+        if self.keys.len() > self.regions_max {
+            self.halve();
         }
     }
 
-    /// Marks sectors `from..=to` of a region.
+    /// Marks the sectors of a visit.
     #[inline]
-    fn touch(&mut self, key: Key, from: usize, to: usize) {
-        if !kept(key, self.halvings) {
-            return;
-        }
-        let words = self.bitmap(key);
+    fn touch(&mut self, visit: &Visit) {
+        let (from, to) = (visit.from as usize, visit.to as usize);
+        let words = self.bitmap(visit);
         let (first, last) = (from / 64, to / 64);
         let head = u64::MAX << (from % 64);
         let tail = u64::MAX >> (63 - to % 64);
@@ -90,25 +133,36 @@ impl Footprint {
             words[first] |= head & tail;
         } else {
             words[first] |= head;
-            words[first + 1..last].fill(u64::MAX);
+            words[first + 1..last].iter_mut().for_each(|word| *word = u64::MAX);
             words[last] |= tail;
-        }
-        if self.keys.len() > self.regions_max {
-            self.halve();
         }
     }
 
     /// The bitmap of a region, made if it is missing.
     #[inline]
-    fn bitmap(&mut self, key: Key) -> &mut [u64; WORDS] {
-        let slot = *self.slot(key);
-        let index = if slot > 0 { slot as usize - 1 } else { self.insert(key) };
-        &mut self.bitmaps[index]
+    fn bitmap(&mut self, visit: &Visit) -> &mut [u64; WORDS] {
+        let index = if visit.slot > 0 { visit.slot as usize - 1 } else { self.insert(visit.key) };
+        &mut self.bitmaps[index].0
     }
 
-    #[cold]
+    /// What [`Footprint::slot`] holds, or 0.
+    #[inline]
+    fn look_up(&self, key: Key) -> u32 {
+        let (volume, region) = key;
+        if volume >= NEAR_VOLUMES || region >= NEAR_REGIONS {
+            return self.far.get(&key).copied().unwrap_or(0);
+        }
+        let slots = self.near.get(volume as usize).map_or(&[][..], Vec::as_slice);
+        slots.get(region as usize).copied().unwrap_or(0)
+    }
+
+    /// The index of a region that was not there when it was looked up.
     fn insert(&mut self, key: Key) -> usize {
-        self.bitmaps.push([0; WORDS]);
+        let slot = *self.slot(key);
+        if slot > 0 {
+            return slot as usize - 1;
+        }
+        self.bitmaps.push(Bitmap([0; WORDS]));
         self.keys.push(key);
         *self.slot(key) = self.keys.len() as u32;
         self.keys.len() - 1
@@ -163,8 +217,8 @@ impl Footprint {
     pub(super) fn touched(&self, volumes: usize) -> (Touched, Vec<u64>) {
         let mut by_volume = vec![0u64; volumes];
         let (mut sectors, mut squares) = (0u64, 0f64);
-        for (&(volume, _), words) in self.keys.iter().zip(&self.bitmaps) {
-            let count: u64 = words.iter().map(|word| u64::from(word.count_ones())).sum();
+        for (&(volume, _), bitmap) in self.keys.iter().zip(&self.bitmaps) {
+            let count: u64 = bitmap.0.iter().map(|word| u64::from(word.count_ones())).sum();
             sectors += count;
             squares += (count * count) as f64;
             if let Some(of_volume) = by_volume.get_mut(volume as usize) {
@@ -218,7 +272,7 @@ mod tests {
 
     #[test]
     fn requests_across_regions_and_words() {
-        assert_eq!(touched(&[read(0, (2 << 20) - 512, 1024)]).bytes, 1024);
+        assert_eq!(touched(&[read(0, (256 << 10) - 512, 1024)]).bytes, 1024);
         assert_eq!(touched(&[read(0, 31 * 512, 8 << 20)]).bytes, 8 << 20);
         assert_eq!(touched(&[read(0, 0, 64 * 512), read(0, 64 * 512, 512)]).bytes, 65 * 512);
     }
@@ -241,7 +295,7 @@ mod tests {
         let mut footprint = Footprint::new(5000);
         for k in 0..40_000u64 {
             // Half of them beyond the regions that are found without hashing.
-            let offset = (k << 21) + (k % 2) * (1 << 50);
+            let offset = (k << 18) + (k % 2) * (1 << 50);
             footprint.add(&[write(0, offset, 4096 * (1 + (k % 7) as u32))]);
         }
         for (slot, &key) in (1u32..).zip(&footprint.keys.clone()) {

@@ -1,62 +1,43 @@
 //! How long requests took when they were recorded, and how many were on their way at a time.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
-
-use forebay_core::Op;
-
 use super::description::{Concurrency, Latency};
-use super::distribution::Distribution;
-use super::{is_data, ms, share};
+use super::distribution::{ByDirection, Distribution};
+use super::outstanding::Outstanding;
+use super::{ms, share};
 use crate::trace::Record;
-
-/// Requests on their way that are told apart at most: 8 MB.
-const OUTSTANDING_MAX: usize = 1 << 20;
 
 /// Latencies by direction.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Latencies {
-    reads: Distribution,
-    writes: Distribution,
+    latencies: ByDirection,
     total_ns: u128,
     first_arrival_ns: Option<u64>,
     last_completion_ns: u64,
-    /// When the requests on their way complete.
-    outstanding: BinaryHeap<Reverse<u64>>,
-    outstanding_max: usize,
+    outstanding: Outstanding,
 }
 
 impl Latencies {
-    pub(super) fn add(&mut self, batch: &[Record]) {
-        for r in batch.iter().filter(|r| is_data(r)) {
-            let Some(latency) = r.latency else { continue };
-            if r.op == Op::Read {
-                self.reads.add(latency.0);
-            } else {
-                self.writes.add(latency.0);
-            }
+    /// Takes data requests.
+    pub(super) fn add(&mut self, data: &[Record]) {
+        let measured = data.iter().filter_map(|r| r.latency.map(|latency| (r, latency)));
+        self.latencies.add_all(measured.clone().map(|(r, latency)| (r, latency.0)));
+        for (r, latency) in measured {
             let completion = (r.at + latency).0;
             self.total_ns += u128::from(completion - r.at.0);
             self.first_arrival_ns.get_or_insert(r.at.0);
             self.last_completion_ns = self.last_completion_ns.max(completion);
-            while self.outstanding.peek().is_some_and(|&Reverse(end)| end <= r.at.0) {
-                self.outstanding.pop();
-            }
-            if self.outstanding.len() < OUTSTANDING_MAX {
-                self.outstanding.push(Reverse(completion));
-            }
-            self.outstanding_max = self.outstanding_max.max(self.outstanding.len());
+            self.outstanding.add(r.at.0, completion);
         }
     }
 
     /// Figures of the reads, of which there were `reads` in all.
     pub(super) fn read(&self, reads: u64) -> Latency {
-        figures(&self.reads, reads)
+        figures(self.latencies.reads(), reads)
     }
 
     /// Figures of the writes, of which there were `writes` in all.
     pub(super) fn write(&self, writes: u64) -> Latency {
-        figures(&self.writes, writes)
+        figures(self.latencies.writes(), writes)
     }
 
     pub(super) fn concurrency(&self) -> Concurrency {
@@ -65,7 +46,7 @@ impl Latencies {
             mean_outstanding: span_ns
                 .filter(|&span_ns| span_ns > 0)
                 .map(|span_ns| self.total_ns as f64 / span_ns as f64),
-            max_outstanding: span_ns.map(|_| self.outstanding_max as u64),
+            max_outstanding: span_ns.map(|_| self.outstanding.most() as u64),
         }
     }
 }

@@ -18,34 +18,55 @@ pub(super) struct Run {
     bytes: u64,
 }
 
-/// What a request does to the run before it.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Step {
-    /// There was none.
-    First,
-    /// Continues it.
-    Continues,
-    /// Ends it, and starts another this far away.
-    Breaks { ended: Run, distance: u64, forward: bool },
+impl Run {
+    /// Takes the next request; whether it continues the run. A break is hard to foretell, hence no
+    /// branches.
+    #[inline]
+    pub(super) fn step(&mut self, r: &Record) -> bool {
+        let (before, len) = (*self, u64::from(r.len));
+        let continues = (before.requests > 0) & (before.end == r.offset);
+        self.end = r.offset.saturating_add(len);
+        self.requests = if continues { before.requests } else { 0 } + 1;
+        self.bytes = if continues { before.bytes } else { 0 }.saturating_add(len);
+        continues
+    }
 }
 
-impl Run {
+/// A run that has ended, and where the next one starts.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Break {
+    ended: Run,
+    next: u64,
+}
+
+/// The breaks among a piece of a trace.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Breaks {
+    breaks: Vec<Break>,
+    count: usize,
+}
+
+impl Breaks {
+    /// Forgets all, and makes room for those of so many steps.
+    pub(super) fn clear(&mut self, steps_max: usize) {
+        self.count = 0;
+        if self.breaks.len() < steps_max {
+            self.breaks.resize(steps_max, Break::default());
+        }
+    }
+
+    /// Gives a run its next request, and notes whether that ends it; whether it continues it.
     #[inline]
-    pub(super) fn step(&mut self, r: &Record) -> Step {
-        let len = u64::from(r.len);
-        let before = *self;
-        self.end = r.offset.saturating_add(len);
-        if before.requests > 0 && before.end == r.offset {
-            self.requests += 1;
-            self.bytes = self.bytes.saturating_add(len);
-            return Step::Continues;
-        }
-        (self.requests, self.bytes) = (1, len);
-        if before.requests == 0 {
-            return Step::First;
-        }
-        let distance = r.offset.abs_diff(before.end);
-        Step::Breaks { ended: before, distance, forward: r.offset > before.end }
+    pub(super) fn step(&mut self, run: &mut Run, r: &Record) -> bool {
+        let before = *run;
+        let continues = run.step(r);
+        self.breaks[self.count] = Break { ended: before, next: r.offset };
+        self.count += usize::from((before.requests > 0) & !continues);
+        continues
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Break> + Clone {
+        self.breaks[..self.count].iter()
     }
 }
 
@@ -57,13 +78,15 @@ pub(super) struct RunLengths {
 }
 
 impl RunLengths {
-    /// Counts a run that has ended; an empty one is none.
-    #[inline]
-    pub(super) fn add(&mut self, run: &Run) {
-        if run.requests > 0 {
-            self.requests.add(run.requests);
-            self.bytes.add(run.bytes);
-        }
+    pub(super) fn add(&mut self, breaks: &Breaks) {
+        self.add_runs(breaks.iter().map(|b| &b.ended));
+    }
+
+    /// Counts runs that have ended; an empty one is none.
+    pub(super) fn add_runs<'a>(&mut self, runs: impl Iterator<Item = &'a Run> + Clone) {
+        let runs = runs.filter(|run| run.requests > 0);
+        self.requests.add_all(runs.clone().map(|run| run.requests));
+        self.bytes.add_all(runs.map(|run| run.bytes));
     }
 
     pub(super) fn figures(&self) -> Runs {
@@ -98,15 +121,13 @@ impl Default for Distances {
 }
 
 impl Distances {
-    #[inline]
-    pub(super) fn add(&mut self, step: &Step) {
-        match *step {
-            Step::First => {}
-            Step::Continues => self.sequential += 1,
-            Step::Breaks { distance, forward, .. } => {
-                self.distances.add(distance);
-                self.powers[(distance | 1).ilog2() as usize][usize::from(!forward)] += 1;
-            }
+    /// Takes breaks, and the number of requests that continued a run.
+    pub(super) fn add(&mut self, breaks: &Breaks, sequential: u64) {
+        self.sequential += sequential;
+        self.distances.add_all(breaks.iter().map(|b| b.next.abs_diff(b.ended.end)));
+        for b in breaks.iter() {
+            let power = (b.next.abs_diff(b.ended.end) | 1).ilog2() as usize;
+            self.powers[power][usize::from(b.next < b.ended.end)] += 1;
         }
     }
 
@@ -141,14 +162,13 @@ mod tests {
     fn walk(requests: &[(u64, u32)]) -> (Runs, Seeks) {
         let (mut run, mut lengths, mut distances) =
             (Run::default(), RunLengths::default(), Distances::default());
-        for &(offset, len) in requests {
-            let step = run.step(&read(0, offset, len));
-            distances.add(&step);
-            if let Step::Breaks { ended, .. } = step {
-                lengths.add(&ended);
-            }
-        }
-        lengths.add(&run);
+        let mut breaks = Breaks::default();
+        breaks.clear(requests.len());
+        let mut step = |&(offset, len): &(u64, u32)| breaks.step(&mut run, &read(0, offset, len));
+        let sequential = requests.iter().filter(|&request| step(request)).count();
+        distances.add(&breaks, sequential as u64);
+        lengths.add(&breaks);
+        lengths.add_runs([run].iter());
         (lengths.figures(), distances.figures())
     }
 
@@ -174,9 +194,10 @@ mod tests {
 
     #[test]
     fn direction_does_not_matter_to_the_disk() {
-        let mut run = Run::default();
-        run.step(&read(0, 0, 512));
-        assert!(matches!(run.step(&write(0, 512, 512)), Step::Continues));
+        let (mut run, mut breaks) = (Run::default(), Breaks::default());
+        breaks.clear(2);
+        assert!(!breaks.step(&mut run, &read(0, 0, 512)));
+        assert!(breaks.step(&mut run, &write(0, 512, 512)));
     }
 
     #[test]

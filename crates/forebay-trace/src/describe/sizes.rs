@@ -3,8 +3,8 @@
 use forebay_core::{Flags, Op};
 
 use super::description::Sizes;
-use super::distribution::Distribution;
-use super::{is_data, kib, share};
+use super::distribution::{ByDirection, Distribution};
+use super::{kib, share};
 use crate::trace::Record;
 
 const SMALL_BYTES: u32 = 4 << 10;
@@ -17,53 +17,51 @@ pub(super) struct Totals {
     pub(super) flushes: u64,
     pub(super) trims: u64,
     pub(super) trim_bytes: u64,
-    pub(super) read_bytes: u64,
-    pub(super) write_bytes: u64,
     small_requests: u64,
     large_bytes: u64,
-    read_sizes: Distribution,
-    write_sizes: Distribution,
+    sizes: ByDirection,
 }
 
 impl Totals {
-    pub(super) fn add(&mut self, batch: &[Record]) {
-        self.records += batch.len() as u64;
-        for r in batch {
-            self.flushes += u64::from(r.op == Op::Flush || r.flags.has(Flags::PREFLUSH));
-            let len = u64::from(r.len);
-            if !is_data(r) {
-                if r.op == Op::Trim {
-                    self.trims += 1;
-                    self.trim_bytes += len;
-                }
-                continue;
+    /// Takes records, and again those that are data requests.
+    pub(super) fn add(&mut self, records: &[Record], data: &[Record]) {
+        self.records += records.len() as u64;
+        for r in records {
+            self.flushes += u64::from((r.op == Op::Flush) | r.flags.has(Flags::PREFLUSH));
+            if r.op == Op::Trim {
+                self.trims += 1;
+                self.trim_bytes += u64::from(r.len);
             }
-            if r.op == Op::Read {
-                self.read_bytes += len;
-                self.read_sizes.add(len);
-            } else {
-                self.write_bytes += len;
-                self.write_sizes.add(len);
-            }
+        }
+        self.sizes.add_all(data.iter().map(|r| (r, u64::from(r.len))));
+        for r in data {
             self.small_requests += u64::from(r.len <= SMALL_BYTES);
-            self.large_bytes += if r.len >= LARGE_BYTES { len } else { 0 };
+            self.large_bytes += if r.len >= LARGE_BYTES { u64::from(r.len) } else { 0 };
         }
     }
 
     pub(super) fn reads(&self) -> u64 {
-        self.read_sizes.count()
+        self.sizes.reads().count()
     }
 
     pub(super) fn writes(&self) -> u64 {
-        self.write_sizes.count()
+        self.sizes.writes().count()
     }
 
     pub(super) fn requests(&self) -> u64 {
         self.reads() + self.writes()
     }
 
+    pub(super) fn read_bytes(&self) -> u64 {
+        self.sizes.reads().sum()
+    }
+
+    pub(super) fn write_bytes(&self) -> u64 {
+        self.sizes.writes().sum()
+    }
+
     pub(super) fn bytes(&self) -> u64 {
-        self.read_bytes + self.write_bytes
+        self.read_bytes() + self.write_bytes()
     }
 
     pub(super) fn small_request_share(&self) -> Option<f64> {
@@ -75,11 +73,11 @@ impl Totals {
     }
 
     pub(super) fn read_size(&self) -> Sizes {
-        sizes(&self.read_sizes)
+        sizes(self.sizes.reads())
     }
 
     pub(super) fn write_size(&self) -> Sizes {
-        sizes(&self.write_sizes)
+        sizes(self.sizes.writes())
     }
 }
 
@@ -95,12 +93,13 @@ fn sizes(d: &Distribution) -> Sizes {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pick_data;
     use super::super::tests::{read, write};
     use super::*;
 
     fn totals(batch: &[Record]) -> Totals {
         let mut totals = Totals::default();
-        totals.add(batch);
+        totals.add(batch, pick_data(batch, &mut Vec::new()));
         totals
     }
 
@@ -108,7 +107,7 @@ mod tests {
     fn directions_are_counted_apart() {
         let t = totals(&[read(0, 0, 4096), read(1, 0, 8192), write(2, 0, 262_144)]);
         assert_eq!((t.records, t.requests(), t.reads(), t.writes()), (3, 3, 2, 1));
-        assert_eq!((t.read_bytes, t.write_bytes), (12_288, 262_144));
+        assert_eq!((t.read_bytes(), t.write_bytes()), (12_288, 262_144));
         assert_eq!((t.read_size().mean_kib, t.read_size().p50_kib), (Some(6.0), Some(4.0)));
         assert_eq!((t.write_size().p99_kib, t.read_size().max_kib), (Some(256.0), Some(8.0)));
         assert_eq!(t.small_request_share(), Some(1.0 / 3.0));

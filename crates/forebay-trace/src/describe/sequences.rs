@@ -1,0 +1,53 @@
+//! Where each stream's reads and writes on each volume are: sequences of their own.
+
+use rustc_hash::FxHashMap;
+
+use super::direction;
+use super::sequential::Run;
+use crate::trace::Record;
+
+/// Volumes whose sequences are found without hashing.
+const NEAR_VOLUMES: u32 = 64;
+
+/// The current run of each stream, volume and direction.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Sequences {
+    /// Runs of reads and of writes.
+    runs: Vec<[Run; 2]>,
+    /// Index into `runs`, plus one, by group and volume.
+    near: Vec<Vec<u32>>,
+    /// The same for volumes with great numbers.
+    far: FxHashMap<(u32, u32), u32>,
+}
+
+impl Sequences {
+    /// The run of a group's requests of the direction and on the volume of `r`.
+    #[inline]
+    pub(super) fn run(&mut self, group: u32, r: &Record) -> &mut Run {
+        let slot = if r.volume < NEAR_VOLUMES {
+            at(at(&mut self.near, group), r.volume)
+        } else {
+            self.far.entry((group, r.volume)).or_default()
+        };
+        if *slot == 0 {
+            self.runs.push([Run::default(); 2]);
+            *slot = self.runs.len() as u32;
+        }
+        &mut self.runs[*slot as usize - 1][direction(r)]
+    }
+
+    /// All of them.
+    pub(super) fn runs(&self) -> impl Iterator<Item = &Run> + Clone {
+        self.runs.iter().flatten()
+    }
+}
+
+/// The element at an index, which is made to exist. Only for dense indices.
+#[inline]
+pub(super) fn at<T: Default + Clone>(vector: &mut Vec<T>, index: u32) -> &mut T {
+    let index = index as usize;
+    if vector.len() <= index {
+        vector.resize(index + 1, T::default());
+    }
+    &mut vector[index]
+}
