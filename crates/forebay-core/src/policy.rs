@@ -5,6 +5,7 @@
 
 mod adjacency;
 mod anticipatory;
+mod bfq;
 mod bid;
 mod block;
 mod cfq;
@@ -21,6 +22,7 @@ mod sorted;
 mod trial;
 
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
+pub use bfq::{Bfq, BfqConfig};
 pub use bid::{Bid, BidConfig};
 pub use block::{BlockLayer, Elevator, Limits};
 pub use cfq::{Cfq, CfqConfig};

@@ -28,6 +28,8 @@ const VARIANTS: &[&str] = &[
     "anticipatory:antic-expire-ms=0:write-batch-expire-ms=0",
     "anticipatory:antic-expire-ms=50:reads-max=2:read-batch-expire-ms=0",
     "none:requests-max=1",
+    "bfq:slice-idle-ms=0:timeout-sync-ms=0:low-latency=no",
+    "bfq:max-budget-kib=64:requests-max=3:writes-max=1",
     "mq-deadline:requests-max=3:writes-max=1:front-merges=no",
 ];
 

@@ -137,6 +137,11 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
+    #[cfg(test)]
+    pub(super) fn elevator(&self) -> &E {
+        &self.elevator
+    }
+
     /// Merges `bio` or queues it, or lets it wait for admission.
     #[inline]
     fn submit_bio(&mut self, now: Nanos, bio: Request, client: u32) {

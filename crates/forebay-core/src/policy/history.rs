@@ -68,10 +68,16 @@ impl SeekHistory {
         self.last_end = end;
     }
 
+    /// How many of the last 32 requests needed a seek.
+    #[inline]
+    pub(super) fn far(&self) -> u32 {
+        self.far.count_ones()
+    }
+
     /// Whether more than an eighth of the last 32 requests needed a seek.
     #[inline]
     pub(super) fn is_seeky(&self) -> bool {
-        self.far.count_ones() > 4
+        self.far() > 4
     }
 }
 

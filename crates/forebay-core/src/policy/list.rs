@@ -1,6 +1,7 @@
 //! Every policy by name: one line in [`POLICIES`] and one arm in [`with_policy`] each.
 
 use super::anticipatory::{Anticipatory, AnticipatoryConfig};
+use super::bfq::{Bfq, BfqConfig};
 use super::bid::{Bid, BidConfig};
 use super::block::{BlockLayer, Limits};
 use super::cfq::{Cfq, CfqConfig};
@@ -55,6 +56,13 @@ pub const POLICIES: &[Listed] = &[
         summary: "deadline for multi-queue: one pool of tags, batches resume where they were",
         parameters: "read-expire-ms=500 write-expire-ms=5000 writes-starved=2 fifo-batch=16 \
                      front-merges=yes|no requests-max=64",
+    },
+    Listed {
+        name: "bfq",
+        summary: "streams take turns of so many bytes each, by fair queueing, new ones weighing more",
+        parameters: "slice-idle-ms=8 timeout-sync-ms=125 max-budget-kib=0 fifo-expire-sync-ms=125 \
+                     fifo-expire-async-ms=250 back-seek-max-kib=16384 back-seek-penalty=2 \
+                     low-latency=yes|no requests-max=64",
     },
     Listed {
         name: "bid",
@@ -129,6 +137,12 @@ pub fn with_policy<V: PolicyVisitor>(
             config.front_merges = spec.choice("front-merges", &["yes", "no"])? == 0;
             spec.finish()?;
             Ok(visitor.visit(BlockLayer::new(Deadline::new(config), limits)))
+        }
+        "bfq" => {
+            let limits = multi_queue_limits(&spec, len_max, 2 * SATA_TAGS)?;
+            let config = bfq(&spec)?;
+            spec.finish()?;
+            Ok(visitor.visit(BlockLayer::new(Bfq::new(config), limits)))
         }
         "bid" => {
             let mut limits = limits(&spec, len_max)?;
@@ -229,6 +243,24 @@ fn cfq(spec: &Spec) -> Result<CfqConfig, SpecError> {
         back_seek_penalty: spec.at_least("back-seek-penalty", default.back_seek_penalty, 1)?,
         low_latency: spec.choice("low-latency", &["yes", "no"])? == 0,
         ..default
+    })
+}
+
+fn bfq(spec: &Spec) -> Result<BfqConfig, SpecError> {
+    let default = BfqConfig::default();
+    let millis = |key, default: Nanos| spec.millis(key, default.as_millis_f64());
+    let bytes = |key, default_bytes: u64| {
+        spec.at_least(key, (default_bytes / 1024) as u32, 0).map(|kib| 1024 * u64::from(kib))
+    };
+    Ok(BfqConfig {
+        slice_idle: millis("slice-idle-ms", default.slice_idle)?,
+        timeout: millis("timeout-sync-ms", default.timeout)?,
+        max_budget: bytes("max-budget-kib", default.max_budget)?,
+        fifo_expire_sync: millis("fifo-expire-sync-ms", default.fifo_expire_sync)?,
+        fifo_expire_async: millis("fifo-expire-async-ms", default.fifo_expire_async)?,
+        back_seek_max: bytes("back-seek-max-kib", default.back_seek_max)?,
+        back_seek_penalty: spec.at_least("back-seek-penalty", default.back_seek_penalty, 1)?,
+        low_latency: spec.choice("low-latency", &["yes", "no"])? == 0,
     })
 }
 

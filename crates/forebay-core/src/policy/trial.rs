@@ -101,6 +101,11 @@ impl<E: Elevator> Run<E> {
         }
     }
 
+    /// The elevator as it is now.
+    pub(super) fn elevator(&self) -> &E {
+        self.layer.elevator()
+    }
+
     /// Lengths of runs of I/Os of one stream.
     pub(super) fn turns(&self) -> Vec<usize> {
         self.given.chunk_by(|a, b| a.stream == b.stream).map(<[Request]>::len).collect()
