@@ -4,21 +4,31 @@
 //! fail, reads no clock, and gives the same answers to the same calls ([`crate::tape`] checks it).
 
 mod adjacency;
+mod anticipatory;
+mod bfq;
 mod bid;
 mod block;
 mod cfq;
 mod deadline;
+mod history;
 mod list;
+mod none;
 mod noop;
 mod paper;
 mod queue;
+mod seek_order;
 mod sorted;
+#[cfg(test)]
+mod trial;
 
+pub use anticipatory::{Anticipatory, AnticipatoryConfig};
+pub use bfq::{Bfq, BfqConfig};
 pub use bid::{Bid, BidConfig};
 pub use block::{BlockLayer, Elevator, Limits};
 pub use cfq::{Cfq, CfqConfig};
 pub use deadline::{Deadline, DeadlineConfig};
 pub use list::{BLOCK_PARAMETERS, Listed, POLICIES, PolicyVisitor, build, with_policy};
+pub use none::NoScheduler;
 pub use noop::Noop;
 pub use paper::{PaperCfq, PaperDeadline};
 pub use queue::{List, Queue, Queued, QueuedId};

@@ -25,6 +25,12 @@ const VARIANTS: &[&str] = &[
     "bid:staging-limit=no:history=32",
     "noop:reads-max=1:writes-max=1:bio-max-kib=4",
     "bid:reads-max=2:writes-max=1:merge=no",
+    "anticipatory:antic-expire-ms=0:write-batch-expire-ms=0",
+    "anticipatory:antic-expire-ms=50:reads-max=2:read-batch-expire-ms=0",
+    "none:requests-max=1",
+    "bfq:slice-idle-ms=0:timeout-sync-ms=0:low-latency=no",
+    "bfq:max-budget-kib=64:requests-max=3:writes-max=1",
+    "mq-deadline:requests-max=3:writes-max=1:front-merges=no",
 ];
 
 fn specs() -> impl Iterator<Item = String> {

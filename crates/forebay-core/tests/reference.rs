@@ -1,7 +1,7 @@
 //! Brute-force references: merging and elevator order done the obvious way, compared with the
 //! block layer on random cases.
 
-use forebay_core::policy::{BlockLayer, Deadline, DeadlineConfig, Limits, Noop};
+use forebay_core::policy::{BlockLayer, Deadline, DeadlineConfig, Limits, Noop, build};
 use forebay_core::{Completion, Finished, Flags, Mechanics, Nanos, Op, Policy, Request};
 use proptest::prelude::*;
 
@@ -82,20 +82,23 @@ proptest! {
     }
 }
 
-/// Deadline the obvious way: plain lists, scanned whole for every decision.
+/// Deadline and mq-deadline the obvious way: plain lists, scanned whole for every decision.
 struct PlainDeadline {
     config: DeadlineConfig,
     waiting: Vec<Request>,
-    last: Option<(Op, u64)>,
+    given: Vec<Request>,
     batched: u32,
     starved: u32,
 }
 
 impl PlainDeadline {
     fn above(&self, op: Op) -> Option<Request> {
-        let (last_op, position) = self.last?;
-        let same = self.waiting.iter().filter(|r| r.op == op && r.op == last_op);
-        same.filter(|r| r.offset >= position).min_by_key(|r| r.offset).copied()
+        let last = match self.config.resumes {
+            true => self.given.iter().rfind(|r| r.op == op)?,
+            false => self.given.last().filter(|r| r.op == op)?,
+        };
+        let same = self.waiting.iter().filter(|r| r.op == op);
+        same.filter(|r| r.offset >= last.offset).min_by_key(|r| r.offset).copied()
     }
 
     fn oldest(&self, op: Op) -> Option<Request> {
@@ -104,8 +107,8 @@ impl PlainDeadline {
 
     fn choose(&mut self, now: Nanos) -> Option<Request> {
         if self.batched < self.config.fifo_batch
-            && let Some((op, _)) = self.last
-            && let Some(next) = self.above(op)
+            && let Some(last) = self.given.last()
+            && let Some(next) = self.above(last.op)
         {
             return Some(next);
         }
@@ -140,10 +143,39 @@ impl PlainDeadline {
     fn take(&mut self, now: Nanos) -> Option<Request> {
         let chosen = self.choose(now)?;
         self.waiting.retain(|r| r.id != chosen.id);
-        self.last = Some((chosen.op, chosen.offset));
+        self.given.push(chosen);
         self.batched += 1;
         Some(chosen)
     }
+}
+
+#[test]
+fn mq_deadline_resumes_its_reads_after_writes_and_deadline_does_not() {
+    let order = |spec: &str| {
+        let mut layer = build(&format!("{spec}:fifo-batch=2:writes-starved=1:merge=no"), u32::MAX)
+            .expect("it is listed");
+        let reads = [(0, 5000), (1, 1000), (2, 6000), (3, 7000), (4, 8000), (5, 9000)];
+        for (id, offset) in reads {
+            layer.submit(Nanos::ZERO, request(id, Nanos::ZERO, offset, 1, Op::Read));
+        }
+        layer.submit(Nanos::ZERO, request(6, Nanos::ZERO, 0, 1, Op::Write));
+        std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).map(|io| io.offset).collect()
+    };
+    let (deadline, mq_deadline): (Vec<u64>, Vec<u64>) = (order("deadline"), order("mq-deadline"));
+    assert_eq!(deadline, [5000, 6000, 0, 1000, 7000, 8000, 9000]);
+    assert_eq!(mq_deadline, [5000, 6000, 0, 7000, 8000, 9000, 1000]);
+}
+
+#[test]
+fn front_merges_can_be_turned_off() {
+    let count = |spec: &str| {
+        let mut layer = build(spec, u32::MAX).expect("it is listed");
+        for (id, offset) in [(0, 10), (1, 0), (2, 20)] {
+            layer.submit(Nanos::ZERO, request(id, Nanos::ZERO, offset, 10, Op::Read));
+        }
+        std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).count()
+    };
+    assert_eq!((count("mq-deadline"), count("mq-deadline:front-merges=no")), (1, 2));
 }
 
 proptest! {
@@ -154,17 +186,20 @@ proptest! {
         writes_starved in 0u32..4,
         read_expire in 0u64..400,
         write_expire in 0u64..800,
+        resumes in any::<bool>(),
     ) {
         let config = DeadlineConfig {
             read_expire: Nanos(read_expire),
             write_expire: Nanos(write_expire),
             writes_starved,
             fifo_batch,
+            resumes,
+            ..DeadlineConfig::default()
         };
         let limits = Limits { merging: false, reads_max: 1000, writes_max: 1000, ..Limits::default() };
         let mut layer = BlockLayer::new(Deadline::new(config), limits);
         let mut plain =
-            PlainDeadline { config, waiting: Vec::new(), last: None, batched: 0, starved: 0 };
+            PlainDeadline { config, waiting: Vec::new(), given: Vec::new(), batched: 0, starved: 0 };
         let mut now = Nanos::ZERO;
         for (id, (gap, place, write, takes)) in steps.into_iter().enumerate() {
             now += Nanos(gap);

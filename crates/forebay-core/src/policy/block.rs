@@ -44,6 +44,15 @@ pub trait Elevator {
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
+
+    /// Whether requests that come to touch when one of them grows are joined.
+    const JOINS: bool = true;
+
+    /// Whether `bio` may merge with request `id`, of its scope, which it touches.
+    #[inline]
+    fn may_merge(&self, _bio: &Request, _id: QueuedId, _queue: &Queue) -> bool {
+        true
+    }
 }
 
 /// Limits of the block layer.
@@ -57,6 +66,8 @@ pub struct Limits {
     pub reads_max: u32,
     /// Write requests between admission and completion.
     pub writes_max: u32,
+    /// Both together: the tags of a multi-queue device. `u32::MAX` before multi-queue.
+    pub requests_max: u32,
     /// Whether adjacent bios and requests merge.
     pub merging: bool,
 }
@@ -69,9 +80,19 @@ impl Default for Limits {
             request_len_max: 512 * 1024,
             reads_max: 128,
             writes_max: 128,
+            requests_max: u32::MAX,
             merging: true,
         }
     }
+}
+
+/// A bio waiting for admission.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    bio: Request,
+    client: u32,
+    /// Bios that had to wait before it.
+    ticket: u64,
 }
 
 /// A client request that is not finished.
@@ -92,8 +113,10 @@ pub struct BlockLayer<E> {
     queue: Queue,
     /// Requests in the queue, reads and writes.
     counts: [u32; 2],
-    /// Bios waiting for admission with their clients, reads and writes.
-    waiting: [VecDeque<(Request, u32)>; 2],
+    /// Bios waiting for admission, reads and writes.
+    waiting: [VecDeque<Waiting>; 2],
+    /// Bios that had to wait so far.
+    tickets: u64,
     /// Flushes and trims, which the elevator does not see.
     bypass: VecDeque<QueuedId>,
 }
@@ -109,8 +132,14 @@ impl<E: Elevator> BlockLayer<E> {
             queue: Queue::new(limits.merging),
             counts: [0; 2],
             waiting: Default::default(),
+            tickets: 0,
             bypass: VecDeque::new(),
         }
+    }
+
+    #[cfg(test)]
+    pub(super) fn elevator(&self) -> &E {
+        &self.elevator
     }
 
     /// Merges `bio` or queues it, or lets it wait for admission.
@@ -122,7 +151,9 @@ impl<E: Elevator> BlockLayer<E> {
         }
         let side = side(bio.op);
         if !self.waiting[side].is_empty() || !self.has_room(side) {
-            self.waiting[side].push_back((bio, client));
+            let ticket = self.tickets;
+            self.tickets += 1;
+            self.waiting[side].push_back(Waiting { bio, client, ticket });
             return;
         }
         self.insert(now, &bio, client, scope);
@@ -131,6 +162,7 @@ impl<E: Elevator> BlockLayer<E> {
     #[inline]
     fn has_room(&self, side: usize) -> bool {
         self.counts[side] < [self.limits.reads_max, self.limits.writes_max][side]
+            && self.counts[0] + self.counts[1] < self.limits.requests_max
     }
 
     #[inline]
@@ -150,18 +182,24 @@ impl<E: Elevator> BlockLayer<E> {
         let len_max = self.limits.request_len_max;
         let mergeable = |id: &QueuedId| {
             let known = &self.queue[*id];
-            known.flags.0 & barrier.0 == 0 && fits(known.len, bio.len, len_max)
+            known.flags.0 & barrier.0 == 0
+                && fits(known.len, bio.len, len_max)
+                && self.elevator.may_merge(bio, *id, &self.queue)
         };
         if let Some(id) = self.queue.before(bio, scope).filter(mergeable) {
             self.grow(now, id, bio, client);
-            if let Some(next) = self.queue.joinable(id, len_max) {
+            if E::JOINS
+                && let Some(next) = self.queue.joinable(id, len_max)
+            {
                 self.join(now, id, next);
             }
             return true;
         }
         if let Some(id) = self.queue.after(bio, scope).filter(mergeable) {
             self.grow(now, id, bio, client);
-            if let Some(before) = self.queue.joinable_before(id, len_max) {
+            if E::JOINS
+                && let Some(before) = self.queue.joinable_before(id, len_max)
+            {
                 self.join(now, before, id);
             }
             return true;
@@ -185,15 +223,25 @@ impl<E: Elevator> BlockLayer<E> {
         self.queue.join(kept, gone);
     }
 
-    /// Admits waiting bios of one side while there is room.
+    /// Admits waiting bios while there is room, the first that had to wait first.
     #[inline]
-    fn admit(&mut self, now: Nanos, side: usize) {
-        while self.has_room(side) {
-            let Some((bio, client)) = self.waiting[side].pop_front() else { break };
+    fn admit(&mut self, now: Nanos) {
+        while let Some(side) = self.first_to_enter() {
+            let Some(Waiting { bio, client, .. }) = self.waiting[side].pop_front() else { break };
             let scope = self.elevator.scope(&bio);
             if !self.merge(now, &bio, client, scope) {
                 self.insert(now, &bio, client, scope);
             }
+        }
+    }
+
+    /// The side with room whose first bio has waited longest.
+    #[inline]
+    fn first_to_enter(&self) -> Option<usize> {
+        let ticket = |side: usize| self.waiting[side].front().map(|first| first.ticket);
+        match (ticket(0).filter(|_| self.has_room(0)), ticket(1).filter(|_| self.has_room(1))) {
+            (Some(read), Some(write)) => Some(usize::from(write < read)),
+            (read, write) => read.map(|_| 0).or(write.map(|_| 1)),
         }
     }
 }
@@ -263,9 +311,8 @@ impl<E: Elevator> Policy for BlockLayer<E> {
             }
         });
         if done.io.op.moves_data() && done.io.len > 0 {
-            let side = side(done.io.op);
-            self.counts[side] -= 1;
-            self.admit(now, side);
+            self.counts[side(done.io.op)] -= 1;
+            self.admit(now);
         }
     }
 
@@ -356,6 +403,25 @@ mod tests {
         layer.complete(at, &done, &mut finished);
         assert_eq!(finished, vec![Done { request: write(0, 0, 10), wait: Nanos(5) }]);
         assert_eq!(layer.dispatch(at, 0).map(|io| io.offset), Some(100));
+    }
+
+    #[test]
+    fn one_pool_of_tags_admits_in_order_of_arrival() {
+        let limits = Limits { requests_max: 1, writes_max: 1, merging: false, ..Limits::default() };
+        let mut layer = BlockLayer::new(Noop::default(), limits);
+        let read = |id, offset| Request { op: Op::Read, ..write(id, offset, 10) };
+        for request in [write(0, 0, 10), write(1, 100, 10), read(2, 200), write(3, 300, 10)] {
+            layer.submit(Nanos::ZERO, request);
+        }
+        let mut order = Vec::new();
+        while let Some(io) = layer.dispatch(Nanos::ZERO, 0) {
+            assert_eq!(layer.dispatch(Nanos::ZERO, 0), None, "there is one tag");
+            order.push(io.offset);
+            let (started, at) = (Nanos::ZERO, Nanos::ZERO);
+            let done = Completion { io, started, at, mechanics: Default::default() };
+            layer.complete(at, &done, &mut Finished::new());
+        }
+        assert_eq!(order, [0, 100, 200, 300]);
     }
 
     #[test]

@@ -9,7 +9,7 @@
 //! that seek are waited for together, at the end of their turn. Streams that read close to each
 //! other come to share a queue and part again when that begins to seek.
 //!
-//! In files: one queue ([`stream_queue`]), what is remembered of streams ([`history`]), the order
+//! In files: one queue ([`stream_queue`]), what is remembered of streams ([`super::history`]), the order
 //! of queues ([`service_tree`]), slices and idling ([`slices`]), whose turn it is ([`select`]),
 //! shared queues ([`cooperate`]).
 //!
@@ -26,7 +26,6 @@
 //! a second (2.6.33); the close queue is the next one above the head, else the next below.
 
 mod cooperate;
-mod history;
 mod select;
 mod service_tree;
 mod slices;
@@ -35,13 +34,14 @@ mod stream_queue;
 mod tests;
 
 use super::block::Elevator;
+use super::history::ThinkTime;
 use super::queue::{Queue, QueuedId};
+use super::seek_order::BackSeek;
 use super::sorted::Sorted;
 use crate::request::Request;
 use crate::time::Nanos;
-use history::ThinkTime;
 use service_tree::{Kind, ServiceTree};
-use stream_queue::{BackSeek, StreamQueue};
+use stream_queue::StreamQueue;
 
 /// Place of the asynchronous queue in [`Cfq::queues`] and of its figures in pairs.
 const ASYNC: u32 = 0;
@@ -179,7 +179,7 @@ impl Cfq {
         }
         let think = &mut self.streams[stream as usize].think;
         think.arrive(now, idle);
-        queue.deep |= queue.len() >= 4;
+        queue.deep |= queue.order.len() >= 4;
         if idle == Nanos::ZERO || (!queue.deep && queue.seeks.is_seeky()) {
             queue.idle_window = false;
         } else if think.is_known() {
@@ -197,7 +197,7 @@ impl Cfq {
             return;
         }
         let queue = &mut self.queues[place as usize];
-        let next = if self.active == Some(place) { None } else { queue.next };
+        let next = if self.active == Some(place) { None } else { queue.order.next() };
         let at = next.map(|next| next.0);
         if queue.listed_at == at {
             return;
@@ -234,7 +234,7 @@ impl Elevator for Cfq {
             self.attach(now, request.stream, place);
         }
         let (head, back) = (self.head, self.back);
-        self.queue(place).add(id, head, back, queue);
+        self.queue(place).order.add(id, head, back, queue);
         self.queued += 1;
         if self.queue(place).waits.is_none() {
             self.enter(now, place);
@@ -257,13 +257,13 @@ impl Elevator for Cfq {
             self.queue(place).seeks.grow(end);
             return;
         }
-        self.queue(place).moved(id, offset_before, head, back, queue);
+        self.queue(place).order.moved(id, offset_before, head, back, queue);
         self.list(place);
     }
 
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         let (place, back) = (queue[gone].scope, self.back);
-        self.queue(place).join(kept, gone, back, queue);
+        self.queue(place).order.join(kept, gone, back, queue);
         self.queued -= 1;
         self.list(place);
     }
@@ -282,7 +282,7 @@ impl Elevator for Cfq {
             _ => self.config.fifo_expire_sync,
         };
         let from = self.queue(place);
-        let id = from.expired(now, expire, queue).or(from.next.map(|next| next.1))?;
+        let id = from.expired(now, expire, queue).or(from.order.next().map(|next| next.1))?;
         self.give(place, id, queue);
         self.end_async_batch(now, place);
         Some(id)

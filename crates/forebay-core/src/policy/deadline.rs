@@ -1,10 +1,20 @@
-//! deadline: batches in address order, broken off for requests that waited too long.
+//! deadline and mq-deadline: batches in address order, broken off for requests that waited too long.
 //!
 //! Source: Linux `deadline-iosched` as described in its documentation (`read_expire` 500 ms,
 //! `write_expire` 5 s, `writes_starved` 2, `fifo_batch` 16). Reads go before writes, but not more
 //! than `writes_starved` batches in a row while writes wait. A batch goes on upwards from the last
 //! request of its direction; it starts again at the oldest request when that has expired or
 //! nothing lies above.
+//!
+//! mq-deadline is Linux's port to the multi-queue block layer, as it is since 6.5. It keeps all of
+//! these rules, with the same tunables, but for one: each direction remembers the place of its last
+//! request, so a read batch after a write batch goes on where reads were ([`DeadlineConfig::resumes`]),
+//! where deadline starts it at the oldest read. And reads and writes take their tags out of one
+//! pool ([`super::Limits::requests_max`]); `writes-max` is what Linux calls `async_depth`.
+//!
+//! Departures: requests have no priority here, so all are of one class (best effort), and
+//! `prio_aging_expire`, which lets a lower class through, has nothing to do; no zoned devices; no
+//! requests put in front of the line (`at_head`).
 
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};
@@ -26,6 +36,18 @@ pub struct DeadlineConfig {
     pub writes_starved: u32,
     /// Requests of a batch.
     pub fifo_batch: u32,
+    /// Whether a bio may merge with the request that it precedes.
+    pub front_merges: bool,
+    /// Whether a batch goes on above its direction's last request although the other direction
+    /// came between (mq-deadline), or starts at the oldest request then (deadline).
+    pub resumes: bool,
+}
+
+impl DeadlineConfig {
+    /// The defaults of mq-deadline.
+    pub fn multi_queue() -> Self {
+        DeadlineConfig { resumes: true, ..DeadlineConfig::default() }
+    }
 }
 
 impl Default for DeadlineConfig {
@@ -35,6 +57,8 @@ impl Default for DeadlineConfig {
             write_expire: Nanos::from_millis(5000),
             writes_starved: 2,
             fifo_batch: 16,
+            front_merges: true,
+            resumes: false,
         }
     }
 }
@@ -44,15 +68,17 @@ impl Default for DeadlineConfig {
 struct Side {
     fifo: List,
     sorted: Sorted,
+    /// First byte of the last request given, while a batch may go on from there.
+    position: Option<u64>,
 }
 
-/// Linux's deadline elevator.
+/// Linux's deadline and mq-deadline elevators.
 #[derive(Clone, Debug)]
 pub struct Deadline {
     config: DeadlineConfig,
     sides: [Side; 2],
-    /// Direction of the last request given, and the address it ended at.
-    last: Option<(usize, u64)>,
+    /// Direction of the last request given.
+    last: usize,
     /// Requests given in this batch.
     batched: u32,
     /// Read batches since writes began to wait.
@@ -62,16 +88,13 @@ pub struct Deadline {
 impl Deadline {
     /// An empty elevator.
     pub fn new(config: DeadlineConfig) -> Self {
-        Deadline { config, sides: Default::default(), last: None, batched: 0, starved: 0 }
+        Deadline { config, sides: Default::default(), last: READ, batched: 0, starved: 0 }
     }
 
-    /// The next request in address order of the batch that is going on.
-    fn next_in_order(&self, side: usize) -> Option<(u64, QueuedId)> {
-        let (last_side, position) = self.last?;
-        if last_side != side {
-            return None;
-        }
-        self.sides[side].sorted.at_or_above(position)
+    /// The request in address order with which a batch goes on.
+    fn next_in_order(&self, side: usize) -> Option<QueuedId> {
+        let Side { sorted, position, .. } = &self.sides[side];
+        sorted.at_or_above((*position)?).map(|(_, id)| id)
     }
 
     fn has_expired(&self, now: Nanos, side: usize, queue: &Queue) -> bool {
@@ -95,12 +118,16 @@ impl Deadline {
     }
 
     fn give(&mut self, side: usize, id: QueuedId, queue: &mut Queue) -> QueuedId {
-        let Side { fifo, sorted } = &mut self.sides[side];
+        if !self.config.resumes {
+            self.sides[1 - side].position = None;
+        }
+        let Side { fifo, sorted, position } = &mut self.sides[side];
         queue.unlink(fifo, id);
         sorted.remove(queue[id].offset, id);
-        self.batched += 1;
         // Not the end: requests may overlap, and "above" is by first byte.
-        self.last = Some((side, queue[id].offset));
+        *position = Some(queue[id].offset);
+        self.batched += 1;
+        self.last = side;
         id
     }
 }
@@ -113,7 +140,7 @@ impl Elevator for Deadline {
 
     #[inline]
     fn add(&mut self, _now: Nanos, id: QueuedId, queue: &mut Queue) {
-        let Side { fifo, sorted } = &mut self.sides[side(queue[id].op)];
+        let Side { fifo, sorted, .. } = &mut self.sides[side(queue[id].op)];
         sorted.insert(queue[id].offset, id);
         queue.push(fifo, id);
     }
@@ -129,7 +156,7 @@ impl Elevator for Deadline {
 
     /// The joined request takes the older one's place in the fifo.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
-        let Side { fifo, sorted } = &mut self.sides[side(queue[gone].op)];
+        let Side { fifo, sorted, .. } = &mut self.sides[side(queue[gone].op)];
         sorted.remove(queue[gone].offset, gone);
         if queue[gone].added < queue[kept].added {
             queue.unlink(fifo, kept);
@@ -138,17 +165,21 @@ impl Elevator for Deadline {
         queue.unlink(fifo, gone);
     }
 
+    #[inline]
+    fn may_merge(&self, bio: &Request, id: QueuedId, queue: &Queue) -> bool {
+        self.config.front_merges || bio.offset >= queue[id].offset
+    }
+
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
-        if let Some((side, _)) = self.last
-            && self.batched < self.config.fifo_batch
-            && let Some((_, id)) = self.next_in_order(side)
+        if self.batched < self.config.fifo_batch
+            && let Some(id) = self.next_in_order(self.last)
         {
-            return Some(self.give(side, id, queue));
+            return Some(self.give(self.last, id, queue));
         }
         let side = self.choose_side()?;
         let oldest = self.sides[side].fifo.front()?;
         let id = match self.next_in_order(side) {
-            Some((_, id)) if !self.has_expired(now, side, queue) => id,
+            Some(id) if !self.has_expired(now, side, queue) => id,
             _ => oldest,
         };
         self.batched = 0;

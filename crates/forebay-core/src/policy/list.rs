@@ -1,9 +1,12 @@
 //! Every policy by name: one line in [`POLICIES`] and one arm in [`with_policy`] each.
 
+use super::anticipatory::{Anticipatory, AnticipatoryConfig};
+use super::bfq::{Bfq, BfqConfig};
 use super::bid::{Bid, BidConfig};
 use super::block::{BlockLayer, Limits};
 use super::cfq::{Cfq, CfqConfig};
 use super::deadline::{Deadline, DeadlineConfig};
+use super::none::NoScheduler;
 use super::noop::Noop;
 use super::paper::{PaperCfq, PaperDeadline};
 use crate::policy::Policy;
@@ -31,11 +34,35 @@ pub const POLICIES: &[Listed] = &[
                      fifo-batch=16",
     },
     Listed {
+        name: "anticipatory",
+        summary: "sweeps in read and write batches, waiting after a read for its process's next",
+        parameters: "antic-expire-ms=6.7 read-expire-ms=125 write-expire-ms=250 \
+                     read-batch-expire-ms=500 write-batch-expire-ms=125",
+    },
+    Listed {
         name: "cfq",
         summary: "streams take turns, each alone with the disk for a slice of time",
         parameters: "form=linux|paper quantum=8 slice-sync-ms=100 slice-async-ms=40 \
                      slice-idle-ms=8 fifo-expire-sync-ms=125 fifo-expire-async-ms=250 \
                      back-seek-max-kib=16384 back-seek-penalty=2 low-latency=yes|no",
+    },
+    Listed {
+        name: "none",
+        summary: "multi-queue without a scheduler: streams give by turns, merging only their own",
+        parameters: "requests-max=32",
+    },
+    Listed {
+        name: "mq-deadline",
+        summary: "deadline for multi-queue: one pool of tags, batches resume where they were",
+        parameters: "read-expire-ms=500 write-expire-ms=5000 writes-starved=2 fifo-batch=16 \
+                     front-merges=yes|no requests-max=64",
+    },
+    Listed {
+        name: "bfq",
+        summary: "streams take turns of so many bytes each, by fair queueing, new ones weighing more",
+        parameters: "slice-idle-ms=8 timeout-sync-ms=125 max-budget-kib=0 fifo-expire-sync-ms=125 \
+                     fifo-expire-async-ms=250 back-seek-max-kib=16384 back-seek-penalty=2 \
+                     low-latency=yes|no requests-max=64",
     },
     Listed {
         name: "bid",
@@ -45,7 +72,8 @@ pub const POLICIES: &[Listed] = &[
     },
 ];
 
-/// Parameters that every policy with a block layer takes.
+/// Parameters that every policy with a block layer takes. Where there is a `requests-max`, that is
+/// the default of `reads-max` and `writes-max`.
 pub const BLOCK_PARAMETERS: &str =
     "merge=yes|no reads-max=128 writes-max=128 request-max-kib=512 bio-max-kib=1024";
 
@@ -74,7 +102,7 @@ pub fn with_policy<V: PolicyVisitor>(
         "deadline" => {
             let limits = limits(&spec, len_max)?;
             let paper = spec.choice("form", &["linux", "paper"])? == 1;
-            let config = deadline(&spec)?;
+            let config = deadline(&spec, DeadlineConfig::default())?;
             spec.finish()?;
             if paper {
                 let elevator = PaperDeadline::new(config.read_expire, config.write_expire);
@@ -91,6 +119,30 @@ pub fn with_policy<V: PolicyVisitor>(
                 return Ok(visitor.visit(BlockLayer::new(PaperCfq::new(config.quantum), limits)));
             }
             Ok(visitor.visit(BlockLayer::new(Cfq::new(config), limits)))
+        }
+        "anticipatory" => {
+            let limits = limits(&spec, len_max)?;
+            let config = anticipatory(&spec)?;
+            spec.finish()?;
+            Ok(visitor.visit(BlockLayer::new(Anticipatory::new(config), limits)))
+        }
+        "none" => {
+            let limits = multi_queue_limits(&spec, len_max, SATA_TAGS)?;
+            spec.finish()?;
+            Ok(visitor.visit(BlockLayer::new(NoScheduler::default(), limits)))
+        }
+        "mq-deadline" => {
+            let limits = multi_queue_limits(&spec, len_max, 2 * SATA_TAGS)?;
+            let mut config = deadline(&spec, DeadlineConfig::multi_queue())?;
+            config.front_merges = spec.choice("front-merges", &["yes", "no"])? == 0;
+            spec.finish()?;
+            Ok(visitor.visit(BlockLayer::new(Deadline::new(config), limits)))
+        }
+        "bfq" => {
+            let limits = multi_queue_limits(&spec, len_max, 2 * SATA_TAGS)?;
+            let config = bfq(&spec)?;
+            spec.finish()?;
+            Ok(visitor.visit(BlockLayer::new(Bfq::new(config), limits)))
         }
         "bid" => {
             let mut limits = limits(&spec, len_max)?;
@@ -120,8 +172,21 @@ pub fn build(spec: &str, len_max: u32) -> Result<Box<dyn Policy + Send>, SpecErr
     with_policy(spec, len_max, Boxed)
 }
 
+/// Commands that a SATA drive queues. A multi-queue scheduler may hold twice as many requests
+/// (Linux `nr_requests`), and 256 over deeper devices.
+const SATA_TAGS: u32 = 32;
+
+fn multi_queue_limits(spec: &Spec, len_max: u32, tags: u32) -> Result<Limits, SpecError> {
+    let tags = spec.at_least("requests-max", tags, 1)?;
+    let default = Limits { reads_max: tags, writes_max: tags, ..Limits::default() };
+    Ok(Limits { requests_max: tags, ..limits_from(spec, len_max, default)? })
+}
+
 fn limits(spec: &Spec, len_max: u32) -> Result<Limits, SpecError> {
-    let default = Limits::default();
+    limits_from(spec, len_max, Limits::default())
+}
+
+fn limits_from(spec: &Spec, len_max: u32, default: Limits) -> Result<Limits, SpecError> {
     let kib = |key, default_bytes: u32| {
         let kib = spec.at_least(key, default_bytes / 1024, 4)?;
         Ok(kib.saturating_mul(1024))
@@ -132,16 +197,33 @@ fn limits(spec: &Spec, len_max: u32) -> Result<Limits, SpecError> {
         reads_max: spec.at_least("reads-max", default.reads_max, 1)?,
         writes_max: spec.at_least("writes-max", default.writes_max, 1)?,
         merging: spec.choice("merge", &["yes", "no"])? == 0,
+        requests_max: default.requests_max,
     })
 }
 
-fn deadline(spec: &Spec) -> Result<DeadlineConfig, SpecError> {
-    let default = DeadlineConfig::default();
+fn deadline(spec: &Spec, default: DeadlineConfig) -> Result<DeadlineConfig, SpecError> {
     Ok(DeadlineConfig {
         read_expire: spec.millis("read-expire-ms", default.read_expire.as_millis_f64())?,
         write_expire: spec.millis("write-expire-ms", default.write_expire.as_millis_f64())?,
         writes_starved: spec.at_least("writes-starved", default.writes_starved, 1)?,
         fifo_batch: spec.at_least("fifo-batch", default.fifo_batch, 1)?,
+        ..default
+    })
+}
+
+fn anticipatory(spec: &Spec) -> Result<AnticipatoryConfig, SpecError> {
+    let default = AnticipatoryConfig::default();
+    let millis = |key, default: Nanos| spec.millis(key, default.as_millis_f64());
+    Ok(AnticipatoryConfig {
+        antic_expire: millis("antic-expire-ms", default.antic_expire)?,
+        expire: [
+            millis("read-expire-ms", default.expire[0])?,
+            millis("write-expire-ms", default.expire[1])?,
+        ],
+        batch_expire: [
+            millis("read-batch-expire-ms", default.batch_expire[0])?,
+            millis("write-batch-expire-ms", default.batch_expire[1])?,
+        ],
     })
 }
 
@@ -161,6 +243,24 @@ fn cfq(spec: &Spec) -> Result<CfqConfig, SpecError> {
         back_seek_penalty: spec.at_least("back-seek-penalty", default.back_seek_penalty, 1)?,
         low_latency: spec.choice("low-latency", &["yes", "no"])? == 0,
         ..default
+    })
+}
+
+fn bfq(spec: &Spec) -> Result<BfqConfig, SpecError> {
+    let default = BfqConfig::default();
+    let millis = |key, default: Nanos| spec.millis(key, default.as_millis_f64());
+    let bytes = |key, default_bytes: u64| {
+        spec.at_least(key, (default_bytes / 1024) as u32, 0).map(|kib| 1024 * u64::from(kib))
+    };
+    Ok(BfqConfig {
+        slice_idle: millis("slice-idle-ms", default.slice_idle)?,
+        timeout: millis("timeout-sync-ms", default.timeout)?,
+        max_budget: bytes("max-budget-kib", default.max_budget)?,
+        fifo_expire_sync: millis("fifo-expire-sync-ms", default.fifo_expire_sync)?,
+        fifo_expire_async: millis("fifo-expire-async-ms", default.fifo_expire_async)?,
+        back_seek_max: bytes("back-seek-max-kib", default.back_seek_max)?,
+        back_seek_penalty: spec.at_least("back-seek-penalty", default.back_seek_penalty, 1)?,
+        low_latency: spec.choice("low-latency", &["yes", "no"])? == 0,
     })
 }
 

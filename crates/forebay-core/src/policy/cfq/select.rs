@@ -18,7 +18,7 @@ impl Cfq {
         if let Some(place) = self.active {
             let queue = &self.queues[place as usize];
             let used = queue.slice.is_used(now);
-            if !used && !queue.is_empty() {
+            if !used && !queue.order.is_empty() {
                 return Some(place);
             }
             if !used {
@@ -147,7 +147,7 @@ impl Cfq {
         if place != ASYNC && active == ASYNC || running.slice.is_used(now) {
             return true;
         }
-        if !running.is_empty() {
+        if !running.order.is_empty() {
             return false;
         }
         // Seeking streams do not wait for each other.

@@ -4,7 +4,7 @@
 //! Invariant: a queue is in the tree its [`super::stream_queue::StreamQueue::waits`] names, from
 //! its first request until its slice ends without any; the active queue is in one, too.
 
-use super::history::ThinkTime;
+use crate::policy::history::ThinkTime;
 use crate::policy::sorted::Sorted;
 use crate::time::Nanos;
 

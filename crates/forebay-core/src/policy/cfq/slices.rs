@@ -82,7 +82,7 @@ impl Cfq {
         }
         let queue = self.queue(place);
         queue.splitting |= queue.shared && queue.seeks.is_seeky();
-        if queue.is_empty() {
+        if queue.order.is_empty() {
             self.displace(place);
             self.busy_sync -= u32::from(place != ASYNC);
         } else {
@@ -119,7 +119,7 @@ impl Cfq {
         let queue = &self.queues[place as usize];
         if queue.slice.is_used(now) {
             self.expire(now, true);
-        } else if place != ASYNC && queue.is_empty() && self.close_queue(place).is_none() {
+        } else if place != ASYNC && queue.order.is_empty() && self.close_queue(place).is_none() {
             self.start_idling(now, place, stream);
         }
     }

@@ -3,126 +3,19 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::device::Completion;
-use crate::policy::block::{BlockLayer, Limits};
-use crate::policy::{Finished, Policy};
+use crate::policy::trial::{LEN, MIB, Run, ms, on, read, write};
 use crate::request::{Flags, Op};
-
-const MIB: u64 = 1 << 20;
-const LEN: u32 = 64 << 10;
-
-fn ms(ms: f64) -> Nanos {
-    Nanos::from_millis_f64(ms)
-}
-
-fn read(at_ms: f64, stream: u32, offset: u64) -> Request {
-    Request {
-        at: ms(at_ms),
-        offset,
-        id: 0,
-        len: LEN,
-        stream,
-        lane: 0,
-        op: Op::Read,
-        flags: Flags::NONE,
-    }
-}
-
-fn write(at_ms: f64, stream: u32, offset: u64) -> Request {
-    Request { op: Op::Write, ..read(at_ms, stream, offset) }
-}
-
-/// A driver for one test.
-struct Run {
-    layer: BlockLayer<Cfq>,
-    depth: usize,
-    service: Nanos,
-    until: Nanos,
-    /// I/Os in the order they were given.
-    given: Vec<Request>,
-    /// Client requests in the order they finished.
-    finished: Vec<Request>,
-}
-
-impl Run {
-    fn new(config: CfqConfig, merging: bool) -> Run {
-        let limits = Limits { reads_max: 1000, writes_max: 1000, merging, ..Limits::default() };
-        Run {
-            layer: BlockLayer::new(Cfq::new(config), limits),
-            depth: 1,
-            service: ms(1.0),
-            until: Nanos::MAX,
-            given: Vec::new(),
-            finished: Vec::new(),
-        }
-    }
-
-    /// Submits `arrivals` and what `react` makes of each finished request, until nothing happens.
-    fn run(
-        &mut self,
-        mut arrivals: Vec<Request>,
-        mut react: impl FnMut(Nanos, &Request) -> Option<Request>,
-    ) {
-        let mut at_device: Vec<(Nanos, Request)> = Vec::new();
-        let mut free_at = Nanos::ZERO;
-        let mut now = Nanos::ZERO;
-        loop {
-            let arrival = arrivals.iter().map(|request| request.at).min();
-            let completion = at_device.first().map(|&(at, _)| at);
-            let wakeup = self.layer.wakeup().filter(|&at| at > now);
-            let Some(next) = [arrival, completion, wakeup].into_iter().flatten().min() else {
-                break;
-            };
-            if next > self.until {
-                break;
-            }
-            now = next;
-            while at_device.first().is_some_and(|&(at, _)| at == now) {
-                let (at, io) = at_device.remove(0);
-                let done = Completion { io, started: io.at, at, mechanics: Default::default() };
-                let mut finished = Finished::new();
-                self.layer.complete(now, &done, &mut finished);
-                for done in finished {
-                    self.finished.push(done.request);
-                    arrivals.extend(react(now, &done.request));
-                }
-            }
-            while let Some(index) = arrivals.iter().position(|request| request.at <= now) {
-                self.layer.submit(now, arrivals.remove(index));
-            }
-            while at_device.len() < self.depth {
-                let Some(io) = self.layer.dispatch(now, 0) else {
-                    assert!(self.layer.wakeup().is_none_or(|at| at > now), "wakes in the past");
-                    break;
-                };
-                free_at = free_at.max(now) + self.service;
-                at_device.push((free_at, io));
-                self.given.push(io);
-            }
-        }
-    }
-
-    /// Lengths of runs of I/Os of one stream.
-    fn turns(&self) -> Vec<usize> {
-        self.given.chunk_by(|a, b| a.stream == b.stream).map(<[Request]>::len).collect()
-    }
-}
-
-/// The next request after `done`, `think_ms` later, `step` bytes further.
-fn on(now: Nanos, done: &Request, think_ms: f64, step: u64) -> Option<Request> {
-    Some(Request { at: now + ms(think_ms), offset: done.offset + step, ..*done })
-}
 
 #[test]
 fn sequential_streams_alternate_by_slices() {
-    let mut run = Run::new(CfqConfig::default(), true);
+    let mut run = Run::new(Cfq::new(CfqConfig::default()), true);
     run.until = ms(2000.0);
     let arrivals = vec![read(0.0, 0, 0), read(0.0, 1, 5000 * MIB)];
     run.run(arrivals, |now, done| on(now, done, 0.1, LEN.into()));
     let turns = run.turns();
     assert!(turns[..turns.len() - 1].iter().all(|turn| (85..=100).contains(turn)), "{turns:?}");
     let slices_off = CfqConfig { slice_idle: Nanos::ZERO, ..CfqConfig::default() };
-    let mut run = Run::new(slices_off, true);
+    let mut run = Run::new(Cfq::new(slices_off), true);
     run.until = ms(200.0);
     let arrivals = vec![read(0.0, 0, 0), read(0.0, 1, 5000 * MIB)];
     run.run(arrivals, |now, done| on(now, done, 0.1, LEN.into()));
@@ -132,7 +25,7 @@ fn sequential_streams_alternate_by_slices() {
 #[test]
 fn slices_shrink_when_many_streams_share_the_target_latency() {
     let longest = |low_latency| {
-        let mut run = Run::new(CfqConfig { low_latency, ..CfqConfig::default() }, true);
+        let mut run = Run::new(Cfq::new(CfqConfig { low_latency, ..CfqConfig::default() }), true);
         run.until = ms(3000.0);
         let arrivals = (0..10).map(|stream| read(0.0, stream, u64::from(stream) * 5000 * MIB));
         run.run(arrivals.collect(), |now, done| on(now, done, 0.1, LEN.into()));
@@ -144,7 +37,7 @@ fn slices_shrink_when_many_streams_share_the_target_latency() {
 
 #[test]
 fn idling_waits_for_the_stream_and_gives_up_after_slice_idle() {
-    let mut run = Run::new(CfqConfig::default(), true);
+    let mut run = Run::new(Cfq::new(CfqConfig::default()), true);
     let mut left = 5;
     let arrivals = vec![read(0.0, 0, 0), read(0.5, 1, 5000 * MIB)];
     run.run(arrivals, |now, done| {
@@ -159,7 +52,7 @@ fn idling_waits_for_the_stream_and_gives_up_after_slice_idle() {
 #[test]
 fn streams_that_think_too_long_or_seek_are_not_waited_for() {
     for (think_ms, step) in [(1.0, 100 * MIB), (12.0, u64::from(LEN))] {
-        let mut run = Run::new(CfqConfig::default(), true);
+        let mut run = Run::new(Cfq::new(CfqConfig::default()), true);
         run.until = ms(2000.0);
         let busy_sequential = (0..2).map(|stream| read(0.0, stream, 1 << (40 + stream)));
         run.run(busy_sequential.collect(), |now, done| on(now, done, think_ms, step));
@@ -170,7 +63,7 @@ fn streams_that_think_too_long_or_seek_are_not_waited_for() {
 
 #[test]
 fn async_writes_go_on_beside_a_busy_reader() {
-    let mut run = Run::new(CfqConfig::default(), false);
+    let mut run = Run::new(Cfq::new(CfqConfig::default()), false);
     run.until = ms(6000.0);
     let mut arrivals: Vec<_> = (0..300).map(|i| write(0.0, 9, 5000 * MIB + i * MIB)).collect();
     arrivals.push(read(0.0, 0, 0));
@@ -185,7 +78,7 @@ fn async_writes_go_on_beside_a_busy_reader() {
 
 #[test]
 fn a_read_interrupts_asynchronous_writes() {
-    let mut run = Run::new(CfqConfig::default(), false);
+    let mut run = Run::new(Cfq::new(CfqConfig::default()), false);
     let mut arrivals: Vec<_> = (0..100).map(|i| write(0.0, 9, i * MIB)).collect();
     arrivals.push(read(5.5, 0, 5000 * MIB));
     run.run(arrivals, |_, _| None);
@@ -195,7 +88,7 @@ fn a_read_interrupts_asynchronous_writes() {
 
 #[test]
 fn an_expired_request_goes_first_in_the_next_slice() {
-    let mut run = Run::new(CfqConfig::default(), false);
+    let mut run = Run::new(Cfq::new(CfqConfig::default()), false);
     let mut arrivals = vec![read(0.0, 0, 1000 * MIB), read(0.5, 0, 0)];
     arrivals.extend((1..500).map(|i| read(0.5, 0, 1000 * MIB + i * u64::from(LEN) * 2)));
     run.run(arrivals, |_, _| None);
@@ -206,7 +99,7 @@ fn an_expired_request_goes_first_in_the_next_slice() {
 #[test]
 fn a_short_way_back_beats_a_long_way_forward() {
     let order = |config| {
-        let mut run = Run::new(config, true);
+        let mut run = Run::new(Cfq::new(config), true);
         let offsets = [1000, 1030, 990, 970];
         let arrivals = offsets
             .into_iter()
@@ -232,7 +125,7 @@ fn only_requests_of_one_queue_merge() {
         (sync(write(0.5, 0, 0)), sync(write(0.5, 0, len)), 1),
     ];
     for (first, second, expected) in pairs {
-        let mut run = Run::new(CfqConfig::default(), true);
+        let mut run = Run::new(Cfq::new(CfqConfig::default()), true);
         run.run(vec![first, second], |_, _| None);
         assert_eq!(run.given.len(), expected, "{first:?} {second:?}");
     }
@@ -240,7 +133,7 @@ fn only_requests_of_one_queue_merge() {
 
 #[test]
 fn asynchronous_writes_wait_while_a_read_is_at_the_device() {
-    let mut run = Run::new(CfqConfig::default(), false);
+    let mut run = Run::new(Cfq::new(CfqConfig::default()), false);
     run.depth = 32;
     let mut arrivals: Vec<_> = (0..20).map(|i| read(0.0, 0, i * 10 * MIB)).collect();
     arrivals.extend((0..20).map(|i| write(0.0, 9, 5000 * MIB + i * MIB)));
@@ -252,7 +145,7 @@ fn asynchronous_writes_wait_while_a_read_is_at_the_device() {
 
 #[test]
 fn one_queue_has_half_the_quantum_at_the_device_until_its_slice_runs() {
-    let mut run = Run::new(CfqConfig::default(), false);
+    let mut run = Run::new(Cfq::new(CfqConfig::default()), false);
     run.depth = 32;
     let of = |stream: u32| {
         (0..40).map(move |i| read(0.0, stream, (i * 10 + 5000 * u64::from(stream)) * MIB))
@@ -301,7 +194,7 @@ fn streams_that_merge_share_a_queue_until_it_seeks() {
 
 #[test]
 fn a_close_queue_goes_on_where_the_active_one_ends() {
-    let mut run = Run::new(CfqConfig::default(), true);
+    let mut run = Run::new(Cfq::new(CfqConfig::default()), true);
     run.until = ms(1000.0);
     let arrivals = vec![read(0.0, 0, MIB), read(0.0, 1, MIB + u64::from(LEN))];
     run.run(arrivals, |now, done| on(now, done, 0.9, 2 * u64::from(LEN)));
@@ -342,7 +235,7 @@ proptest! {
     ) {
         let slice_idle = Nanos::from_millis(slice_idle_ms);
         let config = CfqConfig { slice_idle, low_latency, quantum, ..CfqConfig::default() };
-        let mut run = Run::new(config, merging);
+        let mut run = Run::new(Cfq::new(config), merging);
         (run.depth, run.service) = (depth, Nanos::from_micros(service_us));
         let count = arrivals.len() as u64;
         run.run(arrivals, |_, _| None);

@@ -1,4 +1,4 @@
-//! What CFQ remembers of the past: how long a stream thinks and how often it seeks.
+//! What CFQ, anticipatory and BFQ remember of the past: how long a stream thinks and how often it seeks.
 
 use crate::time::Nanos;
 
@@ -28,6 +28,12 @@ impl ThinkTime {
     #[inline]
     pub(super) fn is_known(&self) -> bool {
         self.samples > 80
+    }
+
+    /// The mean so far, from the first arrival on.
+    #[inline]
+    pub(super) fn mean(&self) -> Option<Nanos> {
+        (self.samples > 0).then_some(self.mean)
     }
 
     /// Whether the mean is known and longer than `span`.
@@ -62,10 +68,16 @@ impl SeekHistory {
         self.last_end = end;
     }
 
+    /// How many of the last 32 requests needed a seek.
+    #[inline]
+    pub(super) fn far(&self) -> u32 {
+        self.far.count_ones()
+    }
+
     /// Whether more than an eighth of the last 32 requests needed a seek.
     #[inline]
     pub(super) fn is_seeky(&self) -> bool {
-        self.far.count_ones() > 4
+        self.far() > 4
     }
 }
 

@@ -1,0 +1,118 @@
+//! A driver for tests of one elevator: behind the block layer, before a device of constant service
+//! time.
+
+use super::block::{BlockLayer, Elevator, Limits};
+use crate::device::Completion;
+use crate::policy::{Finished, Policy};
+use crate::request::{Flags, Op, Request};
+use crate::time::Nanos;
+
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const LEN: u32 = 64 << 10;
+
+pub(super) fn ms(ms: f64) -> Nanos {
+    Nanos::from_millis_f64(ms)
+}
+
+pub(super) fn read(at_ms: f64, stream: u32, offset: u64) -> Request {
+    Request {
+        at: ms(at_ms),
+        offset,
+        id: 0,
+        len: LEN,
+        stream,
+        lane: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+    }
+}
+
+pub(super) fn write(at_ms: f64, stream: u32, offset: u64) -> Request {
+    Request { op: Op::Write, ..read(at_ms, stream, offset) }
+}
+
+/// A driver for one test.
+pub(super) struct Run<E> {
+    layer: BlockLayer<E>,
+    pub(super) depth: usize,
+    pub(super) service: Nanos,
+    pub(super) until: Nanos,
+    /// I/Os in the order they were given.
+    pub(super) given: Vec<Request>,
+    /// Client requests in the order they finished.
+    pub(super) finished: Vec<Request>,
+}
+
+impl<E: Elevator> Run<E> {
+    pub(super) fn new(elevator: E, merging: bool) -> Self {
+        let limits = Limits { reads_max: 1000, writes_max: 1000, merging, ..Limits::default() };
+        Run {
+            layer: BlockLayer::new(elevator, limits),
+            depth: 1,
+            service: ms(1.0),
+            until: Nanos::MAX,
+            given: Vec::new(),
+            finished: Vec::new(),
+        }
+    }
+
+    /// Submits `arrivals` and what `react` makes of each finished request, until nothing happens.
+    pub(super) fn run(
+        &mut self,
+        mut arrivals: Vec<Request>,
+        mut react: impl FnMut(Nanos, &Request) -> Option<Request>,
+    ) {
+        let mut at_device: Vec<(Nanos, Request)> = Vec::new();
+        let mut free_at = Nanos::ZERO;
+        let mut now = Nanos::ZERO;
+        loop {
+            let arrival = arrivals.iter().map(|request| request.at).min();
+            let completion = at_device.first().map(|&(at, _)| at);
+            let wakeup = self.layer.wakeup().filter(|&at| at > now);
+            let Some(next) = [arrival, completion, wakeup].into_iter().flatten().min() else {
+                break;
+            };
+            if next > self.until {
+                break;
+            }
+            now = next;
+            while at_device.first().is_some_and(|&(at, _)| at == now) {
+                let (at, io) = at_device.remove(0);
+                let done = Completion { io, started: io.at, at, mechanics: Default::default() };
+                let mut finished = Finished::new();
+                self.layer.complete(now, &done, &mut finished);
+                for done in finished {
+                    self.finished.push(done.request);
+                    arrivals.extend(react(now, &done.request));
+                }
+            }
+            while let Some(index) = arrivals.iter().position(|request| request.at <= now) {
+                self.layer.submit(now, arrivals.remove(index));
+            }
+            while at_device.len() < self.depth {
+                let Some(io) = self.layer.dispatch(now, 0) else {
+                    assert!(self.layer.wakeup().is_none_or(|at| at > now), "wakes in the past");
+                    break;
+                };
+                free_at = free_at.max(now) + self.service;
+                at_device.push((free_at, io));
+                self.given.push(io);
+            }
+        }
+    }
+
+    /// The elevator as it is now.
+    pub(super) fn elevator(&self) -> &E {
+        self.layer.elevator()
+    }
+
+    /// Lengths of runs of I/Os of one stream.
+    pub(super) fn turns(&self) -> Vec<usize> {
+        self.given.chunk_by(|a, b| a.stream == b.stream).map(<[Request]>::len).collect()
+    }
+}
+
+/// The next request after `done`, `think_ms` later, `step` bytes further.
+pub(super) fn on(now: Nanos, done: &Request, think_ms: f64, step: u64) -> Option<Request> {
+    Some(Request { at: now + ms(think_ms), offset: done.offset + step, ..*done })
+}
