@@ -6,6 +6,7 @@
 pub mod fixed;
 pub mod hdd;
 pub mod list;
+pub mod ssd;
 
 use crate::request::Request;
 use crate::time::Nanos;

@@ -4,12 +4,14 @@
 //! machine: no clock, no I/O, no threads, no dependencies, no unseeded randomness. The same
 //! policies run in virtual time ([`simulate`]) and, through another crate, in wall time.
 //!
-//! Floors: the root files are the vocabulary and import nothing; [`policy`] and [`device`] import
-//! only the vocabulary and never each other; [`simulate`] and [`replay`] stand on both.
+//! Floors: the root files are the vocabulary and import nothing; [`cache`], [`policy`] and
+//! [`device`] import only the vocabulary, and a policy may use a cache; [`simulate`] and [`replay`] stand on both.
 
 #![forbid(unsafe_code)]
 
+pub mod cache;
 pub mod device;
+mod index;
 pub mod observer;
 pub mod policy;
 pub mod replay;

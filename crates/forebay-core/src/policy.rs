@@ -3,7 +3,6 @@
 //! A policy is a state machine fed with requests and completions and asked for I/Os. It cannot
 //! fail, reads no clock, and gives the same answers to the same calls ([`crate::tape`] checks it).
 
-mod adjacency;
 mod anticipatory;
 mod bfq;
 mod bid;

@@ -7,6 +7,7 @@
 
 use forebay_core::device::hdd::{Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Power, SeekSpec, Zone};
 use forebay_core::device::list::{DeviceModel, build};
+use forebay_core::device::ssd::{self, Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Completion, Device, Flags, Nanos, Op, Request, Spec};
 use proptest::prelude::*;
 
@@ -27,6 +28,35 @@ fn disk(heads: u32, zones: Vec<Zone>, seek: SeekSpec, skew: Option<Nanos>) -> De
         power: Power { idle_w: 5.0, seek_w: 9.0, transfer_w: 7.0 },
     };
     DeviceModel::Hdd(Hdd::new(spec).unwrap())
+}
+
+/// A small drive of two channels that soon collects garbage.
+fn flash(collection: Collection, overwrites_share: f64) -> DeviceModel {
+    let spec = SsdSpec {
+        capacity_bytes: 6 << 20,
+        page_bytes: 4_096,
+        program_pages: 2,
+        pages_per_block: 16,
+        channels: 2,
+        dies_per_channel: 2,
+        over_provisioning_share: 0.5,
+        read: Nanos(50_000),
+        program: Nanos(600_000),
+        erase: Nanos(3_000_000),
+        channel_bytes_per_s: 300_000_000,
+        link_bytes_per_s: 550_000_000,
+        duplex: false,
+        command: Nanos(10_000),
+        overhead: Nanos(20_000),
+        write_buffer_bytes: 64 << 10,
+        power_loss_protection: false,
+        queue_depth: 4,
+        collection,
+        precondition: Precondition { filled_share: 0.9, overwrites_share, seed: 1 },
+        len_max: 1 << 30,
+        power: ssd::Power { idle_w: 0.3, read_w: 2.0, write_w: 3.0 },
+    };
+    DeviceModel::Ssd(Ssd::new(spec).unwrap())
 }
 
 /// Every kind of device, mechanical ones from the smallest to a zoned one.
@@ -56,6 +86,8 @@ fn models() -> Vec<(&'static str, DeviceModel)> {
         ("the paper's", disk(1, vec![zone(0, 99, 100)], flat, None)),
         ("zoned", disk(3, zoned.clone(), solved.clone(), None)),
         ("skewed too little", disk(3, zoned, solved, Some(Nanos(999_999)))),
+        ("flash", flash(Collection::Greedy, 0.0)),
+        ("used flash", flash(Collection::CostBenefit, 1.0)),
     ]
 }
 

@@ -5,6 +5,7 @@
 
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;
+use crate::device::ssd::Ssd;
 use crate::device::{Completion, Device};
 use crate::request::Request;
 use crate::spec::{Spec, SpecError};
@@ -21,6 +22,8 @@ pub enum DeviceModel {
     Fixed(Fixed),
     /// A mechanical disk.
     Hdd(Hdd),
+    /// A solid-state drive.
+    Ssd(Ssd),
 }
 
 /// The device that `spec` names by kind.
@@ -46,6 +49,7 @@ macro_rules! each {
         match $model {
             DeviceModel::Fixed($device) => $answer,
             DeviceModel::Hdd($device) => $answer,
+            DeviceModel::Ssd($device) => $answer,
         }
     };
 }

@@ -4,7 +4,7 @@
 //! other on the device. Requests that were given to the device stay here until they complete (the
 //! limits count them, as Linux does) but merge no more.
 
-use super::adjacency::{Adjacency, hash};
+use crate::index::{Index, spread};
 use crate::request::{Flags, Op, Request};
 use crate::slab::Slab;
 use crate::time::Nanos;
@@ -89,8 +89,8 @@ impl List {
 pub struct Queue {
     requests: Slab<Queued>,
     parts: Slab<Part>,
-    by_start: Adjacency,
-    by_end: Adjacency,
+    by_start: Index,
+    by_end: Index,
     merging: bool,
 }
 
@@ -114,8 +114,8 @@ impl Queue {
         Queue {
             requests: Slab::default(),
             parts: Slab::default(),
-            by_start: Adjacency::new(),
-            by_end: Adjacency::new(),
+            by_start: Index::new(),
+            by_end: Index::new(),
             merging,
         }
     }
@@ -300,6 +300,13 @@ impl Queue {
             self.by_end.remove(hash(request.end(), scope, write), id);
         }
     }
+}
+
+/// The hash of a byte position within a merge scope.
+#[inline]
+fn hash(position: u64, scope: u32, write: bool) -> u64 {
+    let side = (u64::from(scope) << 1 | u64::from(write)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
+    spread(position ^ side)
 }
 
 /// Whether both lengths together stay within `len_max`.

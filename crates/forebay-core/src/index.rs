@@ -1,28 +1,27 @@
-//! Which queued request starts or ends at a given byte: a hash table for merging.
+//! A hash table from hashes to dense ids, whose owner knows what the ids stand for.
 //!
 //! Open addressing with linear probing and back-shift deletion; at most half full. Several
 //! entries may share a hash. Its order depends on nothing but the calls made.
 
 const EMPTY: u32 = u32::MAX;
 
+/// Spreads a number over all bits, the high ones first, as the table wants its hashes.
+#[inline]
+pub(crate) fn spread(number: u64) -> u64 {
+    number.wrapping_mul(0x9E37_79B9_7F4A_7C15)
+}
+
 /// Ids found by hash.
 #[derive(Clone, Debug)]
-pub(super) struct Adjacency {
+pub(crate) struct Index {
     slots: Vec<(u64, u32)>,
     shift: u32,
     len: usize,
 }
 
-/// The hash of a byte position within a merge scope.
-#[inline]
-pub(super) fn hash(position: u64, scope: u32, write: bool) -> u64 {
-    let side = (u64::from(scope) << 1 | u64::from(write)).wrapping_mul(0xD6E8_FEB8_6659_FD93);
-    (position ^ side).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-impl Adjacency {
-    pub(super) fn new() -> Self {
-        Adjacency { slots: vec![(0, EMPTY); 512], shift: 64 - 9, len: 0 }
+impl Index {
+    pub(crate) fn new() -> Self {
+        Index { slots: vec![(0, EMPTY); 512], shift: 64 - 9, len: 0 }
     }
 
     #[inline]
@@ -31,7 +30,7 @@ impl Adjacency {
     }
 
     #[inline]
-    pub(super) fn insert(&mut self, hash: u64, id: u32) {
+    pub(crate) fn insert(&mut self, hash: u64, id: u32) {
         if (self.len + 1) * 2 > self.slots.len() {
             self.grow();
         }
@@ -45,7 +44,7 @@ impl Adjacency {
 
     /// The first id under `hash` that `is_it` accepts.
     #[inline]
-    pub(super) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         if self.len == 0 {
             return None;
         }
@@ -64,7 +63,7 @@ impl Adjacency {
 
     /// Removes `id` from under `hash`, where it must be.
     #[inline]
-    pub(super) fn remove(&mut self, hash: u64, id: u32) {
+    pub(crate) fn remove(&mut self, hash: u64, id: u32) {
         let mut hole = (hash >> self.shift) as usize;
         while self.slots[hole] != (hash, id) {
             debug_assert_ne!(self.slots[hole].1, EMPTY, "removing what is not there");
@@ -109,10 +108,10 @@ mod tests {
         /// Against a plain list, with few distinct hashes so that probes collide.
         #[test]
         fn finds_what_a_list_finds(calls in prop::collection::vec((0u64..40, 0u32..2000, any::<bool>()), 0..2500)) {
-            let mut table = Adjacency::new();
+            let mut table = Index::new();
             let mut list: Vec<(u64, u32)> = Vec::new();
             for (position, id, remove) in calls {
-                let key = hash(position, 0, false);
+                let key = spread(position);
                 if remove && let Some(at) = list.iter().position(|&(known, _)| known == key) {
                     let (_, gone) = list.remove(at);
                     table.remove(key, gone);
@@ -121,7 +120,7 @@ mod tests {
                     list.push((key, id));
                 }
                 for probe in 0..40 {
-                    let key = hash(probe, 0, false);
+                    let key = spread(probe);
                     let expected = list.iter().any(|&(known, _)| known == key);
                     let found = table.find(key, |id| list.contains(&(key, id)));
                     prop_assert_eq!(found.is_some(), expected);

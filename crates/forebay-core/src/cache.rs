@@ -1,0 +1,57 @@
+//! Caches: which blocks of a slow device a fast one holds.
+//!
+//! A cache has a fixed number of *frames*, one block each. It decides which block a new one takes
+//! the place of; where the data are and when they move is its owner's business, who finds them by
+//! the frame. Keys name blocks and mean nothing here.
+//!
+//! Invariants: a key is in one frame at most; a frame keeps its block until it is evicted or
+//! removed; after the first fill nothing allocates.
+
+mod curve;
+mod frames;
+mod lru;
+mod s3fifo;
+
+pub use curve::MissRatioCurve;
+pub use lru::Lru;
+pub use s3fifo::S3Fifo;
+
+/// A place for one block.
+pub type Frame = u32;
+
+/// What taking a block in cost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Inserted {
+    /// Where the block is now.
+    pub frame: Frame,
+    /// The block that was there before.
+    pub evicted: Option<u64>,
+}
+
+/// Decides what a cache holds.
+pub trait Cache {
+    /// Blocks it can hold.
+    fn capacity(&self) -> u32;
+
+    /// The frame of a block that is used now, if it is held.
+    fn get(&mut self, key: u64) -> Option<Frame>;
+
+    /// The frame of a block, which is not used by asking.
+    fn peek(&self, key: u64) -> Option<Frame>;
+
+    /// Takes in a block that is not held: what [`Cache::get`] has just denied.
+    fn insert(&mut self, key: u64) -> Inserted;
+
+    /// Gives up a block; answers where it was.
+    fn remove(&mut self, key: u64) -> Option<Frame>;
+
+    /// Uses a block and takes it in if it is not held: answers whether it was.
+    #[inline]
+    fn access(&mut self, key: u64) -> bool {
+        let hit = self.get(key).is_some();
+        if !hit {
+            self.insert(key);
+        }
+        hit
+    }
+}

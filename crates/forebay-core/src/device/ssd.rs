@@ -1,0 +1,295 @@
+//! A solid-state drive: channels, dies, a page-mapped translation layer, a write buffer.
+//!
+//! Commands are served in order of submission, as many at a time as the queue is deep. A command
+//! passes the controller, then its data pass the link; each flash page it touches occupies a die:
+//! * a read waits for what the die is doing, one program at most: reads go ahead of programs that
+//!   only wait in the buffer;
+//! * a write is acknowledged when the link has carried it and the buffer has room; the buffer
+//!   drains to the dies behind the host's back. Part of a page costs a read of the rest first,
+//!   unless it continues the part written before it;
+//! * garbage collection runs when a die runs out of blocks, and occupies that die.
+//!
+//! Dies keep exact time. Links, channels and controller are kept by the work they were given, not
+//! slot by slot, so data that are ready never wait for data that are not.
+//! Not modelled: reads served from the write buffer, collection while idle, caches of single-bit
+//! cells, wear-out.
+//!
+//! Invariants: no completion before its start; energy never falls; a Flush, or a write with FUA,
+//! completes after everything it covers is programmed, unless the drive protects its buffer against
+//! power loss.
+
+mod flash;
+mod ftl;
+mod spec;
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::device::{Completion, Device, Mechanics};
+use crate::request::{Flags, Op, Request};
+use crate::spec::SpecError;
+use crate::time::Nanos;
+use flash::Flash;
+use ftl::Ftl;
+
+pub use ftl::{Collection, Shape, Wear};
+pub use spec::{Power, Precondition, SsdSpec};
+
+/// A command that was started.
+#[derive(Clone, Copy, Debug)]
+struct Pending {
+    io: Request,
+    started: u64,
+}
+
+/// A solid-state drive.
+#[derive(Clone, Debug)]
+pub struct Ssd {
+    spec: SsdSpec,
+    page_bytes: u64,
+    ftl: Ftl,
+    flash: Flash,
+    /// When the controller can take the next command.
+    controller_free: u64,
+    /// When each direction of the link has carried what it was given: in, out.
+    link_free: [u64; 2],
+    /// When each page of the write buffer is free again, oldest first from `oldest`.
+    buffer: Vec<u64>,
+    oldest: usize,
+    /// When everything written is programmed.
+    drained: u64,
+    /// Where the last write stopped within a page.
+    partial_end: Option<u64>,
+    pending: Vec<Option<Pending>>,
+    vacant: Vec<u16>,
+    /// When commands complete, in order; the number of the start decides between equals.
+    completions: BinaryHeap<Reverse<(u64, u64, u16)>>,
+    started: u64,
+    busy_ns: u64,
+    busy_since: u64,
+}
+
+impl Ssd {
+    /// A drive, preconditioned as the spec says; fails on the first figure that makes no sense.
+    pub fn new(spec: SsdSpec) -> Result<Ssd, SpecError> {
+        spec.check()?;
+        let mut ftl = Ftl::new(spec.shape()?, spec.collection, spec.filled_pages())?;
+        if let Precondition { overwrites_share, seed, .. } = spec.precondition
+            && overwrites_share > 0.0
+        {
+            ftl.churn((overwrites_share * f64::from(spec.filled_pages())) as u64, seed);
+        }
+        let page_bytes = u64::from(spec.page_bytes);
+        let depth = spec.queue_depth;
+        let buffer_pages = (spec.write_buffer_bytes / page_bytes).max(1) as usize;
+        Ok(Ssd {
+            flash: Flash::new(&spec),
+            ftl,
+            page_bytes,
+            controller_free: 0,
+            link_free: [0; 2],
+            buffer: vec![0; buffer_pages],
+            oldest: 0,
+            drained: 0,
+            partial_end: None,
+            pending: vec![None; depth.into()],
+            vacant: (0..depth).rev().collect(),
+            completions: BinaryHeap::with_capacity(depth.into()),
+            started: 0,
+            busy_ns: 0,
+            busy_since: 0,
+            spec,
+        })
+    }
+
+    /// Pages programmed and blocks erased since the start, preconditioning left out.
+    pub fn wear(&self) -> Wear {
+        self.ftl.wear()
+    }
+
+    /// First byte and end of `io`, brought onto the drive.
+    #[inline]
+    fn extent(&self, io: &Request) -> (u64, u64) {
+        let capacity = self.capacity();
+        let from = if io.offset < capacity { io.offset } else { io.offset % capacity };
+        (from, (from + u64::from(io.len)).min(capacity))
+    }
+
+    /// When `bytes`, at hand at `ready`, have passed the link.
+    #[inline]
+    fn pass(&mut self, direction: usize, ready: u64, bytes: u64) -> u64 {
+        let lane = if self.spec.duplex { direction } else { 0 };
+        let free = &mut self.link_free[lane];
+        *free = ready.max(*free).saturating_add(time_of(bytes, self.spec.link_bytes_per_s));
+        *free
+    }
+
+    fn read(&mut self, ready: u64, io: &Request) -> u64 {
+        let (from, to) = self.extent(io);
+        let mut done = ready;
+        // Pages that were programmed together are read together: their die, row and bytes.
+        let mut together: Option<(u32, u32, u64)> = None;
+        for page in from / self.page_bytes..to.div_ceil(self.page_bytes) {
+            let Some(place) = self.ftl.lookup(page as u32) else { continue };
+            let (die, row) = (self.ftl.die(page as u32), place / self.spec.program_pages);
+            let bytes = to.min((page + 1) * self.page_bytes) - from.max(page * self.page_bytes);
+            together = match together {
+                Some((die, same, sum)) if same == row => Some((die, row, sum + bytes)),
+                before => {
+                    done = done.max(self.read_row(ready, before));
+                    Some((die, row, bytes))
+                }
+            };
+        }
+        done = done.max(self.read_row(ready, together));
+        done.max(self.pass(1, ready, to - from))
+    }
+
+    #[inline]
+    fn read_row(&mut self, ready: u64, row: Option<(u32, u32, u64)>) -> u64 {
+        row.map_or(ready, |(die, _, bytes)| self.flash.read(die, ready, bytes))
+    }
+
+    /// When a write is in the buffer, and when it is programmed.
+    fn write(&mut self, ready: u64, io: &Request) -> (u64, u64) {
+        let (from, to) = self.extent(io);
+        let arrived = self.pass(0, ready, to - from);
+        let (mut accepted, mut programmed) = (arrived, arrived);
+        for page in from / self.page_bytes..to.div_ceil(self.page_bytes) {
+            let (begin, end) = (page * self.page_bytes, (page + 1) * self.page_bytes);
+            if from > begin && self.partial_end == Some(from) {
+                continue; // the rest of a page that is in the buffer
+            }
+            let at = arrived.max(self.buffer[self.oldest]);
+            let whole = from <= begin && to >= end;
+            let done = self.write_page(page as u32, at, whole);
+            self.buffer[self.oldest] = done;
+            self.oldest = if self.oldest + 1 == self.buffer.len() { 0 } else { self.oldest + 1 };
+            accepted = accepted.max(at);
+            programmed = programmed.max(done);
+        }
+        self.partial_end = (to % self.page_bytes != 0).then_some(to);
+        self.drained = self.drained.max(programmed);
+        (accepted, programmed)
+    }
+
+    #[inline]
+    fn write_page(&mut self, page: u32, at: u64, whole: bool) -> u64 {
+        let die = self.ftl.die(page);
+        if !whole && self.ftl.lookup(page).is_some() {
+            self.flash.read_back(die, at);
+        }
+        self.ftl.write(page, &mut self.flash.at(at));
+        self.flash.program(die, at)
+    }
+
+    fn trim(&mut self, io: &Request) {
+        let (from, to) = self.extent(io);
+        for page in from.div_ceil(self.page_bytes)..to / self.page_bytes {
+            self.ftl.trim(page as u32);
+        }
+    }
+
+    /// When the command is done.
+    #[inline]
+    fn serve(&mut self, now: u64, io: &Request) -> u64 {
+        if io.op == Op::Park {
+            return now;
+        }
+        let begun = now.max(self.controller_free);
+        self.controller_free = begun.saturating_add(self.spec.command.0);
+        let ready = begun.saturating_add(self.spec.overhead.0);
+        let covered = if self.spec.power_loss_protection { 0 } else { self.drained };
+        let flushed = if io.flags.has(Flags::PREFLUSH) { covered } else { 0 };
+        match io.op {
+            Op::Read => self.read(ready, io),
+            Op::Write => {
+                let (accepted, programmed) = self.write(ready, io);
+                let durable = io.flags.has(Flags::FUA) && !self.spec.power_loss_protection;
+                let done = if durable { programmed } else { accepted };
+                done.max(flushed)
+            }
+            Op::Flush => ready.max(covered),
+            Op::Trim => {
+                self.trim(io);
+                ready
+            }
+            Op::Park => now,
+        }
+    }
+}
+
+/// The time `bytes` take at a rate, rounded up.
+#[inline]
+fn time_of(bytes: u64, bytes_per_s: u64) -> u64 {
+    (bytes * 1_000_000_000).div_ceil(bytes_per_s)
+}
+
+impl Device for Ssd {
+    #[inline]
+    fn room(&self) -> bool {
+        !self.vacant.is_empty()
+    }
+
+    /// # Panics
+    /// If there is no room: a driver's error.
+    #[inline]
+    fn start(&mut self, now: Nanos, io: Request) {
+        let done = self.serve(now.0, &io);
+        let Some(slot) = self.vacant.pop() else { panic!("start without room") };
+        if self.completions.is_empty() {
+            self.busy_since = now.0;
+        }
+        self.pending[usize::from(slot)] = Some(Pending { io, started: now.0 });
+        self.completions.push(Reverse((done, self.started, slot)));
+        self.started += 1;
+    }
+
+    #[inline]
+    fn next(&self) -> Option<Nanos> {
+        self.completions.peek().map(|Reverse((done, _, _))| Nanos(*done))
+    }
+
+    /// # Panics
+    /// If nothing was started: a driver's error.
+    #[inline]
+    fn finish(&mut self, now: Nanos) -> Completion {
+        let slot = self.completions.pop().map(|Reverse((_, _, slot))| slot);
+        let pending = slot.and_then(|slot| self.pending[usize::from(slot)].take());
+        let (Some(slot), Some(Pending { io, started })) = (slot, pending) else {
+            panic!("finish without start")
+        };
+        self.vacant.push(slot);
+        if self.completions.is_empty() {
+            self.busy_ns += now.0 - self.busy_since;
+        }
+        Completion { io, started: Nanos(started), at: now, mechanics: Mechanics::default() }
+    }
+
+    fn joules(&self, now: Nanos) -> f64 {
+        now.0 as f64 * self.spec.power.idle_w / 1e9 + self.flash.joules()
+    }
+
+    fn busy(&self, now: Nanos) -> Nanos {
+        let running = if self.completions.is_empty() { 0 } else { now.0 - self.busy_since };
+        Nanos(self.busy_ns + running)
+    }
+
+    /// Its bytes at the rate of the link.
+    fn floor(&self, io: &Request) -> Nanos {
+        let (from, to) = self.extent(io);
+        let bytes = if io.op.moves_data() { to - from } else { 0 };
+        Nanos(time_of(bytes, self.spec.link_bytes_per_s))
+    }
+
+    fn capacity(&self) -> u64 {
+        u64::from(self.spec.logical_pages()) * self.page_bytes
+    }
+
+    fn len_max(&self) -> u32 {
+        self.spec.len_max
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,413 @@
+//! The page-mapped flash translation layer: which flash page holds which logical page.
+//!
+//! Writes go out of place. A logical page always lives on the same die (stripes of
+//! [`Shape::stripe_pages`] pages go round the dies), so each die keeps its own share of spare blocks
+//! and garbage collection always finds something to gain. A die that runs out of free blocks
+//! collects at once: the victim's valid pages move to a block of their own (apart from what the
+//! host writes, so that cold data gathers), then it is erased. Free blocks are used in the order
+//! they were erased, which levels wear among those that are collected at all.
+//!
+//! A drive that is full in sequential order from the start costs no memory for what is never
+//! touched: an entry of zero means "where the first fill put it".
+//!
+//! Invariants: every mapped logical page has exactly one flash page, and that page names it as its
+//! owner; a block's valid count is the number of its pages that are owned.
+
+use std::collections::VecDeque;
+
+use crate::spec::SpecError;
+
+/// Which block is collected next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Collection {
+    /// The one with the fewest valid pages.
+    #[default]
+    Greedy,
+    /// The one with the best ratio of space gained to pages moved, times its age: (1 - u) / 2u · age
+    /// (Rosenblum and Ousterhout 1992; Kawaguchi, Nishioka and Motoda 1995).
+    CostBenefit,
+}
+
+/// Sizes of the flash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// Logical pages the host sees.
+    pub logical_pages: u32,
+    /// Dies, all alike.
+    pub dies: u32,
+    /// Erase blocks on each die.
+    pub blocks_per_die: u32,
+    /// Pages in an erase block.
+    pub pages_per_block: u32,
+    /// Consecutive logical pages on one die; [`Shape::pages_per_block`] is a multiple of it.
+    pub stripe_pages: u32,
+}
+
+/// What the flash has to do, told while the layer decides.
+pub(super) trait Work {
+    /// A page of a die is read, to be written elsewhere on it.
+    fn copied(&mut self, die: u32);
+    /// A block of a die is erased.
+    fn erased(&mut self, die: u32);
+}
+
+/// Pages and erases, since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Wear {
+    /// Pages the host wrote.
+    pub host_pages: u64,
+    /// Pages that garbage collection moved.
+    pub moved_pages: u64,
+    /// Blocks erased.
+    pub erases: u64,
+    /// Most erases of one block.
+    pub erases_max: u32,
+    /// Blocks there are.
+    pub blocks: u32,
+}
+
+impl Wear {
+    /// Flash pages programmed for each page the host wrote; `None` before the first.
+    pub fn write_amplification(&self) -> Option<f64> {
+        (self.host_pages > 0)
+            .then(|| (self.host_pages + self.moved_pages) as f64 / self.host_pages as f64)
+    }
+
+    /// Mean erases of a block.
+    pub fn erases_mean(&self) -> f64 {
+        self.erases as f64 / f64::from(self.blocks.max(1))
+    }
+}
+
+/// Nothing here: neither mapped nor owned. Zero means the place of the first fill.
+const NONE: u32 = u32::MAX;
+
+/// Free blocks a die keeps for garbage collection itself.
+const RESERVE_BLOCKS: usize = 2;
+
+/// Blocks of a die that hold no data the host can count on: the reserve, and the two being filled.
+const OVERHEAD_BLOCKS: u32 = RESERVE_BLOCKS as u32 + 2;
+
+/// A block being filled.
+#[derive(Clone, Copy, Debug)]
+struct Open {
+    block: u32,
+    next: u32,
+}
+
+#[derive(Clone, Debug)]
+struct Die {
+    free: VecDeque<u32>,
+    host: Option<Open>,
+    moves: Option<Open>,
+}
+
+/// The translation layer.
+#[derive(Clone, Debug)]
+pub(super) struct Ftl {
+    shape: Shape,
+    collection: Collection,
+    /// Logical pages filled from the start, in order.
+    filled: u32,
+    /// Flash page plus one, by logical page.
+    map: Vec<u32>,
+    /// Logical page plus one, by flash page.
+    owner: Vec<u32>,
+    valid: Vec<u32>,
+    /// Blocks that are neither free nor being filled.
+    closed: Vec<bool>,
+    erases: Vec<u32>,
+    /// Host pages written when a block last changed.
+    changed: Vec<u64>,
+    dies: Vec<Die>,
+    wear: Wear,
+}
+
+impl Ftl {
+    /// A layer whose first `filled` logical pages hold data, written in order.
+    pub(super) fn new(shape: Shape, collection: Collection, filled: u32) -> Result<Ftl, SpecError> {
+        check(&shape, filled)?;
+        let blocks = shape.dies * shape.blocks_per_die;
+        let mut ftl = Ftl {
+            shape,
+            collection,
+            filled,
+            map: vec![0; shape.logical_pages as usize],
+            owner: vec![0; (blocks * shape.pages_per_block) as usize],
+            valid: vec![0; blocks as usize],
+            closed: vec![false; blocks as usize],
+            erases: vec![0; blocks as usize],
+            changed: vec![0; blocks as usize],
+            dies: Vec::with_capacity(shape.dies as usize),
+            wear: Wear { blocks, ..Wear::default() },
+        };
+        for die in 0..shape.dies {
+            let used = ftl.fill_blocks(die);
+            let first = die * shape.blocks_per_die;
+            let mut free = VecDeque::with_capacity(shape.blocks_per_die as usize);
+            free.extend(first + used..first + shape.blocks_per_die);
+            ftl.dies.push(Die { free, host: None, moves: None });
+        }
+        Ok(ftl)
+    }
+
+    /// Counts what the first fill left on a die; answers how many blocks it used.
+    fn fill_blocks(&mut self, die: u32) -> u32 {
+        let Shape { dies, stripe_pages, pages_per_block, blocks_per_die, .. } = self.shape;
+        let row = u64::from(dies) * u64::from(stripe_pages);
+        let (rows, rest) = (u64::from(self.filled) / row, u64::from(self.filled) % row);
+        let partial = rest.saturating_sub(u64::from(die * stripe_pages)).min(stripe_pages.into());
+        let mut pages = rows * u64::from(stripe_pages) + partial;
+        let mut used = 0;
+        while pages > 0 {
+            let here = pages.min(pages_per_block.into());
+            let block = (die * blocks_per_die + used) as usize;
+            self.valid[block] = here as u32;
+            self.closed[block] = true;
+            pages -= here;
+            used += 1;
+        }
+        used
+    }
+
+    /// The die a logical page lives on.
+    #[inline]
+    pub(super) fn die(&self, page: u32) -> u32 {
+        page / self.shape.stripe_pages % self.shape.dies
+    }
+
+    /// Where the first fill puts a logical page.
+    #[inline]
+    fn home(&self, page: u32) -> u32 {
+        let Shape { dies, stripe_pages, blocks_per_die, pages_per_block, .. } = self.shape;
+        let stripe = page / stripe_pages;
+        let on_die = stripe / dies * stripe_pages + page % stripe_pages;
+        stripe % dies * blocks_per_die * pages_per_block + on_die
+    }
+
+    /// The logical page whose home this flash page is.
+    #[inline]
+    fn resident(&self, flash: u32) -> u32 {
+        let Shape { dies, stripe_pages, blocks_per_die, pages_per_block, .. } = self.shape;
+        let per_die = blocks_per_die * pages_per_block;
+        let (die, on_die) = (flash / per_die, flash % per_die);
+        (on_die / stripe_pages * dies + die) * stripe_pages + on_die % stripe_pages
+    }
+
+    /// The flash page that holds a logical one.
+    #[inline]
+    pub(super) fn lookup(&self, page: u32) -> Option<u32> {
+        match self.map[page as usize] {
+            0 if page < self.filled => Some(self.home(page)),
+            0 | NONE => None,
+            flash => Some(flash - 1),
+        }
+    }
+
+    /// The logical page that a flash page holds.
+    #[inline]
+    fn held(&self, flash: u32) -> Option<u32> {
+        match self.owner[flash as usize] {
+            0 => Some(self.resident(flash))
+                .filter(|&page| page < self.filled && self.map.get(page as usize) == Some(&0)),
+            NONE => None,
+            page => Some(page - 1),
+        }
+    }
+
+    /// Writes a logical page for the host.
+    #[inline]
+    pub(super) fn write(&mut self, page: u32, work: &mut impl Work) {
+        let die = self.die(page);
+        self.wear.host_pages += 1;
+        self.invalidate(page);
+        if self.dies[die as usize].host.is_none() {
+            self.open_host_block(die, work);
+        }
+        let die = &mut self.dies[die as usize];
+        let Some(open) = die.host else { return };
+        die.host = self.shape.after(open);
+        self.place(page, open);
+    }
+
+    /// Forgets a logical page's content.
+    pub(super) fn trim(&mut self, page: u32) {
+        self.invalidate(page);
+        self.map[page as usize] = NONE;
+    }
+
+    #[inline]
+    fn invalidate(&mut self, page: u32) {
+        let Some(flash) = self.lookup(page) else { return };
+        self.owner[flash as usize] = NONE;
+        let block = (flash / self.shape.pages_per_block) as usize;
+        self.valid[block] -= 1;
+        self.changed[block] = self.wear.host_pages;
+    }
+
+    #[inline]
+    fn place(&mut self, page: u32, open: Open) {
+        let flash = open.block * self.shape.pages_per_block + open.next;
+        let block = open.block as usize;
+        self.map[page as usize] = flash + 1;
+        self.owner[flash as usize] = page + 1;
+        self.valid[block] += 1;
+        self.closed[block] = self.shape.after(open).is_none();
+        self.changed[block] = self.wear.host_pages;
+    }
+
+    #[cold]
+    fn open_host_block(&mut self, die: u32, work: &mut impl Work) {
+        while self.dies[die as usize].free.len() <= RESERVE_BLOCKS && self.collect(die, work) {}
+        let free = self.dies[die as usize].free.pop_front();
+        self.dies[die as usize].host = free.map(|block| Open { block, next: 0 });
+    }
+
+    /// Frees the best block of a die; answers whether there was one to gain from.
+    fn collect(&mut self, die: u32, work: &mut impl Work) -> bool {
+        let Some(victim) = self.victim(die) else { return false };
+        let first = victim * self.shape.pages_per_block;
+        for flash in first..first + self.shape.pages_per_block {
+            if self.valid[victim as usize] == 0 {
+                break;
+            }
+            if let Some(page) = self.held(flash) {
+                self.relocate(die, page, work);
+            }
+        }
+        let pages = first as usize..(first + self.shape.pages_per_block) as usize;
+        self.owner[pages].fill(NONE);
+        self.closed[victim as usize] = false;
+        self.erases[victim as usize] += 1;
+        self.wear.erases += 1;
+        self.wear.erases_max = self.wear.erases_max.max(self.erases[victim as usize]);
+        self.dies[die as usize].free.push_back(victim);
+        work.erased(die);
+        true
+    }
+
+    fn relocate(&mut self, die: u32, page: u32, work: &mut impl Work) {
+        let state = &mut self.dies[die as usize];
+        let fresh = |block| Open { block, next: 0 };
+        // The reserve holds a block for every collection.
+        let Some(open) = state.moves.or_else(|| state.free.pop_front().map(fresh)) else { return };
+        state.moves = self.shape.after(open);
+        self.invalidate(page);
+        self.place(page, open);
+        self.wear.moved_pages += 1;
+        work.copied(die);
+    }
+
+    /// The block of a die that is best collected; none if no block has anything to gain.
+    fn victim(&self, die: u32) -> Option<u32> {
+        let first = die * self.shape.blocks_per_die;
+        let pages = self.shape.pages_per_block;
+        let blocks = (first..first + self.shape.blocks_per_die)
+            .filter(|&block| self.closed[block as usize] && self.valid[block as usize] < pages);
+        match self.collection {
+            Collection::Greedy => blocks.min_by_key(|&block| self.valid[block as usize]),
+            Collection::CostBenefit => {
+                blocks.max_by(|&a, &b| self.benefit(a).total_cmp(&self.benefit(b)).then(b.cmp(&a)))
+            }
+        }
+    }
+
+    /// What cost-benefit collection ranks a block by.
+    fn benefit(&self, block: u32) -> f64 {
+        let used = f64::from(self.valid[block as usize]) / f64::from(self.shape.pages_per_block);
+        let age = (self.wear.host_pages - self.changed[block as usize]) as f64 + 1.0;
+        if used == 0.0 { f64::INFINITY } else { (1.0 - used) / (2.0 * used) * age }
+    }
+
+    /// Pages and erases so far.
+    pub(super) fn wear(&self) -> Wear {
+        self.wear
+    }
+
+    /// Writes `writes` pages at random among those filled, then counts from the start.
+    pub(super) fn churn(&mut self, writes: u64, seed: u64) {
+        let mut state = seed;
+        for _ in 0..writes {
+            let page = splitmix(&mut state) % u64::from(self.filled.max(1));
+            self.write(page as u32, &mut Untimed);
+        }
+        self.forget_wear();
+    }
+
+    /// Counts from here on: what came before was preparation.
+    fn forget_wear(&mut self) {
+        self.wear = Wear { blocks: self.wear.blocks, ..Wear::default() };
+        self.erases.fill(0);
+        self.changed.fill(0);
+    }
+}
+
+impl Shape {
+    /// The place after this one in its block.
+    #[inline]
+    fn after(&self, open: Open) -> Option<Open> {
+        let next = open.next + 1;
+        (next < self.pages_per_block).then_some(Open { next, ..open })
+    }
+
+    /// Most logical pages that live on one die.
+    fn logical_pages_per_die(&self) -> u64 {
+        let row = u64::from(self.dies) * u64::from(self.stripe_pages);
+        u64::from(self.logical_pages).div_ceil(row) * u64::from(self.stripe_pages)
+    }
+}
+
+/// Work that takes no time: what happened before the run.
+struct Untimed;
+
+impl Work for Untimed {
+    fn copied(&mut self, _die: u32) {}
+    fn erased(&mut self, _die: u32) {}
+}
+
+/// The next number of a generator with 64 bits of state (Steele, Lea and Flood 2014).
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut x = *state;
+    x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    x = (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    x ^ (x >> 31)
+}
+
+fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {
+    let Shape { logical_pages, dies, blocks_per_die, pages_per_block, stripe_pages } = *shape;
+    if [logical_pages, dies, blocks_per_die, pages_per_block, stripe_pages].contains(&0) {
+        return Err(SpecError(
+            "flash: got a size of 0, expected every size to be 1 or more".into(),
+        ));
+    }
+    if pages_per_block % stripe_pages != 0 {
+        return Err(SpecError(format!(
+            "flash: got blocks of {pages_per_block} pages, expected a multiple of the \
+             {stripe_pages} pages of a stripe"
+        )));
+    }
+    let blocks = u64::from(dies) * u64::from(blocks_per_die);
+    if blocks.saturating_mul(pages_per_block.into()) >= u64::from(NONE) {
+        return Err(SpecError("flash: got 2^32 pages or more, expected fewer".into()));
+    }
+    let room =
+        u64::from(blocks_per_die.saturating_sub(OVERHEAD_BLOCKS)) * u64::from(pages_per_block);
+    let need = shape.logical_pages_per_die();
+    if need > room {
+        return Err(SpecError(format!(
+            "flash: got {need} logical pages a die, expected at most {room}: all blocks but \
+             {OVERHEAD_BLOCKS}, which garbage collection needs"
+        )));
+    }
+    if filled > logical_pages {
+        return Err(SpecError(format!(
+            "flash: got {filled} pages filled, expected at most the {logical_pages} there are"
+        )));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+#[path = "ftl_tests.rs"]
+mod tests;

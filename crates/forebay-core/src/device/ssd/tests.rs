@@ -1,0 +1,184 @@
+//! Small drives by hand: who waits for what.
+
+use super::*;
+
+/// Two channels of one die each, 4 KiB pages, round figures.
+fn spec() -> SsdSpec {
+    SsdSpec {
+        capacity_bytes: 64 << 12,
+        page_bytes: 4096,
+        program_pages: 1,
+        pages_per_block: 8,
+        channels: 2,
+        dies_per_channel: 1,
+        over_provisioning_share: 1.0,
+        read: Nanos(50_000),
+        program: Nanos(500_000),
+        erase: Nanos(3_000_000),
+        channel_bytes_per_s: 409_600_000, // a page in 10 us
+        link_bytes_per_s: 4_096_000_000,  // a page in 1 us
+        duplex: false,
+        command: Nanos(1_000),
+        overhead: Nanos(5_000),
+        write_buffer_bytes: 4 << 12,
+        power_loss_protection: false,
+        queue_depth: 8,
+        collection: Collection::Greedy,
+        precondition: Precondition::default(),
+        len_max: 1 << 20,
+        power: Power { idle_w: 1.0, read_w: 3.0, write_w: 5.0 },
+    }
+}
+
+fn io(id: u64, op: Op, page: u64, pages: u32) -> Request {
+    Request {
+        at: Nanos::ZERO,
+        offset: page << 12,
+        id,
+        len: pages << 12,
+        stream: 0,
+        lane: 0,
+        op,
+        flags: Flags::NONE,
+    }
+}
+
+/// When each of the commands, all started at 0, is done in us.
+fn done_us(spec: SsdSpec, ios: &[Request]) -> Vec<u64> {
+    let mut ssd = Ssd::new(spec).unwrap();
+    ios.iter().for_each(|&io| ssd.start(Nanos::ZERO, io));
+    let mut done = vec![0; ios.len()];
+    while let Some(at) = ssd.next() {
+        done[ssd.finish(at).io.id as usize] = at.0 / 1000;
+    }
+    done
+}
+
+#[test]
+fn reads_of_one_die_queue_and_of_two_do_not() {
+    // Pages 0 and 2 are on die 0, page 1 on die 1. A command a microsecond reaches the flash after
+    // 5 us: 50 to read, 10 over the channel.
+    let reads = [io(0, Op::Read, 0, 1), io(1, Op::Read, 1, 1), io(2, Op::Read, 2, 1)];
+    assert_eq!(done_us(spec(), &reads), [65, 66, 115]);
+}
+
+#[test]
+fn a_long_read_uses_both_dies() {
+    // Four pages: two on each die, 50 us each; the last transfer after the second.
+    assert_eq!(done_us(spec(), &[io(0, Op::Read, 0, 4)]), [115]);
+    // Programmed two at a time, they are read two at a time.
+    let paired = SsdSpec { program_pages: 2, ..spec() };
+    assert_eq!(done_us(paired, &[io(0, Op::Read, 0, 4)]), [75]);
+}
+
+#[test]
+fn writes_are_done_in_the_buffer_until_it_is_full() {
+    // Six pages one by one into a buffer of four, two dies of 500 us. The link is shared by all.
+    let writes: Vec<Request> = (0..6).map(|k| io(k, Op::Write, k, 1)).collect();
+    // The fifth waits for the first to be programmed: 6 us until it is in, 10 channel, 500.
+    assert_eq!(done_us(spec(), &writes), [6, 7, 8, 9, 516, 517]);
+}
+
+#[test]
+fn flush_and_fua_wait_for_the_flash_unless_power_loss_is_covered() {
+    let fua = Request { flags: Flags::FUA, ..io(0, Op::Write, 0, 1) };
+    let flush = io(1, Op::Flush, 0, 0);
+    assert_eq!(done_us(spec(), &[fua, flush]), [516, 516]);
+    let preflush = Request { flags: Flags::PREFLUSH, ..io(1, Op::Write, 1, 1) };
+    assert_eq!(done_us(spec(), &[io(0, Op::Write, 0, 1), preflush]), [6, 516]);
+    let safe = SsdSpec { power_loss_protection: true, ..spec() };
+    assert_eq!(done_us(safe, &[fua, flush]), [6, 6]);
+}
+
+#[test]
+fn a_read_waits_for_one_program_and_passes_the_rest() {
+    // Pages 0, 2 and 4 queue on die 0 from 16 us on, 500 us each.
+    let mut ssd = Ssd::new(spec()).unwrap();
+    (0..3).for_each(|k| ssd.start(Nanos::ZERO, io(k, Op::Write, 2 * k, 1)));
+    ssd.start(Nanos::from_micros(100), io(3, Op::Read, 6, 1));
+    while let Some(at) = ssd.next() {
+        if ssd.finish(at).io.id == 3 {
+            // When the first is programmed, 50 to read, 10 over the channel.
+            assert_eq!(at.0 / 1000, 516 + 60);
+        }
+    }
+}
+
+#[test]
+fn part_of_a_page_costs_a_read_first_unless_it_goes_on_in_the_page() {
+    let part = |id, offset: u64| Request { offset, len: 2048, ..io(id, Op::Write, 0, 1) };
+    let mut ssd = Ssd::new(spec()).unwrap();
+    ssd.start(Nanos::ZERO, part(0, 0));
+    ssd.start(Nanos::ZERO, part(1, 2048));
+    assert_eq!(ssd.wear().host_pages, 1);
+    let flags = Flags::FUA;
+    // Behind 5.5 us on the link: 50 for the rest of the page, then 500.
+    assert_eq!(done_us(spec(), &[Request { flags, ..part(0, 0) }]), [555]);
+}
+
+#[test]
+fn unwritten_and_trimmed_pages_are_read_without_flash() {
+    let precondition = Precondition { filled_share: 0.5, ..Precondition::default() };
+    let half = SsdSpec { precondition, ..spec() };
+    assert_eq!(done_us(half.clone(), &[io(0, Op::Read, 31, 1), io(1, Op::Read, 32, 1)]), [65, 7]);
+    assert_eq!(done_us(half, &[io(0, Op::Trim, 31, 1), io(1, Op::Read, 31, 1)]), [5, 7]);
+}
+
+#[test]
+fn energy_is_idle_watts_and_the_work_of_the_dies() {
+    let mut ssd = Ssd::new(spec()).unwrap();
+    ssd.start(Nanos::ZERO, io(0, Op::Read, 0, 1));
+    // 1 W for a second; one of two dies reads for 50 us at (3 - 1) / 2 W.
+    assert!((ssd.joules(Nanos::from_secs(1)) - 1.000_05).abs() < 1e-9);
+}
+
+/// Megabytes a second of random writes of 16 pages to the first `share` of a drive, of which only
+/// that much holds data.
+fn random_write_rate(share: f64) -> f64 {
+    let spec = SsdSpec {
+        capacity_bytes: 1 << 30,
+        pages_per_block: 128,
+        channels: 4,
+        dies_per_channel: 2,
+        over_provisioning_share: 0.07,
+        write_buffer_bytes: 1 << 20,
+        precondition: Precondition { filled_share: share, overwrites_share: 2.0, seed: 3 },
+        ..spec()
+    };
+    let mut ssd = Ssd::new(spec).unwrap();
+    let places = (share * f64::from(1 << 18) / 16.0) as u64;
+    let (mut now, mut bytes, mut state) = (Nanos::ZERO, 0u64, 5u64);
+    for id in 0..20_000 {
+        if !ssd.room() {
+            now = ssd.next().unwrap();
+            ssd.finish(now);
+        }
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let request = io(id, Op::Write, (state >> 20) % places * 16, 16);
+        ssd.start(now, request);
+        bytes += u64::from(request.len);
+    }
+    bytes as f64 * 1e3 / now.0 as f64
+}
+
+#[test]
+fn writes_are_slower_the_fuller_the_drive() {
+    // As the adaptive-RAID paper measures (section 4.2, figure 1(b)).
+    let rates = [0.25, 0.5, 0.75, 0.9, 1.0].map(random_write_rate);
+    assert!(rates.windows(2).all(|pair| pair[1] < pair[0] * 1.02), "{rates:?}");
+    assert!(rates[4] < 0.5 * rates[0], "{rates:?}");
+}
+
+#[test]
+fn figures_that_make_no_sense_are_refused() {
+    let refused = |spec: SsdSpec| Ssd::new(spec).unwrap_err().0;
+    assert!(refused(SsdSpec { page_bytes: 1000, ..spec() }).contains("multiple of 512"));
+    assert!(refused(SsdSpec { channels: 0, ..spec() }).contains("channels: got 0"));
+    assert!(refused(SsdSpec { read: Nanos(0), ..spec() }).contains("read: got 0 ns"));
+    assert!(refused(SsdSpec { link_bytes_per_s: 5, ..spec() }).contains("link rate: got 5"));
+    let tight = SsdSpec { over_provisioning_share: 0.0, ..spec() };
+    assert!(refused(tight).contains("garbage collection needs"));
+    let precondition = Precondition { filled_share: 1.5, ..Precondition::default() };
+    assert!(refused(SsdSpec { precondition, ..spec() }).contains("filled share: got 1.5"));
+}
