@@ -199,7 +199,10 @@ fn mistakes_in_options_say_what_is_right() {
     };
     let noop = ["--device", "sata250", "--policy", "noop"];
     let with = |more: [&'static str; 2]| [&noop[..], &more].concat();
-    simulate(&["--device", "sata250", "--policy", "nope"], &["nope", "noop, deadline, cfq, bid"]);
+    simulate(
+        &["--device", "sata250", "--policy", "nope"],
+        &["nope", "noop, deadline, anticipatory, cfq, none, mq-deadline, bfq, bid"],
+    );
     simulate(&["--device", "sata250", "--policy", "cfq:quantun=2"], &["quantun", "quantum"]);
     simulate(&["--device", "sata250", "--policy", "cfq:quantum=0"], &["got '0'", "at least 1"]);
     simulate(&["--device", "sata250", "--policy", "noop,bid:wait-ms=-1"], &["wait-ms", "-1"]);
@@ -410,7 +413,7 @@ fn listings_name_everything_that_can_be_asked_for() {
         assert!(devices.contains(name), "{devices}");
     }
     let (policies, _) = ends(&mut forebay(&["policies"]), 0);
-    for name in ["noop", "deadline", "cfq", "bid", "reads-max"] {
+    for name in ["noop", "anticipatory", "mq-deadline", "none", "bfq", "bid", "reads-max"] {
         assert!(policies.contains(name), "{policies}");
     }
 }

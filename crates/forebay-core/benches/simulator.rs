@@ -12,7 +12,7 @@ mod load;
 use std::time::Instant;
 
 use forebay_core::device::fixed::Fixed;
-use forebay_core::policy::{PolicyVisitor, with_policy};
+use forebay_core::policy::{POLICIES, PolicyVisitor, with_policy};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Flags, Nanos, Op, Policy, Request, Workload, simulate};
 
@@ -59,7 +59,7 @@ fn row(device: &str, policy: &str, target_per_s: f64, mut run: impl FnMut() -> f
     let per_s = REQUESTS as f64 / seconds[RUNS / 2];
     let best_per_s = REQUESTS as f64 / seconds[0];
     println!(
-        "{device:<7} {policy:<9} {:>8.2} {:>8.2} {:>8.1} {:>7.2} {:>9.0}",
+        "{device:<7} {policy:<12} {:>8.2} {:>8.2} {:>8.1} {:>7.2} {:>9.0}",
         per_s / 1e6,
         best_per_s / 1e6,
         target_per_s / 1e6,
@@ -70,12 +70,14 @@ fn row(device: &str, policy: &str, target_per_s: f64, mut run: impl FnMut() -> f
 
 fn main() {
     println!("{REQUESTS} requests, median and best of {RUNS} runs, millions of requests a second");
-    println!("device  policy      median     best   target   ratio  x DiskSim");
+    println!("device  policy         median     best   target   ratio  x DiskSim");
     let server = || Fixed::new(1e6).unwrap();
     row("fixed", "noop", 15e6, || {
         with_policy("noop", u32::MAX, Timed(server(), arrivals())).unwrap()
     });
-    for (policy, target) in [("noop", 3e6), ("deadline", 1.5e6), ("cfq", 1.5e6), ("bid", 1.5e6)] {
+    for listed in POLICIES {
+        let policy = listed.name;
+        let target = if policy == "noop" { 3e6 } else { 1.5e6 };
         row("hdd", policy, target, || {
             let timed = Timed(load::disk(), load::Streams::new(REQUESTS));
             with_policy(policy, u32::MAX, timed).unwrap()

@@ -22,7 +22,7 @@ fn table() -> String {
     let mut table = String::from("TeraSort, the bundled trace, simulated on st1000nm0011\n\n");
     writeln!(
         table,
-        "{:8} {:6} {:>5} {:>9} {:>10} {:>7} {:>9} {:>8} {:>11} {:>11} {:>10} {:>9}",
+        "{:12} {:6} {:>5} {:>9} {:>10} {:>7} {:>9} {:>8} {:>11} {:>11} {:>10} {:>9}",
         "policy",
         "replay",
         "times",
@@ -45,7 +45,7 @@ fn table() -> String {
             assert_eq!(figures.unfinished, 0);
             writeln!(
                 table,
-                "{:8} {:6} {:>5} {:>9.3} {:>10.3} {:>7.2} {:>9} {:>8.2} {:>11.2} {:>11.2} {:>10.1} {:>9.1}",
+                "{:12} {:6} {:>5} {:>9.3} {:>10.3} {:>7.2} {:>9} {:>8.2} {:>11.2} {:>11.2} {:>10.1} {:>9.1}",
                 listed.name,
                 format!("{replay:?}").to_lowercase(),
                 times,
