@@ -57,7 +57,9 @@ impl Packing {
             (b"BZh9", Packing::Bzip2),
             (&[0x28, 0xb5, 0x2f, 0xfd], Packing::Zstd),
         ];
-        let cut = |signature: &[u8]| content.len() > 1 && signature.starts_with(content);
+        let cut = |signature: &[u8]| {
+            (2..signature.len()).contains(&content.len()) && signature.starts_with(content)
+        };
         signatures.into_iter().find(|(signature, _)| cut(signature)).map(|(_, packing)| packing)
     }
 

@@ -164,12 +164,13 @@ impl Draft {
     }
 }
 
-/// The error of a file, without the name of the temporary one, which the system's reason bears.
+/// The error of a file, without the name of the temporary one, which is put after the reason.
 fn io_error(path: &Path, error: io::Error) -> TraceError {
-    let cause = error.get_ref().and_then(|error| error.source());
-    let system =
-        cause.and_then(|cause| cause.downcast_ref::<io::Error>()).and_then(|e| e.raw_os_error());
-    let source = system.map_or(error, io::Error::from_raw_os_error);
+    let said = error.to_string();
+    let source = match said.split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
+    };
     TraceError::Io { path: path.to_path_buf(), source }
 }
 
