@@ -3,12 +3,12 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{Advice, advise, default_device};
 use forebay::devices;
 use forebay::report;
+use forebay_trace::write::Draft;
 
 use crate::options::{Reading, Replaying, TracePath};
 use crate::output::{self, Format};
@@ -71,34 +71,15 @@ impl Advise {
 
 /// Writes beside the target and renames, so that a full disk leaves no half report.
 fn write_report(path: &Path, html: &str) -> anyhow::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let cannot = || format!("{}: cannot write the report", path.display());
     if path.exists() && !path.is_file() {
         anyhow::bail!("{}: not a file; name a file for the report with -o", path.display());
     }
-    let mut file = tempfile::Builder::new()
-        .prefix(".forebay-report-")
-        .tempfile_in(folder)
-        .with_context(cannot)?;
-    file.write_all(html.as_bytes()).with_context(cannot)?;
-    readable_by_all(file.as_file()).with_context(cannot)?;
-    file.persist(path).map_err(|error| error.error).with_context(cannot)?;
-    Ok(())
-}
-
-/// Temporary files are private; a report is not.
-#[cfg(unix)]
-fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable_by_all(_file: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
+    // Not a fault of the input, so without the type that says so.
+    let cannot = |error| anyhow::anyhow!("cannot write the report: {error}");
+    let mut draft = Draft::new(path).map_err(|error| cannot(error.to_string()))?;
+    let written = draft.write_all(html.as_bytes());
+    written.map_err(|error| cannot(format!("{}: {error}", path.display())))?;
+    draft.publish().map_err(|error| cannot(error.to_string()))
 }
 
 fn text(advice: &Advice, report: &Path) -> String {

@@ -1,7 +1,7 @@
 //! The `forebay` command: a thin face of the verbs.
 //!
 //! Results go to standard output, messages and progress to standard error. Exit status: 0 done,
-//! 2 bad usage or bad input, 1 anything else.
+//! 2 bad usage or bad input, 130 stopped by a signal, 1 anything else.
 
 #![forbid(unsafe_code)]
 
@@ -18,6 +18,9 @@ use std::panic;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+
+/// What a shell shows for a command that was interrupted.
+const INTERRUPTED: i32 = 130;
 
 /// Tells what your storage workload does to its disks, and what would help.
 #[derive(Parser)]
@@ -52,6 +55,9 @@ impl Verb {
 
 fn main() -> ExitCode {
     let verb = Cli::parse().verb;
+    // Interrupted or told to stop: no half-written file stays behind. Where a handler cannot be
+    // set, the system's own stops us just as well.
+    let _ = ctrlc::set_handler(|| forebay_trace::write::stop(|| std::process::exit(INTERRUPTED)));
     // A library that panics on damaged input is caught where it is called and told as an error;
     // a panic that reaches this place is our own fault.
     panic::set_hook(Box::new(|_| ()));

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::Blktrace;
@@ -10,6 +10,9 @@ use crate::formats::{FORMATS, Format, Input};
 use crate::rows::shorten;
 use crate::trace::Reader;
 use crate::unpack::{Unpacked, unpack};
+
+/// Files of a folder that are looked at to find the traces among them.
+const LOOKED_AT_MAX: usize = 50;
 
 /// Opens the trace at `path`: a file, packed or not, or what names a blktrace set (its base name,
 /// its folder, a tar of it, one of its files).
@@ -67,6 +70,17 @@ fn names() -> String {
     format!("one of the formats {}", names.join(", "))
 }
 
+/// The files of a folder that are traces by their looks, in order of their names.
+pub(crate) fn traces_in(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries.map(|e| e.path()).filter(|path| path.is_file()).collect();
+    files.sort();
+    files.truncate(LOOKED_AT_MAX);
+    let sniffs = |head: &[u8]| FORMATS.iter().any(|format| (format.sniff)(head));
+    files.retain(|path| unpack(path).is_ok_and(|unpacked| sniffs(&unpacked.head)));
+    files
+}
+
 /// A blktrace set named by its folder or its base name.
 fn open_set(path: &Path) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Blktrace::open(path)?))
@@ -105,7 +119,12 @@ mod tests {
         assert!(error.to_string().contains("/nonexistent/x: "), "{error}");
         let folder = tempfile::tempdir().unwrap();
         let Err(error) = open(folder.path(), None) else { panic!("opened") };
-        assert!(error.to_string().contains("folder"), "{error}");
+        assert!(error.to_string().contains("got a folder without files NAME"), "{error}");
+        fs::write(folder.path().join("a.csv"), "0,1,512,R,0.1\n").unwrap();
+        fs::write(folder.path().join("notes"), "nothing of the kind").unwrap();
+        let Err(error) = open(folder.path(), None) else { panic!("opened") };
+        let text = error.to_string();
+        assert!(text.contains("traces in it: ") && text.ends_with("a.csv"), "{text}");
     }
 
     #[test]

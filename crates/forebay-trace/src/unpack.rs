@@ -3,14 +3,19 @@
 //! A stream that ends early or is damaged is an error, never the end of the trace. Files made of
 //! several compressed members one after another are read to their last.
 
+mod gzip;
+
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
 
-use crate::error::TraceError;
+use crate::error::{Place, TraceError};
 
 /// Bytes read from the file, and unpacked, at a time.
 const CHUNK_BYTES: usize = 1 << 18;
+
+/// Bytes of the longest signature.
+const MAGIC_BYTES_MAX: u64 = 6;
 
 /// Bytes at the start of the unpacked content that formats are recognised by.
 pub const HEAD_BYTES: usize = 1 << 16;
@@ -44,6 +49,20 @@ impl Packing {
         }
     }
 
+    /// The packing that a file of nothing but `content` was going to have: its signature is cut.
+    fn begun(content: &[u8]) -> Option<Packing> {
+        let signatures: [(&[u8], Packing); 4] = [
+            (&[0x1f, 0x8b, 8], Packing::Gzip),
+            (b"\xfd7zXZ\0", Packing::Xz),
+            (b"BZh9", Packing::Bzip2),
+            (&[0x28, 0xb5, 0x2f, 0xfd], Packing::Zstd),
+        ];
+        let cut = |signature: &[u8]| {
+            (2..signature.len()).contains(&content.len()) && signature.starts_with(content)
+        };
+        signatures.into_iter().find(|(signature, _)| cut(signature)).map(|(_, packing)| packing)
+    }
+
     /// Its name in messages.
     fn name(self) -> &'static str {
         match self {
@@ -69,12 +88,7 @@ pub struct Unpacked {
 /// Opens a file and unpacks it as it is read.
 pub fn unpack(path: &Path) -> Result<Unpacked, TraceError> {
     let fail = |source| TraceError::Io { path: path.to_path_buf(), source };
-    let mut file = File::open(path).map_err(fail)?;
-    let mut magic = Vec::new();
-    file.by_ref().take(6).read_to_end(&mut magic).map_err(fail)?;
-    let packing = Packing::of(&magic);
-    let raw = Cursor::new(magic).chain(file);
-    let mut body = Checked { packing, inner: decoder(packing, raw).map_err(fail)? };
+    let (packing, mut body) = decoded(path, File::open(path).map_err(fail)?)?;
     let mut head = Vec::with_capacity(HEAD_BYTES);
     body.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
     let rest = BufReader::with_capacity(CHUNK_BYTES, body);
@@ -82,11 +96,33 @@ pub fn unpack(path: &Path) -> Result<Unpacked, TraceError> {
     Ok(Unpacked { packing, head, content })
 }
 
+/// What `raw`, the content of `path`, holds when unpacked.
+pub(crate) fn decoded(
+    path: &Path,
+    mut raw: impl Read + Send + 'static,
+) -> Result<(Packing, impl Read + Send + 'static), TraceError> {
+    let fail = |source| TraceError::Io { path: path.to_path_buf(), source };
+    let mut magic = Vec::new();
+    raw.by_ref().take(MAGIC_BYTES_MAX).read_to_end(&mut magic).map_err(fail)?;
+    if let Some(packing) = Packing::begun(&magic) {
+        return Err(TraceError::Malformed {
+            path: path.to_path_buf(),
+            place: Place::File,
+            got: format!("only {} bytes, as a {} begins", magic.len(), packing.name()),
+            expected: "the rest of it".into(),
+            hint: "the file is cut off: copy it again".into(),
+        });
+    }
+    let packing = Packing::of(&magic);
+    let inner = decoder(packing, Cursor::new(magic).chain(raw)).map_err(fail)?;
+    Ok((packing, Checked { packing, inner }))
+}
+
 fn decoder(packing: Packing, raw: impl Read + Send + 'static) -> io::Result<Box<dyn Read + Send>> {
     let raw = BufReader::with_capacity(CHUNK_BYTES, raw);
     Ok(match packing {
         Packing::Plain => Box::new(raw),
-        Packing::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(raw)),
+        Packing::Gzip => Box::new(gzip::Members::new(raw)),
         Packing::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(raw)),
         Packing::Bzip2 => Box::new(bzip2::bufread::MultiBzDecoder::new(raw)),
         Packing::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(raw)?),
@@ -102,7 +138,9 @@ struct Checked {
 impl Read for Checked {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         self.inner.read(buffer).map_err(|error| {
-            if self.packing == Packing::Plain || error.kind() == io::ErrorKind::Interrupted {
+            let told = error.get_ref().is_some_and(|error| error.is::<gzip::Trailing>());
+            if self.packing == Packing::Plain || told || error.kind() == io::ErrorKind::Interrupted
+            {
                 return error;
             }
             let name = self.packing.name();
@@ -177,10 +215,23 @@ mod tests {
     fn a_cut_stream_is_an_error() {
         for packing in PACKED {
             let whole = pack(packing, &sample());
-            for cut in [7, whole.len() / 2, whole.len() - 1] {
+            for cut in [3, 7, whole.len() / 2, whole.len() - 1] {
                 let message = read(&whole[..cut]).unwrap_err();
                 assert!(message.contains("cut off"), "{packing:?} at {cut}: {message}");
+                assert!(message.contains("again"), "{packing:?} at {cut}: {message}");
             }
         }
+    }
+
+    #[test]
+    fn what_follows_a_gzip_stream_is_told_apart_from_a_cut() {
+        let mut bytes = pack(Packing::Gzip, &sample());
+        let end = bytes.len();
+        bytes.extend(b"junk");
+        let message = read(&bytes).unwrap_err();
+        assert!(message.contains(&format!("byte {end}")) && !message.contains("cut"), "{message}");
+        bytes.truncate(end);
+        bytes.extend([0; 1000]);
+        assert!(read(&bytes).unwrap() == sample(), "padding of a tape");
     }
 }

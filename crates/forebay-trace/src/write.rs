@@ -1,15 +1,18 @@
 //! Writes traces.
 //!
 //! A file appears under its name only when it is whole: until then it is a temporary file in the
-//! same folder, which goes away when the writer does, whatever stops it.
+//! same folder. That goes away with the writer, be it by an error or a panic; who is told to stop by
+//! a signal calls [`stop`] first. Only a process that is killed at once leaves it behind.
 
 pub mod csv;
 pub mod fio;
 pub mod parquet;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
@@ -86,14 +89,42 @@ fn refused(path: &Path, got: String, expected: String, hint: &str) -> TraceError
     TraceError::Malformed { path, place: Place::File, got, expected, hint }
 }
 
+/// The temporary files there are.
+static DRAFTS: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
+
+fn drafts() -> MutexGuard<'static, BTreeSet<PathBuf>> {
+    DRAFTS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Removes the temporary files, calls `exit`, and lets nobody make new ones in between.
+pub fn stop(exit: impl FnOnce()) {
+    let drafts = drafts();
+    for path in drafts.iter() {
+        // What cannot be removed stays; nobody is left to be told.
+        let _ = fs::remove_file(path);
+    }
+    exit();
+}
+
 /// A file that does not have its name yet.
 pub struct Draft {
     path: PathBuf,
     file: BufWriter<NamedTempFile>,
+    _listed: Listed,
+}
+
+/// The entry of a temporary file in the list of them.
+struct Listed(PathBuf);
+
+impl Drop for Listed {
+    fn drop(&mut self) {
+        drafts().remove(&self.0);
+    }
 }
 
 impl Draft {
-    fn new(path: &Path) -> Result<Draft, TraceError> {
+    /// Begins the file that will be called `path`.
+    pub fn new(path: &Path) -> Result<Draft, TraceError> {
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -106,25 +137,41 @@ impl Draft {
             // As any new file: the process's mask takes off what it must.
             builder.permissions(fs::Permissions::from_mode(0o666));
         }
-        let file = builder.tempfile_in(folder);
-        let file = file.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
-        Ok(Draft { path: path.to_path_buf(), file: BufWriter::with_capacity(1 << 18, file) })
+        let mut drafts = drafts();
+        let file = builder.tempfile_in(folder).map_err(|error| io_error(path, error))?;
+        let temporary = file.path().to_path_buf();
+        drafts.insert(temporary.clone());
+        Ok(Draft {
+            path: path.to_path_buf(),
+            file: BufWriter::with_capacity(1 << 18, file),
+            _listed: Listed(temporary),
+        })
     }
 
     /// The error that writing failed.
     fn failed(&self, source: io::Error) -> TraceError {
-        TraceError::Io { path: self.path.clone(), source }
+        io_error(&self.path, source)
     }
 
     /// Writes out what is left and gives the file its name.
-    fn publish(self) -> Result<(), TraceError> {
+    pub fn publish(self) -> Result<(), TraceError> {
         let path = self.path;
-        let fail = |source| TraceError::Io { path: path.clone(), source };
+        let fail = |source| io_error(&path, source);
         let file = self.file.into_inner().map_err(|error| fail(error.into_error()))?;
         file.as_file().sync_all().map_err(fail)?;
         file.persist(&path).map_err(|error| fail(error.error))?;
         Ok(())
     }
+}
+
+/// The error of a file, without the name of the temporary one, which is put after the reason.
+fn io_error(path: &Path, error: io::Error) -> TraceError {
+    let said = error.to_string();
+    let source = match said.split_once(" at path ") {
+        Some((reason, _)) => io::Error::new(error.kind(), reason),
+        None => error,
+    };
+    TraceError::Io { path: path.to_path_buf(), source }
 }
 
 impl Write for Draft {
@@ -140,4 +187,28 @@ impl Write for Draft {
 /// An entry of a dictionary, for writers that need it by name.
 fn entry<T>(list: &[T], index: u32) -> Option<&T> {
     list.get(index as usize)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_name_the_file_and_never_the_temporary_one() {
+        let Err(error) = Draft::new(Path::new("/nonexistent/out.csv")) else { panic!("made") };
+        let text = error.to_string();
+        assert!(text.starts_with("/nonexistent/out.csv: ") && !text.contains("partial"), "{text}");
+    }
+
+    #[test]
+    fn a_draft_is_listed_until_it_is_dropped_or_published() {
+        let folder = tempfile::tempdir().unwrap();
+        let listed = || drafts().iter().filter(|path| path.starts_with(folder.path())).count();
+        let draft = Draft::new(&folder.path().join("a")).unwrap();
+        assert_eq!(listed(), 1);
+        draft.publish().unwrap();
+        assert_eq!(listed(), 0);
+        drop(Draft::new(&folder.path().join("b")).unwrap());
+        assert_eq!((listed(), fs::read_dir(folder.path()).unwrap().count()), (0, 1));
+    }
 }

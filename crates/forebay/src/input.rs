@@ -121,7 +121,7 @@ impl Input {
         let source = match &self.kept {
             Some(records) => Source::Kept(records.iter()),
             None => Source::Read {
-                reader: Ahead::new(open::open(&self.path, self.from.as_deref())?),
+                reader: Box::new(Ahead::new(open::open(&self.path, self.from.as_deref())?)),
                 grouping: Grouping::new(self.stream_by),
                 batch: Vec::new(),
                 next: 0,
@@ -206,7 +206,7 @@ pub(crate) type Failed = Rc<RefCell<Option<TraceError>>>;
 
 enum Source<'a> {
     Kept(std::slice::Iter<'a, Record>),
-    Read { reader: Ahead, grouping: Grouping, batch: Vec<Record>, next: usize, failed: Failed },
+    Read { reader: Box<Ahead>, grouping: Grouping, batch: Vec<Record>, next: usize, failed: Failed },
 }
 
 impl Records<'_> {

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::blktrace::{Event, Pairing, Sorted, Source, What};
 use crate::error::{Place, TraceError};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::trace::{Dictionary, Notes, Reader, Record};
 use line::Line;
 
 /// Longest line that is believed, in bytes.
@@ -25,29 +25,21 @@ const LINE_MAX: u64 = 64 * 1024;
 pub struct Blkparse {
     events: Sorted<Lines>,
     pairing: Pairing,
-    ended: bool,
 }
 
 impl Blkparse {
     /// Reads `reader`; `path` stands in messages.
     pub fn new(path: &Path, reader: Box<dyn BufRead + Send>) -> Result<Blkparse, TraceError> {
         let events = Sorted::new(Lines::new(path, reader));
-        Ok(Blkparse { events, pairing: Pairing::new("blkparse", false), ended: false })
+        Ok(Blkparse { events, pairing: Pairing::new("blkparse", false) })
     }
 }
 
 impl Reader for Blkparse {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
-        batch.clear();
-        while !self.ended && batch.len() < BATCH {
-            match self.events.next()? {
-                Some(event) => self.pairing.feed(event, batch),
-                None => {
-                    self.ended = true;
-                    self.pairing.finish(batch);
-                    self.pairing.notes.warnings.extend(self.events.source.warnings());
-                }
-            }
+        let ends = self.pairing.fill(batch, || self.events.next())?;
+        if ends {
+            self.pairing.notes.warnings.extend(self.events.source.warnings());
         }
         Ok(())
     }

@@ -16,7 +16,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Place, TraceError};
-use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+use crate::trace::{Dictionary, Notes, Reader, Record};
 
 pub(crate) use event::{Category, Event, SECTOR_BYTES, Source, Span, What};
 pub(crate) use order::Sorted;
@@ -27,7 +27,6 @@ pub use record::sniff;
 pub struct Blktrace {
     events: order::Merge<record::Cursor>,
     pairing: Pairing,
-    ended: bool,
 }
 
 impl Blktrace {
@@ -61,7 +60,7 @@ impl Blktrace {
             pairing.notes.warnings.push(format!("{}: empty", path.display()));
         }
         pairing.notes.warnings.extend(missing);
-        Ok(Blktrace { events, pairing, ended: false })
+        Ok(Blktrace { events, pairing })
     }
 }
 
@@ -90,17 +89,10 @@ fn missing_cpus(paths: &[PathBuf]) -> Option<String> {
 
 impl Reader for Blktrace {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
-        batch.clear();
-        while !self.ended && batch.len() < BATCH {
-            match self.events.next()? {
-                Some(event) => self.pairing.feed(event, batch),
-                None => {
-                    self.ended = true;
-                    self.pairing.finish(batch);
-                    for cursor in self.events.sources_mut() {
-                        self.pairing.notes.warnings.append(&mut cursor.warnings);
-                    }
-                }
+        let ends = self.pairing.fill(batch, || self.events.next())?;
+        if ends {
+            for cursor in self.events.sources_mut() {
+                self.pairing.notes.warnings.append(&mut cursor.warnings);
             }
         }
         Ok(())

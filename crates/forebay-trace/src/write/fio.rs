@@ -1,7 +1,8 @@
 //! Writes fio's I/O log, version 3, for `fio --read_iolog`.
 //!
-//! Units: microseconds from the first request (fio's own logs count so; its documentation does not
-//! say), bytes. A volume is a file, announced at its first request and closed at the end. A flush
+//! Units: bytes, and microseconds from the first request, as in the logs fio writes (its
+//! documentation names no unit). fio waits out the gap to the line before, from when it issued that,
+//! so a slow disk delays all that follows; it does not wait while the line before says 0. A volume is a file, announced at its first request and closed at the end. A flush
 //! is a `sync`. Streams, latencies, flags and nanoseconds have no place in this format.
 
 use std::io::Write;

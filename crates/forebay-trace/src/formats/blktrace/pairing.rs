@@ -16,14 +16,17 @@
 //! later than [`AGE_MAX_NS`] after its arrival and with at most [`PENDING_MAX`] behind it; then
 //! without a latency.
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+mod waiting;
+
+use std::collections::VecDeque;
 
 use forebay_core::{Nanos, Op};
 
 use super::event::{Category, Event, SECTOR_BYTES, Span, What};
 use super::streams::Streams;
-use crate::cover::Outstanding;
-use crate::trace::{Dictionary, Notes, Record};
+use crate::error::TraceError;
+use crate::trace::{BATCH, Dictionary, Notes, Record};
+use waiting::{Pending, Volumes};
 
 /// Requests that may wait for their completion at a time.
 const PENDING_MAX: usize = 262_144;
@@ -51,6 +54,7 @@ pub(crate) struct Pairing {
     first: u64,
     now_ns: u64,
     start_ns: Option<u64>,
+    ended: bool,
     tally: Tally,
 }
 
@@ -69,73 +73,6 @@ struct Tally {
     queued_in_issue_only: u64,
 }
 
-struct Pending {
-    record: Record,
-    sector: u64,
-    /// Sectors not completed yet.
-    awaited: u64,
-    /// Whether an empty completion must follow.
-    trailing: bool,
-    done: bool,
-}
-
-/// What one device has outstanding.
-#[derive(Default)]
-struct Volume {
-    reads: Outstanding,
-    writes: Outstanding,
-    discards: Outstanding,
-    /// Empty flushes, oldest first.
-    flushes: VecDeque<u64>,
-    /// By sector: writes that an empty completion ends, oldest first.
-    barriers: BTreeMap<u64, VecDeque<u64>>,
-}
-
-#[derive(Default)]
-struct Volumes {
-    list: Vec<Volume>,
-    numbers: HashMap<u32, u32>,
-}
-
-impl Volumes {
-    fn number(&mut self, device: u32, dictionary: &mut Dictionary) -> u32 {
-        *self.numbers.entry(device).or_insert_with(|| {
-            self.list.push(Volume::default());
-            dictionary.volumes.push(format!("{},{}", device >> 20, device & 0xf_ffff));
-            (dictionary.volumes.len() - 1) as u32
-        })
-    }
-
-    fn get(&mut self, number: u32) -> Option<&mut Volume> {
-        self.list.get_mut(number as usize)
-    }
-
-    fn find(&mut self, device: u32) -> Option<&mut Volume> {
-        let number = *self.numbers.get(&device)?;
-        self.get(number)
-    }
-}
-
-impl Volume {
-    fn direction(&mut self, op: Op) -> &mut Outstanding {
-        match op {
-            Op::Write => &mut self.writes,
-            Op::Trim => &mut self.discards,
-            Op::Read | Op::Flush | Op::Park => &mut self.reads,
-        }
-    }
-
-    fn claims(&self) -> usize {
-        self.reads.claims() + self.writes.claims() + self.discards.claims()
-    }
-}
-
-impl Pending {
-    fn end(&self) -> u64 {
-        self.sector.saturating_add(u64::from(self.record.len).div_ceil(SECTOR_BYTES))
-    }
-}
-
 impl Pairing {
     pub(crate) fn new(format: &'static str, lossy: bool) -> Pairing {
         Pairing {
@@ -149,11 +86,32 @@ impl Pairing {
             first: 0,
             now_ns: 0,
             start_ns: None,
+            ended: false,
             tally: Tally::default(),
         }
     }
 
     /// Takes the next event and appends the records that are ready.
+    /// Fills a batch from a source of events; whether that has just ended.
+    pub(crate) fn fill(
+        &mut self,
+        batch: &mut Vec<Record>,
+        mut next: impl FnMut() -> Result<Option<Event>, TraceError>,
+    ) -> Result<bool, TraceError> {
+        batch.clear();
+        while !self.ended && batch.len() < BATCH {
+            match next()? {
+                Some(event) => self.feed(event, batch),
+                None => {
+                    self.ended = true;
+                    self.finish(batch);
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+
     pub(crate) fn feed(&mut self, event: Event, ready: &mut Vec<Record>) {
         match &event.what {
             What::Name(name) => self.streams.name(event.pid, name, &mut self.dictionary),
@@ -337,47 +295,6 @@ impl Pairing {
         }
         self.tally.without_latency += u64::from(pending.record.latency.is_none());
         ready.push(pending.record);
-    }
-}
-
-impl Volume {
-    /// The request an empty completion ends.
-    fn end_of_flush(&mut self, span: &Span, issued: bool) -> Option<u64> {
-        let category = span.category;
-        if issued {
-            return category.has(Category::FLUSH).then(|| self.flushes.pop_front())?;
-        }
-        if !category.has(Category::WRITE) || category.has(Category::FLUSH) {
-            return None;
-        }
-        match self.barriers.get_mut(&span.sector) {
-            Some(ids) => {
-                let id = ids.pop_front();
-                if ids.is_empty() {
-                    self.barriers.remove(&span.sector);
-                }
-                id
-            }
-            None => self.flushes.pop_front(),
-        }
-    }
-
-    /// Stops waiting for the oldest request of all.
-    fn forget(&mut self, id: u64, pending: &Pending) {
-        if pending.awaited > 0 && pending.record.op != Op::Flush {
-            self.direction(pending.record.op).forget(id, pending.sector, pending.end());
-        }
-        if self.flushes.front() == Some(&id) {
-            self.flushes.pop_front();
-        }
-        if pending.trailing
-            && let Some(ids) = self.barriers.get_mut(&pending.sector)
-        {
-            ids.retain(|&other| other != id);
-            if ids.is_empty() {
-                self.barriers.remove(&pending.sector);
-            }
-        }
     }
 }
 

@@ -5,10 +5,12 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek};
+use std::io::{self, Read, Seek};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Place, TraceError};
+use crate::open::traces_in;
+use crate::unpack;
 
 /// The files of one set: a name for messages, and the content.
 pub(crate) type Files = Vec<(PathBuf, Box<dyn Read + Send>)>;
@@ -85,7 +87,13 @@ fn one_set(named: &Path, mut paths: Vec<PathBuf>) -> Result<Vec<PathBuf>, TraceE
         }
     }
     if sets.is_empty() && named.is_dir() {
-        return Err(not_a_set(named, "a folder without any".to_owned(), ""));
+        let got = "a folder without files NAME.blktrace.CPU".to_owned();
+        let names: Vec<_> = traces_in(named).iter().map(|p| p.display().to_string()).collect();
+        let hint = match names.len() {
+            0 => "name a file that is a trace".to_owned(),
+            _ => format!("name one of the traces in it: {}", shortened(&names)),
+        };
+        return Err(not_a_set(named, got, &hint));
     }
     paths.sort_by_key(|path| split_name(path).map(|(_, cpu)| cpu));
     Ok(paths)
@@ -137,20 +145,10 @@ fn peeked<R: Read>(path: &Path, mut input: R) -> Result<(Vec<u8>, R), TraceError
     Ok((head, input))
 }
 
-/// The content, decompressed if its first bytes say that it is compressed.
+/// The content, unpacked.
 fn decoded(path: &Path, file: File) -> Result<Box<dyn Read + Send>, TraceError> {
-    let failed = |source| TraceError::Io { path: path.to_owned(), source };
-    let (head, mut file) = peeked(path, file)?;
-    file.rewind().map_err(failed)?;
-    Ok(match head.as_slice() {
-        [0x28, 0xb5, 0x2f, 0xfd, ..] => Box::new(zstd::Decoder::new(file).map_err(failed)?),
-        [0xfd, b'7', b'z', b'X', b'Z', 0, ..] => {
-            Box::new(liblzma::read::XzDecoder::new_multi_decoder(BufReader::new(file)))
-        }
-        [0x1f, 0x8b, ..] => Box::new(flate2::read::MultiGzDecoder::new(BufReader::new(file))),
-        [b'B', b'Z', b'h', ..] => Box::new(bzip2::read::MultiBzDecoder::new(BufReader::new(file))),
-        _ => Box::new(file),
-    })
+    let (_, content) = unpack::decoded(path, file)?;
+    Ok(Box::new(content))
 }
 
 fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceError> {
@@ -164,7 +162,11 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
             continue;
         }
         let mut spooled = tempfile::tempfile().map_err(failed)?;
-        io::copy(&mut entry, &mut spooled).map_err(failed)?;
+        let copied = io::copy(&mut entry, &mut spooled).map_err(|e| failed(plain(e)))?;
+        if copied < entry.size() {
+            let got = format!("a tar that ends within {}", name.display());
+            return Err(not_a_set(path, got, "the file is cut off: copy it again"));
+        }
         spooled.rewind().map_err(failed)?;
         if members.insert(name.clone(), spooled).is_some() {
             let got = format!("{:?} twice", name);
@@ -172,7 +174,7 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
         }
     }
     if members.is_empty() {
-        return Err(not_a_set(path, "a tar without any".to_owned(), ""));
+        return Err(not_a_set(path, "a tar without files NAME.blktrace.CPU".to_owned(), ""));
     }
     let names = one_set(path, members.keys().cloned().collect())?;
     let mut files: Files = Vec::with_capacity(names.len());
@@ -185,9 +187,12 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
     Ok(files)
 }
 
-/// An error without the control characters of a damaged tar, which its reader quotes.
+/// An error without the words of the reader of tars if it only passes one on, and without the
+/// control characters of a damaged tar, which it quotes.
 fn plain(error: io::Error) -> io::Error {
-    let shown = error.to_string().chars().filter(|c| !c.is_control()).take(120).collect::<String>();
+    let cause = error.get_ref().and_then(|e| e.source()).map(ToString::to_string);
+    let shown = cause.unwrap_or_else(|| error.to_string());
+    let shown = shown.chars().filter(|c| !c.is_control()).take(120).collect::<String>();
     io::Error::new(error.kind(), shown)
 }
 

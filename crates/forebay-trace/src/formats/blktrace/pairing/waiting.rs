@@ -1,0 +1,117 @@
+//! Requests that wait for their completions, and what each device has outstanding.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use forebay_core::Op;
+
+use super::super::event::{Category, SECTOR_BYTES, Span};
+use crate::cover::Outstanding;
+use crate::trace::{Dictionary, Record};
+
+pub(super) struct Pending {
+    pub(super) record: Record,
+    pub(super) sector: u64,
+    /// Sectors not completed yet.
+    pub(super) awaited: u64,
+    /// Whether an empty completion must follow.
+    pub(super) trailing: bool,
+    pub(super) done: bool,
+}
+
+/// What one device has outstanding.
+#[derive(Default)]
+pub(super) struct Volume {
+    pub(super) reads: Outstanding,
+    pub(super) writes: Outstanding,
+    pub(super) discards: Outstanding,
+    /// Empty flushes, oldest first.
+    pub(super) flushes: VecDeque<u64>,
+    /// By sector: writes that an empty completion ends, oldest first.
+    pub(super) barriers: BTreeMap<u64, VecDeque<u64>>,
+}
+
+#[derive(Default)]
+pub(super) struct Volumes {
+    list: Vec<Volume>,
+    numbers: HashMap<u32, u32>,
+}
+
+impl Volumes {
+    pub(super) fn number(&mut self, device: u32, dictionary: &mut Dictionary) -> u32 {
+        *self.numbers.entry(device).or_insert_with(|| {
+            self.list.push(Volume::default());
+            dictionary.volumes.push(format!("{},{}", device >> 20, device & 0xf_ffff));
+            (dictionary.volumes.len() - 1) as u32
+        })
+    }
+
+    pub(super) fn get(&mut self, number: u32) -> Option<&mut Volume> {
+        self.list.get_mut(number as usize)
+    }
+
+    pub(super) fn find(&mut self, device: u32) -> Option<&mut Volume> {
+        let number = *self.numbers.get(&device)?;
+        self.get(number)
+    }
+}
+
+impl Volume {
+    pub(super) fn direction(&mut self, op: Op) -> &mut Outstanding {
+        match op {
+            Op::Write => &mut self.writes,
+            Op::Trim => &mut self.discards,
+            Op::Read | Op::Flush | Op::Park => &mut self.reads,
+        }
+    }
+
+    pub(super) fn claims(&self) -> usize {
+        self.reads.claims() + self.writes.claims() + self.discards.claims()
+    }
+}
+
+impl Pending {
+    pub(super) fn end(&self) -> u64 {
+        self.sector.saturating_add(u64::from(self.record.len).div_ceil(SECTOR_BYTES))
+    }
+}
+
+impl Volume {
+    /// The request an empty completion ends.
+    pub(super) fn end_of_flush(&mut self, span: &Span, issued: bool) -> Option<u64> {
+        let category = span.category;
+        if issued {
+            return category.has(Category::FLUSH).then(|| self.flushes.pop_front())?;
+        }
+        if !category.has(Category::WRITE) || category.has(Category::FLUSH) {
+            return None;
+        }
+        match self.barriers.get_mut(&span.sector) {
+            Some(ids) => {
+                let id = ids.pop_front();
+                if ids.is_empty() {
+                    self.barriers.remove(&span.sector);
+                }
+                id
+            }
+            None => self.flushes.pop_front(),
+        }
+    }
+
+    /// Stops waiting for the oldest request of all.
+    pub(super) fn forget(&mut self, id: u64, pending: &Pending) {
+        if pending.awaited > 0 && pending.record.op != Op::Flush {
+            self.direction(pending.record.op).forget(id, pending.sector, pending.end());
+        }
+        if self.flushes.front() == Some(&id) {
+            self.flushes.pop_front();
+        }
+        if pending.trailing
+            && let Some(ids) = self.barriers.get_mut(&pending.sector)
+        {
+            ids.retain(|&other| other != id);
+            if ids.is_empty() {
+                self.barriers.remove(&pending.sector);
+            }
+        }
+    }
+}
