@@ -156,11 +156,8 @@ impl Vscsi {
         if len == 0 && op != Op::Flush {
             return Ok(None);
         }
-        let mut request =
-            rows::record(ns(command.time_us, "time")?, op, offset, len).map_err(|wrong| {
-                let got = format!("{} as its {}", wrong.got, wrong.column);
-                self.frames.malformed(got, &wrong.expected.to_string(), "")
-            })?;
+        let mut request = rows::record(ns(command.time_us, "time")?, op, offset, len)
+            .map_err(|wrong| self.frames.wrong(wrong))?;
         request.latency = command.response_us.map(|us| ns(us, "response")).transpose()?.map(Nanos);
         Ok(Some(request))
     }
