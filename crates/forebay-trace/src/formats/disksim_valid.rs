@@ -3,9 +3,8 @@
 //! Units: block and size in sectors of 512 bytes, response and gap in microseconds with decimals.
 //! One request is outstanding at a time: a request arrives `gap` after the one before has
 //! completed, the first at time zero. The response is the latency. The buffer action is what the
-//! drive's buffer was seen to do; a [`Record`](crate::Record) has no place for it, so [`rows`] gives the
-//! rows themselves. The figures are from the DiskSim 4.0 manual, section 3.2, and the traces that
-//! come with it. One volume; who submitted a request is not recorded.
+//! drive's buffer was seen to do; a [`Record`](crate::Record) has no place for it, so [`rows()`]
+//! gives the rows themselves. One volume; who submitted a request is not recorded.
 
 use std::io::BufRead;
 use std::path::Path;

@@ -79,7 +79,7 @@ impl<'a> Entry<'a> {
 struct FioLatency {
     /// Whether an arrival had to be told from a completion.
     by_completion: bool,
-    /// An offset of zero in a line of five fields says nothing once another has said more.
+    /// Whether a line of five fields has shown an offset: then a zero there is one, too.
     bare_offsets: bool,
 }
 

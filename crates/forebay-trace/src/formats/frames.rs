@@ -4,6 +4,7 @@ use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Place, TraceError};
+use crate::rows::Wrong;
 
 /// The records of a file.
 pub(super) struct Frames {
@@ -64,6 +65,12 @@ impl Frames {
             expected: expected.into(),
             hint: hint.into(),
         }
+    }
+
+    /// That a field of the last piece is wrong.
+    #[cold]
+    pub(super) fn wrong(&self, wrong: Wrong) -> TraceError {
+        wrong.at(&self.path, Place::Byte(self.begin), "")
     }
 
     /// Says that the file ends within a record.

@@ -140,10 +140,8 @@ impl HpSrt {
         let op = if flags & 1 == 1 { Op::Read } else { Op::Write };
         let at_ns = seconds * 1_000_000_000 + microseconds * 1000;
         let offset = block * self.header.sector_bytes(disk);
-        let mut record = rows::record(at_ns, op, offset, bytes).map_err(|wrong| {
-            let got = format!("{} as its {}", wrong.got, wrong.column);
-            self.frames.malformed(got, &wrong.expected.to_string(), "")
-        })?;
+        let mut record =
+            rows::record(at_ns, op, offset, bytes).map_err(|wrong| self.frames.wrong(wrong))?;
         // A request that never completed has no positive time.
         match u64::try_from(completion) {
             Ok(us) if us > 0 => record.latency = Some(Nanos::from_micros(us)),

@@ -99,7 +99,7 @@ impl Command {
 pub(crate) fn sniff(head: &[u8]) -> bool {
     let Some(version) = Version::of(head) else { return false };
     let mut records = head.chunks_exact(version.record_bytes()).take(SNIFFED);
-    records.all(|record| Version::of(record) == Some(version))
+    records.len() > 0 && records.all(|record| Version::of(record) == Some(version))
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
@@ -156,11 +156,8 @@ impl Vscsi {
         if len == 0 && op != Op::Flush {
             return Ok(None);
         }
-        let mut request =
-            rows::record(ns(command.time_us, "time")?, op, offset, len).map_err(|wrong| {
-                let got = format!("{} as its {}", wrong.got, wrong.column);
-                self.frames.malformed(got, &wrong.expected.to_string(), "")
-            })?;
+        let mut request = rows::record(ns(command.time_us, "time")?, op, offset, len)
+            .map_err(|wrong| self.frames.wrong(wrong))?;
         request.latency = command.response_us.map(|us| ns(us, "response")).transpose()?.map(Nanos);
         Ok(Some(request))
     }
@@ -267,6 +264,7 @@ mod tests {
         assert!(text.contains("byte 32") && text.contains("1 GiB"), "{text}");
         assert!(message(open, &one(0x28, 512, u64::MAX, 3)).contains("2^63"));
         assert!(message(open, &one(0x28, 512, 4, u64::MAX)).contains("time"));
-        assert!(sniff(&good) && !sniff(b"0,1234,512,R,0.5\n0,1234,512,R,0.5\n"));
+        assert!(sniff(&good) && !sniff(&good[..31]));
+        assert!(!sniff(b"0,1234,512,R,0.5\n0,1234,512,R,0.5\n"));
     }
 }
