@@ -13,6 +13,7 @@ pub mod cache;
 pub mod device;
 mod index;
 pub mod observer;
+pub mod over;
 pub mod policy;
 pub mod replay;
 pub mod request;

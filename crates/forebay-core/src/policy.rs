@@ -7,6 +7,7 @@ mod anticipatory;
 mod bfq;
 mod bid;
 mod block;
+pub mod cached;
 mod cfq;
 mod deadline;
 mod history;

@@ -1,0 +1,251 @@
+//! Small caches by hand, contents against a plain model, and whole runs.
+
+use super::*;
+use crate::cache::{Lru, S3Fifo};
+use crate::device::Completion;
+use crate::device::fixed::Fixed;
+use crate::observer::Observer;
+use crate::over::Over;
+use crate::policy::{BlockLayer, Done, Limits, Noop};
+use crate::replay::{Intensity, Open};
+use crate::simulate;
+use crate::time::Nanos;
+use std::collections::VecDeque;
+
+const BLOCK: u64 = 4096;
+
+fn request(at: u64, op: Op, offset: u64, len: u64) -> Request {
+    let (at, len) = (Nanos(at), len as u32);
+    Request { at, offset, id: at.0, len, stream: 0, lane: 0, op, flags: Flags::NONE }
+}
+
+fn blocks(at: u64, op: Op, first: u64, count: u64) -> Request {
+    request(at, op, first * BLOCK, count * BLOCK)
+}
+
+/// Lane, operation, first block and blocks of each I/O a request leads to, one after another.
+fn ios<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<(Lane, Op, u64, u64)> {
+    let (mut plan, mut all) = (Vec::new(), Vec::new());
+    cached.place(0, &request, &mut plan);
+    let mut queue: VecDeque<Planned> = plan.drain(..).collect();
+    while let Some(io) = queue.pop_front() {
+        all.push((io.lane, io.op, io.offset / BLOCK, u64::from(io.len) / BLOCK));
+        cached.done(&io, &mut plan);
+        queue.extend(plan.drain(..));
+    }
+    all
+}
+
+#[test]
+fn what_was_read_is_read_from_the_flash_again() {
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back);
+    let first = ios(&mut cached, blocks(0, Op::Read, 100, 2));
+    assert_eq!(
+        first,
+        [(DISK, Op::Read, 100, 2), (FLASH, Op::Write, 0, 1), (FLASH, Op::Write, 1, 1)]
+    );
+    // Two blocks that lie together on the flash, then one that has to come from the disk.
+    let second = ios(&mut cached, blocks(0, Op::Read, 100, 3));
+    assert_eq!(second[..2], [(FLASH, Op::Read, 0, 2), (DISK, Op::Read, 102, 1)]);
+    let figures = cached.figures();
+    assert_eq!((figures.blocks_read, figures.blocks_hit, figures.blocks_filled), (5, 2, 3));
+}
+
+#[test]
+fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    assert_eq!(ios(&mut cached, blocks(0, Op::Write, 7, 1)), [(FLASH, Op::Write, 0, 1)]);
+    let evicting = ios(&mut cached, blocks(0, Op::Write, 8, 1));
+    assert_eq!(
+        evicting,
+        [(FLASH, Op::Read, 0, 1), (FLASH, Op::Write, 1, 1), (DISK, Op::Write, 7, 1)]
+    );
+    assert_eq!(cached.figures().blocks_destaged, 1);
+    // The frame of block 7 is free again, and used next.
+    assert_eq!(ios(&mut cached, blocks(0, Op::Write, 9, 1))[1], (FLASH, Op::Write, 0, 1));
+}
+
+#[test]
+fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    ios(&mut cached, blocks(0, Op::Write, 7, 1));
+    let mut plan = Vec::new();
+    cached.place(0, &blocks(0, Op::Write, 8, 1), &mut plan);
+    plan.clear(); // not done yet
+    cached.place(0, &blocks(0, Op::Read, 7, 1), &mut plan);
+    assert_eq!((plan[0].lane, plan[0].offset), (FLASH, 0));
+}
+
+#[test]
+fn writes_through_go_to_both_and_around_forget() {
+    let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through);
+    let both = [(FLASH, Op::Write, 0, 1), (DISK, Op::Write, 7, 1)];
+    assert_eq!(ios(&mut through, blocks(0, Op::Write, 7, 1)), both);
+    let mut around = Cached::new(Lru::new(4), BLOCK as u32, Writing::Around);
+    ios(&mut around, blocks(0, Op::Read, 7, 1));
+    assert_eq!(ios(&mut around, blocks(0, Op::Write, 7, 1)), [(DISK, Op::Write, 7, 1)]);
+    assert_eq!(ios(&mut around, blocks(0, Op::Read, 7, 1))[0], (DISK, Op::Read, 7, 1));
+}
+
+#[test]
+fn parts_of_blocks_go_to_the_disk_unless_their_block_is_cached() {
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back);
+    let part = request(0, Op::Write, 7 * BLOCK + 512, 1024);
+    let mut plan = Vec::new();
+    cached.place(0, &part, &mut plan);
+    assert_eq!((plan[0].lane, plan[0].offset), (DISK, 7 * BLOCK + 512));
+    ios(&mut cached, blocks(0, Op::Write, 7, 1));
+    plan.clear();
+    cached.place(0, &part, &mut plan);
+    assert_eq!((plan.len(), plan[0].lane, plan[0].offset), (1, FLASH, 512));
+}
+
+#[test]
+fn too_many_blocks_on_their_way_let_new_ones_pass() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    let mut plan = Vec::new();
+    // One in the cache, sixteen on their way, none of which is done.
+    (0..17).for_each(|key| cached.place(0, &blocks(0, Op::Write, key, 1), &mut plan));
+    plan.clear();
+    cached.place(0, &blocks(0, Op::Write, 99, 1), &mut plan);
+    assert_eq!((plan.len(), plan[0].lane, cached.figures().blocks_past), (1, DISK, 1));
+}
+
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 8
+}
+
+/// The contents of both devices, by block, and what they should be.
+struct Contents {
+    disk: Vec<u64>,
+    flash: Vec<u64>,
+    expected: Vec<u64>,
+}
+
+/// The key whose content each flash block holds.
+fn keys<C: Cache>(cached: &Cached<C>) -> Vec<Option<u64>> {
+    let mut keys = vec![None; cached.writes.len()];
+    for key in 0..64 {
+        if let Some(frame) = cached.cache.peek(key) {
+            keys[cached.held[frame as usize].at as usize] = Some(key);
+        }
+    }
+    keys
+}
+
+/// Does one I/O; `version` is what a client writes, `asked` whose content each flash block held when
+/// it asked.
+fn perform<C: Cache>(
+    cached: &Cached<C>,
+    io: &Planned,
+    version: u64,
+    asked: &[Option<u64>],
+    contents: &mut Contents,
+) {
+    let first = (io.offset / BLOCK) as usize;
+    for at in first..first + (io.len as usize / BLOCK as usize) {
+        match (io.lane, io.op, io.owner) {
+            (DISK, Op::Write, Owner::Client(_)) => contents.disk[at] = version,
+            (DISK, Op::Write, Owner::Background) => {
+                contents.disk[at] = contents.flash[(io.token >> 8) as usize];
+            }
+            (FLASH, Op::Write, Owner::Client(_)) => contents.flash[at] = version,
+            (FLASH, Op::Write, Owner::Background) => {
+                // A block that was evicted before it was written has no key any more.
+                if let Some(key) = keys(cached)[at] {
+                    contents.flash[at] = contents.disk[key as usize];
+                }
+            }
+            (lane, Op::Read, Owner::Client(_)) => {
+                let (key, got) = match lane {
+                    DISK => (at as u64, contents.disk[at]),
+                    _ => (asked.get(at).copied().flatten().expect("cached"), contents.flash[at]),
+                };
+                assert_eq!(got, contents.expected[key as usize], "block {key}, lane {lane}");
+            }
+            _ => {}
+        }
+    }
+}
+
+#[test]
+fn reads_find_what_was_written_last() {
+    for writing in [Writing::Back, Writing::Through, Writing::Around] {
+        let mut cached = Cached::new(S3Fifo::new(20), BLOCK as u32, writing);
+        let (disk, expected) = (vec![0; 64], vec![0; 64]);
+        let mut contents = Contents { disk, flash: vec![0; 36], expected };
+        let mut state = 5;
+        for version in 1..5000 {
+            let dice = splitmix(&mut state);
+            let op = [Op::Read, Op::Write, Op::Write, Op::Trim][(dice & 3) as usize];
+            if op == Op::Trim && dice & 60 != 0 {
+                continue;
+            }
+            let (first, count) = ((dice >> 8) % 60, 1 + (dice >> 20) % 4);
+            let mut plan = Vec::new();
+            if op != Op::Read {
+                contents.expected[first as usize..(first + count) as usize].fill(version);
+            }
+            if op == Op::Trim {
+                contents.disk[first as usize..(first + count) as usize].fill(version);
+            }
+            cached.place(0, &blocks(0, op, first, count), &mut plan);
+            let asked = keys(&cached);
+            let mut queue: VecDeque<Planned> = plan.drain(..).collect();
+            while let Some(io) = queue.pop_front() {
+                perform(&cached, &io, version, &asked, &mut contents);
+                cached.done(&io, &mut plan);
+                queue.extend(plan.drain(..));
+            }
+            assert!(cached.leaving.is_empty() && cached.writes.iter().all(|&n| n == 0));
+        }
+        assert!(cached.figures().blocks_hit > 500, "{writing:?}: {:?}", cached.figures());
+    }
+}
+
+/// Requests that finished, and I/Os by lane.
+#[derive(Default)]
+struct Count {
+    finished: Vec<u64>,
+    ios: [u64; 2],
+}
+
+impl Observer for Count {
+    fn io(&mut self, done: &Completion) {
+        self.ios[usize::from(done.io.lane)] += 1;
+    }
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        assert!(done.wait <= now - done.request.at);
+        self.finished.push(done.request.id);
+    }
+}
+
+#[test]
+fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
+    let mut state = 1;
+    let requests: Vec<Request> = (0..4000)
+        .map(|n| {
+            let dice = splitmix(&mut state);
+            let op = if dice.is_multiple_of(3) { Op::Write } else { Op::Read };
+            Request { id: n, ..blocks(n * 100_000, op, (dice >> 8) % 64, 1 + (dice >> 16) % 8) }
+        })
+        .collect();
+    for writing in [Writing::Back, Writing::Through, Writing::Around] {
+        let cached = Cached::new(Lru::new(128), BLOCK as u32, writing);
+        let lane = || BlockLayer::new(Noop::default(), Limits::default());
+        let mut policy = Over::new(cached, vec![lane(), lane()]);
+        let mut devices = [Fixed::new(5e3).unwrap(), Fixed::new(1e5).unwrap()];
+        let mut workload = Open::new(requests.clone(), Intensity::RECORDED);
+        let mut count = Count::default();
+        simulate::run(&mut policy, &mut devices, &mut workload, &mut count);
+        count.finished.sort_unstable();
+        assert!(count.finished == (0..4000).collect::<Vec<_>>(), "{writing:?}");
+        match writing {
+            Writing::Back => assert!(count.ios[0] < 100, "{:?}", count.ios),
+            Writing::Through => assert!((1000..2000).contains(&count.ios[0]), "{:?}", count.ios),
+            Writing::Around => assert!(count.ios[0] > 2000, "{:?}", count.ios),
+        }
+    }
+}
