@@ -6,8 +6,10 @@
 //! - *Too fast*: one volume takes more than [`RATE_MAX`] bytes or [`REQUESTS_MAX`] requests a second.
 //! - *Too slow*: of the gaps between arrivals at different times, 19 of 20 are longer than
 //!   [`GAP_MAX_NS`] and than [`GAP_STEPS_MAX`] steps of the clock. Even volumes idle for days get
-//!   their requests in bursts; evenly spaced requests have gaps of one step. Coarse clocks, where
-//!   most requests share their time with the one before, are not judged.
+//!   their requests in bursts; evenly spaced requests have gaps of one step. A step of exactly 1000
+//!   units counts for none, unless a tenth of the requests share their time with the one before: it
+//!   is what microseconds written as ns look like. Coarse clocks, where most requests share their
+//!   time, are not judged.
 //! - *Addresses*: requests are shorter than a sector on average, reach beyond [`EXTENT_MAX`], or are
 //!   of [`LARGE_BYTES`] on average and all in steps of exactly 512 sectors, which is what bytes become
 //!   when they are taken for sectors.
@@ -160,13 +162,17 @@ impl Sample {
         (seconds > 0.0).then(|| (busiest(|v| v.0), busiest(|v| v.1)))
     }
 
-    /// The gap that one in twenty is shorter than, if it says that the trace is too slow.
-    fn slow_gap_ns(&self, times: f64) -> Option<f64> {
-        if self.gaps_ns.len() * 2 < self.records {
+    /// The gap that one in twenty is shorter than, if it says that the trace is too slow when its times
+    /// are multiplied so; `unit_ns` is the unit they were read in.
+    fn slow_gap_ns(&self, times: f64, unit_ns: Option<f64>) -> Option<f64> {
+        let shared = self.records - self.gaps_ns.len();
+        if shared * 2 > self.records {
             return None;
         }
         let gap = *self.gaps_ns.get(self.gaps_ns.len() / 20)?;
-        let slow = gap as f64 * times > GAP_MAX_NS && gap / self.step_ns.max(1) > GAP_STEPS_MAX;
+        let step = self.step_ns.max(1);
+        let finer = unit_ns.is_some_and(|ns| step as f64 == ns * 1e3) && shared * 10 < self.records;
+        let slow = gap as f64 * times > GAP_MAX_NS && (finer || gap / step > GAP_STEPS_MAX);
         slow.then_some(gap as f64 * times)
     }
 
@@ -176,12 +182,13 @@ impl Sample {
     }
 
     /// Whether times would be right if they were multiplied so.
-    fn plausible(&self, times: f64) -> bool {
-        !self.too_fast(times) && self.slow_gap_ns(times).is_none()
+    fn plausible(&self, times: f64, unit_ns: Option<f64>) -> bool {
+        !self.too_fast(times) && self.slow_gap_ns(times, unit_ns).is_none()
     }
 
     fn times(&self, doubt: &Doubt) -> Option<Finding> {
         let unit = doubt.unit();
+        let unit_ns = unit.map(|(_, ns)| ns);
         let read_in = unit.map_or(String::new(), |(name, _)| format!(" with times in {name}"));
         let (got, expected) = if self.too_fast(1.0) {
             let (bytes, requests) = self.rates()?;
@@ -196,7 +203,7 @@ impl Sample {
                     REQUESTS_MAX / 1e6
                 ),
             )
-        } else if let Some(gap) = self.slow_gap_ns(1.0) {
+        } else if let Some(gap) = self.slow_gap_ns(1.0, unit_ns) {
             (
                 format!("19 of 20 gaps between requests above {:.3} s{read_in}", gap / 1e9),
                 format!("one gap in 20 below {} ms", GAP_MAX_NS / 1e6),
@@ -209,7 +216,7 @@ impl Sample {
             Some((name, ns)) => {
                 for other in TIME_UNITS.iter().filter(|other| other.ns != 100) {
                     let times = other.ns as f64 / ns;
-                    if times != 1.0 && self.plausible(times) {
+                    if times != 1.0 && self.plausible(times, unit_ns) {
                         likely.push(other.name.to_owned());
                         for column in ["at", "end"] {
                             let piece = |unit| format!("{column}:{unit},");
@@ -221,7 +228,7 @@ impl Sample {
             }
             None => {
                 let times = [1e-9, 1e-6, 1e-3, 1e3, 1e6, 1e9].into_iter();
-                likely.extend(times.filter(|&t| self.plausible(t)).map(|times| {
+                likely.extend(times.filter(|&t| self.plausible(t, None)).map(|times| {
                     if times > 1.0 {
                         format!("units {times} times as long")
                     } else {
