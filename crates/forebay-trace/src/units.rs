@@ -407,7 +407,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_refused() {
         let slow = rows((0..2000).map(|n| n * 2_000_000 + drawn(n) % 1_900_000), 512);
-        let fast = rows((0..2000).map(|n| n), 65_536);
+        let fast = rows(0..2000, 65_536);
         let bytes = rows((0..2000).map(|n| n * 1000), 8);
         for (text, expected) in
             [(slow, "above 0."), (fast, "65.6 GB/s"), (bytes, "lengths are likely in sectors")]
