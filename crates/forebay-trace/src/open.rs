@@ -20,14 +20,14 @@ use crate::unpack::{Unpacked, unpack};
 ///
 /// The format is recognised by content; `from` names it instead, or declares the columns of a text:
 /// [`COLUMNS`] and what [`Columns`] reads. A trace whose units cannot be right is refused, see
-/// [`crate::units`]; where `from` leaves no doubt about them, it is only warned of.
+/// [`crate::units`]; where they are declared, it is only warned of.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     let from = from.map(|name| From::new(path, name)).transpose()?;
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => return open_set(path, from.is_some()),
+        Ok(found) if found.is_dir() => return open_set(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // The base name of a set is no file itself.
-            return open_set(path, from.is_some()).map_err(|found| match found {
+            return open_set(path).map_err(|found| match found {
                 TraceError::Io { .. } => TraceError::Io { path: path.to_path_buf(), source: error },
                 malformed => malformed,
             });
@@ -40,21 +40,15 @@ pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceErr
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }
     let input = Input { path: path.to_path_buf(), packing, content };
-    match from {
-        Some(From::Columns(columns)) => {
-            let doubt = Doubt::declared(&columns);
-            Ok(Box::new(Checked::new(open_columns(&columns, input)?, path, doubt)))
-        }
-        Some(From::Format(format)) => {
-            let doubt = Doubt::named(format.name);
-            Ok(Box::new(Checked::new((format.open)(input)?, path, doubt)))
-        }
+    let (reader, doubt) = match from {
+        Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
+        Some(From::Format(format)) => ((format.open)(input)?, Doubt::of(format.name)),
         None => {
             let format = recognise(path, &head)?;
-            let doubt = Doubt::found(format.name);
-            Ok(Box::new(Checked::new((format.open)(input)?, path, doubt)))
+            ((format.open)(input)?, Doubt::of(format.name))
         }
-    }
+    };
+    Ok(Box::new(Checked::new(reader, path, doubt)))
 }
 
 /// What begins the word that declares columns in place of a format's name.
@@ -116,9 +110,9 @@ fn names() -> String {
 }
 
 /// A blktrace set named by its folder or its base name.
-fn open_set(path: &Path, named: bool) -> Result<Box<dyn Reader>, TraceError> {
-    let doubt = if named { Doubt::named("blktrace") } else { Doubt::found("blktrace") };
-    Ok(Box::new(Checked::new(Box::new(Blktrace::open(path)?), path, doubt)))
+fn open_set(path: &Path) -> Result<Box<dyn Reader>, TraceError> {
+    let set = Box::new(Blktrace::open(path)?);
+    Ok(Box::new(Checked::new(set, path, Doubt::of("blktrace"))))
 }
 
 fn malformed(path: &Path, got: String, expected: String) -> TraceError {

@@ -14,8 +14,9 @@
 //!   of [`LARGE_BYTES`] on average and all in steps of exactly 512 sectors, which is what bytes become
 //!   when they are taken for sectors.
 //!
-//! Fewer than [`SAMPLE_LEAST`] records prove nothing. Where the user has said the units, or the format
-//! has units of its own and was named, the trace is read and the user warned.
+//! Fewer than [`SAMPLE_LEAST`] records prove nothing. Only a preset of [`crate::formats::presets`] is
+//! refused, because its unit is a guess. Where the user declared the columns, or the format states its
+//! units (blktrace, Parquet, canonical CSV), the trace is read and the user warned.
 
 use std::path::{Path, PathBuf};
 
@@ -52,29 +53,19 @@ pub struct Doubt {
     refuse: bool,
     /// The declaration of its columns, if it has one.
     columns: Option<Columns>,
-    /// What to type if the units are right all the same.
-    believe: String,
 }
 
 impl Doubt {
-    /// The format was found by looking.
-    pub(crate) fn found(format: &str) -> Doubt {
-        Doubt { refuse: true, ..Doubt::named(format) }
-    }
-
-    /// The user named the format.
-    pub(crate) fn named(format: &str) -> Doubt {
+    /// Of a format, found by looking or named: a preset may have the wrong unit, other formats state
+    /// theirs.
+    pub(crate) fn of(format: &str) -> Doubt {
         let columns = preset(format).and_then(|preset| preset.columns.parse::<Columns>().ok());
-        let believe = match &columns {
-            Some(columns) => format!("--columns {columns}"),
-            None => format!("--from {format}"),
-        };
-        Doubt { refuse: columns.is_some(), columns, believe }
+        Doubt { refuse: columns.is_some(), columns }
     }
 
     /// The user declared the units.
     pub(crate) fn declared(columns: &Columns) -> Doubt {
-        Doubt { refuse: false, columns: Some(columns.clone()), believe: String::new() }
+        Doubt { refuse: false, columns: Some(columns.clone()) }
     }
 
     /// The unit of times, if columns declare it: its name and nanoseconds.
@@ -317,7 +308,8 @@ impl Checked {
             self.warning = Some(parts.join("; "));
             return Ok(());
         }
-        let believe = format!("if the units are right, {}", self.doubt.believe);
+        let declared = self.doubt.columns.as_ref().map(Columns::to_string).unwrap_or_default();
+        let believe = format!("if the units are right, --columns {declared}");
         let hint = [mended, believe].into_iter().filter(|part| !part.is_empty());
         Err(TraceError::Malformed {
             path: self.path.clone(),
@@ -369,7 +361,7 @@ mod tests {
     fn checked(format: &str, input: Input) -> Result<Box<dyn Reader>, TraceError> {
         let listed = FORMATS.iter().find(|listed| listed.name == format).unwrap();
         let path = input.path.clone();
-        let doubt = Doubt::found(format);
+        let doubt = Doubt::of(format);
         Ok(Box::new(Checked::new((listed.open)(input)?, &path, doubt)))
     }
 
@@ -427,7 +419,7 @@ mod tests {
             content: Box::new(std::io::Cursor::new(text)),
         };
         let inner = crate::formats::presets::open("spc", input(text)).unwrap();
-        let doubt = Doubt { refuse: false, ..Doubt::found("spc") };
+        let doubt = Doubt { refuse: false, ..Doubt::of("spc") };
         let checked = Checked::new(inner, Path::new("trace"), doubt);
         let (records, _, notes) = drain(Box::new(checked)).unwrap();
         assert_eq!((records.len(), notes.warnings.len()), (70_000, 1));

@@ -175,22 +175,19 @@ impl<'a> Cursor<'a> {
     /// Up to 19 digits from `at`: their value and where they end.
     #[inline(always)]
     fn digits(&self, at: usize) -> Option<(u64, usize)> {
-        let (count, mut value) = eight(self.load(at));
-        let mut end = at + count;
-        if count == 8 {
-            let (count, more) = eight(self.load(end));
-            value = value * POWERS[count] + more;
-            end += count;
-            if count == 8 {
-                let (count, more) = eight(self.load(end));
-                if count > 3 {
-                    return None;
-                }
-                value = value * POWERS[count] + more;
-                end += count;
-            }
+        // Where the next eight begin is written as a constant, so that the processor need not wait for
+        // the count: what it guesses of the branch is nearly always right.
+        let (count, first) = eight(self.load(at));
+        if count < 8 {
+            return Some((first, at + count));
         }
-        Some((value, end))
+        let (count, second) = eight(self.load(at + 8));
+        let value = first * POWERS[count] + second;
+        if count < 8 {
+            return Some((value, at + 8 + count));
+        }
+        let (count, third) = eight(self.load(at + 16));
+        (count <= 3).then(|| (value * POWERS[count] + third, at + 16 + count))
     }
 
     /// A whole number, if that is all the field holds.
