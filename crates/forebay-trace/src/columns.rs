@@ -14,6 +14,7 @@ pub(crate) mod plan;
 pub(crate) mod reader;
 pub(crate) mod spec;
 pub(crate) mod unit;
+pub(crate) mod values;
 pub(crate) mod words;
 
 pub use spec::{BadColumns, Columns};
