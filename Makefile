@@ -8,8 +8,8 @@ SHELL := bash
 
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
-FUZZ_TARGETS := blktrace blkparse spc msr csv parquet vscsi hp-srt disksim-valid fio fio-latency \
-  snoop ftlsim open devices specs
+FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
+  fio fio-latency snoop ftlsim open devices specs
 
 .PHONY: all build test needs check fuzz-build fuzz-short fuzz-run fuzz bench report
 

@@ -137,6 +137,33 @@ def columns():
     csv += "10,write,8192,4096,1,sdb,,PFA,8,,\"a \"\"b\"\", c\"\n"
     csv += "5,flush,0,0,1,\"x\ny\",77,,,,\r\n20,trim,0,512,2,sdc,,,,9,z\n30,read,0,0,2,sdc,,,,9,z\n"
     seed("csv", "plain", csv)
+    dsa = "{0} 0 303567 7 0\n{1} 1 55590 6 1\n\n{1}\t1  9 0 1\r\n"
+    texts = {  # In the order of PRESETS, whose index is the first byte.
+        "msr": header + msr,
+        "spc": spc,
+        "systor17": "Timestamp,Response,IOType,LUN,Offset,Size\n"
+        "1456095145.133076000,0.000806000,R,0,899056122368,131072\n1456095145.126285,,W,3,512,0\n",
+        "tencent-cbs": "1538323200,4247200,128,1,1058\n1538323199,13896880,128,0,1063\n",
+        "alibaba": "419,W,8792731648,16384,1577808144360767\n725,R,59110326272,360448,1577808144360813\n",
+        "cloudphysics": "version,time,op,size,lbn\n1,5633898,2a,512,42932745\n1,5633899,12,36,0\n",
+        "thesios": "a0,1,bigtable,2,WARM,R,WRITE,T,0,-1,3390,3390,0,1705305600.015989780,0.0,0,0\n"
+        "long-file-name,1,b,2,COLD,E,READ,T,0,0,1,4096,0,1705305600.019597054,0.004239065,1,1\n",
+        "disksim-ascii": dsa.format("640.875000", "641.5"),
+        "mqsim": dsa.format(0, 26214000),
+        "ssdsim": dsa.format(0, 26214000),
+        "ssdsim-us": dsa.format("0.5", 979),
+        "heimdall": dsa.format("0.000", "22.810"),
+        "arc": "230027 8 0 0\n1842745 64 0 1\n5 0 0 2\n",
+    }
+    for number, (name, text) in enumerate(texts.items()):
+        seed("presets", name, bytes([number]) + text.encode())
+    spec = "end:ms,latency:us,thread,process,name,op,offset:kib,len,flags,volume,volume:number"
+    row = "5.5; 500 ;7;6;java;write;2;4096;SM;sda;1\n"
+    seed("columns", "all", f"{spec}\nwhen;took;tid;pid;comm;rw;at;n;f;disk;part\n{row}"
+         + row.replace("500", "").replace("java", '"a; b"').replace("SM", ""))
+    seed("columns", "blank", "offset:blocks:4096,every=10ms,op=read,len=512,sep=blank,skip=1\nx\n 7\n8\t\n")
+    seed("columns", "words", "at:filetime,op:0+r/1+w/2/3,_,offset:pages,len:mib\n\xef\xbb\xbf1,r,x,2,1\n")
+    seed("columns", "wrong", "at:hours,op\n1,r\n")
     return spc, msr, csv
 
 

@@ -6,7 +6,7 @@ use clap::Args;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::{Reader, TraceError, open, write};
 
-use crate::options::{TracePath, say_notes};
+use crate::options::{Source, TracePath, say_notes};
 use crate::progress::Progress;
 
 /// Convert a trace to Parquet, CSV or a fio iolog
@@ -16,9 +16,8 @@ pub(crate) struct Convert {
     trace: TracePath,
     /// The file to write; its ending says the format unless --to does
     output: PathBuf,
-    /// Format of the trace, if looking at it is not enough
-    #[arg(long, value_name = "FORMAT")]
-    from: Option<String>,
+    #[command(flatten)]
+    source: Source,
     /// Format to write: parquet, csv or fio
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
@@ -26,7 +25,7 @@ pub(crate) struct Convert {
 
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut reader = Ahead::new(open::open(&self.trace, self.from.as_deref())?);
+        let mut reader = Ahead::new(open::open(&self.trace, self.source.from().as_deref())?);
         let mut writer = write::create(&self.output, self.to.as_deref(), Some(&self.trace))
             .map_err(output_error)?;
         let progress = Progress::new("converting");

@@ -7,18 +7,41 @@ use forebay::input::Input;
 use forebay::place::Map;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use forebay_core::replay::Intensity;
-use forebay_trace::Notes;
 use forebay_trace::describe::Description;
 use forebay_trace::streams::StreamBy;
+use forebay_trace::{Columns, Notes, open};
 
 use crate::progress::Progress;
+
+/// What a trace is.
+#[derive(Args)]
+pub(crate) struct Source {
+    /// Format of the trace, if looking at it is not enough
+    #[arg(long, value_name = "FORMAT")]
+    from: Option<String>,
+    /// Columns of a text of one request a line, e.g. at:us,op,offset:sectors,len:sectors,volume
+    ///
+    /// at, end and latency (ns, us, ms, s, ticks of 100 ns, filetime); op (words, or op:R/W, op:0/1,
+    /// op:scsi, op:disksim); offset and len (bytes, sectors, kib, mib, pages, blocks:BYTES); volume,
+    /// thread, process, name, flags; _ for what is not read. Settings: sep=comma|tab|semicolon|blank,
+    /// skip=LINES, every=TIME, op=read, len=BYTES
+    #[arg(long, value_name = "SPEC", conflicts_with = "from")]
+    columns: Option<Columns>,
+}
+
+impl Source {
+    /// As [`open::open`] takes it.
+    pub(crate) fn from(&self) -> Option<String> {
+        let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?));
+        self.from.clone().or_else(columns)
+    }
+}
 
 /// How a trace is read.
 #[derive(Args)]
 pub(crate) struct Reading {
-    /// Format of the trace, if looking at it is not enough
-    #[arg(long, value_name = "FORMAT")]
-    pub(crate) from: Option<String>,
+    #[command(flatten)]
+    source: Source,
     /// What makes a stream: thread, process or name (write-back workers always count as one)
     #[arg(long, value_name = "WHAT", default_value = "thread")]
     pub(crate) stream_by: StreamBy,
@@ -28,7 +51,7 @@ impl Reading {
     /// Reads the whole trace, with progress; what was skipped is said on standard error.
     pub(crate) fn read(&self, path: &Path) -> anyhow::Result<Input> {
         let progress = Progress::new("reading");
-        let input = Input::read(path, self.from.as_deref(), self.stream_by, |records| {
+        let input = Input::read(path, self.source.from().as_deref(), self.stream_by, |records| {
             progress.say(format!("reading {}: {records} requests", path.display()));
         })?;
         drop(progress);
@@ -39,10 +62,14 @@ impl Reading {
     /// Describes the trace without keeping it.
     pub(crate) fn describe(&self, path: &Path) -> anyhow::Result<Description> {
         let progress = Progress::new("reading");
-        let (description, notes) =
-            forebay::input::describe(path, self.from.as_deref(), self.stream_by, |records| {
+        let (description, notes) = forebay::input::describe(
+            path,
+            self.source.from().as_deref(),
+            self.stream_by,
+            |records| {
                 progress.say(format!("reading {}: {records} requests", path.display()));
-            })?;
+            },
+        )?;
         drop(progress);
         say_notes(path, &notes);
         Ok(description)

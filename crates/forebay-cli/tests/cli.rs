@@ -191,6 +191,50 @@ fn the_format_can_be_named_but_not_wrongly() {
 }
 
 #[test]
+fn columns_can_be_declared() {
+    let folder = Folder::new();
+    let rows = "1000;write;8;16;usr\n3000;R;0;8;src\n";
+    let trace = folder.file("trace.txt", rows);
+    let spec = "at:us,op,offset:sectors,len:sectors,volume";
+    for mut verb in folder.verbs(&trace) {
+        ends(verb.args(["--columns", spec]), 0);
+        fails(verb.args(["--from", "spc"]), 2, &["--columns", "--from"]);
+    }
+    let described = |spec: &str| {
+        let mut describe = forebay(&["describe", "--columns", spec]);
+        describe.arg(&trace);
+        describe
+    };
+    let (table, _) = ends(&mut described(spec), 0);
+    assert!(table.contains("columns"), "{table}");
+    fails(&mut described("at:hours,op,offset,len"), 2, &["\"hours\"", "at:us"]);
+    fails(&mut described("at:us,op,offset,size"), 2, &["\"size\"", "latency"]);
+    fails(&mut described("at:us,op:0/1,offset,len"), 2, &["line 1", "write", "0 or 1"]);
+}
+
+#[test]
+fn units_that_cannot_be_right_are_refused_and_may_be_insisted_on() {
+    let folder = Folder::new();
+    // Two thousand requests in 2 s: as milliseconds 23 days without a burst.
+    let mut state = 1u64;
+    let rows: String = (0..2000u64)
+        .map(|n| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("{} 0 {} 8 1\n", n * 1_000_000 + (state >> 33) % 900_000, state >> 40)
+        })
+        .collect();
+    let trace = folder.file("trace.txt", &rows);
+    ends(forebay(&["describe"]).arg(&trace), 0);
+    let parts = ["19 of 20 gaps", "times in ms", "likely in ns", "--columns at:ns,"];
+    for mut verb in folder.verbs(&trace) {
+        fails(verb.args(["--from", "disksim-ascii"]), 2, &parts);
+    }
+    let spec = "at:ms,volume,offset:sectors,len:sectors,op:disksim";
+    let (_, err) = ends(forebay(&["describe", "--columns", spec]).arg(&trace), 0);
+    assert!(err.contains("likely in ns"), "{err}");
+}
+
+#[test]
 fn mistakes_in_options_say_what_is_right() {
     let folder = Folder::new();
     let trace = folder.file("trace.spc", SPC);

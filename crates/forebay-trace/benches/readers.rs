@@ -1,6 +1,6 @@
 //! How fast traces are read and described, and how `describe` compares with Polars on one file.
 //!
-//! The files are made up in a temporary folder. Polars reads the MSR file into columns in a child
+//! The files are made up in a temporary folder. Polars reads the text files into columns in a child
 //! process (`benches/polars.py`, which see), in turns with ours: A B A B. Without it that part is
 //! left out with a note.
 
@@ -18,7 +18,7 @@ use forebay_trace::{Reader, open, write};
 
 const ROWS: u64 = 1_700_000;
 const RUNS: usize = 5;
-/// `describe` against Polars.
+/// Reading, and `describe`, against Polars.
 const TARGET: f64 = 2.0;
 
 fn random(state: &mut u64) -> u64 {
@@ -51,6 +51,50 @@ fn msr(folder: &Path) -> PathBuf {
     for (at, disk, write, offset, len, took) in requests() {
         let kind = if write { "Write" } else { "Read" };
         writeln!(file, "{at},srv,{disk},{kind},{offset},{len},{took}").unwrap();
+    }
+    path
+}
+
+/// A preset: its name, the types of its columns for Polars, the byte between them.
+struct Text {
+    name: &'static str,
+    types: &'static str,
+    separator: char,
+}
+
+const TEXTS: [Text; 5] = [
+    Text { name: "msr", types: "u64,str,u32,str,u64,u32,u64", separator: ',' },
+    Text { name: "alibaba", types: "u32,str,u64,u32,u64", separator: ',' },
+    Text { name: "tencent-cbs", types: "u64,u64,u32,u8,u32", separator: ',' },
+    Text { name: "spc", types: "u32,u64,u32,str,f64", separator: ',' },
+    Text { name: "mqsim", types: "u64,u32,u64,u32,u32", separator: ' ' },
+];
+
+/// The requests in the format of a preset.
+fn text(folder: &Path, name: &str) -> PathBuf {
+    let path = folder.join(name);
+    let mut file = BufWriter::new(File::create(&path).unwrap());
+    let mut start = None;
+    for (at, disk, write, offset, len, _) in requests() {
+        let us = (at - *start.get_or_insert(at)) / 10;
+        let (letter, number) = if write { ('W', 1) } else { ('R', 0) };
+        let (lba, sectors) = (offset / 512, len / 512);
+        let disk = disk * 111;
+        match name {
+            "alibaba" => {
+                writeln!(file, "{disk},{letter},{offset},{len},{}", 1_577_808_000_000_000 + us)
+            }
+            "tencent-cbs" => {
+                let s = 1_538_323_200 + us / 1_000_000;
+                writeln!(file, "{s},{lba},{sectors},{number},{disk}")
+            }
+            "spc" => {
+                let (s, us) = (us / 1_000_000, us % 1_000_000);
+                writeln!(file, "{disk},{lba},{len},{letter},{s}.{us:06}")
+            }
+            _ => writeln!(file, "{} {disk} {lba} {sectors} {}", us * 1000, 1 - number),
+        }
+        .unwrap();
     }
     path
 }
@@ -138,7 +182,7 @@ fn rows(name: &str, path: &Path) {
         let (_, records) = run(path);
         let seconds = median((0..RUNS).map(|_| run(path).0).collect());
         println!(
-            "{name:<9} {what:<18} {megabytes:>6.0} MB {:>8.0} MB/s {:>8.2} M records/s",
+            "{name:<11} {what:<18} {megabytes:>6.0} MB {:>8.0} MB/s {:>8.2} M records/s",
             megabytes / seconds,
             records as f64 / seconds / 1e6
         );
@@ -146,21 +190,24 @@ fn rows(name: &str, path: &Path) {
 }
 
 /// The Python process that reads the file with Polars, once for every line it is given.
-fn polars(path: &Path) -> Option<Child> {
+fn polars(path: &Path, text: &Text) -> Option<Child> {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = std::env::var_os("FOREBAY_POLARS_PYTHON")
         .map_or_else(|| here.join("../../target/polars/bin/python"), PathBuf::from);
     Command::new(python)
         .arg(here.join("benches/polars.py"))
         .arg(path)
+        .arg(text.types)
+        .arg(text.separator.to_string())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
         .ok()
 }
 
-fn against_polars(path: &Path) {
-    let Some(mut child) = polars(path) else {
+/// Reads and describes a file in turns with Polars, which only reads it.
+fn against_polars(path: &Path, text: &Text) {
+    let Some(mut child) = polars(path, text) else {
         println!("polars    not installed; see benches/polars.py");
         return;
     };
@@ -176,25 +223,35 @@ fn against_polars(path: &Path) {
         println!("polars    did not run; see benches/polars.py");
         return;
     };
-    let (mut ours, mut theirs) = (Vec::new(), Vec::new());
+    let (mut reads, mut describes, mut theirs) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..RUNS {
-        ours.push(describe(path).0);
+        reads.push(read(path).0);
         theirs.push(once().unwrap());
+        describes.push(describe(path).0);
     }
     drop(input);
     child.wait().unwrap();
-    let (ours, theirs) = (median(ours), median(theirs));
+    let (reads, describes, theirs) = (median(reads), median(describes), median(theirs));
     println!(
-        "polars    {theirs:.3} s into columns, describe {ours:.3} s: ratio {:.2}, target {TARGET}",
-        theirs / ours
+        "{:<11} against Polars, {theirs:.3} s into columns: read {reads:.3} s, ratio {:.2}; \
+         describe {describes:.3} s, ratio {:.2}; target {TARGET}",
+        text.name,
+        theirs / reads,
+        theirs / describes
     );
 }
 
 fn main() {
     let folder = tempfile::tempdir().unwrap();
     let msr = msr(folder.path());
-    rows("msr", &msr);
-    against_polars(&msr);
+    for preset in &TEXTS {
+        let path = match preset.name {
+            "msr" => msr.clone(),
+            name => text(folder.path(), name),
+        };
+        rows(preset.name, &path);
+        against_polars(&path, preset);
+    }
     rows("blktrace", &blktrace(folder.path()));
     rows("parquet", &parquet(folder.path(), &msr));
 }

@@ -10,10 +10,9 @@ pub mod fio_latency;
 mod frames;
 pub mod hp_srt;
 mod log;
-pub mod msr;
 pub mod parquet;
+pub mod presets;
 pub mod snoop;
-pub mod spc;
 pub mod vscsi;
 mod who;
 
@@ -117,14 +116,80 @@ pub static FORMATS: &[Format] = &[
     Format {
         name: "msr",
         about: "MSR Cambridge CSV (Timestamp,Hostname,DiskNumber,Type,Offset,Size,ResponseTime)",
-        sniff: msr::sniff,
-        open: msr::open,
+        sniff: |head| presets::sniff("msr", head),
+        open: |input| presets::open("msr", input),
     },
     Format {
         name: "spc",
         about: "SPC (ASU,LBA,Size,Opcode,Timestamp)",
-        sniff: spc::sniff,
-        open: spc::open,
+        sniff: |head| presets::sniff("spc", head),
+        open: |input| presets::open("spc", input),
+    },
+    Format {
+        name: "systor17",
+        about: "SYSTOR '17 CSV (Timestamp,Response,IOType,LUN,Offset,Size)",
+        sniff: |head| presets::sniff("systor17", head),
+        open: |input| presets::open("systor17", input),
+    },
+    Format {
+        name: "tencent-cbs",
+        about: "Tencent cloud block storage CSV (Timestamp,Offset,Size,IOType,VolumeID)",
+        sniff: |head| presets::sniff("tencent-cbs", head),
+        open: |input| presets::open("tencent-cbs", input),
+    },
+    Format {
+        name: "alibaba",
+        about: "Alibaba block traces CSV (device_id,opcode,offset,length,timestamp)",
+        sniff: |head| presets::sniff("alibaba", head),
+        open: |input| presets::open("alibaba", input),
+    },
+    Format {
+        name: "cloudphysics",
+        about: "CloudPhysics CSV (version,time,op,size,lbn), known by its header",
+        sniff: |head| presets::sniff("cloudphysics", head),
+        open: |input| presets::open("cloudphysics", input),
+    },
+    Format {
+        name: "thesios",
+        about: "Thesios CSV of Google storage servers (17 columns)",
+        sniff: |head| presets::sniff("thesios", head),
+        open: |input| presets::open("thesios", input),
+    },
+    Format {
+        name: "disksim-ascii",
+        about: "DiskSim ASCII (time device blkno size flags), times in ms with decimals",
+        sniff: |head| presets::sniff("disksim-ascii", head),
+        open: |input| presets::open("disksim-ascii", input),
+    },
+    Format {
+        name: "mqsim",
+        about: "MQSim: DiskSim's columns, times in whole ns",
+        sniff: |head| presets::sniff("mqsim", head),
+        open: |input| presets::open("mqsim", input),
+    },
+    Format {
+        name: "ssdsim",
+        about: "SSDsim: DiskSim's columns, times in ns",
+        sniff: |head| presets::sniff("ssdsim", head),
+        open: |input| presets::open("ssdsim", input),
+    },
+    Format {
+        name: "ssdsim-us",
+        about: "DiskSim's columns, times in us",
+        sniff: |head| presets::sniff("ssdsim-us", head),
+        open: |input| presets::open("ssdsim-us", input),
+    },
+    Format {
+        name: "heimdall",
+        about: "DiskSim's columns, times in ms, bytes in place of sectors",
+        sniff: |head| presets::sniff("heimdall", head),
+        open: |input| presets::open("heimdall", input),
+    },
+    Format {
+        name: "arc",
+        about: "ARC lists (block count ignored request): no times, no operations",
+        sniff: |head| presets::sniff("arc", head),
+        open: |input| presets::open("arc", input),
     },
     Format {
         name: "vscsi",

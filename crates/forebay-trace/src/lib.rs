@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ahead;
+pub mod columns;
 pub mod cover;
 pub mod describe;
 pub mod error;
@@ -19,8 +20,10 @@ pub mod order;
 mod rows;
 pub mod streams;
 pub mod trace;
+pub mod units;
 pub mod unpack;
 pub mod write;
 
+pub use columns::{BadColumns, Columns};
 pub use error::TraceError;
 pub use trace::{Dictionary, Notes, Reader, Record, Stream};

@@ -1,4 +1,6 @@
-//! The lines of a text, in large pieces and bounded memory.
+//! The lines of a text, in large pieces and bounded memory, one at a time or as blocks of many.
+//!
+//! A byte order mark (UTF-8) before the first line is left out.
 
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,12 @@ const CHUNK_BYTES: usize = 1 << 18;
 /// Longest line taken for one.
 const LINE_BYTES_MAX: usize = 1 << 16;
 
+/// Bytes behind a block that can be looked at, whatever they are.
+const PADDING_BYTES: usize = 32;
+
+/// What some editors put before UTF-8.
+pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// Splits a text into lines. Lines end with `\n` or `\r\n`, also mixed; the last may end with the
 /// file.
 pub(crate) struct Lines {
@@ -19,7 +27,10 @@ pub(crate) struct Lines {
     buffer: Vec<u8>,
     start: usize,
     end: usize,
+    begun: bool,
     ended: bool,
+    /// Whether the last line had no end.
+    cut: bool,
     number: u64,
 }
 
@@ -28,10 +39,12 @@ impl Lines {
         Lines {
             path: path.to_path_buf(),
             source,
-            buffer: vec![0; CHUNK_BYTES + LINE_BYTES_MAX],
+            buffer: vec![0; CHUNK_BYTES + LINE_BYTES_MAX + PADDING_BYTES],
             start: 0,
             end: 0,
+            begun: false,
             ended: false,
+            cut: false,
             number: 0,
         }
     }
@@ -64,17 +77,62 @@ impl Lines {
         Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)))
     }
 
+    /// Text that begins with lines not yet handed out, and how many of its bytes are whole lines, each
+    /// with its `\n` (the last one is given it if need be); none after the last line. What is behind
+    /// them means nothing. [`Lines::pass`] hands out.
+    #[inline]
+    pub(crate) fn block(&mut self) -> Result<(&[u8], usize), TraceError> {
+        let whole = loop {
+            let open = self.buffer.get(self.start..self.end).unwrap_or_default();
+            if let Some(last) = memchr::memrchr(b'\n', open) {
+                break last + 1;
+            }
+            if open.len() > LINE_BYTES_MAX {
+                return Err(self.too_long());
+            }
+            if !self.ended {
+                self.fill()?;
+            } else if open.is_empty() {
+                break 0;
+            } else if let Some(end) = self.buffer.get_mut(self.end) {
+                *end = b'\n';
+                self.end += 1;
+                self.cut = true;
+            }
+        };
+        let text = self.buffer.get(self.start..self.end + PADDING_BYTES).unwrap_or_default();
+        Ok((text, whole))
+    }
+
+    /// Counts the first bytes and lines of a block as handed out.
+    pub(crate) fn pass(&mut self, bytes: usize, lines: u64) {
+        self.start = (self.start + bytes).min(self.end);
+        self.number += lines;
+    }
+
+    /// Whether the last line of the last block had no end.
+    pub(crate) fn cut(&self) -> bool {
+        self.cut
+    }
+
     /// Reads more behind what has not been handed out.
     fn fill(&mut self) -> Result<(), TraceError> {
         self.buffer.copy_within(self.start..self.end, 0);
         self.end -= self.start;
         self.start = 0;
-        let free = self.buffer.get_mut(self.end..).unwrap_or_default();
+        let room = self.buffer.len() - PADDING_BYTES;
+        let free = self.buffer.get_mut(self.end..room).unwrap_or_default();
         match self.source.read(free) {
             Ok(0) => self.ended = true,
             Ok(count) => self.end += count,
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(source) => return Err(TraceError::Io { path: self.path.clone(), source }),
+        }
+        if !self.begun && self.end >= BYTE_ORDER_MARK.len() {
+            self.begun = true;
+            if self.buffer.starts_with(BYTE_ORDER_MARK) {
+                self.start = BYTE_ORDER_MARK.len();
+            }
         }
         Ok(())
     }
@@ -114,6 +172,39 @@ mod tests {
         }
         assert_eq!(lines.number(), all.len() as u64);
         Ok(all)
+    }
+
+    fn blocks(text: Vec<u8>) -> Result<Vec<u8>, TraceError> {
+        let source = Box::new(BufReader::with_capacity(7, Cursor::new(text)));
+        let mut lines = Lines::new(Path::new("t"), source);
+        let mut all = Vec::new();
+        loop {
+            let (text, whole) = lines.block()?;
+            if whole == 0 {
+                return Ok(all);
+            }
+            assert!(text.len() >= whole + PADDING_BYTES && text[whole - 1] == b'\n');
+            // One line of the block at a time.
+            let one = text.iter().position(|&byte| byte == b'\n').unwrap() + 1;
+            all.extend_from_slice(&text[..one]);
+            lines.pass(one, 1);
+        }
+    }
+
+    #[test]
+    fn blocks_hold_what_lines_do() {
+        let text: String = (0..100_000).map(|n| format!("{n}\r\n")).collect();
+        assert_eq!(blocks(text.clone().into_bytes()).unwrap(), text.as_bytes());
+        assert_eq!(blocks(b"\xef\xbb\xbfa\n\nb".to_vec()).unwrap(), b"a\n\nb\n");
+        assert!(blocks(b"\xef\xbb\xbf".to_vec()).unwrap().is_empty());
+        let message = blocks(vec![b'x'; 10 << 20]).unwrap_err().to_string();
+        assert!(message.contains("line 1"), "{message}");
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_left_out() {
+        let got = lines(b"\xef\xbb\xbfone\n\xef\xbb\xbftwo".to_vec()).unwrap();
+        assert_eq!(got, [&b"one"[..], b"\xef\xbb\xbftwo"]);
     }
 
     #[test]

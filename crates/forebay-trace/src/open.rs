@@ -4,11 +4,15 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
 use crate::formats::blktrace::Blktrace;
+use crate::formats::presets::open_columns;
 use crate::formats::{FORMATS, Format, Input};
+use crate::lines::BYTE_ORDER_MARK;
 use crate::rows::shorten;
 use crate::trace::Reader;
+use crate::units::{Checked, Doubt};
 use crate::unpack::{Unpacked, unpack};
 
 /// Files of a folder that are looked at to find the traces among them.
@@ -17,9 +21,11 @@ const LOOKED_AT_MAX: usize = 50;
 /// Opens the trace at `path`: a file, packed or not, or what names a blktrace set (its base name,
 /// its folder, a tar of it, one of its files).
 ///
-/// The format is recognised by content; `from` names it instead.
+/// The format is recognised by content; `from` names it instead, or declares the columns of a text:
+/// [`COLUMNS`] and what [`Columns`] reads. A trace whose units cannot be right is refused, see
+/// [`crate::units`]; where they are declared, it is only warned of.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
-    let from = from.map(|name| named(path, name)).transpose()?;
+    let from = from.map(|name| From::new(path, name)).transpose()?;
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => return open_set(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -36,27 +42,63 @@ pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceErr
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }
-    let format = match from {
-        Some(format) => format,
-        None => recognise(path, &head)?,
+    let input = Input { path: path.to_path_buf(), packing, content };
+    let (reader, doubt) = match from {
+        Some(From::Columns(columns)) => (open_columns(&columns, input)?, Doubt::declared(&columns)),
+        Some(From::Format(format)) => ((format.open)(input)?, Doubt::of(format.name)),
+        None => {
+            let format = recognise(path, &head)?;
+            ((format.open)(input)?, Doubt::of(format.name))
+        }
     };
-    (format.open)(Input { path: path.to_path_buf(), packing, content })
+    Ok(Box::new(Checked::new(reader, path, doubt)))
+}
+
+/// What begins the word that declares columns in place of a format's name.
+pub const COLUMNS: &str = "columns:";
+
+/// How a user says what a trace is.
+enum From {
+    Format(&'static Format),
+    Columns(Columns),
+}
+
+impl From {
+    fn new(path: &Path, word: &str) -> Result<From, TraceError> {
+        let Some(text) = word.strip_prefix(COLUMNS) else {
+            return named(path, word).map(From::Format);
+        };
+        text.parse().map(From::Columns).map_err(|bad: BadColumns| {
+            malformed(path, format!("{} in the columns {text:?}", bad.got), bad.expected)
+        })
+    }
+}
+
+/// No format has this name.
+pub(crate) fn unknown(path: &Path, name: &str) -> TraceError {
+    malformed(path, format!("the format name {}", shorten(name.as_bytes())), names())
 }
 
 /// The format called `name`.
 fn named(path: &Path, name: &str) -> Result<&'static Format, TraceError> {
-    FORMATS.iter().find(|format| format.name == name).ok_or_else(|| {
-        malformed(path, format!("the format name {}", shorten(name.as_bytes())), names())
-    })
+    FORMATS.iter().find(|format| format.name == name).ok_or_else(|| unknown(path, name))
 }
 
 fn recognise(path: &Path, head: &[u8]) -> Result<&'static Format, TraceError> {
+    let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(head);
+    let returns_only = || head.contains(&b'\r') && !head.contains(&b'\n');
     FORMATS.iter().find(|format| (format.sniff)(head)).ok_or_else(|| TraceError::Malformed {
         path: path.to_path_buf(),
         place: Place::File,
         got: format!("content that begins {}", shorten(first_line(head))),
         expected: names(),
-        hint: "if it is one of these, name it with --from".into(),
+        hint: if returns_only() {
+            "its lines seem to end with carriage returns alone: tr '\\r' '\\n' mends that".into()
+        } else {
+            "if it is one of these, name it with --from; any other text of one request a line is \
+             read with --columns"
+                .into()
+        },
     })
 }
 
@@ -83,7 +125,8 @@ pub(crate) fn traces_in(folder: &Path) -> Vec<PathBuf> {
 
 /// A blktrace set named by its folder or its base name.
 fn open_set(path: &Path) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(Blktrace::open(path)?))
+    let set = Box::new(Blktrace::open(path)?);
+    Ok(Box::new(Checked::new(set, path, Doubt::of("blktrace"))))
 }
 
 fn malformed(path: &Path, got: String, expected: String) -> TraceError {

@@ -143,7 +143,7 @@ impl<'a> Columns<'a> {
             return Ok(());
         }
         let row = (0..array.len()).find(|&row| array.is_null(row)).unwrap_or(0);
-        let wrong = Wrong { column: name, got: "null".into(), expected: "a value" };
+        let wrong = Wrong { column: name.into(), got: "null".into(), expected: "a value".into() };
         Err(self.wrong(row, wrong))
     }
 

@@ -1,0 +1,20 @@
+//! Text of one request a line, its columns and their units declared.
+//!
+//! [`Columns`] is the declaration, such as `at:us,op,offset:sectors,len:sectors,volume`; every
+//! preset in [`crate::formats::presets`] is one too. A [`plan`] of it reads rows where they stand in
+//! the buffer, eight bytes at a time ([`cursor`]); what that cannot read (blanks around a number,
+//! quotes, twenty digits) is read field by field, with the same outcome.
+//!
+//! Numbers are exact: nothing goes through floating point. Times are whole nanoseconds; digits
+//! beyond them are dropped.
+
+pub(crate) mod cursor;
+pub(crate) mod names;
+pub(crate) mod plan;
+pub(crate) mod reader;
+pub(crate) mod spec;
+pub(crate) mod unit;
+pub(crate) mod values;
+pub(crate) mod words;
+
+pub use spec::{BadColumns, Columns};

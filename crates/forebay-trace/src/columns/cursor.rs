@@ -1,0 +1,412 @@
+//! Walks over text field by field, eight bytes at a time where it can.
+//!
+//! The text holds whole lines: there is a `\n` behind every byte a cursor looks at. A field ends
+//! with the separator or with the line, and `stop` stands on what ended it. What a fast method does
+//! not understand it leaves untouched, for [`Cursor::field`] to look at.
+
+/// What parts fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Separator {
+    /// One byte; two in a row enclose an empty field.
+    Byte(u8),
+    /// Blanks and tabs, any number of them.
+    Blanks,
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+const HIGHS: u64 = 0x8080_8080_8080_8080;
+
+/// How many decimal digits eight bytes begin with, and their value.
+#[inline(always)]
+fn eight(word: u64) -> (usize, u64) {
+    let x = word ^ (ONES * 0x30);
+    // A byte above 9 gets its high bit set. Its carry may spoil bytes behind it, none before it.
+    let stops = (x.wrapping_add(ONES * 0x76) | x) & HIGHS;
+    let digits = (stops.trailing_zeros() / 8) as usize;
+    if digits == 0 {
+        return (0, 0);
+    }
+    // What follows the digits is shifted out; zeros come in before them.
+    let x = x << (64 - 8 * digits);
+    let pairs = x.wrapping_mul(10).wrapping_add(x >> 8);
+    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
+    let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
+    (digits, low.wrapping_add(high) >> 32)
+}
+
+const POWERS: [u64; 10] =
+    [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+
+/// Bytes that are all below `limit` (at most 0x80) have their high bit set, as may those behind one.
+#[inline(always)]
+fn below(word: u64, limit: u8) -> u64 {
+    word.wrapping_sub(ONES * u64::from(limit)) & !word & HIGHS
+}
+
+/// A word of at most seven bytes as a number that tells it from every other.
+#[inline]
+pub(crate) fn short_key(word: &[u8]) -> Option<u64> {
+    if word.len() > 7 {
+        return None;
+    }
+    let value = word.iter().rev().fold(0u64, |key, &byte| key << 8 | u64::from(byte));
+    Some(value | (word.len() as u64) << 56)
+}
+
+/// Why a row could not be read on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// The line ends before this column.
+    Ended,
+    /// The field is not of its kind.
+    Field,
+    /// A carriage return without a line feed.
+    LoneReturn,
+    /// A quoted field that does not end, or goes on behind its end.
+    Quotes,
+    /// The request is longer than any.
+    Length,
+    /// The request ends beyond all addresses.
+    Address,
+    /// The completion lies before the arrival.
+    Backwards,
+}
+
+/// A place in text.
+#[derive(Clone, Copy)]
+pub(crate) struct Cursor<'a> {
+    text: &'a [u8],
+    stop: usize,
+    separator: u8,
+    /// Bytes below this end a short word, as the separator does.
+    limit: u8,
+    blanks: bool,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the start of the first line of `text`.
+    #[inline]
+    pub(crate) fn new(text: &'a [u8], separator: Separator) -> Cursor<'a> {
+        match separator {
+            Separator::Byte(separator) => {
+                Cursor { text, stop: 0, separator, limit: b'\r' + 1, blanks: false }
+            }
+            Separator::Blanks => {
+                Cursor { text, stop: 0, separator: b' ', limit: b' ' + 1, blanks: true }
+            }
+        }
+    }
+
+    /// Where it stands.
+    #[inline]
+    pub(crate) fn position(&self) -> usize {
+        self.stop
+    }
+
+    /// Goes to where a line begins.
+    #[inline]
+    pub(crate) fn go(&mut self, position: usize) {
+        self.stop = position;
+    }
+
+    /// The byte it stands on; a line feed behind the text.
+    #[inline(always)]
+    pub(crate) fn byte(&self) -> u8 {
+        self.text.get(self.stop).copied().unwrap_or(b'\n')
+    }
+
+    #[inline(always)]
+    fn load(&self, at: usize) -> u64 {
+        let bytes = self.text.get(at..).and_then(<[u8]>::first_chunk::<8>);
+        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+    }
+
+    /// Steps to the first field of the line.
+    #[inline(always)]
+    pub(crate) fn first(&mut self) {
+        if self.blanks {
+            self.skip_blanks();
+        }
+    }
+
+    /// Steps over the separator to the next field.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) -> Result<(), Fault> {
+        if self.blanks {
+            self.skip_blanks();
+            if self.ends() { Err(Fault::Ended) } else { Ok(()) }
+        } else if self.byte() == self.separator {
+            self.stop += 1;
+            Ok(())
+        } else {
+            Err(Fault::Ended)
+        }
+    }
+
+    #[inline]
+    fn skip_blanks(&mut self) {
+        while matches!(self.byte(), b' ' | b'\t') {
+            self.stop += 1;
+        }
+    }
+
+    /// Whether the line ends here.
+    #[inline(always)]
+    fn ends(&self) -> bool {
+        match self.byte() {
+            b'\n' => true,
+            b'\r' => self.text.get(self.stop + 1).is_none_or(|&byte| byte == b'\n'),
+            _ => false,
+        }
+    }
+
+    /// Whether a byte ends a field, seen with the one behind it.
+    #[inline(always)]
+    fn parts(&self, at: usize) -> bool {
+        match self.text.get(at) {
+            Some(&byte) if byte == self.separator => true,
+            Some(b'\n') | None => true,
+            Some(b'\r') => self.text.get(at + 1).is_none_or(|&byte| byte == b'\n'),
+            Some(b'\t') => self.blanks,
+            Some(_) => false,
+        }
+    }
+
+    /// Up to 19 digits from `at`: their value and where they end.
+    #[inline(always)]
+    fn digits(&self, at: usize) -> Option<(u64, usize)> {
+        // Where the next eight begin is written as a constant, so that the processor need not wait for
+        // the count: what it guesses of the branch is nearly always right.
+        let (count, first) = eight(self.load(at));
+        if count < 8 {
+            return Some((first, at + count));
+        }
+        let (count, second) = eight(self.load(at + 8));
+        let value = first * POWERS[count] + second;
+        if count < 8 {
+            return Some((value, at + 8 + count));
+        }
+        let (count, third) = eight(self.load(at + 16));
+        (count <= 3).then(|| (value * POWERS[count] + third, at + 16 + count))
+    }
+
+    /// A whole number, if that is all the field holds.
+    #[inline(always)]
+    pub(crate) fn number(&mut self) -> Option<u64> {
+        let (value, end) = self.digits(self.stop)?;
+        if end == self.stop || !self.parts(end) {
+            return None;
+        }
+        self.stop = end;
+        Some(value)
+    }
+
+    /// A decimal number, if that is all the field holds: its whole part, and the billionths of at
+    /// most nine decimals.
+    #[inline(always)]
+    pub(crate) fn decimal(&mut self) -> Option<(u64, u64)> {
+        let (whole, mut end) = self.digits(self.stop)?;
+        if end == self.stop {
+            return None;
+        }
+        let mut billionths = 0;
+        if self.text.get(end) == Some(&b'.') {
+            end += 1;
+            let (count, fraction) = eight(self.load(end));
+            end += count;
+            billionths = fraction * POWERS[9 - count];
+            if count == 8 {
+                let last = self.text.get(end).map_or(10, |byte| byte.wrapping_sub(b'0'));
+                if last <= 9 {
+                    billionths += u64::from(last);
+                    end += 1;
+                }
+            }
+        }
+        if !self.parts(end) {
+            return None;
+        }
+        self.stop = end;
+        Some((whole, billionths))
+    }
+
+    /// A word of at most seven bytes, as [`short_key`] gives it.
+    #[inline(always)]
+    pub(crate) fn short(&mut self) -> Option<u64> {
+        let word = self.load(self.stop);
+        let same = word ^ (ONES * u64::from(self.separator));
+        let stops = below(word, self.limit) | below(same, 1);
+        let length = (stops.trailing_zeros() / 8) as usize;
+        // A blank or a quote at its start is not part of it.
+        if length > 7 || word & 0xff <= u64::from(b'"') || !self.parts(self.stop + length) {
+            return None;
+        }
+        self.stop += length;
+        let value = word & ((1 << (8 * length)) - 1);
+        Some(value | (length as u64) << 56)
+    }
+
+    /// The bytes of any field, blanks and quotes around them taken off.
+    pub(crate) fn field(&mut self) -> Result<&'a [u8], Fault> {
+        if !self.blanks {
+            // Blanks before a quote.
+            let separator = self.separator;
+            while matches!(self.byte(), byte @ (b' ' | b'\t') if byte != separator) {
+                self.stop += 1;
+            }
+        }
+        let quoted = self.byte() == b'"';
+        let from = self.stop + usize::from(quoted);
+        let rest = self.text.get(from..).unwrap_or_default();
+        if quoted {
+            let length = memchr::memchr2(b'"', b'\n', rest).unwrap_or(rest.len());
+            if rest.get(length) != Some(&b'"') {
+                return Err(Fault::Quotes);
+            }
+            self.stop = from + length + 1;
+            while !self.parts(self.stop) && matches!(self.byte(), b' ' | b'\t') {
+                self.stop += 1;
+            }
+            return if self.parts(self.stop) {
+                Ok(rest.get(..length).unwrap_or_default())
+            } else {
+                Err(Fault::Quotes)
+            };
+        }
+        let ends = |&byte: &u8| {
+            byte == self.separator
+                || byte < b' ' && matches!(byte, b'\n' | b'\r')
+                || self.blanks && byte == b'\t'
+        };
+        let length = rest.iter().position(ends).unwrap_or(rest.len());
+        self.stop = from + length;
+        if self.byte() == b'\r' && self.separator != b'\r' && !self.ends() {
+            return Err(Fault::LoneReturn);
+        }
+        Ok(rest.get(..length).unwrap_or_default().trim_ascii())
+    }
+
+    /// Steps over a line that holds nothing but blanks, if it stands on one.
+    #[inline(always)]
+    pub(crate) fn skip_blank_line(&mut self) -> bool {
+        self.byte() <= b' ' && self.skip_blanks_to_line()
+    }
+
+    fn skip_blanks_to_line(&mut self) -> bool {
+        let rest = self.text.get(self.stop..).unwrap_or_default();
+        let length = memchr::memchr(b'\n', rest).unwrap_or(rest.len());
+        let blank = rest.get(..length).unwrap_or_default().trim_ascii().is_empty();
+        if blank {
+            self.stop += length + 1;
+        }
+        blank
+    }
+
+    /// Steps over a field.
+    #[inline]
+    pub(crate) fn skip(&mut self) -> Result<(), Fault> {
+        if self.short().is_none() {
+            self.field()?;
+        }
+        Ok(())
+    }
+
+    /// Goes to the start of the next line.
+    #[inline(always)]
+    pub(crate) fn end_line(&mut self) -> Result<(), Fault> {
+        if self.byte() == b'\n' {
+            self.stop += 1;
+            return Ok(());
+        }
+        self.end_long_line()
+    }
+
+    fn end_long_line(&mut self) -> Result<(), Fault> {
+        let rest = self.text.get(self.stop..).unwrap_or_default();
+        let Some(length) = memchr::memchr2(b'\n', b'\r', rest) else {
+            self.stop = self.text.len();
+            return Ok(());
+        };
+        self.stop += length;
+        if !self.ends() {
+            return Err(Fault::LoneReturn);
+        }
+        self.stop += 1 + usize::from(self.byte() == b'\r');
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn at(text: &[u8]) -> Cursor<'_> {
+        Cursor::new(text, Separator::Byte(b','))
+    }
+
+    #[test]
+    fn every_count_of_digits() {
+        for length in 1..=19 {
+            let text = "9876543219876543219".get(..length).unwrap();
+            for end in [",", "\n", "\r\n"] {
+                let line = format!("{text}{end}........");
+                let mut cursor = at(line.as_bytes());
+                assert_eq!(cursor.number(), Some(text.parse().unwrap()), "{line:?}");
+                assert_eq!(cursor.position(), length);
+            }
+        }
+        for bad in ["98765432198765432198,", "-1,", ",", "1 ,", " 1,", "1\r,", "1x", "1:", "1/"] {
+            let line = format!("{bad}........");
+            assert_eq!(at(line.as_bytes()).number(), None, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn quotes_and_blanks_come_off() {
+        let mut cursor = at(b"\"a,b\" , c ,\"\"\n\"open\n");
+        for expected in [&b"a,b"[..], b"c", b""] {
+            assert_eq!(cursor.field(), Ok(expected));
+            let _ = cursor.next();
+        }
+        assert_eq!(cursor.next(), Err(Fault::Ended));
+        cursor.end_line().unwrap();
+        assert_eq!(cursor.field(), Err(Fault::Quotes));
+        assert_eq!(at(b"a\rb\n").field(), Err(Fault::LoneReturn));
+    }
+
+    proptest! {
+        #[test]
+        fn fast_and_slow_agree(text in "[0-9.,a \"\r\n-]{0,30}") {
+            let padded = format!("{text}\n\0\0\0\0\0\0\0\0");
+            for separator in [Separator::Byte(b','), Separator::Blanks] {
+                let cursor = Cursor::new(padded.as_bytes(), separator);
+                let mut slow = cursor;
+                let field = slow.field();
+                let mut fast = cursor;
+                if let Some(number) = fast.number() {
+                    let field = std::str::from_utf8(field.unwrap()).unwrap();
+                    prop_assert_eq!(field.parse(), Ok(number));
+                    prop_assert_eq!(fast.position(), slow.position());
+                }
+                let mut fast = cursor;
+                if let Some(key) = fast.short() {
+                    prop_assert_eq!(fast.position(), slow.position());
+                    if padded.as_bytes()[0] > b' ' {
+                        let bytes = &padded.as_bytes()[..fast.position()];
+                        prop_assert_eq!(short_key(bytes), Some(key));
+                    }
+                }
+                let mut fast = cursor;
+                if let Some((whole, billionths)) = fast.decimal() {
+                    prop_assert_eq!(fast.position(), slow.position());
+                    let text = std::str::from_utf8(field.unwrap()).unwrap();
+                    let (left, right) = text.split_once('.').unwrap_or((text, ""));
+                    prop_assert_eq!(left.parse(), Ok(whole));
+                    let right = format!("{right:0<9}");
+                    prop_assert_eq!(right.parse(), Ok(billionths));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,83 @@
+//! Numbers the volumes and streams of a trace by what its columns call them.
+//!
+//! A name is made of up to three fields. Fields of at most seven bytes are found in a small
+//! direct-mapped cache without touching text; whatever is not there, in a map of whole names. One
+//! name may be spelt in several ways (`7`, ` 7`, `"7"`): the map holds it once.
+
+use rustc_hash::FxHashMap;
+
+/// Fields in a name.
+pub(crate) const PARTS: usize = 3;
+
+/// Slots of the cache, a power of two.
+const SLOTS: usize = 4096;
+
+/// Fields as [`crate::columns::cursor::short_key`] gives them; 0 for those a format does not have.
+pub(crate) type Keys = [u64; PARTS];
+
+/// No field has this key: its length would be 255.
+const NO_KEYS: Keys = [u64::MAX; PARTS];
+
+/// Names seen and their numbers.
+#[derive(Default)]
+pub(crate) struct Names {
+    /// Empty until there is something in it.
+    cache: Vec<(Keys, u32)>,
+    known: FxHashMap<Vec<u8>, u32>,
+}
+
+impl Names {
+    #[inline]
+    fn slot(keys: &Keys) -> usize {
+        let mixed = keys[0].wrapping_mul(0x9E37_79B9_7F4A_7C15)
+            ^ keys[1].wrapping_mul(0xC2B2_AE3D_27D4_EB4F)
+            ^ keys[2].wrapping_mul(0x1656_67B1_9E37_79F9);
+        (mixed >> 32) as usize % SLOTS
+    }
+
+    /// The number of a name met lately.
+    #[inline]
+    pub(crate) fn cached(&self, keys: &Keys) -> Option<u32> {
+        let (known, number) = self.cache.get(Self::slot(keys))?;
+        (known == keys).then_some(*number)
+    }
+
+    /// Remembers what a name's fields are, if they are all short.
+    pub(crate) fn remember(&mut self, keys: Option<Keys>, number: u32) {
+        let Some(keys) = keys else { return };
+        self.cache.resize(SLOTS, (NO_KEYS, 0));
+        if let Some(slot) = self.cache.get_mut(Self::slot(&keys)) {
+            *slot = (keys, number);
+        }
+    }
+
+    /// The number of a name; `None` if it was never met.
+    pub(crate) fn known(&self, name: &[u8]) -> Option<u32> {
+        self.known.get(name).copied()
+    }
+
+    /// Gives a name its number.
+    pub(crate) fn add(&mut self, name: &[u8], number: u32) {
+        self.known.insert(name.to_vec(), number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::columns::cursor::short_key;
+
+    #[test]
+    fn names_that_share_a_slot_are_told_apart() {
+        let mut names = Names::default();
+        let keys = |n: u32| [short_key(n.to_string().as_bytes()).unwrap(), 0, 0];
+        for n in 0..100_000u32 {
+            names.remember(Some(keys(n)), n);
+            assert_eq!(names.cached(&keys(n)), Some(n));
+        }
+        for n in 0..100_000u32 {
+            assert!(names.cached(&keys(n)).is_none_or(|number| number == n));
+        }
+        assert_eq!(names.cached(&[0, 0, 0]), None);
+    }
+}

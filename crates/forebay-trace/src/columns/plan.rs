@@ -1,0 +1,380 @@
+//! A declaration made ready to read rows.
+
+use forebay_core::{Flags, Nanos, Op};
+
+use crate::columns::cursor::{Cursor, Fault};
+use crate::columns::names::{Keys, Names, PARTS};
+use crate::columns::spec::{Columns, Role};
+use crate::columns::unit::TimeUnit;
+use crate::columns::values::{expected, letters, number, operation, optional_time, time};
+use crate::columns::words::OpCode;
+use crate::fields::digits;
+use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong};
+use crate::trace::{Dictionary, Record, Stream};
+
+/// Where in a row something is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Bad {
+    /// Index of the column.
+    column: usize,
+    /// Where its field begins.
+    from: usize,
+    fault: Fault,
+}
+
+/// Where the fields of a name stand in a row.
+#[derive(Clone, Copy)]
+struct Name {
+    keys: Keys,
+    /// Where each begins; a part a row does not have is at its column's default.
+    starts: [usize; PARTS],
+    /// Whether the keys say all.
+    short: bool,
+}
+
+impl Name {
+    const NONE: Name = Name { keys: [0; PARTS], starts: [0; PARTS], short: true };
+
+    #[inline(always)]
+    fn part(&mut self, part: usize, cursor: &mut Cursor<'_>) -> Result<(), Fault> {
+        let part = part % PARTS;
+        self.starts[part] = cursor.position();
+        match cursor.short() {
+            Some(key) => self.keys[part] = key,
+            None => {
+                self.short = false;
+                cursor.field()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One column's work.
+enum Step {
+    Skip,
+    At(TimeUnit),
+    End(TimeUnit),
+    Latency(TimeUnit),
+    Offset(u64),
+    Len(u64),
+    Op(OpCode),
+    /// The part of the volume's name.
+    Volume(usize),
+    /// The part of the stream's name.
+    Stream(usize),
+    Flags,
+}
+
+/// Parts of a stream's name.
+const THREAD: usize = 0;
+const PROCESS: usize = 1;
+const NAME: usize = 2;
+
+/// Reads rows.
+pub(crate) struct Plan {
+    steps: Vec<Step>,
+    roles: Vec<Role>,
+    titles: Vec<String>,
+    op: Option<Op>,
+    len: u64,
+    has_volume: bool,
+    has_stream: bool,
+    volumes: Names,
+    streams: Names,
+}
+
+impl Plan {
+    /// For these columns.
+    pub(crate) fn new(columns: &Columns) -> Plan {
+        let mut volume_parts = 0..;
+        let steps = columns.roles.iter().map(|role| match role {
+            Role::Skip => Step::Skip,
+            Role::At(unit) => Step::At(*unit),
+            Role::End(unit) => Step::End(*unit),
+            Role::Latency(unit) => Step::Latency(*unit),
+            Role::Offset(bytes) => Step::Offset(*bytes),
+            Role::Len(bytes) => Step::Len(*bytes),
+            Role::Op(code) => Step::Op(code.clone()),
+            Role::Volume(_) => Step::Volume(volume_parts.next().unwrap_or_default()),
+            Role::Thread => Step::Stream(THREAD),
+            Role::Process => Step::Stream(PROCESS),
+            Role::Name => Step::Stream(NAME),
+            Role::Flags => Step::Flags,
+        });
+        let steps: Vec<Step> = steps.collect();
+        Plan {
+            has_volume: steps.iter().any(|step| matches!(step, Step::Volume(_))),
+            has_stream: steps.iter().any(|step| matches!(step, Step::Stream(_))),
+            steps,
+            roles: columns.roles.clone(),
+            titles: columns.titles.clone(),
+            op: columns.op,
+            len: columns.len_bytes.unwrap_or(0),
+            volumes: Names::default(),
+            streams: Names::default(),
+        }
+    }
+
+    /// A dictionary to begin with: what the columns do not name is one.
+    pub(crate) fn dictionary(&self) -> Dictionary {
+        let mut dictionary = Dictionary::default();
+        if !self.has_volume {
+            dictionary.volumes.push(String::new());
+        }
+        if !self.has_stream {
+            dictionary.streams.push(Stream::default());
+        }
+        dictionary
+    }
+
+    /// Reads the row the cursor stands on and goes to the next; `None` is a row that holds no request
+    /// to keep. Where there is no column of times, the request is at 0.
+    #[inline]
+    pub(crate) fn row(
+        &mut self,
+        cursor: &mut Cursor<'_>,
+        dictionary: &mut Dictionary,
+    ) -> Result<Option<Record>, Bad> {
+        let (mut at, mut end, mut latency) = (None, None, None::<u64>);
+        let (mut offset, mut offset_from, mut end_from, mut len) = (0, 0, 0, self.len);
+        let (mut op, mut flags) = (self.op, Flags::NONE);
+        let (mut volume, mut stream) = (Name::NONE, Name::NONE);
+        cursor.first();
+        for (column, step) in self.steps.iter().enumerate() {
+            if column > 0 {
+                cursor.next().map_err(|fault| Bad { column, from: cursor.position(), fault })?;
+            }
+            let from = cursor.position();
+            let read = match step {
+                Step::Skip => cursor.skip(),
+                Step::At(unit) => time(cursor, *unit).map(|ns| at = Some(ns)),
+                Step::End(unit) => time(cursor, *unit).map(|ns| {
+                    (end, end_from) = (Some(ns), from);
+                }),
+                Step::Latency(unit) => optional_time(cursor, *unit).map(|ns| latency = ns),
+                Step::Offset(unit) => number(cursor).and_then(|count| {
+                    offset_from = from;
+                    offset = count.checked_mul(*unit).ok_or(Fault::Address)?;
+                    Ok(())
+                }),
+                Step::Len(unit) => number(cursor).and_then(|count| {
+                    len = count
+                        .checked_mul(*unit)
+                        .filter(|&len| len <= LEN_BYTES_MAX)
+                        .ok_or(Fault::Length)?;
+                    Ok(())
+                }),
+                Step::Op(code) => operation(cursor, code).map(|found| op = found),
+                Step::Volume(part) => volume.part(*part, cursor),
+                Step::Stream(part) => stream.part(*part, cursor),
+                Step::Flags => letters(cursor).map(|found| flags = found),
+            };
+            read.map_err(|fault| Bad { column, from, fault })?;
+        }
+        if let Err(fault) = cursor.end_line() {
+            let column = self.steps.len().saturating_sub(1);
+            return Err(Bad { column, from: cursor.position(), fault });
+        }
+        if offset >= END_BYTES_MAX - len {
+            return Err(Bad { column: 0, from: offset_from, fault: Fault::Address });
+        }
+        let backwards = Bad { column: 0, from: end_from, fault: Fault::Backwards };
+        let at = match (at, end) {
+            (Some(at), None) => at,
+            (Some(at), Some(end)) => {
+                latency = Some(u64::checked_sub(end, at).ok_or(backwards)?);
+                at
+            }
+            (None, Some(end)) => u64::checked_sub(end, latency.unwrap_or(0)).ok_or(backwards)?,
+            (None, None) => 0,
+        };
+        let Some(op) = op.filter(|op| len > 0 || *op == Op::Flush) else { return Ok(None) };
+        let volume = if self.has_volume {
+            match self.volumes.cached(&volume.keys) {
+                Some(number) if volume.short => number,
+                _ => self.volume(cursor, volume, dictionary)?,
+            }
+        } else {
+            0
+        };
+        let stream = if self.has_stream {
+            match self.streams.cached(&stream.keys) {
+                Some(number) if stream.short => number,
+                _ => self.stream(cursor, stream, dictionary)?,
+            }
+        } else {
+            0
+        };
+        Ok(Some(Record {
+            at: Nanos(at),
+            offset,
+            latency: latency.map(Nanos),
+            len: len as u32,
+            stream,
+            volume,
+            op,
+            flags,
+        }))
+    }
+
+    /// The volume of a name that is not in the cache.
+    #[cold]
+    fn volume(
+        &mut self,
+        cursor: &Cursor<'_>,
+        name: Name,
+        dictionary: &mut Dictionary,
+    ) -> Result<u32, Bad> {
+        let mut whole = Vec::new();
+        for (column, step) in self.steps.iter().enumerate() {
+            let Step::Volume(part) = step else { continue };
+            let from = name.starts[part % PARTS];
+            let mut field = field_at(cursor, from);
+            if matches!(self.roles.get(column), Some(Role::Volume(true))) {
+                if digits(field).is_none() {
+                    return Err(Bad { column, from, fault: Fault::Field });
+                }
+                let zeros = field.iter().take_while(|&&byte| byte == b'0').count();
+                field = field.get(zeros.min(field.len() - 1)..).unwrap_or_default();
+            }
+            if *part > 0 {
+                whole.push(b'.');
+            }
+            whole.extend_from_slice(field);
+        }
+        let number = self.volumes.known(&whole).unwrap_or_else(|| {
+            let number = dictionary.volumes.len() as u32;
+            self.volumes.add(&whole, number);
+            dictionary.volumes.push(String::from_utf8_lossy(&whole).into_owned());
+            number
+        });
+        self.volumes.remember(name.short.then_some(name.keys), number);
+        Ok(number)
+    }
+
+    /// The stream of a name that is not in the cache.
+    #[cold]
+    fn stream(
+        &mut self,
+        cursor: &Cursor<'_>,
+        name: Name,
+        dictionary: &mut Dictionary,
+    ) -> Result<u32, Bad> {
+        let mut fields: [Option<&[u8]>; PARTS] = [None; PARTS];
+        let mut ids = [None; PARTS];
+        let mut whole = Vec::new();
+        for (column, step) in self.steps.iter().enumerate() {
+            let Step::Stream(part) = step else { continue };
+            let (part, from) = (part % PARTS, name.starts[part % PARTS]);
+            let field = field_at(cursor, from);
+            fields[part] = Some(field);
+            if part != NAME && !field.is_empty() {
+                let id = digits(field).and_then(|id| u32::try_from(id).ok());
+                let wrong = Bad { column, from, fault: Fault::Field };
+                ids[part] = Some(id.ok_or(wrong)?);
+            }
+        }
+        for field in fields {
+            // No field holds a line feed, so it parts them.
+            whole.extend_from_slice(field.unwrap_or_default());
+            whole.push(b'\n');
+        }
+        let number = self.streams.known(&whole).unwrap_or_else(|| {
+            let number = dictionary.streams.len() as u32;
+            self.streams.add(&whole, number);
+            dictionary.streams.push(Stream {
+                thread: ids[THREAD],
+                process: ids[PROCESS],
+                name: String::from_utf8_lossy(fields[NAME].unwrap_or_default()).into_owned(),
+            });
+            number
+        });
+        self.streams.remember(name.short.then_some(name.keys), number);
+        Ok(number)
+    }
+
+    /// Whether a line begins with the name of the first column.
+    pub(crate) fn is_titled(&self, line: &Cursor<'_>) -> bool {
+        let first = field_at(line, line.position());
+        self.titles.first().is_some_and(|title| first.eq_ignore_ascii_case(title.as_bytes()))
+    }
+
+    /// Whether a line has words where numbers should be.
+    pub(crate) fn has_no_number(&self, line: &Cursor<'_>) -> bool {
+        let mut cursor = *line;
+        cursor.first();
+        for (column, role) in self.roles.iter().enumerate() {
+            if column > 0 && cursor.next().is_err() {
+                return false;
+            }
+            let Ok(field) = cursor.field() else { return false };
+            let text = matches!(
+                role,
+                Role::Skip | Role::Op(_) | Role::Volume(_) | Role::Name | Role::Flags
+            );
+            if !text && !field.first().is_some_and(u8::is_ascii_alphabetic) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Whether a line has as many fields as there are columns.
+    pub(crate) fn fits(&self, line: &Cursor<'_>) -> bool {
+        let mut cursor = *line;
+        cursor.first();
+        for column in 0..self.roles.len() {
+            if column > 0 && cursor.next().is_err() || cursor.field().is_err() {
+                return false;
+            }
+        }
+        cursor.next().is_err()
+    }
+
+    /// What is wrong, in words.
+    #[cold]
+    pub(crate) fn explain(&self, bad: Bad, cursor: &Cursor<'_>) -> Wrong {
+        let column_of = |wanted: fn(&Role) -> bool| self.roles.iter().position(wanted);
+        let title = |column: usize| self.titles.get(column).cloned().unwrap_or_default();
+        let got = field_at(cursor, bad.from);
+        match bad.fault {
+            Fault::Field => {
+                let expected = self.roles.get(bad.column).map_or_else(String::new, expected);
+                Wrong::new(title(bad.column), got, expected)
+            }
+            Fault::Ended => Wrong {
+                column: title(bad.column).into(),
+                got: "the end of the line".into(),
+                expected: "one more field".into(),
+            },
+            Fault::LoneReturn => Wrong {
+                column: title(bad.column).into(),
+                got: "a carriage return within the line".into(),
+                expected: "lines that end with a line feed (tr '\\r' '\\n' makes them)".into(),
+            },
+            Fault::Quotes => Wrong {
+                column: title(bad.column).into(),
+                got: "an open quote".into(),
+                expected: "a quote that ends the field".into(),
+            },
+            Fault::Length => Wrong::new(title(bad.column), got, "at most 1 GiB a request"),
+            Fault::Address => {
+                let column = column_of(|role| matches!(role, Role::Offset(_)));
+                let column = column.unwrap_or(bad.column);
+                Wrong::new(title(column), got, "a request that ends below 2^63 bytes")
+            }
+            Fault::Backwards => {
+                let column = column_of(|role| matches!(role, Role::End(_))).unwrap_or(bad.column);
+                Wrong::new(title(column), got, "a completion at or after the arrival")
+            }
+        }
+    }
+}
+
+/// The field that begins at a place known to begin one.
+fn field_at<'a>(cursor: &Cursor<'a>, from: usize) -> &'a [u8] {
+    let mut cursor = *cursor;
+    cursor.go(from);
+    cursor.field().unwrap_or_default()
+}

@@ -1,0 +1,169 @@
+//! Reads text by its columns, in the order of the file.
+
+use std::io::BufRead;
+use std::path::Path;
+
+use forebay_core::Nanos;
+
+use crate::columns::cursor::{Cursor, Separator};
+use crate::columns::plan::Plan;
+use crate::columns::spec::Columns;
+use crate::error::{Place, TraceError};
+use crate::lines::Lines;
+use crate::rows::shorten;
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
+
+/// What the first line may be beside a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Header {
+    /// Names that begin with that of the first column.
+    Named,
+    /// Anything without a number where numbers are declared.
+    Guessed,
+}
+
+/// A [`Reader`] of columns. Blank lines mean nothing; rows without a request are counted.
+pub(crate) struct ColumnReader {
+    lines: Lines,
+    plan: Plan,
+    separator: Option<Separator>,
+    skip_lines: u64,
+    header: Header,
+    every_ns: u64,
+    kept: u64,
+    begun: bool,
+    hint: String,
+    dictionary: Dictionary,
+    notes: Notes,
+}
+
+impl ColumnReader {
+    /// Of `content`; notes call it `format`, and `hint` says what to do about a row that is wrong.
+    pub(crate) fn new(
+        path: &Path,
+        content: Box<dyn BufRead + Send>,
+        columns: &Columns,
+        header: Header,
+        format: &'static str,
+        hint: String,
+    ) -> ColumnReader {
+        let plan = Plan::new(columns);
+        ColumnReader {
+            lines: Lines::new(path, content),
+            dictionary: plan.dictionary(),
+            plan,
+            separator: columns.separator,
+            skip_lines: columns.skip_lines,
+            header,
+            every_ns: columns.every_ns.unwrap_or(0),
+            kept: 0,
+            begun: false,
+            hint,
+            notes: Notes { format, ..Notes::default() },
+        }
+    }
+
+    /// Steps over what comes before the first request and finds the separator.
+    fn begin(&mut self) -> Result<Separator, TraceError> {
+        for _ in 0..self.skip_lines {
+            self.lines.next()?;
+        }
+        loop {
+            let (text, whole) = self.lines.block()?;
+            let end = text.iter().take(whole).position(|&byte| byte == b'\n').unwrap_or(whole);
+            let line = text.get(..end).unwrap_or_default();
+            if whole > 0 && line.trim_ascii().is_empty() {
+                self.lines.pass(end + 1, 1);
+                continue;
+            }
+            let separator = *self.separator.get_or_insert(separator_of(line));
+            let mut cursor = Cursor::new(text, separator);
+            let mut unused = self.plan.dictionary();
+            let named = self.plan.is_titled(&cursor);
+            let guessed = self.header == Header::Guessed && self.plan.has_no_number(&cursor);
+            if whole > 0 && (named || guessed) && self.plan.row(&mut cursor, &mut unused).is_err() {
+                if !named {
+                    let line = shorten(line.trim_ascii());
+                    self.notes.warnings.push(format!("{line} is taken for the names of columns"));
+                }
+                self.lines.pass(end + 1, 1);
+            }
+            return Ok(separator);
+        }
+    }
+
+    /// Says once what the format lacks and what stands in for it.
+    pub(crate) fn warn(mut self, warning: impl Into<String>) -> ColumnReader {
+        self.notes.warnings.push(warning.into());
+        self
+    }
+}
+
+/// The separator of a line: the first of comma, tab and semicolon it has, else blanks.
+fn separator_of(line: &[u8]) -> Separator {
+    [b',', b'\t', b';']
+        .into_iter()
+        .find(|byte| line.contains(byte))
+        .map_or(Separator::Blanks, Separator::Byte)
+}
+
+impl Reader for ColumnReader {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        let separator = match self.separator {
+            Some(separator) if self.begun => separator,
+            _ => self.begin()?,
+        };
+        self.begun = true;
+        while batch.len() < BATCH {
+            let (text, whole) = self.lines.block()?;
+            if whole == 0 {
+                break;
+            }
+            let mut cursor = Cursor::new(text, separator);
+            let mut lines = 0;
+            while cursor.position() < whole && batch.len() < BATCH {
+                if cursor.skip_blank_line() {
+                    lines += 1;
+                    continue;
+                }
+                match self.plan.row(&mut cursor, &mut self.dictionary) {
+                    Ok(Some(record)) => batch.push(record),
+                    Ok(None) => self.notes.rows_skipped += 1,
+                    Err(bad) => {
+                        let wrong = self.plan.explain(bad, &cursor);
+                        let mut hint = self.hint.clone();
+                        let rest = text.get(cursor.position()..whole).unwrap_or_default();
+                        let last = memchr::memchr(b'\n', rest).is_none_or(|n| n + 1 == rest.len());
+                        if self.lines.cut() && last {
+                            hint.insert_str(
+                                0,
+                                "the last line has no end, the file may be cut off; ",
+                            );
+                        }
+                        let place = Place::Line(self.lines.number() + lines + 1);
+                        return Err(wrong.at(self.lines.path(), place, &hint));
+                    }
+                }
+                lines += 1;
+            }
+            let passed = cursor.position();
+            self.lines.pass(passed, lines);
+        }
+        if self.every_ns > 0 {
+            for record in batch.iter_mut() {
+                record.at = Nanos(self.kept.saturating_mul(self.every_ns));
+                self.kept += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+}

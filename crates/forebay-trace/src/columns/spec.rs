@@ -1,0 +1,340 @@
+//! The declaration of columns: its words, and what is wrong with one.
+
+use std::fmt;
+use std::str::FromStr;
+
+use forebay_core::Op;
+
+use crate::columns::cursor::Separator;
+use crate::columns::names::PARTS;
+use crate::columns::unit::{TIME_UNITS, TimeUnit, length_unit_bytes};
+use crate::columns::words::{OpCode, Words};
+use crate::rows::LEN_BYTES_MAX;
+
+/// What stands in a column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Nothing that is read.
+    Skip,
+    /// Arrival.
+    At(TimeUnit),
+    /// Completion.
+    End(TimeUnit),
+    /// From arrival to completion; may be empty.
+    Latency(TimeUnit),
+    /// First byte, in units of so many bytes.
+    Offset(u64),
+    /// Length, in units of so many bytes.
+    Len(u64),
+    /// What the request does.
+    Op(OpCode),
+    /// The volume's name or a part of it; must it be a number?
+    Volume(bool),
+    /// Thread id.
+    Thread,
+    /// Process id.
+    Process,
+    /// Name of the submitter.
+    Name,
+    /// Letters of `PFASM`.
+    Flags,
+}
+
+/// Columns of a text and their units, as `--columns` and the presets declare them.
+///
+/// A declaration is a list of columns in their order, parted by commas: `at`, `end` and `latency`
+/// with a unit of time (`at:us`), `offset` and `len` with a unit of length (bytes if none), `op` with
+/// its words (`op:R/W`, read first; `op:scsi`, `op:disksim`), `volume` (several make one name),
+/// `thread`, `process`, `name` or `stream`, `flags`, and `_` for what is not read. Columns behind the
+/// last one are not read. Settings are `sep=comma|tab|semicolon|blank`, `skip=LINES`, and for what a
+/// text does not have, `every=10ms`, `op=read`, `len=4096`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Columns {
+    /// As it was declared.
+    pub(crate) text: String,
+    pub(crate) roles: Vec<Role>,
+    /// The name of each column for messages.
+    pub(crate) titles: Vec<String>,
+    pub(crate) separator: Option<Separator>,
+    /// Lines before the first request.
+    pub(crate) skip_lines: u64,
+    /// Requests come at this distance.
+    pub(crate) every_ns: Option<u64>,
+    /// What every request does.
+    pub(crate) op: Option<Op>,
+    /// How long every request is.
+    pub(crate) len_bytes: Option<u64>,
+}
+
+/// What is wrong with a declaration of columns.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("columns {text:?}: got {got}, expected {expected}")]
+pub struct BadColumns {
+    /// The whole declaration.
+    pub text: String,
+    /// The piece of it that is wrong.
+    pub got: String,
+    /// What could stand there.
+    pub expected: String,
+}
+
+impl fmt::Display for Columns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+type Wrong = (String, String);
+
+fn wrong<T>(got: impl Into<String>, expected: impl Into<String>) -> Result<T, Wrong> {
+    Err((got.into(), expected.into()))
+}
+
+impl FromStr for Columns {
+    type Err = BadColumns;
+
+    fn from_str(text: &str) -> Result<Columns, BadColumns> {
+        Columns::parse(text).map_err(|(got, expected)| BadColumns {
+            text: text.to_owned(),
+            got,
+            expected,
+        })
+    }
+}
+
+impl Columns {
+    /// With names of its own for the columns, which messages then use.
+    pub(crate) fn titled(mut self, titles: &str) -> Columns {
+        self.titles = titles.split(',').map(str::to_owned).collect();
+        self
+    }
+
+    /// The unit of arrivals, if there is one.
+    pub(crate) fn at_unit(&self) -> Option<TimeUnit> {
+        self.roles.iter().find_map(|role| match role {
+            Role::At(unit) | Role::End(unit) => Some(*unit),
+            _ => None,
+        })
+    }
+
+    fn parse(text: &str) -> Result<Columns, Wrong> {
+        let mut columns = Columns {
+            text: text.to_owned(),
+            roles: Vec::new(),
+            titles: Vec::new(),
+            separator: None,
+            skip_lines: 0,
+            every_ns: None,
+            op: None,
+            len_bytes: None,
+        };
+        for piece in text.split(',').map(str::trim) {
+            if let Some((key, value)) = piece.split_once('=') {
+                columns.set(key, value)?;
+            } else {
+                let (name, unit) =
+                    piece.split_once(':').map_or((piece, None), |(n, u)| (n, Some(u)));
+                let role = role(name, unit)?;
+                columns.refuse_twice(&role, name)?;
+                columns.roles.push(role);
+                columns.titles.push(name.to_owned());
+            }
+        }
+        columns.complete()?;
+        Ok(columns)
+    }
+
+    fn set(&mut self, key: &str, value: &str) -> Result<(), Wrong> {
+        let piece = format!("\"{key}={value}\"");
+        match key {
+            "sep" => {
+                self.separator = Some(match value {
+                    "comma" => Separator::Byte(b','),
+                    "tab" => Separator::Byte(b'\t'),
+                    "semicolon" => Separator::Byte(b';'),
+                    "blank" => Separator::Blanks,
+                    _ => return wrong(piece, "sep=comma, sep=tab, sep=semicolon or sep=blank"),
+                });
+            }
+            "skip" => match value.parse() {
+                Ok(lines) => self.skip_lines = lines,
+                Err(_) => return wrong(piece, "a number of lines such as skip=1"),
+            },
+            "every" => {
+                self.every_ns = every_ns(value);
+                if self.every_ns.is_none() {
+                    return wrong(piece, "a time such as every=10ms (ns, us, ms, s)");
+                }
+            }
+            "op" => {
+                self.op = Words::usual().word(value.as_bytes());
+                if self.op.is_none() {
+                    return wrong(piece, "op=read, op=write or op=trim");
+                }
+            }
+            "len" => match value.parse() {
+                Ok(bytes @ 1..=LEN_BYTES_MAX) => self.len_bytes = Some(bytes),
+                _ => return wrong(piece, "a number of bytes such as len=4096, at most 1 GiB"),
+            },
+            _ => return wrong(piece, "a setting: sep=, skip=, every=, op=, len="),
+        }
+        Ok(())
+    }
+
+    fn refuse_twice(&self, role: &Role, name: &str) -> Result<(), Wrong> {
+        let same = |other: &&Role| std::mem::discriminant(*other) == std::mem::discriminant(role);
+        let before = self.roles.iter().filter(same).count();
+        let most = match role {
+            Role::Skip => return Ok(()),
+            Role::Volume(_) => PARTS,
+            _ => 1,
+        };
+        if before >= most {
+            let times = if most == 1 { "once" } else { "at most three times" };
+            return wrong(format!("{name:?} again"), format!("it {times}; _ skips a column"));
+        }
+        Ok(())
+    }
+
+    fn complete(&self) -> Result<(), Wrong> {
+        let has = |wanted: fn(&Role) -> bool| self.roles.iter().any(wanted);
+        let at = has(|role| matches!(role, Role::At(_)));
+        let end = has(|role| matches!(role, Role::End(_)));
+        let latency = has(|role| matches!(role, Role::Latency(_)));
+        let missing = |what: &str| wrong(format!("no {what}"), format!("{what} among the columns"));
+        if !has(|role| matches!(role, Role::Offset(_))) {
+            return missing("offset");
+        }
+        match (has(|role| matches!(role, Role::Len(_))), self.len_bytes) {
+            (false, None) => return wrong("no len", "len among the columns, or len=BYTES"),
+            (true, Some(_)) => return wrong("len twice", "a column len or the setting len="),
+            _ => {}
+        }
+        match (has(|role| matches!(role, Role::Op(_))), self.op) {
+            (false, None) => return wrong("no op", "op among the columns, or op=read or op=write"),
+            (true, Some(_)) => return wrong("op twice", "a column op or the setting op="),
+            _ => {}
+        }
+        match (at, end, latency, self.every_ns) {
+            (true, true, true, _) => wrong("at, end and latency", "two of these three"),
+            (true, _, _, Some(_)) | (_, true, _, Some(_)) => {
+                wrong("every= beside a column of times", "one of them")
+            }
+            (false, false, _, None) => wrong("no at", "at among the columns, or every=TIME"),
+            (false, true, false, None) => wrong("end without at", "at or latency beside end"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The column of a name and, behind a colon, its unit.
+fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
+    let time = || {
+        let got = unit.map_or(format!("{name:?} without a unit"), |unit| {
+            format!("{unit:?} as the unit of {name}")
+        });
+        let names: Vec<String> =
+            TIME_UNITS.iter().map(|unit| format!("{name}:{}", unit.name)).collect();
+        unit.and_then(TimeUnit::named).ok_or((got, names.join(", ")))
+    };
+    let length = || match unit {
+        None => Ok(1),
+        Some(unit) => length_unit_bytes(unit).ok_or((
+            format!("{unit:?} as the unit of {name}"),
+            "bytes, sectors (512 bytes), kib, mib, pages (4096 bytes) or blocks:BYTES".to_owned(),
+        )),
+    };
+    let plain = |role| match unit {
+        None => Ok(role),
+        Some(unit) => wrong(format!("{unit:?} behind {name}"), format!("{name} alone")),
+    };
+    match name {
+        "at" => time().map(Role::At),
+        "end" => time().map(Role::End),
+        "latency" => time().map(Role::Latency),
+        "offset" => length().map(Role::Offset),
+        "len" => length().map(Role::Len),
+        "op" => op_code(unit).map(Role::Op),
+        "volume" if unit == Some("number") => Ok(Role::Volume(true)),
+        "volume" => plain(Role::Volume(false)),
+        "thread" => plain(Role::Thread),
+        "process" => plain(Role::Process),
+        "name" | "stream" => plain(Role::Name),
+        "flags" => plain(Role::Flags),
+        "_" => plain(Role::Skip),
+        _ => wrong(
+            format!("{name:?}"),
+            "at, op, offset, len, latency, end, volume, thread, process, name, stream, flags, or _ \
+             to skip a column",
+        ),
+    }
+}
+
+fn op_code(unit: Option<&str>) -> Result<OpCode, Wrong> {
+    match unit {
+        None => Ok(OpCode::Words(Words::usual())),
+        Some("scsi") => Ok(OpCode::Scsi),
+        Some("disksim") => Ok(OpCode::Disksim),
+        Some(words) => Words::declared(words).map(OpCode::Words).ok_or((
+            format!("{words:?} as the words of op"),
+            "op, op:READ/WRITE with the words for them such as op:R/W or op:0/1, op:scsi (hex) or \
+             op:disksim (bit 0 set for reads)"
+                .to_owned(),
+        )),
+    }
+}
+
+/// A time such as `10ms`.
+fn every_ns(text: &str) -> Option<u64> {
+    let digits = text.find(|c: char| !c.is_ascii_digit())?;
+    let (count, unit) = text.split_at(digits);
+    let ns = count.parse::<u64>().ok()?.checked_mul(TimeUnit::named(unit)?.ns)?;
+    (ns > 0).then_some(ns)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declaration_is_read_and_shown() {
+        let text = "at:us,op,offset:sectors,len:blocks:4096,volume,volume:number,_,latency:ticks";
+        let columns: Columns = text.parse().unwrap();
+        assert_eq!((columns.to_string(), columns.roles.len()), (text.to_owned(), 8));
+        assert_eq!(columns.roles[3], Role::Len(4096));
+        assert_eq!(columns.at_unit().unwrap().ns, 1000);
+        let columns: Columns = "offset,every=10ms,op=read,len=512,sep=blank".parse().unwrap();
+        assert_eq!((columns.every_ns, columns.op), (Some(10_000_000), Some(Op::Read)));
+        for good in ["end:ms,latency:ms,op,offset,len", "at:s,end:s,op:R+RS/W,offset,len,stream"] {
+            assert!(good.parse::<Columns>().is_ok(), "{good}");
+        }
+    }
+
+    #[test]
+    fn messages_name_the_piece() {
+        for (bad, expected) in [
+            ("", "got \"\", expected at, op,"),
+            ("at,op,offset,len", "got \"at\" without a unit, expected at:ns"),
+            ("at:hours,op,offset,len", "got \"hours\" as the unit of at"),
+            ("at:us,op,offset:furlongs,len", "got \"furlongs\" as the unit of offset"),
+            ("at:us,op,offset,len,lun", "got \"lun\", expected at, op,"),
+            ("at:us,op:R,offset,len", "got \"R\" as the words of op"),
+            ("at:us,op,len", "got no offset"),
+            ("at:us,op,offset", "got no len"),
+            ("at:us,offset,len", "got no op"),
+            ("op,offset,len", "got no at"),
+            ("end:us,op,offset,len", "got end without at"),
+            ("at:us,at:us,op,offset,len", "got \"at\" again"),
+            ("at:us,op,offset,len,every=1ms", "got every="),
+            ("at:us,op,offset,len,sep=|", "got \"sep=|\""),
+            ("at:us,op,offset,len,every=0ms", "got \"every=0ms\""),
+            ("at:us,op,offset,len,skip=x", "got \"skip=x\""),
+            ("at:us,op,offset,len:blocks:0", "got \"blocks:0\""),
+            ("at:us,op,offset,len,flags:x", "got \"x\" behind flags"),
+            ("at:us,end:us,latency:us,op,offset,len", "got at, end and latency"),
+        ] {
+            let message = bad.parse::<Columns>().unwrap_err().to_string();
+            assert!(message.contains(expected), "{bad}: {message}");
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! Units of time and of length.
+
+/// Nanoseconds in a second.
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// A unit of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct TimeUnit {
+    /// What a declaration calls it.
+    pub(crate) name: &'static str,
+    /// Nanoseconds in it, a power of ten.
+    pub(crate) ns: u64,
+}
+
+/// Every unit of time, the first of each size its usual name.
+pub(crate) const TIME_UNITS: &[TimeUnit] = &[
+    TimeUnit { name: "ns", ns: 1 },
+    TimeUnit { name: "ticks", ns: 100 },
+    TimeUnit { name: "us", ns: 1_000 },
+    TimeUnit { name: "ms", ns: 1_000_000 },
+    TimeUnit { name: "s", ns: SECOND_NS },
+    TimeUnit { name: "filetime", ns: 100 },
+];
+
+impl TimeUnit {
+    pub(crate) fn named(name: &str) -> Option<TimeUnit> {
+        TIME_UNITS.iter().copied().find(|unit| unit.name == name)
+    }
+
+    /// A count of these with a fraction of so many billionths, in nanoseconds.
+    #[inline]
+    pub(crate) fn as_ns(self, whole: u64, billionths: u64) -> Option<u64> {
+        let whole_ns = whole.checked_mul(self.ns)?;
+        if billionths == 0 {
+            return Some(whole_ns);
+        }
+        whole_ns.checked_add(billionths / (SECOND_NS / self.ns))
+    }
+}
+
+/// Bytes in a unit of length: `bytes`, `sectors`, `kib`, `mib`, `pages` or `blocks:N`.
+pub(crate) fn length_unit_bytes(name: &str) -> Option<u64> {
+    match name {
+        "bytes" => Some(1),
+        "sectors" => Some(512),
+        "kib" => Some(1 << 10),
+        "mib" => Some(1 << 20),
+        "pages" => Some(4096),
+        _ => {
+            let bytes: u64 = name.strip_prefix("blocks:")?.parse().ok()?;
+            (1..=1 << 30).contains(&bytes).then_some(bytes)
+        }
+    }
+}

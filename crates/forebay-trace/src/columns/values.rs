@@ -1,0 +1,94 @@
+//! Reads the field a cursor stands on as what its column holds, fast where it can.
+
+use forebay_core::{Flags, Op};
+
+use crate::columns::cursor::{Cursor, Fault};
+use crate::columns::spec::Role;
+use crate::columns::unit::TimeUnit;
+use crate::columns::words::{OpCode, scsi};
+use crate::fields::{decimal, digits};
+use crate::letters::{FLAGS_EXPECTED, flags_of};
+
+/// What a column may hold.
+pub(crate) fn expected(role: &Role) -> String {
+    match role {
+        Role::At(unit) | Role::End(unit) | Role::Latency(unit) => match unit.name {
+            "s" => "seconds such as 12.000345, below 2^64 ns".into(),
+            "ticks" | "filetime" => "100 ns ticks below 2^64 ns".into(),
+            "ns" => "whole nanoseconds below 2^64; with decimals the unit is another".into(),
+            name => format!("{name} such as 12.345, below 2^64 ns"),
+        },
+        Role::Offset(_) | Role::Len(_) | Role::Volume(_) => "a whole number without a sign".into(),
+        Role::Op(OpCode::Words(words)) => words.expected.clone(),
+        Role::Op(OpCode::Scsi) => "a SCSI operation code in hexadecimal such as 28 or 2a".into(),
+        Role::Op(OpCode::Disksim) => "flags as a whole number, bit 0 set for reads".into(),
+        Role::Thread | Role::Process => "an id below 2^32".into(),
+        Role::Flags => FLAGS_EXPECTED.into(),
+        Role::Name | Role::Skip => "text".into(),
+    }
+}
+
+#[inline(always)]
+pub(crate) fn number(cursor: &mut Cursor<'_>) -> Result<u64, Fault> {
+    match cursor.number() {
+        Some(number) => Ok(number),
+        None => digits(cursor.field()?).ok_or(Fault::Field),
+    }
+}
+
+#[inline(always)]
+pub(crate) fn time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<u64, Fault> {
+    match cursor.decimal() {
+        Some((whole, billionths)) => as_ns(unit, whole, billionths),
+        None => slow_time(cursor.field()?, unit),
+    }
+}
+
+#[inline(always)]
+pub(crate) fn optional_time(cursor: &mut Cursor<'_>, unit: TimeUnit) -> Result<Option<u64>, Fault> {
+    match cursor.decimal() {
+        Some((whole, billionths)) => as_ns(unit, whole, billionths).map(Some),
+        None => match cursor.field()? {
+            b"" => Ok(None),
+            field => slow_time(field, unit).map(Some),
+        },
+    }
+}
+
+#[cold]
+fn slow_time(field: &[u8], unit: TimeUnit) -> Result<u64, Fault> {
+    let (whole, billionths) = decimal(field).ok_or(Fault::Field)?;
+    as_ns(unit, whole, billionths)
+}
+
+#[inline(always)]
+fn as_ns(unit: TimeUnit, whole: u64, billionths: u64) -> Result<u64, Fault> {
+    // A fraction of a nanosecond is the surest sign of a wrong unit.
+    if unit.ns == 1 && billionths > 0 {
+        return Err(Fault::Field);
+    }
+    unit.as_ns(whole, billionths).ok_or(Fault::Field)
+}
+
+#[inline(always)]
+pub(crate) fn operation(cursor: &mut Cursor<'_>, code: &OpCode) -> Result<Option<Op>, Fault> {
+    match code {
+        OpCode::Words(words) => {
+            let before = *cursor;
+            if let Some(op) = cursor.short().and_then(|key| words.short(key)) {
+                return Ok(Some(op));
+            }
+            *cursor = before;
+            words.word(cursor.field()?).map(Some).ok_or(Fault::Field)
+        }
+        OpCode::Scsi => scsi(cursor.field()?).ok_or(Fault::Field),
+        OpCode::Disksim => {
+            number(cursor).map(|flags| Some(if flags & 1 == 1 { Op::Read } else { Op::Write }))
+        }
+    }
+}
+
+#[cold]
+pub(crate) fn letters(cursor: &mut Cursor<'_>) -> Result<Flags, Fault> {
+    flags_of(cursor.field()?).ok_or(Fault::Field)
+}

@@ -1,0 +1,152 @@
+//! The words an operation is written in.
+
+use forebay_core::Op;
+
+use crate::columns::cursor::short_key;
+
+/// How a column says what a request does.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum OpCode {
+    /// Words, in any case.
+    Words(Words),
+    /// SCSI operation codes in hexadecimal; what moves no data is skipped.
+    Scsi,
+    /// DiskSim's flags: a number whose bit 0 is set for reads.
+    Disksim,
+}
+
+/// Words and what they mean.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Words {
+    known: Vec<(String, Op)>,
+    /// Short ones as [`short_key`] gives them, in the usual cases.
+    keys: Vec<(u64, Op)>,
+    /// For messages.
+    pub(crate) expected: String,
+}
+
+/// Words that need no declaration.
+const USUAL: &[(&str, Op)] = &[
+    ("R", Op::Read),
+    ("W", Op::Write),
+    ("Read", Op::Read),
+    ("Write", Op::Write),
+    ("RS", Op::Read),
+    ("WS", Op::Write),
+    ("D", Op::Trim),
+    ("Trim", Op::Trim),
+    ("Discard", Op::Trim),
+    ("Unmap", Op::Trim),
+    ("F", Op::Flush),
+    ("Flush", Op::Flush),
+];
+
+/// What the words of a declaration mean, in their order.
+const DECLARED: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
+
+impl Words {
+    pub(crate) fn usual() -> Words {
+        let known = USUAL.iter().map(|(word, op)| (word.to_string(), *op)).collect();
+        Words::new(
+            known,
+            "R or W, read or write, trim, flush (0 and 1 need op:0/1 or op:1/0)".into(),
+        )
+    }
+
+    /// From `R/W`: words for read, write, trim and flush; several of one meaning are joined by `+`.
+    pub(crate) fn declared(text: &str) -> Option<Words> {
+        let mut known: Vec<(String, Op)> = Vec::new();
+        let meanings: Vec<&str> = text.split('/').collect();
+        if !(2..=DECLARED.len()).contains(&meanings.len()) {
+            return None;
+        }
+        for (words, op) in meanings.iter().zip(DECLARED) {
+            for word in words.split('+') {
+                let twice = known.iter().any(|(other, _)| other.eq_ignore_ascii_case(word));
+                if word.is_empty() || twice {
+                    return None;
+                }
+                known.push((word.to_string(), op));
+            }
+        }
+        let (last, first) = known.split_last()?;
+        let first: Vec<&str> = first.iter().map(|(word, _)| word.as_str()).collect();
+        let expected = format!("{} or {}", first.join(", "), last.0);
+        Some(Words::new(known, expected))
+    }
+
+    fn new(known: Vec<(String, Op)>, expected: String) -> Words {
+        let mut keys = Vec::new();
+        for (word, op) in &known {
+            for spelt in [word.clone(), word.to_lowercase(), word.to_uppercase()] {
+                let Some(key) = short_key(spelt.as_bytes()) else { continue };
+                if keys.iter().all(|(other, _)| *other != key) {
+                    keys.push((key, *op));
+                }
+            }
+        }
+        Words { known, keys, expected }
+    }
+
+    /// The operation of a short word; `None` says to ask [`Words::word`].
+    #[inline]
+    pub(crate) fn short(&self, key: u64) -> Option<Op> {
+        self.keys.iter().find(|(known, _)| *known == key).map(|(_, op)| *op)
+    }
+
+    pub(crate) fn word(&self, word: &[u8]) -> Option<Op> {
+        let same = |(known, _): &&(String, Op)| known.as_bytes().eq_ignore_ascii_case(word);
+        self.known.iter().find(same).map(|(_, op)| *op)
+    }
+}
+
+/// What a SCSI command of this operation code (SBC-4) does; `Some(None)` moves no data.
+pub(crate) fn scsi(field: &[u8]) -> Option<Option<Op>> {
+    let digits = field.strip_prefix(b"0x").unwrap_or(field);
+    if !(1..=2).contains(&digits.len()) {
+        return None;
+    }
+    let code = digits
+        .iter()
+        .try_fold(0u32, |code, &digit| Some(code << 4 | char::from(digit).to_digit(16)?))?;
+    Some(match code {
+        // READ (6), (10), (12), (16).
+        0x08 | 0x28 | 0xa8 | 0x88 => Some(Op::Read),
+        // WRITE (6), (10), (12), (16); WRITE AND VERIFY (10), (12), (16); WRITE SAME (10), (16).
+        0x0a | 0x2a | 0xaa | 0x8a | 0x2e | 0xae | 0x8e | 0x41 | 0x93 => Some(Op::Write),
+        // UNMAP.
+        0x42 => Some(Op::Trim),
+        // SYNCHRONIZE CACHE (10), (16).
+        0x35 | 0x91 => Some(Op::Flush),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_known_in_any_case() {
+        let words = Words::declared("Read+RS/Write").unwrap();
+        assert_eq!(words.expected, "Read, RS or Write");
+        for (word, op) in [("read", Op::Read), ("READ", Op::Read), ("rs", Op::Read)] {
+            assert_eq!(words.short(short_key(word.as_bytes()).unwrap()), Some(op));
+            assert_eq!(words.word(word.as_bytes()), Some(op));
+        }
+        assert_eq!(words.word(b"wRiTe"), Some(Op::Write));
+        assert_eq!((words.word(b"W"), words.short(short_key(b"W").unwrap())), (None, None));
+        for bad in ["R", "R/", "R/r", "R+/W", "a/b/c/d/e", ""] {
+            assert_eq!(Words::declared(bad), None, "{bad}");
+        }
+        assert_eq!(Words::declared("0/1/2/3").unwrap().word(b"3"), Some(Op::Flush));
+    }
+
+    #[test]
+    fn scsi_codes() {
+        assert_eq!(scsi(b"2a"), Some(Some(Op::Write)));
+        assert_eq!(scsi(b"0x28"), Some(Some(Op::Read)));
+        assert_eq!((scsi(b"0"), scsi(b"12")), (Some(None), Some(None)));
+        assert_eq!((scsi(b"2g"), scsi(b""), scsi(b"128")), (None, None, None));
+    }
+}
