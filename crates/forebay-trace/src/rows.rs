@@ -56,8 +56,12 @@ pub(crate) fn shorten(bytes: &[u8]) -> String {
 /// A record that moves data on one unnamed stream, checked against the limits.
 #[inline]
 pub(crate) fn record(at: u64, op: Op, offset: u64, len: u64) -> Result<Record, Wrong> {
-    if len > LEN_BYTES_MAX {
-        return Err(Wrong::new("Size", len.to_string().as_bytes(), "at most 1 GiB a request"));
+    let (len_max, expected) = match op {
+        Op::Trim => (u64::from(u32::MAX), "below 4 GiB a trim"),
+        _ => (LEN_BYTES_MAX, "at most 1 GiB a request"),
+    };
+    if len > len_max {
+        return Err(Wrong::new("Size", len.to_string().as_bytes(), expected));
     }
     if offset >= END_BYTES_MAX - len {
         let got = offset.to_string();
