@@ -9,7 +9,7 @@ SHELL := bash
 ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
-FUZZ_TARGETS := blktrace blkparse spc msr csv parquet open devices specs
+FUZZ_TARGETS := blktrace blkparse spc msr csv parquet open devices fit specs
 
 .PHONY: all build test needs check fuzz-build fuzz-short fuzz-run fuzz bench report
 

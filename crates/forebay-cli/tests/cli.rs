@@ -350,6 +350,25 @@ fn flushes_count_as_requests_of_a_run_and_apart() {
 }
 
 #[test]
+fn a_fit_names_what_is_missing_or_wrong_and_writes_nothing() {
+    let folder = Folder::new();
+    let fit = || {
+        let mut fit = forebay(&["device", "fit", "--capacity", "1000000000000"]);
+        fit.arg(folder.0.path()).arg("-o").arg(folder.path("mine.toml"));
+        fit
+    };
+    fails(&mut fit(), 2, &["zones*_lat.*.log", "got 0 runs", "measure-a-drive.md"]);
+    folder.file("zones_lat.1.log", "5, 2000000, 0, 131072, 0, 0\n6, 2000000, 0, 131072\n");
+    fails(&mut fit(), 2, &["zones_lat.1.log, line 2", "got '6, 2", "log_offset=1"]);
+    folder.file("zones_lat.1.log", "5, 2000000, 1, 131072, 0, 0\n");
+    fails(&mut fit(), 2, &["got 0 runs"]);
+    assert!(!folder.path("mine.toml").exists());
+    let nowhere = folder.path("nowhere");
+    let mut missing = forebay(&["device", "fit", "--capacity", "1", "-o", "x.toml"]);
+    fails(missing.arg(nowhere), 2, &["nowhere", "No such file"]);
+}
+
+#[test]
 fn json_has_the_keys_that_are_promised() {
     let (described, _) = described(SPC);
     for key in [

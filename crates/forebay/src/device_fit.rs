@@ -20,7 +20,7 @@ mod zones;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-pub use log::Sample;
+pub use log::{Sample, parse};
 pub use seek::SeekFit;
 pub use zones::ZoneFit;
 
@@ -119,7 +119,9 @@ impl Measurements {
                 ("seek", &mut all.seek),
             ];
             if let Some((_, logs)) = kinds.into_iter().find(|(kind, _)| name.starts_with(kind)) {
-                let (samples, skipped) = log::read(&path)?;
+                let text = std::fs::read(&path)
+                    .map_err(|source| FitError::Io { path: path.clone(), source })?;
+                let (samples, skipped) = parse(&path, &text)?;
                 logs.push(samples);
                 all.lines_skipped += skipped;
             }

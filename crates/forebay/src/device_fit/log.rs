@@ -15,12 +15,11 @@ pub struct Sample {
     pub latency_ns: f64,
 }
 
-/// The reads of a log, and how many lines were of other directions.
-pub(super) fn read(path: &Path) -> Result<(Vec<Sample>, u64), FitError> {
-    let text =
-        std::fs::read(path).map_err(|source| FitError::Io { path: path.to_path_buf(), source })?;
+/// The reads of the log at `path` with content `text`, and how many lines were of other
+/// directions.
+pub fn parse(path: &Path, text: &[u8]) -> Result<(Vec<Sample>, u64), FitError> {
     let (mut samples, mut skipped) = (Vec::new(), 0);
-    for (index, line) in String::from_utf8_lossy(&text).lines().enumerate() {
+    for (index, line) in String::from_utf8_lossy(text).lines().enumerate() {
         if line.trim().is_empty() {
             continue;
         }

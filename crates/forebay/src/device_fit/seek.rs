@@ -85,7 +85,8 @@ pub(super) fn fit(logs: &[Vec<Sample>], frame: &Frame<'_>) -> Result<(SeekFit, u
         return Err(too_little(format!("{} reads on another cylinder", points.len())));
     }
     points.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.total_cmp(&b.1)));
-    let last = frame.zones.last().map_or(0, |zone| zone.first_cylinder + zone.cylinders);
+    let last =
+        frame.zones.last().map_or(0, |zone| zone.first_cylinder.saturating_add(zone.cylinders));
     let farthest = f64::from(last.saturating_sub(1).max(1));
     let flat = Curve { short: 0.0, root: 0.0, each: 0.0, knee: 1.0 };
     let mut curve = flat;

@@ -120,6 +120,22 @@ fn known_disks_are_recovered() {
 }
 
 #[test]
+fn logs_are_found_by_their_names() {
+    let folder = std::env::temp_dir().join(format!("forebay-fit-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let line = "1, 2000000, 0, 4096, 8192, 0\n2, 5, 1, 4096, 0, 0\n";
+    for name in ["zones_lat.1.log", "seek-whole_lat.1.log", "seek01_lat.2.log", "back_clat.1.log"] {
+        std::fs::write(folder.join(name), line).unwrap();
+    }
+    let found = Measurements::read(&folder);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let found = found.unwrap();
+    let counts = [&found.zones, &found.back, &found.near, &found.seek].map(Vec::len);
+    assert_eq!((counts, found.lines_skipped), ([1, 0, 0, 2], 3));
+    assert_eq!(found.zones[0], [Sample { offset: 8192, len: 4096, latency_ns: 2e6 }]);
+}
+
+#[test]
 fn what_is_missing_is_named() {
     let said = |measurements: &Measurements| {
         let known = Known { name: "x".to_string(), capacity_bytes: 1 << 40, heads: 2 };

@@ -82,7 +82,7 @@ impl Fitted {
                 zone.first_byte,
                 zone.sustained_mb_per_s,
                 zone.first_cylinder,
-                zone.first_cylinder + zone.cylinders - 1,
+                zone.first_cylinder.saturating_add(zone.cylinders - 1),
                 zone.sectors_per_track,
             );
         }

@@ -126,7 +126,7 @@ pub(super) fn layout(spots: &[Spot], known: &Known, track_ns: f64) -> Vec<ZoneFi
             sectors_per_track,
             sustained_mb_per_s,
         });
-        first_cylinder += cylinders;
+        first_cylinder = cylinders.saturating_add(first_cylinder);
     }
     zones
 }
