@@ -300,10 +300,23 @@ def packed(parts, texts):
     seed("open", "spc-zst-skippable", b"\x50\x2a\x4d\x18\x03\0\0\0abc" + zstd)
 
 
+def fit():
+    line = "{0}, {1}, 0, {2}, {3}, 0\n".format
+    zones = "".join(line(n, 1_900_000 + 700_000 * (n % 9 == 8), 131072, place + n * 131072)
+                    for place in (0, 400 << 30) for n in range(40))
+    back = "".join(line(n, 8_250_000 + n % 7, 4096, (200 << 30) - n * 4096) for n in range(40))
+    near = "".join(line(n, 8_400_000 if n < 9 else n * 60_000, 4096, n * (n + 1) * 2048 + (n << 12))
+                   for n in range(40))
+    seek = "".join(line(n, 3_000_000 + n * 7919 % 8_000_000 + n * 9_000, 4096, n * n * 300 << 20)
+                   for n in range(60))
+    return "=\n".join([zones, back, near, seek])
+
+
 def words():
     for device in sorted((HERE.parent / "devices").glob("*.toml")):
         lines = [line.split("#")[0].rstrip() for line in device.read_text().splitlines()]
         seed("devices", device.stem, "\n".join(line for line in lines if line) + "\n")
+    seed("fit", "disk", fit())
     specs = [
         "noop", "noop:merge=no:reads-max=1:writes-max=2:request-max-kib=4:bio-max-kib=1024",
         "deadline:form=paper:read-expire-ms=5:write-expire-ms=3", "deadline:writes-starved=2",

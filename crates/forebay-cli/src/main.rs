@@ -8,6 +8,7 @@
 mod advise;
 mod convert;
 mod describe;
+mod device_fit;
 mod listings;
 mod options;
 mod output;
@@ -36,8 +37,16 @@ enum Verb {
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
     Convert(convert::Convert),
+    /// Make device files
+    #[command(subcommand)]
+    Device(Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
+}
+
+#[derive(Subcommand)]
+enum Device {
+    Fit(device_fit::Fit),
 }
 
 impl Verb {
@@ -47,6 +56,7 @@ impl Verb {
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
+            Verb::Device(Device::Fit(verb)) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),
         }

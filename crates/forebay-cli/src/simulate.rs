@@ -50,8 +50,8 @@ impl Simulate {
             runs.push(run(&input, &device, policy, setup)?.result);
             drop(progress);
         }
-        if let Some(RunResult { requests_clipped: clipped @ 1.., .. }) = runs.first() {
-            eprintln!("forebay: {clipped} requests lie beyond {} and were left out", device.name);
+        for told in runs.iter().take(1).flat_map(|run| run.changed.told()) {
+            eprintln!("forebay: {}: {told}", device.name);
         }
         match self.format {
             Format::Json => {
@@ -71,6 +71,10 @@ fn table(runs: &[RunResult]) -> String {
     let rows: &[Row] = &[
         ("replay", |run| format!("{:?}", run.replay).to_lowercase()),
         ("requests", |run| run.figures.requests.to_string()),
+        ("reads", |run| run.figures.reads.to_string()),
+        ("writes", |run| run.figures.writes.to_string()),
+        ("flushes", |run| run.figures.flushes.to_string()),
+        ("trims", |run| run.figures.trims.to_string()),
         ("I/Os", |run| run.figures.ios.to_string()),
         ("makespan s", |run| format!("{:.2}", run.figures.makespan_s)),
         ("busy s", |run| format!("{:.2}", run.figures.busy_s)),
@@ -93,7 +97,9 @@ fn table(runs: &[RunResult]) -> String {
         ("since admission: p99 ms", |run| ms(run.figures.wait_p99_ms)),
         ("since admission: longest ms", |run| ms(Some(run.figures.longest_wait_ms))),
         ("energy J", |run| format!("{:.0}", run.figures.energy_j)),
-        ("clipped", |run| run.requests_clipped.to_string()),
+        ("moved", |run| run.changed.requests_moved.to_string()),
+        ("cut", |run| run.changed.requests_cut.to_string()),
+        ("clipped", |run| run.changed.requests_clipped.to_string()),
         ("latencies imputed %", |run| format!("{:.1}", run.imputed_share * 100.0)),
         ("simulated requests/s", |run| format!("{:.0}", run.simulated_requests_per_s)),
     ];

@@ -22,6 +22,10 @@ const SPC: &str = "0,100,4096,R,0.0\n0,9000,8192,W,0.001\n1,40,512,r,0.002\n";
 const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,41286\n\
                    128166372003062629,usr,1,Write,1317441536,8192,1963\n";
 
+const CSV_WITH_FLUSH: &str = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n\
+     0,read,4096,4096,0,,,,,,\n1000,flush,0,0,0,,,,,,\n2000,write,8192,4096,0,,,P,,,\n\
+     3000,read,512,512,0,,,,,,\n";
+
 /// A folder for one test's files.
 struct Folder(TempDir);
 
@@ -360,9 +364,55 @@ fn requests_beyond_the_device_are_clipped_and_counted_or_moved() {
     let (clipped, _) = simulated(&text, &["--map", "clip"]);
     assert_eq!((&clipped["requests_clipped"], &clipped["requests"]), (&2.into(), &2.into()));
     for map in ["scale", "wrap"] {
-        let (kept, _) = simulated(&text, &["--map", map]);
+        let (kept, said) = simulated(&text, &["--map", map]);
         assert_eq!((&kept["requests_clipped"], &kept["requests"]), (&0.into(), &4.into()), "{map}");
+        let moved = kept["requests_moved"].as_u64().unwrap();
+        assert!(moved > 0 && moved <= 4 && kept["requests_cut"] == 0, "{map}: {moved}");
+        assert!(said.contains(&format!("{moved} requests were moved onto it")), "{map}: {said}");
     }
+}
+
+#[test]
+fn grouping_by_what_a_trace_does_not_know_is_warned_of() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let (found, said) = json(forebay(&["describe", "--stream-by", "process"]).arg(&trace));
+    assert!(found["warnings"].to_string().contains("no process id"), "{found}");
+    assert!(said.contains("no process id"), "{said}");
+    let (found, _) = json(forebay(&["describe"]).arg(&trace));
+    assert_eq!(found["warnings"].to_string(), "[]");
+}
+
+#[test]
+fn flushes_count_as_requests_of_a_run_and_apart() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.csv", CSV_WITH_FLUSH);
+    let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "noop"]);
+    let (result, _) = json(command.arg(&trace));
+    let counts = ["requests", "reads", "writes", "flushes", "trims"]
+        .map(|key| result["runs"][0][key].as_u64().unwrap());
+    assert_eq!(counts, [4, 2, 1, 1, 0]);
+    let (described, _) = json(forebay(&["describe"]).arg(&trace));
+    assert_eq!((&described["records"], &described["requests"]), (&4.into(), &3.into()));
+}
+
+#[test]
+fn a_fit_names_what_is_missing_or_wrong_and_writes_nothing() {
+    let folder = Folder::new();
+    let fit = || {
+        let mut fit = forebay(&["device", "fit", "--capacity", "1000000000000"]);
+        fit.arg(folder.0.path()).arg("-o").arg(folder.path("mine.toml"));
+        fit
+    };
+    fails(&mut fit(), 2, &["zones*_lat.*.log", "got 0 runs", "measure-a-drive.md"]);
+    folder.file("zones_lat.1.log", "5, 2000000, 0, 131072, 0, 0\n6, 2000000, 0, 131072\n");
+    fails(&mut fit(), 2, &["zones_lat.1.log, line 2", "got '6, 2", "log_offset=1"]);
+    folder.file("zones_lat.1.log", "5, 2000000, 1, 131072, 0, 0\n");
+    fails(&mut fit(), 2, &["got 0 runs"]);
+    assert!(!folder.path("mine.toml").exists());
+    let nowhere = folder.path("nowhere");
+    let mut missing = forebay(&["device", "fit", "--capacity", "1", "-o", "x.toml"]);
+    fails(missing.arg(nowhere), 2, &["nowhere", "No such file"]);
 }
 
 #[test]

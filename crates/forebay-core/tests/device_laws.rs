@@ -5,7 +5,9 @@
 
 #![allow(clippy::unwrap_used)] // a test
 
-use forebay_core::device::hdd::{Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Power, SeekSpec, Zone};
+use forebay_core::device::hdd::{
+    Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Power, SeekSpec, Standby, Zone,
+};
 use forebay_core::device::list::{DeviceModel, build};
 use forebay_core::device::ssd::{self, Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Completion, Device, Flags, Nanos, Op, Request, Spec};
@@ -25,7 +27,16 @@ fn disk(heads: u32, zones: Vec<Zone>, seek: SeekSpec, skew: Option<Nanos>) -> De
         cylinder_skew: None,
         overhead: Nanos(150_000),
         len_max: LEN_MAX,
-        power: Power { idle_w: 5.0, seek_w: 9.0, transfer_w: 7.0 },
+        power: Power {
+            idle_w: 5.0,
+            seek_w: 9.0,
+            transfer_w: 7.0,
+            standby: heads.is_multiple_of(3).then_some(Standby {
+                standby_w: 1.0,
+                spin_up_j: 0.1,
+                spin_up: Nanos(7_654_321),
+            }),
+        },
     };
     DeviceModel::Hdd(Hdd::new(spec).unwrap())
 }
@@ -98,7 +109,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
     let pause = prop_oneof![Just(0), 0..20_000_000_u64];
     let offset = prop_oneof![0..5_000_000_000_u64, any::<u64>()];
     let len = prop_oneof![1..1_000_000_u32, (1..64_u32).prop_map(|pages| pages * 4_096), Just(0)];
-    let step = (pause, 0..10_u8, prop::option::of(offset), len);
+    let step = (pause, 0..12_u8, prop::option::of(offset), len);
     prop::collection::vec(step, 1..80)
 }
 
@@ -107,7 +118,8 @@ fn request(id: u64, (_, op, offset, len): Step, after: u64) -> Request {
         0..=5 => Op::Read,
         6 | 7 => Op::Write,
         8 => Op::Flush,
-        _ => Op::Trim,
+        9 => Op::Trim,
+        _ => Op::Park,
     };
     let offset = offset.unwrap_or(after);
     Request { at: Nanos::ZERO, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }

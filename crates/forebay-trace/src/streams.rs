@@ -217,6 +217,27 @@ impl Grouping {
     }
 }
 
+/// A warning if `dictionary` does not know what streams are to be grouped by: how many submitters
+/// lack it, and what tells them apart instead. Write-back workers are one stream anyway.
+pub fn warning(by: StreamBy, dictionary: &Dictionary) -> Option<String> {
+    let (what, instead): (_, fn(&Stream) -> bool) = match by {
+        // Threads are the finest a trace knows: whatever it names instead is coarser, never wrong.
+        StreamBy::Thread => return None,
+        StreamBy::Process => ("process id", |stream| stream.process.is_none()),
+        StreamBy::Name => ("name", |stream| stream.name.is_empty()),
+    };
+    let submitters = || dictionary.streams.iter().filter(|stream| !is_write_back(&stream.name));
+    let lacking = submitters().filter(|stream| instead(stream)).count();
+    let then = if by == StreamBy::Process { "thread or name" } else { "process or thread" };
+    (lacking > 0).then(|| {
+        format!(
+            "{lacking} of {} submitters have no {what} in this trace: grouped by {then} instead of \
+             by {by}",
+            submitters().count()
+        )
+    })
+}
+
 fn named(name: Option<&str>, id: u32) -> String {
     name.map_or_else(|| id.to_string(), |name| format!("{name}/{id}"))
 }
@@ -288,6 +309,17 @@ mod tests {
         assert_eq!(labels(StreamBy::Thread, &d), ["cp/1", "cp/2", "src1", "unknown"]);
         let nameless = dictionary(&[Stream { thread: Some(4), ..Stream::default() }]);
         assert_eq!(labels(StreamBy::Process, &nameless), ["4"]);
+    }
+
+    #[test]
+    fn falling_back_is_told() {
+        let nameless = |thread| Stream { thread: Some(thread), ..Stream::default() };
+        let d = dictionary(&[stream(1, 1, "cp"), nameless(4), stream(5, 5, "kworker/0:1")]);
+        assert_eq!(warning(StreamBy::Thread, &d), None);
+        let told = warning(StreamBy::Process, &d).unwrap();
+        assert!(told.starts_with("1 of 2 submitters have no process id"), "{told}");
+        assert!(warning(StreamBy::Name, &d).unwrap().contains("no name in this trace"));
+        assert_eq!(warning(StreamBy::Process, &dictionary(&[stream(1, 1, "cp")])), None);
     }
 
     #[test]

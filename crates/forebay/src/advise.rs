@@ -102,18 +102,18 @@ pub struct Pictures {
     pub cylinders: u32,
 }
 
-/// Chooses the smallest of the bundled drives that holds the trace, with the reason.
+/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace,
+/// with the reason.
 pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
     let mut chosen = None;
-    let mut drives = devices::list()?;
-    drives.sort_by_key(|drive| drive.model.capacity());
-    for device in drives {
+    for device in devices::general()? {
         let placement = Placement::new(&input.extents, device.model.capacity(), Default::default());
         let fits = !placement.is_beyond();
         let reason = if fits {
-            "the smallest bundled drive that holds the trace".to_string()
+            "the smallest of the general bundled drives that holds the trace".to_string()
         } else {
-            "the largest bundled drive; the trace reaches beyond it (see --map)".to_string()
+            "the largest of the general bundled drives; the trace reaches beyond it (see --map)"
+                .to_string()
         };
         chosen = Some((device, reason));
         if fits {

@@ -14,10 +14,22 @@ use file::DeviceFile;
 
 /// The bundled device files by stem name.
 const BUNDLED: &[(&str, &str)] = &[
+    ("cheetah-15k7", include_str!("../../../devices/cheetah-15k7.toml")),
     ("exos-x18", include_str!("../../../devices/exos-x18.toml")),
+    ("hc550", include_str!("../../../devices/hc550.toml")),
+    ("mg08", include_str!("../../../devices/mg08.toml")),
     ("sata250", include_str!("../../../devices/sata250.toml")),
+    ("st1000lm035", include_str!("../../../devices/st1000lm035.toml")),
     ("st1000nm0011", include_str!("../../../devices/st1000nm0011.toml")),
+    ("st2000dm008", include_str!("../../../devices/st2000dm008.toml")),
+    ("travelstar-5k320", include_str!("../../../devices/travelstar-5k320.toml")),
+    ("ultrastar-36z15", include_str!("../../../devices/ultrastar-36z15.toml")),
+    ("wd10ezex", include_str!("../../../devices/wd10ezex.toml")),
 ];
+
+/// The ordinary 7200-rpm drives that stand for "a disk of this size" where nobody named one. The
+/// others are chosen by name: laptop and 15000-rpm drives, shingled ones, further nearline ones.
+const GENERAL: &[&str] = &["sata250", "st1000nm0011", "exos-x18"];
 
 /// A device that is ready to be simulated.
 #[derive(Clone, Debug)]
@@ -105,6 +117,11 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
 /// All bundled devices, by name.
 pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
     BUNDLED.iter().map(|(stem, _)| open(stem)).collect()
+}
+
+/// The bundled devices to choose from for a trace of unknown disks, from the smallest up.
+pub fn general() -> Result<Vec<OpenDevice>, DevicesError> {
+    GENERAL.iter().map(|name| open(name)).collect()
 }
 
 /// The device that `text`, the content of the file at `path`, describes.

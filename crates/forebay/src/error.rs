@@ -3,6 +3,7 @@
 use forebay_core::SpecError;
 use forebay_trace::TraceError;
 
+use crate::device_fit::FitError;
 use crate::devices::DevicesError;
 
 /// A verb's failure, in one message; all of them are the user's to mend.
@@ -17,6 +18,9 @@ pub enum Error {
     /// The device or its file.
     #[error(transparent)]
     Device(#[from] DevicesError),
+    /// Measurements of a drive.
+    #[error(transparent)]
+    Fit(#[from] FitError),
     /// Trace and device, or options, do not go together.
     #[error("{0}")]
     Unfit(String),

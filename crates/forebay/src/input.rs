@@ -9,8 +9,8 @@ use std::rc::Rc;
 
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
-use forebay_trace::streams::{Grouping, StreamBy};
-use forebay_trace::{Notes, Reader, Record, TraceError, open};
+use forebay_trace::streams::{self, Grouping, StreamBy};
+use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
 use crate::error::Error;
 
@@ -72,10 +72,11 @@ impl Input {
         let dictionary = reader.dictionary();
         let labels =
             (0..grouping.len() as u32).map(|group| grouping.label(dictionary, group)).collect();
+        let notes = notes_on(reader.notes(), stream_by, dictionary);
         Ok(Input {
             path: path.to_path_buf(),
-            description: describer.finish(dictionary, reader.notes()),
-            notes: reader.notes().clone(),
+            description: describer.finish(dictionary, &notes),
+            notes,
             labels,
             extents,
             from: from.map(str::to_string),
@@ -86,7 +87,7 @@ impl Input {
 
     /// A trace that is in memory already, one volume, streams named by `labels`.
     pub fn from_records(records: Vec<Record>, labels: Vec<String>) -> Input {
-        let dictionary = forebay_trace::Dictionary {
+        let dictionary = Dictionary {
             streams: labels
                 .iter()
                 .enumerate()
@@ -151,9 +152,16 @@ pub fn describe(
         meter.count(batch.len(), &mut progress);
         describer.add(&batch, reader.dictionary());
     }
-    let notes = reader.notes().clone();
+    let notes = notes_on(reader.notes(), stream_by, reader.dictionary());
     refuse_empty(path, meter.records, &notes)?;
     Ok((describer.finish(reader.dictionary(), &notes), notes))
+}
+
+/// The reader's notes, and what grouping by `stream_by` has to add.
+fn notes_on(notes: &Notes, stream_by: StreamBy, dictionary: &Dictionary) -> Notes {
+    let mut notes = notes.clone();
+    notes.warnings.extend(streams::warning(stream_by, dictionary));
+    notes
 }
 
 /// Fails unless there were `records`: a trace without a single request is a mistake somewhere.

@@ -6,6 +6,7 @@
 
 pub mod advise;
 pub mod contention;
+pub mod device_fit;
 pub mod devices;
 pub mod error;
 pub mod head;

@@ -1,12 +1,16 @@
 //! Placement: where a trace's volumes lie on one device.
 //!
 //! Volumes are laid one after another, each as long as the trace reaches (rounded up to 1 MiB).
-//! What then lies beyond the device is scaled, wrapped or clipped.
+//! What then lies beyond the device is scaled, wrapped or clipped, and counted ([`Changed`]).
+//!
+//! A request is placed whole: one that would straddle the device's end is moved back until it ends
+//! with the device, and one longer than the device is cut to it.
 
 use std::str::FromStr;
 
 use forebay_core::{Nanos, Request};
 use forebay_trace::Record;
+use serde::Serialize;
 
 /// What to do with a trace that reaches beyond the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -15,9 +19,9 @@ pub enum Map {
     /// stay neighbours only as far as rounding to their own distance allows.
     #[default]
     Scale,
-    /// Addresses are taken modulo the device's capacity.
+    /// Addresses are taken modulo the device's capacity; a request over its end is moved back.
     Wrap,
-    /// Requests beyond the device are left out and counted.
+    /// Requests that end beyond the device are left out.
     Clip,
 }
 
@@ -38,6 +42,33 @@ const SECTOR: u64 = 512;
 /// Volumes begin at multiples of this; scaling moves pieces of this size.
 const GRAIN: u64 = 1 << 20;
 
+/// Requests that are not on the device as the trace has them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// At another address than the trace's, by `--map scale` or `wrap`.
+    pub requests_moved: u64,
+    /// Longer than the device and cut to it; counted as moved too if their address changed.
+    pub requests_cut: u64,
+    /// Left out by `--map clip`.
+    pub requests_clipped: u64,
+}
+
+impl Changed {
+    /// A sentence for each kind that occurred.
+    pub fn told(&self) -> Vec<String> {
+        let beyond = "The trace reaches beyond the device";
+        [
+            (self.requests_moved, "were moved onto it"),
+            (self.requests_cut, "are longer than it and were cut"),
+            (self.requests_clipped, "lie beyond it and were left out"),
+        ]
+        .into_iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, what)| format!("{beyond}: {count} requests {what}."))
+        .collect()
+    }
+}
+
 /// Places records on a device.
 #[derive(Clone, Debug)]
 pub struct Placement {
@@ -47,6 +78,7 @@ pub struct Placement {
     /// The highest byte the trace reaches.
     end: u64,
     map: Map,
+    changed: Changed,
 }
 
 impl Placement {
@@ -62,7 +94,8 @@ impl Placement {
                 base
             })
             .collect();
-        Placement { bases, capacity: capacity / SECTOR * SECTOR, span, end, map }
+        let capacity = capacity / SECTOR * SECTOR;
+        Placement { bases, capacity, span, end, map, changed: Changed::default() }
     }
 
     /// Whether the trace reaches beyond the device.
@@ -75,26 +108,20 @@ impl Placement {
         self.span
     }
 
+    /// What was done so far to requests that did not fit.
+    pub fn changed(&self) -> Changed {
+        self.changed
+    }
+
     /// The request that `record` becomes, or `None` if it is clipped.
     #[inline]
-    pub fn place(&self, record: &Record, id: u64) -> Option<Request> {
+    pub fn place(&mut self, record: &Record, id: u64) -> Option<Request> {
         let base = self.bases.get(record.volume as usize).copied().unwrap_or(0);
         let mut offset = base.saturating_add(record.offset);
         let mut len = record.len;
-        if offset.saturating_add(u64::from(len)) > self.capacity {
-            if self.map == Map::Clip {
-                return None;
-            }
-            len = len.min(u32::try_from(self.capacity).unwrap_or(u32::MAX));
-        }
         if self.is_beyond() {
-            offset = match self.map {
-                Map::Scale => self.scaled(offset),
-                Map::Wrap => offset % self.capacity,
-                Map::Clip => offset,
-            };
+            (offset, len) = self.fit(offset, len)?;
         }
-        let offset = offset.min(self.capacity - u64::from(len));
         Some(Request {
             at: record.at,
             offset,
@@ -105,6 +132,24 @@ impl Placement {
             op: record.op,
             flags: record.flags,
         })
+    }
+
+    /// Address and length on the device of a request of a trace that reaches beyond it.
+    fn fit(&mut self, offset: u64, len: u32) -> Option<(u64, u32)> {
+        if self.map == Map::Clip {
+            let inside = offset.saturating_add(u64::from(len)) <= self.capacity;
+            self.changed.requests_clipped += u64::from(!inside);
+            return inside.then_some((offset, len));
+        }
+        let mapped = match self.map {
+            Map::Scale => self.scaled(offset),
+            Map::Wrap | Map::Clip => offset % self.capacity,
+        };
+        let fitting = len.min(u32::try_from(self.capacity).unwrap_or(u32::MAX));
+        let placed = mapped.min(self.capacity - u64::from(fitting));
+        self.changed.requests_moved += u64::from(placed != offset);
+        self.changed.requests_cut += u64::from(fitting != len);
+        Some((placed, fitting))
     }
 
     /// Whole grains move together, so that what is sequential within one stays so.
@@ -145,7 +190,7 @@ mod tests {
 
     #[test]
     fn volumes_follow_one_another() {
-        let placement = Placement::new(&[GRAIN + 1, 5 * GRAIN], 100 * GRAIN, Map::Scale);
+        let mut placement = Placement::new(&[GRAIN + 1, 5 * GRAIN], 100 * GRAIN, Map::Scale);
         assert_eq!(placement.place(&record(0, 4096), 0).unwrap().offset, 4096);
         assert_eq!(placement.place(&record(1, 4096), 0).unwrap().offset, 2 * GRAIN + 4096);
         assert!(!placement.is_beyond());
@@ -170,5 +215,33 @@ mod tests {
             let end = at(map, 100 * GRAIN - 4096).unwrap().end();
             assert!(end <= capacity, "{map:?} ends at {end}");
         }
+    }
+
+    #[test]
+    fn what_is_changed_is_counted() {
+        let capacity = 50 * GRAIN;
+        let after = |map, records: &[Record]| {
+            let mut placement = Placement::new(&[100 * GRAIN], capacity, map);
+            let placed: Vec<_> = records.iter().map(|record| placement.place(record, 0)).collect();
+            let Changed { requests_moved, requests_cut, requests_clipped } = placement.changed();
+            (placed, [requests_moved, requests_cut, requests_clipped])
+        };
+        // Inside, over the end, beyond it.
+        let records = [record(0, 0), record(0, capacity - 512), record(0, capacity + 512)];
+        let offsets = |placed: Vec<Option<Request>>| -> Vec<Option<u64>> {
+            placed.iter().map(|request| request.map(|request| request.offset)).collect()
+        };
+        let (placed, counts) = after(Map::Wrap, &records);
+        assert_eq!(offsets(placed), [Some(0), Some(capacity - 4096), Some(512)]);
+        assert_eq!(counts, [2, 0, 0]);
+        let (placed, counts) = after(Map::Clip, &records);
+        assert_eq!((offsets(placed), counts), (vec![Some(0), None, None], [0, 0, 2]));
+        assert_eq!(after(Map::Scale, &records).1, [2, 0, 0]);
+        let long = Record { len: 60 << 20, ..record(0, 0) };
+        let (placed, counts) = after(Map::Wrap, &[long]);
+        assert_eq!((placed[0].unwrap().len, counts), (50 << 20, [0, 1, 0]));
+        let mut fits = Placement::new(&[capacity], capacity, Map::Clip);
+        assert_eq!(fits.place(&record(0, capacity - 4096), 0).unwrap().end(), capacity);
+        assert_eq!(fits.changed(), Changed::default());
     }
 }

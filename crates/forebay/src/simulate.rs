@@ -15,7 +15,7 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::head::HeadTrace;
 use crate::input::{Failed, Input, Records};
-use crate::place::{Imputed, Map, Placement};
+use crate::place::{Changed, Imputed, Map, Placement};
 use crate::statistics::{Figures, Statistics};
 use forebay_core::device::list::DeviceModel;
 
@@ -78,8 +78,9 @@ pub struct RunResult {
     pub device: String,
     /// The replay mode.
     pub replay: Replay,
-    /// Requests left out because they lay beyond the device (`--map clip`).
-    pub requests_clipped: u64,
+    /// Requests moved, cut or left out because the trace reaches beyond the device.
+    #[serde(flatten)]
+    pub changed: Changed,
     /// Share of requests whose latency was imputed (closed replay).
     pub imputed_share: f64,
     /// The figures.
@@ -137,14 +138,15 @@ impl PolicyVisitor for Visit<'_> {
         let begun = Instant::now();
         let makespan = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
         let wall_s = begun.elapsed().as_secs_f64();
-        let requests_clipped = workload.clipped();
+        let changed = workload.changed();
         if let Some(error) = workload.failed.take() {
             return Err(error.into());
         }
-        if makespan == Nanos::ZERO && requests_clipped > 0 && watch.statistics.is_empty() {
+        if makespan == Nanos::ZERO && changed.requests_clipped > 0 && watch.statistics.is_empty() {
             return Err(Error::Unfit(format!(
-                "{}: all {requests_clipped} requests lie beyond {}; use --map scale or wrap",
+                "{}: all {} requests lie beyond {}; use --map scale or wrap",
                 self.input.path.display(),
+                changed.requests_clipped,
                 self.device.name
             )));
         }
@@ -161,7 +163,7 @@ impl PolicyVisitor for Visit<'_> {
                 policy: self.policy.to_string(),
                 device: self.device.name.clone(),
                 replay: self.setup.replay,
-                requests_clipped,
+                changed,
                 imputed_share,
                 simulated_requests_per_s: figures.requests as f64 / wall_s.max(1e-9),
                 figures,
@@ -178,11 +180,11 @@ impl Visit<'_> {
     fn workload(&self) -> Result<(Replayed<'_>, f64), Error> {
         let records = self.input.records()?;
         let failed = records.failed();
-        let placed = Placed { records, placement: self.placement.clone(), next: 0, clipped: 0 };
+        let placed = Placed { records, placement: self.placement.clone(), next: 0 };
         match self.setup.replay {
             Replay::Open => {
                 let open = Open::new(placed, self.setup.intensity);
-                Ok((Replayed { kind: Kind::Open(open), clipped: 0, failed }, 0.0))
+                Ok((Replayed { kind: Kind::Open(open), failed }, 0.0))
             }
             Replay::Closed => self.closed(placed, failed),
         }
@@ -200,8 +202,8 @@ impl Visit<'_> {
         }
         let share = missing as f64 / all.max(1) as f64;
         let closed = Closed::new(recorded, self.setup.intensity);
-        let kind = Kind::Closed(Box::new(closed));
-        Ok((Replayed { kind, clipped: placed.clipped, failed }, share))
+        let kind = Kind::Closed(Box::new(closed), placed.placement.changed());
+        Ok((Replayed { kind, failed }, share))
     }
 
     /// The mean measured latency of each direction, for requests that have none.
@@ -232,7 +234,6 @@ struct Placed<'a> {
     records: Records<'a>,
     placement: Placement,
     next: u64,
-    clipped: u64,
 }
 
 impl Placed<'_> {
@@ -240,12 +241,9 @@ impl Placed<'_> {
     fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
         loop {
             let record = self.records.next()?;
-            match self.placement.place(&record, self.next) {
-                Some(request) => {
-                    self.next += 1;
-                    return Some((request, record.latency));
-                }
-                None => self.clipped += 1,
+            if let Some(request) = self.placement.place(&record, self.next) {
+                self.next += 1;
+                return Some((request, record.latency));
             }
         }
     }
@@ -262,7 +260,6 @@ impl Iterator for Placed<'_> {
 /// A trace as a workload.
 struct Replayed<'a> {
     kind: Kind<'a>,
-    clipped: u64,
     failed: Failed,
 }
 
@@ -270,14 +267,14 @@ struct Replayed<'a> {
 #[allow(clippy::large_enum_variant)]
 enum Kind<'a> {
     Open(Open<Placed<'a>>),
-    Closed(Box<Closed>),
+    Closed(Box<Closed>, Changed),
 }
 
 impl Replayed<'_> {
-    fn clipped(&self) -> u64 {
+    fn changed(&self) -> Changed {
         match &self.kind {
-            Kind::Open(open) => open.source().clipped,
-            Kind::Closed(_) => self.clipped,
+            Kind::Open(open) => open.source().placement.changed(),
+            Kind::Closed(_, changed) => *changed,
         }
     }
 }
@@ -287,7 +284,7 @@ impl Workload for Replayed<'_> {
     fn peek(&self) -> Option<Nanos> {
         match &self.kind {
             Kind::Open(open) => open.peek(),
-            Kind::Closed(closed) => closed.peek(),
+            Kind::Closed(closed, _) => closed.peek(),
         }
     }
 
@@ -295,13 +292,13 @@ impl Workload for Replayed<'_> {
     fn take(&mut self) -> Request {
         match &mut self.kind {
             Kind::Open(open) => open.take(),
-            Kind::Closed(closed) => closed.take(),
+            Kind::Closed(closed, _) => closed.take(),
         }
     }
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
-        if let Kind::Closed(closed) = &mut self.kind {
+        if let Kind::Closed(closed, _) = &mut self.kind {
             closed.finished(now, done);
         }
     }

@@ -102,6 +102,8 @@ pub struct Statistics<D> {
     service: Latencies,
     arrived: u64,
     finished: u64,
+    flushes: u64,
+    trims: u64,
     ios: u64,
     floor: Nanos,
     seek: Nanos,
@@ -122,6 +124,8 @@ impl<D: Device> Statistics<D> {
             service: Latencies::new(3),
             arrived: 0,
             finished: 0,
+            flushes: 0,
+            trims: 0,
             ios: 0,
             floor: Nanos::ZERO,
             seek: Nanos::ZERO,
@@ -161,6 +165,10 @@ impl<D: Device> Statistics<D> {
     pub fn figures(&self, makespan: Nanos, busy: Nanos, joules: f64, labels: &[String]) -> Figures {
         Figures {
             requests: self.finished,
+            reads: self.reads.count(),
+            writes: self.writes.count(),
+            flushes: self.flushes,
+            trims: self.trims,
             unfinished: self.arrived - self.finished,
             ios: self.ios,
             makespan_s: makespan.as_secs_f64(),
@@ -250,7 +258,9 @@ impl<D: Device> Observer for Statistics<D> {
         match done.request.op {
             Op::Read => self.reads.record(latency),
             Op::Write => self.writes.record(latency),
-            Op::Flush | Op::Trim | Op::Park => {}
+            Op::Flush => self.flushes += 1,
+            Op::Trim => self.trims += 1,
+            Op::Park => {}
         }
         let stream = self.stream(done.request.stream);
         stream.latencies.get_or_insert_with(|| Latencies::new(2)).record(latency);
@@ -260,8 +270,17 @@ impl<D: Device> Observer for Statistics<D> {
 /// What a run came to. Latencies run from arrival, waits from admission to the request queue.
 #[derive(Clone, Debug, Serialize)]
 pub struct Figures {
-    /// Client requests finished.
+    /// Client requests finished, whatever they do: the `records` of a description (whose `requests`
+    /// are reads and writes only).
     pub requests: u64,
+    /// Reads among them.
+    pub reads: u64,
+    /// Writes among them.
+    pub writes: u64,
+    /// Requests among them that only flush; a write that flushes first counts as a write.
+    pub flushes: u64,
+    /// Trims among them.
+    pub trims: u64,
     /// Client requests that never finished: always 0, or the policy is broken.
     pub unfinished: u64,
     /// I/Os the device did.

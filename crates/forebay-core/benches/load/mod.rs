@@ -49,7 +49,7 @@ pub(crate) fn disk() -> Hdd {
         cylinder_skew: None,
         overhead: Nanos::from_millis_f64(0.1),
         len_max: LEN_MAX,
-        power: Power { idle_w: 6.0, seek_w: 10.0, transfer_w: 8.0 },
+        power: Power { idle_w: 6.0, seek_w: 10.0, transfer_w: 8.0, standby: None },
     })
     .unwrap()
 }

@@ -12,16 +12,19 @@
 //!   read-ahead: it is done when its overhead is over and the head, had it kept reading, has
 //!   passed its last sector. The head is taken to have read ahead by at most a revolution.
 //!
-//! Flush and Trim cost the command overhead only, as there is no write cache yet; Park nothing.
+//! Flush and Trim cost the command overhead only, as there is no write cache yet. Park takes no time
+//! and stops the platters ([`Standby`]); the arm is taken to stay where it was.
 //! What lies beyond the capacity is wrapped to the start and cut at the end, so that no I/O panics.
 //!
 //! Invariants: completions are never before their start; seek, rotation and transfer never add up
 //! to more than the service time; energy never falls.
 
 mod geometry;
+mod power;
 mod seek;
 
 pub use geometry::{Layout, SECTOR, Zone, zones};
+pub use power::{Power, Standby};
 pub use seek::{KNEE_SHARE, SeekSpec};
 
 use crate::device::{Completion, Device, Mechanics};
@@ -29,18 +32,8 @@ use crate::request::{Op, Request};
 use crate::spec::SpecError;
 use crate::time::Nanos;
 use geometry::{Divisor, Geometry, step};
+use power::Meter;
 use seek::SeekCurve;
-
-/// Watts while the platters turn.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Power {
-    /// With the heads idle or waiting.
-    pub idle_w: f64,
-    /// While the arm moves.
-    pub seek_w: f64,
-    /// While data moves.
-    pub transfer_w: f64,
-}
 
 /// All figures of a mechanical disk.
 #[derive(Clone, Debug, PartialEq)]
@@ -70,7 +63,7 @@ pub struct HddSpec {
     pub overhead: Nanos,
     /// The longest command, bytes.
     pub len_max: u32,
-    /// Watts by state.
+    /// Watts by state, and standby.
     pub power: Power,
 }
 
@@ -115,7 +108,7 @@ pub struct Hdd {
     head_switch: u64,
     overhead: u64,
     len_max: u32,
-    power: Power,
+    meter: Meter,
     cylinder: u32,
     head: u32,
     stream: Option<Stream>,
@@ -150,7 +143,7 @@ impl Hdd {
             head_switch: head.0,
             overhead: spec.overhead.0,
             len_max: spec.len_max,
-            power: spec.power,
+            meter: Meter::new(spec.power),
             cylinder: 0,
             head: 0,
             stream: None,
@@ -179,6 +172,13 @@ impl Hdd {
         let sectors = self.geometry.sectors;
         let first = if first < sectors { first } else { first % sectors };
         (first, count.min(sectors - first))
+    }
+
+    /// Stops the platters at `now`, which is returned; what was read ahead is gone with them.
+    fn park(&mut self, now: u64) -> u64 {
+        self.meter.park(now);
+        self.stream = None;
+        now
     }
 
     /// When a command without data is done, and where its time went.
@@ -286,10 +286,11 @@ impl Device for Hdd {
     #[inline]
     fn start(&mut self, now: Nanos, io: Request) {
         let (first, count) = self.extent(&io);
+        let begun = if io.op == Op::Park { self.park(now.0) } else { self.meter.wake(now.0) };
         let (done, mechanics) = if io.op.moves_data() && count > 0 {
-            self.transfer(now.0, io.op, first, count)
+            self.transfer(begun, io.op, first, count)
         } else {
-            self.idle_command(now.0, io.op)
+            self.idle_command(begun, io.op)
         };
         self.current = Some(Current { io, started: now.0, done, mechanics });
     }
@@ -317,9 +318,7 @@ impl Device for Hdd {
 
     fn joules(&self, now: Nanos) -> f64 {
         let (seek, transfer) = self.states(now.0);
-        let idle = now.0.saturating_sub(seek.saturating_add(transfer));
-        let Power { idle_w, seek_w, transfer_w } = self.power;
-        (idle as f64 * idle_w + seek as f64 * seek_w + transfer as f64 * transfer_w) / 1e9
+        self.meter.joules(now.0, seek, transfer)
     }
 
     fn busy(&self, now: Nanos) -> Nanos {
@@ -371,12 +370,7 @@ fn check_times(spec: &HddSpec) -> Result<(), SpecError> {
 }
 
 fn check_rest(spec: &HddSpec) -> Result<(), SpecError> {
-    let Power { idle_w, seek_w, transfer_w } = spec.power;
-    for (name, watts) in [("idle", idle_w), ("seek", seek_w), ("transfer", transfer_w)] {
-        if !(0.0..=1e6).contains(&watts) {
-            return Err(SpecError(format!("{name} power: got {watts} W, expected 0 to 1000000 W")));
-        }
-    }
+    spec.power.check()?;
     if spec.len_max < SECTOR {
         let got = spec.len_max;
         return Err(SpecError(format!("longest command: got {got} B, expected {SECTOR} or more")));

@@ -290,12 +290,7 @@ impl Case<'_> {
                 percent(result.imputed_share)
             ));
         }
-        if result.requests_clipped > 0 {
-            cautions.push(format!(
-                "{} requests lie beyond the device and were left out.",
-                result.requests_clipped
-            ));
-        }
+        cautions.extend(result.changed.told());
         cautions.extend(self.input.notes.warnings.iter().cloned());
         cautions
     }

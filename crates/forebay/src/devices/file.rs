@@ -6,7 +6,7 @@
 use std::ops::Range;
 
 use forebay_core::device::hdd::{
-    self, Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Zone,
+    self, Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Standby, Zone,
 };
 use forebay_core::{Device, Nanos, SpecError};
 use serde::Deserialize;
@@ -97,6 +97,9 @@ struct PowerTable {
     idle_w: f64,
     seek_w: f64,
     transfer_w: f64,
+    standby_w: Option<f64>,
+    spin_up_j: Option<f64>,
+    spin_up_s: Option<f64>,
 }
 
 /// A fault in a file: the bytes it concerns, what is wrong and what to do.
@@ -114,7 +117,7 @@ impl DeviceFile {
     /// The disk, and a sentence about it.
     pub(super) fn disk(&self) -> Result<(Hdd, String), Fault> {
         let (geometry, switch) = (self.geometry.get_ref(), self.switch.get_ref());
-        let (power, command) = (self.power.get_ref(), self.command.get_ref());
+        let command = self.command.get_ref();
         let rpm = geometry.rpm;
         if !(60.0..=1_000_000.0).contains(&rpm) {
             let what = format!("rpm: got {rpm}, expected 60 to 1000000 turns a minute");
@@ -142,11 +145,7 @@ impl DeviceFile {
             overhead: millis("overhead_ms", command.overhead_ms)
                 .map_err(|what| fault(self.command.span(), what))?,
             len_max: command.len_max_bytes.unwrap_or(LEN_MAX),
-            power: Power {
-                idle_w: power.idle_w,
-                seek_w: power.seek_w,
-                transfer_w: power.transfer_w,
-            },
+            power: self.power.get_ref().power().map_err(|what| fault(self.power.span(), what))?,
         };
         let disk = Hdd::new(spec.clone()).map_err(|error| self.locate(error))?;
         let summary = summary(&spec, &disk, rpm);
@@ -257,6 +256,28 @@ impl SeekTable {
                       long_ms, long_us_per_cylinder and knee_cylinders"
                 .to_string()),
         }
+    }
+}
+
+impl PowerTable {
+    fn power(&self) -> Result<Power, String> {
+        let standby = match (self.standby_w, self.spin_up_j, self.spin_up_s) {
+            (None, None, None) => None,
+            (Some(standby_w), Some(spin_up_j), Some(spin_up_s)) => {
+                if !(0.0..=600.0).contains(&spin_up_s) {
+                    return Err(format!("spin_up_s: got {spin_up_s}, expected 0 to 600 s"));
+                }
+                let spin_up = Nanos::from_secs_f64(spin_up_s);
+                Some(Standby { standby_w, spin_up_j, spin_up })
+            }
+            _ => {
+                return Err("got some of standby_w, spin_up_j and spin_up_s, expected all three, \
+                            or none for a disk that never stands still"
+                    .to_string());
+            }
+        };
+        let PowerTable { idle_w, seek_w, transfer_w, .. } = *self;
+        Ok(Power { idle_w, seek_w, transfer_w, standby })
     }
 }
 

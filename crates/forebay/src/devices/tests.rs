@@ -49,15 +49,40 @@ fn said(text: &str) -> String {
 
 #[test]
 fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
-    let capacities = [("exos-x18", 18e12), ("sata250", 250e9), ("ST1000NM0011", 1e12)];
-    for (name, bytes) in capacities {
+    let capacities = [
+        ("exos-x18", 18e12, "7200 rpm"),
+        ("hc550", 18e12, "7200 rpm"),
+        ("mg08", 16e12, "7200 rpm"),
+        ("st2000dm008", 2e12, "7200 rpm"),
+        ("ST1000NM0011", 1e12, "7200 rpm"),
+        ("wd10ezex", 1e12, "7200 rpm"),
+        ("st1000lm035", 1e12, "5400 rpm"),
+        ("travelstar-5k320", 320e9, "5400 rpm"),
+        ("cheetah-15k7", 300e9, "15000 rpm"),
+        ("sata250", 250e9, "7200 rpm"),
+        ("ultrastar-36z15", 36.7e9, "15000 rpm"),
+    ];
+    for (name, bytes, rpm) in capacities {
         let device = open(name).unwrap();
         let share = device.model.capacity() as f64 / bytes;
         assert!((1.0..1.01).contains(&share), "{name}: {share}");
         assert!(device.name.eq_ignore_ascii_case(name) && !device.description.is_empty());
-        assert!(device.summary.contains("7200 rpm"), "{}", device.summary);
+        assert!(device.summary.contains(rpm), "{}", device.summary);
     }
     assert_eq!(list().unwrap().len(), capacities.len());
+}
+
+#[test]
+fn general_choices_rise_and_every_bundled_disk_can_rest() {
+    let sizes: Vec<u64> = general().unwrap().iter().map(|device| device.model.capacity()).collect();
+    assert!(sizes.len() == GENERAL.len() && sizes.is_sorted(), "{sizes:?}");
+    for (stem, text) in BUNDLED {
+        let all = ["standby_w = ", "spin_up_j = ", "spin_up_s = "];
+        assert!(all.iter().all(|key| text.contains(key)), "{stem}");
+        let sourced =
+            |line: &str| line.contains(" = ") && !line.contains('"') && !line.contains('#');
+        assert!(!text.lines().any(sourced), "{stem}: a figure without its source");
+    }
 }
 
 #[test]
@@ -91,6 +116,13 @@ fn faults_are_told_with_their_line() {
     has(with("knee_cylinders = 25\n", ""), &["line 19:", "expected either track_to_track_ms"]);
     has(with("cylinder_ms = 1\n", "cylinder_ms = -1\n"), &["line 27:", "cylinder_ms: got -1"]);
     has(with("idle_w = 5", "idle_w = -5"), &["line 34:", "idle power: got -5"]);
+    let resting = "idle_w = 5\nstandby_w = 1\nspin_up_j = 90\nspin_up_s = ";
+    has(with("idle_w = 5", "idle_w = 5\nstandby_w = 1"), &["line 34:", "expected all three"]);
+    has(with("idle_w = 5", &format!("{resting}900")), &["line 34:", "spin_up_s: got 900"]);
+    assert!(
+        read(Path::new("my.toml"), &TEST_DISK.replace("idle_w = 5", &format!("{resting}9")))
+            .is_ok()
+    );
     has(with("heads = 1", "heads = 0"), &["line 5:", "heads: got 0"]);
     has(with("heads = 1", "heads = -1"), &["line 6:", "-1", "u32"]);
     has(with("kind = \"hdd\"", "kind = \"ssd\""), &["line 1:", "`ssd`", "`hdd`"]);

@@ -50,6 +50,10 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
     };
     Figures {
         requests: 137_309,
+        reads: 70_000,
+        writes: 67_000,
+        flushes: 309,
+        trims: 0,
         unfinished: 0,
         ios: 91_204,
         makespan_s: busy_s + 1.5,
@@ -104,7 +108,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
             policy: policy.to_string(),
             device: "st1000nm0011".to_string(),
             replay: Replay::Open,
-            requests_clipped: 0,
+            changed: Default::default(),
             imputed_share: 0.0,
             figures: figures(busy_s, tail_ms),
             contention: ContentionFigures {

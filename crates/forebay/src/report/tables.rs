@@ -195,6 +195,10 @@ type Figure = (&'static str, fn(&Figures) -> String);
 /// Every figure and how it is printed.
 const FIGURES: &[Figure] = &[
     ("requests", |f| count(f.requests)),
+    ("reads", |f| count(f.reads)),
+    ("writes", |f| count(f.writes)),
+    ("flushes", |f| count(f.flushes)),
+    ("trims", |f| count(f.trims)),
     ("requests unfinished", |f| count(f.unfinished)),
     ("I/Os", |f| count(f.ios)),
     ("first arrival to last completion", |f| seconds(f.makespan_s)),
@@ -234,7 +238,9 @@ pub(super) fn figures(runs: &[RunResult]) -> String {
         FIGURES.iter().map(|(label, shown)| row(label, &|run| shown(&run.figures))).collect();
     rows.push(row("lost between streams", &|run| seconds(run.contention.between_streams_s)));
     rows.push(row("lost within streams", &|run| seconds(run.contention.within_streams_s)));
-    rows.push(row("requests left out", &|run| count(run.requests_clipped)));
+    rows.push(row("requests moved", &|run| count(run.changed.requests_moved)));
+    rows.push(row("requests cut", &|run| count(run.changed.requests_cut)));
+    rows.push(row("requests left out", &|run| count(run.changed.requests_clipped)));
     rows.push(row("latency imputed", &|run| percent(run.imputed_share)));
     rows.push(row("simulator speed", &|run| {
         format!("{} requests/s", significant(run.simulated_requests_per_s))

@@ -27,7 +27,7 @@ fn tiny() -> HddSpec {
         cylinder_skew: None,
         overhead: Nanos::from_micros(200),
         len_max: LEN_MAX,
-        power: Power { idle_w: 1.0, seek_w: 10.0, transfer_w: 100.0 },
+        power: Power { idle_w: 1.0, seek_w: 10.0, transfer_w: 100.0, standby: None },
     }
 }
 
@@ -176,6 +176,28 @@ fn energy_is_counted_by_state() {
     disk.finish(Nanos::from_micros(9_100));
     assert_eq!(joules(&disk, 10_000), 9_100 + 8_000 + 10_000);
     assert_eq!(disk.busy(Nanos::from_micros(10_000)), Nanos::from_micros(9_100));
+}
+
+#[test]
+fn a_parked_disk_rests_and_the_next_command_spins_it_up() {
+    let standby = Standby { standby_w: 0.5, spin_up_j: 3.0, spin_up: Nanos::from_millis(20) };
+    let power = Power { standby: Some(standby), ..tiny().power };
+    let mut disk = Hdd::new(HddSpec { power, ..tiny() }).unwrap();
+    let joules = |disk: &Hdd, us| (disk.joules(Nanos::from_micros(us)) * 1e6).round() as u64;
+    assert_eq!(times(serve(&mut disk, 1_000, io(Op::Park, 0, 0))), [1_000, 0, 0, 0]);
+    assert_eq!(joules(&disk, 11_000), 1_000 + 5_000);
+    // Ready at 31 ms, 0.2 ms overhead: sector 5, at 0.5 ms of a turn, is 9.3 ms away.
+    disk.start(Nanos::from_micros(11_000), io(Op::Read, 5, 10));
+    assert_eq!(joules(&disk, 21_000), 6_000 + 1_500_000);
+    let done = disk.finish(disk.next().unwrap());
+    assert_eq!(times(done), [41_500, 0, 9_300, 1_000]);
+    assert_eq!(disk.busy(done.at), Nanos::from_micros(30_500));
+    assert_eq!(joules(&disk, 41_500), 6_000 + 3_000_000 + 9_500 + 100_000);
+    // Once awake nothing is paid again, and the read-ahead was lost in between.
+    assert_eq!(times(serve(&mut disk, 41_500, io(Op::Read, 15, 1))), [41_600, 0, 0, 100]);
+    serve(&mut disk, 41_600, io(Op::Park, 0, 0));
+    let after = times(serve(&mut disk, 41_600, io(Op::Read, 16, 1)));
+    assert_eq!(after, [61_700 + 10_000, 0, 9_800, 100]);
 }
 
 #[test]

@@ -1,0 +1,191 @@
+//! Energy: watts by what the disk does, and the standby that [`Op::Park`] puts it into.
+//!
+//! A parked disk stands still and draws its standby power. The next I/O of any other kind first
+//! spins it up, which takes the same time and energy every time, spread evenly over that time.
+//! Parking takes no time: what spinning down takes belongs into the figures of the spin-up. A disk
+//! without [`Standby`] figures cannot stand still; parking it changes nothing.
+//!
+//! Invariant: the energy never falls.
+//!
+//! [`Op::Park`]: crate::request::Op::Park
+
+use crate::spec::SpecError;
+use crate::time::Nanos;
+
+/// Watts while the platters turn, and what standing still saves and costs.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Power {
+    /// With the heads idle or waiting.
+    pub idle_w: f64,
+    /// While the arm moves.
+    pub seek_w: f64,
+    /// While data moves.
+    pub transfer_w: f64,
+    /// While parked and on waking; `None` if the disk never stands still.
+    pub standby: Option<Standby>,
+}
+
+/// A disk at rest, and what it takes to turn again.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Standby {
+    /// Watts while it stands still.
+    pub standby_w: f64,
+    /// Joules of one spin-up.
+    pub spin_up_j: f64,
+    /// From the first I/O after a rest until the disk is ready for it.
+    pub spin_up: Nanos,
+}
+
+/// No spin-up takes longer: ten minutes.
+const SPIN_UP_LONGEST: u64 = 600_000_000_000;
+
+impl Power {
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        let Power { idle_w, seek_w, transfer_w, standby } = *self;
+        let Standby { standby_w, spin_up_j, spin_up } = standby.unwrap_or_default();
+        let states =
+            [("idle", idle_w), ("seek", seek_w), ("transfer", transfer_w), ("standby", standby_w)];
+        for (name, watts) in states {
+            if !(0.0..=1e6).contains(&watts) {
+                return Err(SpecError(format!(
+                    "{name} power: got {watts} W, expected 0 to 1000000 W"
+                )));
+            }
+        }
+        if !(0.0..=1e6).contains(&spin_up_j) {
+            return Err(SpecError(format!(
+                "power of spin-up: got {spin_up_j} J, expected 0 to 1000000 J"
+            )));
+        }
+        if spin_up.0 > SPIN_UP_LONGEST {
+            return Err(SpecError(format!(
+                "power: got a spin-up of {spin_up}, expected 0 to 600 s"
+            )));
+        }
+        Ok(())
+    }
+}
+
+/// Whether the platters turn, for how long they did not, and the energy of it all.
+#[derive(Clone, Debug)]
+pub(super) struct Meter {
+    power: Power,
+    /// When the rest began that still lasts.
+    parked_at: Option<u64>,
+    /// Rests that are over, ns.
+    parked_ns: u64,
+    spin_ups: u64,
+    /// When the last spin-up began.
+    spun_at: u64,
+}
+
+impl Meter {
+    pub(super) fn new(power: Power) -> Meter {
+        Meter { power, parked_at: None, parked_ns: 0, spin_ups: 0, spun_at: 0 }
+    }
+
+    /// Stops the platters, if they can stand still and do not already.
+    pub(super) fn park(&mut self, now: u64) {
+        if self.power.standby.is_some() && self.parked_at.is_none() {
+            self.parked_at = Some(now);
+        }
+    }
+
+    /// When a command taken at `now` can begin: at once, or after the spin-up that it causes.
+    #[inline]
+    pub(super) fn wake(&mut self, now: u64) -> u64 {
+        match self.parked_at.take() {
+            None => now,
+            Some(since) => self.spin_up(since, now),
+        }
+    }
+
+    #[cold]
+    fn spin_up(&mut self, since: u64, now: u64) -> u64 {
+        self.parked_ns += now.saturating_sub(since);
+        self.spin_ups += 1;
+        self.spun_at = now;
+        now.saturating_add(self.power.standby.map_or(0, |standby| standby.spin_up.0))
+    }
+
+    /// Joules until `now`, of which the arm moved for `seek_ns` and data for `transfer_ns`.
+    pub(super) fn joules(&self, now: u64, seek_ns: u64, transfer_ns: u64) -> f64 {
+        let Power { idle_w, seek_w, transfer_w, standby } = self.power;
+        let Standby { standby_w, spin_up_j, spin_up } = standby.unwrap_or_default();
+        let parked = self.parked_ns + self.parked_at.map_or(0, |since| now.saturating_sub(since));
+        // Every spin-up but the last is over.
+        let last = now.saturating_sub(self.spun_at).min(spin_up.0);
+        let (spinning, spun) = match self.spin_ups {
+            0 => (0, 0.0),
+            count => {
+                let share = if spin_up.0 == 0 { 1.0 } else { last as f64 / spin_up.0 as f64 };
+                (
+                    (count - 1).saturating_mul(spin_up.0).saturating_add(last),
+                    (count - 1) as f64 + share,
+                )
+            }
+        };
+        let elsewhere =
+            seek_ns.saturating_add(transfer_ns).saturating_add(parked).saturating_add(spinning);
+        let idle = now.saturating_sub(elsewhere);
+        let joules = |ns: u64, watts: f64| ns as f64 * watts / 1e9;
+        joules(idle, idle_w)
+            + joules(seek_ns, seek_w)
+            + joules(transfer_ns, transfer_w)
+            + joules(parked, standby_w)
+            + spun * spin_up_j
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const POWER: Power = Power {
+        idle_w: 10.0,
+        seek_w: 13.0,
+        transfer_w: 12.0,
+        standby: Some(Standby { standby_w: 2.0, spin_up_j: 100.0, spin_up: Nanos(5_000_000_000) }),
+    };
+    const SECOND: u64 = 1_000_000_000;
+
+    fn joules(meter: &Meter, s: u64) -> f64 {
+        meter.joules(s * SECOND, 0, 0)
+    }
+
+    #[test]
+    fn a_rest_by_hand() {
+        let mut meter = Meter::new(POWER);
+        meter.park(3 * SECOND);
+        meter.park(4 * SECOND); // already at rest
+        assert_eq!(joules(&meter, 13), 30.0 + 20.0);
+        assert_eq!(meter.wake(13 * SECOND), 18 * SECOND);
+        assert_eq!(joules(&meter, 14), 50.0 + 20.0);
+        assert_eq!(joules(&meter, 18), 50.0 + 100.0);
+        assert_eq!(joules(&meter, 20), 150.0 + 20.0);
+        assert_eq!(meter.wake(20 * SECOND), 20 * SECOND, "awake already");
+        meter.park(20 * SECOND);
+        assert_eq!(meter.wake(30 * SECOND), 35 * SECOND);
+        assert_eq!(joules(&meter, 35), 170.0 + 20.0 + 100.0);
+        // A second of seeking and one of moving data instead of idling, afterwards.
+        assert_eq!(meter.joules(40 * SECOND, SECOND, SECOND), 290.0 + 30.0 + 13.0 + 12.0);
+    }
+
+    #[test]
+    fn without_figures_nothing_rests() {
+        let mut meter = Meter::new(Power { standby: None, ..POWER });
+        meter.park(SECOND);
+        assert_eq!(joules(&meter, 10), 100.0);
+        assert_eq!(meter.wake(10 * SECOND), 10 * SECOND);
+    }
+
+    #[test]
+    fn faulty_figures_are_named() {
+        let said = |standby| Power { standby: Some(standby), ..POWER }.check().unwrap_err().0;
+        let good = Standby::default();
+        assert!(said(Standby { standby_w: -1.0, ..good }).contains("standby power: got -1 W"));
+        assert!(said(Standby { spin_up_j: f64::NAN, ..good }).contains("spin-up: got NaN J"));
+        let long = Nanos(SPIN_UP_LONGEST + 1);
+        assert!(said(Standby { spin_up: long, ..good }).contains("expected 0 to 600 s"));
+    }
+}

@@ -1,0 +1,203 @@
+//! Fits a hard-disk model to latencies that fio measured on a drive (docs/measure-a-drive.md).
+//!
+//! Four kinds of reads at queue depth 1 are told apart by the names of their logs: `zones` reads on
+//! sequentially at many places, `back` block by block backwards, `near` on with gaps, `seek` at
+//! random. From them come, in this order: rates by place and the time a track switch costs; the
+//! revolution (a backward step takes one revolution less one block); the command overhead (the
+//! smallest gap that costs no revolution); and the seek curve, as the lower envelope of random
+//! latencies, above which rotation spreads them evenly over one revolution.
+//!
+//! Every fitted figure has a standard error, those of the seek curve from a seeded bootstrap. What
+//! reads at depth 1 cannot show (heads, writes, cache, queue, power) is marked in the file.
+
+mod log;
+mod robust;
+mod rotation;
+mod seek;
+mod write;
+mod zones;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+pub use log::{Sample, parse};
+pub use seek::SeekFit;
+pub use zones::ZoneFit;
+
+/// Why a drive could not be fitted.
+#[derive(Debug, thiserror::Error)]
+pub enum FitError {
+    /// A log has a line that says something else.
+    #[error("{}, line {line}: got '{got}', expected {expected}; log with write_lat_log and log_offset=1", path.display())]
+    Malformed {
+        /// The log.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What stands there.
+        got: String,
+        /// What should.
+        expected: &'static str,
+    },
+    /// A file or folder cannot be read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// The measurements do not suffice.
+    #[error("{what}: got {got}, expected {expected}; docs/measure-a-drive.md has the fio jobs")]
+    TooLittle {
+        /// Of which measurement.
+        what: &'static str,
+        /// What there was.
+        got: String,
+        /// What it takes.
+        expected: &'static str,
+    },
+}
+
+/// A fitted figure and its standard error, in the same unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Figure {
+    /// The estimate.
+    pub value: f64,
+    /// Its standard error.
+    pub error: f64,
+}
+
+impl Figure {
+    fn scaled(self, by: f64) -> Figure {
+        Figure { value: self.value * by, error: self.error * by }
+    }
+}
+
+impl fmt::Display for Figure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:.4} ± {:.4}", self.value, self.error)
+    }
+}
+
+/// Latencies by kind of read, each log by itself in the order of its lines.
+#[derive(Clone, Debug, Default)]
+pub struct Measurements {
+    /// Sequential reads at many places.
+    pub zones: Vec<Vec<Sample>>,
+    /// Backward reads, block by block.
+    pub back: Vec<Vec<Sample>>,
+    /// Forward reads with gaps.
+    pub near: Vec<Vec<Sample>>,
+    /// Random reads.
+    pub seek: Vec<Vec<Sample>>,
+    /// Lines that were no reads.
+    pub lines_skipped: u64,
+}
+
+impl Measurements {
+    /// Reads the latency logs (`NAME_lat.N.log`) in `folder` whose names begin with the kind.
+    pub fn read(folder: &Path) -> Result<Measurements, FitError> {
+        let io = |source| FitError::Io { path: folder.to_path_buf(), source };
+        let mut paths = Vec::new();
+        for entry in std::fs::read_dir(folder).map_err(io)? {
+            paths.push(entry.map_err(io)?.path());
+        }
+        paths.sort();
+        let mut all = Measurements::default();
+        for path in paths {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+            let name = name.unwrap_or_default();
+            // fio writes the submission and completion parts beside the whole latency.
+            if !name.ends_with(".log") || !name.contains("_lat.") {
+                continue;
+            }
+            let kinds = [
+                ("zones", &mut all.zones),
+                ("back", &mut all.back),
+                ("near", &mut all.near),
+                ("seek", &mut all.seek),
+            ];
+            if let Some((_, logs)) = kinds.into_iter().find(|(kind, _)| name.starts_with(kind)) {
+                let text = std::fs::read(&path)
+                    .map_err(|source| FitError::Io { path: path.clone(), source })?;
+                let (samples, skipped) = parse(&path, &text)?;
+                logs.push(samples);
+                all.lines_skipped += skipped;
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// What the fit is told, because reads cannot show it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// The drive's name.
+    pub name: String,
+    /// Its size.
+    pub capacity_bytes: u64,
+    /// Data surfaces. Seek distances are shares of the disk, so the fit hardly depends on it.
+    pub heads: u32,
+}
+
+/// A fitted disk.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// What was given.
+    pub known: Known,
+    /// One turn, ms.
+    pub revolution_ms: Figure,
+    /// Lost at the end of each track, ms.
+    pub switch_ms: Figure,
+    /// Before anything moves, the host's share included, ms.
+    pub overhead_ms: Figure,
+    /// Rates from the outer edge inward.
+    pub zones: Vec<ZoneFit>,
+    /// The arm.
+    pub seek: SeekFit,
+    /// Random reads quicker than any disk can be, left out: the drive's cache answered.
+    pub cached: u64,
+    /// Log lines that were no reads.
+    pub lines_skipped: u64,
+}
+
+/// Fits a disk to `measurements`; the same ones always give the same disk.
+pub fn fit(measurements: &Measurements, known: Known) -> Result<Fitted, FitError> {
+    if known.capacity_bytes == 0 || known.heads == 0 || known.heads > 64 {
+        return Err(FitError::TooLittle {
+            what: "the drive",
+            got: format!("{} bytes, {} heads", known.capacity_bytes, known.heads),
+            expected: "its capacity in bytes and 1 to 64 heads",
+        });
+    }
+    let spots = zones::spots(&measurements.zones)?;
+    let media = |offset| zones::media_rate(&spots, offset);
+    let revolution = rotation::revolution(&measurements.back, media)?;
+    let overhead = rotation::overhead(&measurements.near, revolution.value, media)?;
+    let switch = zones::switch(&spots, revolution.value);
+    let layout = zones::layout(&spots, &known, revolution.value + switch.value);
+    let (seek, cached) = seek::fit(
+        &measurements.seek,
+        &seek::Frame {
+            zones: &layout,
+            heads: known.heads,
+            revolution_ns: revolution.value,
+            overhead_ns: overhead.value,
+            media: &media,
+        },
+    )?;
+    Ok(Fitted {
+        known,
+        revolution_ms: revolution.scaled(1e-6),
+        switch_ms: switch.scaled(1e-6),
+        overhead_ms: overhead.scaled(1e-6),
+        zones: layout,
+        seek,
+        cached,
+        lines_skipped: measurements.lines_skipped,
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,31 @@
+//! Medians, which a few odd latencies do not move.
+
+use super::Figure;
+
+/// The median of `values` with its standard error from the median absolute deviation (both as for
+/// a normal distribution). `None` without values.
+pub(super) fn median(values: &[f64]) -> Option<Figure> {
+    let value = middle(values.to_vec())?;
+    let spread = middle(values.iter().map(|one| (one - value).abs()).collect())? * 1.4826;
+    Some(Figure { value, error: 1.2533 * spread / (values.len() as f64).sqrt() })
+}
+
+fn middle(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let count = values.len();
+    let upper = *values.get(count / 2)?;
+    Some(if count.is_multiple_of(2) { (values[count / 2 - 1] + upper) / 2.0 } else { upper })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn odd_values_do_not_move_it() {
+        assert_eq!(median(&[]), None);
+        assert_eq!(median(&[3.0, 1.0, 1e9]).unwrap().value, 3.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 1e9]).unwrap().value, 3.0);
+        assert_eq!(median(&[2.0, 2.0, 2.0]).unwrap().error, 0.0);
+    }
+}
