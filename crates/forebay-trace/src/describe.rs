@@ -79,9 +79,9 @@ impl Describer {
     }
 
     /// The description of all that was added.
-    pub fn finish(self, dictionary: &Dictionary, notes: &Notes) -> Description {
-        let Describer { options, totals, times, volumes, streams, latencies, .. } = &self;
+    pub fn finish(mut self, dictionary: &Dictionary, notes: &Notes) -> Description {
         let (touched, footprints) = self.footprint.touched(dictionary.volumes.len());
+        let Describer { options, totals, times, volumes, streams, latencies, .. } = &self;
         let (thread_count, process_count) = streams.threads_and_processes(dictionary);
         let duration_s = times.duration_ns() as f64 / 1e9;
         let per_s = |count: u64| (duration_s > 0.0).then(|| count as f64 / duration_s);

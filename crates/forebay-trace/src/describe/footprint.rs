@@ -1,10 +1,13 @@
 //! How much of the volumes is touched at all: distinct 512-byte sectors, in bounded memory.
 //!
 //! One bit a sector in bitmaps of aligned regions of 256 KiB, one cache line each, which exist only
-//! where something is touched. When there are too many, half of the regions, chosen by a hash of volume and address, is
-//! forgotten and ignored from then on; what is left is a fair sample of the regions, counted
-//! exactly, and stands for the whole. That errs less than a sketch of sectors would, since a million
-//! regions remain.
+//! where something is touched. When there are too many, half of the regions, chosen by a hash of
+//! volume and address, is forgotten and ignored from then on; what is left is a fair sample of the
+//! regions, counted exactly, and stands for the whole. That errs less than a sketch of sectors would,
+//! since a million regions remain.
+//!
+//! Requests that go on where the last one of their volume ended are marked together, once the run
+//! breaks.
 
 use rustc_hash::FxHashMap;
 
@@ -22,6 +25,11 @@ pub(super) const REGIONS_MAX: usize = 1 << 21;
 const NEAR_REGIONS: u64 = 1 << 21;
 /// And volumes below this.
 const NEAR_VOLUMES: u32 = 8;
+
+/// Volumes below this have their runs followed.
+const RUN_VOLUMES: u32 = 1024;
+/// Runs are marked at the latest when they are this long.
+const RUN_SECTORS_MAX: u64 = 64 * REGION_SECTORS;
 
 /// Visits looked up at a time.
 const VISITS: usize = 1024;
@@ -44,9 +52,26 @@ struct Visit {
     slot: u32,
 }
 
+/// Sectors `from..to` of a volume that are touched and not marked yet.
+#[derive(Clone, Copy, Debug, Default)]
+struct Extent {
+    from: u64,
+    to: u64,
+}
+
+impl Extent {
+    /// Whether sectors from here on make one extent with it.
+    #[inline]
+    fn goes_on_at(&self, from: u64) -> bool {
+        self.from <= from && from <= self.to && self.to - self.from < RUN_SECTORS_MAX
+    }
+}
+
 /// Touched sectors.
 #[derive(Clone, Debug)]
 pub(super) struct Footprint {
+    /// The run each volume is in.
+    runs: Vec<Extent>,
     /// Bitmaps of regions, side by side for the sake of speed.
     bitmaps: Vec<Bitmap>,
     /// Whose they are.
@@ -74,6 +99,7 @@ impl Footprint {
     /// Keeps at most this many regions.
     pub(super) fn new(regions_max: usize) -> Footprint {
         Footprint {
+            runs: Vec::new(),
             bitmaps: Vec::new(),
             keys: Vec::new(),
             near: Vec::new(),
@@ -88,13 +114,16 @@ impl Footprint {
     pub(super) fn add(&mut self, data: &[Record]) {
         let mut visits = std::mem::take(&mut self.visits);
         for r in data {
-            let first = r.offset / SECTOR_BYTES;
-            let last = r.offset.saturating_add(u64::from(r.len).saturating_sub(1)) / SECTOR_BYTES;
-            for region in first / REGION_SECTORS..=last / REGION_SECTORS {
-                let start = region * REGION_SECTORS;
-                let from = first.saturating_sub(start) as u32;
-                let to = (last - start).min(REGION_SECTORS - 1) as u32;
-                visits.push(Visit { key: (r.volume, region), from, to, slot: 0 });
+            let from = r.offset / SECTOR_BYTES;
+            let end = r.offset.saturating_add(u64::from(r.len).saturating_sub(1));
+            let touched = Extent { from, to: end / SECTOR_BYTES + 1 };
+            match self.run(r.volume) {
+                Some(run) if run.goes_on_at(from) => run.to = run.to.max(touched.to),
+                Some(run) => {
+                    let ended = std::mem::replace(run, touched);
+                    add_visits(r.volume, ended, &mut visits);
+                }
+                None => add_visits(r.volume, touched, &mut visits),
             }
             if visits.len() >= VISITS {
                 self.visit(&mut visits);
@@ -102,6 +131,29 @@ impl Footprint {
         }
         self.visit(&mut visits);
         self.visits = visits;
+    }
+
+    /// The run a volume is in, if its runs are followed.
+    #[inline]
+    fn run(&mut self, volume: u32) -> Option<&mut Extent> {
+        if volume >= RUN_VOLUMES {
+            return None;
+        }
+        let volume = volume as usize;
+        if volume >= self.runs.len() {
+            self.runs.resize(volume + 1, Extent::default());
+        }
+        self.runs.get_mut(volume)
+    }
+
+    /// Marks the runs that have not ended.
+    fn settle(&mut self) {
+        for volume in 0..self.runs.len() {
+            let run = std::mem::take(&mut self.runs[volume]);
+            let mut visits = Vec::new();
+            add_visits(volume as u32, run, &mut visits);
+            self.visit(&mut visits);
+        }
     }
 
     /// Goes to some regions. All are looked up before the first is touched, so that the waiting for
@@ -214,7 +266,8 @@ impl Footprint {
     }
 
     /// What is touched in all, and on each of the first `volumes` volumes.
-    pub(super) fn touched(&self, volumes: usize) -> (Touched, Vec<u64>) {
+    pub(super) fn touched(&mut self, volumes: usize) -> (Touched, Vec<u64>) {
+        self.settle();
         let mut by_volume = vec![0u64; volumes];
         let (mut sectors, mut squares) = (0u64, 0f64);
         for (&(volume, _), bitmap) in self.keys.iter().zip(&self.bitmaps) {
@@ -235,6 +288,21 @@ impl Footprint {
         let error = if sectors == 0 { 0.0 } else { ((1.0 - p) * squares).sqrt() / sectors as f64 };
         let bytes = sectors.saturating_mul(factor);
         (Touched { bytes, exact: self.halvings == 0, error_share: error }, by_volume)
+    }
+}
+
+/// The regions an extent lies in.
+#[inline]
+fn add_visits(volume: u32, Extent { from, to }: Extent, visits: &mut Vec<Visit>) {
+    if from == to {
+        return;
+    }
+    let last = to - 1;
+    for region in from / REGION_SECTORS..=last / REGION_SECTORS {
+        let start = region * REGION_SECTORS;
+        let from = from.saturating_sub(start) as u32;
+        let to = (last - start).min(REGION_SECTORS - 1) as u32;
+        visits.push(Visit { key: (volume, region), from, to, slot: 0 });
     }
 }
 
