@@ -51,11 +51,8 @@ impl Reading {
 
 /// Says on standard error what a reader skipped, raised or wants known.
 pub(crate) fn say_notes(path: &Path, notes: &Notes) {
-    if notes.rows_skipped > 0 {
-        eprintln!("forebay: {}: {} rows skipped", path.display(), notes.rows_skipped);
-    }
-    for warning in &notes.warnings {
-        eprintln!("forebay: {}: {warning}", path.display());
+    for sentence in notes.sentences() {
+        eprintln!("forebay: {}: {sentence}", path.display());
     }
 }
 

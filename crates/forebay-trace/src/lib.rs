@@ -17,6 +17,7 @@ pub mod open;
 pub mod order;
 mod rows;
 pub mod streams;
+pub mod table;
 pub mod trace;
 pub mod unpack;
 pub mod write;

@@ -12,9 +12,13 @@ use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Notes, Reader, Record, TraceError, open};
 
 use crate::error::Error;
+use crate::progress::{GoOn, Meter};
 
 /// Records kept in memory (48 bytes each).
 pub const KEPT_RECORDS_MAX: usize = 8 << 20;
+
+/// Opens a trace from its beginning, as often as it is asked to.
+pub type Opening = Box<dyn Fn() -> Result<Box<dyn Reader>, TraceError> + Send + Sync>;
 
 /// A trace that was read through.
 pub struct Input {
@@ -28,7 +32,8 @@ pub struct Input {
     pub labels: Vec<String>,
     /// Highest byte reached on each volume.
     pub extents: Vec<u64>,
-    from: Option<String>,
+    /// How to read it again, if it is too long to be kept.
+    opening: Option<Opening>,
     stream_by: StreamBy,
     kept: Option<Vec<Record>>,
 }
@@ -36,24 +41,38 @@ pub struct Input {
 impl Input {
     /// Reads the trace at `path` (format `from`, or found by looking) and tells `progress` now and
     /// then how many records have been read.
-    pub fn read(
+    pub fn read<P: GoOn>(
         path: &Path,
         from: Option<&str>,
         stream_by: StreamBy,
-        mut progress: impl FnMut(u64),
+        progress: impl FnMut(u64) -> P,
     ) -> Result<Input, Error> {
-        let mut reader = open::open(path, from)?;
+        let (file, from) = (path.to_path_buf(), from.map(str::to_string));
+        let opening = move || open::open(&file, from.as_deref());
+        Input::read_from(path, Box::new(opening), stream_by, progress)
+    }
+
+    /// Reads what `opening` opens, as [`Input::read`] does; messages call it `name`.
+    pub fn read_from<P: GoOn>(
+        name: &Path,
+        opening: Opening,
+        stream_by: StreamBy,
+        progress: impl FnMut(u64) -> P,
+    ) -> Result<Input, Error> {
+        let mut reader = opening()?;
         let mut describer = Describer::new(Options { stream_by });
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
         let mut extents = Vec::new();
-        let (mut batch, mut meter) = (Vec::new(), Meter::default());
+        let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
         loop {
             reader.read(&mut batch)?;
             if batch.is_empty() {
                 break;
             }
-            meter.count(batch.len(), &mut progress);
+            if meter.stops_after(batch.len()) {
+                return Err(Error::Stopped);
+            }
             describer.add(&batch, reader.dictionary());
             for record in &mut batch {
                 record.stream = grouping.group(reader.dictionary(), record.stream);
@@ -67,17 +86,17 @@ impl Input {
                 }
             }
         }
-        refuse_empty(path, meter.records, reader.notes())?;
+        refuse_empty(name, meter.count(), reader.notes())?;
         let dictionary = reader.dictionary();
         let labels =
             (0..grouping.len() as u32).map(|group| grouping.label(dictionary, group)).collect();
         Ok(Input {
-            path: path.to_path_buf(),
+            path: name.to_path_buf(),
             description: describer.finish(dictionary, reader.notes()),
             notes: reader.notes().clone(),
             labels,
             extents,
-            from: from.map(str::to_string),
+            opening: Some(opening),
             stream_by,
             kept,
         })
@@ -108,7 +127,7 @@ impl Input {
             notes,
             labels,
             extents,
-            from: None,
+            opening: None,
             stream_by: StreamBy::Thread,
             kept: Some(records),
         }
@@ -117,10 +136,11 @@ impl Input {
     /// The records in time order, streams grouped. After the last one, ask `failed`.
     pub(crate) fn records(&self) -> Result<Records<'_>, Error> {
         let failed = Rc::new(RefCell::new(None));
-        let source = match &self.kept {
-            Some(records) => Source::Kept(records.iter()),
-            None => Source::Read {
-                reader: open::open(&self.path, self.from.as_deref())?,
+        let source = match (&self.kept, &self.opening) {
+            (Some(records), _) => Source::Kept(records.iter()),
+            (None, None) => Source::Kept([].iter()),
+            (None, Some(opening)) => Source::Read {
+                reader: opening()?,
                 grouping: Grouping::new(self.stream_by),
                 batch: Vec::new(),
                 next: 0,
@@ -133,25 +153,36 @@ impl Input {
 
 /// Describes the trace at `path` in one pass, keeping nothing, and tells `progress` now and then how
 /// many records have been read.
-pub fn describe(
+pub fn describe<P: GoOn>(
     path: &Path,
     from: Option<&str>,
     stream_by: StreamBy,
-    mut progress: impl FnMut(u64),
+    progress: impl FnMut(u64) -> P,
 ) -> Result<(Description, Notes), Error> {
-    let mut reader = open::open(path, from)?;
+    describe_from(path, &mut *open::open(path, from)?, stream_by, progress)
+}
+
+/// Describes what `reader` reads, as [`describe`] does; messages call it `name`.
+pub fn describe_from<P: GoOn>(
+    name: &Path,
+    reader: &mut dyn Reader,
+    stream_by: StreamBy,
+    progress: impl FnMut(u64) -> P,
+) -> Result<(Description, Notes), Error> {
     let mut describer = Describer::new(Options { stream_by });
-    let (mut batch, mut meter) = (Vec::new(), Meter::default());
+    let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
     loop {
         reader.read(&mut batch)?;
         if batch.is_empty() {
             break;
         }
-        meter.count(batch.len(), &mut progress);
+        if meter.stops_after(batch.len()) {
+            return Err(Error::Stopped);
+        }
         describer.add(&batch, reader.dictionary());
     }
     let notes = reader.notes().clone();
-    refuse_empty(path, meter.records, &notes)?;
+    refuse_empty(name, meter.count(), &notes)?;
     Ok((describer.finish(reader.dictionary(), &notes), notes))
 }
 
@@ -166,23 +197,6 @@ pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Erro
         path.display(),
         notes.rows_skipped
     )))
-}
-
-/// Tells progress once in about a million records.
-#[derive(Default)]
-struct Meter {
-    records: u64,
-    told: u64,
-}
-
-impl Meter {
-    fn count(&mut self, records: usize, progress: &mut impl FnMut(u64)) {
-        self.records += records as u64;
-        if self.records - self.told >= 1 << 20 {
-            self.told = self.records;
-            progress(self.records);
-        }
-    }
 }
 
 fn reach(extents: &mut Vec<u64>, record: &Record) {

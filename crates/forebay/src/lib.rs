@@ -6,11 +6,13 @@
 
 pub mod advise;
 pub mod contention;
+pub mod convert;
 pub mod devices;
 pub mod error;
 pub mod head;
 pub mod input;
 pub mod place;
+pub mod progress;
 pub mod report;
 pub mod simulate;
 pub mod statistics;
