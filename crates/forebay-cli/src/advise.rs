@@ -1,9 +1,7 @@
 //! `forebay advise`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::Context;
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{Advice, advise, default_device};
@@ -13,9 +11,6 @@ use forebay::report;
 use crate::options::{Reading, Replaying, TracePath};
 use crate::output::{self, Format};
 use crate::progress::Progress;
-
-/// The bundled trace: a Hadoop TeraSort captured by ourselves (traces/README.md).
-const BUNDLED: &[u8] = include_bytes!("../../../traces/terasort.parquet");
 
 /// Describe a trace, try every scheduler on it, rank them, explain and recommend
 #[derive(Args)]
@@ -39,17 +34,10 @@ pub(crate) struct Advise {
 
 impl Advise {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut input = match &self.trace {
+        let input = match &self.trace {
             Some(path) => self.reading.read(path)?,
-            None => {
-                let mut sample = tempfile::Builder::new().suffix(".parquet").tempfile()?;
-                sample.write_all(BUNDLED)?;
-                self.reading.read(sample.path())?
-            }
+            None => self.reading.read_sample()?,
         };
-        if self.trace.is_none() {
-            input.path = PathBuf::from("the bundled TeraSort trace");
-        }
         let (device, reason) = match &self.device {
             Some(name) => (devices::open(name)?, "as asked for".to_string()),
             None => default_device(&input)?,
@@ -60,45 +48,13 @@ impl Advise {
             progress.say(format!("simulating {policy} on {}", device.name));
         })?;
         drop(progress);
-        write_report(&self.output, &report::html(&advice))?;
+        report::write(&self.output, &report::html(&advice))?;
         match self.format {
             Format::Json => output::print_json(&advice)?,
             Format::Table => output::print(&text(&advice, &self.output))?,
         }
         Ok(())
     }
-}
-
-/// Writes beside the target and renames, so that a full disk leaves no half report.
-fn write_report(path: &Path, html: &str) -> anyhow::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let cannot = || format!("{}: cannot write the report", path.display());
-    if path.exists() && !path.is_file() {
-        anyhow::bail!("{}: not a file; name a file for the report with -o", path.display());
-    }
-    let mut file = tempfile::Builder::new()
-        .prefix(".forebay-report-")
-        .tempfile_in(folder)
-        .with_context(cannot)?;
-    file.write_all(html.as_bytes()).with_context(cannot)?;
-    readable_by_all(file.as_file()).with_context(cannot)?;
-    file.persist(path).map_err(|error| error.error).with_context(cannot)?;
-    Ok(())
-}
-
-/// Temporary files are private; a report is not.
-#[cfg(unix)]
-fn readable_by_all(file: &std::fs::File) -> std::io::Result<()> {
-    use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(std::fs::Permissions::from_mode(0o644))
-}
-
-#[cfg(not(unix))]
-fn readable_by_all(_file: &std::fs::File) -> std::io::Result<()> {
-    Ok(())
 }
 
 fn text(advice: &Advice, report: &Path) -> String {

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use forebay::input::Input;
 use forebay::place::Map;
+use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use forebay_core::replay::Intensity;
 use forebay_trace::Notes;
@@ -34,6 +35,11 @@ impl Reading {
         drop(progress);
         say_notes(path, &input.notes);
         Ok(input)
+    }
+
+    /// Reads the bundled sample.
+    pub(crate) fn read_sample(&self) -> anyhow::Result<Input> {
+        Ok(sample::read(self.stream_by, |_| ())?)
     }
 
     /// Describes the trace without keeping it.

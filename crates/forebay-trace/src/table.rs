@@ -86,17 +86,17 @@ fn columns(batch: &[Record]) -> Result<Vec<ArrayRef>, ArrowError> {
 const ROWS: usize = 1 << 16;
 
 /// A trace as a stream of tables.
-pub struct Batches<R> {
-    reader: R,
+pub struct Batches {
+    reader: Box<dyn Reader>,
     schema: SchemaRef,
     records: Vec<Record>,
     batch: Vec<Record>,
 }
 
-impl<R: Reader> Batches<R> {
+impl Batches {
     /// What is left of `reader`. The schema's metadata is [`metadata`] of the `dictionary`, if
     /// one is known before the end.
-    pub fn new(reader: R, dictionary: Option<&Dictionary>) -> Batches<R> {
+    pub fn new(reader: Box<dyn Reader>, dictionary: Option<&Dictionary>) -> Batches {
         let said = dictionary.map(|known| metadata(known, reader.notes().format));
         let said = said.into_iter().flatten().collect::<Metadata>();
         let schema = Arc::new(schema().with_metadata(said));
@@ -104,8 +104,8 @@ impl<R: Reader> Batches<R> {
     }
 
     /// What the records come from.
-    pub fn reader(&self) -> &R {
-        &self.reader
+    pub fn reader(&self) -> &dyn Reader {
+        &*self.reader
     }
 
     fn next_rows(&mut self) -> Result<Option<RecordBatch>, ArrowError> {
@@ -123,7 +123,7 @@ impl<R: Reader> Batches<R> {
     }
 }
 
-impl<R: Reader> Iterator for Batches<R> {
+impl Iterator for Batches {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -131,7 +131,7 @@ impl<R: Reader> Iterator for Batches<R> {
     }
 }
 
-impl<R: Reader> RecordBatchReader for Batches<R> {
+impl RecordBatchReader for Batches {
     fn schema(&self) -> SchemaRef {
         self.schema.clone()
     }
@@ -189,10 +189,10 @@ mod tests {
         Dictionary { streams: vec![named("a"), named("b")], volumes: vec!["sda".into()] }
     }
 
-    fn given(records: &[Record]) -> Given {
+    fn given(records: &[Record]) -> Box<dyn Reader> {
         let mut batches: Vec<Vec<Record>> = records.chunks(1000).map(<[Record]>::to_vec).collect();
         batches.reverse();
-        Given(batches, dictionary(), Notes { format: "test", ..Notes::default() })
+        Box::new(Given(batches, dictionary(), Notes { format: "test", ..Notes::default() }))
     }
 
     fn drain(mut reader: Box<dyn Reader>) -> (Vec<Record>, Dictionary) {

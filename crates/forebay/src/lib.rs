@@ -14,6 +14,7 @@ pub mod input;
 pub mod place;
 pub mod progress;
 pub mod report;
+pub mod sample;
 pub mod simulate;
 pub mod statistics;
 

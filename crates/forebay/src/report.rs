@@ -15,11 +15,46 @@ mod text;
 #[cfg(test)]
 mod sample;
 
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
 use crate::advise::Advice;
+use crate::error::Error;
 
 /// The report on `advice` as a document that stands by itself.
 pub fn html(advice: &Advice) -> String {
     page::page(advice)
+}
+
+/// Writes a report beside the target and renames it, so that a full disk leaves no half report.
+pub fn write(path: &Path, html: &str) -> Result<(), Error> {
+    let fail = |source| Error::Report { path: path.to_path_buf(), source };
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    if path.exists() && !path.is_file() {
+        return Err(fail(io::Error::other("it is not a file; name a file for the report")));
+    }
+    let draft = tempfile::Builder::new().prefix(".forebay-report-").tempfile_in(folder);
+    let mut draft = draft.map_err(fail)?;
+    draft.write_all(html.as_bytes()).map_err(fail)?;
+    readable_by_all(draft.as_file()).map_err(fail)?;
+    draft.persist(path).map_err(|error| fail(error.error))?;
+    Ok(())
+}
+
+/// Temporary files are private; a report is not.
+#[cfg(unix)]
+fn readable_by_all(file: &File) -> io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    file.set_permissions(std::fs::Permissions::from_mode(0o644))
+}
+
+#[cfg(not(unix))]
+fn readable_by_all(_file: &File) -> io::Result<()> {
+    Ok(())
 }
 
 #[cfg(test)]
