@@ -1,16 +1,18 @@
 //! Arrow tables out of Rust, without copies: the buffers cross as they are, through Arrow's C
 //! stream interface in a PyCapsule.
+//!
+//! What is called through that interface never touches the interpreter: whoever calls may hold its
+//! lock or not, and the lock's state as PyO3 believes it need not be the true one there.
 
 use std::ffi::CStr;
 use std::sync::PoisonError;
-use std::thread::{self, ThreadId};
 
 use arrow_array::ffi_stream::FFI_ArrowArrayStream;
 use arrow_array::{RecordBatch, RecordBatchReader};
 use arrow_schema::{ArrowError, SchemaRef};
 use forebay_trace::table::Batches;
 use pyo3::prelude::*;
-use pyo3::types::{IntoPyDict, PyCapsule};
+use pyo3::types::{IntoPyDict, PyCapsule, PyList};
 
 use crate::trace::{End, Ended};
 
@@ -24,51 +26,25 @@ pub(crate) fn stream(
     PyCapsule::new_with_value(py, FFI_ArrowArrayStream::new(Box::new(batches)), STREAM)
 }
 
-/// A trace on its way out, which signals end.
+/// A trace on its way out.
 pub(crate) struct Streamed {
     batches: Batches,
     end: End,
     records: u64,
-    /// Only in the thread that asked for the stream is it certain that nobody who holds the
-    /// interpreter's lock waits for us.
-    thread: ThreadId,
 }
 
 impl Streamed {
+    /// What is known when `batches` end is left in `end`.
     pub(crate) fn new(batches: Batches, end: End) -> Streamed {
-        Streamed { batches, end, records: 0, thread: thread::current().id() }
+        Streamed { batches, end, records: 0 }
     }
-
-    /// The next batch, read without the interpreter's lock.
-    fn read(&mut self) -> Option<Result<RecordBatch, ArrowError>> {
-        if thread::current().id() != self.thread {
-            return self.batches.next();
-        }
-        Python::attach(|py| match py.check_signals() {
-            Ok(()) => py.detach(|| self.batches.next()),
-            Err(error) => Some(Err(interrupted(py, error))),
-        })
-    }
-}
-
-/// The stream's error for what a signal's handler raised. Consumers raise errors of their own
-/// kind, so an interrupt is signalled once more, to be raised when they are done.
-fn interrupted(py: Python<'_>, error: PyErr) -> ArrowError {
-    let text = error.to_string();
-    if error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py) {
-        let again = py.import("_thread").and_then(|module| module.call_method0("interrupt_main"));
-        if let Err(error) = again {
-            return ArrowError::ExternalError(Box::new(error));
-        }
-    }
-    ArrowError::ExternalError(text.into())
 }
 
 impl Iterator for Streamed {
     type Item = Result<RecordBatch, ArrowError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let next = self.read();
+        let next = self.batches.next();
         match &next {
             Some(Ok(batch)) => self.records += batch.num_rows() as u64,
             Some(Err(_)) => {}
@@ -92,31 +68,37 @@ impl RecordBatchReader for Streamed {
     }
 }
 
-/// `pyarrow.table(object)`.
-pub(crate) fn to_pyarrow<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    converted(object.py(), || object.py().import("pyarrow")?.call_method1("table", (object,)))
+/// A library that tables are opened in: its name, what opens one, what lays several end to end.
+pub(crate) struct Library(&'static str, &'static str, &'static str);
+
+pub(crate) const PYARROW: Library = Library("pyarrow", "table", "concat_tables");
+pub(crate) const POLARS: Library = Library("polars", "DataFrame", "concat");
+
+impl Library {
+    /// Opens `table` in it.
+    pub(crate) fn open<'py>(&self, table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        table.py().import(self.0)?.call_method1(self.1, (table,))
+    }
+
+    /// Opens `tables` in it as one, and looks at signals before each.
+    pub(crate) fn open_all<'py>(
+        &self,
+        tables: &Bound<'py, PyAny>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let opened = PyList::empty(tables.py());
+        for table in tables.try_iter()? {
+            tables.py().check_signals()?;
+            opened.append(self.open(&table?)?)?;
+        }
+        let some = !opened.is_empty();
+        let concat = || tables.py().import(self.0)?.call_method1(self.2, (opened,));
+        some.then(concat).transpose()
+    }
 }
 
-/// `polars.DataFrame(object)`.
-pub(crate) fn to_polars<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    converted(object.py(), || object.py().import("polars")?.call_method1("DataFrame", (object,)))
-}
-
-/// `pyarrow.table(object)` in pandas, the columns left in Arrow's form.
-pub(crate) fn to_pandas<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-    let py = object.py();
+/// A `pyarrow.Table` in pandas, the columns left in Arrow's form.
+pub(crate) fn to_pandas<'py>(table: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = table.py();
     let mapper = py.import("pandas")?.getattr("ArrowDtype")?;
-    let table = to_pyarrow(object)?;
     table.call_method("to_pandas", (), Some(&[("types_mapper", mapper)].into_py_dict(py)?))
-}
-
-/// What a library made of a table, or what a signal raised meanwhile.
-fn converted<'py>(
-    py: Python<'py>,
-    convert: impl FnOnce() -> PyResult<Bound<'py, PyAny>>,
-) -> PyResult<Bound<'py, PyAny>> {
-    convert().or_else(|error| {
-        py.check_signals()?;
-        Err(error)
-    })
 }

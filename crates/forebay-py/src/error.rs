@@ -3,6 +3,7 @@
 use std::ffi::CString;
 use std::io;
 
+use arrow_schema::ArrowError;
 use forebay::devices::DevicesError;
 use forebay_trace::TraceError;
 use pyo3::create_exception;
@@ -38,6 +39,17 @@ pub(crate) fn raised(error: forebay::Error) -> PyErr {
     match system {
         Some(kind) => io::Error::new(kind, text).into(),
         None => Error::new_err(text),
+    }
+}
+
+/// The exception for what came through Arrow, whose cause is an error of ours.
+pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
+    match error {
+        ArrowError::ExternalError(cause) => match cause.downcast::<TraceError>() {
+            Ok(error) => raised((*error).into()),
+            Err(other) => Error::new_err(other.to_string()),
+        },
+        other => Error::new_err(other.to_string()),
     }
 }
 

@@ -30,7 +30,7 @@ mod _forebay {
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]
-    use super::trace::{Trace, read};
+    use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
     use super::verbs::{advise, convert, describe, simulate};
 

@@ -87,17 +87,17 @@ impl Simulation {
 
     /// The runs as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_pyarrow(slf)
+        arrow::PYARROW.open(slf)
     }
 
     /// The runs as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_polars(slf)
+        arrow::POLARS.open(slf)
     }
 
     /// The runs as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_pandas(slf)
+        arrow::to_pandas(&arrow::PYARROW.open(slf)?)
     }
 
     fn __repr__(&self) -> String {
@@ -192,17 +192,17 @@ impl Advice {
 
     /// The ranking as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_pyarrow(slf)
+        arrow::PYARROW.open(slf)
     }
 
     /// The ranking as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_polars(slf)
+        arrow::POLARS.open(slf)
     }
 
     /// The ranking as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_pandas(slf)
+        arrow::to_pandas(&arrow::PYARROW.open(slf)?)
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {

@@ -110,17 +110,17 @@ impl Table {
 
     /// The rows as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_pyarrow(slf)
+        arrow::PYARROW.open(slf)
     }
 
     /// The rows as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_polars(slf)
+        arrow::POLARS.open(slf)
     }
 
     /// The rows as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_pandas(slf)
+        arrow::to_pandas(&arrow::PYARROW.open(slf)?)
     }
 
     fn __len__(&self) -> usize {

@@ -9,9 +9,11 @@ use forebay_trace::{Dictionary, Notes, open};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict, PyList};
 
-use crate::arrow;
+use crate::arrow::{self, Library, Streamed};
+use crate::error;
 use crate::signals::detached;
 use crate::source::Source;
+use crate::table::Table;
 
 /// What is known at a trace's end.
 #[derive(Clone)]
@@ -95,6 +97,14 @@ impl Trace {
         Ok(ended)
     }
 
+    /// The rows from the beginning.
+    fn stream(&self, py: Python<'_>) -> PyResult<Streamed> {
+        let known = self.first.clone().or_else(|| self.known().map(|end| end.dictionary));
+        let reader = detached(py, |_| Ok(self.source().open()?))?;
+        let batches = Batches::new(reader, known.as_ref());
+        Ok(Streamed::new(batches, Arc::clone(&self.end)))
+    }
+
     /// Streams and volumes by name.
     pub(crate) fn dictionary(&self, py: Python<'_>) -> PyResult<Dictionary> {
         match &self.first {
@@ -150,30 +160,58 @@ impl Trace {
     ) -> PyResult<Bound<'py, PyCapsule>> {
         // A request for other types may be left to the consumer.
         drop(requested_schema);
-        let known = self.first.clone().or_else(|| self.known().map(|end| end.dictionary));
-        let reader = detached(py, |_| Ok(self.source().open()?))?;
-        let batches = Batches::new(reader, known.as_ref());
-        arrow::stream(py, arrow::Streamed::new(batches, Arc::clone(&self.end)))
+        arrow::stream(py, self.stream(py)?)
     }
 
-    /// The table as a `pyarrow.Table`.
+    /// The rows from the beginning, an iterator of `Table`s of some 65 thousand rows.
+    fn batches(&self, py: Python<'_>) -> PyResult<TraceBatches> {
+        Ok(TraceBatches(Mutex::new(self.stream(py)?)))
+    }
+
+    /// All rows as a `pyarrow.Table`.
     fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_pyarrow(slf)
+        opened(slf, &arrow::PYARROW)
     }
 
-    /// The table as a `polars.DataFrame`.
+    /// All rows as a `polars.DataFrame`.
     fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_polars(slf)
+        opened(slf, &arrow::POLARS)
     }
 
-    /// The table as a `pandas.DataFrame` whose columns are Arrow's (`pandas.ArrowDtype`), so that
+    /// All rows as a `pandas.DataFrame` whose columns are Arrow's (`pandas.ArrowDtype`), so that
     /// integers stay integers where some are null. Needs pyarrow.
     fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
-        arrow::to_pandas(slf)
+        arrow::to_pandas(&opened(slf, &arrow::PYARROW)?)
     }
 
     fn __repr__(&self) -> String {
         format!("forebay.Trace({:?}, format={:?})", self.path.display().to_string(), self.format)
+    }
+}
+
+/// The trace in a library, batch by batch, so that signals end it.
+fn opened<'py>(trace: &Bound<'py, Trace>, library: &Library) -> PyResult<Bound<'py, PyAny>> {
+    let batches = trace.get().batches(trace.py())?.into_pyobject(trace.py())?;
+    match library.open_all(&batches)? {
+        Some(table) => Ok(table),
+        None => library.open(trace),
+    }
+}
+
+/// What `Trace.batches` gives.
+#[pyclass(frozen, name = "Batches", module = "forebay")]
+pub(crate) struct TraceBatches(Mutex<Streamed>);
+
+#[pymethods]
+impl TraceBatches {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// The next batch, read without the interpreter's lock.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
+        next.map(|batch| batch.map(Table).map_err(error::of_arrow)).transpose()
     }
 }
 

@@ -13,6 +13,7 @@ columns of a trace are traces wherever a path is. Units are the last word of eve
 
 from ._forebay import (
     Advice,
+    Batches,
     Error,
     Result,
     Table,
@@ -28,6 +29,7 @@ from ._forebay import (
 
 __all__ = [
     "Advice",
+    "Batches",
     "Error",
     "Result",
     "Table",
