@@ -23,7 +23,13 @@ pub(crate) struct Row(pub(crate) Vec<(String, Value)>);
 impl Row {
     /// `value` as a row.
     pub(crate) fn of(value: &impl Serialize) -> PyResult<Row> {
-        json(value).and_then(|text| serde_json::from_str(&text).map_err(internal))
+        // The text has the order of the keys; numbers may lose their last digit on its way.
+        let mut row: Row = serde_json::from_str(&json(value)?).map_err(internal)?;
+        let mut object = serde_json::to_value(value).map_err(internal)?;
+        for (key, value) in &mut row.0 {
+            *value = object[key.as_str()].take();
+        }
+        Ok(row)
     }
 
     fn get(&self, key: &str) -> &Value {

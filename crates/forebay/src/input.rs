@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use forebay_trace::describe::{Describer, Description, Options};
+use forebay_trace::error::Place;
 use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Notes, Reader, Record, TraceError, open};
 
@@ -144,10 +145,11 @@ impl Input {
                 grouping: Grouping::new(self.stream_by),
                 batch: Vec::new(),
                 next: 0,
+                left: self.description.records,
                 failed: Rc::clone(&failed),
             },
         };
-        Ok(Records { source, failed })
+        Ok(Records { source, path: &self.path, failed })
     }
 }
 
@@ -199,6 +201,17 @@ pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Erro
     )))
 }
 
+/// A trace that gives less when it is read again: it was changed, or can be read only once.
+fn shorter(path: &Path, left: u64) -> TraceError {
+    TraceError::Malformed {
+        path: path.to_path_buf(),
+        place: Place::File,
+        got: format!("{left} records less when read again"),
+        expected: "the same trace each time: it is too long to be kept in memory".into(),
+        hint: "give a file, or a table that can be read more than once".into(),
+    }
+}
+
 fn reach(extents: &mut Vec<u64>, record: &Record) {
     let volume = record.volume as usize;
     if volume >= extents.len() {
@@ -211,6 +224,7 @@ fn reach(extents: &mut Vec<u64>, record: &Record) {
 /// Records from memory or, again, from the file.
 pub(crate) struct Records<'a> {
     source: Source<'a>,
+    path: &'a Path,
     failed: Failed,
 }
 
@@ -224,6 +238,8 @@ enum Source<'a> {
         grouping: Grouping,
         batch: Vec<Record>,
         next: usize,
+        /// Records of the first reading that have not come yet.
+        left: u64,
         failed: Failed,
     },
 }
@@ -242,7 +258,7 @@ impl Iterator for Records<'_> {
     fn next(&mut self) -> Option<Record> {
         match &mut self.source {
             Source::Kept(records) => records.next().copied(),
-            Source::Read { reader, grouping, batch, next, failed } => {
+            Source::Read { reader, grouping, batch, next, left, failed } => {
                 if *next == batch.len() {
                     *next = 0;
                     if let Err(error) = reader.read(batch) {
@@ -250,11 +266,50 @@ impl Iterator for Records<'_> {
                         batch.clear();
                     }
                 }
-                let mut record = *batch.get(*next)?;
+                let Some(record) = batch.get(*next) else {
+                    if *left > 0 && failed.borrow().is_none() {
+                        *failed.borrow_mut() = Some(shorter(self.path, *left));
+                    }
+                    return None;
+                };
+                let mut record = *record;
                 *next += 1;
+                *left = left.saturating_sub(1);
                 record.stream = grouping.group(reader.dictionary(), record.stream);
                 Some(record)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_is_shorter_when_read_again_is_refused() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+        let mut input = Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap();
+        input.kept = None;
+        let read = |input: &Input| {
+            let mut records = input.records().unwrap();
+            let count = records.by_ref().count() as u64;
+            let failed = records.failed().take().map(|error| error.to_string());
+            (count, failed)
+        };
+        assert_eq!(read(&input), (input.description.records, None));
+        input.description.records += 1;
+        let (_, failed) = read(&input);
+        assert!(failed.is_some_and(|text| text.contains("1 records less when read again")));
+    }
+
+    #[test]
+    fn whoever_is_told_of_progress_can_stop() {
+        use std::ops::ControlFlow::Break;
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+        let read = Input::read(&path, None, StreamBy::Thread, |_| Break(()));
+        assert!(matches!(read, Err(Error::Stopped)));
+        let described = describe(&path, None, StreamBy::Thread, |_| Break(()));
+        assert!(matches!(described, Err(Error::Stopped)));
     }
 }
