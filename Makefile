@@ -55,7 +55,7 @@ PY := target/py/bin
 py-test:
 	test -x $(PY)/python || python3 -m venv target/py
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/requirements.txt
-	cargo build -p forebay-cli
+	test -x target/debug/forebay || cargo build -p forebay-cli
 	VIRTUAL_ENV="$(CURDIR)/target/py" $(PY)/maturin develop --profile dev
 	$(PY)/pytest -q
 
