@@ -2,6 +2,8 @@
 
 use std::ops::ControlFlow;
 
+use forebay_core::{Done, Nanos, Request, Workload};
+
 /// An answer to news of progress: whether to go on. `()` goes on; `ControlFlow::Break` ends the
 /// verb soon, with [`crate::Error::Stopped`].
 pub trait GoOn {
@@ -52,6 +54,43 @@ impl<P: GoOn, F: FnMut(u64) -> P> Meter<F> {
     /// All that was counted.
     pub(crate) fn count(&self) -> u64 {
         self.count
+    }
+}
+
+/// A workload that tells how far the run is, and ends it when asked to.
+pub(crate) struct Metered<W, F> {
+    pub(crate) workload: W,
+    meter: Meter<F>,
+    stopped: bool,
+}
+
+impl<W, F> Metered<W, F> {
+    pub(crate) fn new(workload: W, meter: Meter<F>) -> Metered<W, F> {
+        Metered { workload, meter, stopped: false }
+    }
+}
+
+impl<W: Workload, P: GoOn, F: FnMut(u64) -> P> Workload for Metered<W, F> {
+    #[inline]
+    fn peek(&self) -> Option<Nanos> {
+        self.workload.peek()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.stopped |= self.meter.stops_after(1);
+        self.workload.take()
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.stopped |= self.meter.stops_after(1);
+        self.workload.finished(now, done);
+    }
+
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.stopped
     }
 }
 

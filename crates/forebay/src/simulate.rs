@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::head::HeadTrace;
 use crate::input::{Failed, Input, Records};
 use crate::place::{Imputed, Map, Placement};
-use crate::progress::{GoOn, Meter};
+use crate::progress::{GoOn, Meter, Metered};
 use crate::statistics::{Figures, Statistics};
 use forebay_core::device::list::DeviceModel;
 
@@ -142,7 +142,7 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
 
     fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> Result<Run, Error> {
         let (replayed, imputed_share) = self.workload()?;
-        let mut workload = Metered { replayed, meter: self.meter, stopped: false };
+        let mut workload = Metered::new(replayed, self.meter);
         let mut devices = [self.device.model.clone()];
         let mut watch = Watch {
             statistics: Statistics::new(self.device.model.clone()),
@@ -152,10 +152,10 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
         let begun = Instant::now();
         let makespan = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
         let wall_s = begun.elapsed().as_secs_f64();
-        if workload.stopped {
+        if workload.is_stopped() {
             return Err(Error::Stopped);
         }
-        let workload = workload.replayed;
+        let workload = workload.workload;
         let requests_clipped = workload.clipped();
         if let Some(error) = workload.failed.take() {
             return Err(error.into());
@@ -333,37 +333,6 @@ impl Workload for Replayed<'_> {
         if let Kind::Closed(closed) = &mut self.kind {
             closed.finished(now, done);
         }
-    }
-}
-
-/// A workload that tells how far the run is.
-struct Metered<'a, F> {
-    replayed: Replayed<'a>,
-    meter: Meter<F>,
-    stopped: bool,
-}
-
-impl<T: GoOn, F: FnMut(u64) -> T> Workload for Metered<'_, F> {
-    #[inline]
-    fn peek(&self) -> Option<Nanos> {
-        self.replayed.peek()
-    }
-
-    #[inline]
-    fn take(&mut self) -> Request {
-        self.stopped |= self.meter.stops_after(1);
-        self.replayed.take()
-    }
-
-    #[inline]
-    fn finished(&mut self, now: Nanos, done: &Done) {
-        self.stopped |= self.meter.stops_after(1);
-        self.replayed.finished(now, done);
-    }
-
-    #[inline]
-    fn is_stopped(&self) -> bool {
-        self.stopped
     }
 }
 
