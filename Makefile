@@ -12,7 +12,7 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim open devices fit specs
 
-.PHONY: all build test needs check fuzz-build fuzz-short fuzz-run fuzz bench report
+.PHONY: all build test needs check py py-test fuzz-build fuzz-short fuzz-run fuzz bench report
 
 all: build
 
@@ -21,14 +21,16 @@ build:
 
 test: needs check
 	cargo test --workspace
+	$(MAKE) py
 	$(MAKE) fuzz-short
 
-# blktrace for the parity tests, a C++ compiler for the fuzzer's engine. Without them this fails;
-# ALLOW_SKIP=1 goes on and skips, loudly, what needs them.
+# blktrace for the parity tests, a C++ compiler for the fuzzer's engine, venv for Python's tests.
+# Without them this fails; ALLOW_SKIP=1 goes on and skips, loudly, what needs them.
 needs:
 	@missing=""; \
 	command -v blkparse >/dev/null && command -v btt >/dev/null || missing+=" blktrace"; \
 	command -v c++ >/dev/null || missing+=" g++"; \
+	python3 -c 'import ensurepip' 2>/dev/null || missing+=" python3-venv"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	sudo=""; if [ "$$(id -u)" != 0 ]; then sudo="sudo -n"; fi; \
 	if command -v apt-get >/dev/null && $$sudo true 2>/dev/null; then \
@@ -45,6 +47,23 @@ check:
 	cargo fmt --check
 	cargo fmt --check --manifest-path fuzz/Cargo.toml
 	cargo clippy --workspace --all-targets -- -D warnings
+
+# The Python package, built into an environment of its own as `pip install .` would, but quickly.
+py:
+	@if python3 -c 'import ensurepip, sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then \
+	  $(MAKE) --no-print-directory py-test; \
+	else \
+	  echo "!!! no Python 3.10 with venv: the Python package's tests are SKIPPED"; \
+	fi
+
+PY := target/py/bin
+
+py-test:
+	test -x $(PY)/python || python3 -m venv target/py
+	$(PY)/python -m pip install -q -r crates/forebay-py/tests/requirements.txt
+	test -x target/debug/forebay || cargo build -p forebay-cli
+	VIRTUAL_ENV="$(CURDIR)/target/py" $(PY)/maturin develop --profile dev
+	$(PY)/pytest -q
 
 fuzz-build:
 	RUSTC_WRAPPER="$(CURDIR)/fuzz/coverage.sh" cargo build --bins \

@@ -1,6 +1,5 @@
 //! `forebay advise`.
 
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
@@ -8,14 +7,10 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{Advice, advise, default_device};
 use forebay::devices;
 use forebay::report;
-use forebay_trace::write::Draft;
 
 use crate::options::{Reading, Replaying, TracePath};
 use crate::output::{self, Format};
 use crate::progress::Progress;
-
-/// The bundled trace: a Hadoop TeraSort captured by ourselves (traces/README.md).
-const BUNDLED: &[u8] = include_bytes!("../../../traces/terasort.parquet");
 
 /// Describe a trace, try every scheduler on it, rank them, explain and recommend
 #[derive(Args)]
@@ -39,17 +34,10 @@ pub(crate) struct Advise {
 
 impl Advise {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut input = match &self.trace {
+        let input = match &self.trace {
             Some(path) => self.reading.read(path)?,
-            None => {
-                let mut sample = tempfile::Builder::new().suffix(".parquet").tempfile()?;
-                sample.write_all(BUNDLED)?;
-                self.reading.read(sample.path())?
-            }
+            None => self.reading.read_sample()?,
         };
-        if self.trace.is_none() {
-            input.path = PathBuf::from("the bundled TeraSort trace");
-        }
         let (device, reason) = match &self.device {
             Some(name) => (devices::open(name)?, "as asked for".to_string()),
             None => default_device(&input)?,
@@ -60,26 +48,13 @@ impl Advise {
             progress.say(format!("simulating {policy} on {}", device.name));
         })?;
         drop(progress);
-        write_report(&self.output, &report::html(&advice))?;
+        report::write(&self.output, &report::html(&advice))?;
         match self.format {
             Format::Json => output::print_json(&advice)?,
             Format::Table => output::print(&text(&advice, &self.output))?,
         }
         Ok(())
     }
-}
-
-/// Writes beside the target and renames, so that a full disk leaves no half report.
-fn write_report(path: &Path, html: &str) -> anyhow::Result<()> {
-    if path.exists() && !path.is_file() {
-        anyhow::bail!("{}: not a file; name a file for the report with -o", path.display());
-    }
-    // Not a fault of the input, so without the type that says so.
-    let cannot = |error| anyhow::anyhow!("cannot write the report: {error}");
-    let mut draft = Draft::new(path).map_err(|error| cannot(error.to_string()))?;
-    let written = draft.write_all(html.as_bytes());
-    written.map_err(|error| cannot(format!("{}: {error}", path.display())))?;
-    draft.publish().map_err(|error| cannot(error.to_string()))
 }
 
 fn text(advice: &Advice, report: &Path) -> String {

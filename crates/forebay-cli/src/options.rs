@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use forebay::input::Input;
 use forebay::place::Map;
+use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use forebay_core::replay::Intensity;
 use forebay_trace::describe::Description;
@@ -59,6 +60,11 @@ impl Reading {
         Ok(input)
     }
 
+    /// Reads the bundled sample.
+    pub(crate) fn read_sample(&self) -> anyhow::Result<Input> {
+        Ok(sample::read(self.stream_by, |_| ())?)
+    }
+
     /// Describes the trace without keeping it.
     pub(crate) fn describe(&self, path: &Path) -> anyhow::Result<Description> {
         let progress = Progress::new("reading");
@@ -78,11 +84,8 @@ impl Reading {
 
 /// Says on standard error what a reader skipped, raised or wants known.
 pub(crate) fn say_notes(path: &Path, notes: &Notes) {
-    if notes.rows_skipped > 0 {
-        eprintln!("forebay: {}: {} rows skipped", path.display(), notes.rows_skipped);
-    }
-    for warning in &notes.warnings {
-        eprintln!("forebay: {}: {warning}", path.display());
+    for sentence in notes.sentences() {
+        eprintln!("forebay: {}: {sentence}", path.display());
     }
 }
 

@@ -11,7 +11,7 @@ use crate::time::Nanos;
 use crate::workload::Workload;
 
 /// Runs `workload` through `policy` on `devices` (lane `i` is `devices[i]`) until nothing is left
-/// to do, and returns the time of the last completion or arrival.
+/// to do or the workload stops, and returns the time of the last completion or arrival.
 ///
 /// # Panics
 /// If the policy dispatches to a lane other than the one offered: a programmer's error.
@@ -49,6 +49,9 @@ where
             policy.submit(now, request);
         }
         offer(now, policy, devices);
+        if workload.is_stopped() {
+            break;
+        }
     }
     now
 }

@@ -19,4 +19,10 @@ pub trait Workload {
     /// time before `now`.
     #[inline]
     fn finished(&mut self, _now: Nanos, _done: &Done) {}
+
+    /// Whether the run is to end at once, whatever is still to do.
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        false
+    }
 }

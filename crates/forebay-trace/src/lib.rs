@@ -19,6 +19,7 @@ pub mod open;
 pub mod order;
 mod rows;
 pub mod streams;
+pub mod table;
 pub mod trace;
 pub mod units;
 pub mod unpack;

@@ -58,6 +58,15 @@ pub struct Notes {
     pub warnings: Vec<String>,
 }
 
+impl Notes {
+    /// What a user is told once a trace was read: rows skipped, and every warning.
+    pub fn sentences(&self) -> Vec<String> {
+        let skipped =
+            (self.rows_skipped > 0).then(|| format!("{} rows skipped", self.rows_skipped));
+        skipped.into_iter().chain(self.warnings.iter().cloned()).collect()
+    }
+}
+
 /// Reads a trace in batches.
 pub trait Reader: Send {
     /// Replaces the content of `batch` by the next records, in time order across calls; leaves it

@@ -13,7 +13,8 @@ use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::place::Placement;
-use crate::simulate::{self, Replay, Run, RunResult, Setup};
+use crate::progress::GoOn;
+use crate::simulate::{Replay, Run, RunResult, Setup, run_with};
 
 mod words;
 
@@ -124,18 +125,21 @@ pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
 }
 
 /// Tries every listed scheduler for `input` on `device`, telling `progress` each one's name before
-/// it is tried.
-pub fn advise(
+/// it is tried and now and then while it is.
+pub fn advise<P: GoOn>(
     input: &Input,
     device: &OpenDevice,
     device_reason: String,
     setup: Setup,
-    mut progress: impl FnMut(&str),
+    mut progress: impl FnMut(&str) -> P,
 ) -> Result<Advice, Error> {
     let mut runs = Vec::new();
     for listed in POLICIES {
-        progress(listed.name);
-        runs.push((listed.name.to_string(), simulate::run(input, device, listed.name, setup)?));
+        if progress(listed.name).stops() {
+            return Err(Error::Stopped);
+        }
+        let run = run_with(input, device, listed.name, setup, |_| progress(listed.name))?;
+        runs.push((listed.name.to_string(), run));
     }
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let ranking = rank(&results);

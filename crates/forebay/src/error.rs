@@ -1,12 +1,15 @@
 //! What can go wrong in a verb.
 
+use std::io;
+use std::path::PathBuf;
+
 use forebay_core::SpecError;
 use forebay_trace::TraceError;
 
 use crate::device_fit::FitError;
 use crate::devices::DevicesError;
 
-/// A verb's failure, in one message; all of them are the user's to mend.
+/// A verb's failure, in one message; the user's to mend unless [`Error::is_input`] denies it.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The trace.
@@ -21,7 +24,36 @@ pub enum Error {
     /// Measurements of a drive.
     #[error(transparent)]
     Fit(#[from] FitError),
+    /// What is written cannot be; the trace is not to blame.
+    #[error(transparent)]
+    Output(TraceError),
+    /// The report cannot be written.
+    #[error("{}: cannot write the report: {source}", path.display())]
+    Report {
+        /// Where to.
+        path: PathBuf,
+        /// The system's reason.
+        source: io::Error,
+    },
+    /// Whoever was told of the progress asked to stop.
+    #[error("stopped")]
+    Stopped,
     /// Trace and device, or options, do not go together.
     #[error("{0}")]
     Unfit(String),
+}
+
+impl Error {
+    /// Whether what was asked for or read is at fault, not the system.
+    pub fn is_input(&self) -> bool {
+        !matches!(self, Error::Output(_) | Error::Report { .. } | Error::Stopped)
+    }
+
+    /// From a writer: what it says of options is the user's to mend, the rest the system's.
+    pub fn output(error: TraceError) -> Error {
+        match error {
+            TraceError::Io { .. } => Error::Output(error),
+            usage => Error::Trace(usage),
+        }
+    }
 }

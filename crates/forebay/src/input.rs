@@ -9,13 +9,18 @@ use std::rc::Rc;
 
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
+use forebay_trace::error::Place;
 use forebay_trace::streams::{self, Grouping, StreamBy};
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
 use crate::error::Error;
+use crate::progress::{GoOn, Meter};
 
 /// Records kept in memory (48 bytes each).
 pub const KEPT_RECORDS_MAX: usize = 8 << 20;
+
+/// Opens a trace from its beginning, as often as it is asked to.
+pub type Opening = Box<dyn Fn() -> Result<Box<dyn Reader>, TraceError> + Send + Sync>;
 
 /// A trace that was read through.
 pub struct Input {
@@ -29,7 +34,8 @@ pub struct Input {
     pub labels: Vec<String>,
     /// Highest byte reached on each volume.
     pub extents: Vec<u64>,
-    from: Option<String>,
+    /// How to read it again, if it is too long to be kept.
+    opening: Option<Opening>,
     stream_by: StreamBy,
     kept: Option<Vec<Record>>,
 }
@@ -37,24 +43,38 @@ pub struct Input {
 impl Input {
     /// Reads the trace at `path` (format `from`, or found by looking) and tells `progress` now and
     /// then how many records have been read.
-    pub fn read(
+    pub fn read<P: GoOn>(
         path: &Path,
         from: Option<&str>,
         stream_by: StreamBy,
-        mut progress: impl FnMut(u64),
+        progress: impl FnMut(u64) -> P,
     ) -> Result<Input, Error> {
-        let mut reader = Ahead::new(open::open(path, from)?);
+        let (file, from) = (path.to_path_buf(), from.map(str::to_string));
+        let opening = move || ahead(&file, from.as_deref());
+        Input::read_from(path, Box::new(opening), stream_by, progress)
+    }
+
+    /// Reads what `opening` opens, as [`Input::read`] does; messages call it `name`.
+    pub fn read_from<P: GoOn>(
+        name: &Path,
+        opening: Opening,
+        stream_by: StreamBy,
+        progress: impl FnMut(u64) -> P,
+    ) -> Result<Input, Error> {
+        let mut reader = opening()?;
         let mut describer = Describer::new(Options { stream_by });
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
         let mut extents = Vec::new();
-        let (mut batch, mut meter) = (Vec::new(), Meter::default());
+        let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
         loop {
             reader.read(&mut batch)?;
             if batch.is_empty() {
                 break;
             }
-            meter.count(batch.len(), &mut progress);
+            if meter.stops_after(batch.len()) {
+                return Err(Error::Stopped);
+            }
             describer.add(&batch, reader.dictionary());
             for record in &mut batch {
                 record.stream = grouping.group(reader.dictionary(), record.stream);
@@ -68,18 +88,18 @@ impl Input {
                 }
             }
         }
-        refuse_empty(path, meter.records, reader.notes())?;
+        refuse_empty(name, meter.count(), reader.notes())?;
         let dictionary = reader.dictionary();
         let labels =
             (0..grouping.len() as u32).map(|group| grouping.label(dictionary, group)).collect();
         let notes = notes_on(reader.notes(), stream_by, dictionary);
         Ok(Input {
-            path: path.to_path_buf(),
+            path: name.to_path_buf(),
             description: describer.finish(dictionary, &notes),
             notes,
             labels,
             extents,
-            from: from.map(str::to_string),
+            opening: Some(opening),
             stream_by,
             kept,
         })
@@ -110,7 +130,7 @@ impl Input {
             notes,
             labels,
             extents,
-            from: None,
+            opening: None,
             stream_by: StreamBy::Thread,
             kept: Some(records),
         }
@@ -119,41 +139,59 @@ impl Input {
     /// The records in time order, streams grouped. After the last one, ask `failed`.
     pub(crate) fn records(&self) -> Result<Records<'_>, Error> {
         let failed = Rc::new(RefCell::new(None));
-        let source = match &self.kept {
-            Some(records) => Source::Kept(records.iter()),
-            None => Source::Read {
-                reader: Box::new(Ahead::new(open::open(&self.path, self.from.as_deref())?)),
+        let source = match (&self.kept, &self.opening) {
+            (Some(records), _) => Source::Kept(records.iter()),
+            (None, None) => Source::Kept([].iter()),
+            (None, Some(opening)) => Source::Read {
+                reader: opening()?,
                 grouping: Grouping::new(self.stream_by),
                 batch: Vec::new(),
                 next: 0,
+                left: self.description.records,
                 failed: Rc::clone(&failed),
             },
         };
-        Ok(Records { source, failed })
+        Ok(Records { source, path: &self.path, failed })
     }
+}
+
+/// Opens a trace, to be read on a thread of its own.
+fn ahead(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(Box::new(Ahead::new(open::open(path, from)?)))
 }
 
 /// Describes the trace at `path` in one pass, keeping nothing, and tells `progress` now and then how
 /// many records have been read.
-pub fn describe(
+pub fn describe<P: GoOn>(
     path: &Path,
     from: Option<&str>,
     stream_by: StreamBy,
-    mut progress: impl FnMut(u64),
+    progress: impl FnMut(u64) -> P,
 ) -> Result<(Description, Notes), Error> {
-    let mut reader = Ahead::new(open::open(path, from)?);
+    describe_from(path, &mut *ahead(path, from)?, stream_by, progress)
+}
+
+/// Describes what `reader` reads, as [`describe`] does; messages call it `name`.
+pub fn describe_from<P: GoOn>(
+    name: &Path,
+    reader: &mut dyn Reader,
+    stream_by: StreamBy,
+    progress: impl FnMut(u64) -> P,
+) -> Result<(Description, Notes), Error> {
     let mut describer = Describer::new(Options { stream_by });
-    let (mut batch, mut meter) = (Vec::new(), Meter::default());
+    let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
     loop {
         reader.read(&mut batch)?;
         if batch.is_empty() {
             break;
         }
-        meter.count(batch.len(), &mut progress);
+        if meter.stops_after(batch.len()) {
+            return Err(Error::Stopped);
+        }
         describer.add(&batch, reader.dictionary());
     }
     let notes = notes_on(reader.notes(), stream_by, reader.dictionary());
-    refuse_empty(path, meter.records, &notes)?;
+    refuse_empty(name, meter.count(), &notes)?;
     Ok((describer.finish(reader.dictionary(), &notes), notes))
 }
 
@@ -177,20 +215,14 @@ pub fn refuse_empty(path: &Path, records: u64, notes: &Notes) -> Result<(), Erro
     )))
 }
 
-/// Tells progress once in about a million records.
-#[derive(Default)]
-struct Meter {
-    records: u64,
-    told: u64,
-}
-
-impl Meter {
-    fn count(&mut self, records: usize, progress: &mut impl FnMut(u64)) {
-        self.records += records as u64;
-        if self.records - self.told >= 1 << 20 {
-            self.told = self.records;
-            progress(self.records);
-        }
+/// A trace that gives less when it is read again: it was changed, or can be read only once.
+fn shorter(path: &Path, left: u64) -> TraceError {
+    TraceError::Malformed {
+        path: path.to_path_buf(),
+        place: Place::File,
+        got: format!("{left} records less when read again"),
+        expected: "the same trace each time: it is too long to be kept in memory".into(),
+        hint: "give a file, or a table that can be read more than once".into(),
     }
 }
 
@@ -206,6 +238,7 @@ fn reach(extents: &mut Vec<u64>, record: &Record) {
 /// Records from memory or, again, from the file.
 pub(crate) struct Records<'a> {
     source: Source<'a>,
+    path: &'a Path,
     failed: Failed,
 }
 
@@ -214,7 +247,15 @@ pub(crate) type Failed = Rc<RefCell<Option<TraceError>>>;
 
 enum Source<'a> {
     Kept(std::slice::Iter<'a, Record>),
-    Read { reader: Box<Ahead>, grouping: Grouping, batch: Vec<Record>, next: usize, failed: Failed },
+    Read {
+        reader: Box<dyn Reader>,
+        grouping: Grouping,
+        batch: Vec<Record>,
+        next: usize,
+        /// Records of the first reading that have not come yet.
+        left: u64,
+        failed: Failed,
+    },
 }
 
 impl Records<'_> {
@@ -231,7 +272,7 @@ impl Iterator for Records<'_> {
     fn next(&mut self) -> Option<Record> {
         match &mut self.source {
             Source::Kept(records) => records.next().copied(),
-            Source::Read { reader, grouping, batch, next, failed } => {
+            Source::Read { reader, grouping, batch, next, left, failed } => {
                 if *next == batch.len() {
                     *next = 0;
                     if let Err(error) = reader.read(batch) {
@@ -239,11 +280,50 @@ impl Iterator for Records<'_> {
                         batch.clear();
                     }
                 }
-                let mut record = *batch.get(*next)?;
+                let Some(record) = batch.get(*next) else {
+                    if *left > 0 && failed.borrow().is_none() {
+                        *failed.borrow_mut() = Some(shorter(self.path, *left));
+                    }
+                    return None;
+                };
+                let mut record = *record;
                 *next += 1;
+                *left = left.saturating_sub(1);
                 record.stream = grouping.group(reader.dictionary(), record.stream);
                 Some(record)
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_trace_that_is_shorter_when_read_again_is_refused() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+        let mut input = Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap();
+        input.kept = None;
+        let read = |input: &Input| {
+            let mut records = input.records().unwrap();
+            let count = records.by_ref().count() as u64;
+            let failed = records.failed().take().map(|error| error.to_string());
+            (count, failed)
+        };
+        assert_eq!(read(&input), (input.description.records, None));
+        input.description.records += 1;
+        let (_, failed) = read(&input);
+        assert!(failed.is_some_and(|text| text.contains("1 records less when read again")));
+    }
+
+    #[test]
+    fn whoever_is_told_of_progress_can_stop() {
+        use std::ops::ControlFlow::Break;
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+        let read = Input::read(&path, None, StreamBy::Thread, |_| Break(()));
+        assert!(matches!(read, Err(Error::Stopped)));
+        let described = describe(&path, None, StreamBy::Thread, |_| Break(()));
+        assert!(matches!(described, Err(Error::Stopped)));
     }
 }

@@ -6,13 +6,16 @@
 
 pub mod advise;
 pub mod contention;
+pub mod convert;
 pub mod device_fit;
 pub mod devices;
 pub mod error;
 pub mod head;
 pub mod input;
 pub mod place;
+pub mod progress;
 pub mod report;
+pub mod sample;
 pub mod simulate;
 pub mod statistics;
 

@@ -15,11 +15,33 @@ mod text;
 #[cfg(test)]
 mod sample;
 
+use std::io::{self, Write};
+use std::path::Path;
+
+use forebay_trace::TraceError;
+use forebay_trace::write::Draft;
+
 use crate::advise::Advice;
+use crate::error::Error;
 
 /// The report on `advice` as a document that stands by itself.
 pub fn html(advice: &Advice) -> String {
     page::page(advice)
+}
+
+/// Writes a report, which has its name only when it is whole.
+pub fn write(path: &Path, html: &str) -> Result<(), Error> {
+    let fail = |source| Error::Report { path: path.to_path_buf(), source };
+    if path.exists() && !path.is_file() {
+        return Err(fail(io::Error::other("it is not a file; name a file for the report")));
+    }
+    let cannot = |error| match error {
+        TraceError::Io { source, .. } => fail(source),
+        other => Error::Output(other),
+    };
+    let mut draft = Draft::new(path).map_err(cannot)?;
+    draft.write_all(html.as_bytes()).map_err(fail)?;
+    draft.publish().map_err(cannot)
 }
 
 #[cfg(test)]

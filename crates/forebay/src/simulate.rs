@@ -16,6 +16,7 @@ use crate::error::Error;
 use crate::head::HeadTrace;
 use crate::input::{Failed, Input, Records};
 use crate::place::{Changed, Imputed, Map, Placement};
+use crate::progress::{GoOn, Meter, Metered};
 use crate::statistics::{Figures, Statistics};
 use forebay_core::device::list::DeviceModel;
 
@@ -111,24 +112,38 @@ pub fn imputed_share(input: &Input) -> Result<f64, Error> {
 /// A wrong policy spec, a trace that cannot be read again, or a trace without any measured latency
 /// in closed replay.
 pub fn run(input: &Input, device: &OpenDevice, policy: &str, setup: Setup) -> Result<Run, Error> {
+    run_with(input, device, policy, setup, |_| ())
+}
+
+/// As [`run`], telling `progress` now and then how many arrivals and completions there have been.
+pub fn run_with<P: GoOn>(
+    input: &Input,
+    device: &OpenDevice,
+    policy: &str,
+    setup: Setup,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Run, Error> {
     let placement = Placement::new(&input.extents, device.model.capacity(), setup.map);
-    let visit = Visit { input, device, placement, setup, policy };
+    let meter = Meter::new(progress);
+    let visit = Visit { input, device, placement, setup, policy, meter };
     with_policy(policy, device.model.len_max(), visit)?
 }
 
-struct Visit<'a> {
+struct Visit<'a, F> {
     input: &'a Input,
     device: &'a OpenDevice,
     placement: Placement,
     setup: Setup,
     policy: &'a str,
+    meter: Meter<F>,
 }
 
-impl PolicyVisitor for Visit<'_> {
+impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
     type Out = Result<Run, Error>;
 
-    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Result<Run, Error> {
-        let (mut workload, imputed_share) = self.workload()?;
+    fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> Result<Run, Error> {
+        let (replayed, imputed_share) = self.workload()?;
+        let mut workload = Metered::new(replayed, self.meter);
         let mut devices = [self.device.model.clone()];
         let mut watch = Watch {
             statistics: Statistics::new(self.device.model.clone()),
@@ -138,6 +153,10 @@ impl PolicyVisitor for Visit<'_> {
         let begun = Instant::now();
         let makespan = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
         let wall_s = begun.elapsed().as_secs_f64();
+        if workload.is_stopped() {
+            return Err(Error::Stopped);
+        }
+        let workload = workload.workload;
         let changed = workload.changed();
         if let Some(error) = workload.failed.take() {
             return Err(error.into());
@@ -176,8 +195,8 @@ impl PolicyVisitor for Visit<'_> {
     }
 }
 
-impl Visit<'_> {
-    fn workload(&self) -> Result<(Replayed<'_>, f64), Error> {
+impl<'a, T: GoOn, F: FnMut(u64) -> T> Visit<'a, F> {
+    fn workload(&mut self) -> Result<(Replayed<'a>, f64), Error> {
         let records = self.input.records()?;
         let failed = records.failed();
         let placed = Placed { records, placement: self.placement.clone(), next: 0 };
@@ -190,11 +209,18 @@ impl Visit<'_> {
         }
     }
 
-    fn closed(&self, mut placed: Placed<'_>, failed: Failed) -> Result<(Replayed<'_>, f64), Error> {
+    fn closed(
+        &mut self,
+        mut placed: Placed<'a>,
+        failed: Failed,
+    ) -> Result<(Replayed<'a>, f64), Error> {
         let imputed = self.imputed()?;
         let (mut all, mut missing) = (0u64, 0u64);
         let mut recorded = Vec::new();
         while let Some((request, latency)) = placed.next_with_latency() {
+            if self.meter.stops_after(1) {
+                return Err(Error::Stopped);
+            }
             all += 1;
             missing += u64::from(latency.is_none());
             let of_op = if request.op == Op::Write { imputed.write } else { imputed.read };
@@ -207,9 +233,12 @@ impl Visit<'_> {
     }
 
     /// The mean measured latency of each direction, for requests that have none.
-    fn imputed(&self) -> Result<Imputed, Error> {
+    fn imputed(&mut self) -> Result<Imputed, Error> {
         let mut sums = [(0u128, 0u64); 2];
         for record in self.input.records()? {
+            if self.meter.stops_after(1) {
+                return Err(Error::Stopped);
+            }
             if let Some(latency) = record.latency {
                 let sum = &mut sums[usize::from(record.op == Op::Write)];
                 *sum = (sum.0 + u128::from(latency.0), sum.1 + 1);

@@ -101,3 +101,27 @@ fn one_long_sequential_read_wants_nothing() {
     assert_eq!(advice.verdict, Verdict::NothingToGain, "{}", advice.headline);
     assert!(advice.headline.contains("Nothing to gain"), "{}", advice.headline);
 }
+
+/// A run is left at once, requests unfinished, when whoever is told of its progress says so; how
+/// requests arrive must not matter.
+#[test]
+fn a_simulation_can_be_stopped() {
+    use forebay::Error;
+    use forebay::simulate::{Replay, run_with};
+    use std::ops::ControlFlow::Break;
+    let path =
+        std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+    let input = Input::read(&path, None, Default::default(), |_| ()).unwrap();
+    let device = devices::open("st1000nm0011").unwrap();
+    for replay in [Replay::Open, Replay::Closed] {
+        let setup = Setup { replay, ..Setup::default() };
+        let mut told = 0;
+        let run = run_with(&input, &device, "bid", setup, |_| {
+            told += 1;
+            Break(())
+        });
+        assert!(matches!(run, Err(Error::Stopped)) && told == 1, "{replay:?}");
+    }
+    let stopped = advise(&input, &device, String::new(), Setup::default(), |_| Break(()));
+    assert!(matches!(stopped, Err(Error::Stopped)));
+}

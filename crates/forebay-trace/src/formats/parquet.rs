@@ -11,10 +11,9 @@ use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use ::parquet::arrow::arrow_reader::{
-    ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder,
-};
+use ::parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 use ::parquet::file::metadata::KeyValue;
+use arrow_array::RecordBatchReader;
 
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
@@ -30,7 +29,20 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 
 /// Opens either form, which the columns tell apart.
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let table = Table::open(input)?;
+    either(Table::open(input)?)
+}
+
+/// Opens either form of a table that is no file; `path` is what messages call it.
+pub(crate) fn open_table(
+    path: PathBuf,
+    metadata: Vec<(String, String)>,
+    batches: Box<dyn RecordBatchReader + Send>,
+) -> Result<Box<dyn Reader>, TraceError> {
+    let columns = batches.schema().fields().iter().map(|f| f.name().clone()).collect();
+    either(Table { path, columns, metadata, batches })
+}
+
+fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
     if table.columns.iter().any(|name| name == "time_ns") {
         return Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(table)?)));
     }
@@ -59,12 +71,12 @@ trait Schema: Send + Sized {
     ) -> Result<(), TraceError>;
 }
 
-/// An open Parquet file.
+/// An open Parquet file, or a table of the same form.
 struct Table {
     path: PathBuf,
     columns: Vec<String>,
-    metadata: Vec<KeyValue>,
-    batches: ParquetRecordBatchReader,
+    metadata: Vec<(String, String)>,
+    batches: Box<dyn RecordBatchReader + Send>,
 }
 
 impl Table {
@@ -86,12 +98,14 @@ impl Table {
             let metadata = builder.metadata().file_metadata().key_value_metadata().cloned();
             Ok((columns, metadata, builder.with_batch_size(BATCH).build()?))
         })?;
-        Ok(Table { path, columns, metadata: metadata.unwrap_or_default(), batches })
+        let said = |kv: KeyValue| Some((kv.key, kv.value?));
+        let metadata = metadata.into_iter().flatten().filter_map(said).collect();
+        Ok(Table { path, columns, metadata, batches: Box::new(batches) })
     }
 
     /// The value of a metadata key.
     fn metadata(&self, key: &str) -> Option<&str> {
-        self.metadata.iter().find(|kv| kv.key == key)?.value.as_deref()
+        self.metadata.iter().find(|(name, _)| name == key).map(|(_, value)| value.as_str())
     }
 }
 

@@ -1,0 +1,44 @@
+"""Forebay: what a storage workload does to its disks, and what would help.
+
+    import forebay
+
+    trace = forebay.read("trace.parquet")      # any format the command reads
+    forebay.describe(trace)["sequential_share"]
+    forebay.simulate(trace, device="st1000nm0011", policies=["noop", "bid"]).to_polars()
+    forebay.advise(trace, report="report.html").headline
+
+Traces and results open in Polars, pandas and pyarrow without copies, and tables of theirs with the
+columns of a trace are traces wherever a path is. Units are the last word of every name.
+"""
+
+from ._forebay import (
+    Advice,
+    Batches,
+    Error,
+    Result,
+    Table,
+    Trace,
+    TraceWarning,
+    __version__,
+    advise,
+    convert,
+    describe,
+    read,
+    simulate,
+)
+
+__all__ = [
+    "Advice",
+    "Batches",
+    "Error",
+    "Result",
+    "Table",
+    "Trace",
+    "TraceWarning",
+    "__version__",
+    "advise",
+    "convert",
+    "describe",
+    "read",
+    "simulate",
+]

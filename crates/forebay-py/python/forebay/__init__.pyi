@@ -1,0 +1,180 @@
+"""Forebay: what a storage workload does to its disks, and what would help."""
+
+from collections.abc import Iterator, Sequence
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeAlias, final
+
+import pandas
+import polars
+import pyarrow
+
+__all__ = [
+    "Advice",
+    "Batches",
+    "Error",
+    "Result",
+    "Table",
+    "Trace",
+    "TraceWarning",
+    "__version__",
+    "advise",
+    "convert",
+    "describe",
+    "read",
+    "simulate",
+]
+
+__version__: str
+
+class Error(ValueError):
+    """What was asked for or read is wrong."""
+
+class TraceWarning(UserWarning):
+    """A trace was read with losses, or a result stands on thin ground."""
+
+class _ArrowTable(Protocol):
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+
+_Path: TypeAlias = str | PathLike[str]
+_Source: TypeAlias = _Path | Trace | _ArrowTable
+_StreamBy: TypeAlias = Literal["thread", "process", "name"]
+_Replay: TypeAlias = Literal["open", "closed"]
+_Map: TypeAlias = Literal["scale", "wrap", "clip"]
+
+@final
+class Trace:
+    """A block-I/O trace on disk, read in batches whenever its rows are asked for.
+
+    Columns: `at_ns` (int64, nanoseconds from the first request), `op` (read, write, flush, trim),
+    `offset` (uint64, bytes), `len` (uint32, bytes), `stream` and `volume` (uint32, indices into
+    `streams` and `volumes`), `latency_ns` (int64, nanoseconds, null where unknown), `flags`
+    (letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata).
+    """
+
+    @property
+    def path(self) -> Path: ...
+    @property
+    def format(self) -> str: ...
+    @property
+    def streams(self) -> list[dict[str, Any]]: ...
+    @property
+    def volumes(self) -> list[str]: ...
+    @property
+    def records(self) -> int: ...
+    @property
+    def notes(self) -> list[str]: ...
+    def batches(self) -> Batches: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def to_pyarrow(self) -> pyarrow.Table: ...
+    def to_polars(self) -> polars.DataFrame: ...
+    def to_pandas(self) -> pandas.DataFrame: ...
+
+@final
+class Batches:
+    """The rows of a trace, some 65 thousand at a time."""
+
+    def __iter__(self) -> Iterator[Table]: ...
+    def __next__(self) -> Table: ...
+
+@final
+class Table:
+    """Rows that open in Polars, pandas and pyarrow."""
+
+    def __len__(self) -> int: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def to_pyarrow(self) -> pyarrow.Table: ...
+    def to_polars(self) -> polars.DataFrame: ...
+    def to_pandas(self) -> pandas.DataFrame: ...
+
+@final
+class Result:
+    """What `simulate` answers; as a table, one row for each policy."""
+
+    @property
+    def runs(self) -> list[dict[str, Any]]: ...
+    @property
+    def streams(self) -> Table: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def to_pyarrow(self) -> pyarrow.Table: ...
+    def to_polars(self) -> polars.DataFrame: ...
+    def to_pandas(self) -> pandas.DataFrame: ...
+
+@final
+class Advice:
+    """What `advise` answers; as a table, the ranking, best first."""
+
+    @property
+    def verdict(
+        self,
+    ) -> Literal["recommended", "baseline_is_best", "load_too_low", "nothing_to_gain"]: ...
+    @property
+    def recommended(self) -> str: ...
+    @property
+    def headline(self) -> str: ...
+    @property
+    def findings(self) -> list[str]: ...
+    @property
+    def cautions(self) -> list[str]: ...
+    @property
+    def ranking(self) -> list[dict[str, Any]]: ...
+    @property
+    def runs(self) -> list[dict[str, Any]]: ...
+    @property
+    def html(self) -> str: ...
+    def to_dict(self) -> dict[str, Any]: ...
+    def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
+    def to_pyarrow(self) -> pyarrow.Table: ...
+    def to_polars(self) -> polars.DataFrame: ...
+    def to_pandas(self) -> pandas.DataFrame: ...
+
+def read(path: _Path, *, from_: str | None = None) -> Trace:
+    """Opens a trace of any format the command reads."""
+
+def convert(
+    trace: _Source,
+    output: _Path,
+    *,
+    to: str | None = None,
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> int:
+    """Writes a trace as Parquet, CSV or a fio iolog; returns the requests written."""
+
+def describe(
+    trace: _Source,
+    *,
+    stream_by: _StreamBy = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Characterises a trace; the keys are those of `forebay describe --format json`."""
+
+def simulate(
+    trace: _Source,
+    *,
+    device: _Path,
+    policies: str | Sequence[str],
+    replay: _Replay = "open",
+    intensity: float = 1.0,
+    map: _Map = "scale",
+    stream_by: _StreamBy = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> Result:
+    """Runs a trace through policies on a model of a device, in virtual time."""
+
+def advise(
+    trace: _Source | None = None,
+    *,
+    device: _Path | None = None,
+    report: _Path | None = None,
+    replay: _Replay = "open",
+    intensity: float = 1.0,
+    map: _Map = "scale",
+    stream_by: _StreamBy = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> Advice:
+    """Tries every scheduler on a trace, ranks them, explains and recommends."""

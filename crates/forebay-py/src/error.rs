@@ -1,0 +1,65 @@
+//! Errors of the library as Python exceptions, with the text the command prints.
+
+use std::ffi::CString;
+use std::io;
+
+use arrow_schema::ArrowError;
+use forebay::devices::DevicesError;
+use forebay_trace::TraceError;
+use pyo3::create_exception;
+use pyo3::exceptions::{PyUserWarning, PyValueError};
+use pyo3::prelude::*;
+
+create_exception!(
+    forebay,
+    Error,
+    PyValueError,
+    "What was asked for or read is wrong. The message names file, place, what was found, what was \
+     expected and what to do; it is the one that the command prints."
+);
+
+create_exception!(
+    forebay,
+    TraceWarning,
+    PyUserWarning,
+    "A trace was read with losses, or a result stands on thin ground; the message says which."
+);
+
+/// The exception for `error`: what the system refused is the `OSError` of its kind, everything else
+/// is [`Error`].
+pub(crate) fn raised(error: forebay::Error) -> PyErr {
+    let text = error.to_string();
+    let system = match &error {
+        forebay::Error::Trace(TraceError::Io { source, .. })
+        | forebay::Error::Output(TraceError::Io { source, .. })
+        | forebay::Error::Report { source, .. }
+        | forebay::Error::Device(DevicesError::Io { source, .. }) => Some(source.kind()),
+        _ => None,
+    };
+    match system {
+        Some(kind) => io::Error::new(kind, text).into(),
+        None => Error::new_err(text),
+    }
+}
+
+/// The exception for what came through Arrow, whose cause is an error of ours.
+pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
+    match error {
+        ArrowError::ExternalError(cause) => match cause.downcast::<TraceError>() {
+            Ok(error) => raised((*error).into()),
+            Err(other) => Error::new_err(other.to_string()),
+        },
+        other => Error::new_err(other.to_string()),
+    }
+}
+
+/// An error about an argument.
+pub(crate) fn argument(name: &str, text: String) -> PyErr {
+    Error::new_err(format!("{name}: {text}"))
+}
+
+/// Issues a warning from where the verb was called.
+pub(crate) fn warn(py: Python<'_>, text: String) -> PyResult<()> {
+    let text = CString::new(text.replace('\0', " "))?;
+    PyErr::warn(py, py.get_type::<TraceWarning>().as_any(), &text, 1)
+}

@@ -1,0 +1,44 @@
+//! The Python package: the verbs as functions, traces and results as Arrow tables.
+//!
+//! A thin face of the crate `forebay`: nothing is computed here. Work runs in the caller's thread
+//! without the interpreter's lock, and looks at signals now and then. Where Arrow's C structures
+//! are taken in, which cannot be checked, the crate `arrow-pyarrow` does it.
+
+#![deny(unsafe_code)]
+
+mod arrow;
+mod error;
+mod options;
+mod results;
+mod signals;
+mod source;
+mod table;
+mod trace;
+mod verbs;
+
+use pyo3::prelude::*;
+
+/// Forebay's native half.
+#[pymodule]
+mod _forebay {
+    use super::*;
+
+    #[pymodule_export]
+    use super::error::{Error, TraceWarning};
+    #[pymodule_export]
+    use super::results::{Advice, Simulation};
+    #[pymodule_export]
+    use super::table::Table;
+    #[pymodule_export]
+    use super::trace::{Trace, TraceBatches, read};
+    #[pymodule_export]
+    use super::verbs::{advise, convert, describe, simulate};
+
+    #[pymodule_init]
+    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+        // A library that panics on damaged input is caught where it is called and told as an
+        // error; any other panic reaches Python with its message.
+        std::panic::set_hook(Box::new(|_| ()));
+        module.add("__version__", env!("CARGO_PKG_VERSION"))
+    }
+}

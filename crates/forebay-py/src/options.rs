@@ -1,0 +1,91 @@
+//! Options that several verbs share, as the command has them.
+
+use std::path::Path;
+use std::str::FromStr;
+
+use forebay::devices::{self, OpenDevice};
+use forebay::place::Map;
+use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, RunResult, Setup};
+use forebay_core::replay::Intensity;
+use forebay_trace::Notes;
+use forebay_trace::streams::StreamBy;
+use pyo3::prelude::*;
+
+use crate::error::{argument, raised, warn};
+
+/// An option given as a word.
+fn word<T: FromStr<Err: ToString>>(name: &str, text: &str) -> PyResult<T> {
+    text.parse().map_err(|error: T::Err| argument(name, error.to_string()))
+}
+
+/// What makes a stream.
+pub(crate) fn stream_by(text: &str) -> PyResult<StreamBy> {
+    word("stream_by", text)
+}
+
+/// How a trace is replayed.
+pub(crate) fn setup(replay: &str, intensity: f64, map: &str) -> PyResult<Setup> {
+    let replay: Replay = word("replay", replay)?;
+    let intensity = Intensity::new(intensity).ok_or_else(|| {
+        let expected = "expected a number above 0, e.g. 10 for ten times as fast";
+        argument("intensity", format!("got '{intensity}', {expected}"))
+    })?;
+    Ok(Setup { replay, intensity, map: word::<Map>("map", map)? })
+}
+
+/// The device that a name, a spec or a path says.
+pub(crate) fn device(name: &Path) -> PyResult<OpenDevice> {
+    devices::open(&name.to_string_lossy()).map_err(|error| raised(error.into()))
+}
+
+/// Policies, one or several, or several in one text parted by commas.
+#[derive(FromPyObject)]
+pub(crate) enum Policies {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Policies {
+    /// Each by itself, checked.
+    pub(crate) fn each(self) -> PyResult<Vec<String>> {
+        let policies = match self {
+            Policies::Text(text) => text.split(',').map(str::to_string).collect(),
+            Policies::List(list) => list,
+        };
+        if policies.is_empty() {
+            let text = "got none, expected at least one, e.g. \"noop\" (see forebay policies)";
+            return Err(argument("policies", text.to_string()));
+        }
+        for policy in &policies {
+            let built = forebay_core::policy::build(policy, u32::MAX);
+            built.map_err(|error| raised(error.into()))?;
+        }
+        Ok(policies)
+    }
+}
+
+/// Warns of what reading `path` lost.
+pub(crate) fn warn_notes(py: Python<'_>, path: &Path, notes: &Notes) -> PyResult<()> {
+    for sentence in notes.sentences() {
+        warn(py, format!("{}: {sentence}", path.display()))?;
+    }
+    Ok(())
+}
+
+/// Warns of runs that stand on thin ground.
+pub(crate) fn warn_runs(py: Python<'_>, trace: &Path, runs: &[RunResult]) -> PyResult<()> {
+    let Some(run) = runs.first() else { return Ok(()) };
+    let share = run.imputed_share;
+    if share > 0.0 {
+        let thin = if share > IMPUTED_SHARE_MAX { "; open replay says more here" } else { "" };
+        let percent = share * 100.0;
+        let trace = trace.display();
+        let text = format!("{percent:.1} % of the latencies are missing and imputed{thin}");
+        warn(py, format!("{trace}: {text}"))?;
+    }
+    if run.requests_clipped > 0 {
+        let (clipped, device) = (run.requests_clipped, &run.device);
+        warn(py, format!("{clipped} requests lie beyond {device} and were left out"))?;
+    }
+    Ok(())
+}

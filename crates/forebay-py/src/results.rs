@@ -1,0 +1,211 @@
+//! What the verbs answer: the dicts of the command's JSON, and tables of them.
+
+use std::path::Path;
+
+use arrow_array::RecordBatch;
+use forebay::simulate::RunResult;
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict};
+use serde_json::Value;
+
+use crate::arrow;
+use crate::table::{self, Row, Table, json};
+
+/// The Python dict of a JSON object.
+pub(crate) fn loads<'py>(py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyDict>> {
+    Ok(py.import("json")?.call_method1("loads", (text,))?.cast_into()?)
+}
+
+fn rows<'a, T: serde::Serialize + 'a>(
+    values: impl IntoIterator<Item = &'a T>,
+) -> PyResult<RecordBatch> {
+    table::table(&values.into_iter().map(Row::of).collect::<PyResult<Vec<Row>>>()?)
+}
+
+/// One row for each stream of each run.
+fn streams(runs: &[RunResult]) -> PyResult<RecordBatch> {
+    let mut all = Vec::new();
+    for run in runs {
+        for stream in &run.figures.streams {
+            let mut row = Row::of(stream)?;
+            row.0.insert(0, ("policy".to_string(), Value::from(run.policy.as_str())));
+            all.push(row);
+        }
+    }
+    table::table(&all)
+}
+
+/// What `simulate` answers. Opens as a table in Polars, pandas and pyarrow, one row for each policy.
+#[pyclass(frozen, name = "Result", module = "forebay")]
+pub(crate) struct Simulation {
+    answer: Py<PyDict>,
+    runs: RecordBatch,
+    streams: RecordBatch,
+}
+
+impl Simulation {
+    pub(crate) fn new(py: Python<'_>, trace: &Path, runs: &[RunResult]) -> PyResult<Simulation> {
+        let answer = PyDict::new(py);
+        answer.set_item("trace", trace.display().to_string())?;
+        let text = json(&runs)?;
+        answer.set_item("runs", py.import("json")?.call_method1("loads", (text,))?)?;
+        Ok(Simulation { answer: answer.unbind(), runs: rows(runs)?, streams: streams(runs)? })
+    }
+}
+
+#[pymethods]
+impl Simulation {
+    /// A dict for each policy, in the order asked for, with the keys of `forebay simulate --format
+    /// json`: `policy`, `busy_s`, `read_p99_ms`, `energy_j`, ..., the unit last.
+    #[getter]
+    fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.answer.bind(py).as_any().get_item("runs")
+    }
+
+    /// A table of the streams in each run: `policy`, `stream`, `requests`, `busy_share`, `p50_ms`,
+    /// `p99_ms`.
+    #[getter]
+    fn streams(&self) -> Table {
+        Table(self.streams.clone())
+    }
+
+    /// The whole answer, as the command prints it with `--format json`.
+    fn to_dict<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        self.answer.bind(py).clone()
+    }
+
+    /// Arrow's PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        table::stream(py, &self.runs)
+    }
+
+    /// The runs as a `pyarrow.Table`.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        arrow::PYARROW.open(slf)
+    }
+
+    /// The runs as a `polars.DataFrame`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        arrow::POLARS.open(slf)
+    }
+
+    /// The runs as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        arrow::to_pandas(&arrow::PYARROW.open(slf)?)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("forebay.Result({} runs)", self.runs.num_rows())
+    }
+}
+
+/// What `advise` answers. Opens as a table in Polars, pandas and pyarrow: the ranking, best first.
+#[pyclass(frozen, module = "forebay")]
+pub(crate) struct Advice {
+    answer: Py<PyDict>,
+    ranking: RecordBatch,
+    /// The report: one HTML page that stands by itself.
+    #[pyo3(get)]
+    html: String,
+}
+
+impl Advice {
+    pub(crate) fn new(
+        py: Python<'_>,
+        advice: &forebay::advise::Advice,
+        html: String,
+    ) -> PyResult<Advice> {
+        let answer = loads(py, &json(advice)?)?.unbind();
+        Ok(Advice { answer, ranking: rows(&advice.ranking)?, html })
+    }
+
+    fn get<'py>(&self, py: Python<'py>, key: &str) -> PyResult<Bound<'py, PyAny>> {
+        self.answer.bind(py).as_any().get_item(key)
+    }
+}
+
+#[pymethods]
+impl Advice {
+    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low" or "nothing_to_gain".
+    #[getter]
+    fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "verdict")
+    }
+
+    /// The scheduler to use.
+    #[getter]
+    fn recommended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "recommended")
+    }
+
+    /// The answer in a sentence or two.
+    #[getter]
+    fn headline<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "headline")
+    }
+
+    /// Why, a list of one thing each.
+    #[getter]
+    fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "findings")
+    }
+
+    /// What to keep in mind when believing it, a list.
+    #[getter]
+    fn cautions<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "cautions")
+    }
+
+    /// A dict for each scheduler, best first: `policy`, `total_s`, `gain_share`, `read_p99_ms`, ...
+    #[getter]
+    fn ranking<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "ranking")
+    }
+
+    /// The runs in full, as `Result.runs`.
+    #[getter]
+    fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "runs")
+    }
+
+    /// The whole answer, as `forebay advise --format json` prints it.
+    fn to_dict<'py>(&self, py: Python<'py>) -> Bound<'py, PyDict> {
+        self.answer.bind(py).clone()
+    }
+
+    /// Arrow's PyCapsule interface.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        drop(requested_schema);
+        table::stream(py, &self.ranking)
+    }
+
+    /// The ranking as a `pyarrow.Table`.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        arrow::PYARROW.open(slf)
+    }
+
+    /// The ranking as a `polars.DataFrame`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        arrow::POLARS.open(slf)
+    }
+
+    /// The ranking as a `pandas.DataFrame` of Arrow columns. Needs pyarrow.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        arrow::to_pandas(&arrow::PYARROW.open(slf)?)
+    }
+
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("forebay.Advice({:?})", self.headline(py)?.extract::<String>()?))
+    }
+}

@@ -1,0 +1,84 @@
+//! Where a trace comes from: a file, or an object that gives Arrow tables.
+
+use std::path::{Path, PathBuf};
+
+use arrow_array::ffi_stream::RecordBatchStreamReader;
+use arrow_pyarrow::FromPyArrow;
+use forebay::input::Opening;
+use forebay_trace::{Dictionary, Reader, TraceError, open, table};
+use pyo3::exceptions::PyTypeError;
+use pyo3::intern;
+use pyo3::prelude::*;
+
+use crate::error;
+use crate::trace::Trace;
+
+/// The trace argument of a verb.
+pub(crate) enum Source {
+    /// A file in a format, or one to be recognised.
+    File(PathBuf, Option<String>),
+    /// An object with `__arrow_c_stream__`, and names for its streams and volumes.
+    Table(Py<PyAny>, PathBuf, Option<Dictionary>),
+}
+
+impl Source {
+    /// What `trace` is. `from` is for files, `names` for tables.
+    pub(crate) fn new(
+        trace: &Bound<'_, PyAny>,
+        from: Option<String>,
+        names: Option<&Bound<'_, Trace>>,
+    ) -> PyResult<Source> {
+        if let Ok(trace) = trace.cast::<Trace>() {
+            refuse(from.is_some() || names.is_some(), "a Trace has its format and its names")?;
+            return Ok(trace.get().source());
+        }
+        let py = trace.py();
+        if trace.hasattr(intern!(py, "__arrow_c_stream__"))? {
+            refuse(from.is_some(), "a table has no format to name")?;
+            let names = names.map(|names| names.get().dictionary(py)).transpose()?;
+            let name = PathBuf::from(format!("({})", trace.get_type().name()?));
+            return Ok(Source::Table(trace.clone().unbind(), name, names));
+        }
+        refuse(names.is_some(), "a file has its own names")?;
+        let path = trace.extract::<PathBuf>().map_err(|_| {
+            PyTypeError::new_err(format!(
+                "got {}, expected a path, a forebay.Trace, or a table with __arrow_c_stream__ (of \
+                 Polars, pandas, pyarrow, ...; a LazyFrame after collect())",
+                trace.get_type()
+            ))
+        })?;
+        Ok(Source::File(path, from))
+    }
+
+    /// What messages call it.
+    pub(crate) fn name(&self) -> &Path {
+        match self {
+            Source::File(path, _) | Source::Table(_, path, _) => path,
+        }
+    }
+
+    /// Opens it.
+    pub(crate) fn open(&self) -> Result<Box<dyn Reader>, TraceError> {
+        match self {
+            Source::File(path, from) => open::open(path, from.as_deref()),
+            Source::Table(object, name, names) => {
+                let import =
+                    |py: Python<'_>| RecordBatchStreamReader::from_pyarrow_bound(object.bind(py));
+                let batches = Python::attach(import).map_err(|error| TraceError::Io {
+                    path: name.clone(),
+                    source: std::io::Error::other(error),
+                })?;
+                table::read(name, Box::new(batches), names.as_ref())
+            }
+        }
+    }
+
+    /// How to open it again and again.
+    pub(crate) fn opening(self) -> Opening {
+        Box::new(move || self.open())
+    }
+}
+
+fn refuse(wrong: bool, why: &str) -> PyResult<()> {
+    if wrong { Err(error::argument("from_, names", why.to_string())) } else { Ok(()) }
+}

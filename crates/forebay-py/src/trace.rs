@@ -1,0 +1,228 @@
+//! `forebay.Trace`: a trace on disk that is read in batches whenever somebody asks for its rows.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use forebay::Error;
+use forebay_trace::table::Batches;
+use forebay_trace::{Dictionary, Notes, open};
+use pyo3::prelude::*;
+use pyo3::types::{PyCapsule, PyDict, PyList};
+
+use crate::arrow::{self, Library, Streamed};
+use crate::error;
+use crate::signals::detached;
+use crate::source::Source;
+use crate::table::Table;
+
+/// What is known at a trace's end.
+#[derive(Clone)]
+pub(crate) struct Ended {
+    pub(crate) records: u64,
+    pub(crate) dictionary: Dictionary,
+    pub(crate) notes: Notes,
+}
+
+/// Set by whatever read the trace to its end first.
+pub(crate) type End = Arc<Mutex<Option<Ended>>>;
+
+/// A block-I/O trace. Nothing is kept in memory: the file is read, in batches, each time somebody
+/// asks for its rows.
+///
+/// Any library that knows Arrow's PyCapsule interface opens it, without copies: `pl.DataFrame(trace)`,
+/// `pa.table(trace)`, `pa.RecordBatchReader.from_stream(trace)` for one batch after another.
+///
+/// Columns: `at_ns` (int64, nanoseconds from the first request), `op` (read, write, flush, trim),
+/// `offset` (uint64, bytes), `len` (uint32, bytes), `stream` (uint32, an index into `streams`),
+/// `volume` (uint32, an index into `volumes`), `latency_ns` (int64, nanoseconds, null where unknown),
+/// `flags` (letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata).
+#[pyclass(frozen, module = "forebay")]
+pub(crate) struct Trace {
+    /// The file.
+    #[pyo3(get)]
+    path: PathBuf,
+    /// The name of its format.
+    #[pyo3(get)]
+    format: &'static str,
+    from: Option<String>,
+    /// Streams and volumes, where the file begins with them.
+    first: Option<Dictionary>,
+    end: End,
+}
+
+impl Trace {
+    /// Opens the trace to see that it is one.
+    pub(crate) fn open(py: Python<'_>, path: PathBuf, from: Option<String>) -> PyResult<Trace> {
+        detached(py, |_| {
+            let reader = open::open(&path, from.as_deref())?;
+            let (format, dictionary) = (reader.notes().format, reader.dictionary());
+            // Canonical Parquet has whole dictionaries in its metadata; what other formats know
+            // before their first record may be a part.
+            let whole = format == "parquet" && !dictionary.streams.is_empty();
+            let first = whole.then(|| dictionary.clone());
+            Ok(Trace { path, format, from, first, end: End::default() })
+        })
+    }
+
+    /// As an argument of a verb.
+    pub(crate) fn source(&self) -> Source {
+        Source::File(self.path.clone(), self.from.clone())
+    }
+
+    fn known(&self) -> Option<Ended> {
+        self.end.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// What is known at the end, which is read to unless it was before.
+    fn ended(&self, py: Python<'_>) -> PyResult<Ended> {
+        if let Some(ended) = self.known() {
+            return Ok(ended);
+        }
+        let ended = detached(py, |signals| {
+            let mut reader = open::open(&self.path, self.from.as_deref())?;
+            let (mut batch, mut records) = (Vec::new(), 0);
+            loop {
+                reader.read(&mut batch)?;
+                if batch.is_empty() {
+                    let (dictionary, notes) = (reader.dictionary().clone(), reader.notes().clone());
+                    return Ok(Ended { records, dictionary, notes });
+                }
+                records += batch.len() as u64;
+                if signals.go_on().is_break() {
+                    return Err(Error::Stopped);
+                }
+            }
+        })?;
+        *self.end.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended.clone());
+        Ok(ended)
+    }
+
+    /// The rows from the beginning.
+    fn stream(&self, py: Python<'_>) -> PyResult<Streamed> {
+        let known = self.first.clone().or_else(|| self.known().map(|end| end.dictionary));
+        let reader = detached(py, |_| Ok(self.source().open()?))?;
+        let batches = Batches::new(reader, known.as_ref());
+        Ok(Streamed::new(batches, Arc::clone(&self.end)))
+    }
+
+    /// Streams and volumes by name.
+    pub(crate) fn dictionary(&self, py: Python<'_>) -> PyResult<Dictionary> {
+        match &self.first {
+            Some(first) => Ok(first.clone()),
+            None => Ok(self.ended(py)?.dictionary),
+        }
+    }
+}
+
+#[pymethods]
+impl Trace {
+    /// Who submitted requests: for each number in the column `stream` a dict of `thread`, `process`
+    /// (ids, or None) and `name`. Where the file does not begin with them, it is read to its end once.
+    #[getter]
+    fn streams<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
+        let streams = PyList::empty(py);
+        for stream in self.dictionary(py)?.streams {
+            let one = PyDict::new(py);
+            one.set_item("thread", stream.thread)?;
+            one.set_item("process", stream.process)?;
+            one.set_item("name", stream.name)?;
+            streams.append(one)?;
+        }
+        Ok(streams)
+    }
+
+    /// The name of each number in the column `volume`. As `streams`, it may read the file once.
+    #[getter]
+    fn volumes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.dictionary(py)?.volumes)
+    }
+
+    /// Rows. The file is read to its end once.
+    #[getter]
+    fn records(&self, py: Python<'_>) -> PyResult<u64> {
+        Ok(self.ended(py)?.records)
+    }
+
+    /// What a user should know about the reading: rows skipped, and warnings, a sentence each. The
+    /// file is read to its end once.
+    #[getter]
+    fn notes(&self, py: Python<'_>) -> PyResult<Vec<String>> {
+        Ok(self.ended(py)?.notes.sentences())
+    }
+
+    /// Arrow's PyCapsule interface: a stream of record batches, from the beginning. The schema's
+    /// metadata names streams and volumes if they are known before the end.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_stream__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyCapsule>> {
+        // A request for other types may be left to the consumer.
+        drop(requested_schema);
+        arrow::stream(py, self.stream(py)?)
+    }
+
+    /// The rows from the beginning, an iterator of `Table`s of some 65 thousand rows.
+    fn batches(&self, py: Python<'_>) -> PyResult<TraceBatches> {
+        Ok(TraceBatches(Mutex::new(self.stream(py)?)))
+    }
+
+    /// All rows as a `pyarrow.Table`.
+    fn to_pyarrow<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        opened(slf, &arrow::PYARROW)
+    }
+
+    /// All rows as a `polars.DataFrame`.
+    fn to_polars<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        opened(slf, &arrow::POLARS)
+    }
+
+    /// All rows as a `pandas.DataFrame` whose columns are Arrow's (`pandas.ArrowDtype`), so that
+    /// integers stay integers where some are null. Needs pyarrow.
+    fn to_pandas<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        arrow::to_pandas(&opened(slf, &arrow::PYARROW)?)
+    }
+
+    fn __repr__(&self) -> String {
+        format!("forebay.Trace({:?}, format={:?})", self.path.display().to_string(), self.format)
+    }
+}
+
+/// The trace in a library, batch by batch, so that signals end it.
+fn opened<'py>(trace: &Bound<'py, Trace>, library: &Library) -> PyResult<Bound<'py, PyAny>> {
+    let batches = trace.get().batches(trace.py())?.into_pyobject(trace.py())?;
+    match library.open_all(&batches)? {
+        Some(table) => Ok(table),
+        None => library.open(trace),
+    }
+}
+
+/// What `Trace.batches` gives.
+#[pyclass(frozen, name = "Batches", module = "forebay")]
+pub(crate) struct TraceBatches(Mutex<Streamed>);
+
+#[pymethods]
+impl TraceBatches {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    /// The next batch, read without the interpreter's lock.
+    fn __next__(&self, py: Python<'_>) -> PyResult<Option<Table>> {
+        let next = py.detach(|| self.0.lock().unwrap_or_else(PoisonError::into_inner).next());
+        next.map(|batch| batch.map(Table).map_err(error::of_arrow)).transpose()
+    }
+}
+
+/// Opens the trace at `path`: a file, packed or not, or what names a blktrace set.
+///
+/// The format is recognised by content; `from_` names it instead (`forebay convert --help` tells
+/// where). Only the beginning is read.
+///
+/// Raises `Error` if it is no trace, `FileNotFoundError` or another `OSError` if the system refuses.
+#[pyfunction]
+#[pyo3(signature = (path, *, from_=None))]
+pub(crate) fn read(py: Python<'_>, path: PathBuf, from_: Option<String>) -> PyResult<Trace> {
+    Trace::open(py, path, from_)
+}

@@ -1,0 +1,179 @@
+//! The verbs, each under the name it has on the command line.
+
+use std::path::PathBuf;
+
+use forebay::advise::default_device;
+use forebay::convert::Converted;
+use forebay::input::{Input, describe_from};
+use forebay::simulate::run_with;
+use forebay::{report, sample};
+use forebay_trace::write;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::warn;
+use crate::options::{self, Policies, warn_notes, warn_runs};
+use crate::results::{Advice, Simulation, loads};
+use crate::signals::{Signals, detached};
+use crate::source::Source;
+use crate::table::json;
+use crate::trace::Trace;
+
+/// Writes a trace (a path, a `Trace` or a table) to the file `output`, as Parquet, CSV or a fio
+/// iolog: what the ending of its name says, or `to`.
+///
+/// `from_` names the format of a file that is not recognised; `names` lends its streams and volumes
+/// to a table that has lost them. The file appears when it is whole. Returns the requests written.
+/// What was skipped or could not be kept is told as `TraceWarning`.
+#[pyfunction]
+#[pyo3(signature = (trace, output, *, to=None, from_=None, names=None))]
+pub(crate) fn convert(
+    py: Python<'_>,
+    trace: &Bound<'_, PyAny>,
+    output: PathBuf,
+    to: Option<String>,
+    from_: Option<String>,
+    names: Option<&Bound<'_, Trace>>,
+) -> PyResult<u64> {
+    let source = Source::new(trace, from_, names)?;
+    let name = source.name().to_path_buf();
+    let (Converted { records, lost }, notes) = detached(py, |signals| {
+        let mut reader = source.open()?;
+        let input = matches!(source, Source::File(..)).then_some(&*name);
+        let writer =
+            write::create(&output, to.as_deref(), input).map_err(forebay::Error::output)?;
+        let go_on = |_| signals.go_on();
+        let converted = forebay::convert::convert(&name, &mut *reader, writer, go_on)?;
+        Ok((converted, reader.notes().clone()))
+    })?;
+    warn_notes(py, &name, &notes)?;
+    for what in lost {
+        warn(py, format!("{}: {what}", output.display()))?;
+    }
+    Ok(records)
+}
+
+/// Characterises a trace (a path, a `Trace` or a table): sizes, sequentiality, burstiness, streams,
+/// volumes.
+///
+/// The dict has the keys of `forebay describe --format json`, each with its unit as its last word:
+/// `_bytes`, `_kib`, `_s`, `_ms`, `_iops`; a `_share` is between 0 and 1, None where nothing can be
+/// said. `stream_by` says what makes a stream: "thread", "process" or "name". One pass, in memory
+/// that does not grow with the trace.
+#[pyfunction]
+#[pyo3(signature = (trace, *, stream_by="thread", from_=None, names=None))]
+pub(crate) fn describe<'py>(
+    py: Python<'py>,
+    trace: &Bound<'py, PyAny>,
+    stream_by: &str,
+    from_: Option<String>,
+    names: Option<&Bound<'py, Trace>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let source = Source::new(trace, from_, names)?;
+    let by = options::stream_by(stream_by)?;
+    let (description, notes) = detached(py, |signals| {
+        describe_from(source.name(), &mut *source.open()?, by, |_| signals.go_on())
+    })?;
+    warn_notes(py, source.name(), &notes)?;
+    loads(py, &json(&description)?)
+}
+
+/// Runs a trace (a path, a `Trace` or a table) through `policies` on a model of `device`, side by
+/// side, in virtual time.
+///
+/// `device`: a bundled name ("st1000nm0011", ...), "fixed:RATE" (I/Os a second) or a device file.
+/// `policies`: "noop", "deadline", "cfq", "bid", each with its parameters ("cfq:quantum=8").
+/// `replay`: "open" (recorded arrivals) or "closed" (recorded think times). `intensity`: how many
+/// times as fast as recorded. `map`: what becomes of addresses beyond the device, "scale", "wrap" or
+/// "clip". Longer traces than 8 million requests are read again for each policy.
+#[pyfunction]
+#[pyo3(signature = (
+    trace, *, device, policies, replay="open", intensity=1.0, map="scale", stream_by="thread",
+    from_=None, names=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
+pub(crate) fn simulate(
+    py: Python<'_>,
+    trace: &Bound<'_, PyAny>,
+    device: PathBuf,
+    policies: Policies,
+    replay: &str,
+    intensity: f64,
+    map: &str,
+    stream_by: &str,
+    from_: Option<String>,
+    names: Option<&Bound<'_, Trace>>,
+) -> PyResult<Simulation> {
+    let source = Source::new(trace, from_, names)?;
+    let device = options::device(&device)?;
+    let policies = policies.each()?;
+    let setup = options::setup(replay, intensity, map)?;
+    let by = options::stream_by(stream_by)?;
+    let (input, runs) = detached(py, |signals| {
+        let name = source.name().to_path_buf();
+        let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
+        let run = |policy: &String| {
+            Ok(run_with(&input, &device, policy, setup, |_| signals.go_on())?.result)
+        };
+        let runs = policies.iter().map(run).collect::<Result<Vec<_>, forebay::Error>>()?;
+        Ok((input, runs))
+    })?;
+    warn_notes(py, &input.path, &input.notes)?;
+    warn_runs(py, &input.path, &runs)?;
+    Simulation::new(py, &input.path, &runs)
+}
+
+/// The main job: describes a trace (a path, a `Trace` or a table; without one the bundled sample),
+/// tries every scheduler on `device` (by default the smallest bundled drive that holds the trace),
+/// ranks them by total time with the tail beside it, explains, and recommends one or says that
+/// nothing is to be gained.
+///
+/// `report` is where to write the HTML page; without it none is written (`Advice.html` has it). The
+/// other options are those of `simulate`.
+#[pyfunction]
+#[pyo3(signature = (
+    trace=None, *, device=None, report=None, replay="open", intensity=1.0, map="scale",
+    stream_by="thread", from_=None, names=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
+pub(crate) fn advise(
+    py: Python<'_>,
+    trace: Option<&Bound<'_, PyAny>>,
+    device: Option<PathBuf>,
+    report: Option<PathBuf>,
+    replay: &str,
+    intensity: f64,
+    map: &str,
+    stream_by: &str,
+    from_: Option<String>,
+    names: Option<&Bound<'_, Trace>>,
+) -> PyResult<Advice> {
+    let source = trace.map(|trace| Source::new(trace, from_, names)).transpose()?;
+    let device = device.map(|name| options::device(&name)).transpose()?;
+    let setup = options::setup(replay, intensity, map)?;
+    let by = options::stream_by(stream_by)?;
+    let work = |signals: &mut Signals| {
+        let input = match source {
+            None => sample::read(by, |_| signals.go_on())?,
+            Some(source) => {
+                let name = source.name().to_path_buf();
+                Input::read_from(&name, source.opening(), by, |_| signals.go_on())?
+            }
+        };
+        let (device, reason) = match device {
+            Some(device) => (device, "as asked for".to_string()),
+            None => default_device(&input)?,
+        };
+        let go_on = |_: &str| signals.go_on();
+        let advice = forebay::advise::advise(&input, &device, reason, setup, go_on)?;
+        let html = report::html(&advice);
+        if let Some(path) = &report {
+            report::write(path, &html)?;
+        }
+        Ok((input.path, input.notes, advice, html))
+    };
+    let (path, notes, advice, html) = detached(py, work)?;
+    warn_notes(py, &path, &notes)?;
+    warn_runs(py, &path, &advice.runs)?;
+    Advice::new(py, &advice, html)
+}

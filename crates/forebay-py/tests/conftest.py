@@ -1,0 +1,54 @@
+"""What the tests share: the bundled trace, and the command to compare with."""
+
+import faulthandler
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+import forebay
+
+ROOT = Path(__file__).resolve().parents[3]
+TERASORT = ROOT / "traces" / "terasort.parquet"
+# Of a test that hangs, where it hangs.
+SECONDS_MAX = 300
+
+
+@pytest.fixture(autouse=True)
+def _ends():
+    faulthandler.dump_traceback_later(SECONDS_MAX, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
+
+
+@pytest.fixture(scope="session")
+def trace():
+    return forebay.read(TERASORT)
+
+
+@pytest.fixture(scope="session")
+def command():
+    """Runs the command and returns its outcome."""
+    binary = Path(os.environ.get("FOREBAY_COMMAND", ROOT / "target" / "debug" / "forebay"))
+    if not binary.exists():
+        pytest.skip(f"SKIPPED: no command at {binary} to compare with; build it with cargo build")
+
+    def run(*arguments):
+        words = [str(binary), *map(str, arguments)]
+        return subprocess.run(words, capture_output=True, text=True, check=False)
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def answer(command):
+    """The JSON the command prints."""
+
+    def run(*arguments):
+        ended = command(*arguments, "--format", "json")
+        assert ended.returncode == 0, ended.stderr
+        return json.loads(ended.stdout)
+
+    return run

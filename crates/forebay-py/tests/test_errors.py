@@ -1,0 +1,113 @@
+"""Errors are exceptions with the command's text."""
+
+import polars as pl
+import pytest
+from conftest import TERASORT
+
+import forebay
+
+
+def test_bad_content_says_what_the_command_says(command, tmp_path):
+    bad = tmp_path / "bad.spc"
+    bad.write_text("0,5,512,R,0.0\n0,5,512,R,-1\n")
+    said = command("describe", bad)
+    with pytest.raises(forebay.Error) as caught:
+        forebay.describe(bad)
+    assert (said.returncode, said.stderr) == (2, f"forebay: {caught.value}\n")
+    assert isinstance(caught.value, ValueError) and "line 2" in str(caught.value)
+
+
+def test_a_stream_that_breaks_off_says_why(tmp_path):
+    bad = tmp_path / "bad.spc"
+    bad.write_text("0,5,512,R,0.0\n0,5,512,R,-1\n")
+    trace = forebay.read(bad)
+    with pytest.raises(forebay.Error, match="line 2"):
+        trace.to_polars()
+    with pytest.raises(Exception, match="line 2"):
+        pl.DataFrame(trace)
+
+
+@pytest.mark.parametrize("verb", ["describe", "convert", "simulate", "advise", "read"])
+def test_a_missing_file_is_a_missing_file(command, tmp_path, verb):
+    absent = tmp_path / "absent.csv"
+    call = {
+        "describe": lambda: forebay.describe(absent),
+        "convert": lambda: forebay.convert(absent, tmp_path / "out.csv"),
+        "simulate": lambda: forebay.simulate(absent, device="fixed:9", policies="noop"),
+        "advise": lambda: forebay.advise(absent),
+        "read": lambda: forebay.read(absent),
+    }[verb]
+    with pytest.raises(FileNotFoundError) as caught:
+        call()
+    assert command("describe", absent).stderr == f"forebay: {caught.value}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--device", "sata25", "--policy", "noop"], {"device": "sata25", "policies": "noop"}),
+        (["--device", "sata250", "--policy", "nop"], {"device": "sata250", "policies": "nop"}),
+        (
+            ["--device", "sata250", "--policy", "cfq:x=1"],
+            {"device": "sata250", "policies": ["cfq:x=1"]},
+        ),
+    ],
+)
+def test_bad_options_say_what_the_command_says(command, options, words):
+    with pytest.raises(forebay.Error) as caught:
+        forebay.simulate(TERASORT, **words)
+    assert command("simulate", TERASORT, *options).stderr == f"forebay: {caught.value}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ({"replay": "ajar"}, "replay: got 'ajar', expected open or closed"),
+        ({"map": "fold"}, "map: got 'fold', expected scale, wrap or clip"),
+        ({"intensity": 0.0}, "intensity: got '0', expected a number above 0"),
+        ({"stream_by": "tenant"}, "expected thread, process or name"),
+        ({"policies": []}, "policies: got none"),
+        ({"from_": "elf"}, "from_, names: a Trace has its format"),
+    ],
+)
+def test_bad_words_are_named(trace, words, text):
+    with pytest.raises(forebay.Error, match=text):
+        forebay.simulate(trace, **{"device": "fixed:9", "policies": "noop"} | words)
+
+
+def test_what_is_no_trace_is_a_type_error():
+    with pytest.raises(TypeError, match="expected a path, a forebay.Trace"):
+        forebay.describe(7)
+    with pytest.raises(TypeError, match="collect"):
+        forebay.describe(pl.LazyFrame({"at_ns": [0]}))
+
+
+def test_a_table_names_the_column_and_row(trace):
+    with pytest.raises(forebay.Error, match=r"^\(DataFrame\): .*column at_ns"):
+        forebay.describe(pl.DataFrame({"x": [1]}))
+    frame = pl.DataFrame({"at_ns": [0, -1], "op": "read", "offset": 0, "len": 512})
+    with pytest.raises(forebay.Error, match=r"^\(DataFrame\), row 2: .*at_ns"):
+        forebay.describe(frame)
+
+
+def test_a_stream_that_is_used_up_has_no_requests(trace):
+    import pyarrow as pa
+
+    reader = pa.RecordBatchReader.from_stream(trace)
+    assert forebay.describe(reader)["records"] == trace.records
+    with pytest.raises(forebay.Error, match="got no requests"):
+        forebay.describe(reader)
+
+
+def test_the_input_is_not_overwritten(trace):
+    before = TERASORT.stat().st_mtime_ns
+    with pytest.raises(forebay.Error, match="input as output"):
+        forebay.convert(trace, TERASORT)
+    assert TERASORT.stat().st_mtime_ns == before
+
+
+def test_a_folder_that_is_not_there_is_an_os_error(trace, tmp_path):
+    with pytest.raises(OSError, match="out.csv"):
+        forebay.convert(trace, tmp_path / "absent" / "out.csv")
+    with pytest.raises(OSError, match="cannot write the report"):
+        forebay.advise(trace, device="fixed:300", report=tmp_path / "absent" / "report.html")

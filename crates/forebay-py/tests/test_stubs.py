@@ -1,0 +1,26 @@
+"""The type stubs say what the module has, and every public thing says what it is."""
+
+import inspect
+import subprocess
+import sys
+
+from conftest import ROOT
+
+import forebay
+
+
+def test_stubs_match():
+    words = [sys.executable, "-m", "mypy.stubtest", "forebay"]
+    words += ["--mypy-config-file", str(ROOT / "pyproject.toml")]
+    ended = subprocess.run(words, capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+
+
+def test_everything_public_is_documented():
+    for name in forebay.__all__:
+        thing = getattr(forebay, name)
+        assert name == "__version__" or inspect.getdoc(thing), name
+        members = vars(thing).items() if inspect.isclass(thing) else []
+        for member, value in members:
+            if not member.startswith("_"):
+                assert inspect.getdoc(value), f"{name}.{member}"

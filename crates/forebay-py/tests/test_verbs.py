@@ -1,0 +1,68 @@
+"""The verbs answer what the command answers."""
+
+import polars as pl
+import pytest
+from conftest import TERASORT
+
+import forebay
+
+
+def timeless(runs):
+    """Runs without the simulator's own speed, which no two runs share."""
+    return [{k: v for k, v in run.items() if k != "simulated_requests_per_s"} for run in runs]
+
+
+@pytest.mark.parametrize("stream_by", ["thread", "process", "name"])
+def test_describe(answer, trace, stream_by):
+    expected = answer("describe", TERASORT, "--stream-by", stream_by)
+    assert forebay.describe(str(TERASORT), stream_by=stream_by) == expected
+    described = forebay.describe(trace, stream_by=stream_by)
+    assert described == expected and list(described) == list(expected)
+
+
+@pytest.mark.parametrize("replay", ["open", "closed"])
+def test_simulate(answer, trace, replay):
+    options = ["--replay", replay, "--intensity", "10", "--map", "wrap", "--policy", "bid,noop"]
+    expected = answer("simulate", TERASORT, "--device", "sata250", *options)
+    result = forebay.simulate(
+        trace, device="sata250", policies=["bid", "noop"], replay=replay, intensity=10, map="wrap"
+    )
+    assert timeless(result.runs) == timeless(expected["runs"])
+    assert result.to_dict()["trace"] == expected["trace"]
+
+
+def test_policies_may_stand_in_one_text(trace):
+    runs = forebay.simulate(trace, device="fixed:200", policies="noop,cfq:quantum=2").runs
+    assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]
+
+
+def test_advise(answer, tmp_path):
+    expected = answer("advise", "-o", tmp_path / "command.html")
+    advice = forebay.advise(report=tmp_path / "report.html")
+    for key in ("verdict", "recommended", "headline", "findings", "cautions", "ranking"):
+        assert getattr(advice, key) == expected[key] == advice.to_dict()[key]
+    assert timeless(advice.runs) == timeless(expected["runs"])
+    assert (tmp_path / "report.html").read_text() == advice.html
+    assert pl.DataFrame(advice)["policy"].to_list() == [row["policy"] for row in advice.ranking]
+
+
+def test_advise_writes_no_report_unasked(trace, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    forebay.advise(trace, device="fixed:300")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_convert(command, trace, tmp_path):
+    assert command("convert", TERASORT, tmp_path / "command.csv").returncode == 0
+    assert forebay.convert(trace, tmp_path / "python.csv") == trace.records
+    assert (tmp_path / "python.csv").read_text() == (tmp_path / "command.csv").read_text()
+
+
+def test_losses_are_warnings(command, tmp_path):
+    spc = tmp_path / "trace.spc"
+    spc.write_text("0,5,512,R,0.0\n0,5,0,R,0.1\n")
+    with pytest.warns(forebay.TraceWarning) as told:
+        forebay.convert(spc, tmp_path / "python.csv")
+    said = command("convert", spc, tmp_path / "command.csv").stderr.splitlines()
+    assert [f"forebay: {warning.message}" for warning in told] == said[: len(told)]
+    assert "1 rows skipped" in str(told[0].message)

@@ -1,0 +1,118 @@
+//! Progress: what a verb tells while it works, and how it is asked to stop.
+
+use std::ops::ControlFlow;
+
+use forebay_core::{Done, Nanos, Request, Workload};
+
+/// An answer to news of progress: whether to go on. `()` goes on; `ControlFlow::Break` ends the
+/// verb soon, with [`crate::Error::Stopped`].
+pub trait GoOn {
+    /// Whether the verb is to stop.
+    fn stops(self) -> bool;
+}
+
+impl GoOn for () {
+    fn stops(self) -> bool {
+        false
+    }
+}
+
+impl GoOn for ControlFlow<()> {
+    fn stops(self) -> bool {
+        self.is_break()
+    }
+}
+
+/// Records or requests between one piece of news and the next.
+const EVERY: u64 = 1 << 16;
+
+/// Counts, and tells now and then.
+pub(crate) struct Meter<F> {
+    count: u64,
+    told: u64,
+    tell: F,
+}
+
+impl<P: GoOn, F: FnMut(u64) -> P> Meter<F> {
+    pub(crate) fn new(tell: F) -> Meter<F> {
+        Meter { count: 0, told: 0, tell }
+    }
+
+    /// Counts `more`; answers whether to stop.
+    #[inline]
+    pub(crate) fn stops_after(&mut self, more: usize) -> bool {
+        self.count += more as u64;
+        self.count - self.told >= EVERY && self.tell()
+    }
+
+    #[cold]
+    fn tell(&mut self) -> bool {
+        self.told = self.count;
+        (self.tell)(self.count).stops()
+    }
+
+    /// All that was counted.
+    pub(crate) fn count(&self) -> u64 {
+        self.count
+    }
+}
+
+/// A workload that tells how far the run is, and ends it when asked to.
+pub(crate) struct Metered<W, F> {
+    pub(crate) workload: W,
+    meter: Meter<F>,
+    stopped: bool,
+}
+
+impl<W, F> Metered<W, F> {
+    pub(crate) fn new(workload: W, meter: Meter<F>) -> Metered<W, F> {
+        Metered { workload, meter, stopped: false }
+    }
+}
+
+impl<W: Workload, P: GoOn, F: FnMut(u64) -> P> Workload for Metered<W, F> {
+    #[inline]
+    fn peek(&self) -> Option<Nanos> {
+        self.workload.peek()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.stopped |= self.meter.stops_after(1);
+        self.workload.take()
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.stopped |= self.meter.stops_after(1);
+        self.workload.finished(now, done);
+    }
+
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tells_now_and_then_and_stops_when_told() {
+        let mut told = Vec::new();
+        let mut meter = Meter::new(|count| {
+            told.push(count);
+            if told.len() == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        });
+        let step = EVERY as usize / 4 + 1;
+        let stopped = (1..100).find(|_| meter.stops_after(step));
+        assert_eq!(stopped, Some(8));
+        assert_eq!(told, [EVERY + 4, 2 * EVERY + 8]);
+    }
+
+    #[test]
+    fn nothing_to_say_goes_on() {
+        assert!(!Meter::new(|_| ()).stops_after(10 * EVERY as usize));
+    }
+}

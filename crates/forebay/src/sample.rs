@@ -1,0 +1,41 @@
+//! The bundled trace: a Hadoop TeraSort captured by ourselves (traces/README.md).
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use forebay_trace::TraceError;
+use forebay_trace::streams::StreamBy;
+
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::GoOn;
+
+const BUNDLED: &[u8] = include_bytes!("../../../traces/terasort.parquet");
+
+/// What results call it.
+const NAME: &str = "the bundled TeraSort trace";
+
+/// Reads it as [`Input::read`] reads a file. It is short enough to be kept in memory.
+///
+/// # Errors
+/// [`Error::Output`] where there is no room for a temporary file.
+pub fn read<P: GoOn>(stream_by: StreamBy, progress: impl FnMut(u64) -> P) -> Result<Input, Error> {
+    let fail = |source| Error::Output(TraceError::Io { path: PathBuf::from(NAME), source });
+    let mut file = tempfile::Builder::new().suffix(".parquet").tempfile().map_err(fail)?;
+    file.write_all(BUNDLED).map_err(fail)?;
+    let mut input = Input::read(file.path(), Some("parquet"), stream_by, progress)?;
+    input.path = PathBuf::from(NAME);
+    Ok(input)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn is_read_and_called_by_its_name() {
+        let input = read(StreamBy::Thread, |_| ()).unwrap();
+        assert_eq!(input.path, PathBuf::from(NAME));
+        assert!(input.description.requests > 1000 && input.records().unwrap().next().is_some());
+    }
+}
