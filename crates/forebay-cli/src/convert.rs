@@ -8,7 +8,7 @@ use forebay_trace::{TraceError, open, write};
 use crate::options::{TracePath, say_notes};
 use crate::progress::Progress;
 
-/// Convert a trace to Parquet, CSV or a fio iolog
+/// Convert a trace to Parquet, CSV, a fio iolog, DiskSim ascii or blktrace binary
 #[derive(Args)]
 pub(crate) struct Convert {
     /// The trace
@@ -18,7 +18,7 @@ pub(crate) struct Convert {
     /// Format of the trace, if looking at it is not enough
     #[arg(long, value_name = "FORMAT")]
     from: Option<String>,
-    /// Format to write: parquet, csv or fio
+    /// Format to write: parquet, csv, fio, disksim or blktrace
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
 }

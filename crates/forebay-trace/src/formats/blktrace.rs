@@ -18,7 +18,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Place, TraceError};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
 
-pub(crate) use event::{Category, Event, Source, Span, What};
+pub(crate) use event::{Category, Event, SECTOR_BYTES, Source, Span, What};
 pub(crate) use order::Sorted;
 pub(crate) use pairing::Pairing;
 pub use record::sniff;
