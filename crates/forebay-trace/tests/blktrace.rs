@@ -208,8 +208,8 @@ fn a_written_blktrace_is_that_of_blkparse_and_btt() {
         String::from_utf8(output.stdout).unwrap()
     };
     let queued = |text: &str| {
-        let lines = text.lines().filter(|line| line.contains("Queued"));
-        let last = lines.last().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        let mut lines = text.lines().filter(|line| line.contains("Queued"));
+        let last = lines.next_back().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(text.contains("Skips: 0 forward"), "sequence numbers have gaps");
         last
     };
