@@ -6,6 +6,7 @@ use clap::Args;
 use forebay_trace::{TraceError, open, write};
 
 use crate::options::{TracePath, say_notes};
+use crate::partition;
 use crate::progress::Progress;
 
 /// Convert a trace to Parquet, CSV, a fio iolog, DiskSim ascii or blktrace binary
@@ -21,10 +22,16 @@ pub(crate) struct Convert {
     /// Format to write: parquet, csv, fio, disksim or blktrace
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
+    /// Write a folder of Parquet files, one a volume; a rerun goes on where it was interrupted
+    #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "to")]
+    partition_by: Option<partition::By>,
 }
 
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let Some(partition::By::Volume) = self.partition_by {
+            return partition::run(&self.trace, self.from.as_deref(), &self.output);
+        }
         let mut reader = open::open(&self.trace, self.from.as_deref())?;
         let mut writer = write::create(&self.output, self.to.as_deref(), Some(&self.trace))
             .map_err(output_error)?;

@@ -11,6 +11,7 @@ mod describe;
 mod listings;
 mod options;
 mod output;
+mod partition;
 mod progress;
 mod simulate;
 

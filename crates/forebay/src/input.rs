@@ -13,8 +13,8 @@ use forebay_trace::{Notes, Reader, Record, TraceError, open};
 
 use crate::error::Error;
 
-/// Records kept in memory (48 bytes each).
-pub const KEPT_RECORDS_MAX: usize = 8 << 20;
+/// Records kept in memory: 192 MiB, so that describing and simulating fit 512 MiB in all.
+pub const KEPT_RECORDS_MAX: usize = 4 << 20;
 
 /// A trace that was read through.
 pub struct Input {
