@@ -8,9 +8,10 @@ use forebay_trace::ahead::Ahead;
 use forebay_trace::{Reader, open, write};
 
 use crate::options::{Source, TracePath, say_notes};
+use crate::partition;
 use crate::progress::Progress;
 
-/// Convert a trace to Parquet, CSV or a fio iolog
+/// Convert a trace to Parquet, CSV, a fio iolog, DiskSim ascii or blktrace binary
 #[derive(Args)]
 pub(crate) struct Convert {
     /// The trace
@@ -19,14 +20,21 @@ pub(crate) struct Convert {
     output: PathBuf,
     #[command(flatten)]
     source: Source,
-    /// Format to write: parquet, csv or fio
+    /// Format to write: parquet, csv, fio, disksim or blktrace
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
+    /// Write a folder of Parquet files, one a volume; a rerun goes on where it was interrupted
+    #[arg(long, value_name = "WHAT", value_enum, conflicts_with = "to")]
+    partition_by: Option<partition::By>,
 }
 
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let mut reader = Ahead::new(open::open(&self.trace, self.source.from().as_deref())?);
+        let from = self.source.from();
+        if let Some(partition::By::Volume) = self.partition_by {
+            return partition::run(&self.trace, from.as_deref(), &self.output);
+        }
+        let mut reader = Ahead::new(open::open(&self.trace, from.as_deref())?);
         let writer = write::create(&self.output, self.to.as_deref(), Some(&self.trace))
             .map_err(forebay::Error::output)?;
         let progress = Progress::new("converting");

@@ -12,6 +12,7 @@ mod device_fit;
 mod listings;
 mod options;
 mod output;
+mod partition;
 mod progress;
 mod simulate;
 

@@ -17,6 +17,7 @@ mod letters;
 mod lines;
 pub mod open;
 pub mod order;
+pub mod partition;
 mod rows;
 pub mod streams;
 pub mod table;

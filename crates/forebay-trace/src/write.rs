@@ -4,8 +4,11 @@
 //! same folder. That goes away with the writer, be it by an error or a panic; who is told to stop by
 //! a signal calls [`stop`] first. Only a process that is killed at once leaves it behind.
 
+pub mod blktrace;
 pub mod csv;
+pub mod disksim;
 pub mod fio;
+mod lost;
 pub mod parquet;
 
 use std::collections::BTreeSet;
@@ -16,6 +19,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
+use self::lost::Lost;
 use crate::error::{Place, TraceError};
 use crate::rows::shorten;
 use crate::trace::{Dictionary, Notes, Record};
@@ -49,6 +53,8 @@ pub static TARGETS: &[Target] = &[
     Target { name: "parquet", endings: &["parquet"], create: parquet::create },
     Target { name: "csv", endings: &["csv"], create: csv::create },
     Target { name: "fio", endings: &["iolog", "fio"], create: fio::create },
+    Target { name: "disksim", endings: &["disksim"], create: disksim::create },
+    Target { name: "blktrace", endings: &["blktrace.0", "blktrace"], create: blktrace::create },
 ];
 
 /// Begins the file `path`, in the format `to` or, without it, that of the ending of its name. The
@@ -59,9 +65,11 @@ pub fn create(
     input: Option<&Path>,
 ) -> Result<Box<dyn Writer>, TraceError> {
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
+    let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let ends = |ending: &&str| file.strip_suffix(*ending).is_some_and(|stem| stem.ends_with('.'));
     let target = match to {
         Some(name) => TARGETS.iter().find(|target| target.name == name),
-        None => TARGETS.iter().find(|target| target.endings.contains(&ending)),
+        None => TARGETS.iter().find(|target| target.endings.iter().any(ends)),
     };
     let Some(target) = target else {
         let got = match to {

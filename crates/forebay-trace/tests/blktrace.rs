@@ -183,6 +183,43 @@ fn compare_with_btt(trace: &Trace, path: &Path) {
     assert!((mean(&theirs) - mean(&ours)).abs() < 1e-6, "{} {}", mean(&theirs), mean(&ours));
 }
 
+/// What we write is the same trace, and blktrace's own programs find in it what they find in the
+/// original: as many requests of as many bytes, and the latencies of ours.
+#[test]
+fn a_written_blktrace_is_that_of_blkparse_and_btt() {
+    let Some(path) = real("hadoop/sample") else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let written = folder.path().join("written.blktrace.0");
+    let trace = Trace::binary(&path);
+    let mut writer = forebay_trace::write::create(&written, None, None).unwrap();
+    writer.write(&trace.records, &trace.dictionary).unwrap();
+    writer.finish(&trace.dictionary, &trace.notes).unwrap();
+    let again = Trace::binary(&written);
+    assert_eq!((&again.records, &again.dictionary), (&trace.records, &trace.dictionary));
+
+    if !["blkparse", "btt"].iter().all(|program| Command::new(program).arg("-V").output().is_ok()) {
+        println!("skipped: blktrace's programs are not installed");
+        return;
+    }
+    let run = |program: &str, arguments: &[&str]| {
+        let output = Command::new(program).args(arguments).current_dir(&folder).output().unwrap();
+        assert!(output.status.success(), "{program}: {output:?}");
+        assert!(output.stderr.is_empty(), "{program}: {output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let queued = |text: &str| {
+        let mut lines = text.lines().filter(|line| line.contains("Queued"));
+        let last = lines.next_back().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains("Skips: 0 forward"), "sequence numbers have gaps");
+        last
+    };
+    let theirs = run("blkparse", &["-i", path.to_str().unwrap()]);
+    let ours = run("blkparse", &["-i", "written", "-d", "all.bin"]);
+    assert_eq!(queued(&ours), queued(&theirs));
+    run("btt", &["-i", "all.bin", "-q", "q2c", "-o", "btt"]);
+    compare_with_btt(&trace, &folder.path().join("q2c_7,6_q2c.dat"));
+}
+
 #[test]
 fn a_set_without_some_cpus_is_read() {
     let Some(path) = real("blktrace-bin/hadoop-eternity10.sdb.tar.xz") else { return };

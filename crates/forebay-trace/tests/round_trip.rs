@@ -96,6 +96,103 @@ fn fio_gets_microseconds_and_says_what_it_lost() {
 }
 
 #[test]
+fn disksim_keeps_times_addresses_and_directions() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.disksim");
+    let lost = write(&path).join("\n");
+    for part in ["3 streams", "latencies of", "34999 flushes and trims", "2 volumes", "widened"] {
+        assert!(lost.contains(part), "{lost}");
+    }
+    let moved: Vec<Record> = sample().0;
+    let moved = moved.iter().filter(|r| [Op::Read, Op::Write].contains(&r.op));
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text.lines().count(), moved.clone().count());
+    for (line, r) in text.lines().zip(moved) {
+        let fields: Vec<&str> = line.split(' ').collect();
+        let (ms, fraction) = fields[0].split_once('.').unwrap();
+        assert_eq!(
+            (ms.parse::<u64>().unwrap() * 1_000_000 + fraction.parse::<u64>().unwrap(), 6),
+            (r.at.0, fraction.len())
+        );
+        let number = |n: usize| fields[n].parse::<u64>().unwrap();
+        assert_eq!(number(1), u64::from(r.volume));
+        let end = r.offset + u64::from(r.len);
+        assert_eq!((number(2), number(2) + number(3)), (r.offset / 512, end.div_ceil(512)));
+        assert_eq!(number(4) == 1, r.op == Op::Read);
+    }
+}
+
+/// Requests that a blktrace can hold: whole sectors, threads with ids, no two of them over the same
+/// sectors at a time.
+fn traceable() -> (Vec<Record>, Dictionary) {
+    let records = (0..20_000u64).map(|n| {
+        let op = [Op::Read, Op::Write, Op::Trim, Op::Flush][(n % 4) as usize];
+        let flush = op == Op::Flush;
+        let flags = Flags((n / 4 % 32) as u8);
+        Record {
+            at: Nanos(n * 1001),
+            offset: if flush { 0 } else { 512 * (1 + n * 64) },
+            // Flushes complete in order: nothing else tells them apart.
+            latency: (flush || n % 3 > 0).then_some(Nanos(if flush { 7 } else { n * n % 90_001 })),
+            len: if flush { 0 } else { 512 + (n as u32 * 512) % 16_384 },
+            stream: (n / 100 % 3) as u32,
+            volume: (n % 2) as u32,
+            op,
+            flags: if flush { flags.with(Flags::PREFLUSH) } else { flags },
+        }
+    });
+    let stream = |thread, name: &str| Stream { thread, process: None, name: name.into() };
+    let streams = vec![
+        stream(Some(7), "org.apache.hado"),
+        stream(Some(7), "DataXceiver"),
+        stream(Some(9), ""),
+    ];
+    (records.collect(), Dictionary { streams, volumes: vec!["8,16".into(), "259,3".into()] })
+}
+
+#[test]
+fn blktrace_keeps_every_field_it_can_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.blktrace.0");
+    let (records, dictionary) = traceable();
+    let mut writer = create(&path, None, None).unwrap();
+    for batch in records.chunks(777) {
+        writer.write(batch, &dictionary).unwrap();
+    }
+    let lost = writer.finish(&dictionary, &Notes::default()).unwrap();
+    assert_eq!(lost, ["issue (D) stands at the arrival: when it was is not known"]);
+    let (again, names, notes) = read(&path);
+    for (n, (a, b)) in records.iter().zip(&again).enumerate() {
+        assert_eq!(a, b, "request {n}");
+    }
+    assert_eq!((again.len(), names, notes.format), (records.len(), dictionary, "blktrace"));
+}
+
+#[test]
+fn blktrace_says_what_it_cannot_hold() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("trace.blktrace");
+    let lost = write(&path).join("\n");
+    for part in [
+        "1 streams lose their process id",
+        "1 streams without a thread id",
+        "1 names of streams",
+        "2 volumes",
+        "requests were moved",
+        "flushes bear the preflush flag",
+    ] {
+        assert!(lost.contains(part), "{lost}");
+    }
+    // Times, lengths and operations stay even so.
+    let (records, _, notes) = read(&path);
+    let expected = sample().0;
+    assert_eq!((records.len(), notes.rows_skipped), (expected.len(), 0));
+    for (a, b) in expected.iter().zip(&records) {
+        assert_eq!((a.at, a.op, a.len, a.volume), (b.at, b.op, b.len, b.volume));
+    }
+}
+
+#[test]
 fn a_file_is_whole_or_absent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.csv");
@@ -119,7 +216,7 @@ fn bad_outputs_are_refused() {
     let other_way = folder.path().join(".").join("trace.csv");
     assert!(message(&path, Some("parquet"), Some(&other_way)).contains("the input as output"));
     assert!(message(&folder.path().join("x.txt"), None, None).contains("--to"));
-    assert!(message(&path, Some("x"), None).contains("parquet, csv, fio"));
+    assert!(message(&path, Some("x"), None).contains("parquet, csv, fio, disksim, blktrace"));
     assert!(message(folder.path(), Some("csv"), None).contains("no file"));
     assert!(message(&folder.path().join("no/x.csv"), None, None).contains("x.csv: "));
 }

@@ -9,7 +9,7 @@ use std::io::Write;
 
 use forebay_core::{Nanos, Op};
 
-use super::{Draft, Writer, entry};
+use super::{Draft, Lost, Writer, entry};
 use crate::error::TraceError;
 use crate::trace::{Dictionary, Notes, Record};
 
@@ -18,7 +18,7 @@ const NAME_BYTES_MAX: usize = 255;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
     let mut writer =
-        Fio { draft, names: Vec::new(), end: Nanos::ZERO, renamed: 0, latencies: 0, flags: 0 };
+        Fio { draft, names: Vec::new(), end: Nanos::ZERO, renamed: 0, lost: Lost::default() };
     writer.put("fio version 3 iolog\n")?;
     Ok(Box::new(writer))
 }
@@ -29,8 +29,7 @@ struct Fio {
     names: Vec<Option<String>>,
     end: Nanos,
     renamed: u64,
-    latencies: u64,
-    flags: u64,
+    lost: Lost,
 }
 
 impl Fio {
@@ -83,8 +82,7 @@ impl Writer for Fio {
             let at_us = r.at.0 / 1000;
             self.put(&format!("{at_us} {name} {action} {} {}\n", r.offset, r.len))?;
             self.end = r.at;
-            self.latencies += u64::from(r.latency.is_some());
-            self.flags += u64::from(r.flags.0 != 0);
+            self.lost.count(r);
         }
         Ok(())
     }
@@ -99,16 +97,7 @@ impl Writer for Fio {
             self.put(&format!("{end_us} {name} close\n"))?;
         }
         let mut lost = vec!["times are cut to microseconds".to_string()];
-        let streams = dictionary.streams.len();
-        if streams > 1 || dictionary.streams.iter().any(|s| *s != Default::default()) {
-            lost.push(format!("who submitted a request ({streams} streams) is not kept"));
-        }
-        if self.latencies > 0 {
-            lost.push(format!("the latencies of {} requests are not kept", self.latencies));
-        }
-        if self.flags > 0 {
-            lost.push(format!("the flags of {} requests are not kept", self.flags));
-        }
+        lost.extend(self.lost.sentences(dictionary));
         if self.renamed > 0 {
             lost.push(format!("{} volumes have other names as files", self.renamed));
         }

@@ -56,6 +56,12 @@ impl From<&Stream> for StreamText {
     }
 }
 
+impl From<&StreamText> for Stream {
+    fn from(text: &StreamText) -> Stream {
+        Stream { thread: text.thread, process: text.process, name: text.name.clone() }
+    }
+}
+
 /// How numbers of streams or volumes become indices.
 enum Numbering {
     /// The file has a dictionary of this length.
@@ -122,8 +128,7 @@ impl Schema for Canonical {
             streams: Numbering::of(streams.as_ref().map(Vec::len)),
             volumes: Numbering::of(volumes.as_ref().map(Vec::len)),
         };
-        let stream = |s: StreamText| Stream { thread: s.thread, process: s.process, name: s.name };
-        dictionary.streams = streams.unwrap_or_default().into_iter().map(stream).collect();
+        dictionary.streams = streams.unwrap_or_default().iter().map(Stream::from).collect();
         dictionary.volumes = volumes.unwrap_or_default();
         Ok(schema)
     }

@@ -1,0 +1,71 @@
+//! `forebay convert --partition-by volume`.
+
+use std::path::Path;
+
+use clap::ValueEnum;
+use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
+use forebay_trace::{TraceError, open};
+
+use crate::options::say_notes;
+use crate::progress::Progress;
+
+/// What a trace is parted by.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub(crate) enum By {
+    /// A file for each volume.
+    Volume,
+}
+
+/// Parts `trace`, read as format `from`, into the folder `output`.
+pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Result<()> {
+    let manifest = match partition::open(output, trace, from).map_err(failed)? {
+        Partition::Finished(manifest) => {
+            eprintln!("forebay: {}: complete already", output.display());
+            manifest
+        }
+        Partition::Read(volumes) => {
+            eprintln!("forebay: {}: going on where it was interrupted", output.display());
+            write(volumes)?
+        }
+        Partition::Begun(intake) => write(read(trace, from, intake)?)?,
+    };
+    let requests: u64 = manifest.parts.iter().map(|part| part.requests).sum();
+    let volumes = manifest.parts.len();
+    eprintln!("forebay: {}: {requests} requests of {volumes} volumes", output.display());
+    Ok(())
+}
+
+fn read(trace: &Path, from: Option<&str>, mut intake: Intake) -> anyhow::Result<Volumes> {
+    let mut reader = open::open(trace, from)?;
+    let progress = Progress::new("reading");
+    let (mut batch, mut records) = (Vec::new(), 0u64);
+    loop {
+        reader.read(&mut batch)?;
+        if batch.is_empty() {
+            break;
+        }
+        intake.add(&batch).map_err(failed)?;
+        records += batch.len() as u64;
+        progress.say(format!("reading {}: {records} requests", trace.display()));
+    }
+    drop(progress);
+    forebay::input::refuse_empty(trace, records, reader.notes())?;
+    say_notes(trace, reader.notes());
+    let volumes = intake.seal(reader.dictionary(), reader.notes());
+    volumes.map_err(failed)
+}
+
+fn write(volumes: Volumes) -> anyhow::Result<Manifest> {
+    let (progress, requests) = (Progress::new("writing volumes"), volumes.requests());
+    volumes
+        .write(|done| progress.say(format!("writing volumes: {done} of {requests} requests")))
+        .map_err(failed)
+}
+
+/// What the system refuses to write is no bad input: exit status 1, not 2.
+fn failed(error: TraceError) -> anyhow::Error {
+    match error {
+        TraceError::Io { .. } => anyhow::anyhow!("{error}"),
+        usage => usage.into(),
+    }
+}

@@ -1,0 +1,306 @@
+//! A trace parted by volume: a folder of one canonical Parquet file a volume, in bounded memory.
+//!
+//! Two steps. The trace is read once, and its records are laid down by volume in a spool
+//! (34 bytes a request) in the folder; then each volume is written as a file of its own. A file
+//! has its name only when it is whole, `manifest.json` comes last and the spool goes away.
+//!
+//! What an interruption costs: during the first step, the whole step; a rerun starts over. From
+//! then on nothing: a rerun of the same input does not read it again and writes the volumes that
+//! are missing. Another input is refused.
+//!
+//! Times of each file begin, as in every trace, at its own first request; the manifest says when
+//! that was (`first_ns`).
+
+mod spool;
+
+use std::collections::{HashMap, HashSet};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use serde::{Deserialize, Serialize};
+
+use self::spool::{Extent, Runs, Spool};
+use crate::error::{Place, TraceError};
+use crate::formats::FORMATS;
+use crate::formats::parquet::canonical::StreamText;
+use crate::trace::{Dictionary, Notes, Record, Stream};
+use crate::write;
+
+/// Tells that all volumes are there, and what they are.
+const MANIFEST: &str = "manifest.json";
+/// Where a partition is being made.
+const WORK: &str = ".forebay-partition";
+
+/// What a folder was made from, so that a rerun can tell whether it is the same.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The input's absolute path.
+    pub path: PathBuf,
+    /// The format it was said to have.
+    pub from: Option<String>,
+    /// Its size; none where the path names a set of files.
+    pub size_bytes: Option<u64>,
+    /// When it was last changed, since 1970; none where the path names a set of files.
+    pub modified_ns: Option<u64>,
+}
+
+impl Source {
+    fn of(input: &Path, from: Option<&str>) -> Source {
+        let found = fs::metadata(input).ok().filter(fs::Metadata::is_file);
+        let modified = found.as_ref().and_then(|found| found.modified().ok());
+        let modified = modified.and_then(|time| time.duration_since(UNIX_EPOCH).ok());
+        Source {
+            path: std::path::absolute(input).unwrap_or_else(|_| input.to_path_buf()),
+            from: from.map(str::to_owned),
+            size_bytes: found.map(|found| found.len()),
+            modified_ns: modified.map(|since| since.as_nanos() as u64),
+        }
+    }
+}
+
+/// One volume of a finished folder.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The volume's name.
+    pub volume: String,
+    /// Its file in the folder.
+    pub file: String,
+    /// Its requests.
+    pub requests: u64,
+    /// Arrival of its first request, from the first request of the whole trace.
+    pub first_ns: u64,
+    /// Arrival of its last request, from the first request of the whole trace.
+    pub last_ns: u64,
+}
+
+/// What a finished folder holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// What it was made from.
+    pub source: Source,
+    /// Its volumes, those with requests only.
+    pub parts: Vec<Part>,
+}
+
+/// All that the second step needs.
+#[derive(Serialize, Deserialize)]
+struct Sealed {
+    source: Source,
+    format: String,
+    streams: Vec<StreamText>,
+    volumes: Vec<String>,
+    extents: Vec<Extent>,
+}
+
+/// How far a folder is.
+pub enum Partition {
+    /// Whole.
+    Finished(Manifest),
+    /// The trace is read; volumes are to be written.
+    Read(Volumes),
+    /// The trace is to be read.
+    Begun(Intake),
+}
+
+/// Finds or begins the partition of `input`, read as format `from`, in `folder`.
+///
+/// # Errors
+/// A folder that holds something else, or that cannot be made.
+pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition, TraceError> {
+    let source = Source::of(input, from);
+    let same = |found: &Source| {
+        let got = format!("a partition of {}", found.path.display());
+        let hint = "remove it, or name another folder";
+        let expected = "a new folder, or one of the same input, unchanged";
+        if *found == source { Ok(()) } else { Err(refused(folder, got, expected, hint)) }
+    };
+    if let Some(manifest) = load::<Manifest>(&folder.join(MANIFEST))? {
+        same(&manifest.source)?;
+        return Ok(Partition::Finished(manifest));
+    }
+    let work = folder.join(WORK);
+    if let Some(sealed) = load::<Sealed>(&work.join("sealed.json"))? {
+        same(&sealed.source)?;
+        return Ok(Partition::Read(Volumes { folder: folder.to_path_buf(), sealed }));
+    }
+    if let Ok(mut entries) = fs::read_dir(folder)
+        && entries.any(|entry| entry.is_ok_and(|entry| entry.file_name() != WORK))
+    {
+        let (got, expected) = ("a folder with other files".into(), "a new or an empty folder");
+        return Err(refused(folder, got, expected, "name another folder"));
+    }
+    fs::create_dir_all(&work).map_err(|source| io_error(folder, source))?;
+    let path = work.join("spool");
+    let file = File::create(&path).map_err(|error| io_error(&path, error))?;
+    Ok(Partition::Begun(Intake { folder: folder.to_path_buf(), source, spool: Spool::new(file) }))
+}
+
+/// The first step: takes the trace in.
+pub struct Intake {
+    folder: PathBuf,
+    source: Source,
+    spool: Spool,
+}
+
+impl Intake {
+    /// Takes records, which are in order of time.
+    pub fn add(&mut self, batch: &[Record]) -> Result<(), TraceError> {
+        self.spool.add(batch).map_err(|source| io_error(&self.folder, source))
+    }
+
+    /// The trace is read: from here on an interruption loses nothing.
+    pub fn seal(self, dictionary: &Dictionary, notes: &Notes) -> Result<Volumes, TraceError> {
+        let fail = |source| io_error(&self.folder, source);
+        let extents = self.spool.seal().map_err(fail)?;
+        let sealed = Sealed {
+            source: self.source,
+            format: notes.format.into(),
+            streams: dictionary.streams.iter().map(StreamText::from).collect(),
+            volumes: dictionary.volumes.clone(),
+            extents,
+        };
+        let work = self.folder.join(WORK);
+        store(&work, "sealed.json", &sealed).map_err(fail)?;
+        Ok(Volumes { folder: self.folder, sealed })
+    }
+}
+
+/// The second step: writes the volumes.
+pub struct Volumes {
+    folder: PathBuf,
+    sealed: Sealed,
+}
+
+impl Volumes {
+    /// Requests of all volumes.
+    pub fn requests(&self) -> u64 {
+        self.sealed.extents.iter().map(|extent| extent.requests).sum()
+    }
+
+    /// Writes each volume that is not there yet, telling `progress` how many requests are done;
+    /// then the manifest.
+    pub fn write(self, mut progress: impl FnMut(u64)) -> Result<Manifest, TraceError> {
+        let work = self.folder.join(WORK);
+        let path = work.join("spool");
+        let mut spool = File::open(&path).map_err(|error| io_error(&path, error))?;
+        let streams: Vec<Stream> = self.sealed.streams.iter().map(Stream::from).collect();
+        let (parts, mut done) = (self.parts(), 0);
+        for (part, extent) in &parts {
+            let file = self.folder.join(&part.file);
+            if !file.exists() {
+                let mut runs = Runs::new(&mut spool, extent).map_err(|e| io_error(&path, e))?;
+                self.volume(&file, part, &mut runs, &streams)?;
+            }
+            done += part.requests;
+            progress(done);
+        }
+        let parts = parts.into_iter().map(|(part, _)| part).collect();
+        let manifest = Manifest { source: self.sealed.source, parts };
+        let fail = |source| io_error(&self.folder, source);
+        store(&self.folder, MANIFEST, &manifest).map_err(fail)?;
+        fs::remove_dir_all(&work).map_err(fail)?;
+        Ok(manifest)
+    }
+
+    /// The volumes that have requests, each with a file name of its own.
+    fn parts(&self) -> Vec<(Part, Extent)> {
+        let mut taken = HashSet::new();
+        let filled = self.sealed.extents.iter().enumerate().filter(|(_, e)| e.requests > 0);
+        let part = |(number, extent): (usize, &Extent)| {
+            let volume = self.sealed.volumes.get(number).cloned().unwrap_or_default();
+            let mut file = file_name(&volume, number);
+            // A case-insensitive file system shall not lay one over the other.
+            if !taken.insert(file.to_lowercase()) {
+                file = format!("volume-{number}.parquet");
+                taken.insert(file.clone());
+            }
+            let Extent { requests, first_ns, last_ns, .. } = *extent;
+            (Part { volume, file, requests, first_ns, last_ns }, extent.clone())
+        };
+        filled.map(part).collect()
+    }
+
+    fn volume(
+        &self,
+        file: &Path,
+        part: &Part,
+        runs: &mut Runs<'_>,
+        streams: &[Stream],
+    ) -> Result<(), TraceError> {
+        let mut writer = write::create(file, Some("parquet"), None)?;
+        let mut dictionary = Dictionary { volumes: vec![part.volume.clone()], streams: Vec::new() };
+        let (mut own, mut batch) = (HashMap::new(), Vec::new());
+        loop {
+            runs.next(&mut batch).map_err(|source| io_error(&self.folder, source))?;
+            if batch.is_empty() {
+                break;
+            }
+            for record in &mut batch {
+                record.at = record.at - forebay_core::Nanos(part.first_ns);
+                record.stream = *own.entry(record.stream).or_insert_with(|| {
+                    let stream = streams.get(record.stream as usize).cloned();
+                    dictionary.streams.push(stream.unwrap_or_default());
+                    (dictionary.streams.len() - 1) as u32
+                });
+            }
+            writer.write(&batch, &dictionary)?;
+        }
+        let format = FORMATS.iter().find(|format| format.name == self.sealed.format);
+        let format = format.map_or("", |format| format.name);
+        writer.finish(&dictionary, &Notes { format, ..Notes::default() })?;
+        Ok(())
+    }
+}
+
+/// Longest stem of a file name that every file system takes.
+const STEM_BYTES_MAX: usize = 200;
+
+/// The name of a volume as that of a file.
+fn file_name(volume: &str, number: usize) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_');
+    let stem: String = volume.chars().map(|c| if plain(c) { c } else { '_' }).collect();
+    match stem.is_empty() || stem.starts_with('.') || stem.len() > STEM_BYTES_MAX {
+        true => format!("volume-{number}.parquet"),
+        false => format!("{stem}.parquet"),
+    }
+}
+
+/// Reads a file of ours; `None` where there is none.
+fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, TraceError> {
+    let text = match fs::read_to_string(path) {
+        Ok(text) => text,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
+        Err(error) => return Err(io_error(path, error)),
+    };
+    serde_json::from_str(&text).map(Some).map_err(|error| {
+        let got = format!("content that cannot be read ({error})");
+        refused(path, got, "what forebay wrote", "remove the folder and start over")
+    })
+}
+
+/// Writes a file of ours whole or not at all.
+fn store(folder: &Path, name: &str, value: &impl Serialize) -> io::Result<()> {
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    serde_json::to_writer_pretty(&mut file, value)?;
+    file.flush()?;
+    file.as_file().sync_all()?;
+    file.persist(folder.join(name))?;
+    Ok(())
+}
+
+fn io_error(path: &Path, source: io::Error) -> TraceError {
+    TraceError::Io { path: path.to_path_buf(), source }
+}
+
+fn refused(path: &Path, got: String, expected: &str, hint: &str) -> TraceError {
+    TraceError::Malformed {
+        path: path.to_path_buf(),
+        place: Place::File,
+        got,
+        expected: expected.into(),
+        hint: hint.into(),
+    }
+}

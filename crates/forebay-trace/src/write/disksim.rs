@@ -1,0 +1,75 @@
+//! Writes DiskSim's default ASCII format, one request a line: `time device block blocks flags`.
+//!
+//! Units: milliseconds with six decimals from the first request, blocks of 512 bytes. Flags: bit 0
+//! is set for reads (DiskSim 4.0 manual, section "Default trace format"). A request that is not
+//! whole blocks covers those it touches. Flushes and trims have no place and are left out; volumes
+//! become device numbers.
+
+use std::io::Write;
+
+use forebay_core::Op;
+
+use super::{Draft, Lost, Writer};
+use crate::error::TraceError;
+use crate::trace::{Dictionary, Notes, Record};
+
+/// Bytes in a block.
+const BLOCK_BYTES: u64 = 512;
+
+pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
+    Ok(Box::new(DiskSim { draft, lost: Lost::default(), left_out: 0, widened: 0 }))
+}
+
+struct DiskSim {
+    draft: Draft,
+    lost: Lost,
+    /// Flushes and trims.
+    left_out: u64,
+    /// Requests that are not whole blocks.
+    widened: u64,
+}
+
+impl Writer for DiskSim {
+    fn write(&mut self, batch: &[Record], _: &Dictionary) -> Result<(), TraceError> {
+        for r in batch {
+            let read = match r.op {
+                Op::Read => 1,
+                Op::Write => 0,
+                Op::Flush | Op::Trim | Op::Park => {
+                    self.left_out += 1;
+                    continue;
+                }
+            };
+            let end = r.offset.saturating_add(u64::from(r.len));
+            let (first, blocks_end) = (r.offset / BLOCK_BYTES, end.div_ceil(BLOCK_BYTES));
+            self.widened += u64::from(!(r.offset | end).is_multiple_of(BLOCK_BYTES));
+            self.lost.count(r);
+            let (ms, ns) = (r.at.0 / 1_000_000, r.at.0 % 1_000_000);
+            let (volume, blocks) = (r.volume, blocks_end - first);
+            writeln!(self.draft, "{ms}.{ns:06} {volume} {first} {blocks} {read}")
+                .map_err(|error| self.draft.failed(error))?;
+        }
+        Ok(())
+    }
+
+    fn finish(
+        self: Box<Self>,
+        dictionary: &Dictionary,
+        _: &Notes,
+    ) -> Result<Vec<String>, TraceError> {
+        let mut lost = self.lost.sentences(dictionary);
+        if self.left_out > 0 {
+            lost.push(format!("{} flushes and trims are left out", self.left_out));
+        }
+        if self.widened > 0 {
+            lost.push(format!("{} requests were widened to whole 512-byte blocks", self.widened));
+        }
+        let numbered = |(number, name): (usize, &String)| *name != number.to_string();
+        if dictionary.volumes.iter().enumerate().any(numbered) {
+            let volumes = dictionary.volumes.len();
+            lost.push(format!("the names of {volumes} volumes are not kept, only their numbers"));
+        }
+        self.draft.publish()?;
+        Ok(lost)
+    }
+}

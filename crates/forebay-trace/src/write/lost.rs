@@ -1,0 +1,34 @@
+//! What a format of bare requests cannot keep: streams, latencies and flags.
+
+use crate::trace::{Dictionary, Record};
+
+/// Counts what is lost.
+#[derive(Default)]
+pub(super) struct Lost {
+    latencies: u64,
+    flags: u64,
+}
+
+impl Lost {
+    /// A request was written without them.
+    pub(super) fn count(&mut self, r: &Record) {
+        self.latencies += u64::from(r.latency.is_some());
+        self.flags += u64::from(r.flags.0 != 0);
+    }
+
+    /// One sentence for each kind of loss.
+    pub(super) fn sentences(&self, dictionary: &Dictionary) -> Vec<String> {
+        let mut lost = Vec::new();
+        let streams = dictionary.streams.len();
+        if streams > 1 || dictionary.streams.iter().any(|s| *s != Default::default()) {
+            lost.push(format!("who submitted a request ({streams} streams) is not kept"));
+        }
+        if self.latencies > 0 {
+            lost.push(format!("the latencies of {} requests are not kept", self.latencies));
+        }
+        if self.flags > 0 {
+            lost.push(format!("the flags of {} requests are not kept", self.flags));
+        }
+        lost
+    }
+}
