@@ -18,8 +18,8 @@
 //! Invariants: completions are never before their start; seek, rotation and transfer never add up
 //! to more than the service time; energy never falls.
 
-mod geometry;
-mod seek;
+pub(in crate::device) mod geometry;
+pub(in crate::device) mod seek;
 
 pub use geometry::{Layout, SECTOR, Zone, zones};
 pub use seek::{KNEE_SHARE, SeekSpec};
@@ -347,7 +347,7 @@ impl Device for Hdd {
     }
 }
 
-fn check_times(spec: &HddSpec) -> Result<(), SpecError> {
+pub(in crate::device) fn check_times(spec: &HddSpec) -> Result<(), SpecError> {
     let turn = spec.revolution.0;
     if !(1_000..=LONGEST).contains(&turn) {
         return Err(SpecError(format!("revolution: got {turn} ns, expected 1000 to {LONGEST} ns")));
@@ -370,7 +370,7 @@ fn check_times(spec: &HddSpec) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_rest(spec: &HddSpec) -> Result<(), SpecError> {
+pub(in crate::device) fn check_rest(spec: &HddSpec) -> Result<(), SpecError> {
     let Power { idle_w, seek_w, transfer_w } = spec.power;
     for (name, watts) in [("idle", idle_w), ("seek", seek_w), ("transfer", transfer_w)] {
         if !(0.0..=1e6).contains(&watts) {

@@ -3,6 +3,7 @@
 //! A constant-rate server is named in a spec (`fixed:RATE`); disks have too many figures for that
 //! and come from device files, which this crate knows nothing about.
 
+use crate::device::drive::Drive;
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;
 use crate::device::{Completion, Device};
@@ -21,6 +22,8 @@ pub enum DeviceModel {
     Fixed(Fixed),
     /// A mechanical disk.
     Hdd(Hdd),
+    /// A disk with a controller.
+    Drive(Box<Drive>),
 }
 
 /// The device that `spec` names by kind.
@@ -46,6 +49,7 @@ macro_rules! each {
         match $model {
             DeviceModel::Fixed($device) => $answer,
             DeviceModel::Hdd($device) => $answer,
+            DeviceModel::Drive($device) => $answer,
         }
     };
 }
