@@ -8,6 +8,7 @@
 mod advise;
 mod convert;
 mod describe;
+mod device;
 mod listings;
 mod options;
 mod output;
@@ -33,6 +34,7 @@ enum Verb {
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
     Convert(convert::Convert),
+    Device(device::Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
 }
@@ -44,6 +46,7 @@ impl Verb {
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
+            Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),
         }

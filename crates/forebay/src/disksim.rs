@@ -58,7 +58,8 @@ pub type Beside<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 pub fn import(path: &Path) -> Result<Imported, ImportError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let fail = |path: PathBuf| |source| ImportError::Io { path, source };
-    let read = |path: &Path| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let read =
+        |path: &Path| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let text = read(path).map_err(fail(path.to_path_buf()))?;
     import_text(path, &text, &|name| read(&folder.join(name)))
 }
@@ -82,7 +83,8 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     model::list_unknown(&disk, controller::WITHOUT_EFFECT, &mut notes);
     say(path, &mut notes, &mut said);
     let (model_path, model) = model_of(&disk, path, beside)?;
-    let curve = |name: &str| seek_curve(&beside(name).map_err(|error| format!("{name}: {error}"))?, name);
+    let curve =
+        |name: &str| seek_curve(&beside(name).map_err(|error| format!("{name}: {error}"))?, name);
     let (hdd, format) = model::read(&model, &curve, &mut notes).map_err(malformed(&model_path))?;
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
@@ -90,7 +92,9 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
 }
 
 fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {
-    said.extend(notes.drain(..).map(|(line, what)| format!("{}, line {line}: {what}", path.display())));
+    said.extend(
+        notes.drain(..).map(|(line, what)| format!("{}, line {line}: {what}", path.display())),
+    );
 }
 
 /// The `dm_disk`, within the drive's block or in a file of its own.
@@ -108,11 +112,14 @@ fn model_of(
         Some(Entry { value, line, .. }) => {
             return Err(malformed(*line, format!("Model: got {value}, expected `source FILE`")));
         }
-        None => return Err(malformed(disk.line(), "missing `Model`, expected `source FILE`".into())),
+        None => {
+            return Err(malformed(disk.line(), "missing `Model`, expected `source FILE`".into()));
+        }
     };
     let name = word.strip_prefix("source").unwrap_or(&word).trim();
     let model_path = path.with_file_name(name);
-    let text = beside(name).map_err(|source| ImportError::Io { path: model_path.clone(), source })?;
+    let text =
+        beside(name).map_err(|source| ImportError::Io { path: model_path.clone(), source })?;
     let wrong = |line, what| ImportError::Malformed { path: model_path.clone(), line, what };
     let blocks = libparam::parse(&text).map_err(|(line, what)| wrong(line, what))?;
     match blocks.into_iter().find(|block| block.kind == "dm_disk") {
@@ -154,11 +161,18 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<(u32, f64)>, String> {
             Some((0, _)) => {}
             Some(point) if points.last().is_none_or(|last| last.0 < point.0) => points.push(point),
             Some((distance, _)) => {
-                return Err(format!("{name}, line {}: got distance {distance}, expected a greater one than before", index + 1));
+                return Err(format!(
+                    "{name}, line {}: got distance {distance}, expected a greater one than before",
+                    index + 1
+                ));
             }
             None if line.trim().is_empty() || index == 0 => {}
             None => {
-                return Err(format!("{name}, line {}: got '{}', expected a distance and a time in ms", index + 1, line.chars().take(40).collect::<String>()));
+                return Err(format!(
+                    "{name}, line {}: got '{}', expected a distance and a time in ms",
+                    index + 1,
+                    line.chars().take(40).collect::<String>()
+                ));
             }
         }
     }

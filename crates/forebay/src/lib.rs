@@ -6,7 +6,9 @@
 
 pub mod advise;
 pub mod contention;
+pub mod device_validate;
 pub mod devices;
+pub mod disksim;
 pub mod error;
 pub mod head;
 pub mod input;

@@ -25,7 +25,7 @@ mod surface;
 mod write_cache;
 
 pub use controller::{
-    Bus, BufferSpec, Controller, ExtraDisconnect, Overhead, Overheads, QueueSpec, ReadAhead,
+    BufferSpec, Bus, Controller, ExtraDisconnect, Overhead, Overheads, QueueSpec, ReadAhead,
     WriteCacheSpec,
 };
 pub use sparing::{Defects, SpareRange, Sparing};
@@ -234,7 +234,8 @@ impl Device for Drive {
     /// # Panics
     /// If nothing was started: a driver's error.
     fn finish(&mut self, now: Nanos) -> Completion {
-        let first = (0..self.served.len()).min_by_key(|&i| (self.served[i].done, self.served[i].io.id));
+        let first =
+            (0..self.served.len()).min_by_key(|&i| (self.served[i].done, self.served[i].io.id));
         let Some(first) = first else { panic!("finish without start") };
         let served = self.served.swap_remove(first);
         if self.outstanding() == 0 {

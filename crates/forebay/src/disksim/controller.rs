@@ -28,8 +28,8 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Read disconnect afterwrite",
     "Minimum read-ahead (blks)",
     "Read-ahead over requested",
-    "Low (write) water mark",
     "Set watermark by reqsize",
+    "Maximum number of write segments",
 ];
 
 /// The controller, given what the bus takes, ms a sector read and written.
@@ -53,6 +53,7 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
         },
         zero_latency_reads: disk.flag("Immediate buffer read")?,
         zero_latency_writes: disk.flag("Immediate buffer write")?,
+        write_watermark_share: 0.0,
     })
 }
 

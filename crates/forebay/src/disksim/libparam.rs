@@ -123,7 +123,9 @@ impl Parser<'_> {
             match self.take() {
                 Some('[') => depth += 1,
                 Some(_) => depth -= 1,
-                None => return Err((begins, "got a '[' that nothing closes, expected a ']'".into())),
+                None => {
+                    return Err((begins, "got a '[' that nothing closes, expected a ']'".into()));
+                }
             }
         }
         Ok(())
@@ -183,7 +185,10 @@ impl Parser<'_> {
             return Ok(Value::Block(self.block(&text, line, depth + 1)?));
         }
         if text.is_empty() {
-            return Err((line, "got no value, expected a number, a word, a list or a block".into()));
+            return Err((
+                line,
+                "got no value, expected a number, a word, a list or a block".into(),
+            ));
         }
         Ok(match text.parse::<f64>() {
             Ok(number) if number.is_finite() => Value::Number(number),
@@ -200,7 +205,9 @@ impl Parser<'_> {
         loop {
             self.skip_blank();
             match self.peek() {
-                None => return Err((line, "got a list that nothing closes, expected a ']'".into())),
+                None => {
+                    return Err((line, "got a list that nothing closes, expected a ']'".into()));
+                }
                 Some(']') => {
                     self.take();
                     return Ok(Value::List(values));

@@ -5,9 +5,7 @@
 //! (pool adjacent violators), which is noted.
 
 use forebay_core::Nanos;
-use forebay_core::device::drive::{
-    Defects, Format, HeadOrder, SpareRange, Sparing, ZoneFormat,
-};
+use forebay_core::device::drive::{Defects, Format, HeadOrder, SpareRange, Sparing, ZoneFormat};
 use forebay_core::device::hdd::{HddSpec, KNEE_SHARE, LEN_MAX, Power, SeekSpec, Zone};
 
 use super::libparam::{Block, Entry, Fault, Value};
@@ -70,7 +68,9 @@ pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: 
 fn inner<'a>(params: &Params<'a>, key: &str, kind: &str) -> Result<&'a Block, Fault> {
     match params.entry(key) {
         Some(Entry { value: Value::Block(block), .. }) if block.kind == kind => Ok(block),
-        Some(Entry { value, line, .. }) => Err((*line, format!("{key}: got {value}, expected a {kind}"))),
+        Some(Entry { value, line, .. }) => {
+            Err((*line, format!("{key}: got {value}, expected a {kind}")))
+        }
         None => Err((params.line(), format!("missing `{key}`, expected a {kind}"))),
     }
 }
@@ -80,7 +80,9 @@ fn first_time(seek: &SeekSpec) -> Nanos {
         SeekSpec::Table(points) => points.first().map_or(Nanos::ZERO, |point| point.1),
         SeekSpec::Prefixed { first, .. } => first.first().copied().unwrap_or_default(),
         SeekSpec::Datasheet { track_to_track, .. } => *track_to_track,
-        SeekSpec::Coefficients { short_ns, root_ns, .. } => Nanos((short_ns + root_ns).max(0.0) as u64),
+        SeekSpec::Coefficients { short_ns, root_ns, .. } => {
+            Nanos((short_ns + root_ns).max(0.0) as u64)
+        }
     }
 }
 
@@ -165,21 +167,35 @@ fn seek_of(
     match kind {
         "extracted" => {
             let Some((file, line)) = mechanics.word("Full seek curve") else {
-                return Err((mechanics.line(), "missing `Full seek curve`, expected a file".into()));
+                return Err((
+                    mechanics.line(),
+                    "missing `Full seek curve`, expected a file".into(),
+                ));
             };
             let points = curve(file).map_err(|what| (line, what))?;
             let mut times: Vec<f64> = points.iter().map(|point| point.1).collect();
             made_to_rise(&mut times, &mut |most| {
-                notes.push((line, format!("the seek curve falls; made to rise, by {most:.3} ms at most")));
+                notes.push((
+                    line,
+                    format!("the seek curve falls; made to rise, by {most:.3} ms at most"),
+                ));
             });
             let distances = points.iter().map(|point| point.0);
-            Ok(SeekSpec::Table(distances.zip(times.into_iter().map(Nanos::from_millis_f64)).collect()))
+            for key in ["Single cylinder seek time", "Average seek time", "Full strobe seek time"] {
+                mechanics.number(key)?;
+            }
+            Ok(SeekSpec::Table(
+                distances.zip(times.into_iter().map(Nanos::from_millis_f64)).collect(),
+            ))
         }
         "hpl" | "hplplus10" => {
             let values = mechanics.numbers("HPL seek equation values")?;
             let [knee, short, root, long, each, first] = values[..] else {
                 let line = mechanics.line_of("HPL seek equation values");
-                return Err((line, format!("HPL seek equation: got {} values, expected 6", values.len())));
+                return Err((
+                    line,
+                    format!("HPL seek equation: got {} values, expected 6", values.len()),
+                ));
             };
             let rest = SeekSpec::Coefficients {
                 short_ns: short * 1e6,
@@ -190,17 +206,23 @@ fn seek_of(
             };
             let mut times = match kind {
                 "hplplus10" => mechanics.numbers("First ten seek times")?,
-                _ if first >= 0.0 => vec![mechanics.number("Single cylinder seek time")?.unwrap_or(first)],
+                _ if first >= 0.0 => {
+                    vec![mechanics.number("Single cylinder seek time")?.unwrap_or(first)]
+                }
                 _ => return Ok(rest),
             };
             let next = f64::from(times.len() as u32 + 1);
             let beyond = if next < knee { short + root * next.sqrt() } else { long + each * next };
             times.push(beyond);
             made_to_rise(&mut times, &mut |most| {
-                notes.push((line, format!("the first seek times fall; made to rise, by {most:.3} ms at most")));
+                notes.push((
+                    line,
+                    format!("the first seek times fall; made to rise, by {most:.3} ms at most"),
+                ));
             });
             times.pop();
-            let first = times.into_iter().map(|ms| Nanos::from_millis_f64(ms.min(beyond))).collect();
+            let first =
+                times.into_iter().map(|ms| Nanos::from_millis_f64(ms.min(beyond))).collect();
             for key in ["Single cylinder seek time", "Average seek time", "Full strobe seek time"] {
                 mechanics.number(key)?;
             }
@@ -216,7 +238,12 @@ fn seek_of(
             let time = millis("Single cylinder seek time")?;
             Ok(SeekSpec::Table(vec![(1, time), (cylinders.max(2), time)]))
         }
-        other => Err((line, format!("Seek type: got '{other}', expected extracted, hpl, hplplus10, linear, curve or constant"))),
+        other => Err((
+            line,
+            format!(
+                "Seek type: got '{other}', expected extracted, hpl, hplplus10, linear, curve or constant"
+            ),
+        )),
     }
 }
 

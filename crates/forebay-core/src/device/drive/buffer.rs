@@ -81,19 +81,23 @@ impl Buffer {
             if first >= limit || segment.start == limit {
                 continue;
             }
+            if stream.is_some_and(|s| s.overwrote(surface, now, first + self.spec.segment_sectors))
+            {
+                continue;
+            }
             let here = |sector: u64| match stream {
                 Some(stream) if sector >= segment.end => stream.there(surface, sector),
                 _ => segment.since,
             };
             let end = (first + count).min(limit);
-            if here(first) > now && !(self.spec.almost_hits && self.under_head(surface, now, first)) {
+            if here(first) > now && !(self.spec.almost_hits && self.under_head(surface, now, first))
+            {
                 continue;
             }
             let hit = Hit { segment: index, sectors: end - first, there: here(end - 1) };
             let whole = end == first + count && hit.there <= now;
-            let value = u32::from(whole) * 4
-                + u32::from(segment.dirty) * 2
-                + u32::from(stream.is_some());
+            let value =
+                u32::from(whole) * 4 + u32::from(segment.dirty) * 2 + u32::from(stream.is_some());
             if best.is_none_or(|(most, _)| value > most) {
                 best = Some((value, hit));
             }
@@ -120,7 +124,13 @@ impl Buffer {
     }
 
     /// From where read-ahead starts again after a hit in a segment where it came to its end.
-    pub(super) fn resume(&self, surface: &Surface, hit: Hit, first: u64, count: u64) -> Option<u64> {
+    pub(super) fn resume(
+        &self,
+        surface: &Surface,
+        hit: Hit,
+        first: u64,
+        count: u64,
+    ) -> Option<u64> {
         let segment = &self.segments[hit.segment];
         let idle = self.stream.is_none_or(|stream| stream.segment != hit.segment);
         let limit = self.limit(surface, segment.start, first, count);
@@ -214,11 +224,8 @@ impl Buffer {
         }
         let next = surface.place(end);
         let begins = stream.time + next.begins.saturating_sub(stream.passed);
-        let free_at = if begins <= at {
-            stream.there(surface, end)
-        } else {
-            begins.min(behind + switch)
-        };
+        let free_at =
+            if begins <= at { stream.there(surface, end) } else { begins.min(behind + switch) };
         Some(Stopped { place: next, free_at })
     }
 
@@ -252,6 +259,11 @@ impl Buffer {
 }
 
 impl Stream {
+    /// Whether read-ahead has put `sector` in the place of one a segment's length before it.
+    fn overwrote(&self, surface: &Surface, now: u64, sector: u64) -> bool {
+        sector < self.limit && self.there(surface, sector) <= now
+    }
+
     /// When `sector` is in the buffer.
     fn there(&self, surface: &Surface, sector: u64) -> u64 {
         self.time.saturating_add(surface.place(sector).ends.saturating_sub(self.passed))

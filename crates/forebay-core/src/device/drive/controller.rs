@@ -148,9 +148,16 @@ pub struct Controller {
     pub zero_latency_reads: bool,
     /// The same of writes.
     pub zero_latency_writes: bool,
+    /// What share of a write's data must have come before its first sector is written ("Low
+    /// (write) water mark"); one sector at least.
+    pub write_watermark_share: f64,
 }
 
 impl Controller {
+    pub(super) fn write_watermark(&self, count: u64) -> u64 {
+        ((self.write_watermark_share * count as f64).ceil() as u64).max(1)
+    }
+
     pub(super) fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: &str, got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))
@@ -160,6 +167,10 @@ impl Controller {
             if !(0.0..=1e9).contains(&ns) {
                 return refuse("bus", format!("{ns} ns a sector"), "0 to 1e9 ns");
             }
+        }
+        if !(0.0..=1.0).contains(&self.write_watermark_share) {
+            let got = format!("watermark {}", self.write_watermark_share);
+            return refuse("write", got, "a share from 0 to 1");
         }
         if let Some(buffer) = self.buffer {
             if !(1..=65_536).contains(&buffer.segments) {

@@ -19,19 +19,21 @@ pub(super) struct Task {
     pub(super) first: u64,
     pub(super) count: u64,
     pub(super) write: bool,
-    /// The least time until the arm is there.
+    /// The least time from when there is enough of a write's data until its first sector.
     pub(super) seek_least: u64,
     /// May begin with any of its sectors.
     pub(super) zero_latency: bool,
     /// For a write, when its data begins to come over the bus, and ns a sector.
     pub(super) data: (u64, f64),
+    /// How much of it has to be there before the media is written.
+    pub(super) watermark: u64,
 }
 
 impl Task {
     /// To read `count` sectors from `first` on.
     pub(super) fn read(start: u64, first: u64, count: u64) -> Task {
         let (write, seek_least, zero_latency) = (false, 0, false);
-        Task { start, first, count, write, seek_least, zero_latency, data: (0, 0.0) }
+        Task { start, first, count, write, seek_least, zero_latency, data: (0, 0.0), watermark: 0 }
     }
 }
 
@@ -150,9 +152,8 @@ impl Mechanism {
         let start = task.start.max(self.free_at);
         let mut seek = self.move_time(from, task.write).max(task.seek_least);
         if task.write {
-            // The first sector's data has to be there.
-            let data = task.data.0.saturating_add(task.data.1 as u64);
-            seek = seek.max(data.saturating_sub(start));
+            let there = task.data.0 + (task.data.1 * task.watermark as f64) as u64;
+            seek = seek.max(there.saturating_sub(start));
         }
         let arrived = start.saturating_add(seek);
         let mut rotation = self.wait(arrived, from.begins);
@@ -169,7 +170,8 @@ impl Mechanism {
             rotation = 0;
         }
         if task.write {
-            let late = (task.data.0 + (task.data.1 * task.count as f64) as u64).saturating_sub(ends);
+            let late =
+                (task.data.0 + (task.data.1 * task.count as f64) as u64).saturating_sub(ends);
             let turns = late.div_ceil(turn) * turn;
             (first_ends, ends) = (first_ends + turns, ends + turns);
         }

@@ -163,7 +163,9 @@ impl Drive {
                 let mark = ((count as f64 * share) as u64).max(1);
                 let there = match mark {
                     1 => access.first_ends,
-                    _ => access.ends - self.mechanism.surface.media_time(first + mark, count - mark),
+                    _ => {
+                        access.ends - self.mechanism.surface.media_time(first + mark, count - mark)
+                    }
                 };
                 there.max(self.bus_free_at) + overheads.reselect.0 + overheads.data_preparation.0
             }
@@ -228,6 +230,7 @@ impl Drive {
             seek_least: overheads.write_seek_least.0,
             zero_latency: self.controller.zero_latency_writes,
             data: (begins, ns),
+            watermark: self.controller.write_watermark(count),
         };
         let access = self.mechanism.access(task);
         let over = begins + (ns * count as f64) as u64;
@@ -266,6 +269,7 @@ impl Drive {
             seek_least: self.controller.overheads.write_seek_least.0,
             zero_latency: self.controller.zero_latency_writes,
             data: run.data,
+            watermark: self.controller.write_watermark(run.count),
         };
         let access = self.mechanism.access(task);
         if let Some(buffer) = &mut self.buffer {

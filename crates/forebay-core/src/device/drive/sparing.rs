@@ -85,10 +85,14 @@ impl Spared {
         let (range, places) = (range.max(1), extent.zone / unit);
         if defects.spares >= range {
             let got = defects.spares;
-            return Err(SpecError(format!("spares: got {got}, expected fewer than the {range} of a range")));
+            return Err(SpecError(format!(
+                "spares: got {got}, expected fewer than the {range} of a range"
+            )));
         }
         if !defects.slips.is_sorted_by(|a, b| a < b) {
-            return Err(SpecError("slipped: got a list that does not rise, expected it sorted".into()));
+            return Err(SpecError(
+                "slipped: got a list that does not rise, expected it sorted".into(),
+            ));
         }
         let listed = defects.slips.iter().chain(defects.remaps.iter().flat_map(|(a, b)| [a, b]));
         if let Some(&place) = listed.max().filter(|&&place| place >= places) {

@@ -110,6 +110,11 @@ impl Surface {
             let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder) + 1;
             begins = row.begins + cylinders * row.cylinder_step;
             surface.rows.push(row);
+            if format.is_some() {
+                // The head need not pass over the spares at the zone's end.
+                let last = surface.place(surface.sectors - 1).ends;
+                begins = begins.min(last + disk.cylinder_switch.0);
+            }
         }
         Ok(surface)
     }
@@ -163,16 +168,13 @@ impl Surface {
         let first = angle("first angle", zone_format.first_angle_sectors)?;
         let (turn, heads) = (self.revolution, u64::from(disk.heads));
         row.track_step = turn + step(disk.head_switch.0, track, turn);
-        row.cylinder_step = (heads - 1) * row.track_step
-            + turn
-            + step(disk.cylinder_switch.0, cylinder, turn);
-        row.begins = begins.next_multiple_of(turn) + first;
+        row.cylinder_step =
+            (heads - 1) * row.track_step + turn + step(disk.cylinder_switch.0, cylinder, turn);
+        let first = first % turn;
+        row.begins = begins.saturating_sub(first).next_multiple_of(turn) + first;
         let cylinder = heads * row.track_sectors;
-        let extent = Extent {
-            track: row.track_sectors,
-            cylinder,
-            zone: row.end_sector - row.first_sector,
-        };
+        let extent =
+            Extent { track: row.track_sectors, cylinder, zone: row.end_sector - row.first_sector };
         let (spared, held) = Spared::new(format.sparing, &zone_format.defects, extent)?;
         if zone_format.reserved_sectors >= held {
             let got = zone_format.reserved_sectors;

@@ -101,11 +101,7 @@ impl SeekCurve {
         Ok(SeekCurve { points, ..SeekCurve::new(&flat, 1)? })
     }
 
-    fn prefixed(
-        first: &[Nanos],
-        rest: &SeekSpec,
-        cylinders: u32,
-    ) -> Result<SeekCurve, SpecError> {
+    fn prefixed(first: &[Nanos], rest: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
         if matches!(rest, SeekSpec::Table(_) | SeekSpec::Prefixed { .. }) {
             return Err(SpecError("seek: got first times before a table, put them in it".into()));
         }
