@@ -113,7 +113,7 @@ fn table(figures: &Validation) -> String {
         ("rms distance of the distributions", ms(figures.rms_ms)),
         ("  of the measured mean", format!("{:.2} %", figures.rms_share * 100.0)),
         ("  over the start phases", spread),
-        ("  between start phases", ms(figures.sampling_floor_ms)),
+        ("  of redrawn rotation alone", ms(figures.sampling_floor_ms)),
         ("correlation request by request", format!("{:.3}", figures.correlation)),
         ("  of a shuffled trace", format!("{:.3}", figures.correlation_shuffled)),
     ];

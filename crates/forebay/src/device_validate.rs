@@ -43,6 +43,9 @@ pub struct Measured {
     pub gap: Nanos,
 }
 
+/// Simulations with redrawn rotation that are compared with each other.
+const REDRAWN: u32 = 5;
+
 /// When requests are issued.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Arrivals {
@@ -83,8 +86,8 @@ pub struct Validation {
     pub rms_greatest_ms: f64,
     /// Standard deviation over the phases.
     pub rms_deviation_ms: f64,
-    /// The distance between simulations of neighbouring phases: no model comes closer to a
-    /// measurement whose phase nobody knows.
+    /// The distance between two simulations that differ only in rotation, redrawn for each
+    /// request: no model that knows nothing of the platters' position comes closer.
     pub sampling_floor_ms: f64,
     /// Mean measured service time.
     pub mean_measured_ms: f64,
@@ -179,7 +182,7 @@ pub fn validate(
     let measured = sort(measured);
     let rms: Vec<f64> = sorted.iter().map(|run| distance(&measured, run)).collect();
     let rms_ms = mean(rms.iter().copied());
-    let neighbours = sorted.iter().zip(sorted.iter().cycle().skip(1));
+    let sampling_floor_ms = sampling_floor(spec, trace)?;
     Ok(Validation {
         device: name.to_string(),
         requests: trace.len() as u64,
@@ -190,12 +193,48 @@ pub fn validate(
         rms_least_ms: rms.iter().copied().fold(f64::INFINITY, f64::min),
         rms_greatest_ms: rms.iter().copied().fold(0.0, f64::max),
         rms_deviation_ms: mean(rms.iter().map(|one| (one - rms_ms).powi(2))).sqrt(),
-        sampling_floor_ms: mean(neighbours.map(|(one, other)| distance(one, other))),
+        sampling_floor_ms,
         mean_measured_ms,
         mean_simulated_ms,
         correlation,
         correlation_shuffled,
     })
+}
+
+/// The mean distance between simulations whose gaps are longer by parts of a turn drawn anew.
+fn sampling_floor(spec: &DiskSpec, trace: &[Measured]) -> Result<f64, SpecError> {
+    let turn = match spec {
+        DiskSpec::Hdd(hdd) => hdd.revolution,
+        DiskSpec::Drive(drive) => drive.disk.revolution,
+    };
+    let mut random = Random::new();
+    let mut runs = Vec::new();
+    for _ in 0..REDRAWN {
+        let redrawn = |request: &Measured| {
+            let part = Nanos(random.next() % turn.0.max(1));
+            Measured { gap: request.gap + part, ..*request }
+        };
+        let trace: Vec<Measured> = trace.iter().map(redrawn).collect();
+        runs.push(sort(play_phase(spec, &trace, Arrivals::Simulated, 0)?));
+    }
+    let next = runs.iter().cycle().skip(1);
+    Ok(mean(runs.iter().zip(next).map(|(one, other)| distance(one, other))))
+}
+
+/// Pseudo-random numbers (xorshift), the same every time.
+struct Random(u64);
+
+impl Random {
+    fn new() -> Random {
+        Random(0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
 }
 
 fn play_phase(
@@ -280,12 +319,9 @@ fn correlation(one: &[f64], other: &[f64]) -> f64 {
 /// The values in an order that has nothing to do with theirs, the same every time.
 fn shuffle(values: &[f64]) -> Vec<f64> {
     let mut out = values.to_vec();
-    let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut random = Random::new();
     for index in (1..out.len()).rev() {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        out.swap(index, (state % (index as u64 + 1)) as usize);
+        out.swap(index, (random.next() % (index as u64 + 1)) as usize);
     }
     out
 }

@@ -183,8 +183,8 @@ impl Mechanism {
 
     /// Counts what went before as done, and an access from `start` on.
     fn note(&mut self, start: u64, arrived: u64, found: u64, ends: u64) {
-        self.seek_ns += self.seeking.until(start);
-        self.transfer_ns += self.moving.until(start);
+        self.seek_ns += self.seeking.until(u64::MAX);
+        self.transfer_ns += self.moving.until(u64::MAX);
         self.seeking = Window { from: start, to: arrived };
         self.moving = Window { from: found, to: ends };
     }

@@ -8,15 +8,18 @@ use super::{Command, Drive, Flags, Mechanics, Nanos, Op, Served};
 impl Drive {
     /// Serves `command` if the arm is not needed for it.
     pub(super) fn without_arm(&mut self, now: u64, command: &Command) -> Option<Served> {
-        let (done, media) = match command.io.op {
-            Op::Read if command.count > 0 => (self.read_hit(now, command)?, false),
-            Op::Write if command.count > 0 => (self.write_cached(now, command)?, false),
-            Op::Flush if self.cache.as_ref().is_some_and(|cache| !cache.runs().is_empty()) => {
-                return None;
-            }
-            _ => (now.max(command.arrived + command.overhead), false),
+        let ready = now.max(command.arrived + command.overhead);
+        let done = match command.io.op {
+            Op::Read if command.count > 0 => self.read_hit(now, command)?,
+            Op::Write if command.count > 0 => self.write_cached(now, command)?,
+            Op::Flush => match &self.cache {
+                Some(cache) if cache.runs().is_empty() => ready.max(cache.writing_until),
+                Some(_) => return None,
+                None => ready,
+            },
+            _ => ready,
         };
-        Some(self.served(command, done, media, None))
+        Some(self.served(command, done, false, None))
     }
 
     fn served(
@@ -85,14 +88,14 @@ impl Drive {
         let Command { first, count, io, .. } = *command;
         let past = io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH);
         let cache = self.cache.as_mut()?;
-        if past || !cache.has_room(first, count) {
+        if past || !cache.has_room(now, first, count) {
             return None;
         }
-        Some(self.into_cache(now, command))
+        Some(self.put_in_cache(now, command))
     }
 
     /// Takes a write for which there is room in the cache.
-    fn into_cache(&mut self, now: u64, command: &Command) -> u64 {
+    fn put_in_cache(&mut self, now: u64, command: &Command) -> u64 {
         let Command { first, count, .. } = *command;
         let overheads = self.controller.overheads;
         let ready = now.max(command.arrived + overheads.write_hit.after(command.after_write));
@@ -113,35 +116,41 @@ impl Drive {
     /// Serves `command`, for which the arm is free or soon will be.
     pub(super) fn at_media(&mut self, now: u64, command: &Command) -> Served {
         let from = self.mechanism.cylinder;
-        if !command.io.op.moves_data() {
-            let start = command.arrived + command.overhead;
-            let ends = self.write_back(now, start);
-            let done = ends.max(start).max(now) + self.controller.overheads.write_completion.0;
-            return self.served(command, done, true, None);
-        }
+        let start = command.arrived + command.overhead;
         if command.io.op == Op::Read {
             let (done, access) = self.read_miss(now, command);
             return self.served(command, done.max(now), true, Some((access, from)));
         }
-        let flags = command.io.flags;
-        if flags.has(Flags::PREFLUSH) {
-            self.write_back(now, command.arrived + command.overhead);
+        let mut at = now;
+        if !command.io.op.moves_data() || command.io.flags.has(Flags::PREFLUSH) {
+            at = at.max(start).max(self.write_back(now, start));
+        }
+        if !command.io.op.moves_data() {
+            let done = at + self.controller.overheads.write_completion.0;
+            return self.served(command, done, true, None);
         }
         let cached = self.cache.as_ref().is_some_and(|cache| cache.fits(command.count));
-        if cached && !flags.has(Flags::FUA) {
-            // Room has to be made; the write is taken when there is.
-            let room = |drive: &Drive| {
-                drive.cache.as_ref().is_some_and(|c| c.has_room(command.first, command.count))
-            };
-            let mut ends = now;
-            while !room(self) {
-                ends = ends.max(self.write_nearest(now, command.arrived).unwrap_or(ends));
-            }
-            let done = self.into_cache(ends.max(self.mechanism.free_at), command);
+        if cached && !command.io.flags.has(Flags::FUA) {
+            let at = self.make_room(at, command);
+            let done = self.put_in_cache(at, command);
             return self.served(command, done, true, None);
         }
         let (done, access) = self.write_through(now, command);
         self.served(command, done.max(now), true, Some((access, from)))
+    }
+
+    /// When, from `at` on, the cache has room for `command`, which fits into it.
+    fn make_room(&mut self, at: u64, command: &Command) -> u64 {
+        let mut at = at;
+        while let Some(cache) = &self.cache
+            && !cache.has_room(at, command.first, command.count)
+        {
+            if at >= cache.writing_until && self.write_nearest(at, command.arrived).is_none() {
+                break;
+            }
+            at = at.max(self.cache.as_ref().map_or(at, |cache| cache.writing_until));
+        }
+        at
     }
 
     fn read_miss(&mut self, now: u64, command: &Command) -> (u64, Access) {
@@ -241,11 +250,8 @@ impl Drive {
 
     /// Writes all the cache holds, from `start` on; says when the last of it is on the media.
     fn write_back(&mut self, now: u64, start: u64) -> u64 {
-        let mut ends = start;
-        while let Some(end) = self.write_nearest(now, start) {
-            ends = ends.max(end);
-        }
-        ends
+        while self.write_nearest(now, start).is_some() {}
+        self.cache.as_ref().map_or(0, |cache| cache.writing_until)
     }
 
     /// Writes the run of the cache that the head reaches first; says when it is on the media.
@@ -275,6 +281,7 @@ impl Drive {
         if let Some(buffer) = &mut self.buffer {
             buffer.saved(run.first, run.count);
         }
+        self.cache.as_mut()?.writing_until = access.ends;
         Some(access.ends)
     }
 
@@ -288,7 +295,7 @@ impl Drive {
             let ready = cache.runs().iter().map(|run| run.ready).min();
             let Some(ready) = ready else { return };
             let start = ready.max(self.mechanism.free_at);
-            if start > now || self.write_nearest(start, start).is_none() {
+            if start > now || self.write_nearest(now, start).is_none() {
                 return;
             }
         }

@@ -130,10 +130,12 @@ impl Spared {
             if at != range {
                 (range, before) = (at, rank as u64);
             }
-            let within = within.saturating_sub(self.front).min(self.data);
-            let data = at * self.data + within;
-            let before = if self.to_zone_end { rank as u64 } else { rank as u64 - before };
-            passed.push(data.saturating_sub(before));
+            let within = within.saturating_sub(self.front);
+            passed.push(if self.to_zone_end {
+                (at * self.data + within.min(self.data)).saturating_sub(rank as u64)
+            } else {
+                at * self.data + within.saturating_sub(rank as u64 - before).min(self.data)
+            });
         }
         passed
     }
@@ -148,7 +150,7 @@ impl Spared {
             data / self.data * self.range + self.front + data % self.data
         } else {
             let range = place / self.data;
-            slipped -= self.passed.partition_point(|&data| data < range * self.data) as u64;
+            slipped -= self.slips.partition_point(|&slip| slip < range * self.range) as u64;
             range * self.range + self.front + place % self.data + slipped
         };
         found * self.unit + rest

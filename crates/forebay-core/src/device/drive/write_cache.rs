@@ -20,11 +20,13 @@ pub(super) struct Dirty {
 pub(super) struct WriteCache {
     spec: WriteCacheSpec,
     runs: Vec<Dirty>,
+    /// When the last run that was taken is on the media; until then it has its place.
+    pub(super) writing_until: u64,
 }
 
 impl WriteCache {
     pub(super) fn new(spec: WriteCacheSpec) -> WriteCache {
-        WriteCache { spec, runs: Vec::with_capacity(spec.extents as usize) }
+        WriteCache { spec, runs: Vec::with_capacity(spec.extents as usize), writing_until: 0 }
     }
 
     /// Whether a write could ever be taken.
@@ -32,10 +34,11 @@ impl WriteCache {
         count <= self.spec.extent_sectors
     }
 
-    /// Whether it could be now.
-    pub(super) fn has_room(&self, first: u64, count: u64) -> bool {
+    /// Whether it could be at `now`.
+    pub(super) fn has_room(&self, now: u64, first: u64, count: u64) -> bool {
+        let taken = self.runs.len() + usize::from(now < self.writing_until);
         self.fits(count)
-            && (self.runs.len() < self.spec.extents as usize
+            && (taken < self.spec.extents as usize
                 || self.runs.iter().any(|run| run.joined(first, count, self.spec.extent_sectors)))
     }
 
@@ -78,13 +81,16 @@ mod tests {
     fn runs_join_are_absorbed_or_take_a_place() {
         let mut cache = WriteCache::new(WriteCacheSpec { extents: 2, extent_sectors: 16 });
         for write in [run(100, 8), run(108, 4), run(102, 3), run(50, 8)] {
-            assert!(cache.has_room(write.first, write.count));
+            assert!(cache.has_room(0, write.first, write.count));
             cache.put(write);
         }
         assert_eq!(cache.runs(), [run(100, 12), run(50, 8)]);
-        assert!(cache.has_room(112, 4) && !cache.has_room(112, 5) && !cache.has_room(30, 1));
+        assert!(
+            cache.has_room(0, 112, 4) && !cache.has_room(0, 112, 5) && !cache.has_room(0, 30, 1)
+        );
         assert!(!cache.fits(17));
         cache.take(0);
-        assert!(cache.has_room(30, 1));
+        cache.writing_until = 7;
+        assert!(cache.has_room(7, 30, 1) && !cache.has_room(6, 30, 1));
     }
 }
