@@ -8,7 +8,7 @@ SHELL := bash
 
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
-FUZZ_TARGETS := blktrace blkparse spc msr csv parquet open devices specs
+FUZZ_TARGETS := blktrace blkparse spc msr csv parquet open devices disksim specs
 
 .PHONY: all build test needs check fuzz-build fuzz-short fuzz-run fuzz bench report
 

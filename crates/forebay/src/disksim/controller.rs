@@ -36,10 +36,12 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
 pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault> {
     let bulk = disk.or_zero("Bulk sector transfer time")?;
     let [read, write] = bus.map(|ms| ms.max(bulk) * 1e6);
+    let buffer = buffer(disk)?;
+    let buffered = buffer.is_some();
     Ok(Controller {
         overheads: overheads(disk)?,
         bus: Bus { read_ns_per_sector: read, write_ns_per_sector: write },
-        buffer: buffer(disk)?,
+        buffer,
         write_cache: match disk.count("Fast write level")? {
             0 => None,
             _ => Some(WriteCacheSpec {
@@ -51,8 +53,8 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
             depth: disk.count("Max queue length")?.clamp(1, 4_096) as u32,
             ..QueueSpec::default()
         },
-        zero_latency_reads: disk.flag("Immediate buffer read")?,
-        zero_latency_writes: disk.flag("Immediate buffer write")?,
+        zero_latency_reads: disk.flag("Immediate buffer read")? && buffered,
+        zero_latency_writes: disk.flag("Immediate buffer write")? && buffered,
         write_watermark_share: 0.0,
     })
 }
@@ -116,7 +118,11 @@ fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
         segments: segments.saturating_sub(u64::from(apart)).clamp(1, 65_536) as u32,
         segment_sectors,
         read_ahead,
-        read_ahead_sectors: if most == 0 { segment_sectors } else { most },
+        read_ahead_sectors: match read_ahead {
+            ReadAhead::Limit if most == 0 => segment_sectors,
+            ReadAhead::Limit => most,
+            _ => 0,
+        },
         hits_on_written: disk.flag("Allow read hits on write data")? && !apart,
         almost_hits: disk.flag("Allow almost read hits")?,
         read_ahead_on_hit: disk.flag("Read-ahead on idle hit")?,

@@ -7,6 +7,8 @@
 
 use crate::spec::SpecError;
 
+use super::surface::search;
+
 /// Over what the spares of a zone are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum SpareRange {
@@ -117,6 +119,8 @@ impl Spared {
         let whole = places / range * data + (places % range).min(data);
         let lost = if sparing.to_zone_end { defects.slips.len() as u64 } else { 0 };
         let held = whole.saturating_sub(lost) * unit;
+        // Slips beyond the spares cost sectors at the end.
+        let held = search(0, held, |index| mapping.physical(index) < places * unit);
         if held == 0 {
             return Err(SpecError("spares: got as many as the zone has sectors".to_string()));
         }
