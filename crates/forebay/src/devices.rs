@@ -202,4 +202,6 @@ fn distance(one: &str, other: &str) -> usize {
 }
 
 #[cfg(test)]
+mod drive_tests;
+#[cfg(test)]
 mod tests;

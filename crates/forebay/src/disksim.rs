@@ -181,3 +181,78 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<(u32, f64)>, String> {
     }
     Ok(points)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::{read_spec, write};
+
+    const BESIDE: &str = include_str!("../../../fuzz/seeds/disksim/beside");
+    const WHOLE: &str = include_str!("../../../fuzz/seeds/disksim/hplplus10");
+
+    fn alone(text: &str) -> Result<Imported, ImportError> {
+        import_text(Path::new("d/x.diskspecs"), text, &|_| Ok(text.to_string()))
+    }
+
+    #[test]
+    fn a_drive_and_the_files_beside_it_are_taken_over() {
+        let imported = alone(BESIDE).unwrap();
+        let DriveSpec { disk, format, controller } = &imported.drive;
+        assert_eq!((imported.name.as_str(), disk.heads, disk.zones.len()), ("D", 2, 1));
+        let zone = &format.as_ref().unwrap().zones[0];
+        assert_eq!((zone.track_skew_sectors, zone.defects.spares), (4.5, 2));
+        assert_eq!(
+            (&zone.defects.slips[..], &zone.defects.remaps[..]),
+            (&[3, 7][..], &[(9, 11)][..])
+        );
+        // The slower of the drive and the bus of the .parv.
+        let bus = controller.bus;
+        assert_eq!((bus.read_ns_per_sector, bus.write_ns_per_sector), (2e5, 1e5));
+        assert_eq!(controller.overheads.read_miss.after_read.0, 300_000);
+        assert!(imported.notes.iter().any(|note| note.contains("Oddity = 7 is not modelled")));
+        let text = write::text(&imported.name, "here", &imported.drive);
+        assert!(read_spec(Path::new("d.toml"), &text).is_ok(), "{text}");
+    }
+
+    #[test]
+    fn faults_name_file_and_line() {
+        let said = |text: &str| alone(text).unwrap_err().to_string();
+        assert!(said("").contains("x.diskspecs, line 1: got no drive"));
+        let with = |from: &str, to: &str| {
+            assert!(WHOLE.contains(from), "{from}");
+            said(&WHOLE.replace(from, to))
+        };
+        assert!(
+            with("Blocks per track = 30", "Blocks = 30").contains("missing `Blocks per track`")
+        );
+        assert!(with("= 7200", "= fast").contains("Rotation speed (in rpms): got 'fast'"));
+        assert!(with("dm_layout_g1 {", "dm_layout_g4 {").contains("expected a dm_layout_g1"));
+        assert!(with("[ 9, 11 ]", "[ 9 ]").contains("expected pairs"));
+        assert!(with("hplplus10", "cubic").contains("got 'cubic'"));
+        assert!(with("Sparing scheme used = 0", "Sparing scheme used = 11").contains("0 to 10"));
+        let missing = import_text(Path::new("x.diskspecs"), BESIDE, &|_| {
+            Err(std::io::ErrorKind::NotFound.into())
+        });
+        assert!(matches!(missing, Err(ImportError::Io { .. })));
+        assert!(seek_curve("head\n1, 2\n1, 3\n", "c").unwrap_err().contains("c, line 3"));
+        assert!(seek_curve("head\n1, x\n", "c").unwrap_err().contains("a distance and a time"));
+        assert!(seek_curve("head\n", "c").unwrap_err().contains("no points"));
+    }
+
+    /// A short stand-in for the fuzz target: cut and damaged text is refused, never a panic.
+    #[test]
+    fn damaged_text_is_an_error_or_a_drive() {
+        for text in [BESIDE, WHOLE] {
+            for at in 0..text.len() {
+                let (before, after) = (&text[..at], &text[at + 1..]);
+                for put in ["", "{", "}", "[", "]", "=", "-9", "9e30", "#"] {
+                    if let Ok(imported) = alone(&format!("{before}{put}{after}")) {
+                        let text = write::text(&imported.name, "here", &imported.drive);
+                        let _ = read_spec(Path::new("d.toml"), &text);
+                    }
+                }
+                let _ = alone(before);
+            }
+        }
+    }
+}
