@@ -14,7 +14,7 @@ use forebay::disksim;
 /// Drive, and what the root-mean-square distance is at most, ms. DiskSim's own figures are 0.107,
 /// 0.090, 0.268 and 0.349; the first two we come close to.
 const DRIVES: [(&str, f64); 4] =
-    [("cheetah9LP", 0.110), ("hp_c2247a", 0.210), ("atlas10k", 0.110), ("barracuda", 0.330)];
+    [("cheetah9LP", 0.110), ("hp_c2247a", 0.195), ("atlas10k", 0.105), ("barracuda", 0.315)];
 
 fn folder() -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces/disksim-valid");

@@ -224,8 +224,7 @@ impl Buffer {
         }
         let next = surface.place(end);
         let begins = stream.time + next.begins.saturating_sub(stream.passed);
-        let free_at =
-            if begins <= at { stream.there(surface, end) } else { begins.min(behind + switch) };
+        let free_at = if begins <= at { stream.there(surface, end) } else { begins };
         Some(Stopped { place: next, free_at })
     }
 

@@ -153,7 +153,7 @@ impl Mechanism {
         let mut seek = self.move_time(from, task.write).max(task.seek_least);
         if task.write {
             let there = task.data.0 + (task.data.1 * task.watermark as f64) as u64;
-            seek = seek.max(there.saturating_sub(start));
+            seek = seek.max((there + task.seek_least).saturating_sub(start));
         }
         let arrived = start.saturating_add(seek);
         let mut rotation = self.wait(arrived, from.begins);
