@@ -9,11 +9,12 @@ use std::path::Path;
 
 fuzz_target!(|data: &[u8]| {
     let text = String::from_utf8_lossy(data);
-    let beside = |_: &str| Ok(text.clone().into_owned());
-    let imported = match disksim::import_text(Path::new("input.diskspecs"), &text, &beside) {
+    let path = Path::new("input.diskspecs");
+    let imported = match disksim::import_text(path, &text, &|_| Ok(text.clone().into_owned())) {
         Ok(imported) => imported,
         Err(error) => {
-            assert!(error.to_string().lines().count() == 1, "{error}");
+            let message = error.to_string();
+            assert!(message.lines().count() == 1 && message.len() < 4096, "{message}");
             return;
         }
     };

@@ -52,7 +52,8 @@ impl Import {
         let source = format!("{}, from DiskSim's {file}", imported.name);
         let text = write::text(&imported.name, &source, &imported.drive);
         let path = self.output.as_deref().unwrap_or(&self.file);
-        devices::read(path, &text).map_err(Error::from)?;
+        let device = devices::read(path, &text).map_err(Error::from)?;
+        eprintln!("forebay: {}: {}", device.name, device.summary);
         match self.output {
             None => output::print(text.trim_end())?,
             Some(path) => std::fs::write(&path, text)

@@ -40,11 +40,16 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Number(number) => write!(f, "{number}"),
-            Value::Word(word) => write!(f, "'{word}'"),
+            Value::Word(word) => write!(f, "'{}'", short(word)),
             Value::List(values) => write!(f, "a list of {}", values.len()),
-            Value::Block(block) => write!(f, "a block of {}", block.kind),
+            Value::Block(block) => write!(f, "a block of {}", short(&block.kind)),
         }
     }
+}
+
+/// As much of `text` as a message needs.
+fn short(text: &str) -> String {
+    text.chars().take(60).collect()
 }
 
 /// What is wrong, and on which line.
@@ -143,7 +148,10 @@ impl Parser<'_> {
             self.skip_blank();
             match self.peek() {
                 None => {
-                    let what = format!("got the end of the file in block '{kind}', expected '}}'");
+                    let what = format!(
+                        "got the end of the file in block '{}', expected '}}'",
+                        short(&kind)
+                    );
                     return Err((line, what));
                 }
                 Some('}') => {
@@ -162,7 +170,10 @@ impl Parser<'_> {
         let line = self.line;
         let key = self.text_until("={}[],");
         if self.take() != Some('=') {
-            return Err((line, format!("got '{key}' without a value, expected `key = value`")));
+            return Err((
+                line,
+                format!("got '{}' without a value, expected `key = value`", short(&key)),
+            ));
         }
         if key.is_empty() {
             return Err((line, "got a value without a key, expected `key = value`".to_string()));

@@ -241,7 +241,8 @@ fn seek_of(
         other => Err((
             line,
             format!(
-                "Seek type: got '{other}', expected extracted, hpl, hplplus10, linear, curve or constant"
+                "Seek type: got '{}', expected extracted, hpl, hplplus10, linear, curve or constant",
+                other.chars().take(60).collect::<String>()
             ),
         )),
     }

@@ -3,7 +3,8 @@
 //! A read that finds its first sector in a segment is a hit, even while read-ahead still brings
 //! the rest. The segment that was used longest ago is given away first. A write takes a segment of
 //! its own and empties those it overlaps. Read-ahead goes on until its limit or until the arm is
-//! wanted elsewhere, and is worked out only then.
+//! wanted elsewhere, and is worked out only then. Where written data cannot be read from the
+//! buffer, a write takes no segment.
 
 use crate::device::hdd::geometry::Place;
 
@@ -209,8 +210,9 @@ impl Buffer {
         usable.min_by_key(|(_, segment)| age(segment)).map(|(index, _)| index)
     }
 
-    /// Stops read-ahead at `at`.
-    pub(super) fn stop(&mut self, surface: &Surface, at: u64, switch: u64) -> Option<Stopped> {
+    /// Stops read-ahead at `at`: when the sector under the head has passed, or the first sector
+    /// of a track that the head has come to.
+    pub(super) fn stop(&mut self, surface: &Surface, at: u64) -> Option<Stopped> {
         let stream = self.stream.take()?;
         let segment = &mut self.segments[stream.segment];
         let from = segment.end;
@@ -238,6 +240,9 @@ impl Buffer {
             if overlaps && !segment.dirty {
                 segment.end = segment.start;
             }
+        }
+        if !self.spec.hits_on_written {
+            return;
         }
         let Some(index) = goes_on.or_else(|| self.oldest()) else { return };
         let segment = &mut self.segments[index];

@@ -126,10 +126,6 @@ impl Mechanism {
         time + if write && time > 0 { self.write_settle } else { 0 }
     }
 
-    pub(super) fn head_switch(&self) -> u64 {
-        self.head_switch
-    }
-
     #[inline]
     fn angle(&self, now: u64) -> u64 {
         self.turn.divide(now.wrapping_add(self.start_phase)).1

@@ -205,8 +205,7 @@ impl Drive {
     /// Stops read-ahead when the arm is wanted at `at`.
     fn stop_reading(&mut self, now: u64, at: u64) {
         let Some(buffer) = &mut self.buffer else { return };
-        let switch = self.mechanism.head_switch();
-        if let Some(stopped) = buffer.stop(&self.mechanism.surface, at, switch) {
+        if let Some(stopped) = buffer.stop(&self.mechanism.surface, at) {
             self.mechanism.cylinder = stopped.place.cylinder;
             self.mechanism.head = stopped.place.head;
             self.mechanism.free_at = self.mechanism.free_at.max(stopped.free_at);
