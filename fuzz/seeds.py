@@ -330,6 +330,33 @@ def words():
         seed("specs", f"{number:02}-{spec.split(':')[0]}", spec)
 
 
+def disksim():
+    """A drive in one file, which stands also for those beside it; no text of DiskSim's."""
+    model = (
+        "dm_disk M {\n Number of data surfaces = 2,\n Number of cylinders = 40,\n"
+        " Layout Model = dm_layout_g1 {\n LBN-to-PBN mapping scheme = 1,\n Sparing scheme used = %d,\n"
+        " Rangesize for sparing = 3,\n Zones = [ dm_layout_g1_zone {\n First cylinder number = 0,\n"
+        " Last cylinder number = 39,\n Blocks per track = 30,\n Skew for track switch = 4.5,\n"
+        " Number of spares = 2, slips = [ 3, 7 ], defects = [ 9, 11 ] } ] },\n"
+        " Mechanical Model = dm_mech_g1 {\n Seek type = %s,\n Full seek curve = c.seek,\n"
+        " HPL seek equation values = [ 10, 1.0, 0.3, 2.0, 0.01, -1.0 ],\n"
+        " First ten seek times = [ 1.0, 1.2, 1.1, 1.3, 1.4, 1.5, 1.6, 1.7, 1.8, 1.9 ],\n"
+        " Single cylinder seek time = 1.0, Average seek time = 2.0, Full strobe seek time = 3.0,\n"
+        " Add. write settling delay = 0.4, Head switch time = 0.5, Rotation speed (in rpms) = 7200 }\n}\n"
+    )
+    disk = (
+        "# a drive\ndisksim_disk D {\n Model = %s,\n Bulk sector transfer time = 0.1,\n"
+        " Number of buffer segments = 2,\n Segment size (in blks) = 64,\n"
+        " Enable caching in buffer = 1,\n Buffer continuous read = 3,\n Fast write level = 2,\n"
+        " Read miss over. after read = 0.3,\n Extra write disconnect = 1,\n Oddity = 7\n}\n"
+    )
+    for scheme, seek in enumerate(["hplplus10", "hpl", "linear", "constant", "curve"]):
+        seed("disksim", seek, disk % (model % (scheme, seek)).strip())
+    bus = "disksim_bus B { Read block transfer time = 0.2 }\ntopology a b [ c d [] ]\n"
+    seed("disksim", "beside", disk % "source m.model" + bus + model % (9, "hpl"))
+    seed("disksim", "curve-file", "Seek distances measured: 2\n1,\t1.0\n30,\t2.5\n" )
+
+
 def main():
     parts = blktrace()
     text = blkparse()
@@ -339,6 +366,7 @@ def main():
     packed(parts, {"blkparse": text, "spc": spc, "msr": msr, "csv": csv,
                    "parquet": canonical, "capture": capture} | more)
     words()
+    disksim()
 
 
 if __name__ == "__main__":

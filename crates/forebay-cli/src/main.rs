@@ -8,6 +8,7 @@
 mod advise;
 mod convert;
 mod describe;
+mod device;
 mod device_fit;
 mod listings;
 mod options;
@@ -38,16 +39,9 @@ enum Verb {
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
     Convert(convert::Convert),
-    /// Make device files
-    #[command(subcommand)]
-    Device(Device),
+    Device(device::Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
-}
-
-#[derive(Subcommand)]
-enum Device {
-    Fit(device_fit::Fit),
 }
 
 impl Verb {
@@ -57,7 +51,7 @@ impl Verb {
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
-            Verb::Device(Device::Fit(verb)) => verb.run(),
+            Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),
         }

@@ -511,3 +511,29 @@ fn listings_name_everything_that_can_be_asked_for() {
         assert!(policies.contains(name), "{policies}");
     }
 }
+
+#[test]
+fn a_disksim_drive_is_imported_and_validated() {
+    let folder = Folder::new();
+    let text = include_str!("../../../fuzz/seeds/disksim/beside");
+    let specs = folder.file("x.diskspecs", text);
+    folder.file("m.model", text);
+    let drive = folder.path("x.toml");
+    let mut import = Command::cargo_bin("forebay").unwrap();
+    let said =
+        import.args(["device", "import"]).arg(&specs).arg("-o").arg(&drive).assert().success();
+    let notes = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+    assert!(notes.contains("Oddity = 7 is not modelled"), "{notes}");
+    let trace = folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
+    let mut validate = Command::cargo_bin("forebay").unwrap();
+    validate.args(["device", "validate"]).arg(&drive).arg(&trace).args(["--format", "json"]);
+    let out = validate.assert().success().get_output().stdout.clone();
+    let figures: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!((&figures["requests"], &figures["phases"]), (&2.into(), &20.into()));
+    assert!(figures["rms_ms"].as_f64().unwrap() > 0.0);
+    let bad = folder.file("bad.trace", "R Hit 10 4\n");
+    let mut fails = Command::cargo_bin("forebay").unwrap();
+    let said = fails.args(["device", "validate"]).arg(&drive).arg(&bad).assert().code(2);
+    let message = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
+    assert!(message.contains("bad.trace, line 1") && message.lines().count() == 1, "{message}");
+}

@@ -3,6 +3,7 @@
 //! A device model is a state machine like a policy: it is told what starts when and says when it
 //! is done. Time never runs backwards in it and its energy never falls.
 
+pub mod drive;
 pub mod fixed;
 pub mod hdd;
 pub mod list;

@@ -83,9 +83,8 @@ pub(crate) fn warn_runs(py: Python<'_>, trace: &Path, runs: &[RunResult]) -> PyR
         let text = format!("{percent:.1} % of the latencies are missing and imputed{thin}");
         warn(py, format!("{trace}: {text}"))?;
     }
-    if run.requests_clipped > 0 {
-        let (clipped, device) = (run.requests_clipped, &run.device);
-        warn(py, format!("{clipped} requests lie beyond {device} and were left out"))?;
+    for sentence in run.changed.told() {
+        warn(py, format!("{}: {sentence}", run.device))?;
     }
     Ok(())
 }

@@ -3,10 +3,14 @@
 //! The bundled files are compiled in, so a name works anywhere. Each fault in a file is told in
 //! one message with file, line, got, expected and remedy.
 
+mod drive;
 mod file;
+pub mod write;
 
 use std::path::{Path, PathBuf};
 
+use forebay_core::device::drive::DriveSpec;
+use forebay_core::device::hdd::HddSpec;
 use forebay_core::device::list::{self, DeviceModel};
 use forebay_core::{Spec, SpecError};
 
@@ -104,9 +108,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
         });
     }
     let path = Path::new(name);
-    let is_path = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"))
-        || path.components().count() > 1;
-    if !is_path {
+    if !is_path(path) {
         return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
     }
     let text = std::fs::read_to_string(path)
@@ -124,21 +126,59 @@ pub fn general() -> Result<Vec<OpenDevice>, DevicesError> {
     GENERAL.iter().map(|name| open(name)).collect()
 }
 
-/// The device that `text`, the content of the file at `path`, describes.
-pub fn read(path: &Path, text: &str) -> Result<OpenDevice, DevicesError> {
-    let malformed = |(span, what): file::Fault| DevicesError::Malformed {
+/// Figures of a disk from the content of a device file, for those who run it more than once.
+#[derive(Clone, Debug, PartialEq)]
+pub enum DiskSpec {
+    /// A plain disk.
+    Hdd(HddSpec),
+    /// One with a controller.
+    Drive(Box<DriveSpec>),
+}
+
+/// The figures of the disk called `name_or_path`, and its name; no server of constant rate.
+pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError> {
+    let name = name_or_path.trim();
+    if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
+        return read_spec(Path::new(&format!("devices/{stem}.toml")), text);
+    }
+    let path = Path::new(name);
+    if !is_path(path) {
+        return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
+    }
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| DevicesError::Io { path: path.to_path_buf(), source })?;
+    read_spec(path, &text)
+}
+
+/// The figures of the disk that `text`, the content of the file at `path`, describes.
+pub fn read_spec(path: &Path, text: &str) -> Result<(String, DiskSpec), DevicesError> {
+    let malformed = |fault| malformed(path, text, fault);
+    let file = DeviceFile::parse(text).map_err(malformed)?;
+    let (disk, drive) = file.specs().map_err(malformed)?;
+    let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));
+    Ok((file.name, spec))
+}
+
+fn malformed(path: &Path, text: &str, (span, what): file::Fault) -> DevicesError {
+    DevicesError::Malformed {
         path: path.to_path_buf(),
         line: line(text, span.map_or(0, |span| span.start)),
         what: what.replace('\n', " "),
-    };
+    }
+}
+
+/// Whether a name is a path to a device file.
+fn is_path(path: &Path) -> bool {
+    path.extension().is_some_and(|end| end.eq_ignore_ascii_case("toml"))
+        || path.components().count() > 1
+}
+
+/// The device that `text`, the content of the file at `path`, describes.
+pub fn read(path: &Path, text: &str) -> Result<OpenDevice, DevicesError> {
+    let malformed = |fault| malformed(path, text, fault);
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    let (disk, summary) = file.disk().map_err(malformed)?;
-    Ok(OpenDevice {
-        name: file.name,
-        description: file.description,
-        summary,
-        model: DeviceModel::Hdd(disk),
-    })
+    let (model, summary) = file.model().map_err(malformed)?;
+    Ok(OpenDevice { name: file.name, description: file.description, summary, model })
 }
 
 fn line(text: &str, at: usize) -> usize {
@@ -178,5 +218,7 @@ fn distance(one: &str, other: &str) -> usize {
     row[other.len()]
 }
 
+#[cfg(test)]
+mod drive_tests;
 #[cfg(test)]
 mod tests;

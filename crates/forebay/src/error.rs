@@ -8,6 +8,7 @@ use forebay_trace::TraceError;
 
 use crate::device_fit::FitError;
 use crate::devices::DevicesError;
+use crate::disksim::ImportError;
 
 /// A verb's failure, in one message; the user's to mend unless [`Error::is_input`] denies it.
 #[derive(Debug, thiserror::Error)]
@@ -38,6 +39,9 @@ pub enum Error {
     /// Whoever was told of the progress asked to stop.
     #[error("stopped")]
     Stopped,
+    /// A drive file of DiskSim.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// Trace and device, or options, do not go together.
     #[error("{0}")]
     Unfit(String),

@@ -19,9 +19,9 @@
 //! Invariants: completions are never before their start; seek, rotation and transfer never add up
 //! to more than the service time; energy never falls.
 
-mod geometry;
+pub(in crate::device) mod geometry;
 mod power;
-mod seek;
+pub(in crate::device) mod seek;
 
 pub use geometry::{Layout, SECTOR, Zone, zones};
 pub use power::{Power, Standby};
@@ -346,7 +346,7 @@ impl Device for Hdd {
     }
 }
 
-fn check_times(spec: &HddSpec) -> Result<(), SpecError> {
+pub(in crate::device) fn check_times(spec: &HddSpec) -> Result<(), SpecError> {
     let turn = spec.revolution.0;
     if !(1_000..=LONGEST).contains(&turn) {
         return Err(SpecError(format!("revolution: got {turn} ns, expected 1000 to {LONGEST} ns")));
@@ -369,7 +369,7 @@ fn check_times(spec: &HddSpec) -> Result<(), SpecError> {
     Ok(())
 }
 
-fn check_rest(spec: &HddSpec) -> Result<(), SpecError> {
+pub(in crate::device) fn check_rest(spec: &HddSpec) -> Result<(), SpecError> {
     spec.power.check()?;
     if spec.len_max < SECTOR {
         let got = spec.len_max;

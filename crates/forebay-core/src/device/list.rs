@@ -3,6 +3,7 @@
 //! A constant-rate server is named in a spec (`fixed:RATE`); disks have too many figures for that
 //! and come from device files, which this crate knows nothing about.
 
+use crate::device::drive::Drive;
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;
 use crate::device::ssd::Ssd;
@@ -24,6 +25,8 @@ pub enum DeviceModel {
     Hdd(Hdd),
     /// A solid-state drive.
     Ssd(Ssd),
+    /// A disk with a controller.
+    Drive(Box<Drive>),
 }
 
 /// The device that `spec` names by kind.
@@ -50,6 +53,7 @@ macro_rules! each {
             DeviceModel::Fixed($device) => $answer,
             DeviceModel::Hdd($device) => $answer,
             DeviceModel::Ssd($device) => $answer,
+            DeviceModel::Drive($device) => $answer,
         }
     };
 }

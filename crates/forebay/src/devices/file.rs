@@ -5,12 +5,18 @@
 
 use std::ops::Range;
 
+use forebay_core::device::drive::{Drive, DriveSpec};
 use forebay_core::device::hdd::{
     self, Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Standby, Zone,
 };
+use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Nanos, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
+
+use super::drive::{
+    BufferTable, BusTable, FormatTable, OverheadsTable, QueueTable, Tables, WriteCacheTable,
+};
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -26,6 +32,12 @@ pub(super) struct DeviceFile {
     switch: Spanned<SwitchTable>,
     command: Spanned<CommandTable>,
     power: Spanned<PowerTable>,
+    format: Option<Spanned<FormatTable>>,
+    overheads: Option<Spanned<OverheadsTable>>,
+    bus: Option<Spanned<BusTable>>,
+    buffer: Option<Spanned<BufferTable>>,
+    write_cache: Option<Spanned<WriteCacheTable>>,
+    queue: Option<Spanned<QueueTable>>,
 }
 
 #[derive(Deserialize)]
@@ -42,6 +54,9 @@ struct GeometryTable {
     rpm: f64,
     #[serde(default)]
     start_phase_ms: f64,
+    /// By how much the disk turns faster than it should.
+    #[serde(default)]
+    rpm_error_percent: f64,
 }
 
 #[derive(Deserialize)]
@@ -54,10 +69,26 @@ struct ZonesTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ZoneTable {
+pub(super) struct ZoneTable {
     first_cylinder: u32,
     last_cylinder: u32,
     sectors_per_track: u32,
+    pub(super) first_angle_sectors: Option<f64>,
+    pub(super) reserved_sectors: Option<u64>,
+    pub(super) track_skew_sectors: Option<f64>,
+    pub(super) cylinder_skew_sectors: Option<f64>,
+    pub(super) spares: Option<u64>,
+    pub(super) slipped: Option<Vec<u64>>,
+    pub(super) remapped: Option<Vec<(u64, u64)>>,
+}
+
+impl ZoneTable {
+    fn says_format(&self) -> bool {
+        let skews = self.track_skew_sectors.is_some() || self.cylinder_skew_sectors.is_some();
+        let start = self.first_angle_sectors.is_some() || self.reserved_sectors.is_some();
+        let defects = self.spares.is_some() || self.slipped.is_some() || self.remapped.is_some();
+        skews || start || defects
+    }
 }
 
 #[derive(Deserialize)]
@@ -72,6 +103,9 @@ struct SeekTable {
     long_ms: Option<f64>,
     long_us_per_cylinder: Option<f64>,
     knee_cylinders: Option<u32>,
+    first_ms: Option<Vec<f64>>,
+    distances_cylinders: Option<Vec<u32>>,
+    times_ms: Option<Vec<f64>>,
     write_settle_ms: f64,
 }
 
@@ -105,7 +139,7 @@ struct PowerTable {
 /// A fault in a file: the bytes it concerns, what is wrong and what to do.
 pub(super) type Fault = (Option<Range<usize>>, String);
 
-fn fault(span: Range<usize>, what: impl ToString) -> Fault {
+pub(super) fn fault(span: Range<usize>, what: impl ToString) -> Fault {
     (Some(span), what.to_string())
 }
 
@@ -115,7 +149,59 @@ impl DeviceFile {
     }
 
     /// The disk, and a sentence about it.
-    pub(super) fn disk(&self) -> Result<(Hdd, String), Fault> {
+    pub(super) fn model(&self) -> Result<(DeviceModel, String), Fault> {
+        let (spec, drive) = self.specs()?;
+        let rpm = self.geometry.get_ref().rpm;
+        match drive {
+            Some(drive) => {
+                let disk = Drive::new(&drive).map_err(|error| self.locate(error))?;
+                let summary = summary(&spec, &disk, |distance| disk.seek_time(distance), rpm);
+                Ok((DeviceModel::Drive(Box::new(disk)), summary))
+            }
+            None => {
+                let disk = Hdd::new(spec.clone()).map_err(|error| self.locate(error))?;
+                let summary = summary(&spec, &disk, |distance| disk.seek_time(distance), rpm);
+                Ok((DeviceModel::Hdd(disk), summary))
+            }
+        }
+    }
+
+    /// Arm and platters, and the whole drive where the file speaks of format or controller.
+    pub(super) fn specs(&self) -> Result<(HddSpec, Option<DriveSpec>), Fault> {
+        let disk = self.spec()?;
+        let tables = self.tables();
+        let zones = self.zone.as_ref();
+        if let Some(zones) =
+            zones.filter(|zones| zones.get_ref().iter().any(ZoneTable::says_format))
+            && tables.format.is_none()
+        {
+            let what = "got skews or spares of a zone without a table [format], expected one, \
+                        which may be empty";
+            return Err(fault(zones.span(), what));
+        }
+        if !tables.any() {
+            return Ok((disk, None));
+        }
+        let drive = DriveSpec {
+            format: tables.format(zones.map(Spanned::get_ref))?,
+            controller: tables.controller(disk.overhead)?,
+            disk: disk.clone(),
+        };
+        Ok((disk, Some(drive)))
+    }
+
+    fn tables(&self) -> Tables<'_> {
+        Tables {
+            format: self.format.as_ref(),
+            overheads: self.overheads.as_ref(),
+            bus: self.bus.as_ref(),
+            buffer: self.buffer.as_ref(),
+            write_cache: self.write_cache.as_ref(),
+            queue: self.queue.as_ref(),
+        }
+    }
+
+    fn spec(&self) -> Result<HddSpec, Fault> {
         let (geometry, switch) = (self.geometry.get_ref(), self.switch.get_ref());
         let command = self.command.get_ref();
         let rpm = geometry.rpm;
@@ -123,13 +209,18 @@ impl DeviceFile {
             let what = format!("rpm: got {rpm}, expected 60 to 1000000 turns a minute");
             return Err(fault(self.geometry.span(), what));
         }
-        let revolution = Nanos::from_secs_f64(60.0 / rpm);
+        let error = geometry.rpm_error_percent;
+        if !(-50.0..=50.0).contains(&error) {
+            let what = format!("rpm_error_percent: got {error}, expected -50 to 50");
+            return Err(fault(self.geometry.span(), what));
+        }
+        let revolution = Nanos::from_secs_f64(60.0 / (rpm * (1.0 + error / 100.0)));
         let of_switch = |key, ms| millis(key, ms).map_err(|what| fault(self.switch.span(), what));
         let skew = |key, ms: Option<f64>| ms.map(|ms| of_switch(key, ms)).transpose();
         let head_switch = of_switch("head_ms", switch.head_ms)?;
         let cylinder_switch = of_switch("cylinder_ms", switch.cylinder_ms)?;
         let of_seek = |what| fault(self.seek.span(), what);
-        let spec = HddSpec {
+        Ok(HddSpec {
             heads: geometry.heads,
             zones: self.zones(revolution, head_switch, cylinder_switch)?,
             revolution,
@@ -146,10 +237,7 @@ impl DeviceFile {
                 .map_err(|what| fault(self.command.span(), what))?,
             len_max: command.len_max_bytes.unwrap_or(LEN_MAX),
             power: self.power.get_ref().power().map_err(|what| fault(self.power.span(), what))?,
-        };
-        let disk = Hdd::new(spec.clone()).map_err(|error| self.locate(error))?;
-        let summary = summary(&spec, &disk, rpm);
-        Ok((disk, summary))
+        })
     }
 
     /// The zones as listed, or made from the rates at both edges.
@@ -203,7 +291,10 @@ impl DeviceFile {
     fn locate(&self, error: SpecError) -> Fault {
         let says = |word: &str| error.0.contains(word);
         let zones = self.zone.as_ref().map(Spanned::span);
-        let span = if says("zone") {
+        let tables = self.tables();
+        let span = if let Some(span) = tables.locate(&error) {
+            span
+        } else if says("zone") {
             zones.unwrap_or(self.geometry.span())
         } else if says("seek curve") || says("seek:") || says("seek times") || says("settle") {
             self.seek.span()
@@ -222,6 +313,35 @@ impl DeviceFile {
 
 impl SeekTable {
     fn spec(&self) -> Result<SeekSpec, String> {
+        match (&self.distances_cylinders, &self.times_ms) {
+            (None, None) => {}
+            (Some(distances), Some(times)) if distances.len() == times.len() => {
+                if self.formula().is_ok() || self.first_ms.is_some() {
+                    return Err("got a table of times and other keys, expected one of them".into());
+                }
+                let times = times.iter().map(|&ms| millis("times_ms", ms));
+                let points = distances
+                    .iter()
+                    .zip(times)
+                    .map(|(&cylinders, time)| Ok::<_, String>((cylinders, time?)));
+                return Ok(SeekSpec::Table(points.collect::<Result<_, _>>()?));
+            }
+            (distances, times) => {
+                let count = |list: Option<usize>| list.unwrap_or(0);
+                return Err(format!(
+                    "got {} distances_cylinders and {} times_ms, expected as many of both",
+                    count(distances.as_ref().map(Vec::len)),
+                    count(times.as_ref().map(Vec::len))
+                ));
+            }
+        }
+        let rest = self.formula()?;
+        let Some(first) = &self.first_ms else { return Ok(rest) };
+        let first = first.iter().map(|&ms| millis("first_ms", ms)).collect::<Result<_, _>>()?;
+        Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
+    }
+
+    fn formula(&self) -> Result<SeekSpec, String> {
         let sheet = (self.track_to_track_ms, self.average_ms, self.full_stroke_ms);
         let short = (self.short_ms, self.short_us_per_root);
         let long = (self.long_ms, self.long_us_per_cylinder);
@@ -253,7 +373,8 @@ impl SeekTable {
             }),
             _ => Err("got another set of keys, expected either track_to_track_ms, average_ms and \
                       full_stroke_ms (knee_share is optional), or short_ms, short_us_per_root, \
-                      long_ms, long_us_per_cylinder and knee_cylinders"
+                      long_ms, long_us_per_cylinder and knee_cylinders (first_ms is optional), or \
+                      distances_cylinders and times_ms"
                 .to_string()),
         }
     }
@@ -281,7 +402,7 @@ impl PowerTable {
     }
 }
 
-fn millis(key: &str, ms: f64) -> Result<Nanos, String> {
+pub(super) fn millis(key: &str, ms: f64) -> Result<Nanos, String> {
     if (0.0..=1_000.0).contains(&ms) {
         Ok(Nanos::from_millis_f64(ms))
     } else {
@@ -289,7 +410,12 @@ fn millis(key: &str, ms: f64) -> Result<Nanos, String> {
     }
 }
 
-fn summary(spec: &HddSpec, disk: &Hdd, rpm: f64) -> String {
+fn summary(
+    spec: &HddSpec,
+    disk: &impl Device,
+    seek_time: impl Fn(u32) -> Nanos,
+    rpm: f64,
+) -> String {
     let rate = |zone: &Zone| {
         f64::from(zone.sectors_per_track) * f64::from(hdd::SECTOR) / spec.revolution.as_secs_f64()
     };
@@ -304,7 +430,7 @@ fn summary(spec: &HddSpec, disk: &Hdd, rpm: f64) -> String {
         spec.zones.len(),
         slowest / 1e6,
         fastest / 1e6,
-        disk.seek_time(1).as_millis_f64(),
-        disk.seek_time(disk.cylinders().saturating_sub(1)).as_millis_f64(),
+        seek_time(1).as_millis_f64(),
+        seek_time(disk.cylinders().saturating_sub(1)).as_millis_f64(),
     )
 }

@@ -35,31 +35,31 @@ const MAX_ZONES: usize = 1 << 12;
 
 /// Where one sector is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) cylinder: u32,
-    pub(super) head: u32,
+pub(in crate::device) struct Place {
+    pub(in crate::device) cylinder: u32,
+    pub(in crate::device) head: u32,
     /// Stream time at which it begins, ns.
-    pub(super) begins: u64,
+    pub(in crate::device) begins: u64,
     /// Stream time at which it ends, ns.
-    pub(super) ends: u64,
+    pub(in crate::device) ends: u64,
 }
 
 /// Divides by a number that is known long before, which costs a multiplication instead.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Divisor {
+pub(in crate::device) struct Divisor {
     by: u64,
     /// 2^64 / `by`, rounded down: never gives too large a quotient, nor one short by over 2.
     inverse: u64,
 }
 
 impl Divisor {
-    pub(super) fn new(by: u64) -> Divisor {
+    pub(in crate::device) fn new(by: u64) -> Divisor {
         Divisor { by, inverse: u64::MAX / by }
     }
 
     /// Quotient and remainder.
     #[inline]
-    pub(super) fn divide(self, number: u64) -> (u64, u64) {
+    pub(in crate::device) fn divide(self, number: u64) -> (u64, u64) {
         let mut quotient = ((u128::from(number) * u128::from(self.inverse)) >> 64) as u64;
         let mut rest = number - quotient * self.by;
         while rest >= self.by {
@@ -109,7 +109,7 @@ pub(super) struct Geometry {
 
 /// How long the head needs from the end of a track to the start of the next: the skew, plus as
 /// many revolutions as the switch is too slow for it. All in ns.
-pub(super) fn step(switch: u64, skew: u64, revolution: u64) -> u64 {
+pub(in crate::device) fn step(switch: u64, skew: u64, revolution: u64) -> u64 {
     skew + switch.saturating_sub(skew).div_ceil(revolution) * revolution
 }
 
@@ -122,7 +122,7 @@ impl Geometry {
         head_step: u64,
         cylinder_step: u64,
     ) -> Result<Geometry, SpecError> {
-        check(zones, heads)?;
+        check(zones, heads, false)?;
         let track_step = revolution + head_step;
         let cylinder_step = u64::from(heads - 1) * track_step + revolution + cylinder_step;
         let mut rows: Vec<Row> = Vec::with_capacity(zones.len());
@@ -221,7 +221,8 @@ impl Geometry {
     }
 }
 
-fn check(zones: &[Zone], heads: u32) -> Result<(), SpecError> {
+/// Whether zones follow each other; only a formatted disk may have `gaps` between them.
+pub(in crate::device) fn check(zones: &[Zone], heads: u32, gaps: bool) -> Result<(), SpecError> {
     if heads == 0 || heads > MAX_HEADS {
         return Err(SpecError(format!("heads: got {heads}, expected 1 to {MAX_HEADS}")));
     }
@@ -240,7 +241,7 @@ fn check(zones: &[Zone], heads: u32) -> Result<(), SpecError> {
                 next.to_string(),
             );
         }
-        if first > next {
+        if first > next && !(gaps && index > 0) {
             return wrong(format!("first cylinder {first}, which leaves a gap"), next.to_string());
         }
         if last < first || last >= MAX_CYLINDERS {

@@ -38,14 +38,25 @@ pub enum SeekSpec {
         /// Where long seeks begin, as a share of all cylinders; see [`KNEE_SHARE`].
         knee_share: f64,
     },
+    /// A measured curve: distances in rising order and their times, straight lines between them.
+    /// Beyond its ends the first time and the last slope hold.
+    Table(Vec<(u32, Nanos)>),
+    /// The times of the shortest moves, from one cylinder on, and a curve for all longer ones.
+    Prefixed {
+        /// Over 1, 2, 3... cylinders.
+        first: Vec<Nanos>,
+        /// For longer moves; no table.
+        rest: Box<SeekSpec>,
+    },
 }
 
 /// Where long seeks begin when nothing better is known: a fifth of all cylinders.
 pub const KNEE_SHARE: f64 = 0.2;
 
 /// A valid seek curve.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct SeekCurve {
+#[derive(Clone, Debug)]
+pub(in crate::device) struct SeekCurve {
+    points: Points,
     short_ns: f64,
     root_ns: f64,
     long_ns: f64,
@@ -54,23 +65,69 @@ pub(super) struct SeekCurve {
 }
 
 impl SeekCurve {
-    pub(super) fn new(spec: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
+    pub(in crate::device) fn new(spec: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
+        let none = Points::default();
         let curve = match *spec {
             SeekSpec::Coefficients { short_ns, root_ns, long_ns, cylinder_ns, knee } => {
-                SeekCurve { short_ns, root_ns, long_ns, cylinder_ns, knee }
+                SeekCurve { points: none, short_ns, root_ns, long_ns, cylinder_ns, knee }
             }
             SeekSpec::Datasheet { track_to_track, average, full_stroke, knee_share } => {
                 solve([track_to_track, average, full_stroke], knee_share, cylinders)?
+            }
+            SeekSpec::Table(ref points) => return SeekCurve::measured(points, cylinders),
+            SeekSpec::Prefixed { ref first, ref rest } => {
+                return SeekCurve::prefixed(first, rest, cylinders);
             }
         };
         curve.check(cylinders.saturating_sub(1))?;
         Ok(curve)
     }
 
+    fn measured(points: &[(u32, Nanos)], cylinders: u32) -> Result<SeekCurve, SpecError> {
+        let points = Points::new(points.to_vec(), false)?;
+        let farthest = cylinders.saturating_sub(1);
+        if points.time(farthest.max(1)).is_none_or(|time| time as f64 > LONGEST_NS) {
+            return Err(SpecError(format!(
+                "seek: got a curve beyond {LONGEST_NS} ns at {farthest} cylinders"
+            )));
+        }
+        let flat = SeekSpec::Coefficients {
+            short_ns: 0.0,
+            root_ns: 0.0,
+            long_ns: 0.0,
+            cylinder_ns: 0.0,
+            knee: 1,
+        };
+        Ok(SeekCurve { points, ..SeekCurve::new(&flat, 1)? })
+    }
+
+    fn prefixed(first: &[Nanos], rest: &SeekSpec, cylinders: u32) -> Result<SeekCurve, SpecError> {
+        if matches!(rest, SeekSpec::Table(_) | SeekSpec::Prefixed { .. }) {
+            return Err(SpecError("seek: got first times before a table, put them in it".into()));
+        }
+        let rest = SeekCurve::new(rest, cylinders)?;
+        let points = (1..).zip(first.iter().copied()).collect();
+        let points = Points::new(points, true)?;
+        let next = first.len() as u32 + 1;
+        if let Some(last) = first.last()
+            && next < cylinders
+            && rest.time(next) < last.0
+        {
+            return Err(SpecError(format!(
+                "the seek curve falls after the first times: got {last}, then {}",
+                Nanos(rest.time(next))
+            )));
+        }
+        Ok(SeekCurve { points, ..rest })
+    }
+
     /// The time to move over `distance` cylinders.
     #[inline]
-    pub(super) fn time(&self, distance: u32) -> u64 {
-        if distance == 0 { 0 } else { (self.at(distance) + 0.5) as u64 }
+    pub(in crate::device) fn time(&self, distance: u32) -> u64 {
+        if distance == 0 {
+            return 0;
+        }
+        self.points.time(distance).unwrap_or_else(|| (self.at(distance) + 0.5) as u64)
     }
 
     #[inline]
@@ -115,6 +172,54 @@ impl SeekCurve {
             )));
         }
         Ok(())
+    }
+}
+
+/// The measured part of a curve; nothing where it is an equation throughout.
+#[derive(Clone, Debug, Default)]
+struct Points {
+    distances: Vec<u32>,
+    times: Vec<u64>,
+    /// An equation takes over after the last point.
+    ends: bool,
+}
+
+impl Points {
+    fn new(points: Vec<(u32, Nanos)>, ends: bool) -> Result<Points, SpecError> {
+        let (distances, times): (Vec<u32>, Vec<u64>) =
+            points.iter().map(|(distance, time)| (*distance, time.0)).unzip();
+        if points.is_empty() || distances[0] == 0 || !distances.is_sorted_by(|a, b| a < b) {
+            return Err(SpecError(
+                "seek: got distances that do not rise from 1 cylinder on, expected them to".into(),
+            ));
+        }
+        if let Some(pair) = points.windows(2).find(|pair| pair[1].1 < pair[0].1) {
+            return Err(SpecError(format!(
+                "the seek curve falls from {} to {} cylinders: got {}, then {}, expected it to rise",
+                pair[0].0, pair[1].0, pair[0].1, pair[1].1
+            )));
+        }
+        if times.iter().any(|&time| time as f64 > LONGEST_NS) {
+            return Err(SpecError(format!("seek times: expected 0 to {LONGEST_NS} ns")));
+        }
+        Ok(Points { distances, times, ends })
+    }
+
+    /// The time over `distance`; `None` where the equation has to say.
+    #[inline]
+    fn time(&self, distance: u32) -> Option<u64> {
+        let last = self.distances.len().checked_sub(1)?;
+        let after = self.distances.partition_point(|&point| point < distance);
+        if after > last && self.ends {
+            return None;
+        }
+        let after = after.min(last);
+        if after == 0 {
+            return Some(self.times[0]);
+        }
+        let (from, to) = (self.distances[after - 1], self.distances[after]);
+        let (low, high) = (self.times[after - 1], self.times[after]);
+        Some(low + (high - low) * u64::from(distance - from) / u64::from(to - from))
     }
 }
 
@@ -169,6 +274,7 @@ fn solve(figures: [Nanos; 3], knee_share: f64, cylinders: u32) -> Result<SeekCur
         )));
     }
     Ok(SeekCurve {
+        points: Points::default(),
         short_ns: track_to_track - root_ns,
         root_ns,
         long_ns: full_stroke - cylinder_ns * far,
@@ -223,6 +329,41 @@ mod tests {
         assert_eq!(curve.time(4), 200);
         assert_eq!(curve.time(9), 290);
         assert_eq!(curve.time(99), 1_190);
+    }
+
+    #[test]
+    fn a_measured_curve_is_met_and_joined_by_lines() {
+        let points = [(2, 1_000), (4, 3_000), (10, 3_600)].map(|(d, t)| (d, Nanos(t)));
+        let curve = SeekCurve::new(&SeekSpec::Table(points.to_vec()), 100).unwrap();
+        let times = [0, 1, 2, 3, 4, 7, 10, 20].map(|distance| curve.time(distance));
+        assert_eq!(times, [0, 1_000, 1_000, 2_000, 3_000, 3_300, 3_600, 4_600]);
+        let said = |points: &[(u32, u64)]| {
+            let points = points.iter().map(|&(d, t)| (d, Nanos(t))).collect();
+            SeekCurve::new(&SeekSpec::Table(points), 100).unwrap_err().0
+        };
+        assert!(said(&[(1, 10), (2, 9)]).contains("falls from 1 to 2 cylinders"));
+        assert!(said(&[(2, 10), (2, 19)]).contains("do not rise"));
+        assert!(said(&[(1, 0), (2, 9_000_000_000)]).contains("beyond"));
+        assert!(said(&[]).contains("do not rise"));
+    }
+
+    #[test]
+    fn first_times_come_before_the_equation() {
+        let rest = SeekSpec::Coefficients {
+            short_ns: 100.0,
+            root_ns: 50.0,
+            long_ns: 200.0,
+            cylinder_ns: 10.0,
+            knee: 9,
+        };
+        let with = |first: &[u64]| SeekSpec::Prefixed {
+            first: first.iter().copied().map(Nanos).collect(),
+            rest: Box::new(rest.clone()),
+        };
+        let curve = SeekCurve::new(&with(&[90, 120, 130]), 100).unwrap();
+        assert_eq!([1, 2, 3, 4, 99].map(|d| curve.time(d)), [90, 120, 130, 200, 1_190]);
+        let error = SeekCurve::new(&with(&[90, 120, 201]), 100).unwrap_err();
+        assert!(error.0.contains("falls after the first times"), "{error}");
     }
 
     #[test]

@@ -1,0 +1,128 @@
+//! `forebay device import`, `forebay device validate` and, in a file of its own, `forebay device fit`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::{Table, presets};
+use forebay::device_validate::{self, Arrivals, Validation};
+use forebay::devices::{self, write};
+use forebay::{Error, disksim};
+
+use crate::device_fit::Fit;
+use crate::output::{self, Format};
+
+/// Make device files of DiskSim drives or of measurements; check a model against measured times
+#[derive(Args)]
+pub(crate) struct Device {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Import(Import),
+    Validate(Validate),
+    Fit(Fit),
+}
+
+impl Device {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.verb {
+            Verb::Import(verb) => verb.run(),
+            Verb::Validate(verb) => verb.run(),
+            Verb::Fit(verb) => verb.run(),
+        }
+    }
+}
+
+/// Make a device file of a DiskSim .diskspecs and the .model, .seek and .parv beside it
+#[derive(Args)]
+struct Import {
+    /// The .diskspecs file
+    file: PathBuf,
+    /// The device file to write; standard output without it
+    #[arg(short, long, value_name = "FILE.toml")]
+    output: Option<PathBuf>,
+}
+
+impl Import {
+    fn run(self) -> anyhow::Result<()> {
+        let imported = disksim::import(&self.file).map_err(Error::from)?;
+        for note in &imported.notes {
+            eprintln!("forebay: {note}");
+        }
+        let file = self.file.file_name().unwrap_or_default().to_string_lossy();
+        let source = format!("{}, from DiskSim's {file}", imported.name);
+        let text = write::text(&imported.name, &source, &imported.drive);
+        let path = self.output.as_deref().unwrap_or(&self.file);
+        let device = devices::read(path, &text).map_err(Error::from)?;
+        eprintln!("forebay: {}: {}", device.name, device.summary);
+        match self.output {
+            None => output::print(text.trim_end())?,
+            Some(path) => std::fs::write(&path, text)
+                .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
+        }
+        Ok(())
+    }
+}
+
+/// Play a DiskSim validation trace and compare service times with the measured ones
+#[derive(Args)]
+struct Validate {
+    /// A bundled disk or a device file
+    device: String,
+    /// The trace, packed or not
+    trace: PathBuf,
+    /// When requests are issued: a gap after the simulated completion, or as measured
+    #[arg(long, value_enum, default_value = "simulated")]
+    arrivals: From,
+    /// How to print the figures
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum From {
+    Simulated,
+    Measured,
+}
+
+impl Validate {
+    fn run(self) -> anyhow::Result<()> {
+        let (name, spec) = devices::open_spec(&self.device).map_err(Error::from)?;
+        let trace = device_validate::read_trace(&self.trace)?;
+        let arrivals = match self.arrivals {
+            From::Simulated => Arrivals::Simulated,
+            From::Measured => Arrivals::Measured,
+        };
+        let validation = device_validate::validate(&name, &spec, &trace, arrivals)?;
+        match self.format {
+            Format::Json => output::print_json(&validation)?,
+            Format::Table => output::print(&table(&validation))?,
+        }
+        Ok(())
+    }
+}
+
+fn table(figures: &Validation) -> String {
+    let ms = |value: f64| format!("{value:.3} ms");
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header([figures.device.as_str(), "against the drive"]);
+    let spread = format!("{:.3} to {:.3} ms", figures.rms_least_ms, figures.rms_greatest_ms);
+    let rows = [
+        ("requests", figures.requests.to_string()),
+        ("mean measured", ms(figures.mean_measured_ms)),
+        ("mean simulated", ms(figures.mean_simulated_ms)),
+        ("rms distance of the distributions", ms(figures.rms_ms)),
+        ("  of the measured mean", format!("{:.2} %", figures.rms_share * 100.0)),
+        ("  over the start phases", spread),
+        ("  of redrawn rotation alone", ms(figures.sampling_floor_ms)),
+        ("correlation request by request", format!("{:.3}", figures.correlation)),
+        ("  of a shuffled trace", format!("{:.3}", figures.correlation_shuffled)),
+    ];
+    for (what, figure) in rows {
+        table.add_row([what.to_string(), figure]);
+    }
+    table.to_string()
+}

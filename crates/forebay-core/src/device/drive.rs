@@ -1,0 +1,293 @@
+//! A disk with a controller: track buffer, write cache, command queue, bus.
+//!
+//! Beside the arm and the platters of the plain disk it models what lies between them and the
+//! host, in DiskSim's terms (see `controller`). It departs from DiskSim where that models the
+//! code of a drive, not its time: segments are not recycled while in use, the bus is not let go
+//! of while the media catches up, and there is one queue. The least seek of a write runs from
+//! when its first data is there, not from its overhead: a drive that is handed the next sectors
+//! of a stream misses them by that much.
+//!
+//! Commands are taken while fewer than the queue's depth are outstanding. What the buffer can
+//! answer or the write cache can take is served at once, beside the command at the media; of the
+//! others that one goes next which the head reaches first, or which has waited too long. The arm
+//! moves on to it when the last access has ended, even while its data is on the bus. Read-ahead
+//! goes on until the arm is wanted; what the cache holds is written as soon as nobody waits for
+//! the arm. A flush writes all of it; so does a write with PREFLUSH first, and one with FUA goes
+//! past the cache. What lies beyond the capacity is wrapped and cut as on the plain disk.
+//!
+//! Invariants: completions are never before their start; each command completes once; seek,
+//! rotation and transfer never add up to more than the service time; energy never falls.
+
+mod buffer;
+mod controller;
+mod mechanism;
+mod service;
+mod sparing;
+mod surface;
+mod write_cache;
+
+pub use controller::{
+    BufferSpec, Bus, Controller, ExtraDisconnect, Overhead, Overheads, QueueSpec, ReadAhead,
+    WriteCacheSpec,
+};
+pub use sparing::{Defects, SpareRange, Sparing};
+pub use surface::{Format, HeadOrder, ZoneFormat};
+
+use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
+use crate::device::{Completion, Device, Mechanics};
+use crate::request::{Flags, Op, Request};
+use crate::spec::SpecError;
+use crate::time::Nanos;
+use buffer::Buffer;
+use mechanism::Mechanism;
+use write_cache::WriteCache;
+
+/// All figures of a disk with a controller.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DriveSpec {
+    /// Arm and platters. Its overhead is the controller's to say and is not used.
+    pub disk: HddSpec,
+    /// How it is formatted; `None`: no spares, no defects, skews from `disk`.
+    pub format: Option<Format>,
+    /// The controller.
+    pub controller: Controller,
+}
+
+/// A command that waits.
+#[derive(Clone, Copy, Debug)]
+struct Command {
+    io: Request,
+    arrived: u64,
+    first: u64,
+    count: u64,
+    /// Controller time of a command of its kind at the media.
+    overhead: u64,
+    /// The command before it wrote,
+    after_write: bool,
+    /// and this one does not go on where that ended.
+    apart: bool,
+}
+
+/// A command that will be done.
+#[derive(Clone, Copy, Debug)]
+struct Served {
+    io: Request,
+    arrived: u64,
+    done: u64,
+    at_media: bool,
+    mechanics: Mechanics,
+}
+
+/// A disk with a controller.
+#[derive(Clone, Debug)]
+pub struct Drive {
+    mechanism: Mechanism,
+    controller: Controller,
+    buffer: Option<Buffer>,
+    cache: Option<WriteCache>,
+    waiting: Vec<Command>,
+    served: Vec<Served>,
+    bus_free_at: u64,
+    /// Whether the last command wrote, and the sector after it.
+    wrote: bool,
+    next_sector: u64,
+    len_max: u32,
+    busy_ns: u64,
+    busy_since: u64,
+}
+
+impl Drive {
+    /// A drive with its heads at cylinder 0; fails on the first figure that makes no sense.
+    pub fn new(spec: &DriveSpec) -> Result<Drive, SpecError> {
+        check_times(&spec.disk)?;
+        check_rest(&spec.disk)?;
+        spec.controller.check()?;
+        let depth = spec.controller.queue.depth as usize;
+        Ok(Drive {
+            mechanism: Mechanism::new(&spec.disk, spec.format.as_ref())?,
+            controller: spec.controller,
+            buffer: spec.controller.buffer.map(Buffer::new),
+            cache: spec.controller.write_cache.map(WriteCache::new),
+            waiting: Vec::with_capacity(depth),
+            served: Vec::with_capacity(depth),
+            bus_free_at: 0,
+            wrote: false,
+            next_sector: u64::MAX,
+            len_max: spec.disk.len_max,
+            busy_ns: 0,
+            busy_since: 0,
+        })
+    }
+
+    /// The time to move the arm over `distance` cylinders before a read, settling included.
+    pub fn seek_time(&self, distance: u32) -> Nanos {
+        Nanos(self.mechanism.curve.time(distance))
+    }
+
+    /// One turn of the platters.
+    pub fn revolution(&self) -> Nanos {
+        Nanos(self.mechanism.surface.revolution)
+    }
+
+    fn outstanding(&self) -> usize {
+        self.waiting.len() + self.served.len()
+    }
+
+    /// First sector and number of sectors of `io`, brought onto the disk.
+    fn extent(&self, io: &Request) -> (u64, u64) {
+        let first = io.offset / u64::from(SECTOR);
+        let count = (io.offset % u64::from(SECTOR) + u64::from(io.len)).div_ceil(SECTOR.into());
+        let sectors = self.mechanism.surface.sectors;
+        let first = if first < sectors { first } else { first % sectors };
+        (first, count.min(sectors - first))
+    }
+
+    /// What is known of a command when it comes.
+    fn command(&mut self, now: u64, io: Request) -> Command {
+        let (first, count) = self.extent(&io);
+        let overheads = &self.controller.overheads;
+        let kind = match io.op {
+            Op::Read => overheads.read_miss,
+            Op::Park => Overhead::default(),
+            _ => overheads.write_miss,
+        };
+        let overhead = kind.after(self.wrote);
+        let apart = self.wrote && first != self.next_sector;
+        Command { io, arrived: now, first, count, overhead, after_write: self.wrote, apart }
+    }
+
+    /// Serves all that need not wait for the arm, and then one that does if the arm is not taken.
+    fn dispatch(&mut self, now: u64) {
+        let mut index = 0;
+        while index < self.waiting.len() {
+            let command = self.waiting[index];
+            match self.without_arm(now, &command) {
+                Some(served) => {
+                    self.waiting.swap_remove(index);
+                    self.served.push(served);
+                }
+                None => index += 1,
+            }
+        }
+        if self.served.iter().any(|served| served.at_media) {
+            return;
+        }
+        if let Some(index) = self.choose(now) {
+            let command = self.waiting.swap_remove(index);
+            let served = self.at_media(now, &command);
+            self.served.push(served);
+        }
+    }
+
+    /// The waiting command that goes next: the oldest if it has waited too long, else that which
+    /// the head reaches first.
+    fn choose(&self, now: u64) -> Option<usize> {
+        let age = |&index: &usize| (self.waiting[index].arrived, self.waiting[index].io.id);
+        let oldest = (0..self.waiting.len()).min_by_key(age)?;
+        let waited = now - self.waiting[oldest].arrived;
+        if self.waiting.len() == 1 || waited >= self.controller.queue.starvation.0 {
+            return Some(oldest);
+        }
+        let reached = |&index: &usize| {
+            let command = &self.waiting[index];
+            let start = self.mechanism.free_at.max(command.arrived + command.overhead);
+            if !command.io.op.moves_data() || command.count == 0 {
+                return (start, age(&index));
+            }
+            let place = self.mechanism.surface.place(command.first);
+            let write = command.io.op == Op::Write;
+            let [seek, rotation] = self.mechanism.approach(start, place, write, 0);
+            (start.saturating_add(seek + rotation), age(&index))
+        };
+        (0..self.waiting.len()).min_by_key(reached)
+    }
+}
+
+impl Overhead {
+    fn after(&self, wrote: bool) -> u64 {
+        if wrote { self.after_write.0 } else { self.after_read.0 }
+    }
+}
+
+impl Device for Drive {
+    fn room(&self) -> bool {
+        self.outstanding() < self.controller.queue.depth as usize
+    }
+
+    fn start(&mut self, now: Nanos, io: Request) {
+        let now = now.0;
+        self.idle_until(now);
+        if self.outstanding() == 0 {
+            self.busy_since = now;
+        }
+        let command = self.command(now, io);
+        if io.op.moves_data() && command.count > 0 {
+            self.wrote = io.op == Op::Write;
+            self.next_sector = command.first + command.count;
+        }
+        self.waiting.push(command);
+        self.dispatch(now);
+    }
+
+    fn next(&self) -> Option<Nanos> {
+        self.served.iter().map(|served| Nanos(served.done)).min()
+    }
+
+    /// # Panics
+    /// If nothing was started: a driver's error.
+    fn finish(&mut self, now: Nanos) -> Completion {
+        let first =
+            (0..self.served.len()).min_by_key(|&i| (self.served[i].done, self.served[i].io.id));
+        let Some(first) = first else { panic!("finish without start") };
+        let served = self.served.swap_remove(first);
+        if self.outstanding() == 0 {
+            self.busy_ns = self.busy_ns.saturating_add(served.done - self.busy_since);
+        }
+        self.dispatch(now.0);
+        self.idle_until(now.0);
+        Completion {
+            io: served.io,
+            started: Nanos(served.arrived),
+            at: now,
+            mechanics: served.mechanics,
+        }
+    }
+
+    fn joules(&self, now: Nanos) -> f64 {
+        self.mechanism.joules(now.0)
+    }
+
+    fn busy(&self, now: Nanos) -> Nanos {
+        let running = if self.outstanding() == 0 { 0 } else { now.0 - self.busy_since };
+        Nanos(self.busy_ns.saturating_add(running))
+    }
+
+    /// The time its sectors take under the heads; over the bus if that is less and a buffer may
+    /// hold them; nothing for commands without data.
+    fn floor(&self, io: &Request) -> Nanos {
+        let (first, count) = self.extent(io);
+        if !io.op.moves_data() {
+            return Nanos::ZERO;
+        }
+        let media = self.mechanism.surface.media_time(first, count);
+        let bus = self.controller.bus;
+        let ns = bus.read_ns_per_sector.min(bus.write_ns_per_sector) * count as f64;
+        let buffered = self.buffer.is_some() || self.cache.is_some();
+        Nanos(if buffered { media.min(ns as u64) } else { media })
+    }
+
+    fn cylinders(&self) -> u32 {
+        self.mechanism.surface.cylinders
+    }
+
+    fn capacity(&self) -> u64 {
+        self.mechanism.surface.sectors * u64::from(SECTOR)
+    }
+
+    fn len_max(&self) -> u32 {
+        self.len_max
+    }
+}
+
+#[cfg(test)]
+mod tests;

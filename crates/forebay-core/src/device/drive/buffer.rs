@@ -1,0 +1,281 @@
+//! The track buffer: segments that each hold one run of sectors, and the read-ahead into one.
+//!
+//! A read that finds its first sector in a segment is a hit, even while read-ahead still brings
+//! the rest. The segment that was used longest ago is given away first. A write takes a segment of
+//! its own and empties those it overlaps. Read-ahead goes on until its limit or until the arm is
+//! wanted elsewhere, and is worked out only then. Where written data cannot be read from the
+//! buffer, a write takes no segment.
+
+use crate::device::hdd::geometry::Place;
+
+use super::controller::{BufferSpec, ReadAhead};
+use super::surface::{Surface, search};
+
+/// A run of sectors in the buffer, empty where `start` is `end`.
+#[derive(Clone, Copy, Debug, Default)]
+struct Segment {
+    start: u64,
+    end: u64,
+    written: bool,
+    /// Not yet on the media.
+    dirty: bool,
+    /// When all of it is there, what is read ahead aside.
+    since: u64,
+    used: u64,
+}
+
+/// Read-ahead under way.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    segment: usize,
+    /// At this time the head had just passed this stream time.
+    time: u64,
+    passed: u64,
+    limit: u64,
+}
+
+/// What the buffer holds of a read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    segment: usize,
+    /// Sectors from its first on that are there, or come without the arm being asked.
+    pub(super) sectors: u64,
+    /// When the last of them is there.
+    pub(super) there: u64,
+}
+
+/// Where the head stands when read-ahead is stopped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stopped {
+    pub(super) place: Place,
+    /// When the arm is free.
+    pub(super) free_at: u64,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Buffer {
+    spec: BufferSpec,
+    segments: Vec<Segment>,
+    stream: Option<Stream>,
+    uses: u64,
+}
+
+impl Buffer {
+    pub(super) fn new(spec: BufferSpec) -> Buffer {
+        let segments = vec![Segment::default(); spec.segments as usize];
+        Buffer { spec, segments, stream: None, uses: 0 }
+    }
+
+    pub(super) fn spec(&self) -> &BufferSpec {
+        &self.spec
+    }
+
+    /// What is there at `now` of `count` sectors from `first` on.
+    pub(super) fn find(&self, surface: &Surface, now: u64, first: u64, count: u64) -> Option<Hit> {
+        let mut best: Option<(u32, Hit)> = None;
+        for (index, segment) in self.segments.iter().enumerate() {
+            if first < segment.start || (segment.written && !self.spec.hits_on_written) {
+                continue;
+            }
+            let stream = self.stream.filter(|stream| stream.segment == index);
+            let limit = stream.map_or(segment.end, |stream| stream.limit.max(segment.end));
+            if first >= limit || segment.start == limit {
+                continue;
+            }
+            if stream.is_some_and(|s| s.overwrote(surface, now, first + self.spec.segment_sectors))
+            {
+                continue;
+            }
+            let here = |sector: u64| match stream {
+                Some(stream) if sector >= segment.end => stream.there(surface, sector),
+                _ => segment.since,
+            };
+            let end = (first + count).min(limit);
+            if here(first) > now && !(self.spec.almost_hits && self.under_head(surface, now, first))
+            {
+                continue;
+            }
+            let hit = Hit { segment: index, sectors: end - first, there: here(end - 1) };
+            let whole = end == first + count && hit.there <= now;
+            let value =
+                u32::from(whole) * 4 + u32::from(segment.dirty) * 2 + u32::from(stream.is_some());
+            if best.is_none_or(|(most, _)| value > most) {
+                best = Some((value, hit));
+            }
+        }
+        best.map(|(_, hit)| hit)
+    }
+
+    fn under_head(&self, surface: &Surface, now: u64, sector: u64) -> bool {
+        let Some(stream) = self.stream else { return false };
+        let place = surface.place(sector);
+        let width = place.ends - place.begins;
+        stream.there(surface, sector).saturating_sub(width) <= now
+    }
+
+    /// A read of `count` sectors from `first` on found `hit`: read-ahead, if it goes on, goes
+    /// farther.
+    pub(super) fn hit(&mut self, surface: &Surface, hit: Hit, first: u64, count: u64) {
+        self.touch(hit.segment);
+        let start = self.segments[hit.segment].start;
+        let limit = self.limit(surface, start, first, count);
+        if let Some(stream) = self.stream.as_mut().filter(|stream| stream.segment == hit.segment) {
+            stream.limit = stream.limit.max(limit);
+        }
+    }
+
+    /// From where read-ahead starts again after a hit in a segment where it came to its end.
+    pub(super) fn resume(
+        &self,
+        surface: &Surface,
+        hit: Hit,
+        first: u64,
+        count: u64,
+    ) -> Option<u64> {
+        let segment = &self.segments[hit.segment];
+        let idle = self.stream.is_none_or(|stream| stream.segment != hit.segment);
+        let limit = self.limit(surface, segment.start, first, count);
+        (self.spec.read_ahead_on_hit && idle && !segment.dirty && segment.end < limit)
+            .then_some(segment.end)
+    }
+
+    fn touch(&mut self, segment: usize) {
+        self.uses += 1;
+        self.segments[segment].used = self.uses;
+    }
+
+    /// The sector up to which a read of `count` from `first` on has the drive read ahead.
+    fn limit(&self, surface: &Surface, start: u64, first: u64, count: u64) -> u64 {
+        let end = first + count;
+        let limit = match self.spec.read_ahead {
+            ReadAhead::None => end,
+            ReadAhead::Track => surface.track(end - 1).1 + 1,
+            ReadAhead::Cylinder => {
+                let cylinder = surface.place(end - 1).cylinder;
+                let last = surface.row_end(end - 1);
+                search(end, last, |sector| surface.place(sector).cylinder <= cylinder)
+            }
+            ReadAhead::Limit => end.saturating_add(self.spec.read_ahead_sectors),
+            ReadAhead::NextTrack if end >= surface.sectors => end,
+            ReadAhead::NextTrack => {
+                let (from, to) = surface.track(end);
+                if start >= from || to + 1 >= surface.sectors {
+                    to + 1
+                } else {
+                    surface.track(to + 1).1 + 1
+                }
+            }
+        };
+        limit.clamp(end, surface.sectors.max(end))
+    }
+
+    /// Takes a segment for a read that the media served until `ends`, whose data begins at
+    /// `start`; or goes on in the one of `hit`. Says until when read-ahead goes on.
+    pub(super) fn fill(
+        &mut self,
+        surface: &Surface,
+        hit: Option<Hit>,
+        start: u64,
+        request: (u64, u64),
+        ends: u64,
+        last: Place,
+    ) -> u64 {
+        let (first, count) = request;
+        let end = first + count;
+        let Some(index) = hit.map(|hit| hit.segment).or_else(|| self.oldest()) else {
+            return ends;
+        };
+        let segment = &mut self.segments[index];
+        if hit.is_none() {
+            *segment = Segment { start: start.min(first), end, ..*segment };
+        }
+        (segment.end, segment.since) = (end, ends);
+        segment.written = segment.written && hit.is_some();
+        segment.trim(self.spec.segment_sectors);
+        let start = segment.start;
+        self.touch(index);
+        let limit = self.limit(surface, start, first, count);
+        self.stream = None;
+        if limit > end {
+            self.stream = Some(Stream { segment: index, time: ends, passed: last.ends, limit });
+            return ends + (surface.place(limit - 1).ends - last.ends);
+        }
+        ends
+    }
+
+    /// The segment to give away: an empty one, else the one used longest ago; none that is dirty.
+    fn oldest(&self) -> Option<usize> {
+        let usable = self.segments.iter().enumerate().filter(|(_, segment)| !segment.dirty);
+        let age = |segment: &Segment| (segment.start != segment.end, segment.used);
+        usable.min_by_key(|(_, segment)| age(segment)).map(|(index, _)| index)
+    }
+
+    /// Stops read-ahead at `at`: when the sector under the head has passed, or the first sector
+    /// of a track that the head has come to.
+    pub(super) fn stop(&mut self, surface: &Surface, at: u64) -> Option<Stopped> {
+        let stream = self.stream.take()?;
+        let segment = &mut self.segments[stream.segment];
+        let from = segment.end;
+        let end = search(from, stream.limit, |sector| stream.there(surface, sector) <= at);
+        segment.end = end;
+        segment.trim(self.spec.segment_sectors);
+        let before = surface.place(end - 1);
+        let behind = stream.time + before.ends.saturating_sub(stream.passed);
+        if end >= stream.limit {
+            return Some(Stopped { place: before, free_at: behind });
+        }
+        let next = surface.place(end);
+        let begins = stream.time + next.begins.saturating_sub(stream.passed);
+        let free_at = if begins <= at { stream.there(surface, end) } else { begins };
+        Some(Stopped { place: next, free_at })
+    }
+
+    /// A write of `count` sectors from `first` on empties what it overlaps, and its data takes a
+    /// segment; `dirty` as long as only the buffer has it.
+    pub(super) fn write(&mut self, first: u64, count: u64, dirty: bool) {
+        let end = first + count;
+        let goes_on = self.segments.iter().position(|s| s.dirty && dirty && s.end == first);
+        for segment in &mut self.segments {
+            let overlaps = segment.start < end && first < segment.end;
+            if overlaps && !segment.dirty {
+                segment.end = segment.start;
+            }
+        }
+        if !self.spec.hits_on_written {
+            return;
+        }
+        let Some(index) = goes_on.or_else(|| self.oldest()) else { return };
+        let segment = &mut self.segments[index];
+        let start = if goes_on.is_some() { segment.start } else { first };
+        *segment = Segment { start, end, written: true, dirty, since: 0, used: 0 };
+        segment.trim(self.spec.segment_sectors);
+        self.touch(index);
+    }
+
+    /// The media has `count` sectors from `first` on.
+    pub(super) fn saved(&mut self, first: u64, count: u64) {
+        for segment in &mut self.segments {
+            if segment.dirty && segment.start < first + count && first < segment.end {
+                segment.dirty = false;
+            }
+        }
+    }
+}
+
+impl Stream {
+    /// Whether read-ahead has put `sector` in the place of one a segment's length before it.
+    fn overwrote(&self, surface: &Surface, now: u64, sector: u64) -> bool {
+        sector < self.limit && self.there(surface, sector) <= now
+    }
+
+    /// When `sector` is in the buffer.
+    fn there(&self, surface: &Surface, sector: u64) -> u64 {
+        self.time.saturating_add(surface.place(sector).ends.saturating_sub(self.passed))
+    }
+}
+
+impl Segment {
+    fn trim(&mut self, sectors: u64) {
+        self.start = self.start.max(self.end.saturating_sub(sectors));
+    }
+}

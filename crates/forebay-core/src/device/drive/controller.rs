@@ -1,0 +1,206 @@
+//! What a disk's controller is told: overheads, bus, buffer, write cache, queue.
+//!
+//! The terms are DiskSim's (Bucy, Schindler, Schlosser, Ganger: "The DiskSim Simulation
+//! Environment Version 4.0 Reference Manual", CMU-PDL-08-101, section 3.2), its names in brackets.
+
+use crate::spec::SpecError;
+use crate::time::Nanos;
+
+/// Controller time of a command, by what it is and what the one before it was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overhead {
+    /// After a command that read, or the first one.
+    pub after_read: Nanos,
+    /// After a command that wrote.
+    pub after_write: Nanos,
+}
+
+/// The connection more that some SCSI drives make for a write that follows another write without
+/// going on where it ended ("Extra write disconnect").
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ExtraDisconnect {
+    /// Controller time, in place of the usual one.
+    pub command: Nanos,
+    /// What the arm waits beyond it.
+    pub seek_delay: Nanos,
+    /// To let go of the bus, to stay away, until the bus is asked for again.
+    pub away: Nanos,
+    /// To let go of the bus when the data is over.
+    pub disconnect: Nanos,
+}
+
+/// Controller times.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Overheads {
+    /// Reads of which the buffer holds at least the first sector.
+    pub read_hit: Overhead,
+    /// Other reads.
+    pub read_miss: Overhead,
+    /// Writes into the write cache.
+    pub write_hit: Overhead,
+    /// Writes to the media.
+    pub write_miss: Overhead,
+    /// From the last sector on the bus to the end of a read.
+    pub read_completion: Nanos,
+    /// The same of a write.
+    pub write_completion: Nanos,
+    /// Before data goes over the bus.
+    pub data_preparation: Nanos,
+    /// To get hold of the bus again when the media is ready.
+    pub reselect: Nanos,
+    /// The same the second time, after an extra connection.
+    pub reselect_again: Nanos,
+    /// To let go of the bus when a write's data is over.
+    pub write_disconnect: Nanos,
+    /// The extra connection of some drives.
+    pub extra_disconnect: Option<ExtraDisconnect>,
+    /// The least time between a write's overhead and the arm's arrival, unless it goes on where
+    /// the last one ended ("Minimum seek delay").
+    pub write_seek_least: Nanos,
+}
+
+/// The bus between host and drive, busy for as long as data goes over it.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Bus {
+    /// ns for each sector read; 0: no time.
+    pub read_ns_per_sector: f64,
+    /// The same written.
+    pub write_ns_per_sector: f64,
+}
+
+/// How far the drive reads on after a read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ReadAhead {
+    /// Not at all.
+    None,
+    /// To the end of the track.
+    Track,
+    /// To the end of the cylinder.
+    Cylinder,
+    /// So many sectors.
+    #[default]
+    Limit,
+    /// To the end of the track after the one where the segment begins ("DEC prefetch scheme").
+    NextTrack,
+}
+
+/// The track buffer.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BufferSpec {
+    /// Segments, each of which holds one run of sectors.
+    pub segments: u32,
+    /// What a segment holds.
+    pub segment_sectors: u64,
+    /// How far the drive reads on.
+    pub read_ahead: ReadAhead,
+    /// By how many sectors it reads on at most with [`ReadAhead::Limit`].
+    pub read_ahead_sectors: u64,
+    /// Data that was written can be read from the buffer.
+    pub hits_on_written: bool,
+    /// A sector that is being read ahead counts as a hit.
+    pub almost_hits: bool,
+    /// A hit in a segment that no longer reads on makes it do so again.
+    pub read_ahead_on_hit: bool,
+    /// On arrival at a track the head reads at once, and keeps what comes before the request.
+    pub read_before: bool,
+    /// What share of a read the media must have delivered before the bus is asked for.
+    pub watermark_share: f64,
+}
+
+/// The write cache, volatile and written back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WriteCacheSpec {
+    /// Runs of sectors it can hold.
+    pub extents: u32,
+    /// What each of them can hold.
+    pub extent_sectors: u64,
+}
+
+/// The command queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueSpec {
+    /// Commands the drive takes at a time.
+    pub depth: u32,
+    /// A command that has waited so long goes next, however far away.
+    pub starvation: Nanos,
+}
+
+impl Default for QueueSpec {
+    fn default() -> QueueSpec {
+        QueueSpec { depth: 1, starvation: Nanos::from_secs(1) }
+    }
+}
+
+/// A controller.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Controller {
+    /// Controller times.
+    pub overheads: Overheads,
+    /// The bus.
+    pub bus: Bus,
+    /// The track buffer, if there is one.
+    pub buffer: Option<BufferSpec>,
+    /// The write cache, if there is one and it is on.
+    pub write_cache: Option<WriteCacheSpec>,
+    /// The command queue.
+    pub queue: QueueSpec,
+    /// A read may begin with any of its sectors that comes round first ("Immediate buffer read").
+    pub zero_latency_reads: bool,
+    /// The same of writes.
+    pub zero_latency_writes: bool,
+    /// What share of a write's data must have come before its first sector is written ("Low
+    /// (write) water mark"); one sector at least.
+    pub write_watermark_share: f64,
+}
+
+impl Controller {
+    pub(super) fn write_watermark(&self, count: u64) -> u64 {
+        ((self.write_watermark_share * count as f64).ceil() as u64).max(1)
+    }
+
+    pub(super) fn check(&self) -> Result<(), SpecError> {
+        let refuse = |what: &str, got: String, expected: &str| {
+            Err(SpecError(format!("{what}: got {got}, expected {expected}")))
+        };
+        let Bus { read_ns_per_sector, write_ns_per_sector } = self.bus;
+        for ns in [read_ns_per_sector, write_ns_per_sector] {
+            if !(0.0..=1e9).contains(&ns) {
+                return refuse("bus", format!("{ns} ns a sector"), "0 to 1e9 ns");
+            }
+        }
+        if !(0.0..=1.0).contains(&self.write_watermark_share) {
+            let got = format!("watermark {}", self.write_watermark_share);
+            return refuse("write", got, "a share from 0 to 1");
+        }
+        if let Some(buffer) = self.buffer {
+            if !(1..=65_536).contains(&buffer.segments) {
+                return refuse("buffer segments", buffer.segments.to_string(), "1 to 65536");
+            }
+            if !(1..=1 << 32).contains(&buffer.segment_sectors) {
+                let got = format!("segments of {} sectors", buffer.segment_sectors);
+                return refuse("buffer", got, "1 to 2^32 sectors");
+            }
+            if buffer.read_ahead_sectors > 1 << 32 {
+                let got = format!("read-ahead of {} sectors", buffer.read_ahead_sectors);
+                return refuse("buffer", got, "0 to 2^32 sectors");
+            }
+            if !(0.0..=1.0).contains(&buffer.watermark_share) {
+                let got = format!("watermark {}", buffer.watermark_share);
+                return refuse("buffer", got, "a share from 0 to 1");
+            }
+        }
+        if let Some(cache) = self.write_cache {
+            if !(1..=65_536).contains(&cache.extents) {
+                return refuse("write cache", format!("{} runs", cache.extents), "1 to 65536");
+            }
+            if !(1..=1 << 32).contains(&cache.extent_sectors) {
+                let got = format!("runs of {} sectors", cache.extent_sectors);
+                return refuse("write cache", got, "1 to 2^32 sectors");
+            }
+        }
+        if !(1..=4_096).contains(&self.queue.depth) {
+            return refuse("queue depth", self.queue.depth.to_string(), "1 to 4096 commands");
+        }
+        Ok(())
+    }
+}

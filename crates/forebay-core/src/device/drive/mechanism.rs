@@ -1,0 +1,231 @@
+//! Arm and platters: where they stand, how long an access takes, what energy it uses.
+//!
+//! The platters' angle is given by the time alone. One access goes on at a time; each begins no
+//! sooner than the one before it ends. An access may be settled after it began, so the arm must
+//! not use less than idle power, or energy could fall.
+
+use crate::device::hdd::geometry::{Divisor, Place};
+use crate::device::hdd::seek::SeekCurve;
+use crate::device::hdd::{HddSpec, Power};
+use crate::spec::SpecError;
+
+use super::surface::{Format, Surface};
+
+/// What an access is to do.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Task {
+    /// When the arm may move.
+    pub(super) start: u64,
+    pub(super) first: u64,
+    pub(super) count: u64,
+    pub(super) write: bool,
+    /// The least time from when there is enough of a write's data until its first sector.
+    pub(super) seek_least: u64,
+    /// May begin with any of its sectors.
+    pub(super) zero_latency: bool,
+    /// For a write, when its data begins to come over the bus, and ns a sector.
+    pub(super) data: (u64, f64),
+    /// How much of it has to be there before the media is written.
+    pub(super) watermark: u64,
+}
+
+impl Task {
+    /// To read `count` sectors from `first` on.
+    pub(super) fn read(start: u64, first: u64, count: u64) -> Task {
+        let (write, seek_least, zero_latency) = (false, 0, false);
+        Task { start, first, count, write, seek_least, zero_latency, data: (0, 0.0), watermark: 0 }
+    }
+}
+
+/// How an access went.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Access {
+    pub(super) seek: u64,
+    pub(super) rotation: u64,
+    pub(super) transfer: u64,
+    /// When the first sector had passed.
+    pub(super) first_ends: u64,
+    /// When the last one had.
+    pub(super) ends: u64,
+    pub(super) from: Place,
+    pub(super) last: Place,
+}
+
+/// The part of the work that uses more than idle power.
+#[derive(Clone, Copy, Debug, Default)]
+struct Window {
+    from: u64,
+    to: u64,
+}
+
+impl Window {
+    fn until(self, now: u64) -> u64 {
+        now.clamp(self.from, self.to.max(self.from)) - self.from
+    }
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Mechanism {
+    pub(super) surface: Surface,
+    pub(super) curve: SeekCurve,
+    turn: Divisor,
+    start_phase: u64,
+    write_settle: u64,
+    head_switch: u64,
+    pub(super) cylinder: u32,
+    pub(super) head: u32,
+    /// When it is done with what it does.
+    pub(super) free_at: u64,
+    power: Power,
+    seeking: Window,
+    moving: Window,
+    seek_ns: u64,
+    transfer_ns: u64,
+}
+
+impl Mechanism {
+    pub(super) fn new(disk: &HddSpec, format: Option<&Format>) -> Result<Mechanism, SpecError> {
+        let surface = Surface::new(disk, format)?;
+        let curve = SeekCurve::new(&disk.seek, surface.cylinders)?;
+        let Power { idle_w, seek_w, transfer_w, .. } = disk.power;
+        if seek_w < idle_w || transfer_w < idle_w {
+            return Err(SpecError(format!(
+                "power: got {seek_w} W to seek and {transfer_w} W to transfer, expected no less \
+                 than the {idle_w} W when idle"
+            )));
+        }
+        Ok(Mechanism {
+            curve,
+            turn: Divisor::new(surface.revolution),
+            surface,
+            start_phase: disk.start_phase.0,
+            write_settle: disk.write_settle.0,
+            head_switch: disk.head_switch.0,
+            cylinder: 0,
+            head: 0,
+            free_at: 0,
+            power: disk.power,
+            seeking: Window::default(),
+            moving: Window::default(),
+            seek_ns: 0,
+            transfer_ns: 0,
+        })
+    }
+
+    /// Seek and rotation of an access that starts at `start`.
+    #[inline]
+    pub(super) fn approach(&self, start: u64, place: Place, write: bool, least: u64) -> [u64; 2] {
+        let seek = self.move_time(place, write).max(least);
+        [seek, self.wait(start.saturating_add(seek), place.begins)]
+    }
+
+    #[inline]
+    fn move_time(&self, place: Place, write: bool) -> u64 {
+        let switch = if place.head == self.head { 0 } else { self.head_switch };
+        let time = self.curve.time(place.cylinder.abs_diff(self.cylinder)).max(switch);
+        time + if write && time > 0 { self.write_settle } else { 0 }
+    }
+
+    #[inline]
+    fn angle(&self, now: u64) -> u64 {
+        self.turn.divide(now.wrapping_add(self.start_phase)).1
+    }
+
+    #[inline]
+    fn wait(&self, now: u64, begins: u64) -> u64 {
+        let (turned, angle) = (self.angle(now), self.turn.divide(begins).1);
+        if angle >= turned { angle - turned } else { angle + self.surface.revolution - turned }
+    }
+
+    /// Does `task`.
+    pub(super) fn access(&mut self, task: Task) -> Access {
+        let from = self.surface.place(task.first);
+        let last = match task.count {
+            1 => from,
+            count => self.surface.place(task.first + count - 1),
+        };
+        let turn = self.surface.revolution;
+        let start = task.start.max(self.free_at);
+        let mut seek = self.move_time(from, task.write).max(task.seek_least);
+        if task.write {
+            let there = task.data.0 + (task.data.1 * task.watermark as f64) as u64;
+            seek = seek.max((there + task.seek_least).saturating_sub(start));
+        }
+        let arrived = start.saturating_add(seek);
+        let mut rotation = self.wait(arrived, from.begins);
+        let length = last.ends.saturating_sub(from.begins);
+        let mut first_ends = arrived + rotation + (from.ends - from.begins);
+        let mut ends = arrived + rotation + length;
+        let inside = turn - rotation;
+        let one_track = (from.cylinder, from.head) == (last.cylinder, last.head);
+        if task.zero_latency && one_track && rotation > 0 && inside < length {
+            // The head came down inside the request: a turn later it has passed all of it.
+            let sector = (from.ends - from.begins).max(1);
+            ends = arrived + turn + (sector - inside % sector);
+            first_ends = first_ends.min(ends);
+            rotation = 0;
+        }
+        if task.write {
+            let late =
+                (task.data.0 + (task.data.1 * task.count as f64) as u64).saturating_sub(ends);
+            let turns = late.div_ceil(turn) * turn;
+            (first_ends, ends) = (first_ends + turns, ends + turns);
+        }
+        let transfer = ends - arrived - rotation;
+        self.note(start, arrived, arrived + rotation, ends);
+        (self.cylinder, self.head, self.free_at) = (last.cylinder, last.head, ends);
+        Access { seek, rotation, transfer, first_ends, ends, from, last }
+    }
+
+    /// Counts what went before as done, and an access from `start` on.
+    fn note(&mut self, start: u64, arrived: u64, found: u64, ends: u64) {
+        self.seek_ns += self.seeking.until(u64::MAX);
+        self.transfer_ns += self.moving.until(u64::MAX);
+        self.seeking = Window { from: start, to: arrived };
+        self.moving = Window { from: found, to: ends };
+    }
+
+    /// The head goes on over the track, until `to` at most.
+    pub(super) fn note_streaming(&mut self, to: u64) {
+        self.moving.to = self.moving.to.max(to);
+    }
+
+    /// It stopped to do so at `at`, which nobody has yet asked beyond.
+    pub(super) fn note_stopped(&mut self, at: u64) {
+        self.moving.to = self.moving.to.min(at).max(self.moving.from);
+    }
+
+    pub(super) fn joules(&self, now: u64) -> f64 {
+        let seek = self.seek_ns + self.seeking.until(now);
+        let transfer = self.transfer_ns + self.moving.until(now);
+        let idle = now.saturating_sub(seek.saturating_add(transfer));
+        let Power { idle_w, seek_w, transfer_w, .. } = self.power;
+        (idle as f64 * idle_w + seek as f64 * seek_w + transfer as f64 * transfer_w) / 1e9
+    }
+
+    /// When the data of `count` sectors from `first` on is over a bus that takes `ns` a sector
+    /// and `begins` no sooner, where `access` delivered them.
+    pub(super) fn over_bus(
+        &self,
+        access: &Access,
+        first: u64,
+        count: u64,
+        begins: u64,
+        ns: f64,
+    ) -> u64 {
+        let time = |sectors: u64| (sectors as f64 * ns) as u64;
+        let end = first + count;
+        let mut done = begins.max(access.first_ends).saturating_add(time(count));
+        done = done.max(access.ends + time(1));
+        if (access.from.cylinder, access.from.head) != (access.last.cylinder, access.last.head) {
+            let mut next = self.surface.track(first).1 + 1;
+            while next < end {
+                let left = access.last.ends - self.surface.place(next).ends;
+                let there = access.ends.saturating_sub(left);
+                done = done.max(there + time(end - next));
+                next = self.surface.track(next).1 + 1;
+            }
+        }
+        done
+    }
+}

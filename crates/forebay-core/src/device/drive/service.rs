@@ -1,0 +1,302 @@
+//! How a drive serves one command, and what it does while nobody asks.
+
+use super::buffer::Hit;
+use super::mechanism::{Access, Task};
+use super::write_cache::Dirty;
+use super::{Command, Drive, Flags, Mechanics, Nanos, Op, Served};
+
+impl Drive {
+    /// Serves `command` if the arm is not needed for it.
+    pub(super) fn without_arm(&mut self, now: u64, command: &Command) -> Option<Served> {
+        let ready = now.max(command.arrived + command.overhead);
+        let done = match command.io.op {
+            Op::Read if command.count > 0 => self.read_hit(now, command)?,
+            Op::Write if command.count > 0 => self.write_cached(now, command)?,
+            Op::Flush => match &self.cache {
+                Some(cache) if cache.runs().is_empty() => ready.max(cache.writing_until),
+                Some(_) => return None,
+                None => ready,
+            },
+            _ => ready,
+        };
+        Some(self.served(command, done, false, None))
+    }
+
+    fn served(
+        &self,
+        command: &Command,
+        done: u64,
+        at_media: bool,
+        access: Option<(Access, u32)>,
+    ) -> Served {
+        let here = self.mechanism.cylinder;
+        let mut mechanics = Mechanics {
+            cylinder_from: here,
+            cylinder_first: here,
+            cylinder_last: here,
+            ..Mechanics::default()
+        };
+        if let Some((access, from)) = access {
+            mechanics = Mechanics {
+                cylinder_from: from,
+                cylinder_first: access.from.cylinder,
+                cylinder_last: access.last.cylinder,
+                seek: Nanos(access.seek),
+                rotation: Nanos(access.rotation),
+                transfer: Nanos(access.transfer),
+            };
+        }
+        Served { io: command.io, arrived: command.arrived, done, at_media, mechanics }
+    }
+
+    /// When a read is done of which the buffer has all or gets it without the arm being asked.
+    fn read_hit(&mut self, now: u64, command: &Command) -> Option<u64> {
+        let Command { first, count, .. } = *command;
+        let buffer = self.buffer.as_mut()?;
+        let hit = buffer.find(&self.mechanism.surface, now, first, count)?;
+        if hit.sectors < count {
+            return None;
+        }
+        buffer.hit(&self.mechanism.surface, hit, first, count);
+        let begins = self.hit_begins(now, command);
+        let ns = self.controller.bus.read_ns_per_sector;
+        let over = (begins + (ns * count as f64) as u64).max(hit.there.saturating_add(ns as u64));
+        self.bus_free_at = over;
+        let done = over + self.controller.overheads.read_completion.0;
+        self.read_on(begins, hit, first, count);
+        Some(done)
+    }
+
+    /// Begins to read ahead again after a hit, where the drive does so.
+    fn read_on(&mut self, start: u64, hit: Hit, first: u64, count: u64) {
+        let Some(buffer) = &self.buffer else { return };
+        let Some(next) = buffer.resume(&self.mechanism.surface, hit, first, count) else { return };
+        self.stop_reading(start, start);
+        let access = self.mechanism.access(Task::read(start, next, 1));
+        self.keep(Some(hit), &access, first, next + 1 - first);
+    }
+
+    /// When the data of a hit may go over the bus.
+    fn hit_begins(&self, now: u64, command: &Command) -> u64 {
+        let overheads = &self.controller.overheads;
+        let begins = command.arrived + overheads.read_hit.after(command.after_write);
+        begins.max(now).max(self.bus_free_at) + overheads.data_preparation.0
+    }
+
+    /// When a write into the cache is done; `None` if it has to go to the media.
+    fn write_cached(&mut self, now: u64, command: &Command) -> Option<u64> {
+        let Command { first, count, io, .. } = *command;
+        let past = io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH);
+        let cache = self.cache.as_mut()?;
+        if past || !cache.has_room(now, first, count) {
+            return None;
+        }
+        Some(self.put_in_cache(now, command))
+    }
+
+    /// Takes a write for which there is room in the cache.
+    fn put_in_cache(&mut self, now: u64, command: &Command) -> u64 {
+        let Command { first, count, .. } = *command;
+        let overheads = self.controller.overheads;
+        let ready = now.max(command.arrived + overheads.write_hit.after(command.after_write));
+        let begins = ready.max(self.bus_free_at) + overheads.data_preparation.0;
+        let ns = self.controller.bus.write_ns_per_sector;
+        let over = begins + (ns * count as f64) as u64;
+        self.bus_free_at = over;
+        if let Some(cache) = &mut self.cache {
+            cache.put(Dirty { first, count, ready, data: (begins, ns) });
+        }
+        self.stop_reading(now, ready);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.write(first, count, true);
+        }
+        over + overheads.write_completion.0
+    }
+
+    /// Serves `command`, for which the arm is free or soon will be.
+    pub(super) fn at_media(&mut self, now: u64, command: &Command) -> Served {
+        let from = self.mechanism.cylinder;
+        let start = command.arrived + command.overhead;
+        if command.io.op == Op::Read {
+            let (done, access) = self.read_miss(now, command);
+            return self.served(command, done.max(now), true, Some((access, from)));
+        }
+        let mut at = now;
+        if !command.io.op.moves_data() || command.io.flags.has(Flags::PREFLUSH) {
+            at = at.max(start).max(self.write_back(now, start));
+        }
+        if !command.io.op.moves_data() {
+            let done = at + self.controller.overheads.write_completion.0;
+            return self.served(command, done, true, None);
+        }
+        let cached = self.cache.as_ref().is_some_and(|cache| cache.fits(command.count));
+        if cached && !command.io.flags.has(Flags::FUA) {
+            let at = self.make_room(at, command);
+            let done = self.put_in_cache(at, command);
+            return self.served(command, done, true, None);
+        }
+        let (done, access) = self.write_through(now, command);
+        self.served(command, done.max(now), true, Some((access, from)))
+    }
+
+    /// When, from `at` on, the cache has room for `command`, which fits into it.
+    fn make_room(&mut self, at: u64, command: &Command) -> u64 {
+        let mut at = at;
+        while let Some(cache) = &self.cache
+            && !cache.has_room(at, command.first, command.count)
+        {
+            if at >= cache.writing_until && self.write_nearest(at, command.arrived).is_none() {
+                break;
+            }
+            at = at.max(self.cache.as_ref().map_or(at, |cache| cache.writing_until));
+        }
+        at
+    }
+
+    fn read_miss(&mut self, now: u64, command: &Command) -> (u64, Access) {
+        let Command { first, count, .. } = *command;
+        let overheads = self.controller.overheads;
+        let start = command.arrived + command.overhead;
+        self.stop_reading(now, start.max(self.mechanism.free_at));
+        let surface = &self.mechanism.surface;
+        let hit = self.buffer.as_ref().and_then(|b| b.find(surface, now, first, count));
+        let held = hit.map_or(0, |hit| hit.sectors.min(count - 1));
+        let zero_latency = self.controller.zero_latency_reads;
+        let task = Task { zero_latency, ..Task::read(start, first + held, count - held) };
+        let access = self.mechanism.access(task);
+        let ns = self.controller.bus.read_ns_per_sector;
+        let begins = match hit {
+            Some(_) => self.hit_begins(now, command),
+            None => {
+                let share = self.buffer.as_ref().map_or(0.0, |b| b.spec().watermark_share);
+                let mark = ((count as f64 * share) as u64).max(1);
+                let there = match mark {
+                    1 => access.first_ends,
+                    _ => {
+                        access.ends - self.mechanism.surface.media_time(first + mark, count - mark)
+                    }
+                };
+                there.max(self.bus_free_at) + overheads.reselect.0 + overheads.data_preparation.0
+            }
+        };
+        // What the buffer holds goes first.
+        let begins = begins + (ns * held as f64) as u64;
+        let over = self.mechanism.over_bus(&access, first + held, count - held, begins, ns);
+        self.bus_free_at = over;
+        self.keep(hit, &access, first, count);
+        (over + overheads.read_completion.0, access)
+    }
+
+    /// Puts what was read into the buffer, and reads on.
+    fn keep(&mut self, hit: Option<Hit>, access: &Access, first: u64, count: u64) {
+        let Some(buffer) = &mut self.buffer else { return };
+        let surface = &self.mechanism.surface;
+        let mut start = first;
+        if buffer.spec().read_before && access.rotation > 0 {
+            let (track, _) = surface.track(first);
+            let passed = access.from.begins.saturating_sub(access.rotation);
+            start = super::surface::search(track, first, |s| surface.place(s).begins < passed);
+        }
+        let request = (first, count);
+        let until = buffer.fill(surface, hit, start, request, access.ends, access.last);
+        self.mechanism.note_streaming(until);
+    }
+
+    /// Stops read-ahead when the arm is wanted at `at`.
+    fn stop_reading(&mut self, now: u64, at: u64) {
+        let Some(buffer) = &mut self.buffer else { return };
+        if let Some(stopped) = buffer.stop(&self.mechanism.surface, at) {
+            self.mechanism.cylinder = stopped.place.cylinder;
+            self.mechanism.head = stopped.place.head;
+            self.mechanism.free_at = self.mechanism.free_at.max(stopped.free_at);
+            self.mechanism.note_stopped(stopped.free_at.max(now));
+        }
+    }
+
+    fn write_through(&mut self, now: u64, command: &Command) -> (u64, Access) {
+        let Command { first, count, arrived, .. } = *command;
+        let overheads = self.controller.overheads;
+        let ns = self.controller.bus.write_ns_per_sector;
+        let extra = overheads.extra_disconnect.filter(|_| command.apart);
+        let (mut start, mut begins) = (arrived + command.overhead, arrived + command.overhead);
+        let (mut disconnect, mut reselect) = (overheads.write_disconnect, overheads.reselect);
+        if let Some(extra) = extra {
+            start = arrived + extra.command.0 + extra.seek_delay.0;
+            begins = arrived + extra.command.0 + extra.away.0 + overheads.reselect.0;
+            (disconnect, reselect) = (extra.disconnect, overheads.reselect_again);
+        }
+        let begins = begins.max(self.bus_free_at) + overheads.data_preparation.0;
+        self.stop_reading(now, start.max(self.mechanism.free_at));
+        if let Some(buffer) = &mut self.buffer {
+            buffer.write(first, count, false);
+        }
+        let task = Task {
+            start,
+            first,
+            count,
+            write: true,
+            seek_least: overheads.write_seek_least.0,
+            zero_latency: self.controller.zero_latency_writes,
+            data: (begins, ns),
+            watermark: self.controller.write_watermark(count),
+        };
+        let access = self.mechanism.access(task);
+        let over = begins + (ns * count as f64) as u64;
+        self.bus_free_at = over;
+        let away = over + disconnect.0;
+        (access.ends.max(away) + reselect.0 + overheads.write_completion.0, access)
+    }
+
+    /// Writes all the cache holds, from `start` on; says when the last of it is on the media.
+    fn write_back(&mut self, now: u64, start: u64) -> u64 {
+        while self.write_nearest(now, start).is_some() {}
+        self.cache.as_ref().map_or(0, |cache| cache.writing_until)
+    }
+
+    /// Writes the run of the cache that the head reaches first; says when it is on the media.
+    fn write_nearest(&mut self, now: u64, start: u64) -> Option<u64> {
+        let runs = self.cache.as_ref()?.runs();
+        let begin = |run: &Dirty| run.ready.max(start).max(self.mechanism.free_at);
+        let reached = |run: &Dirty| {
+            let place = self.mechanism.surface.place(run.first);
+            let [seek, rotation] = self.mechanism.approach(begin(run), place, true, 0);
+            begin(run).saturating_add(seek + rotation)
+        };
+        let nearest = (0..runs.len()).min_by_key(|&index| (reached(&runs[index]), index))?;
+        let start = begin(&runs[nearest]);
+        let run = self.cache.as_mut()?.take(nearest);
+        self.stop_reading(now, start);
+        let task = Task {
+            start,
+            first: run.first,
+            count: run.count,
+            write: true,
+            seek_least: self.controller.overheads.write_seek_least.0,
+            zero_latency: self.controller.zero_latency_writes,
+            data: run.data,
+            watermark: self.controller.write_watermark(run.count),
+        };
+        let access = self.mechanism.access(task);
+        if let Some(buffer) = &mut self.buffer {
+            buffer.saved(run.first, run.count);
+        }
+        self.cache.as_mut()?.writing_until = access.ends;
+        Some(access.ends)
+    }
+
+    /// What the drive does until `now` while no command waits for the arm: it empties its cache.
+    pub(super) fn idle_until(&mut self, now: u64) {
+        if self.served.iter().any(|served| served.at_media) {
+            return;
+        }
+        loop {
+            let Some(cache) = &self.cache else { return };
+            let ready = cache.runs().iter().map(|run| run.ready).min();
+            let Some(ready) = ready else { return };
+            let start = ready.max(self.mechanism.free_at);
+            if start > now || self.write_nearest(now, start).is_none() {
+                return;
+            }
+        }
+    }
+}

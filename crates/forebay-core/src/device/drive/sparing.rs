@@ -1,0 +1,250 @@
+//! Spare sectors and defects: from the place of a sector in its zone's order to the physical one.
+//!
+//! A zone is cut into ranges (tracks, cylinders, groups of cylinders, or the zone as a whole), each
+//! with spares at its end. A *slipped* defect is passed over, and all sectors after it move on by
+//! one, up to the range's end or the zone's; a *remapped* one has its sector elsewhere. Where whole
+//! tracks are the unit, defects and spares count tracks. The mapping rises strictly, remaps aside.
+
+use crate::spec::SpecError;
+
+use super::surface::search;
+
+/// Over what the spares of a zone are spread.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SpareRange {
+    /// Each track has its own.
+    Track,
+    /// Each group of so many cylinders has its own.
+    Cylinders(u32),
+    /// The zone has them at its end.
+    #[default]
+    Zone,
+}
+
+/// How a disk deals with defects; all zones alike.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Sparing {
+    /// Over what the spares are spread.
+    pub range: SpareRange,
+    /// Spares and defects are whole tracks, not sectors.
+    pub whole_tracks: bool,
+    /// Spares come first in their range, not last.
+    pub at_front: bool,
+    /// A slip moves all sectors up to the end of the zone, not of its range.
+    pub to_zone_end: bool,
+    /// Each slip turns the tracks that come after its range on by one sector.
+    pub turns: bool,
+}
+
+/// The spares and defects of one zone, in sectors or tracks of the zone, counted from 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Defects {
+    /// Spares in each range.
+    pub spares: u64,
+    /// Places that are passed over, in rising order.
+    pub slips: Vec<u64>,
+    /// Places that are bad and the places used instead.
+    pub remaps: Vec<(u64, u64)>,
+}
+
+/// The sizes of a zone, in sectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Extent {
+    pub(super) track: u64,
+    pub(super) cylinder: u64,
+    pub(super) zone: u64,
+}
+
+/// The mapping of one zone. All sizes in its unit, a sector or a track.
+#[derive(Clone, Debug)]
+pub(super) struct Spared {
+    unit: u64,
+    /// Places in a range, and those of them that hold data.
+    range: u64,
+    data: u64,
+    front: u64,
+    to_zone_end: bool,
+    slips: Vec<u64>,
+    /// For each slip, the first place in the order of data that comes after it.
+    passed: Vec<u64>,
+    remaps: Vec<(u64, u64)>,
+    turns: bool,
+}
+
+impl Spared {
+    /// The mapping, and how many sectors of data the zone holds.
+    pub(super) fn new(
+        sparing: Sparing,
+        defects: &Defects,
+        extent: Extent,
+    ) -> Result<(Spared, u64), SpecError> {
+        let unit = if sparing.whole_tracks { extent.track } else { 1 };
+        let range = match sparing.range {
+            SpareRange::Track => extent.track,
+            SpareRange::Cylinders(count) => extent.cylinder * u64::from(count.max(1)),
+            SpareRange::Zone => extent.zone,
+        } / unit;
+        let (range, places) = (range.max(1), extent.zone / unit);
+        if defects.spares >= range {
+            let got = defects.spares;
+            return Err(SpecError(format!(
+                "spares: got {got}, expected fewer than the {range} of a range"
+            )));
+        }
+        if !defects.slips.is_sorted_by(|a, b| a < b) {
+            return Err(SpecError(
+                "slipped: got a list that does not rise, expected it sorted".into(),
+            ));
+        }
+        let listed = defects.slips.iter().chain(defects.remaps.iter().flat_map(|(a, b)| [a, b]));
+        if let Some(&place) = listed.max().filter(|&&place| place >= places) {
+            return Err(SpecError(format!(
+                "defects of a zone: got {place}, expected less than the {places} places it has"
+            )));
+        }
+        let data = range - defects.spares;
+        let mut mapping = Spared {
+            unit,
+            range,
+            data,
+            front: if sparing.at_front { defects.spares } else { 0 },
+            to_zone_end: sparing.to_zone_end,
+            slips: defects.slips.clone(),
+            passed: Vec::new(),
+            remaps: defects.remaps.clone(),
+            turns: sparing.turns,
+        };
+        mapping.passed = mapping.passed_over();
+        // A last range that is cut short has no spares, as in DiskSim.
+        let whole = places / range * data + (places % range).min(data);
+        let lost = if sparing.to_zone_end { defects.slips.len() as u64 } else { 0 };
+        let held = whole.saturating_sub(lost) * unit;
+        // Slips beyond the spares cost sectors at the end.
+        let held = search(0, held, |index| mapping.physical(index) < places * unit);
+        if held == 0 {
+            return Err(SpecError("spares: got as many as the zone has sectors".to_string()));
+        }
+        Ok((mapping, held))
+    }
+
+    fn passed_over(&self) -> Vec<u64> {
+        let (mut passed, mut range, mut before) = (Vec::new(), u64::MAX, 0);
+        for (rank, &slip) in self.slips.iter().enumerate() {
+            let (at, within) = (slip / self.range, slip % self.range);
+            if at != range {
+                (range, before) = (at, rank as u64);
+            }
+            let within = within.saturating_sub(self.front);
+            passed.push(if self.to_zone_end {
+                (at * self.data + within.min(self.data)).saturating_sub(rank as u64)
+            } else {
+                at * self.data + within.saturating_sub(rank as u64 - before).min(self.data)
+            });
+        }
+        passed
+    }
+
+    /// The physical place of sector `index` of the zone's order.
+    #[inline]
+    pub(super) fn physical(&self, index: u64) -> u64 {
+        let (place, rest) = (index / self.unit, index % self.unit);
+        let mut slipped = self.passed.partition_point(|&data| data <= place) as u64;
+        let found = if self.to_zone_end {
+            let data = place + slipped;
+            data / self.data * self.range + self.front + data % self.data
+        } else {
+            let range = place / self.data;
+            slipped -= self.slips.partition_point(|&slip| slip < range * self.range) as u64;
+            range * self.range + self.front + place % self.data + slipped
+        };
+        found * self.unit + rest
+    }
+
+    /// The physical place after remapping.
+    #[inline]
+    pub(super) fn remapped(&self, physical: u64) -> u64 {
+        let (place, rest) = (physical / self.unit, physical % self.unit);
+        let remap = self.remaps.iter().find(|(bad, _)| *bad == place);
+        remap.map_or(physical, |(_, good)| good * self.unit + rest)
+    }
+
+    /// By how many sectors slips turn the track on which physical sector `physical` lies.
+    #[inline]
+    pub(super) fn turned(&self, physical: u64) -> u64 {
+        if !self.turns {
+            return 0;
+        }
+        let start = physical / self.unit / self.range * self.range;
+        self.slips.partition_point(|&slip| slip < start) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const EXTENT: Extent = Extent { track: 10, cylinder: 20, zone: 60 };
+
+    fn mapped(sparing: Sparing, spares: u64, slips: &[u64], remaps: &[(u64, u64)]) -> Vec<u64> {
+        let defects = Defects { spares, slips: slips.to_vec(), remaps: remaps.to_vec() };
+        let (spared, held) = Spared::new(sparing, &defects, EXTENT).unwrap();
+        (0..held).map(|index| spared.remapped(spared.physical(index))).collect()
+    }
+
+    /// The slow way: walk the places of each range, leave out spares and slips.
+    fn walked(range: u64, spares: u64, slips: &[u64]) -> Vec<u64> {
+        let mut out = Vec::new();
+        for start in (0..60).step_by(range as usize) {
+            let good = (start..start + range).filter(|place| !slips.contains(place));
+            out.extend(good.take((range - spares) as usize));
+        }
+        out
+    }
+
+    #[test]
+    fn slips_push_on_within_their_range() {
+        for slips in [&[][..], &[0], &[4, 5, 6], &[19, 20, 41, 59]] {
+            for (range, size) in
+                [(SpareRange::Track, 10), (SpareRange::Cylinders(1), 20), (SpareRange::Zone, 60)]
+            {
+                let sparing = Sparing { range, ..Sparing::default() };
+                assert_eq!(mapped(sparing, 4, slips, &[]), walked(size, 4, slips), "{range:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn slips_push_to_the_end_of_the_zone_where_said() {
+        let range = SpareRange::Cylinders(1);
+        let sparing = Sparing { range, to_zone_end: true, ..Sparing::default() };
+        let mut expected: Vec<u64> = walked(20, 4, &[]);
+        expected.retain(|place| ![3, 25].contains(place));
+        assert_eq!(mapped(sparing, 4, &[3, 25], &[]), expected);
+    }
+
+    #[test]
+    fn whole_tracks_are_slipped_and_remapped() {
+        let sparing = Sparing { whole_tracks: true, ..Sparing::default() };
+        let places = mapped(sparing, 2, &[1], &[(3, 5)]);
+        assert_eq!((places.len(), places[9], places[10], places[25]), (40, 9, 20, 55));
+    }
+
+    #[test]
+    fn spares_may_come_first() {
+        let range = SpareRange::Track;
+        let sparing = Sparing { range, at_front: true, ..Sparing::default() };
+        let places = mapped(sparing, 2, &[], &[]);
+        assert_eq!((places[0], places[7], places[8]), (2, 9, 12));
+    }
+
+    #[test]
+    fn what_cannot_be_is_named() {
+        let said = |spares, slips: &[u64]| {
+            let defects = Defects { spares, slips: slips.to_vec(), remaps: Vec::new() };
+            Spared::new(Sparing::default(), &defects, EXTENT).unwrap_err().0
+        };
+        assert!(said(60, &[]).contains("fewer than the 60"));
+        assert!(said(1, &[60]).contains("less than the 60 places"));
+        assert!(said(1, &[5, 5]).contains("does not rise"));
+    }
+}

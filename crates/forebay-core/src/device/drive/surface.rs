@@ -1,0 +1,285 @@
+//! Where every sector of a formatted disk lies, and when a head that streams on would reach it.
+//!
+//! As the plain geometry, in stream time: how long after the first sector a head reading on
+//! without end would begin a sector, so that a sector's angle is its stream time modulo one
+//! revolution. Beyond it, each zone has skews, an angle at which it begins, reserved sectors,
+//! spares and defects of its own, and cylinders may lie between zones that hold nothing.
+
+use crate::device::hdd::geometry::{Divisor, Place, check, step};
+use crate::device::hdd::{HddSpec, Zone};
+use crate::spec::SpecError;
+
+use super::sparing::{Defects, Extent, Spared, Sparing};
+
+/// Fixed-point places of a sector's time.
+const PLACES: u32 = 20;
+
+/// In which order the heads of a cylinder take their turn.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum HeadOrder {
+    /// From the first to the last on every cylinder.
+    #[default]
+    Forward,
+    /// To and fro, beginning anew with the first head in each zone.
+    SerpentineByZone,
+    /// To and fro over the whole disk: backward on odd cylinders.
+    Serpentine,
+}
+
+/// How one zone is formatted.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ZoneFormat {
+    /// The angle at which its first physical sector begins, in its sectors.
+    pub first_angle_sectors: f64,
+    /// Sectors at its start that hold no data.
+    pub reserved_sectors: u64,
+    /// How far a track is turned against the one before, in its sectors.
+    pub track_skew_sectors: f64,
+    /// The same from the last track of a cylinder to the first of the next.
+    pub cylinder_skew_sectors: f64,
+    /// Spares and defects.
+    pub defects: Defects,
+}
+
+/// How a disk is formatted, zone by zone.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Format {
+    /// In which order the heads take their turn.
+    pub head_order: HeadOrder,
+    /// How defects are dealt with.
+    pub sparing: Sparing,
+    /// One for each zone.
+    pub zones: Vec<ZoneFormat>,
+}
+
+#[derive(Clone, Debug)]
+struct Row {
+    first_sector: u64,
+    end_sector: u64,
+    first_cylinder: u32,
+    reserved: u64,
+    track: Divisor,
+    track_sectors: u64,
+    sector_time: u64,
+    begins: u64,
+    track_step: u64,
+    cylinder_step: u64,
+    spared: Option<Spared>,
+}
+
+/// A valid formatted surface.
+#[derive(Clone, Debug)]
+pub(super) struct Surface {
+    rows: Vec<Row>,
+    heads: Divisor,
+    head_count: u32,
+    order: HeadOrder,
+    pub(super) revolution: u64,
+    pub(super) sectors: u64,
+    pub(super) cylinders: u32,
+}
+
+impl Surface {
+    pub(super) fn new(disk: &HddSpec, format: Option<&Format>) -> Result<Surface, SpecError> {
+        check(&disk.zones, disk.heads, format.is_some())?;
+        if let Some(format) = format
+            && format.zones.len() != disk.zones.len()
+        {
+            let (got, expected) = (format.zones.len(), disk.zones.len());
+            return Err(SpecError(format!("zones: got formats of {got}, expected {expected}")));
+        }
+        let heads = u64::from(disk.heads);
+        let mut surface = Surface {
+            rows: Vec::with_capacity(disk.zones.len()),
+            heads: Divisor::new(heads),
+            head_count: disk.heads,
+            order: format.map_or(HeadOrder::Forward, |format| format.head_order),
+            revolution: disk.revolution.0,
+            sectors: 0,
+            cylinders: disk.zones.last().map_or(0, |zone| zone.last_cylinder + 1),
+        };
+        let mut begins = 0;
+        for (index, zone) in disk.zones.iter().enumerate() {
+            let row = match format {
+                None => surface.plain(disk, zone, begins),
+                Some(format) => surface
+                    .formatted(disk, zone, format, index, begins)
+                    .map_err(|error| SpecError(format!("zone {index}: {error}")))?,
+            };
+            surface.sectors = row.end_sector;
+            let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder) + 1;
+            begins = row.begins + cylinders * row.cylinder_step;
+            surface.rows.push(row);
+            if format.is_some() {
+                // The head need not pass over the spares at the zone's end.
+                let last = surface.place(surface.sectors - 1).ends;
+                begins = begins.min(last + disk.cylinder_switch.0);
+            }
+        }
+        Ok(surface)
+    }
+
+    /// A zone without spares, whose skews are given in time or hide the switches.
+    fn plain(&self, disk: &HddSpec, zone: &Zone, begins: u64) -> Row {
+        let (head, cylinder) = (disk.head_switch.0, disk.cylinder_switch.0);
+        let track_skew = disk.track_skew.map_or(head, |skew| skew.0);
+        let cylinder_skew = disk.cylinder_skew.map_or(cylinder, |skew| skew.0);
+        let track_step = self.revolution + step(head, track_skew, self.revolution);
+        let heads = u64::from(disk.heads);
+        let cylinders = u64::from(zone.last_cylinder - zone.first_cylinder) + 1;
+        let track_sectors = u64::from(zone.sectors_per_track);
+        Row {
+            first_sector: self.sectors,
+            end_sector: self.sectors + cylinders * heads * track_sectors,
+            first_cylinder: zone.first_cylinder,
+            reserved: 0,
+            track: Divisor::new(track_sectors),
+            track_sectors,
+            sector_time: (self.revolution << PLACES).div_ceil(track_sectors),
+            begins,
+            track_step,
+            cylinder_step: (heads - 1) * track_step
+                + self.revolution
+                + step(cylinder, cylinder_skew, self.revolution),
+            spared: None,
+        }
+    }
+
+    fn formatted(
+        &self,
+        disk: &HddSpec,
+        zone: &Zone,
+        format: &Format,
+        index: usize,
+        begins: u64,
+    ) -> Result<Row, SpecError> {
+        let mut row = self.plain(disk, zone, begins);
+        let zone_format = &format.zones[index];
+        let angle = |name: &str, sectors: f64| {
+            let turns = sectors / row.track_sectors as f64;
+            if (0.0..=64.0).contains(&turns) {
+                Ok((turns * self.revolution as f64).round() as u64)
+            } else {
+                Err(SpecError(format!("{name}: got {sectors} sectors, expected 0 to 64 turns")))
+            }
+        };
+        let track = angle("track skew", zone_format.track_skew_sectors)?;
+        let cylinder = angle("cylinder skew", zone_format.cylinder_skew_sectors)?;
+        let first = angle("first angle", zone_format.first_angle_sectors)?;
+        let (turn, heads) = (self.revolution, u64::from(disk.heads));
+        row.track_step = turn + step(disk.head_switch.0, track, turn);
+        row.cylinder_step =
+            (heads - 1) * row.track_step + turn + step(disk.cylinder_switch.0, cylinder, turn);
+        let first = first % turn;
+        row.begins = begins.saturating_sub(first).next_multiple_of(turn) + first;
+        let cylinder = heads * row.track_sectors;
+        let extent =
+            Extent { track: row.track_sectors, cylinder, zone: row.end_sector - row.first_sector };
+        let (spared, held) = Spared::new(format.sparing, &zone_format.defects, extent)?;
+        if zone_format.reserved_sectors >= held {
+            let got = zone_format.reserved_sectors;
+            return Err(SpecError(format!(
+                "reserved sectors: got {got}, expected fewer than the {held} there are"
+            )));
+        }
+        row.reserved = zone_format.reserved_sectors;
+        row.end_sector = row.first_sector + held - row.reserved;
+        row.spared = Some(spared);
+        Ok(row)
+    }
+
+    #[inline]
+    fn row(&self, sector: u64) -> &Row {
+        let found = self.rows.partition_point(|row| row.end_sector <= sector);
+        &self.rows[found.min(self.rows.len() - 1)]
+    }
+
+    /// Where `sector`, which is on the disk, lies.
+    #[inline]
+    pub(super) fn place(&self, sector: u64) -> Place {
+        let row = self.row(sector);
+        let mut physical = row.physical(sector);
+        let mut turned = 0;
+        if let Some(spared) = &row.spared {
+            physical = spared.remapped(physical);
+            turned = spared.turned(physical);
+        }
+        let (track, index) = row.track.divide(physical);
+        let (cylinder, order) = self.heads.divide(track);
+        let begins = row.begins
+            + cylinder * row.cylinder_step
+            + order * row.track_step
+            + ((turned * row.sector_time) >> PLACES);
+        // Fewer than 2^28 tracks by the limits on cylinders and heads.
+        let (cylinder, order) = (cylinder as u32, order as u32);
+        let backward = match self.order {
+            HeadOrder::Forward => false,
+            HeadOrder::SerpentineByZone => cylinder % 2 == 1,
+            HeadOrder::Serpentine => (row.first_cylinder + cylinder) % 2 == 1,
+        };
+        Place {
+            cylinder: row.first_cylinder + cylinder,
+            head: if backward { self.head_count - 1 - order } else { order },
+            begins: begins + row.time(index),
+            ends: begins + row.time(index + 1),
+        }
+    }
+
+    /// First and last sector with data on the track that holds `sector`.
+    pub(super) fn track(&self, sector: u64) -> (u64, u64) {
+        let row = self.row(sector);
+        let physical = row.physical(sector);
+        let index = row.track.divide(physical).1;
+        let start = physical - index;
+        let end = start + row.track_sectors;
+        let first = sector.saturating_sub(index).max(row.first_sector);
+        let last = (sector + (row.track_sectors - 1 - index)).min(row.end_sector - 1);
+        if row.spared.is_none() {
+            return (first, last);
+        }
+        let before = search(first, sector, |sector| row.physical(sector) < start);
+        let after = search(sector, last + 1, |sector| row.physical(sector) < end);
+        (before, after - 1)
+    }
+
+    /// The sector after the last of the zone that holds `sector`.
+    pub(super) fn row_end(&self, sector: u64) -> u64 {
+        self.row(sector).end_sector
+    }
+
+    /// The time that `count` sectors from `first` on take under the heads, switches left out.
+    pub(super) fn media_time(&self, first: u64, count: u64) -> u64 {
+        let (mut sector, end) = (first, (first + count).min(self.sectors));
+        let mut time = 0;
+        while sector < end {
+            let row = self.row(sector);
+            let here = end.min(row.end_sector) - sector;
+            time += ((u128::from(here) * u128::from(row.sector_time)) >> PLACES) as u64;
+            sector += here;
+        }
+        time
+    }
+}
+
+impl Row {
+    #[inline]
+    fn time(&self, index: u64) -> u64 {
+        (index * self.sector_time) >> PLACES
+    }
+
+    #[inline]
+    fn physical(&self, sector: u64) -> u64 {
+        let index = sector - self.first_sector + self.reserved;
+        self.spared.as_ref().map_or(index, |spared| spared.physical(index))
+    }
+}
+
+/// The first of `from..to` for which `before` is false; `to` if there is none.
+pub(super) fn search(from: u64, to: u64, before: impl Fn(u64) -> bool) -> u64 {
+    let (mut from, mut to) = (from, to);
+    while from < to {
+        let middle = from + (to - from) / 2;
+        if before(middle) { from = middle + 1 } else { to = middle }
+    }
+    from
+}

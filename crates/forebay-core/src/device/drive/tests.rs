@@ -1,0 +1,237 @@
+//! Service times computed by hand on a tiny drive.
+//!
+//! 100 cylinders of one track of 100 sectors, 10 ms a turn (100 us a sector), 1 ms a cylinder
+//! switch which the skew hides, seeks of 1 ms, overheads of 200 us, 10 us a sector on the bus.
+
+use super::*;
+use crate::device::hdd::{LEN_MAX, Power, SeekSpec, Zone};
+
+const OVERHEAD: Overhead = Overhead { after_read: Nanos(200_000), after_write: Nanos(200_000) };
+
+fn buffer() -> BufferSpec {
+    BufferSpec {
+        segments: 2,
+        segment_sectors: 50,
+        read_ahead: ReadAhead::Limit,
+        read_ahead_sectors: 20,
+        hits_on_written: true,
+        almost_hits: false,
+        read_ahead_on_hit: false,
+        read_before: false,
+        watermark_share: 0.0,
+    }
+}
+
+fn spec() -> DriveSpec {
+    let ms = Nanos::from_millis(1);
+    DriveSpec {
+        disk: HddSpec {
+            heads: 1,
+            zones: vec![Zone { first_cylinder: 0, last_cylinder: 99, sectors_per_track: 100 }],
+            revolution: Nanos::from_millis(10),
+            start_phase: Nanos::ZERO,
+            seek: SeekSpec::Table(vec![(1, ms), (99, ms)]),
+            write_settle: Nanos::ZERO,
+            head_switch: Nanos::ZERO,
+            cylinder_switch: ms,
+            track_skew: None,
+            cylinder_skew: None,
+            overhead: Nanos::ZERO,
+            len_max: LEN_MAX,
+            power: Power { idle_w: 1.0, seek_w: 10.0, transfer_w: 100.0, standby: None },
+        },
+        format: None,
+        controller: Controller {
+            overheads: Overheads {
+                read_hit: OVERHEAD,
+                read_miss: OVERHEAD,
+                write_hit: OVERHEAD,
+                write_miss: OVERHEAD,
+                ..Overheads::default()
+            },
+            bus: Bus { read_ns_per_sector: 1e4, write_ns_per_sector: 1e4 },
+            buffer: Some(buffer()),
+            ..Controller::default()
+        },
+    }
+}
+
+fn with(change: impl FnOnce(&mut Controller)) -> Drive {
+    let mut spec = spec();
+    change(&mut spec.controller);
+    Drive::new(&spec).unwrap()
+}
+
+fn cached(controller: &mut Controller) {
+    controller.write_cache = Some(WriteCacheSpec { extents: 2, extent_sectors: 50 });
+}
+
+fn io(op: Op, sector: u64, count: u32) -> Request {
+    Request {
+        at: Nanos::ZERO,
+        offset: sector * 512,
+        id: sector,
+        len: count * 512,
+        stream: 0,
+        lane: 0,
+        op,
+        flags: Flags::NONE,
+    }
+}
+
+/// Starts `io` at `us` and says when it is done, us.
+fn serve(drive: &mut Drive, us: u64, io: Request) -> u64 {
+    drive.start(Nanos(us * 1_000), io);
+    let at = drive.next().unwrap();
+    assert_eq!(drive.finish(at).io, io);
+    at.0 / 1_000
+}
+
+#[test]
+fn a_miss_reads_and_then_hands_over_what_the_bus_lags_behind() {
+    let mut drive = with(|_| ());
+    // 200 us overhead, sector 10 comes at 1000 us, 4 sectors to 1400, the last over the bus.
+    assert_eq!(serve(&mut drive, 0, io(Op::Read, 10, 4)), 1_410);
+    // A slow bus begins when the first sector is there, at 1100 us, and takes 4 times 250.
+    let mut slow = with(|controller| controller.bus.read_ns_per_sector = 250e3);
+    assert_eq!(serve(&mut slow, 0, io(Op::Read, 10, 4)), 2_100);
+}
+
+#[test]
+fn read_ahead_answers_full_and_partial_hits() {
+    let mut drive = with(|_| ());
+    serve(&mut drive, 0, io(Op::Read, 10, 4));
+    // Read-ahead has come to sector 33 by 3400 us; all of it is there.
+    assert_eq!(serve(&mut drive, 4_000, io(Op::Read, 14, 8)), 4_000 + 200 + 80);
+    // It went on after that hit, which asked for more, to sector 42 at 4200 us.
+    let mut drive = with(|_| ());
+    serve(&mut drive, 0, io(Op::Read, 10, 4));
+    // At 1410 us sector 14 is not there yet: a miss, but nothing has to turn round for it.
+    assert_eq!(serve(&mut drive, 1_410, io(Op::Read, 18, 4)), 2_210);
+    let mut drive = with(|_| ());
+    serve(&mut drive, 0, io(Op::Read, 10, 4));
+    // At 2000 us sector 19 is; the last of them, 27, comes at 2800 us and goes over the bus.
+    assert_eq!(serve(&mut drive, 2_000, io(Op::Read, 19, 9)), 2_810);
+    // Beyond the limit nothing was read: the head goes back for sector 60, at 6000 us.
+    let mut drive = with(|_| ());
+    serve(&mut drive, 0, io(Op::Read, 10, 4));
+    assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 60, 1)), 6_110);
+}
+
+#[test]
+fn a_write_empties_what_it_overlaps_and_its_data_can_be_read() {
+    let mut drive = with(|_| ());
+    serve(&mut drive, 0, io(Op::Read, 10, 4));
+    // The write waits for sector 16 to come round at 11.6 ms.
+    assert_eq!(serve(&mut drive, 3_000, io(Op::Write, 16, 2)), 11_800);
+    assert_eq!(serve(&mut drive, 12_000, io(Op::Read, 16, 2)), 12_220);
+    // What was read before is gone: sector 10 comes at 21 ms.
+    assert_eq!(serve(&mut drive, 13_000, io(Op::Read, 10, 1)), 21_110);
+}
+
+#[test]
+fn segments_are_given_away_by_age_and_keep_what_came_last() {
+    let mut drive = with(|_| ());
+    for (us, sector) in [(0, 10), (20_000, 110), (40_000, 210)] {
+        serve(&mut drive, us, io(Op::Read, sector, 1));
+    }
+    // The second is still there, the first is not.
+    assert_eq!(serve(&mut drive, 60_000, io(Op::Read, 110, 1)), 60_210);
+    assert!(serve(&mut drive, 61_000, io(Op::Read, 10, 1)) > 61_210);
+    let mut short = with(|controller| {
+        controller.buffer = Some(BufferSpec { segment_sectors: 20, ..buffer() });
+    });
+    serve(&mut short, 0, io(Op::Read, 10, 4));
+    // Twenty sectors on, the request itself is overwritten.
+    assert!(serve(&mut short, 9_000, io(Op::Read, 10, 1)) > 9_210);
+    assert_eq!(serve(&mut short, 20_000, io(Op::Read, 12, 1)), 20_210);
+}
+
+#[test]
+fn a_cached_write_is_done_at_once_and_written_when_idle() {
+    let mut drive = with(cached);
+    assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
+    // The arm is at sectors 50 to 53 from 5000 to 5400 us: a read at 5 ms waits until then,
+    // and then for sector 60.
+    assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 60, 1)), 6_110);
+    // A read of the data is a hit.
+    assert_eq!(serve(&mut drive, 8_000, io(Op::Read, 50, 4)), 8_240);
+}
+
+#[test]
+fn flush_and_fua_wait_for_the_media() {
+    let mut drive = with(cached);
+    assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
+    assert_eq!(serve(&mut drive, 240, io(Op::Flush, 0, 0)), 5_400);
+    assert_eq!(serve(&mut drive, 6_000, io(Op::Flush, 0, 0)), 6_200);
+    let fua = Request { flags: Flags::FUA, ..io(Op::Write, 80, 2) };
+    assert_eq!(serve(&mut drive, 7_000, fua), 8_200);
+    // Before the second goes to the cache, the first goes to the media, at sector 10.
+    assert_eq!(serve(&mut drive, 8_200, io(Op::Write, 10, 1)), 8_410);
+    let preflush = Request { flags: Flags::PREFLUSH, ..io(Op::Write, 20, 1) };
+    assert_eq!(serve(&mut drive, 8_500, preflush), 11_110);
+}
+
+#[test]
+fn a_full_cache_makes_room_first() {
+    let mut drive = with(|controller| {
+        controller.write_cache = Some(WriteCacheSpec { extents: 1, extent_sectors: 8 });
+    });
+    assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
+    // The arm writes the first until 5400 us, and only then is there room.
+    assert_eq!(serve(&mut drive, 240, io(Op::Write, 90, 1)), 5_410);
+    // One that never fits goes past the cache: sector 200 comes round at 12 ms.
+    assert_eq!(serve(&mut drive, 10_050, io(Op::Write, 200, 9)), 12_900);
+}
+
+#[test]
+fn the_command_that_the_head_reaches_first_goes_first() {
+    let queue = |starvation_us: u64| {
+        with(|controller| {
+            controller.buffer = None;
+            controller.queue = QueueSpec { depth: 3, starvation: Nanos(starvation_us * 1_000) };
+        })
+    };
+    let order = |mut drive: Drive| {
+        for sector in [10, 8, 40] {
+            assert!(drive.room());
+            drive.start(Nanos::ZERO, io(Op::Read, sector, 1));
+        }
+        assert!(!drive.room());
+        let mut order = Vec::new();
+        while let Some(at) = drive.next() {
+            order.push((drive.finish(at).io.id, at.0 / 1_000));
+        }
+        order
+    };
+    // Sector 10 was alone when it came. Then 40, which lies before the head, and 8 a turn later.
+    assert_eq!(order(queue(1_000_000)), [(10, 1_110), (40, 4_110), (8, 10_910)]);
+    // 8 came before 40 and has waited too long.
+    assert_eq!(order(queue(1_000)), [(10, 1_110), (8, 10_910), (40, 14_110)]);
+}
+
+#[test]
+fn energy_is_counted_by_what_moves() {
+    let mut drive = with(|controller| controller.buffer = None);
+    serve(&mut drive, 0, io(Op::Read, 110, 4));
+    // 1 ms of seek, 400 us of transfer, the rest of 5 ms idle.
+    let joules = drive.joules(Nanos::from_millis(5));
+    assert!((joules - (0.0036 * 1.0 + 0.001 * 10.0 + 0.0004 * 100.0)).abs() < 1e-12, "{joules}");
+}
+
+#[test]
+fn figures_that_make_no_sense_are_refused() {
+    let said = |change: fn(&mut DriveSpec)| {
+        let mut spec = spec();
+        change(&mut spec);
+        Drive::new(&spec).unwrap_err().0
+    };
+    assert!(said(|s| s.controller.queue.depth = 0).contains("queue depth"));
+    assert!(said(|s| s.controller.bus.read_ns_per_sector = -1.0).contains("bus"));
+    assert!(said(|s| s.disk.power.seek_w = 0.5).contains("when idle"));
+    assert!(said(|s| s.format = Some(Format::default())).contains("formats of 0"));
+    assert!(
+        said(|s| s.controller.buffer = Some(BufferSpec { segments: 0, ..buffer() }))
+            .contains("buffer segments")
+    );
+}

@@ -1,0 +1,369 @@
+//! `device validate`: a disk model against service times measured on the drive itself.
+//!
+//! A trace in DiskSim's `validate` format has one request a line: `R|W buffer-action sector count
+//! response_us gap_us`, one outstanding, `gap` from its completion to the next issue. It is played
+//! once for each of [`PHASES`] positions of the platters at the start. By default the next request
+//! comes a gap after the simulated completion, as the format defines; [`Arrivals::Measured`] takes
+//! the measured times of issue instead (or the simulated completion, if that is later).
+//!
+//! The figure is DiskSim's: the root-mean-square horizontal distance between the measured and the
+//! simulated distribution of service times. DiskSim takes it between curves of counts in buckets;
+//! here it is exact: both samples are sorted, and the differences of equal ranks are squared,
+//! averaged, and the root taken.
+
+use std::io::{BufRead, Read};
+use std::path::Path;
+
+use forebay_core::device::drive::Drive;
+use forebay_core::device::hdd::Hdd;
+use forebay_core::{Device, Flags, Nanos, Op, Request, SpecError};
+use forebay_trace::TraceError;
+use forebay_trace::error::Place;
+use forebay_trace::unpack::unpack;
+use serde::Serialize;
+
+use crate::devices::DiskSpec;
+use crate::error::Error;
+
+/// Positions of the platters at the start, evenly spread over a turn.
+pub const PHASES: u32 = 20;
+
+/// A measured request.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Measured {
+    /// Read or write.
+    pub op: Op,
+    /// First sector.
+    pub sector: u64,
+    /// Sectors.
+    pub count: u32,
+    /// Measured service time.
+    pub response: Nanos,
+    /// From its completion to the issue of the next.
+    pub gap: Nanos,
+}
+
+/// Simulations with redrawn rotation that are compared with each other.
+const REDRAWN: u32 = 5;
+
+/// When requests are issued.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Arrivals {
+    /// A gap after the simulated completion of the one before.
+    #[default]
+    Simulated,
+    /// When they were on the real drive, or at the simulated completion if that is later.
+    Measured,
+}
+
+impl Arrivals {
+    fn name(self) -> &'static str {
+        match self {
+            Arrivals::Simulated => "simulated",
+            Arrivals::Measured => "measured",
+        }
+    }
+}
+
+/// How a model compares with its drive.
+#[derive(Clone, Debug, Serialize)]
+pub struct Validation {
+    /// The disk.
+    pub device: String,
+    /// Requests played.
+    pub requests: u64,
+    /// Positions of the platters at the start it was played from.
+    pub phases: u32,
+    /// What arrivals were taken from: `simulated` or `measured`.
+    pub arrivals: &'static str,
+    /// Root-mean-square distance of the distributions, mean over the phases.
+    pub rms_ms: f64,
+    /// The same as a share of the measured mean.
+    pub rms_share: f64,
+    /// Least of the phases.
+    pub rms_least_ms: f64,
+    /// Greatest of the phases.
+    pub rms_greatest_ms: f64,
+    /// Standard deviation over the phases.
+    pub rms_deviation_ms: f64,
+    /// The distance between two simulations that differ only in rotation, redrawn for each
+    /// request: no model that knows nothing of the platters' position comes closer.
+    pub sampling_floor_ms: f64,
+    /// Mean measured service time.
+    pub mean_measured_ms: f64,
+    /// Mean simulated service time.
+    pub mean_simulated_ms: f64,
+    /// Correlation (Pearson) of the measured and simulated time of each request, mean over the
+    /// phases.
+    pub correlation: f64,
+    /// The same with the measured times shuffled, which a distribution that matches by luck
+    /// survives and a model of the drive does not.
+    pub correlation_shuffled: f64,
+}
+
+/// The requests of the trace at `path`, packed or not.
+pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
+    let mut content = unpack(path)?.content;
+    let mut requests = Vec::new();
+    let (mut line, mut number) = (Vec::new(), 0_u64);
+    loop {
+        line.clear();
+        let io = |source| TraceError::Io { path: path.to_path_buf(), source };
+        // No line of the format is that long.
+        let mut rest = content.by_ref().take(4_096);
+        if rest.read_until(b'\n', &mut line).map_err(io)? == 0 {
+            return Ok(requests);
+        }
+        number += 1;
+        let text = String::from_utf8_lossy(&line);
+        if text.trim().is_empty() {
+            continue;
+        }
+        match parse(&text) {
+            Ok(request) => requests.push(request),
+            Err(expected) => {
+                return Err(TraceError::Malformed {
+                    path: path.to_path_buf(),
+                    place: Place::Line(number),
+                    got: format!("'{}'", text.trim().chars().take(60).collect::<String>()),
+                    expected: expected.to_string(),
+                    hint: "a validation trace of DiskSim has six columns".to_string(),
+                });
+            }
+        }
+    }
+}
+
+fn parse(line: &str) -> Result<Measured, &'static str> {
+    let mut fields = line.split_ascii_whitespace();
+    let mut next = || fields.next().ok_or("R or W, buffer action, sector, count, two times in us");
+    let op = match next()? {
+        "R" | "r" => Op::Read,
+        "W" | "w" => Op::Write,
+        _ => return Err("R or W in column 1"),
+    };
+    next()?;
+    let sector = next()?.parse().map_err(|_| "a sector in column 3")?;
+    let count: u32 = next()?.parse().map_err(|_| "a number of sectors in column 4")?;
+    if count == 0 || count > 1 << 20 {
+        return Err("1 to 1048576 sectors in column 4");
+    }
+    let mut micros = || {
+        let us: f64 = next()?.parse().map_err(|_| "times in microseconds in columns 5 and 6")?;
+        if (0.0..=1e12).contains(&us) {
+            return Ok(Nanos::from_millis_f64(us / 1e3));
+        }
+        Err("times of 0 to 10^12 microseconds in columns 5 and 6")
+    };
+    Ok(Measured { op, sector, count, response: micros()?, gap: micros()? })
+}
+
+/// Plays `trace` on the disk called `name` and compares.
+pub fn validate(
+    name: &str,
+    spec: &DiskSpec,
+    trace: &[Measured],
+    arrivals: Arrivals,
+) -> Result<Validation, Error> {
+    if trace.is_empty() {
+        return Err(Error::Unfit("the trace has no requests, expected one a line".to_string()));
+    }
+    let mut runs = Vec::new();
+    for phase in 0..PHASES {
+        runs.push(play_phase(spec, trace, arrivals, phase)?);
+    }
+    let measured: Vec<f64> = trace.iter().map(|request| request.response.as_millis_f64()).collect();
+    let shuffled = shuffle(&measured);
+    let correlate = |with: &[f64]| mean(runs.iter().map(|run| correlation(with, run)));
+    let (correlation, correlation_shuffled) = (correlate(&measured), correlate(&shuffled));
+    let mean_measured_ms = mean(measured.iter().copied());
+    let mean_simulated_ms = mean(runs.iter().flatten().copied());
+    let sorted: Vec<Vec<f64>> = runs.into_iter().map(sort).collect();
+    let measured = sort(measured);
+    let rms: Vec<f64> = sorted.iter().map(|run| distance(&measured, run)).collect();
+    let rms_ms = mean(rms.iter().copied());
+    let sampling_floor_ms = sampling_floor(spec, trace)?;
+    Ok(Validation {
+        device: name.to_string(),
+        requests: trace.len() as u64,
+        phases: PHASES,
+        arrivals: arrivals.name(),
+        rms_ms,
+        rms_share: if mean_measured_ms > 0.0 { rms_ms / mean_measured_ms } else { 0.0 },
+        rms_least_ms: rms.iter().copied().fold(f64::INFINITY, f64::min),
+        rms_greatest_ms: rms.iter().copied().fold(0.0, f64::max),
+        rms_deviation_ms: mean(rms.iter().map(|one| (one - rms_ms).powi(2))).sqrt(),
+        sampling_floor_ms,
+        mean_measured_ms,
+        mean_simulated_ms,
+        correlation,
+        correlation_shuffled,
+    })
+}
+
+/// The mean distance between simulations whose gaps are longer by parts of a turn drawn anew.
+fn sampling_floor(spec: &DiskSpec, trace: &[Measured]) -> Result<f64, SpecError> {
+    let turn = match spec {
+        DiskSpec::Hdd(hdd) => hdd.revolution,
+        DiskSpec::Drive(drive) => drive.disk.revolution,
+    };
+    let mut random = Random::new();
+    let mut runs = Vec::new();
+    for _ in 0..REDRAWN {
+        let redrawn = |request: &Measured| {
+            let part = Nanos(random.next() % turn.0.max(1));
+            Measured { gap: request.gap + part, ..*request }
+        };
+        let trace: Vec<Measured> = trace.iter().map(redrawn).collect();
+        runs.push(sort(play_phase(spec, &trace, Arrivals::Simulated, 0)?));
+    }
+    let next = runs.iter().cycle().skip(1);
+    Ok(mean(runs.iter().zip(next).map(|(one, other)| distance(one, other))))
+}
+
+/// Pseudo-random numbers (xorshift), the same every time.
+struct Random(u64);
+
+impl Random {
+    fn new() -> Random {
+        Random(0x9E37_79B9_7F4A_7C15)
+    }
+
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+fn play_phase(
+    spec: &DiskSpec,
+    trace: &[Measured],
+    arrivals: Arrivals,
+    phase: u32,
+) -> Result<Vec<f64>, SpecError> {
+    let turned = |turn: Nanos, from: Nanos| {
+        Nanos((from.0 + turn.0 * u64::from(phase) / u64::from(PHASES)) % turn.0.max(1))
+    };
+    Ok(match spec {
+        DiskSpec::Hdd(hdd) => {
+            let mut hdd = hdd.clone();
+            hdd.start_phase = turned(hdd.revolution, hdd.start_phase);
+            play(Hdd::new(hdd)?, trace, arrivals)
+        }
+        DiskSpec::Drive(drive) => {
+            let mut drive = drive.as_ref().clone();
+            drive.disk.start_phase = turned(drive.disk.revolution, drive.disk.start_phase);
+            play(Drive::new(&drive)?, trace, arrivals)
+        }
+    })
+}
+
+/// The service time of each request, ms.
+fn play(mut device: impl Device, trace: &[Measured], arrivals: Arrivals) -> Vec<f64> {
+    let (mut now, mut issued) = (Nanos::ZERO, Nanos::ZERO);
+    let mut times = Vec::with_capacity(trace.len());
+    for (id, request) in trace.iter().enumerate() {
+        let io = Request {
+            at: now,
+            offset: request.sector.saturating_mul(512),
+            id: id as u64,
+            len: request.count * 512,
+            stream: 0,
+            lane: 0,
+            op: request.op,
+            flags: Flags::NONE,
+        };
+        device.start(now, io);
+        let Some(done) = device.next() else { break };
+        device.finish(done);
+        times.push((done - now).as_millis_f64());
+        issued = issued + request.response + request.gap;
+        now = match arrivals {
+            Arrivals::Simulated => done + request.gap,
+            Arrivals::Measured => done.max(issued),
+        };
+    }
+    times
+}
+
+fn sort(mut values: Vec<f64>) -> Vec<f64> {
+    values.sort_by(f64::total_cmp);
+    values
+}
+
+fn mean(values: impl Iterator<Item = f64>) -> f64 {
+    let (mut sum, mut count) = (0.0, 0_u64);
+    for value in values {
+        (sum, count) = (sum + value, count + 1);
+    }
+    if count == 0 { 0.0 } else { sum / count as f64 }
+}
+
+/// Root-mean-square difference of equal ranks of two sorted samples of one size.
+fn distance(one: &[f64], other: &[f64]) -> f64 {
+    mean(one.iter().zip(other).map(|(a, b)| (a - b).powi(2))).sqrt()
+}
+
+/// Pearson's correlation; 0 where one side does not vary.
+fn correlation(one: &[f64], other: &[f64]) -> f64 {
+    let (a, b) = (mean(one.iter().copied()), mean(other.iter().copied()));
+    let both = one.iter().zip(other);
+    let product = mean(both.map(|(x, y)| (x - a) * (y - b)));
+    let spread = |values: &[f64], mid: f64| mean(values.iter().map(|v| (v - mid).powi(2))).sqrt();
+    let spreads = spread(one, a) * spread(other, b);
+    if spreads > 0.0 { product / spreads } else { 0.0 }
+}
+
+/// The values in an order that has nothing to do with theirs, the same every time.
+fn shuffle(values: &[f64]) -> Vec<f64> {
+    let mut out = values.to_vec();
+    let mut random = Random::new();
+    for index in (1..out.len()).rev() {
+        out.swap(index, (random.next() % (index as u64 + 1)) as usize);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_distance_is_between_equal_ranks() {
+        assert_eq!(distance(&sort(vec![3.0, 1.0]), &sort(vec![1.0, 7.0])), 8.0_f64.sqrt());
+        assert_eq!(correlation(&[1.0, 2.0, 3.0], &[5.0, 7.0, 9.0]), 1.0);
+        assert_eq!(correlation(&[1.0, 2.0], &[2.0, 1.0]), -1.0);
+        assert_eq!(correlation(&[1.0, 1.0], &[2.0, 1.0]), 0.0);
+        let values: Vec<f64> = (0..1_000).map(f64::from).collect();
+        assert!(correlation(&values, &shuffle(&values)).abs() < 0.1);
+        assert_eq!(sort(shuffle(&values)), values);
+    }
+
+    #[test]
+    fn lines_are_read_and_faults_named() {
+        let request = parse("R Miss  564347     2     14095.370     13876.270").unwrap();
+        assert_eq!((request.op, request.sector, request.count), (Op::Read, 564_347, 2));
+        assert_eq!((request.response, request.gap), (Nanos(14_095_370), Nanos(13_876_270)));
+        for (line, expected) in [
+            ("X Hit 1 1 1 1", "column 1"),
+            ("R Hit", "two times in us"),
+            ("R Hit x 1 1 1", "column 3"),
+            ("R Hit 1 0 1 1", "column 4"),
+            ("R Hit 1 1 nan 1", "microseconds"),
+            ("R Hit 1 1 1 -1", "microseconds"),
+        ] {
+            assert!(parse(line).unwrap_err().contains(expected), "{line}");
+        }
+    }
+
+    #[test]
+    fn arrivals_follow_the_simulated_or_the_measured_completion() {
+        let fixed = || forebay_core::device::fixed::Fixed::new(1_000.0).unwrap();
+        let request = parse("W Hit 0 1 500 250").unwrap();
+        for arrivals in [Arrivals::Simulated, Arrivals::Measured] {
+            assert_eq!(play(fixed(), &[request; 3], arrivals), [1.0; 3]);
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! What a device file says of format and controller, its faults, and that it survives writing.
+
+use super::*;
+
+/// A drive with every table there is.
+const DRIVE: &str = r#"kind = "hdd"
+name = "test"
+description = "a drive"
+
+[geometry]
+heads = 2
+rpm = 6000
+rpm_error_percent = 0.5
+
+[seek]
+distances_cylinders = [1, 10, 99]
+times_ms = [1.0, 2.0, 5.0]
+write_settle_ms = 0.3
+
+[switch]
+head_ms = 0.5
+cylinder_ms = 1
+
+[command]
+overhead_ms = 0.2
+
+[overheads]
+read_hit_after_read_ms = 0.05
+write_completion_ms = 0.01
+extra_disconnect = { command_ms = 0.6, seek_delay_ms = 0.2, away_ms = 0.4, disconnect_ms = 0.1 }
+
+[bus]
+read_us_per_sector = 100
+write_us_per_sector = 110.5
+
+[buffer]
+segments = 3
+segment_sectors = 64
+read_ahead = "limit"
+read_ahead_sectors = 32
+hits_on_written = true
+
+[write_cache]
+enabled = true
+extents = 2
+extent_sectors = 64
+
+[queue]
+depth = 8
+starvation_ms = 100
+
+[power]
+idle_w = 5
+seek_w = 9
+transfer_w = 7
+
+[format]
+head_order = "serpentine"
+spare_range = "cylinders"
+spare_range_cylinders = 2
+
+[[zone]]
+first_cylinder = 0
+last_cylinder = 59
+sectors_per_track = 100
+track_skew_sectors = 10
+spares = 5
+slipped = [7, 20]
+remapped = [[9, 399]]
+
+[[zone]]
+first_cylinder = 61
+last_cylinder = 99
+sectors_per_track = 80
+"#;
+
+fn drive(text: &str) -> DriveSpec {
+    match read_spec(Path::new("my.toml"), text).unwrap().1 {
+        DiskSpec::Drive(drive) => *drive,
+        DiskSpec::Hdd(_) => panic!("a plain disk"),
+    }
+}
+
+#[test]
+fn every_table_is_read() {
+    let device = read(Path::new("my.toml"), DRIVE).unwrap();
+    let DeviceModel::Drive(model) = &device.model else { panic!("no controller") };
+    assert_eq!(model.seek_time(1).as_millis_f64(), 1.0);
+    assert_eq!(model.revolution(), forebay_core::Nanos::from_secs_f64(0.01 / 1.005));
+    let controller = drive(DRIVE).controller;
+    let ns = |overhead: forebay_core::device::drive::Overhead| {
+        (overhead.after_read.0, overhead.after_write.0)
+    };
+    assert_eq!(ns(controller.overheads.read_hit), (50_000, 200_000));
+    assert_eq!(ns(controller.overheads.write_miss), (200_000, 200_000));
+    assert_eq!(controller.bus.write_ns_per_sector, 110_500.0);
+    assert_eq!((controller.queue.depth, controller.write_cache.unwrap().extents), (8, 2));
+    let off = drive(&DRIVE.replace("enabled = true", "enabled = false")).controller;
+    assert_eq!(off.write_cache, None);
+}
+
+#[test]
+fn a_drive_survives_being_written() {
+    let spec = drive(DRIVE);
+    assert_eq!(drive(&write::text("a \"name\"", "here", &spec)), spec);
+    let equation = "first_ms = [1, 1.5]\nshort_ms = 1\nshort_us_per_root = 400\nlong_ms = 3\n\
+                    long_us_per_cylinder = 20\nknee_cylinders = 30\n";
+    let table = "distances_cylinders = [1, 10, 99]\ntimes_ms = [1.0, 2.0, 5.0]\n";
+    assert!(DRIVE.contains(table));
+    let spec = drive(&DRIVE.replace(table, equation));
+    assert_eq!(drive(&write::text("test", "here", &spec)), spec);
+}
+
+#[test]
+fn faults_are_told_with_their_line() {
+    let line_of = |what: &str| DRIVE.lines().position(|line| line == what).unwrap() + 1;
+    let faults = [
+        ("2.0, 5.0", "6.0, 5.0", "[seek]", "falls from 10 to 99 cylinders"),
+        ("[1, 10, 99]", "[1, 10]", "[seek]", "expected as many of both"),
+        ("read_us_per_sector = 100", "read_us_per_sector = -1", "[bus]", "ns a sector"),
+        ("segments = 3", "segments = 0", "[buffer]", "1 to 65536"),
+        ("\nread_ahead_sectors = 32", "", "[buffer]", "read_ahead_sectors"),
+        ("extents = 2", "extents = 0", "[write_cache]", "write cache"),
+        ("depth = 8", "depth = 0", "[queue]", "queue depth"),
+        ("starvation_ms = 100", "starvation_ms = -1", "[queue]", "0 to 1000 ms"),
+        ("spare_range_cylinders = 2", "", "[format]", "spare_range"),
+        ("[7, 20]", "[20, 7]", "[[zone]]", "does not rise"),
+        ("spares = 5", "spares = 400", "[[zone]]", "fewer than the 400"),
+        ("first_cylinder = 61", "first_cylinder = 59", "[[zone]]", "overlaps"),
+        ("rpm_error_percent = 0.5", "rpm_error_percent = 99", "[geometry]", "-50 to 50"),
+        ("seek_w = 9", "seek_w = 3", "[power]", "when idle"),
+    ];
+    for (from, to, table, expected) in faults {
+        assert!(DRIVE.contains(from), "{from}");
+        let said = read(Path::new("my.toml"), &DRIVE.replace(from, to)).unwrap_err().to_string();
+        let line = format!("my.toml, line {}", line_of(table));
+        assert!(said.contains(&line) && said.contains(expected), "{from}: {said}");
+    }
+    let format = "[format]\nhead_order = \"serpentine\"\nspare_range = \"cylinders\"\n\
+                  spare_range_cylinders = 2\n";
+    for (text, expected) in [
+        (DRIVE.replace(format, ""), "without a table [format]"),
+        (DRIVE.replace("depth = 8", "depth_commands = 8"), "depth_commands"),
+        (DRIVE.replace("read_us_per_sector", "read_per_sector"), "read_per_sector"),
+    ] {
+        let said = read(Path::new("my.toml"), &text).unwrap_err().to_string();
+        assert!(said.contains(expected) && said.contains("line "), "{said}");
+    }
+}

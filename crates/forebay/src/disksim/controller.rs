@@ -1,0 +1,132 @@
+//! DiskSim's `disksim_disk`: controller, buffer and bus of a drive.
+
+use forebay_core::Nanos;
+use forebay_core::device::drive::{
+    BufferSpec, Bus, Controller, ExtraDisconnect, Overhead, Overheads, QueueSpec, ReadAhead,
+    WriteCacheSpec,
+};
+
+use super::libparam::Fault;
+use super::params::Params;
+
+/// Parameters that make no difference to the time of a command here: what is printed, and how
+/// DiskSim's own queue and code go about it.
+pub(super) const WITHOUT_EFFECT: &[&str] = &[
+    "Model",
+    "Print stats",
+    "Scheduler",
+    "Avg sectors per cylinder",
+    "Calc sector by sector",
+    "Combine seq writes",
+    "Write hit stop prefetch",
+    "Read directly to buffer",
+    "Immed transfer partial hit",
+    "Stop prefetch in sector",
+    "Hold bus entire read xfer",
+    "Hold bus entire write xfer",
+    "Read disconnect afterread",
+    "Read disconnect afterwrite",
+    "Minimum read-ahead (blks)",
+    "Read-ahead over requested",
+    "Set watermark by reqsize",
+    "Maximum number of write segments",
+];
+
+/// The controller, given what the bus takes, ms a sector read and written.
+pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault> {
+    let bulk = disk.or_zero("Bulk sector transfer time")?;
+    let [read, write] = bus.map(|ms| ms.max(bulk) * 1e6);
+    let buffer = buffer(disk)?;
+    let buffered = buffer.is_some();
+    Ok(Controller {
+        overheads: overheads(disk)?,
+        bus: Bus { read_ns_per_sector: read, write_ns_per_sector: write },
+        buffer,
+        write_cache: match disk.count("Fast write level")? {
+            0 => None,
+            _ => Some(WriteCacheSpec {
+                extents: disk.count("Maximum number of write segments")?.clamp(1, 65_536) as u32,
+                extent_sectors: disk.count("Segment size (in blks)")?.max(1),
+            }),
+        },
+        queue: QueueSpec {
+            depth: disk.count("Max queue length")?.clamp(1, 4_096) as u32,
+            ..QueueSpec::default()
+        },
+        zero_latency_reads: disk.flag("Immediate buffer read")? && buffered,
+        zero_latency_writes: disk.flag("Immediate buffer write")? && buffered,
+        write_watermark_share: 0.0,
+    })
+}
+
+fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
+    let scale = disk.number("Time scale for overheads")?.unwrap_or(1.0);
+    let each = disk.or_zero("Per-request overhead time")?;
+    let time = |key: &str| Ok::<_, Fault>(Nanos::from_millis_f64(disk.or_zero(key)? * scale));
+    let sum = |keys: [&str; 2]| Ok::<_, Fault>(time(keys[0])? + time(keys[1])?);
+    let kind = |name: &str| {
+        let of = |after: &str| {
+            let ms = disk.or_zero(&format!("{name} over. after {after}"))? + each;
+            Ok::<_, Fault>(Nanos::from_millis_f64(ms * scale))
+        };
+        Ok::<_, Fault>(Overhead { after_read: of("read")?, after_write: of("write")? })
+    };
+    Ok(Overheads {
+        read_hit: kind("Read hit")?,
+        read_miss: kind("Read miss")?,
+        write_hit: kind("Write hit")?,
+        write_miss: kind("Write miss")?,
+        read_completion: time("Read completion overhead")?,
+        write_completion: time("Write completion overhead")?,
+        data_preparation: time("Data preparation overhead")?,
+        reselect: time("First reselect overhead")?,
+        reselect_again: time("Other reselect overhead")?,
+        write_disconnect: time("Write disconnect overhead")?,
+        write_seek_least: time("Minimum seek delay")?,
+        extra_disconnect: if disk.flag("Extra write disconnect")? {
+            Some(ExtraDisconnect {
+                command: time("Extradisc command overhead")?,
+                seek_delay: time("Extradisc seek delta")?,
+                away: sum(["Extradisc disconnect overhead", "Extradisc inter-disconnect delay"])?,
+                disconnect: time("Extradisc 2nd disconnect overhead")?,
+            })
+        } else {
+            None
+        },
+    })
+}
+
+fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
+    let segments = disk.count("Number of buffer segments")?;
+    let segment_sectors = disk.count("Segment size (in blks)")?;
+    if !disk.flag("Enable caching in buffer")? || segments == 0 || segment_sectors == 0 {
+        return Ok(None);
+    }
+    // A segment that only writes use is none that reads can hit.
+    let apart = disk.flag("Use separate write segment")?;
+    let most = disk.count("Maximum read-ahead (blks)")?;
+    let key = "Buffer continuous read";
+    let read_ahead = match disk.count(key)? {
+        0 => ReadAhead::None,
+        1 => ReadAhead::Track,
+        2 => ReadAhead::Cylinder,
+        3 => ReadAhead::Limit,
+        4 => ReadAhead::NextTrack,
+        got => return Err((disk.line_of(key), format!("{key}: got {got}, expected 0 to 4"))),
+    };
+    Ok(Some(BufferSpec {
+        segments: segments.saturating_sub(u64::from(apart)).clamp(1, 65_536) as u32,
+        segment_sectors,
+        read_ahead,
+        read_ahead_sectors: match read_ahead {
+            ReadAhead::Limit if most == 0 => segment_sectors,
+            ReadAhead::Limit => most,
+            _ => 0,
+        },
+        hits_on_written: disk.flag("Allow read hits on write data")? && !apart,
+        almost_hits: disk.flag("Allow almost read hits")?,
+        read_ahead_on_hit: disk.flag("Read-ahead on idle hit")?,
+        read_before: disk.flag("Read any free blocks")?,
+        watermark_share: disk.or_zero("High (read) water mark")?.clamp(0.0, 1.0),
+    }))
+}
