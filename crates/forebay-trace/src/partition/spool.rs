@@ -197,7 +197,7 @@ mod tests {
     #[test]
     fn each_volume_comes_back_in_order_over_many_runs() {
         let count = HELD_MAX as u64 * 2 + 5;
-        let volume = |n: u64| if n % 5 == 0 { (n / 5 % 100) as u32 } else { 3 };
+        let volume = |n: u64| if n.is_multiple_of(5) { (n / 5 % 100) as u32 } else { 3 };
         let mut spool = Spool::new(tempfile::tempfile().unwrap());
         let mut file = spool.file.get_ref().try_clone().unwrap();
         let all: Vec<Record> = (0..count).map(|n| record(n, volume(n))).collect();
