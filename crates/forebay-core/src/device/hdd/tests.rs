@@ -60,6 +60,9 @@ fn times(done: Completion) -> [u64; 4] {
 fn a_first_read_waits_for_its_sector() {
     let mut disk = Hdd::new(tiny()).unwrap();
     assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 5, 10))), [1_500, 0, 300, 1_000]);
+    // Sector 2 comes round at the very moment the overhead is over.
+    let mut disk = Hdd::new(tiny()).unwrap();
+    assert_eq!(times(serve(&mut disk, 0, io(Op::Read, 2, 10))), [1_200, 0, 0, 1_000]);
     let phased = HddSpec { start_phase: Nanos::from_micros(400), ..tiny() };
     let mut disk = Hdd::new(phased).unwrap();
     // The platters stand at 0.6 ms when the overhead is over: sector 5 has just gone by.
