@@ -75,7 +75,8 @@ fn complain(error: &TraceError) -> Option<Whole> {
 
 /// Lines that hold more than blanks.
 pub fn lines(bytes: &[u8]) -> u64 {
-    bytes.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).count() as u64
+    let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
+    text.split(|&byte| byte == b'\n').filter(|line| !line.trim_ascii().is_empty()).count() as u64
 }
 
 /// A file that holds each input in turn.
