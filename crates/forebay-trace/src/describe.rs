@@ -24,6 +24,7 @@ use crate::streams::StreamBy;
 use crate::trace::{Dictionary, Notes, Record};
 
 pub use description::Description;
+pub use table::printable;
 
 /// Records each part of the description takes at a time: 25 KB.
 const PIECE: usize = 512;

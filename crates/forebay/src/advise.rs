@@ -24,8 +24,10 @@ const SHARE_THAT_MATTERS: f64 = 0.03;
 const TAIL_THAT_MATTERS: f64 = 0.2;
 /// Below this utilisation requests seldom meet.
 const UTILISATION_THAT_MATTERS: f64 = 0.1;
-/// Totals this close are called equal; the better tail decides.
+/// Totals this close are called equal; a tail that differs decides.
 const EQUAL_SHARE: f64 = 0.01;
+/// With fewer requests a 99th percentile is a matter of a handful of them.
+const REQUESTS_THAT_MATTER: u64 = 1000;
 
 /// The baseline that gains are measured against.
 pub const BASELINE: &str = "noop";
@@ -214,32 +216,41 @@ fn judge(results: &[RunResult], ranking: &[Ranked]) -> (Verdict, String) {
     let baseline = baseline(results);
     let tail = |ranked: &Ranked| tail_ms(ranked.read_p99_ms, ranked.write_p99_ms);
     let baseline_tail = tail_ms(baseline.figures.read_p99_ms, baseline.figures.write_p99_ms);
-    let best_total = ranking[0].total_s;
-    let within = |share: f64| {
-        ranking.iter().filter(move |ranked| ranked.total_s <= best_total * (1.0 + share))
-    };
+    let first = &ranking[0];
     let best_tail = |share: f64| {
-        within(share).min_by(|a, b| tail(a).total_cmp(&tail(b))).unwrap_or(&ranking[0])
+        let close = ranking.iter().filter(|one| one.total_s <= first.total_s * (1.0 + share));
+        close.min_by(|a, b| tail(a).total_cmp(&tail(b))).unwrap_or(first)
     };
-    let gain = ranking[0].gain_share;
-    let tail_winner = best_tail(SHARE_THAT_MATTERS);
-    let tail_gain = 1.0 - tail(tail_winner) / baseline_tail.max(1e-9);
+    let calmest = best_tail(SHARE_THAT_MATTERS);
+    let tail_helps = tail(calmest) <= baseline_tail * (1.0 - TAIL_THAT_MATTERS)
+        && baseline.figures.requests >= REQUESTS_THAT_MATTER
+        && !harms(calmest, baseline);
     let utilisation = baseline.figures.busy_s / baseline.figures.makespan_s.max(1e-9);
     let stay = baseline.policy.clone();
-    if utilisation < UTILISATION_THAT_MATTERS && tail_gain < TAIL_THAT_MATTERS {
+    if utilisation < UTILISATION_THAT_MATTERS && !tail_helps {
         return (Verdict::LoadTooLow, stay);
     }
-    if gain >= SHARE_THAT_MATTERS {
-        return (Verdict::Recommended, best_tail(EQUAL_SHARE).policy.clone());
+    if first.gain_share >= SHARE_THAT_MATTERS {
+        let equal = best_tail(EQUAL_SHARE);
+        let calmer = tail(equal) <= tail(first) * (1.0 - TAIL_THAT_MATTERS);
+        return (Verdict::Recommended, if calmer { equal } else { first }.policy.clone());
     }
-    if tail_gain >= TAIL_THAT_MATTERS {
-        return (Verdict::Recommended, tail_winner.policy.clone());
+    if tail_helps {
+        return (Verdict::Recommended, calmest.policy.clone());
     }
     let worst = ranking.iter().map(|ranked| -ranked.gain_share).fold(0.0, f64::max);
     if worst >= SHARE_THAT_MATTERS {
         return (Verdict::BaselineIsBest, stay);
     }
     (Verdict::NothingToGain, stay)
+}
+
+/// Whether a scheduler that helps one tail makes another one worse.
+fn harms(ranked: &Ranked, baseline: &RunResult) -> bool {
+    let worse = |now: f64, before: f64| now > before * (1.0 + TAIL_THAT_MATTERS);
+    let writes = ranked.write_p99_ms.zip(baseline.figures.write_p99_ms);
+    writes.is_some_and(|(now, before)| worse(now, before))
+        || worse(ranked.longest_wait_ms, baseline.figures.longest_wait_ms)
 }
 
 /// Arrival rate over time, in at most 600 steps.

@@ -86,9 +86,17 @@ impl Movement {
     }
 }
 
+/// Streams a result lists, those that take most of the device's time.
+const STREAMS_SHOWN: usize = 1000;
+/// Streams that have their latencies told, the first to finish a request: 8 kB and more each.
+const STREAMS_WITH_LATENCIES: usize = 4096;
+
 /// One stream's share of a run.
+#[derive(Default)]
 struct Stream {
-    latencies: Option<Latencies>,
+    /// Only of [`STREAMS_WITH_LATENCIES`] streams.
+    latencies: Option<Box<Latencies>>,
+    requests: u64,
     busy: Nanos,
 }
 
@@ -111,6 +119,7 @@ pub struct Statistics<D> {
     transfer: Nanos,
     movement: Movement,
     streams: Vec<Stream>,
+    with_latencies: usize,
 }
 
 impl<D: Device> Statistics<D> {
@@ -133,6 +142,7 @@ impl<D: Device> Statistics<D> {
             transfer: Nanos::ZERO,
             movement: Movement::default(),
             streams: Vec::new(),
+            with_latencies: 0,
         }
     }
 
@@ -154,8 +164,7 @@ impl<D: Device> Statistics<D> {
     fn stream(&mut self, stream: u32) -> &mut Stream {
         let index = stream as usize;
         if index >= self.streams.len() {
-            let empty = || Stream { latencies: None, busy: Nanos::ZERO };
-            self.streams.resize_with(index + 1, empty);
+            self.streams.resize_with(index + 1, Stream::default);
         }
         &mut self.streams[index]
     }
@@ -209,12 +218,12 @@ impl<D: Device> Statistics<D> {
             .enumerate()
             .filter_map(|(index, stream)| {
                 let latencies = stream.latencies.as_ref();
-                if latencies.is_none() && stream.busy == Nanos::ZERO {
+                if stream.requests == 0 && stream.busy == Nanos::ZERO {
                     return None;
                 }
                 Some(StreamShare {
                     stream: labels.get(index).cloned().unwrap_or_else(|| index.to_string()),
-                    requests: latencies.map_or(0, Latencies::count),
+                    requests: stream.requests,
                     busy_share: stream.busy.0 as f64 / busy.0.max(1) as f64,
                     p50_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.5)),
                     p99_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.99)),
@@ -222,6 +231,7 @@ impl<D: Device> Statistics<D> {
             })
             .collect();
         shares.sort_by(|a, b| b.busy_share.total_cmp(&a.busy_share));
+        shares.truncate(STREAMS_SHOWN);
         shares
     }
 }
@@ -262,8 +272,17 @@ impl<D: Device> Observer for Statistics<D> {
             Op::Trim => self.trims += 1,
             Op::Park => {}
         }
+        let may_begin = self.with_latencies < STREAMS_WITH_LATENCIES;
         let stream = self.stream(done.request.stream);
-        stream.latencies.get_or_insert_with(|| Latencies::new(2)).record(latency);
+        stream.requests += 1;
+        let begins = may_begin && stream.latencies.is_none();
+        if begins {
+            stream.latencies = Some(Box::new(Latencies::new(2)));
+        }
+        if let Some(latencies) = &mut stream.latencies {
+            latencies.record(latency);
+        }
+        self.with_latencies += usize::from(begins);
     }
 }
 

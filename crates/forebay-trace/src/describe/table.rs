@@ -214,8 +214,8 @@ fn volume_cells(row: &VolumeRow) -> [String; 9] {
     ]
 }
 
-/// A name from a trace that cannot command the terminal nor break the table.
-fn printable(name: &str) -> String {
+/// A name from a trace, at most 32 letters of it, that cannot command the terminal nor break a table.
+pub fn printable(name: &str) -> String {
     name.chars().take(32).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 

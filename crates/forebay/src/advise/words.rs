@@ -1,10 +1,11 @@
 //! The advice in words: headline, findings, cautions, all derived from the runs.
 
-use super::{Ranked, Verdict, baseline, tail_ms, total_s};
+use super::{REQUESTS_THAT_MATTER, Ranked, Verdict, baseline, tail_ms, total_s};
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::simulate::{Replay, RunResult, Setup};
 use forebay_core::Device;
+use forebay_trace::describe::printable;
 
 /// Everything the words are about.
 pub(super) struct Case<'a> {
@@ -49,19 +50,20 @@ impl Case<'_> {
                 self.tail_change(),
             ),
             Verdict::Recommended => format!(
-                "Use {}: {} {} instead of {} with {} ({} less), and 99 % of {}.",
+                "Use {}: {} {} instead of {} with {} ({} less), {} 99 % of {}.",
                 chosen.policy,
                 self.total_words(),
                 seconds(total_s(chosen)),
                 seconds(total_s(baseline)),
                 baseline.policy,
                 percent(self.total_gain()),
+                if self.tail_is_worse() { "but" } else { "and" },
                 self.tail_change(),
             ),
             Verdict::BaselineIsBest => {
                 let worst = &self.ranking[self.ranking.len() - 1];
                 format!(
-                    "Stay with {}: no scheduler beats it here, and {} takes {} longer.",
+                    "Stay with {}: no scheduler beats it here, and the scheduler {} takes {} longer.",
                     baseline.policy,
                     worst.policy,
                     percent(-worst.gain_share),
@@ -93,15 +95,20 @@ impl Case<'_> {
             return None;
         }
         let tail = tail_ms(chosen.figures.read_p99_ms, chosen.figures.write_p99_ms);
+        let faster = percent(1.0 - first.total_s / total_s(chosen).max(1e-9));
         Some(format!(
-            "{} is {} faster in total, which is no difference; {} has the better tail (99 % \
+            "{} is {faster} faster in total, which is no difference; {} has the better tail (99 % \
              within {} instead of {}).",
             first.policy,
-            percent(1.0 - first.total_s / total_s(chosen).max(1e-9)),
             chosen.policy,
             millis(tail),
             millis(tail_ms(first.read_p99_ms, first.write_p99_ms)),
         ))
+    }
+
+    fn tail_is_worse(&self) -> bool {
+        let tail = |run: &RunResult| tail_ms(run.figures.read_p99_ms, run.figures.write_p99_ms);
+        tail(self.chosen()) > tail(self.baseline()) * 1.02
     }
 
     fn spread(&self) -> f64 {
@@ -196,8 +203,8 @@ impl Case<'_> {
             .map(|fight| {
                 format!(
                     "{} and {} ({} switches, {})",
-                    fight.stream_a,
-                    fight.stream_b,
+                    printable(&fight.stream_a),
+                    printable(&fight.stream_b),
                     fight.switches,
                     seconds(fight.cost_s)
                 )
@@ -281,6 +288,12 @@ impl Case<'_> {
                 "The disk is busy only {} of the time: what is saved is work and waiting, the \
                  trace does not end sooner.",
                 percent(self.utilisation()),
+            ));
+        }
+        if before.requests < REQUESTS_THAT_MATTER {
+            cautions.push(format!(
+                "There are only {} requests: what so few say of tails is not to be relied on.",
+                before.requests
             ));
         }
         let result = &self.results[0];
