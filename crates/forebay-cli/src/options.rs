@@ -106,7 +106,7 @@ pub(crate) struct Replaying {
 fn intensity(text: &str) -> Result<Intensity, String> {
     let times: Option<f64> = text.parse().ok();
     times.and_then(Intensity::new).ok_or_else(|| {
-        format!("got '{text}', expected a number above 0, e.g. 10 for ten times as fast")
+        format!("got '{text}', expected a number from 1e-6 to 1e12, e.g. 10 for ten times as fast")
     })
 }
 

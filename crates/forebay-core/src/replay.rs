@@ -23,9 +23,9 @@ impl Intensity {
     /// Recorded speed.
     pub const RECORDED: Intensity = Intensity(1.0);
 
-    /// `times` the recorded speed; `None` unless finite and above zero.
+    /// `times` the recorded speed; `None` unless from one millionth to a million million.
     pub fn new(times: f64) -> Option<Intensity> {
-        (times.is_finite() && times > 0.0).then_some(Intensity(times))
+        (1e-6..=1e12).contains(&times).then_some(Intensity(times))
     }
 
     #[inline]

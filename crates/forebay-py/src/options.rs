@@ -27,7 +27,7 @@ pub(crate) fn stream_by(text: &str) -> PyResult<StreamBy> {
 pub(crate) fn setup(replay: &str, intensity: f64, map: &str) -> PyResult<Setup> {
     let replay: Replay = word("replay", replay)?;
     let intensity = Intensity::new(intensity).ok_or_else(|| {
-        let expected = "expected a number above 0, e.g. 10 for ten times as fast";
+        let expected = "expected a number from 1e-6 to 1e12, e.g. 10 for ten times as fast";
         argument("intensity", format!("got '{intensity}', {expected}"))
     })?;
     Ok(Setup { replay, intensity, map: word::<Map>("map", map)? })

@@ -24,8 +24,12 @@ use crate::columns::spec::Columns;
 use crate::columns::unit::TIME_UNITS;
 use crate::error::{Place, TraceError};
 use crate::formats::presets::preset;
+use crate::order::WINDOW;
 use crate::trace::{Dictionary, Notes, Reader, Record};
 
+/// Share of records that may have lost their time for coming too late; beyond it the trace is no
+/// trace in order of time.
+const LATE_SHARE_MAX: f64 = 0.01;
 /// Records looked at.
 pub const SAMPLE: usize = 1 << 16;
 /// Records that are needed to judge.
@@ -281,6 +285,7 @@ pub struct Checked {
     doubt: Doubt,
     /// Until it is judged.
     sample: Option<Sample>,
+    records: u64,
     warning: Option<String>,
     notes: Notes,
 }
@@ -289,7 +294,7 @@ impl Checked {
     pub(crate) fn new(inner: Box<dyn Reader>, path: &Path, doubt: Doubt) -> Checked {
         let notes = inner.notes().clone();
         let sample = Some(Sample::default());
-        Checked { inner, path: path.to_path_buf(), doubt, sample, warning: None, notes }
+        Checked { inner, path: path.to_path_buf(), doubt, sample, records: 0, warning: None, notes }
     }
 
     /// The error, or the warning.
@@ -321,9 +326,33 @@ impl Checked {
     }
 }
 
+impl Checked {
+    /// Refuses a trace of which many times were lost: it is not in order of time at all.
+    fn refuse_disorder(&self) -> Result<(), TraceError> {
+        let late = self.inner.notes().rows_late;
+        if late as f64 <= self.records as f64 * LATE_SHARE_MAX {
+            return Ok(());
+        }
+        Err(TraceError::Malformed {
+            path: self.path.clone(),
+            place: Place::File,
+            got: format!(
+                "{late} of {} rows more than {WINDOW} rows after their time",
+                self.records
+            ),
+            expected: "rows in about the order of their times".into(),
+            hint: "sort the file by time (sort -n on that column) and read it again".into(),
+        })
+    }
+}
+
 impl Reader for Checked {
     fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
         self.inner.read(batch)?;
+        self.records += batch.len() as u64;
+        if batch.is_empty() {
+            self.refuse_disorder()?;
+        }
         if let Some(sample) = &mut self.sample {
             sample.add(batch);
             if sample.records >= SAMPLE || batch.is_empty() {

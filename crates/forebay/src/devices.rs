@@ -155,6 +155,8 @@ pub fn read_spec(path: &Path, text: &str) -> Result<(String, DiskSpec), DevicesE
     let malformed = |fault| malformed(path, text, fault);
     let file = DeviceFile::parse(text).map_err(malformed)?;
     let (disk, drive) = file.specs().map_err(malformed)?;
+    // Built once for its faults, which have their lines only here.
+    file.model().map_err(malformed)?;
     let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));
     Ok((file.name, spec))
 }

@@ -179,6 +179,16 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<(u32, f64)>, String> {
     if points.is_empty() {
         return Err(format!("{name}: got no points, expected distances and times in ms"));
     }
+    // `Seek distances measured: 87`
+    let said = text.lines().next().and_then(|line| line.rsplit(':').next()?.trim().parse().ok());
+    if let Some(said) = said
+        && points.len() + 1 < said
+    {
+        return Err(format!(
+            "{name}: got {} distances, expected the {said} its first line says: copy the file again",
+            points.len()
+        ));
+    }
     Ok(points)
 }
 
@@ -237,6 +247,8 @@ mod tests {
         assert!(seek_curve("head\n1, 2\n1, 3\n", "c").unwrap_err().contains("c, line 3"));
         assert!(seek_curve("head\n1, x\n", "c").unwrap_err().contains("a distance and a time"));
         assert!(seek_curve("head\n", "c").unwrap_err().contains("no points"));
+        let cut = "Seek distances measured: 87\n1, 2\n2, 3\n";
+        assert!(seek_curve(cut, "c").unwrap_err().contains("got 2 distances, expected the 87"));
     }
 
     /// A short stand-in for the fuzz target: cut and damaged text is refused, never a panic.

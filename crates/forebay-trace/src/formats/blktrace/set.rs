@@ -173,6 +173,8 @@ fn from_tar(path: &Path, input: Box<dyn Read + Send>) -> Result<Files, TraceErro
             return Err(not_a_set(path, got, "make the tar anew"));
         }
     }
+    // What follows the last member tells whether the packing is whole.
+    io::copy(&mut archive.into_inner(), &mut io::sink()).map_err(|e| failed(plain(e)))?;
     if members.is_empty() {
         return Err(not_a_set(path, "a tar without files NAME.blktrace.CPU".to_owned(), ""));
     }
