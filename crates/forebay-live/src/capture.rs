@@ -33,8 +33,6 @@ use spool::Spool;
 const NAP: Duration = Duration::from_millis(10);
 /// Between two pieces of news.
 const TELL: Duration = Duration::from_millis(500);
-/// Empty looks in a row after which a stopped tracer is believed to have nothing more.
-const EMPTY_LOOKS: u32 = 10;
 /// Bytes read at a time.
 const CHUNK_BYTES: usize = 1 << 16;
 
@@ -163,6 +161,8 @@ trait Source {
     fn lost(&self) -> u64;
     /// Lets no further events in. Those that are in can still be read.
     fn stop(&mut self) -> Result<(), CaptureError>;
+    /// Empty looks in a row after which, once stopped, it is believed to have nothing more.
+    fn empty_looks(&self) -> u32;
     /// Puts everything back as it was; answers what could not be.
     fn restore(&mut self) -> Vec<String>;
 }
@@ -210,7 +210,7 @@ fn drain(
     buffer: &mut [u8],
 ) -> Result<(), CaptureError> {
     let mut empty = 0;
-    while empty < EMPTY_LOOKS {
+    while empty < source.empty_looks() {
         match source.look(buffer)? {
             Look::Bytes(n) => {
                 spool.take(&buffer[..n])?;
@@ -255,6 +255,3 @@ fn begin(plan: &Plan, notes: &mut Vec<String>) -> Result<(Box<dyn Source>, Spool
 pub fn is_on(folder: &Path, device: &Device) -> bool {
     device.holds(folder)
 }
-
-#[cfg(test)]
-mod tests;

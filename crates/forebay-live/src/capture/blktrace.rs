@@ -160,6 +160,11 @@ impl Source for Blktrace {
         Ok(())
     }
 
+    fn empty_looks(&self) -> u32 {
+        // It says when it has ended.
+        (END.as_millis() / NAP.as_millis()) as u32
+    }
+
     fn restore(&mut self) -> Vec<String> {
         self.end();
         self.listen();

@@ -134,6 +134,10 @@ impl Source for Tracefs {
         settings::write(&self.switch, "0")
     }
 
+    fn empty_looks(&self) -> u32 {
+        10
+    }
+
     fn restore(&mut self) -> Vec<String> {
         self.pipe = None;
         self.settings.restore()
