@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod capture;
 mod convert;
 mod describe;
 mod device;
@@ -39,6 +40,7 @@ enum Verb {
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
     Convert(convert::Convert),
+    Capture(capture::Capture),
     Device(device::Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
@@ -51,6 +53,7 @@ impl Verb {
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
+            Verb::Capture(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),
@@ -62,7 +65,11 @@ fn main() -> ExitCode {
     let verb = Cli::parse().verb;
     // Interrupted or told to stop: no half-written file stays behind. Where a handler cannot be
     // set, the system's own stops us just as well.
-    let _ = ctrlc::set_handler(|| forebay_trace::write::stop(|| std::process::exit(INTERRUPTED)));
+    let _ = ctrlc::set_handler(|| {
+        if !capture::stop_early() {
+            forebay_trace::write::stop(|| std::process::exit(INTERRUPTED));
+        }
+    });
     // A library that panics on damaged input is caught where it is called and told as an error;
     // a panic that reaches this place is our own fault.
     panic::set_hook(Box::new(|_| ()));

@@ -62,6 +62,11 @@ impl Blktrace {
         pairing.notes.warnings.extend(missing);
         Ok(Blktrace { events, pairing })
     }
+
+    /// Adds a sentence to the notes: what whoever captured the records knows of them.
+    pub fn warn(&mut self, sentence: String) {
+        self.pairing.notes.warnings.push(sentence);
+    }
 }
 
 /// A sentence on gaps in the numbers of the CPUs.

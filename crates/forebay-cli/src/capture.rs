@@ -1,0 +1,154 @@
+//! `forebay capture`.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+use forebay::convert::convert;
+use forebay_live::capture::{self, CaptureError, Captured, Device, News, Places, Plan, Via};
+use forebay_trace::formats::blktrace::Blktrace;
+use forebay_trace::{Reader, write};
+
+use crate::options::say_notes;
+use crate::progress::Progress;
+
+/// Whether a capture is running, which an interruption only shortens.
+static RUNNING: AtomicBool = AtomicBool::new(false);
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Ends a running capture early; answers whether there was one.
+pub(crate) fn stop_early() -> bool {
+    STOP.store(true, Ordering::Relaxed);
+    RUNNING.load(Ordering::Relaxed)
+}
+
+/// Capture what reaches a block device, as a trace; Ctrl-C ends it early and keeps what there is
+#[derive(Args)]
+pub(crate) struct Capture {
+    /// The block device, e.g. /dev/sda
+    device: PathBuf,
+    /// The trace to write; its ending says the format unless --to does
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// How long: 60s, 5m, 1h
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    length: Duration,
+    /// Format to write: parquet, csv, fio, disksim or blktrace
+    #[arg(long, value_name = "FORMAT")]
+    to: Option<String>,
+    /// The kernel's interface to use
+    #[arg(long, value_enum, default_value = "any")]
+    via: Interface,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Interface {
+    /// blktrace(8) where the kernel lets it, else tracefs
+    Any,
+    Blktrace,
+    Tracefs,
+}
+
+impl Capture {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let device = Device::find(&self.device)?;
+        let writer = write::create(&self.output, self.to.as_deref(), None)
+            .map_err(forebay::Error::output)?;
+        let folder = match self.output.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        if capture::is_on(folder, &device) {
+            let folder = folder.display();
+            eprintln!(
+                "forebay: {folder} is on the captured device: our own writes are captured too"
+            );
+        }
+        let via = match self.via {
+            Interface::Any => Via::Any,
+            Interface::Blktrace => Via::Blktrace,
+            Interface::Tracefs => Via::Tracefs,
+        };
+        let (folder, places) = (folder.to_path_buf(), Places::found());
+        let captured = watched(&Plan { device, length: self.length, via, folder, places })?;
+        let seconds = captured.elapsed.as_secs_f64();
+        eprintln!(
+            "forebay: {:.1} s through {}, {} events lost",
+            seconds, captured.by, captured.lost
+        );
+        if captured.counts.requests() == 0 {
+            let device = self.device.display();
+            anyhow::bail!("no request reached {device} in {seconds:.1} s; nothing is written");
+        }
+        let mut reader =
+            Blktrace::from_readers(vec![(self.device.clone(), Box::new(captured.spool))])?;
+        captured.notes.into_iter().for_each(|note| reader.warn(note));
+        if captured.lost > 0 {
+            reader.warn(format!("{} events were lost while capturing", captured.lost));
+        }
+        let converted = convert(&self.device, &mut reader, writer, |_| ())?;
+        say_notes(&self.device, reader.notes());
+        for what in converted.lost {
+            eprintln!("forebay: {}: {what}", self.output.display());
+        }
+        eprintln!("forebay: {}: {} requests written", self.output.display(), converted.records);
+        Ok(())
+    }
+}
+
+/// Captures, shows the rates, and lets an interruption end it early.
+fn watched(plan: &Plan) -> Result<Captured, CaptureError> {
+    let progress = Progress::new("capturing");
+    let mut before: Option<News> = None;
+    RUNNING.store(true, Ordering::Relaxed);
+    let captured = capture::capture(plan, &STOP, |news| {
+        progress.say(rates(before.as_ref(), news));
+        before = Some(*news);
+    });
+    RUNNING.store(false, Ordering::Relaxed);
+    captured
+}
+
+/// What happened between two pieces of news, a second.
+fn rates(before: Option<&News>, now: &News) -> String {
+    let (then, counts) = (before.map(|news| news.counts).unwrap_or_default(), now.counts);
+    let since = before.map(|news| news.elapsed).unwrap_or_default();
+    let seconds = (now.elapsed.saturating_sub(since)).as_secs_f64().max(1e-3);
+    let rate = |now: u64, then: u64| (now - then) as f64 / seconds;
+    format!(
+        "capturing: {} requests; {:.0} reads/s {:.1} MB/s, {:.0} writes/s {:.1} MB/s; {} events lost",
+        counts.requests(),
+        rate(counts.reads, then.reads),
+        rate(counts.read_bytes, then.read_bytes) / 1e6,
+        rate(counts.writes, then.writes),
+        rate(counts.write_bytes, then.write_bytes) / 1e6,
+        now.lost
+    )
+}
+
+/// A time with its unit.
+fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a number and s, m or h, e.g. 60s, 5m, 1h".to_owned();
+    let unit = [("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let found = unit.iter().find_map(|(end, seconds)| Some((text.strip_suffix(end)?, seconds)));
+    let (number, seconds) = found.ok_or_else(wrong)?;
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let length = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+    if length.is_zero() { Err(wrong()) } else { Ok(length) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_a_unit() {
+        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+        for wrong in ["60", "s", "0s", "-1s", "nans", "infh", "1e300h", "5 m"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! A block device, by its numbers.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{major, minor};
+
+use super::CaptureError;
+
+/// A block device that can be traced.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// As the user named it.
+    pub path: PathBuf,
+    /// Its folder in sysfs.
+    pub(crate) sysfs: PathBuf,
+}
+
+impl Device {
+    /// The device at `path`, which may be a link to it.
+    ///
+    /// # Errors
+    /// [`CaptureError::Usage`] where there is none or it is no block device.
+    pub fn find(path: &Path) -> Result<Device, CaptureError> {
+        let usage = |what: String| CaptureError::Usage(format!("{}: {what}", path.display()));
+        let found = fs::metadata(path).map_err(|error| match error.kind() {
+            io::ErrorKind::NotFound => {
+                usage("no such device; `lsblk` lists those there are".into())
+            }
+            _ => usage(error.to_string()),
+        })?;
+        if !found.file_type().is_block_device() {
+            let what = "not a block device; name one as `lsblk -p` lists them, e.g. /dev/sda";
+            return Err(usage(what.into()));
+        }
+        let sysfs = sysfs_of(found.rdev()).map_err(|error| {
+            usage(format!("the kernel knows no such device ({error}); is it attached?"))
+        })?;
+        Ok(Device { path: path.to_path_buf(), sysfs })
+    }
+
+    /// The kernel's name for it, which is that of its folder in debugfs.
+    pub(crate) fn name(&self) -> String {
+        let name = self.sysfs.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
+    /// The switch of its tracing.
+    pub(crate) fn switch(&self) -> PathBuf {
+        self.sysfs.join("trace/enable")
+    }
+
+    /// Whether the file or folder at `path` lies on it or on one of its partitions.
+    pub(crate) fn holds(&self, path: &Path) -> bool {
+        let under = fs::metadata(path).and_then(|found| sysfs_of(found.dev()));
+        under.is_ok_and(|under| under.starts_with(&self.sysfs))
+    }
+}
+
+/// Folder in sysfs of the block device of that number, links resolved.
+fn sysfs_of(device: u64) -> io::Result<PathBuf> {
+    fs::canonicalize(format!("/sys/dev/block/{}:{}", major(device), minor(device)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_block_device_is_the_users_mistake() {
+        for (path, part) in [("/nonexistent/sda", "no such device"), ("/dev/null", "not a block")] {
+            let error = Device::find(Path::new(path)).unwrap_err();
+            assert!(error.is_usage() && error.to_string().contains(part), "{error}");
+            assert!(error.to_string().starts_with(path), "{error}");
+        }
+    }
+
+    #[test]
+    fn partitions_lie_on_their_disk() {
+        let device = Device { path: "x".into(), sysfs: "/nonexistent".into() };
+        assert!(!device.holds(Path::new("/")));
+    }
+}

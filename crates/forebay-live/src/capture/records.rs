@@ -1,0 +1,218 @@
+//! The kernel's trace records, `struct blk_io_trace` of version 7, in a stream of bytes.
+//!
+//! 48 bytes each in the machine's byte order (linux/blktrace_api.h), then a payload. The `blk`
+//! tracer's stream also holds lines of text, `CPU:0 [LOST 12 EVENTS]`, wherever events were lost;
+//! they are stepped over. So is anything else that is no record, and counted.
+
+/// Size of a record without payload.
+pub(crate) const HEAD: usize = 48;
+/// `0x656174` and the version.
+const MAGIC: u32 = 0x6561_7407;
+/// Longest line of text believed to be one.
+const LINE_MAX: usize = 64;
+/// What a line of text begins with.
+const LINE: &[u8] = b"CPU:";
+
+/// Category bits, in the upper half of the action.
+const WRITE: u32 = 1 << 17;
+const NOTIFY: u32 = 1 << 26;
+
+/// One record, payload included.
+pub(crate) struct Record<'a>(&'a mut [u8]);
+
+/// What of a record matters here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A request was queued (Q).
+    Queued { write: bool },
+    /// It went to the driver (D) or completed (C), or a thread is named.
+    Other,
+    /// Nothing a trace of requests needs.
+    Needless,
+}
+
+impl Record<'_> {
+    fn u32(&self, at: usize) -> u32 {
+        self.0[at..].first_chunk::<4>().map_or(0, |bytes| u32::from_ne_bytes(*bytes))
+    }
+
+    pub(crate) fn kind(&self) -> Kind {
+        let action = self.u32(28);
+        // Bit 8 says that the payload names a control group.
+        match action & 0xfeff {
+            0 if action & NOTIFY != 0 => Kind::Other,
+            _ if action & NOTIFY != 0 => Kind::Needless,
+            1 => Kind::Queued { write: action & WRITE != 0 },
+            7 | 8 => Kind::Other,
+            _ => Kind::Needless,
+        }
+    }
+
+    pub(crate) fn len_bytes(&self) -> u32 {
+        self.u32(24)
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.u32(32)
+    }
+
+    /// Gives it its place among the records.
+    pub(crate) fn number(&mut self, sequence: u32) {
+        self.0[4..8].copy_from_slice(&sequence.to_ne_bytes());
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        self.0
+    }
+
+    /// A record before this one that names its thread.
+    pub(crate) fn naming(&self, name: &str) -> [u8; HEAD + 16] {
+        let mut bytes = [0; HEAD + 16];
+        bytes[..HEAD].copy_from_slice(&self.0[..HEAD]);
+        bytes[16..28].fill(0);
+        bytes[28..32].copy_from_slice(&NOTIFY.to_ne_bytes());
+        bytes[44..46].fill(0);
+        bytes[46..48].copy_from_slice(&16u16.to_ne_bytes());
+        let name = &name.as_bytes()[..name.len().min(15)];
+        bytes[HEAD..HEAD + name.len()].copy_from_slice(name);
+        bytes
+    }
+}
+
+/// Cuts a stream into records.
+#[derive(Default)]
+pub(crate) struct Records {
+    /// The beginning of a record whose rest has not come.
+    pending: Vec<u8>,
+    /// Bytes that belonged to no record and no line.
+    pub(crate) foreign_bytes: u64,
+}
+
+/// What stands at the start of some bytes.
+enum Part {
+    Record(usize),
+    Line(usize),
+    Foreign,
+    Unfinished,
+}
+
+impl Records {
+    /// Adds bytes and hands every record that is whole to `each`.
+    pub(crate) fn add<E>(
+        &mut self,
+        bytes: &[u8],
+        mut each: impl FnMut(Record<'_>) -> Result<(), E>,
+    ) -> Result<(), E> {
+        self.pending.extend_from_slice(bytes);
+        let mut at = 0;
+        while at < self.pending.len() {
+            match part(&self.pending[at..]) {
+                Part::Record(len) => {
+                    each(Record(&mut self.pending[at..at + len]))?;
+                    at += len;
+                }
+                Part::Line(len) => at += len,
+                Part::Foreign => {
+                    self.foreign_bytes += 1;
+                    at += 1;
+                }
+                Part::Unfinished => break,
+            }
+        }
+        self.pending.drain(..at);
+        Ok(())
+    }
+
+    /// Bytes of a record that was never finished.
+    pub(crate) fn pending_bytes(&self) -> usize {
+        self.pending.len()
+    }
+}
+
+fn part(bytes: &[u8]) -> Part {
+    let magic = MAGIC.to_ne_bytes();
+    let begins = |with: &[u8]| bytes.iter().zip(with).all(|(a, b)| a == b);
+    if begins(&magic) {
+        let Some(payload) = bytes.get(HEAD - 2..HEAD) else { return Part::Unfinished };
+        let len = HEAD + usize::from(u16::from_ne_bytes([payload[0], payload[1]]));
+        return if bytes.len() < len { Part::Unfinished } else { Part::Record(len) };
+    }
+    if begins(LINE) {
+        let end = bytes.iter().take(LINE_MAX).position(|&byte| byte == b'\n');
+        return match end {
+            Some(end) => Part::Line(end + 1),
+            None if bytes.len() < LINE_MAX => Part::Unfinished,
+            None => Part::Foreign,
+        };
+    }
+    Part::Foreign
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A record of thread 77 on CPU 1 at `time_ns`.
+    pub(crate) fn record(action: u32, time_ns: u64, sector: u64, bytes: u32) -> Vec<u8> {
+        let mut record = MAGIC.to_ne_bytes().to_vec();
+        record.extend(0u32.to_ne_bytes());
+        record.extend(time_ns.to_ne_bytes());
+        record.extend(sector.to_ne_bytes());
+        for word in [bytes, action, 77, 7 << 20, 1] {
+            record.extend(word.to_ne_bytes());
+        }
+        record.extend([0; 4]);
+        record
+    }
+
+    const QUEUED_READ: u32 = 1 << 16 | 1;
+
+    fn cut(stream: &[u8], piece: usize) -> (Vec<Vec<u8>>, u64) {
+        let (mut records, mut found) = (Records::default(), Vec::new());
+        for bytes in stream.chunks(piece) {
+            let added: Result<(), ()> = records.add(bytes, |record| {
+                found.push(record.bytes().to_vec());
+                Ok(())
+            });
+            added.unwrap();
+        }
+        (found, records.foreign_bytes)
+    }
+
+    #[test]
+    fn a_stream_is_cut_alike_in_pieces_of_any_size() {
+        let mut with_payload = record(QUEUED_READ, 2, 8, 512);
+        with_payload[46..48].copy_from_slice(&3u16.to_ne_bytes());
+        with_payload.extend(b"xyz");
+        let parts = [record(QUEUED_READ, 1, 0, 512), with_payload, record(8, 3, 0, 512)];
+        let lost = b"CPU:1 [LOST 12 EVENTS]\n";
+        let stream = [&parts[0], &lost[..], &parts[1], b"??", &lost[..], &parts[2]].concat();
+        for piece in 1..stream.len() {
+            let (found, foreign_bytes) = cut(&stream, piece);
+            assert_eq!(found, parts, "pieces of {piece}");
+            assert_eq!(foreign_bytes, 2);
+        }
+    }
+
+    #[test]
+    fn kinds_are_those_of_the_kernel() {
+        let kind = |action| Record(&mut record(action, 0, 0, 0)).kind();
+        assert_eq!(kind(QUEUED_READ), Kind::Queued { write: false });
+        assert_eq!(kind(1 << 17 | 1 << 8 | 1), Kind::Queued { write: true });
+        assert_eq!(kind(1 << 17 | 8), Kind::Other);
+        assert_eq!(kind(1 << 26), Kind::Other);
+        assert_eq!(kind(1 << 26 | 2), Kind::Needless);
+        assert_eq!(kind(1 << 16 | 2), Kind::Needless);
+    }
+
+    #[test]
+    fn a_name_is_put_in_a_record_of_its_own() {
+        let mut bytes = record(QUEUED_READ, 9, 5, 512);
+        let naming = Record(&mut bytes).naming("a name longer than the kernel's");
+        assert_eq!(&naming[HEAD..], b"a name longer t\0");
+        assert_eq!(naming[8..16], 9u64.to_ne_bytes());
+        assert!(matches!(part(&naming), Part::Record(64)));
+        assert_eq!(Record(&mut naming.to_vec()).kind(), Kind::Other);
+        assert_eq!(Record(&mut naming.to_vec()).pid(), 77);
+    }
+}
