@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use forebay_trace::ahead::Ahead;
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
-use forebay_trace::{TraceError, open};
+use forebay_trace::{Reader, TraceError, open};
 
 use crate::options::say_notes;
 use crate::progress::Progress;
@@ -36,7 +37,7 @@ pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Re
 }
 
 fn read(trace: &Path, from: Option<&str>, mut intake: Intake) -> anyhow::Result<Volumes> {
-    let mut reader = open::open(trace, from)?;
+    let mut reader = Ahead::new(open::open(trace, from)?);
     let progress = Progress::new("reading");
     let (mut batch, mut records) = (Vec::new(), 0u64);
     loop {

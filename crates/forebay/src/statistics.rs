@@ -1,9 +1,10 @@
 //! Statistics of a run: the figures every result shows, gathered by one observer for both drivers.
 //!
-//! Percentiles come from histograms with three significant digits (per stream: two). Head
-//! movement is counted in cylinders between the first sector of an I/O and where the heads stood,
-//! and within an I/O that crosses cylinders; the approach to the first I/O is not counted (the
-//! **bid** paper's worked example, section "Disk head movement (seek) distance").
+//! Percentiles come from histograms with three significant digits (per stream: two, and only for the
+//! first [`STREAMS_MEASURED`], so that memory stays bounded). Head movement is counted in cylinders
+//! between the first sector of an I/O and where the heads stood, and within an I/O that crosses
+//! cylinders; the approach to the first I/O is not counted (the **bid** paper's worked example,
+//! section "Disk head movement (seek) distance").
 
 use forebay_core::{Completion, Device, Done, Nanos, Observer, Op};
 use hdrhistogram::Histogram;
@@ -86,8 +87,13 @@ impl Movement {
     }
 }
 
+/// Streams below this have percentiles of their own: some 15 KB each.
+const STREAMS_MEASURED: usize = 4096;
+
 /// One stream's share of a run.
+#[derive(Default)]
 struct Stream {
+    requests: u64,
     latencies: Option<Latencies>,
     busy: Nanos,
 }
@@ -154,8 +160,7 @@ impl<D: Device> Statistics<D> {
     fn stream(&mut self, stream: u32) -> &mut Stream {
         let index = stream as usize;
         if index >= self.streams.len() {
-            let empty = || Stream { latencies: None, busy: Nanos::ZERO };
-            self.streams.resize_with(index + 1, empty);
+            self.streams.resize_with(index + 1, Stream::default);
         }
         &mut self.streams[index]
     }
@@ -209,12 +214,12 @@ impl<D: Device> Statistics<D> {
             .enumerate()
             .filter_map(|(index, stream)| {
                 let latencies = stream.latencies.as_ref();
-                if latencies.is_none() && stream.busy == Nanos::ZERO {
+                if stream.requests == 0 && stream.busy == Nanos::ZERO {
                     return None;
                 }
                 Some(StreamShare {
                     stream: labels.get(index).cloned().unwrap_or_else(|| index.to_string()),
-                    requests: latencies.map_or(0, Latencies::count),
+                    requests: stream.requests,
                     busy_share: stream.busy.0 as f64 / busy.0.max(1) as f64,
                     p50_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.5)),
                     p99_ms: latencies.and_then(|latencies| latencies.quantile_ms(0.99)),
@@ -263,7 +268,10 @@ impl<D: Device> Observer for Statistics<D> {
             Op::Park => {}
         }
         let stream = self.stream(done.request.stream);
-        stream.latencies.get_or_insert_with(|| Latencies::new(2)).record(latency);
+        stream.requests += 1;
+        if (done.request.stream as usize) < STREAMS_MEASURED {
+            stream.latencies.get_or_insert_with(|| Latencies::new(2)).record(latency);
+        }
     }
 }
 
@@ -345,8 +353,8 @@ pub struct StreamShare {
     /// Its share of the device's busy time (an I/O merged from several streams counts for the
     /// first).
     pub busy_share: f64,
-    /// Median latency.
+    /// Median latency; none for streams past the first 4096 of the trace.
     pub p50_ms: Option<f64>,
-    /// Latency that 99 % of its requests do not exceed.
+    /// Latency that 99 % of its requests do not exceed; none as above.
     pub p99_ms: Option<f64>,
 }

@@ -18,7 +18,7 @@ use crate::trace::{Dictionary, Notes, Record};
 const GROUP_ROWS: usize = 1 << 18;
 
 /// Strong, and still faster than most sources are read.
-const ZSTD_LEVEL: i32 = 12;
+const ZSTD_LEVEL: i32 = 3;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
     let schema = Arc::new(table::schema());
