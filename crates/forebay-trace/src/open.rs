@@ -10,6 +10,7 @@ use crate::formats::blktrace::Blktrace;
 use crate::formats::presets::open_columns;
 use crate::formats::{FORMATS, Format, Input};
 use crate::lines::BYTE_ORDER_MARK;
+use crate::partition;
 use crate::rows::shorten;
 use crate::trace::Reader;
 use crate::units::{Checked, Doubt};
@@ -27,6 +28,16 @@ const LOOKED_AT_MAX: usize = 50;
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
     let from = from.map(|name| From::new(path, name)).transpose()?;
     match fs::metadata(path) {
+        Ok(found) if found.is_dir() && partition::is_finished(path) => {
+            return Err(TraceError::Malformed {
+                path: path.to_path_buf(),
+                place: Place::File,
+                got: "a folder of one trace a volume".into(),
+                expected: "one of the traces in it".into(),
+                hint: "each file is a trace of its own; manifest.json tells which volume it is"
+                    .into(),
+            });
+        }
         Ok(found) if found.is_dir() => return open_set(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // The base name of a set is no file itself.
