@@ -37,8 +37,8 @@ pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Re
 }
 
 fn read(trace: &Path, from: Option<&str>, mut intake: Intake) -> anyhow::Result<Volumes> {
-    let mut reader = Ahead::new(open::open(trace, from)?);
-    let progress = Progress::new("reading");
+    let progress = Progress::reading("reading", trace);
+    let mut reader = Ahead::new(open::open_counting(trace, from, progress.consumed())?);
     let (mut batch, mut records) = (Vec::new(), 0u64);
     loop {
         reader.read(&mut batch)?;

@@ -14,7 +14,7 @@ use crate::partition;
 use crate::rows::shorten;
 use crate::trace::Reader;
 use crate::units::{Checked, Doubt};
-use crate::unpack::{Unpacked, unpack};
+use crate::unpack::{Consumed, Unpacked, unpack, unpack_counting};
 
 /// Files of a folder that are looked at to find the traces among them.
 const LOOKED_AT_MAX: usize = 50;
@@ -26,6 +26,16 @@ const LOOKED_AT_MAX: usize = 50;
 /// [`COLUMNS`] and what [`Columns`] reads. A trace whose units cannot be right is refused, see
 /// [`crate::units`]; where they are declared, it is only warned of.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
+    open_counting(path, from, Consumed::default())
+}
+
+/// As [`open`], adding the bytes of the file that are read to `consumed`; of Parquet and of sets
+/// only what they are recognised by is counted.
+pub fn open_counting(
+    path: &Path,
+    from: Option<&str>,
+    consumed: Consumed,
+) -> Result<Box<dyn Reader>, TraceError> {
     let from = from.map(|name| From::new(path, name)).transpose()?;
     match fs::metadata(path) {
         Ok(found) if found.is_dir() && partition::is_finished(path) => {
@@ -49,7 +59,7 @@ pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceErr
         Err(source) => return Err(TraceError::Io { path: path.to_path_buf(), source }),
         Ok(_) => {}
     }
-    let Unpacked { packing, head, content } = unpack(path)?;
+    let Unpacked { packing, head, content } = unpack_counting(path, consumed)?;
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }

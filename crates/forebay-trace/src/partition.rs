@@ -196,7 +196,10 @@ impl Volumes {
             let file = self.folder.join(&part.file);
             if !file.exists() {
                 let mut runs = Runs::new(&mut spool, extent).map_err(|e| io_error(&path, e))?;
-                self.volume(&file, part, &mut runs, &streams)?;
+                // Drafts that a killed process leaves go away with the folder they are in.
+                let whole = work.join(&part.file);
+                self.volume(&whole, part, &mut runs, &streams)?;
+                fs::rename(&whole, &file).map_err(|error| io_error(&file, error))?;
             }
             done += part.requests;
             progress(done);
