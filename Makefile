@@ -1,6 +1,7 @@
 # make test     everything that has to pass, in less than 20 minutes on two cores
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
 # make report   the main job on the bundled trace    make build    the command, optimised
+# make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
@@ -12,7 +13,7 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim open devices disksim fit specs
 
-.PHONY: all build test needs check py py-test fuzz-build fuzz-short fuzz-run fuzz bench report
+.PHONY: all build test needs check py py-test fuzz-build fuzz-short fuzz-run fuzz bench report big big-short
 
 all: build
 
@@ -112,3 +113,16 @@ bench:
 
 report:
 	cargo run --release -- advise
+
+# Describes and simulates a synthetic trace, each within 512 MiB. Needs 1.6 GB of disk.
+BIG_REQUESTS ?= 100000000
+
+big:
+	cargo build --release -p forebay-cli --bin forebay --example big
+	crates/forebay-cli/examples/big.sh target/release/forebay target/release/examples/big \
+	  $(BIG_REQUESTS)
+
+# More than is kept in memory, and more regions than the footprint is counted exactly for.
+big-short:
+	cargo build -p forebay-cli --bin forebay --example big
+	crates/forebay-cli/examples/big.sh target/debug/forebay target/debug/examples/big 8000000

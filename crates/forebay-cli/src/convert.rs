@@ -34,10 +34,11 @@ impl Convert {
         if let Some(partition::By::Volume) = self.partition_by {
             return partition::run(&self.trace, from.as_deref(), &self.output);
         }
-        let mut reader = Ahead::new(open::open(&self.trace, from.as_deref())?);
+        let progress = Progress::reading("converting", &self.trace);
+        let opened = open::open_counting(&self.trace, from.as_deref(), progress.consumed())?;
+        let mut reader = Ahead::new(opened);
         let writer = write::create(&self.output, self.to.as_deref(), Some(&self.trace))
             .map_err(forebay::Error::output)?;
-        let progress = Progress::new("converting");
         let Converted { records, lost } = convert(&self.trace, &mut reader, writer, |records| {
             progress.say(format!("converting: {records} requests"));
         })?;

@@ -8,9 +8,11 @@ use forebay::place::Map;
 use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use forebay_core::replay::Intensity;
+use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::Description;
 use forebay_trace::streams::StreamBy;
-use forebay_trace::{Columns, Notes, open};
+use forebay_trace::unpack::Consumed;
+use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 
 use crate::progress::Progress;
 
@@ -51,8 +53,11 @@ pub(crate) struct Reading {
 impl Reading {
     /// Reads the whole trace, with progress; what was skipped is said on standard error.
     pub(crate) fn read(&self, path: &Path) -> anyhow::Result<Input> {
-        let progress = Progress::new("reading");
-        let input = Input::read(path, self.source.from().as_deref(), self.stream_by, |records| {
+        let progress = Progress::reading("reading", path);
+        let (file, from) = (path.to_path_buf(), self.source.from());
+        let consumed = progress.consumed();
+        let opening = move || ahead(&file, from.as_deref(), Consumed::clone(&consumed));
+        let input = Input::read_from(path, Box::new(opening), self.stream_by, |records| {
             progress.say(format!("reading {}: {records} requests", path.display()));
         })?;
         drop(progress);
@@ -67,10 +72,10 @@ impl Reading {
 
     /// Describes the trace without keeping it.
     pub(crate) fn describe(&self, path: &Path) -> anyhow::Result<Description> {
-        let progress = Progress::new("reading");
-        let (description, notes) = forebay::input::describe(
+        let progress = Progress::reading("reading", path);
+        let (description, notes) = forebay::input::describe_from(
             path,
-            self.source.from().as_deref(),
+            &mut *ahead(path, self.source.from().as_deref(), progress.consumed())?,
             self.stream_by,
             |records| {
                 progress.say(format!("reading {}: {records} requests", path.display()));
@@ -80,6 +85,15 @@ impl Reading {
         say_notes(path, &notes);
         Ok(description)
     }
+}
+
+/// Opens a trace, to be read on a thread of its own.
+fn ahead(
+    path: &Path,
+    from: Option<&str>,
+    consumed: Consumed,
+) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(Box::new(Ahead::new(open::open_counting(path, from, consumed)?)))
 }
 
 /// Says on standard error what a reader skipped, raised or wants known.

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use forebay_trace::ahead::Ahead;
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
-use forebay_trace::{TraceError, open};
+use forebay_trace::{Reader, TraceError, open};
 
 use crate::options::say_notes;
 use crate::progress::Progress;
@@ -36,8 +37,8 @@ pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Re
 }
 
 fn read(trace: &Path, from: Option<&str>, mut intake: Intake) -> anyhow::Result<Volumes> {
-    let mut reader = open::open(trace, from)?;
-    let progress = Progress::new("reading");
+    let progress = Progress::reading("reading", trace);
+    let mut reader = Ahead::new(open::open_counting(trace, from, progress.consumed())?);
     let (mut batch, mut records) = (Vec::new(), 0u64);
     loop {
         reader.read(&mut batch)?;

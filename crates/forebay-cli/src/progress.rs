@@ -1,30 +1,72 @@
 //! Progress on standard error, and only when somebody is watching it.
 
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use forebay_trace::unpack::Consumed;
 use indicatif::{ProgressBar, ProgressStyle};
 
+/// Less of a file than this tells nothing: it is read from its end, or its content lies elsewhere.
+const TELLING_BYTES: u64 = 1 << 20;
+
 /// A line that says what is being done.
-pub(crate) struct Progress(ProgressBar);
+pub(crate) struct Progress {
+    bar: ProgressBar,
+    /// The length of the file that is read, where it is one.
+    length: Option<u64>,
+    consumed: Consumed,
+}
 
 impl Progress {
     /// Begins with `doing`. Hidden unless standard error is a terminal.
     pub(crate) fn new(doing: &str) -> Progress {
         let bar = ProgressBar::new_spinner();
-        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} [{elapsed}]") {
-            bar.set_style(style);
-        }
-        bar.enable_steady_tick(std::time::Duration::from_millis(120));
+        style(&bar, "{spinner} {msg} [{elapsed}]");
+        bar.enable_steady_tick(Duration::from_millis(120));
         bar.set_message(doing.to_string());
-        Progress(bar)
+        Progress { bar, length: None, consumed: Consumed::default() }
+    }
+
+    /// As [`Progress::new`], of reading the file `path`: a bar, once enough was counted.
+    pub(crate) fn reading(doing: &str, path: &Path) -> Progress {
+        let length = fs::metadata(path).ok().filter(fs::Metadata::is_file).map(|found| found.len());
+        let mut progress = Progress::new(doing);
+        progress.length = length;
+        progress
+    }
+
+    /// Where whoever reads the file counts its bytes.
+    pub(crate) fn consumed(&self) -> Consumed {
+        Arc::clone(&self.consumed)
     }
 
     /// Now `doing` something else.
     pub(crate) fn say(&self, doing: String) {
-        self.0.set_message(doing);
+        self.bar.set_message(doing);
+        let consumed = self.consumed.load(Ordering::Relaxed);
+        if let Some(length) = self.length
+            && consumed >= TELLING_BYTES
+        {
+            if self.bar.length().is_none() {
+                self.bar.set_length(length);
+                style(&self.bar, "{wide_bar} {percent} % {msg} [{elapsed}, {eta} left]");
+            }
+            self.bar.set_position(consumed.min(length));
+        }
+    }
+}
+
+fn style(bar: &ProgressBar, template: &str) {
+    if let Ok(style) = ProgressStyle::with_template(template) {
+        bar.set_style(style);
     }
 }
 
 impl Drop for Progress {
     fn drop(&mut self) {
-        self.0.finish_and_clear();
+        self.bar.finish_and_clear();
     }
 }

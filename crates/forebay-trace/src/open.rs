@@ -10,10 +10,11 @@ use crate::formats::blktrace::Blktrace;
 use crate::formats::presets::open_columns;
 use crate::formats::{FORMATS, Format, Input};
 use crate::lines::BYTE_ORDER_MARK;
+use crate::partition;
 use crate::rows::shorten;
 use crate::trace::Reader;
 use crate::units::{Checked, Doubt};
-use crate::unpack::{Unpacked, unpack};
+use crate::unpack::{Consumed, Unpacked, unpack, unpack_counting};
 
 /// Files of a folder that are looked at to find the traces among them.
 const LOOKED_AT_MAX: usize = 50;
@@ -25,8 +26,28 @@ const LOOKED_AT_MAX: usize = 50;
 /// [`COLUMNS`] and what [`Columns`] reads. A trace whose units cannot be right is refused, see
 /// [`crate::units`]; where they are declared, it is only warned of.
 pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
+    open_counting(path, from, Consumed::default())
+}
+
+/// As [`open`], adding the bytes of the file that are read to `consumed`; of Parquet and of sets
+/// only what they are recognised by is counted.
+pub fn open_counting(
+    path: &Path,
+    from: Option<&str>,
+    consumed: Consumed,
+) -> Result<Box<dyn Reader>, TraceError> {
     let from = from.map(|name| From::new(path, name)).transpose()?;
     match fs::metadata(path) {
+        Ok(found) if found.is_dir() && partition::is_finished(path) => {
+            return Err(TraceError::Malformed {
+                path: path.to_path_buf(),
+                place: Place::File,
+                got: "a folder of one trace a volume".into(),
+                expected: "one of the traces in it".into(),
+                hint: "each file is a trace of its own; manifest.json tells which volume it is"
+                    .into(),
+            });
+        }
         Ok(found) if found.is_dir() => return open_set(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             // The base name of a set is no file itself.
@@ -38,7 +59,7 @@ pub fn open(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceErr
         Err(source) => return Err(TraceError::Io { path: path.to_path_buf(), source }),
         Ok(_) => {}
     }
-    let Unpacked { packing, head, content } = unpack(path)?;
+    let Unpacked { packing, head, content } = unpack_counting(path, consumed)?;
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }

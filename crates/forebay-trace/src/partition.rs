@@ -137,6 +137,11 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     Ok(Partition::Begun(Intake { folder: folder.to_path_buf(), source, spool: Spool::new(file) }))
 }
 
+/// Whether `folder` is a finished partition.
+pub(crate) fn is_finished(folder: &Path) -> bool {
+    load::<Manifest>(&folder.join(MANIFEST)).is_ok_and(|manifest| manifest.is_some())
+}
+
 /// The first step: takes the trace in.
 pub struct Intake {
     folder: PathBuf,
@@ -191,7 +196,10 @@ impl Volumes {
             let file = self.folder.join(&part.file);
             if !file.exists() {
                 let mut runs = Runs::new(&mut spool, extent).map_err(|e| io_error(&path, e))?;
-                self.volume(&file, part, &mut runs, &streams)?;
+                // Drafts that a killed process leaves go away with the folder they are in.
+                let whole = work.join(&part.file);
+                self.volume(&whole, part, &mut runs, &streams)?;
+                fs::rename(&whole, &file).map_err(|error| io_error(&file, error))?;
             }
             done += part.requests;
             progress(done);

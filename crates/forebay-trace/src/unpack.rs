@@ -8,6 +8,8 @@ mod gzip;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Place, TraceError};
 
@@ -85,10 +87,33 @@ pub struct Unpacked {
     pub content: Box<dyn BufRead + Send>,
 }
 
+/// Bytes read of a file so far, as it lies on the disk: for progress.
+pub type Consumed = Arc<AtomicU64>;
+
+/// A file that counts what is read of it.
+struct Counted {
+    file: File,
+    consumed: Consumed,
+}
+
+impl Read for Counted {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.file.read(buffer)?;
+        self.consumed.fetch_add(read as u64, Ordering::Relaxed);
+        Ok(read)
+    }
+}
+
 /// Opens a file and unpacks it as it is read.
 pub fn unpack(path: &Path) -> Result<Unpacked, TraceError> {
+    unpack_counting(path, Consumed::default())
+}
+
+/// As [`unpack`], adding what is read to `consumed`.
+pub fn unpack_counting(path: &Path, consumed: Consumed) -> Result<Unpacked, TraceError> {
     let fail = |source| TraceError::Io { path: path.to_path_buf(), source };
-    let (packing, mut body) = decoded(path, File::open(path).map_err(fail)?)?;
+    let file = File::open(path).map_err(fail)?;
+    let (packing, mut body) = decoded(path, Counted { file, consumed })?;
     let mut head = Vec::with_capacity(HEAD_BYTES);
     body.by_ref().take(HEAD_BYTES as u64).read_to_end(&mut head).map_err(fail)?;
     let rest = BufReader::with_capacity(CHUNK_BYTES, body);
@@ -208,6 +233,20 @@ mod tests {
             let mut expected = sample();
             expected.extend(b"end");
             assert!(read(&twice).unwrap() == expected, "{packing:?}");
+        }
+    }
+
+    #[test]
+    fn all_of_a_file_is_counted_as_it_lies_there() {
+        for packing in [Packing::Plain, Packing::Gzip, Packing::Zstd] {
+            let packed = pack(packing, &sample());
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("trace");
+            std::fs::write(&path, &packed).unwrap();
+            let consumed = Consumed::default();
+            let mut unpacked = unpack_counting(&path, Arc::clone(&consumed)).unwrap();
+            unpacked.content.read_to_end(&mut Vec::new()).unwrap();
+            assert_eq!(consumed.load(Ordering::Relaxed), packed.len() as u64, "{packing:?}");
         }
     }
 

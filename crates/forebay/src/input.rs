@@ -16,8 +16,8 @@ use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 use crate::error::Error;
 use crate::progress::{GoOn, Meter};
 
-/// Records kept in memory: 192 MiB, so that describing and simulating fit 512 MiB in all.
-pub const KEPT_RECORDS_MAX: usize = 4 << 20;
+/// Records kept in memory: 96 MiB, so that with the largest footprint they fit 512 MiB in all.
+pub const KEPT_RECORDS_MAX: usize = 2 << 20;
 
 /// Opens a trace from its beginning, as often as it is asked to.
 pub type Opening = Box<dyn Fn() -> Result<Box<dyn Reader>, TraceError> + Send + Sync>;

@@ -93,6 +93,9 @@ pub struct RunResult {
     pub simulated_requests_per_s: f64,
 }
 
+/// Requests that closed replay takes: it holds all of them, in about 150 bytes each at its peak.
+pub const CLOSED_REQUESTS_MAX: u64 = 16 << 20;
+
 /// Above this share of requests without a measured latency, closed replay says little.
 pub const IMPUTED_SHARE_MAX: f64 = 0.1;
 
@@ -104,6 +107,19 @@ pub fn imputed_share(input: &Input) -> Result<f64, Error> {
         missing += u64::from(record.latency.is_none());
     }
     Ok(missing as f64 / all.max(1) as f64)
+}
+
+/// Fails where closed replay would have to hold more than `requests_max`.
+fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
+    let requests = input.description.records;
+    if requests <= requests_max {
+        return Ok(());
+    }
+    Err(Error::Unfit(format!(
+        "{}: got {requests} requests in closed replay, which holds all of them in memory, expected \
+         at most {requests_max}; use --replay open, or a part of the trace",
+        input.path.display()
+    )))
 }
 
 /// Runs `input` through the policy that `policy` names on `device`.
@@ -214,6 +230,7 @@ impl<'a, T: GoOn, F: FnMut(u64) -> T> Visit<'a, F> {
         mut placed: Placed<'a>,
         failed: Failed,
     ) -> Result<(Replayed<'a>, f64), Error> {
+        refuse_long(self.input, CLOSED_REQUESTS_MAX)?;
         let imputed = self.imputed()?;
         let (mut all, mut missing) = (0u64, 0u64);
         let mut recorded = Vec::new();
@@ -356,5 +373,28 @@ impl Observer for Watch {
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
         self.statistics.finished(now, done);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn closed_replay_refuses_what_it_cannot_hold() {
+        let record = forebay_trace::Record {
+            at: Nanos::ZERO,
+            offset: 0,
+            latency: None,
+            len: 4096,
+            stream: 0,
+            volume: 0,
+            op: Op::Read,
+            flags: forebay_core::Flags::NONE,
+        };
+        let input = Input::from_records(vec![record; 3], vec!["a".into()]);
+        assert!(refuse_long(&input, 3).is_ok());
+        let text = refuse_long(&input, 2).unwrap_err().to_string();
+        assert!(text.contains("got 3 requests") && text.contains("--replay open"), "{text}");
     }
 }

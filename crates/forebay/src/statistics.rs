@@ -1,9 +1,10 @@
 //! Statistics of a run: the figures every result shows, gathered by one observer for both drivers.
 //!
-//! Percentiles come from histograms with three significant digits (per stream: two). Head
-//! movement is counted in cylinders between the first sector of an I/O and where the heads stood,
-//! and within an I/O that crosses cylinders; the approach to the first I/O is not counted (the
-//! **bid** paper's worked example, section "Disk head movement (seek) distance").
+//! Percentiles come from histograms with three significant digits (per stream: two, and only for the
+//! first [`STREAMS_MEASURED`], so that memory stays bounded). Head movement is counted in cylinders
+//! between the first sector of an I/O and where the heads stood, and within an I/O that crosses
+//! cylinders; the approach to the first I/O is not counted (the **bid** paper's worked example,
+//! section "Disk head movement (seek) distance").
 
 use forebay_core::{Completion, Device, Done, Nanos, Observer, Op};
 use hdrhistogram::Histogram;
@@ -88,15 +89,14 @@ impl Movement {
 
 /// Streams a result lists, those that take most of the device's time.
 const STREAMS_SHOWN: usize = 1000;
-/// Streams that have their latencies told, the first to finish a request: 8 kB and more each.
-const STREAMS_WITH_LATENCIES: usize = 4096;
+/// Streams below this have percentiles of their own: some 15 KB each.
+const STREAMS_MEASURED: usize = 4096;
 
 /// One stream's share of a run.
 #[derive(Default)]
 struct Stream {
-    /// Only of [`STREAMS_WITH_LATENCIES`] streams.
-    latencies: Option<Box<Latencies>>,
     requests: u64,
+    latencies: Option<Box<Latencies>>,
     busy: Nanos,
 }
 
@@ -119,7 +119,6 @@ pub struct Statistics<D> {
     transfer: Nanos,
     movement: Movement,
     streams: Vec<Stream>,
-    with_latencies: usize,
 }
 
 impl<D: Device> Statistics<D> {
@@ -142,7 +141,6 @@ impl<D: Device> Statistics<D> {
             transfer: Nanos::ZERO,
             movement: Movement::default(),
             streams: Vec::new(),
-            with_latencies: 0,
         }
     }
 
@@ -272,17 +270,11 @@ impl<D: Device> Observer for Statistics<D> {
             Op::Trim => self.trims += 1,
             Op::Park => {}
         }
-        let may_begin = self.with_latencies < STREAMS_WITH_LATENCIES;
         let stream = self.stream(done.request.stream);
         stream.requests += 1;
-        let begins = may_begin && stream.latencies.is_none();
-        if begins {
-            stream.latencies = Some(Box::new(Latencies::new(2)));
+        if (done.request.stream as usize) < STREAMS_MEASURED {
+            stream.latencies.get_or_insert_with(|| Box::new(Latencies::new(2))).record(latency);
         }
-        if let Some(latencies) = &mut stream.latencies {
-            latencies.record(latency);
-        }
-        self.with_latencies += usize::from(begins);
     }
 }
 
@@ -364,8 +356,8 @@ pub struct StreamShare {
     /// Its share of the device's busy time (an I/O merged from several streams counts for the
     /// first).
     pub busy_share: f64,
-    /// Median latency.
+    /// Median latency; none for streams past the first 4096 of the trace.
     pub p50_ms: Option<f64>,
-    /// Latency that 99 % of its requests do not exceed.
+    /// Latency that 99 % of its requests do not exceed; none as above.
     pub p99_ms: Option<f64>,
 }

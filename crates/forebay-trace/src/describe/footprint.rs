@@ -33,6 +33,11 @@ const RUN_SECTORS_MAX: u64 = 64 * REGION_SECTORS;
 
 /// Visits looked up at a time.
 const VISITS: usize = 1024;
+/// A request of 4 GiB, which is the longest, may come on top of those.
+const VISITS_MAX: usize = VISITS + (1 << 14) + 1;
+
+/// Regions that there is room for by doubling.
+const ROOM_REGIONS: usize = 1 << 16;
 
 /// One bit for each sector of a region, in one cache line.
 #[derive(Clone, Copy, Debug)]
@@ -214,10 +219,23 @@ impl Footprint {
         if slot > 0 {
             return slot as usize - 1;
         }
+        self.make_room();
         self.bitmaps.push(Bitmap([0; WORDS]));
         self.keys.push(key);
         *self.slot(key) = self.keys.len() as u32;
         self.keys.len() - 1
+    }
+
+    /// Past [`ROOM_REGIONS`], room for all at once, which costs nothing until it is used: whoever
+    /// doubles it holds old and new for a while.
+    #[inline]
+    fn make_room(&mut self) {
+        let length = self.keys.len();
+        if length == self.bitmaps.capacity() && (ROOM_REGIONS..self.regions_max).contains(&length) {
+            let room = self.regions_max + VISITS_MAX - length;
+            self.bitmaps.reserve_exact(room);
+            self.keys.reserve_exact(room);
+        }
     }
 
     #[inline]

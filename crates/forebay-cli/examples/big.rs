@@ -1,0 +1,89 @@
+//! Writes a synthetic trace of any length, for measuring memory: `big REQUESTS OUTPUT`.
+//!
+//! The same requests every time. One volume of 900 GiB, half again of what the footprint is counted
+//! exactly for; 200 threads; two requests in three go on where their thread's last one ended, the
+//! others are anywhere. 20 requests a second, which one disk keeps up with: in open replay a slower
+//! device's queue grows with the trace, and so would its memory.
+
+use std::error::Error;
+use std::path::Path;
+
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::{Dictionary, Notes, Record, Stream, write};
+
+const VOLUME_BYTES: u64 = 900 << 30;
+const THREADS: usize = 200;
+const MEAN_GAP_NS: u64 = 50_000_000;
+const BATCH: usize = 8192;
+
+/// Marsaglia's xorshift64 ("Xorshift RNGs", 2003).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// Makes the requests.
+struct Synthesis {
+    random: Random,
+    at_ns: u64,
+    next_offsets: [u64; THREADS],
+}
+
+impl Synthesis {
+    fn request(&mut self) -> Record {
+        let random = &mut self.random;
+        self.at_ns += random.below(2 * MEAN_GAP_NS);
+        let thread = random.below(THREADS as u64) as usize;
+        let len = 4096u32 << random.below(5);
+        let last = VOLUME_BYTES - u64::from(len);
+        let offset = match random.below(3) {
+            0 => random.below(last / 4096) * 4096,
+            _ => self.next_offsets[thread].min(last),
+        };
+        self.next_offsets[thread] = offset + u64::from(len);
+        Record {
+            at: Nanos(self.at_ns),
+            offset,
+            latency: Some(Nanos(1_000_000 + random.below(10_000_000))),
+            len,
+            stream: thread as u32,
+            volume: 0,
+            op: if random.below(10) < 7 { Op::Read } else { Op::Write },
+            flags: Flags::NONE,
+        }
+    }
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let [requests, output] = &arguments[..] else {
+        return Err("usage: big REQUESTS OUTPUT".into());
+    };
+    let mut left: usize = requests.parse()?;
+    let thread = |number| Stream {
+        thread: Some(number),
+        process: Some(number / 10),
+        name: format!("worker{}", number % 7),
+    };
+    let dictionary = Dictionary {
+        streams: (0..THREADS as u32).map(thread).collect(),
+        volumes: vec!["big".into()],
+    };
+    let mut synthesis = Synthesis { random: Random(1), at_ns: 0, next_offsets: [0; THREADS] };
+    let mut writer = write::create(Path::new(output), None, None)?;
+    let mut batch = Vec::with_capacity(BATCH);
+    while left > 0 {
+        batch.clear();
+        batch.extend((0..left.min(BATCH)).map(|_| synthesis.request()));
+        left -= batch.len();
+        writer.write(&batch, &dictionary)?;
+    }
+    writer.finish(&dictionary, &Notes { format: "synthetic", ..Notes::default() })?;
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! `forebay convert --partition-by volume`, on the real binary.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
+
+use assert_cmd::Command;
+use serde_json::Value;
+
+/// Requests of three volumes, one with a name that leads out of the folder.
+fn trace(folder: &Path) -> std::path::PathBuf {
+    let head = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+    let volumes = ["../../up", "a", "b"];
+    let line = |n: usize| format!("{n},read,{},4096,0,{},,,,,\n", n * 4096, volumes[n % 3]);
+    let path = folder.join("in.csv");
+    fs::write(&path, head.to_string() + &(0..99).map(line).collect::<String>()).unwrap();
+    path
+}
+
+fn convert(trace: &Path, output: &Path) -> Command {
+    let mut command = Command::cargo_bin("forebay").unwrap();
+    command.arg("convert").arg(trace).arg(output).args(["--partition-by", "volume"]);
+    command
+}
+
+fn stderr(command: &mut Command, status: i32) -> String {
+    let output = command.assert().code(status).stdout("").get_output().clone();
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let name = |entry: fs::DirEntry| entry.file_name().into_string().unwrap();
+    let mut names: Vec<_> =
+        fs::read_dir(folder).unwrap().map(|entry| name(entry.unwrap())).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn a_folder_has_a_trace_a_volume_and_is_no_trace_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, parts) = (trace(folder.path()), folder.path().join("parts"));
+    let text = stderr(&mut convert(&trace, &parts), 0);
+    assert!(text.contains("99 requests of 3 volumes"), "{text}");
+    assert_eq!(names(folder.path()), ["in.csv", "parts"], "nothing beside the folder");
+    let found = names(&parts);
+    assert_eq!(found.len(), 4, "{found:?}");
+    assert!(found.contains(&"manifest.json".into()) && found.contains(&"a.parquet".into()));
+    let text = stderr(&mut convert(&trace, &parts), 0);
+    assert!(text.contains("complete already"), "{text}");
+
+    let mut describe = Command::cargo_bin("forebay").unwrap();
+    let text = stderr(describe.arg("describe").arg(&parts), 2);
+    assert!(text.contains("each file is a trace of its own"), "{text}");
+    let mut describe = Command::cargo_bin("forebay").unwrap();
+    describe.arg("describe").arg(parts.join("a.parquet")).args(["--format", "json"]);
+    let out = describe.assert().success().get_output().stdout.clone();
+    let json: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!((&json["requests"], &json["volumes"]), (&33.into(), &1.into()));
+}
+
+#[test]
+fn other_folders_and_inputs_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, full) = (trace(folder.path()), folder.path().join("full"));
+    fs::create_dir(&full).unwrap();
+    fs::write(full.join("mine"), "precious").unwrap();
+    let text = stderr(&mut convert(&trace, &full), 2);
+    assert!(text.contains("a folder with other files"), "{text}");
+    assert_eq!(names(&full), ["mine"]);
+
+    let parts = folder.path().join("parts");
+    stderr(&mut convert(&trace, &parts), 0);
+    let other = folder.path().join("other.csv");
+    fs::copy(&trace, &other).unwrap();
+    let text = stderr(&mut convert(&other, &parts), 2);
+    assert!(text.contains("a partition of"), "{text}");
+}
