@@ -68,7 +68,7 @@ pub enum DevicesError {
     Spec(#[from] SpecError),
     /// A device file says something wrong.
     #[error(
-        "{}, line {line}: {what}; correct the file, the bundled ones in devices/ show every key",
+        "{}, line {line}: {what}; correct the file; docs/device-files.md shows every key",
         path.display()
     )]
     Malformed {

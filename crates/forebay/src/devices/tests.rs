@@ -155,3 +155,12 @@ fn letters_to_change() {
     assert_eq!(distance("kitten", "sitting"), 3);
     assert_eq!(distance("sata", "sata"), 0);
 }
+
+#[test]
+fn the_documented_example_is_a_device_file() {
+    let page = include_str!("../../../../docs/device-files.md");
+    let example = page.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
+    let device = read(Path::new("example.toml"), example).unwrap();
+    assert_eq!(device.name, "example");
+    assert!(matches!(device.model, DeviceModel::Drive(_)));
+}
