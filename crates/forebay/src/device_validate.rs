@@ -11,15 +11,13 @@
 //! here it is exact: both samples are sorted, and the differences of equal ranks are squared,
 //! averaged, and the root taken.
 
-use std::io::{BufRead, Read};
 use std::path::Path;
 
 use forebay_core::device::drive::Drive;
 use forebay_core::device::hdd::Hdd;
 use forebay_core::{Device, Flags, Nanos, Op, Request, SpecError};
 use forebay_trace::TraceError;
-use forebay_trace::error::Place;
-use forebay_trace::unpack::unpack;
+use forebay_trace::formats::disksim_valid::{self, Row};
 use serde::Serialize;
 
 use crate::devices::DiskSpec;
@@ -103,59 +101,15 @@ pub struct Validation {
 
 /// The requests of the trace at `path`, packed or not.
 pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
-    let mut content = unpack(path)?.content;
-    let mut requests = Vec::new();
-    let (mut line, mut number) = (Vec::new(), 0_u64);
-    loop {
-        line.clear();
-        let io = |source| TraceError::Io { path: path.to_path_buf(), source };
-        // No line of the format is that long.
-        let mut rest = content.by_ref().take(4_096);
-        if rest.read_until(b'\n', &mut line).map_err(io)? == 0 {
-            return Ok(requests);
-        }
-        number += 1;
-        let text = String::from_utf8_lossy(&line);
-        if text.trim().is_empty() {
-            continue;
-        }
-        match parse(&text) {
-            Ok(request) => requests.push(request),
-            Err(expected) => {
-                return Err(TraceError::Malformed {
-                    path: path.to_path_buf(),
-                    place: Place::Line(number),
-                    got: format!("'{}'", text.trim().chars().take(60).collect::<String>()),
-                    expected: expected.to_string(),
-                    hint: "a validation trace of DiskSim has six columns".to_string(),
-                });
-            }
-        }
-    }
-}
-
-fn parse(line: &str) -> Result<Measured, &'static str> {
-    let mut fields = line.split_ascii_whitespace();
-    let mut next = || fields.next().ok_or("R or W, buffer action, sector, count, two times in us");
-    let op = match next()? {
-        "R" | "r" => Op::Read,
-        "W" | "w" => Op::Write,
-        _ => return Err("R or W in column 1"),
+    let micros = |us: f64| Nanos::from_millis_f64(us / 1e3);
+    let measured = |row: Row| Measured {
+        op: row.op,
+        sector: row.first_sector,
+        count: row.sectors,
+        response: micros(row.response_us),
+        gap: micros(row.gap_us),
     };
-    next()?;
-    let sector = next()?.parse().map_err(|_| "a sector in column 3")?;
-    let count: u32 = next()?.parse().map_err(|_| "a number of sectors in column 4")?;
-    if count == 0 || count > 1 << 20 {
-        return Err("1 to 1048576 sectors in column 4");
-    }
-    let mut micros = || {
-        let us: f64 = next()?.parse().map_err(|_| "times in microseconds in columns 5 and 6")?;
-        if (0.0..=1e12).contains(&us) {
-            return Ok(Nanos::from_millis_f64(us / 1e3));
-        }
-        Err("times of 0 to 10^12 microseconds in columns 5 and 6")
-    };
-    Ok(Measured { op, sector, count, response: micros()?, gap: micros()? })
+    disksim_valid::rows(path)?.map(|row| row.map(measured)).collect()
 }
 
 /// Plays `trace` on the disk called `name` and compares.
@@ -342,26 +296,10 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_read_and_faults_named() {
-        let request = parse("R Miss  564347     2     14095.370     13876.270").unwrap();
-        assert_eq!((request.op, request.sector, request.count), (Op::Read, 564_347, 2));
-        assert_eq!((request.response, request.gap), (Nanos(14_095_370), Nanos(13_876_270)));
-        for (line, expected) in [
-            ("X Hit 1 1 1 1", "column 1"),
-            ("R Hit", "two times in us"),
-            ("R Hit x 1 1 1", "column 3"),
-            ("R Hit 1 0 1 1", "column 4"),
-            ("R Hit 1 1 nan 1", "microseconds"),
-            ("R Hit 1 1 1 -1", "microseconds"),
-        ] {
-            assert!(parse(line).unwrap_err().contains(expected), "{line}");
-        }
-    }
-
-    #[test]
     fn arrivals_follow_the_simulated_or_the_measured_completion() {
         let fixed = || forebay_core::device::fixed::Fixed::new(1_000.0).unwrap();
-        let request = parse("W Hit 0 1 500 250").unwrap();
+        let (response, gap) = (Nanos(500_000), Nanos(250_000));
+        let request = Measured { op: Op::Write, sector: 0, count: 1, response, gap };
         for arrivals in [Arrivals::Simulated, Arrivals::Measured] {
             assert_eq!(play(fixed(), &[request; 3], arrivals), [1.0; 3]);
         }
