@@ -259,8 +259,8 @@ fn mistakes_in_options_say_what_is_right() {
     simulate(&["--device", "none.toml", "--policy", "noop"], &["none.toml"]);
     simulate(&["--device", "sata250"], &["--policy"]);
     simulate(&["--policy", "noop"], &["--device"]);
-    simulate(&with(["--intensity", "0"]), &["--intensity", "above 0"]);
-    simulate(&with(["--intensity", "nan"]), &["--intensity", "above 0"]);
+    simulate(&with(["--intensity", "0"]), &["--intensity", "from 1e-6 to 1e12"]);
+    simulate(&with(["--intensity", "nan"]), &["--intensity", "from 1e-6 to 1e12"]);
     simulate(&with(["--replay", "sideways"]), &["sideways", "open or closed"]);
     simulate(&with(["--map", "fold"]), &["fold", "scale, wrap or clip"]);
     simulate(&with(["--stream-by", "colour"]), &["colour", "thread, process or name"]);
