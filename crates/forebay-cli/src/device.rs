@@ -59,8 +59,7 @@ impl Import {
         eprintln!("forebay: {}: {}", device.name, device.summary);
         match self.output {
             None => output::print(text.trim_end())?,
-            Some(path) => std::fs::write(&path, text)
-                .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?,
+            Some(path) => forebay::devices::write::file(&path, &text)?,
         }
         Ok(())
     }

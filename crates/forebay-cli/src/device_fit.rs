@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use forebay::device_fit::{Figure, Fitted, Known, Measurements, fit};
 use serde::Serialize;
@@ -60,8 +59,7 @@ impl Fit {
         let text = fitted.toml();
         // What is written can be read, or the measurements do not describe a disk.
         forebay::devices::read(&self.output, &text)?;
-        std::fs::write(&self.output, text)
-            .with_context(|| format!("{}: cannot write the device file", self.output.display()))?;
+        forebay::devices::write::file(&self.output, &text)?;
         if fitted.lines_skipped > 0 {
             eprintln!("forebay: {} log lines are no reads and were skipped", fitted.lines_skipped);
         }

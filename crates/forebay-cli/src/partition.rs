@@ -3,9 +3,10 @@
 use std::path::Path;
 
 use clap::ValueEnum;
+use forebay::Error;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
-use forebay_trace::{Reader, TraceError, open};
+use forebay_trace::{Reader, open};
 
 use crate::options::say_notes;
 use crate::progress::Progress;
@@ -19,7 +20,7 @@ pub(crate) enum By {
 
 /// Parts `trace`, read as format `from`, into the folder `output`.
 pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Result<()> {
-    let manifest = match partition::open(output, trace, from).map_err(failed)? {
+    let manifest = match partition::open(output, trace, from).map_err(Error::output)? {
         Partition::Finished(manifest) => {
             eprintln!("forebay: {}: complete already", output.display());
             manifest
@@ -45,7 +46,7 @@ fn read(trace: &Path, from: Option<&str>, mut intake: Intake) -> anyhow::Result<
         if batch.is_empty() {
             break;
         }
-        intake.add(&batch).map_err(failed)?;
+        intake.add(&batch).map_err(Error::output)?;
         records += batch.len() as u64;
         progress.say(format!("reading {}: {records} requests", trace.display()));
     }
@@ -53,20 +54,12 @@ fn read(trace: &Path, from: Option<&str>, mut intake: Intake) -> anyhow::Result<
     forebay::input::refuse_empty(trace, records, reader.notes())?;
     say_notes(trace, reader.notes());
     let volumes = intake.seal(reader.dictionary(), reader.notes());
-    volumes.map_err(failed)
+    Ok(volumes.map_err(Error::output)?)
 }
 
 fn write(volumes: Volumes) -> anyhow::Result<Manifest> {
     let (progress, requests) = (Progress::new("writing volumes"), volumes.requests());
-    volumes
+    Ok(volumes
         .write(|done| progress.say(format!("writing volumes: {done} of {requests} requests")))
-        .map_err(failed)
-}
-
-/// What the system refuses to write is no bad input: exit status 1, not 2.
-fn failed(error: TraceError) -> anyhow::Error {
-    match error {
-        TraceError::Io { .. } => anyhow::anyhow!("{error}"),
-        usage => usage.into(),
-    }
+        .map_err(Error::output)?)
 }

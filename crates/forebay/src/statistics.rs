@@ -100,6 +100,12 @@ struct Stream {
     busy: Nanos,
 }
 
+impl Stream {
+    fn is_seen(&self) -> bool {
+        self.requests > 0 || self.busy > Nanos::ZERO
+    }
+}
+
 /// Gathers the statistics of one run on one device.
 pub struct Statistics<D> {
     /// A device of the same kind, asked for floors.
@@ -204,6 +210,7 @@ impl<D: Device> Statistics<D> {
             longest_wait_ms: self.waits.max.as_millis_f64(),
             service_mean_ms: self.service.mean_ms(),
             energy_j: joules,
+            streams_total: self.streams.iter().filter(|stream| stream.is_seen()).count(),
             streams: self.shares(busy, labels),
         }
     }
@@ -216,10 +223,7 @@ impl<D: Device> Statistics<D> {
             .enumerate()
             .filter_map(|(index, stream)| {
                 let latencies = stream.latencies.as_ref();
-                if stream.requests == 0 && stream.busy == Nanos::ZERO {
-                    return None;
-                }
-                Some(StreamShare {
+                stream.is_seen().then(|| StreamShare {
                     stream: labels.get(index).cloned().unwrap_or_else(|| index.to_string()),
                     requests: stream.requests,
                     busy_share: stream.busy.0 as f64 / busy.0.max(1) as f64,
@@ -342,7 +346,9 @@ pub struct Figures {
     pub service_mean_ms: Option<f64>,
     /// Energy the device used.
     pub energy_j: f64,
-    /// Streams by falling share of busy time.
+    /// Streams there are.
+    pub streams_total: usize,
+    /// The streams that take most of the busy time, 1000 at most, by falling share.
     pub streams: Vec<StreamShare>,
 }
 

@@ -47,6 +47,18 @@ pub fn build(spec: &Spec) -> Result<DeviceModel, SpecError> {
     }
 }
 
+impl DeviceModel {
+    /// How it takes commands, in words: what a reader of its figures has to know.
+    pub fn commands(&self) -> &'static str {
+        match self {
+            DeviceModel::Fixed(_) => "one request at a time",
+            DeviceModel::Hdd(_) => "one command at a time, without the drive's cache",
+            DeviceModel::Ssd(_) => "with its own queues and write buffer",
+            DeviceModel::Drive(_) => "with the drive's own queue and cache as its file says",
+        }
+    }
+}
+
 macro_rules! each {
     ($model:expr, $device:ident => $answer:expr) => {
         match $model {

@@ -251,8 +251,9 @@ impl Case<'_> {
 
     pub(super) fn cautions(&self) -> Vec<String> {
         let mut cautions = vec![format!(
-            "Simulated on a model of {}, one command at a time, without the drive's cache; {}.",
+            "Simulated on a model of {}, {}; {}.",
             self.device.name,
+            self.device.model.commands(),
             match self.setup.replay {
                 Replay::Open => "open replay: arrivals are as recorded however slow the disk is",
                 Replay::Closed => "closed replay: think times are as recorded",

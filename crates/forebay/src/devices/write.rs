@@ -1,6 +1,8 @@
 //! A disk with a controller, written as a device file that reads back to the same figures.
 
 use std::fmt::{self, Write};
+use std::io::Write as _;
+use std::path::Path;
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{
@@ -8,6 +10,10 @@ use forebay_core::device::drive::{
     ZoneFormat,
 };
 use forebay_core::device::hdd::{HddSpec, SeekSpec, Zone};
+use forebay_trace::TraceError;
+use forebay_trace::write::Draft;
+
+use crate::error::Error;
 
 /// The device file of `drive`, called `name`; `source` says where its figures come from.
 pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
@@ -15,6 +21,14 @@ pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
     // Writing to a string cannot fail.
     let _ = write_all(&mut out, name, source, drive);
     out
+}
+
+/// Writes a device file; whole, or not at all.
+pub fn file(path: &Path, text: &str) -> Result<(), Error> {
+    let failed = |source| TraceError::Io { path: path.to_path_buf(), source };
+    let mut draft = Draft::new(path).map_err(Error::Output)?;
+    draft.write_all(text.as_bytes()).map_err(|error| Error::Output(failed(error)))?;
+    draft.publish().map_err(Error::Output)
 }
 
 fn write_all(out: &mut String, name: &str, source: &str, drive: &DriveSpec) -> fmt::Result {

@@ -79,6 +79,7 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         longest_wait_ms: tail_ms / 20.0,
         service_mean_ms: Some(busy_s / 91.2),
         energy_j: busy_s * 8.4,
+        streams_total: 34,
         streams: (0..34).map(stream).collect(),
     }
 }
