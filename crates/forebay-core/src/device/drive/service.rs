@@ -170,12 +170,8 @@ impl Drive {
             None => {
                 let share = self.buffer.as_ref().map_or(0.0, |b| b.spec().watermark_share);
                 let mark = ((count as f64 * share) as u64).max(1);
-                let there = match mark {
-                    1 => access.first_ends,
-                    _ => {
-                        access.ends - self.mechanism.surface.media_time(first + mark, count - mark)
-                    }
-                };
+                let left = access.last.ends - self.mechanism.surface.place(first + mark - 1).ends;
+                let there = access.ends.saturating_sub(left).max(access.first_ends);
                 there.max(self.bus_free_at) + overheads.reselect.0 + overheads.data_preparation.0
             }
         };

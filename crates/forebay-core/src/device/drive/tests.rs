@@ -118,6 +118,35 @@ fn read_ahead_answers_full_and_partial_hits() {
     assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 60, 1)), 6_110);
 }
 
+/// Tracks of 100 sectors turned by 10 against the one before, of which the second is bad.
+fn slipped() -> Format {
+    let defects = Defects { slips: vec![1], ..Defects::default() };
+    let zone = ZoneFormat { cylinder_skew_sectors: 10.0, defects, ..ZoneFormat::default() };
+    let sparing = Sparing { whole_tracks: true, ..Sparing::default() };
+    Format { sparing, zones: vec![zone], ..Format::default() }
+}
+
+#[test]
+fn a_bad_track_costs_its_skew_and_no_turn() {
+    let mut drive = Drive::new(&DriveSpec { format: Some(slipped()), ..spec() }).unwrap();
+    // Sectors 95 to 99 pass until 10 ms; the next lie two tracks on, from 12 ms.
+    assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 12_510);
+}
+
+#[test]
+fn the_watermark_is_reached_before_a_switch() {
+    let mut spec = DriveSpec { format: Some(slipped()), ..spec() };
+    spec.controller.bus.read_ns_per_sector = 100e3;
+    spec.controller.buffer = Some(BufferSpec { watermark_share: 0.5, ..buffer() });
+    let mut drive = Drive::new(&spec).unwrap();
+    // Five of ten sectors are there at 10 ms, and the bus takes as long as the media.
+    assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 12_600);
+    // Of a slow bus all ten take 10 times 500 us from then on.
+    spec.controller.bus.read_ns_per_sector = 500e3;
+    let mut drive = Drive::new(&spec).unwrap();
+    assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 15_000);
+}
+
 #[test]
 fn a_write_empties_what_it_overlaps_and_its_data_can_be_read() {
     let mut drive = with(|_| ());
