@@ -99,6 +99,8 @@ pub(super) struct BufferTable {
     #[serde(default)]
     read_before: bool,
     #[serde(default)]
+    stop_in_sector: bool,
+    #[serde(default)]
     zero_latency_reads: bool,
     #[serde(default)]
     zero_latency_writes: bool,
@@ -333,6 +335,7 @@ impl BufferTable {
             almost_hits: self.almost_hits,
             read_ahead_on_hit: self.read_ahead_on_hit,
             read_before: self.read_before,
+            stop_in_sector: self.stop_in_sector,
             watermark_share: self.read_watermark_share,
         })
     }

@@ -178,6 +178,7 @@ fn write_buffer(out: &mut String, buffer: &BufferSpec) -> fmt::Result {
     writeln!(out, "almost_hits = {}", buffer.almost_hits)?;
     writeln!(out, "read_ahead_on_hit = {}", buffer.read_ahead_on_hit)?;
     writeln!(out, "read_before = {}", buffer.read_before)?;
+    writeln!(out, "stop_in_sector = {}", buffer.stop_in_sector)?;
     writeln!(out, "read_watermark_share = {}", buffer.watermark_share)
 }
 

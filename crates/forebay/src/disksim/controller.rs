@@ -21,7 +21,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Write hit stop prefetch",
     "Read directly to buffer",
     "Immed transfer partial hit",
-    "Stop prefetch in sector",
     "Hold bus entire read xfer",
     "Hold bus entire write xfer",
     "Read disconnect afterread",
@@ -127,6 +126,7 @@ fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
         almost_hits: disk.flag("Allow almost read hits")?,
         read_ahead_on_hit: disk.flag("Read-ahead on idle hit")?,
         read_before: disk.flag("Read any free blocks")?,
+        stop_in_sector: disk.flag("Stop prefetch in sector")?,
         watermark_share: disk.or_zero("High (read) water mark")?.clamp(0.0, 1.0),
     }))
 }

@@ -210,8 +210,8 @@ impl Buffer {
         usable.min_by_key(|(_, segment)| age(segment)).map(|(index, _)| index)
     }
 
-    /// Stops read-ahead at `at`: when the sector under the head has passed, or the first sector
-    /// of a track that the head has come to.
+    /// Stops read-ahead at `at`: at once where the drive can, else when the sector under the head
+    /// has passed; or before the first sector of a track that the head is coming to.
     pub(super) fn stop(&mut self, surface: &Surface, at: u64) -> Option<Stopped> {
         let stream = self.stream.take()?;
         let segment = &mut self.segments[stream.segment];
@@ -226,7 +226,11 @@ impl Buffer {
         }
         let next = surface.place(end);
         let begins = stream.time + next.begins.saturating_sub(stream.passed);
-        let free_at = if begins <= at { stream.there(surface, end) } else { begins };
+        let free_at = match begins <= at {
+            true if self.spec.stop_in_sector => at,
+            true => stream.there(surface, end),
+            false => begins,
+        };
         Some(Stopped { place: next, free_at })
     }
 

@@ -172,7 +172,8 @@ impl Drive {
                 let mark = ((count as f64 * share) as u64).max(1);
                 let left = access.last.ends - self.mechanism.surface.place(first + mark - 1).ends;
                 let there = access.ends.saturating_sub(left).max(access.first_ends);
-                there.max(self.bus_free_at) + overheads.reselect.0 + overheads.data_preparation.0
+                let regained = access.first_begins + overheads.reselect.0;
+                there.max(regained).max(self.bus_free_at) + overheads.data_preparation.0
             }
         };
         // What the buffer holds goes first.

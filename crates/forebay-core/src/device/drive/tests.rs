@@ -18,6 +18,7 @@ fn buffer() -> BufferSpec {
         almost_hits: false,
         read_ahead_on_hit: false,
         read_before: false,
+        stop_in_sector: false,
         watermark_share: 0.0,
     }
 }
@@ -145,6 +146,53 @@ fn the_watermark_is_reached_before_a_switch() {
     spec.controller.bus.read_ns_per_sector = 500e3;
     let mut drive = Drive::new(&spec).unwrap();
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 15_000);
+}
+
+#[test]
+fn read_ahead_stops_after_a_sector_or_within_it() {
+    for (stop_in_sector, done) in [(false, 13_310), (true, 3_310)] {
+        let mut spec = spec();
+        spec.controller.buffer = Some(BufferSpec { stop_in_sector, ..buffer() });
+        spec.disk.seek = SeekSpec::Table(vec![(1, Nanos(980_000)), (99, Nanos(980_000))]);
+        let mut drive = Drive::new(&spec).unwrap();
+        serve(&mut drive, 0, io(Op::Read, 10, 4));
+        // The arm is wanted at 2210 us, amid a sector, and is there at 3190 or at 3280 us; the
+        // sector comes round at 3200 us.
+        assert_eq!(serve(&mut drive, 2_010, io(Op::Read, 122, 1)), done, "{stop_in_sector}");
+    }
+}
+
+#[test]
+fn the_bus_is_regained_while_the_media_read() {
+    let with = |share: f64| {
+        with(|controller| {
+            controller.overheads.reselect = Nanos(150_000);
+            controller.buffer = Some(BufferSpec { watermark_share: share, ..buffer() });
+        })
+    };
+    // Sector 10 begins to pass at 1000 us; the bus is there at 1150 us, long before the last.
+    assert_eq!(serve(&mut with(0.5), 0, io(Op::Read, 10, 1)), 1_160);
+    assert_eq!(serve(&mut with(0.5), 0, io(Op::Read, 10, 4)), 1_410);
+}
+
+#[test]
+fn a_write_begins_when_its_data_cannot_come_too_late() {
+    let with = |bus_ns: f64, least_us: u64| {
+        with(|controller| {
+            controller.bus.write_ns_per_sector = bus_ns;
+            controller.overheads.write_seek_least = Nanos::from_micros(least_us);
+        })
+    };
+    // Data of 1 sector in 100 us from 200 us on: all in time for 10 sectors from 300 us on.
+    assert_eq!(serve(&mut with(1e5, 0), 0, io(Op::Write, 3, 10)), 1_300);
+    // With 20 us more a sector the last would come at 1400 us, 100 us after it began.
+    assert_eq!(serve(&mut with(1.2e5, 0), 0, io(Op::Write, 4, 10)), 11_400);
+    assert_eq!(serve(&mut with(1.2e5, 0), 0, io(Op::Write, 5, 10)), 1_500);
+    // With a least time 8 sectors have to be there by then: at 200 + 88 + 15 us.
+    assert_eq!(serve(&mut with(1.1e4, 15), 0, io(Op::Write, 3, 10)), 11_300);
+    assert_eq!(serve(&mut with(1.1e4, 12), 0, io(Op::Write, 3, 10)), 1_300);
+    // Or all of fewer, at 200 + 77 + 15 us.
+    assert_eq!(serve(&mut with(1.1e4, 15), 0, io(Op::Write, 3, 7)), 1_000);
 }
 
 #[test]
