@@ -196,6 +196,8 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<(u32, f64)>, String> {
 mod tests {
     use super::*;
     use crate::devices::{read_spec, write};
+    use forebay_core::Nanos;
+    use forebay_core::device::hdd::SeekSpec;
 
     const BESIDE: &str = include_str!("../../../fuzz/seeds/disksim/beside");
     const WHOLE: &str = include_str!("../../../fuzz/seeds/disksim/hplplus10");
@@ -222,6 +224,27 @@ mod tests {
         assert!(imported.notes.iter().any(|note| note.contains("Oddity = 7 is not modelled")));
         let text = write::text(&imported.name, "here", &imported.drive);
         assert!(read_spec(Path::new("d.toml"), &text).is_ok(), "{text}");
+    }
+
+    #[test]
+    fn seek_kinds_take_their_own_parameters() {
+        let with = |from: &str, to: &str| {
+            assert!(WHOLE.contains(from), "{from}");
+            alone(&WHOLE.replace(from, to)).unwrap()
+        };
+        let constant = with("hplplus10", "constant, Constant seek time = 4.0");
+        let time = Nanos::from_millis(4);
+        assert_eq!(constant.drive.disk.seek, SeekSpec::Table(vec![(1, time), (40, time)]));
+        let own = with("type = hplplus10", "type = hpl").drive.disk.seek;
+        assert!(matches!(own, SeekSpec::Coefficients { .. }));
+        // The sixth value is the time of one cylinder, whatever else is said.
+        let text = WHOLE.replace("type = hplplus10", "type = hpl").replace("-1.0", "0.7");
+        let SeekSpec::Prefixed { first, .. } = alone(&text).unwrap().drive.disk.seek else {
+            panic!("no time of its own for one cylinder");
+        };
+        assert_eq!(first, [Nanos(700_000)]);
+        let average = with("Seek type", "Access time type = averageRotation, Seek type");
+        assert!(average.notes.iter().any(|note| note.contains("averageRotation is not modelled")));
     }
 
     #[test]
