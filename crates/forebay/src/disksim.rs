@@ -258,6 +258,9 @@ mod tests {
         assert!(
             with("Blocks per track = 30", "Blocks = 30").contains("missing `Blocks per track`")
         );
+        let negative =
+            with("Read miss over. after read = 0.3", "Read miss over. after read = -0.3");
+        assert!(negative.contains("got -0.3, expected a time in ms"), "{negative}");
         assert!(with("= 7200", "= fast").contains("Rotation speed (in rpms): got 'fast'"));
         assert!(with("dm_layout_g1 {", "dm_layout_g4 {").contains("expected a dm_layout_g1"));
         assert!(with("[ 9, 11 ]", "[ 9 ]").contains("expected pairs"));

@@ -35,7 +35,7 @@ pub(super) fn read(
         return Err((line, format!("rotation speed: got {rpm}, expected 60 to 1000000 rpm")));
     }
     let seek = seek_of(&mechanics, cylinders, curve, notes)?;
-    let millis = |key: &str| Ok::<Nanos, Fault>(Nanos::from_millis_f64(mechanics.or_zero(key)?));
+    let millis = |key: &str| Ok::<Nanos, Fault>(Nanos::from_millis_f64(mechanics.time(key)?));
     let head_switch = millis("Head switch time")?;
     let spec = HddSpec {
         heads,
