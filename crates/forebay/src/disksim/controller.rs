@@ -26,7 +26,6 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Read disconnect afterread",
     "Read disconnect afterwrite",
     "Minimum read-ahead (blks)",
-    "Read-ahead over requested",
     "Set watermark by reqsize",
     "Maximum number of write segments",
 ];
@@ -124,6 +123,7 @@ fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
         },
         hits_on_written: disk.flag("Allow read hits on write data")? && !apart,
         almost_hits: disk.flag("Allow almost read hits")?,
+        read_ahead_replaces: disk.number("Read-ahead over requested")?.unwrap_or(0.0) > 0.0,
         read_ahead_on_hit: disk.flag("Read-ahead on idle hit")?,
         read_before: disk.flag("Read any free blocks")?,
         stop_in_sector: disk.flag("Stop prefetch in sector")?,

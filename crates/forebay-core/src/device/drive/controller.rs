@@ -100,6 +100,8 @@ pub struct BufferSpec {
     pub hits_on_written: bool,
     /// A sector that is being read ahead counts as a hit.
     pub almost_hits: bool,
+    /// What is read ahead takes the place of what was handed over, which is not found again.
+    pub read_ahead_replaces: bool,
     /// A hit in a segment that no longer reads on makes it do so again.
     pub read_ahead_on_hit: bool,
     /// On arrival at a track the head reads at once, and keeps what comes before the request.

@@ -16,6 +16,7 @@ fn buffer() -> BufferSpec {
         read_ahead_sectors: 20,
         hits_on_written: true,
         almost_hits: false,
+        read_ahead_replaces: false,
         read_ahead_on_hit: false,
         read_before: false,
         stop_in_sector: false,
@@ -146,6 +147,23 @@ fn the_watermark_is_reached_before_a_switch() {
     spec.controller.bus.read_ns_per_sector = 500e3;
     let mut drive = Drive::new(&spec).unwrap();
     assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 15_000);
+}
+
+#[test]
+fn read_ahead_may_take_the_place_of_what_was_handed_over() {
+    for (read_ahead_replaces, done) in [(false, 5_240), (true, 11_410)] {
+        let again = BufferSpec { read_ahead_replaces, ..buffer() };
+        let mut drive = with(|controller| controller.buffer = Some(again));
+        serve(&mut drive, 0, io(Op::Read, 10, 4));
+        // Sector 10 is handed over again, or comes round at 11 ms.
+        assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 10, 4)), done);
+    }
+    // What was read ahead and nobody asked for stays.
+    let again = BufferSpec { read_ahead_replaces: true, ..buffer() };
+    let mut drive = with(|controller| controller.buffer = Some(again));
+    serve(&mut drive, 0, io(Op::Read, 10, 4));
+    assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 14, 4)), 5_240);
+    assert_eq!(serve(&mut drive, 6_000, io(Op::Read, 18, 4)), 6_240);
 }
 
 #[test]
