@@ -70,6 +70,8 @@ fn controller(depth: u32, read_ahead: ReadAhead) -> Controller {
             almost_hits: true,
             read_ahead_on_hit: true,
             read_before: true,
+            stop_in_sector: true,
+            read_ahead_replaces: true,
             watermark_share: 0.5,
         }),
         write_cache: Some(WriteCacheSpec { extents: 2, extent_sectors: 512 }),

@@ -196,6 +196,8 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<(u32, f64)>, String> {
 mod tests {
     use super::*;
     use crate::devices::{read_spec, write};
+    use forebay_core::Nanos;
+    use forebay_core::device::hdd::SeekSpec;
 
     const BESIDE: &str = include_str!("../../../fuzz/seeds/disksim/beside");
     const WHOLE: &str = include_str!("../../../fuzz/seeds/disksim/hplplus10");
@@ -225,6 +227,27 @@ mod tests {
     }
 
     #[test]
+    fn seek_kinds_take_their_own_parameters() {
+        let with = |from: &str, to: &str| {
+            assert!(WHOLE.contains(from), "{from}");
+            alone(&WHOLE.replace(from, to)).unwrap()
+        };
+        let constant = with("hplplus10", "constant, Constant seek time = 4.0");
+        let time = Nanos::from_millis(4);
+        assert_eq!(constant.drive.disk.seek, SeekSpec::Table(vec![(1, time), (40, time)]));
+        let own = with("type = hplplus10", "type = hpl").drive.disk.seek;
+        assert!(matches!(own, SeekSpec::Coefficients { .. }));
+        // The sixth value is the time of one cylinder, whatever else is said.
+        let text = WHOLE.replace("type = hplplus10", "type = hpl").replace("-1.0", "0.7");
+        let SeekSpec::Prefixed { first, .. } = alone(&text).unwrap().drive.disk.seek else {
+            panic!("no time of its own for one cylinder");
+        };
+        assert_eq!(first, [Nanos(700_000)]);
+        let average = with("Seek type", "Access time type = averageRotation, Seek type");
+        assert!(average.notes.iter().any(|note| note.contains("averageRotation is not modelled")));
+    }
+
+    #[test]
     fn faults_name_file_and_line() {
         let said = |text: &str| alone(text).unwrap_err().to_string();
         assert!(said("").contains("x.diskspecs, line 1: got no drive"));
@@ -235,6 +258,9 @@ mod tests {
         assert!(
             with("Blocks per track = 30", "Blocks = 30").contains("missing `Blocks per track`")
         );
+        let negative =
+            with("Read miss over. after read = 0.3", "Read miss over. after read = -0.3");
+        assert!(negative.contains("got -0.3, expected a time in ms"), "{negative}");
         assert!(with("= 7200", "= fast").contains("Rotation speed (in rpms): got 'fast'"));
         assert!(with("dm_layout_g1 {", "dm_layout_g4 {").contains("expected a dm_layout_g1"));
         assert!(with("[ 9, 11 ]", "[ 9 ]").contains("expected pairs"));

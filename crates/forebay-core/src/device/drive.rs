@@ -3,9 +3,10 @@
 //! Beside the arm and the platters of the plain disk it models what lies between them and the
 //! host, in DiskSim's terms (see `controller`). It departs from DiskSim where that models the
 //! code of a drive, not its time: segments are not recycled while in use, the bus is not let go
-//! of while the media catches up, and there is one queue. The least seek of a write runs from
-//! when its first data is there, not from its overhead: a drive that is handed the next sectors
-//! of a stream misses them by that much.
+//! of while the media catches up, and there is one queue. Two rules are what measured times of
+//! an HP C2247A show, not DiskSim's: the bus is asked for when a read begins to pass, so that the
+//! media hide what that takes; and a write begins only when no sector of it can come too late for
+//! the media, its least seek counted from when the data is there (see `mechanism`).
 //!
 //! Commands are taken while fewer than the queue's depth are outstanding. What the buffer can
 //! answer or the write cache can take is served at once, beside the command at the media; of the

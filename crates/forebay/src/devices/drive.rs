@@ -95,9 +95,13 @@ pub(super) struct BufferTable {
     #[serde(default)]
     almost_hits: bool,
     #[serde(default)]
+    read_ahead_replaces: bool,
+    #[serde(default)]
     read_ahead_on_hit: bool,
     #[serde(default)]
     read_before: bool,
+    #[serde(default)]
+    stop_in_sector: bool,
     #[serde(default)]
     zero_latency_reads: bool,
     #[serde(default)]
@@ -331,8 +335,10 @@ impl BufferTable {
             read_ahead_sectors: self.read_ahead_sectors.unwrap_or(0),
             hits_on_written: self.hits_on_written,
             almost_hits: self.almost_hits,
+            read_ahead_replaces: self.read_ahead_replaces,
             read_ahead_on_hit: self.read_ahead_on_hit,
             read_before: self.read_before,
+            stop_in_sector: self.stop_in_sector,
             watermark_share: self.read_watermark_share,
         })
     }

@@ -190,8 +190,10 @@ fn write_buffer(out: &mut String, buffer: &BufferSpec) -> fmt::Result {
     }
     writeln!(out, "hits_on_written = {}", buffer.hits_on_written)?;
     writeln!(out, "almost_hits = {}", buffer.almost_hits)?;
+    writeln!(out, "read_ahead_replaces = {}", buffer.read_ahead_replaces)?;
     writeln!(out, "read_ahead_on_hit = {}", buffer.read_ahead_on_hit)?;
     writeln!(out, "read_before = {}", buffer.read_before)?;
+    writeln!(out, "stop_in_sector = {}", buffer.stop_in_sector)?;
     writeln!(out, "read_watermark_share = {}", buffer.watermark_share)
 }
 

@@ -21,20 +21,18 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Write hit stop prefetch",
     "Read directly to buffer",
     "Immed transfer partial hit",
-    "Stop prefetch in sector",
     "Hold bus entire read xfer",
     "Hold bus entire write xfer",
     "Read disconnect afterread",
     "Read disconnect afterwrite",
     "Minimum read-ahead (blks)",
-    "Read-ahead over requested",
     "Set watermark by reqsize",
     "Maximum number of write segments",
 ];
 
 /// The controller, given what the bus takes, ms a sector read and written.
 pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault> {
-    let bulk = disk.or_zero("Bulk sector transfer time")?;
+    let bulk = disk.time("Bulk sector transfer time")?;
     let [read, write] = bus.map(|ms| ms.max(bulk) * 1e6);
     let buffer = buffer(disk)?;
     let buffered = buffer.is_some();
@@ -61,12 +59,12 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
 
 fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
     let scale = disk.number("Time scale for overheads")?.unwrap_or(1.0);
-    let each = disk.or_zero("Per-request overhead time")?;
-    let time = |key: &str| Ok::<_, Fault>(Nanos::from_millis_f64(disk.or_zero(key)? * scale));
+    let each = disk.time("Per-request overhead time")?;
+    let time = |key: &str| Ok::<_, Fault>(Nanos::from_millis_f64(disk.time(key)? * scale));
     let sum = |keys: [&str; 2]| Ok::<_, Fault>(time(keys[0])? + time(keys[1])?);
     let kind = |name: &str| {
         let of = |after: &str| {
-            let ms = disk.or_zero(&format!("{name} over. after {after}"))? + each;
+            let ms = disk.time(&format!("{name} over. after {after}"))? + each;
             Ok::<_, Fault>(Nanos::from_millis_f64(ms * scale))
         };
         Ok::<_, Fault>(Overhead { after_read: of("read")?, after_write: of("write")? })
@@ -125,8 +123,10 @@ fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
         },
         hits_on_written: disk.flag("Allow read hits on write data")? && !apart,
         almost_hits: disk.flag("Allow almost read hits")?,
+        read_ahead_replaces: disk.number("Read-ahead over requested")?.unwrap_or(0.0) > 0.0,
         read_ahead_on_hit: disk.flag("Read-ahead on idle hit")?,
         read_before: disk.flag("Read any free blocks")?,
+        stop_in_sector: disk.flag("Stop prefetch in sector")?,
         watermark_share: disk.or_zero("High (read) water mark")?.clamp(0.0, 1.0),
     }))
 }

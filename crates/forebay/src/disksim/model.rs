@@ -1,12 +1,12 @@
 //! DiskSim's `dm_disk`: arm, rotation and layout of a disk.
 //!
 //! Of the layouts `dm_layout_g1` is read, of the mechanics `dm_mech_g1`, with every kind of seek
-//! curve both know. A measured curve that falls somewhere is made to rise by the least change
+//! curve it knows. A measured curve that falls somewhere is made to rise by the least change
 //! (pool adjacent violators), which is noted.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::{Defects, Format, HeadOrder, SpareRange, Sparing, ZoneFormat};
-use forebay_core::device::hdd::{HddSpec, KNEE_SHARE, LEN_MAX, Power, SeekSpec, Zone};
+use forebay_core::device::hdd::{HddSpec, LEN_MAX, Power, SeekSpec, Zone};
 
 use super::libparam::{Block, Entry, Fault, Value};
 use super::params::Params;
@@ -35,7 +35,7 @@ pub(super) fn read(
         return Err((line, format!("rotation speed: got {rpm}, expected 60 to 1000000 rpm")));
     }
     let seek = seek_of(&mechanics, cylinders, curve, notes)?;
-    let millis = |key: &str| Ok::<Nanos, Fault>(Nanos::from_millis_f64(mechanics.or_zero(key)?));
+    let millis = |key: &str| Ok::<Nanos, Fault>(Nanos::from_millis_f64(mechanics.time(key)?));
     let head_switch = millis("Head switch time")?;
     let spec = HddSpec {
         heads,
@@ -53,6 +53,13 @@ pub(super) fn read(
         power: Power::default(),
     };
     disk.number("Block count")?;
+    if let Some((kind, line)) = mechanics.word("Access time type")
+        && kind != "trackSwitchPlusRotation"
+    {
+        let kind: String = kind.chars().take(60).collect();
+        let what = format!("Access time type = {kind} is not modelled: seeks and rotation are");
+        notes.push((line, what));
+    }
     for params in [&disk, &layout, &mechanics] {
         list_unknown(params, &["Access time type", "Skew units"], notes);
     }
@@ -68,9 +75,10 @@ pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: 
 fn inner<'a>(params: &Params<'a>, key: &str, kind: &str) -> Result<&'a Block, Fault> {
     match params.entry(key) {
         Some(Entry { value: Value::Block(block), .. }) if block.kind == kind => Ok(block),
-        Some(Entry { value, line, .. }) => {
-            Err((*line, format!("{key}: got {value}, expected a {kind}")))
-        }
+        Some(Entry { value, line, .. }) => Err((
+            *line,
+            format!("{key}: got {value}, expected a {kind} in this file, no other is read"),
+        )),
         None => Err((params.line(), format!("missing `{key}`, expected a {kind}"))),
     }
 }
@@ -206,9 +214,7 @@ fn seek_of(
             };
             let mut times = match kind {
                 "hplplus10" => mechanics.numbers("First ten seek times")?,
-                _ if first >= 0.0 => {
-                    vec![mechanics.number("Single cylinder seek time")?.unwrap_or(first)]
-                }
+                _ if first >= 0.0 => vec![first],
                 _ => return Ok(rest),
             };
             let next = f64::from(times.len() as u32 + 1);
@@ -228,14 +234,12 @@ fn seek_of(
             }
             Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
         }
-        "linear" | "curve" => Ok(SeekSpec::Datasheet {
-            track_to_track: millis("Single cylinder seek time")?,
-            average: millis("Average seek time")?,
-            full_stroke: millis("Full strobe seek time")?,
-            knee_share: KNEE_SHARE,
-        }),
+        "linear" | "curve" => three_times(kind, mechanics, cylinders, line, notes),
         "constant" => {
-            let time = millis("Single cylinder seek time")?;
+            let time = match mechanics.number("Constant seek time")? {
+                Some(ms) => Nanos::from_millis_f64(ms),
+                None => millis("Single cylinder seek time")?,
+            };
             Ok(SeekSpec::Table(vec![(1, time), (cylinders.max(2), time)]))
         }
         other => Err((
@@ -245,6 +249,56 @@ fn seek_of(
                 other.chars().take(60).collect::<String>()
             ),
         )),
+    }
+}
+
+/// A curve of `kind` through the three times that data sheets give.
+fn three_times(
+    kind: &str,
+    mechanics: &Params<'_>,
+    cylinders: u32,
+    line: usize,
+    notes: &mut Notes,
+) -> Result<SeekSpec, Fault> {
+    let given = [
+        mechanics.needed("Single cylinder seek time")?,
+        mechanics.needed("Average seek time")?,
+        mechanics.needed("Full strobe seek time")?,
+    ];
+    let points = match kind {
+        "linear" => three_points(cylinders, given),
+        _ => lee_curve(cylinders, given),
+    };
+    let (distances, mut times): (Vec<u32>, Vec<f64>) = points.into_iter().unzip();
+    made_to_rise(&mut times, &mut |most| {
+        let what = "the curve through the three seek times falls; made to rise, by";
+        notes.push((line, format!("{what} {most:.3} ms at most")));
+    });
+    let times = times.into_iter().map(Nanos::from_millis_f64);
+    Ok(SeekSpec::Table(distances.into_iter().zip(times).collect()))
+}
+
+/// Straight lines through the time of one cylinder, of a third of the stroke, of all of it.
+fn three_points(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> {
+    let last = cylinders.saturating_sub(1).max(3);
+    vec![(1, one), ((last / 3).max(2), average), (last, full)]
+}
+
+/// The curve a * sqrt(d - 1) + b * (d - 1) + c with the three times (Lee and Katz: "An analytic
+/// performance model of disk arrays", SIGMETRICS 1993), at distances a hundredth apart.
+fn lee_curve(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> {
+    let all = f64::from(cylinders.max(2));
+    let root = (-10.0 * one + 15.0 * average - 5.0 * full) / (3.0 * all.sqrt());
+    let each = (7.0 * one - 15.0 * average + 8.0 * full) / (3.0 * all);
+    let (mut points, mut distance) = (Vec::new(), 1_u32);
+    loop {
+        let beyond = f64::from(distance - 1);
+        points.push((distance, root * beyond.sqrt() + each * beyond + one));
+        if distance >= cylinders.saturating_sub(1).max(2) {
+            return points;
+        }
+        let next = distance.saturating_add(1 + distance / 100);
+        distance = next.min(cylinders.saturating_sub(1).max(2));
     }
 }
 
@@ -275,7 +329,18 @@ fn made_to_rise(times: &mut [f64], changed: &mut dyn FnMut(f64)) {
 
 #[cfg(test)]
 mod tests {
-    use super::made_to_rise;
+    use super::{lee_curve, made_to_rise, three_points};
+
+    #[test]
+    fn curves_go_through_the_three_times() {
+        assert_eq!(three_points(301, [1.0, 5.0, 9.0]), [(1, 1.0), (100, 5.0), (300, 9.0)]);
+        // a = (-10 + 75 - 45) / 30 = 2/3 and b = (7 - 75 + 72) / 300 = 4/300.
+        let curve = lee_curve(100, [1.0, 5.0, 9.0]);
+        let at = |distance| curve.iter().find(|point| point.0 == distance).unwrap().1;
+        assert!((at(1) - 1.0).abs() < 1e-12);
+        assert!((at(50) - (2.0 / 3.0 * 7.0 + 49.0 * 4.0 / 300.0 + 1.0)).abs() < 1e-12);
+        assert_eq!(curve.last().unwrap().0, 99);
+    }
 
     #[test]
     fn a_falling_curve_is_made_to_rise_by_the_least_change() {

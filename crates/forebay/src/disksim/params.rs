@@ -50,6 +50,15 @@ impl<'a> Params<'a> {
         Ok(self.number(key)?.unwrap_or(0.0))
     }
 
+    /// A time in ms that is 0 where it is missing and never less.
+    pub(super) fn time(&self, key: &str) -> Result<f64, Fault> {
+        let ms = self.or_zero(key)?;
+        if ms >= 0.0 {
+            return Ok(ms);
+        }
+        Err((self.line_of(key), format!("{key}: got {ms}, expected a time in ms from 0 on")))
+    }
+
     /// A whole number from 0 on, 0 where it is missing.
     pub(super) fn count(&self, key: &str) -> Result<u64, Fault> {
         let number = self.or_zero(key)?;

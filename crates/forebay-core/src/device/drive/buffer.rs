@@ -3,7 +3,8 @@
 //! A read that finds its first sector in a segment is a hit, even while read-ahead still brings
 //! the rest. The segment that was used longest ago is given away first. A write takes a segment of
 //! its own and empties those it overlaps. Read-ahead goes on until its limit or until the arm is
-//! wanted elsewhere, and is worked out only then. Where written data cannot be read from the
+//! wanted elsewhere, and is worked out only then. Where it replaces what was handed over
+//! ("Read-ahead over requested"), reads of that miss, as they do on the measured drives that say so. Where written data cannot be read from the
 //! buffer, a write takes no segment.
 
 use crate::device::hdd::geometry::Place;
@@ -16,6 +17,8 @@ use super::surface::{Surface, search};
 struct Segment {
     start: u64,
     end: u64,
+    /// Up to here what was handed over has made room for what is read ahead.
+    replaced: u64,
     written: bool,
     /// Not yet on the media.
     dirty: bool,
@@ -74,7 +77,9 @@ impl Buffer {
     pub(super) fn find(&self, surface: &Surface, now: u64, first: u64, count: u64) -> Option<Hit> {
         let mut best: Option<(u32, Hit)> = None;
         for (index, segment) in self.segments.iter().enumerate() {
-            if first < segment.start || (segment.written && !self.spec.hits_on_written) {
+            if first < segment.start.max(segment.replaced)
+                || (segment.written && !self.spec.hits_on_written)
+            {
                 continue;
             }
             let stream = self.stream.filter(|stream| stream.segment == index);
@@ -117,6 +122,7 @@ impl Buffer {
     /// farther.
     pub(super) fn hit(&mut self, surface: &Surface, hit: Hit, first: u64, count: u64) {
         self.touch(hit.segment);
+        self.replace(hit.segment, first + count);
         let start = self.segments[hit.segment].start;
         let limit = self.limit(surface, start, first, count);
         if let Some(stream) = self.stream.as_mut().filter(|stream| stream.segment == hit.segment) {
@@ -187,7 +193,7 @@ impl Buffer {
         };
         let segment = &mut self.segments[index];
         if hit.is_none() {
-            *segment = Segment { start: start.min(first), end, ..*segment };
+            *segment = Segment { start: start.min(first), end, replaced: 0, ..*segment };
         }
         (segment.end, segment.since) = (end, ends);
         segment.written = segment.written && hit.is_some();
@@ -197,10 +203,19 @@ impl Buffer {
         let limit = self.limit(surface, start, first, count);
         self.stream = None;
         if limit > end {
+            self.replace(index, end);
             self.stream = Some(Stream { segment: index, time: ends, passed: last.ends, limit });
             return ends + (surface.place(limit - 1).ends - last.ends);
         }
         ends
+    }
+
+    /// What a segment that is read into has handed over, up to `end`, may be gone.
+    fn replace(&mut self, segment: usize, end: u64) {
+        let segment = &mut self.segments[segment];
+        if self.spec.read_ahead_replaces && !segment.written {
+            segment.replaced = segment.replaced.max(end);
+        }
     }
 
     /// The segment to give away: an empty one, else the one used longest ago; none that is dirty.
@@ -210,8 +225,8 @@ impl Buffer {
         usable.min_by_key(|(_, segment)| age(segment)).map(|(index, _)| index)
     }
 
-    /// Stops read-ahead at `at`: when the sector under the head has passed, or the first sector
-    /// of a track that the head has come to.
+    /// Stops read-ahead at `at`: at once where the drive can, else when the sector under the head
+    /// has passed; or before the first sector of a track that the head is coming to.
     pub(super) fn stop(&mut self, surface: &Surface, at: u64) -> Option<Stopped> {
         let stream = self.stream.take()?;
         let segment = &mut self.segments[stream.segment];
@@ -226,7 +241,11 @@ impl Buffer {
         }
         let next = surface.place(end);
         let begins = stream.time + next.begins.saturating_sub(stream.passed);
-        let free_at = if begins <= at { stream.there(surface, end) } else { begins };
+        let free_at = match begins <= at {
+            true if self.spec.stop_in_sector => at,
+            true => stream.there(surface, end),
+            false => begins,
+        };
         Some(Stopped { place: next, free_at })
     }
 
@@ -247,7 +266,7 @@ impl Buffer {
         let Some(index) = goes_on.or_else(|| self.oldest()) else { return };
         let segment = &mut self.segments[index];
         let start = if goes_on.is_some() { segment.start } else { first };
-        *segment = Segment { start, end, written: true, dirty, since: 0, used: 0 };
+        *segment = Segment { start, end, replaced: 0, written: true, dirty, since: 0, used: 0 };
         segment.trim(self.spec.segment_sectors);
         self.touch(index);
     }

@@ -46,7 +46,8 @@ pub struct Overheads {
     pub write_completion: Nanos,
     /// Before data goes over the bus.
     pub data_preparation: Nanos,
-    /// To get hold of the bus again when the media is ready.
+    /// To get hold of the bus again: after a write is on the media; while a read passes, so that
+    /// only what is longer than that is waited for.
     pub reselect: Nanos,
     /// The same the second time, after an extra connection.
     pub reselect_again: Nanos,
@@ -99,10 +100,14 @@ pub struct BufferSpec {
     pub hits_on_written: bool,
     /// A sector that is being read ahead counts as a hit.
     pub almost_hits: bool,
+    /// What is read ahead takes the place of what was handed over, which is not found again.
+    pub read_ahead_replaces: bool,
     /// A hit in a segment that no longer reads on makes it do so again.
     pub read_ahead_on_hit: bool,
     /// On arrival at a track the head reads at once, and keeps what comes before the request.
     pub read_before: bool,
+    /// Read-ahead is given up at once, even within a sector; else at the end of one.
+    pub stop_in_sector: bool,
     /// What share of a read the media must have delivered before the bus is asked for.
     pub watermark_share: f64,
 }

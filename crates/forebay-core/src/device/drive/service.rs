@@ -170,13 +170,10 @@ impl Drive {
             None => {
                 let share = self.buffer.as_ref().map_or(0.0, |b| b.spec().watermark_share);
                 let mark = ((count as f64 * share) as u64).max(1);
-                let there = match mark {
-                    1 => access.first_ends,
-                    _ => {
-                        access.ends - self.mechanism.surface.media_time(first + mark, count - mark)
-                    }
-                };
-                there.max(self.bus_free_at) + overheads.reselect.0 + overheads.data_preparation.0
+                let left = access.last.ends - self.mechanism.surface.place(first + mark - 1).ends;
+                let there = access.ends.saturating_sub(left).max(access.first_ends);
+                let regained = access.first_begins + overheads.reselect.0;
+                there.max(regained).max(self.bus_free_at) + overheads.data_preparation.0
             }
         };
         // What the buffer holds goes first.

@@ -168,6 +168,17 @@ impl Spared {
         remap.map_or(physical, |(_, good)| good * self.unit + rest)
     }
 
+    /// Whole tracks of `track` sectors without data that come before sector `index` of the zone's
+    /// order, which lies at `physical`. The head need not pass over them.
+    #[inline]
+    pub(super) fn empty_tracks(&self, index: u64, physical: u64, track: u64) -> u64 {
+        if self.unit > 1 {
+            return (physical - index) / self.unit;
+        }
+        let each = (self.range - self.data) / track;
+        if each == 0 { 0 } else { (physical / self.range + u64::from(self.front > 0)) * each }
+    }
+
     /// By how many sectors slips turn the track on which physical sector `physical` lies.
     #[inline]
     pub(super) fn turned(&self, physical: u64) -> u64 {
@@ -227,6 +238,23 @@ mod tests {
         let sparing = Sparing { whole_tracks: true, ..Sparing::default() };
         let places = mapped(sparing, 2, &[1], &[(3, 5)]);
         assert_eq!((places.len(), places[9], places[10], places[25]), (40, 9, 20, 55));
+    }
+
+    #[test]
+    fn tracks_without_data_are_counted() {
+        let empty = |sparing, spares, slips: &[u64], index| {
+            let defects = Defects { spares, slips: slips.to_vec(), remaps: Vec::new() };
+            let (spared, _) = Spared::new(sparing, &defects, EXTENT).unwrap();
+            spared.empty_tracks(index, spared.physical(index), EXTENT.track)
+        };
+        let tracks = Sparing { whole_tracks: true, ..Sparing::default() };
+        assert_eq!([9, 10, 19, 20].map(|index| empty(tracks, 2, &[1, 3], index)), [0, 1, 1, 2]);
+        // Of the 20 sectors of a cylinder 12 are spares, the second track and a part of the first.
+        let cylinders = Sparing { range: SpareRange::Cylinders(1), ..Sparing::default() };
+        assert_eq!([7, 8, 23].map(|index| empty(cylinders, 12, &[], index)), [0, 1, 2]);
+        let front = Sparing { at_front: true, ..cylinders };
+        assert_eq!([7, 8].map(|index| empty(front, 12, &[], index)), [1, 2]);
+        assert_eq!(empty(cylinders, 9, &[3], 23), 0);
     }
 
     #[test]

@@ -199,8 +199,9 @@ impl Surface {
     pub(super) fn place(&self, sector: u64) -> Place {
         let row = self.row(sector);
         let mut physical = row.physical(sector);
-        let mut turned = 0;
+        let (mut turned, mut empty) = (0, 0);
         if let Some(spared) = &row.spared {
+            empty = spared.empty_tracks(row.index(sector), physical, row.track_sectors);
             physical = spared.remapped(physical);
             turned = spared.turned(physical);
         }
@@ -210,6 +211,8 @@ impl Surface {
             + cylinder * row.cylinder_step
             + order * row.track_step
             + ((turned * row.sector_time) >> PLACES);
+        // A switch over tracks without data takes the turns of their skews, no whole ones.
+        let begins = begins.saturating_sub(empty * self.revolution);
         // Fewer than 2^28 tracks by the limits on cylinders and heads.
         let (cylinder, order) = (cylinder as u32, order as u32);
         let backward = match self.order {
@@ -267,9 +270,15 @@ impl Row {
         (index * self.sector_time) >> PLACES
     }
 
+    /// Its place in the order of the zone's data.
+    #[inline]
+    fn index(&self, sector: u64) -> u64 {
+        sector - self.first_sector + self.reserved
+    }
+
     #[inline]
     fn physical(&self, sector: u64) -> u64 {
-        let index = sector - self.first_sector + self.reserved;
+        let index = self.index(sector);
         self.spared.as_ref().map_or(index, |spared| spared.physical(index))
     }
 }

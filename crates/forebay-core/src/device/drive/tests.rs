@@ -16,8 +16,10 @@ fn buffer() -> BufferSpec {
         read_ahead_sectors: 20,
         hits_on_written: true,
         almost_hits: false,
+        read_ahead_replaces: false,
         read_ahead_on_hit: false,
         read_before: false,
+        stop_in_sector: false,
         watermark_share: 0.0,
     }
 }
@@ -116,6 +118,99 @@ fn read_ahead_answers_full_and_partial_hits() {
     let mut drive = with(|_| ());
     serve(&mut drive, 0, io(Op::Read, 10, 4));
     assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 60, 1)), 6_110);
+}
+
+/// Tracks of 100 sectors turned by 10 against the one before, of which the second is bad.
+fn slipped() -> Format {
+    let defects = Defects { slips: vec![1], ..Defects::default() };
+    let zone = ZoneFormat { cylinder_skew_sectors: 10.0, defects, ..ZoneFormat::default() };
+    let sparing = Sparing { whole_tracks: true, ..Sparing::default() };
+    Format { sparing, zones: vec![zone], ..Format::default() }
+}
+
+#[test]
+fn a_bad_track_costs_its_skew_and_no_turn() {
+    let mut drive = Drive::new(&DriveSpec { format: Some(slipped()), ..spec() }).unwrap();
+    // Sectors 95 to 99 pass until 10 ms; the next lie two tracks on, from 12 ms.
+    assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 12_510);
+}
+
+#[test]
+fn the_watermark_is_reached_before_a_switch() {
+    let mut spec = DriveSpec { format: Some(slipped()), ..spec() };
+    spec.controller.bus.read_ns_per_sector = 100e3;
+    spec.controller.buffer = Some(BufferSpec { watermark_share: 0.5, ..buffer() });
+    let mut drive = Drive::new(&spec).unwrap();
+    // Five of ten sectors are there at 10 ms, and the bus takes as long as the media.
+    assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 12_600);
+    // Of a slow bus all ten take 10 times 500 us from then on.
+    spec.controller.bus.read_ns_per_sector = 500e3;
+    let mut drive = Drive::new(&spec).unwrap();
+    assert_eq!(serve(&mut drive, 0, io(Op::Read, 95, 10)), 15_000);
+}
+
+#[test]
+fn read_ahead_may_take_the_place_of_what_was_handed_over() {
+    for (read_ahead_replaces, done) in [(false, 5_240), (true, 11_410)] {
+        let again = BufferSpec { read_ahead_replaces, ..buffer() };
+        let mut drive = with(|controller| controller.buffer = Some(again));
+        serve(&mut drive, 0, io(Op::Read, 10, 4));
+        // Sector 10 is handed over again, or comes round at 11 ms.
+        assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 10, 4)), done);
+    }
+    // What was read ahead and nobody asked for stays.
+    let again = BufferSpec { read_ahead_replaces: true, ..buffer() };
+    let mut drive = with(|controller| controller.buffer = Some(again));
+    serve(&mut drive, 0, io(Op::Read, 10, 4));
+    assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 14, 4)), 5_240);
+    assert_eq!(serve(&mut drive, 6_000, io(Op::Read, 18, 4)), 6_240);
+}
+
+#[test]
+fn read_ahead_stops_after_a_sector_or_within_it() {
+    for (stop_in_sector, done) in [(false, 13_310), (true, 3_310)] {
+        let mut spec = spec();
+        spec.controller.buffer = Some(BufferSpec { stop_in_sector, ..buffer() });
+        spec.disk.seek = SeekSpec::Table(vec![(1, Nanos(980_000)), (99, Nanos(980_000))]);
+        let mut drive = Drive::new(&spec).unwrap();
+        serve(&mut drive, 0, io(Op::Read, 10, 4));
+        // The arm is wanted at 2210 us, amid a sector, and is there at 3190 or at 3280 us; the
+        // sector comes round at 3200 us.
+        assert_eq!(serve(&mut drive, 2_010, io(Op::Read, 122, 1)), done, "{stop_in_sector}");
+    }
+}
+
+#[test]
+fn the_bus_is_regained_while_the_media_read() {
+    let with = |share: f64| {
+        with(|controller| {
+            controller.overheads.reselect = Nanos(150_000);
+            controller.buffer = Some(BufferSpec { watermark_share: share, ..buffer() });
+        })
+    };
+    // Sector 10 begins to pass at 1000 us; the bus is there at 1150 us, long before the last.
+    assert_eq!(serve(&mut with(0.5), 0, io(Op::Read, 10, 1)), 1_160);
+    assert_eq!(serve(&mut with(0.5), 0, io(Op::Read, 10, 4)), 1_410);
+}
+
+#[test]
+fn a_write_begins_when_its_data_cannot_come_too_late() {
+    let with = |bus_ns: f64, least_us: u64| {
+        with(|controller| {
+            controller.bus.write_ns_per_sector = bus_ns;
+            controller.overheads.write_seek_least = Nanos::from_micros(least_us);
+        })
+    };
+    // Data of 1 sector in 100 us from 200 us on: all in time for 10 sectors from 300 us on.
+    assert_eq!(serve(&mut with(1e5, 0), 0, io(Op::Write, 3, 10)), 1_300);
+    // With 20 us more a sector the last would come at 1400 us, 100 us after it began.
+    assert_eq!(serve(&mut with(1.2e5, 0), 0, io(Op::Write, 4, 10)), 11_400);
+    assert_eq!(serve(&mut with(1.2e5, 0), 0, io(Op::Write, 5, 10)), 1_500);
+    // With a least time 8 sectors have to be there by then: at 200 + 88 + 15 us.
+    assert_eq!(serve(&mut with(1.1e4, 15), 0, io(Op::Write, 3, 10)), 11_300);
+    assert_eq!(serve(&mut with(1.1e4, 12), 0, io(Op::Write, 3, 10)), 1_300);
+    // Or all of fewer, at 200 + 77 + 15 us.
+    assert_eq!(serve(&mut with(1.1e4, 15), 0, io(Op::Write, 3, 7)), 1_000);
 }
 
 #[test]
