@@ -74,11 +74,12 @@ fn rates(spec: &str) -> [f64; 2] {
 
 #[test]
 fn waiting_keeps_a_sequential_readers_throughput() {
-    let waiting = ["anticipatory", "cfq:low-latency=no", "bfq:low-latency=no"];
+    let waiting = ["anticipatory", "cfq:low-latency=no", "bfq:low-latency=no", "forebay"];
     let not = [
         "anticipatory:antic-expire-ms=0",
         "cfq:slice-idle-ms=0:low-latency=no",
         "bfq:slice-idle-ms=0:low-latency=no",
+        "forebay:wait-ms=0",
     ];
     for (spec, hasty) in waiting.iter().zip(not) {
         let ([with, others], [without, _]) = (rates(spec), rates(hasty));

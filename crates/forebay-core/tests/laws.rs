@@ -26,6 +26,8 @@ const VARIANTS: &[&str] = &[
     "noop:reads-max=1:writes-max=1:bio-max-kib=4",
     "bid:reads-max=2:writes-max=1:merge=no",
     "anticipatory:antic-expire-ms=0:write-batch-expire-ms=0",
+    "forebay:wait-ms=0:hold-ms=0:read-turn-ms=0:write-turn-ms=0",
+    "forebay:bound-ms=0:reads-max=2",
     "anticipatory:antic-expire-ms=50:reads-max=2:read-batch-expire-ms=0",
     "none:requests-max=1",
     "bfq:slice-idle-ms=0:timeout-sync-ms=0:low-latency=no",

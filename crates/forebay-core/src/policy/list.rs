@@ -6,6 +6,7 @@ use super::bid::{Bid, BidConfig};
 use super::block::{BlockLayer, Limits};
 use super::cfq::{Cfq, CfqConfig};
 use super::deadline::{Deadline, DeadlineConfig};
+use super::forebay::{Forebay, ForebayConfig};
 use super::none::NoScheduler;
 use super::noop::Noop;
 use super::paper::{PaperCfq, PaperDeadline};
@@ -70,6 +71,12 @@ pub const POLICIES: &[Listed] = &[
         parameters: "history=8 wait-ms=10 read-deadline-ms=500 write-deadline-ms=5000 \
                      staging-limit=yes|no",
     },
+    Listed {
+        name: "forebay",
+        summary: "long sweeps by turns, waiting for streams found by address, at learnt cost; no \
+                  admitted request waits longer than the bound",
+        parameters: "wait-ms=8 hold-ms=50 read-turn-ms=500 write-turn-ms=80 bound-ms=10000",
+    },
 ];
 
 /// Parameters that every policy with a block layer takes. Where there is a `requests-max`, that is
@@ -125,6 +132,12 @@ pub fn with_policy<V: PolicyVisitor>(
             let config = anticipatory(&spec)?;
             spec.finish()?;
             Ok(visitor.visit(BlockLayer::new(Anticipatory::new(config), limits)))
+        }
+        "forebay" => {
+            let limits = limits(&spec, len_max)?;
+            let config = forebay(&spec)?;
+            spec.finish()?;
+            Ok(visitor.visit(BlockLayer::new(Forebay::new(config), limits)))
         }
         "none" => {
             let limits = multi_queue_limits(&spec, len_max, SATA_TAGS)?;
@@ -261,6 +274,17 @@ fn bfq(spec: &Spec) -> Result<BfqConfig, SpecError> {
         back_seek_max: bytes("back-seek-max-kib", default.back_seek_max)?,
         back_seek_penalty: spec.at_least("back-seek-penalty", default.back_seek_penalty, 1)?,
         low_latency: spec.choice("low-latency", &["yes", "no"])? == 0,
+    })
+}
+
+fn forebay(spec: &Spec) -> Result<ForebayConfig, SpecError> {
+    let default = ForebayConfig::default();
+    let millis = |key, default: Nanos| spec.millis(key, default.as_millis_f64());
+    Ok(ForebayConfig {
+        wait: millis("wait-ms", default.wait)?,
+        hold: millis("hold-ms", default.hold)?,
+        turn: [millis("read-turn-ms", default.turn[0])?, millis("write-turn-ms", default.turn[1])?],
+        bound: millis("bound-ms", default.bound)?,
     })
 }
 
