@@ -8,6 +8,7 @@
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -73,7 +74,8 @@ fn what_a_process_reads_is_captured() {
     let device = match device {
         Ok(device) => device,
         Err(why) => {
-            eprintln!("!!! capture on a loop device is SKIPPED: {why}");
+            // Past the test harness, which shows nothing of a test that passes.
+            writeln!(io::stderr(), "!!! capture on a loop device is SKIPPED: {why}").unwrap();
             return;
         }
     };
@@ -97,7 +99,7 @@ fn what_a_process_reads_is_captured() {
     let output = capture.wait_with_output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    assert!(said.contains("through tracefs"), "{said}");
+    assert!(said.contains("in tracefs"), "{said}");
     drop(device);
 
     let describe = Command::new(assert_cmd::cargo::cargo_bin("forebay"))
