@@ -2,7 +2,7 @@
 
 Arguments: the file, its columns as NAME:TYPE (types u8, u32, u64, f64, str), the byte between them.
 
-`read` reads it into columns. `describe` scans it for those of Forebay's figures that Polars has words
+`read` reads it into columns. `describe` reads it for those of Forebay's figures that Polars has words
 for: counts, bytes, sizes and latencies by operation with their quantiles, gaps between arrivals,
 requests, bytes and sequential share by volume. Footprint, runs, seeks, arrivals at several scales and
 requests outstanding are left out, which is in Polars' favour.
@@ -32,19 +32,20 @@ def figures(column, name):
 
 
 def describe():
-    trace = pl.scan_csv(path, **options)
+    # Read once: of a lazy scan each of the three would read the file by itself.
+    trace = pl.read_csv(path, **options).lazy()
     # Signed, since a few rows may be out of order.
     at = pl.col("at") if schema["at"] == pl.Float64 else pl.col("at").cast(pl.Int64)
     gap = at.diff()
-    gaps = trace.select(pl.len(), at.min().alias("first"), at.max().alias("last"), gap.std(),
-                        *figures(gap, "gap"))
+    span = [at.min().alias("first"), at.max().alias("last"), gap.std()]
+    gaps = trace.select(pl.len().alias("requests"), *span, *figures(gap, "gap"))
     measured = [*figures(pl.col("latency"), "latency")] if "latency" in schema else []
-    by_op = trace.group_by("op").agg(pl.len(), pl.col("len").sum().alias("bytes"),
-                                     *figures(pl.col("len"), "len"), *measured)
+    counts = [pl.len().alias("requests"), pl.col("len").sum().alias("bytes")]
+    by_op = trace.group_by("op").agg(*counts, *figures(pl.col("len"), "len"), *measured)
     volume = [name for name in ("volume", "disk") if name in schema]
     end = (pl.col("offset") + pl.col("len")).shift(1).over(volume)
     by_volume = trace.with_columns(end.alias("end")).group_by(volume).agg(
-        pl.len(), pl.col("len").sum(), (pl.col("offset") == pl.col("end")).sum().alias("sequential"))
+        *counts, (pl.col("offset") == pl.col("end")).sum().alias("sequential"))
     return pl.collect_all([gaps, by_op, by_volume])
 
 

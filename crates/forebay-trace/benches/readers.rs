@@ -18,7 +18,7 @@ use forebay_trace::{Reader, open, write};
 
 const ROWS: u64 = 1_700_000;
 const RUNS: usize = 5;
-/// `describe` against Polars, which scans the file and works out comparable figures.
+/// `describe` against Polars, which reads the file and works out comparable figures.
 const TARGET: f64 = 2.0;
 
 fn random(state: &mut u64) -> u64 {
