@@ -11,7 +11,7 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
-  fio fio-latency snoop ftlsim open devices disksim fit specs
+  fio fio-latency snoop ftlsim capture open devices disksim fit specs
 
 .PHONY: all build test needs check py py-test fuzz-build fuzz-short fuzz-run fuzz bench report big big-short
 

@@ -78,6 +78,15 @@ def blktrace():
     return plain, split, merged
 
 
+def capture_stream():
+    """The tracer's stream: records, lost events, noise; the first byte is the size of its pieces."""
+    lost = b"CPU:1 [LOST 12 EVENTS]\n"
+    stream = life(1000, 8, 4096, READ, 77) + lost + event(3000, 2, NOTIFY, payload=b"name\0\0\0\0")
+    seed("capture", "stream", b"\x07" + stream + b"??" + lost + life(5000, 16, 512, WRITE, 78))
+    seed("capture", "cut", b"\xff" + stream[:-5])
+    seed("capture", "no-line", b"\x00CPU:" + b"x" * 80 + stream)
+
+
 def blkparse():
     def line(cpu, seq, ns, pid, action, rwbs, rest):
         at = f"{ns // 10**9:>5}.{ns % 10**9:09}"
@@ -365,6 +374,7 @@ def main():
     more = logs() | records()
     packed(parts, {"blkparse": text, "spc": spc, "msr": msr, "csv": csv,
                    "parquet": canonical, "capture": capture} | more)
+    capture_stream()
     words()
     disksim()
 

@@ -38,7 +38,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_folder_has_a_trace_a_volume_and_is_no_trace_itself() {
+fn a_folder_has_a_trace_a_volume_and_is_the_whole_trace() {
     let folder = tempfile::tempdir().unwrap();
     let (trace, parts) = (trace(folder.path()), folder.path().join("parts"));
     let text = stderr(&mut convert(&trace, &parts), 0);
@@ -51,8 +51,10 @@ fn a_folder_has_a_trace_a_volume_and_is_no_trace_itself() {
     assert!(text.contains("complete already"), "{text}");
 
     let mut describe = Command::cargo_bin("forebay").unwrap();
-    let text = stderr(describe.arg("describe").arg(&parts), 2);
-    assert!(text.contains("each file is a trace of its own"), "{text}");
+    describe.arg("describe").arg(&parts).args(["--format", "json"]);
+    let out = describe.assert().success().get_output().stdout.clone();
+    let json: Value = serde_json::from_slice(&out).unwrap();
+    assert_eq!((&json["requests"], &json["volumes"]), (&99.into(), &3.into()));
     let mut describe = Command::cargo_bin("forebay").unwrap();
     describe.arg("describe").arg(parts.join("a.parquet")).args(["--format", "json"]);
     let out = describe.assert().success().get_output().stdout.clone();

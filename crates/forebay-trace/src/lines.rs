@@ -14,7 +14,7 @@ const CHUNK_BYTES: usize = 1 << 18;
 const LINE_BYTES_MAX: usize = 1 << 16;
 
 /// Bytes behind a block that can be looked at, whatever they are.
-const PADDING_BYTES: usize = 32;
+pub(crate) const PADDING_BYTES: usize = 64;
 
 /// What some editors put before UTF-8.
 pub(crate) const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";

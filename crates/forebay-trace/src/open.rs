@@ -19,8 +19,8 @@ use crate::unpack::{Consumed, Unpacked, unpack, unpack_counting};
 /// Files of a folder that are looked at to find the traces among them.
 const LOOKED_AT_MAX: usize = 50;
 
-/// Opens the trace at `path`: a file, packed or not, or what names a blktrace set (its base name,
-/// its folder, a tar of it, one of its files).
+/// Opens the trace at `path`: a file, packed or not, what names a blktrace set (its base name, its
+/// folder, a tar of it, one of its files), or the folder of a finished [`partition`].
 ///
 /// The format is recognised by content; `from` names it instead, or declares the columns of a text:
 /// [`COLUMNS`] and what [`Columns`] reads. A trace whose units cannot be right is refused, see
@@ -39,14 +39,8 @@ pub fn open_counting(
     let from = from.map(|name| From::new(path, name)).transpose()?;
     match fs::metadata(path) {
         Ok(found) if found.is_dir() && partition::is_finished(path) => {
-            return Err(TraceError::Malformed {
-                path: path.to_path_buf(),
-                place: Place::File,
-                got: "a folder of one trace a volume".into(),
-                expected: "one of the traces in it".into(),
-                hint: "each file is a trace of its own; manifest.json tells which volume it is"
-                    .into(),
-            });
+            let merged = partition::merge::read(path)?;
+            return Ok(Box::new(Checked::new(merged, path, Doubt::of("parquet"))));
         }
         Ok(found) if found.is_dir() => return open_set(path),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {

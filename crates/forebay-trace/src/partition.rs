@@ -11,6 +11,7 @@
 //! Times of each file begin, as in every trace, at its own first request; the manifest says when
 //! that was (`first_ns`).
 
+pub(crate) mod merge;
 mod spool;
 
 use std::collections::{HashMap, HashSet};

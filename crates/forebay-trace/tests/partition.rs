@@ -79,6 +79,9 @@ fn assert_whole(folder: &Path, manifest: &Manifest, input: &Path) {
         all.extend(named(&records, &dictionary, part.first_ns));
     }
     let (records, dictionary, _) = read(input);
+    let (merged, names, _) = read(folder);
+    assert!(named(&merged, &names, 0) == named(&records, &dictionary, 0), "as one trace");
+    assert_eq!((names.volumes.len(), names.streams.len()), (40, 7));
     let mut expected = named(&records, &dictionary, 0);
     expected.sort_by_key(|(r, ..)| (r.at, r.offset));
     all.sort_by_key(|(r, ..)| (r.at, r.offset));
@@ -150,4 +153,37 @@ fn another_input_and_a_foreign_folder_are_refused() {
     assert!(message(&input, &input, None).contains("in.csv"));
     fs::write(folder.join(".forebay-partition/sealed.json"), "{").unwrap();
     assert!(message(&folder, &input, None).contains("start over"));
+}
+
+#[test]
+fn a_folder_that_was_tampered_with_is_no_trace() {
+    let place = tempfile::tempdir().unwrap();
+    let (input, folder) = (input(place.path()), place.path().join("out"));
+    let manifest = sealed(&folder, &input).write(|_| ()).unwrap();
+    let message = || {
+        let mut batch = Vec::new();
+        open::open(&folder, None)
+            .and_then(|mut reader| {
+                loop {
+                    reader.read(&mut batch)?;
+                    if batch.is_empty() {
+                        return Ok(());
+                    }
+                }
+            })
+            .unwrap_err()
+            .to_string()
+    };
+    let (first, second) = (&manifest.parts[0], &manifest.parts[1]);
+    let [to, from] = [first, second].map(|part| folder.join(&part.file));
+    let kept = fs::read(&to).unwrap();
+    assert_ne!(first.requests, second.requests);
+    fs::copy(&from, &to).unwrap();
+    let text = message();
+    let expected = format!("{}, as manifest.json says", first.requests);
+    assert!(text.contains(&first.file) && text.contains(&expected), "{text}");
+    fs::remove_file(&to).unwrap();
+    assert!(message().contains(&first.file));
+    fs::write(&to, kept).unwrap();
+    assert_eq!(read(&folder).0.len(), 5000);
 }

@@ -4,6 +4,8 @@
 //! with the separator or with the line, and `stop` stands on what ended it. What a fast method does
 //! not understand it leaves untouched, for [`Cursor::field`] to look at.
 
+use crate::columns::eight::{HIGHS, ONES, POWERS, eight, load};
+
 /// What parts fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Separator {
@@ -12,30 +14,6 @@ pub(crate) enum Separator {
     /// Blanks and tabs, any number of them.
     Blanks,
 }
-
-const ONES: u64 = 0x0101_0101_0101_0101;
-const HIGHS: u64 = 0x8080_8080_8080_8080;
-
-/// How many decimal digits eight bytes begin with, and their value.
-#[inline(always)]
-fn eight(word: u64) -> (usize, u64) {
-    let x = word ^ (ONES * 0x30);
-    // A byte above 9 gets its high bit set. Its carry may spoil bytes behind it, none before it.
-    let stops = (x.wrapping_add(ONES * 0x76) | x) & HIGHS;
-    let digits = (stops.trailing_zeros() / 8) as usize;
-    if digits == 0 {
-        return (0, 0);
-    }
-    // What follows the digits is shifted out; zeros come in before them.
-    let x = x << (64 - 8 * digits);
-    let pairs = x.wrapping_mul(10).wrapping_add(x >> 8);
-    let low = (pairs & 0x0000_00ff_0000_00ff).wrapping_mul(100 + (1_000_000 << 32));
-    let high = (pairs >> 16 & 0x0000_00ff_0000_00ff).wrapping_mul(1 + (10_000 << 32));
-    (digits, low.wrapping_add(high) >> 32)
-}
-
-const POWERS: [u64; 10] =
-    [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
 
 /// Bytes that are all below `limit` (at most 0x80) have their high bit set, as may those behind one.
 #[inline(always)]
@@ -117,8 +95,7 @@ impl<'a> Cursor<'a> {
 
     #[inline(always)]
     fn load(&self, at: usize) -> u64 {
-        let bytes = self.text.get(at..).and_then(<[u8]>::first_chunk::<8>);
-        bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
+        load(self.text, at)
     }
 
     /// Steps to the first field of the line.

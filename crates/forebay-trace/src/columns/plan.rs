@@ -67,9 +67,9 @@ enum Step {
 }
 
 /// Parts of a stream's name.
-const THREAD: usize = 0;
-const PROCESS: usize = 1;
-const NAME: usize = 2;
+pub(crate) const THREAD: usize = 0;
+pub(crate) const PROCESS: usize = 1;
+pub(crate) const NAME: usize = 2;
 
 /// Reads rows.
 pub(crate) struct Plan {
@@ -114,6 +114,12 @@ impl Plan {
             volumes: Names::default(),
             streams: Names::default(),
         }
+    }
+
+    /// The volumes and the streams met so far.
+    #[inline]
+    pub(crate) fn names(&self) -> (&Names, &Names) {
+        (&self.volumes, &self.streams)
     }
 
     /// A dictionary to begin with: what the columns do not name is one.

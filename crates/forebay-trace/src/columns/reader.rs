@@ -6,8 +6,10 @@ use std::path::Path;
 use forebay_core::Nanos;
 
 use crate::columns::cursor::{Cursor, Separator};
+use crate::columns::plain::Plain;
 use crate::columns::plan::Plan;
 use crate::columns::spec::Columns;
+use crate::columns::split::{Bounds, NO_BOUNDS};
 use crate::error::{Place, TraceError};
 use crate::lines::Lines;
 use crate::rows::shorten;
@@ -26,6 +28,10 @@ pub(crate) enum Header {
 pub(crate) struct ColumnReader {
     lines: Lines,
     plan: Plan,
+    columns: Columns,
+    /// For the rows it can read, as soon as the separator is known.
+    plain: Option<Plain>,
+    bounds: Bounds,
     separator: Option<Separator>,
     skip_lines: u64,
     header: Header,
@@ -52,6 +58,9 @@ impl ColumnReader {
             lines: Lines::new(path, content),
             dictionary: plan.dictionary(),
             plan,
+            columns: columns.clone(),
+            plain: None,
+            bounds: NO_BOUNDS,
             separator: columns.separator,
             skip_lines: columns.skip_lines,
             header,
@@ -114,7 +123,11 @@ impl Reader for ColumnReader {
             Some(separator) if self.begun => separator,
             _ => self.begin()?,
         };
-        self.begun = true;
+        if !self.begun {
+            self.begun = true;
+            self.plain = Plain::new(&self.columns, separator);
+        }
+        batch.reserve(BATCH);
         while batch.len() < BATCH {
             let (text, whole) = self.lines.block()?;
             if whole == 0 {
@@ -123,6 +136,15 @@ impl Reader for ColumnReader {
             let mut cursor = Cursor::new(text, separator);
             let mut lines = 0;
             while cursor.position() < whole && batch.len() < BATCH {
+                let plain = self.plain.as_ref().and_then(|plain| {
+                    plain.row(text, cursor.position(), &mut self.bounds, self.plan.names())
+                });
+                if let Some((record, next)) = plain {
+                    batch.push(record);
+                    cursor.go(next);
+                    lines += 1;
+                    continue;
+                }
                 if cursor.skip_blank_line() {
                     lines += 1;
                     continue;

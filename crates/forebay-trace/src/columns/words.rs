@@ -19,10 +19,37 @@ pub(crate) enum OpCode {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Words {
     known: Vec<(String, Op)>,
-    /// Short ones as [`short_key`] gives them, in the usual cases.
+    /// Short ones as [`short_key`] gives them, in the usual cases, each at its slot.
     keys: Vec<(u64, Op)>,
+    /// Parts them over the slots.
+    factor: u64,
     /// For messages.
     pub(crate) expected: String,
+}
+
+/// Slots of short words, a power of two.
+const SLOTS: usize = 256;
+/// An odd number of no pattern (2^64 over the golden ratio), where the search for a factor begins.
+const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
+/// Factors that are tried.
+const TRIES: u64 = 1 << 12;
+/// The key of no word: its length would be 255.
+const NO_KEY: u64 = u64::MAX;
+
+#[inline]
+fn slot(key: u64, factor: u64) -> usize {
+    (key.wrapping_mul(factor) >> 56) as usize
+}
+
+/// Words by their slots, if a factor gives each its own: which word comes next is hard to foretell,
+/// so one look has to do.
+fn apart(keys: &[(u64, Op)], factor: u64) -> Option<(u64, Vec<(u64, Op)>)> {
+    let mut slots = vec![(NO_KEY, Op::Read); SLOTS];
+    for &(key, op) in keys {
+        let slot = slots.get_mut(slot(key, factor)).filter(|slot| slot.0 == NO_KEY)?;
+        *slot = (key, op);
+    }
+    Some((factor, slots))
 }
 
 /// Words that need no declaration.
@@ -85,13 +112,16 @@ impl Words {
                 }
             }
         }
-        Words { known, keys, expected }
+        let (factor, keys) =
+            (0..TRIES).find_map(|n| apart(&keys, FACTOR + 2 * n)).unwrap_or_default();
+        Words { known, keys, factor, expected }
     }
 
     /// The operation of a short word; `None` says to ask [`Words::word`].
     #[inline]
     pub(crate) fn short(&self, key: u64) -> Option<Op> {
-        self.keys.iter().find(|(known, _)| *known == key).map(|(_, op)| *op)
+        let (known, op) = self.keys.get(slot(key, self.factor))?;
+        (*known == key).then_some(*op)
     }
 
     pub(crate) fn word(&self, word: &[u8]) -> Option<Op> {

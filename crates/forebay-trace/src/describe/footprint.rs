@@ -37,7 +37,7 @@ const VISITS: usize = 1024;
 const VISITS_MAX: usize = VISITS + (1 << 14) + 1;
 
 /// Regions that there is room for by doubling.
-const ROOM_REGIONS: usize = 1 << 16;
+const ROOM_REGIONS: usize = 1 << 12;
 
 /// One bit for each sector of a region, in one cache line.
 #[derive(Clone, Copy, Debug)]

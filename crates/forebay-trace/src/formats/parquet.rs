@@ -49,6 +49,11 @@ fn either(table: Table) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ordered::new(Rows::<canonical::Canonical>::new(table)?)))
 }
 
+/// Opens the canonical form in the order of the file.
+pub(crate) fn open_rows(input: Input) -> Result<Box<dyn Reader>, TraceError> {
+    Ok(Box::new(Rows::<canonical::Canonical>::new(Table::open(input)?)?))
+}
+
 /// Opens the capture form.
 pub(crate) fn open_hadoop(input: Input) -> Result<Box<dyn Reader>, TraceError> {
     Ok(Box::new(Ordered::new(Rows::<hadoop::Hadoop>::new(Table::open(input)?)?)))

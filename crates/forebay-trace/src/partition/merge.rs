@@ -1,0 +1,147 @@
+//! Reads a finished folder back as one trace: its files merged by time.
+//!
+//! Volumes have the numbers of their places in the manifest; streams that are equal are one. Requests
+//! of one instant come in the order of their volumes, whatever it was before. All files are open at a
+//! time, each with a batch of records and a page of each column in memory.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+use std::path::{Path, PathBuf};
+
+use forebay_core::Nanos;
+
+use super::{MANIFEST, Manifest, Part, load, refused};
+use crate::error::TraceError;
+use crate::formats::Input;
+use crate::formats::parquet::open_rows;
+use crate::order::Ordered;
+use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
+use crate::unpack::{Unpacked, unpack};
+
+/// Opens the finished folder `folder` as one trace.
+pub(crate) fn read(folder: &Path) -> Result<Box<dyn Reader>, TraceError> {
+    let path = folder.join(MANIFEST);
+    let manifest = load::<Manifest>(&path)?.ok_or_else(|| {
+        refused(&path, "no such file".into(), "a finished folder", "convert the trace again")
+    })?;
+    let sources = manifest.parts.into_iter().map(|part| Source::open(folder, part));
+    let sources: Vec<Source> = sources.collect::<Result<_, _>>()?;
+    let volumes = sources.iter().map(|source| source.part.volume.clone()).collect();
+    Ok(Box::new(Ordered::new(Merged {
+        next: Vec::new().into(),
+        begun: false,
+        streams: HashMap::new(),
+        dictionary: Dictionary { streams: Vec::new(), volumes },
+        notes: Notes { format: "parquet", ..Notes::default() },
+        sources,
+    })))
+}
+
+/// A volume's file.
+struct Source {
+    path: PathBuf,
+    part: Part,
+    reader: Box<dyn Reader>,
+    batch: Vec<Record>,
+    /// The record of the batch that comes next.
+    place: usize,
+    requests: u64,
+    /// The numbers of its streams in the whole trace.
+    streams: Vec<u32>,
+}
+
+impl Source {
+    fn open(folder: &Path, part: Part) -> Result<Source, TraceError> {
+        let path = folder.join(&part.file);
+        let Unpacked { packing, content, .. } = unpack(&path)?;
+        let reader = open_rows(Input { path: path.clone(), packing, content })?;
+        let (batch, streams) = (Vec::new(), Vec::new());
+        Ok(Source { path, part, reader, batch, place: 0, requests: 0, streams })
+    }
+
+    /// When its next record arrives; none after the last.
+    fn next_at(&mut self) -> Result<Option<Nanos>, TraceError> {
+        if self.place == self.batch.len() {
+            self.reader.read(&mut self.batch)?;
+            self.place = 0;
+            self.requests += self.batch.len() as u64;
+            if self.batch.is_empty() && self.requests != self.part.requests {
+                let got = format!("{} requests", self.requests);
+                let expected = format!("{}, as {MANIFEST} says", self.part.requests);
+                return Err(refused(&self.path, got, &expected, "convert the trace again"));
+            }
+        }
+        let first = Nanos(self.part.first_ns);
+        Ok(self.batch.get(self.place).map(|record| record.at + first))
+    }
+}
+
+/// The files of a folder, in order of time if each of them is.
+struct Merged {
+    sources: Vec<Source>,
+    /// Each source that has a record, and when that arrives.
+    next: BinaryHeap<Reverse<(Nanos, usize)>>,
+    begun: bool,
+    streams: HashMap<Stream, u32>,
+    dictionary: Dictionary,
+    notes: Notes,
+}
+
+impl Merged {
+    /// The number in the whole trace of a stream of one source.
+    fn stream(&mut self, source: usize, stream: u32) -> u32 {
+        let Source { streams, reader, .. } = &mut self.sources[source];
+        for known in reader.dictionary().streams.iter().skip(streams.len()) {
+            let number = *self.streams.entry(known.clone()).or_insert_with(|| {
+                self.dictionary.streams.push(known.clone());
+                (self.dictionary.streams.len() - 1) as u32
+            });
+            streams.push(number);
+        }
+        streams.get(stream as usize).copied().unwrap_or(stream)
+    }
+
+    fn begin(&mut self) -> Result<(), TraceError> {
+        self.begun = true;
+        for number in 0..self.sources.len() {
+            let at = self.sources[number].next_at()?;
+            self.next.extend(at.map(|at| Reverse((at, number))));
+        }
+        Ok(())
+    }
+}
+
+impl Reader for Merged {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        if !self.begun {
+            self.begin()?;
+        }
+        while batch.len() < BATCH {
+            let Some(Reverse((at, number))) = self.next.pop() else { break };
+            let source = &mut self.sources[number];
+            let record = source.batch[source.place];
+            source.place += 1;
+            let next_at = source.next_at()?;
+            self.next.extend(next_at.map(|at| Reverse((at, number))));
+            let stream = self.stream(number, record.stream);
+            batch.push(Record { at, volume: number as u32, stream, ..record });
+        }
+        if batch.is_empty() {
+            for source in &self.sources {
+                self.notes.rows_skipped += source.reader.notes().rows_skipped;
+                self.notes.warnings.extend_from_slice(&source.reader.notes().warnings);
+            }
+            self.sources.clear();
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+}
