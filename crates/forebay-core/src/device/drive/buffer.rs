@@ -231,7 +231,11 @@ impl Buffer {
         let stream = self.stream.take()?;
         let segment = &mut self.segments[stream.segment];
         let from = segment.end;
-        let end = search(from, stream.limit, |sector| stream.there(surface, sector) <= at);
+        let mut end = search(from, stream.limit, |sector| stream.there(surface, sector) <= at);
+        let begins =
+            |sector| stream.time + surface.place(sector).begins.saturating_sub(stream.passed);
+        let under_head = end < stream.limit && begins(end) < at && !self.spec.stop_in_sector;
+        end += u64::from(under_head);
         segment.end = end;
         segment.trim(self.spec.segment_sectors);
         let before = surface.place(end - 1);
@@ -239,14 +243,8 @@ impl Buffer {
         if end >= stream.limit {
             return Some(Stopped { place: before, free_at: behind });
         }
-        let next = surface.place(end);
-        let begins = stream.time + next.begins.saturating_sub(stream.passed);
-        let free_at = match begins <= at {
-            true if self.spec.stop_in_sector => at,
-            true => stream.there(surface, end),
-            false => begins,
-        };
-        Some(Stopped { place: next, free_at })
+        let free_at = if under_head { behind } else { begins(end).max(at) };
+        Some(Stopped { place: surface.place(end), free_at })
     }
 
     /// A write of `count` sectors from `first` on empties what it overlaps, and its data takes a

@@ -181,6 +181,15 @@ fn read_ahead_stops_after_a_sector_or_within_it() {
 }
 
 #[test]
+fn a_read_longer_than_read_ahead_goes_on_without_a_turn() {
+    let mut drive = with(|_| ());
+    serve(&mut drive, 0, io(Op::Read, 10, 4));
+    // The arm is wanted at 1610 us, amid sector 16, which is read to its end and kept; 17 follows,
+    // and the last one, 43, has passed at 4400 us.
+    assert_eq!(serve(&mut drive, 1_410, io(Op::Read, 14, 30)), 4_410);
+}
+
+#[test]
 fn the_bus_is_regained_while_the_media_read() {
     let with = |share: f64| {
         with(|controller| {
