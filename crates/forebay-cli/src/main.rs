@@ -1,7 +1,7 @@
 //! The `forebay` command: a thin face of the verbs.
 //!
 //! Results go to standard output, messages and progress to standard error. Exit status: 0 done,
-//! 2 bad usage or bad input, 130 stopped by a signal, 1 anything else.
+//! 2 bad usage or bad input, 128 and the signal's number when stopped by one, 1 anything else.
 
 #![forbid(unsafe_code)]
 
@@ -20,11 +20,11 @@ mod simulate;
 
 use std::panic;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use clap::{Parser, Subcommand};
-
-/// What a shell shows for a command that was interrupted.
-const INTERRUPTED: i32 = 130;
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGXFSZ};
+use signal_hook::iterator::Signals;
 
 /// Tells what your storage workload does to its disks, and what would help.
 #[derive(Parser)]
@@ -61,15 +61,25 @@ impl Verb {
     }
 }
 
-fn main() -> ExitCode {
-    let verb = Cli::parse().verb;
-    // Interrupted or told to stop: no half-written file stays behind. Where a handler cannot be
-    // set, the system's own stops us just as well.
-    let _ = ctrlc::set_handler(|| {
-        if !capture::stop_early() {
-            forebay_trace::write::stop(|| std::process::exit(INTERRUPTED));
+/// Interrupted or told to stop: no half-written file stays behind. A file that may not grow is an
+/// error of writing, not a death.
+fn heed_signals() -> std::io::Result<()> {
+    signal_hook::flag::register(SIGXFSZ, Arc::default())?;
+    let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
+    std::thread::spawn(move || {
+        for signal in signals.forever() {
+            if !capture::stop_early() {
+                forebay_trace::write::stop(|| std::process::exit(128 + signal));
+            }
         }
     });
+    Ok(())
+}
+
+fn main() -> ExitCode {
+    let verb = Cli::parse().verb;
+    // Where a handler cannot be set, the system's own stops us just as well.
+    let _ = heed_signals();
     // A library that panics on damaged input is caught where it is called and told as an error;
     // a panic that reaches this place is our own fault.
     panic::set_hook(Box::new(|_| ()));

@@ -1,0 +1,59 @@
+//! What the command does when the system stops it: exit status, message, nothing left behind.
+
+#![cfg(unix)]
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+fn sample() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
+}
+
+#[test]
+fn a_signal_ends_it_with_128_and_its_number() {
+    for (signal, status) in [("INT", 130), ("TERM", 143), ("HUP", 129)] {
+        let folder = tempfile::tempdir().unwrap();
+        // A pipe that nobody writes to: it waits in the middle of its work.
+        let pipe = folder.path().join("trace.csv");
+        assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+        let mut child = Command::new(assert_cmd::cargo::cargo_bin("forebay"))
+            .arg("describe")
+            .arg(&pipe)
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        let status_file = format!("/proc/{}/status", child.id());
+        // Until the handlers are set: the mask of caught signals has SIGTERM's bit.
+        let catches = |status: String| {
+            let line = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+            let mask = line.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+            mask.is_some_and(|mask| mask >> 14 & 1 == 1 && mask & 1 == 1)
+        };
+        while child.try_wait().unwrap().is_none()
+            && !fs::read_to_string(&status_file).is_ok_and(catches)
+        {
+            std::thread::yield_now();
+        }
+        let kill = format!("kill -{signal} {}", child.id());
+        assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+        assert_eq!(child.wait().unwrap().code(), Some(status), "{signal}");
+    }
+}
+
+#[test]
+fn a_file_that_may_not_grow_is_an_error_and_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new("sh")
+        .args(["-c", "ulimit -f 8 && exec \"$0\" convert \"$1\" out.csv"])
+        .arg(assert_cmd::cargo::cargo_bin("forebay"))
+        .arg(sample())
+        .current_dir(folder.path())
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(said.contains("out.csv: File too large"), "{said}");
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
