@@ -20,6 +20,7 @@
 
 mod flash;
 mod ftl;
+mod sparse;
 mod spec;
 
 use std::cmp::Reverse;
@@ -105,6 +106,11 @@ impl Ssd {
     /// Pages programmed and blocks erased since the start, preconditioning left out.
     pub fn wear(&self) -> Wear {
         self.ftl.wear()
+    }
+
+    /// The figures it was made from.
+    pub fn spec(&self) -> &SsdSpec {
+        &self.spec
     }
 
     /// First byte and end of `io`, brought onto the drive.

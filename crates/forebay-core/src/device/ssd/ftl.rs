@@ -15,6 +15,7 @@
 
 use std::collections::VecDeque;
 
+use super::sparse::Sparse;
 use crate::spec::SpecError;
 
 /// Which block is collected next.
@@ -110,9 +111,9 @@ pub(super) struct Ftl {
     /// Logical pages filled from the start, in order.
     filled: u32,
     /// Flash page plus one, by logical page.
-    map: Vec<u32>,
+    map: Sparse,
     /// Logical page plus one, by flash page.
-    owner: Vec<u32>,
+    owner: Sparse,
     valid: Vec<u32>,
     /// Blocks that are neither free nor being filled.
     closed: Vec<bool>,
@@ -132,8 +133,8 @@ impl Ftl {
             shape,
             collection,
             filled,
-            map: vec![0; shape.logical_pages as usize],
-            owner: vec![0; (blocks * shape.pages_per_block) as usize],
+            map: Sparse::new(shape.logical_pages as usize),
+            owner: Sparse::new((blocks * shape.pages_per_block) as usize),
             valid: vec![0; blocks as usize],
             closed: vec![false; blocks as usize],
             erases: vec![0; blocks as usize],
@@ -197,21 +198,21 @@ impl Ftl {
     /// The flash page that holds a logical one.
     #[inline]
     pub(super) fn lookup(&self, page: u32) -> Option<u32> {
-        match self.map[page as usize] {
-            0 if page < self.filled => Some(self.home(page)),
-            0 | NONE => None,
-            flash => Some(flash - 1),
+        match self.map.get(page) {
+            Some(0) if page < self.filled => Some(self.home(page)),
+            None | Some(0 | NONE) => None,
+            Some(flash) => Some(flash - 1),
         }
     }
 
     /// The logical page that a flash page holds.
     #[inline]
     fn held(&self, flash: u32) -> Option<u32> {
-        match self.owner[flash as usize] {
-            0 => Some(self.resident(flash))
-                .filter(|&page| page < self.filled && self.map.get(page as usize) == Some(&0)),
-            NONE => None,
-            page => Some(page - 1),
+        match self.owner.get(flash) {
+            Some(0) => Some(self.resident(flash))
+                .filter(|&page| page < self.filled && self.map.get(page) == Some(0)),
+            None | Some(NONE) => None,
+            Some(page) => Some(page - 1),
         }
     }
 
@@ -233,13 +234,13 @@ impl Ftl {
     /// Forgets a logical page's content.
     pub(super) fn trim(&mut self, page: u32) {
         self.invalidate(page);
-        self.map[page as usize] = NONE;
+        self.map.set(page, NONE);
     }
 
     #[inline]
     fn invalidate(&mut self, page: u32) {
         let Some(flash) = self.lookup(page) else { return };
-        self.owner[flash as usize] = NONE;
+        self.owner.set(flash, NONE);
         let block = (flash / self.shape.pages_per_block) as usize;
         self.valid[block] -= 1;
         self.changed[block] = self.wear.host_pages;
@@ -249,8 +250,8 @@ impl Ftl {
     fn place(&mut self, page: u32, open: Open) {
         let flash = open.block * self.shape.pages_per_block + open.next;
         let block = open.block as usize;
-        self.map[page as usize] = flash + 1;
-        self.owner[flash as usize] = page + 1;
+        self.map.set(page, flash + 1);
+        self.owner.set(flash, page + 1);
         self.valid[block] += 1;
         self.closed[block] = self.shape.after(open).is_none();
         self.changed[block] = self.wear.host_pages;
@@ -275,8 +276,9 @@ impl Ftl {
                 self.relocate(die, page, work);
             }
         }
-        let pages = first as usize..(first + self.shape.pages_per_block) as usize;
-        self.owner[pages].fill(NONE);
+        for flash in first..first + self.shape.pages_per_block {
+            self.owner.set(flash, NONE);
+        }
         self.closed[victim as usize] = false;
         self.erases[victim as usize] += 1;
         self.wear.erases += 1;

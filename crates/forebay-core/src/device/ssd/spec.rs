@@ -116,7 +116,8 @@ impl SsdSpec {
         })
     }
 
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+    /// Fails on the first figure that makes no sense.
+    pub fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: &str, got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))
         };
@@ -169,6 +170,13 @@ impl SsdSpec {
             if !(0.0..=most).contains(&value) {
                 return refuse(what, value.to_string(), &format!("0 to {most}"));
             }
+        }
+        if self.write_buffer_bytes > 1 << 36 {
+            let got = format!("{} bytes", self.write_buffer_bytes);
+            return refuse("write buffer", got, "64 GiB at most");
+        }
+        if capacity < u64::from(self.page_bytes) {
+            return refuse("capacity", format!("{capacity} bytes"), "a page or more");
         }
         if self.len_max < self.page_bytes {
             return refuse("longest command", self.len_max.to_string(), "a page or more");
