@@ -6,7 +6,7 @@
 use crate::device::drive::Drive;
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;
-use crate::device::ssd::Ssd;
+use crate::device::ssd::{Ssd, Wear};
 use crate::device::{Completion, Device};
 use crate::request::Request;
 use crate::spec::{Spec, SpecError};
@@ -44,6 +44,24 @@ pub fn build(spec: &Spec) -> Result<DeviceModel, SpecError> {
             Ok(DeviceModel::Fixed(Fixed::new(iops)?))
         }
         name => Err(SpecError(format!("no kind of device '{name}', expected fixed:RATE"))),
+    }
+}
+
+impl DeviceModel {
+    /// Pages and erases so far; none without flash.
+    pub fn wear(&self) -> Option<Wear> {
+        match self {
+            DeviceModel::Ssd(ssd) => Some(ssd.wear()),
+            _ => None,
+        }
+    }
+
+    /// One to be asked for what does not depend on what it holds, which may be a lot.
+    pub fn without_content(&self) -> DeviceModel {
+        match self {
+            DeviceModel::Ssd(ssd) => DeviceModel::Ssd(ssd.without_content()),
+            other => other.clone(),
+        }
     }
 }
 

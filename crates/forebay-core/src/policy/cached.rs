@@ -1,6 +1,6 @@
 //! A flash cache before a disk: a [`Placement`] of blocks, kept as a replacement policy says.
 //!
-//! Lane 0 is the disk, lane 1 the flash. Reads of cached blocks go to the flash, others to the disk,
+//! Disks are lanes 0 to n - 1, the flash they share is lane n. Reads of cached blocks go to the flash, others to the disk,
 //! whence whole blocks are copied to the flash afterwards. Writes, by [`Writing`]:
 //! * *back*: to the flash alone. Such a block is dirty; when it is evicted it is read from the flash
 //!   and written to the disk;
@@ -17,17 +17,17 @@
 
 use crate::cache::{Cache, Frame};
 use crate::over::{Owner, Placement, Planned};
-use crate::request::{Flags, Lane, Op, Request};
-
-/// The lane of the disk.
-pub const DISK: Lane = 0;
-/// The lane of the flash.
-pub const FLASH: Lane = 1;
+use crate::policy::Figure;
+use crate::request::{BACKGROUND, Flags, Lane, Op, Request};
 
 /// Flash blocks beyond what the cache holds, for dirty blocks on their way to the disk: one in this
 /// many, 16 at least.
 const SPARE_SHARE: u32 = 64;
 const SPARE_MIN: u32 = 16;
+
+/// Bits of a block's number in a key; offsets beyond 2^48 blocks do not occur on real devices, and
+/// would only share keys.
+const KEY_BITS: u32 = 48;
 
 /// What happens to writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,6 +81,8 @@ pub struct Cached<C> {
     cache: C,
     block_bytes: u64,
     writing: Writing,
+    /// The lane of the flash.
+    flash: Lane,
     /// By frame.
     held: Vec<Held>,
     /// Writes to each flash block that are not done.
@@ -94,6 +96,7 @@ pub struct Cached<C> {
 /// The part of a request on one block.
 #[derive(Clone, Copy)]
 struct Part {
+    /// Block number; the disk's lane above [`KEY_BITS`].
     key: u64,
     /// First byte on the disk.
     offset: u64,
@@ -101,11 +104,12 @@ struct Part {
 }
 
 impl<C: Cache> Cached<C> {
-    /// Caches blocks of `block_bytes`, at least one.
-    pub fn new(cache: C, block_bytes: u32, writing: Writing) -> Cached<C> {
+    /// Caches blocks of `block_bytes`, at least one, of `disks`.
+    pub fn new(cache: C, block_bytes: u32, writing: Writing, disks: u16) -> Cached<C> {
         let frames = cache.capacity();
         let blocks = frames.saturating_add((frames / SPARE_SHARE).max(SPARE_MIN));
         Cached {
+            flash: disks.max(1),
             cache,
             block_bytes: u64::from(block_bytes.max(1)),
             writing,
@@ -115,6 +119,13 @@ impl<C: Cache> Cached<C> {
             leaving: Vec::with_capacity((blocks - frames) as usize),
             figures: CacheFigures::default(),
         }
+    }
+
+    /// The most frames for which `size_bytes` of flash suffice.
+    pub fn frames(size_bytes: u64, block_bytes: u32) -> u32 {
+        let blocks = (size_bytes / u64::from(block_bytes.max(1))).min(1 << 31);
+        let spare = (blocks / u64::from(SPARE_SHARE + 1)).max(SPARE_MIN.into());
+        blocks.saturating_sub(spare) as u32
     }
 
     /// How well it did so far.
@@ -129,11 +140,12 @@ impl<C: Cache> Cached<C> {
 
     fn parts(&self, request: &Request) -> impl Iterator<Item = Part> + use<C> {
         let (block, end) = (self.block_bytes, request.end());
+        let lane = u64::from(request.lane) << KEY_BITS;
         let mut offset = request.offset;
         std::iter::from_fn(move || {
-            let key = offset / block;
-            let len = end.min((key + 1).saturating_mul(block)).saturating_sub(offset);
-            let part = Part { key, offset, len: len as u32 };
+            let number = offset / block;
+            let len = end.min((number + 1).saturating_mul(block)).saturating_sub(offset);
+            let part = Part { key: lane ^ number, offset, len: len as u32 };
             offset += len;
             (len > 0).then_some(part)
         })
@@ -165,7 +177,7 @@ impl<C: Cache> Cached<C> {
                 Some(at) => {
                     self.figures.blocks_hit += 1;
                     let (offset, len) = self.on_flash(part, at);
-                    Planned { lane: FLASH, offset, len, ..io }
+                    Planned { lane: self.flash, offset, len, ..io }
                 }
                 None => Planned { offset: part.offset, len: part.len, token: FILL, ..io },
             };
@@ -202,7 +214,7 @@ impl<C: Cache> Cached<C> {
     fn write_flash(&mut self, io: Planned, part: Part, at: u32, plan: &mut Vec<Planned>) {
         self.writes[at as usize] += 1;
         let (offset, len) = self.on_flash(part, at);
-        plan.push(Planned { lane: FLASH, offset, len, token: WRITTEN, ..io });
+        plan.push(Planned { lane: self.flash, offset, len, token: WRITTEN, ..io });
     }
 
     /// Gives a block a frame and a flash block; none if no flash block is free.
@@ -232,11 +244,11 @@ impl<C: Cache> Cached<C> {
         self.leaving.push((key, held.at));
         plan.push(Planned {
             owner: Owner::Background,
-            lane: FLASH,
+            lane: self.flash,
             op: Op::Read,
             offset: u64::from(held.at) * self.block_bytes,
             len: self.block_bytes as u32,
-            stream: u32::MAX,
+            stream: BACKGROUND,
             flags: Flags::NONE,
             token: DESTAGE,
         });
@@ -258,7 +270,7 @@ impl<C: Cache> Cached<C> {
             id: 0,
             len: io.len,
             stream: io.stream,
-            lane: DISK,
+            lane: io.lane,
             op: Op::Read,
             flags: Flags::NONE,
         };
@@ -270,7 +282,12 @@ impl<C: Cache> Cached<C> {
             let Some(frame) = self.take_in(part.key, plan) else { continue };
             self.figures.blocks_filled += 1;
             let at = self.held[frame as usize].at;
-            self.write_flash(Planned { owner, op, flags, ..*io }, part, at, plan);
+            self.write_flash(
+                Planned { owner, op, flags, stream: BACKGROUND, ..*io },
+                part,
+                at,
+                plan,
+            );
         }
     }
 }
@@ -295,7 +312,7 @@ impl<C: Cache> Placement for Cached<C> {
     fn place(&mut self, client: u32, request: &Request, plan: &mut Vec<Planned>) {
         let io = Planned {
             owner: Owner::Client(client),
-            lane: DISK,
+            lane: request.lane,
             op: request.op,
             offset: request.offset,
             len: request.len,
@@ -306,7 +323,7 @@ impl<C: Cache> Placement for Cached<C> {
         match request.op {
             Op::Read if request.len > 0 => self.read(io, request, plan),
             Op::Write if request.len > 0 => self.write(io, request, plan),
-            Op::Flush => plan.extend([io, Planned { lane: FLASH, ..io }]),
+            Op::Flush => plan.extend([io, Planned { lane: self.flash, ..io }]),
             Op::Trim => {
                 for part in self.parts(request) {
                     if self.is_whole(part) {
@@ -329,10 +346,11 @@ impl<C: Cache> Placement for Cached<C> {
                     return;
                 };
                 self.figures.blocks_destaged += 1;
-                let offset = key * self.block_bytes;
+                let lane = (key >> KEY_BITS) as Lane;
+                let offset = (key & ((1 << KEY_BITS) - 1)) * self.block_bytes;
                 // Remembers where it came from, above what tells the step.
                 let token = DESTAGED | u64::from(at) << 8;
-                plan.push(Planned { lane: DISK, op: Op::Write, offset, token, ..*io });
+                plan.push(Planned { lane, op: Op::Write, offset, token, ..*io });
             }
             token if token & 0xff == DESTAGED => {
                 let at = (token >> 8) as u32;
@@ -341,6 +359,20 @@ impl<C: Cache> Placement for Cached<C> {
             }
             _ => {}
         }
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let CacheFigures { blocks_read, blocks_hit, blocks_filled, blocks_destaged, blocks_past } =
+            self.figures;
+        vec![
+            ("blocks_read", blocks_read as f64),
+            ("blocks_hit", blocks_hit as f64),
+            ("hit_share", blocks_hit as f64 / blocks_read.max(1) as f64),
+            ("blocks_filled", blocks_filled as f64),
+            ("blocks_destaged", blocks_destaged as f64),
+            ("blocks_past", blocks_past as f64),
+            ("flash_bytes", self.flash_bytes() as f64),
+        ]
     }
 }
 

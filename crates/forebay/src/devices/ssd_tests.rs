@@ -32,10 +32,10 @@ fn faults_are_told_with_their_line() {
     has(with("read_us = 60 ", "read_us = 0 "), &["line 9:", "read: got 0 ns"]);
     has(with("channels = 8 ", "channels = 0 "), &["line 9:", "channels: got 0"]);
     has(with("program_pages = 2 ", "program_pages = 3 "), &["line 9:", "multiple of the 3"]);
-    has(with("over_provisioning_percent = 7.34", "over_provisioning_percent = 0"), &[
-        "line 9:",
-        "garbage collection needs",
-    ]);
+    has(
+        with("over_provisioning_percent = 7.34", "over_provisioning_percent = 0"),
+        &["line 9:", "garbage collection needs"],
+    );
     has(with("mb_per_s = 520 ", "mb_per_s = 0.5 "), &["line 23:", "link rate: got 500000"]);
     has(with("queue_depth = 32 ", "queue_depth = 0 "), &["line 27:", "queue depth: got 0"]);
     has(with("idle_w = 0.3 ", "idle_w = nan "), &["line 41:", "idle power: got NaN"]);
@@ -97,7 +97,8 @@ fn rate(name: &str, op: forebay_core::Op, len: u32, mut offset: impl FnMut(u64) 
             started = now;
         }
         let (stream, lane, flags) = (0, 0, Flags::NONE);
-        device.start(now, Request { at: now, offset: offset(id), id, len, stream, lane, op, flags });
+        device
+            .start(now, Request { at: now, offset: offset(id), id, len, stream, lane, op, flags });
     }
     (all - warm) as f64 / (now - started).as_secs_f64()
 }

@@ -321,6 +321,28 @@ impl Ftl {
         if used == 0.0 { f64::INFINITY } else { (1.0 - used) / (2.0 * used) * age }
     }
 
+    /// The same shape, never filled.
+    pub(super) fn emptied(&self) -> Ftl {
+        let shape = self.shape;
+        let first = |die| die * shape.blocks_per_die;
+        let fresh =
+            |die| Die { free: (first(die)..first(die + 1)).collect(), host: None, moves: None };
+        let blocks = self.valid.len();
+        Ftl {
+            shape,
+            collection: self.collection,
+            filled: 0,
+            map: Sparse::new(shape.logical_pages as usize),
+            owner: Sparse::new(blocks * shape.pages_per_block as usize),
+            valid: vec![0; blocks],
+            closed: vec![false; blocks],
+            erases: vec![0; blocks],
+            changed: vec![0; blocks],
+            dies: (0..shape.dies).map(fresh).collect(),
+            wear: Wear { blocks: blocks as u32, ..Wear::default() },
+        }
+    }
+
     /// Pages and erases so far.
     pub(super) fn wear(&self) -> Wear {
         self.wear

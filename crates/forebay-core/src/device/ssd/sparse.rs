@@ -63,8 +63,14 @@ mod tests {
         sparse.set(last, 5);
         sparse.set(1, 9);
         sparse.set(1024, 4);
-        assert_eq!((sparse.get(last), sparse.get(1), sparse.get(1024)), (Some(5), Some(9), Some(4)));
-        assert_eq!((sparse.get(0), sparse.get(2048), sparse.get(last - 1)), (Some(0), Some(0), Some(0)));
+        assert_eq!(
+            (sparse.get(last), sparse.get(1), sparse.get(1024)),
+            (Some(5), Some(9), Some(4))
+        );
+        assert_eq!(
+            (sparse.get(0), sparse.get(2048), sparse.get(last - 1)),
+            (Some(0), Some(0), Some(0))
+        );
         assert_eq!((sparse.get(last + 1).is_some(), sparse.get(1 << 30)), (true, None));
         assert_eq!(sparse.numbers.len(), 3 * PIECE);
     }

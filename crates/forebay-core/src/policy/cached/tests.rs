@@ -13,6 +13,8 @@ use crate::time::Nanos;
 use std::collections::VecDeque;
 
 const BLOCK: u64 = 4096;
+const DISK: Lane = 0;
+const FLASH: Lane = 1;
 
 fn request(at: u64, op: Op, offset: u64, len: u64) -> Request {
     let (at, len) = (Nanos(at), len as u32);
@@ -38,7 +40,7 @@ fn ios<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<(Lane, Op, u64
 
 #[test]
 fn what_was_read_is_read_from_the_flash_again() {
-    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let first = ios(&mut cached, blocks(0, Op::Read, 100, 2));
     assert_eq!(
         first,
@@ -53,7 +55,7 @@ fn what_was_read_is_read_from_the_flash_again() {
 
 #[test]
 fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
-    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     assert_eq!(ios(&mut cached, blocks(0, Op::Write, 7, 1)), [(FLASH, Op::Write, 0, 1)]);
     let evicting = ios(&mut cached, blocks(0, Op::Write, 8, 1));
     assert_eq!(
@@ -67,7 +69,7 @@ fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
 
 #[test]
 fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
-    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
     let mut plan = Vec::new();
     cached.place(0, &blocks(0, Op::Write, 8, 1), &mut plan);
@@ -78,10 +80,10 @@ fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
 
 #[test]
 fn writes_through_go_to_both_and_around_forget() {
-    let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through);
+    let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through, 1);
     let both = [(FLASH, Op::Write, 0, 1), (DISK, Op::Write, 7, 1)];
     assert_eq!(ios(&mut through, blocks(0, Op::Write, 7, 1)), both);
-    let mut around = Cached::new(Lru::new(4), BLOCK as u32, Writing::Around);
+    let mut around = Cached::new(Lru::new(4), BLOCK as u32, Writing::Around, 1);
     ios(&mut around, blocks(0, Op::Read, 7, 1));
     assert_eq!(ios(&mut around, blocks(0, Op::Write, 7, 1)), [(DISK, Op::Write, 7, 1)]);
     assert_eq!(ios(&mut around, blocks(0, Op::Read, 7, 1))[0], (DISK, Op::Read, 7, 1));
@@ -89,7 +91,7 @@ fn writes_through_go_to_both_and_around_forget() {
 
 #[test]
 fn parts_of_blocks_go_to_the_disk_unless_their_block_is_cached() {
-    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let part = request(0, Op::Write, 7 * BLOCK + 512, 1024);
     let mut plan = Vec::new();
     cached.place(0, &part, &mut plan);
@@ -102,7 +104,7 @@ fn parts_of_blocks_go_to_the_disk_unless_their_block_is_cached() {
 
 #[test]
 fn too_many_blocks_on_their_way_let_new_ones_pass() {
-    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     let mut plan = Vec::new();
     // One in the cache, sixteen on their way, none of which is done.
     (0..17).for_each(|key| cached.place(0, &blocks(0, Op::Write, key, 1), &mut plan));
@@ -173,7 +175,7 @@ fn perform<C: Cache>(
 #[test]
 fn reads_find_what_was_written_last() {
     for writing in [Writing::Back, Writing::Through, Writing::Around] {
-        let mut cached = Cached::new(S3Fifo::new(20), BLOCK as u32, writing);
+        let mut cached = Cached::new(S3Fifo::new(20), BLOCK as u32, writing, 1);
         let (disk, expected) = (vec![0; 64], vec![0; 64]);
         let mut contents = Contents { disk, flash: vec![0; 36], expected };
         let mut state = 5;
@@ -233,7 +235,7 @@ fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
         })
         .collect();
     for writing in [Writing::Back, Writing::Through, Writing::Around] {
-        let cached = Cached::new(Lru::new(128), BLOCK as u32, writing);
+        let cached = Cached::new(Lru::new(128), BLOCK as u32, writing, 1);
         let lane = || BlockLayer::new(Noop::default(), Limits::default());
         let mut policy = Over::new(cached, vec![lane(), lane()]);
         let mut devices = [Fixed::new(5e3).unwrap(), Fixed::new(1e5).unwrap()];
