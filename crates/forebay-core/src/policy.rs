@@ -23,6 +23,7 @@ mod queue;
 mod seek_order;
 mod sorted;
 mod tier;
+mod tier_lba;
 #[cfg(test)]
 mod trial;
 

@@ -182,7 +182,7 @@ fn multi_queue_limits(spec: &Spec, len_max: u32, tags: u32) -> Result<Limits, Sp
     Ok(Limits { requests_max: tags, ..limits_from(spec, len_max, default)? })
 }
 
-fn limits(spec: &Spec, len_max: u32) -> Result<Limits, SpecError> {
+pub(super) fn limits(spec: &Spec, len_max: u32) -> Result<Limits, SpecError> {
     limits_from(spec, len_max, Limits::default())
 }
 

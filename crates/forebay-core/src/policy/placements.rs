@@ -5,17 +5,19 @@
 //! [`POLICIES`](super::POLICIES) works here too, once for each disk, and leaves the flash alone.
 
 use super::bid::Bid;
-use super::block::BlockLayer;
+use super::block::{BlockLayer, Elevator};
 use super::cached::{Cached, Writing};
 use super::each::Each;
 use super::hybrid::Packing;
 use super::link::Link;
 use super::list::{self, Listed, PolicyVisitor, with_policy};
-use super::tier::{Later, Tiers};
+use super::tier::{Choose, Later, MigrateConfig, Rolling, Tiers};
+use super::tier_lba::TierLba;
 use crate::cache::{Cache, Lru, S3Fifo};
 use crate::over::Over;
 use crate::policy::Policy;
 use crate::spec::{Spec, SpecError};
+use crate::time::Nanos;
 
 /// Every policy that places data, simplest first.
 pub const PLACEMENTS: &[Listed] = &[
@@ -26,11 +28,28 @@ pub const PLACEMENTS: &[Listed] = &[
                      disk=mq-deadline transfer-us=0",
     },
     Listed {
+        name: "migrate",
+        summary: "extents of the disk that are used often move to the flash, cold ones move back",
+        parameters: "extent-kib=1024 period-s=10 hot=4 moves-max=64 size-mib=ALL disk=mq-deadline \
+                     transfer-us=0",
+    },
+    Listed {
+        name: "tier-lba",
+        summary: "writes that lie far from most of the request queue go to the flash",
+        parameters: "deviation-mib=64 size-mib=ALL transfer-us=0 migrate=no|yes",
+    },
+    Listed {
+        name: "tier-bcache",
+        summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
+        parameters: "cutoff-kib=4096 size-mib=ALL disk=mq-deadline transfer-us=0 migrate=no|yes",
+    },
+    Listed {
         name: "bid-hybrid",
         summary: "BID-HDD on the disk, and the writes of processes that write little at a time on the \
                   flash",
         parameters: "packing-kib=64 size-mib=ALL transfer-us=0 history=8 wait-ms=10 \
-                     read-deadline-ms=500 write-deadline-ms=5000 staging-limit=yes|no",
+                     read-deadline-ms=500 write-deadline-ms=5000 staging-limit=yes|no \
+                     migrate=no|yes, then extent-kib, period-s, hot and moves-max as of migrate",
     },
 ];
 
@@ -90,6 +109,13 @@ pub fn with_placed<V: PolicyVisitor>(
             0 => place.cache(Lru::new, visitor),
             _ => place.cache(S3Fifo::new, visitor),
         },
+        "migrate" => place.scheduled(Later, true, visitor),
+        "tier-bcache" => {
+            let cutoff_kib = spec.at_least("cutoff-kib", 4096, 1)?;
+            let rolling = Rolling::new(u64::from(cutoff_kib) * 1024);
+            place.scheduled(rolling, false, visitor)
+        }
+        "tier-lba" => place.tier_lba(visitor),
         "bid-hybrid" => place.bid_hybrid(visitor),
         name => Err(SpecError(format!("no placement '{name}'"))),
     }
@@ -148,12 +174,64 @@ impl Place<'_> {
         let threshold_bytes = self.spec.at_least("packing-kib", 64, 0)?.saturating_mul(1024);
         let limits = list::bid_limits(self.spec, self.lanes.disk_len_max)?;
         let config = list::bid(self.spec)?;
-        let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
-        self.spec.finish()?;
         let packing = Packing { threshold_bytes };
-        let disk = |_| BlockLayer::new(Bid::hybrid(config, packing), limits);
-        let disks = (0..self.lanes.disks.max(1)).map(disk).collect();
-        Ok(visitor.visit(Tiers::new(disks, flash, size_bytes, Later)))
+        self.diverting(|| BlockLayer::new(Bid::hybrid(config, packing), limits), visitor)
+    }
+
+    fn tier_lba<V: PolicyVisitor>(&self, visitor: V) -> Result<V::Out, SpecError> {
+        let deviation_mib = self.spec.at_least("deviation-mib", 64, 1)?;
+        let limits = list::limits(self.spec, self.lanes.disk_len_max)?;
+        let elevator = TierLba::new(u64::from(deviation_mib) << 20);
+        self.diverting(|| BlockLayer::new(elevator.clone(), limits), visitor)
+    }
+
+    /// Disks whose own schedulers decide what goes to the flash.
+    fn diverting<E: Elevator + Send + 'static, V: PolicyVisitor>(
+        &self,
+        disk: impl Fn() -> BlockLayer<E>,
+        visitor: V,
+    ) -> Result<V::Out, SpecError> {
+        let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
+        let migrates = self.spec.choice("migrate", &["no", "yes"])? == 1;
+        let migrate = migrates.then(|| self.migration()).transpose()?;
+        self.spec.finish()?;
+        let disks = (0..self.lanes.disks.max(1)).map(|_| disk()).collect();
+        Ok(visitor.visit(Tiers::new(disks, flash, size_bytes, Later).migrating(migrate)))
+    }
+
+    /// Disks with any scheduler, where what goes to the flash is decided before.
+    fn scheduled<C: Choose + Send + 'static, V: PolicyVisitor>(
+        &self,
+        choose: C,
+        always_migrates: bool,
+        visitor: V,
+    ) -> Result<V::Out, SpecError> {
+        let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
+        let disks = self.disks()?;
+        let migrates = always_migrates || self.spec.choice("migrate", &["no", "yes"])? == 1;
+        let migrate = migrates.then(|| self.migration()).transpose()?;
+        self.spec.finish()?;
+        Ok(visitor.visit(Tiers::new(disks, flash, size_bytes, choose).migrating(migrate)))
+    }
+
+    fn migration(&self) -> Result<MigrateConfig, SpecError> {
+        let extent_kib = self.spec.at_least("extent-kib", 1024, 4)?;
+        let period_s: f64 = self.spec.get("period-s", 10.0, "seconds")?;
+        let wrong = |what: String| Err(SpecError(format!("'{}': {what}", self.spec.text())));
+        if !extent_kib.is_multiple_of(4) || extent_kib > 1 << 20 {
+            return wrong(format!(
+                "extent-kib: got {extent_kib}, expected a multiple of 4 up to 1048576"
+            ));
+        }
+        if !(0.001..=1e6).contains(&period_s) {
+            return wrong(format!("period-s: got {period_s}, expected 0.001 to 1000000"));
+        }
+        Ok(MigrateConfig {
+            extent_bytes: extent_kib * 1024,
+            period: Nanos::from_secs_f64(period_s),
+            hot: self.spec.at_least("hot", 4, 1)?,
+            moves_max: self.spec.at_least("moves-max", 64, 1)?,
+        })
     }
 
     /// How much of the flash may be used.
@@ -190,7 +268,7 @@ impl Place<'_> {
                 self.spec.text()
             )));
         }
-        let latency = crate::time::Nanos((us * 1e3).round() as u64);
+        let latency = Nanos((us * 1e3).round() as u64);
         let none = list::build(&format!("none:requests-max={FLASH_TAGS}"), self.flash.len_max)?;
         Ok(Box::new(Link::new(none, latency)))
     }

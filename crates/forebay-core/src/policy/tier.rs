@@ -10,9 +10,14 @@
 //! at the same time may take effect in either order, as on any block device; otherwise a read finds
 //! what was written last, in whatever order devices complete.
 //!
+//! Data may also be moved by how often they are used ([`migrate`]); moves are I/Os like others, of
+//! nobody's stream. What is being moved is not placed on the flash otherwise.
+//!
 //! Without room on the flash a write goes to the disk and is counted. So does one that does not
 //! begin and end with a sector.
 
+mod migrate;
+mod rolling;
 mod slots;
 mod table;
 #[cfg(test)]
@@ -22,10 +27,14 @@ use super::block::{BlockLayer, Elevator};
 use super::placements::Scheduler;
 use super::{Done, Figure, Finished, Policy};
 use crate::device::Completion;
-use crate::request::{Lane, Op, Request, RequestId};
+use crate::request::{Flags, Lane, Op, Request, RequestId};
 use crate::slab::Slab;
 use crate::time::Nanos;
+use migrate::{Migration, Move};
 use table::{Piece, SECTOR, Table};
+
+pub(super) use migrate::MigrateConfig;
+pub(super) use rolling::Rolling;
 
 /// A disk's scheduler, which may know of requests that are better done elsewhere.
 pub(super) trait Diverting: Policy {
@@ -77,6 +86,9 @@ impl Choose for Later {
     }
 }
 
+/// The stream of moves; those of clients follow it.
+const MOVES: u32 = 0;
+
 /// A client request on its way.
 #[derive(Clone, Copy, Debug)]
 struct Client {
@@ -93,6 +105,8 @@ enum For {
     Client(u32),
     /// A request that a disk's scheduler diverted.
     Diverted(u32),
+    /// A move.
+    Move,
 }
 
 /// An I/O given to a lane's scheduler.
@@ -136,6 +150,7 @@ pub(super) struct Tiers<D, C> {
     clients: Slab<Client>,
     ios: Slab<Io>,
     diverted: Slab<Diverted>,
+    migration: Option<Migration>,
     pieces: Vec<Piece>,
     reserved: Vec<Piece>,
     /// Of the disks, and of the flash.
@@ -154,11 +169,17 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
             clients: Slab::default(),
             ios: Slab::default(),
             diverted: Slab::default(),
+            migration: None,
             pieces: Vec::new(),
             reserved: Vec::new(),
             finished: Default::default(),
             counts: Counts::default(),
         }
+    }
+
+    /// The same, moving what is hot to the flash and what is cold away.
+    pub(super) fn migrating(self, config: Option<MigrateConfig>) -> Tiers<D, C> {
+        Tiers { migration: config.map(Migration::new), ..self }
     }
 
     /// Reads and writes: cut by where the data are.
@@ -197,7 +218,7 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
     fn submit_disk(&mut self, now: Nanos, client: u32, request: &Request, piece: &Piece) {
         let (disk, op) = (request.lane, request.op);
         let Piece { offset, len, .. } = *piece;
-        if op == Op::Write {
+        if matches!(op, Op::Write | Op::Trim) && len > 0 {
             self.table.count_write(disk, offset, len, true);
         }
         let purpose = For::Client(client);
@@ -217,6 +238,9 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
 
     /// Room on the flash for a write, unless there is none, which is counted.
     fn reserve(&mut self, disk: Lane, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> bool {
+        if self.migration.as_ref().is_some_and(|moves| moves.is_moving(disk, offset, len)) {
+            return false;
+        }
         let aligned = offset.is_multiple_of(SECTOR) && u64::from(len).is_multiple_of(SECTOR);
         if !aligned || !self.table.reserve(disk, offset, len, pieces) {
             self.counts.exhausted_requests += 1;
@@ -226,6 +250,9 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
         self.counts.offloaded_requests += 1;
         self.counts.offloaded_bytes += u64::from(len);
         self.counts.used_bytes_max = self.counts.used_bytes_max.max(self.table.used_bytes());
+        if let Some(migration) = &mut self.migration {
+            migration.placed(disk, offset, len);
+        }
         true
     }
 
@@ -240,7 +267,8 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
 
     fn offload(&mut self, now: Nanos, lane: Lane, request: &Request) {
         let mut pieces = std::mem::take(&mut self.pieces);
-        if self.reserve(lane, request.offset, request.len, &mut pieces) {
+        let is_move = request.stream == MOVES;
+        if !is_move && self.reserve(lane, request.offset, request.len, &mut pieces) {
             self.disks[usize::from(lane)].gone(request);
             let left = pieces.len() as u32;
             let key = self.diverted.insert(Diverted { request: *request, since: now, left });
@@ -264,17 +292,34 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
         }
     }
 
+    /// Whether what the flash holds of a range is void once a disk has done this.
+    fn clears(&self, lane: Lane, io: &Request) -> bool {
+        let moving = |io: &Request| {
+            self.migration.as_ref().is_some_and(|moves| moves.is_moving(lane, io.offset, io.len))
+        };
+        match io.op {
+            _ if io.len == 0 => false,
+            // Moves clear what they have moved themselves.
+            Op::Write => io.stream.wrapping_add(1) != MOVES,
+            // While a move writes to the disk, nothing else may; and a trim need not take effect.
+            Op::Trim => !moving(io),
+            _ => false,
+        }
+    }
+
     /// A disk has done an I/O, or the flash has done one for it.
     fn disk_done(&mut self, now: Nanos, lane: Lane, done: &Completion, finished: &mut Finished) {
         let mut parts = std::mem::take(&mut self.finished[0]);
         self.disks[usize::from(lane)].complete(now, done, &mut parts);
         for Done { request, wait } in parts.drain(..) {
             let io = self.ios.remove(request.id as u32);
-            if io.op == Op::Write && io.len > 0 {
+            if matches!(io.op, Op::Write | Op::Trim) && io.len > 0 {
                 self.table.count_write(io.disk, io.offset, io.len, false);
             }
-            if let For::Client(key) = io.purpose {
-                self.settle(now, key, wait, finished);
+            match io.purpose {
+                For::Client(key) => self.settle(now, key, wait, finished),
+                For::Move => self.step_done(now, &io),
+                For::Diverted(_) => {}
             }
         }
         self.finished[0] = parts;
@@ -286,10 +331,12 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
         for Done { request, wait } in parts.drain(..) {
             let io = self.ios.remove(request.id as u32);
             if io.len > 0 {
-                self.table.end(io.disk, io.offset, io.len, io.op == Op::Write);
+                let written = io.op == Op::Write && !self.is_void(&io);
+                self.table.end(io.disk, io.offset, io.len, written);
             }
             match io.purpose {
                 For::Client(key) => self.settle(now, key, wait, finished),
+                For::Move => self.step_done(now, &io),
                 For::Diverted(key) => {
                     self.diverted[key].left -= 1;
                     if self.diverted[key].left == 0 {
@@ -304,6 +351,128 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
     }
 }
 
+/// Moving data between the tiers.
+impl<D: Diverting, C: Choose> Tiers<D, C> {
+    /// Begins what moves there are to begin, and counts a request.
+    fn migrate(&mut self, now: Nanos, request: Option<&Request>) {
+        let all = self.table.used_bytes() + self.table.free_bytes();
+        while let Some(migration) = &mut self.migration
+            && let Some(next) = migration.next(now, self.table.free_bytes(), all)
+        {
+            self.begin_move(now, next);
+        }
+        // After that: it voids what has just begun.
+        if let Some(migration) = &mut self.migration
+            && let Some(request) = request.filter(|request| request.len > 0)
+        {
+            let changes = matches!(request.op, Op::Write | Op::Trim);
+            migration.note(request.lane, request.offset, request.len, changes);
+        }
+    }
+
+    /// Begins a move unless something is under way there, or there is nothing to move.
+    fn begin_move(&mut self, now: Nanos, next: Move) {
+        let Move { disk, offset, len, up, .. } = next;
+        let on_flash = self.table.settled_bytes(disk, offset, len);
+        let room = self.table.free_bytes() >= u64::from(len);
+        let is_due = if up { on_flash == Some(0) && room } else { on_flash > Some(0) };
+        let Some(migration) = &mut self.migration else { return };
+        if !is_due || !self.table.is_quiet(disk, offset, len) {
+            // It is still there, or not all of it is elsewhere.
+            if on_flash != Some(0) {
+                migration.placed(disk, offset, len);
+            }
+            return;
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        self.table.split(disk, offset, len, &mut pieces);
+        pieces.retain(|piece| up || piece.flash.is_some());
+        migration.moves.push(Move { left: pieces.len() as u32, ..next });
+        for piece in &pieces {
+            self.submit_step(now, disk, Op::Read, piece);
+        }
+        self.pieces = pieces;
+    }
+
+    /// An I/O of a move, on the flash if the piece has a place there.
+    fn submit_step(&mut self, now: Nanos, disk: Lane, op: Op, piece: &Piece) {
+        let Piece { offset, len, flash } = *piece;
+        // Merged with others it could not be told from them.
+        let flags = if op == Op::Write { Flags::FUA } else { Flags::NONE };
+        let of = Request { at: now, offset, id: 0, len, stream: MOVES, lane: 0, op, flags };
+        if flash.is_some() {
+            self.submit_flash(now, For::Move, &of, disk, piece);
+            return;
+        }
+        if op == Op::Write {
+            self.table.count_write(disk, offset, len, true);
+        }
+        let purpose = For::Move;
+        let id = RequestId::from(self.ios.insert(Io { purpose, op, disk, offset, len }));
+        self.disks[usize::from(disk)].submit(now, Request { id, ..of });
+    }
+
+    /// Whether an I/O belongs to a move that came to nothing.
+    fn is_void(&mut self, io: &Io) -> bool {
+        let Some(migration) = &mut self.migration else { return false };
+        let at = migration.moving(io.disk, io.offset);
+        matches!(io.purpose, For::Move) && at.is_some_and(|at| migration.moves[at].void)
+    }
+
+    /// An I/O of a move is done.
+    fn step_done(&mut self, now: Nanos, io: &Io) {
+        let Some(migration) = &mut self.migration else { return };
+        let Some(at) = migration.moving(io.disk, io.offset) else { return };
+        let moving = &mut migration.moves[at];
+        moving.left -= 1;
+        let Move { disk, offset, len, up, writing, void, left } = *moving;
+        if writing && !void {
+            migration.moved_bytes += u64::from(io.len);
+            if !up {
+                self.table.clear(disk, io.offset, io.len);
+            }
+        }
+        if left > 0 {
+            return;
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let goes_on = !writing && !void && self.destinations(disk, offset, len, up, &mut pieces);
+        if goes_on && let Some(migration) = &mut self.migration {
+            let moving = &mut migration.moves[at];
+            (moving.writing, moving.left) = (true, pieces.len() as u32);
+            for piece in &pieces {
+                self.submit_step(now, disk, Op::Write, piece);
+            }
+        } else if let Some(migration) = &mut self.migration {
+            // Without room it came to nothing.
+            migration.moves[at].void |= !writing;
+            migration.finish(at);
+        }
+        self.pieces = pieces;
+        self.migrate(now, None);
+    }
+
+    /// Where a move's data are to be written; answers whether there is room.
+    fn destinations(
+        &mut self,
+        disk: Lane,
+        offset: u64,
+        len: u32,
+        up: bool,
+        pieces: &mut Vec<Piece>,
+    ) -> bool {
+        if up {
+            let room = self.table.reserve(disk, offset, len, pieces);
+            self.counts.used_bytes_max = self.counts.used_bytes_max.max(self.table.used_bytes());
+            return room;
+        }
+        self.table.split(disk, offset, len, pieces);
+        pieces.retain(|piece| piece.flash.is_some());
+        pieces.iter_mut().for_each(|piece| piece.flash = None);
+        !pieces.is_empty()
+    }
+}
+
 impl<D: Diverting, C: Choose> Policy for Tiers<D, C> {
     fn submit(&mut self, now: Nanos, request: Request) {
         let last = self.disks.len() as Lane - 1;
@@ -311,6 +480,7 @@ impl<D: Diverting, C: Choose> Policy for Tiers<D, C> {
         let stream = request.stream.wrapping_add(1);
         let placed = Request { lane: request.lane.min(last), stream, ..request };
         let client = self.clients.insert(Client { request, left: 0, admitted: Nanos::MAX });
+        self.migrate(now, Some(&placed));
         if request.op.moves_data() && request.len > 0 {
             self.submit_data(now, client, &placed);
             return;
@@ -321,10 +491,7 @@ impl<D: Diverting, C: Choose> Policy for Tiers<D, C> {
             let everything = Piece { offset: 0, len: 0, flash: Some(0) };
             self.submit_flash(now, For::Client(client), &placed, placed.lane, &everything);
         }
-        let (purpose, op, disk) = (For::Client(client), request.op, placed.lane);
-        let Piece { offset, len, .. } = piece;
-        let id = RequestId::from(self.ios.insert(Io { purpose, op, disk, offset, len }));
-        self.disks[usize::from(disk)].submit(now, Request { id, lane: 0, at: now, ..placed });
+        self.submit_disk(now, client, &placed, &piece);
     }
 
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
@@ -344,7 +511,7 @@ impl<D: Diverting, C: Choose> Policy for Tiers<D, C> {
             self.flash_done(now, &beneath, finished);
             return;
         }
-        if matches!(done.io.op, Op::Write | Op::Trim) && done.io.len > 0 {
+        if self.clears(lane, &done.io) {
             self.table.clear(lane, done.io.offset, done.io.len);
         }
         self.disk_done(now, lane, &beneath, finished);
@@ -356,7 +523,7 @@ impl<D: Diverting, C: Choose> Policy for Tiers<D, C> {
 
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
-        vec![
+        let mut figures = vec![
             ("offloaded_requests", counts.offloaded_requests as f64),
             ("offloaded_bytes", counts.offloaded_bytes as f64),
             ("exhausted_requests", counts.exhausted_requests as f64),
@@ -366,6 +533,13 @@ impl<D: Diverting, C: Choose> Policy for Tiers<D, C> {
             ("split_requests", counts.split_requests as f64),
             ("flash_used_bytes", self.table.used_bytes() as f64),
             ("flash_used_bytes_max", counts.used_bytes_max as f64),
-        ]
+        ];
+        if let Some(Migration { done, void, moved_bytes, .. }) = &self.migration {
+            figures.push(("extents_to_flash", done[0] as f64));
+            figures.push(("extents_to_disk", done[1] as f64));
+            figures.push(("moves_void", *void as f64));
+            figures.push(("moved_bytes", *moved_bytes as f64));
+        }
+        figures
     }
 }
