@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, zones,
 };
+use forebay_core::device::ssd::{self, Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Done, Flags, Nanos, Op, Request, Workload};
 
 /// Streams at work at a time, each with one request outstanding.
@@ -50,6 +51,35 @@ pub(crate) fn disk() -> Hdd {
         overhead: Nanos::from_millis_f64(0.1),
         len_max: LEN_MAX,
         power: Power { idle_w: 6.0, seek_w: 10.0, transfer_w: 8.0, standby: None },
+    })
+    .unwrap()
+}
+
+/// A drive like `devices/samsung-830.toml`, of 64 GB.
+pub(crate) fn ssd() -> Ssd {
+    Ssd::new(SsdSpec {
+        capacity_bytes: 64_000_000_000,
+        page_bytes: 4096,
+        program_pages: 2,
+        pages_per_block: 256,
+        channels: 8,
+        dies_per_channel: 8,
+        over_provisioning_share: 0.0734,
+        read: Nanos::from_micros(60),
+        program: Nanos::from_micros(1300),
+        erase: Nanos::from_millis(3),
+        channel_bytes_per_s: 133_000_000,
+        link_bytes_per_s: 520_000_000,
+        duplex: false,
+        command: Nanos(12_500),
+        overhead: Nanos::from_micros(20),
+        write_buffer_bytes: 16 << 20,
+        power_loss_protection: false,
+        queue_depth: 32,
+        collection: Collection::Greedy,
+        precondition: Precondition::default(),
+        len_max: 1 << 20,
+        power: ssd::Power { idle_w: 0.3, read_w: 2.5, write_w: 5.0 },
     })
     .unwrap()
 }

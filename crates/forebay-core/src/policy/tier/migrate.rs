@@ -63,6 +63,8 @@ pub(super) struct Migration {
     next: Nanos,
     /// Extents to move, the last first.
     plan: Vec<(u32, bool)>,
+    /// Candidates for either way, with their heat.
+    candidates: [Vec<(u32, u32)>; 2],
     pub(super) moves: Vec<Move>,
     /// Moves done and void, up and down.
     pub(super) done: [u64; 2],
@@ -78,6 +80,7 @@ impl Migration {
             extents: Vec::new(),
             next: config.period,
             plan: Vec::new(),
+            candidates: Default::default(),
             moves: Vec::with_capacity(AT_A_TIME),
             done: [0; 2],
             void: 0,
@@ -153,7 +156,9 @@ impl Migration {
         self.plan.clear();
         let hot = self.config.hot;
         let most = self.config.moves_max as usize;
-        let (mut up, mut down) = (Vec::new(), Vec::new());
+        let [mut up, mut down] = std::mem::take(&mut self.candidates);
+        up.clear();
+        down.clear();
         for (id, extent) in self.extents.iter_mut().enumerate() {
             match extent.on_flash {
                 false if extent.heat >= hot => up.push((extent.heat, id as u32)),
@@ -178,6 +183,7 @@ impl Migration {
         self.plan.extend(up.iter().rev().map(|&(_, id)| (id, true)));
         self.plan.extend(down.iter().rev().map(|&(_, id)| (id, false)));
         self.extents.iter_mut().for_each(|extent| extent.heat /= 2);
+        self.candidates = [up, down];
     }
 
     /// The move that an I/O on a range belongs to.
