@@ -9,6 +9,8 @@ mod bid;
 mod block;
 pub mod cached;
 mod cfq;
+#[cfg(test)]
+mod contents;
 mod deadline;
 mod each;
 mod history;

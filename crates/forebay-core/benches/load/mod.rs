@@ -158,3 +158,49 @@ impl Workload for Streams {
         self.ask(now, done.request.stream);
     }
 }
+
+/// A closed load of 4 KiB at random, seven of ten reads, 64 outstanding.
+pub(crate) struct Small {
+    due: VecDeque<Request>,
+    left: u64,
+    state: u64,
+}
+
+impl Small {
+    /// `requests` in all.
+    pub(crate) fn new(requests: u64) -> Small {
+        let mut small = Small { due: VecDeque::with_capacity(128), left: requests, state: 1 };
+        (0..64).for_each(|stream| small.ask(Nanos::ZERO, stream));
+        small
+    }
+
+    #[inline]
+    fn ask(&mut self, at: Nanos, stream: u32) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let dice = random(&mut self.state);
+        let op = if dice % 10 < 7 { Op::Read } else { Op::Write };
+        let offset = ((dice >> 32) % (60_000_000_000 >> 12)) << 12;
+        let (lane, flags, id, len) = (0, Flags::NONE, self.left, 4096);
+        self.due.push_back(Request { at, offset, id, len, stream, lane, op, flags });
+    }
+}
+
+impl Workload for Small {
+    #[inline]
+    fn peek(&self) -> Option<Nanos> {
+        self.due.front().map(|request| request.at)
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.due.pop_front().unwrap()
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.ask(now, done.request.stream);
+    }
+}

@@ -19,6 +19,7 @@ __all__ = [
     "TraceWarning",
     "__version__",
     "advise",
+    "cache",
     "convert",
     "describe",
     "read",

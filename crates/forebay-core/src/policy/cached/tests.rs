@@ -6,10 +6,12 @@ use crate::device::Completion;
 use crate::device::fixed::Fixed;
 use crate::observer::Observer;
 use crate::over::Over;
+use crate::policy::contents::{World, play, steps};
 use crate::policy::{BlockLayer, Done, Limits, Noop};
 use crate::replay::{Intensity, Open};
 use crate::simulate;
 use crate::time::Nanos;
+use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const BLOCK: u64 = 4096;
@@ -119,91 +121,27 @@ fn splitmix(state: &mut u64) -> u64 {
     (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 8
 }
 
-/// The contents of both devices, by block, and what they should be.
-struct Contents {
-    disk: Vec<u64>,
-    flash: Vec<u64>,
-    expected: Vec<u64>,
-}
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
-/// The key whose content each flash block holds.
-fn keys<C: Cache>(cached: &Cached<C>) -> Vec<Option<u64>> {
-    let mut keys = vec![None; cached.writes.len()];
-    for key in 0..64 {
-        if let Some(frame) = cached.cache.peek(key) {
-            keys[cached.held[frame as usize].at as usize] = Some(key);
-        }
-    }
-    keys
-}
-
-/// Does one I/O; `version` is what a client writes, `asked` whose content each flash block held when
-/// it asked.
-fn perform<C: Cache>(
-    cached: &Cached<C>,
-    io: &Planned,
-    version: u64,
-    asked: &[Option<u64>],
-    contents: &mut Contents,
-) {
-    let first = (io.offset / BLOCK) as usize;
-    for at in first..first + (io.len as usize / BLOCK as usize) {
-        match (io.lane, io.op, io.owner) {
-            (DISK, Op::Write, Owner::Client(_)) => contents.disk[at] = version,
-            (DISK, Op::Write, Owner::Background) => {
-                contents.disk[at] = contents.flash[(io.token >> 8) as usize];
-            }
-            (FLASH, Op::Write, Owner::Client(_)) => contents.flash[at] = version,
-            (FLASH, Op::Write, Owner::Background) => {
-                // A block that was evicted before it was written has no key any more.
-                if let Some(key) = keys(cached)[at] {
-                    contents.flash[at] = contents.disk[key as usize];
-                }
-            }
-            (lane, Op::Read, Owner::Client(_)) => {
-                let (key, got) = match lane {
-                    DISK => (at as u64, contents.disk[at]),
-                    _ => (asked.get(at).copied().flatten().expect("cached"), contents.flash[at]),
-                };
-                assert_eq!(got, contents.expected[key as usize], "block {key}, lane {lane}");
-            }
-            _ => {}
-        }
-    }
-}
-
-#[test]
-fn reads_find_what_was_written_last() {
-    for writing in [Writing::Back, Writing::Through, Writing::Around] {
-        let mut cached = Cached::new(S3Fifo::new(20), BLOCK as u32, writing, 1);
-        let (disk, expected) = (vec![0; 64], vec![0; 64]);
-        let mut contents = Contents { disk, flash: vec![0; 36], expected };
-        let mut state = 5;
-        for version in 1..5000 {
-            let dice = splitmix(&mut state);
-            let op = [Op::Read, Op::Write, Op::Write, Op::Trim][(dice & 3) as usize];
-            if op == Op::Trim && dice & 60 != 0 {
-                continue;
-            }
-            let (first, count) = ((dice >> 8) % 60, 1 + (dice >> 20) % 4);
-            let mut plan = Vec::new();
-            if op != Op::Read {
-                contents.expected[first as usize..(first + count) as usize].fill(version);
-            }
-            if op == Op::Trim {
-                contents.disk[first as usize..(first + count) as usize].fill(version);
-            }
-            cached.place(0, &blocks(0, op, first, count), &mut plan);
-            let asked = keys(&cached);
-            let mut queue: VecDeque<Planned> = plan.drain(..).collect();
-            while let Some(io) = queue.pop_front() {
-                perform(&cached, &io, version, &asked, &mut contents);
-                cached.done(&io, &mut plan);
-                queue.extend(plan.drain(..));
-            }
-            assert!(cached.leaving.is_empty() && cached.writes.iter().all(|&n| n == 0));
-        }
-        assert!(cached.figures().blocks_hit > 500, "{writing:?}: {:?}", cached.figures());
+    #[test]
+    fn reads_find_what_was_written_last(steps in steps(), frames in 1u32..40, how in 0usize..3) {
+        let writing = [Writing::Back, Writing::Through, Writing::Around][how];
+        let cached = Cached::new(S3Fifo::new(frames), BLOCK as u32, writing, 2);
+        // An I/O of a client and one of nobody would be told apart by neither.
+        let limits = Limits { merging: false, ..Limits::default() };
+        let lane = || BlockLayer::new(Noop::default(), limits);
+        let policy = Over::new(cached, vec![lane(), lane(), lane()]);
+        let mut world = World::new(policy, 2, |policy, place| {
+            let key = policy.placement().pending.get(place as usize)?.key;
+            Some(((key >> KEY_BITS) as Lane, key & ((1 << KEY_BITS) - 1)))
+        });
+        world.copies_reads = true;
+        play(&mut world, &steps);
+        let cached = world.policy.placement();
+        prop_assert!(cached.leaving.is_empty() && cached.flying.is_empty());
+        prop_assert!(cached.pending.iter().all(|it| it.all == 0 && it.writes == 0 && !it.gone));
+        prop_assert!(cached.stamps.iter().all(|it| it.pending == 0));
     }
 }
 
