@@ -65,7 +65,7 @@ fn misses(mut cache: impl Cache, bytes: &[u8]) -> f64 {
 
 /// libCacheSim's accesses a second and miss ratio, by policy.
 fn theirs(python: &str, path: &std::path::Path) -> Option<Vec<(f64, f64)>> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/libcachesim.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/benches/beside.py");
     let arguments = [FRAMES.to_string(), RUNS.to_string()];
     let output = Command::new(python).arg(script).arg(path).args(arguments).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -40,7 +40,7 @@ fn faults_are_told_with_their_line() {
     has(with("queue_depth = 32 ", "queue_depth = 0 "), &["line 27:", "queue depth: got 0"]);
     has(with("idle_w = 0.3 ", "idle_w = nan "), &["line 41:", "idle power: got NaN"]);
     has(with("filled_percent = 100 ", "filled_percent = 101 "), &["line 37:", "filled share"]);
-    has(with("bytes = 16777216 ", "bytes = 16777216000000 "), &["line 33:", "64 GiB at most"]);
+    has(with("bytes = 16777216 ", "bytes = 16777216000000 "), &["line 33:", "4 GiB at most"]);
     has(with("\"greedy\"", "\"random\""), &["line 21:", "`random`", "`cost-benefit`"]);
     has(with("duplex = false", ""), &["line 23:", "missing field `duplex`"]);
     let disk = read_spec(Path::new("my.toml"), TEST_DRIVE).unwrap_err().to_string();
@@ -61,6 +61,7 @@ fn a_name_may_say_how_the_drive_is_used() {
     assert!(message("samsung-830:filled-percent=150").contains("filled share: got 1.5"));
     assert!(message("samsung-830:filled-percent=150").contains("'samsung-830:filled"));
     assert!(message("samsung-830:capacity-gb=0").contains("capacity"));
+    assert!(message("990-pro:overwritten-percent=900").contains("at most 1e9"));
     assert!(message("sata250:filled-percent=5").contains("only solid-state drives"));
     assert!(message("samsung-831:filled-percent=5").contains("did you mean samsung-830?"));
 }
@@ -101,4 +102,26 @@ fn rate(name: &str, op: forebay_core::Op, len: u32, mut offset: impl FnMut(u64) 
             .start(now, Request { at: now, offset: offset(id), id, len, stream, lane, op, flags });
     }
     (all - warm) as f64 / (now - started).as_secs_f64()
+}
+
+#[test]
+fn a_fuller_drive_writes_slower() {
+    // The shape of the adaptive-RAID paper's figure 1(b): random writes of 64 KiB to a worn-in drive,
+    // of which so much holds data.
+    let mut rates = Vec::new();
+    for percent in [25, 50, 75, 100] {
+        let name =
+            format!("samsung-830:capacity-gb=8:filled-percent={percent}:overwritten-percent=200");
+        let places = 8_000_000_000 / 65_536 * percent / 100 - 1;
+        let mut state = 11u64;
+        let writes = rate(&name, forebay_core::Op::Write, 65_536, |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 24) % places * 65_536
+        });
+        rates.push(writes * 65_536.0 / 1e6);
+    }
+    assert!(rates.windows(2).all(|pair| pair[1] < 1.02 * pair[0]), "{rates:?} MB/s");
+    assert!(rates[3] < 0.5 * rates[0], "a full drive: {rates:?} MB/s");
+    assert!(rates[1] > 0.8 * rates[0], "half a drive is nearly free: {rates:?} MB/s");
+    println!("MB/s at 25, 50, 75, 100 % filled: {rates:.0?}");
 }

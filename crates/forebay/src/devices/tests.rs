@@ -172,4 +172,7 @@ fn the_documented_example_is_a_device_file() {
     let device = read(Path::new("example.toml"), example).unwrap();
     assert_eq!(device.name, "example");
     assert!(matches!(device.model, DeviceModel::Drive(_)));
+    let example = page.split("```").nth(3).unwrap().strip_prefix("toml\n").unwrap();
+    let device = read(Path::new("example.toml"), example).unwrap();
+    assert!(matches!(device.model, DeviceModel::Ssd(_)));
 }

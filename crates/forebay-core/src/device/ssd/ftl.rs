@@ -89,6 +89,9 @@ const RESERVE_BLOCKS: usize = 2;
 /// Blocks of a die that hold no data the host can count on: the reserve, and the two being filled.
 const OVERHEAD_BLOCKS: u32 = RESERVE_BLOCKS as u32 + 2;
 
+/// Erase blocks: each costs some twenty bytes.
+const BLOCKS_MAX: u64 = 1 << 24;
+
 /// A block being filled.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -412,6 +415,11 @@ fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {
         )));
     }
     let blocks = u64::from(dies) * u64::from(blocks_per_die);
+    if blocks > BLOCKS_MAX {
+        return Err(SpecError(format!(
+            "flash: got {blocks} erase blocks, expected at most {BLOCKS_MAX}; give more pages a block"
+        )));
+    }
     if blocks.saturating_mul(pages_per_block.into()) >= u64::from(NONE) {
         return Err(SpecError("flash: got 2^32 pages or more, expected fewer".into()));
     }

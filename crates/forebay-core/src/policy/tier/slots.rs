@@ -23,13 +23,13 @@ impl Slots {
             cursor: 0,
             count,
         };
-        if count % 64 != 0
+        if !count.is_multiple_of(64)
             && let Some(last) = slots.taken.last_mut()
         {
             *last = u64::MAX << (count % 64);
         }
         slots.full = vec![0; slots.taken.len().div_ceil(64)];
-        if slots.taken.len() % 64 != 0
+        if !slots.taken.len().is_multiple_of(64)
             && let Some(last) = slots.full.last_mut()
         {
             *last = u64::MAX << (slots.taken.len() % 64);

@@ -1,6 +1,6 @@
 """libCacheSim's own loop over a file: accesses a second and miss ratio of LRU and S3-FIFO.
 
-python libcachesim.py FILE FRAMES RUNS
+python beside.py FILE FRAMES RUNS
 """
 
 import os
