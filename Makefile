@@ -62,6 +62,8 @@ PY := target/py/bin
 py-test:
 	test -x $(PY)/python || python3 -m venv target/py
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/requirements.txt
+	$(PY)/python -m pip install -q --no-deps -r crates/forebay-py/tests/libcachesim.txt || \
+	  echo "!!! libcachesim cannot be installed: the comparison of caches with it is SKIPPED"
 	test -x target/debug/forebay || cargo build -p forebay-cli
 	VIRTUAL_ENV="$(CURDIR)/target/py" $(PY)/maturin develop --profile dev
 	$(PY)/pytest -q
@@ -104,11 +106,15 @@ fuzz-run:
 	  grep -E 'DONE|number_of_executed_units|peak_rss_mb' $$log | tail -n 3; \
 	done
 
-# Ratios to targets and, for CSV, to Polars reading the same file in the same run.
+# Ratios to targets and, in the same run, to Polars reading CSV and to libCacheSim's loop.
 bench:
 	python3 -m venv target/polars
 	target/polars/bin/pip install -q -r crates/forebay-trace/benches/requirements.txt
+	python3 -m venv target/libcachesim
+	target/libcachesim/bin/pip install -q numpy && target/libcachesim/bin/pip install -q --no-deps \
+	  -r crates/forebay-py/tests/libcachesim.txt || echo "!!! no libcachesim to compare with"
 	cargo bench -p forebay-core --bench simulator
+	cargo bench -p forebay-core --bench cache -- target/libcachesim/bin/python
 	cargo bench -p forebay-trace --bench readers
 
 report:

@@ -334,6 +334,10 @@ def words():
         "cfq:fifo-expire-sync-ms=125:fifo-expire-async-ms=250:low-latency=no",
         "cfq:back-seek-max-kib=16384:back-seek-penalty=2", "fixed:500", "fixed:12.5",
         "bid:history=8:wait-ms=10:read-deadline-ms=500:write-deadline-ms=5000:staging-limit=no",
+        "cache:replace=s3fifo:write=through:size-mib=16:block-kib=8:disk=bid+wait-ms=1",
+        "bid-hybrid:packing-kib=16:transfer-us=20:migrate=yes:period-s=1:hot=2:extent-kib=64",
+        "tier-lba:deviation-mib=1", "tier-bcache:cutoff-kib=64:disk=cfq",
+        "migrate:moves-max=8:size-mib=64",
     ]
     for number, spec in enumerate(specs):
         seed("specs", f"{number:02}-{spec.split(':')[0]}", spec)

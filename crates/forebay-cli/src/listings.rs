@@ -3,7 +3,7 @@
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use forebay::devices;
-use forebay_core::policy::{BLOCK_PARAMETERS, POLICIES};
+use forebay_core::policy::{BLOCK_PARAMETERS, PLACEMENTS, POLICIES};
 
 use crate::output;
 
@@ -31,14 +31,14 @@ pub(crate) struct Policies {}
 impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut table = listing(["policy", "what it does"]);
-        for listed in POLICIES {
+        for listed in POLICIES.iter().chain(PLACEMENTS) {
             let parameters = match listed.parameters {
                 "" => String::new(),
                 parameters => format!("\n{parameters}"),
             };
             table.add_row([listed.name.to_string(), format!("{}{parameters}", listed.summary)]);
         }
-        table.add_row(["(all)", BLOCK_PARAMETERS]);
+        table.add_row(["(schedulers)", BLOCK_PARAMETERS]);
         Ok(output::print(&table.to_string())?)
     }
 }

@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod cache;
 mod capture;
 mod convert;
 mod describe;
@@ -39,6 +40,7 @@ enum Verb {
     Advise(advise::Advise),
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
+    Cache(cache::Cache),
     Convert(convert::Convert),
     Capture(capture::Capture),
     Device(device::Device),
@@ -52,6 +54,7 @@ impl Verb {
             Verb::Advise(verb) => verb.run(),
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
+            Verb::Cache(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use forebay::cache_curve::{self, Curve, CurveOptions};
 use forebay::input::Input;
 use forebay::place::Map;
 use forebay::sample;
@@ -68,6 +69,18 @@ impl Reading {
     /// Reads the bundled sample.
     pub(crate) fn read_sample(&self) -> anyhow::Result<Input> {
         Ok(sample::read(self.stream_by, |_| ())?)
+    }
+
+    /// The miss ratios of caches on the trace.
+    pub(crate) fn curve(&self, path: &Path, options: &CurveOptions) -> anyhow::Result<Curve> {
+        let progress = Progress::reading("reading", path);
+        let mut reader = ahead(path, self.source.from().as_deref(), progress.consumed())?;
+        let curve = cache_curve::curve(path, &mut *reader, options, |records| {
+            progress.say(format!("reading {}: {records} requests", path.display()));
+        })?;
+        drop(progress);
+        say_notes(path, reader.notes());
+        Ok(curve)
     }
 
     /// Describes the trace without keeping it.

@@ -3,7 +3,7 @@
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
-use forebay::simulate::{RunResult, run};
+use forebay::simulate::{Bed, DeviceFigures, RunResult, run_on};
 use serde::Serialize;
 
 use crate::options::{Reading, Replaying, TracePath};
@@ -18,6 +18,12 @@ pub(crate) struct Simulate {
     /// A bundled device (see `forebay devices`), a device file, or fixed:RATE
     #[arg(long, value_name = "DEVICE")]
     device: String,
+    /// A solid-state drive that placements (see `forebay policies`) use beside the device
+    #[arg(long, value_name = "DEVICE")]
+    flash: Option<String>,
+    /// How many of the device there are, sharing the flash; volumes are dealt over them in turn
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=256))]
+    disks: u16,
     /// Policies (see `forebay policies`), comma-separated, each NAME[:KEY=VALUE]...
     #[arg(long, value_name = "POLICY,...", value_delimiter = ',', required = true)]
     policy: Vec<String>,
@@ -39,15 +45,17 @@ struct Results {
 impl Simulate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let device = devices::open(&self.device)?;
+        let flash = self.flash.as_deref().map(devices::open).transpose()?;
+        let bed = Bed { disk: &device, disks: self.disks, flash: flash.as_ref() };
         for policy in &self.policy {
-            forebay_core::policy::build(policy, u32::MAX).map_err(forebay::Error::from)?;
+            bed.check(policy)?;
         }
         let input = self.reading.read(&self.trace)?;
         let setup = self.replaying.setup(&input)?;
         let mut runs = Vec::new();
         for policy in &self.policy {
             let progress = Progress::new(&format!("simulating {policy} on {}", device.name));
-            runs.push(run(&input, &device, policy, setup)?.result);
+            runs.push(run_on(&input, bed, policy, setup, |_| ())?.result);
             drop(progress);
         }
         for told in runs.iter().take(1).flat_map(|run| run.changed.told()) {
@@ -112,7 +120,62 @@ fn table(runs: &[RunResult]) -> String {
         let cells = runs.iter().map(|run| Cell::new(show(run)).set_alignment(CellAlignment::Right));
         table.add_row(std::iter::once(Cell::new(name)).chain(cells));
     }
-    format!("{table}\n{}", streams(runs))
+    format!("{table}\n{}{}", devices_table(runs), streams(runs))
+}
+
+/// Each device of each run, where there are several or flash wears, and what placements counted.
+fn devices_table(runs: &[RunResult]) -> String {
+    let several = runs.iter().any(|run| run.devices.len() > 1);
+    if !several && runs.iter().all(|run| run.erases.is_none()) {
+        return String::new();
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header([
+        "policy",
+        "device",
+        "role",
+        "I/Os",
+        "read MB",
+        "written MB",
+        "busy s",
+        "energy J",
+        "write amplification",
+        "erases",
+        "erases max",
+    ]);
+    for run in runs {
+        for device in &run.devices {
+            let cells = device_cells(device)
+                .map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
+            let names = [&run.policy, &device.device, device.role].map(Cell::new);
+            table.add_row(names.into_iter().chain(cells));
+        }
+    }
+    let counted: String = runs
+        .iter()
+        .filter(|run| !run.placement.is_empty())
+        .map(|run| {
+            let figures: Vec<String> =
+                run.placement.iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
+            format!("{}: {}\n", run.policy, figures.join(", "))
+        })
+        .collect();
+    format!("{table}\n{counted}")
+}
+
+fn device_cells(device: &DeviceFigures) -> [String; 8] {
+    let or_none = |value: Option<String>| value.unwrap_or_else(|| "-".to_string());
+    [
+        device.ios.to_string(),
+        format!("{:.1}", device.read_bytes as f64 / 1e6),
+        format!("{:.1}", device.written_bytes as f64 / 1e6),
+        format!("{:.2}", device.busy_s),
+        format!("{:.0}", device.energy_j),
+        or_none(device.write_amplification.map(|value| format!("{value:.3}"))),
+        or_none(device.erases.map(|value| value.to_string())),
+        or_none(device.erases_max.map(|value| value.to_string())),
+    ]
 }
 
 /// The streams that take most of the device's time, under each policy.

@@ -537,3 +537,34 @@ fn a_disksim_drive_is_imported_and_validated() {
     let message = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
     assert!(message.contains("bad.trace, line 1") && message.lines().count() == 1, "{message}");
 }
+
+#[test]
+fn placements_name_each_device_and_need_flash() {
+    let trace = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+    let mut simulate = forebay(&["simulate", "--device", "sata250", "--flash", "samsung-830"]);
+    let (results, _) = json(simulate.arg(&trace).args(["--policy", "noop,bid-hybrid"]));
+    let devices = |run: usize| results["runs"][run]["devices"].as_array().unwrap().clone();
+    assert_eq!((devices(0).len(), devices(1).len()), (1, 2));
+    assert_eq!(devices(1)[1]["role"], "flash");
+    let run = &results["runs"][1];
+    let busy: f64 = devices(1).iter().map(|device| device["busy_s"].as_f64().unwrap()).sum();
+    assert!((run["busy_s"].as_f64().unwrap() - busy).abs() < 1e-6, "the sum of all devices");
+    assert!(run["write_amplification"].as_f64().unwrap() >= 1.0 && run["erases"].is_u64());
+    assert!(run["placement"]["offloaded_bytes"].as_f64().unwrap() > 0.0);
+    let mut without = forebay(&["simulate", "--device", "sata250", "--policy", "bid-hybrid"]);
+    fails(without.arg(&trace), 2, &["bid-hybrid", "--flash"]);
+    let mut small = forebay(&["simulate", "--device", "sata250", "--flash", "samsung-830"]);
+    let spec = ["--policy", "cache:size-mib=999999999"];
+    fails(small.arg(&trace).args(spec), 2, &["size-mib", "of the flash device"]);
+}
+
+#[test]
+fn the_miss_ratio_curve_ends_at_first_uses() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.msr", MSR);
+    let mut cache = forebay(&["cache", "--block-kib", "64", "--sizes-mib", "16"]);
+    let (curve, _) = json(cache.arg(&trace));
+    let last = curve["points"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["size_blocks"], curve["distinct_blocks"]);
+    fails(forebay(&["cache", "--block-kib", "0"]).arg(&trace), 2, &["block size: got 0"]);
+}

@@ -12,7 +12,10 @@ mod load;
 use std::time::Instant;
 
 use forebay_core::device::fixed::Fixed;
-use forebay_core::policy::{POLICIES, PolicyVisitor, with_policy};
+use forebay_core::device::list::DeviceModel;
+use forebay_core::policy::{
+    FlashLane, Lanes, PLACEMENTS, POLICIES, PolicyVisitor, with_placed, with_policy,
+};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Flags, Nanos, Op, Policy, Request, Workload, simulate};
 
@@ -82,5 +85,29 @@ fn main() {
             let timed = Timed(load::disk(), load::Streams::new(REQUESTS));
             with_policy(policy, u32::MAX, timed).unwrap()
         });
+    }
+    row("ssd", "none", 2e6, || {
+        with_policy("none", u32::MAX, Timed(load::ssd(), load::Small::new(REQUESTS))).unwrap()
+    });
+    let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 64_000_000_000 });
+    let lanes = Lanes { disks: 1, disk_len_max: u32::MAX, flash };
+    for listed in PLACEMENTS {
+        row("both", listed.name, 1e6, || {
+            let devices = [DeviceModel::Hdd(load::disk()), DeviceModel::Ssd(load::ssd())];
+            with_placed(listed.name, &lanes, TimedBoth(devices)).unwrap()
+        });
+    }
+}
+
+/// As [`Timed`], on a disk and flash.
+struct TimedBoth([DeviceModel; 2]);
+
+impl PolicyVisitor for TimedBoth {
+    type Out = f64;
+    fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> f64 {
+        let mut load = load::Streams::new(REQUESTS);
+        let begun = Instant::now();
+        simulate::run(&mut policy, &mut self.0, &mut load, &mut ());
+        begun.elapsed().as_secs_f64()
     }
 }

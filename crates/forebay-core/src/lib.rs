@@ -27,7 +27,7 @@ pub mod workload;
 pub use device::{Completion, Device, Mechanics};
 pub use observer::Observer;
 pub use policy::{Done, Finished, Policy};
-pub use request::{Flags, Lane, Op, Request, RequestId};
+pub use request::{BACKGROUND, Flags, Lane, Op, Request, RequestId};
 pub use spec::{Spec, SpecError};
 pub use time::Nanos;
 pub use workload::Workload;

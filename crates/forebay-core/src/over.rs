@@ -9,7 +9,7 @@
 //! never asked for another lane.
 
 use crate::device::Completion;
-use crate::policy::{Done, Finished, Policy};
+use crate::policy::{Done, Figure, Finished, Policy};
 use crate::request::{Flags, Lane, Op, Request, RequestId};
 use crate::slab::Slab;
 use crate::time::Nanos;
@@ -51,6 +51,11 @@ pub trait Placement {
 
     /// An I/O it planned is done; it may plan more, also for the same client.
     fn done(&mut self, io: &Planned, plan: &mut Vec<Planned>);
+
+    /// What it counted; nothing for most.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
 }
 
 /// A client request on its way.
@@ -102,7 +107,8 @@ impl<A: Placement, P: Policy> Over<A, P> {
                 offset: planned.offset,
                 id: RequestId::from(self.planned.insert(planned)),
                 len: planned.len,
-                stream: planned.stream,
+                // Background work has a stream of its own, next to the others.
+                stream: planned.stream.wrapping_add(1),
                 lane: 0,
                 op: planned.op,
                 flags: planned.flags,
@@ -136,7 +142,7 @@ impl<A: Placement, P: Policy> Policy for Over<A, P> {
 
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
         let io = self.lanes.get_mut(usize::from(lane))?.dispatch(now, 0)?;
-        Some(Request { lane, ..io })
+        Some(Request { lane, stream: io.stream.wrapping_sub(1), ..io })
     }
 
     fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
@@ -153,5 +159,9 @@ impl<A: Placement, P: Policy> Policy for Over<A, P> {
 
     fn wakeup(&self) -> Option<Nanos> {
         self.lanes.iter().filter_map(Policy::wakeup).min()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.placement.figures()
     }
 }

@@ -9,16 +9,24 @@ mod bid;
 mod block;
 pub mod cached;
 mod cfq;
+#[cfg(test)]
+mod contents;
 mod deadline;
+mod each;
 mod forebay;
 mod history;
+mod hybrid;
+mod link;
 mod list;
 mod none;
 mod noop;
 mod paper;
+mod placements;
 mod queue;
 mod seek_order;
 mod sorted;
+mod tier;
+mod tier_lba;
 #[cfg(test)]
 mod trial;
 
@@ -33,6 +41,7 @@ pub use list::{BLOCK_PARAMETERS, Listed, POLICIES, PolicyVisitor, build, with_po
 pub use none::NoScheduler;
 pub use noop::Noop;
 pub use paper::{PaperCfq, PaperDeadline};
+pub use placements::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement, with_placed};
 pub use queue::{List, Queue, Queued, QueuedId};
 
 use crate::device::Completion;
@@ -72,7 +81,15 @@ pub trait Policy {
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
+
+    /// What it counted for itself; nothing for most.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
 }
+
+/// A figure of a policy's own: its name as in results, the unit last, and its value.
+pub type Figure = (&'static str, f64);
 
 impl<P: Policy + ?Sized> Policy for Box<P> {
     fn submit(&mut self, now: Nanos, request: Request) {
@@ -86,5 +103,8 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
     fn wakeup(&self) -> Option<Nanos> {
         (**self).wakeup()
+    }
+    fn figures(&self) -> Vec<Figure> {
+        (**self).figures()
     }
 }

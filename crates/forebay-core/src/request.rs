@@ -8,6 +8,9 @@ pub type Lane = u16;
 /// Names a request. Client requests are named by the workload, I/Os by the policy.
 pub type RequestId = u64;
 
+/// The stream of work that no client asked for.
+pub const BACKGROUND: u32 = u32::MAX;
+
 /// What a request does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]

@@ -8,7 +8,8 @@ mod load;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use forebay_core::policy::{POLICIES, PolicyVisitor, with_policy};
+use forebay_core::device::list::DeviceModel;
+use forebay_core::policy::{FlashLane, Lanes, POLICIES, PolicyVisitor, with_placed, with_policy};
 use forebay_core::{Done, Nanos, Observer, Policy, simulate};
 
 thread_local! {
@@ -84,5 +85,34 @@ fn a_run_in_its_stride_allocates_nothing() {
         assert!(marks.from > before, "the counter counts");
         assert_eq!(marks.finished, 400_000);
         assert_eq!(marks.to - marks.from, 0, "{} allocates in its loop", listed.name);
+    }
+}
+
+struct Placed;
+
+impl PolicyVisitor for Placed {
+    type Out = Marks;
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Marks {
+        let mut marks = Marks::default();
+        let mut load = load::Streams::new(400_000);
+        let mut devices = [DeviceModel::Hdd(load::disk()), DeviceModel::Ssd(load::ssd())];
+        simulate::run(&mut policy, &mut devices, &mut load, &mut marks);
+        marks
+    }
+}
+
+/// Tables of what is where grow with the blocks that were ever used; they double, so that growing
+/// costs next to nothing. What is used again and again costs nothing at all.
+#[test]
+fn placements_allocate_only_to_grow_their_tables() {
+    let flash = FlashLane { len_max: u32::MAX, capacity_bytes: 32 << 20 };
+    let lanes = Lanes { disks: 1, disk_len_max: u32::MAX, flash: Some(flash) };
+    let specs =
+        ["cache", "cache:replace=s3fifo", "bid-hybrid", "tier-lba", "tier-bcache", "migrate"];
+    for spec in specs {
+        let marks = with_placed(spec, &lanes, Placed).unwrap();
+        assert_eq!(marks.finished, 400_000);
+        // 150,000 requests.
+        assert!(marks.to - marks.from < 60, "{spec}: {} allocations", marks.to - marks.from);
     }
 }

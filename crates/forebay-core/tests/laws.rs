@@ -7,7 +7,7 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::policy::{POLICIES, build};
+use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, POLICIES, build, build_placed};
 use forebay_core::tape::{Recorder, replay};
 use forebay_core::{
     Completion, Device, Done, Finished, Flags, Lane, Mechanics, Nanos, Observer, Op, Policy,
@@ -207,6 +207,64 @@ proptest! {
     }
 }
 
+/// Parameters of placements, beside the defaults, that must keep the laws too.
+const PLACED_VARIANTS: &[&str] = &[
+    "noop",
+    "cache:replace=s3fifo:write=through:size-mib=1:block-kib=8",
+    "cache:write=around:size-mib=1:disk=bid+wait-ms=1:transfer-us=50",
+    "bid-hybrid:packing-kib=0",
+    "bid-hybrid:packing-kib=1024:size-mib=1:transfer-us=100:reads-max=2:writes-max=1",
+    "bid-hybrid:migrate=yes:period-s=0.002:hot=1:extent-kib=64:size-mib=1",
+    "tier-lba:deviation-mib=1:size-mib=1:migrate=yes:period-s=0.001:extent-kib=4",
+    "tier-bcache:cutoff-kib=64:transfer-us=300:disk=cfq",
+    "migrate:period-s=0.001:hot=1:extent-kib=16:size-mib=1:disk=deadline",
+];
+
+fn placed_specs() -> impl Iterator<Item = String> {
+    let listed = PLACEMENTS.iter().map(|listed| listed.name.to_string());
+    listed.chain(PLACED_VARIANTS.iter().map(|spec| spec.to_string()))
+}
+
+fn lanes(disks: u16) -> Lanes {
+    let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 4 << 20 });
+    Lanes { disks, disk_len_max: LEN_MAX, flash }
+}
+
+/// As [`check`], for policies that move data between devices: they do I/Os of their own.
+fn check_placed(spec: &str, disks: u16, requests: &[Request], depth: usize) {
+    let build = || build_placed(spec, &lanes(disks)).unwrap();
+    // Not asked for its wakeup: a lane that is busy may be due.
+    let mut policy = Recorder::new(build());
+    let mut laws = Laws::default();
+    let mut workload = List(requests.iter().copied().collect());
+    let mut devices: Vec<Bench> = (0..=disks).map(|_| Bench::new(depth)).collect();
+    simulate::run(&mut policy, &mut devices, &mut workload, &mut laws);
+
+    laws.done.sort_by_key(|request| request.id);
+    assert_eq!(laws.done, requests, "{spec}: each request finishes exactly once, unchanged");
+    let asked: u64 = requests.iter().map(|request| u64::from(request.len)).sum();
+    assert!(laws.io_bytes >= asked, "{spec}: I/Os move the bytes asked for");
+    let moves = spec.starts_with("cache") || spec.contains("migrate");
+    assert!(moves || laws.io_bytes == asked, "{spec}: exactly those");
+    assert_eq!(replay(&mut build(), &policy.calls), Ok(()), "{spec}: same calls, same answers");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+    #[test]
+    fn every_placement_keeps_the_laws(
+        mut requests in requests(), disks in 1u16..4, depth in 1usize..5,
+    ) {
+        shorten(&mut requests);
+        for request in &mut requests {
+            request.lane = request.stream as u16 % disks;
+        }
+        for spec in placed_specs() {
+            check_placed(&spec, disks, &requests, depth);
+        }
+    }
+}
+
 /// A stream that always has 32 requests outstanding, sequential and endless, and one that asks
 /// once, far away. The policy must serve the second while the first goes on.
 struct Greedy {
@@ -265,7 +323,7 @@ impl Observer for Passed {
 
 #[test]
 fn nothing_admitted_starves() {
-    for spec in specs() {
+    for spec in specs().chain(placed_specs()) {
         for (op, victim) in [(Op::Read, Op::Write), (Op::Write, Op::Read), (Op::Read, Op::Read)] {
             let mut greedy = Greedy { ready: VecDeque::new(), issued: 0, op };
             (0..32).for_each(|_| greedy.push(Nanos::ZERO));
@@ -281,9 +339,11 @@ fn nothing_admitted_starves() {
             });
             let mut policy = build(&format!("{spec}:merge=no"), LEN_MAX)
                 .or_else(|_| build(&spec, LEN_MAX))
+                .or_else(|_| build_placed(&spec, &lanes(1)))
                 .unwrap();
             let mut passed = Passed::default();
-            simulate::run(&mut policy, &mut [Bench::new(1)], &mut greedy, &mut passed);
+            let mut devices = [Bench::new(1), Bench::new(4)];
+            simulate::run(&mut policy, &mut devices, &mut greedy, &mut passed);
             // A write may wait for its deadline of 5 s; the device does a thousand I/Os in 0.6 s.
             let before = *passed.before.first().expect("it finishes");
             assert!(before < 30_000, "{spec}: {before} {op:?}s passed a waiting {victim:?}");

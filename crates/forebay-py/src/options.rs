@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use forebay::devices::{self, OpenDevice};
 use forebay::place::Map;
-use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, RunResult, Setup};
+use forebay::simulate::{Bed, IMPUTED_SHARE_MAX, Replay, RunResult, Setup};
 use forebay_core::replay::Intensity;
 use forebay_trace::Notes;
 use forebay_trace::streams::StreamBy;
@@ -38,6 +38,12 @@ pub(crate) fn device(name: &Path) -> PyResult<OpenDevice> {
     devices::open(&name.to_string_lossy()).map_err(|error| raised(error.into()))
 }
 
+/// How many disks share a flash device, as the command has it.
+pub(crate) fn disks(count: u16) -> PyResult<u16> {
+    let text = || format!("got {count}, expected 1 to 256");
+    (1..=256).contains(&count).then_some(count).ok_or_else(|| argument("disks", text()))
+}
+
 /// Policies, one or several, or several in one text parted by commas.
 #[derive(FromPyObject)]
 pub(crate) enum Policies {
@@ -46,8 +52,8 @@ pub(crate) enum Policies {
 }
 
 impl Policies {
-    /// Each by itself, checked.
-    pub(crate) fn each(self) -> PyResult<Vec<String>> {
+    /// Each by itself, checked against the devices.
+    pub(crate) fn each(self, bed: Bed<'_>) -> PyResult<Vec<String>> {
         let policies = match self {
             Policies::Text(text) => text.split(',').map(str::to_string).collect(),
             Policies::List(list) => list,
@@ -57,8 +63,7 @@ impl Policies {
             return Err(argument("policies", text.to_string()));
         }
         for policy in &policies {
-            let built = forebay_core::policy::build(policy, u32::MAX);
-            built.map_err(|error| raised(error.into()))?;
+            bed.check(policy).map_err(raised)?;
         }
         Ok(policies)
     }

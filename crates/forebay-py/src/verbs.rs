@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 
 use forebay::advise::default_device;
+use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
 use forebay::input::{Input, describe_from};
-use forebay::simulate::run_with;
+use forebay::simulate::{Bed, run_on};
 use forebay::{report, sample};
 use forebay_trace::write;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::warn;
+use crate::error::{raised, warn};
 use crate::options::{self, Policies, warn_notes, warn_runs};
 use crate::results::{Advice, Simulation, loads};
 use crate::signals::{Signals, detached};
@@ -78,18 +79,46 @@ pub(crate) fn describe<'py>(
     loads(py, &json(&description)?)
 }
 
+/// How many blocks a cache of each size would miss on a trace (a path, a `Trace` or a table).
+///
+/// The dict has the keys of `forebay cache --format json`; its `points` are by rising size, with
+/// `lru_miss_ratio` for each and `s3fifo_miss_ratio` at `sizes_mib`. Every block of `block_kib` that a
+/// read or write touches counts as one use.
+#[pyfunction]
+#[pyo3(signature = (trace, *, block_kib=4, sizes_mib=Vec::new(), from_=None, names=None))]
+pub(crate) fn cache<'py>(
+    py: Python<'py>,
+    trace: &Bound<'py, PyAny>,
+    block_kib: u32,
+    sizes_mib: Vec<f64>,
+    from_: Option<String>,
+    names: Option<&Bound<'py, Trace>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let source = Source::new(trace, from_, names)?;
+    let options = CurveOptions::new(block_kib, &sizes_mib).map_err(raised)?;
+    let (curve, notes) = detached(py, |signals| {
+        let mut reader = source.open()?;
+        let curve = cache_curve::curve(source.name(), &mut *reader, &options, |_| signals.go_on())?;
+        Ok((curve, reader.notes().clone()))
+    })?;
+    warn_notes(py, source.name(), &notes)?;
+    loads(py, &json(&curve)?)
+}
+
 /// Runs a trace (a path, a `Trace` or a table) through `policies` on a model of `device`, side by
 /// side, in virtual time.
 ///
 /// `device`: a bundled name ("st1000nm0011", ...), "fixed:RATE" (I/Os a second) or a device file.
-/// `policies`: "noop", "deadline", "cfq", "bid", each with its parameters ("cfq:quantum=8").
+/// `policies`: "noop", "deadline", "cfq", "bid", each with its parameters ("cfq:quantum=8"); with
+/// `flash`, a solid-state drive beside the device, also "bid-hybrid", "cache" and others that place
+/// data. `disks`: how many of the device there are, sharing the flash; volumes are dealt over them.
 /// `replay`: "open" (recorded arrivals) or "closed" (recorded think times). `intensity`: how many
 /// times as fast as recorded. `map`: what becomes of addresses beyond the device, "scale", "wrap" or
 /// "clip". Longer traces than 8 million requests are read again for each policy.
 #[pyfunction]
 #[pyo3(signature = (
-    trace, *, device, policies, replay="open", intensity=1.0, map="scale", stream_by="thread",
-    from_=None, names=None,
+    trace, *, device, policies, flash=None, disks=1, replay="open", intensity=1.0, map="scale",
+    stream_by="thread", from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn simulate(
@@ -97,6 +126,8 @@ pub(crate) fn simulate(
     trace: &Bound<'_, PyAny>,
     device: PathBuf,
     policies: Policies,
+    flash: Option<PathBuf>,
+    disks: u16,
     replay: &str,
     intensity: f64,
     map: &str,
@@ -106,15 +137,16 @@ pub(crate) fn simulate(
 ) -> PyResult<Simulation> {
     let source = Source::new(trace, from_, names)?;
     let device = options::device(&device)?;
-    let policies = policies.each()?;
+    let flash = flash.map(|name| options::device(&name)).transpose()?;
+    let bed = Bed { disk: &device, disks: options::disks(disks)?, flash: flash.as_ref() };
+    let policies = policies.each(bed)?;
     let setup = options::setup(replay, intensity, map)?;
     let by = options::stream_by(stream_by)?;
     let (input, runs) = detached(py, |signals| {
         let name = source.name().to_path_buf();
         let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
-        let run = |policy: &String| {
-            Ok(run_with(&input, &device, policy, setup, |_| signals.go_on())?.result)
-        };
+        let run =
+            |policy: &String| Ok(run_on(&input, bed, policy, setup, |_| signals.go_on())?.result);
         let runs = policies.iter().map(run).collect::<Result<Vec<_>, forebay::Error>>()?;
         Ok((input, runs))
     })?;

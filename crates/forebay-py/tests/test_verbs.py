@@ -31,6 +31,35 @@ def test_simulate(answer, trace, replay):
     assert result.to_dict()["trace"] == expected["trace"]
 
 
+def test_simulate_with_flash(answer, trace):
+    options = ["--flash", "samsung-830", "--disks", "2", "--policy", "bid-hybrid,cfq"]
+    expected = answer("simulate", TERASORT, "--device", "sata250", *options)
+    result = forebay.simulate(
+        trace, device="sata250", flash="samsung-830", disks=2, policies="bid-hybrid,cfq"
+    )
+    assert timeless(result.runs) == timeless(expected["runs"])
+    hybrid, cfq = result.runs
+    assert [device["role"] for device in hybrid["devices"]] == ["disk", "disk", "flash"]
+    assert hybrid["placement"]["offloaded_requests"] > 0 and cfq["placement"] == {}
+    assert hybrid["write_amplification"] >= 1 and cfq["write_amplification"] is None
+    assert result.to_polars()["erases"].to_list() == [hybrid["erases"], None]
+    with pytest.raises(forebay.Error, match="--flash"):
+        forebay.simulate(trace, device="sata250", policies="cache")
+    with pytest.raises(ValueError, match="disks: got 0, expected 1 to 256"):
+        forebay.simulate(trace, device="sata250", policies="noop", disks=0)
+
+
+def test_cache(answer, trace):
+    options = ["--block-kib", "64", "--sizes-mib", "1,64.5"]
+    expected = answer("cache", TERASORT, *options)
+    curve = forebay.cache(trace, block_kib=64, sizes_mib=[1, 64.5])
+    assert curve["points"] == expected["points"] and len(curve["points"]) > 50
+    simulated = [point for point in curve["points"] if point["s3fifo_miss_ratio"] is not None]
+    assert [point["size_blocks"] for point in simulated] == [16, 1032]
+    with pytest.raises(forebay.Error, match="got 0 MiB"):
+        forebay.cache(trace, sizes_mib=[0])
+
+
 def test_policies_may_stand_in_one_text(trace):
     runs = forebay.simulate(trace, device="fixed:200", policies="noop,cfq:quantum=2").runs
     assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]

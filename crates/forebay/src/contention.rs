@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use forebay_core::{Completion, Nanos, Observer};
+use forebay_core::{BACKGROUND, Completion, Nanos, Observer};
 use serde::Serialize;
 
 /// Watches the I/Os of a run.
 #[derive(Clone, Debug, Default)]
 pub struct Contention {
-    last_stream: Option<u32>,
+    /// Of each disk.
+    last_stream: Vec<Option<u32>>,
     pairs: BTreeMap<(u32, u32), Switches>,
     within: Nanos,
     between: Nanos,
@@ -30,7 +31,11 @@ impl Observer for Contention {
             return;
         }
         let cost = mechanics.seek + mechanics.rotation;
-        match self.last_stream.replace(io.stream) {
+        let lane = usize::from(io.lane);
+        if lane >= self.last_stream.len() {
+            self.last_stream.resize(lane + 1, None);
+        }
+        match self.last_stream[lane].replace(io.stream) {
             Some(last) if last != io.stream => {
                 self.between += cost;
                 let pair = (last.min(io.stream), last.max(io.stream));
@@ -71,6 +76,9 @@ impl Contention {
     /// The figures, with the `most` costliest pairs and streams named by `labels`.
     pub fn figures(&self, most: usize, labels: &[String]) -> ContentionFigures {
         let label = |stream: u32| {
+            if stream == BACKGROUND {
+                return "(background)".to_string();
+            }
             labels.get(stream as usize).cloned().unwrap_or_else(|| stream.to_string())
         };
         let mut pairs: Vec<_> = self.pairs.iter().collect();

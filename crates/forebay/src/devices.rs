@@ -1,10 +1,12 @@
-//! Device files: disks by name or from a TOML file, and constant-rate servers by spec.
+//! Device files: disks and solid-state drives by name or from a TOML file, and constant-rate
+//! servers by spec.
 //!
 //! The bundled files are compiled in, so a name works anywhere. Each fault in a file is told in
 //! one message with file, line, got, expected and remedy.
 
 mod drive;
 mod file;
+mod ssd;
 pub mod write;
 
 use std::path::{Path, PathBuf};
@@ -14,14 +16,18 @@ use forebay_core::device::hdd::HddSpec;
 use forebay_core::device::list::{self, DeviceModel};
 use forebay_core::{Spec, SpecError};
 
-use file::DeviceFile;
+use file::{DeviceFile, Kind};
+use ssd::{SsdFile, Wrong};
 
 /// The bundled device files by stem name.
 const BUNDLED: &[(&str, &str)] = &[
+    ("990-pro", include_str!("../../../devices/990-pro.toml")),
     ("cheetah-15k7", include_str!("../../../devices/cheetah-15k7.toml")),
+    ("d7-p5520", include_str!("../../../devices/d7-p5520.toml")),
     ("exos-x18", include_str!("../../../devices/exos-x18.toml")),
     ("hc550", include_str!("../../../devices/hc550.toml")),
     ("mg08", include_str!("../../../devices/mg08.toml")),
+    ("samsung-830", include_str!("../../../devices/samsung-830.toml")),
     ("sata250", include_str!("../../../devices/sata250.toml")),
     ("st1000lm035", include_str!("../../../devices/st1000lm035.toml")),
     ("st1000nm0011", include_str!("../../../devices/st1000nm0011.toml")),
@@ -90,13 +96,11 @@ pub enum DevicesError {
 }
 
 /// The device called `name_or_path`: a bundled name, `fixed:RATE`, or a path to a device file
-/// (which ends in `.toml` or has a folder in it).
+/// (which ends in `.toml` or has a folder in it). Behind the name or path of a solid-state drive,
+/// `:KEY=VALUE` may change how full it is and what it has to spare.
 pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
-    let name = name_or_path.trim();
-    if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
-        return read(Path::new(&format!("devices/{stem}.toml")), text);
-    }
-    let spec = Spec::parse(name);
+    let whole = name_or_path.trim();
+    let spec = Spec::parse(whole);
     if let Ok(spec) = &spec
         && spec.name() == "fixed"
     {
@@ -107,13 +111,23 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             summary: format!("{} I/Os per second, one at a time", spec.argument().unwrap_or("?")),
         });
     }
+    // A file may have any name, also one with a colon.
+    let (name, changes) = match whole.split_once(':') {
+        Some((name, rest)) if rest.contains('=') && !Path::new(whole).is_file() => {
+            (name.trim(), Some(spec?))
+        }
+        _ => (whole, None),
+    };
+    if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
+        return read_changed(Path::new(&format!("devices/{stem}.toml")), text, changes.as_ref());
+    }
     let path = Path::new(name);
     if !is_path(path) {
         return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
     }
     let text = std::fs::read_to_string(path)
         .map_err(|source| DevicesError::Io { path: path.to_path_buf(), source })?;
-    read(path, &text)
+    read_changed(path, &text, changes.as_ref())
 }
 
 /// All bundled devices, by name.
@@ -153,6 +167,10 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
 /// The figures of the disk that `text`, the content of the file at `path`, describes.
 pub fn read_spec(path: &Path, text: &str) -> Result<(String, DiskSpec), DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
+    if file::kind(text) == Kind::Ssd {
+        let what = "got a solid-state drive, expected a disk (kind = \"hdd\")".to_string();
+        return Err(malformed((None, what)));
+    }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     let (disk, drive) = file.specs().map_err(malformed)?;
     // Built once for its faults, which have their lines only here.
@@ -177,7 +195,29 @@ fn is_path(path: &Path) -> bool {
 
 /// The device that `text`, the content of the file at `path`, describes.
 pub fn read(path: &Path, text: &str) -> Result<OpenDevice, DevicesError> {
+    read_changed(path, text, None)
+}
+
+/// As [`read`], with `changes` to a solid-state drive.
+fn read_changed(
+    path: &Path,
+    text: &str,
+    changes: Option<&Spec>,
+) -> Result<OpenDevice, DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
+    if file::kind(text) == Kind::Ssd {
+        let file = SsdFile::parse(text).map_err(malformed)?;
+        let (model, summary) = file.model(changes).map_err(|wrong| match wrong {
+            Wrong::File(fault) => malformed(fault),
+            Wrong::Name(error) => error.into(),
+        })?;
+        let name = changes.map_or(file.name, |changes| changes.text().to_string());
+        return Ok(OpenDevice { name, description: file.description, summary, model });
+    }
+    if let Some(changes) = changes {
+        let what = "got parameters, expected none: only solid-state drives take them";
+        return Err(SpecError(format!("'{}': {what}", changes.text())).into());
+    }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     let (model, summary) = file.model().map_err(malformed)?;
     Ok(OpenDevice { name: file.name, description: file.description, summary, model })
@@ -222,5 +262,7 @@ fn distance(one: &str, other: &str) -> usize {
 
 #[cfg(test)]
 mod drive_tests;
+#[cfg(test)]
+mod ssd_tests;
 #[cfg(test)]
 mod tests;

@@ -1,6 +1,7 @@
-//! Placement: where a trace's volumes lie on one device.
+//! Placement: where a trace's volumes lie on a device, or on several alike.
 //!
-//! Volumes are laid one after another, each as long as the trace reaches (rounded up to 1 MiB).
+//! Volumes are laid one after another, each as long as the trace reaches (rounded up to 1 MiB);
+//! over several devices they are dealt in turn.
 //! What then lies beyond the device is scaled, wrapped or clipped, and counted ([`Changed`]).
 //!
 //! A request is placed whole: one that would straddle the device's end is moved back until it ends
@@ -8,7 +9,7 @@
 
 use std::str::FromStr;
 
-use forebay_core::{Nanos, Request};
+use forebay_core::{Lane, Nanos, Request};
 use forebay_trace::Record;
 use serde::Serialize;
 
@@ -69,43 +70,59 @@ impl Changed {
     }
 }
 
-/// Places records on a device.
+/// Places records on devices.
 #[derive(Clone, Debug)]
 pub struct Placement {
-    bases: Vec<u64>,
+    /// Device and first byte of each volume.
+    bases: Vec<(Lane, u64)>,
     capacity: u64,
-    span: u64,
-    /// The highest byte the trace reaches.
-    end: u64,
+    devices: Vec<Reach>,
     map: Map,
     changed: Changed,
+}
+
+/// How far the trace reaches on a device.
+#[derive(Clone, Copy, Debug, Default)]
+struct Reach {
+    /// Bytes from the first volume's start to the last one's end.
+    span: u64,
+    /// The highest byte.
+    end: u64,
 }
 
 impl Placement {
     /// For volumes that reach up to `extents` bytes and a device of `capacity` bytes.
     pub fn new(extents: &[u64], capacity: u64, map: Map) -> Placement {
-        let (mut span, mut end) = (0u64, 0u64);
+        Placement::over(extents, 1, capacity, map)
+    }
+
+    /// The same for several devices of `capacity` bytes each, at least one.
+    pub fn over(extents: &[u64], devices: u16, capacity: u64, map: Map) -> Placement {
+        let mut reached = vec![Reach::default(); usize::from(devices.max(1))];
         let bases = extents
             .iter()
-            .map(|extent| {
-                let base = span;
-                end = base.saturating_add(*extent);
-                span = span.saturating_add(extent.div_ceil(GRAIN).saturating_mul(GRAIN));
-                base
+            .enumerate()
+            .map(|(volume, extent)| {
+                let lane = volume % reached.len();
+                let device = &mut reached[lane];
+                let base = device.span;
+                device.end = base.saturating_add(*extent);
+                device.span = base.saturating_add(extent.div_ceil(GRAIN).saturating_mul(GRAIN));
+                (lane as Lane, base)
             })
             .collect();
         let capacity = capacity / SECTOR * SECTOR;
-        Placement { bases, capacity, span, end, map, changed: Changed::default() }
+        Placement { bases, capacity, devices: reached, map, changed: Changed::default() }
     }
 
-    /// Whether the trace reaches beyond the device.
+    /// Whether the trace reaches beyond a device.
     pub fn is_beyond(&self) -> bool {
-        self.end > self.capacity
+        self.devices.iter().any(|device| device.end > self.capacity)
     }
 
-    /// Bytes from the first volume's start to the last one's end.
+    /// Bytes from the first volume's start to the last one's end, on the device that has most.
     pub fn span(&self) -> u64 {
-        self.span
+        self.devices.iter().map(|device| device.span).max().unwrap_or_default()
     }
 
     /// What was done so far to requests that did not fit.
@@ -116,11 +133,12 @@ impl Placement {
     /// The request that `record` becomes, or `None` if it is clipped.
     #[inline]
     pub fn place(&mut self, record: &Record, id: u64) -> Option<Request> {
-        let base = self.bases.get(record.volume as usize).copied().unwrap_or(0);
+        let (lane, base) = self.bases.get(record.volume as usize).copied().unwrap_or((0, 0));
         let mut offset = base.saturating_add(record.offset);
         let mut len = record.len;
-        if self.is_beyond() {
-            (offset, len) = self.fit(offset, len)?;
+        let device = self.devices[usize::from(lane)];
+        if device.end > self.capacity {
+            (offset, len) = self.fit(offset, len, device.span)?;
         }
         Some(Request {
             at: record.at,
@@ -128,21 +146,21 @@ impl Placement {
             id,
             len,
             stream: record.stream,
-            lane: 0,
+            lane,
             op: record.op,
             flags: record.flags,
         })
     }
 
     /// Address and length on the device of a request of a trace that reaches beyond it.
-    fn fit(&mut self, offset: u64, len: u32) -> Option<(u64, u32)> {
+    fn fit(&mut self, offset: u64, len: u32, span: u64) -> Option<(u64, u32)> {
         if self.map == Map::Clip {
             let inside = offset.saturating_add(u64::from(len)) <= self.capacity;
             self.changed.requests_clipped += u64::from(!inside);
             return inside.then_some((offset, len));
         }
         let mapped = match self.map {
-            Map::Scale => self.scaled(offset),
+            Map::Scale => self.scaled(offset, span),
             Map::Wrap | Map::Clip => offset % self.capacity,
         };
         let fitting = len.min(u32::try_from(self.capacity).unwrap_or(u32::MAX));
@@ -153,10 +171,10 @@ impl Placement {
     }
 
     /// Whole grains move together, so that what is sequential within one stays so.
-    fn scaled(&self, offset: u64) -> u64 {
+    fn scaled(&self, offset: u64, span: u64) -> u64 {
         let grains = (self.capacity / GRAIN).max(1);
-        let grain = u128::from(offset / GRAIN) * u128::from(grains)
-            / u128::from((self.span / GRAIN).max(1));
+        let grain =
+            u128::from(offset / GRAIN) * u128::from(grains) / u128::from((span / GRAIN).max(1));
         (grain as u64).saturating_mul(GRAIN).saturating_add(offset % GRAIN)
     }
 }
@@ -194,6 +212,21 @@ mod tests {
         assert_eq!(placement.place(&record(0, 4096), 0).unwrap().offset, 4096);
         assert_eq!(placement.place(&record(1, 4096), 0).unwrap().offset, 2 * GRAIN + 4096);
         assert!(!placement.is_beyond());
+    }
+
+    #[test]
+    fn volumes_are_dealt_over_devices() {
+        let extents = [GRAIN, 2 * GRAIN, 5 * GRAIN, 90 * GRAIN];
+        let mut placement = Placement::over(&extents, 2, 50 * GRAIN, Map::Wrap);
+        let mut at = |volume, offset| {
+            let request = placement.place(&record(volume, offset), 0).unwrap();
+            (request.lane, request.offset)
+        };
+        assert_eq!((at(0, 0), at(1, 0)), ((0, 0), (1, 0)));
+        assert_eq!((at(2, 4096), at(3, 0)), ((0, GRAIN + 4096), (1, 2 * GRAIN)));
+        // Only the second device is too small.
+        assert_eq!((at(3, 49 * GRAIN), at(2, 49 * GRAIN)), ((1, GRAIN), (0, 50 * GRAIN)));
+        assert!(placement.is_beyond() && placement.span() == 92 * GRAIN);
     }
 
     #[test]

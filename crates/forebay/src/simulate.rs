@@ -1,9 +1,13 @@
 //! The verb `simulate`: a trace through a policy on a device model, in virtual time.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Instant;
 
-use forebay_core::policy::{PolicyVisitor, with_policy};
+use forebay_core::device::ssd::Wear;
+use forebay_core::policy::{
+    FlashLane, Lanes, PolicyVisitor, build_placed, is_placement, with_placed,
+};
 use forebay_core::replay::{Closed, Intensity, Open};
 use forebay_core::{
     Completion, Device, Done, Nanos, Observer, Op, Policy, Request, Workload, simulate,
@@ -17,7 +21,7 @@ use crate::head::HeadTrace;
 use crate::input::{Failed, Input, Records};
 use crate::place::{Changed, Imputed, Map, Placement};
 use crate::progress::{GoOn, Meter, Metered};
-use crate::statistics::{Figures, Statistics};
+use crate::statistics::{Asked, Figures, Statistics};
 use forebay_core::device::list::DeviceModel;
 
 /// How recorded requests become arrivals.
@@ -58,6 +62,49 @@ impl Default for Setup {
     }
 }
 
+/// The devices a trace is tried on.
+#[derive(Clone, Copy)]
+pub struct Bed<'a> {
+    /// The disk; a single solid-state drive or server may stand in its place.
+    pub disk: &'a OpenDevice,
+    /// How many of it there are, at least one; volumes are dealt over them in turn.
+    pub disks: u16,
+    /// The flash device they share, which only placements use.
+    pub flash: Option<&'a OpenDevice>,
+}
+
+impl<'a> Bed<'a> {
+    /// One device alone.
+    pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
+        Bed { disk, disks: 1, flash: None }
+    }
+
+    /// The devices that `policy` uses, disks first: a scheduler has no use for the flash.
+    fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
+        let disks = usize::from(self.disks.max(1));
+        let flash = self.flash.filter(|_| is_placement(policy));
+        std::iter::repeat_n(self.disk, disks).chain(flash).collect()
+    }
+
+    fn lanes(&self) -> Lanes {
+        let flash = |device: &OpenDevice| FlashLane {
+            len_max: device.model.len_max(),
+            capacity_bytes: device.model.capacity(),
+        };
+        Lanes {
+            disks: self.disks.max(1),
+            disk_len_max: self.disk.model.len_max(),
+            flash: self.flash.map(flash),
+        }
+    }
+
+    /// Fails if `policy` is not what can run here, before anything is read.
+    pub fn check(&self, policy: &str) -> Result<(), Error> {
+        build_placed(policy, &self.lanes())?;
+        Ok(())
+    }
+}
+
 /// A policy's run.
 pub struct Run {
     /// What is reported.
@@ -84,13 +131,85 @@ pub struct RunResult {
     pub changed: Changed,
     /// Share of requests whose latency was imputed (closed replay).
     pub imputed_share: f64,
-    /// The figures.
+    /// The figures, of all devices together.
     #[serde(flatten)]
     pub figures: Figures,
+    /// Flash pages programmed for each page written to flash devices; none without such writes.
+    pub write_amplification: Option<f64>,
+    /// Blocks erased on flash devices; none without such devices.
+    pub erases: Option<u64>,
+    /// Most erases of one block.
+    pub erases_max: Option<u64>,
+    /// Each device, disks first.
+    pub devices: Vec<DeviceFigures>,
+    /// What the policy counted for itself.
+    pub placement: BTreeMap<&'static str, f64>,
     /// Who fought whom.
     pub contention: ContentionFigures,
     /// The simulator's own speed, statistics included.
     pub simulated_requests_per_s: f64,
+}
+
+/// One device in a run.
+#[derive(Clone, Debug, Serialize)]
+pub struct DeviceFigures {
+    /// Its name.
+    pub device: String,
+    /// "disk", or "flash" for the device that placements use beside disks.
+    pub role: &'static str,
+    /// I/Os it did.
+    pub ios: u64,
+    /// Bytes read from it.
+    pub read_bytes: u64,
+    /// Bytes written to it.
+    pub written_bytes: u64,
+    /// Time it worked.
+    pub busy_s: f64,
+    /// Energy it used.
+    pub energy_j: f64,
+    /// Flash pages programmed for each page written.
+    pub write_amplification: Option<f64>,
+    /// Blocks erased.
+    pub erases: Option<u64>,
+    /// Mean erases of a block.
+    pub erases_mean: Option<f64>,
+    /// Most erases of one block.
+    pub erases_max: Option<u64>,
+}
+
+fn device_figures(
+    (device, model): (&OpenDevice, &DeviceModel),
+    asked: &Asked,
+    role: &'static str,
+    makespan: Nanos,
+) -> DeviceFigures {
+    let wear = model.wear();
+    DeviceFigures {
+        device: device.name.clone(),
+        role,
+        ios: asked.ios,
+        read_bytes: asked.read_bytes,
+        written_bytes: asked.written_bytes,
+        busy_s: model.busy(makespan).as_secs_f64(),
+        energy_j: model.joules(makespan),
+        write_amplification: wear.and_then(|wear| wear.write_amplification()),
+        erases: wear.map(|wear| wear.erases),
+        erases_mean: wear.map(|wear| wear.erases_mean()),
+        erases_max: wear.map(|wear| wear.erases_max.into()),
+    }
+}
+
+/// The wear of all flash devices together: write amplification, erases, most erases of a block.
+fn wear(models: &[DeviceModel]) -> (Option<f64>, Option<u64>, Option<u64>) {
+    let all = models.iter().filter_map(DeviceModel::wear).reduce(|a, b| Wear {
+        host_pages: a.host_pages + b.host_pages,
+        moved_pages: a.moved_pages + b.moved_pages,
+        erases: a.erases + b.erases,
+        erases_max: a.erases_max.max(b.erases_max),
+        blocks: a.blocks + b.blocks,
+    });
+    let amplification = all.and_then(|wear| wear.write_amplification());
+    (amplification, all.map(|wear| wear.erases), all.map(|wear| wear.erases_max.into()))
 }
 
 /// Requests that closed replay takes: it holds all of them, in about 150 bytes each at its peak.
@@ -139,15 +258,27 @@ pub fn run_with<P: GoOn>(
     setup: Setup,
     progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
-    let placement = Placement::new(&input.extents, device.model.capacity(), setup.map);
+    run_on(input, Bed::of(device), policy, setup, progress)
+}
+
+/// As [`run_with`], on several devices.
+pub fn run_on<P: GoOn>(
+    input: &Input,
+    bed: Bed<'_>,
+    policy: &str,
+    setup: Setup,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Run, Error> {
+    let capacity = bed.disk.model.capacity();
+    let placement = Placement::over(&input.extents, bed.disks, capacity, setup.map);
     let meter = Meter::new(progress);
-    let visit = Visit { input, device, placement, setup, policy, meter };
-    with_policy(policy, device.model.len_max(), visit)?
+    let visit = Visit { input, bed, placement, setup, policy, meter };
+    with_placed(policy, &bed.lanes(), visit)?
 }
 
 struct Visit<'a, F> {
     input: &'a Input,
-    device: &'a OpenDevice,
+    bed: Bed<'a>,
     placement: Placement,
     setup: Setup,
     policy: &'a str,
@@ -160,9 +291,12 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
     fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> Result<Run, Error> {
         let (replayed, imputed_share) = self.workload()?;
         let mut workload = Metered::new(replayed, self.meter);
-        let mut devices = [self.device.model.clone()];
+        let opened = self.bed.devices(self.policy);
+        let mut devices: Vec<DeviceModel> =
+            opened.iter().map(|device| device.model.clone()).collect();
         let mut watch = Watch {
-            statistics: Statistics::new(self.device.model.clone()),
+            disks: self.bed.disks.max(1),
+            statistics: Statistics::new(devices.iter().map(DeviceModel::without_content).collect()),
             contention: Contention::default(),
             head: HeadTrace::default(),
         };
@@ -182,22 +316,32 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
                 "{}: all {} requests lie beyond {}; use --map scale or wrap",
                 self.input.path.display(),
                 changed.requests_clipped,
-                self.device.name
+                self.bed.disk.name
             )));
         }
-        let device = &devices[0];
         let labels = &self.input.labels;
-        let figures = watch.statistics.figures(
-            makespan,
-            device.busy(makespan),
-            device.joules(makespan),
-            labels,
-        );
+        let busy = devices.iter().fold(Nanos::ZERO, |sum, device| sum + device.busy(makespan));
+        let joules = devices.iter().map(|device| device.joules(makespan)).sum();
+        let figures = watch.statistics.figures(makespan, busy, joules, labels);
+        let (write_amplification, erases, erases_max) = wear(&devices);
+        let disks = usize::from(watch.disks);
+        let each = opened.iter().copied().zip(&devices).zip(watch.statistics.asked());
         Ok(Run {
             result: RunResult {
                 policy: self.policy.to_string(),
-                device: self.device.name.clone(),
+                device: self.bed.disk.name.clone(),
                 replay: self.setup.replay,
+                write_amplification,
+                erases,
+                erases_max,
+                devices: each
+                    .enumerate()
+                    .map(|(lane, (device, asked))| {
+                        let role = if lane < disks { "disk" } else { "flash" };
+                        device_figures(device, asked, role, makespan)
+                    })
+                    .collect(),
+                placement: policy.figures().into_iter().collect(),
                 changed,
                 imputed_share,
                 simulated_requests_per_s: figures.requests as f64 / wall_s.max(1e-9),
@@ -352,6 +496,7 @@ impl Workload for Replayed<'_> {
 
 /// Everything that watches a run.
 struct Watch {
+    disks: u16,
     statistics: Statistics<DeviceModel>,
     contention: Contention,
     head: HeadTrace,
@@ -366,8 +511,12 @@ impl Observer for Watch {
     #[inline]
     fn io(&mut self, completion: &Completion) {
         self.statistics.io(completion);
-        self.contention.io(completion);
-        self.head.io(completion);
+        if completion.io.lane < self.disks {
+            self.contention.io(completion);
+        }
+        if completion.io.lane == 0 {
+            self.head.io(completion);
+        }
     }
 
     #[inline]

@@ -6,7 +6,7 @@
 //! cylinders; the approach to the first I/O is not counted (the **bid** paper's worked example,
 //! section "Disk head movement (seek) distance").
 
-use forebay_core::{Completion, Device, Done, Nanos, Observer, Op};
+use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -76,6 +76,14 @@ impl Movement {
         }
     }
 
+    fn sum(movements: &[Movement]) -> Movement {
+        movements.iter().fold(Movement::default(), |all, one| Movement {
+            count: all.count + one.count,
+            sum: all.sum + one.sum,
+            sum_of_squares: all.sum_of_squares + one.sum_of_squares,
+        })
+    }
+
     fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum as f64 / self.count as f64 }
     }
@@ -106,10 +114,22 @@ impl Stream {
     }
 }
 
-/// Gathers the statistics of one run on one device.
+/// What was asked of one device.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Asked {
+    /// I/Os it did.
+    pub ios: u64,
+    /// Bytes read from it.
+    pub read_bytes: u64,
+    /// Bytes written to it.
+    pub written_bytes: u64,
+}
+
+/// Gathers the statistics of one run.
 pub struct Statistics<D> {
-    /// A device of the same kind, asked for floors.
-    device: D,
+    /// Devices of the same kinds, by lane, asked for floors.
+    devices: Vec<D>,
+    asked: Vec<Asked>,
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
@@ -123,15 +143,18 @@ pub struct Statistics<D> {
     seek: Nanos,
     rotation: Nanos,
     transfer: Nanos,
-    movement: Movement,
+    /// Of each device.
+    movements: Vec<Movement>,
     streams: Vec<Stream>,
 }
 
 impl<D: Device> Statistics<D> {
-    /// For a run on a device like `device`.
-    pub fn new(device: D) -> Statistics<D> {
+    /// For a run on devices like these, by lane.
+    pub fn new(devices: Vec<D>) -> Statistics<D> {
         Statistics {
-            device,
+            asked: vec![Asked::default(); devices.len()],
+            movements: vec![Movement::default(); devices.len()],
+            devices,
             reads: Latencies::new(3),
             writes: Latencies::new(3),
             waits: Latencies::new(3),
@@ -145,7 +168,6 @@ impl<D: Device> Statistics<D> {
             seek: Nanos::ZERO,
             rotation: Nanos::ZERO,
             transfer: Nanos::ZERO,
-            movement: Movement::default(),
             streams: Vec::new(),
         }
     }
@@ -173,9 +195,24 @@ impl<D: Device> Statistics<D> {
         &mut self.streams[index]
     }
 
-    /// The figures, with `busy` and `joules` as the device of the run tells them and streams
-    /// named by `labels`.
+    /// What was asked of each device.
+    pub fn asked(&self) -> &[Asked] {
+        &self.asked
+    }
+
+    /// Cylinders crossed, in sweeps of the device they were crossed on.
+    fn sweeps(&self) -> f64 {
+        let of = |(device, movement): (&D, &Movement)| match device.cylinders() {
+            0 => 0.0,
+            cylinders => movement.sum as f64 / f64::from(cylinders),
+        };
+        self.devices.iter().zip(&self.movements).map(of).sum()
+    }
+
+    /// The figures, with `busy` and `joules` as the devices of the run tell them together and
+    /// streams named by `labels`.
     pub fn figures(&self, makespan: Nanos, busy: Nanos, joules: f64, labels: &[String]) -> Figures {
+        let movement = Movement::sum(&self.movements);
         Figures {
             requests: self.finished,
             reads: self.reads.count(),
@@ -190,13 +227,10 @@ impl<D: Device> Statistics<D> {
             seek_s: self.seek.as_secs_f64(),
             rotation_s: self.rotation.as_secs_f64(),
             transfer_s: self.transfer.as_secs_f64(),
-            head_movements: self.movement.count,
-            seek_sweeps: match self.device.cylinders() {
-                0 => 0.0,
-                cylinders => self.movement.sum as f64 / f64::from(cylinders),
-            },
-            avg_seek_tracks: self.movement.mean(),
-            seek_stddev_tracks: self.movement.deviation(),
+            head_movements: movement.count,
+            seek_sweeps: self.sweeps(),
+            avg_seek_tracks: movement.mean(),
+            seek_stddev_tracks: movement.deviation(),
             read_mean_ms: self.reads.mean_ms(),
             read_p50_ms: self.reads.quantile_ms(0.5),
             read_p99_ms: self.reads.quantile_ms(0.99),
@@ -248,18 +282,29 @@ impl<D: Device> Observer for Statistics<D> {
     fn io(&mut self, completion: &Completion) {
         let Completion { io, started, at, mechanics } = completion;
         let took = *at - *started;
-        if self.ios > 0 {
-            self.movement.add(mechanics.cylinder_first.abs_diff(mechanics.cylinder_from), 1);
+        let lane = usize::from(io.lane);
+        let (asked, movement) = (&mut self.asked[lane], &mut self.movements[lane]);
+        if asked.ios > 0 {
+            movement.add(mechanics.cylinder_first.abs_diff(mechanics.cylinder_from), 1);
         }
         let crossed = mechanics.cylinder_last.abs_diff(mechanics.cylinder_first);
-        self.movement.add(1, u64::from(crossed));
+        movement.add(1, u64::from(crossed));
+        asked.ios += 1;
+        match io.op {
+            Op::Read => asked.read_bytes += u64::from(io.len),
+            Op::Write => asked.written_bytes += u64::from(io.len),
+            _ => {}
+        }
         self.ios += 1;
-        self.floor += self.device.floor(io);
+        self.floor += self.devices[lane].floor(io);
         self.seek += mechanics.seek;
         self.rotation += mechanics.rotation;
         self.transfer += mechanics.transfer;
         self.service.record(took);
-        self.stream(io.stream).busy += took;
+        // What nobody asked for belongs to no stream.
+        if io.stream != BACKGROUND {
+            self.stream(io.stream).busy += took;
+        }
     }
 
     #[inline]
@@ -298,11 +343,11 @@ pub struct Figures {
     pub trims: u64,
     /// Client requests that never finished: always 0, or the policy is broken.
     pub unfinished: u64,
-    /// I/Os the device did.
+    /// I/Os the devices did.
     pub ios: u64,
     /// From the first arrival to the last completion.
     pub makespan_s: f64,
-    /// Time the device worked.
+    /// Time the devices worked, one added to the other.
     pub busy_s: f64,
     /// Least time that moving the same bytes takes at media rate.
     pub transfer_bound_s: f64,
@@ -344,7 +389,7 @@ pub struct Figures {
     pub longest_wait_ms: f64,
     /// Mean time the device took for an I/O.
     pub service_mean_ms: Option<f64>,
-    /// Energy the device used.
+    /// Energy the devices used.
     pub energy_j: f64,
     /// Streams there are.
     pub streams_total: usize,

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use forebay::devices;
 use forebay::input::Input;
-use forebay::simulate::{Replay, Setup, run};
+use forebay::simulate::{Bed, Replay, Setup, run, run_on};
 use forebay_core::policy::POLICIES;
 use forebay_core::replay::Intensity;
 use forebay_trace::streams::StreamBy;
@@ -69,6 +69,63 @@ fn table() -> String {
 fn schedulers_on_the_bundled_trace() {
     let path = Path::new(HERE).join("tests/golden/terasort.txt");
     let table = table();
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, &table).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(table, golden, "UPDATE=1 writes the table anew");
+}
+
+/// Placements on a disk and flash, at one speed: what each device did.
+fn placed_table() -> String {
+    let path = Path::new(HERE).join("../../traces/terasort.parquet");
+    let input = Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap();
+    let disk = devices::open("st1000nm0011").unwrap();
+    let flash = devices::open("samsung-830").unwrap();
+    let bed = Bed { disk: &disk, disks: 1, flash: Some(&flash) };
+    let mut table =
+        String::from("TeraSort, the bundled trace, on st1000nm0011 and samsung-830\n\n");
+    writeln!(
+        table,
+        "{:28} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11} {:>9}",
+        "policy",
+        "disk_s",
+        "flash_s",
+        "disk_ios",
+        "flash_ios",
+        "flash_mib",
+        "read_p99_ms",
+        "write_p99ms",
+        "energy_j",
+    )
+    .unwrap();
+    let specs = ["bid-hybrid", "bid-hybrid:size-mib=4", "tier-lba", "tier-bcache", "migrate"];
+    for policy in specs.into_iter().chain(["cache:block-kib=64:size-mib=1024"]) {
+        let result = run_on(&input, bed, policy, Setup::default(), |_| ()).unwrap().result;
+        let [disk, flash] = &result.devices[..] else { panic!("two devices") };
+        assert_eq!(result.figures.unfinished, 0);
+        writeln!(
+            table,
+            "{:28} {:>9.3} {:>9.3} {:>9} {:>9} {:>9} {:>11.2} {:>11.2} {:>9.1}",
+            policy,
+            disk.busy_s,
+            flash.busy_s,
+            disk.ios,
+            flash.ios,
+            flash.written_bytes >> 20,
+            result.figures.read_p99_ms.unwrap(),
+            result.figures.write_p99_ms.unwrap(),
+            result.figures.energy_j,
+        )
+        .unwrap();
+    }
+    table
+}
+
+#[test]
+fn placements_on_the_bundled_trace() {
+    let path = Path::new(HERE).join("tests/golden/terasort-flash.txt");
+    let table = placed_table();
     if std::env::var_os("UPDATE").is_some() {
         std::fs::write(&path, &table).unwrap();
     }

@@ -7,6 +7,7 @@ use std::collections::VecDeque;
 use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, zones,
 };
+use forebay_core::device::ssd::{self, Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Done, Flags, Nanos, Op, Request, Workload};
 
 /// Streams at work at a time, each with one request outstanding.
@@ -50,6 +51,35 @@ pub(crate) fn disk() -> Hdd {
         overhead: Nanos::from_millis_f64(0.1),
         len_max: LEN_MAX,
         power: Power { idle_w: 6.0, seek_w: 10.0, transfer_w: 8.0, standby: None },
+    })
+    .unwrap()
+}
+
+/// A drive like `devices/samsung-830.toml`, of 64 GB.
+pub(crate) fn ssd() -> Ssd {
+    Ssd::new(SsdSpec {
+        capacity_bytes: 64_000_000_000,
+        page_bytes: 4096,
+        program_pages: 2,
+        pages_per_block: 256,
+        channels: 8,
+        dies_per_channel: 8,
+        over_provisioning_share: 0.0734,
+        read: Nanos::from_micros(60),
+        program: Nanos::from_micros(1300),
+        erase: Nanos::from_millis(3),
+        channel_bytes_per_s: 133_000_000,
+        link_bytes_per_s: 520_000_000,
+        duplex: false,
+        command: Nanos(12_500),
+        overhead: Nanos::from_micros(20),
+        write_buffer_bytes: 16 << 20,
+        power_loss_protection: false,
+        queue_depth: 32,
+        collection: Collection::Greedy,
+        precondition: Precondition::default(),
+        len_max: 1 << 20,
+        power: ssd::Power { idle_w: 0.3, read_w: 2.5, write_w: 5.0 },
     })
     .unwrap()
 }
@@ -113,6 +143,52 @@ impl Streams {
 }
 
 impl Workload for Streams {
+    #[inline]
+    fn peek(&self) -> Option<Nanos> {
+        self.due.front().map(|request| request.at)
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.due.pop_front().unwrap()
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.ask(now, done.request.stream);
+    }
+}
+
+/// A closed load of 4 KiB at random, seven of ten reads, 64 outstanding.
+pub(crate) struct Small {
+    due: VecDeque<Request>,
+    left: u64,
+    state: u64,
+}
+
+impl Small {
+    /// `requests` in all.
+    pub(crate) fn new(requests: u64) -> Small {
+        let mut small = Small { due: VecDeque::with_capacity(128), left: requests, state: 1 };
+        (0..64).for_each(|stream| small.ask(Nanos::ZERO, stream));
+        small
+    }
+
+    #[inline]
+    fn ask(&mut self, at: Nanos, stream: u32) {
+        if self.left == 0 {
+            return;
+        }
+        self.left -= 1;
+        let dice = random(&mut self.state);
+        let op = if dice % 10 < 7 { Op::Read } else { Op::Write };
+        let offset = ((dice >> 32) % (60_000_000_000 >> 12)) << 12;
+        let (lane, flags, id, len) = (0, Flags::NONE, self.left, 4096);
+        self.due.push_back(Request { at, offset, id, len, stream, lane, op, flags });
+    }
+}
+
+impl Workload for Small {
     #[inline]
     fn peek(&self) -> Option<Nanos> {
         self.due.front().map(|request| request.at)

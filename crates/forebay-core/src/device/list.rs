@@ -6,7 +6,7 @@
 use crate::device::drive::Drive;
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;
-use crate::device::ssd::Ssd;
+use crate::device::ssd::{Ssd, Wear};
 use crate::device::{Completion, Device};
 use crate::request::Request;
 use crate::spec::{Spec, SpecError};
@@ -55,6 +55,22 @@ impl DeviceModel {
             DeviceModel::Hdd(_) => "one command at a time, without the drive's cache",
             DeviceModel::Ssd(_) => "with its own queues and write buffer",
             DeviceModel::Drive(_) => "with the drive's own queue and cache as its file says",
+        }
+    }
+
+    /// Pages and erases so far; none without flash.
+    pub fn wear(&self) -> Option<Wear> {
+        match self {
+            DeviceModel::Ssd(ssd) => Some(ssd.wear()),
+            _ => None,
+        }
+    }
+
+    /// One to be asked for what does not depend on what it holds, which may be a lot.
+    pub fn without_content(&self) -> DeviceModel {
+        match self {
+            DeviceModel::Ssd(ssd) => DeviceModel::Ssd(ssd.without_content()),
+            other => other.clone(),
         }
     }
 }

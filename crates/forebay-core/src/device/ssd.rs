@@ -20,6 +20,7 @@
 
 mod flash;
 mod ftl;
+mod sparse;
 mod spec;
 
 use std::cmp::Reverse;
@@ -79,10 +80,15 @@ impl Ssd {
         {
             ftl.churn((overwrites_share * f64::from(spec.filled_pages())) as u64, seed);
         }
+        Ok(Ssd::with(ftl, spec))
+    }
+
+    /// A drive over a translation layer.
+    fn with(ftl: Ftl, spec: SsdSpec) -> Ssd {
         let page_bytes = u64::from(spec.page_bytes);
         let depth = spec.queue_depth;
         let buffer_pages = (spec.write_buffer_bytes / page_bytes).max(1) as usize;
-        Ok(Ssd {
+        Ssd {
             flash: Flash::new(&spec),
             ftl,
             page_bytes,
@@ -99,12 +105,22 @@ impl Ssd {
             busy_ns: 0,
             busy_since: 0,
             spec,
-        })
+        }
     }
 
     /// Pages programmed and blocks erased since the start, preconditioning left out.
     pub fn wear(&self) -> Wear {
         self.ftl.wear()
+    }
+
+    /// A drive of the same figures without what preconditioning left on it.
+    pub fn without_content(&self) -> Ssd {
+        Ssd::with(self.ftl.emptied(), self.spec.clone())
+    }
+
+    /// The figures it was made from.
+    pub fn spec(&self) -> &SsdSpec {
+        &self.spec
     }
 
     /// First byte and end of `io`, brought onto the drive.

@@ -18,6 +18,7 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::block::Elevator;
+use super::hybrid::Packing;
 use super::queue::{NIL, Queue, QueuedId};
 use super::sorted::Sorted;
 use crate::request::{Op, Request};
@@ -31,6 +32,9 @@ const GAP_MAX: u64 = 1 << 48;
 
 /// [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
 const SEALED: u32 = NIL;
+
+/// The same of one that is meant for the flash.
+const OFFLOADED: u32 = NIL - 1;
 
 /// The scheduler's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,12 +125,18 @@ pub struct Bid {
     marked: VecDeque<u32>,
     /// Requests of the queue that is being flushed, last first.
     sealed: Vec<QueuedId>,
+    /// Which writes are for the flash; none with BID-HDD.
+    packing: Option<Packing>,
+    /// Those, in the order they were found.
+    offloaded: VecDeque<QueuedId>,
 }
 
 impl Bid {
     /// An empty scheduler.
     pub fn new(config: BidConfig) -> Self {
         Bid {
+            packing: None,
+            offloaded: VecDeque::new(),
             config,
             queues: Vec::new(),
             free: Vec::new(),
@@ -138,9 +148,14 @@ impl Bid {
         }
     }
 
+    /// One that diverts the writes of what `packing` calls light processes.
+    pub(super) fn hybrid(config: BidConfig, packing: Packing) -> Self {
+        Bid { packing: Some(packing), ..Bid::new(config) }
+    }
+
     /// Marks every staging queue whose timers have run out, in the order they did.
     #[inline]
-    fn expire(&mut self, now: Nanos) {
+    fn expire(&mut self, now: Nanos, requests: &mut Queue) {
         while let Some(&Reverse((at, serial, place))) = self.timers.peek() {
             if at > now {
                 break;
@@ -153,7 +168,12 @@ impl Bid {
             let expiry = queue.expiry(&self.config);
             if expiry <= at {
                 queue.marked = true;
-                self.marked.push_back(place);
+                self.offload(place, requests);
+                if self.queues[place as usize].requests.as_slice().is_empty() {
+                    self.retire(place);
+                } else {
+                    self.marked.push_back(place);
+                }
             } else {
                 queue.timer = expiry;
                 self.timers.push(Reverse((expiry, serial, place)));
@@ -209,18 +229,59 @@ impl Bid {
         }
     }
 
+    /// Takes the writes of a staging queue that is to be flushed for the flash, if they are light.
+    fn offload(&mut self, place: u32, queue: &mut Queue) {
+        let Some(packing) = self.packing else { return };
+        let staged = &mut self.queues[place as usize].requests;
+        let is_write = |id: QueuedId| queue[id].op == Op::Write;
+        let lens = staged.as_slice().iter().filter(|&&(_, id)| is_write(id));
+        if !packing.is_light(lens.map(|&(_, id)| queue[id].len)) {
+            return;
+        }
+        for &(_, id) in staged.as_slice() {
+            if queue[id].op == Op::Write {
+                queue[id].mark = OFFLOADED;
+                self.offloaded.push_back(id);
+            }
+        }
+        staged.retain(|id| queue[id].mark != OFFLOADED);
+    }
+
+    /// Forgets a staging queue that holds nothing.
+    fn retire(&mut self, place: u32) {
+        let staging = &mut self.queues[place as usize];
+        staging.serial = 0;
+        self.by_stream[staging.stream as usize] = NIL;
+        self.free.push(place);
+    }
+
     /// Seals the queue marked first.
     fn seal(&mut self, queue: &mut Queue) {
         let Some(place) = self.marked.pop_front() else { return };
+        // Writes that came since it was marked.
+        self.offload(place, queue);
         let staging = &mut self.queues[place as usize];
         for &(_, id) in staging.requests.as_slice().iter().rev() {
             queue[id].mark = SEALED;
             self.sealed.push(id);
         }
         staging.requests.clear();
-        staging.serial = 0;
-        self.by_stream[staging.stream as usize] = NIL;
-        self.free.push(place);
+        self.retire(place);
+    }
+}
+
+impl Bid {
+    /// `gone`, which was to be offloaded, joins `kept`.
+    fn join_offloaded(&mut self, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        match queue[kept].mark {
+            OFFLOADED | SEALED => self.offloaded.retain(|&id| id != gone),
+            place => {
+                self.queues[place as usize].requests.remove(queue[kept].offset, kept);
+                queue[kept].mark = OFFLOADED;
+                let of_gone = self.offloaded.iter().position(|&id| id == gone);
+                of_gone.into_iter().for_each(|at| self.offloaded[at] = kept);
+            }
+        }
     }
 }
 
@@ -231,7 +292,7 @@ impl Elevator for Bid {
     }
 
     fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue) {
-        self.expire(now);
+        self.expire(now, queue);
         let request = &mut queue[id];
         let place = self.staging(now, request.stream, request.op);
         request.mark = place;
@@ -240,9 +301,9 @@ impl Elevator for Bid {
     }
 
     fn grown(&mut self, now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue) {
-        self.expire(now);
+        self.expire(now, queue);
         let request = &queue[id];
-        if request.mark == SEALED {
+        if request.mark >= OFFLOADED {
             return;
         }
         if request.offset != offset_before {
@@ -255,8 +316,19 @@ impl Elevator for Bid {
 
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         let request = &queue[gone];
-        if request.mark != SEALED {
+        if request.mark < OFFLOADED {
             self.queues[request.mark as usize].requests.remove(request.offset, gone);
+            return;
+        }
+        if request.mark == OFFLOADED {
+            self.join_offloaded(kept, gone, queue);
+            return;
+        }
+        if queue[kept].mark == OFFLOADED {
+            self.offloaded.retain(|&id| id != kept);
+            queue[kept].mark = SEALED;
+            let place = self.sealed.iter().position(|&id| id == gone);
+            place.into_iter().for_each(|place| self.sealed[place] = kept);
             return;
         }
         // The older place in the flush is kept, whichever of the two holds it.
@@ -272,8 +344,20 @@ impl Elevator for Bid {
         }
     }
 
+    fn divert(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        self.packing?;
+        self.expire(now, queue);
+        self.offloaded.pop_front()
+    }
+
+    fn keep(&mut self, id: QueuedId, queue: &mut Queue) {
+        queue[id].mark = SEALED;
+        // The last of what is being flushed.
+        self.sealed.insert(0, id);
+    }
+
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
-        self.expire(now);
+        self.expire(now, queue);
         while self.sealed.is_empty() && !self.marked.is_empty() {
             self.seal(queue);
         }

@@ -38,6 +38,17 @@ pub trait Elevator {
     /// The request to give to the device now, or none.
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId>;
 
+    /// A request that another device should do; it stays in the queue until that has done it.
+    #[inline]
+    fn divert(&mut self, _now: Nanos, _queue: &mut Queue) -> Option<QueuedId> {
+        None
+    }
+
+    /// The other device has no room for `id`, which [`Elevator::divert`] gave last: it is to be
+    /// taken after all.
+    #[inline]
+    fn keep(&mut self, _id: QueuedId, _queue: &mut Queue) {}
+
     /// The device has completed `id`, which is still in the queue.
     #[inline]
     fn completed(&mut self, _now: Nanos, _id: QueuedId, _queue: &Queue) {}
@@ -143,6 +154,39 @@ impl<E: Elevator> BlockLayer<E> {
     #[cfg(test)]
     pub(super) fn elevator(&self) -> &E {
         &self.elevator
+    }
+
+    /// The next request that another device should do, if there is one. It completes like one that
+    /// was dispatched.
+    pub(super) fn divert(&mut self, now: Nanos) -> Option<Request> {
+        let id = self.elevator.divert(now, &mut self.queue)?;
+        Some(self.io(now, id, self.lane))
+    }
+
+    /// A request that was diverted is done here after all.
+    pub(super) fn keep(&mut self, io: &Request) {
+        self.elevator.keep(io.id as QueuedId, &mut self.queue);
+    }
+
+    /// It is done elsewhere: it merges no more.
+    pub(super) fn gone(&mut self, io: &Request) {
+        self.queue.started(io.id as QueuedId);
+    }
+
+    /// Queued request `id` as an I/O.
+    #[inline]
+    fn io(&self, now: Nanos, id: QueuedId, lane: Lane) -> Request {
+        let queued = &self.queue[id];
+        Request {
+            at: now,
+            offset: queued.offset,
+            id: u64::from(id),
+            len: queued.len,
+            stream: queued.stream,
+            lane,
+            op: queued.op,
+            flags: queued.flags,
+        }
     }
 
     /// Merges `bio` or queues it, or lets it wait for admission.
@@ -284,17 +328,7 @@ impl<E: Elevator> Policy for BlockLayer<E> {
                 id
             }
         };
-        let queued = &self.queue[id];
-        Some(Request {
-            at: now,
-            offset: queued.offset,
-            id: u64::from(id),
-            len: queued.len,
-            stream: queued.stream,
-            lane,
-            op: queued.op,
-            flags: queued.flags,
-        })
+        Some(self.io(now, id, lane))
     }
 
     #[inline]

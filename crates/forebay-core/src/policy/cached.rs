@@ -1,6 +1,6 @@
 //! A flash cache before a disk: a [`Placement`] of blocks, kept as a replacement policy says.
 //!
-//! Lane 0 is the disk, lane 1 the flash. Reads of cached blocks go to the flash, others to the disk,
+//! Disks are lanes 0 to n - 1, the flash they share is lane n. Reads of cached blocks go to the flash, others to the disk,
 //! whence whole blocks are copied to the flash afterwards. Writes, by [`Writing`]:
 //! * *back*: to the flash alone. Such a block is dirty; when it is evicted it is read from the flash
 //!   and written to the disk;
@@ -8,26 +8,33 @@
 //! * *around*: to the disk; cached copies are forgotten.
 //!
 //! The flash has some blocks more than the cache holds: a dirty block that is evicted stays where it
-//! is until the disk has it. When all of those are taken, new blocks go past the cache. A write of
-//! part of a block that is not cached goes to the disk. A Flush goes to both devices; a Trim to the
-//! disk, cached copies forgotten.
+//! is until the disk has it, and is taken back if it is written again. When all of those are taken,
+//! new blocks go past the cache. A write of part of a block that is not cached goes to the disk. A
+//! Flush goes to both devices; a Trim to the disk, cached copies forgotten.
 //!
-//! Invariants: each flash block belongs to a frame, is leaving, or is free; a block is read where its
-//! newest content is.
+//! Invariants: each flash block belongs to a frame, is leaving, or is free, and is free only when no
+//! I/O to it is under way; a block is read where its newest content is, in whatever order devices
+//! complete: a place is read once its first write is done, a copy is made only of what nobody wrote
+//! since it was read, and one write-back of a block is under way at a time.
 
 use crate::cache::{Cache, Frame};
+use crate::index::spread;
 use crate::over::{Owner, Placement, Planned};
-use crate::request::{Flags, Lane, Op, Request};
-
-/// The lane of the disk.
-pub const DISK: Lane = 0;
-/// The lane of the flash.
-pub const FLASH: Lane = 1;
+use crate::policy::Figure;
+use crate::request::{BACKGROUND, Flags, Lane, Op, Request};
 
 /// Flash blocks beyond what the cache holds, for dirty blocks on their way to the disk: one in this
-/// many, 16 at least.
+/// many, from 16 to 1024.
 const SPARE_SHARE: u32 = 64;
 const SPARE_MIN: u32 = 16;
+const SPARE_MAX: u32 = 1024;
+
+/// Blocks share counts of what was written when.
+const STAMPS: usize = 1 << 12;
+
+/// Bits of a block's number in a key; offsets beyond 2^48 blocks do not occur on real devices, and
+/// would only share keys.
+const KEY_BITS: u32 = 48;
 
 /// What happens to writes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -56,16 +63,21 @@ pub struct CacheFigures {
     pub blocks_past: u64,
 }
 
-/// What is to be done after an I/O, by its token.
+/// What is to be done after an I/O, by its token; above these bits is a number.
+const STEP_BITS: u32 = 8;
 const NOTHING: u64 = 0;
-/// After a read from the disk: its whole blocks are copied to the flash.
+/// After a read from the disk: its whole blocks are copied to the flash, unless written since.
 const FILL: u64 = 1;
-/// After a write to the flash: its block can be read.
+/// After a write to the flash.
 const WRITTEN: u64 = 2;
 /// After the read of an evicted block: it is written to the disk.
 const DESTAGE: u64 = 3;
 /// After that write: its flash block is free.
 const DESTAGED: u64 = 4;
+/// After a client's read from the flash.
+const READ: u64 = 5;
+/// After a client's write to the disk.
+const ON_DISK: u64 = 6;
 
 /// A block's place on the flash.
 #[derive(Clone, Copy, Debug, Default)]
@@ -73,6 +85,39 @@ struct Held {
     /// Flash block.
     at: u32,
     dirty: bool,
+    /// Its first write is done.
+    ready: bool,
+    /// That write is a copy from the disk.
+    is_copy: bool,
+}
+
+/// An evicted block that the disk does not have yet.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    key: u64,
+    held: Held,
+    /// Tells it from earlier departures.
+    serial: u64,
+    begun: bool,
+}
+
+/// I/Os to a flash block that are not done.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    all: u32,
+    writes: u32,
+    /// It is free once there are none.
+    gone: bool,
+    /// Whose place it is.
+    key: u64,
+}
+
+/// When blocks that share a count were written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamp {
+    last: u64,
+    /// Writes to the disk that are not done.
+    pending: u32,
 }
 
 /// The placement.
@@ -81,19 +126,26 @@ pub struct Cached<C> {
     cache: C,
     block_bytes: u64,
     writing: Writing,
+    /// The lane of the flash.
+    flash: Lane,
     /// By frame.
     held: Vec<Held>,
-    /// Writes to each flash block that are not done.
-    writes: Vec<u32>,
+    /// By flash block.
+    pending: Vec<Pending>,
     free: Vec<u32>,
-    /// Evicted blocks the disk does not have yet, and where they are.
-    leaving: Vec<(u64, u32)>,
+    leaving: Vec<Leaving>,
+    /// Blocks whose write-back to the disk is under way.
+    flying: Vec<u64>,
+    stamps: Vec<Stamp>,
+    /// Counts requests and departures.
+    serial: u64,
     figures: CacheFigures,
 }
 
 /// The part of a request on one block.
 #[derive(Clone, Copy)]
 struct Part {
+    /// Block number; the disk's lane above [`KEY_BITS`].
     key: u64,
     /// First byte on the disk.
     offset: u64,
@@ -101,20 +153,31 @@ struct Part {
 }
 
 impl<C: Cache> Cached<C> {
-    /// Caches blocks of `block_bytes`, at least one.
-    pub fn new(cache: C, block_bytes: u32, writing: Writing) -> Cached<C> {
+    /// Caches blocks of `block_bytes`, at least one, of `disks`.
+    pub fn new(cache: C, block_bytes: u32, writing: Writing, disks: u16) -> Cached<C> {
         let frames = cache.capacity();
-        let blocks = frames.saturating_add((frames / SPARE_SHARE).max(SPARE_MIN));
+        let blocks = frames.saturating_add((frames / SPARE_SHARE).clamp(SPARE_MIN, SPARE_MAX));
         Cached {
+            flash: disks.max(1),
             cache,
             block_bytes: u64::from(block_bytes.max(1)),
             writing,
             held: vec![Held::default(); frames as usize],
-            writes: vec![0; blocks as usize],
+            pending: vec![Pending::default(); blocks as usize],
             free: (0..blocks).rev().collect(),
             leaving: Vec::with_capacity((blocks - frames) as usize),
+            flying: Vec::new(),
+            stamps: vec![Stamp::default(); STAMPS],
+            serial: 0,
             figures: CacheFigures::default(),
         }
+    }
+
+    /// The most frames for which `size_bytes` of flash suffice.
+    pub fn frames(size_bytes: u64, block_bytes: u32) -> u32 {
+        let blocks = (size_bytes / u64::from(block_bytes.max(1))).min(1 << 31);
+        let spare = (blocks / u64::from(SPARE_SHARE + 1)).clamp(SPARE_MIN.into(), SPARE_MAX.into());
+        blocks.saturating_sub(spare) as u32
     }
 
     /// How well it did so far.
@@ -124,16 +187,17 @@ impl<C: Cache> Cached<C> {
 
     /// Bytes of flash it needs.
     pub fn flash_bytes(&self) -> u64 {
-        self.writes.len() as u64 * self.block_bytes
+        self.pending.len() as u64 * self.block_bytes
     }
 
     fn parts(&self, request: &Request) -> impl Iterator<Item = Part> + use<C> {
         let (block, end) = (self.block_bytes, request.end());
+        let lane = u64::from(request.lane) << KEY_BITS;
         let mut offset = request.offset;
         std::iter::from_fn(move || {
-            let key = offset / block;
-            let len = end.min((key + 1).saturating_mul(block)).saturating_sub(offset);
-            let part = Part { key, offset, len: len as u32 };
+            let number = offset / block;
+            let len = end.min((number + 1).saturating_mul(block)).saturating_sub(offset);
+            let part = Part { key: lane ^ number, offset, len: len as u32 };
             offset += len;
             (len > 0).then_some(part)
         })
@@ -148,14 +212,15 @@ impl<C: Cache> Cached<C> {
         (u64::from(at) * self.block_bytes + part.offset % self.block_bytes, part.len)
     }
 
-    /// Where a block's content can be read from the flash, if it can.
+    /// Where a block's content can be read from the flash, if it can: what is not written there yet is
+    /// read from the disk, which has what was there before.
     fn readable(&mut self, key: u64) -> Option<u32> {
         if let Some(frame) = self.cache.get(key) {
-            let Held { at, dirty } = self.held[frame as usize];
-            // A copy on its way is read from the disk, which has the same.
-            return (dirty || self.writes[at as usize] == 0).then_some(at);
+            let held = self.held[frame as usize];
+            return held.ready.then_some(held.at);
         }
-        self.leaving.iter().find(|&&(gone, _)| gone == key).map(|&(_, at)| at)
+        let leaving = self.leaving.iter().find(|leaving| leaving.key == key)?;
+        leaving.held.ready.then_some(leaving.held.at)
     }
 
     fn read(&mut self, io: Planned, request: &Request, plan: &mut Vec<Planned>) {
@@ -164,10 +229,14 @@ impl<C: Cache> Cached<C> {
             let next = match self.readable(part.key) {
                 Some(at) => {
                     self.figures.blocks_hit += 1;
+                    self.pending[at as usize].all += 1;
                     let (offset, len) = self.on_flash(part, at);
-                    Planned { lane: FLASH, offset, len, ..io }
+                    Planned { lane: self.flash, offset, len, token: READ, ..io }
                 }
-                None => Planned { offset: part.offset, len: part.len, token: FILL, ..io },
+                None => {
+                    let token = FILL | self.serial << STEP_BITS;
+                    Planned { offset: part.offset, len: part.len, token, ..io }
+                }
             };
             join(plan, next);
         }
@@ -175,20 +244,38 @@ impl<C: Cache> Cached<C> {
 
     fn write(&mut self, io: Planned, request: &Request, plan: &mut Vec<Planned>) {
         for part in self.parts(request) {
+            self.stamp(part.key).last = self.serial;
             let cached = match self.writing {
                 Writing::Around => self.forget(part.key),
                 Writing::Through | Writing::Back => self.write_cached(io, part, plan),
             };
             if self.writing != Writing::Back || !cached {
-                join(plan, Planned { offset: part.offset, len: part.len, ..io });
+                self.stamp(part.key).pending += 1;
+                join(plan, Planned { offset: part.offset, len: part.len, token: ON_DISK, ..io });
             }
         }
     }
 
+    fn stamp(&mut self, key: u64) -> &mut Stamp {
+        &mut self.stamps[(spread(key) >> 52) as usize % STAMPS]
+    }
+
     /// Writes a part to the flash if its block is cached or can be; answers whether it was written.
     fn write_cached(&mut self, io: Planned, part: Part, plan: &mut Vec<Planned>) -> bool {
-        let frame = match self.cache.get(part.key) {
-            None if self.is_whole(part) => self.take_in(part.key, plan),
+        let mut found = self.cache.get(part.key);
+        if let Some(frame) = found
+            && self.held[frame as usize].is_copy
+            && !self.held[frame as usize].ready
+        {
+            // The copy and this write could arrive in either order.
+            self.forget(part.key);
+            found = None;
+        }
+        let frame = match found {
+            None if self.leaving.iter().any(|leaving| leaving.key == part.key) => {
+                self.take_back(part.key, plan)
+            }
+            None if self.is_whole(part) => self.take_in(part.key, false, plan),
             found => found,
         };
         let Some(frame) = frame else { return false };
@@ -200,77 +287,199 @@ impl<C: Cache> Cached<C> {
     }
 
     fn write_flash(&mut self, io: Planned, part: Part, at: u32, plan: &mut Vec<Planned>) {
-        self.writes[at as usize] += 1;
+        let pending = &mut self.pending[at as usize];
+        pending.all += 1;
+        pending.writes += 1;
         let (offset, len) = self.on_flash(part, at);
-        plan.push(Planned { lane: FLASH, offset, len, token: WRITTEN, ..io });
+        plan.push(Planned { lane: self.flash, offset, len, token: WRITTEN, ..io });
     }
 
     /// Gives a block a frame and a flash block; none if no flash block is free.
-    fn take_in(&mut self, key: u64, plan: &mut Vec<Planned>) -> Option<Frame> {
+    fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Vec<Planned>) -> Option<Frame> {
         // Eviction frees a flash block at once only if it was clean, which is not known before.
-        let Some(spare) = self.free.pop() else {
+        let Some(at) = self.free.pop() else {
             self.figures.blocks_past += 1;
             return None;
         };
+        self.pending[at as usize].key = key;
+        Some(self.hold(key, Held { at, dirty: false, ready: false, is_copy }, plan))
+    }
+
+    /// A block that was leaving stays.
+    fn take_back(&mut self, key: u64, plan: &mut Vec<Planned>) -> Option<Frame> {
+        let place = self.leaving.iter().position(|leaving| leaving.key == key)?;
+        let Leaving { held, .. } = self.leaving.swap_remove(place);
+        Some(self.hold(key, held, plan))
+    }
+
+    fn hold(&mut self, key: u64, held: Held, plan: &mut Vec<Planned>) -> Frame {
         let inserted = self.cache.insert(key);
-        let before = std::mem::replace(
-            &mut self.held[inserted.frame as usize],
-            Held { at: spare, dirty: false },
-        );
+        let before = std::mem::replace(&mut self.held[inserted.frame as usize], held);
         if let Some(evicted) = inserted.evicted {
             self.let_go(evicted, before, plan);
         }
-        Some(inserted.frame)
+        inserted.frame
     }
 
     /// Frees an evicted block's place, or sends its content to the disk first.
     fn let_go(&mut self, key: u64, held: Held, plan: &mut Vec<Planned>) {
         if !held.dirty {
-            self.free.push(held.at);
+            self.release(held.at);
             return;
         }
-        self.leaving.push((key, held.at));
+        self.serial += 1;
+        self.leaving.push(Leaving { key, held, serial: self.serial, begun: false });
+        self.destage(key, plan);
+    }
+
+    /// Frees a flash block now or when its last I/O is done.
+    fn release(&mut self, at: u32) {
+        let pending = &mut self.pending[at as usize];
+        if pending.all == 0 {
+            self.free.push(at);
+        } else {
+            pending.gone = true;
+        }
+    }
+
+    /// Begins to send a leaving block to the disk, unless it is being written, there or here.
+    fn destage(&mut self, key: u64, plan: &mut Vec<Planned>) {
+        if self.flying.contains(&key) {
+            return;
+        }
+        let Some(leaving) = self.leaving.iter_mut().find(|leaving| leaving.key == key) else {
+            return;
+        };
+        let pending = &mut self.pending[leaving.held.at as usize];
+        if leaving.begun || pending.writes > 0 {
+            return;
+        }
+        leaving.begun = true;
+        pending.all += 1;
         plan.push(Planned {
             owner: Owner::Background,
-            lane: FLASH,
+            lane: self.flash,
             op: Op::Read,
-            offset: u64::from(held.at) * self.block_bytes,
+            offset: u64::from(leaving.held.at) * self.block_bytes,
             len: self.block_bytes as u32,
-            stream: u32::MAX,
+            stream: BACKGROUND,
             flags: Flags::NONE,
-            token: DESTAGE,
+            token: DESTAGE | leaving.serial << STEP_BITS,
         });
     }
 
     /// Forgets a cached block, whatever it held; answers false: it is not cached any more.
     fn forget(&mut self, key: u64) -> bool {
         if let Some(frame) = self.cache.remove(key) {
-            self.free.push(self.held[frame as usize].at);
+            self.release(self.held[frame as usize].at);
         }
         false
     }
 
-    /// Copies the whole blocks that a read from the disk brought.
+    /// The blocks of a disk that an I/O there touches.
+    fn parts_of(&self, io: &Planned) -> impl Iterator<Item = Part> + use<C> {
+        let (at, id, op, flags) = (crate::time::Nanos::ZERO, 0, Op::Read, Flags::NONE);
+        let Planned { offset, len, stream, lane, .. } = *io;
+        self.parts(&Request { at, offset, id, len, stream, lane, op, flags })
+    }
+
+    /// Copies the whole blocks that a read from the disk brought, unless they were written since it
+    /// was asked for.
     fn fill(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
-        let request = Request {
-            at: crate::time::Nanos::ZERO,
-            offset: io.offset,
-            id: 0,
-            len: io.len,
-            stream: io.stream,
-            lane: DISK,
-            op: Op::Read,
-            flags: Flags::NONE,
-        };
+        let asked = io.token >> STEP_BITS;
         let (owner, op, flags) = (Owner::Background, Op::Write, Flags::NONE);
-        for part in self.parts(&request) {
-            if !self.is_whole(part) || self.cache.peek(part.key).is_some() {
+        for part in self.parts_of(io) {
+            let stamp = *self.stamp(part.key);
+            let is_old = stamp.pending > 0 || stamp.last > asked;
+            let is_leaving = || self.leaving.iter().any(|leaving| leaving.key == part.key);
+            if !self.is_whole(part) || is_old || self.cache.peek(part.key).is_some() || is_leaving()
+            {
                 continue;
             }
-            let Some(frame) = self.take_in(part.key, plan) else { continue };
+            let Some(frame) = self.take_in(part.key, true, plan) else { continue };
             self.figures.blocks_filled += 1;
             let at = self.held[frame as usize].at;
-            self.write_flash(Planned { owner, op, flags, ..*io }, part, at, plan);
+            let copy = Planned { owner, op, flags, stream: BACKGROUND, ..*io };
+            self.write_flash(copy, part, at, plan);
+        }
+    }
+
+    /// I/Os to flash blocks are done.
+    fn flash_done(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
+        let first = io.offset / self.block_bytes;
+        let end = (io.offset + u64::from(io.len)).div_ceil(self.block_bytes);
+        for at in first as u32..end as u32 {
+            let pending = &mut self.pending[at as usize];
+            pending.all -= 1;
+            let key = pending.key;
+            if io.op == Op::Write {
+                // Who asked the disk before this may have got what was there before.
+                self.serial += 1;
+                self.stamp(key).last = self.serial;
+            }
+            let pending = &mut self.pending[at as usize];
+            if pending.gone && pending.all == 0 {
+                pending.gone = false;
+                pending.writes = 0;
+                self.free.push(at);
+            } else if io.op == Op::Write {
+                pending.writes -= 1;
+                self.written(key, at);
+                self.destage(key, plan);
+            }
+        }
+    }
+
+    /// The place of a block holds its content.
+    fn written(&mut self, key: u64, at: u32) {
+        if let Some(frame) = self.cache.peek(key)
+            && self.held[frame as usize].at == at
+        {
+            self.held[frame as usize].ready = true;
+        }
+        let of_block = |leaving: &&mut Leaving| leaving.held.at == at;
+        if let Some(leaving) = self.leaving.iter_mut().find(of_block) {
+            leaving.held.ready = true;
+        }
+    }
+
+    /// An evicted block was read: it goes to the disk, unless it was taken back meanwhile.
+    fn write_back(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
+        let serial = io.token >> STEP_BITS;
+        let Some(leaving) = self.leaving.iter().find(|leaving| leaving.serial == serial) else {
+            return;
+        };
+        let key = leaving.key;
+        self.figures.blocks_destaged += 1;
+        self.flying.push(key);
+        let lane = (key >> KEY_BITS) as Lane;
+        let offset = (key & ((1 << KEY_BITS) - 1)) * self.block_bytes;
+        let token = DESTAGED | serial << STEP_BITS;
+        plan.push(Planned { lane, op: Op::Write, offset, token, ..*io });
+    }
+
+    /// The disk has an evicted block.
+    fn destaged(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
+        let serial = io.token >> STEP_BITS;
+        let Some(part) = self.parts_of(io).next() else { return };
+        self.flying.retain(|&key| key != part.key);
+        let left = self.leaving.iter().position(|leaving| leaving.serial == serial);
+        if let Some(left) = left {
+            let at = self.leaving.swap_remove(left).held.at;
+            self.release(at);
+        }
+        // It may have come back and left again.
+        self.destage(part.key, plan);
+    }
+
+    /// A client's write to the disk is done.
+    fn on_disk(&mut self, io: &Planned) {
+        self.serial += 1;
+        for part in self.parts_of(io) {
+            let serial = self.serial;
+            let stamp = self.stamp(part.key);
+            stamp.pending -= 1;
+            stamp.last = serial;
         }
     }
 }
@@ -293,9 +502,10 @@ fn join(plan: &mut Vec<Planned>, next: Planned) {
 
 impl<C: Cache> Placement for Cached<C> {
     fn place(&mut self, client: u32, request: &Request, plan: &mut Vec<Planned>) {
+        self.serial += 1;
         let io = Planned {
             owner: Owner::Client(client),
-            lane: DISK,
+            lane: request.lane,
             op: request.op,
             offset: request.offset,
             len: request.len,
@@ -306,9 +516,10 @@ impl<C: Cache> Placement for Cached<C> {
         match request.op {
             Op::Read if request.len > 0 => self.read(io, request, plan),
             Op::Write if request.len > 0 => self.write(io, request, plan),
-            Op::Flush => plan.extend([io, Planned { lane: FLASH, ..io }]),
+            Op::Flush => plan.extend([io, Planned { lane: self.flash, ..io }]),
             Op::Trim => {
                 for part in self.parts(request) {
+                    self.stamp(part.key).last = self.serial;
                     if self.is_whole(part) {
                         self.forget(part.key);
                     }
@@ -320,27 +531,31 @@ impl<C: Cache> Placement for Cached<C> {
     }
 
     fn done(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
-        let at = (io.offset / self.block_bytes) as u32;
-        match io.token {
+        match io.token & ((1 << STEP_BITS) - 1) {
             FILL => self.fill(io, plan),
-            WRITTEN => self.writes[at as usize] -= 1,
+            WRITTEN | READ => self.flash_done(io, plan),
             DESTAGE => {
-                let Some(&(key, _)) = self.leaving.iter().find(|&&(_, place)| place == at) else {
-                    return;
-                };
-                self.figures.blocks_destaged += 1;
-                let offset = key * self.block_bytes;
-                // Remembers where it came from, above what tells the step.
-                let token = DESTAGED | u64::from(at) << 8;
-                plan.push(Planned { lane: DISK, op: Op::Write, offset, token, ..*io });
+                self.flash_done(io, plan);
+                self.write_back(io, plan);
             }
-            token if token & 0xff == DESTAGED => {
-                let at = (token >> 8) as u32;
-                self.leaving.retain(|&(_, place)| place != at);
-                self.free.push(at);
-            }
+            DESTAGED => self.destaged(io, plan),
+            ON_DISK => self.on_disk(io),
             _ => {}
         }
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let CacheFigures { blocks_read, blocks_hit, blocks_filled, blocks_destaged, blocks_past } =
+            self.figures;
+        vec![
+            ("blocks_read", blocks_read as f64),
+            ("blocks_hit", blocks_hit as f64),
+            ("hit_share", blocks_hit as f64 / blocks_read.max(1) as f64),
+            ("blocks_filled", blocks_filled as f64),
+            ("blocks_destaged", blocks_destaged as f64),
+            ("blocks_past", blocks_past as f64),
+            ("flash_bytes", self.flash_bytes() as f64),
+        ]
     }
 }
 

@@ -158,10 +158,7 @@ pub fn with_policy<V: PolicyVisitor>(
             Ok(visitor.visit(BlockLayer::new(Bfq::new(config), limits)))
         }
         "bid" => {
-            let mut limits = limits(&spec, len_max)?;
-            if spec.choice("staging-limit", &["yes", "no"])? == 1 {
-                (limits.reads_max, limits.writes_max) = (u32::MAX, u32::MAX);
-            }
+            let limits = bid_limits(&spec, len_max)?;
             let config = bid(&spec)?;
             spec.finish()?;
             Ok(visitor.visit(BlockLayer::new(Bid::new(config), limits)))
@@ -175,14 +172,17 @@ pub fn with_policy<V: PolicyVisitor>(
 
 /// Builds the policy that `spec` names as a boxed value.
 pub fn build(spec: &str, len_max: u32) -> Result<Box<dyn Policy + Send>, SpecError> {
-    struct Boxed;
-    impl PolicyVisitor for Boxed {
-        type Out = Box<dyn Policy + Send>;
-        fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out {
-            Box::new(policy)
-        }
-    }
     with_policy(spec, len_max, Boxed)
+}
+
+/// Boxes a policy.
+pub(super) struct Boxed;
+
+impl PolicyVisitor for Boxed {
+    type Out = Box<dyn Policy + Send>;
+    fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out {
+        Box::new(policy)
+    }
 }
 
 /// Commands that a SATA drive queues. A multi-queue scheduler may hold twice as many requests
@@ -195,7 +195,7 @@ fn multi_queue_limits(spec: &Spec, len_max: u32, tags: u32) -> Result<Limits, Sp
     Ok(Limits { requests_max: tags, ..limits_from(spec, len_max, default)? })
 }
 
-fn limits(spec: &Spec, len_max: u32) -> Result<Limits, SpecError> {
+pub(super) fn limits(spec: &Spec, len_max: u32) -> Result<Limits, SpecError> {
     limits_from(spec, len_max, Limits::default())
 }
 
@@ -212,6 +212,15 @@ fn limits_from(spec: &Spec, len_max: u32, default: Limits) -> Result<Limits, Spe
         merging: spec.choice("merge", &["yes", "no"])? == 0,
         requests_max: default.requests_max,
     })
+}
+
+/// The limits of a queue of staged requests.
+pub(super) fn bid_limits(spec: &Spec, len_max: u32) -> Result<Limits, SpecError> {
+    let mut limits = limits(spec, len_max)?;
+    if spec.choice("staging-limit", &["yes", "no"])? == 1 {
+        (limits.reads_max, limits.writes_max) = (u32::MAX, u32::MAX);
+    }
+    Ok(limits)
 }
 
 fn deadline(spec: &Spec, default: DeadlineConfig) -> Result<DeadlineConfig, SpecError> {
@@ -288,7 +297,7 @@ fn forebay(spec: &Spec) -> Result<ForebayConfig, SpecError> {
     })
 }
 
-fn bid(spec: &Spec) -> Result<BidConfig, SpecError> {
+pub(super) fn bid(spec: &Spec) -> Result<BidConfig, SpecError> {
     let default = BidConfig::default();
     let history = spec.at_least("history", default.history, 1)?;
     if history > 32 {

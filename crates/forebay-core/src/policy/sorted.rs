@@ -55,6 +55,11 @@ impl Sorted {
         &self.entries
     }
 
+    /// Keeps the entries whose id `keep` accepts.
+    pub(super) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        self.entries.retain(|&(_, id)| keep(id));
+    }
+
     /// Removes everything, keeping the memory.
     pub(super) fn clear(&mut self) {
         self.entries.clear();

@@ -19,6 +19,7 @@ __all__ = [
     "TraceWarning",
     "__version__",
     "advise",
+    "cache",
     "convert",
     "describe",
     "read",
@@ -151,11 +152,23 @@ def describe(
 ) -> dict[str, Any]:
     """Characterises a trace; the keys are those of `forebay describe --format json`."""
 
+def cache(
+    trace: _Source,
+    *,
+    block_kib: int = 4,
+    sizes_mib: Sequence[float] = ...,
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Miss ratios of caches of every size; the keys are those of `forebay cache --format json`."""
+
 def simulate(
     trace: _Source,
     *,
     device: _Path,
     policies: str | Sequence[str],
+    flash: _Path | None = None,
+    disks: int = 1,
     replay: _Replay = "open",
     intensity: float = 1.0,
     map: _Map = "scale",

@@ -40,10 +40,23 @@ pub(super) struct DeviceFile {
     queue: Option<Spanned<QueueTable>>,
 }
 
-#[derive(Deserialize)]
+/// What a file describes.
+#[derive(Clone, Copy, Deserialize, PartialEq)]
 #[serde(rename_all = "lowercase")]
-enum Kind {
+pub(super) enum Kind {
+    /// A mechanical disk.
     Hdd,
+    /// A solid-state drive.
+    Ssd,
+}
+
+/// What the file says it describes: a disk unless it plainly says something else.
+pub(super) fn kind(text: &str) -> Kind {
+    #[derive(Deserialize)]
+    struct Only {
+        kind: Kind,
+    }
+    toml::from_str(text).map_or(Kind::Hdd, |only: Only| only.kind)
 }
 
 #[derive(Deserialize)]

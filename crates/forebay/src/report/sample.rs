@@ -110,6 +110,11 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
             device: "st1000nm0011".to_string(),
             replay: Replay::Open,
             changed: Default::default(),
+            write_amplification: None,
+            erases: None,
+            erases_max: None,
+            devices: Vec::new(),
+            placement: Default::default(),
             imputed_share: 0.0,
             figures: figures(busy_s, tail_ms),
             contention: ContentionFigures {

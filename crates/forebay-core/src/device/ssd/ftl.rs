@@ -15,6 +15,7 @@
 
 use std::collections::VecDeque;
 
+use super::sparse::Sparse;
 use crate::spec::SpecError;
 
 /// Which block is collected next.
@@ -88,6 +89,9 @@ const RESERVE_BLOCKS: usize = 2;
 /// Blocks of a die that hold no data the host can count on: the reserve, and the two being filled.
 const OVERHEAD_BLOCKS: u32 = RESERVE_BLOCKS as u32 + 2;
 
+/// Erase blocks: each costs some twenty bytes.
+const BLOCKS_MAX: u64 = 1 << 24;
+
 /// A block being filled.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -110,9 +114,9 @@ pub(super) struct Ftl {
     /// Logical pages filled from the start, in order.
     filled: u32,
     /// Flash page plus one, by logical page.
-    map: Vec<u32>,
+    map: Sparse,
     /// Logical page plus one, by flash page.
-    owner: Vec<u32>,
+    owner: Sparse,
     valid: Vec<u32>,
     /// Blocks that are neither free nor being filled.
     closed: Vec<bool>,
@@ -132,8 +136,8 @@ impl Ftl {
             shape,
             collection,
             filled,
-            map: vec![0; shape.logical_pages as usize],
-            owner: vec![0; (blocks * shape.pages_per_block) as usize],
+            map: Sparse::new(shape.logical_pages as usize),
+            owner: Sparse::new((blocks * shape.pages_per_block) as usize),
             valid: vec![0; blocks as usize],
             closed: vec![false; blocks as usize],
             erases: vec![0; blocks as usize],
@@ -197,21 +201,21 @@ impl Ftl {
     /// The flash page that holds a logical one.
     #[inline]
     pub(super) fn lookup(&self, page: u32) -> Option<u32> {
-        match self.map[page as usize] {
-            0 if page < self.filled => Some(self.home(page)),
-            0 | NONE => None,
-            flash => Some(flash - 1),
+        match self.map.get(page) {
+            Some(0) if page < self.filled => Some(self.home(page)),
+            None | Some(0 | NONE) => None,
+            Some(flash) => Some(flash - 1),
         }
     }
 
     /// The logical page that a flash page holds.
     #[inline]
     fn held(&self, flash: u32) -> Option<u32> {
-        match self.owner[flash as usize] {
-            0 => Some(self.resident(flash))
-                .filter(|&page| page < self.filled && self.map.get(page as usize) == Some(&0)),
-            NONE => None,
-            page => Some(page - 1),
+        match self.owner.get(flash) {
+            Some(0) => Some(self.resident(flash))
+                .filter(|&page| page < self.filled && self.map.get(page) == Some(0)),
+            None | Some(NONE) => None,
+            Some(page) => Some(page - 1),
         }
     }
 
@@ -233,13 +237,13 @@ impl Ftl {
     /// Forgets a logical page's content.
     pub(super) fn trim(&mut self, page: u32) {
         self.invalidate(page);
-        self.map[page as usize] = NONE;
+        self.map.set(page, NONE);
     }
 
     #[inline]
     fn invalidate(&mut self, page: u32) {
         let Some(flash) = self.lookup(page) else { return };
-        self.owner[flash as usize] = NONE;
+        self.owner.set(flash, NONE);
         let block = (flash / self.shape.pages_per_block) as usize;
         self.valid[block] -= 1;
         self.changed[block] = self.wear.host_pages;
@@ -249,8 +253,8 @@ impl Ftl {
     fn place(&mut self, page: u32, open: Open) {
         let flash = open.block * self.shape.pages_per_block + open.next;
         let block = open.block as usize;
-        self.map[page as usize] = flash + 1;
-        self.owner[flash as usize] = page + 1;
+        self.map.set(page, flash + 1);
+        self.owner.set(flash, page + 1);
         self.valid[block] += 1;
         self.closed[block] = self.shape.after(open).is_none();
         self.changed[block] = self.wear.host_pages;
@@ -275,8 +279,9 @@ impl Ftl {
                 self.relocate(die, page, work);
             }
         }
-        let pages = first as usize..(first + self.shape.pages_per_block) as usize;
-        self.owner[pages].fill(NONE);
+        for flash in first..first + self.shape.pages_per_block {
+            self.owner.set(flash, NONE);
+        }
         self.closed[victim as usize] = false;
         self.erases[victim as usize] += 1;
         self.wear.erases += 1;
@@ -317,6 +322,28 @@ impl Ftl {
         let used = f64::from(self.valid[block as usize]) / f64::from(self.shape.pages_per_block);
         let age = (self.wear.host_pages - self.changed[block as usize]) as f64 + 1.0;
         if used == 0.0 { f64::INFINITY } else { (1.0 - used) / (2.0 * used) * age }
+    }
+
+    /// The same shape, never filled.
+    pub(super) fn emptied(&self) -> Ftl {
+        let shape = self.shape;
+        let first = |die| die * shape.blocks_per_die;
+        let fresh =
+            |die| Die { free: (first(die)..first(die + 1)).collect(), host: None, moves: None };
+        let blocks = self.valid.len();
+        Ftl {
+            shape,
+            collection: self.collection,
+            filled: 0,
+            map: Sparse::new(shape.logical_pages as usize),
+            owner: Sparse::new(blocks * shape.pages_per_block as usize),
+            valid: vec![0; blocks],
+            closed: vec![false; blocks],
+            erases: vec![0; blocks],
+            changed: vec![0; blocks],
+            dies: (0..shape.dies).map(fresh).collect(),
+            wear: Wear { blocks: blocks as u32, ..Wear::default() },
+        }
     }
 
     /// Pages and erases so far.
@@ -388,6 +415,11 @@ fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {
         )));
     }
     let blocks = u64::from(dies) * u64::from(blocks_per_die);
+    if blocks > BLOCKS_MAX {
+        return Err(SpecError(format!(
+            "flash: got {blocks} erase blocks, expected at most {BLOCKS_MAX}; give more pages a block"
+        )));
+    }
     if blocks.saturating_mul(pages_per_block.into()) >= u64::from(NONE) {
         return Err(SpecError("flash: got 2^32 pages or more, expected fewer".into()));
     }

@@ -82,6 +82,9 @@ pub struct SsdSpec {
     pub power: Power,
 }
 
+/// Pages that preconditioning overwrites at most: minutes.
+const OVERWRITES_MAX: f64 = 1e9;
+
 /// No figure in time is longer: one second.
 const LONGEST: u64 = 1_000_000_000;
 
@@ -116,7 +119,8 @@ impl SsdSpec {
         })
     }
 
-    pub(super) fn check(&self) -> Result<(), SpecError> {
+    /// Fails on the first figure that makes no sense.
+    pub fn check(&self) -> Result<(), SpecError> {
         let refuse = |what: &str, got: String, expected: &str| {
             Err(SpecError(format!("{what}: got {got}, expected {expected}")))
         };
@@ -169,6 +173,18 @@ impl SsdSpec {
             if !(0.0..=most).contains(&value) {
                 return refuse(what, value.to_string(), &format!("0 to {most}"));
             }
+        }
+        if self.write_buffer_bytes > 1 << 32 {
+            let got = format!("{} bytes", self.write_buffer_bytes);
+            return refuse("write buffer", got, "4 GiB at most");
+        }
+        if capacity < u64::from(self.page_bytes) {
+            return refuse("capacity", format!("{capacity} bytes"), "a page or more");
+        }
+        let overwritten = f64::from(self.filled_pages()) * overwrites_share;
+        if overwritten > OVERWRITES_MAX {
+            let got = format!("{overwritten:.0} pages in all");
+            return refuse("overwrites", got, "at most 1e9; a smaller drive behaves alike");
         }
         if self.len_max < self.page_bytes {
             return refuse("longest command", self.len_max.to_string(), "a page or more");

@@ -6,13 +6,17 @@ use crate::device::Completion;
 use crate::device::fixed::Fixed;
 use crate::observer::Observer;
 use crate::over::Over;
+use crate::policy::contents::{World, play, steps};
 use crate::policy::{BlockLayer, Done, Limits, Noop};
 use crate::replay::{Intensity, Open};
 use crate::simulate;
 use crate::time::Nanos;
+use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const BLOCK: u64 = 4096;
+const DISK: Lane = 0;
+const FLASH: Lane = 1;
 
 fn request(at: u64, op: Op, offset: u64, len: u64) -> Request {
     let (at, len) = (Nanos(at), len as u32);
@@ -38,7 +42,7 @@ fn ios<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<(Lane, Op, u64
 
 #[test]
 fn what_was_read_is_read_from_the_flash_again() {
-    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let first = ios(&mut cached, blocks(0, Op::Read, 100, 2));
     assert_eq!(
         first,
@@ -53,7 +57,7 @@ fn what_was_read_is_read_from_the_flash_again() {
 
 #[test]
 fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
-    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     assert_eq!(ios(&mut cached, blocks(0, Op::Write, 7, 1)), [(FLASH, Op::Write, 0, 1)]);
     let evicting = ios(&mut cached, blocks(0, Op::Write, 8, 1));
     assert_eq!(
@@ -67,7 +71,7 @@ fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
 
 #[test]
 fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
-    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
     let mut plan = Vec::new();
     cached.place(0, &blocks(0, Op::Write, 8, 1), &mut plan);
@@ -78,10 +82,10 @@ fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
 
 #[test]
 fn writes_through_go_to_both_and_around_forget() {
-    let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through);
+    let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through, 1);
     let both = [(FLASH, Op::Write, 0, 1), (DISK, Op::Write, 7, 1)];
     assert_eq!(ios(&mut through, blocks(0, Op::Write, 7, 1)), both);
-    let mut around = Cached::new(Lru::new(4), BLOCK as u32, Writing::Around);
+    let mut around = Cached::new(Lru::new(4), BLOCK as u32, Writing::Around, 1);
     ios(&mut around, blocks(0, Op::Read, 7, 1));
     assert_eq!(ios(&mut around, blocks(0, Op::Write, 7, 1)), [(DISK, Op::Write, 7, 1)]);
     assert_eq!(ios(&mut around, blocks(0, Op::Read, 7, 1))[0], (DISK, Op::Read, 7, 1));
@@ -89,7 +93,7 @@ fn writes_through_go_to_both_and_around_forget() {
 
 #[test]
 fn parts_of_blocks_go_to_the_disk_unless_their_block_is_cached() {
-    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let part = request(0, Op::Write, 7 * BLOCK + 512, 1024);
     let mut plan = Vec::new();
     cached.place(0, &part, &mut plan);
@@ -102,7 +106,7 @@ fn parts_of_blocks_go_to_the_disk_unless_their_block_is_cached() {
 
 #[test]
 fn too_many_blocks_on_their_way_let_new_ones_pass() {
-    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back);
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     let mut plan = Vec::new();
     // One in the cache, sixteen on their way, none of which is done.
     (0..17).for_each(|key| cached.place(0, &blocks(0, Op::Write, key, 1), &mut plan));
@@ -117,91 +121,27 @@ fn splitmix(state: &mut u64) -> u64 {
     (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 8
 }
 
-/// The contents of both devices, by block, and what they should be.
-struct Contents {
-    disk: Vec<u64>,
-    flash: Vec<u64>,
-    expected: Vec<u64>,
-}
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(300))]
 
-/// The key whose content each flash block holds.
-fn keys<C: Cache>(cached: &Cached<C>) -> Vec<Option<u64>> {
-    let mut keys = vec![None; cached.writes.len()];
-    for key in 0..64 {
-        if let Some(frame) = cached.cache.peek(key) {
-            keys[cached.held[frame as usize].at as usize] = Some(key);
-        }
-    }
-    keys
-}
-
-/// Does one I/O; `version` is what a client writes, `asked` whose content each flash block held when
-/// it asked.
-fn perform<C: Cache>(
-    cached: &Cached<C>,
-    io: &Planned,
-    version: u64,
-    asked: &[Option<u64>],
-    contents: &mut Contents,
-) {
-    let first = (io.offset / BLOCK) as usize;
-    for at in first..first + (io.len as usize / BLOCK as usize) {
-        match (io.lane, io.op, io.owner) {
-            (DISK, Op::Write, Owner::Client(_)) => contents.disk[at] = version,
-            (DISK, Op::Write, Owner::Background) => {
-                contents.disk[at] = contents.flash[(io.token >> 8) as usize];
-            }
-            (FLASH, Op::Write, Owner::Client(_)) => contents.flash[at] = version,
-            (FLASH, Op::Write, Owner::Background) => {
-                // A block that was evicted before it was written has no key any more.
-                if let Some(key) = keys(cached)[at] {
-                    contents.flash[at] = contents.disk[key as usize];
-                }
-            }
-            (lane, Op::Read, Owner::Client(_)) => {
-                let (key, got) = match lane {
-                    DISK => (at as u64, contents.disk[at]),
-                    _ => (asked.get(at).copied().flatten().expect("cached"), contents.flash[at]),
-                };
-                assert_eq!(got, contents.expected[key as usize], "block {key}, lane {lane}");
-            }
-            _ => {}
-        }
-    }
-}
-
-#[test]
-fn reads_find_what_was_written_last() {
-    for writing in [Writing::Back, Writing::Through, Writing::Around] {
-        let mut cached = Cached::new(S3Fifo::new(20), BLOCK as u32, writing);
-        let (disk, expected) = (vec![0; 64], vec![0; 64]);
-        let mut contents = Contents { disk, flash: vec![0; 36], expected };
-        let mut state = 5;
-        for version in 1..5000 {
-            let dice = splitmix(&mut state);
-            let op = [Op::Read, Op::Write, Op::Write, Op::Trim][(dice & 3) as usize];
-            if op == Op::Trim && dice & 60 != 0 {
-                continue;
-            }
-            let (first, count) = ((dice >> 8) % 60, 1 + (dice >> 20) % 4);
-            let mut plan = Vec::new();
-            if op != Op::Read {
-                contents.expected[first as usize..(first + count) as usize].fill(version);
-            }
-            if op == Op::Trim {
-                contents.disk[first as usize..(first + count) as usize].fill(version);
-            }
-            cached.place(0, &blocks(0, op, first, count), &mut plan);
-            let asked = keys(&cached);
-            let mut queue: VecDeque<Planned> = plan.drain(..).collect();
-            while let Some(io) = queue.pop_front() {
-                perform(&cached, &io, version, &asked, &mut contents);
-                cached.done(&io, &mut plan);
-                queue.extend(plan.drain(..));
-            }
-            assert!(cached.leaving.is_empty() && cached.writes.iter().all(|&n| n == 0));
-        }
-        assert!(cached.figures().blocks_hit > 500, "{writing:?}: {:?}", cached.figures());
+    #[test]
+    fn reads_find_what_was_written_last(steps in steps(), frames in 1u32..40, how in 0usize..3) {
+        let writing = [Writing::Back, Writing::Through, Writing::Around][how];
+        let cached = Cached::new(S3Fifo::new(frames), BLOCK as u32, writing, 2);
+        // An I/O of a client and one of nobody would be told apart by neither.
+        let limits = Limits { merging: false, ..Limits::default() };
+        let lane = || BlockLayer::new(Noop::default(), limits);
+        let policy = Over::new(cached, vec![lane(), lane(), lane()]);
+        let mut world = World::new(policy, 2, |policy, place| {
+            let key = policy.placement().pending.get(place as usize)?.key;
+            Some(((key >> KEY_BITS) as Lane, key & ((1 << KEY_BITS) - 1)))
+        });
+        world.copies_reads = true;
+        play(&mut world, &steps);
+        let cached = world.policy.placement();
+        prop_assert!(cached.leaving.is_empty() && cached.flying.is_empty());
+        prop_assert!(cached.pending.iter().all(|it| it.all == 0 && it.writes == 0 && !it.gone));
+        prop_assert!(cached.stamps.iter().all(|it| it.pending == 0));
     }
 }
 
@@ -233,7 +173,7 @@ fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
         })
         .collect();
     for writing in [Writing::Back, Writing::Through, Writing::Around] {
-        let cached = Cached::new(Lru::new(128), BLOCK as u32, writing);
+        let cached = Cached::new(Lru::new(128), BLOCK as u32, writing, 1);
         let lane = || BlockLayer::new(Noop::default(), Limits::default());
         let mut policy = Over::new(cached, vec![lane(), lane()]);
         let mut devices = [Fixed::new(5e3).unwrap(), Fixed::new(1e5).unwrap()];

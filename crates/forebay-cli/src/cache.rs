@@ -1,0 +1,60 @@
+//! `forebay cache`.
+
+use clap::Args;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::cache_curve::{Curve, CurveOptions};
+
+use crate::options::{Reading, TracePath};
+use crate::output::{self, Format};
+
+/// Miss ratios of caches of every size on a trace, from one pass
+#[derive(Args)]
+pub(crate) struct Cache {
+    /// The trace
+    trace: TracePath,
+    /// Size of a block in KiB
+    #[arg(long, value_name = "KIB", default_value = "4")]
+    block_kib: u32,
+    /// Sizes in MiB, comma-separated, to tell exactly and to simulate S3-FIFO at
+    #[arg(long, value_name = "MIB,...", value_delimiter = ',')]
+    sizes_mib: Vec<f64>,
+    #[command(flatten)]
+    reading: Reading,
+    /// How to print the curve
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+impl Cache {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let options = CurveOptions::new(self.block_kib, &self.sizes_mib)?;
+        let curve = self.reading.curve(&self.trace, &options)?;
+        match self.format {
+            Format::Json => output::print_json(&curve)?,
+            Format::Table => output::print(&table(&curve))?,
+        }
+        Ok(())
+    }
+}
+
+fn table(curve: &Curve) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header(["cache MiB", "blocks", "LRU misses %", "S3-FIFO misses %"]);
+    for point in &curve.points {
+        let other = point.s3fifo_miss_ratio.map(|ratio| format!("{:.2}", ratio * 100.0));
+        let cells = [
+            format!("{:.2}", point.size_mib),
+            point.size_blocks.to_string(),
+            format!("{:.2}", point.lru_miss_ratio * 100.0),
+            other.unwrap_or_else(|| "-".to_string()),
+        ];
+        table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
+    }
+    format!(
+        "{} uses of {} distinct blocks of {} KiB\n{table}",
+        curve.accesses,
+        curve.distinct_blocks,
+        curve.block_bytes / 1024
+    )
+}

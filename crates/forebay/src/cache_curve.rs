@@ -1,0 +1,204 @@
+//! The verb `cache`: how many blocks a cache of each size would have to fetch, from one pass over a
+//! trace, before anybody buys the flash.
+//!
+//! Reads and writes use every block they touch, in the order of the trace; flushes and trims use
+//! none. LRU's misses are known for all sizes at once; S3-FIFO is simulated at the sizes asked for.
+//! Times play no part.
+
+use std::path::Path;
+
+use forebay_core::cache::{Cache, MissRatioCurve, S3Fifo};
+use forebay_core::{Op, SpecError};
+use forebay_trace::{Reader, Record};
+use serde::Serialize;
+
+use crate::error::Error;
+use crate::input::refuse_empty;
+use crate::progress::{GoOn, Meter};
+
+/// Points of a curve, beside the sizes asked for.
+const POINTS: u32 = 64;
+/// Bits of a block's number in its key, the volume above.
+const KEY_BITS: u32 = 40;
+
+/// What a cache is asked.
+#[derive(Clone, Debug)]
+pub struct CurveOptions {
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Sizes, in blocks, at which S3-FIFO is simulated and LRU is told exactly.
+    pub sizes_blocks: Vec<u32>,
+}
+
+impl CurveOptions {
+    /// For blocks of `block_kib` and caches of `sizes_mib`, which hold a block at least.
+    ///
+    /// # Errors
+    /// A block outside 1 to 65536 KiB, a size that is no number above 0 or holds 2^32 blocks.
+    pub fn new(block_kib: u32, sizes_mib: &[f64]) -> Result<CurveOptions, Error> {
+        if !(1..=65_536).contains(&block_kib) {
+            let text = format!("block size: got {block_kib} KiB, expected 1 to 65536");
+            return Err(SpecError(text).into());
+        }
+        let blocks = |&mib: &f64| {
+            let blocks = (mib * 1024.0 / f64::from(block_kib)).floor();
+            if !(1.0..f64::from(u32::MAX)).contains(&blocks) {
+                let text = format!(
+                    "cache size: got {mib} MiB, expected room for 1 to 2^32 blocks of {block_kib} KiB"
+                );
+                return Err(Error::from(SpecError(text)));
+            }
+            Ok(blocks as u32)
+        };
+        let sizes_blocks = sizes_mib.iter().map(blocks).collect::<Result<_, _>>()?;
+        Ok(CurveOptions { block_bytes: block_kib * 1024, sizes_blocks })
+    }
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Curve {
+    /// The trace.
+    pub trace: String,
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// Blocks used, each time counted.
+    pub accesses: u64,
+    /// Distinct blocks: a larger cache gains nothing.
+    pub distinct_blocks: u64,
+    /// By rising size.
+    pub points: Vec<CurvePoint>,
+}
+
+/// Caches of one size.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct CurvePoint {
+    /// Blocks.
+    pub size_blocks: u64,
+    /// The same in MiB.
+    pub size_mib: f64,
+    /// Blocks that are not found, as a share of those used, evicting the least recently used.
+    pub lru_miss_ratio: f64,
+    /// The same with S3-FIFO; none for sizes that were not asked for.
+    pub s3fifo_miss_ratio: Option<f64>,
+}
+
+/// The curve of what `reader` reads; messages call it `name`.
+pub fn curve<P: GoOn>(
+    name: &Path,
+    reader: &mut dyn Reader,
+    options: &CurveOptions,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Curve, Error> {
+    let block_bytes = u64::from(options.block_bytes);
+    let mut lru = MissRatioCurve::default();
+    let mut sizes = options.sizes_blocks.clone();
+    sizes.sort_unstable();
+    sizes.dedup();
+    let mut others: Vec<(S3Fifo, u64)> = sizes.iter().map(|&size| (S3Fifo::new(size), 0)).collect();
+    let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
+    loop {
+        reader.read(&mut batch)?;
+        if batch.is_empty() {
+            break;
+        }
+        if meter.stops_after(batch.len()) {
+            return Err(Error::Stopped);
+        }
+        for record in &batch {
+            for key in keys(record, block_bytes) {
+                lru.access(key);
+                for (cache, misses) in &mut others {
+                    *misses += u64::from(!cache.access(key));
+                }
+            }
+        }
+    }
+    refuse_empty(name, meter.count(), reader.notes())?;
+    let others: Vec<(u32, u64)> =
+        sizes.into_iter().zip(others.into_iter().map(|(_, misses)| misses)).collect();
+    Ok(Curve {
+        trace: name.display().to_string(),
+        block_bytes: options.block_bytes,
+        accesses: lru.accesses(),
+        distinct_blocks: lru.blocks(),
+        points: points(&lru, &others, block_bytes),
+    })
+}
+
+/// The blocks that a request uses.
+fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u64> {
+    let len = if matches!(record.op, Op::Read | Op::Write) { u64::from(record.len) } else { 0 };
+    let end = record.offset.saturating_add(len);
+    let volume = u64::from(record.volume) << KEY_BITS;
+    let blocks =
+        if len == 0 { 0..0 } else { record.offset / block_bytes..end.div_ceil(block_bytes) };
+    blocks.map(move |block| volume ^ block)
+}
+
+/// Points at even ratios of size, and at the sizes asked for.
+fn points(lru: &MissRatioCurve, others: &[(u32, u64)], block_bytes: u64) -> Vec<CurvePoint> {
+    let (blocks, accesses) = (lru.blocks(), lru.accesses().max(1) as f64);
+    let even = |point: u32| {
+        let share = f64::from(point) / f64::from(POINTS);
+        (blocks.max(1) as f64).powf(share).round() as u64
+    };
+    let mut sizes: Vec<u64> = (0..=POINTS).map(even).collect();
+    sizes.extend(others.iter().map(|&(size, _)| u64::from(size)));
+    sizes.sort_unstable();
+    sizes.dedup();
+    let misses: Vec<u64> = lru.misses().collect();
+    let last = misses.len() - 1;
+    let point = |size: u64| CurvePoint {
+        size_blocks: size,
+        size_mib: size as f64 * block_bytes as f64 / f64::from(1 << 20),
+        lru_miss_ratio: misses[(size as usize).min(last)] as f64 / accesses,
+        s3fifo_miss_ratio: others
+            .iter()
+            .find(|&&(other, _)| u64::from(other) == size)
+            .map(|&(_, misses)| misses as f64 / accesses),
+    };
+    sizes.into_iter().map(point).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Nanos};
+
+    #[test]
+    fn blocks_of_a_request() {
+        let record = |op, offset, len, volume| Record {
+            at: Nanos::ZERO,
+            offset,
+            latency: None,
+            len,
+            stream: 0,
+            volume,
+            op,
+            flags: Flags::NONE,
+        };
+        let used = |record| keys(&record, 4096).collect::<Vec<_>>();
+        assert_eq!(used(record(Op::Read, 4095, 2, 0)), [0, 1]);
+        assert_eq!(used(record(Op::Write, 4096, 4096, 2)), [2 << 40 | 1]);
+        assert_eq!(used(record(Op::Trim, 0, 4096, 0)), []);
+        assert_eq!(used(record(Op::Read, 100, 0, 0)), []);
+    }
+
+    #[test]
+    fn the_bundled_trace_s_curve_falls_to_its_first_uses() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+        let mut reader = forebay_trace::open::open(&path, None).unwrap();
+        let options = CurveOptions { block_bytes: 65_536, sizes_blocks: vec![100, 1000, 100] };
+        let curve = curve(&path, &mut *reader, &options, |_| ()).unwrap();
+        assert!(curve.points.is_sorted_by(
+            |a, b| a.size_blocks < b.size_blocks && a.lru_miss_ratio >= b.lru_miss_ratio
+        ));
+        let last = curve.points.last().unwrap();
+        assert_eq!(last.size_blocks, curve.distinct_blocks);
+        let first_uses = curve.distinct_blocks as f64 / curve.accesses as f64;
+        assert_eq!(last.lru_miss_ratio, first_uses);
+        let simulated = curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some());
+        assert_eq!(simulated.count(), 2);
+    }
+}

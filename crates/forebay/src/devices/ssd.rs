@@ -1,0 +1,251 @@
+//! What a device file may say of a solid-state drive, and what a name may change of it.
+//!
+//! Units are part of the key names, as in files of disks. What depends on the drive's use rather
+//! than its make (how full it is, what was overwritten, spare flash) can be said behind the name:
+//! `samsung-830:filled-percent=90:overwritten-percent=200`.
+
+use forebay_core::device::list::DeviceModel;
+use forebay_core::device::ssd::{Collection, Power, Precondition, Ssd, SsdSpec};
+use forebay_core::{Device, Nanos, Spec, SpecError};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::file::{Fault, Kind, fault};
+
+/// The longest command where a file does not say.
+const LEN_MAX: u32 = 1 << 20;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SsdFile {
+    #[allow(dead_code)] // known to be this kind
+    kind: Kind,
+    pub(super) name: String,
+    pub(super) description: String,
+    flash: Spanned<FlashTable>,
+    link: Spanned<LinkTable>,
+    command: Spanned<CommandTable>,
+    write_buffer: Spanned<BufferTable>,
+    precondition: Option<Spanned<PreconditionTable>>,
+    power: Spanned<PowerTable>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct FlashTable {
+    capacity_bytes: u64,
+    page_bytes: u32,
+    program_pages: u32,
+    pages_per_block: u32,
+    channels: u32,
+    dies_per_channel: u32,
+    over_provisioning_percent: f64,
+    read_us: f64,
+    program_us: f64,
+    erase_us: f64,
+    channel_mb_per_s: f64,
+    #[serde(default)]
+    collection: CollectionName,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum CollectionName {
+    #[default]
+    Greedy,
+    CostBenefit,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LinkTable {
+    mb_per_s: f64,
+    duplex: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CommandTable {
+    interval_us: f64,
+    overhead_us: f64,
+    queue_depth: u16,
+    len_max_bytes: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct BufferTable {
+    bytes: u64,
+    power_loss_protection: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PreconditionTable {
+    filled_percent: f64,
+    overwritten_percent: f64,
+    #[serde(default = "one")]
+    seed: u64,
+}
+
+fn one() -> u64 {
+    1
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PowerTable {
+    idle_w: f64,
+    read_w: f64,
+    write_w: f64,
+}
+
+impl SsdFile {
+    pub(super) fn parse(text: &str) -> Result<SsdFile, Fault> {
+        toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
+    }
+
+    /// The drive, changed as `changes` says, and a sentence about it.
+    pub(super) fn model(&self, changes: Option<&Spec>) -> Result<(DeviceModel, String), Wrong> {
+        let mut spec = self.spec().map_err(Wrong::File)?;
+        // The file's own faults first: they have a line.
+        spec.check().map_err(|error| Wrong::File(self.locate(error)))?;
+        if let Some(changes) = changes {
+            change(&mut spec, changes).map_err(Wrong::Name)?;
+        }
+        let ssd = Ssd::new(spec).map_err(|error| match changes {
+            None => Wrong::File(self.locate(error)),
+            Some(changes) => Wrong::Name(SpecError(format!("'{}': {error}", changes.text()))),
+        })?;
+        let summary = summary(&ssd);
+        Ok((DeviceModel::Ssd(ssd), summary))
+    }
+
+    fn spec(&self) -> Result<SsdSpec, Fault> {
+        let (flash, link) = (self.flash.get_ref(), self.link.get_ref());
+        let (command, buffer) = (self.command.get_ref(), self.write_buffer.get_ref());
+        let of_flash = |what| fault(self.flash.span(), what);
+        let of_command = |what| fault(self.command.span(), what);
+        let precondition = match &self.precondition {
+            None => Precondition::default(),
+            Some(table) => {
+                let PreconditionTable { filled_percent, overwritten_percent, seed } =
+                    *table.get_ref();
+                Precondition {
+                    filled_share: filled_percent / 100.0,
+                    overwrites_share: overwritten_percent / 100.0,
+                    seed,
+                }
+            }
+        };
+        let PowerTable { idle_w, read_w, write_w } = *self.power.get_ref();
+        Ok(SsdSpec {
+            capacity_bytes: flash.capacity_bytes,
+            page_bytes: flash.page_bytes,
+            program_pages: flash.program_pages,
+            pages_per_block: flash.pages_per_block,
+            channels: flash.channels,
+            dies_per_channel: flash.dies_per_channel,
+            over_provisioning_share: flash.over_provisioning_percent / 100.0,
+            read: micros("read_us", flash.read_us).map_err(of_flash)?,
+            program: micros("program_us", flash.program_us).map_err(of_flash)?,
+            erase: micros("erase_us", flash.erase_us).map_err(of_flash)?,
+            channel_bytes_per_s: (flash.channel_mb_per_s * 1e6) as u64,
+            link_bytes_per_s: (link.mb_per_s * 1e6) as u64,
+            duplex: link.duplex,
+            command: micros("interval_us", command.interval_us).map_err(of_command)?,
+            overhead: micros("overhead_us", command.overhead_us).map_err(of_command)?,
+            write_buffer_bytes: buffer.bytes,
+            power_loss_protection: buffer.power_loss_protection,
+            queue_depth: command.queue_depth,
+            collection: match flash.collection {
+                CollectionName::Greedy => Collection::Greedy,
+                CollectionName::CostBenefit => Collection::CostBenefit,
+            },
+            precondition,
+            len_max: command.len_max_bytes.unwrap_or(LEN_MAX),
+            power: Power { idle_w, read_w, write_w },
+        })
+    }
+
+    /// Points at the table that a drive's fault speaks of, by its first words.
+    fn locate(&self, error: SpecError) -> Fault {
+        let says = |word: &str| error.0.starts_with(word);
+        let is_filled = says("filled") || says("overwrites");
+        let span = match &self.precondition {
+            Some(table) if is_filled => table.span(),
+            _ if error.0.contains("power:") => self.power.span(),
+            _ if says("link") => self.link.span(),
+            _ if says("command") || says("overhead") || says("queue") || says("longest") => {
+                self.command.span()
+            }
+            _ if says("write buffer") => self.write_buffer.span(),
+            _ => self.flash.span(),
+        };
+        fault(span, error)
+    }
+}
+
+/// Whose fault it is that there is no such drive.
+pub(super) enum Wrong {
+    /// The file's.
+    File(Fault),
+    /// What was said behind the name.
+    Name(SpecError),
+}
+
+/// What may be said behind a drive's name.
+fn change(spec: &mut SsdSpec, changes: &Spec) -> Result<(), SpecError> {
+    let percent = |key, share: f64| {
+        let value: f64 = changes.get(key, share * 100.0, "a percentage")?;
+        Ok::<f64, SpecError>(value / 100.0)
+    };
+    let precondition = &mut spec.precondition;
+    precondition.filled_share = percent("filled-percent", precondition.filled_share)?;
+    precondition.overwrites_share = percent("overwritten-percent", precondition.overwrites_share)?;
+    spec.over_provisioning_share =
+        percent("over-provisioning-percent", spec.over_provisioning_share)?;
+    let gb: f64 = changes.get("capacity-gb", spec.capacity_bytes as f64 / 1e9, "gigabytes")?;
+    // Rounded, or what was not said would change the capacity by a byte.
+    spec.capacity_bytes = (gb * 1e9).round() as u64;
+    let current = match spec.collection {
+        Collection::Greedy => CollectionName::Greedy,
+        Collection::CostBenefit => CollectionName::CostBenefit,
+    };
+    let first = match current {
+        CollectionName::Greedy => ["greedy", "cost-benefit"],
+        CollectionName::CostBenefit => ["cost-benefit", "greedy"],
+    };
+    let greedy = first[changes.choice("collection", &first)?] == "greedy";
+    spec.collection = if greedy { Collection::Greedy } else { Collection::CostBenefit };
+    changes.finish()
+}
+
+fn micros(key: &str, us: f64) -> Result<Nanos, String> {
+    if (0.0..=1_000_000.0).contains(&us) {
+        Ok(Nanos((us * 1e3).round() as u64))
+    } else {
+        Err(format!("{key}: got {us}, expected 0 to 1000000 us"))
+    }
+}
+
+fn summary(ssd: &Ssd) -> String {
+    let spec = ssd.spec();
+    let filled = spec.precondition;
+    format!(
+        "{:.1} GB, {} channels of {} dies, pages of {} KiB, {:.0} % over-provisioned, {:.0} MB/s \
+         {}, read {:.0} us, program {:.0} us, erase {:.1} ms, {:.0} % filled and {:.0} % overwritten",
+        ssd.capacity() as f64 / 1e9,
+        spec.channels,
+        spec.dies_per_channel,
+        f64::from(spec.page_bytes) / 1024.0,
+        spec.over_provisioning_share * 100.0,
+        spec.link_bytes_per_s as f64 / 1e6,
+        if spec.duplex { "each way" } else { "link" },
+        spec.read.0 as f64 / 1e3,
+        spec.program.0 as f64 / 1e3,
+        spec.erase.0 as f64 / 1e6,
+        filled.filled_share * 100.0,
+        filled.overwrites_share * 100.0,
+    )
+}

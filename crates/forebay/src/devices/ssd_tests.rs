@@ -1,0 +1,127 @@
+//! Faults in files of solid-state drives, and what a name may change.
+
+use super::*;
+use forebay_core::Device;
+use forebay_core::device::ssd::{Collection, SsdSpec};
+
+const TEST_DRIVE: &str = include_str!("../../../../devices/samsung-830.toml");
+
+fn said(text: &str) -> String {
+    read(Path::new("my.toml"), text).unwrap_err().to_string()
+}
+
+fn spec(name: &str) -> SsdSpec {
+    match open(name).unwrap().model {
+        DeviceModel::Ssd(ssd) => ssd.spec().clone(),
+        _ => panic!("no solid-state drive"),
+    }
+}
+
+#[test]
+fn faults_are_told_with_their_line() {
+    let with = |from: &str, to: &str| {
+        assert!(TEST_DRIVE.contains(from), "{from}");
+        said(&TEST_DRIVE.replace(from, to))
+    };
+    let has = |message: String, parts: &[&str]| {
+        assert!(parts.iter().all(|part| message.contains(part)), "{message}");
+        assert!(message.contains("correct the file") && !message.contains('\n'), "{message}");
+    };
+    has(with("read_us = 60 ", "read_ms = 60 "), &["line 17:", "`read_ms`", "`read_us`"]);
+    has(with("read_us = 60 ", "read_us = -60 "), &["line 9:", "read_us: got -60", "1000000 us"]);
+    has(with("read_us = 60 ", "read_us = 0 "), &["line 9:", "read: got 0 ns"]);
+    has(with("channels = 8 ", "channels = 0 "), &["line 9:", "channels: got 0"]);
+    has(with("program_pages = 2 ", "program_pages = 3 "), &["line 9:", "multiple of the 3"]);
+    has(
+        with("over_provisioning_percent = 7.34", "over_provisioning_percent = 0"),
+        &["line 9:", "garbage collection needs"],
+    );
+    has(with("mb_per_s = 520 ", "mb_per_s = 0.5 "), &["line 23:", "link rate: got 500000"]);
+    has(with("queue_depth = 32 ", "queue_depth = 0 "), &["line 27:", "queue depth: got 0"]);
+    has(with("idle_w = 0.3 ", "idle_w = nan "), &["line 41:", "idle power: got NaN"]);
+    has(with("filled_percent = 100 ", "filled_percent = 101 "), &["line 37:", "filled share"]);
+    has(with("bytes = 16777216 ", "bytes = 16777216000000 "), &["line 33:", "4 GiB at most"]);
+    has(with("\"greedy\"", "\"random\""), &["line 21:", "`random`", "`cost-benefit`"]);
+    has(with("duplex = false", ""), &["line 23:", "missing field `duplex`"]);
+    let disk = read_spec(Path::new("my.toml"), TEST_DRIVE).unwrap_err().to_string();
+    assert!(disk.contains("got a solid-state drive, expected a disk"), "{disk}");
+}
+
+#[test]
+fn a_name_may_say_how_the_drive_is_used() {
+    let plain = spec("samsung-830");
+    assert_eq!(spec("samsung-830:filled-percent=100"), plain);
+    let used = spec("Samsung-830:filled-percent=50:overwritten-percent=10:capacity-gb=8");
+    assert_eq!((used.precondition.filled_share, used.precondition.overwrites_share), (0.5, 0.1));
+    assert_eq!(used.capacity_bytes, 8_000_000_000);
+    let spare = spec("samsung-830:over-provisioning-percent=28:collection=cost-benefit");
+    assert_eq!((spare.over_provisioning_share, spare.collection), (0.28, Collection::CostBenefit));
+    let message = |name: &str| open(name).unwrap_err().to_string();
+    assert!(message("samsung-830:filled=5").contains("expected one of filled-percent"));
+    assert!(message("samsung-830:filled-percent=150").contains("filled share: got 1.5"));
+    assert!(message("samsung-830:filled-percent=150").contains("'samsung-830:filled"));
+    assert!(message("samsung-830:capacity-gb=0").contains("capacity"));
+    assert!(message("990-pro:overwritten-percent=900").contains("at most 1e9"));
+    assert!(message("sata250:filled-percent=5").contains("only solid-state drives"));
+    assert!(message("samsung-831:filled-percent=5").contains("did you mean samsung-830?"));
+}
+
+#[test]
+fn drives_do_what_their_data_sheets_say() {
+    // Commands a second of 4 KiB at full depth, and megabytes a second of 128 KiB in order.
+    let expected =
+        [("samsung-830", 80e3, 400e6), ("990-pro", 1.4e6, 6900e6), ("d7-p5520", 1e6, 4200e6)];
+    for (name, reads_per_s, written_per_s) in expected {
+        let mut state = 3u64;
+        let reads = rate(name, forebay_core::Op::Read, 4096, |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 24) % (200 << 30) / 4096 * 4096
+        });
+        assert!((reads / reads_per_s - 1.0).abs() < 0.1, "{name}: {reads:.0} reads/s");
+        let writes = rate(name, forebay_core::Op::Write, 131_072, |id| id * 131_072) * 131_072.0;
+        assert!((writes / written_per_s - 1.0).abs() < 0.1, "{name}: writes {writes:.0} bytes/s");
+    }
+}
+
+/// I/Os a second with the queue kept full.
+fn rate(name: &str, op: forebay_core::Op, len: u32, mut offset: impl FnMut(u64) -> u64) -> f64 {
+    use forebay_core::{Flags, Nanos, Request};
+    let mut device = open(name).unwrap().model;
+    let (mut now, mut started) = (Nanos::ZERO, Nanos::ZERO);
+    let (warm, all) = (20_000, 60_000);
+    for id in 0..all {
+        if !device.room() {
+            now = device.next().unwrap();
+            device.finish(now);
+        }
+        if id == warm {
+            started = now;
+        }
+        let (stream, lane, flags) = (0, 0, Flags::NONE);
+        device
+            .start(now, Request { at: now, offset: offset(id), id, len, stream, lane, op, flags });
+    }
+    (all - warm) as f64 / (now - started).as_secs_f64()
+}
+
+#[test]
+fn a_fuller_drive_writes_slower() {
+    // The shape of the adaptive-RAID paper's figure 1(b): random writes of 64 KiB to a worn-in drive,
+    // of which so much holds data.
+    let mut rates = Vec::new();
+    for percent in [25, 50, 75, 100] {
+        let name =
+            format!("samsung-830:capacity-gb=8:filled-percent={percent}:overwritten-percent=200");
+        let places = 8_000_000_000 / 65_536 * percent / 100 - 1;
+        let mut state = 11u64;
+        let writes = rate(&name, forebay_core::Op::Write, 65_536, |_| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (state >> 24) % places * 65_536
+        });
+        rates.push(writes * 65_536.0 / 1e6);
+    }
+    assert!(rates.windows(2).all(|pair| pair[1] < 1.02 * pair[0]), "{rates:?} MB/s");
+    assert!(rates[3] < 0.5 * rates[0], "a full drive: {rates:?} MB/s");
+    assert!(rates[1] > 0.8 * rates[0], "half a drive is nearly free: {rates:?} MB/s");
+    println!("MB/s at 25, 50, 75, 100 % filled: {rates:.0?}");
+}
