@@ -4,6 +4,7 @@
 //! The bundled files are compiled in, so a name works anywhere. Each fault in a file is told in
 //! one message with file, line, got, expected and remedy.
 
+mod change;
 mod drive;
 mod file;
 mod ssd;
@@ -16,8 +17,9 @@ use forebay_core::device::hdd::HddSpec;
 use forebay_core::device::list::{self, DeviceModel};
 use forebay_core::{Spec, SpecError};
 
+use change::Wrong;
 use file::{DeviceFile, Kind};
-use ssd::{SsdFile, Wrong};
+use ssd::SsdFile;
 
 /// The bundled device files by stem name.
 const BUNDLED: &[(&str, &str)] = &[
@@ -96,8 +98,9 @@ pub enum DevicesError {
 }
 
 /// The device called `name_or_path`: a bundled name, `fixed:RATE`, or a path to a device file
-/// (which ends in `.toml` or has a folder in it). Behind the name or path of a solid-state drive,
-/// `:KEY=VALUE` may change how full it is and what it has to spare.
+/// (which ends in `.toml` or has a folder in it). Behind the name or path, `:KEY=VALUE` may change
+/// how many commands a disk queues (`:queue-depth=32`), or how full a solid-state drive is and what
+/// it has to spare.
 pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     let whole = name_or_path.trim();
     let spec = Spec::parse(whole);
@@ -198,29 +201,30 @@ pub fn read(path: &Path, text: &str) -> Result<OpenDevice, DevicesError> {
     read_changed(path, text, None)
 }
 
-/// As [`read`], with `changes` to a solid-state drive.
+/// As [`read`], with `changes` to the drive.
 fn read_changed(
     path: &Path,
     text: &str,
     changes: Option<&Spec>,
 ) -> Result<OpenDevice, DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
+    let wrong = |wrong| match wrong {
+        Wrong::File(fault) => malformed(fault),
+        Wrong::Name(error) => error.into(),
+    };
     if file::kind(text) == Kind::Ssd {
         let file = SsdFile::parse(text).map_err(malformed)?;
-        let (model, summary) = file.model(changes).map_err(|wrong| match wrong {
-            Wrong::File(fault) => malformed(fault),
-            Wrong::Name(error) => error.into(),
-        })?;
+        let (model, summary) = file.model(changes).map_err(wrong)?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         return Ok(OpenDevice { name, description: file.description, summary, model });
     }
-    if let Some(changes) = changes {
-        let what = "got parameters, expected none: only solid-state drives take them";
-        return Err(SpecError(format!("'{}': {what}", changes.text())).into());
-    }
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    let (model, summary) = file.model().map_err(malformed)?;
-    Ok(OpenDevice { name: file.name, description: file.description, summary, model })
+    let (model, summary) = match changes {
+        None => file.model().map_err(malformed)?,
+        Some(changes) => file.changed(changes).map_err(wrong)?,
+    };
+    let name = changes.map_or(file.name, |changes| changes.text().to_string());
+    Ok(OpenDevice { name, description: file.description, summary, model })
 }
 
 fn line(text: &str, at: usize) -> usize {

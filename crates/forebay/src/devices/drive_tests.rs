@@ -1,5 +1,7 @@
 //! What a device file says of format and controller, its faults, and that it survives writing.
 
+use forebay_core::{Device, Flags, Nanos, Op, Request};
+
 use super::*;
 
 /// A drive with every table there is.
@@ -146,4 +148,29 @@ fn faults_are_told_with_their_line() {
         let said = read(Path::new("my.toml"), &text).unwrap_err().to_string();
         assert!(said.contains(expected) && said.contains("line "), "{said}");
     }
+}
+
+#[test]
+fn any_disk_takes_a_queue_depth() {
+    let depth = |name: &str| {
+        let mut model = open(name).unwrap().model;
+        let mut taken = 0;
+        while model.room() {
+            let (at, op, flags) = (Nanos::ZERO, Op::Read, Flags::NONE);
+            let offset = taken << 30;
+            model.start(
+                at,
+                Request { at, offset, id: taken, len: 4096, stream: 0, lane: 0, op, flags },
+            );
+            taken += 1;
+        }
+        taken
+    };
+    assert_eq!((depth("sata250:queue-depth=32"), depth("mg08: queue-depth=1")), (32, 1));
+    assert_eq!(open("sata250:queue-depth=32").unwrap().name, "sata250:queue-depth=32");
+    let message = |name: &str| open(name).unwrap_err().to_string();
+    assert!(message("sata250:queue-depth=0").contains("queue-depth"));
+    assert!(message("sata250:queue-depth=many").contains("got 'many'"));
+    assert!(message("sata250:depth=2").contains("queue-depth"));
+    assert!(message("sata250:queue-depth=4000000000").contains("'sata250:queue-depth=4000000000'"));
 }

@@ -164,6 +164,14 @@ impl DeviceFile {
     /// The disk, and a sentence about it.
     pub(super) fn model(&self) -> Result<(DeviceModel, String), Fault> {
         let (spec, drive) = self.specs()?;
+        self.build(spec, drive)
+    }
+
+    pub(super) fn build(
+        &self,
+        spec: HddSpec,
+        drive: Option<DriveSpec>,
+    ) -> Result<(DeviceModel, String), Fault> {
         let rpm = self.geometry.get_ref().rpm;
         match drive {
             Some(drive) => {
@@ -203,7 +211,7 @@ impl DeviceFile {
         Ok((disk, Some(drive)))
     }
 
-    fn tables(&self) -> Tables<'_> {
+    pub(super) fn tables(&self) -> Tables<'_> {
         Tables {
             format: self.format.as_ref(),
             overheads: self.overheads.as_ref(),

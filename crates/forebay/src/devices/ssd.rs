@@ -10,6 +10,7 @@ use forebay_core::{Device, Nanos, Spec, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::change::Wrong;
 use super::file::{Fault, Kind, fault};
 
 /// The longest command where a file does not say.
@@ -184,14 +185,6 @@ impl SsdFile {
         };
         fault(span, error)
     }
-}
-
-/// Whose fault it is that there is no such drive.
-pub(super) enum Wrong {
-    /// The file's.
-    File(Fault),
-    /// What was said behind the name.
-    Name(SpecError),
 }
 
 /// What may be said behind a drive's name.

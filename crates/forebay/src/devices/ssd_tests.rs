@@ -62,7 +62,7 @@ fn a_name_may_say_how_the_drive_is_used() {
     assert!(message("samsung-830:filled-percent=150").contains("'samsung-830:filled"));
     assert!(message("samsung-830:capacity-gb=0").contains("capacity"));
     assert!(message("990-pro:overwritten-percent=900").contains("at most 1e9"));
-    assert!(message("sata250:filled-percent=5").contains("only solid-state drives"));
+    assert!(message("sata250:filled-percent=5").contains("queue-depth"));
     assert!(message("samsung-831:filled-percent=5").contains("did you mean samsung-830?"));
 }
 
