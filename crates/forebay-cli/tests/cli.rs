@@ -562,7 +562,7 @@ fn placements_name_each_device_and_need_flash() {
 fn the_miss_ratio_curve_ends_at_first_uses() {
     let folder = Folder::new();
     let trace = folder.file("trace.msr", MSR);
-    let mut cache = forebay(&["cache", "--block-kib", "64", "--sizes-mib", "16"]);
+    let mut cache = forebay(&["cache", "--block-kib", "64", "--sizes-mib", "0.0625"]);
     let (curve, _) = json(cache.arg(&trace));
     let last = curve["points"].as_array().unwrap().last().unwrap().clone();
     assert_eq!(last["size_blocks"], curve["distinct_blocks"]);

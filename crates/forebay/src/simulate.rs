@@ -4,10 +4,7 @@ use std::collections::BTreeMap;
 use std::str::FromStr;
 use std::time::Instant;
 
-use forebay_core::device::ssd::Wear;
-use forebay_core::policy::{
-    FlashLane, Lanes, PolicyVisitor, build_placed, is_placement, with_placed,
-};
+use forebay_core::policy::{PolicyVisitor, with_placed};
 use forebay_core::replay::{Closed, Intensity, Open};
 use forebay_core::{
     Completion, Device, Done, Nanos, Observer, Op, Policy, Request, Workload, simulate,
@@ -21,8 +18,15 @@ use crate::head::HeadTrace;
 use crate::input::{Failed, Input, Records};
 use crate::place::{Changed, Imputed, Map, Placement};
 use crate::progress::{GoOn, Meter, Metered};
-use crate::statistics::{Asked, Figures, Statistics};
+use crate::statistics::{Figures, Statistics};
 use forebay_core::device::list::DeviceModel;
+
+mod bed;
+mod devices;
+
+pub use bed::Bed;
+pub use devices::DeviceFigures;
+use devices::{device_figures, wear};
 
 /// How recorded requests become arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -59,49 +63,6 @@ pub struct Setup {
 impl Default for Setup {
     fn default() -> Setup {
         Setup { replay: Replay::Open, intensity: Intensity::RECORDED, map: Map::Scale }
-    }
-}
-
-/// The devices a trace is tried on.
-#[derive(Clone, Copy)]
-pub struct Bed<'a> {
-    /// The disk; a single solid-state drive or server may stand in its place.
-    pub disk: &'a OpenDevice,
-    /// How many of it there are, at least one; volumes are dealt over them in turn.
-    pub disks: u16,
-    /// The flash device they share, which only placements use.
-    pub flash: Option<&'a OpenDevice>,
-}
-
-impl<'a> Bed<'a> {
-    /// One device alone.
-    pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
-        Bed { disk, disks: 1, flash: None }
-    }
-
-    /// The devices that `policy` uses, disks first: a scheduler has no use for the flash.
-    fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
-        let disks = usize::from(self.disks.max(1));
-        let flash = self.flash.filter(|_| is_placement(policy));
-        std::iter::repeat_n(self.disk, disks).chain(flash).collect()
-    }
-
-    fn lanes(&self) -> Lanes {
-        let flash = |device: &OpenDevice| FlashLane {
-            len_max: device.model.len_max(),
-            capacity_bytes: device.model.capacity(),
-        };
-        Lanes {
-            disks: self.disks.max(1),
-            disk_len_max: self.disk.model.len_max(),
-            flash: self.flash.map(flash),
-        }
-    }
-
-    /// Fails if `policy` is not what can run here, before anything is read.
-    pub fn check(&self, policy: &str) -> Result<(), Error> {
-        build_placed(policy, &self.lanes())?;
-        Ok(())
     }
 }
 
@@ -148,68 +109,6 @@ pub struct RunResult {
     pub contention: ContentionFigures,
     /// The simulator's own speed, statistics included.
     pub simulated_requests_per_s: f64,
-}
-
-/// One device in a run.
-#[derive(Clone, Debug, Serialize)]
-pub struct DeviceFigures {
-    /// Its name.
-    pub device: String,
-    /// "disk", or "flash" for the device that placements use beside disks.
-    pub role: &'static str,
-    /// I/Os it did.
-    pub ios: u64,
-    /// Bytes read from it.
-    pub read_bytes: u64,
-    /// Bytes written to it.
-    pub written_bytes: u64,
-    /// Time it worked.
-    pub busy_s: f64,
-    /// Energy it used.
-    pub energy_j: f64,
-    /// Flash pages programmed for each page written.
-    pub write_amplification: Option<f64>,
-    /// Blocks erased.
-    pub erases: Option<u64>,
-    /// Mean erases of a block.
-    pub erases_mean: Option<f64>,
-    /// Most erases of one block.
-    pub erases_max: Option<u64>,
-}
-
-fn device_figures(
-    (device, model): (&OpenDevice, &DeviceModel),
-    asked: &Asked,
-    role: &'static str,
-    makespan: Nanos,
-) -> DeviceFigures {
-    let wear = model.wear();
-    DeviceFigures {
-        device: device.name.clone(),
-        role,
-        ios: asked.ios,
-        read_bytes: asked.read_bytes,
-        written_bytes: asked.written_bytes,
-        busy_s: model.busy(makespan).as_secs_f64(),
-        energy_j: model.joules(makespan),
-        write_amplification: wear.and_then(|wear| wear.write_amplification()),
-        erases: wear.map(|wear| wear.erases),
-        erases_mean: wear.map(|wear| wear.erases_mean()),
-        erases_max: wear.map(|wear| wear.erases_max.into()),
-    }
-}
-
-/// The wear of all flash devices together: write amplification, erases, most erases of a block.
-fn wear(models: &[DeviceModel]) -> (Option<f64>, Option<u64>, Option<u64>) {
-    let all = models.iter().filter_map(DeviceModel::wear).reduce(|a, b| Wear {
-        host_pages: a.host_pages + b.host_pages,
-        moved_pages: a.moved_pages + b.moved_pages,
-        erases: a.erases + b.erases,
-        erases_max: a.erases_max.max(b.erases_max),
-        blocks: a.blocks + b.blocks,
-    });
-    let amplification = all.and_then(|wear| wear.write_amplification());
-    (amplification, all.map(|wear| wear.erases), all.map(|wear| wear.erases_max.into()))
 }
 
 /// Requests that closed replay takes: it holds all of them, in about 150 bytes each at its peak.

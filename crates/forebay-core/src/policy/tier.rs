@@ -17,6 +17,7 @@
 //! begin and end with a sector.
 
 mod migrate;
+mod moves;
 mod rolling;
 mod slots;
 mod table;
@@ -27,10 +28,10 @@ use super::block::{BlockLayer, Elevator};
 use super::placements::Scheduler;
 use super::{Done, Figure, Finished, Policy};
 use crate::device::Completion;
-use crate::request::{Flags, Lane, Op, Request, RequestId};
+use crate::request::{Lane, Op, Request, RequestId};
 use crate::slab::Slab;
 use crate::time::Nanos;
-use migrate::{Migration, Move};
+use migrate::Migration;
 use table::{Piece, SECTOR, Table};
 
 pub(super) use migrate::MigrateConfig;
@@ -348,128 +349,6 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
             }
         }
         self.finished[1] = parts;
-    }
-}
-
-/// Moving data between the tiers.
-impl<D: Diverting, C: Choose> Tiers<D, C> {
-    /// Begins what moves there are to begin, and counts a request.
-    fn migrate(&mut self, now: Nanos, request: Option<&Request>) {
-        let all = self.table.used_bytes() + self.table.free_bytes();
-        while let Some(migration) = &mut self.migration
-            && let Some(next) = migration.next(now, self.table.free_bytes(), all)
-        {
-            self.begin_move(now, next);
-        }
-        // After that: it voids what has just begun.
-        if let Some(migration) = &mut self.migration
-            && let Some(request) = request.filter(|request| request.len > 0)
-        {
-            let changes = matches!(request.op, Op::Write | Op::Trim);
-            migration.note(request.lane, request.offset, request.len, changes);
-        }
-    }
-
-    /// Begins a move unless something is under way there, or there is nothing to move.
-    fn begin_move(&mut self, now: Nanos, next: Move) {
-        let Move { disk, offset, len, up, .. } = next;
-        let on_flash = self.table.settled_bytes(disk, offset, len);
-        let room = self.table.free_bytes() >= u64::from(len);
-        let is_due = if up { on_flash == Some(0) && room } else { on_flash > Some(0) };
-        let Some(migration) = &mut self.migration else { return };
-        if !is_due || !self.table.is_quiet(disk, offset, len) {
-            // It is still there, or not all of it is elsewhere.
-            if on_flash != Some(0) {
-                migration.placed(disk, offset, len);
-            }
-            return;
-        }
-        let mut pieces = std::mem::take(&mut self.pieces);
-        self.table.split(disk, offset, len, &mut pieces);
-        pieces.retain(|piece| up || piece.flash.is_some());
-        migration.moves.push(Move { left: pieces.len() as u32, ..next });
-        for piece in &pieces {
-            self.submit_step(now, disk, Op::Read, piece);
-        }
-        self.pieces = pieces;
-    }
-
-    /// An I/O of a move, on the flash if the piece has a place there.
-    fn submit_step(&mut self, now: Nanos, disk: Lane, op: Op, piece: &Piece) {
-        let Piece { offset, len, flash } = *piece;
-        // Merged with others it could not be told from them.
-        let flags = if op == Op::Write { Flags::FUA } else { Flags::NONE };
-        let of = Request { at: now, offset, id: 0, len, stream: MOVES, lane: 0, op, flags };
-        if flash.is_some() {
-            self.submit_flash(now, For::Move, &of, disk, piece);
-            return;
-        }
-        if op == Op::Write {
-            self.table.count_write(disk, offset, len, true);
-        }
-        let purpose = For::Move;
-        let id = RequestId::from(self.ios.insert(Io { purpose, op, disk, offset, len }));
-        self.disks[usize::from(disk)].submit(now, Request { id, ..of });
-    }
-
-    /// Whether an I/O belongs to a move that came to nothing.
-    fn is_void(&mut self, io: &Io) -> bool {
-        let Some(migration) = &mut self.migration else { return false };
-        let at = migration.moving(io.disk, io.offset);
-        matches!(io.purpose, For::Move) && at.is_some_and(|at| migration.moves[at].void)
-    }
-
-    /// An I/O of a move is done.
-    fn step_done(&mut self, now: Nanos, io: &Io) {
-        let Some(migration) = &mut self.migration else { return };
-        let Some(at) = migration.moving(io.disk, io.offset) else { return };
-        let moving = &mut migration.moves[at];
-        moving.left -= 1;
-        let Move { disk, offset, len, up, writing, void, left } = *moving;
-        if writing && !void {
-            migration.moved_bytes += u64::from(io.len);
-            if !up {
-                self.table.clear(disk, io.offset, io.len);
-            }
-        }
-        if left > 0 {
-            return;
-        }
-        let mut pieces = std::mem::take(&mut self.pieces);
-        let goes_on = !writing && !void && self.destinations(disk, offset, len, up, &mut pieces);
-        if goes_on && let Some(migration) = &mut self.migration {
-            let moving = &mut migration.moves[at];
-            (moving.writing, moving.left) = (true, pieces.len() as u32);
-            for piece in &pieces {
-                self.submit_step(now, disk, Op::Write, piece);
-            }
-        } else if let Some(migration) = &mut self.migration {
-            // Without room it came to nothing.
-            migration.moves[at].void |= !writing;
-            migration.finish(at);
-        }
-        self.pieces = pieces;
-        self.migrate(now, None);
-    }
-
-    /// Where a move's data are to be written; answers whether there is room.
-    fn destinations(
-        &mut self,
-        disk: Lane,
-        offset: u64,
-        len: u32,
-        up: bool,
-        pieces: &mut Vec<Piece>,
-    ) -> bool {
-        if up {
-            let room = self.table.reserve(disk, offset, len, pieces);
-            self.counts.used_bytes_max = self.counts.used_bytes_max.max(self.table.used_bytes());
-            return room;
-        }
-        self.table.split(disk, offset, len, pieces);
-        pieces.retain(|piece| piece.flash.is_some());
-        pieces.iter_mut().for_each(|piece| piece.flash = None);
-        !pieces.is_empty()
     }
 }
 

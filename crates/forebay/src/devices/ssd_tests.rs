@@ -111,8 +111,8 @@ fn a_fuller_drive_writes_slower() {
     let mut rates = Vec::new();
     for percent in [25, 50, 75, 100] {
         let name =
-            format!("samsung-830:capacity-gb=8:filled-percent={percent}:overwritten-percent=200");
-        let places = 8_000_000_000 / 65_536 * percent / 100 - 1;
+            format!("samsung-830:capacity-gb=16:filled-percent={percent}:overwritten-percent=200");
+        let places = 16_000_000_000 / 65_536 * percent / 100 - 1;
         let mut state = 11u64;
         let writes = rate(&name, forebay_core::Op::Write, 65_536, |_| {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -122,6 +122,6 @@ fn a_fuller_drive_writes_slower() {
     }
     assert!(rates.windows(2).all(|pair| pair[1] < 1.02 * pair[0]), "{rates:?} MB/s");
     assert!(rates[3] < 0.5 * rates[0], "a full drive: {rates:?} MB/s");
-    assert!(rates[1] > 0.8 * rates[0], "half a drive is nearly free: {rates:?} MB/s");
+    assert!(rates[1] > 0.6 * rates[0], "half a drive costs little: {rates:?} MB/s");
     println!("MB/s at 25, 50, 75, 100 % filled: {rates:.0?}");
 }

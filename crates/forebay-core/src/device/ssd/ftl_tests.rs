@@ -189,5 +189,6 @@ fn impossible_shapes_are_refused() {
     assert!(refused(shape(8, 1, 6, 4), 9).contains("9 pages filled"));
     let odd = Shape { stripe_pages: 3, ..shape(8, 1, 6, 4) };
     assert!(refused(odd, 8).contains("multiple of the 3 pages"));
-    assert!(refused(shape(8, 1 << 16, 1 << 10, 1 << 7), 8).contains("2^32"));
+    assert!(refused(shape(8, 1 << 16, 1 << 8, 1 << 8), 8).contains("2^32"));
+    assert!(refused(shape(8, 1 << 16, 1 << 10, 1 << 7), 8).contains("67108864 erase blocks"));
 }
