@@ -1,0 +1,179 @@
+//! RTT at several rates in one pass over a trace.
+//!
+//! The state of a server is its backlog: the work it has admitted and not done, in units of
+//! `1 / rate` nanoseconds. A gap of `g` between arrivals takes `g * rate` off it. It never exceeds
+//! `bound * rate`, so a gap counts no longer than the bound, and 64 bits hold every product unless
+//! bound and rate are both huge; those few are counted one by one in 128 bits.
+//!
+//! Servers are independent, so some of them side by side keep a processor busy that would wait for
+//! each step of one.
+
+use super::{RATE_MAX_IOPS, Rtt, SERVICE};
+use crate::time::Nanos;
+
+/// Servers that are counted in one pass at most.
+pub const LANES_MAX: usize = 16;
+
+/// Stands in for a gap that does not fit and is kept aside.
+const FAR: u32 = u32::MAX;
+
+/// Arrival times as the gaps between them, four bytes a request.
+///
+/// A gap of 2^32 - 1 ns or more takes sixteen bytes beside its four.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    gaps: Vec<u32>,
+    far: Vec<(usize, u64)>,
+    first: Nanos,
+    last: Nanos,
+}
+
+/// A stretch of requests: one after a gap of any length, then others after short ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// Before the first request.
+    pub gap_ns: u64,
+    /// Before each of the others.
+    pub gaps_ns: &'a [u32],
+}
+
+impl Gaps {
+    /// Adds a request. Times must not decrease; one that does counts as the latest before it.
+    #[inline]
+    pub fn push(&mut self, at: Nanos) {
+        if self.gaps.is_empty() {
+            (self.first, self.last) = (at, at);
+        }
+        let gap = at.0.saturating_sub(self.last.0);
+        if gap >= u64::from(FAR) || self.gaps.is_empty() {
+            self.far.push((self.gaps.len(), gap));
+            self.gaps.push(FAR);
+        } else {
+            self.gaps.push(gap as u32);
+        }
+        self.last = self.last.max(at);
+    }
+
+    /// Requests.
+    pub fn len(&self) -> usize {
+        self.gaps.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    /// Arrival of the first request.
+    pub fn first(&self) -> Nanos {
+        self.first
+    }
+
+    /// Arrival of the last request.
+    pub fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// The requests in stretches; the gap before the very first is 0.
+    pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        self.far.iter().enumerate().map(|(index, &(from, gap_ns))| {
+            let to = self.far.get(index + 1).map_or(self.gaps.len(), |next| next.0);
+            Segment { gap_ns, gaps_ns: &self.gaps[from + 1..to] }
+        })
+    }
+
+    /// Every arrival in order.
+    pub fn times(&self) -> impl Iterator<Item = Nanos> {
+        let mut now = self.first.0;
+        self.segments()
+            .flat_map(|s| std::iter::once(s.gap_ns).chain(s.gaps_ns.iter().map(widen)))
+            .map(move |gap| {
+                now += gap;
+                Nanos(now)
+            })
+    }
+}
+
+fn widen(gap: &u32) -> u64 {
+    u64::from(*gap)
+}
+
+impl FromIterator<Nanos> for Gaps {
+    fn from_iter<I: IntoIterator<Item = Nanos>>(times: I) -> Gaps {
+        let mut gaps = Gaps::default();
+        times.into_iter().for_each(|at| gaps.push(at));
+        gaps
+    }
+}
+
+/// How many requests RTT admits at each of `rates_iops` under the bound `within`, in one pass for
+/// every [`LANES_MAX`] of them. A rate of 0 admits none; one above [`RATE_MAX_IOPS`] counts as that.
+pub fn admitted(gaps: &Gaps, within: Nanos, rates_iops: &[u64]) -> Vec<u64> {
+    rates_iops
+        .chunks(LANES_MAX)
+        .flat_map(|rates| match rates.len() {
+            0..=4 => pass::<4>(gaps, within, rates),
+            5..=8 => pass::<8>(gaps, within, rates),
+            9..=12 => pass::<12>(gaps, within, rates),
+            _ => pass::<LANES_MAX>(gaps, within, rates),
+        })
+        .collect()
+}
+
+fn pass<const LANES: usize>(gaps: &Gaps, within: Nanos, rates_iops: &[u64]) -> Vec<u64> {
+    let most = rates_iops.iter().copied().max().unwrap_or(0).min(RATE_MAX_IOPS);
+    // Backlog and one service more must fit.
+    if within.0.checked_mul(most).is_none_or(|units| units > u64::MAX / 2) {
+        return rates_iops.iter().map(|rate| one(gaps, within, *rate)).collect();
+    }
+    let mut lanes = Lanes::<LANES>::new(within.0, rates_iops);
+    for segment in gaps.segments() {
+        lanes.step(segment.gap_ns);
+        lanes.run(segment.gaps_ns);
+    }
+    lanes.admitted[..rates_iops.len()].to_vec()
+}
+
+/// The count at one rate, whatever the numbers.
+fn one(gaps: &Gaps, within: Nanos, rate_iops: u64) -> u64 {
+    let Ok(mut rtt) = Rtt::new(rate_iops.min(RATE_MAX_IOPS), within) else { return 0 };
+    // Times are counted from the first arrival; a server that starts idle knows no other.
+    gaps.times().map(|at| u64::from(rtt.admit(at - gaps.first()))).sum()
+}
+
+/// Servers side by side.
+struct Lanes<const LANES: usize> {
+    within_ns: u64,
+    rate: [u64; LANES],
+    /// A backlog below this leaves room for one more.
+    room: [u64; LANES],
+    backlog: [u64; LANES],
+    admitted: [u64; LANES],
+}
+
+impl<const LANES: usize> Lanes<LANES> {
+    fn new(within_ns: u64, rates_iops: &[u64]) -> Self {
+        let rate: [u64; LANES] =
+            std::array::from_fn(|l| rates_iops.get(l).map_or(0, |rate| (*rate).min(RATE_MAX_IOPS)));
+        let room = rate.map(|rate| (within_ns * rate + 1).saturating_sub(SERVICE));
+        Lanes { within_ns, rate, room, backlog: [0; LANES], admitted: [0; LANES] }
+    }
+
+    #[inline]
+    fn step(&mut self, gap_ns: u64) {
+        let gap = gap_ns.min(self.within_ns);
+        for lane in 0..LANES {
+            let backlog = self.backlog[lane].saturating_sub(gap * self.rate[lane]);
+            let admits = backlog < self.room[lane];
+            self.backlog[lane] = if admits { backlog + SERVICE } else { backlog };
+            self.admitted[lane] += u64::from(admits);
+        }
+    }
+
+    #[inline(never)]
+    fn run(&mut self, gaps_ns: &[u32]) {
+        for gap in gaps_ns {
+            self.step(u64::from(*gap));
+        }
+    }
+}
