@@ -15,6 +15,8 @@ mod listings;
 mod options;
 mod output;
 mod partition;
+mod plan;
+mod plan_capacity;
 mod progress;
 mod simulate;
 
@@ -39,6 +41,7 @@ enum Verb {
     Advise(advise::Advise),
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
+    Plan(plan::Plan),
     Convert(convert::Convert),
     Capture(capture::Capture),
     Device(device::Device),
@@ -52,6 +55,7 @@ impl Verb {
             Verb::Advise(verb) => verb.run(),
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
+            Verb::Plan(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),

@@ -88,7 +88,7 @@ impl Reading {
 }
 
 /// Opens a trace, to be read on a thread of its own.
-fn ahead(
+pub(crate) fn ahead(
     path: &Path,
     from: Option<&str>,
     consumed: Consumed,
