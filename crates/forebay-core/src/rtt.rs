@@ -24,7 +24,7 @@ mod lanes;
 mod tests;
 mod window;
 
-pub use lanes::{Gaps, LANES_MAX, Segment, admitted};
+pub use lanes::{Gaps, LANES_MAX, Segment, admitted, admitted_by_part};
 pub use window::least_rate_for_all;
 
 use crate::spec::SpecError;

@@ -14,4 +14,9 @@
 pub mod amount;
 pub mod arrivals;
 pub mod capacity;
+pub mod confidence;
+pub mod consolidate;
+pub mod devices;
+pub mod power;
 pub mod search;
+pub mod sla;

@@ -8,6 +8,8 @@
 //! Servers are independent, so some of them side by side keep a processor busy that would wait for
 //! each step of one.
 
+use std::iter::Peekable;
+
 use super::{RATE_MAX_IOPS, Rtt, SERVICE};
 use crate::time::Nanos;
 
@@ -109,36 +111,74 @@ impl FromIterator<Nanos> for Gaps {
 /// How many requests RTT admits at each of `rates_iops` under the bound `within`, in one pass for
 /// every [`LANES_MAX`] of them. A rate of 0 admits none; one above [`RATE_MAX_IOPS`] counts as that.
 pub fn admitted(gaps: &Gaps, within: Nanos, rates_iops: &[u64]) -> Vec<u64> {
-    rates_iops
-        .chunks(LANES_MAX)
-        .flat_map(|rates| match rates.len() {
-            0..=4 => pass::<4>(gaps, within, rates),
-            5..=8 => pass::<8>(gaps, within, rates),
-            9..=12 => pass::<12>(gaps, within, rates),
-            _ => pass::<LANES_MAX>(gaps, within, rates),
-        })
-        .collect()
+    let whole = admitted_by_part(gaps, within, rates_iops, &[gaps.len()]);
+    whole.into_iter().map(|parts| parts[0]).collect()
 }
 
-fn pass<const LANES: usize>(gaps: &Gaps, within: Nanos, rates_iops: &[u64]) -> Vec<u64> {
+/// As [`admitted`], for each rate by parts of the trace: part `p` holds the requests from the end
+/// of the part before it up to, not with, number `ends[p]`. Ends must not decrease; a server goes
+/// from part to part as it is.
+pub fn admitted_by_part(
+    gaps: &Gaps,
+    within: Nanos,
+    rates_iops: &[u64],
+    ends: &[usize],
+) -> Vec<Vec<u64>> {
+    let pass = |rates: &[u64]| match rates.len() {
+        0..=4 => pass::<4>(gaps, within, rates, ends),
+        5..=8 => pass::<8>(gaps, within, rates, ends),
+        9..=12 => pass::<12>(gaps, within, rates, ends),
+        _ => pass::<LANES_MAX>(gaps, within, rates, ends),
+    };
+    rates_iops.chunks(LANES_MAX).flat_map(pass).collect()
+}
+
+fn pass<const LANES: usize>(
+    gaps: &Gaps,
+    within: Nanos,
+    rates_iops: &[u64],
+    ends: &[usize],
+) -> Vec<Vec<u64>> {
     let most = rates_iops.iter().copied().max().unwrap_or(0).min(RATE_MAX_IOPS);
     // Backlog and one service more must fit.
     if within.0.checked_mul(most).is_none_or(|units| units > u64::MAX / 2) {
-        return rates_iops.iter().map(|rate| one(gaps, within, *rate)).collect();
+        return rates_iops.iter().map(|rate| one(gaps, within, *rate, ends)).collect();
     }
     let mut lanes = Lanes::<LANES>::new(within.0, rates_iops);
+    let mut parts = vec![Vec::with_capacity(ends.len()); rates_iops.len()];
+    let (mut ends, mut at) = (ends.iter().copied().peekable(), 0);
     for segment in gaps.segments() {
+        lanes.end_parts(&mut ends, at, &mut parts);
         lanes.step(segment.gap_ns);
-        lanes.run(segment.gaps_ns);
+        at += 1;
+        let mut left = segment.gaps_ns;
+        while let Some(&end) = ends.peek().filter(|end| **end < at + left.len()) {
+            let (now, later) = left.split_at(end.saturating_sub(at));
+            lanes.run(now);
+            (left, at) = (later, at + now.len());
+            lanes.end_parts(&mut ends, at, &mut parts);
+        }
+        lanes.run(left);
+        at += left.len();
     }
-    lanes.admitted[..rates_iops.len()].to_vec()
+    lanes.end_parts(&mut ends, usize::MAX, &mut parts);
+    parts
 }
 
 /// The count at one rate, whatever the numbers.
-fn one(gaps: &Gaps, within: Nanos, rate_iops: u64) -> u64 {
-    let Ok(mut rtt) = Rtt::new(rate_iops.min(RATE_MAX_IOPS), within) else { return 0 };
+fn one(gaps: &Gaps, within: Nanos, rate_iops: u64, ends: &[usize]) -> Vec<u64> {
+    let Ok(mut rtt) = Rtt::new(rate_iops.min(RATE_MAX_IOPS), within) else {
+        return vec![0; ends.len()];
+    };
     // Times are counted from the first arrival; a server that starts idle knows no other.
-    gaps.times().map(|at| u64::from(rtt.admit(at - gaps.first()))).sum()
+    let (mut times, mut at) = (gaps.times(), 0);
+    ends.iter()
+        .map(|end| {
+            let part = end.saturating_sub(at);
+            at += part;
+            times.by_ref().take(part).map(|at| u64::from(rtt.admit(at - gaps.first()))).sum()
+        })
+        .collect()
 }
 
 /// Servers side by side.
@@ -167,6 +207,20 @@ impl<const LANES: usize> Lanes<LANES> {
             let admits = backlog < self.room[lane];
             self.backlog[lane] = if admits { backlog + SERVICE } else { backlog };
             self.admitted[lane] += u64::from(admits);
+        }
+    }
+
+    /// Notes the counts of the parts that end at request `at` or before, and begins anew.
+    fn end_parts(
+        &mut self,
+        ends: &mut Peekable<impl Iterator<Item = usize>>,
+        at: usize,
+        parts: &mut [Vec<u64>],
+    ) {
+        while ends.next_if(|end| *end <= at).is_some() {
+            for (part, admitted) in parts.iter_mut().zip(&mut self.admitted) {
+                part.push(std::mem::take(admitted));
+            }
         }
     }
 

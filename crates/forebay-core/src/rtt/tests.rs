@@ -99,6 +99,26 @@ proptest! {
     }
 
     #[test]
+    fn parts_add_up_as_the_single_rule(
+        times in arrivals(200),
+        mut ends in prop::collection::vec(0usize..250, 0..12),
+        rates in prop::collection::vec(1u64..5000, 1..20),
+        within in prop_oneof![1u64..20_000_000, 1u64..u64::MAX],
+    ) {
+        ends.sort_unstable();
+        let by_part = admitted_by_part(&gaps(&times), Nanos(within), &rates, &ends);
+        for (rate, parts) in rates.iter().zip(by_part) {
+            let mut sums = parts.iter().scan(0, |sum, part| { *sum += part; Some(*sum) });
+            let mut rtt = Rtt::new(*rate, Nanos(within)).unwrap();
+            let admits: Vec<u64> = times.iter().map(|at| u64::from(rtt.admit(Nanos(*at)))).collect();
+            for end in &ends {
+                let expected: u64 = admits[..(*end).min(times.len())].iter().sum();
+                prop_assert_eq!(sums.next(), Some(expected));
+            }
+        }
+    }
+
+    #[test]
     fn more_rate_or_time_never_admits_fewer(
         times in arrivals(300), rate in 1u64..5000, within in 1u64..20_000_000, more in 0u64..3000,
     ) {

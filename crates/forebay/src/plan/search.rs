@@ -89,7 +89,7 @@ impl<'a> Search<'a> {
         let mut bracket = Bracket { need, low: 0, enough: None, is_slow: true };
         self.narrow(&mut bracket);
         if let Some(enough) = bracket.enough {
-            bracket.low = bracket.low.max(self.too_low(need).min(enough - 1));
+            bracket.low = bracket.low.max(self.too_low(need).min(enough.saturating_sub(1)));
         }
         bracket
     }
