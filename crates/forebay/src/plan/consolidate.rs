@@ -13,7 +13,7 @@ use forebay_core::rtt::Gaps;
 use serde::Serialize;
 
 use super::arrivals::Arrivals;
-use super::capacity::{Promises, Row, beyond, on_all_cores, table};
+use super::capacity::{Doubt, Promises, Row, beyond, on_all_cores, table};
 use super::search::least_capacities;
 use crate::error::Error;
 
@@ -99,7 +99,7 @@ fn alone(clients: &[&Arrivals], promises: &Promises) -> Result<Vec<Client>, Erro
             None => Client {
                 trace: client.path.display().to_string(),
                 requests: client.requests(),
-                rows: table(client, promises)?,
+                rows: table(client, promises, Doubt::default())?,
             },
         });
     }
