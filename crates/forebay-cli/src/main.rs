@@ -17,6 +17,10 @@ mod output;
 mod partition;
 mod plan;
 mod plan_capacity;
+mod plan_consolidate;
+mod plan_devices;
+mod plan_power;
+mod plan_sla;
 mod progress;
 mod simulate;
 

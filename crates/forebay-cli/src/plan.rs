@@ -9,6 +9,9 @@ use forebay_core::Nanos;
 
 use crate::options::{Source, ahead, say_notes};
 use crate::plan_capacity::Capacity;
+use crate::plan_consolidate::Consolidate;
+use crate::plan_power::Power;
+use crate::plan_sla::Sla;
 use crate::progress::Progress;
 
 /// Find what a promise such as "99 % within 10 ms" costs
@@ -20,13 +23,19 @@ pub(crate) struct Plan {
 
 #[derive(Subcommand)]
 enum Question {
-    Capacity(Capacity),
+    Capacity(Box<Capacity>),
+    Consolidate(Consolidate),
+    Sla(Sla),
+    Power(Power),
 }
 
 impl Plan {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         match self.question {
             Question::Capacity(question) => question.run(),
+            Question::Consolidate(question) => question.run(),
+            Question::Sla(question) => question.run(),
+            Question::Power(question) => question.run(),
         }
     }
 }
@@ -34,6 +43,20 @@ impl Plan {
 /// A time above zero as an argument names it.
 pub(crate) fn span(text: &str) -> Result<Nanos, String> {
     amount::span(text)
+}
+
+/// A time that may be zero.
+pub(crate) fn span_or_zero(text: &str) -> Result<Nanos, String> {
+    amount::span_or_zero(text)
+}
+
+/// A share above 0 and below 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<Fraction>().map(Fraction::as_f64);
+    share
+        .ok()
+        .filter(|share| *share < 1.0)
+        .ok_or_else(|| format!("got '{text}', expected a share above 0 and below 1, e.g. 0.95"))
 }
 
 /// A fraction as an argument names it.

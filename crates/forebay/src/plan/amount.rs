@@ -1,5 +1,6 @@
 //! Shares and times as decimals, exactly as they are written.
 
+use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
@@ -44,12 +45,20 @@ impl Fraction {
     pub fn as_f64(self) -> f64 {
         self.to_string().parse().unwrap_or(f64::NAN)
     }
+}
 
-    /// In the order of size.
-    pub fn cmp(self, other: Fraction) -> std::cmp::Ordering {
-        let scaled =
-            |fraction: Fraction, by: Fraction| u128::from(fraction.digits) * 10u128.pow(by.places);
+impl Ord for Fraction {
+    fn cmp(&self, other: &Fraction) -> Ordering {
+        let scaled = |fraction: &Fraction, by: &Fraction| {
+            u128::from(fraction.digits) * 10u128.pow(by.places)
+        };
         scaled(self, other).cmp(&scaled(other, self))
+    }
+}
+
+impl PartialOrd for Fraction {
+    fn partial_cmp(&self, other: &Fraction) -> Option<Ordering> {
+        Some(self.cmp(other))
     }
 }
 
@@ -152,9 +161,9 @@ mod tests {
     #[test]
     fn fractions_have_an_order() {
         let parse = |text: &str| text.parse::<Fraction>().unwrap();
-        assert!(parse("0.9").cmp(parse("0.90")).is_eq());
-        assert!(parse("0.99").cmp(parse("0.995")).is_lt());
-        assert!(parse("1").cmp(parse("0.999999999999999999")).is_gt());
+        assert_eq!(parse("0.9"), parse("0.90"));
+        assert!(parse("0.99") < parse("0.995") && parse("0.05") < parse("0.5"));
+        assert!(parse("1.0") > parse("0.999999999999999999"));
     }
 
     #[test]

@@ -205,7 +205,7 @@ mod tests {
         ) {
             let mut now = 0;
             let times: Vec<u64> = gaps.iter().map(|gap| { now += gap; now }).collect();
-            let needs: Vec<u64> = needs.iter().map(|need| need.min(&(times.len() as u64)) + 0).collect();
+            let needs: Vec<u64> = needs.iter().map(|need| *need.min(&(times.len() as u64))).collect();
             let packed: Gaps = times.iter().copied().map(Nanos).collect();
             let mut brute = Vec::new();
             for need in &needs {

@@ -86,7 +86,7 @@ impl Sla {
         }
         tiers.sort_by_key(|tier| tier.within);
         for pair in tiers.windows(2) {
-            if pair[0].within == pair[1].within || !pair[0].fraction.cmp(pair[1].fraction).is_lt() {
+            if pair[0].within == pair[1].within || pair[0].fraction >= pair[1].fraction {
                 return Err(wrong(contradiction(&pair[0], &pair[1])));
             }
         }
