@@ -55,6 +55,7 @@ impl Consolidate {
             (true, 1) => vec![Nanos::ZERO],
             (true, _) => vec![Nanos::from_secs(1), Nanos::from_secs(100)],
         };
+        say_apart(&clients, &shifts);
         let promises = Promises { within: self.within, fractions: self.fraction };
         let progress = Progress::new("searching for capacities");
         let found = consolidate(&clients, &shifts, &promises)?;
@@ -64,6 +65,19 @@ impl Consolidate {
             Format::Table => output::print(&shown(&found))?,
         }
         Ok(())
+    }
+}
+
+/// Clients that never meet share nothing.
+fn say_apart(clients: &[&Arrivals], shifts: &[Nanos]) {
+    let longest = clients.iter().map(|client| client.duration()).max().unwrap_or_default();
+    for shift in shifts.iter().filter(|shift| **shift > longest) {
+        eprintln!(
+            "forebay: shifted by {} s, each client ends before the next begins: no trace is longer \
+             than {:.1} s",
+            shift.as_secs_f64(),
+            longest.as_secs_f64()
+        );
     }
 }
 

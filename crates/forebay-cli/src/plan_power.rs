@@ -24,6 +24,9 @@ pub(crate) struct Power {
     /// Requests a second of one disk [default: random 4 KiB reads, simulated]
     #[arg(long, value_name = "IOPS", value_parser = clap::value_parser!(u64).range(1..=1_000_000_000))]
     disk_iops: Option<u64>,
+    /// Watts of a disk that is off [default: its standby]; the paper neglects them
+    #[arg(long, value_name = "WATTS", value_parser = watts, allow_hyphen_values = true)]
+    off_w: Option<f64>,
     /// Disks a pool
     #[arg(long, value_name = "NUMBER", default_value = "4",
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
@@ -73,6 +76,8 @@ struct Of {
 
 impl Power {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut disk = Disk::open(&self.device, self.disk_iops)?;
+        disk.standby_w = self.off_w.unwrap_or(disk.standby_w);
         let question = Question {
             within: self.within,
             fraction: self.fraction,
@@ -80,7 +85,7 @@ impl Power {
             epoch: self.epoch,
             history: usize::from(self.history),
             pool_disks: self.pool_disks,
-            disk: Disk::open(&self.device, self.disk_iops)?,
+            disk,
         };
         let mut traces = Vec::new();
         for path in &self.traces {
@@ -109,6 +114,11 @@ impl Power {
         }
         Ok(())
     }
+}
+
+fn watts(text: &str) -> Result<f64, String> {
+    let watts = text.parse().ok().filter(|watts| (0.0..=1e6).contains(watts));
+    watts.ok_or_else(|| format!("got '{text}', expected 0 to 1000000 W, e.g. 2.5"))
 }
 
 fn shown(of: &Of) -> String {

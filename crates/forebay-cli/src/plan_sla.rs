@@ -66,8 +66,8 @@ fn tiers(division: &Division) -> String {
     table.set_header(["within ms", "promised", "answered", "kept", "its share, IOPS"]);
     for tier in &division.tiers {
         let share = match tier.share_iops {
-            0 => "with the tier before".to_string(),
-            share => share.to_string(),
+            None => "with the tier before".to_string(),
+            Some(share) => share.to_string(),
         };
         let kept = if tier.kept { "yes" } else { "no" };
         let (within, promised) = (tier.within_ms.to_string(), tier.fraction.to_string());

@@ -84,6 +84,26 @@ impl Gaps {
         })
     }
 
+    /// One stretch of requests in `by`, from all over the trace, a day apart from each other: what
+    /// it says of the whole is a guess, at a fraction of the work.
+    pub fn thinned(&self, by: usize) -> Gaps {
+        const STRETCH: usize = 4096;
+        const APART: u64 = 86_400_000_000_000;
+        let (mut thin, mut now, mut index) = (Gaps::default(), 0u64, 0usize);
+        for segment in self.segments() {
+            let gaps = std::iter::once(segment.gap_ns).chain(segment.gaps_ns.iter().map(widen));
+            for gap in gaps {
+                if (index / STRETCH).is_multiple_of(by) {
+                    let gap = if index.is_multiple_of(STRETCH) { APART } else { gap };
+                    now = now.saturating_add(gap);
+                    thin.push(Nanos(now));
+                }
+                index += 1;
+            }
+        }
+        thin
+    }
+
     /// Every arrival in order.
     pub fn times(&self) -> impl Iterator<Item = Nanos> {
         let mut now = self.first.0;
@@ -199,15 +219,31 @@ impl<const LANES: usize> Lanes<LANES> {
         Lanes { within_ns, rate, room, backlog: [0; LANES], admitted: [0; LANES] }
     }
 
-    #[inline]
+    /// One request.
     fn step(&mut self, gap_ns: u64) {
-        let gap = gap_ns.min(self.within_ns);
-        for lane in 0..LANES {
-            let backlog = self.backlog[lane].saturating_sub(gap * self.rate[lane]);
-            let admits = backlog < self.room[lane];
-            self.backlog[lane] = if admits { backlog + SERVICE } else { backlog };
-            self.admitted[lane] += u64::from(admits);
+        self.run_each(std::iter::once(gap_ns));
+    }
+
+    #[inline(never)]
+    fn run(&mut self, gaps_ns: &[u32]) {
+        self.run_each(gaps_ns.iter().map(widen));
+    }
+
+    #[inline(always)]
+    fn run_each(&mut self, gaps_ns: impl Iterator<Item = u64>) {
+        // What the loop changes is kept out of memory; nothing in it branches.
+        let (rate, room, within_ns) = (self.rate, self.room, self.within_ns);
+        let (mut backlog, mut admitted) = (self.backlog, self.admitted);
+        for gap_ns in gaps_ns {
+            let gap = gap_ns.min(within_ns);
+            for lane in 0..LANES {
+                let left = backlog[lane].saturating_sub(gap * rate[lane]);
+                let admits = left < room[lane];
+                backlog[lane] = if admits { left + SERVICE } else { left };
+                admitted[lane] += u64::from(admits);
+            }
         }
+        (self.backlog, self.admitted) = (backlog, admitted);
     }
 
     /// Notes the counts of the parts that end at request `at` or before, and begins anew.
@@ -221,13 +257,6 @@ impl<const LANES: usize> Lanes<LANES> {
             for (part, admitted) in parts.iter_mut().zip(&mut self.admitted) {
                 part.push(std::mem::take(admitted));
             }
-        }
-    }
-
-    #[inline(never)]
-    fn run(&mut self, gaps_ns: &[u32]) {
-        for gap in gaps_ns {
-            self.step(u64::from(*gap));
         }
     }
 }

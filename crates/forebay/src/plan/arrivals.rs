@@ -27,7 +27,7 @@ impl Arrivals {
     /// apart as well.
     ///
     /// # Errors
-    /// A trace that cannot be read, or that has no request.
+    /// A trace that cannot be read, or that has no request or no times.
     pub fn read<P: GoOn>(
         name: &Path,
         reader: &mut dyn Reader,
@@ -56,6 +56,13 @@ impl Arrivals {
             }
         }
         refuse_empty(name, meter.count(), reader.notes())?;
+        if reader.notes().is_timeless {
+            return Err(Error::Unfit(format!(
+                "{}: got a trace with no times, expected one that says when its requests arrive; \
+                 a promise of time has no price without",
+                name.display()
+            )));
+        }
         let names = &reader.dictionary().volumes;
         let named = |(index, gaps)| (names.get(index).cloned().unwrap_or_default(), gaps);
         let volumes =

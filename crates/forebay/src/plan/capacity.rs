@@ -176,7 +176,11 @@ fn held_outs(
 /// # Errors
 /// As [`table`].
 pub fn curve(arrivals: &Arrivals, within: &[Nanos]) -> Result<Vec<Vec<(f64, u64)>>, Error> {
-    let steps = (900..990).step_by(5).map(|mille| mille * 10).chain((9900..=10_000).step_by(5));
+    let steps = (900..990)
+        .step_by(5)
+        .map(|mille| mille * 10)
+        .chain((9900..9995).step_by(5))
+        .chain(9995..=10_000);
     let fractions: Vec<Fraction> = steps
         .filter_map(|share| format!("{}.{:04}", share / 10_000, share % 10_000).parse().ok())
         .collect();

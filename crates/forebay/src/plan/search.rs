@@ -3,8 +3,9 @@
 //! One pass counts what RTT admits at up to [`LANES_MAX`] capacities, and each count narrows the
 //! bracket of every fraction at once: counts never fall with the capacity
 //! ([`forebay_core::rtt`] says why). A bracket is a capacity that is too low and one that is
-//! enough; it is done when they are neighbours. Where to look next is guessed by floating point,
-//! which can cost a pass but never changes the answer.
+//! enough; it is done when they are neighbours. Where to look first is what a thinned trace says,
+//! then what floating point guesses between two counts; a wrong guess can cost a pass but never
+//! changes the answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,6 +17,10 @@ use forebay_core::rtt::{Gaps, LANES_MAX, RATE_MAX_IOPS, admitted, least_rate_for
 pub fn least_capacities(gaps: &Gaps, within: Nanos, needs: &[u64]) -> Vec<Option<u64>> {
     Search::new(gaps, within).run(needs)
 }
+
+/// Requests from which on a trace is thinned first, and by how much.
+const THINNED_FROM: u64 = 100_000;
+const THINNED_BY: usize = 16;
 
 /// What is known of one fraction.
 #[derive(Clone, Copy, Debug)]
@@ -61,6 +66,7 @@ impl<'a> Search<'a> {
     }
 
     fn run(&mut self, needs: &[u64]) -> Vec<Option<u64>> {
+        self.start(needs);
         let mut brackets: Vec<Bracket> = needs.iter().map(|need| self.bracket(*need)).collect();
         loop {
             let open: Vec<&Bracket> = brackets.iter().filter(|bracket| bracket.is_open()).collect();
@@ -75,6 +81,27 @@ impl<'a> Search<'a> {
                 bracket.is_slow = bracket.width() > before / 4;
             }
         }
+    }
+
+    /// Counts about the capacities that a thinned trace needs.
+    fn start(&mut self, needs: &[u64]) {
+        let requests = self.gaps.len() as u64;
+        if requests < THINNED_FROM {
+            return;
+        }
+        let thin = self.gaps.thinned(THINNED_BY);
+        let (few, most) = (thin.len() as u64, self.known.keys().next_back().copied().unwrap_or(0));
+        let scaled =
+            |need: &u64| (u128::from(*need) * u128::from(few) / u128::from(requests)) as u64;
+        let scaled: Vec<u64> = needs.iter().filter(|need| **need < requests).map(scaled).collect();
+        let found = least_capacities(&thin, self.within, &scaled);
+        let mut probes = BTreeSet::new();
+        for guess in found.into_iter().flatten().take(LANES_MAX / 3) {
+            let step = guess / 64 + 1;
+            probes.extend([guess.saturating_sub(step), guess, guess + step]);
+        }
+        probes.retain(|probe| (1..most).contains(probe));
+        self.count(&probes.into_iter().collect::<Vec<_>>());
     }
 
     fn count(&mut self, capacities: &[u64]) {

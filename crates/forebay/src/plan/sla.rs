@@ -29,8 +29,8 @@ pub struct Kept {
     pub within_ms: f64,
     /// The promised share of all requests.
     pub fraction: f64,
-    /// Capacity of its server; 0 where the server of the tier before it keeps it too.
-    pub share_iops: u64,
+    /// Capacity of its server; none where the server of the tier before it keeps it too.
+    pub share_iops: Option<u64>,
     /// The share of all requests that is answered within the bound.
     pub achieved_fraction: f64,
     /// Whether that is enough.
@@ -154,7 +154,7 @@ fn divide(whole: &Gaps, tiers: &[Tier], servers: &[Server]) -> Division {
         kept.push(Kept {
             within_ms: tier.within.as_millis_f64(),
             fraction: tier.fraction.as_f64(),
-            share_iops: server.map_or(0, |server| server.capacity_iops),
+            share_iops: server.map(|server| server.capacity_iops),
             achieved_fraction: done as f64 / requests.max(1) as f64,
             kept: done >= tier.fraction.of(requests),
         });
@@ -222,7 +222,7 @@ mod tests {
         // Within 1 ms a server of 1000 answers all of a steady load, and within 2 ms too.
         let trace = arrivals((0..1000).map(|ms| ms * MS));
         let two = price(&trace, &sla(&[(0.9, 1.0), (1.0, 2.0)]), None).unwrap();
-        let shares: Vec<u64> = two.least.tiers.iter().map(|tier| tier.share_iops).collect();
-        assert_eq!(shares, [1000, 0]);
+        let shares: Vec<Option<u64>> = two.least.tiers.iter().map(|tier| tier.share_iops).collect();
+        assert_eq!(shares, [Some(1000), None]);
     }
 }

@@ -4,7 +4,7 @@ use super::charts::{legend, series_class};
 use super::page::{document, figure, section};
 use super::plot::{Axis, Caption, Plot};
 use super::tables::table;
-use super::text::{count, escape, millis, name, ratio, seconds, significant};
+use super::text::{count, escape, name, ratio, seconds, significant};
 use crate::plan::arrivals::Arrivals;
 use crate::plan::capacity::{Promises, Row};
 
@@ -42,7 +42,7 @@ fn head(page: &CapacityPage<'_>, trace: &str) -> String {
 
 /// What the last hundredth costs, under the bound where it costs most.
 fn headline(page: &CapacityPage<'_>) -> String {
-    let within = page.promises.within.iter().map(|within| millis(within.as_millis_f64()));
+    let within = page.promises.within.iter().map(|within| bound(within.as_millis_f64()));
     let knees = within.zip(&page.curves).filter_map(|(within, curve)| {
         let most = curve.iter().find(|point| point.0 == 0.99)?.1;
         Some((within, most, curve.last()?.1))
@@ -50,9 +50,10 @@ fn headline(page: &CapacityPage<'_>) -> String {
     let times = |knee: &(String, u64, u64)| ratio(knee.2 as f64, knee.1 as f64);
     match knees.max_by(|a, b| times(a).total_cmp(&times(b))) {
         Some(knee) if times(&knee) >= 1.005 => format!(
-            "99\u{a0}% of the requests within {} take {} IOPS; the last hundredth raises that {} times",
+            "99\u{a0}% of the requests within {} take {} IOPS, all of them {}: {} times as many",
             knee.0,
             count(knee.1),
+            count(knee.2),
             significant(times(&knee)),
         ),
         _ => "The last hundredth of the requests costs nothing more".to_string(),
@@ -64,7 +65,7 @@ fn curves(page: &CapacityPage<'_>) -> String {
         .promises
         .within
         .iter()
-        .map(|w| format!("within {}", millis(w.as_millis_f64())))
+        .map(|w| format!("within {}", bound(w.as_millis_f64())))
         .collect();
     let pictures: String = [("curve", 0.9, "the last tenth"), ("knee", 0.99, "the last hundredth")]
         .iter()
@@ -102,7 +103,7 @@ fn prices(page: &CapacityPage<'_>) -> String {
     let fractions = page.promises.fractions.len();
     headings.extend(page.rows.iter().take(fractions).map(percent));
     let line = |line: &[Row]| {
-        let within = format!("within {}", millis(line[0].within_ms));
+        let within = format!("within {}", bound(line[0].within_ms));
         let first = match &line[0].volume {
             Some(volume) => format!("{}: {within}", name(volume)),
             None => within,
@@ -111,6 +112,11 @@ fn prices(page: &CapacityPage<'_>) -> String {
     };
     let lines: Vec<(bool, Vec<String>)> = page.rows.chunks(fractions.max(1)).map(line).collect();
     section("Least capacity", &table(&headings, &lines))
+}
+
+/// A bound as it was given.
+fn bound(ms: f64) -> String {
+    format!("{ms}\u{a0}ms")
 }
 
 /// A capacity, with its interval where there is one.
@@ -180,6 +186,9 @@ mod tests {
 
     #[test]
     fn the_headline_says_what_the_last_hundredth_costs() {
-        assert!(html("t").contains("the last hundredth raises that"));
+        let page = html("t");
+        assert!(
+            page.contains("within 1000\u{a0}ms take 95 IOPS, all of them 99: 1.04 times as many")
+        );
     }
 }
