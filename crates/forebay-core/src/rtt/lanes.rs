@@ -2,11 +2,13 @@
 //!
 //! The state of a server is its backlog: the work it has admitted and not done, in units of
 //! `1 / rate` nanoseconds. A gap of `g` between arrivals takes `g * rate` off it. It never exceeds
-//! `bound * rate`, so a gap counts no longer than the bound, and 64 bits hold every product unless
-//! bound and rate are both huge; those few are counted one by one in 128 bits.
+//! `bound * rate`, so a gap counts no longer than the bound.
 //!
 //! Servers are independent, so some of them side by side keep a processor busy that would wait for
-//! each step of one.
+//! each step of one. They are whole numbers in `f64`, which every processor multiplies, compares and
+//! selects by twos or more without a branch, and not so 64-bit integers. Nothing is rounded: every
+//! product, sum and difference is a whole number below 2^53. A bound and rate whose product is
+//! beyond that are counted one by one in 128-bit integers; tests hold the two against each other.
 
 use std::iter::Peekable;
 
@@ -15,6 +17,9 @@ use crate::time::Nanos;
 
 /// Servers that are counted in one pass at most.
 pub const LANES_MAX: usize = 16;
+
+/// The largest backlog that, with a service more, is exact.
+const EXACT_MAX: u64 = 1 << 52;
 
 /// Stands in for a gap that does not fit and is kept aside.
 const FAR: u32 = u32::MAX;
@@ -87,7 +92,7 @@ impl Gaps {
     /// One stretch of requests in `by`, from all over the trace, a day apart from each other: what
     /// it says of the whole is a guess, at a fraction of the work.
     pub fn thinned(&self, by: usize) -> Gaps {
-        const STRETCH: usize = 4096;
+        const STRETCH: usize = 512;
         const APART: u64 = 86_400_000_000_000;
         let (mut thin, mut now, mut index) = (Gaps::default(), 0u64, 0usize);
         for segment in self.segments() {
@@ -160,8 +165,7 @@ fn pass<const LANES: usize>(
     ends: &[usize],
 ) -> Vec<Vec<u64>> {
     let most = rates_iops.iter().copied().max().unwrap_or(0).min(RATE_MAX_IOPS);
-    // Backlog and one service more must fit.
-    if within.0.checked_mul(most).is_none_or(|units| units > u64::MAX / 2) {
+    if within.0.checked_mul(most).is_none_or(|units| units > EXACT_MAX) {
         return rates_iops.iter().map(|rate| one(gaps, within, *rate, ends)).collect();
     }
     let mut lanes = Lanes::<LANES>::new(within.0, rates_iops);
@@ -201,46 +205,52 @@ fn one(gaps: &Gaps, within: Nanos, rate_iops: u64, ends: &[usize]) -> Vec<u64> {
         .collect()
 }
 
-/// Servers side by side.
+/// Servers side by side. All numbers are whole.
 struct Lanes<const LANES: usize> {
-    within_ns: u64,
-    rate: [u64; LANES],
+    within_ns: f64,
+    rate: [f64; LANES],
     /// A backlog below this leaves room for one more.
-    room: [u64; LANES],
-    backlog: [u64; LANES],
-    admitted: [u64; LANES],
+    room: [f64; LANES],
+    backlog: [f64; LANES],
+    admitted: [f64; LANES],
 }
 
 impl<const LANES: usize> Lanes<LANES> {
     fn new(within_ns: u64, rates_iops: &[u64]) -> Self {
         let rate: [u64; LANES] =
             std::array::from_fn(|l| rates_iops.get(l).map_or(0, |rate| (*rate).min(RATE_MAX_IOPS)));
-        let room = rate.map(|rate| (within_ns * rate + 1).saturating_sub(SERVICE));
-        Lanes { within_ns, rate, room, backlog: [0; LANES], admitted: [0; LANES] }
+        Lanes {
+            within_ns: within_ns as f64,
+            rate: rate.map(|rate| rate as f64),
+            room: rate.map(|rate| (within_ns * rate + 1).saturating_sub(SERVICE) as f64),
+            backlog: [0.0; LANES],
+            admitted: [0.0; LANES],
+        }
     }
 
     /// One request.
     fn step(&mut self, gap_ns: u64) {
-        self.run_each(std::iter::once(gap_ns));
+        self.run_each(std::iter::once(gap_ns.min(self.within_ns as u64) as f64));
     }
 
     #[inline(never)]
     fn run(&mut self, gaps_ns: &[u32]) {
-        self.run_each(gaps_ns.iter().map(widen));
+        self.run_each(gaps_ns.iter().map(|gap| f64::from(*gap)));
     }
 
     #[inline(always)]
-    fn run_each(&mut self, gaps_ns: impl Iterator<Item = u64>) {
-        // What the loop changes is kept out of memory; nothing in it branches.
+    fn run_each(&mut self, gaps_ns: impl Iterator<Item = f64>) {
+        // What the loop changes is kept out of memory.
         let (rate, room, within_ns) = (self.rate, self.room, self.within_ns);
         let (mut backlog, mut admitted) = (self.backlog, self.admitted);
         for gap_ns in gaps_ns {
-            let gap = gap_ns.min(within_ns);
+            let gap = if gap_ns < within_ns { gap_ns } else { within_ns };
             for lane in 0..LANES {
-                let left = backlog[lane].saturating_sub(gap * rate[lane]);
+                let left = backlog[lane] - gap * rate[lane];
+                let left = if left > 0.0 { left } else { 0.0 };
                 let admits = left < room[lane];
-                backlog[lane] = if admits { left + SERVICE } else { left };
-                admitted[lane] += u64::from(admits);
+                backlog[lane] = left + if admits { SERVICE as f64 } else { 0.0 };
+                admitted[lane] += if admits { 1.0 } else { 0.0 };
             }
         }
         (self.backlog, self.admitted) = (backlog, admitted);
@@ -255,7 +265,7 @@ impl<const LANES: usize> Lanes<LANES> {
     ) {
         while ends.next_if(|end| *end <= at).is_some() {
             for (part, admitted) in parts.iter_mut().zip(&mut self.admitted) {
-                part.push(std::mem::take(admitted));
+                part.push(std::mem::take(admitted) as u64);
             }
         }
     }

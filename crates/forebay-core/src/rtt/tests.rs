@@ -98,6 +98,23 @@ proptest! {
         prop_assert_eq!(admitted(&gaps(&times), Nanos(within), &rates), expected);
     }
 
+    /// Backlogs just below and above what lanes count exactly by themselves.
+    #[test]
+    fn lanes_are_exact_to_the_last_unit(
+        gaps_ns in prop::collection::vec(0u64..4, 1..400),
+        rates in prop::collection::vec(900_000_000u64..=RATE_MAX_IOPS, 16),
+        within in prop_oneof![1u64..40, 4_503_590u64..4_503_610],
+        burst in 0usize..5,
+    ) {
+        let mut now = 0;
+        let times: Vec<u64> = gaps_ns
+            .iter()
+            .flat_map(|gap| { now += gap; std::iter::repeat_n(now, 1 + burst) })
+            .collect();
+        let expected: Vec<u64> = rates.iter().map(|rate| count(&times, *rate, within)).collect();
+        prop_assert_eq!(admitted(&gaps(&times), Nanos(within), &rates), expected);
+    }
+
     #[test]
     fn parts_add_up_as_the_single_rule(
         times in arrivals(200),

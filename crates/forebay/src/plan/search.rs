@@ -116,7 +116,9 @@ impl<'a> Search<'a> {
         let mut bracket = Bracket { need, low: 0, enough: None, is_slow: true };
         self.narrow(&mut bracket);
         if let Some(enough) = bracket.enough {
-            bracket.low = bracket.low.max(self.too_low(need).min(enough.saturating_sub(1)));
+            let least =
+                if need == self.gaps.len() as u64 { enough } else { self.too_low(need) + 1 };
+            bracket.low = bracket.low.max(least.min(enough).saturating_sub(1));
         }
         bracket
     }
@@ -159,20 +161,19 @@ impl<'a> Search<'a> {
             probes.extend(low + 1..high);
             return;
         }
-        let Some(guess) = self.guess(bracket).filter(|_| !bracket.is_slow || share > 2) else {
+        let Some((guess, doubt)) = self.guess(bracket) else {
             let steps = (1..=share).map(|step| {
                 low + (u128::from(high - low) * u128::from(step) / u128::from(share + 1)) as u64
             });
             probes.extend(steps);
             return;
         };
-        let step = ((high - low) / (8 * share)).max(1);
         let mut place = |at: u64| {
             probes.insert(at.clamp(low + 1, high - 1));
         };
         place(guess);
         for index in 1..share {
-            let away = step.saturating_mul(index.div_ceil(2));
+            let away = doubt.saturating_mul(index.div_ceil(2));
             place(if index % 2 == 1 {
                 guess.saturating_sub(away)
             } else {
@@ -184,16 +185,39 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Where the count should pass the need, if refusals fall exponentially with the capacity.
-    fn guess(&self, bracket: &Bracket) -> Option<u64> {
+    /// Where the count should pass the need, and how far that may be off. The capacity is taken
+    /// for a smooth function of the logarithm of what is refused, through the counts nearest to the
+    /// bracket.
+    fn guess(&self, bracket: &Bracket) -> Option<(u64, u64)> {
+        let (low, high) = (bracket.low, bracket.enough?);
         let requests = self.gaps.len() as u64;
-        let refused = |count: u64| ((requests - count) as f64 + 0.5).ln();
-        let high = bracket.enough?;
-        let above = refused(*self.known.get(&bracket.low)?);
-        let below = refused(*self.known.get(&high)?);
-        let share = (above - refused(bracket.need)) / (above - below).max(1e-9);
-        Some(bracket.low + ((high - bracket.low) as f64 * share.clamp(0.0, 1.0)) as u64)
+        let point = |(&capacity, &count): (&u64, &u64)| {
+            (((requests - count) as f64 + 0.5).ln(), capacity as f64)
+        };
+        self.known.get(&low)?;
+        let below: Vec<(f64, f64)> = self.known.range(..=low).rev().take(2).map(point).collect();
+        let above: Vec<(f64, f64)> = self.known.range(high..).take(2).map(point).collect();
+        let at = ((requests - bracket.need) as f64 + 0.5).ln();
+        let line = through(&[below[0], above[0]], at)?;
+        let all: Vec<(f64, f64)> = below.into_iter().chain(above).collect();
+        let inside = |guess: &f64| (low as f64..=high as f64).contains(guess);
+        let curve = through(&all, at).filter(inside).unwrap_or(line);
+        let doubt = ((curve - line).abs() / 6.0) as u64 + 1;
+        Some((curve as u64, doubt.min((high - low) / 4).max(1)))
     }
+}
+
+/// The polynomial through `points` at `x`, by Neville's scheme; none where it does not exist.
+fn through(points: &[(f64, f64)], x: f64) -> Option<f64> {
+    let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    for width in 1..points.len() {
+        for from in 0..points.len() - width {
+            let (left, right) = (points[from].0, points[from + width].0);
+            values[from] =
+                ((x - right) * values[from] + (left - x) * values[from + 1]) / (left - right);
+        }
+    }
+    values.first().copied().filter(|value| value.is_finite())
 }
 
 /// `steps` capacities between `low` and `high` in equal ratios.

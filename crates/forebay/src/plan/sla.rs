@@ -73,8 +73,10 @@ pub fn price(arrivals: &Arrivals, sla: &Sla, capacity_iops: Option<u64>) -> Resu
         floor_iops = floor_iops.max(least);
         total.push(tier.fraction.of(requests));
     }
-    let servers = cheapest(whole, &sla.tiers, &total, 0)
+    let mut servers = cheapest(whole, &sla.tiers, &total, 0)
         .ok_or_else(|| beyond(arrivals, sla.tiers[0].within, sla.tiers[0].fraction))?;
+    // Where nothing is left to do, there is no server.
+    servers.retain(|server| server.capacity_iops > 0);
     let least = divide(whole, &sla.tiers, &servers);
     let checked = capacity_iops.map(|capacity| {
         let mut division = divide(whole, &sla.tiers, &handed_out(&servers, capacity));
