@@ -158,6 +158,9 @@ fn bad_traces_are_refused() {
     for question in ["capacity", "consolidate", "power"] {
         let trace = folder.file("u.iolog", untimed);
         refused(plan(&[question]).arg(trace), &["u.iolog", "no times"]);
+        let invented = folder.file("a.lis", "100 2 0 1\n300 1 0 2\n");
+        let arc = ["--from", "arc"];
+        refused(plan(&[question]).arg(invented).args(arc), &["a.lis", "no times"]);
     }
 }
 
@@ -228,7 +231,7 @@ fn switching_pools_saves_energy() {
     let plans: Vec<_> = rows.iter().map(|row| row["plan"].as_str().unwrap()).collect();
     assert_eq!(plans, ["all-on", "static", "predicted", "oracle"]);
     let saved = |index: usize| rows[index]["saving_ratio"].as_f64().unwrap();
-    assert!(saved(0) == 1.0 && saved(2) > 1.5 && saved(3) >= saved(2), "{rows:?}");
+    assert!(saved(0) == 1.0 && saved(2) > 1.4 && saved(3) >= saved(2), "{rows:?}");
     refused(plan(&["power", "--within", "1ms"]).arg(&trace), &["more disks"]);
     refused(plan(&["power", "--epoch", "1ns"]).arg(&trace), &["make them longer"]);
     refused(plan(&["power", "--device", "nothing"]).arg(&trace), &["nothing"]);
