@@ -25,21 +25,24 @@ pub fn least_rate_for_all(gaps: &Gaps, within: Nanos) -> Option<u64> {
 }
 
 /// One pass: a rate that some window needs, at least `rate`.
+///
+/// Work is below 2^64 units for as many requests as memory holds, so a product that is not counts
+/// as the largest number and compares as it should.
 fn raise(gaps: &Gaps, within_ns: u64, mut rate: u64) -> Option<u64> {
-    let bound = u128::from(within_ns);
-    // A busy period: its requests so far, and the time since its first.
-    let (mut requests, mut since) = (0u128, 0u128);
+    // A busy period: the work of its requests so far, and the time since its first.
+    let (mut work, mut since) = (0u64, 0u64);
     let mut take = |gap_ns: u64| -> Option<()> {
-        since += u128::from(gap_ns);
-        if requests * u128::from(SERVICE) <= since * u128::from(rate) {
-            (requests, since) = (0, 0);
+        since = since.saturating_add(gap_ns);
+        if work <= since.saturating_mul(rate) {
+            (work, since) = (0, 0);
         }
-        requests += 1;
-        let work = requests * u128::from(SERVICE);
-        if work > (since + bound) * u128::from(rate) {
-            rate = u64::try_from(work.div_ceil((since + bound).max(1))).ok()?;
+        work += SERVICE;
+        let until = since.saturating_add(within_ns);
+        if work > until.saturating_mul(rate) {
+            rate = work.div_ceil(until.max(1));
+            return (rate <= RATE_MAX_IOPS).then_some(());
         }
-        (rate <= RATE_MAX_IOPS).then_some(())
+        Some(())
     };
     for segment in gaps.segments() {
         take(segment.gap_ns)?;

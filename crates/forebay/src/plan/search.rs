@@ -113,7 +113,7 @@ impl<'a> Search<'a> {
 
     /// The widest bracket that nothing contradicts.
     fn bracket(&self, need: u64) -> Bracket {
-        let mut bracket = Bracket { need, low: 0, enough: None, is_slow: true };
+        let mut bracket = Bracket { need, low: 0, enough: None, is_slow: false };
         self.narrow(&mut bracket);
         if let Some(enough) = bracket.enough {
             let least =
@@ -172,7 +172,7 @@ impl<'a> Search<'a> {
             probes.insert(at.clamp(low + 1, high - 1));
         };
         place(guess);
-        for index in 1..share {
+        for index in 1..share - u64::from(bracket.is_slow && share > 1) {
             let away = doubt.saturating_mul(index.div_ceil(2));
             place(if index % 2 == 1 {
                 guess.saturating_sub(away)
