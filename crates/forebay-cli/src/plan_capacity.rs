@@ -6,11 +6,10 @@ use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrivals::Arrivals;
-use forebay::plan::capacity::{self, Doubt, Promises, Row, table};
+use forebay::plan::capacity::{self, Doubt, Promises, Row, answer};
 use forebay::plan::confidence::Bootstrap;
 use forebay::report;
 use forebay_core::Nanos;
-use serde::Serialize;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
@@ -64,14 +63,6 @@ enum By {
     Volume,
 }
 
-#[derive(Serialize)]
-struct Results<'a> {
-    trace: String,
-    requests: u64,
-    duration_s: f64,
-    rows: &'a [Row],
-}
-
 impl Capacity {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let promises = Promises { within: self.within, fractions: self.fraction };
@@ -82,22 +73,17 @@ impl Capacity {
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
         let arrivals = plan::arrivals(&self.source, &self.trace, self.by.is_some())?;
-        let rows = {
+        let answer = {
             let _progress = Progress::new("searching for capacities");
-            table(&arrivals, &promises, doubt)?
+            answer(&arrivals, &promises, doubt)?
         };
-        say_doubts(&arrivals, &rows, doubt);
+        say_doubts(&arrivals, &answer.rows, doubt);
         if let Some(output) = &self.output {
-            write_report(output, &arrivals, &promises, &rows)?;
+            write_report(output, &arrivals, &promises, &answer.rows)?;
         }
         match self.format {
-            Format::Json => output::print_json(&Results {
-                trace: self.trace.display().to_string(),
-                requests: arrivals.requests(),
-                duration_s: arrivals.duration().as_secs_f64(),
-                rows: &rows,
-            })?,
-            Format::Table => output::print(&shown(&rows, &promises, doubt))?,
+            Format::Json => output::print_json(&answer)?,
+            Format::Table => output::print(&shown(&answer.rows, &promises, doubt))?,
         }
         Ok(())
     }

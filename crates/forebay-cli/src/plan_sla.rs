@@ -6,6 +6,7 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::plan::sla::{Division, Price, Sla as Promise, price};
 use forebay_core::rtt::RATE_MAX_IOPS;
+use serde::Serialize;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
@@ -30,6 +31,14 @@ pub(crate) struct Sla {
     format: Format,
 }
 
+#[derive(Serialize)]
+struct Results {
+    trace: String,
+    requests: u64,
+    #[serde(flatten)]
+    price: Price,
+}
+
 impl Sla {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let promise = Promise::open(&self.promise)?;
@@ -38,7 +47,11 @@ impl Sla {
         let found = price(&arrivals, &promise, self.capacity)?;
         drop(progress);
         match self.format {
-            Format::Json => output::print_json(&found)?,
+            Format::Json => output::print_json(&Results {
+                trace: self.trace.display().to_string(),
+                requests: arrivals.requests(),
+                price: found,
+            })?,
             Format::Table => output::print(&shown(&found))?,
         }
         Ok(())

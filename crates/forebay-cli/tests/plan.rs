@@ -211,7 +211,7 @@ fn promises_of_tiers_are_priced_checked_and_refused() {
     // Five of ten within 50 ms, the others within half a second.
     assert_eq!(found["least"]["capacity_iops"], 110);
     assert_eq!((&found["least"]["kept"], &found["checked"]["kept"]), (&true.into(), &false.into()));
-    assert_eq!(found["floor_iops"], 100);
+    assert_eq!((&found["floor_iops"], &found["requests"]), (&100.into(), &100.into()));
     let contradiction = folder.file("bad.toml", &(tier("0.9", "20") + &tier("0.5", "50")));
     refused(plan(&["sla"]).arg(contradiction).arg(&trace), &["bad.toml", "contradict each other"]);
     let capacity = ["--capacity", "1000000001"];

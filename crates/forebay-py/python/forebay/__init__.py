@@ -23,6 +23,7 @@ from ._forebay import (
     advise,
     convert,
     describe,
+    plan_capacity,
     read,
     simulate,
 )
@@ -39,6 +40,7 @@ __all__ = [
     "advise",
     "convert",
     "describe",
+    "plan_capacity",
     "read",
     "simulate",
 ]

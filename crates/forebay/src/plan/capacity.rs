@@ -78,6 +78,32 @@ pub struct HeldOut {
     pub held_out_capacity_iops: Option<u64>,
 }
 
+/// The prices, and of what.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Answer {
+    /// The trace.
+    pub trace: String,
+    /// Its requests.
+    pub requests: u64,
+    /// From its first request to its last.
+    pub duration_s: f64,
+    /// The prices, in the order of [`table`].
+    pub rows: Vec<Row>,
+}
+
+/// The answer of [`table`] with what it is about.
+///
+/// # Errors
+/// As [`table`].
+pub fn answer(arrivals: &Arrivals, promises: &Promises, doubt: Doubt) -> Result<Answer, Error> {
+    Ok(Answer {
+        trace: arrivals.path.display().to_string(),
+        requests: arrivals.requests(),
+        duration_s: arrivals.duration().as_secs_f64(),
+        rows: table(arrivals, promises, doubt)?,
+    })
+}
+
 /// The price of `promises` for the whole trace, then for each of its volumes, on as many threads
 /// as the machine has.
 ///
