@@ -115,6 +115,7 @@ bench:
 	  -r crates/forebay-py/tests/libcachesim.txt || echo "!!! no libcachesim to compare with"
 	cargo bench -p forebay-core --bench simulator
 	cargo bench -p forebay-core --bench cache -- target/libcachesim/bin/python
+	cargo bench -p forebay --bench plan
 	cargo bench -p forebay-trace --bench readers
 
 report:

@@ -16,6 +16,12 @@ mod listings;
 mod options;
 mod output;
 mod partition;
+mod plan;
+mod plan_capacity;
+mod plan_consolidate;
+mod plan_devices;
+mod plan_power;
+mod plan_sla;
 mod progress;
 mod simulate;
 
@@ -41,6 +47,7 @@ enum Verb {
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
     Cache(cache::Cache),
+    Plan(plan::Plan),
     Convert(convert::Convert),
     Capture(capture::Capture),
     Device(device::Device),
@@ -55,6 +62,7 @@ impl Verb {
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
             Verb::Cache(verb) => verb.run(),
+            Verb::Plan(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),

@@ -9,6 +9,7 @@
 mod arrow;
 mod error;
 mod options;
+mod plan;
 mod results;
 mod signals;
 mod source;
@@ -25,6 +26,8 @@ mod _forebay {
 
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
+    #[pymodule_export]
+    use super::plan::plan_capacity;
     #[pymodule_export]
     use super::results::{Advice, Simulation};
     #[pymodule_export]

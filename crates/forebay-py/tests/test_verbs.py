@@ -60,6 +60,18 @@ def test_cache(answer, trace):
         forebay.cache(trace, sizes_mib=[0])
 
 
+def test_plan_capacity(answer, trace):
+    options = ["--within", "5ms,20ms", "--fraction", "0.9995,1", "--by", "volume"]
+    expected = answer("plan", "capacity", TERASORT, *options, "--confidence", "0.9")
+    keywords = {"within": ["5ms", "20ms"], "by_volume": True, "confidence": 0.9}
+    found = forebay.plan_capacity(trace, fraction=[0.9995, "1"], **keywords)
+    assert found["rows"] == expected["rows"] and list(found) == list(expected)
+    with pytest.raises(forebay.Error, match="above 0 and at most 1"):
+        forebay.plan_capacity(trace, fraction=[1.5])
+    with pytest.raises(forebay.Error, match="confidence: got '2'"):
+        forebay.plan_capacity(trace, confidence=2.0)
+
+
 def test_policies_may_stand_in_one_text(trace):
     runs = forebay.simulate(trace, device="fixed:200", policies="noop,cfq:quantum=2").runs
     assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]

@@ -53,7 +53,7 @@ fn scattered_bursts_want_an_elevator() {
     };
     let advice = advice((0..20).flat_map(burst).collect());
     assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
-    assert_eq!((best(&advice), advice.recommended.as_str()), ("deadline", "deadline"));
+    assert_eq!((best(&advice), advice.recommended.as_str()), ("forebay", "forebay"));
     assert!(advice.ranking[0].gain_share > 0.2, "{}", advice.headline);
 }
 

@@ -162,6 +162,20 @@ def cache(
 ) -> dict[str, Any]:
     """Miss ratios of caches of every size; the keys are those of `forebay cache --format json`."""
 
+def plan_capacity(
+    trace: _Source,
+    *,
+    within: Sequence[str] | None = None,
+    fraction: Sequence[str | float] | None = None,
+    by_volume: bool = False,
+    confidence: float | None = None,
+    hold_out: float | None = None,
+    seed: int = 1,
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Finds least capacities; the keys are those of `forebay plan capacity --format json`."""
+
 def simulate(
     trace: _Source,
     *,
