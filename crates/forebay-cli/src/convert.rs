@@ -44,10 +44,11 @@ impl Convert {
         })?;
         drop(progress);
         say_notes(&self.trace, reader.notes());
-        for what in lost {
+        for what in &lost {
             eprintln!("forebay: {}: {what}", self.output.display());
         }
-        eprintln!("forebay: {}: {records} requests written", self.output.display());
+        let so_far = if lost.is_empty() { "written" } else { "converted, but for that" };
+        eprintln!("forebay: {}: {records} requests {so_far}", self.output.display());
         Ok(())
     }
 }

@@ -119,6 +119,10 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     };
     if let Some(manifest) = load::<Manifest>(&folder.join(MANIFEST))? {
         same(&manifest.source)?;
+        if let Some(part) = manifest.parts.iter().find(|part| !folder.join(&part.file).is_file()) {
+            let (got, expected) = (format!("no file {}", part.file), "every file of its manifest");
+            return Err(refused(folder, got, expected, "remove the folder and convert again"));
+        }
         return Ok(Partition::Finished(manifest));
     }
     let work = folder.join(WORK);

@@ -14,9 +14,11 @@
 //!   of [`LARGE_BYTES`] on average and all in steps of exactly 512 sectors, which is what bytes become
 //!   when they are taken for sectors.
 //!
-//! Fewer than [`SAMPLE_LEAST`] records prove nothing. Only a preset of [`crate::formats::presets`] is
-//! refused, because its unit is a guess. Where the user declared the columns, or the format states its
-//! units (blktrace, Parquet, canonical CSV), the trace is read and the user warned.
+//! Fewer than [`SAMPLE_LEAST`] records prove nothing. A preset of [`crate::formats::presets`] is
+//! refused, because its unit is a guess; declared columns are where no drive there is could have done
+//! it (too fast, too large), and otherwise warned of. `units=sure` among the columns reads them all
+//! the same. Where the format states its units (blktrace, Parquet, canonical CSV), the trace is read
+//! and the user warned.
 
 use std::path::{Path, PathBuf};
 
@@ -51,10 +53,17 @@ pub const LARGE_BYTES: f64 = 1_048_576.0;
 /// 512 sectors of 512 bytes, as a power of two.
 const SECTOR_SQUARED_BITS: u32 = 18;
 
+/// Which traces are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refused {
+    Doubtful,
+    Impossible,
+    None,
+}
+
 /// What is known of a trace's units before it is read.
 pub struct Doubt {
-    /// Whether a trace that cannot be right is refused.
-    refuse: bool,
+    refused: Refused,
     /// The declaration of its columns, if it has one.
     columns: Option<Columns>,
 }
@@ -64,12 +73,14 @@ impl Doubt {
     /// theirs.
     pub(crate) fn of(format: &str) -> Doubt {
         let columns = preset(format).and_then(|preset| preset.columns.parse::<Columns>().ok());
-        Doubt { refuse: columns.is_some(), columns }
+        let refused = if columns.is_some() { Refused::Doubtful } else { Refused::None };
+        Doubt { refused, columns }
     }
 
     /// The user declared the units.
     pub(crate) fn declared(columns: &Columns) -> Doubt {
-        Doubt { refuse: false, columns: Some(columns.clone()) }
+        let refused = if columns.sure { Refused::None } else { Refused::Impossible };
+        Doubt { refused, columns: Some(columns.clone()) }
     }
 
     /// The unit of times, if columns declare it: its name and nanoseconds.
@@ -82,6 +93,8 @@ impl Doubt {
 /// What is wrong with a trace as it was read.
 #[derive(Clone, Debug, PartialEq)]
 struct Finding {
+    /// No drive there is could have done it.
+    impossible: bool,
     got: String,
     expected: String,
     /// Pieces of the declaration and what should stand there.
@@ -185,7 +198,8 @@ impl Sample {
         let unit = doubt.unit();
         let unit_ns = unit.map(|(_, ns)| ns);
         let read_in = unit.map_or(String::new(), |(name, _)| format!(" with times in {name}"));
-        let (got, expected) = if self.too_fast(1.0) {
+        let impossible = self.too_fast(1.0);
+        let (got, expected) = if impossible {
             let (bytes, requests) = self.rates()?;
             (
                 format!(
@@ -237,7 +251,7 @@ impl Sample {
         } else {
             format!("{expected}: the times are likely in {}", likely.join(" or "))
         };
-        Some(Finding { got, expected, instead })
+        Some(Finding { impossible, got, expected, instead })
     }
 
     fn addresses(&self, doubt: &Doubt) -> Option<Finding> {
@@ -252,6 +266,7 @@ impl Sample {
         };
         if self.bits.trailing_zeros() == SECTOR_SQUARED_BITS && mean >= LARGE_BYTES && in_sectors {
             return Some(Finding {
+                impossible: false,
                 got: format!(
                     "requests of {:.1} MB on average, all in steps of 512 sectors",
                     mean / 1e6
@@ -262,6 +277,7 @@ impl Sample {
         }
         if requests > 0 && mean < LEN_MEAN_LEAST && !in_sectors {
             return Some(Finding {
+                impossible: false,
                 got: format!("requests of {mean:.1} bytes on average"),
                 expected: "at least a sector of 512 bytes: lengths are likely in sectors".into(),
                 instead: pieces("", ":sectors"),
@@ -269,6 +285,7 @@ impl Sample {
         }
         if self.end > EXTENT_MAX {
             return Some(Finding {
+                impossible: true,
                 got: format!("a volume of at least {:.1} PB", self.end as f64 / 1e15),
                 expected: "volumes below 1 PiB: offsets are likely in smaller units".into(),
                 instead: pieces(":sectors", ""),
@@ -299,7 +316,7 @@ impl Checked {
 
     /// The error, or the warning.
     fn tell(&mut self, finding: Finding) -> Result<(), TraceError> {
-        let Finding { got, expected, instead } = finding;
+        let Finding { impossible, got, expected, instead } = finding;
         let mended = self.doubt.columns.as_ref().and_then(|columns| {
             let text = format!("{columns},");
             let mended =
@@ -307,14 +324,19 @@ impl Checked {
             (mended != text).then(|| mended.trim_end_matches(',').to_owned())
         });
         let mended = mended.map_or(String::new(), |mended| format!("if so, --columns {mended}"));
-        if !self.doubt.refuse {
+        let refused = match self.doubt.refused {
+            Refused::Doubtful => true,
+            Refused::Impossible => impossible,
+            Refused::None => false,
+        };
+        if !refused {
             let parts = [format!("the units may be wrong: got {got}, expected {expected}"), mended];
             let parts: Vec<String> = parts.into_iter().filter(|part| !part.is_empty()).collect();
             self.warning = Some(parts.join("; "));
             return Ok(());
         }
         let declared = self.doubt.columns.as_ref().map(Columns::to_string).unwrap_or_default();
-        let believe = format!("if the units are right, --columns {declared}");
+        let believe = format!("if the units are right, --columns {declared},units=sure");
         let hint = [mended, believe].into_iter().filter(|part| !part.is_empty());
         Err(TraceError::Malformed {
             path: self.path.clone(),

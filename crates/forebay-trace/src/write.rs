@@ -85,10 +85,6 @@ pub fn create(
         let expected = "another file".into();
         return Err(refused(path, "the input as output".into(), expected, ""));
     }
-    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
-        let got = "something that is no file (a folder or a device)".into();
-        return Err(refused(path, got, "a file to write".into(), ""));
-    }
     (target.create)(Draft::new(path)?)
 }
 
@@ -130,9 +126,27 @@ impl Drop for Listed {
     }
 }
 
+/// The file that writing to `path` makes or replaces: a link's is where it leads. Nothing but a
+/// file is ever replaced.
+fn destination(path: &Path) -> Result<PathBuf, TraceError> {
+    let found = match fs::symlink_metadata(path) {
+        Err(_) => return Ok(path.to_path_buf()),
+        Ok(found) if !found.is_symlink() => Some((path.to_path_buf(), found)),
+        Ok(_) => fs::canonicalize(path).and_then(|to| Ok((to.clone(), fs::metadata(to)?))).ok(),
+    };
+    let got = match found {
+        Some((to, found)) if found.is_file() => return Ok(to),
+        Some(_) => "something that is no file (a folder, a device or a pipe)".into(),
+        None => "a link that leads nowhere".into(),
+    };
+    Err(refused(path, got, "a file to write".into(), ""))
+}
+
 impl Draft {
-    /// Begins the file that will be called `path`.
+    /// Begins the file that will be called `path`. What is there already must be a file, or a link
+    /// to one, which stays a link.
     pub fn new(path: &Path) -> Result<Draft, TraceError> {
+        let path = &destination(path)?;
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -206,6 +220,29 @@ mod tests {
         let Err(error) = Draft::new(Path::new("/nonexistent/out.csv")) else { panic!("made") };
         let text = error.to_string();
         assert!(text.starts_with("/nonexistent/out.csv: ") && !text.contains("partial"), "{text}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn only_files_are_replaced_and_links_stay_links() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let write = |name: &str| {
+            let mut draft = Draft::new(&at(name))?;
+            draft.write_all(b"new").unwrap();
+            draft.publish()
+        };
+        std::os::unix::fs::symlink(at("there"), at("link")).unwrap();
+        let said = write("link").unwrap_err().to_string();
+        assert!(said.contains("leads nowhere"), "{said}");
+        fs::write(at("there"), "old").unwrap();
+        write("link").unwrap();
+        assert_eq!(fs::read(at("there")).unwrap(), b"new");
+        assert!(fs::symlink_metadata(at("link")).unwrap().is_symlink());
+        let _socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        let said = write("socket").unwrap_err().to_string();
+        assert!(said.contains("no file"), "{said}");
+        assert!(!fs::symlink_metadata(at("socket")).unwrap().is_file());
     }
 
     #[test]

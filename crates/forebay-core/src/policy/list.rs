@@ -74,7 +74,7 @@ pub const POLICIES: &[Listed] = &[
     Listed {
         name: "forebay",
         summary: "long sweeps by turns, waiting for streams found by address, at learnt cost; no \
-                  admitted request waits longer than the bound",
+                  admitted request waits beyond the bound where a full queue is served within it",
         parameters: "wait-ms=8 hold-ms=50 read-turn-ms=500 write-turn-ms=80 bound-ms=10000",
     },
 ];

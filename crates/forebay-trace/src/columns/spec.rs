@@ -47,7 +47,8 @@ pub(crate) enum Role {
 /// its words (`op:R/W`, read first; `op:scsi`, `op:disksim`), `volume` (several make one name),
 /// `thread`, `process`, `name` or `stream`, `flags`, and `_` for what is not read. Columns behind the
 /// last one are not read. Settings are `sep=comma|tab|semicolon|blank`, `skip=LINES`, and for what a
-/// text does not have, `every=10ms`, `op=read`, `len=4096`.
+/// text does not have, `every=10ms`, `op=read`, `len=4096`. `units=sure` reads
+/// a trace whose units cannot be right as they are declared.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Columns {
     /// As it was declared.
@@ -64,6 +65,8 @@ pub struct Columns {
     pub(crate) op: Option<Op>,
     /// How long every request is.
     pub(crate) len_bytes: Option<u64>,
+    /// Whether the units are right whatever comes of them.
+    pub(crate) sure: bool,
 }
 
 /// What is wrong with a declaration of columns.
@@ -127,6 +130,7 @@ impl Columns {
             every_ns: None,
             op: None,
             len_bytes: None,
+            sure: false,
         };
         for piece in text.split(',').map(str::trim) {
             if let Some((key, value)) = piece.split_once('=') {
@@ -176,7 +180,9 @@ impl Columns {
                 Ok(bytes @ 1..=LEN_BYTES_MAX) => self.len_bytes = Some(bytes),
                 _ => return wrong(piece, "a number of bytes such as len=4096, at most 1 GiB"),
             },
-            _ => return wrong(piece, "a setting: sep=, skip=, every=, op=, len="),
+            "units" if value == "sure" => self.sure = true,
+            "units" => return wrong(piece, "units=sure"),
+            _ => return wrong(piece, "a setting: sep=, skip=, every=, op=, len=, units=sure"),
         }
         Ok(())
     }

@@ -65,8 +65,33 @@ fn who_names_the_units_is_warned_once() {
         content: Box::new(std::io::Cursor::new(text)),
     };
     let inner = crate::formats::presets::open("spc", input(text)).unwrap();
-    let doubt = Doubt { refuse: false, ..Doubt::of("spc") };
+    let doubt = Doubt { refused: Refused::None, ..Doubt::of("spc") };
     let checked = Checked::new(inner, Path::new("trace"), doubt);
     let (records, _, notes) = drain(Box::new(checked)).unwrap();
     assert_eq!((records.len(), notes.warnings.len()), (70_000, 1));
+}
+
+#[test]
+fn declared_units_that_no_drive_could_have_are_refused_unless_they_are_sure() {
+    let told = |columns: &str, text: &[u8]| {
+        let columns: Columns = columns.parse().unwrap();
+        let input = Input {
+            path: "trace".into(),
+            packing: crate::unpack::Packing::Plain,
+            content: Box::new(std::io::Cursor::new(text.to_vec())),
+        };
+        let inner = crate::formats::presets::open_columns(&columns, input).unwrap();
+        let checked = Checked::new(inner, Path::new("trace"), Doubt::declared(&columns));
+        drain(Box::new(checked)).map(|(_, _, notes)| notes.warnings.len())
+    };
+    let declared = "at:us,offset:sectors,len:sectors,op";
+    let fast: String = (0..2000).map(|n| format!("{n},{n},256,R\n")).collect();
+    let message = told(declared, fast.as_bytes()).unwrap_err().to_string();
+    assert!(message.contains("131.1 GB/s"), "{message}");
+    assert!(message.contains("likely in ms") && message.contains("units=sure"), "{message}");
+    assert_eq!(told(&format!("{declared},units=sure"), fast.as_bytes()).unwrap(), 1);
+    // Nineteen of twenty gaps of seconds are odd, not impossible.
+    let slow: String =
+        (0..2000u64).map(|n| format!("{},{n},8,R\n", n * 2_000_000 + drawn(n) % 900_000)).collect();
+    assert_eq!(told(declared, slow.as_bytes()).unwrap(), 1);
 }

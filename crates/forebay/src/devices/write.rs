@@ -26,7 +26,7 @@ pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
 /// Writes a device file; whole, or not at all.
 pub fn file(path: &Path, text: &str) -> Result<(), Error> {
     let failed = |source| TraceError::Io { path: path.to_path_buf(), source };
-    let mut draft = Draft::new(path).map_err(Error::Output)?;
+    let mut draft = Draft::new(path).map_err(Error::output)?;
     draft.write_all(text.as_bytes()).map_err(|error| Error::Output(failed(error)))?;
     draft.publish().map_err(Error::Output)
 }
