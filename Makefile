@@ -1,5 +1,6 @@
 # make test     everything that has to pass, in less than 20 minutes on two cores
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
+# make reproduce  papers/bid/table.md and its figures  make reproduce-short  the bundled trace alone
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
@@ -13,7 +14,8 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit specs
 
-.PHONY: all build test needs check py py-test fuzz-build fuzz-short fuzz-run fuzz bench report big big-short
+.PHONY: all build test needs check py py-test fuzz-build fuzz-short fuzz-run fuzz bench report \
+  reproduce-build reproduce reproduce-short big big-short
 
 all: build
 
@@ -119,6 +121,25 @@ bench:
 
 report:
 	cargo run --release -- advise
+
+# The papers' tables beside ours, with the package built optimised in an environment of its own.
+PAPER ?= bid
+TRACES ?= ../shared/traces
+REPRODUCE := target/reproduce
+REPRODUCED := $(REPRODUCE)/bin/python -m forebay.reproduce papers/$(PAPER)
+
+$(REPRODUCE)/bin/python:
+	python3 -m venv $(REPRODUCE)
+	$(REPRODUCE)/bin/pip install -q -r papers/requirements.txt
+
+reproduce-build: $(REPRODUCE)/bin/python
+	VIRTUAL_ENV="$(CURDIR)/$(REPRODUCE)" $(REPRODUCE)/bin/maturin develop --release
+
+reproduce: reproduce-build
+	$(REPRODUCED) --traces $(TRACES) --pictures $(REPRODUCE)/figures
+
+reproduce-short: reproduce-build
+	$(REPRODUCED) --short -o $(REPRODUCE)/short.md
 
 # Describes and simulates a synthetic trace, each within 512 MiB. Needs 1.6 GB of disk.
 BIG_REQUESTS ?= 100000000

@@ -24,6 +24,7 @@ from ._forebay import (
     cache,
     convert,
     describe,
+    offline,
     read,
     simulate,
 )
@@ -41,6 +42,7 @@ __all__ = [
     "cache",
     "convert",
     "describe",
+    "offline",
     "read",
     "simulate",
 ]
