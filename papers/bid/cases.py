@@ -67,8 +67,9 @@ def workloads(options) -> list[Workload]:
         Workload(name, folder / "hadoop" / f"{name}.parquet", options.device or "sata250", 4)
         for name in named
     ]
+    device = options.device or "st1000nm0011"
     nodes = [
-        Workload(f"node{node}", unpacked(folder, node, options.work), options.device or "st1000nm0011", 1)
+        Workload(f"node{node}", unpacked(folder, node, options.work), device, 1)
         for node in (10, 2)
     ]
     return captures + nodes
@@ -107,6 +108,14 @@ def score_cases(all_workloads, short: bool) -> list[Case]:
     ]
 
 
+BUFFER = """[buffer]
+segments = 16
+segment_sectors = 1024
+read_ahead = "limit"
+read_ahead_sectors = 512
+"""
+
+
 def with_queue(device: str, depth: int, folder: Path) -> Path:
     """`device` with a command queue, and the buffer that a drive with one has: a new file.
 
@@ -114,14 +123,13 @@ def with_queue(device: str, depth: int, folder: Path) -> Path:
     """
     bundled = ROOT / "devices" / f"{device}.toml"
     text = (bundled if bundled.exists() else Path(device)).read_text()
-    buffer = 'segments = 16\nsegment_sectors = 1024\nread_ahead = "limit"\nread_ahead_sectors = 512\n'
     path = folder / f"{Path(device).stem}-depth{depth}.toml"
-    path.write_text(f"{text}\n[queue]\ndepth = {depth}\n\n[buffer]\n{buffer}")
+    path.write_text(f"{text}\n[queue]\ndepth = {depth}\n\n{BUFFER}")
     return path
 
 
 def run(case: Case) -> list[dict]:
-    """The runs of a case, a dict for each policy. At depth 1 the disk has no queue and no buffer."""
+    """The runs of a case, a dict for each policy. At depth 1 the disk has no queue or buffer."""
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         # Imputed latencies are in each run's `imputed_share`, which the tables show.
         warnings.simplefilter("ignore", forebay.TraceWarning)
@@ -146,9 +154,10 @@ def by_policy(case: Case, runs: list[dict]) -> dict[str, dict]:
     return dict(zip(case.policies, runs, strict=True))
 
 
-def main_cases(cases: list[Case]) -> list[Case]:
-    """Those at which the figures are drawn: open replay at each workload's own load."""
-    return [c for c in cases if c.replay == "open" and c.intensity == c.workload.intensity]
+def main_cases(cases: list[Case], *replays: str) -> list[Case]:
+    """Those at which the figures are drawn, each workload's own load; open replay if not said."""
+    chosen = replays or ("open",)
+    return [c for c in cases if c.replay in chosen and c.intensity == c.workload.intensity]
 
 
 def total_s(case: Case, figures: dict) -> float:

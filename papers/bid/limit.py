@@ -10,6 +10,10 @@ from forebay.reproduce import table
 IOS = 9
 WINDOWS = 60
 
+HEAD = f"""Windows of {IOS} I/Os (neighbours joined) that are all there from the start: time in the best
+order, found by search, and as multiples of it the transfer floor and each scheduler.
+"""
+
 
 def found(workload) -> list[dict]:
     """The windows of a trace."""

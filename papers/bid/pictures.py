@@ -4,17 +4,15 @@ Figures 12 and 15 to 19 are bars, a panel for each trace in open replay at the l
 13 and 14 show where the heads are over time.
 """
 
-import warnings
-
 import matplotlib
 
 matplotlib.use("Agg")
 
 import numpy as np
+import strokes
 from cases import POLICIES, by_policy, main_cases
 from matplotlib import pyplot as plt
-
-import forebay
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 ACCENT = {"bid": "#1f5fa8", "bid-hybrid": "#6fa3d8", "forebay": "#c8553d"}
 PLAIN = "#a8a8a8"
@@ -24,13 +22,12 @@ LABELS = {"cfq:form=paper": "cfq (paper's form)", "bid": "BID-HDD", "bid-hybrid"
 BARS = [
     (12, "Device time to serve all I/Os, s", "busy_s", None),
     (15, "Head movements, thousands", "head_movements", None),
-    (16, "Cylinders crossed per head movement (bar: standard deviation)", "avg_seek_tracks", "seek_stddev_tracks"),
+    (16, "Cylinders per head movement (line: std. dev.)", "avg_seek_tracks", "seek_stddev_tracks"),
     (17, "Cylinders crossed in all, full sweeps of the disk", "seek_sweeps", None),
     (18, "Mean read latency, ms", "read_mean_ms", None),
     (19, "Mean write latency, ms", "write_mean_ms", None),
 ]
-#: The trace whose heads are shown, best first, and the policies: the paper's three, and three more.
-HEADS_OF = ["wordcount", "terasort"]
+#: The policies whose heads are shown: the paper's three, and three more.
 HEADS = ["cfq", "noop", "bid", "bid-hybrid", "deadline", "forebay"]
 #: Seconds of the magnified view.
 ZOOM_S = 3.0
@@ -44,9 +41,7 @@ def draw(cases, runs, folder) -> None:
     chosen = main_cases(cases)
     for figure in BARS:
         bars(figure, chosen, runs, folder)
-    ours = {case.workload.name: case for case in chosen}
-    case = next(ours[name] for name in HEADS_OF if name in ours)
-    heads(case, folder)
+    heads(strokes.shown(cases), folder)
 
 
 def save(figure, folder, name: str) -> None:
@@ -76,31 +71,30 @@ def bars(figure, cases, runs, folder) -> None:
             axis.errorbar(values, range(len(POLICIES)), xerr=[below, spread], **line)
         else:
             for place, value in enumerate(values):
-                axis.text(value, place, f" {value:,.3g}" if value < 1000 else f" {value:,.0f}", va="center", fontsize=7)
+                text = f" {value:,.3g}" if value < 1000 else f" {value:,.0f}"
+                axis.text(value, place, text, va="center", fontsize=7)
             axis.margins(x=0.18)
         axis.set_title(f"{case.workload.name}, {case.intensity:g} x", fontsize=9)
         axis.set_yticks(range(len(POLICIES)), [LABELS.get(p, p) for p in POLICIES])
         axis.set_xlim(left=0)
+        axis.xaxis.set_major_locator(MaxNLocator(3))
+        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     for axis in axes.flat[len(cases) :]:
         axis.set_visible(False)
     axes.flat[0].invert_yaxis()
-    drawn.suptitle(f"Figure {index}, ours. {title}", x=0.01, ha="left", fontsize=11)
+    parted = "\n" if columns == 1 else " "
+    drawn.suptitle(f"Figure {index}, ours.{parted}{title}", x=0.01, ha="left", fontsize=11)
     drawn.tight_layout()
     save(drawn, folder, f"figure-{index}")
 
 
 def heads(case, folder) -> None:
     """Figures 13 and 14: the heads over the whole run, and over the busiest seconds of noop."""
-    workload = case.workload
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", forebay.TraceWarning)
-        options = {"device": workload.device, "flash": case.flash, "intensity": case.intensity}
-        result = forebay.simulate(workload.path, policies=HEADS, **options)
-    table = result.heads.to_pyarrow().to_pydict()
+    table = strokes.simulate(case, HEADS).heads.to_pyarrow().to_pydict()
     names = np.array(table["policy"])
     time_s, cylinder = np.array(table["time_s"]), np.array(table["cylinder"])
     paths = {p: (time_s[names == p], cylinder[names == p]) for p in HEADS}
-    what = f"{workload.name}, open replay, {case.intensity:g} x"
+    what = f"{case.workload.name}, open replay, {case.intensity:g} x"
     first, last = 0.0, max(path[0][-1] for path in paths.values())
     panels(paths, (first, last), f"Figure 13, ours. Where the heads are: {what}", folder, 13)
     noop = paths["noop"]
@@ -121,9 +115,12 @@ def panels(paths, window, title: str, folder, index: int) -> None:
         moves = int((np.diff(cylinder[seen].astype(np.int64)) != 0).sum())
         width = 0.3 if index == 13 else 0.7
         colour = ACCENT.get(policy, "#222222")
-        axis.plot(time_s[seen], cylinder[seen] / 1000, color=colour, linewidth=width)
+        # The arm stays where it is until it moves, shortly before an I/O is done.
+        style = {"color": colour, "linewidth": width, "drawstyle": "steps-post"}
+        axis.plot(time_s[seen], cylinder[seen] / 1000, **style)
         axis.set_title(f"{LABELS.get(policy, policy)}: {moves:,} moves between I/Os", fontsize=9)
         axis.set_xlim(*window)
+        axis.xaxis.set_major_locator(MaxNLocator(5, prune="upper"))
     for axis in axes[-1]:
         axis.set_xlabel("time, s")
     for axis in axes[:, 0]:

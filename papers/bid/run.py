@@ -3,8 +3,8 @@
     make reproduce                # or: python -m forebay.reproduce papers/bid
     make reproduce-short          # the bundled trace alone, in less than a minute
 
-The traces are the four captures and the sample of `hadoop/`, and the two nodes of `blktrace-bin/`, in
-the folder that `--traces` names.
+The traces are the four captures and the sample of `hadoop/`, and the two nodes of `blktrace-bin/`,
+in the folder that `--traces` names.
 """
 
 from pathlib import Path
@@ -23,17 +23,17 @@ HERE = Path(__file__).resolve().parent
 
 HEAD = """# Bulk I/O Dispatch: the paper's figures and ours
 
-P. Mishra and A. K. Somani, "Host managed contention avoidance storage solutions for Big Data", Journal
-of Big Data 4:18 (2017). Written by `{command}` with forebay {version}; nothing here is typed in but the
-paper's own figures ([expected.toml](expected.toml)). Nothing is random but the wear that the flash
-device starts with, whose seed is in its device file.
+P. Mishra and A. K. Somani, "Host managed contention avoidance storage solutions for Big Data",
+Journal of Big Data 4:18 (2017). Written by `{command}` with forebay {version}; nothing here is typed
+in but the paper's own figures ([expected.toml](expected.toml)). Nothing is random but the wear that
+the flash device starts with, whose seed is in its device file.
 
 Disks: {disks}; flash: {flash}. Queue depth 1, no drive cache, unless a table says otherwise. In open
 replay requests arrive when they were recorded, N x as fast; in closed replay a request follows its
-stream's last completion after the recorded think time, divided by N. Latencies that the recording lacks
-are imputed: {imputed}. `cfq` is Linux's; `cfq:form=paper` the paper's simple form, which merges across
-processes. The traces are not the paper's, nor is the disk, of which its table 3 is a picture in the
-text we have.
+stream's last completion after the recorded think time, divided by N. Latencies that the recording
+lacks are imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper` the
+paper's simple form, which merges across processes. The traces are not the paper's, nor is the disk,
+of which its table 3 is a picture in the text we have.
 """
 
 
@@ -53,8 +53,8 @@ def main(options) -> str:
         pictures.draw(of_figures, runs, options.pictures)
 
     listed = reproduce.claims(HERE / "expected.toml")
-    example = reproduce.load(HERE / "expected.toml")["example"]
-    claimed, _ = claims.section(listed, of_figures, runs, example)
+    tracks = reproduce.load(HERE / "expected.toml")["example"]["tracks"]
+    claimed, _ = claims.section(listed, of_figures, runs, tracks)
     parts = [
         head(options, workloads, of_figures, runs),
         "## The claims\n",
@@ -65,8 +65,7 @@ def main(options) -> str:
         (score.__doc__ or "").split("\n", 2)[2].strip() + "\n",
         score.section(of_score, runs),
         "## The offline limit\n",
-        f"Windows of {limit.IOS} I/Os that are all there from the start: time in the best order, found "
-        "by search, and as multiples of it the transfer floor and each scheduler.\n",
+        limit.HEAD,
         limit.section(workloads, windows),
         "## Sensitivity\n",
         sensitivity.section(sweeps, depths, runs),

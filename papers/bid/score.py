@@ -16,8 +16,9 @@ TAIL_MOST = 1.10
 
 def judge(case, each: dict, candidate: str) -> dict:
     """How `candidate` stands to the others in a case."""
-    others = [(total_s(case, each[p]), each[p]["read_p99_ms"] or 0.0) for p in each if p != candidate]
-    total, tail = total_s(case, each[candidate]), each[candidate]["read_p99_ms"] or 0.0
+    stands = {p: (total_s(case, run), run["read_p99_ms"] or 0.0) for p, run in each.items()}
+    total, tail = stands.pop(candidate)
+    others = list(stands.values())
     best_total, best_tail = min(others)
     total_ratio = total / best_total if best_total else 1.0
     tail_ratio = tail / best_tail if best_tail else 1.0

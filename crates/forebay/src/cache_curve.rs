@@ -181,8 +181,8 @@ mod tests {
         let used = |record| keys(&record, 4096).collect::<Vec<_>>();
         assert_eq!(used(record(Op::Read, 4095, 2, 0)), [0, 1]);
         assert_eq!(used(record(Op::Write, 4096, 4096, 2)), [2 << 40 | 1]);
-        assert_eq!(used(record(Op::Trim, 0, 4096, 0)), []);
-        assert_eq!(used(record(Op::Read, 100, 0, 0)), []);
+        assert_eq!(used(record(Op::Trim, 0, 4096, 0)), Vec::<u64>::new());
+        assert_eq!(used(record(Op::Read, 100, 0, 0)), Vec::<u64>::new());
     }
 
     #[test]

@@ -198,7 +198,7 @@ mod tests {
     /// Offsets all over a disk of 250 GB, by a multiplicative sequence.
     fn scattered(count: u64) -> Vec<Request> {
         let offset = |index: u64| (index + 1) * 0x9E37_79B9_7F4A_7C15 % 48_000_000 * 4096;
-        let op = |index: u64| if index % 3 == 0 { Op::Write } else { Op::Read };
+        let op = |index: u64| if index.is_multiple_of(3) { Op::Write } else { Op::Read };
         (0..count).map(|index| request(op(index), offset(index), 65536)).collect()
     }
 

@@ -48,7 +48,9 @@ class Claim:
 
     def text(self) -> str:
         """The paper's figure as it stands in a table."""
-        if self.low is not None and self.low == self.high:
+        if self.low is None and self.high is None:
+            return "no number"
+        if self.low == self.high:
             return number(self.low)
         if self.low is None:
             return f"at most {number(self.high)}"
@@ -70,26 +72,18 @@ class Row:
 
     @property
     def deviation(self) -> float | None:
-        """Ours less the nearer end of the paper's range, in the claim's unit."""
-        return None if self.ours is None else self.claim.deviation(self.ours)
+        """Ours less the nearer end of the paper's range; None where either has no number."""
+        unnumbered = self.claim.low is None and self.claim.high is None
+        return None if self.ours is None or unnumbered else self.claim.deviation(self.ours)
 
     def cells(self) -> list[str]:
         """The row as it stands in a table."""
-        claim = self.claim
-        return [
-            claim.source,
-            claim.says,
-            self.case,
-            claim.text(),
-            number(self.ours),
-            signed(self.deviation),
-            claim.unit,
-            self.cause,
-        ]
+        figures = [self.claim.text(), number(self.ours), signed(self.deviation)]
+        return [self.case, *figures, self.cause]
 
 
 #: The columns of [`Row.cells`].
-ROW_HEADER = ["where", "what", "case", "paper", "ours", "deviation", "unit", "cause"]
+ROW_HEADER = ["case", "paper", "ours", "deviation", "cause"]
 
 
 def number(value: float | None) -> str:
@@ -99,7 +93,7 @@ def number(value: float | None) -> str:
     if value == 0:
         return "0"
     size = abs(value)
-    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.095 else 4
+    digits = 0 if size >= 100 else 1 if size >= 10 else 2 if size >= 0.095 else 3
     return f"{value:,.{digits}f}"
 
 
@@ -159,7 +153,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--traces", type=Path, help="folder of the traces; see the table's head")
     parser.add_argument("--device", help="the disk for every trace, instead of the chosen ones")
     parser.add_argument("--flash", default="samsung-830", help="the flash device beside it")
-    parser.add_argument("--work", type=Path, default=Path("target/reproduce"), help="scratch folder")
+    parser.add_argument("--work", type=Path, default=Path("target/reproduce"), help="scratch")
     parser.add_argument("--pictures", type=Path, help="folder for the figures (needs matplotlib)")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("-o", "--output", type=Path, help="instead of table.md beside run.py")
