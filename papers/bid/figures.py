@@ -5,6 +5,7 @@ from cases import POLICIES, REPLAYS, by_policy, main_cases
 import forebay
 from forebay.reproduce import number, table
 
+
 def seek(run: dict) -> str:
     """A mean with its standard deviation, as figure 16's error bars have it."""
     return f"{run['avg_seek_tracks']:.0f} ± {run['seek_stddev_tracks']:.0f}"

@@ -10,8 +10,9 @@ from forebay.reproduce import table
 IOS = 9
 WINDOWS = 60
 
-HEAD = f"""Windows of {IOS} I/Os (neighbours joined) that are all there from the start: time in the best
-order, found by search, and as multiples of it the transfer floor and each scheduler.
+HEAD = f"""Windows of {IOS} I/Os (neighbours joined) that are all there from the start: time in the
+best order, found by search, and as multiples of it the transfer floor and the time each scheduler
+takes until the last is done.
 """
 
 
@@ -29,7 +30,7 @@ def row(workload, windows: list[dict]) -> list[str]:
     best = sum(window["best_s"] for window in windows)
     floor = sum(window["transfer_bound_s"] for window in windows)
     requests = sum(window["requests"] for window in windows)
-    each = [sum(window["busy_s"][s] for window in windows) / best for s in SCHEDULERS]
+    each = [sum(window["makespan_s"][s] for window in windows) / best for s in SCHEDULERS]
     times = [f"{floor / best:.2f}", *(f"{ratio:.2f}" for ratio in each)]
     return [workload.name, workload.device, str(requests), f"{best:.2f}", *times]
 

@@ -25,8 +25,8 @@ HEAD = """# Bulk I/O Dispatch: the paper's figures and ours
 
 P. Mishra and A. K. Somani, "Host managed contention avoidance storage solutions for Big Data",
 Journal of Big Data 4:18 (2017). Written by `{command}` with forebay {version}; nothing here is typed
-in but the paper's own figures ([expected.toml](expected.toml)). Nothing is random but the wear that
-the flash device starts with, whose seed is in its device file.
+in but the paper's own figures ([expected.toml](expected.toml)). Nothing is random, so there is no
+seed; the flash device starts full, written once in order, unless its name or file says otherwise.
 
 Disks: {disks}; flash: {flash}. Queue depth 1, no drive cache, unless a table says otherwise. In open
 replay requests arrive when they were recorded, N x as fast; in closed replay a request follows its

@@ -158,8 +158,8 @@ pub(crate) fn simulate(
 /// of small windows, found by search, beside each scheduler of `policies` on the same requests.
 ///
 /// A list of dicts, one for each of `windows` windows of `ios` I/Os (12 at most), evenly over the
-/// trace: `requests`, `ios` (neighbours joined), `transfer_bound_s`, `best_s` and `busy_s`, a dict
-/// by policy. All requests of a window are there from its start. The other options are those of
+/// trace: `requests`, `ios` (neighbours joined), `transfer_bound_s`, `best_s` and `makespan_s`, a
+/// dict by policy. All requests of a window are there from its start. The other options are those of
 /// `simulate`.
 #[pyfunction]
 #[pyo3(signature = (
