@@ -61,18 +61,18 @@ def why_bid(name: str, case, each: dict) -> str:
         return f"the disk works {busy:.0%} of the time: few requests wait together"
     if case.replay == "closed":
         joined = bid["ios"] / noop["ios"]
-        return f"readers ask one by one, so little is staged: {joined:.2f} of noop's I/Os"
+        return f"readers ask one by one, so staging joins little: {joined:.2f} times noop's I/Os"
     if sorted_moves > 1.2:
         parted = each["cfq"]["ios"] / noop["ios"]
         text = "queues flushed one by one"
         if parted > 1.1:
-            text = f"threads share files (CFQ, merging by thread, needs {parted:.2f} of noop's I/Os)"
+            text = f"threads share files (CFQ, merging by thread, needs {parted:.2f} x noop's I/Os)"
         return f"{text}: {sorted_moves:.1f} times the movements of deadline, which sorts all"
     gain = saved(each, rival, ("noop",))
     if rival != "noop":
         return f"{rival} saves {gain:.0f} % against noop here (in the paper it loses); little is left"
     least = saved(each, "deadline", ("noop",))
-    return f"noop is no worse than this: deadline, which sorts all, saves {least:.0f} % against it"
+    return f"even deadline, which sorts all, saves {least:.0f} % against noop here"
 
 
 def offloaded(each: dict) -> str:

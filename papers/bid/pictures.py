@@ -12,7 +12,7 @@ import numpy as np
 import strokes
 from cases import POLICIES, by_policy, main_cases
 from matplotlib import pyplot as plt
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
+from matplotlib.ticker import MaxNLocator
 
 ACCENT = {"bid": "#1f5fa8", "bid-hybrid": "#6fa3d8", "forebay": "#c8553d"}
 PLAIN = "#a8a8a8"
@@ -78,7 +78,7 @@ def bars(figure, cases, runs, folder) -> None:
         axis.set_yticks(range(len(POLICIES)), [LABELS.get(p, p) for p in POLICIES])
         axis.set_xlim(left=0)
         axis.xaxis.set_major_locator(MaxNLocator(3))
-        axis.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+        axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}" if x == int(x) else f"{x:g}")
     for axis in axes.flat[len(cases) :]:
         axis.set_visible(False)
     axes.flat[0].invert_yaxis()
