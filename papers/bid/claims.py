@@ -70,7 +70,8 @@ def why_bid(name: str, case, each: dict) -> str:
         return f"{text}: {sorted_moves:.1f} times the movements of deadline, which sorts all"
     gain = saved(each, rival, ("noop",))
     if rival != "noop":
-        return f"{rival} saves {gain:.0f} % against noop (in the paper it loses); little is left"
+        text = f"{rival} saves {gain:.0f} % against noop here"
+        return f"{text} (in the paper it loses); little is left"
     least = saved(each, "deadline", ("noop",))
     return f"even deadline, which sorts all, saves {least:.0f} % against noop here"
 
@@ -170,8 +171,10 @@ def ratio_cause(name: str, value: float, each: dict) -> str:
     noop = each["noop"]["head_movements"]
     cfq, bid = (each[policy]["head_movements"] / noop for policy in ("cfq", "bid"))
     if name == "cfq-distance":
-        return f"CFQ makes {cfq:.2f} times noop's movements, in the paper more: short ones lack"
-    return f"CFQ, idling for its reader, makes {cfq:.2f} of noop's movements, BID-HDD {bid:.2f}"
+        text = f"CFQ makes {cfq:.2f} times noop's movements"
+        return f"{text}, in the paper more: short ones are missing"
+    text = f"CFQ, which idles for its reader, makes {cfq:.2f} of noop's movements"
+    return f"{text}, BID-HDD {bid:.2f}"
 
 
 def named_rows(claims, cases, runs) -> list[Row]:
@@ -226,7 +229,7 @@ def named_cause(name: str, each: dict) -> str:
     gain = saved(each, "cfq", ("noop",))
     moves = cfq["head_movements"] / noop["head_movements"]
     text = f"CFQ saves {gain:.0f} % against noop ({moves:.2f} of its movements)"
-    return f"{text}; in the paper it loses"
+    return f"{text}, in the paper it loses"
 
 
 def latency_rows(claims, replay, mains) -> list[Row]:
