@@ -33,11 +33,6 @@ class Workload:
     #: The load at which the figures are drawn.
     intensity: float
 
-    @property
-    def is_capture(self) -> bool:
-        """Whether it is one of the paper's benchmarks, captured by ourselves."""
-        return not self.name.startswith("node")
-
 
 @dataclass(frozen=True)
 class Case:
