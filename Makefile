@@ -1,5 +1,6 @@
 # make test     everything that has to pass, in less than 20 minutes on two cores
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
+# make reproduce  papers/bid/table.md and its figures  make reproduce-short  the bundled trace alone
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
@@ -13,7 +14,8 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit specs
 
-.PHONY: all build test needs check py py-test fuzz-build fuzz-short fuzz-run fuzz bench report big big-short
+.PHONY: all build test needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz bench report \
+  reproduce reproduce-short big big-short
 
 all: build
 
@@ -59,13 +61,15 @@ py:
 
 PY := target/py/bin
 
-py-test:
+py-build:
 	test -x $(PY)/python || python3 -m venv target/py
 	$(PY)/python -m pip install -q -r crates/forebay-py/tests/requirements.txt
+	VIRTUAL_ENV="$(CURDIR)/target/py" $(PY)/maturin develop --profile dev
+
+py-test: py-build
 	$(PY)/python -m pip install -q --no-deps -r crates/forebay-py/tests/libcachesim.txt || \
 	  echo "!!! libcachesim cannot be installed: the comparison of caches with it is SKIPPED"
 	test -x target/debug/forebay || cargo build -p forebay-cli
-	VIRTUAL_ENV="$(CURDIR)/target/py" $(PY)/maturin develop --profile dev
 	$(PY)/pytest -q
 
 fuzz-build:
@@ -120,6 +124,23 @@ bench:
 
 report:
 	cargo run --release -- advise
+
+# The papers' tables and figures beside ours: all of it with an optimised build in an environment of
+# its own, the short one with that of the tests.
+PAPER ?= bid
+TRACES ?= ../shared/traces
+REPRODUCE := target/reproduce
+REPRODUCED := -m forebay.reproduce papers/$(PAPER) --work $(REPRODUCE)
+
+reproduce:
+	test -x $(REPRODUCE)/venv/bin/python || python3 -m venv $(REPRODUCE)/venv
+	$(REPRODUCE)/venv/bin/pip install -q -r papers/requirements.txt
+	VIRTUAL_ENV="$(CURDIR)/$(REPRODUCE)/venv" $(REPRODUCE)/venv/bin/maturin develop --release
+	$(REPRODUCE)/venv/bin/python $(REPRODUCED) --traces $(TRACES) --pictures $(REPRODUCE)/figures
+
+reproduce-short: py-build
+	mkdir -p $(REPRODUCE)
+	$(PY)/python $(REPRODUCED) --short -o $(REPRODUCE)/short.md
 
 # Describes and simulates a synthetic trace, each within 512 MiB. Needs 1.6 GB of disk.
 BIG_REQUESTS ?= 100000000

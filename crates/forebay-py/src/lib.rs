@@ -35,7 +35,7 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, cache, convert, describe, simulate};
+    use super::verbs::{advise, cache, convert, describe, offline, simulate};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -77,9 +77,9 @@ pub(crate) fn warn_notes(py: Python<'_>, path: &Path, notes: &Notes) -> PyResult
     Ok(())
 }
 
-/// Warns of runs that stand on thin ground.
-pub(crate) fn warn_runs(py: Python<'_>, trace: &Path, runs: &[RunResult]) -> PyResult<()> {
-    let Some(run) = runs.first() else { return Ok(()) };
+/// Warns of runs that stand on thin ground, of which `run` is the first.
+pub(crate) fn warn_runs(py: Python<'_>, trace: &Path, run: Option<&RunResult>) -> PyResult<()> {
+    let Some(run) = run else { return Ok(()) };
     let share = run.imputed_share;
     if share > 0.0 {
         let thin = if share > IMPUTED_SHARE_MAX { "; open replay says more here" } else { "" };

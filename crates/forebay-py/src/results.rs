@@ -1,9 +1,11 @@
 //! What the verbs answer: the dicts of the command's JSON, and tables of them.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use arrow_array::RecordBatch;
-use forebay::simulate::RunResult;
+use arrow_array::{ArrayRef, Float64Array, RecordBatch, StringArray, UInt32Array};
+use forebay::simulate::{Run, RunResult};
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 use serde_json::Value;
@@ -35,21 +37,70 @@ fn streams(runs: &[RunResult]) -> PyResult<RecordBatch> {
     table::table(&all)
 }
 
+/// A table of `columns`, all of one length.
+fn columns<const N: usize>(columns: [(&str, ArrayRef); N]) -> PyResult<RecordBatch> {
+    RecordBatch::try_from_iter(columns).map_err(|error| PyRuntimeError::new_err(error.to_string()))
+}
+
+/// Where the heads were in each run.
+fn heads(runs: &[Run]) -> PyResult<RecordBatch> {
+    let points = || runs.iter().flat_map(|run| &run.head.points);
+    let names = runs
+        .iter()
+        .flat_map(|run| std::iter::repeat_n(run.result.policy.as_str(), run.head.points.len()));
+    columns([
+        ("policy", Arc::new(StringArray::from_iter_values(names))),
+        ("time_s", Arc::new(Float64Array::from_iter_values(points().map(|point| point.0)))),
+        ("cylinder", Arc::new(UInt32Array::from_iter_values(points().map(|point| point.1)))),
+    ])
+}
+
+/// The latency distributions of each run.
+fn latencies(runs: &[Run]) -> PyResult<RecordBatch> {
+    let (mut policies, mut ops, mut ms, mut shares) = (vec![], vec![], vec![], vec![]);
+    for run in runs {
+        let sides = [("read", &run.read_distribution), ("write", &run.write_distribution)];
+        for (op, points) in sides {
+            for &(latency_ms, share) in points {
+                policies.push(run.result.policy.as_str());
+                ops.push(op);
+                ms.push(latency_ms);
+                shares.push(share);
+            }
+        }
+    }
+    columns([
+        ("policy", Arc::new(StringArray::from(policies))),
+        ("op", Arc::new(StringArray::from(ops))),
+        ("latency_ms", Arc::new(Float64Array::from(ms))),
+        ("share", Arc::new(Float64Array::from(shares))),
+    ])
+}
+
 /// What `simulate` answers. Opens as a table in Polars, pandas and pyarrow, one row for each policy.
 #[pyclass(frozen, name = "Result", module = "forebay")]
 pub(crate) struct Simulation {
     answer: Py<PyDict>,
     runs: RecordBatch,
     streams: RecordBatch,
+    heads: RecordBatch,
+    latencies: RecordBatch,
 }
 
 impl Simulation {
-    pub(crate) fn new(py: Python<'_>, trace: &Path, runs: &[RunResult]) -> PyResult<Simulation> {
+    pub(crate) fn new(py: Python<'_>, trace: &Path, runs: &[Run]) -> PyResult<Simulation> {
         let answer = PyDict::new(py);
         answer.set_item("trace", trace.display().to_string())?;
-        let text = json(&runs)?;
+        let results: Vec<RunResult> = runs.iter().map(|run| run.result.clone()).collect();
+        let text = json(&results)?;
         answer.set_item("runs", py.import("json")?.call_method1("loads", (text,))?)?;
-        Ok(Simulation { answer: answer.unbind(), runs: rows(runs)?, streams: streams(runs)? })
+        Ok(Simulation {
+            answer: answer.unbind(),
+            runs: rows(&results)?,
+            streams: streams(&results)?,
+            heads: heads(runs)?,
+            latencies: latencies(runs)?,
+        })
     }
 }
 
@@ -67,6 +118,20 @@ impl Simulation {
     #[getter]
     fn streams(&self) -> Table {
         Table(self.streams.clone())
+    }
+
+    /// A table of where the heads of the first disk were: `policy`, `time_s`, `cylinder`, a row for
+    /// each I/O in the order they were done, thinned evenly where there are more than 200 thousand.
+    #[getter]
+    fn heads(&self) -> Table {
+        Table(self.heads.clone())
+    }
+
+    /// A table of the latency distributions: `policy`, `op` (read, write), `latency_ms`, and the
+    /// `share` of the requests that do not exceed it.
+    #[getter]
+    fn latencies(&self) -> Table {
+        Table(self.latencies.clone())
     }
 
     /// The whole answer, as the command prints it with `--format json`.

@@ -145,14 +145,50 @@ pub(crate) fn simulate(
     let (input, runs) = detached(py, |signals| {
         let name = source.name().to_path_buf();
         let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
-        let run =
-            |policy: &String| Ok(run_on(&input, bed, policy, setup, |_| signals.go_on())?.result);
+        let run = |policy: &String| run_on(&input, bed, policy, setup, |_| signals.go_on());
         let runs = policies.iter().map(run).collect::<Result<Vec<_>, forebay::Error>>()?;
         Ok((input, runs))
     })?;
     warn_notes(py, &input.path, &input.notes)?;
-    warn_runs(py, &input.path, &runs)?;
+    warn_runs(py, &input.path, runs.first().map(|run| &run.result))?;
     Simulation::new(py, &input.path, &runs)
+}
+
+/// What order alone could gain on a trace (a path, a `Trace` or a table): the best order of the I/Os
+/// of small windows, found by search, beside each scheduler of `policies` on the same requests.
+///
+/// A list of dicts, one for each of `windows` windows of `ios` I/Os (12 at most), evenly over the
+/// trace: `requests`, `ios` (neighbours joined), `transfer_bound_s`, `best_s` and `makespan_s`, a
+/// dict by policy. All requests of a window are there from its start. The other options are those of
+/// `simulate`.
+#[pyfunction]
+#[pyo3(signature = (
+    trace, *, device, policies, windows=50, ios=8, stream_by="thread", from_=None, names=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
+pub(crate) fn offline<'py>(
+    py: Python<'py>,
+    trace: &Bound<'py, PyAny>,
+    device: PathBuf,
+    policies: Policies,
+    windows: usize,
+    ios: usize,
+    stream_by: &str,
+    from_: Option<String>,
+    names: Option<&Bound<'py, Trace>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let source = Source::new(trace, from_, names)?;
+    let device = options::device(&device)?;
+    let policies = policies.each(Bed::of(&device))?;
+    let by = options::stream_by(stream_by)?;
+    let (input, found) = detached(py, |signals| {
+        let name = source.name().to_path_buf();
+        let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
+        let found = forebay::offline::windows(&input, &device, &policies, windows, ios)?;
+        Ok((input, found))
+    })?;
+    warn_notes(py, &input.path, &input.notes)?;
+    py.import("json")?.call_method1("loads", (json(&found)?,))
 }
 
 /// The main job: describes a trace (a path, a `Trace` or a table; without one the bundled sample),
@@ -206,6 +242,6 @@ pub(crate) fn advise(
     };
     let (path, notes, advice, html) = detached(py, work)?;
     warn_notes(py, &path, &notes)?;
-    warn_runs(py, &path, &advice.runs)?;
+    warn_runs(py, &path, advice.runs.first())?;
     Advice::new(py, &advice, html)
 }

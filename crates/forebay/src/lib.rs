@@ -15,6 +15,7 @@ pub mod disksim;
 pub mod error;
 pub mod head;
 pub mod input;
+pub mod offline;
 pub mod place;
 pub mod plan;
 pub mod progress;

@@ -22,6 +22,7 @@ __all__ = [
     "cache",
     "convert",
     "describe",
+    "offline",
     "read",
     "simulate",
 ]
@@ -96,6 +97,10 @@ class Result:
     def runs(self) -> list[dict[str, Any]]: ...
     @property
     def streams(self) -> Table: ...
+    @property
+    def heads(self) -> Table: ...
+    @property
+    def latencies(self) -> Table: ...
     def to_dict(self) -> dict[str, Any]: ...
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any: ...
     def to_pyarrow(self) -> pyarrow.Table: ...
@@ -191,6 +196,19 @@ def simulate(
     names: Trace | None = None,
 ) -> Result:
     """Runs a trace through policies on a model of a device, in virtual time."""
+
+def offline(
+    trace: _Source,
+    *,
+    device: _Path,
+    policies: str | Sequence[str],
+    windows: int = 50,
+    ios: int = 8,
+    stream_by: _StreamBy = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> list[dict[str, Any]]:
+    """The best order of the I/Os of small windows beside what schedulers make of them."""
 
 def advise(
     trace: _Source | None = None,

@@ -1,0 +1,138 @@
+"""The reproduction of the bid paper: every figure has its row, and every number comes from a run."""
+
+import sys
+
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT, TERASORT
+
+import forebay
+from forebay import reproduce
+
+PAPER = ROOT / "papers" / "bid"
+
+
+@pytest.fixture(scope="module")
+def bid():
+    """The paper's modules, importable as its own command has them."""
+    sys.path.insert(0, str(PAPER))
+    yield
+    sys.path.remove(str(PAPER))
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """The bundled trace's first 4000 requests, as a trace of its own."""
+    path = tmp_path_factory.mktemp("reproduce") / "start.parquet"
+    pq.write_table(pq.read_table(TERASORT).slice(0, 4000), path)
+    return path
+
+
+def figure_runs(start, device):
+    import cases
+
+    workload = cases.Workload("terasort", start, str(device), 4)
+    listed = cases.figure_cases([workload], "samsung-830", short=True)
+    return listed, {case: cases.run(case) for case in listed}
+
+
+def rows(start, device):
+    import claims
+
+    listed, runs = figure_runs(start, device)
+    paper = reproduce.claims(PAPER / "expected.toml")
+    tracks = reproduce.load(PAPER / "expected.toml")["example"]["tracks"]
+    return paper, claims.section(paper, listed, runs, tracks)[1]
+
+
+@pytest.fixture(scope="module")
+def usual(bid, start):
+    return rows(start, "sata250")
+
+
+def test_every_figure_of_the_paper_has_a_row(usual):
+    paper, found = usual
+    assert {row.claim.id for row in found} == set(paper)
+    for row in found:
+        assert row.cause and (row.ours is not None or row.deviation is None)
+
+
+def test_deviations_follow_from_the_numbers(usual):
+    for row in usual[1]:
+        if row.ours is None or (row.claim.low is None and row.claim.high is None):
+            assert row.deviation is None
+            continue
+        low = row.claim.low if row.claim.low is not None else row.ours
+        high = row.claim.high if row.claim.high is not None else row.ours
+        nearest = min(max(row.ours, low), high)
+        assert row.deviation == pytest.approx(row.ours - nearest)
+
+
+def test_a_slower_disk_changes_the_rows(usual, start, tmp_path):
+    slow = tmp_path / "slow.toml"
+    text = (ROOT / "devices" / "sata250.toml").read_text()
+    assert "rpm = 7200" in text
+    slow.write_text(text.replace("rpm = 7200", "rpm = 5400"))
+    fast, slowed = usual[1], rows(start, slow)[1]
+    changed = {
+        before.claim.id
+        for before, after in zip(fast, slowed, strict=True)
+        if before.ours != after.ours
+    }
+    # All that depend on the disk, wherever there is something to compare.
+    assert {"bid-best", "hybrid-bid", "hybrid-best", "noop-cfq"} <= changed
+    # The worked example has a disk of its own.
+    assert not any(name.startswith("example") for name in changed)
+
+
+def test_the_worked_example_is_added_up_afresh(usual):
+    ours = {row.claim.id: row for row in usual[1]}
+    assert ours["example-distance"].ours == 275
+    assert ours["example-distance"].deviation == 275 - 203
+    assert ours["example-movements"].deviation == 0
+
+
+def test_a_score_counts_what_the_target_says(bid):
+    import score
+
+    case = type("Case", (), {"replay": "open"})()
+    each = {
+        "a": {"busy_s": 100.0, "read_p99_ms": 50.0},
+        "b": {"busy_s": 100.9, "read_p99_ms": 54.9},
+        "c": {"busy_s": 101.1, "read_p99_ms": 10.0},
+    }
+    best, near, far = (score.judge(case, each, name) for name in "abc")
+    assert best["met"] and best["total_ratio"] < 1
+    # Within both limits, but "a" is better in both.
+    assert near["total"] and near["tail"] and near["better"] == ["a"] and not near["met"]
+    assert near["fastest"] == "a" and near["total_ratio"] == pytest.approx(1.009)
+    assert far["undominated"] and not far["total"] and far["tail"]
+
+
+def test_grid_keeps_the_order():
+    assert reproduce.grid(abs, [-3, 2, -1], 2) == reproduce.grid(abs, [-3, 2, -1], 1) == [3, 2, 1]
+
+
+def test_heads_and_latencies_are_tables(start):
+    result = forebay.simulate(start, device="sata250", policies="noop,bid")
+    heads, run = result.heads.to_pyarrow(), result.runs[0]
+    noop = heads.filter(pc.equal(heads["policy"], "noop"))
+    assert noop.num_rows == run["ios"] - run["flushes"]
+    cylinders = noop["cylinder"].to_pylist()
+    moved = sum(a != b for a, b in zip(cylinders, cylinders[1:]))
+    assert 0 < moved <= run["head_movements"] * 1.5
+    shares = result.latencies.to_pyarrow().to_pylist()
+    reads = [row for row in shares if (row["policy"], row["op"]) == ("noop", "read")]
+    assert [row["latency_ms"] for row in reads] == sorted(row["latency_ms"] for row in reads)
+    median = next(row["latency_ms"] for row in reads if row["share"] == 0.5)
+    assert median == run["read_p50_ms"]
+
+
+def test_offline_limit_is_below_every_scheduler(start):
+    windows = forebay.offline(start, device="sata250", policies="noop,forebay", windows=4, ios=6)
+    assert len(windows) == 4
+    for window in windows:
+        assert window["transfer_bound_s"] < window["best_s"] <= min(window["makespan_s"].values())
+    with pytest.raises(forebay.Error, match="got 13 in a window, expected 1 to 12"):
+        forebay.offline(start, device="sata250", policies="noop", ios=13)

@@ -1,0 +1,130 @@
+"""The paper's figures drawn from our runs, as SVG and PNG. Needs matplotlib.
+
+Figures 12 and 15 to 19 are bars, a panel for each trace in open replay at the load of the figures;
+13 and 14 show where the heads are over time.
+"""
+
+import matplotlib
+
+matplotlib.use("Agg")
+
+import numpy as np
+import strokes
+from cases import POLICIES, by_policy, main_cases
+from matplotlib import pyplot as plt
+from matplotlib.ticker import MaxNLocator
+
+ACCENT = {"bid": "#1f5fa8", "bid-hybrid": "#6fa3d8", "forebay": "#c8553d"}
+PLAIN = "#a8a8a8"
+LABELS = {"cfq:form=paper": "cfq (paper's form)", "bid": "BID-HDD", "bid-hybrid": "BID-Hybrid"}
+
+#: Number, title, what a run says, its error bar.
+BARS = [
+    (12, "Device time to serve all I/Os, s", "busy_s", None),
+    (15, "Head movements, thousands", "head_movements", None),
+    (16, "Cylinders per head movement (line: std. dev.)", "avg_seek_tracks", "seek_stddev_tracks"),
+    (17, "Cylinders crossed in all, full sweeps of the disk", "seek_sweeps", None),
+    (18, "Mean read latency, ms", "read_mean_ms", None),
+    (19, "Mean write latency, ms", "write_mean_ms", None),
+]
+#: The policies whose heads are shown: the paper's three, and three more.
+HEADS = ["cfq", "noop", "bid", "bid-hybrid", "deadline", "forebay"]
+#: Seconds of the magnified view.
+ZOOM_S = 3.0
+
+
+def draw(cases, runs, folder) -> None:
+    """Draws every figure into `folder`."""
+    folder.mkdir(parents=True, exist_ok=True)
+    plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
+    plt.rcParams.update({"svg.hashsalt": "forebay", "font.family": "DejaVu Sans"})
+    chosen = main_cases(cases)
+    for figure in BARS:
+        bars(figure, chosen, runs, folder)
+    heads(strokes.shown(cases), folder)
+
+
+def save(figure, folder, name: str) -> None:
+    """Keeps a picture in both forms, without the day it was drawn."""
+    figure.savefig(folder / f"{name}.svg", metadata={"Date": None})
+    figure.savefig(folder / f"{name}.png", dpi=110)
+    plt.close(figure)
+
+
+def bars(figure, cases, runs, folder) -> None:
+    """A panel for each trace, a bar for each policy."""
+    index, title, key, error = figure
+    columns = min(4, len(cases))
+    lines = -(-len(cases) // columns)
+    shape = (3.1 * columns + 1.2, 2.7 * lines + 0.7)
+    drawn, axes = plt.subplots(lines, columns, figsize=shape, sharey=True, squeeze=False)
+    scale = 1e-3 if key == "head_movements" else 1.0
+    for axis, case in zip(axes.flat, cases):
+        each = by_policy(case, runs[case])
+        values = [(each[policy][key] or 0) * scale for policy in POLICIES]
+        colours = [ACCENT.get(policy, PLAIN) for policy in POLICIES]
+        axis.barh(range(len(POLICIES)), values, color=colours, height=0.72)
+        if error:
+            spread = [each[policy][error] for policy in POLICIES]
+            below = [min(value, s) for value, s in zip(values, spread)]
+            line = {"fmt": "none", "ecolor": "#333333", "elinewidth": 0.8, "capsize": 2}
+            axis.errorbar(values, range(len(POLICIES)), xerr=[below, spread], **line)
+        else:
+            for place, value in enumerate(values):
+                text = f" {value:,.3g}" if value < 1000 else f" {value:,.0f}"
+                axis.text(value, place, text, va="center", fontsize=7)
+            axis.margins(x=0.18)
+        axis.set_title(f"{case.workload.name}, {case.intensity:g} x", fontsize=9)
+        axis.set_yticks(range(len(POLICIES)), [LABELS.get(p, p) for p in POLICIES])
+        axis.set_xlim(left=0)
+        axis.xaxis.set_major_locator(MaxNLocator(3))
+        axis.xaxis.set_major_formatter(lambda x, _: f"{x:,.0f}" if x == int(x) else f"{x:g}")
+    for axis in axes.flat[len(cases) :]:
+        axis.set_visible(False)
+    axes.flat[0].invert_yaxis()
+    parted = "\n" if columns == 1 else " "
+    drawn.suptitle(f"Figure {index}, ours.{parted}{title}", x=0.01, ha="left", fontsize=11)
+    drawn.tight_layout()
+    save(drawn, folder, f"figure-{index}")
+
+
+def heads(case, folder) -> None:
+    """Figures 13 and 14: the heads over the whole run, and over the busiest seconds of noop."""
+    table = strokes.simulate(case, HEADS).heads.to_pyarrow().to_pydict()
+    names = np.array(table["policy"])
+    time_s, cylinder = np.array(table["time_s"]), np.array(table["cylinder"])
+    paths = {p: (time_s[names == p], cylinder[names == p]) for p in HEADS}
+    what = f"{case.workload.name}, open replay, {case.intensity:g} x"
+    first, last = 0.0, max(path[0][-1] for path in paths.values())
+    panels(paths, (first, last), f"Figure 13, ours. Where the heads are: {what}", folder, 13)
+    noop = paths["noop"]
+    moved = np.abs(np.diff(noop[1].astype(float)))
+    edges = np.arange(first, last + ZOOM_S, ZOOM_S)
+    per_bin, _ = np.histogram(noop[0][1:][moved > 0], edges)
+    start = float(edges[int(per_bin.argmax())])
+    title = f"Figure 14, ours. The same, magnified: {what}"
+    panels(paths, (start, start + ZOOM_S), title, folder, 14)
+
+
+def panels(paths, window, title: str, folder, index: int) -> None:
+    """A panel for each policy, time across, cylinder up."""
+    shape = (11, 6.4)
+    drawn, axes = plt.subplots(2, 3, figsize=shape, sharex=True, sharey=True)
+    for axis, (policy, (time_s, cylinder)) in zip(axes.flat, paths.items()):
+        seen = (time_s >= window[0]) & (time_s <= window[1])
+        moves = int((np.diff(cylinder[seen].astype(np.int64)) != 0).sum())
+        width = 0.3 if index == 13 else 0.7
+        colour = ACCENT.get(policy, "#222222")
+        # The arm stays where it is until it moves, shortly before an I/O is done.
+        style = {"color": colour, "linewidth": width, "drawstyle": "steps-post"}
+        axis.plot(time_s[seen], cylinder[seen] / 1000, **style)
+        axis.set_title(f"{LABELS.get(policy, policy)}: {moves:,} moves between I/Os", fontsize=9)
+        axis.set_xlim(*window)
+        axis.xaxis.set_major_locator(MaxNLocator(5, prune="upper"))
+    for axis in axes[-1]:
+        axis.set_xlabel("time, s")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("cylinder, thousands")
+    drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
+    drawn.tight_layout()
+    save(drawn, folder, f"figure-{index}")

@@ -1,0 +1,52 @@
+"""Figures 13 and 14 in numbers: long and short moves of the heads between I/Os."""
+
+import warnings
+
+from cases import main_cases
+
+import forebay
+from forebay.reproduce import Row
+
+#: The traces whose heads are shown, best first: the paper's WordStandardDeviation we do not have.
+TRACES = ["wordcount", "terasort"]
+#: A move is long beyond this share of the cylinders between the trace's first and last.
+LONG_SHARE = 0.1
+
+
+def shown(cases):
+    """The case whose heads are shown."""
+    ours = {case.workload.name: case for case in main_cases(cases)}
+    return next(ours[name] for name in TRACES if name in ours)
+
+
+def simulate(case, policies):
+    """The runs of `policies` with their heads."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", forebay.TraceWarning)
+        options = {"device": case.workload.device, "flash": case.flash, "replay": case.replay}
+        options["intensity"] = case.intensity
+        return forebay.simulate(case.workload.path, policies=policies, **options)
+
+
+def moves(heads: list[dict], policy: str) -> tuple[int, int]:
+    """How many long and how many short moves there are between a policy's I/Os."""
+    at = [row["cylinder"] for row in heads if row["policy"] == policy]
+    long = LONG_SHARE * (max(at) - min(at))
+    distances = [abs(b - a) for a, b in zip(at, at[1:]) if a != b]
+    return sum(d > long for d in distances), sum(d <= long for d in distances)
+
+
+def rows(claims, cases) -> list[Row]:
+    """BID-HDD's moves beside CFQ's and noop's."""
+    case = shown(cases)
+    policies = ["bid", "cfq", "noop"]
+    heads = simulate(case, policies).heads.to_pyarrow().to_pylist()
+    counts = {policy: moves(heads, policy) for policy in policies}
+    found = []
+    for other in ("cfq", "noop"):
+        for index, kind in enumerate(("long", "short")):
+            ours, theirs = counts["bid"][index], counts[other][index]
+            cause = f"{ours:,} beside {theirs:,}"
+            ratio = ours / theirs if theirs else None
+            found.append(Row(claims[f"{kind}-{other}"], case.label, ratio, cause))
+    return found
