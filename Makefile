@@ -109,6 +109,7 @@ bench:
 	python3 -m venv target/polars
 	target/polars/bin/pip install -q -r crates/forebay-trace/benches/requirements.txt
 	cargo bench -p forebay-core --bench simulator
+	cargo bench -p forebay --bench plan
 	cargo bench -p forebay-trace --bench readers
 
 report:

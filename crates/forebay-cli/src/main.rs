@@ -15,6 +15,12 @@ mod listings;
 mod options;
 mod output;
 mod partition;
+mod plan;
+mod plan_capacity;
+mod plan_consolidate;
+mod plan_devices;
+mod plan_power;
+mod plan_sla;
 mod progress;
 mod simulate;
 
@@ -39,6 +45,7 @@ enum Verb {
     Advise(advise::Advise),
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
+    Plan(plan::Plan),
     Convert(convert::Convert),
     Capture(capture::Capture),
     Device(device::Device),
@@ -52,6 +59,7 @@ impl Verb {
             Verb::Advise(verb) => verb.run(),
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
+            Verb::Plan(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),

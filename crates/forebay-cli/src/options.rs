@@ -17,7 +17,7 @@ use forebay_trace::{Columns, Notes, Reader, TraceError, open};
 use crate::progress::Progress;
 
 /// What a trace is.
-#[derive(Args)]
+#[derive(Args, Clone)]
 pub(crate) struct Source {
     /// Format of the trace, if looking at it is not enough
     #[arg(long, value_name = "FORMAT")]
@@ -51,6 +51,11 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
+    /// Of `source`, streams told apart by `stream_by`.
+    pub(crate) fn of(source: &Source, stream_by: StreamBy) -> Reading {
+        Reading { source: source.clone(), stream_by }
+    }
+
     /// Reads the whole trace, with progress; what was skipped is said on standard error.
     pub(crate) fn read(&self, path: &Path) -> anyhow::Result<Input> {
         let progress = Progress::reading("reading", path);
@@ -88,7 +93,7 @@ impl Reading {
 }
 
 /// Opens a trace, to be read on a thread of its own.
-fn ahead(
+pub(crate) fn ahead(
     path: &Path,
     from: Option<&str>,
     consumed: Consumed,

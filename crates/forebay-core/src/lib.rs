@@ -17,6 +17,7 @@ pub mod over;
 pub mod policy;
 pub mod replay;
 pub mod request;
+pub mod rtt;
 pub mod simulate;
 pub mod slab;
 pub mod spec;

@@ -54,6 +54,8 @@ pub struct Notes {
     pub rows_skipped: u64,
     /// Rows whose time lay so far back that sorting could not mend it; their time was raised.
     pub rows_late: u64,
+    /// The source has no times: those of its requests are zero or made up.
+    pub is_timeless: bool,
     /// One sentence for each thing a user should know, in the order it was found.
     pub warnings: Vec<String>,
 }

@@ -15,6 +15,7 @@ pub mod error;
 pub mod head;
 pub mod input;
 pub mod place;
+pub mod plan;
 pub mod progress;
 pub mod report;
 pub mod sample;

@@ -1,10 +1,11 @@
-//! The report of the verb `advise`: one HTML page that works offline.
+//! The reports of the verbs `advise` and `plan capacity`: HTML pages that work offline.
 //!
 //! Invariants: the page refers to nothing outside itself and runs no script; every text from
 //! outside is escaped; no figure is printed that is not a number; the page is well-formed XML and
 //! its size has a bound that does not depend on the trace. Pictures are SVG written here, not by a
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
+mod capacity;
 mod charts;
 mod heads;
 mod page;
@@ -14,6 +15,8 @@ mod text;
 
 #[cfg(test)]
 mod sample;
+
+pub use capacity::CapacityPage;
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -27,6 +30,11 @@ use crate::error::Error;
 /// The report on `advice` as a document that stands by itself.
 pub fn html(advice: &Advice) -> String {
     page::page(advice)
+}
+
+/// The report on capacities.
+pub fn capacity_html(page: &CapacityPage<'_>) -> String {
+    capacity::page(page)
 }
 
 /// Writes a report, which has its name only when it is whole.

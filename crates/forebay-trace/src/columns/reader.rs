@@ -101,6 +101,12 @@ impl ColumnReader {
         }
     }
 
+    /// The format has no times: those of its requests are made up.
+    pub(crate) fn timeless(mut self) -> ColumnReader {
+        self.notes.is_timeless = true;
+        self
+    }
+
     /// Says once what the format lacks and what stands in for it.
     pub(crate) fn warn(mut self, warning: impl Into<String>) -> ColumnReader {
         self.notes.warnings.push(warning.into());

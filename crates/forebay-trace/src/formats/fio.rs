@@ -149,7 +149,7 @@ impl Log for Fio {
 
     fn end(&mut self) -> Vec<String> {
         let mut sentences = Vec::new();
-        if self.untimed > 0 && self.waits == 0 {
+        if self.is_timeless() {
             sentences.push(
                 "the log has version 2 and no wait lines, so no times: all requests arrive at \
                  once, in their order; replay them closed, or log with fio 3.31 or later"
@@ -157,6 +157,10 @@ impl Log for Fio {
             );
         }
         sentences
+    }
+
+    fn is_timeless(&self) -> bool {
+        self.untimed > 0 && self.waits == 0
     }
 }
 

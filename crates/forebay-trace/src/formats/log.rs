@@ -35,6 +35,11 @@ pub(super) trait Log: Send {
     fn end(&mut self) -> Vec<String> {
         Vec::new()
     }
+
+    /// Whether the log, now at its end, has no times.
+    fn is_timeless(&self) -> bool {
+        false
+    }
 }
 
 /// A [`Reader`] of a [`Log`], in the order of the file.
@@ -70,6 +75,7 @@ impl<L: Log> LogReader<L> {
             return;
         }
         self.notes.warnings.extend(self.log.end());
+        self.notes.is_timeless = self.log.is_timeless();
         if self.requests == 0 {
             self.notes.warnings.push("the log holds no requests".into());
         }

@@ -224,6 +224,9 @@ pub(crate) fn open(name: &str, input: Input) -> Result<Box<dyn Reader>, TraceErr
     );
     let mut reader =
         ColumnReader::new(&input.path, input.content, &columns, Header::Named, preset.name, hint);
+    if columns.every_ns.is_some() {
+        reader = reader.timeless();
+    }
     for warning in preset.warnings {
         reader = reader.warn(*warning);
     }

@@ -56,19 +56,24 @@ pub(super) fn page(advice: &Advice) -> String {
         "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
         tables::figures(&advice.runs)
     );
+    document(&advice.trace, &body)
+}
+
+/// A page about `trace` around its `body`.
+pub(super) fn document(trace: &str, body: &str) -> String {
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <meta name=\"color-scheme\" content=\"light dark\"/>\
          <title>Forebay: {}</title><style>\n{}</style></head>\n<body><main>\n{body}</main>\
          <footer>Forebay {}</footer></body></html>\n",
-        name(&advice.trace),
+        name(trace),
         include_str!("style.css"),
         env!("CARGO_PKG_VERSION"),
     )
 }
 
-fn section(title: &str, content: &str) -> String {
+pub(super) fn section(title: &str, content: &str) -> String {
     format!("<section><h2>{title}</h2>{content}</section>\n")
 }
 
@@ -146,7 +151,7 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
     )
 }
 
-fn figure(picture: &str, caption: &str) -> String {
+pub(super) fn figure(picture: &str, caption: &str) -> String {
     format!("<figure>{picture}<figcaption>{caption}</figcaption></figure>")
 }
 

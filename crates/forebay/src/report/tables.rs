@@ -13,7 +13,7 @@ use forebay_trace::describe::Description;
 const STREAMS_MAX: usize = 20;
 
 /// A table: headings, and rows of finished markup. The first column is text, the others figures.
-fn table(headings: &[String], rows: &[(bool, Vec<String>)]) -> String {
+pub(super) fn table(headings: &[String], rows: &[(bool, Vec<String>)]) -> String {
     let heads: String = headings.iter().map(|h| format!("<th scope=\"col\">{h}</th>")).collect();
     let mut body = String::new();
     for (marked, cells) in rows {

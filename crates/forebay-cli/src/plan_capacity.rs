@@ -1,0 +1,176 @@
+//! `forebay plan capacity`.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args, ValueEnum};
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::plan::amount::Fraction;
+use forebay::plan::arrivals::Arrivals;
+use forebay::plan::capacity::{self, Doubt, Promises, Row, table};
+use forebay::plan::confidence::Bootstrap;
+use forebay::report;
+use forebay_core::Nanos;
+use serde::Serialize;
+
+use crate::options::{Source, TracePath};
+use crate::output::{self, Format};
+use crate::plan;
+use crate::plan_devices::{self, Devices};
+use crate::progress::Progress;
+
+/// Find the least capacity that answers a fraction of the requests within a time
+#[derive(Args)]
+pub(crate) struct Capacity {
+    /// The trace
+    trace: TracePath,
+    /// Times within which requests are to be answered, comma-separated
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan::span,
+          default_value = "5ms,10ms,20ms,50ms", allow_hyphen_values = true)]
+    within: Vec<Nanos>,
+    /// Fractions of all requests, above 0 and at most 1, comma-separated; 0.9995 is exact
+    #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = plan::fraction,
+          default_value = "0.9,0.95,0.99,0.995,0.999,1", allow_hyphen_values = true)]
+    fraction: Vec<Fraction>,
+    /// Answer for each volume as well
+    #[arg(long, value_enum, conflicts_with = "device")]
+    by: Option<By>,
+    /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
+    #[arg(long, value_name = "SHARE", value_parser = plan::share, allow_hyphen_values = true,
+          conflicts_with = "device")]
+    confidence: Option<f64>,
+    /// Check what the rest of the trace says on this share of its time, at its end
+    #[arg(long, value_name = "SHARE", value_parser = plan::share, allow_hyphen_values = true,
+          conflicts_with = "device")]
+    hold_out: Option<f64>,
+    /// Makes the resamples; the same seed gives the same intervals
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    seed: u64,
+    #[command(flatten)]
+    devices: Devices,
+    /// Also write an HTML report with the curve of capacity over fraction
+    #[arg(short, long, value_name = "FILE", conflicts_with = "device")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    source: Source,
+    /// How to print the results
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// What is told apart.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    /// Rows for each volume, beside those of the trace as a whole.
+    Volume,
+}
+
+#[derive(Serialize)]
+struct Results<'a> {
+    trace: String,
+    requests: u64,
+    duration_s: f64,
+    rows: &'a [Row],
+}
+
+impl Capacity {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let promises = Promises { within: self.within, fractions: self.fraction };
+        if let Some(device) = &self.devices.device {
+            let asked = plan_devices::Asked { device, promises, format: self.format };
+            return self.devices.run(&self.trace, &self.source, asked);
+        }
+        let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
+        let doubt = Doubt { bootstrap, hold_out: self.hold_out };
+        let arrivals = plan::arrivals(&self.source, &self.trace, self.by.is_some())?;
+        let rows = {
+            let _progress = Progress::new("searching for capacities");
+            table(&arrivals, &promises, doubt)?
+        };
+        say_doubts(&arrivals, &rows, doubt);
+        if let Some(output) = &self.output {
+            write_report(output, &arrivals, &promises, &rows)?;
+        }
+        match self.format {
+            Format::Json => output::print_json(&Results {
+                trace: self.trace.display().to_string(),
+                requests: arrivals.requests(),
+                duration_s: arrivals.duration().as_secs_f64(),
+                rows: &rows,
+            })?,
+            Format::Table => output::print(&shown(&rows, &promises, doubt))?,
+        }
+        Ok(())
+    }
+}
+
+/// What was asked for and cannot be had.
+fn say_doubts(arrivals: &Arrivals, rows: &[Row], doubt: Doubt) {
+    let say = |what: &str| eprintln!("forebay: {}: {what}", arrivals.path.display());
+    if doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none()) {
+        say("no interval where all requests arrive at one instant");
+    }
+    if doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none()) {
+        say("no check where either part of the trace has no request");
+    }
+}
+
+fn write_report(
+    output: &Path,
+    arrivals: &Arrivals,
+    promises: &Promises,
+    rows: &[Row],
+) -> anyhow::Result<()> {
+    let curves = capacity::curve(arrivals, &promises.within)?;
+    let page = report::capacity_html(&report::CapacityPage { arrivals, promises, rows, curves });
+    report::write(output, &page)?;
+    eprintln!("forebay: report: {}", output.display());
+    Ok(())
+}
+
+/// Bounds down, fractions across.
+fn shown(rows: &[Row], promises: &Promises, doubt: Doubt) -> String {
+    let by_volume = rows.iter().any(|row| row.volume.is_some());
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let fractions = promises.fractions.iter().map(|f| format!("{f}"));
+    let heads = by_volume.then(|| "volume".to_string()).into_iter();
+    table.set_header(heads.chain(["IOPS within".into()]).chain(fractions));
+    for line in rows.chunks(promises.fractions.len()) {
+        let volume = line[0].volume.as_deref().unwrap_or("(all)");
+        for (label, show) in lines(doubt) {
+            let first = by_volume.then(|| Cell::new(volume)).into_iter();
+            let within = Cell::new(format!("{} ms{label}", line[0].within_ms));
+            let figures =
+                line.iter().map(|row| Cell::new(show(row)).set_alignment(CellAlignment::Right));
+            table.add_row(first.chain([within]).chain(figures));
+        }
+    }
+    table.to_string()
+}
+
+/// A line of the table: what it adds to the bound, and how it shows a row.
+type Line = (&'static str, fn(&Row) -> String);
+
+fn lines(doubt: Doubt) -> Vec<Line> {
+    let mut lines: Vec<Line> = vec![("", |row| row.capacity_iops.to_string())];
+    if doubt.bootstrap.is_some() {
+        lines.push((": interval", |row| {
+            row.interval.map_or("-".into(), |interval| {
+                format!("{} - {}", interval.capacity_low_iops, interval.capacity_high_iops)
+            })
+        }));
+    }
+    if doubt.hold_out.is_some() {
+        lines.push((": without the end", |row| {
+            row.held_out.map_or("-".into(), |held| held.train_capacity_iops.to_string())
+        }));
+        lines.push((": so answered of the end", |row| {
+            row.held_out.map_or("-".into(), |held| format!("{:.5}", held.held_out_fraction))
+        }));
+        lines.push((": the end alone", |row| {
+            let alone = row.held_out.and_then(|held| held.held_out_capacity_iops);
+            alone.map_or("-".into(), |iops| iops.to_string())
+        }));
+    }
+    lines
+}

@@ -1,0 +1,79 @@
+//! `forebay plan sla`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::plan::sla::{Division, Price, Sla as Promise, price};
+use forebay_core::rtt::RATE_MAX_IOPS;
+
+use crate::options::{Source, TracePath};
+use crate::output::{self, Format};
+use crate::plan;
+use crate::progress::Progress;
+
+/// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms
+#[derive(Args)]
+pub(crate) struct Sla {
+    /// A TOML file: for each tier [[tier]] with fraction = 0.99 and within_ms = 50
+    promise: PathBuf,
+    /// The trace
+    trace: TracePath,
+    /// Also check the promise at this capacity, in requests a second
+    #[arg(long, value_name = "IOPS", value_parser = clap::value_parser!(u64).range(1..=RATE_MAX_IOPS),
+          allow_hyphen_values = true)]
+    capacity: Option<u64>,
+    #[command(flatten)]
+    source: Source,
+    /// How to print the results
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+impl Sla {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let promise = Promise::open(&self.promise)?;
+        let arrivals = plan::arrivals(&self.source, &self.trace, false)?;
+        let progress = Progress::new("searching for the least capacity");
+        let found = price(&arrivals, &promise, self.capacity)?;
+        drop(progress);
+        match self.format {
+            Format::Json => output::print_json(&found)?,
+            Format::Table => output::print(&shown(&found))?,
+        }
+        Ok(())
+    }
+}
+
+fn shown(found: &Price) -> String {
+    let least = &found.least;
+    let mut text = format!(
+        "least capacity found: {} IOPS; nothing keeps the promise below {} IOPS\n{}",
+        least.capacity_iops,
+        found.floor_iops,
+        tiers(least)
+    );
+    if let Some(checked) = &found.checked {
+        let verdict = if checked.kept { "kept" } else { "broken" };
+        text += &format!("\n\nat {} IOPS: {verdict}\n{}", checked.capacity_iops, tiers(checked));
+    }
+    text
+}
+
+fn tiers(division: &Division) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header(["within ms", "promised", "answered", "kept", "its share, IOPS"]);
+    for tier in &division.tiers {
+        let share = match tier.share_iops {
+            None => "with the tier before".to_string(),
+            Some(share) => share.to_string(),
+        };
+        let kept = if tier.kept { "yes" } else { "no" };
+        let (within, promised) = (tier.within_ms.to_string(), tier.fraction.to_string());
+        let cells =
+            [within, promised, format!("{:.6}", tier.achieved_fraction), kept.into(), share];
+        table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
+    }
+    table.to_string()
+}

@@ -1,0 +1,255 @@
+//! The contract of `forebay plan`, on the real binary: what it answers, and what it refuses.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::PathBuf;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn file(&self, name: &str, content: &str) -> PathBuf {
+        let path = self.0.path().join(name);
+        fs::write(&path, content).unwrap();
+        path
+    }
+
+    /// SPC text of requests at these seconds, on volumes 0 and 1 in turn.
+    fn trace(&self, seconds: &[f64]) -> PathBuf {
+        let line =
+            |(index, at): (usize, &f64)| format!("{},{},4096,R,{at:.6}\n", index % 2, index * 8);
+        self.file("t.spc", &seconds.iter().enumerate().map(line).collect::<String>())
+    }
+}
+
+fn plan(arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.arg("plan").args(arguments);
+    command
+}
+
+fn ends(command: &mut Command, code: i32) -> (String, String) {
+    let output = command.output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{command:?}: {err}");
+    assert!(!err.contains("panicked") && !err.contains("internal error"), "{err}");
+    (String::from_utf8(output.stdout).unwrap(), err)
+}
+
+fn json(command: &mut Command) -> Value {
+    serde_json::from_str(&ends(command.args(["--format", "json"]), 0).0).unwrap()
+}
+
+/// Asserts exit status 2, nothing on standard output, and one message with all `parts`.
+fn refused(command: &mut Command, parts: &[&str]) {
+    let (out, err) = ends(command, 2);
+    assert_eq!(out, "", "{command:?}");
+    for part in parts {
+        assert!(err.contains(part), "{command:?}: no {part:?} in: {err}");
+    }
+}
+
+/// Ten at once every second, for ten seconds.
+fn bursts() -> Vec<f64> {
+    (0..100).map(|index| f64::from(index / 10)).collect()
+}
+
+#[test]
+fn capacities_are_rows_of_bound_fraction_and_iops() {
+    let folder = Folder::new();
+    let trace = folder.trace(&bursts());
+    let asked = ["capacity", "--within", "100ms,50ms", "--fraction", "0.5,1"];
+    let found = json(plan(&asked).arg(&trace));
+    let rows: Vec<_> = found["rows"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let number = |key: &str| row[key].as_f64().unwrap();
+            (number("within_ms"), number("fraction"), row["capacity_iops"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(rows, [(100.0, 0.5, 50), (100.0, 1.0, 100), (50.0, 0.5, 100), (50.0, 1.0, 200)]);
+    assert_eq!((found["requests"].as_u64(), found["duration_s"].as_f64()), (Some(100), Some(9.0)));
+    assert!(found["rows"][0].get("volume").is_none());
+    let (table, _) = ends(plan(&asked).arg(&trace), 0);
+    assert!(table.contains("| 100 ms      |  50 | 100 |"), "{table}");
+}
+
+#[test]
+fn volumes_have_rows_of_their_own() {
+    let folder = Folder::new();
+    let asked = ["capacity", "--within", "100ms", "--fraction", "1", "--by", "volume"];
+    let found = json(plan(&asked).arg(folder.trace(&bursts())));
+    let rows = found["rows"].as_array().unwrap();
+    let capacities: Vec<_> =
+        rows.iter().map(|row| row["capacity_iops"].as_u64().unwrap()).collect();
+    assert_eq!(capacities, [100, 50, 50]);
+    assert!(rows[0].get("volume").is_none() && rows[1]["volume"] != rows[2]["volume"]);
+}
+
+#[test]
+fn a_capacity_can_have_an_interval_and_a_check_and_the_seed_repeats_them() {
+    let folder = Folder::new();
+    let trace = folder.trace(&bursts());
+    let asked = ["capacity", "--within", "50ms", "--confidence", "0.9", "--hold-out", "0.3"];
+    let found = json(plan(&asked).arg(&trace));
+    let row = &found["rows"][5];
+    for key in [
+        "capacity_low_iops",
+        "capacity_high_iops",
+        "train_capacity_iops",
+        "train_low_iops",
+        "train_high_iops",
+        "held_out_fraction",
+        "held_out_capacity_iops",
+    ] {
+        assert!(row[key].is_number(), "{key}: {row}");
+    }
+    assert_eq!(row["held_out_kept"], true);
+    assert_eq!(found, json(plan(&asked).arg(&trace)));
+}
+
+#[test]
+fn the_report_is_a_page() {
+    let folder = Folder::new();
+    let (trace, report) = (folder.trace(&bursts()), folder.0.path().join("r.html"));
+    let (out, err) = ends(plan(&["capacity"]).arg(&trace).arg("-o").arg(&report), 0);
+    assert!(out.starts_with("| IOPS within") && err.contains("r.html"), "{out}{err}");
+    let page = fs::read_to_string(report).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+}
+
+#[test]
+fn bad_promises_are_refused() {
+    let folder = Folder::new();
+    let trace = folder.trace(&bursts());
+    for wrong in ["0", "1.1", "-0.5", "nan", "x", "0.5,2"] {
+        let expected = ["above 0 and at most 1"];
+        refused(plan(&["capacity", "--fraction", wrong]).arg(&trace), &expected);
+    }
+    for wrong in ["0ms", "-5ms", "5", "ms", "5ms,0s"] {
+        refused(plan(&["capacity", "--within", wrong]).arg(&trace), &["got '", "e.g. 5ms"]);
+    }
+    for option in ["--confidence", "--hold-out"] {
+        for wrong in ["0", "1", "95", "-1"] {
+            refused(plan(&["capacity", option, wrong]).arg(&trace), &["above 0 and below 1"]);
+        }
+    }
+    let fast = ["capacity", "--within", "5ns", "--fraction", "1"];
+    refused(plan(&fast).arg(&trace), &["t.spc", "more than 1000000000 IOPS", "allow more time"]);
+}
+
+#[test]
+fn bad_traces_are_refused() {
+    let folder = Folder::new();
+    refused(plan(&["capacity"]).arg(folder.file("e.spc", "")), &["e.spc"]);
+    refused(plan(&["capacity"]).arg(folder.0.path().join("none")), &["none"]);
+    let untimed = "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a read 0 4096\n\
+                   /dev/a read 8192 4096\n/dev/a close\n";
+    for question in ["capacity", "consolidate", "power"] {
+        let trace = folder.file("u.iolog", untimed);
+        refused(plan(&[question]).arg(trace), &["u.iolog", "no times"]);
+        let invented = folder.file("a.lis", "100 2 0 1\n300 1 0 2\n");
+        let arc = ["--from", "arc"];
+        refused(plan(&[question]).arg(invented).args(arc), &["a.lis", "no times"]);
+    }
+}
+
+#[test]
+fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
+    let folder = Folder::new();
+    let asked = ["capacity", "--within", "10ms", "--fraction", "0.5,1", "--confidence", "0.9"];
+    let capacities = |seconds: &[f64], says: &str| {
+        let (out, err) =
+            ends(plan(&asked).arg(folder.trace(seconds)).args(["--format", "json"]), 0);
+        assert!(err.contains(says), "{err}");
+        let found: Value = serde_json::from_str(&out).unwrap();
+        let rows = found["rows"].as_array().unwrap();
+        rows.iter().map(|row| row["capacity_iops"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(capacities(&[0.0], "one request"), [100, 100]);
+    assert_eq!(capacities(&[1.0; 8], "all 8 requests arrive at one instant"), [400, 800]);
+}
+
+#[test]
+fn sharing_a_server_is_cheaper_than_the_sum() {
+    let folder = Folder::new();
+    let trace = folder.trace(&bursts());
+    let asked = ["consolidate", "--within", "100ms", "--shift", "0s,0.5s"];
+    let found = json(plan(&asked).arg(&trace));
+    let rows = found["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 6);
+    assert_eq!(
+        (rows[0]["sum_iops"].as_u64(), rows[0]["merged_iops"].as_u64()),
+        (Some(200), Some(200))
+    );
+    assert_eq!((rows[3]["shift_s"].as_f64(), rows[3]["ratio"].as_f64()), (Some(0.5), Some(0.5)));
+    let several =
+        json(plan(&["consolidate", "--within", "100ms"]).arg(&trace).arg(&trace).arg(&trace));
+    assert_eq!(several["clients"].as_array().unwrap().len(), 3);
+    assert_eq!(several["rows"][0]["merged_iops"], 300);
+    let (_, err) = ends(plan(&["consolidate"]).arg(&trace), 0);
+    assert!(err.contains("before the next begins"), "{err}");
+}
+
+#[test]
+fn promises_of_tiers_are_priced_checked_and_refused() {
+    let folder = Folder::new();
+    let trace = folder.trace(&bursts());
+    let tier = |f: &str, w: &str| format!("[[tier]]\nfraction = {f}\nwithin_ms = {w}\n");
+    let good = folder.file("good.toml", &(tier("0.5", "50") + &tier("1", "500")));
+    let found = json(plan(&["sla"]).arg(&good).arg(&trace).args(["--capacity", "20"]));
+    // Five of ten within 50 ms, the others within half a second.
+    assert_eq!(found["least"]["capacity_iops"], 110);
+    assert_eq!((&found["least"]["kept"], &found["checked"]["kept"]), (&true.into(), &false.into()));
+    assert_eq!(found["floor_iops"], 100);
+    let contradiction = folder.file("bad.toml", &(tier("0.9", "20") + &tier("0.5", "50")));
+    refused(plan(&["sla"]).arg(contradiction).arg(&trace), &["bad.toml", "contradict each other"]);
+    let capacity = ["--capacity", "1000000001"];
+    refused(plan(&["sla"]).arg(&good).arg(&trace).args(capacity), &["1000000001"]);
+    refused(plan(&["sla"]).arg(folder.0.path().join("no.toml")).arg(&trace), &["no.toml"]);
+}
+
+#[test]
+fn switching_pools_saves_energy() {
+    let folder = Folder::new();
+    let mut seconds: Vec<f64> = vec![0.0; 12];
+    seconds.extend((1..400).map(f64::from));
+    let trace = folder.trace(&seconds);
+    let asked = ["power", "--epoch", "100s", "--pool-disks", "1", "--disk-iops", "100"];
+    let found = json(plan(&asked).arg(&trace));
+    let rows = found["traces"][0]["rows"].as_array().unwrap();
+    let plans: Vec<_> = rows.iter().map(|row| row["plan"].as_str().unwrap()).collect();
+    assert_eq!(plans, ["all-on", "static", "predicted", "oracle"]);
+    let saved = |index: usize| rows[index]["saving_ratio"].as_f64().unwrap();
+    assert!(saved(0) == 1.0 && saved(2) > 1.4 && saved(3) >= saved(2), "{rows:?}");
+    refused(plan(&["power", "--within", "1ms"]).arg(&trace), &["more disks"]);
+    refused(plan(&["power", "--epoch", "1ns"]).arg(&trace), &["make them longer"]);
+    refused(plan(&["power", "--device", "nothing"]).arg(&trace), &["nothing"]);
+}
+
+#[test]
+fn devices_are_counted() {
+    let folder = Folder::new();
+    let trace = folder.trace(&bursts());
+    let asked =
+        ["capacity", "--device", "fixed:100", "--policy", "noop:merge=no", "--fraction", "1"];
+    let found = json(plan(&asked).args(["--within", "100ms,1ms"]).arg(&trace));
+    assert_eq!(
+        (&found["rows"][0]["devices"], &found["rows"][1]["devices"]),
+        (&1.into(), &Value::Null)
+    );
+    assert_eq!((&found["replay"], &found["policy"]), (&"open".into(), &"noop:merge=no".into()));
+    refused(plan(&["capacity", "--device", "nothing"]).arg(&trace), &["nothing"]);
+    let policy = ["capacity", "--device", "fixed:100", "--policy", "nothing"];
+    refused(plan(&policy).arg(&trace), &["nothing"]);
+}

@@ -1,0 +1,104 @@
+//! RTT decomposition: which requests a server of constant rate can answer in time.
+//!
+//! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*, section 3.3.1.
+//! A server takes `1 / rate` seconds for every request and serves those it admits first come first
+//! served. A request is admitted exactly if it then finishes by its arrival plus the bound.
+//!
+//! Where this departs from the source: its listing admits while the queue is shorter than the
+//! whole number below rate times bound, which forgets how far the request in service is. The rule
+//! here is the one its proof speaks of, and never admits fewer.
+//!
+//! **Most admitted.** No scheduler, on line or off, answers more requests in time at this rate.
+//! Let any other admit `d` fewer so far. Then RTT is free no later than the other plus `d`
+//! services, which holds after every request: when the other admits what RTT cannot, its lead in
+//! time shows that `d` was at least 1.
+//!
+//! **Monotone.** What a server answers in time a faster one does too, and so does the same server
+//! under a longer bound. As RTT admits the most, its count never falls with the rate or the bound,
+//! which is what a search for the least rate rests on.
+//!
+//! Invariant: exact. Time is counted in `1 / rate` nanoseconds, of which a service takes 10^9.
+
+mod lanes;
+#[cfg(test)]
+mod tests;
+mod window;
+
+pub use lanes::{Gaps, LANES_MAX, Segment, admitted, admitted_by_part};
+pub use window::least_rate_for_all;
+
+use crate::spec::SpecError;
+use crate::time::Nanos;
+
+/// What a service takes, in units of `1 / rate` nanoseconds.
+pub(crate) const SERVICE: u64 = 1_000_000_000;
+
+/// The highest rate: a service a nanosecond.
+pub const RATE_MAX_IOPS: u64 = 1_000_000_000;
+
+/// The online rule: a few numbers, no queue.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rtt {
+    rate_iops: u64,
+    within: Nanos,
+    /// When all that was admitted is done, in units of `1 / rate` nanoseconds.
+    free: u128,
+}
+
+impl Rtt {
+    /// A server of `rate_iops` requests per second under the bound `within`.
+    ///
+    /// # Errors
+    /// A rate of 0 or above [`RATE_MAX_IOPS`]; a bound of 0.
+    pub fn new(rate_iops: u64, within: Nanos) -> Result<Rtt, SpecError> {
+        if !(1..=RATE_MAX_IOPS).contains(&rate_iops) {
+            return Err(SpecError(format!(
+                "rate: got {rate_iops} IOPS, expected 1 to {RATE_MAX_IOPS} IOPS"
+            )));
+        }
+        if within == Nanos::ZERO {
+            return Err(SpecError("bound: got 0 ms, expected more than 0 ms".into()));
+        }
+        Ok(Rtt { rate_iops, within, free: 0 })
+    }
+
+    /// Whether the request that arrives at `at` is admitted; if so it is queued. Times must not
+    /// decrease.
+    #[inline]
+    pub fn admit(&mut self, at: Nanos) -> bool {
+        let rate = u128::from(self.rate_iops);
+        let arrival = u128::from(at.0) * rate;
+        let done = self.free.max(arrival) + u128::from(SERVICE);
+        let admits = done <= arrival + u128::from(self.within.0) * rate;
+        if admits {
+            self.free = done;
+        }
+        admits
+    }
+
+    /// When the server is done with all it admitted, rounded up to a nanosecond.
+    pub fn free_at(&self) -> Nanos {
+        let ns = self.free.div_ceil(u128::from(self.rate_iops));
+        Nanos(u64::try_from(ns).unwrap_or(u64::MAX))
+    }
+}
+
+/// RTT by recursion: what one tier cannot answer in time is offered to the next.
+///
+/// Every tier has a server of its own. The promise that a share of all requests is answered within
+/// a tier's bound counts what that tier and those before it admit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tiers(Vec<Rtt>);
+
+impl Tiers {
+    /// `tiers`, in the order in which they are asked.
+    pub fn new(tiers: Vec<Rtt>) -> Tiers {
+        Tiers(tiers)
+    }
+
+    /// The first tier that admits the request that arrives at `at`, from 0; `None` if none does.
+    #[inline]
+    pub fn admit(&mut self, at: Nanos) -> Option<usize> {
+        self.0.iter_mut().position(|tier| tier.admit(at))
+    }
+}

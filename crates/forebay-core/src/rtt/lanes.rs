@@ -1,0 +1,272 @@
+//! RTT at several rates in one pass over a trace.
+//!
+//! The state of a server is its backlog: the work it has admitted and not done, in units of
+//! `1 / rate` nanoseconds. A gap of `g` between arrivals takes `g * rate` off it. It never exceeds
+//! `bound * rate`, so a gap counts no longer than the bound.
+//!
+//! Servers are independent, so some of them side by side keep a processor busy that would wait for
+//! each step of one. They are whole numbers in `f64`, which every processor multiplies, compares and
+//! selects by twos or more without a branch, and not so 64-bit integers. Nothing is rounded: every
+//! product, sum and difference is a whole number below 2^53. A bound and rate whose product is
+//! beyond that are counted one by one in 128-bit integers; tests hold the two against each other.
+
+use std::iter::Peekable;
+
+use super::{RATE_MAX_IOPS, Rtt, SERVICE};
+use crate::time::Nanos;
+
+/// Servers that are counted in one pass at most.
+pub const LANES_MAX: usize = 16;
+
+/// The largest backlog that, with a service more, is exact.
+const EXACT_MAX: u64 = 1 << 52;
+
+/// Stands in for a gap that does not fit and is kept aside.
+const FAR: u32 = u32::MAX;
+
+/// Arrival times as the gaps between them, four bytes a request.
+///
+/// A gap of 2^32 - 1 ns or more takes sixteen bytes beside its four.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Gaps {
+    gaps: Vec<u32>,
+    far: Vec<(usize, u64)>,
+    first: Nanos,
+    last: Nanos,
+}
+
+/// A stretch of requests: one after a gap of any length, then others after short ones.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment<'a> {
+    /// Before the first request.
+    pub gap_ns: u64,
+    /// Before each of the others.
+    pub gaps_ns: &'a [u32],
+}
+
+impl Gaps {
+    /// Adds a request. Times must not decrease; one that does counts as the latest before it.
+    #[inline]
+    pub fn push(&mut self, at: Nanos) {
+        if self.gaps.is_empty() {
+            (self.first, self.last) = (at, at);
+        }
+        let gap = at.0.saturating_sub(self.last.0);
+        if gap >= u64::from(FAR) || self.gaps.is_empty() {
+            self.far.push((self.gaps.len(), gap));
+            self.gaps.push(FAR);
+        } else {
+            self.gaps.push(gap as u32);
+        }
+        self.last = self.last.max(at);
+    }
+
+    /// Requests.
+    pub fn len(&self) -> usize {
+        self.gaps.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.gaps.is_empty()
+    }
+
+    /// Arrival of the first request.
+    pub fn first(&self) -> Nanos {
+        self.first
+    }
+
+    /// Arrival of the last request.
+    pub fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// The requests in stretches; the gap before the very first is 0.
+    pub fn segments(&self) -> impl Iterator<Item = Segment<'_>> {
+        self.far.iter().enumerate().map(|(index, &(from, gap_ns))| {
+            let to = self.far.get(index + 1).map_or(self.gaps.len(), |next| next.0);
+            Segment { gap_ns, gaps_ns: &self.gaps[from + 1..to] }
+        })
+    }
+
+    /// One stretch of requests in `by`, from all over the trace, a day apart from each other: what
+    /// it says of the whole is a guess, at a fraction of the work.
+    pub fn thinned(&self, by: usize) -> Gaps {
+        const STRETCH: usize = 512;
+        const APART: u64 = 86_400_000_000_000;
+        let (mut thin, mut now, mut index) = (Gaps::default(), 0u64, 0usize);
+        for segment in self.segments() {
+            let gaps = std::iter::once(segment.gap_ns).chain(segment.gaps_ns.iter().map(widen));
+            for gap in gaps {
+                if (index / STRETCH).is_multiple_of(by) {
+                    let gap = if index.is_multiple_of(STRETCH) { APART } else { gap };
+                    now = now.saturating_add(gap);
+                    thin.push(Nanos(now));
+                }
+                index += 1;
+            }
+        }
+        thin
+    }
+
+    /// Every arrival in order.
+    pub fn times(&self) -> impl Iterator<Item = Nanos> {
+        let mut now = self.first.0;
+        self.segments()
+            .flat_map(|s| std::iter::once(s.gap_ns).chain(s.gaps_ns.iter().map(widen)))
+            .map(move |gap| {
+                now += gap;
+                Nanos(now)
+            })
+    }
+}
+
+fn widen(gap: &u32) -> u64 {
+    u64::from(*gap)
+}
+
+impl FromIterator<Nanos> for Gaps {
+    fn from_iter<I: IntoIterator<Item = Nanos>>(times: I) -> Gaps {
+        let mut gaps = Gaps::default();
+        times.into_iter().for_each(|at| gaps.push(at));
+        gaps
+    }
+}
+
+/// How many requests RTT admits at each of `rates_iops` under the bound `within`, in one pass for
+/// every [`LANES_MAX`] of them. A rate of 0 admits none; one above [`RATE_MAX_IOPS`] counts as that.
+pub fn admitted(gaps: &Gaps, within: Nanos, rates_iops: &[u64]) -> Vec<u64> {
+    let whole = admitted_by_part(gaps, within, rates_iops, &[gaps.len()]);
+    whole.into_iter().map(|parts| parts[0]).collect()
+}
+
+/// As [`admitted`], for each rate by parts of the trace: part `p` holds the requests from the end
+/// of the part before it up to, not with, number `ends[p]`. Ends must not decrease; a server goes
+/// from part to part as it is.
+pub fn admitted_by_part(
+    gaps: &Gaps,
+    within: Nanos,
+    rates_iops: &[u64],
+    ends: &[usize],
+) -> Vec<Vec<u64>> {
+    let pass = |rates: &[u64]| match rates.len() {
+        0..=4 => pass::<4>(gaps, within, rates, ends),
+        5..=8 => pass::<8>(gaps, within, rates, ends),
+        9..=12 => pass::<12>(gaps, within, rates, ends),
+        _ => pass::<LANES_MAX>(gaps, within, rates, ends),
+    };
+    rates_iops.chunks(LANES_MAX).flat_map(pass).collect()
+}
+
+fn pass<const LANES: usize>(
+    gaps: &Gaps,
+    within: Nanos,
+    rates_iops: &[u64],
+    ends: &[usize],
+) -> Vec<Vec<u64>> {
+    let most = rates_iops.iter().copied().max().unwrap_or(0).min(RATE_MAX_IOPS);
+    if within.0.checked_mul(most).is_none_or(|units| units > EXACT_MAX) {
+        return rates_iops.iter().map(|rate| one(gaps, within, *rate, ends)).collect();
+    }
+    let mut lanes = Lanes::<LANES>::new(within.0, rates_iops);
+    let mut parts = vec![Vec::with_capacity(ends.len()); rates_iops.len()];
+    let (mut ends, mut at) = (ends.iter().copied().peekable(), 0);
+    for segment in gaps.segments() {
+        lanes.end_parts(&mut ends, at, &mut parts);
+        lanes.step(segment.gap_ns);
+        at += 1;
+        let mut left = segment.gaps_ns;
+        while let Some(&end) = ends.peek().filter(|end| **end < at + left.len()) {
+            let (now, later) = left.split_at(end.saturating_sub(at));
+            lanes.run(now);
+            (left, at) = (later, at + now.len());
+            lanes.end_parts(&mut ends, at, &mut parts);
+        }
+        lanes.run(left);
+        at += left.len();
+    }
+    lanes.end_parts(&mut ends, usize::MAX, &mut parts);
+    parts
+}
+
+/// The count at one rate, whatever the numbers.
+fn one(gaps: &Gaps, within: Nanos, rate_iops: u64, ends: &[usize]) -> Vec<u64> {
+    let Ok(mut rtt) = Rtt::new(rate_iops.min(RATE_MAX_IOPS), within) else {
+        return vec![0; ends.len()];
+    };
+    // Times are counted from the first arrival; a server that starts idle knows no other.
+    let (mut times, mut at) = (gaps.times(), 0);
+    ends.iter()
+        .map(|end| {
+            let part = end.saturating_sub(at);
+            at += part;
+            times.by_ref().take(part).map(|at| u64::from(rtt.admit(at - gaps.first()))).sum()
+        })
+        .collect()
+}
+
+/// Servers side by side. All numbers are whole.
+struct Lanes<const LANES: usize> {
+    within_ns: f64,
+    rate: [f64; LANES],
+    /// A backlog below this leaves room for one more.
+    room: [f64; LANES],
+    backlog: [f64; LANES],
+    admitted: [f64; LANES],
+}
+
+impl<const LANES: usize> Lanes<LANES> {
+    fn new(within_ns: u64, rates_iops: &[u64]) -> Self {
+        let rate: [u64; LANES] =
+            std::array::from_fn(|l| rates_iops.get(l).map_or(0, |rate| (*rate).min(RATE_MAX_IOPS)));
+        Lanes {
+            within_ns: within_ns as f64,
+            rate: rate.map(|rate| rate as f64),
+            room: rate.map(|rate| (within_ns * rate + 1).saturating_sub(SERVICE) as f64),
+            backlog: [0.0; LANES],
+            admitted: [0.0; LANES],
+        }
+    }
+
+    /// One request.
+    fn step(&mut self, gap_ns: u64) {
+        self.run_each(std::iter::once(gap_ns.min(self.within_ns as u64) as f64));
+    }
+
+    #[inline(never)]
+    fn run(&mut self, gaps_ns: &[u32]) {
+        self.run_each(gaps_ns.iter().map(|gap| f64::from(*gap)));
+    }
+
+    #[inline(always)]
+    fn run_each(&mut self, gaps_ns: impl Iterator<Item = f64>) {
+        // What the loop changes is kept out of memory.
+        let (rate, room, within_ns) = (self.rate, self.room, self.within_ns);
+        let (mut backlog, mut admitted) = (self.backlog, self.admitted);
+        for gap_ns in gaps_ns {
+            let gap = if gap_ns < within_ns { gap_ns } else { within_ns };
+            for lane in 0..LANES {
+                let left = backlog[lane] - gap * rate[lane];
+                let left = if left > 0.0 { left } else { 0.0 };
+                let admits = left < room[lane];
+                backlog[lane] = left + if admits { SERVICE as f64 } else { 0.0 };
+                admitted[lane] += if admits { 1.0 } else { 0.0 };
+            }
+        }
+        (self.backlog, self.admitted) = (backlog, admitted);
+    }
+
+    /// Notes the counts of the parts that end at request `at` or before, and begins anew.
+    fn end_parts(
+        &mut self,
+        ends: &mut Peekable<impl Iterator<Item = usize>>,
+        at: usize,
+        parts: &mut [Vec<u64>],
+    ) {
+        while ends.next_if(|end| *end <= at).is_some() {
+            for (part, admitted) in parts.iter_mut().zip(&mut self.admitted) {
+                part.push(std::mem::take(admitted) as u64);
+            }
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! How long the 4 x 6 table of capacities of five million requests takes on one core, beside a
+//! plain binary search that counts one capacity a pass. Both have to give the same table.
+
+#![allow(clippy::unwrap_used)]
+
+use std::time::Instant;
+
+use forebay::plan::amount::Fraction;
+use forebay::plan::search::least_capacities;
+use forebay_core::Nanos;
+use forebay_core::rtt::{Gaps, Rtt};
+
+const REQUESTS: usize = 5_000_000;
+const RUNS: usize = 3;
+const TARGET_S: f64 = 1.5;
+
+fn main() {
+    let gaps = arrivals();
+    let within = [5, 10, 20, 50].map(Nanos::from_millis);
+    let fractions = ["0.9", "0.95", "0.99", "0.995", "0.999", "1"];
+    let needs = fractions.map(|text| text.parse::<Fraction>().unwrap().of(REQUESTS as u64));
+    let mut seconds = Vec::new();
+    let mut table = Vec::new();
+    for _ in 0..RUNS {
+        let begun = Instant::now();
+        table = within.iter().map(|bound| least_capacities(&gaps, *bound, &needs)).collect();
+        seconds.push(begun.elapsed().as_secs_f64());
+    }
+    seconds.sort_by(f64::total_cmp);
+    let ours_s = seconds[RUNS / 2];
+    let begun = Instant::now();
+    let times: Vec<Nanos> = gaps.times().collect();
+    let plain: Vec<Vec<Option<u64>>> = within
+        .iter()
+        .map(|bound| needs.iter().map(|need| Some(plain(&times, *bound, *need))).collect())
+        .collect();
+    let plain_s = begun.elapsed().as_secs_f64();
+    assert_eq!(table, plain, "the two searches differ");
+    println!("4 x 6 capacities of {REQUESTS} requests, one core");
+    println!(
+        "  several capacities a pass  {ours_s:8.3} s  ({:.2} of the target)",
+        ours_s / TARGET_S
+    );
+    println!("  one capacity a pass        {plain_s:8.3} s  ({:.1} times)", plain_s / ours_s);
+}
+
+/// Doubling until it is enough, then halving.
+fn plain(times: &[Nanos], within: Nanos, need: u64) -> u64 {
+    let enough = |rate| {
+        let mut rtt = Rtt::new(rate, within).unwrap();
+        times.iter().filter(|at| rtt.admit(**at)).count() as u64 >= need
+    };
+    let (mut low, mut high) = (0, 1);
+    while !enough(high) {
+        (low, high) = (high, 2 * high);
+    }
+    while high - low > 1 {
+        let middle = low + (high - low) / 2;
+        if enough(middle) { high = middle } else { low = middle }
+    }
+    high
+}
+
+/// Runs of random length at random rates, one request in a thousand a burst.
+fn arrivals() -> Gaps {
+    let (mut gaps, mut state, mut now) = (Gaps::default(), 1u64, 0u64);
+    let mut dice = move |sides: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        state % sides
+    };
+    while gaps.len() < REQUESTS {
+        let mean_gap_ns = [250_000, 700_000, 1_200_000, 1_200_000, 2_500_000][dice(5) as usize];
+        for _ in 0..200 + dice(20_000) {
+            // The sum of two is nearer to what comes at random than one alone.
+            now += (dice(mean_gap_ns) + dice(mean_gap_ns)) * u64::from(dice(20) > 0);
+            let burst = if dice(1000) == 0 { 2 + dice(40) } else { 1 };
+            for _ in 0..burst.min((REQUESTS - gaps.len()) as u64) {
+                gaps.push(Nanos(now));
+            }
+        }
+    }
+    gaps
+}

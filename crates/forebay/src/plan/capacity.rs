@@ -1,0 +1,308 @@
+//! `plan capacity`: the least capacity for each bound and fraction.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+use forebay_core::Nanos;
+use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
+use serde::Serialize;
+
+use super::amount::Fraction;
+use super::arrivals::Arrivals;
+use super::confidence::{self, Bootstrap};
+use super::search::least_capacities;
+use crate::error::Error;
+
+/// The promises whose price is asked: every bound with every fraction.
+#[derive(Clone, Debug)]
+pub struct Promises {
+    /// Bounds, each above zero.
+    pub within: Vec<Nanos>,
+    /// Shares of all requests.
+    pub fractions: Vec<Fraction>,
+}
+
+/// How far the prices are to be trusted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Doubt {
+    /// An interval for every price.
+    pub bootstrap: Option<Bootstrap>,
+    /// The share of the trace's time, at its end, that checks what the rest says.
+    pub hold_out: Option<f64>,
+}
+
+/// The price of one promise.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Row {
+    /// The volume; none for the trace as a whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub volume: Option<String>,
+    /// The bound.
+    pub within_ms: f64,
+    /// The share of requests.
+    pub fraction: f64,
+    /// The least whole number of requests a second.
+    pub capacity_iops: u64,
+    /// Where other stretches of the same load would put it.
+    #[serde(flatten)]
+    pub interval: Option<Interval>,
+    /// What the held-out part says.
+    #[serde(flatten)]
+    pub held_out: Option<HeldOut>,
+}
+
+/// An interval of a capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Interval {
+    /// Its lower end.
+    pub capacity_low_iops: u64,
+    /// Its upper end.
+    pub capacity_high_iops: u64,
+}
+
+/// The price that the trace without its end gives, and what becomes of it there.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct HeldOut {
+    /// The capacity found without the held-out part.
+    pub train_capacity_iops: u64,
+    /// Its interval's ends, where one was asked for.
+    pub train_low_iops: Option<u64>,
+    /// The upper one.
+    pub train_high_iops: Option<u64>,
+    /// The share of the held-out requests that it answers in time.
+    pub held_out_fraction: f64,
+    /// Whether that is the promised fraction.
+    pub held_out_kept: bool,
+    /// What the held-out part needs by itself; none above all capacities.
+    pub held_out_capacity_iops: Option<u64>,
+}
+
+/// The price of `promises` for the whole trace, then for each of its volumes, on as many threads
+/// as the machine has.
+///
+/// # Errors
+/// A promise that takes more than [`RATE_MAX_IOPS`].
+pub fn table(arrivals: &Arrivals, promises: &Promises, doubt: Doubt) -> Result<Vec<Row>, Error> {
+    let whole = std::iter::once((None, &arrivals.whole));
+    let volumes = arrivals.volumes.iter().map(|(name, gaps)| (Some(name), gaps));
+    let traces: Vec<(Option<&String>, &Gaps)> = whole.chain(volumes).collect();
+    let jobs: Vec<(usize, Nanos)> = (0..traces.len())
+        .flat_map(|trace| promises.within.iter().map(move |within| (trace, *within)))
+        .collect();
+    let prices = on_all_cores(&jobs, |(trace, within)| {
+        prices(traces[*trace].1, *within, &promises.fractions, doubt)
+    });
+    let mut rows = Vec::new();
+    for ((trace, within), prices) in jobs.iter().zip(prices) {
+        let prices = prices.map_err(|fraction| beyond(arrivals, *within, fraction))?;
+        rows.extend(prices.into_iter().map(|row| Row { volume: traces[*trace].0.cloned(), ..row }));
+    }
+    Ok(rows)
+}
+
+/// The rows of one bound, or the fraction that no capacity keeps.
+fn prices(
+    gaps: &Gaps,
+    within: Nanos,
+    fractions: &[Fraction],
+    doubt: Doubt,
+) -> Result<Vec<Row>, Fraction> {
+    let found = least(gaps, within, fractions)?;
+    let intervals = intervals_of(gaps, within, fractions, &found, doubt.bootstrap);
+    let held_out = match doubt.hold_out.and_then(|share| confidence::hold_out(gaps, share)) {
+        Some((known, held)) => held_outs(&known, &held, within, fractions, doubt.bootstrap)?,
+        None => vec![None; fractions.len()],
+    };
+    let row = |index: usize| Row {
+        volume: None,
+        within_ms: within.as_millis_f64(),
+        fraction: fractions[index].as_f64(),
+        capacity_iops: found[index],
+        interval: intervals[index],
+        held_out: held_out[index],
+    };
+    Ok((0..fractions.len()).map(row).collect())
+}
+
+fn least(gaps: &Gaps, within: Nanos, fractions: &[Fraction]) -> Result<Vec<u64>, Fraction> {
+    let needs: Vec<u64> = fractions.iter().map(|f| f.of(gaps.len() as u64)).collect();
+    let found = least_capacities(gaps, within, &needs).into_iter();
+    found.zip(fractions).map(|(price, fraction)| price.ok_or(*fraction)).collect()
+}
+
+/// None where there is no time to resample.
+fn intervals_of(
+    gaps: &Gaps,
+    within: Nanos,
+    fractions: &[Fraction],
+    found: &[u64],
+    bootstrap: Option<Bootstrap>,
+) -> Vec<Option<Interval>> {
+    let Some(bootstrap) = bootstrap.filter(|_| gaps.first() < gaps.last()) else {
+        return vec![None; found.len()];
+    };
+    confidence::intervals(gaps, within, fractions, found, bootstrap)
+        .into_iter()
+        .map(|(low, high)| Interval { capacity_low_iops: low, capacity_high_iops: high })
+        .map(Some)
+        .collect()
+}
+
+fn held_outs(
+    known: &Gaps,
+    held: &Gaps,
+    within: Nanos,
+    fractions: &[Fraction],
+    bootstrap: Option<Bootstrap>,
+) -> Result<Vec<Option<HeldOut>>, Fraction> {
+    let found = least(known, within, fractions)?;
+    let intervals = intervals_of(known, within, fractions, &found, bootstrap);
+    let checks = confidence::check(held, within, fractions, &found);
+    let row = |index: usize| HeldOut {
+        train_capacity_iops: found[index],
+        train_low_iops: intervals[index].map(|interval| interval.capacity_low_iops),
+        train_high_iops: intervals[index].map(|interval| interval.capacity_high_iops),
+        held_out_fraction: checks[index].fraction,
+        held_out_kept: checks[index].kept,
+        held_out_capacity_iops: checks[index].capacity_iops,
+    };
+    Ok((0..fractions.len()).map(|index| Some(row(index))).collect())
+}
+
+/// The price of every fraction worth a look, from nine tenths to all: for each bound its points
+/// (fraction, IOPS).
+///
+/// # Errors
+/// As [`table`].
+pub fn curve(arrivals: &Arrivals, within: &[Nanos]) -> Result<Vec<Vec<(f64, u64)>>, Error> {
+    let steps = (900..990)
+        .step_by(5)
+        .map(|mille| mille * 10)
+        .chain((9900..9995).step_by(5))
+        .chain(9995..=10_000);
+    let fractions: Vec<Fraction> = steps
+        .filter_map(|share| format!("{}.{:04}", share / 10_000, share % 10_000).parse().ok())
+        .collect();
+    let curves = on_all_cores(within, |within| {
+        let prices = least(&arrivals.whole, *within, &fractions);
+        let prices = prices.map_err(|fraction| beyond(arrivals, *within, fraction))?;
+        Ok(fractions.iter().map(|fraction| fraction.as_f64()).zip(prices).collect())
+    });
+    curves.into_iter().collect()
+}
+
+/// Says that a promise cannot be kept by any capacity.
+pub(super) fn beyond(arrivals: &Arrivals, within: Nanos, fraction: Fraction) -> Error {
+    Error::Unfit(format!(
+        "{}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
+         expected a promise that takes less; allow more time or a smaller fraction",
+        arrivals.path.display()
+    ))
+}
+
+/// `work` on each of `jobs`, answers in their order.
+pub(super) fn on_all_cores<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Sync) -> Vec<T> {
+    let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
+    if threads <= 1 {
+        return jobs.iter().map(work).collect();
+    }
+    let (next, answers) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
+    thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                loop {
+                    let index = next.fetch_add(1, Ordering::Relaxed);
+                    let Some(job) = jobs.get(index) else { break };
+                    let answer = (index, work(job));
+                    answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
+                }
+            });
+        }
+    });
+    let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
+    answers.sort_by_key(|answer| answer.0);
+    answers.into_iter().map(|answer| answer.1).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::PathBuf;
+
+    fn arrivals(times: impl Iterator<Item = u64>) -> Arrivals {
+        Arrivals {
+            path: PathBuf::from("t"),
+            whole: times.map(Nanos).collect(),
+            volumes: vec![("a".into(), [Nanos(0)].into_iter().collect())],
+            notes: forebay_trace::Notes::default(),
+        }
+    }
+
+    fn promises(within: &[u64], fractions: &[&str]) -> Promises {
+        Promises {
+            within: within.iter().copied().map(Nanos).collect(),
+            fractions: fractions.iter().map(|text| text.parse().unwrap()).collect(),
+        }
+    }
+
+    #[test]
+    fn rows_come_by_trace_then_bound_then_fraction() {
+        // Ten at once: the last takes ten services.
+        let rows = table(
+            &arrivals([0; 10].into_iter()),
+            &promises(&[1_000_000_000, 500_000_000], &["0.5", "1"]),
+            Doubt::default(),
+        )
+        .unwrap();
+        let shown: Vec<_> = rows
+            .iter()
+            .map(|r| (r.volume.as_deref(), r.within_ms, r.fraction, r.capacity_iops))
+            .collect();
+        assert_eq!(
+            shown[..4],
+            [
+                (None, 1000.0, 0.5, 5),
+                (None, 1000.0, 1.0, 10),
+                (None, 500.0, 0.5, 10),
+                (None, 500.0, 1.0, 20),
+            ]
+        );
+        assert_eq!(shown[4..6], [(Some("a"), 1000.0, 0.5, 1), (Some("a"), 1000.0, 1.0, 1)]);
+        assert_eq!(rows.len(), 8);
+    }
+
+    #[test]
+    fn what_no_capacity_keeps_is_said() {
+        let refused =
+            table(&arrivals([0; 10].into_iter()), &promises(&[9], &["0.5", "1"]), Doubt::default());
+        let text = refused.unwrap_err().to_string();
+        assert!(text.contains("a fraction of 1 within") && text.contains("1000000000"), "{text}");
+    }
+
+    #[test]
+    fn what_is_held_out_checks_the_rest() {
+        // The end is twice as bursty as the beginning.
+        let times = (0..100u64).flat_map(|s| {
+            let burst = if s < 70 { 10 } else { 20 };
+            std::iter::repeat_n(s * 1_000_000_000, burst)
+        });
+        let doubt =
+            Doubt { bootstrap: Some(Bootstrap { level: 0.95, seed: 1 }), hold_out: Some(0.3) };
+        let promises = promises(&[100_000_000], &["1"]);
+        let row = &table(&arrivals(times), &promises, doubt).unwrap()[0];
+        let held = row.held_out.unwrap();
+        assert_eq!((held.train_capacity_iops, held.held_out_capacity_iops), (100, Some(200)));
+        assert_eq!((held.held_out_fraction, held.held_out_kept), (0.5, false));
+        assert_eq!((row.capacity_iops, row.interval.unwrap().capacity_high_iops), (200, 200));
+        assert_eq!(held.train_high_iops, Some(100));
+    }
+
+    #[test]
+    fn the_curve_rises_to_the_price_of_all() {
+        let times = (0..100u64).flat_map(|s| std::iter::repeat_n(s * 1_000_000_000, s as usize));
+        let curve = &curve(&arrivals(times), &[Nanos(1_000_000_000)]).unwrap()[0];
+        assert!(curve.windows(2).all(|pair| pair[0].0 < pair[1].0 && pair[0].1 <= pair[1].1));
+        assert_eq!((curve[0].0, curve[curve.len() - 1]), (0.9, (1.0, 99)));
+    }
+}

@@ -1,0 +1,257 @@
+//! How far a capacity can be trusted: an interval by block bootstrap over time, and a part of the
+//! trace held out to check it.
+//!
+//! The trace is cut into blocks of equal time. A resample draws as many blocks as there are, with
+//! replacement, and asks for the least capacity that answers the fraction of its requests. What a
+//! block's requests come to at a capacity is counted once, in the trace's own order, so a backlog
+//! at a block's start (at most one bound long) stays that of the trace. Counts are made at a grid of
+//! capacities and interpolated, in the logarithm of what is refused, between its points.
+//!
+//! What such an interval cannot tell: bursts rarer than the trace. For a fraction of 1 no resample
+//! needs more than the trace itself did, so the upper end is the capacity found, and says little.
+
+use std::collections::BTreeSet;
+
+use forebay_core::Nanos;
+use forebay_core::rtt::{Gaps, Rtt, admitted_by_part};
+
+use super::amount::Fraction;
+use super::search::least_capacities;
+
+/// Blocks a trace is cut into.
+pub const BLOCKS: u64 = 50;
+
+/// Resamples drawn.
+const RESAMPLES: usize = 1000;
+
+/// Capacities counted, beside those found.
+const GRID: u32 = 64;
+
+/// What is asked of the bootstrap.
+#[derive(Clone, Copy, Debug)]
+pub struct Bootstrap {
+    /// Share of resamples within the interval.
+    pub level: f64,
+    /// Makes the draws.
+    pub seed: u64,
+}
+
+/// For each of `fractions`, whose capacities are `found`, the interval of its capacity in IOPS.
+pub fn intervals(
+    gaps: &Gaps,
+    within: Nanos,
+    fractions: &[Fraction],
+    found: &[u64],
+    bootstrap: Bootstrap,
+) -> Vec<(u64, u64)> {
+    let grid = grid(found);
+    let ends = block_ends(gaps);
+    let sizes: Vec<u64> = std::iter::once(0)
+        .chain(ends.iter().copied())
+        .zip(&ends)
+        .map(|(from, to)| (to - from) as u64)
+        .collect();
+    let counts = admitted_by_part(gaps, within, &grid, &ends);
+    let mut random = Random(bootstrap.seed);
+    let mut drawn: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLES); fractions.len()];
+    let mut weights = vec![0u64; sizes.len()];
+    for _ in 0..RESAMPLES {
+        weights.fill(0);
+        (0..sizes.len()).for_each(|_| weights[random.below(sizes.len())] += 1);
+        let weigh = |counts: &[u64]| counts.iter().zip(&weights).map(|(c, w)| c * w).sum::<u64>();
+        let requests = weigh(&sizes);
+        let admitted: Vec<u64> = counts.iter().map(|by_block| weigh(by_block)).collect();
+        for (fraction, drawn) in fractions.iter().zip(&mut drawn) {
+            drawn.push(least(&grid, &admitted, requests, fraction.of(requests)));
+        }
+    }
+    drawn.into_iter().map(|drawn| percentiles(drawn, bootstrap.level)).collect()
+}
+
+/// From a little to the most that was found.
+fn grid(found: &[u64]) -> Vec<u64> {
+    let (low, high) = (found.iter().min().copied(), found.iter().max().copied());
+    let (low, high) = (low.unwrap_or(1).max(1) as f64 / 8.0, high.unwrap_or(1).max(1) as f64);
+    let at = |step: u32| low * (high / low).powf(f64::from(step) / f64::from(GRID));
+    let steps = (0..=GRID).map(|step| (at(step).ceil() as u64).max(1));
+    steps.chain(found.iter().copied()).collect::<BTreeSet<u64>>().into_iter().collect()
+}
+
+/// Where each block of time ends, as a number of requests.
+fn block_ends(gaps: &Gaps) -> Vec<usize> {
+    let duration = u128::from((gaps.last() - gaps.first()).0) + 1;
+    let mut ends = Vec::with_capacity(BLOCKS as usize);
+    for (index, at) in gaps.times().enumerate() {
+        let block = u128::from((at - gaps.first()).0) * u128::from(BLOCKS) / duration;
+        while (ends.len() as u128) < block {
+            ends.push(index);
+        }
+    }
+    ends.resize(BLOCKS as usize, gaps.len());
+    ends
+}
+
+/// The least capacity at which `need` of `requests` are admitted, between the grid's points.
+fn least(grid: &[u64], admitted: &[u64], requests: u64, need: u64) -> f64 {
+    let enough = admitted.partition_point(|count| *count < need);
+    let Some(&high) = grid.get(enough) else { return grid.last().map_or(0.0, |most| *most as f64) };
+    let Some(before) = enough.checked_sub(1) else { return high as f64 };
+    let low = grid[before];
+    let refused = |count: u64| (requests.saturating_sub(count) as f64 + 0.5).ln();
+    let span = (refused(admitted[before]) - refused(admitted[enough])).max(1e-9);
+    let share = (refused(admitted[before]) - refused(need)) / span;
+    low as f64 + (high - low) as f64 * share.clamp(0.0, 1.0)
+}
+
+fn percentiles(mut drawn: Vec<f64>, level: f64) -> (u64, u64) {
+    drawn.sort_by(f64::total_cmp);
+    let at = |share: f64| {
+        let index = (share * (drawn.len() - 1) as f64).round() as usize;
+        drawn[index.min(drawn.len() - 1)]
+    };
+    (at((1.0 - level) / 2.0).floor() as u64, at((1.0 + level) / 2.0).ceil() as u64)
+}
+
+/// SplitMix64 (Steele, Lea, Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((u128::from(z ^ (z >> 31)) * end as u128) >> 64) as usize
+    }
+}
+
+/// The trace in two: what is known, and what is held out to check it, which is the last
+/// `held_out` of its time. `None` if either has no request.
+pub fn hold_out(gaps: &Gaps, held_out: f64) -> Option<(Gaps, Gaps)> {
+    let duration = (gaps.last() - gaps.first()).0;
+    let cut = gaps.first() + Nanos((duration as f64 * (1.0 - held_out)) as u64);
+    let (mut known, mut held) = (Gaps::default(), Gaps::default());
+    for at in gaps.times() {
+        if at < cut { known.push(at) } else { held.push(at) }
+    }
+    (!known.is_empty() && !held.is_empty()).then_some((known, held))
+}
+
+/// What a capacity found on the known part does on the held-out one.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Check {
+    /// Share of its requests that are answered in time.
+    pub fraction: f64,
+    /// Whether that is the promised fraction.
+    pub kept: bool,
+    /// The least capacity that keeps the promise there; `None` beyond all capacities.
+    pub capacity_iops: Option<u64>,
+}
+
+/// Checks `capacities`, one for each of `fractions`, on `held`.
+pub fn check(held: &Gaps, within: Nanos, fractions: &[Fraction], capacities: &[u64]) -> Vec<Check> {
+    let requests = held.len() as u64;
+    let needs: Vec<u64> = fractions.iter().map(|fraction| fraction.of(requests)).collect();
+    let own = least_capacities(held, within, &needs);
+    let checks = capacities.iter().zip(needs.iter().zip(own));
+    checks
+        .map(|(&capacity, (&need, capacity_iops))| {
+            let admitted = count(held, within, capacity);
+            let fraction = admitted as f64 / requests.max(1) as f64;
+            Check { fraction, kept: admitted >= need, capacity_iops }
+        })
+        .collect()
+}
+
+fn count(gaps: &Gaps, within: Nanos, capacity: u64) -> u64 {
+    let Ok(mut rtt) = Rtt::new(capacity, within) else { return 0 };
+    gaps.times().map(|at| u64::from(rtt.admit(at))).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    /// Poisson-like arrivals of 1000 a second, the same every time.
+    fn steady(requests: usize) -> Gaps {
+        let (mut random, mut now) = (Random(7), 0);
+        (0..requests)
+            .map(|_| {
+                let u = (random.below(1 << 30) + 1) as f64 / (1u64 << 30) as f64;
+                now += (-u.ln() * MS as f64) as u64;
+                Nanos(now)
+            })
+            .collect()
+    }
+
+    fn fractions() -> Vec<Fraction> {
+        ["0.9", "0.99", "1"].iter().map(|text| text.parse().unwrap()).collect()
+    }
+
+    fn found(gaps: &Gaps, within: Nanos) -> Vec<u64> {
+        let needs: Vec<u64> = fractions().iter().map(|f| f.of(gaps.len() as u64)).collect();
+        least_capacities(gaps, within, &needs).into_iter().map(Option::unwrap).collect()
+    }
+
+    const HALF: Bootstrap = Bootstrap { level: 0.95, seed: 1 };
+
+    #[test]
+    fn the_interval_holds_what_was_found_and_is_narrow_for_a_steady_load() {
+        let (gaps, within) = (steady(50_000), Nanos(10 * MS));
+        let found = found(&gaps, within);
+        let intervals = intervals(&gaps, within, &fractions(), &found, HALF);
+        for ((low, high), capacity) in intervals.iter().zip(&found) {
+            assert!(low <= capacity && capacity <= high, "{low} {capacity} {high}");
+        }
+        let (low, high) = intervals[0];
+        assert!(low < high && high - low < found[0] / 10, "{low} to {high}");
+        assert_eq!(intervals[2].1, found[2]);
+    }
+
+    #[test]
+    fn the_interval_often_holds_the_capacity_of_another_draw() {
+        // Each half's interval against the other half's capacity, at a level of 95 %.
+        let within = Nanos(10 * MS);
+        let (first, second) = hold_out(&steady(100_000), 0.5).unwrap();
+        let own = found(&first, within);
+        let interval = intervals(&first, within, &fractions()[..2], &own[..2], HALF);
+        let checks = check(&second, within, &fractions(), &own);
+        for ((low, high), check) in interval.iter().zip(&checks) {
+            // Two draws differ by more than one from its mean: twice the width is allowed.
+            let (capacity, width) = (check.capacity_iops.unwrap(), high - low);
+            assert!(low - width / 2 <= capacity && capacity <= high + width / 2);
+        }
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_interval() {
+        let (gaps, within) = (steady(5000), Nanos(5 * MS));
+        let found = found(&gaps, within);
+        let with =
+            |seed| intervals(&gaps, within, &fractions(), &found, Bootstrap { level: 0.9, seed });
+        assert_eq!(with(3), with(3));
+        assert_ne!(with(3), with(4));
+    }
+
+    #[test]
+    fn blocks_are_of_equal_time() {
+        let gaps: Gaps = (0..100).map(|i| Nanos(i * 10)).collect();
+        let ends = block_ends(&gaps);
+        assert_eq!((ends.len(), ends[0], ends[1], *ends.last().unwrap()), (50, 2, 4, 100));
+        // Nothing in between: empty blocks.
+        let gaps: Gaps = [0, 1, 1000].into_iter().map(Nanos).collect();
+        let ends = block_ends(&gaps);
+        assert_eq!((ends[0], ends[48], ends[49]), (2, 2, 3));
+    }
+
+    #[test]
+    fn what_is_held_out_is_the_end() {
+        let gaps: Gaps = (0..=10).map(|i| Nanos(100 + i * 10)).collect();
+        let (known, held) = hold_out(&gaps, 0.3).unwrap();
+        assert_eq!((known.len(), held.len()), (7, 4));
+        assert_eq!(held.first(), Nanos(170));
+        assert!(hold_out(&[Nanos(5)].into_iter().collect(), 0.5).is_none());
+    }
+}

@@ -1,0 +1,93 @@
+//! How many pools each epoch needs, in one pass.
+//!
+//! A request that the first pool cannot answer in time is offered to the second, and so on: what
+//! pool `k` does never depends on those behind it. So one run with as many pools as it takes says
+//! for every number of pools how many requests they answer.
+
+use std::collections::BTreeMap;
+
+use forebay_core::rtt::{Gaps, Rtt};
+
+use super::Question;
+use super::run::Plant;
+use crate::plan::amount::Fraction;
+
+/// Epochs a trace may cover.
+pub const EPOCHS_MAX: u64 = 1_000_000;
+
+/// Pools that are dealt with.
+pub const POOLS_MAX: usize = 4096;
+
+/// For each epoch, the requests that each pool answers in time.
+pub(super) struct Profile {
+    /// Requests by pool, of each epoch that has any.
+    counts: BTreeMap<u64, Vec<u64>>,
+    epochs: u64,
+}
+
+impl Profile {
+    pub(super) fn new(gaps: &Gaps, plant: &Plant, question: &Question) -> Result<Profile, String> {
+        let epochs = (gaps.last() - gaps.first()).0 / plant.epoch.0 + 1;
+        if epochs > EPOCHS_MAX {
+            return Err(format!(
+                "got {epochs} epochs of {}, expected at most {EPOCHS_MAX}; make them longer",
+                question.epoch
+            ));
+        }
+        let fresh = Rtt::new(plant.rate_iops, plant.within).map_err(|error| error.to_string())?;
+        let (mut pools, mut counts) = (Vec::new(), BTreeMap::<u64, Vec<u64>>::new());
+        for at in gaps.times() {
+            let at = at - gaps.first();
+            let pool = pools.iter_mut().position(|pool: &mut Rtt| pool.admit(at));
+            let pool = pool.unwrap_or_else(|| {
+                let mut next = fresh;
+                next.admit(at);
+                pools.push(next);
+                pools.len() - 1
+            });
+            if pool >= POOLS_MAX {
+                return Err(format!(
+                    "a burst takes more than {POOLS_MAX} pools of {} IOPS; give a pool more disks, \
+                     or allow more time",
+                    plant.rate_iops
+                ));
+            }
+            let epoch = counts.entry(at.0 / plant.epoch.0).or_default();
+            if pool >= epoch.len() {
+                epoch.resize(pool + 1, 0);
+            }
+            epoch[pool] += 1;
+        }
+        Ok(Profile { counts, epochs })
+    }
+
+    /// Pools that the whole trace needs for `fraction`.
+    pub(super) fn needed(&self, fraction: Fraction) -> usize {
+        let mut all = Vec::new();
+        for epoch in self.counts.values() {
+            all.resize(all.len().max(epoch.len()), 0);
+            all.iter_mut().zip(epoch).for_each(|(sum, count)| *sum += count);
+        }
+        needed(&all, fraction)
+    }
+
+    /// Pools that each epoch needs, at least one.
+    pub(super) fn needed_by_epoch(&self, fraction: Fraction) -> Vec<usize> {
+        let of = |epoch| self.counts.get(&epoch).map_or(1, |counts| needed(counts, fraction));
+        (0..self.epochs).map(of).collect()
+    }
+
+    pub(super) fn epochs_with_requests(&self) -> usize {
+        self.counts.len()
+    }
+}
+
+fn needed(counts: &[u64], fraction: Fraction) -> usize {
+    let need = fraction.of(counts.iter().sum());
+    let mut answered = 0;
+    let enough = counts.iter().position(|count| {
+        answered += count;
+        answered >= need
+    });
+    enough.map_or(1, |pool| pool + 1)
+}

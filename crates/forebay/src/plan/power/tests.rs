@@ -1,0 +1,122 @@
+//! Small plants whose energy can be worked out by hand.
+
+use std::path::PathBuf;
+
+use super::*;
+
+const SECOND: u64 = 1_000_000_000;
+
+fn arrivals(times: Vec<u64>) -> Arrivals {
+    Arrivals {
+        path: PathBuf::from("t"),
+        whole: times.into_iter().map(Nanos).collect(),
+        volumes: Vec::new(),
+        notes: forebay_trace::Notes::default(),
+    }
+}
+
+/// Pools of one disk with 10 requests a second, one second a request's bound, epochs of 100 s.
+fn question(fraction: &str) -> Question {
+    let disk = Disk {
+        name: "d".into(),
+        iops: 10,
+        idle_w: 10.0,
+        active_w: 13.0,
+        standby_w: 1.0,
+        spin_up_j: 150.0,
+        spin_up: Nanos(10 * SECOND),
+    };
+    Question {
+        within: Nanos(SECOND),
+        fraction: fraction.parse().unwrap(),
+        baseline: Fraction::ALL,
+        epoch: Nanos(100 * SECOND),
+        history: 1,
+        pool_disks: 1,
+        disk,
+    }
+}
+
+/// `bursts` of so many requests at the middle of each epoch, and one at the very end.
+fn bursts(bursts: &[u64]) -> Arrivals {
+    let middle = |epoch: usize| (epoch as u64 * 100 + 50) * SECOND;
+    let mut times = vec![0];
+    for (epoch, count) in bursts.iter().enumerate() {
+        times.extend((0..*count).map(|_| middle(epoch)));
+    }
+    times.push(bursts.len() as u64 * 100 * SECOND - 1);
+    arrivals(times)
+}
+
+fn rows(arrivals: &Arrivals, question: &Question) -> Vec<Row> {
+    power(arrivals, question).unwrap().rows
+}
+
+#[test]
+fn energy_adds_up() {
+    // Twenty at once take two pools; later epochs need one.
+    let found = rows(&bursts(&[20, 5, 5]), &question("1"));
+    let (served_s, all_s) = (32.0 / 10.0, 300.0);
+    let joules = |on_pool_s: f64, spin_ups: f64| {
+        on_pool_s * 10.0 + served_s * 3.0 + (2.0 * all_s - on_pool_s) + spin_ups * 150.0
+    };
+    let expected = [joules(600.0, 0.0), joules(600.0, 0.0), joules(500.0, 0.0), joules(400.0, 0.0)];
+    for (row, expected) in found.iter().zip(expected) {
+        assert!((row.energy_j - expected).abs() < 1e-3, "{}: {row:?}, {expected}", row.plan);
+        assert_eq!((row.late_requests, row.broken_epochs), (0, 0));
+    }
+    assert!((found[3].saving_ratio - expected[0] / expected[3]).abs() < 1e-9);
+}
+
+#[test]
+fn a_prediction_that_is_too_low_breaks_its_epoch_and_spins_up_late() {
+    let found = rows(&bursts(&[5, 20, 20, 5]), &question("1"));
+    let (predicted, oracle) = (&found[2], &found[3]);
+    assert_eq!((predicted.broken_epochs, predicted.late_requests), (1, 10));
+    assert_eq!((oracle.broken_epochs, oracle.late_requests), (0, 0));
+    assert_eq!((predicted.disk_spin_ups, oracle.disk_spin_ups), (1, 1));
+    // The ten that were late wait for the first ten, then for each other.
+    assert_eq!(predicted.max_ms, 2000.0);
+    assert_eq!(predicted.answered[2].within_ms, 1000.0);
+    assert!((predicted.answered[2].fraction - 42.0 / 52.0).abs() < 1e-12);
+}
+
+#[test]
+fn spinning_up_takes_a_part_of_the_epoch() {
+    // The second burst comes 5 s into the third epoch, before the second pool turns.
+    let mut times = vec![0, 150 * SECOND];
+    times.extend([150 * SECOND; 20]);
+    times.extend([205 * SECOND; 20]);
+    times.push(250 * SECOND);
+    let mut question = question("1");
+    assert_eq!(rows(&arrivals(times.clone()), &question)[2].broken_epochs, 2);
+    question.disk.spin_up = Nanos(4 * SECOND);
+    assert_eq!(rows(&arrivals(times), &question)[2].broken_epochs, 1);
+}
+
+#[test]
+fn a_fraction_saves_pools() {
+    let found = rows(&bursts(&[30, 10, 10, 10]), &question("0.6"));
+    assert_eq!(found.iter().map(|row| row.max_pools).collect::<Vec<_>>(), [3, 1, 3, 2]);
+    assert!(found[1].energy_j < found[0].energy_j / 2.0);
+}
+
+#[test]
+fn history_remembers_the_largest() {
+    assert_eq!(predicted(&[3, 1, 2, 1], 1, 9), [9, 3, 1, 2]);
+    assert_eq!(predicted(&[3, 1, 2, 1], 2, 9), [9, 3, 3, 2]);
+}
+
+#[test]
+fn what_cannot_be_is_refused() {
+    let said = |question: &Question| power(&bursts(&[5]), question).unwrap_err().to_string();
+    let mut slow = question("1");
+    slow.within = Nanos(SECOND / 20);
+    assert!(said(&slow).contains("more disks"), "{}", said(&slow));
+    let mut short = question("1");
+    short.epoch = Nanos(1000);
+    assert!(said(&short).contains("make them longer"));
+    let mut none = question("1");
+    none.pool_disks = 0;
+    assert!(said(&none).contains("got 0 IOPS"));
+}

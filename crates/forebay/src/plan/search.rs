@@ -1,0 +1,305 @@
+//! The least capacities of one bound, exactly, in few passes over the arrivals.
+//!
+//! One pass counts what RTT admits at up to [`LANES_MAX`] capacities, and each count narrows the
+//! bracket of every fraction at once: counts never fall with the capacity
+//! ([`forebay_core::rtt`] says why). A bracket is a capacity that is too low and one that is
+//! enough; it is done when they are neighbours. Where to look first is what a thinned trace says,
+//! then what floating point guesses between two counts; a wrong guess can cost a pass but never
+//! changes the answer.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use forebay_core::Nanos;
+use forebay_core::rtt::{Gaps, LANES_MAX, RATE_MAX_IOPS, admitted, least_rate_for_all};
+
+/// For each of `needs`, a number of requests: the least whole capacity in IOPS at which RTT admits
+/// that many under `within`; `None` above [`RATE_MAX_IOPS`].
+pub fn least_capacities(gaps: &Gaps, within: Nanos, needs: &[u64]) -> Vec<Option<u64>> {
+    Search::new(gaps, within).run(needs)
+}
+
+/// Requests from which on a trace is thinned first, and by how much.
+const THINNED_FROM: u64 = 100_000;
+const THINNED_BY: usize = 16;
+
+/// What is known of one fraction.
+#[derive(Clone, Copy, Debug)]
+struct Bracket {
+    need: u64,
+    /// A capacity that is too low.
+    low: u64,
+    /// The lowest one known to be enough; `None` if there is none.
+    enough: Option<u64>,
+    /// The last guess narrowed it little.
+    is_slow: bool,
+}
+
+impl Bracket {
+    fn width(&self) -> u64 {
+        self.enough.map_or(0, |enough| enough - self.low)
+    }
+
+    fn is_open(&self) -> bool {
+        self.width() > 1
+    }
+}
+
+struct Search<'a> {
+    gaps: &'a Gaps,
+    within: Nanos,
+    /// Requests admitted at capacities that were counted.
+    known: BTreeMap<u64, u64>,
+    /// Passes so far, and servers counted in them.
+    passes: usize,
+    counted: usize,
+}
+
+impl<'a> Search<'a> {
+    fn new(gaps: &'a Gaps, within: Nanos) -> Search<'a> {
+        let mut search =
+            Search { gaps, within, known: BTreeMap::from([(0, 0)]), passes: 0, counted: 0 };
+        match least_rate_for_all(gaps, within) {
+            Some(rate) => drop(search.known.insert(rate, gaps.len() as u64)),
+            None => search.count(&[RATE_MAX_IOPS]),
+        }
+        search
+    }
+
+    fn run(&mut self, needs: &[u64]) -> Vec<Option<u64>> {
+        self.start(needs);
+        let mut brackets: Vec<Bracket> = needs.iter().map(|need| self.bracket(*need)).collect();
+        loop {
+            let open: Vec<&Bracket> = brackets.iter().filter(|bracket| bracket.is_open()).collect();
+            if open.is_empty() {
+                return brackets.into_iter().map(|bracket| bracket.enough).collect();
+            }
+            let probes = self.probes(&open);
+            self.count(&probes);
+            for bracket in brackets.iter_mut().filter(|bracket| bracket.is_open()) {
+                let before = bracket.width();
+                self.narrow(bracket);
+                bracket.is_slow = bracket.width() > before / 4;
+            }
+        }
+    }
+
+    /// Counts about the capacities that a thinned trace needs.
+    fn start(&mut self, needs: &[u64]) {
+        let requests = self.gaps.len() as u64;
+        if requests < THINNED_FROM {
+            return;
+        }
+        let thin = self.gaps.thinned(THINNED_BY);
+        let (few, most) = (thin.len() as u64, self.known.keys().next_back().copied().unwrap_or(0));
+        let scaled =
+            |need: &u64| (u128::from(*need) * u128::from(few) / u128::from(requests)) as u64;
+        let scaled: Vec<u64> = needs.iter().filter(|need| **need < requests).map(scaled).collect();
+        let found = least_capacities(&thin, self.within, &scaled);
+        let mut probes = BTreeSet::new();
+        for guess in found.into_iter().flatten().take(LANES_MAX / 3) {
+            let step = guess / 64 + 1;
+            probes.extend([guess.saturating_sub(step), guess, guess + step]);
+        }
+        probes.retain(|probe| (1..most).contains(probe));
+        self.count(&probes.into_iter().collect::<Vec<_>>());
+    }
+
+    fn count(&mut self, capacities: &[u64]) {
+        self.counted += capacities.len();
+        self.passes += 1;
+        let counts = admitted(self.gaps, self.within, capacities);
+        self.known.extend(capacities.iter().copied().zip(counts));
+    }
+
+    /// The widest bracket that nothing contradicts.
+    fn bracket(&self, need: u64) -> Bracket {
+        let mut bracket = Bracket { need, low: 0, enough: None, is_slow: true };
+        self.narrow(&mut bracket);
+        if let Some(enough) = bracket.enough {
+            let least =
+                if need == self.gaps.len() as u64 { enough } else { self.too_low(need) + 1 };
+            bracket.low = bracket.low.max(least.min(enough).saturating_sub(1));
+        }
+        bracket
+    }
+
+    fn narrow(&self, bracket: &mut Bracket) {
+        for (&capacity, &count) in &self.known {
+            if count >= bracket.need {
+                bracket.enough = Some(capacity);
+                return;
+            }
+            bracket.low = bracket.low.max(capacity);
+        }
+    }
+
+    /// What `need` requests take from the first arrival to the last deadline is not done by less.
+    fn too_low(&self, need: u64) -> u64 {
+        let span = u128::from((self.gaps.last() - self.gaps.first()).0) + u128::from(self.within.0);
+        let least = (u128::from(need) * 1_000_000_000).div_ceil(span.max(1));
+        u64::try_from(least).unwrap_or(u64::MAX).saturating_sub(1)
+    }
+
+    /// Capacities to count next: for each open bracket its share of the lanes.
+    fn probes(&self, open: &[&Bracket]) -> Vec<u64> {
+        let mut probes = BTreeSet::new();
+        if self.known.len() <= 2 {
+            let low = open.iter().map(|bracket| bracket.low).min().unwrap_or(0);
+            let high = open.iter().filter_map(|bracket| bracket.enough).max().unwrap_or(0);
+            spread(low, high, LANES_MAX as u64, &mut probes);
+        } else {
+            let share = (LANES_MAX / open.len()).max(1) as u64;
+            open.iter().take(LANES_MAX).for_each(|bracket| self.look(bracket, share, &mut probes));
+        }
+        probes.into_iter().collect()
+    }
+
+    /// `share` capacities within one bracket.
+    fn look(&self, bracket: &Bracket, share: u64, probes: &mut BTreeSet<u64>) {
+        let (low, high) = (bracket.low, bracket.enough.unwrap_or(0));
+        if high - low - 1 <= share {
+            probes.extend(low + 1..high);
+            return;
+        }
+        let Some((guess, doubt)) = self.guess(bracket) else {
+            let steps = (1..=share).map(|step| {
+                low + (u128::from(high - low) * u128::from(step) / u128::from(share + 1)) as u64
+            });
+            probes.extend(steps);
+            return;
+        };
+        let mut place = |at: u64| {
+            probes.insert(at.clamp(low + 1, high - 1));
+        };
+        place(guess);
+        for index in 1..share {
+            let away = doubt.saturating_mul(index.div_ceil(2));
+            place(if index % 2 == 1 {
+                guess.saturating_sub(away)
+            } else {
+                guess.saturating_add(away)
+            });
+        }
+        if bracket.is_slow {
+            place(low + (high - low) / 2);
+        }
+    }
+
+    /// Where the count should pass the need, and how far that may be off. The capacity is taken
+    /// for a smooth function of the logarithm of what is refused, through the counts nearest to the
+    /// bracket.
+    fn guess(&self, bracket: &Bracket) -> Option<(u64, u64)> {
+        let (low, high) = (bracket.low, bracket.enough?);
+        let requests = self.gaps.len() as u64;
+        let point = |(&capacity, &count): (&u64, &u64)| {
+            (((requests - count) as f64 + 0.5).ln(), capacity as f64)
+        };
+        self.known.get(&low)?;
+        let below: Vec<(f64, f64)> = self.known.range(..=low).rev().take(2).map(point).collect();
+        let above: Vec<(f64, f64)> = self.known.range(high..).take(2).map(point).collect();
+        let at = ((requests - bracket.need) as f64 + 0.5).ln();
+        let line = through(&[below[0], above[0]], at)?;
+        let all: Vec<(f64, f64)> = below.into_iter().chain(above).collect();
+        let inside = |guess: &f64| (low as f64..=high as f64).contains(guess);
+        let curve = through(&all, at).filter(inside).unwrap_or(line);
+        let doubt = ((curve - line).abs() / 6.0) as u64 + 1;
+        Some((curve as u64, doubt.min((high - low) / 4).max(1)))
+    }
+}
+
+/// The polynomial through `points` at `x`, by Neville's scheme; none where it does not exist.
+fn through(points: &[(f64, f64)], x: f64) -> Option<f64> {
+    let mut values: Vec<f64> = points.iter().map(|point| point.1).collect();
+    for width in 1..points.len() {
+        for from in 0..points.len() - width {
+            let (left, right) = (points[from].0, points[from + width].0);
+            values[from] =
+                ((x - right) * values[from] + (left - x) * values[from + 1]) / (left - right);
+        }
+    }
+    values.first().copied().filter(|value| value.is_finite())
+}
+
+/// `steps` capacities between `low` and `high` in equal ratios.
+fn spread(low: u64, high: u64, steps: u64, probes: &mut BTreeSet<u64>) {
+    if high <= low + 1 {
+        return;
+    }
+    let (from, to) = ((low + 1) as f64, high as f64);
+    for step in 1..=steps {
+        let at = from * (to / from).powf(step as f64 / (steps + 1) as f64);
+        probes.insert((at as u64).clamp(low + 1, high - 1));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::rtt::Rtt;
+    use proptest::prelude::*;
+
+    fn count(times: &[u64], rate: u64, within: u64) -> u64 {
+        let Ok(mut rtt) = Rtt::new(rate, Nanos(within)) else { return 0 };
+        times.iter().map(|at| u64::from(rtt.admit(Nanos(*at)))).sum()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(200))]
+
+        /// Against trying 1, 2, 3 and so on until one is enough.
+        #[test]
+        fn each_capacity_is_the_least(
+            gaps in prop::collection::vec(
+                prop_oneof![Just(0u64), 0u64..3_000_000, 0u64..40_000_000], 1..80),
+            within in 3_000_000u64..60_000_000,
+            needs in prop::collection::vec(1u64..80, 1..25),
+        ) {
+            let mut now = 0;
+            let times: Vec<u64> = gaps.iter().map(|gap| { now += gap; now }).collect();
+            let needs: Vec<u64> = needs.iter().map(|need| *need.min(&(times.len() as u64))).collect();
+            let packed: Gaps = times.iter().copied().map(Nanos).collect();
+            let mut brute = Vec::new();
+            for need in &needs {
+                brute.push((1u64..).find(|rate| count(&times, *rate, within) >= *need));
+            }
+            prop_assert_eq!(least_capacities(&packed, Nanos(within), &needs), brute);
+        }
+
+        /// Where brute force would take too long: enough, and one less is not.
+        #[test]
+        fn one_less_is_not_enough(
+            gaps in prop::collection::vec(prop_oneof![Just(0u64), 0u64..3_000], 1..300),
+            within in 1u64..100_000,
+            needs in prop::collection::vec(1u64..300, 1..9),
+        ) {
+            let mut now = 0;
+            let times: Vec<u64> = gaps.iter().map(|gap| { now += gap; now }).collect();
+            let packed: Gaps = times.iter().copied().map(Nanos).collect();
+            let needs: Vec<u64> = needs.iter().map(|need| *need.min(&(times.len() as u64))).collect();
+            for (need, found) in needs.iter().zip(least_capacities(&packed, Nanos(within), &needs)) {
+                match found {
+                    None => prop_assert!(count(&times, RATE_MAX_IOPS, within) < *need),
+                    Some(rate) => {
+                        prop_assert!(count(&times, rate, within) >= *need);
+                        prop_assert!(count(&times, rate - 1, within) < *need);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn few_passes_are_enough() {
+        // A burst every second over a steady load.
+        let times =
+            (0..200_000u64).map(|i| Nanos(i * 500_000 - i % 2000 / 1500 * (i % 500) * 400_000));
+        let mut times: Vec<Nanos> = times.collect();
+        times.sort();
+        let gaps: Gaps = times.into_iter().collect();
+        let needs = [180_000, 190_000, 198_000, 199_000, 199_800, 200_000];
+        let mut search = Search::new(&gaps, Nanos(5_000_000));
+        search.run(&needs);
+        let told = format!("{} passes, {} counts", search.passes, search.counted);
+        assert!(search.passes <= 9 && search.counted <= 110, "{told}");
+    }
+}

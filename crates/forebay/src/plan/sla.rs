@@ -1,0 +1,230 @@
+//! `plan sla`: a promise of several tiers, checked and priced.
+//!
+//! Source: the paper's section 3.2.2. A tier promises that at least a fraction of all requests is
+//! answered within a time; `{(0.9, 20 ms), (0.99, 50 ms), (1, 500 ms)}` has three. The work is split
+//! by RTT recursively: what one tier's server cannot answer in time goes to the next tier's.
+//!
+//! The price is the sum of the servers' capacities. Each server has the least that keeps its tier's
+//! promise given those before it; a tier may also be kept by the server of the tier before it, made
+//! large enough, and the cheapest of all such ways is taken. No scheduler whatever keeps the
+//! promise below `floor_iops`, the dearest tier alone; one that shares its capacity between the
+//! tiers may do with something in between.
+
+mod file;
+
+use forebay_core::rtt::{Gaps, Rtt};
+use serde::Serialize;
+
+use self::file::Tier;
+pub use self::file::{Sla, TIERS_MAX};
+use super::arrivals::Arrivals;
+use super::capacity::beyond;
+use super::search::least_capacities;
+use crate::error::Error;
+
+/// A tier and how it is kept.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Kept {
+    /// The bound.
+    pub within_ms: f64,
+    /// The promised share of all requests.
+    pub fraction: f64,
+    /// Capacity of its server; none where the server of the tier before it keeps it too.
+    pub share_iops: Option<u64>,
+    /// The share of all requests that is answered within the bound.
+    pub achieved_fraction: f64,
+    /// Whether that is enough.
+    pub kept: bool,
+}
+
+/// The promise at one capacity.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Division {
+    /// Of all servers together.
+    pub capacity_iops: u64,
+    /// Whether every tier is kept.
+    pub kept: bool,
+    /// The tiers, the strictest bound first.
+    pub tiers: Vec<Kept>,
+}
+
+/// What a promise costs.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Price {
+    /// Below this nothing keeps it.
+    pub floor_iops: u64,
+    /// The least capacity found, and how it is divided.
+    pub least: Division,
+    /// The promise at the capacity asked for.
+    pub checked: Option<Division>,
+}
+
+/// Prices `sla` on `arrivals`, and checks it at `capacity_iops` if given.
+///
+/// # Errors
+/// A tier that no capacity keeps.
+pub fn price(arrivals: &Arrivals, sla: &Sla, capacity_iops: Option<u64>) -> Result<Price, Error> {
+    let whole = &arrivals.whole;
+    let requests = whole.len() as u64;
+    let (mut floor_iops, mut total) = (0, Vec::new());
+    for tier in &sla.tiers {
+        let least = least_capacities(whole, tier.within, &[tier.fraction.of(requests)])[0];
+        let least = least.ok_or_else(|| beyond(arrivals, tier.within, tier.fraction))?;
+        floor_iops = floor_iops.max(least);
+        total.push(tier.fraction.of(requests));
+    }
+    let mut servers = cheapest(whole, &sla.tiers, &total, 0)
+        .ok_or_else(|| beyond(arrivals, sla.tiers[0].within, sla.tiers[0].fraction))?;
+    // Where nothing is left to do, there is no server.
+    servers.retain(|server| server.capacity_iops > 0);
+    let least = divide(whole, &sla.tiers, &servers);
+    let checked = capacity_iops.map(|capacity| {
+        let mut division = divide(whole, &sla.tiers, &handed_out(&servers, capacity));
+        division.capacity_iops = capacity;
+        division
+    });
+    Ok(Price { floor_iops, least, checked })
+}
+
+/// A server: the tier whose bound it keeps, and its capacity.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Server {
+    tier: usize,
+    capacity_iops: u64,
+}
+
+/// The cheapest servers for tiers from the first of `tiers` on, of the requests in `left`. `needs`
+/// says how many have to be answered by each tier's end, of which `before` were.
+fn cheapest(left: &Gaps, tiers: &[Tier], needs: &[u64], before: u64) -> Option<Vec<Server>> {
+    let Some(first) = tiers.first() else { return Some(Vec::new()) };
+    let own: Vec<u64> = needs.iter().map(|need| need.saturating_sub(before)).collect();
+    let capacities = least_capacities(left, first.within, &own);
+    let mut best: Option<Vec<Server>> = None;
+    for (joined, capacity) in capacities.into_iter().enumerate() {
+        let Some(capacity_iops) = capacity else { continue };
+        let (refused, admitted) = pass(left, first, capacity_iops);
+        let (tiers, needs) = (&tiers[joined + 1..], &needs[joined + 1..]);
+        let Some(mut rest) = cheapest(&refused, tiers, needs, before + admitted) else { continue };
+        rest.iter_mut().for_each(|server| server.tier += joined + 1);
+        rest.insert(0, Server { tier: 0, capacity_iops });
+        if best.as_ref().is_none_or(|best| sum(&rest) < sum(best)) {
+            best = Some(rest);
+        }
+    }
+    best
+}
+
+fn sum(servers: &[Server]) -> u64 {
+    servers.iter().map(|server| server.capacity_iops).sum()
+}
+
+/// What a tier's server refuses, and how many it admits.
+fn pass(gaps: &Gaps, tier: &Tier, capacity_iops: u64) -> (Gaps, u64) {
+    let Ok(mut rtt) = Rtt::new(capacity_iops, tier.within) else { return (gaps.clone(), 0) };
+    let mut refused = Gaps::default();
+    for at in gaps.times() {
+        if !rtt.admit(at) {
+            refused.push(at);
+        }
+    }
+    let admitted = (gaps.len() - refused.len()) as u64;
+    (refused, admitted)
+}
+
+/// `capacity` given to the servers in order, to each what it needs and to the last what is left.
+fn handed_out(servers: &[Server], capacity: u64) -> Vec<Server> {
+    let mut left = capacity;
+    let last = servers.len() - 1;
+    let hand = |(index, server): (usize, &Server)| {
+        let share = if index == last { left } else { left.min(server.capacity_iops) };
+        left -= share;
+        Server { capacity_iops: share, ..*server }
+    };
+    servers.iter().enumerate().map(hand).collect()
+}
+
+/// What `servers` make of each tier.
+fn divide(whole: &Gaps, tiers: &[Tier], servers: &[Server]) -> Division {
+    let requests = whole.len() as u64;
+    let (mut left, mut done, mut kept) = (whole.clone(), 0, Vec::new());
+    for (index, tier) in tiers.iter().enumerate() {
+        let server = servers.iter().find(|server| server.tier == index);
+        if let Some(server) = server {
+            let (refused, admitted) = pass(&left, tier, server.capacity_iops);
+            (left, done) = (refused, done + admitted);
+        }
+        kept.push(Kept {
+            within_ms: tier.within.as_millis_f64(),
+            fraction: tier.fraction.as_f64(),
+            share_iops: server.map(|server| server.capacity_iops),
+            achieved_fraction: done as f64 / requests.max(1) as f64,
+            kept: done >= tier.fraction.of(requests),
+        });
+    }
+    let all = kept.iter().all(|tier| tier.kept);
+    Division { capacity_iops: sum(servers), kept: all, tiers: kept }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::Nanos;
+    use std::path::{Path, PathBuf};
+
+    fn arrivals(times: impl Iterator<Item = u64>) -> Arrivals {
+        Arrivals {
+            path: PathBuf::from("t"),
+            whole: times.map(Nanos).collect(),
+            volumes: Vec::new(),
+            notes: forebay_trace::Notes::default(),
+        }
+    }
+
+    fn sla(tiers: &[(f64, f64)]) -> Sla {
+        let table = |(fraction, within_ms): &(f64, f64)| {
+            format!("[[tier]]\nfraction = {fraction:?}\nwithin_ms = {within_ms:?}\n")
+        };
+        Sla::read(Path::new("f"), &tiers.iter().map(table).collect::<String>()).unwrap()
+    }
+
+    const MS: u64 = 1_000_000;
+
+    /// A request a millisecond, and every second a hundred at once.
+    fn bursty() -> Arrivals {
+        arrivals((0..3000).flat_map(|ms: u64| {
+            let burst = if ms % 1000 == 500 { 100 } else { 1 };
+            std::iter::repeat_n(ms * MS, burst)
+        }))
+    }
+
+    #[test]
+    fn a_second_tier_is_cheaper_than_one_for_all() {
+        let trace = bursty();
+        let one = price(&trace, &sla(&[(1.0, 10.0)]), None).unwrap();
+        assert_eq!(one.least.capacity_iops, one.floor_iops);
+        let two = price(&trace, &sla(&[(0.9, 10.0), (1.0, 500.0)]), None).unwrap();
+        assert!(two.least.capacity_iops < one.floor_iops / 3, "{two:?}");
+        assert!(two.least.capacity_iops >= two.floor_iops && two.least.kept);
+    }
+
+    #[test]
+    fn a_capacity_below_the_least_breaks_a_tier_and_the_least_none() {
+        let (trace, sla) = (bursty(), sla(&[(0.9, 10.0), (0.99, 50.0), (1.0, 500.0)]));
+        let least = price(&trace, &sla, None).unwrap().least.capacity_iops;
+        let kept = |capacity| price(&trace, &sla, Some(capacity)).unwrap().checked.unwrap();
+        assert!(kept(least).kept && kept(2 * least).kept);
+        for less in [least - 1, least / 2, 1] {
+            let checked = kept(less);
+            assert!(!checked.kept && checked.capacity_iops == less, "{checked:?}");
+        }
+    }
+
+    #[test]
+    fn a_tier_that_costs_nothing_more_is_joined() {
+        // Within 1 ms a server of 1000 answers all of a steady load, and within 2 ms too.
+        let trace = arrivals((0..1000).map(|ms| ms * MS));
+        let two = price(&trace, &sla(&[(0.9, 1.0), (1.0, 2.0)]), None).unwrap();
+        let shares: Vec<Option<u64>> = two.least.tiers.iter().map(|tier| tier.share_iops).collect();
+        assert_eq!(shares, [Some(1000), None]);
+    }
+}

@@ -1,0 +1,194 @@
+//! The report of `plan capacity`: the table, and capacity over fraction as a picture.
+
+use super::charts::{legend, series_class};
+use super::page::{document, figure, section};
+use super::plot::{Axis, Caption, Plot};
+use super::tables::table;
+use super::text::{count, escape, name, ratio, seconds, significant};
+use crate::plan::arrivals::Arrivals;
+use crate::plan::capacity::{Promises, Row};
+
+/// What the page shows.
+pub struct CapacityPage<'a> {
+    /// The trace.
+    pub arrivals: &'a Arrivals,
+    /// What was asked.
+    pub promises: &'a Promises,
+    /// The answers.
+    pub rows: &'a [Row],
+    /// For each bound: (fraction, IOPS), from nine tenths on.
+    pub curves: Vec<Vec<(f64, u64)>>,
+}
+
+pub(super) fn page(page: &CapacityPage<'_>) -> String {
+    let trace = page.arrivals.path.display().to_string();
+    let body = head(page, &trace) + &curves(page) + &prices(page) + &about();
+    document(&trace, &body)
+}
+
+fn head(page: &CapacityPage<'_>, trace: &str) -> String {
+    let (requests, duration_s) = (page.arrivals.requests(), page.arrivals.duration().as_secs_f64());
+    let rate = significant(ratio(requests as f64, duration_s));
+    format!(
+        "<header><p class=\"verdict calm\">Capacity</p><h1>{}</h1>\
+         <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
+         <div><dt>Load</dt><dd>{} requests in {} ({rate} requests/s)</dd></div></dl></header>\n",
+        headline(page),
+        escape(trace),
+        count(requests),
+        seconds(duration_s),
+    )
+}
+
+/// What the last hundredth costs, under the bound where it costs most.
+fn headline(page: &CapacityPage<'_>) -> String {
+    let within = page.promises.within.iter().map(|within| bound(within.as_millis_f64()));
+    let knees = within.zip(&page.curves).filter_map(|(within, curve)| {
+        let most = curve.iter().find(|point| point.0 == 0.99)?.1;
+        Some((within, most, curve.last()?.1))
+    });
+    let times = |knee: &(String, u64, u64)| ratio(knee.2 as f64, knee.1 as f64);
+    match knees.max_by(|a, b| times(a).total_cmp(&times(b))) {
+        Some(knee) if times(&knee) >= 1.005 => format!(
+            "99\u{a0}% of the requests within {} take {} IOPS, all of them {}: {} times as many",
+            knee.0,
+            count(knee.1),
+            count(knee.2),
+            significant(times(&knee)),
+        ),
+        _ => "The last hundredth of the requests costs nothing more".to_string(),
+    }
+}
+
+fn curves(page: &CapacityPage<'_>) -> String {
+    let names: Vec<String> = page
+        .promises
+        .within
+        .iter()
+        .map(|w| format!("within {}", bound(w.as_millis_f64())))
+        .collect();
+    let pictures: String = [("curve", 0.9, "the last tenth"), ("knee", 0.99, "the last hundredth")]
+        .iter()
+        .map(|(id, from, what)| {
+            let title = format!("Capacity over the fraction of requests, {what}");
+            let description = "For each bound, the least capacity that answers a fraction in time.";
+            let caption = Caption { id, title: &title, description };
+            figure(&curve(&caption, &page.curves, *from), &format!("<b>Capacity</b>, {what}"))
+        })
+        .collect();
+    let legend = legend(names.iter().map(String::as_str));
+    section("What the last requests cost", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
+}
+
+fn curve(caption: &Caption<'_>, curves: &[Vec<(f64, u64)>], from: f64) -> String {
+    const SIZE: (f64, f64) = (560.0, 340.0);
+    let (left, right) = Plot::across(SIZE.0);
+    let (bottom, top) = Plot::upwards(SIZE.1);
+    let highest = curves.iter().flatten().map(|point| point.1).max().unwrap_or(1) as f64;
+    let x = Axis::between(from * 100.0, 100.0, left, right);
+    let y = Axis::linear(highest * 1.05, bottom, top);
+    let mut plot = Plot::new(caption, SIZE, (x, "requests in time, %"), (y, "IOPS"));
+    for (index, curve) in curves.iter().enumerate() {
+        let points = curve.iter().filter(|point| point.0 >= from);
+        let points: Vec<(f64, f64)> =
+            points.map(|&(fraction, iops)| (fraction * 100.0, iops as f64)).collect();
+        plot.line(&points, &format!("series {}", series_class(index)));
+    }
+    plot.finish()
+}
+
+fn prices(page: &CapacityPage<'_>) -> String {
+    let mut headings = vec!["IOPS".to_string()];
+    let percent = |row: &Row| format!("{}\u{a0}%", significant_share(row.fraction));
+    let fractions = page.promises.fractions.len();
+    headings.extend(page.rows.iter().take(fractions).map(percent));
+    let line = |line: &[Row]| {
+        let within = format!("within {}", bound(line[0].within_ms));
+        let first = match &line[0].volume {
+            Some(volume) => format!("{}: {within}", name(volume)),
+            None => within,
+        };
+        (false, std::iter::once(first).chain(line.iter().map(price)).collect())
+    };
+    let lines: Vec<(bool, Vec<String>)> = page.rows.chunks(fractions.max(1)).map(line).collect();
+    section("Least capacity", &table(&headings, &lines))
+}
+
+/// A bound as it was given.
+fn bound(ms: f64) -> String {
+    format!("{ms}\u{a0}ms")
+}
+
+/// A capacity, with its interval where there is one.
+fn price(row: &Row) -> String {
+    let capacity = count(row.capacity_iops);
+    match row.interval {
+        None => capacity,
+        Some(interval) => format!(
+            "{capacity}<br/><small>{}–{}</small>",
+            count(interval.capacity_low_iops),
+            count(interval.capacity_high_iops)
+        ),
+    }
+}
+
+/// A share in per cent, with as many digits as it was given.
+fn significant_share(fraction: f64) -> String {
+    let percent = format!("{:.10}", fraction * 100.0);
+    percent.trim_end_matches('0').trim_end_matches('.').to_string()
+}
+
+fn about() -> String {
+    section(
+        "How it is found",
+        "<p>A server of constant rate takes the same time for every request and serves first come \
+         first served those it can still answer in time. No scheduler answers more in time at that \
+         rate, so no smaller capacity is enough. A real device is no such server: \
+         <code>--device</code> asks how many of it are needed.</p>",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::plan::capacity::{Doubt, curve, table};
+    use crate::plan::confidence::Bootstrap;
+    use forebay_core::Nanos;
+
+    fn html(path: &str) -> String {
+        let times = (0..100u64).flat_map(|s| std::iter::repeat_n(s * 1_000_000_000, s as usize));
+        let arrivals = Arrivals {
+            path: path.into(),
+            whole: times.map(Nanos).collect(),
+            volumes: Vec::new(),
+            notes: forebay_trace::Notes::default(),
+        };
+        let fractions = ["0.9", "0.9995", "1"].iter().map(|text| text.parse().unwrap()).collect();
+        let promises = Promises { within: vec![Nanos(1_000_000_000)], fractions };
+        let doubt = Doubt { bootstrap: Some(Bootstrap { level: 0.9, seed: 1 }), hold_out: None };
+        let rows = table(&arrivals, &promises, doubt).unwrap();
+        let curves = curve(&arrivals, &promises.within).unwrap();
+        page(&CapacityPage { arrivals: &arrivals, promises: &promises, rows: &rows, curves })
+    }
+
+    #[test]
+    fn the_page_is_whole_and_refers_to_nothing_outside() {
+        let page = html("<script>alert(1)</script>");
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
+        let lines = document.descendants().filter_map(|node| node.attribute("class"));
+        assert_eq!(lines.filter(|class| *class == "series s0").count(), 3);
+        for wrong in ["<script", "http", "src=", "url(", "NaN"] {
+            assert!(!page.contains(wrong), "{wrong}");
+        }
+        assert!(page.contains("99.95\u{a0}%") && page.contains("90\u{a0}%"));
+    }
+
+    #[test]
+    fn the_headline_says_what_the_last_hundredth_costs() {
+        let page = html("t");
+        assert!(
+            page.contains("within 1000\u{a0}ms take 95 IOPS, all of them 99: 1.04 times as many")
+        );
+    }
+}
