@@ -70,6 +70,7 @@ type Row = (&'static str, fn(&RunResult) -> String);
 fn table(runs: &[RunResult]) -> String {
     let rows: &[Row] = &[
         ("replay", |run| format!("{:?}", run.replay).to_lowercase()),
+        ("devices", |run| run.devices.to_string()),
         ("requests", |run| run.figures.requests.to_string()),
         ("reads", |run| run.figures.reads.to_string()),
         ("writes", |run| run.figures.writes.to_string()),
@@ -112,7 +113,46 @@ fn table(runs: &[RunResult]) -> String {
         let cells = runs.iter().map(|run| Cell::new(show(run)).set_alignment(CellAlignment::Right));
         table.add_row(std::iter::once(Cell::new(name)).chain(cells));
     }
-    format!("{table}\n{}", streams(runs))
+    format!("{table}\n{}{}", classes(runs), streams(runs))
+}
+
+/// Classes of service and their response times under each policy that has any.
+fn classes(runs: &[RunResult]) -> String {
+    if runs.iter().all(|run| run.figures.classes.is_empty()) {
+        return String::new();
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header([
+        "policy",
+        "class",
+        "requests",
+        "bound ms",
+        "within %",
+        "mean ms",
+        "p50 ms",
+        "p99 ms",
+        "longest ms",
+    ]);
+    for run in runs {
+        for class in &run.figures.classes {
+            let within = class.within_bound_share.map(|share| share * 100.0);
+            let figures = [
+                class.requests.to_string(),
+                class.bound_ms.to_string(),
+                ms(within),
+                ms(class.mean_ms),
+                ms(class.p50_ms),
+                ms(class.p99_ms),
+                ms(class.longest_ms),
+            ];
+            let cells = figures.map(|cell| Cell::new(cell).set_alignment(CellAlignment::Right));
+            table.add_row(
+                [Cell::new(&run.policy), Cell::new(&class.class)].into_iter().chain(cells),
+            );
+        }
+    }
+    format!("{table}\n")
 }
 
 /// The streams that take most of the device's time, under each policy.

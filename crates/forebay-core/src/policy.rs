@@ -18,6 +18,7 @@ mod noop;
 mod paper;
 mod queue;
 mod seek_order;
+pub mod shape;
 mod sorted;
 #[cfg(test)]
 mod trial;
@@ -48,6 +49,17 @@ pub struct Done {
     /// completion. Time spent waiting for admission is not in it; latency, from `request.at`, has
     /// both.
     pub wait: Nanos,
+    /// Which of [`Policy::classes`] it was served in; 0 where there are none.
+    pub class: u16,
+}
+
+/// A class of service that a policy keeps apart from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Its name: `q1`, `q2`, ... or `all`.
+    pub name: String,
+    /// The response time that its requests are measured against.
+    pub within: Nanos,
 }
 
 /// Collects the client requests that a completion finished. Emptied and reused by the driver.
@@ -72,6 +84,16 @@ pub trait Policy {
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
+
+    /// The classes of service that [`Done::class`] names; none unless the policy shapes.
+    fn classes(&self) -> &[Class] {
+        &[]
+    }
+
+    /// The rates in IOPS of the servers it needs, one a lane; none where one of any rate will do.
+    fn servers(&self) -> &[u64] {
+        &[]
+    }
 }
 
 impl<P: Policy + ?Sized> Policy for Box<P> {
@@ -86,5 +108,11 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
     fn wakeup(&self) -> Option<Nanos> {
         (**self).wakeup()
+    }
+    fn classes(&self) -> &[Class] {
+        (**self).classes()
+    }
+    fn servers(&self) -> &[u64] {
+        (**self).servers()
     }
 }

@@ -77,6 +77,8 @@ pub struct RunResult {
     pub policy: String,
     /// The device.
     pub device: String,
+    /// How many of it, or into how many parts it is divided; their times and energy are summed.
+    pub devices: usize,
     /// The replay mode.
     pub replay: Replay,
     /// Requests moved, cut or left out because the trace reaches beyond the device.
@@ -160,9 +162,9 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
     fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> Result<Run, Error> {
         let (replayed, imputed_share) = self.workload()?;
         let mut workload = Metered::new(replayed, self.meter);
-        let mut devices = [self.device.model.clone()];
+        let mut devices = self.device.lanes(policy.servers())?;
         let mut watch = Watch {
-            statistics: Statistics::new(self.device.model.clone()),
+            statistics: Statistics::new(self.device.model.clone(), policy.classes()),
             contention: Contention::default(),
             head: HeadTrace::default(),
         };
@@ -185,18 +187,16 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
                 self.device.name
             )));
         }
-        let device = &devices[0];
+        let busy = devices.iter().map(|device| device.busy(makespan));
+        let busy = busy.fold(Nanos::ZERO, |sum, busy| sum + busy);
+        let joules = devices.iter().map(|device| device.joules(makespan)).sum();
         let labels = &self.input.labels;
-        let figures = watch.statistics.figures(
-            makespan,
-            device.busy(makespan),
-            device.joules(makespan),
-            labels,
-        );
+        let figures = watch.statistics.figures(makespan, busy, joules, labels);
         Ok(Run {
             result: RunResult {
                 policy: self.policy.to_string(),
                 device: self.device.name.clone(),
+                devices: devices.len(),
                 replay: self.setup.replay,
                 changed,
                 imputed_share,
