@@ -60,10 +60,12 @@ impl OpenDevice {
         let DeviceModel::Fixed(whole) = &self.model else {
             return Ok(vec![self.model.clone(); rates_iops.len()]);
         };
-        // Of the sum of the rates each has exactly its own, rounded to whole nanoseconds once.
+        // Of the sum of the rates each has its own. Services are rounded down to whole
+        // nanoseconds: one that is longer by a part of one misses what RTT counts as just in time.
         let sum = Fixed::new(rates_iops.iter().map(|rate| *rate as f64).sum())?;
-        let scale = sum.service().0 as f64 / whole.service().0 as f64;
-        let server = |rate: &u64| Fixed::new(*rate as f64 * scale).map(DeviceModel::Fixed);
+        let scale = whole.service().0 as f64 / sum.service().0 as f64;
+        let service_ns = |rate: &u64| (1e9 / *rate as f64 * scale).floor();
+        let server = |rate: &u64| Fixed::new(1e9 / service_ns(rate)).map(DeviceModel::Fixed);
         rates_iops.iter().map(server).collect()
     }
 }

@@ -11,8 +11,8 @@
 //! one, when either changes the data, is not started before that is complete, and is placed in no earlier
 //! class. Then no class ever waits for a later one, so nothing waits for itself.
 //!
-//! Departures: admission counts on the server of rate `cmin` alone, not by the length of a queue that
-//! another class shares. A request longer than the device takes is sent in parts, one after
+//! Departures: admission counts on the server of rate `cmin` alone, exactly, where the source's
+//! listing compares the length of the queue; Miser can do that too. A request longer than the device takes is sent in parts, one after
 //! another; it counts as one. A shaper is never the upper one of a stack.
 
 mod backlog;
@@ -32,7 +32,7 @@ pub use dmclock::{Client, DmClock};
 pub use fcfs::Fcfs;
 pub use list::{SHAPER_PARAMETERS, SHAPERS};
 pub(super) use list::{is_shaper, with_shaper};
-pub use miser::Miser;
+pub use miser::{Admission, Miser};
 pub use sfq::Sfq;
 pub use split::Split;
 pub use token_bucket::TokenBucket;

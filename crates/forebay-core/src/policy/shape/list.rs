@@ -1,7 +1,8 @@
 //! Every shaper by name: one line in [`SHAPERS`] and one arm in [`with_shaper`] each.
 
 use super::{
-    Client, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Split, TokenBucket, Wf2q,
+    Admission, Client, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Split, TokenBucket,
+    Wf2q,
 };
 use crate::policy::Class;
 use crate::policy::list::{Listed, PolicyVisitor};
@@ -31,7 +32,7 @@ pub const SHAPERS: &[Listed] = &[
     Listed {
         name: "miser",
         summary: "RTT's overflow served whenever the slack of what is promised allows it",
-        parameters: "cmin=IOPS slack-min=1",
+        parameters: "cmin=IOPS admission=rate|length slack-min=1",
     },
     Listed {
         name: "token-bucket",
@@ -76,7 +77,11 @@ pub(in crate::policy) fn with_shaper<V: PolicyVisitor>(
         "miser" => {
             let asked = Asked::new(spec)?;
             let slack_min = spec.at_least("slack-min", 1, 1)?;
-            let miser = Miser::new(asked.tiers()?, &asked.places(), slack_min);
+            let admission = match spec.choice("admission", &["rate", "length"])? {
+                0 => Admission::Rate(asked.tiers()?),
+                _ => Admission::Length,
+            };
+            let miser = Miser::new(admission, &asked.places(), slack_min);
             finish(spec, miser, base.classes(&asked, false), visitor)
         }
         name => {

@@ -5,7 +5,7 @@
 //! one that is served from Q2 meanwhile takes one off. Q2 is served while the least slack in Q1 is
 //! at least 1, as the text has it, or above 1, as the listing has it.
 //!
-//! **With delta-C = Cmin no request of Q1 is ever late.** Let M be the places, at most C times
+//! **With delta-C = Cmin no request of Q1 is ever late**, whichever way it is admitted. Let M be the places, at most C times
 //! the bound. A request whose queue had L with it waits for at most the rest of a service, L of Q1
 //! and, if any was served from Q2 since it came, M - L of Q2: M + 1 services at 2C. If none
 //! was, take the last that was served from Q2: Q1 then held less than M, RTT has let in at most
@@ -62,19 +62,31 @@ impl Tier {
     }
 }
 
+/// Which requests a tier takes.
+#[derive(Clone, Debug)]
+pub enum Admission {
+    /// Those that a server of the tier's rate alone finishes in time: the most that can be. Some may
+    /// be late, as the rest was served meanwhile.
+    Rate(Tiers),
+    /// Those that find a place among the tier's requests that are not complete, as in the source's
+    /// listing. None is late on a server that does a request more than there are places within
+    /// the bound; fewer may be taken, as the rest was served meanwhile.
+    Length,
+}
+
 /// Recombination by slack.
 #[derive(Clone, Debug)]
 pub struct Miser {
-    tiers: Tiers,
+    admission: Admission,
     queues: Vec<Tier>,
     /// The least slack at which later classes are served.
     slack_min: i64,
 }
 
 impl Miser {
-    /// `places` holds rate times bound of each of `tiers`, rounded down. Later classes are served
+    /// `places` holds rate times bound of each tier, rounded down. Later classes are served
     /// while the least slack is `slack_min` or more: 1 in the text, 2 in the listing.
-    pub fn new(tiers: Tiers, places: &[u64], slack_min: u32) -> Miser {
+    pub fn new(admission: Admission, places: &[u64], slack_min: u32) -> Miser {
         let tier = |places: &u64| Tier {
             places: i64::try_from(*places).unwrap_or(i64::MAX >> 1),
             held: 0,
@@ -84,14 +96,21 @@ impl Miser {
             least: VecDeque::new(),
         };
         let queues = places.iter().map(tier).collect();
-        Miser { tiers, queues, slack_min: i64::from(slack_min) }
+        Miser { admission, queues, slack_min: i64::from(slack_min) }
     }
 }
 
 impl Recombine for Miser {
     #[inline]
     fn arrive(&mut self, now: Nanos, _: &Request, least: usize, _: &Backlog) -> usize {
-        let class = self.tiers.admit_from(least, now).unwrap_or(self.tiers.count());
+        let class = match &mut self.admission {
+            Admission::Rate(tiers) => tiers.admit_from(least, now),
+            Admission::Length => {
+                let has_place = |at: &usize| self.queues[*at].held < self.queues[*at].places;
+                (least..self.queues.len()).find(has_place)
+            }
+        };
+        let class = class.unwrap_or(self.queues.len());
         if let Some(tier) = self.queues.get_mut(class) {
             tier.arrive();
         }
