@@ -32,7 +32,7 @@ pub const SHAPERS: &[Listed] = &[
     Listed {
         name: "miser",
         summary: "RTT's overflow served whenever the slack of what is promised allows it",
-        parameters: "cmin=IOPS admission=rate|length slack-min=1",
+        parameters: "cmin=IOPS admission=length|rate slack-min=1",
     },
     Listed {
         name: "token-bucket",
@@ -77,9 +77,9 @@ pub(in crate::policy) fn with_shaper<V: PolicyVisitor>(
         "miser" => {
             let asked = Asked::new(spec)?;
             let slack_min = spec.at_least("slack-min", 1, 1)?;
-            let admission = match spec.choice("admission", &["rate", "length"])? {
-                0 => Admission::Rate(asked.tiers()?),
-                _ => Admission::Length,
+            let admission = match spec.choice("admission", &["length", "rate"])? {
+                0 => Admission::Length,
+                _ => Admission::Rate(asked.tiers()?),
             };
             let miser = Miser::new(admission, &asked.places(), slack_min);
             finish(spec, miser, base.classes(&asked, false), visitor)

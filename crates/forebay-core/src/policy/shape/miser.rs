@@ -69,8 +69,9 @@ pub enum Admission {
     /// be late, as the rest was served meanwhile.
     Rate(Tiers),
     /// Those that find a place among the tier's requests that are not complete, as in the source's
-    /// listing. None is late on a server that does a request more than there are places within
-    /// the bound; fewer may be taken, as the rest was served meanwhile.
+    /// listing. None is late where the server does one request more than there are places within
+    /// the bound, which delta-C = 1/bound ensures: each waits for at most the rest of a
+    /// service and as many more as there are places. Fewer may be taken.
     Length,
 }
 
