@@ -24,6 +24,20 @@ pub(super) struct Pending {
     parts: u32,
 }
 
+impl Pending {
+    /// Nothing of it is sent yet.
+    pub(super) fn new(
+        admitted: Nanos,
+        request: Request,
+        class: usize,
+        number: u64,
+        follows: bool,
+    ) -> Pending {
+        let (sent_bytes, is_sent, parts) = (0, false, 0);
+        Pending { request, class, admitted, number, follows, sent_bytes, is_sent, parts }
+    }
+}
+
 /// Requests that a shaper holds.
 #[derive(Clone, Debug)]
 pub struct Backlog {
@@ -96,16 +110,7 @@ impl Backlog {
     }
 
     pub(super) fn push(&mut self, now: Nanos, request: Request, class: usize, follows: bool) {
-        let key = self.pending.insert(Pending {
-            request,
-            class,
-            admitted: now,
-            number: self.arrived,
-            follows,
-            sent_bytes: 0,
-            is_sent: false,
-            parts: 0,
-        });
+        let key = self.pending.insert(Pending::new(now, request, class, self.arrived, follows));
         self.arrived += 1;
         if class >= self.queues.len() {
             self.queues.resize_with(class + 1, VecDeque::new);

@@ -28,6 +28,8 @@ struct Bucket {
     number: u64,
     oldest: u32,
     newest: u32,
+    /// Of its requests, those that change the data: where none does, reads need not look.
+    changes: u32,
 }
 
 /// Unfinished requests by address.
@@ -39,10 +41,14 @@ pub(super) struct Overlaps {
     wide: Vec<u32>,
 }
 
+#[inline]
+fn changes(request: &Request) -> bool {
+    matches!(request.op, Op::Write | Op::Trim)
+}
+
 /// Whether two requests must keep their order.
 #[inline]
 fn conflict(a: &Request, b: &Request) -> bool {
-    let changes = |request: &Request| matches!(request.op, Op::Write | Op::Trim);
     (changes(a) || changes(b)) && a.offset < b.end() && b.offset < a.end()
 }
 
@@ -75,13 +81,22 @@ impl Overlaps {
         self.index.find(spread(number), |id| self.buckets[id].number == number)
     }
 
+    /// The buckets in which something may conflict with `request`.
+    #[inline]
+    fn shared(&self, request: &Request) -> impl Iterator<Item = &Bucket> {
+        let looks = changes(request);
+        let buckets = touched(request).filter_map(|number| self.bucket(number));
+        buckets.map(|id| &self.buckets[id]).filter(move |bucket| looks || bucket.changes > 0)
+    }
+
     pub(super) fn insert(&mut self, key: u32, request: &Request) {
         if Overlaps::is_wide(request) {
             return self.wide.push(key);
         }
         for number in touched(request) {
             let id = self.bucket(number).unwrap_or_else(|| {
-                let id = self.buckets.insert(Bucket { number, oldest: NONE, newest: NONE });
+                let id =
+                    self.buckets.insert(Bucket { number, oldest: NONE, newest: NONE, changes: 0 });
                 self.index.insert(spread(number), id);
                 id
             });
@@ -92,6 +107,7 @@ impl Overlaps {
                 older => self.links[older].newer = link,
             }
             self.buckets[id].newest = link;
+            self.buckets[id].changes += u32::from(changes(request));
         }
     }
 
@@ -102,6 +118,7 @@ impl Overlaps {
         for number in touched(request) {
             let Some(id) = self.bucket(number) else { continue };
             self.unlink(id, key);
+            self.buckets[id].changes -= u32::from(changes(request));
             if self.buckets[id].oldest == NONE {
                 self.index.remove(spread(number), id);
                 self.buckets.remove(id);
@@ -109,14 +126,17 @@ impl Overlaps {
         }
     }
 
-    /// Takes `key` from the list of bucket `id`. It is near the old end: classes are served in order.
+    /// Takes `key`, which is there, from the list of bucket `id`. It is near an end: the first
+    /// classes hold the newest requests, the last one is served from the oldest on.
     fn unlink(&mut self, id: u32, key: u32) {
-        let mut at = self.buckets[id].oldest;
-        while at != NONE && self.links[at].key != key {
-            at = self.links[at].newer;
-        }
-        if at == NONE {
-            return;
+        let Bucket { oldest, newest, .. } = self.buckets[id];
+        let (mut at, mut other) = (oldest, newest);
+        while self.links[at].key != key {
+            if self.links[other].key == key {
+                at = other;
+                break;
+            }
+            (at, other) = (self.links[at].newer, self.links[other].older);
         }
         let Link { older, newer, .. } = self.links.remove(at);
         match older {
@@ -142,9 +162,8 @@ impl Overlaps {
             conflict(&known.request, request).then_some(known.class)
         };
         let mut highest = self.wide.iter().filter_map(class).max();
-        for number in touched(request) {
-            let Some(id) = self.bucket(number) else { continue };
-            let mut at = self.buckets[id].newest;
+        for bucket in self.shared(request) {
+            let mut at = bucket.newest;
             while at != NONE && highest.is_none_or(|highest| highest < last) {
                 highest = highest.max(class(&self.links[at].key));
                 at = self.links[at].older;
@@ -161,8 +180,8 @@ impl Overlaps {
         if self.wide.iter().any(|key| before(*key)) {
             return true;
         }
-        touched(&held.request).filter_map(|number| self.bucket(number)).any(|id| {
-            let mut at = self.buckets[id].oldest;
+        self.shared(&held.request).any(|bucket| {
+            let mut at = bucket.oldest;
             while at != NONE && pending[self.links[at].key].number < held.number {
                 if before(self.links[at].key) {
                     return true;
@@ -171,5 +190,54 @@ impl Overlaps {
             }
             false
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Flags;
+    use crate::time::Nanos;
+    use proptest::prelude::*;
+
+    fn pending(number: u64, op: Op, offset: u64, len: u32, class: usize) -> Pending {
+        let (at, stream, lane, flags) = (Nanos::ZERO, 0, 0, Flags::NONE);
+        let request = Request { at, offset, id: number, len, stream, lane, op, flags };
+        Pending::new(Nanos::ZERO, request, class, number, false)
+    }
+
+    proptest! {
+        /// Against a look at every unfinished request.
+        #[test]
+        fn finds_what_looking_at_all_finds(
+            calls in prop::collection::vec(
+                (0usize..4, 0u64..30, 1u32..12, 0usize..3, any::<bool>(), 0usize..40), 1..200),
+            long in 1u32..5,
+        ) {
+            let mut overlaps = Overlaps::new();
+            let mut known: Slab<Pending> = Slab::default();
+            let mut keys: Vec<u32> = Vec::new();
+            for (number, (op, place, pages, class, removes, at)) in calls.into_iter().enumerate() {
+                let op = [Op::Read, Op::Write, Op::Trim, Op::Read][op];
+                let new = pending(number as u64, op, place << 16, pages * long * 100_000, class);
+                let old = || keys.iter().map(|key| known[*key]);
+                let all = old().filter(|other| conflict(&other.request, &new.request));
+                let expected = all.map(|other| other.class).max();
+                prop_assert_eq!(overlaps.highest_class(&new.request, &known, 2), expected);
+                for held in old() {
+                    let before = old().any(|other| {
+                        other.number < held.number && conflict(&other.request, &held.request)
+                    });
+                    prop_assert_eq!(overlaps.is_after_any(&held, &known), before);
+                }
+                let key = known.insert(new);
+                overlaps.insert(key, &new.request);
+                keys.push(key);
+                if removes {
+                    let key = keys.remove(at % keys.len());
+                    overlaps.remove(key, &known.remove(key).request);
+                }
+            }
+        }
     }
 }
