@@ -510,6 +510,41 @@ fn listings_name_everything_that_can_be_asked_for() {
     for name in ["noop", "anticipatory", "mq-deadline", "none", "bfq", "bid", "reads-max"] {
         assert!(policies.contains(name), "{policies}");
     }
+    for name in ["fcfs", "split", "wf2q", "sfq", "miser", "token-bucket", "dmclock", "delta-ms"] {
+        assert!(policies.contains(name), "{policies}");
+    }
+}
+
+#[test]
+fn shapers_answer_by_class() {
+    let folder = Folder::new();
+    let trace = folder.file("t.csv", SPC);
+    let simulate = |policies: &str, format: &str| {
+        let mut simulate = forebay(&["simulate", "--device", "fixed:200", "--format", format]);
+        simulate.args(["--policy", policies]).arg(&trace);
+        simulate
+    };
+    let (out, _) = ends(&mut simulate("noop,miser:cmin=100:delta-ms=15", "json"), 0);
+    let runs: Value = serde_json::from_str(&out).unwrap();
+    assert!(runs["runs"][0].get("classes").is_none(), "a scheduler has none");
+    let classes = runs["runs"][1]["classes"].as_array().unwrap();
+    let said: Vec<_> = classes
+        .iter()
+        .map(|c| (&c["class"], c["requests"].as_u64(), c["within_bound"].as_u64()))
+        .collect();
+    // One place: the first comes at once, the others while it is served for 5 ms.
+    let all = [("all", 3, 3), ("q1", 1, 1), ("q2", 2, 2)];
+    for ((class, requests, within), expected) in said.iter().zip(all) {
+        assert_eq!((class.as_str(), *requests), (Some(expected.0), Some(expected.1)), "{out}");
+        assert_eq!(*within, Some(expected.2), "{out}");
+    }
+    for key in ["bound_ms", "within_bound_share", "mean_ms", "p50_ms", "p99_ms", "longest_ms"] {
+        assert!(classes[1].get(key).is_some(), "{key}");
+    }
+    let (table, _) = ends(&mut simulate("split:cmin=100:delta-ms=15", "table"), 0);
+    assert!(table.contains("within %") && table.contains("q2"), "{table}");
+    let (_, message) = ends(&mut simulate("miser", "table"), 2);
+    assert!(message.contains("cmin: not given") && message.lines().count() == 1, "{message}");
 }
 
 #[test]

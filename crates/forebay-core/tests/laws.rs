@@ -7,6 +7,7 @@
 
 use std::collections::VecDeque;
 
+use forebay_core::policy::shape::SHAPERS;
 use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, POLICIES, build, build_placed};
 use forebay_core::tape::{Recorder, replay};
 use forebay_core::{
@@ -35,9 +36,28 @@ const VARIANTS: &[&str] = &[
     "mq-deadline:requests-max=3:writes-max=1:front-merges=no",
 ];
 
+/// Shapers, which have no default capacity.
+const SHAPED: &[&str] = &[
+    "fcfs",
+    "fcfs:dependencies=no:depth=4",
+    "split:cmin=900",
+    "split:cmin=300/200:delta-ms=20/60:delta-c=50:depth=2",
+    "wf2q:cmin=700",
+    "wf2q:cmin=300/100:delta-ms=5/90:dependencies=no",
+    "sfq:cmin=700:delta-c=300",
+    "sfq:cmin=300/100:delta-ms=5/90:depth=3",
+    "miser:cmin=300:delta-ms=20",
+    "miser:cmin=200/200:delta-ms=20/60:slack-min=2:depth=3",
+    "miser:cmin=300:delta-ms=20:admission=rate:dependencies=no",
+    "token-bucket:rate=1000:burst=4",
+    "dmclock",
+    "dmclock:reservation=100/0:weight=1/5:limit=0/2000:depth=2",
+];
+
 fn specs() -> impl Iterator<Item = String> {
     let listed = POLICIES.iter().map(|listed| listed.name.to_string());
-    listed.chain(VARIANTS.iter().map(|spec| spec.to_string()))
+    let rest = VARIANTS.iter().chain(SHAPED);
+    listed.chain(rest.map(|spec| spec.to_string()))
 }
 
 /// A device of some depth whose service times look random and depend on the calls only.
@@ -87,6 +107,17 @@ impl Device for Bench {
 }
 
 const LEN_MAX: u32 = 96 * 1024;
+
+fn servers(policy: &impl Policy, depth: usize) -> Vec<Bench> {
+    (0..policy.servers().len().max(1)).map(|_| Bench::new(depth)).collect()
+}
+
+#[test]
+fn every_shaper_is_here() {
+    for listed in SHAPERS {
+        assert!(SHAPED.iter().any(|spec| spec.split(':').next() == Some(listed.name)));
+    }
+}
 
 struct List(VecDeque<Request>);
 
@@ -140,6 +171,9 @@ impl<P: Policy> Policy for Asked<P> {
     fn wakeup(&self) -> Option<Nanos> {
         self.0.wakeup()
     }
+    fn servers(&self) -> &[u64] {
+        self.0.servers()
+    }
 }
 
 fn requests() -> impl Strategy<Value = Vec<Request>> {
@@ -179,7 +213,8 @@ fn check(spec: &str, requests: &[Request], depth: usize) {
     let mut policy = Recorder::new(Asked(policy));
     let mut laws = Laws::default();
     let mut workload = List(requests.iter().copied().collect());
-    simulate::run(&mut policy, &mut [Bench::new(depth)], &mut workload, &mut laws);
+    let mut devices = servers(&policy, depth);
+    simulate::run(&mut policy, &mut devices, &mut workload, &mut laws);
 
     laws.done.sort_by_key(|request| request.id);
     assert_eq!(laws.done, requests, "{spec}: each request finishes exactly once, unchanged");
@@ -342,7 +377,10 @@ fn nothing_admitted_starves() {
                 .or_else(|_| build_placed(&spec, &lanes(1)))
                 .unwrap();
             let mut passed = Passed::default();
-            let mut devices = [Bench::new(1), Bench::new(4)];
+            let mut devices = match policy.servers().len() {
+                0 => vec![Bench::new(1), Bench::new(4)],
+                _ => servers(&policy, 1),
+            };
             simulate::run(&mut policy, &mut devices, &mut greedy, &mut passed);
             // A write may wait for its deadline of 5 s; the device does a thousand I/Os in 0.6 s.
             let before = *passed.before.first().expect("it finishes");

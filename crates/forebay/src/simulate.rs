@@ -190,12 +190,19 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
     fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> Result<Run, Error> {
         let (replayed, imputed_share) = self.workload()?;
         let mut workload = Metered::new(replayed, self.meter);
-        let opened = self.bed.devices(self.policy);
+        let mut opened = self.bed.devices(self.policy);
         let mut devices: Vec<DeviceModel> =
             opened.iter().map(|device| device.model.clone()).collect();
+        let mut disks = self.bed.disks.max(1);
+        if !policy.servers().is_empty() {
+            devices = self.bed.disk.lanes(policy.servers())?;
+            opened = vec![self.bed.disk; devices.len()];
+            disks = devices.len() as u16;
+        }
+        let asked = devices.iter().map(DeviceModel::without_content).collect();
         let mut watch = Watch {
-            disks: self.bed.disks.max(1),
-            statistics: Statistics::new(devices.iter().map(DeviceModel::without_content).collect()),
+            disks,
+            statistics: Statistics::new(asked, policy.classes()),
             contention: Contention::default(),
             head: HeadTrace::default(),
         };

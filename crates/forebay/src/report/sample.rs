@@ -81,6 +81,7 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         energy_j: busy_s * 8.4,
         streams_total: 34,
         streams: (0..34).map(stream).collect(),
+        classes: Vec::new(),
     }
 }
 

@@ -1,0 +1,126 @@
+//! The paper's Algorithm 2, word for word, on a server of constant rate, and what Miser does.
+
+use std::collections::VecDeque;
+
+use forebay_core::Nanos;
+use forebay_core::rtt::Rtt;
+use proptest::prelude::*;
+
+use crate::harness::{arrivals, reads, run};
+
+/// How the listing's open ends are tied.
+struct Form {
+    by_rate: bool,
+    /// `minSlack > 1`, as the listing has it; the text says at least 1.
+    above_one: bool,
+}
+
+/// Algorithms 1 and 2: lists of requests, slacks kept one by one.
+struct Listing {
+    form: Form,
+    rtt: Rtt,
+    max_q1: i64,
+    len_q1: i64,
+    min_slack: Option<i64>,
+    q1: VecDeque<(usize, i64)>,
+    q2: VecDeque<usize>,
+}
+
+impl Listing {
+    fn arrival(&mut self, id: usize, at: u64) {
+        let decompose = match self.form.by_rate {
+            true => self.rtt.admit(Nanos(at)),
+            false => self.len_q1 < self.max_q1,
+        };
+        if !decompose {
+            return self.q2.push_back(id);
+        }
+        self.len_q1 += 1;
+        let slack = self.max_q1 - self.len_q1;
+        self.q1.push_back((id, slack));
+        self.min_slack = Some(self.min_slack.map_or(slack, |min| min.min(slack)));
+    }
+
+    /// The request to issue and its queue.
+    fn departure(&mut self) -> Option<(usize, u16)> {
+        let allowed = self.min_slack.is_none_or(|min| match self.form.above_one {
+            true => min > 1,
+            false => min >= 1,
+        });
+        let from_q2 = allowed && !self.q2.is_empty();
+        if from_q2 {
+            self.q1.iter_mut().for_each(|(_, slack)| *slack -= 1);
+            self.min_slack = self.min_slack.map(|min| min - 1);
+            return self.q2.pop_front().map(|id| (id, 1));
+        }
+        let (id, slack) = self.q1.pop_front()?;
+        if Some(slack) == self.min_slack {
+            self.min_slack = self.q1.iter().map(|(_, slack)| *slack).min();
+        }
+        Some((id, 0))
+    }
+}
+
+/// The class, start and end of every request, in the order in which they are served.
+fn by_listing(mut listing: Listing, times: &[u64], service: u64) -> Vec<(usize, u16, u64)> {
+    let mut served = Vec::new();
+    let (mut next, mut now) = (0, 0);
+    let mut serving: Option<(u64, u16)> = None;
+    while served.len() < times.len() || serving.is_some() {
+        let arrives = times.get(next).copied();
+        let done = serving.map(|(at, _)| at);
+        now = match (arrives, done) {
+            (Some(arrives), Some(done)) => arrives.min(done),
+            (arrives, done) => arrives.or(done).unwrap_or(now),
+        };
+        if let Some((at, class)) = serving
+            && at == now
+        {
+            listing.len_q1 -= i64::from(class == 0);
+            serving = None;
+        }
+        while times.get(next) == Some(&now) {
+            listing.arrival(next, now);
+            next += 1;
+        }
+        if serving.is_none()
+            && let Some((id, class)) = listing.departure()
+        {
+            serving = Some((now + service, class));
+            served.push((id, class, now));
+        }
+    }
+    served
+}
+
+proptest! {
+    #[test]
+    fn miser_does_what_the_listing_says(
+        times in arrivals(250), rate in prop::sample::select(&[50u64, 100, 200, 500][..]),
+        server in prop::sample::select(&[100u64, 250, 500][..]),
+        by_rate in any::<bool>(), above_one in any::<bool>(), within_ms in 20u64..120,
+    ) {
+        let listing = Listing {
+            form: Form { by_rate, above_one },
+            rtt: Rtt::new(rate, Nanos::from_millis(within_ms)).unwrap(),
+            max_q1: (rate * within_ms / 1000) as i64,
+            len_q1: 0,
+            min_slack: None,
+            q1: VecDeque::new(),
+            q2: VecDeque::new(),
+        };
+        let expected = by_listing(listing, &times, 1_000_000_000 / server);
+        let admission = if by_rate { "rate" } else { "length" };
+        let slack_min = if above_one { 2 } else { 1 };
+        let spec = format!(
+            "miser:cmin={rate}:delta-ms={within_ms}:admission={admission}:slack-min={slack_min}"
+        );
+        let ran = run(&spec, &[server], &reads(&times));
+        let served: Vec<(usize, u16, u64)> = ran
+            .outcomes
+            .iter()
+            .map(|one| (one.request.id as usize, one.class, one.started.0))
+            .collect();
+        prop_assert_eq!(served, expected);
+    }
+}

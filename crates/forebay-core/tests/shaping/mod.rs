@@ -1,0 +1,152 @@
+//! What shapers are tested with: servers of constant rate, bursty arrivals, and what came of each
+//! request.
+
+#![allow(dead_code, clippy::unwrap_used)] // each test uses a part
+
+use std::collections::VecDeque;
+
+use forebay_core::device::fixed::Fixed;
+use forebay_core::policy::build;
+use forebay_core::{
+    Completion, Done, Finished, Flags, Lane, Nanos, Op, Policy, Request, Workload, simulate,
+};
+use proptest::prelude::*;
+
+/// What came of a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    pub(crate) request: Request,
+    pub(crate) class: u16,
+    pub(crate) started: Nanos,
+    pub(crate) finished: Nanos,
+}
+
+impl Outcome {
+    pub(crate) fn took(&self) -> Nanos {
+        self.finished - self.request.at
+    }
+}
+
+/// A reading request, one of `stream`, far from all others.
+pub(crate) fn read(id: u64, at: Nanos, stream: u32) -> Request {
+    let (offset, op, flags) = (id << 20, Op::Read, Flags::NONE);
+    Request { at, offset, id, len: 4096, stream, lane: 0, op, flags }
+}
+
+pub(crate) fn reads(times: &[u64]) -> Vec<Request> {
+    times.iter().enumerate().map(|(id, at)| read(id as u64, Nanos(*at), 0)).collect()
+}
+
+/// Arrivals in ns that come in bursts of all kinds.
+pub(crate) fn arrivals(most: usize) -> impl Strategy<Value = Vec<u64>> {
+    let gap = prop_oneof![6 => Just(0u64), 4 => 0u64..2_000_000, 3 => 0u64..20_000_000,
+        1 => 0u64..300_000_000];
+    prop::collection::vec(gap, 1..most).prop_map(|gaps| {
+        gaps.into_iter()
+            .scan(0, |now, gap| {
+                *now += gap;
+                Some(*now)
+            })
+            .collect()
+    })
+}
+
+struct List(VecDeque<Request>);
+
+impl Workload for List {
+    fn peek(&self) -> Option<Nanos> {
+        self.0.front().map(|request| request.at)
+    }
+    fn take(&mut self) -> Request {
+        self.0.pop_front().unwrap()
+    }
+}
+
+/// A policy of which is noted when it starts and finishes what. No request is split.
+struct Noted<P> {
+    policy: P,
+    servers: usize,
+    /// Times when it left a server idle, and whether it then held anything.
+    declined: Vec<(Nanos, bool)>,
+    at_device: Vec<(u64, Nanos)>,
+    held: usize,
+    outcomes: Vec<Outcome>,
+}
+
+impl<P: Policy> Policy for Noted<P> {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.held += 1;
+        self.policy.submit(now, request);
+    }
+
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        let io = self.policy.dispatch(now, lane);
+        match io {
+            Some(io) => self.at_device.push((io.id, now)),
+            None => self.declined.push((now, self.held > self.at_device.len())),
+        }
+        io
+    }
+
+    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
+        let before = finished.len();
+        self.policy.complete(now, done, finished);
+        let at = self.at_device.iter().position(|(id, _)| *id == done.io.id).unwrap();
+        let (_, started) = self.at_device.swap_remove(at);
+        for Done { request, class, .. } in &finished[before..] {
+            self.held -= 1;
+            let (request, class) = (*request, *class);
+            self.outcomes.push(Outcome { request, class, started, finished: now });
+        }
+    }
+
+    fn wakeup(&self) -> Option<Nanos> {
+        self.policy.wakeup()
+    }
+}
+
+/// What came of a run.
+pub(crate) struct Ran {
+    /// By completion.
+    pub(crate) outcomes: Vec<Outcome>,
+    /// Times when a server was left idle while requests waited.
+    pub(crate) idled: Vec<Nanos>,
+}
+
+impl Ran {
+    /// Outcomes of `class`, by arrival.
+    pub(crate) fn class(&self, class: u16) -> Vec<Outcome> {
+        let mut of: Vec<Outcome> =
+            self.outcomes.iter().copied().filter(|outcome| outcome.class == class).collect();
+        of.sort_by_key(|outcome| outcome.request.id);
+        of
+    }
+
+    /// Starts, earliest first.
+    pub(crate) fn starts(&self) -> Vec<Nanos> {
+        let mut starts: Vec<Nanos> = self.outcomes.iter().map(|one| one.started).collect();
+        starts.sort();
+        starts
+    }
+}
+
+/// Runs `requests` through `spec` on servers of `iops`, one after another.
+pub(crate) fn run(spec: &str, iops: &[u64], requests: &[Request]) -> Ran {
+    let policy = build(spec, u32::MAX).unwrap();
+    let mut noted = Noted {
+        servers: policy.servers().len().max(1),
+        policy,
+        declined: Vec::new(),
+        at_device: Vec::new(),
+        held: 0,
+        outcomes: Vec::new(),
+    };
+    assert_eq!(noted.servers, iops.len(), "{spec}");
+    let mut servers: Vec<Fixed> =
+        iops.iter().map(|rate| Fixed::new(*rate as f64).unwrap()).collect();
+    let mut workload = List(requests.iter().copied().collect());
+    simulate::run(&mut noted, &mut servers, &mut workload, &mut ());
+    assert_eq!(noted.outcomes.len(), requests.len(), "{spec}: everything finishes");
+    let idled = noted.declined.iter().filter(|(_, held)| *held).map(|(at, _)| *at);
+    Ran { idled: idled.collect(), outcomes: noted.outcomes }
+}

@@ -1,0 +1,110 @@
+//! The source's claims for shaping on its own trace (a prefix of it), and what the verb says of
+//! classes and servers. Skipped where the trace is not at hand.
+
+#![allow(clippy::unwrap_used)]
+
+use std::path::PathBuf;
+
+use forebay::devices;
+use forebay::input::Input;
+use forebay::plan::capacity::Promises;
+use forebay::plan::devices::table;
+use forebay::simulate::{RunResult, Setup, run};
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::Record;
+use forebay_trace::streams::StreamBy;
+
+const WEBSEARCH: &str = "../../../shared/traces/spc/WebSearch1.prefix.rewritten.spc.zst";
+
+fn websearch() -> Option<Input> {
+    let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(WEBSEARCH);
+    if !path.exists() {
+        println!("skipped: no {}", path.display());
+        return None;
+    }
+    Some(Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap())
+}
+
+fn simulated(input: &Input, device: &str, policy: &str) -> RunResult {
+    run(input, &devices::open(device).unwrap(), policy, Setup::default()).unwrap().result
+}
+
+/// Requests of a class within its bound, all of it, and its mean response in ms.
+fn class(run: &RunResult, name: &str) -> (u64, u64, f64) {
+    let class = run.figures.classes.iter().find(|class| class.class == name).unwrap();
+    (class.within_bound, class.requests, class.mean_ms.unwrap())
+}
+
+/// `cmin` is what `plan capacity` answers for 90 % and 95 % within 50 ms; delta-C is 1/50 ms.
+#[test]
+fn the_papers_claims_hold_on_the_start_of_websearch1() {
+    let Some(input) = websearch() else { return };
+    for (cmin, share) in [(395u64, 0.90), (429, 0.95)] {
+        let server = format!("fixed:{}", cmin + 20);
+        let ran = |policy: &str| simulated(&input, &server, policy);
+        let parameters = format!("cmin={cmin}:delta-ms=50:dependencies=no");
+        let split = ran(&format!("split:{parameters}"));
+        let (within, promised, _) = class(&split, "q1");
+        assert_eq!(within, promised, "what RTT promises is kept by a server of its own");
+        assert!(promised as f64 >= share * split.figures.requests as f64);
+
+        let (within, all, _) = class(&ran("fcfs:delta-ms=50"), "all");
+        assert!((within as f64) < 0.5 * share * all as f64, "FCFS meets {within} of {all}");
+
+        let miser = ran(&format!("miser:{parameters}"));
+        let (within, all, _) = class(&miser, "all");
+        assert!(within as f64 > (share - 0.02) * all as f64, "Miser meets {within} of {all}");
+        let (within, promised, _) = class(&miser, "q1");
+        assert_eq!(within, promised, "what Miser admits by length is never late");
+        let mean = class(&miser, "q2").2;
+        for fair in ["wf2q", "sfq"] {
+            let fair = ran(&format!("{fair}:{parameters}"));
+            let (of_fair, of_split) = (class(&fair, "q2").2, class(&split, "q2").2);
+            assert!(mean < of_fair && 2.0 * of_fair < of_split, "{mean} {of_fair} {of_split}");
+        }
+    }
+}
+
+/// `count` requests at once, a megabyte apart.
+fn burst(count: u64) -> Input {
+    let record = |at: u64| Record {
+        at: Nanos::ZERO,
+        offset: at << 20,
+        latency: None,
+        len: 4096,
+        stream: 0,
+        volume: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+    };
+    Input::from_records((0..count).map(record).collect(), vec!["a".into()])
+}
+
+#[test]
+fn split_divides_a_server_and_doubles_a_disk() {
+    // Three of ten are within 30 ms at 100 a second; the rest takes seven services of 50 a second.
+    let run = simulated(&burst(10), "fixed:150", "split:cmin=100:delta-ms=30:delta-c=50");
+    assert_eq!((run.devices.len(), class(&run, "q1").0, class(&run, "q2").1), (2, 3, 7));
+    assert_eq!(run.figures.makespan_s, 0.14);
+    assert!((run.figures.busy_s - 0.17).abs() < 1e-9);
+    // Twice the server: twice the rate of both parts.
+    let run = simulated(&burst(10), "fixed:300", "split:cmin=100:delta-ms=30:delta-c=50");
+    // Services are whole nanoseconds.
+    assert!((run.figures.makespan_s - 0.07).abs() < 1e-7);
+    let run = simulated(&burst(10), "sata250", "split:cmin=100:delta-ms=30:delta-c=50");
+    assert_eq!((run.devices.len(), run.figures.unfinished), (2, 0));
+}
+
+#[test]
+fn schedulers_have_no_classes_and_one_device() {
+    let run = simulated(&burst(2), "sata250", "noop");
+    assert!(run.figures.classes.is_empty() && run.devices.len() == 1);
+}
+
+#[test]
+fn counting_devices_refuses_a_policy_that_needs_two() {
+    let promises = Promises { within: vec![Nanos(1)], fractions: vec!["1".parse().unwrap()] };
+    let device = devices::open("fixed:100").unwrap();
+    let refused = table(&burst(1), &device, "split:cmin=100", &promises, 2).unwrap_err();
+    assert!(refused.to_string().contains("several servers"), "{refused}");
+}
