@@ -4,6 +4,7 @@ use super::{REQUESTS_THAT_MATTER, Ranked, Verdict, baseline, tail_ms, total_s};
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::simulate::{Replay, RunResult, Setup};
+use crate::words::{change, millis, percent, seconds};
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
@@ -308,36 +309,4 @@ impl Case<'_> {
         cautions.extend(self.input.notes.warnings.iter().cloned());
         cautions
     }
-}
-
-fn seconds(s: f64) -> String {
-    match s {
-        s if s >= 100.0 => format!("{s:.0} s"),
-        s if s >= 1.0 => format!("{s:.1} s"),
-        s => format!("{:.1} ms", s * 1e3),
-    }
-}
-
-fn millis(ms: f64) -> String {
-    match ms {
-        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1e3),
-        ms if ms >= 100.0 => format!("{ms:.0} ms"),
-        ms => format!("{ms:.2} ms"),
-    }
-}
-
-fn percent(share: f64) -> String {
-    match share.abs() * 100.0 {
-        p if p >= 10.0 => format!("{p:.0} %"),
-        p => format!("{p:.1} %"),
-    }
-}
-
-/// "-12 %" or "+3.4 %".
-fn change(now: f64, before: f64) -> String {
-    if before <= 0.0 {
-        return "no baseline".to_string();
-    }
-    let share = now / before - 1.0;
-    format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share))
 }

@@ -125,6 +125,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
             simulated_requests_per_s: 2_345_678.0,
         },
         head,
+        idle: Default::default(),
         read_distribution: distribution(tail_ms),
         write_distribution: distribution(tail_ms * 1.3),
     }
