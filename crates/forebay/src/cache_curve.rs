@@ -127,7 +127,7 @@ pub fn curve<P: GoOn>(
 }
 
 /// The blocks that a request uses.
-fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u64> {
     let len = if matches!(record.op, Op::Read | Op::Write) { u64::from(record.len) } else { 0 };
     let end = record.offset.saturating_add(len);
     let volume = u64::from(record.volume) << KEY_BITS;
@@ -181,8 +181,8 @@ mod tests {
         let used = |record| keys(&record, 4096).collect::<Vec<_>>();
         assert_eq!(used(record(Op::Read, 4095, 2, 0)), [0, 1]);
         assert_eq!(used(record(Op::Write, 4096, 4096, 2)), [2 << 40 | 1]);
-        assert_eq!(used(record(Op::Trim, 0, 4096, 0)), []);
-        assert_eq!(used(record(Op::Read, 100, 0, 0)), []);
+        assert!(used(record(Op::Trim, 0, 4096, 0)).is_empty());
+        assert!(used(record(Op::Read, 100, 0, 0)).is_empty());
     }
 
     #[test]

@@ -39,6 +39,7 @@ pub(super) fn page(advice: &Advice) -> String {
     if let Some(pair) = &pair {
         body += &tiles(advice, pair);
     }
+    body += &section("Remedies", &tables::remedies(advice));
     body += &section("Schedulers, best first", &tables::ranking(advice, baseline));
     body += &paragraphs("What happens", "findings", &advice.findings);
     body += &paragraphs("Keep in mind", "cautions", &advice.cautions);
@@ -54,7 +55,7 @@ pub(super) fn page(advice: &Advice) -> String {
     body += &section("The trace", &tables::trace(&advice.description));
     body += &format!(
         "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
-        tables::figures(&advice.runs)
+        tables::figures(advice)
     );
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
@@ -90,6 +91,16 @@ fn head(advice: &Advice) -> String {
         Verdict::BaselineIsBest => ("calm", "The baseline is best"),
         Verdict::LoadTooLow => ("calm", "Load too low to matter"),
         Verdict::NothingToGain => ("calm", "Nothing to gain"),
+        Verdict::TooShort => ("calm", "Too short to tell"),
+    };
+    let helps = |free: bool| {
+        advice.remedies.iter().any(|one| one.recommended && (one.flash_bytes == 0) == free)
+    };
+    let (class, verdict) = match advice.verdict {
+        Verdict::Recommended | Verdict::TooShort => (class, verdict),
+        _ if helps(true) => ("good", "Defragmentation helps"),
+        _ if helps(false) => ("good", "Only flash helps"),
+        _ => (class, verdict),
     };
     let replay = match advice.replay {
         Replay::Open => "open: recorded arrival times",

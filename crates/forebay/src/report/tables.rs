@@ -42,6 +42,39 @@ fn with_bar(text: &str, share: f64) -> String {
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
 }
 
+/// Every kind of remedy: what is free, then what needs flash.
+pub(super) fn remedies(advice: &Advice) -> String {
+    let heads = headings(&["remedy", "needs", "total", "saved", "read p99", "write p99"]);
+    let rows: Vec<_> = advice
+        .remedies
+        .iter()
+        .map(|remedy| {
+            let badge = match remedy.recommended {
+                true => " <span class=\"badge\">recommended</span>",
+                false => "",
+            };
+            let needs = match (remedy.flash_bytes, remedy.total_s) {
+                (0, Some(_)) => "nothing".to_string(),
+                (0, None) => NONE.to_string(),
+                (flash, _) => format!("{} of flash", bytes(flash as f64)),
+            };
+            let what = format!("{}: {}", remedy.kind.name(), name(&remedy.policy));
+            let cells = vec![
+                what + badge,
+                needs,
+                remedy.total_s.map_or("not tried".to_string(), seconds),
+                remedy.gain_share.map_or(NONE.to_string(), |share| gain(share, false)),
+                millis_or_none(remedy.read_p99_ms),
+                millis_or_none(remedy.write_p99_ms),
+            ];
+            (false, cells)
+        })
+        .collect();
+    let note = "<p class=\"note\">Saved against the baseline on the same requests; defragmentation \
+                on those that it was not learnt from.</p>";
+    table(&heads, &rows) + note
+}
+
 /// Every scheduler, best first.
 pub(super) fn ranking(advice: &Advice, baseline: &str) -> String {
     let total = match advice.replay {
@@ -227,11 +260,14 @@ const FIGURES: &[Figure] = &[
 ];
 
 /// All figures of all runs.
-pub(super) fn figures(runs: &[RunResult]) -> String {
+pub(super) fn figures(advice: &Advice) -> String {
+    let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
+    let runs: Vec<&RunResult> = advice.runs.iter().chain(with_flash).collect();
     let mut heads = headings(&["figure"]);
     heads.extend(runs.iter().map(|run| name(&run.policy)));
     let row = |label: &str, shown: &dyn Fn(&RunResult) -> String| {
-        let cells = std::iter::once(label.to_string()).chain(runs.iter().map(shown)).collect();
+        let cells =
+            std::iter::once(label.to_string()).chain(runs.iter().map(|run| shown(run))).collect();
         (false, cells)
     };
     let mut rows: Vec<_> =
