@@ -87,22 +87,19 @@ fn remedies(advice: &Advice) -> String {
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header(["", "remedy", "needs", "total s", "saved %", "read p99 ms", "write p99 ms"]);
     for remedy in &advice.remedies {
-        let needs = match (remedy.flash_bytes, remedy.total_s) {
-            (0, Some(_)) => "nothing".to_string(),
-            (0, None) => "-".to_string(),
-            (flash, _) => format!("{} MiB of flash", flash.div_ceil(1 << 20)),
-        };
         table.add_row([
             Cell::new(if remedy.recommended { ">" } else { "" }),
             Cell::new(format!("{}: {}", remedy.kind.name(), remedy.policy)),
-            Cell::new(needs),
+            Cell::new(remedy.needs().unwrap_or("-".to_string())),
             number(remedy.total_s, 1),
             number(remedy.gain_share.map(|share| share * 100.0), 1),
             number(remedy.read_p99_ms, 1),
             number(remedy.write_p99_ms, 1),
         ]);
     }
-    table.to_string()
+    let reasons =
+        advice.remedies.iter().map(|one| format!("\n- {}: {}", one.kind.name(), one.reason));
+    format!("{table}{}", reasons.collect::<String>())
 }
 
 fn number(value: Option<f64>, digits: usize) -> Cell {

@@ -629,7 +629,10 @@ fn the_miss_ratio_curve_ends_at_first_uses() {
     let trace = folder.file("trace.msr", MSR);
     let mut cache = forebay(&["cache", "--block-kib", "64", "--sizes-mib", "16"]);
     let (curve, _) = json(cache.arg(&trace));
-    let last = curve["points"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["size_blocks"], curve["distinct_blocks"]);
+    let points = curve["points"].as_array().unwrap();
+    let whole = points.iter().find(|point| point["size_blocks"] == curve["distinct_blocks"]);
+    let largest = points.last().unwrap();
+    assert_eq!(whole.unwrap()["lru_miss_ratio"], largest["lru_miss_ratio"]);
+    assert_eq!(largest["size_blocks"], 256, "the size asked for, larger than the trace");
     fails(forebay(&["cache", "--block-kib", "0"]).arg(&trace), 2, &["block size: got 0"]);
 }

@@ -148,12 +148,12 @@ impl Defragmentation {
                 (_, 0) => "nothing is read in the same scattered order twice",
                 _ => "moving those blocks would cost more than it saves in as long again",
             };
-            return vec![format!("Defragmentation: nothing to move, {why} ({learnt}).")];
+            return vec![format!("Nothing to move: {why} ({learnt}).")];
         };
         let verdict = if self.is_worth_while() { "gains" } else { "gains nothing that counts" };
         let mut told = vec![
             format!(
-                "Defragmentation {verdict} under {}: on the {} requests it was not learnt from, \
+                "Rearranging blocks {verdict} under {}: on the {} requests it was not learnt from, \
                  {}. In-sample, on those it was learnt from: {}. It was {learnt}.",
                 self.policy,
                 held_out.requests,

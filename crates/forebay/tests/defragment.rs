@@ -94,7 +94,7 @@ fn without_an_order_that_comes_again_nothing_is_moved() {
     let random = (0..2000).map(|n| read(n * 20, scattered(n * n), 4 * KIB)).collect();
     let answer = studied(random, Replay::Open);
     assert_eq!((answer.moved_bytes, answer.held_out), (0, None));
-    assert!(answer.told()[0].contains("nothing to move"), "{:?}", answer.told());
+    assert!(answer.told()[0].contains("Nothing to move"), "{:?}", answer.told());
     let few = studied(scans(1)[..20].to_vec(), Replay::Open);
     assert_eq!((few.learnt_requests, few.moved_bytes), (0, 0));
 }

@@ -81,6 +81,15 @@ pub struct Remedy {
 }
 
 impl Remedy {
+    /// The flash it needs, in words; none where that is not known.
+    pub fn needs(&self) -> Option<String> {
+        match (self.flash_bytes, self.total_s) {
+            (0, None) => None,
+            (0, Some(_)) => Some("nothing".to_string()),
+            (needed, _) => Some(format!("{} of flash", bytes(needed as f64))),
+        }
+    }
+
     fn untried(kind: RemedyKind, policy: &str, reason: String) -> Remedy {
         Remedy {
             kind,

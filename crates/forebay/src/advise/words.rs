@@ -178,18 +178,6 @@ impl Case<'_> {
         findings.extend(self.comparison());
         findings.extend(self.passed_over());
         findings.extend(self.one_sided());
-        for remedy in self.remedies.iter().filter(|one| one.kind != RemedyKind::Scheduling) {
-            let needs = match remedy.flash_bytes {
-                0 => String::new(),
-                needed => format!(", with {} of flash", bytes(needed as f64)),
-            };
-            let name = remedy.kind.name();
-            // Defragmentation introduces itself.
-            findings.push(match remedy.reason.to_lowercase().starts_with(name) {
-                true => remedy.reason.clone(),
-                false => format!("{name}{needs}: {}", remedy.reason),
-            });
-        }
         findings
     }
 

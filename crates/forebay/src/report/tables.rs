@@ -4,7 +4,7 @@ use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
     ratio, seconds, significant,
 };
-use crate::advise::Advice;
+use crate::advise::{Advice, BASELINE, Remedy};
 use crate::simulate::{Replay, RunResult};
 use crate::statistics::{Figures, StreamShare};
 use forebay_trace::describe::Description;
@@ -53,16 +53,11 @@ pub(super) fn remedies(advice: &Advice) -> String {
                 true => " <span class=\"badge\">recommended</span>",
                 false => "",
             };
-            let needs = match (remedy.flash_bytes, remedy.total_s) {
-                (0, Some(_)) => "nothing".to_string(),
-                (0, None) => NONE.to_string(),
-                (flash, _) => format!("{} of flash", bytes(flash as f64)),
-            };
             let what = format!("{}: {}", remedy.kind.name(), name(&remedy.policy));
             let cells = vec![
                 what + badge,
-                needs,
-                remedy.total_s.map_or("not tried".to_string(), seconds),
+                remedy.needs().unwrap_or(NONE.to_string()),
+                remedy.total_s.map_or(NONE.to_string(), seconds),
                 remedy.gain_share.map_or(NONE.to_string(), |share| gain(share, false)),
                 millis_or_none(remedy.read_p99_ms),
                 millis_or_none(remedy.write_p99_ms),
@@ -70,9 +65,16 @@ pub(super) fn remedies(advice: &Advice) -> String {
             (false, cells)
         })
         .collect();
-    let note = "<p class=\"note\">Saved against the baseline on the same requests; defragmentation \
-                on those that it was not learnt from.</p>";
-    table(&heads, &rows) + note
+    let reason = |remedy: &Remedy| {
+        format!("<p><b>{}</b>: {}</p>\n", remedy.kind.name(), escape(&remedy.reason))
+    };
+    let reasons: String = advice.remedies.iter().map(reason).collect();
+    format!(
+        "{}<div class=\"findings reasons\">{reasons}</div><p class=\"small\">Flash: {}. Saved against \
+         {BASELINE} on the same requests; defragmentation on those that it was not learnt from.</p>",
+        table(&heads, &rows),
+        name(&advice.flash_device)
+    )
 }
 
 /// Every scheduler, best first.
