@@ -213,8 +213,8 @@ impl Trial<'_> {
         let counted = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
         let needed = counted("flash_used_bytes_max");
         let mut evidence = format!(
-            "{} of {} writes were kept on flash, {} at most at a time",
-            counted("offloaded_requests"),
+            "{} of {} writes went to flash, {} of data at most at a time",
+            counted("offloaded_requests") + counted("flash_updates"),
             run.figures.writes,
             bytes(needed)
         );
@@ -288,6 +288,9 @@ impl Trial<'_> {
             }
             false if over_free >= FLASH_SHARE_THAT_MATTERS => {
                 " Not worth flash: it saves time, but the slowest 1 % become slower."
+            }
+            false if is <= was * (1.0 - TAIL_THAT_MATTERS) && over_free < -SHARE_THAT_MATTERS => {
+                " Not recommended: 99 % are faster, but in total it takes longer than what is free."
             }
             false if harmed => " Not worth flash: others pay for what it gains.",
             false => " Not worth flash: it saves too little beyond what is free.",

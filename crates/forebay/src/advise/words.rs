@@ -368,6 +368,14 @@ impl Case<'_> {
                 percent(self.utilisation()),
             ));
         }
+        let caches = |remedy: &Remedy| remedy.recommended && remedy.kind == RemedyKind::Caching;
+        if self.remedies.iter().any(caches) && before.writes > 0 {
+            cautions.push(
+                "A write-back cache holds the only copy of what it has not written back yet: its \
+                 flash must be as safe as the disk."
+                    .to_string(),
+            );
+        }
         if before.requests < REQUESTS_THAT_MATTER {
             cautions.push(format!(
                 "There are only {} requests: what so few say of tails is not to be relied on.",
