@@ -213,7 +213,7 @@ impl Trial<'_> {
         let counted = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
         let needed = counted("flash_used_bytes_max");
         let mut evidence = format!(
-            "{} of {} writes went to flash, {} of data at most at a time",
+            "{} pieces of {} writes went to flash, {} of data at most at a time",
             counted("offloaded_requests") + counted("flash_updates"),
             run.figures.writes,
             bytes(needed)
