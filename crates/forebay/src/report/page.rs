@@ -106,6 +106,13 @@ fn head(advice: &Advice) -> String {
         Replay::Open => "open: recorded arrival times",
         Replay::Closed => "closed: recorded think times after each completion",
     };
+    // What needs flash stands apart from what is free.
+    let parts = advice.headline.split_once(" With ").filter(|_| helps(false));
+    let (free, flash) = parts.unwrap_or((&advice.headline, ""));
+    let flash = match flash {
+        "" => String::new(),
+        text => format!("<p class=\"costs\">With {}</p>", escape(text)),
+    };
     let d = &advice.description;
     let rate = d.mean_iops.map_or(NONE.to_string(), significant);
     let load = format!(
@@ -114,12 +121,12 @@ fn head(advice: &Advice) -> String {
         seconds(d.duration_s)
     );
     format!(
-        "<header><p class=\"verdict {class}\">{verdict}</p><h1>{}</h1>\
+        "<header><p class=\"verdict {class}\">{verdict}</p><h1>{}</h1>{flash}\
          <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
          <div><dt>Device</dt><dd>{}, {}</dd></div>\
          <div><dt>Replay</dt><dd>{replay}</dd></div><div><dt>Load</dt><dd>{load}</dd></div></dl>\
          </header>\n",
-        escape(&advice.headline),
+        escape(free),
         escape(&advice.trace),
         escape(&advice.device),
         escape(&advice.device_reason),
