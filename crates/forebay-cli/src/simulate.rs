@@ -2,6 +2,7 @@
 
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::simulate::{Bed, DeviceFigures, RunResult, run_on};
 use serde::Serialize;
@@ -27,6 +28,9 @@ pub(crate) struct Simulate {
     /// Policies (see `forebay policies`), comma-separated, each NAME[:KEY=VALUE]...
     #[arg(long, value_name = "POLICY,...", value_delimiter = ',', required = true)]
     policy: Vec<String>,
+    /// Ask of each policy too what laying blocks in the order they are read would gain and cost
+    #[arg(long)]
+    defragment: bool,
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
@@ -40,6 +44,9 @@ pub(crate) struct Simulate {
 struct Results {
     trace: String,
     runs: Vec<RunResult>,
+    /// Of each policy, where it was asked for.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    defragmentation: Vec<Defragmentation>,
 }
 
 impl Simulate {
@@ -50,12 +57,19 @@ impl Simulate {
         for policy in &self.policy {
             bed.check(policy)?;
         }
+        if self.defragment {
+            defragment::check(bed)?;
+        }
         let input = self.reading.read(&self.trace)?;
         let setup = self.replaying.setup(&input)?;
-        let mut runs = Vec::new();
+        let (mut runs, mut defragmentation) = (Vec::new(), Vec::new());
         for policy in &self.policy {
             let progress = Progress::new(&format!("simulating {policy} on {}", device.name));
             runs.push(run_on(&input, bed, policy, setup, |_| ())?.result);
+            if self.defragment {
+                progress.say(format!("defragmenting under {policy} on {}", device.name));
+                defragmentation.push(defragment::study(&input, bed, policy, setup, |_| ())?);
+            }
             drop(progress);
         }
         for told in runs.iter().take(1).flat_map(|run| run.changed.told()) {
@@ -63,9 +77,15 @@ impl Simulate {
         }
         match self.format {
             Format::Json => {
-                output::print_json(&Results { trace: self.trace.display().to_string(), runs })?;
+                let trace = self.trace.display().to_string();
+                output::print_json(&Results { trace, runs, defragmentation })?;
             }
-            Format::Table => output::print(&table(&runs))?,
+            Format::Table => {
+                let told: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
+                let told =
+                    if told.is_empty() { told } else { [vec![String::new()], told].concat() };
+                output::print(&format!("{}{}", table(&runs), told.join("\n")))?;
+            }
         }
         Ok(())
     }

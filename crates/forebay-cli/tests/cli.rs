@@ -478,15 +478,80 @@ fn one_run_a_policy_and_a_report_beside_the_answer() {
     assert!(folder.path("report.html").exists());
 }
 
+/// SPC text of one reader without a name over scattered fragments, again and again.
+fn fragments(scans: u64) -> String {
+    let row = |n: u64| {
+        let sector = (n % 150).wrapping_mul(0x9E37_79B9) % 40_000_000 * 8;
+        format!("0,{sector},32768,R,{:.3}\n", n as f64 * 0.02)
+    };
+    (0..scans * 150).map(row).collect()
+}
+
+#[test]
+fn defragmentation_is_asked_for_and_told() {
+    let (run, _) = simulated(SPC, &[]);
+    assert!(run.get("rearranged_bytes").is_none());
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", fragments(30));
+    let simulate = |options: &[&str]| {
+        let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "noop,bid"]);
+        command.arg(&trace).args(options);
+        command
+    };
+    let (plain, _) = json(&mut simulate(&[]));
+    assert!(plain.get("defragmentation").is_none());
+    let (results, _) = json(&mut simulate(&["--defragment"]));
+    assert_eq!(results["runs"][0]["busy_s"], plain["runs"][0]["busy_s"], "runs stay as they are");
+    let studies = results["defragmentation"].as_array().unwrap();
+    assert_eq!(studies.len(), 2);
+    for study in studies {
+        for effect in ["held_out", "in_sample"] {
+            assert!(study[effect]["gain_share"].as_f64().unwrap() > 0.2, "{effect}: {study}");
+        }
+        assert_eq!(study["moved_bytes"].as_u64(), Some(150 * 32_768));
+        assert!(study["cost_s"].as_f64().unwrap() > 0.0 && study["pay_back_s"].is_number());
+    }
+    let (table, _) = ends(&mut simulate(&["--defragment"]), 0);
+    assert!(table.contains("not learnt from") && table.contains("In-sample"), "{table}");
+    fails(&mut simulate(&["--defragment", "--disks", "2"]), 2, &["2 disks", "--disks 1"]);
+}
+
+#[test]
+fn advice_on_a_trace_without_names_shows_what_is_free_apart_from_what_costs() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", fragments(30));
+    let [.., mut advise] = folder.verbs(&trace);
+    let (advice, _) = json(&mut advise);
+    let remedies = advice["remedies"].as_array().unwrap();
+    let kinds: Vec<_> = remedies.iter().map(|remedy| remedy["kind"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["scheduling", "defragmentation", "offloading", "caching"]);
+    assert!(remedies[..2].iter().all(|remedy| remedy["flash_bytes"] == 0));
+    assert!(remedies[3]["flash_bytes"].as_u64().unwrap() > 0);
+    assert!(remedies.iter().all(|remedy| remedy["reason"].is_string()));
+    let said = advice["findings"].to_string();
+    assert!(said.contains("does not say who submitted") && said.contains("only reads"), "{said}");
+    let [.., mut advise] = folder.verbs(&trace);
+    let (text, _) = ends(&mut advise, 0);
+    assert!(text.contains("| > | defragmentation: noop"), "{text}");
+    let report = fs::read_to_string(folder.path("report.html")).unwrap();
+    assert!(report.contains("<h2>Remedies</h2>"));
+    let short = folder.file("short.spc", SPC);
+    let [.., mut advise] = folder.verbs(&short);
+    let (advice, _) = json(&mut advise);
+    assert_eq!(advice["verdict"], "too_short");
+    let advise = &mut forebay(&["advise", "--flash", "d7-p552"]);
+    fails(advise.arg(&trace), 2, &["d7-p552", "d7-p5520"]);
+}
+
 #[test]
 fn help_names_the_options_of_each_verb() {
     let reading = ["--from", "--stream-by", "--format"];
     let replaying = ["--replay", "--intensity", "--map", "--device"];
     let all = [&reading[..], &replaying].concat();
     for (verb, options) in [
-        ("advise", [&all[..], &["--output"]].concat()),
+        ("advise", [&all[..], &["--output", "--flash"]].concat()),
         ("describe", reading.to_vec()),
-        ("simulate", [&all[..], &["--policy"]].concat()),
+        ("simulate", [&all[..], &["--policy", "--defragment"]].concat()),
         ("convert", vec!["--from", "--to"]),
         ("devices", vec!["--help"]),
         ("policies", vec!["--help"]),
@@ -599,7 +664,10 @@ fn the_miss_ratio_curve_ends_at_first_uses() {
     let trace = folder.file("trace.msr", MSR);
     let mut cache = forebay(&["cache", "--block-kib", "64", "--sizes-mib", "0.0625"]);
     let (curve, _) = json(cache.arg(&trace));
-    let last = curve["points"].as_array().unwrap().last().unwrap().clone();
-    assert_eq!(last["size_blocks"], curve["distinct_blocks"]);
+    let points = curve["points"].as_array().unwrap();
+    let whole = points.iter().find(|point| point["size_blocks"] == curve["distinct_blocks"]);
+    let largest = points.last().unwrap();
+    assert_eq!(whole.unwrap()["lru_miss_ratio"], largest["lru_miss_ratio"]);
+    assert_eq!(largest["size_blocks"], 256, "the size asked for, larger than the trace");
     fails(forebay(&["cache", "--block-kib", "0"]).arg(&trace), 2, &["block size: got 0"]);
 }

@@ -9,12 +9,14 @@
 
 #![forbid(unsafe_code)]
 
+pub mod arrange;
 pub mod cache;
 pub mod device;
 mod index;
 pub mod observer;
 pub mod over;
 pub mod policy;
+pub mod rearrangement;
 pub mod replay;
 pub mod request;
 pub mod rtt;
@@ -28,6 +30,7 @@ pub mod workload;
 pub use device::{Completion, Device, Mechanics};
 pub use observer::Observer;
 pub use policy::{Done, Finished, Policy};
+pub use rearrangement::Rearrangement;
 pub use request::{BACKGROUND, Flags, Lane, Op, Request, RequestId};
 pub use spec::{Spec, SpecError};
 pub use time::Nanos;

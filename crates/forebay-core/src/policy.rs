@@ -23,6 +23,7 @@ mod noop;
 mod paper;
 mod placements;
 mod queue;
+mod rearranged;
 mod seek_order;
 pub mod shape;
 mod sorted;
@@ -44,6 +45,7 @@ pub use noop::Noop;
 pub use paper::{PaperCfq, PaperDeadline};
 pub use placements::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement, with_placed};
 pub use queue::{List, Queue, Queued, QueuedId};
+pub use rearranged::Rearranged;
 
 use crate::device::Completion;
 use crate::request::{Lane, Request};

@@ -197,7 +197,8 @@ impl Advice {
 
 #[pymethods]
 impl Advice {
-    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low" or "nothing_to_gain".
+    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain" or
+    /// "too_short".
     #[getter]
     fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "verdict")
@@ -219,6 +220,12 @@ impl Advice {
     #[getter]
     fn findings<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "findings")
+    }
+
+    /// Every kind of remedy, free ones first, a list of dicts.
+    #[getter]
+    fn remedies<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "remedies")
     }
 
     /// What to keep in mind when believing it, a list.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay::advise::default_device;
+use forebay::advise::{default_device, default_flash};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
 use forebay::input::{Input, describe_from};
@@ -193,21 +193,23 @@ pub(crate) fn offline<'py>(
 
 /// The main job: describes a trace (a path, a `Trace` or a table; without one the bundled sample),
 /// tries every scheduler on `device` (by default the smallest bundled drive that holds the trace),
-/// ranks them by total time with the tail beside it, explains, and recommends one or says that
-/// nothing is to be gained.
+/// ranks them by total time with the tail beside it; tries defragmentation, and offloading and
+/// caching with `flash` (by default the d7-p5520); explains, and recommends or says that nothing is
+/// to be gained.
 ///
 /// `report` is where to write the HTML page; without it none is written (`Advice.html` has it). The
 /// other options are those of `simulate`.
 #[pyfunction]
 #[pyo3(signature = (
-    trace=None, *, device=None, report=None, replay="open", intensity=1.0, map="scale",
-    stream_by="thread", from_=None, names=None,
+    trace=None, *, device=None, flash=None, report=None, replay="open", intensity=1.0,
+    map="scale", stream_by="thread", from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn advise(
     py: Python<'_>,
     trace: Option<&Bound<'_, PyAny>>,
     device: Option<PathBuf>,
+    flash: Option<PathBuf>,
     report: Option<PathBuf>,
     replay: &str,
     intensity: f64,
@@ -218,6 +220,7 @@ pub(crate) fn advise(
 ) -> PyResult<Advice> {
     let source = trace.map(|trace| Source::new(trace, from_, names)).transpose()?;
     let device = device.map(|name| options::device(&name)).transpose()?;
+    let flash = flash.map(|name| options::device(&name)).transpose()?;
     let setup = options::setup(replay, intensity, map)?;
     let by = options::stream_by(stream_by)?;
     let work = |signals: &mut Signals| {
@@ -232,8 +235,9 @@ pub(crate) fn advise(
             Some(device) => (device, "as asked for".to_string()),
             None => default_device(&input)?,
         };
+        let flash = flash.map_or_else(default_flash, Ok)?;
         let go_on = |_: &str| signals.go_on();
-        let advice = forebay::advise::advise(&input, &device, reason, setup, go_on)?;
+        let advice = forebay::advise::advise(&input, &device, reason, &flash, setup, go_on)?;
         let html = report::html(&advice);
         if let Some(path) = &report {
             report::write(path, &html)?;

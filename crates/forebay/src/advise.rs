@@ -1,5 +1,6 @@
 //! The verb `advise`, the main job: describe a trace, try every scheduler on a disk, rank them by
-//! total time with the tail beside it, explain, and recommend, or say that nothing is to be gained.
+//! total time with the tail beside it; try defragmentation, and flash for offloading and caching;
+//! explain, and recommend, or say that nothing is to be gained.
 //!
 //! *Total time* is the time the disk works under open replay (arrivals are given, so that is what a
 //! scheduler can save) and the time to the last completion under closed replay.
@@ -9,6 +10,7 @@ use forebay_core::policy::POLICIES;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 
+use crate::defragment::Defragmentation;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
@@ -16,7 +18,13 @@ use crate::place::Placement;
 use crate::progress::GoOn;
 use crate::simulate::{Replay, Run, RunResult, Setup, run_with};
 
+mod remedies;
+mod sizing;
 mod words;
+
+pub use remedies::{Remedy, RemedyKind};
+use remedies::{Trial, Tried};
+pub use sizing::Sizing;
 
 /// Less than this share of the total is called no difference.
 const SHARE_THAT_MATTERS: f64 = 0.03;
@@ -28,6 +36,11 @@ const UTILISATION_THAT_MATTERS: f64 = 0.1;
 const EQUAL_SHARE: f64 = 0.01;
 /// With fewer requests a 99th percentile is a matter of a handful of them.
 const REQUESTS_THAT_MATTER: u64 = 1000;
+
+/// With fewer nothing is recommended.
+const TOO_FEW: u64 = 100;
+/// The flash that is tried unless another is named: a present-day drive for servers.
+const FLASH: &str = "d7-p5520";
 
 /// The baseline that gains are measured against.
 pub const BASELINE: &str = "noop";
@@ -49,7 +62,7 @@ pub struct Ranked {
     pub longest_wait_ms: f64,
 }
 
-/// What kind of answer it is.
+/// What kind of answer it is, as far as schedulers go; other remedies say it each for itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
@@ -61,6 +74,8 @@ pub enum Verdict {
     LoadTooLow,
     /// Every scheduler comes to the same.
     NothingToGain,
+    /// There are too few requests to tell.
+    TooShort,
 }
 
 /// The answer.
@@ -86,6 +101,14 @@ pub struct Advice {
     pub cautions: Vec<String>,
     /// Every scheduler, best first.
     pub ranking: Vec<Ranked>,
+    /// The flash that was tried beside the device.
+    pub flash_device: String,
+    /// Every kind of remedy, those that are free first.
+    pub remedies: Vec<Remedy>,
+    /// How large a cache has to be; none where it was not asked.
+    pub cache_sizing: Option<Sizing>,
+    /// What defragmentation does; none where it was not tried.
+    pub defragmentation: Option<Defragmentation>,
     /// What the trace is like.
     pub description: Description,
     /// The runs in full, in the order schedulers are listed.
@@ -126,12 +149,19 @@ pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
     chosen.ok_or_else(|| Error::Unfit("no drives are bundled".to_string()))
 }
 
-/// Tries every listed scheduler for `input` on `device`, telling `progress` each one's name before
-/// it is tried and now and then while it is.
+/// The flash to try where nobody names one.
+pub fn default_flash() -> Result<OpenDevice, Error> {
+    Ok(devices::open(FLASH)?)
+}
+
+/// Tries every listed scheduler for `input` on `device`, and the other remedies, with `flash` for
+/// those that need it; tells `progress` the name of each before it is tried and now and then while it
+/// is.
 pub fn advise<P: GoOn>(
     input: &Input,
     device: &OpenDevice,
     device_reason: String,
+    flash: &OpenDevice,
     setup: Setup,
     mut progress: impl FnMut(&str) -> P,
 ) -> Result<Advice, Error> {
@@ -146,7 +176,14 @@ pub fn advise<P: GoOn>(
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let ranking = rank(&results);
     let (verdict, recommended) = judge(&results, &ranking);
+    let free = results.iter().find(|result| result.policy == recommended);
+    let baseline = baseline(&results);
+    let free = free.unwrap_or(baseline);
+    let trial = Trial { input, device, flash, setup, baseline, free };
+    let Tried { remedies, sizing, defragmentation } = trial.all(progress)?;
     let case = words::Case {
+        remedies: &remedies,
+        flash,
         input,
         device,
         setup,
@@ -164,6 +201,10 @@ pub fn advise<P: GoOn>(
         headline: case.headline(),
         findings: case.findings(),
         cautions: case.cautions(),
+        flash_device: flash.name.clone(),
+        cache_sizing: sizing,
+        defragmentation,
+        remedies,
         recommended,
         ranking,
         description: input.description.clone(),
@@ -187,20 +228,22 @@ pub fn total_s(result: &RunResult) -> f64 {
 /// By total time; equal ones keep the order of the list, which is simplest first.
 fn rank(results: &[RunResult]) -> Vec<Ranked> {
     let baseline = baseline(results);
-    let mut ranking: Vec<Ranked> = results
-        .iter()
-        .map(|result| Ranked {
-            policy: result.policy.clone(),
-            total_s: total_s(result),
-            // Adding zero turns -0.0 into 0.0.
-            gain_share: 1.0 - total_s(result) / total_s(baseline).max(1e-9) + 0.0,
-            read_p99_ms: result.figures.read_p99_ms,
-            write_p99_ms: result.figures.write_p99_ms,
-            longest_wait_ms: result.figures.longest_wait_ms,
-        })
-        .collect();
+    let mut ranking: Vec<Ranked> = results.iter().map(|run| ranked(run, baseline)).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
     ranking
+}
+
+/// A run's place, its gain against `baseline`.
+fn ranked(result: &RunResult, baseline: &RunResult) -> Ranked {
+    Ranked {
+        policy: result.policy.clone(),
+        total_s: total_s(result),
+        // Adding zero turns -0.0 into 0.0.
+        gain_share: 1.0 - total_s(result) / total_s(baseline).max(1e-9) + 0.0,
+        read_p99_ms: result.figures.read_p99_ms,
+        write_p99_ms: result.figures.write_p99_ms,
+        longest_wait_ms: result.figures.longest_wait_ms,
+    }
 }
 
 fn baseline(results: &[RunResult]) -> &RunResult {
@@ -227,6 +270,9 @@ fn judge(results: &[RunResult], ranking: &[Ranked]) -> (Verdict, String) {
         && !harms(calmest, baseline);
     let utilisation = baseline.figures.busy_s / baseline.figures.makespan_s.max(1e-9);
     let stay = baseline.policy.clone();
+    if baseline.figures.requests < TOO_FEW {
+        return (Verdict::TooShort, stay);
+    }
     if utilisation < UTILISATION_THAT_MATTERS && !tail_helps {
         return (Verdict::LoadTooLow, stay);
     }

@@ -127,7 +127,7 @@ pub fn curve<P: GoOn>(
 }
 
 /// The blocks that a request uses.
-fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u64> {
+pub(crate) fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u64> {
     let len = if matches!(record.op, Op::Read | Op::Write) { u64::from(record.len) } else { 0 };
     let end = record.offset.saturating_add(len);
     let volume = u64::from(record.volume) << KEY_BITS;

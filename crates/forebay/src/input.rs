@@ -11,7 +11,7 @@ use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
 use forebay_trace::streams::{self, Grouping, StreamBy};
-use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
+use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
 
 use crate::error::Error;
 use crate::progress::{GoOn, Meter};
@@ -32,6 +32,8 @@ pub struct Input {
     pub notes: Notes,
     /// Name of each stream.
     pub labels: Vec<String>,
+    /// Whether it says who submitted requests: a thread, a process or a name.
+    pub names_submitters: bool,
     /// Highest byte reached on each volume.
     pub extents: Vec<u64>,
     /// How to read it again, if it is too long to be kept.
@@ -98,6 +100,7 @@ impl Input {
             description: describer.finish(dictionary, &notes),
             notes,
             labels,
+            names_submitters: dictionary.streams.iter().any(is_named),
             extents,
             opening: Some(opening),
             stream_by,
@@ -129,6 +132,7 @@ impl Input {
             description: describer.finish(&dictionary, &notes),
             notes,
             labels,
+            names_submitters: true,
             extents,
             opening: None,
             stream_by: StreamBy::Thread,
@@ -224,6 +228,10 @@ fn shorter(path: &Path, left: u64) -> TraceError {
         expected: "the same trace each time: it is too long to be kept in memory".into(),
         hint: "give a file, or a table that can be read more than once".into(),
     }
+}
+
+fn is_named(stream: &Stream) -> bool {
+    stream.thread.is_some() || stream.process.is_some() || !stream.name.is_empty()
 }
 
 fn reach(extents: &mut Vec<u64>, record: &Record) {

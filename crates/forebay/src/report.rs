@@ -98,6 +98,8 @@ mod tests {
         advice.trace = hostile.clone();
         advice.headline = hostile.clone();
         advice.findings.push(hostile.clone());
+        advice.remedies[1].reason = hostile.clone();
+        advice.flash_device = hostile.clone();
         for run in &mut advice.runs {
             run.figures.streams[0].stream = hostile.clone();
             run.contention.fights[0].stream_a = hostile.clone();

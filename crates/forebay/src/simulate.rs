@@ -1,10 +1,11 @@
 //! The verb `simulate`: a trace through a policy on a device model, in virtual time.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::str::FromStr;
 use std::time::Instant;
 
-use forebay_core::policy::{PolicyVisitor, with_placed};
+use forebay_core::policy::{PolicyVisitor, Rearranged, with_placed};
 use forebay_core::replay::{Closed, Intensity, Open};
 use forebay_core::{
     Completion, Device, Done, Nanos, Observer, Op, Policy, Request, Workload, simulate,
@@ -15,6 +16,7 @@ use crate::contention::{Contention, ContentionFigures};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::head::HeadTrace;
+use crate::idle::{Idle, IdlePeriods};
 use crate::input::{Failed, Input, Records};
 use crate::place::{Changed, Imputed, Map, Placement};
 use crate::progress::{GoOn, Meter, Metered};
@@ -23,10 +25,12 @@ use forebay_core::device::list::DeviceModel;
 
 mod bed;
 mod devices;
+mod stretch;
 
 pub use bed::Bed;
 pub use devices::DeviceFigures;
 use devices::{device_figures, wear};
+pub(crate) use stretch::Stretch;
 
 /// How recorded requests become arrivals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -72,6 +76,8 @@ pub struct Run {
     pub result: RunResult,
     /// Where the heads were.
     pub head: HeadTrace,
+    /// When nothing was under way.
+    pub idle: IdlePeriods,
     /// Latency distributions: (milliseconds, share) of reads.
     pub read_distribution: Vec<(f64, f64)>,
     /// The same of writes.
@@ -168,11 +174,34 @@ pub fn run_on<P: GoOn>(
     setup: Setup,
     progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
-    let capacity = bed.disk.model.capacity();
-    let placement = Placement::over(&input.extents, bed.disks, capacity, setup.map);
+    run_stretch(input, bed, policy, setup, Stretch::of(0..u64::MAX), progress)
+}
+
+/// As [`run_on`], of a part of the trace.
+pub(crate) fn run_stretch<P: GoOn>(
+    input: &Input,
+    bed: Bed<'_>,
+    policy: &str,
+    setup: Setup,
+    stretch: Stretch<'_>,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Run, Error> {
+    let placement = bed.placement(input, setup);
     let meter = Meter::new(progress);
-    let visit = Visit { input, bed, placement, setup, policy, meter };
+    let visit = Visit { input, bed, placement, setup, policy, stretch, meter };
     with_placed(policy, &bed.lanes(), visit)?
+}
+
+/// The requests that `input` becomes on the devices, before any policy. After the last one, ask
+/// the second value.
+pub(crate) fn requests(
+    input: &Input,
+    bed: Bed<'_>,
+    setup: Setup,
+) -> Result<(impl Iterator<Item = Request>, Failed), Error> {
+    let records = input.records()?;
+    let failed = records.failed();
+    Ok((Placed::new(records, bed.placement(input, setup), 0..u64::MAX), failed))
 }
 
 struct Visit<'a, F> {
@@ -181,13 +210,28 @@ struct Visit<'a, F> {
     placement: Placement,
     setup: Setup,
     policy: &'a str,
+    stretch: Stretch<'a>,
     meter: Meter<F>,
 }
 
 impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
     type Out = Result<Run, Error>;
 
-    fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> Result<Run, Error> {
+    fn visit<P: Policy + Send + 'static>(self, policy: P) -> Result<Run, Error> {
+        let Some(map) = self.stretch.rearrangement.cloned() else { return self.simulate(policy) };
+        // Boxed, so that the loop is not compiled once more for each policy.
+        let policy: Box<dyn Policy + Send> = Box::new(policy);
+        let len_max = self.bed.disk.model.len_max();
+        let policy = match self.stretch.copied_from {
+            None => Rearranged::new(policy, map),
+            Some(from) => Rearranged::moving(policy, map, from, len_max),
+        };
+        self.simulate(policy)
+    }
+}
+
+impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
+    fn simulate<P: Policy>(mut self, mut policy: P) -> Result<Run, Error> {
         let (replayed, imputed_share) = self.workload()?;
         let mut workload = Metered::new(replayed, self.meter);
         let mut opened = self.bed.devices(self.policy);
@@ -205,6 +249,7 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
             statistics: Statistics::new(asked, policy.classes()),
             contention: Contention::default(),
             head: HeadTrace::default(),
+            idle: Idle::new(self.stretch.idle_needed),
         };
         let begun = Instant::now();
         let makespan = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
@@ -255,6 +300,7 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
                 contention: watch.contention.figures(10, labels),
             },
             head: watch.head,
+            idle: watch.idle.periods(),
             read_distribution: watch.statistics.reads().distribution(400),
             write_distribution: watch.statistics.writes().distribution(400),
         })
@@ -265,7 +311,7 @@ impl<'a, T: GoOn, F: FnMut(u64) -> T> Visit<'a, F> {
     fn workload(&mut self) -> Result<(Replayed<'a>, f64), Error> {
         let records = self.input.records()?;
         let failed = records.failed();
-        let placed = Placed { records, placement: self.placement.clone(), next: 0 };
+        let placed = Placed::new(records, self.placement.clone(), self.stretch.requests.clone());
         match self.setup.replay {
             Replay::Open => {
                 let open = Open::new(placed, self.setup.intensity);
@@ -330,18 +376,30 @@ struct Placed<'a> {
     records: Records<'a>,
     placement: Placement,
     next: u64,
+    wanted: Range<u64>,
+    /// When the first wanted one arrives; the others' times run from there.
+    begins: Option<Nanos>,
 }
 
-impl Placed<'_> {
+impl<'a> Placed<'a> {
+    fn new(records: Records<'a>, placement: Placement, wanted: Range<u64>) -> Placed<'a> {
+        // The whole trace keeps its own beginning.
+        let begins = (wanted.start == 0).then_some(Nanos::ZERO);
+        Placed { records, placement, next: 0, wanted, begins }
+    }
+
     #[inline]
     fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
-        loop {
+        while self.next < self.wanted.end {
             let record = self.records.next()?;
-            if let Some(request) = self.placement.place(&record, self.next) {
-                self.next += 1;
+            let Some(mut request) = self.placement.place(&record, self.next) else { continue };
+            self.next += 1;
+            if self.next > self.wanted.start {
+                request.at = request.at - *self.begins.get_or_insert(request.at);
                 return Some((request, record.latency));
             }
         }
+        None
     }
 }
 
@@ -406,12 +464,14 @@ struct Watch {
     statistics: Statistics<DeviceModel>,
     contention: Contention,
     head: HeadTrace,
+    idle: Idle,
 }
 
 impl Observer for Watch {
     #[inline]
     fn arrived(&mut self, request: &Request) {
         self.statistics.arrived(request);
+        self.idle.arrived(request.at);
     }
 
     #[inline]
@@ -428,6 +488,7 @@ impl Observer for Watch {
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
         self.statistics.finished(now, done);
+        self.idle.finished(now);
     }
 }
 

@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use forebay::advise::{Advice, Verdict, advise};
+use forebay::advise::{Advice, Remedy, RemedyKind, Verdict, advise, default_flash};
 use forebay::devices;
 use forebay::input::Input;
 use forebay::simulate::Setup;
@@ -32,7 +32,8 @@ fn advice(mut records: Vec<Record>) -> Advice {
     let labels = (0..streams).map(|stream| format!("reader-{stream}")).collect();
     let input = Input::from_records(records, labels);
     let device = devices::open("st1000nm0011").unwrap();
-    advise(&input, &device, "for the test".to_string(), Setup::default(), |_| ()).unwrap()
+    let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
+    advise(&input, &device, reason, &flash, Setup::default(), |_| ()).unwrap()
 }
 
 fn best(advice: &Advice) -> &str {
@@ -102,6 +103,110 @@ fn one_long_sequential_read_wants_nothing() {
     assert!(advice.headline.contains("Nothing to gain"), "{}", advice.headline);
 }
 
+fn remedy(advice: &Advice, kind: RemedyKind) -> &Remedy {
+    advice.remedies.iter().find(|remedy| remedy.kind == kind).unwrap()
+}
+
+fn write(at_us: u64, stream: u32, offset: u64, len: u64) -> Record {
+    Record { op: Op::Write, ..read(at_us, stream, offset, len) }
+}
+
+#[test]
+fn free_remedies_come_first_and_every_kind_is_told() {
+    let advice = advice(two_readers(4_000));
+    let kinds: Vec<RemedyKind> = advice.remedies.iter().map(|remedy| remedy.kind).collect();
+    assert_eq!(
+        kinds,
+        [
+            RemedyKind::Scheduling,
+            RemedyKind::Defragmentation,
+            RemedyKind::Offloading,
+            RemedyKind::Caching
+        ]
+    );
+    assert!(advice.remedies.iter().all(|remedy| !remedy.reason.is_empty()));
+    assert_eq!(advice.remedies[0].policy, advice.recommended);
+    assert!(
+        advice.cautions[0].contains("st1000nm0011") && advice.cautions[0].contains("open replay")
+    );
+}
+
+/// Each fragment read once: nothing to find again for a cache, nothing to offload.
+#[test]
+fn a_trace_that_only_reads_leaves_nothing_to_offload() {
+    let advice = advice(two_readers(4_000));
+    let offloading = remedy(&advice, RemedyKind::Offloading);
+    assert!(offloading.run.is_none() && offloading.reason.contains("only reads"));
+    let caching = remedy(&advice, RemedyKind::Caching);
+    assert!(caching.run.is_none() && caching.reason.contains("for the first time"));
+    assert!(advice.findings.iter().any(|finding| finding.contains("only reads")));
+    assert!(!advice.headline.contains("flash"), "{}", advice.headline);
+}
+
+/// A small scattered set read again and again, on a disk that it keeps busy: a cache of its size.
+#[test]
+fn a_hot_set_wants_a_cache_of_its_size() {
+    let reads = (0..6_000u64).map(|n| {
+        let hot = n.wrapping_mul(n).wrapping_add(n / 7) % 500;
+        read(n * 9_000, (n % 4) as u32, scattered(hot), 4 * KIB)
+    });
+    let advice = advice(reads.collect());
+    let caching = remedy(&advice, RemedyKind::Caching);
+    assert!(caching.recommended, "{}", caching.reason);
+    let sizing = advice.cache_sizing.unwrap();
+    assert!(sizing.size_mib <= 3 && sizing.hit_share > 0.7, "{sizing:?}");
+    assert_eq!(caching.flash_bytes, sizing.size_mib << 20);
+    assert!(caching.gain_over_free_share.unwrap() > 0.5);
+    assert!(advice.headline.starts_with("Free: "), "{}", advice.headline);
+    assert!(advice.headline.contains("MiB of flash: a write-back cache"), "{}", advice.headline);
+}
+
+/// One that reads a file from end to end, and another whose small writes pull the heads away.
+#[test]
+fn small_scattered_writes_want_offloading() {
+    let reads = (0..4_000u64).map(|n| read(n * 5_000, 0, n * 256 * KIB, 256 * KIB));
+    let writes = (0..2_000u64).map(|n| write(n * 10_000 + 2_500, 1, scattered(n), 4 * KIB));
+    let advice = advice(reads.chain(writes).collect());
+    let offloading = remedy(&advice, RemedyKind::Offloading);
+    assert!(offloading.recommended, "{}", offloading.reason);
+    assert!(offloading.flash_bytes >= 4 * KIB && offloading.flash_bytes <= 2_000 * 4 * KIB);
+    assert!(offloading.reason.contains("of 2000 writes"), "{}", offloading.reason);
+    assert!(advice.headline.contains("offloading by BID-Hybrid"), "{}", advice.headline);
+}
+
+/// One file in scattered fragments, read over and over: one stream, so nobody fights it, and
+/// defragmentation is free.
+#[test]
+fn one_stream_over_fragments_wants_defragmentation() {
+    let scan = |time: u64| {
+        (0..200).map(move |n| read((time * 400 + n) * 15_000, 0, scattered(n), 64 * KIB))
+    };
+    let advice = advice((0..20).flat_map(scan).collect());
+    let defragmentation = remedy(&advice, RemedyKind::Defragmentation);
+    assert!(defragmentation.recommended && defragmentation.flash_bytes == 0);
+    assert!(advice.headline.contains("Defragment: under noop"), "{}", advice.headline);
+    assert!(advice.findings.iter().any(|finding| finding.contains("one stream alone")));
+    assert!(advice.defragmentation.unwrap().is_worth_while());
+}
+
+#[test]
+fn a_few_requests_are_too_short_to_advise() {
+    let advice = advice((0..40).map(|n| read(n * 100, 0, scattered(n), 4 * KIB)).collect());
+    assert_eq!((advice.verdict, advice.recommended.as_str()), (Verdict::TooShort, "noop"));
+    assert!(advice.headline.starts_with("Too short to advise: 40 requests"));
+    assert!(advice.remedies.iter().all(|remedy| !remedy.recommended));
+    assert!(remedy(&advice, RemedyKind::Caching).reason.contains("too few"));
+}
+
+#[test]
+fn a_device_without_heads_is_told_so() {
+    let records: Vec<_> = (0..300).map(|n| read(n * 1_000, 0, scattered(n), 4 * KIB)).collect();
+    let input = Input::from_records(records, vec!["reader".into()]);
+    let (device, flash) = (devices::open("fixed:500").unwrap(), default_flash().unwrap());
+    let advice = advise(&input, &device, String::new(), &flash, Setup::default(), |_| ()).unwrap();
+    assert!(advice.remedies[1..].iter().all(|remedy| remedy.reason.contains("no heads")));
+}
+
 /// A run is left at once, requests unfinished, when whoever is told of its progress says so; how
 /// requests arrive must not matter.
 #[test]
@@ -122,6 +227,7 @@ fn a_simulation_can_be_stopped() {
         });
         assert!(matches!(run, Err(Error::Stopped)) && told == 1, "{replay:?}");
     }
-    let stopped = advise(&input, &device, String::new(), Setup::default(), |_| Break(()));
+    let flash = default_flash().unwrap();
+    let stopped = advise(&input, &device, String::new(), &flash, Setup::default(), |_| Break(()));
     assert!(matches!(stopped, Err(Error::Stopped)));
 }

@@ -114,13 +114,17 @@ class Advice:
     @property
     def verdict(
         self,
-    ) -> Literal["recommended", "baseline_is_best", "load_too_low", "nothing_to_gain"]: ...
+    ) -> Literal[
+        "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain", "too_short"
+    ]: ...
     @property
     def recommended(self) -> str: ...
     @property
     def headline(self) -> str: ...
     @property
     def findings(self) -> list[str]: ...
+    @property
+    def remedies(self) -> list[dict[str, Any]]: ...
     @property
     def cautions(self) -> list[str]: ...
     @property
@@ -214,6 +218,7 @@ def advise(
     trace: _Source | None = None,
     *,
     device: _Path | None = None,
+    flash: _Path | None = None,
     report: _Path | None = None,
     replay: _Replay = "open",
     intensity: float = 1.0,

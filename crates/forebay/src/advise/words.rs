@@ -1,14 +1,19 @@
 //! The advice in words: headline, findings, cautions, all derived from the runs.
 
-use super::{REQUESTS_THAT_MATTER, Ranked, Verdict, baseline, tail_ms, total_s};
+use super::{
+    REQUESTS_THAT_MATTER, Ranked, Remedy, RemedyKind, Verdict, baseline, tail_ms, total_s,
+};
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::simulate::{Replay, RunResult, Setup};
+use crate::words::{bytes, change, millis, percent, seconds};
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
 /// Everything the words are about.
 pub(super) struct Case<'a> {
+    pub(super) remedies: &'a [Remedy],
+    pub(super) flash: &'a OpenDevice,
     pub(super) input: &'a Input,
     pub(super) device: &'a OpenDevice,
     pub(super) setup: Setup,
@@ -40,7 +45,38 @@ impl Case<'_> {
         figures.busy_s / figures.makespan_s.max(1e-9)
     }
 
+    /// What is free, and apart from it what needs flash.
     pub(super) fn headline(&self) -> String {
+        let mut free = self.scheduler();
+        let recommended = || self.remedies.iter().filter(|remedy| remedy.recommended);
+        for remedy in recommended().filter(|one| one.kind == RemedyKind::Defragmentation) {
+            free += &format!(
+                " Defragment: under {} that saves {} of the time on requests it was not learnt from.",
+                remedy.policy,
+                percent(remedy.gain_share.unwrap_or(0.0)),
+            );
+        }
+        let Some(remedy) = recommended().find(|remedy| remedy.flash_bytes > 0) else { return free };
+        let first = free.chars().next().map(|first| first.to_ascii_lowercase());
+        let free: String = first.into_iter().chain(free.chars().skip(1)).collect();
+        let tail = tail_ms(remedy.read_p99_ms, remedy.write_p99_ms);
+        let kind = if remedy.read_p99_ms.is_some() { "reads" } else { "writes" };
+        format!(
+            "Free: {free} With {} of flash: {} takes {} ({} than what is free), and 99 % of {kind} \
+             are answered within {}.",
+            bytes(remedy.flash_bytes as f64),
+            match remedy.kind {
+                RemedyKind::Caching => "a write-back cache",
+                _ => "offloading by BID-Hybrid",
+            },
+            seconds(remedy.total_s.unwrap_or(0.0)),
+            difference(remedy.gain_over_free_share.unwrap_or(0.0)),
+            millis(tail),
+        )
+    }
+
+    /// The scheduler to use.
+    fn scheduler(&self) -> String {
         let (baseline, chosen) = (self.baseline(), self.chosen());
         match self.verdict {
             Verdict::Recommended if self.total_gain().abs() < 0.005 => format!(
@@ -73,6 +109,12 @@ impl Case<'_> {
                 "Scheduling does not matter here: the trace keeps the disk busy only {} of the \
                  time, so requests seldom meet and there is nothing to reorder. Stay with {}.",
                 percent(self.utilisation()),
+                baseline.policy,
+            ),
+            Verdict::TooShort => format!(
+                "Too short to advise: {} requests in {} say little of any remedy. Stay with {}.",
+                baseline.figures.requests,
+                seconds(self.input.description.duration_s),
                 baseline.policy,
             ),
             Verdict::NothingToGain => format!(
@@ -135,7 +177,26 @@ impl Case<'_> {
         findings.extend(self.fights());
         findings.extend(self.comparison());
         findings.extend(self.passed_over());
+        findings.extend(self.one_sided());
         findings
+    }
+
+    /// A trace that only reads, or only writes.
+    fn one_sided(&self) -> Option<String> {
+        let figures = &self.baseline().figures;
+        let text = match (figures.reads, figures.writes) {
+            (0, 0) => return None,
+            (_, 0) => {
+                "The trace only reads: nothing can be said of writes, and what holds writes back or \
+                 diverts them has nothing to do."
+            }
+            (0, _) => {
+                "The trace only writes: nothing can be said of reads, and waits for a reader's next \
+                 request never come to pass."
+            }
+            _ => return None,
+        };
+        Some(text.to_string())
     }
 
     fn load(&self) -> String {
@@ -189,12 +250,23 @@ impl Case<'_> {
             return None;
         }
         let between = contention.between_streams_s / moving;
-        if self.input.labels.len() < 2 || contention.fights.is_empty() {
+        if !self.input.names_submitters {
             return Some(
-                "The trace names only one stream, so who fights whom cannot be told, and \
-                 schedulers that work by process see one process."
+                "The trace does not say who submitted requests: who fights whom cannot be told, and \
+                 schedulers that work by process (cfq, bfq, bid, anticipatory) see a single one, so \
+                 they are not shown at their best; forebay finds streams by address all the same."
                     .to_string(),
             );
+        }
+        if self.input.labels.len() < 2 {
+            return Some(
+                "There is one stream alone, so nobody fights it for the heads: only the order of its \
+                 own requests can be changed."
+                    .to_string(),
+            );
+        }
+        if contention.fights.is_empty() {
+            return Some("No two streams met at the disk.".to_string());
         }
         let pairs: Vec<String> = contention
             .fights
@@ -250,8 +322,13 @@ impl Case<'_> {
     }
 
     pub(super) fn cautions(&self) -> Vec<String> {
+        let beside = if self.remedies.iter().any(|remedy| remedy.run.is_some()) {
+            format!(", with flash of {}", self.flash.name)
+        } else {
+            String::new()
+        };
         let mut cautions = vec![format!(
-            "Simulated on a model of {}, {}; {}.",
+            "Simulated on a model of {}, {}{beside}; {}.",
             self.device.name,
             self.device.model.commands(),
             match self.setup.replay {
@@ -291,6 +368,14 @@ impl Case<'_> {
                 percent(self.utilisation()),
             ));
         }
+        let caches = |remedy: &Remedy| remedy.recommended && remedy.kind == RemedyKind::Caching;
+        if self.remedies.iter().any(caches) && before.writes > 0 {
+            cautions.push(
+                "A write-back cache holds the only copy of what it has not written back yet: its \
+                 flash must be as safe as the disk."
+                    .to_string(),
+            );
+        }
         if before.requests < REQUESTS_THAT_MATTER {
             cautions.push(format!(
                 "There are only {} requests: what so few say of tails is not to be relied on.",
@@ -310,34 +395,7 @@ impl Case<'_> {
     }
 }
 
-fn seconds(s: f64) -> String {
-    match s {
-        s if s >= 100.0 => format!("{s:.0} s"),
-        s if s >= 1.0 => format!("{s:.1} s"),
-        s => format!("{:.1} ms", s * 1e3),
-    }
-}
-
-fn millis(ms: f64) -> String {
-    match ms {
-        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1e3),
-        ms if ms >= 100.0 => format!("{ms:.0} ms"),
-        ms => format!("{ms:.2} ms"),
-    }
-}
-
-fn percent(share: f64) -> String {
-    match share.abs() * 100.0 {
-        p if p >= 10.0 => format!("{p:.0} %"),
-        p => format!("{p:.1} %"),
-    }
-}
-
-/// "-12 %" or "+3.4 %".
-fn change(now: f64, before: f64) -> String {
-    if before <= 0.0 {
-        return "no baseline".to_string();
-    }
-    let share = now / before - 1.0;
-    format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share))
+/// "12 % less" or "3.4 % more".
+fn difference(gain_share: f64) -> String {
+    format!("{} {}", percent(gain_share), if gain_share < 0.0 { "more" } else { "less" })
 }

@@ -1,7 +1,7 @@
 //! The pictures beside the heads': latency distributions, arrivals, and where the time went.
 //!
 //! Plain data in, SVG out. A series keeps its colour and its dashes in every picture, both from
-//! the style sheet's classes `s0` to `s7`.
+//! the style sheet's classes `s0` to `s8`.
 
 use std::fmt::Write;
 
@@ -9,7 +9,7 @@ use super::plot::{Axis, Caption, Picture, Plot};
 use super::text::{escape, percent, ratio, seconds};
 
 /// Colours and dashes the style sheet tells apart.
-const SERIES_STYLES: usize = 8;
+const SERIES_STYLES: usize = 9;
 
 /// The class of the series at `index`.
 pub(super) fn series_class(index: usize) -> String {

@@ -39,6 +39,7 @@ pub(super) fn page(advice: &Advice) -> String {
     if let Some(pair) = &pair {
         body += &tiles(advice, pair);
     }
+    body += &section("Remedies", &tables::remedies(advice));
     body += &section("Schedulers, best first", &tables::ranking(advice, baseline));
     body += &paragraphs("What happens", "findings", &advice.findings);
     body += &paragraphs("Keep in mind", "cautions", &advice.cautions);
@@ -54,7 +55,7 @@ pub(super) fn page(advice: &Advice) -> String {
     body += &section("The trace", &tables::trace(&advice.description));
     body += &format!(
         "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
-        tables::figures(&advice.runs)
+        tables::figures(advice)
     );
     document(&advice.trace, &body)
 }
@@ -95,10 +96,27 @@ fn head(advice: &Advice) -> String {
         Verdict::BaselineIsBest => ("calm", "The baseline is best"),
         Verdict::LoadTooLow => ("calm", "Load too low to matter"),
         Verdict::NothingToGain => ("calm", "Nothing to gain"),
+        Verdict::TooShort => ("calm", "Too short to tell"),
+    };
+    let helps = |free: bool| {
+        advice.remedies.iter().any(|one| one.recommended && (one.flash_bytes == 0) == free)
+    };
+    let (class, verdict) = match advice.verdict {
+        Verdict::Recommended | Verdict::TooShort => (class, verdict),
+        _ if helps(true) => ("good", "Defragmentation helps"),
+        _ if helps(false) => ("good", "Only flash helps"),
+        _ => (class, verdict),
     };
     let replay = match advice.replay {
         Replay::Open => "open: recorded arrival times",
         Replay::Closed => "closed: recorded think times after each completion",
+    };
+    // What needs flash stands apart from what is free.
+    let parts = advice.headline.split_once(" With ").filter(|_| helps(false));
+    let (free, flash) = parts.unwrap_or((&advice.headline, ""));
+    let flash = match flash {
+        "" => String::new(),
+        text => format!("<p class=\"costs\">With {}</p>", escape(text)),
     };
     let d = &advice.description;
     let rate = d.mean_iops.map_or(NONE.to_string(), significant);
@@ -108,12 +126,12 @@ fn head(advice: &Advice) -> String {
         seconds(d.duration_s)
     );
     format!(
-        "<header><p class=\"verdict {class}\">{verdict}</p><h1>{}</h1>\
+        "<header><p class=\"verdict {class}\">{verdict}</p><h1>{}</h1>{flash}\
          <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
          <div><dt>Device</dt><dd>{}, {}</dd></div>\
          <div><dt>Replay</dt><dd>{replay}</dd></div><div><dt>Load</dt><dd>{load}</dd></div></dl>\
          </header>\n",
-        escape(&advice.headline),
+        escape(free),
         escape(&advice.trace),
         escape(&advice.device),
         escape(&advice.device_reason),

@@ -1,6 +1,6 @@
 //! A made-up advice for tests: what a saturated disk under four schedulers may look like.
 
-use crate::advise::{Advice, Pictures, Ranked, Verdict};
+use crate::advise::{Advice, Pictures, Ranked, Remedy, RemedyKind, Verdict};
 use crate::contention::{ContentionFigures, Fight};
 use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
@@ -126,8 +126,25 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
             simulated_requests_per_s: 2_345_678.0,
         },
         head,
+        idle: Default::default(),
         read_distribution: distribution(tail_ms),
         write_distribution: distribution(tail_ms * 1.3),
+    }
+}
+
+fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>) -> Remedy {
+    Remedy {
+        kind,
+        policy: policy.to_string(),
+        flash_bytes,
+        total_s,
+        gain_share: total_s.map(|total_s| 1.0 - total_s / 733.0),
+        gain_over_free_share: None,
+        read_p99_ms: total_s.map(|total_s| total_s * 400.0),
+        write_p99_ms: None,
+        recommended: total_s.is_some(),
+        reason: "It is so.".to_string(),
+        run: None,
     }
 }
 
@@ -169,6 +186,14 @@ pub(super) fn advice() -> Advice {
         ],
         cautions: vec!["1 of 40 CPU files is missing.".to_string()],
         ranking,
+        flash_device: "d7-p5520".to_string(),
+        remedies: vec![
+            remedy(RemedyKind::Scheduling, "deadline", 0, Some(344.6)),
+            remedy(RemedyKind::Defragmentation, "noop", 0, None),
+            remedy(RemedyKind::Caching, "cache:size-mib=900", 900 << 20, Some(201.0)),
+        ],
+        cache_sizing: None,
+        defragmentation: None,
         description: description(),
         runs: results,
         pictures: Pictures {

@@ -4,7 +4,7 @@ use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
     ratio, seconds, significant,
 };
-use crate::advise::Advice;
+use crate::advise::{Advice, BASELINE, Remedy};
 use crate::simulate::{Replay, RunResult};
 use crate::statistics::{Figures, StreamShare};
 use forebay_trace::describe::Description;
@@ -40,6 +40,41 @@ fn headings(names: &[&str]) -> Vec<String> {
 fn with_bar(text: &str, share: f64) -> String {
     let width = if share.is_finite() { share.clamp(0.0, 1.0) * 100.0 } else { 0.0 };
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
+}
+
+/// Every kind of remedy: what is free, then what needs flash.
+pub(super) fn remedies(advice: &Advice) -> String {
+    let heads = headings(&["remedy", "needs", "total", "saved", "read p99", "write p99"]);
+    let rows: Vec<_> = advice
+        .remedies
+        .iter()
+        .map(|remedy| {
+            let badge = match remedy.recommended {
+                true => " <span class=\"badge\">recommended</span>",
+                false => "",
+            };
+            let what = format!("{}: {}", remedy.kind.name(), name(&remedy.policy));
+            let cells = vec![
+                what + badge,
+                remedy.needs().unwrap_or(NONE.to_string()),
+                remedy.total_s.map_or(NONE.to_string(), seconds),
+                remedy.gain_share.map_or(NONE.to_string(), |share| gain(share, false)),
+                millis_or_none(remedy.read_p99_ms),
+                millis_or_none(remedy.write_p99_ms),
+            ];
+            (false, cells)
+        })
+        .collect();
+    let reason = |remedy: &Remedy| {
+        format!("<p><b>{}</b>: {}</p>\n", remedy.kind.name(), escape(&remedy.reason))
+    };
+    let reasons: String = advice.remedies.iter().map(reason).collect();
+    format!(
+        "{}<div class=\"findings reasons\">{reasons}</div><p class=\"small\">Flash: {}. Saved against \
+         {BASELINE} on the same requests; defragmentation on those that it was not learnt from.</p>",
+        table(&heads, &rows),
+        name(&advice.flash_device)
+    )
 }
 
 /// Every scheduler, best first.
@@ -227,11 +262,14 @@ const FIGURES: &[Figure] = &[
 ];
 
 /// All figures of all runs.
-pub(super) fn figures(runs: &[RunResult]) -> String {
+pub(super) fn figures(advice: &Advice) -> String {
+    let with_flash = advice.remedies.iter().filter_map(|remedy| remedy.run.as_deref());
+    let runs: Vec<&RunResult> = advice.runs.iter().chain(with_flash).collect();
     let mut heads = headings(&["figure"]);
     heads.extend(runs.iter().map(|run| name(&run.policy)));
     let row = |label: &str, shown: &dyn Fn(&RunResult) -> String| {
-        let cells = std::iter::once(label.to_string()).chain(runs.iter().map(shown)).collect();
+        let cells =
+            std::iter::once(label.to_string()).chain(runs.iter().map(|run| shown(run))).collect();
         (false, cells)
     };
     let mut rows: Vec<_> =

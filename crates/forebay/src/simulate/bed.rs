@@ -3,8 +3,11 @@
 use forebay_core::Device;
 use forebay_core::policy::{FlashLane, Lanes, build_placed, is_placement};
 
+use super::Setup;
 use crate::devices::OpenDevice;
 use crate::error::Error;
+use crate::input::Input;
+use crate::place::Placement;
 
 /// The devices a trace is tried on.
 #[derive(Clone, Copy)]
@@ -28,6 +31,10 @@ impl<'a> Bed<'a> {
         let disks = usize::from(self.disks.max(1));
         let flash = self.flash.filter(|_| is_placement(policy));
         std::iter::repeat_n(self.disk, disks).chain(flash).collect()
+    }
+
+    pub(super) fn placement(&self, input: &Input, setup: Setup) -> Placement {
+        Placement::over(&input.extents, self.disks, self.disk.model.capacity(), setup.map)
     }
 
     pub(super) fn lanes(&self) -> Lanes {

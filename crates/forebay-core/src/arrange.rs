@@ -1,0 +1,329 @@
+//! Learning from requests which blocks belong together: what defragmentation would lay in a row.
+//!
+//! A stream that reads on from where it was, or a little further, reads a *run*; anything else is a
+//! *jump* from one address to another. A trace tells no files, so this is what is known of them: a
+//! jump that is made again and again joins two parts of one file, or of two that are always read
+//! together. A jump that was made once is no pattern and is left alone.
+//!
+//! What is read is cut into extents at those jumps. Extents are chained like the blocks of a program
+//! in code layout: the link that is used most first, whether a jump or the neighbourhood there
+//! already is, each extent with one link before and one behind it at most. Chains that would not earn
+//! back the copying within a time as long as the one learnt from stay as they are. The others are laid one
+//! after another into the gap, never touched so far, that is nearest to where they come from.
+
+use crate::rearrangement::Rearrangement;
+use crate::request::{Op, Request};
+
+/// Addresses are rounded to this: blocks of file systems.
+const GRAIN: u64 = 4096;
+
+/// A stream that skips this much forward reads on all the same: another thread may read what is
+/// between.
+const SKIP_BYTES: u64 = 1 << 20;
+
+/// Times a jump is made before it is a pattern.
+const REPEATS_MIN: u32 = 2;
+
+/// What moving blocks costs and what a jump does.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Prices {
+    /// Seconds of one jump of the heads.
+    pub jump_s: f64,
+    /// Bytes read or written in a second.
+    pub bytes_per_s: f64,
+}
+
+/// What was learnt.
+#[derive(Clone, Debug, Default)]
+pub struct Arrangement {
+    /// Where blocks are to go; `None` if nothing is to be moved.
+    pub rearrangement: Option<Rearrangement>,
+    /// Jumps that streams made in reading.
+    pub jumps: u64,
+    /// Of these, jumps made before or again.
+    pub repeated_jumps: u64,
+    /// Jumps that the rearrangement turns into reading on.
+    pub joined_jumps: u64,
+    /// Rows that are laid.
+    pub rows: usize,
+    /// Whether something was worth moving and no gap was large enough.
+    pub lacks_room: bool,
+}
+
+/// A stream's place.
+#[derive(Clone, Copy, Debug)]
+struct At {
+    start: u64,
+    end: u64,
+}
+
+/// Watches requests and proposes an arrangement.
+#[derive(Clone, Debug, Default)]
+pub struct Arranger {
+    /// The run of each stream, and its last write.
+    reading: Vec<Option<At>>,
+    writing: Vec<Option<At>>,
+    runs: Vec<At>,
+    written: Vec<At>,
+    /// From the end of what was read to the start of what is read next.
+    jumps: Vec<(u64, u64)>,
+}
+
+impl Arranger {
+    /// Learns from a request of lane 0. Takes at most 32 bytes for each.
+    pub fn see(&mut self, request: &Request) {
+        if request.len == 0 || !request.op.moves_data() || request.lane != 0 {
+            return;
+        }
+        let now = At {
+            start: request.offset / GRAIN * GRAIN,
+            end: request.end().div_ceil(GRAIN).saturating_mul(GRAIN),
+        };
+        let reads = request.op == Op::Read;
+        let (places, past) = if reads {
+            (&mut self.reading, &mut self.runs)
+        } else {
+            (&mut self.writing, &mut self.written)
+        };
+        let stream = request.stream as usize;
+        if stream >= places.len() {
+            places.resize(stream + 1, None);
+        }
+        let reach = if reads { SKIP_BYTES } else { 0 };
+        match &mut places[stream] {
+            Some(run) if (run.start..=run.end.saturating_add(reach)).contains(&now.start) => {
+                run.end = run.end.max(now.end);
+            }
+            place => {
+                if let Some(run) = place.replace(now) {
+                    past.push(run);
+                    if reads {
+                        self.jumps.push((run.end, now.start));
+                    }
+                }
+            }
+        }
+    }
+
+    /// The arrangement of a disk of `capacity` bytes.
+    pub fn finish(mut self, capacity: u64, prices: Prices) -> Arrangement {
+        self.runs.extend(self.reading.drain(..).flatten());
+        self.written.extend(self.writing.drain(..).flatten());
+        self.jumps.sort_unstable();
+        let mut learnt = Arrangement { jumps: self.jumps.len() as u64, ..Arrangement::default() };
+        let mut joins = Vec::new();
+        for same in self.jumps.chunk_by(|a, b| a == b) {
+            if same.len() as u32 >= REPEATS_MIN {
+                learnt.repeated_jumps += same.len() as u64;
+                joins.push((same[0], same.len() as u64));
+            }
+        }
+        let extents = Extents::cut(&self.runs, &joins);
+        let rows = extents.rows(&joins, prices);
+        let moved: Vec<(u64, u64)> = rows.iter().flat_map(|row| row.places.clone()).collect();
+        let total: u64 = moved.iter().map(|place| place.1).sum();
+        if total == 0 {
+            return learnt;
+        }
+        let touched = union(self.runs.iter().chain(&self.written).copied().collect());
+        let middle = moved.iter().map(|&(at, len)| at as f64 * len as f64).sum::<f64>();
+        let middle = (middle / total as f64) as u64;
+        match gap(&touched, capacity / GRAIN * GRAIN, total, middle) {
+            Some(to) => {
+                learnt.rearrangement = Rearrangement::laid(&moved, to);
+                learnt.rows = rows.len();
+                learnt.joined_jumps = rows.iter().map(|row| row.joined).sum();
+            }
+            None => learnt.lacks_room = true,
+        }
+        learnt
+    }
+}
+
+/// Sorted, disjoint, and none touching the next.
+fn union(mut ranges: Vec<At>) -> Vec<At> {
+    ranges.sort_unstable_by_key(|range| range.start);
+    let mut union: Vec<At> = Vec::new();
+    for range in ranges {
+        match union.last_mut() {
+            Some(last) if last.end >= range.start => last.end = last.end.max(range.end),
+            _ => union.push(range),
+        }
+    }
+    union
+}
+
+/// Where in the gaps between `touched` ranges `len` bytes fit, nearest to `middle`.
+fn gap(touched: &[At], capacity: u64, len: u64, middle: u64) -> Option<u64> {
+    let starts = std::iter::once(0).chain(touched.iter().map(|range| range.end));
+    let ends = touched.iter().map(|range| range.start).chain([capacity]);
+    let fits = starts.zip(ends.map(|end| end.min(capacity)));
+    let place = |(start, end): (u64, u64)| {
+        let last = end.checked_sub(len).filter(|&last| last >= start)?;
+        Some((middle / GRAIN * GRAIN).clamp(start, last))
+    };
+    fits.filter_map(place).min_by_key(|place| place.abs_diff(middle))
+}
+
+/// A chain to be laid.
+struct Row {
+    places: Vec<(u64, u64)>,
+    joined: u64,
+}
+
+/// What was read, in pieces that are moved whole, by address.
+struct Extents {
+    places: Vec<At>,
+    /// Runs that go on from each extent into its neighbour.
+    crossed: Vec<u64>,
+}
+
+/// A link between two extents and how often it is used.
+#[derive(Clone, Copy)]
+struct Link {
+    used: u64,
+    is_jump: bool,
+    from: usize,
+    to: usize,
+}
+
+const NONE: usize = usize::MAX;
+
+impl Extents {
+    /// Cuts what `runs` cover at the ends of `joins`.
+    fn cut(runs: &[At], joins: &[((u64, u64), u64)]) -> Extents {
+        let mut cuts: Vec<u64> = joins.iter().flat_map(|&((from, to), _)| [from, to]).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        let mut places = Vec::new();
+        for mut range in union(runs.to_vec()) {
+            let first = cuts.partition_point(|&cut| cut <= range.start);
+            for &cut in cuts[first..].iter().take_while(|&&cut| cut < range.end) {
+                places.push(At { start: range.start, end: cut });
+                range.start = cut;
+            }
+            places.push(range);
+        }
+        let sorted = |key: fn(&At) -> u64| {
+            let mut keys: Vec<u64> = runs.iter().map(key).collect();
+            keys.sort_unstable();
+            keys
+        };
+        let (starts, ends) = (sorted(|run| run.start), sorted(|run| run.end));
+        let crossed = places.iter().map(|place| {
+            let begun = starts.partition_point(|&start| start < place.end);
+            let over = ends.partition_point(|&end| end <= place.end);
+            (begun - over) as u64
+        });
+        Extents { crossed: crossed.collect(), places }
+    }
+
+    fn len(&self, extent: usize) -> u64 {
+        self.places[extent].end - self.places[extent].start
+    }
+
+    /// The extent that begins (or ends) at `address`.
+    fn at(&self, address: u64, key: fn(&At) -> u64) -> Option<usize> {
+        self.places.binary_search_by_key(&address, key).ok()
+    }
+
+    /// Every link, the most used first; of equal ones those that are there already.
+    fn links(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<Link> {
+        let worth = |link: &Link| {
+            let bytes = self.len(link.from) + self.len(link.to);
+            link.used as f64 * prices.jump_s >= bytes as f64 / prices.bytes_per_s
+        };
+        let jump = |&((from, to), used): &((u64, u64), u64)| {
+            let (from, to) = (self.at(from, |at| at.end)?, self.at(to, |at| at.start)?);
+            Some(Link { used, is_jump: true, from, to })
+        };
+        let neighbours = self.crossed.iter().enumerate().filter(|(_, used)| **used > 0);
+        let there =
+            neighbours.map(|(from, &used)| Link { used, is_jump: false, from, to: from + 1 });
+        let jumps = joins.iter().filter_map(jump).filter(worth);
+        let mut links: Vec<Link> = there.chain(jumps).collect();
+        links.sort_by_key(|link| (std::cmp::Reverse(link.used), link.is_jump, link.from, link.to));
+        links
+    }
+
+    /// The chains that are worth laying, by address.
+    fn rows(&self, joins: &[((u64, u64), u64)], prices: Prices) -> Vec<Row> {
+        let mut chains = Chains::new(self.places.len());
+        for link in self.links(joins, prices) {
+            chains.join(link);
+        }
+        let heads = (0..self.places.len()).filter(|&extent| chains.before[extent] == NONE);
+        heads.filter_map(|head| self.row(&chains, head, prices)).collect()
+    }
+
+    /// The chain from `head` if laying it gains more than it costs.
+    fn row(&self, chains: &Chains, head: usize, prices: Prices) -> Option<Row> {
+        let extents = || {
+            std::iter::successors(Some(head), |&e| Some(chains.behind[e]).filter(|&e| e != NONE))
+        };
+        let joined: u64 = extents().map(|extent| chains.jumps[extent]).sum();
+        // Runs that the chain parts from their neighbours jump from now on.
+        let parted = |extent: usize| {
+            let behind = if chains.behind[extent] == extent + 1 { 0 } else { self.crossed[extent] };
+            let before = match extent.checked_sub(1) {
+                Some(other) if chains.behind[other] != extent => self.crossed[other],
+                _ => 0,
+            };
+            before + behind
+        };
+        let lost: u64 = extents().map(parted).sum();
+        let bytes: u64 = extents().map(|extent| self.len(extent)).sum();
+        let pieces = extents().filter(|&extent| chains.behind[extent] != extent + 1).count();
+        let gained_s = (joined as f64 - lost as f64) * prices.jump_s;
+        let cost_s = 2.0 * (bytes as f64 / prices.bytes_per_s + pieces as f64 * prices.jump_s);
+        let places = || extents().map(|extent| (self.places[extent].start, self.len(extent)));
+        (joined > 0 && gained_s > cost_s).then(|| Row { places: places().collect(), joined })
+    }
+}
+
+/// Extents linked into chains.
+struct Chains {
+    before: Vec<usize>,
+    behind: Vec<usize>,
+    /// Jumps that the link behind each extent saves.
+    jumps: Vec<u64>,
+    /// The chain that each extent is in, by way of others.
+    of: Vec<usize>,
+}
+
+impl Chains {
+    fn new(extents: usize) -> Chains {
+        Chains {
+            before: vec![NONE; extents],
+            behind: vec![NONE; extents],
+            jumps: vec![0; extents],
+            of: (0..extents).collect(),
+        }
+    }
+
+    fn chain(&mut self, mut extent: usize) -> usize {
+        while self.of[extent] != extent {
+            self.of[extent] = self.of[self.of[extent]];
+            extent = self.of[extent];
+        }
+        extent
+    }
+
+    /// Joins two chains if the one ends where the link begins and the other begins where it ends.
+    fn join(&mut self, link: Link) {
+        let free = self.behind[link.from] == NONE && self.before[link.to] == NONE;
+        let (a, b) = (self.chain(link.from), self.chain(link.to));
+        if !free || a == b {
+            return;
+        }
+        self.of[a] = b;
+        self.behind[link.from] = link.to;
+        self.before[link.to] = link.from;
+        if link.is_jump {
+            self.jumps[link.from] = link.used;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

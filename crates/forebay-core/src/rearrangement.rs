@@ -1,0 +1,197 @@
+//! Rearrangements: blocks of a disk at other places, as defragmentation leaves them.
+//!
+//! A map from old addresses to new ones, kept as sorted extents; what no extent covers stays. It is
+//! a bijection of all addresses and its own inverse: each moved extent changes places with what lay
+//! at its new place. Data there need not be worth keeping (a defragmenter takes free space); they
+//! have a place all the same, so that any request can be mapped.
+
+/// Bytes that lie together before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Extent {
+    /// First byte of the old place.
+    pub from: u64,
+    /// First byte of the new one.
+    pub to: u64,
+    /// Bytes.
+    pub len: u64,
+}
+
+/// Where each byte lies now.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rearrangement {
+    /// By `from`, disjoint, as long as they can be.
+    extents: Vec<Extent>,
+    /// Moved on purpose, by `to`; the others made room for them.
+    moved: Vec<Extent>,
+}
+
+impl Rearrangement {
+    /// Lays the ranges `moved` (first byte, bytes) one after another from `to`, in the order given.
+    /// `None` if they overlap each other or the new place, are empty, or reach past the last
+    /// address.
+    pub fn laid(moved: &[(u64, u64)], to: u64) -> Option<Rearrangement> {
+        let (mut forth, mut next) = (Vec::with_capacity(moved.len()), to);
+        for &(from, len) in moved {
+            from.checked_add(len).filter(|_| len > 0)?;
+            forth.push(Extent { from, to: next, len });
+            next = next.checked_add(len)?;
+        }
+        let back = forth.iter().map(|e| Extent { from: e.to, to: e.from, len: e.len });
+        let mut extents: Vec<Extent> = forth.iter().copied().chain(back).collect();
+        extents.sort_unstable_by_key(|extent| extent.from);
+        let apart = |pair: &[Extent]| pair[0].from + pair[0].len <= pair[1].from;
+        let disjoint = extents.windows(2).all(apart);
+        disjoint.then(|| Rearrangement { extents: joined(extents), moved: joined(forth) })
+    }
+
+    /// Moves in the order of their new places.
+    pub fn moves(&self) -> &[Extent] {
+        &self.moved
+    }
+
+    /// Bytes that were moved on purpose.
+    pub fn moved_bytes(&self) -> u64 {
+        self.moved.iter().map(|extent| extent.len).sum()
+    }
+
+    /// Whether a range reaches into what made room.
+    pub fn displaces(&self, offset: u64, len: u64) -> bool {
+        let Some((first, last)) = self.moved.first().zip(self.moved.last()) else { return false };
+        offset < last.to + last.len && offset.saturating_add(len) > first.to
+    }
+
+    /// The pieces that the range of `len` bytes from `offset` lies in now, in the order of its
+    /// bytes; none for an empty range.
+    #[inline]
+    pub fn pieces(&self, offset: u64, len: u64) -> Pieces<'_> {
+        let first = self.extents.partition_point(|extent| extent.from + extent.len <= offset);
+        Pieces { left: &self.extents[first..], offset, end: offset.saturating_add(len) }
+    }
+}
+
+/// Extents that go on from each other at both places become one.
+fn joined(extents: Vec<Extent>) -> Vec<Extent> {
+    let mut joined: Vec<Extent> = Vec::with_capacity(extents.len());
+    for extent in extents {
+        match joined.last_mut() {
+            Some(last)
+                if last.from + last.len == extent.from && last.to + last.len == extent.to =>
+            {
+                last.len += extent.len;
+            }
+            _ => joined.push(extent),
+        }
+    }
+    joined
+}
+
+/// The pieces of a range: first byte and bytes of each.
+#[derive(Clone, Debug)]
+pub struct Pieces<'a> {
+    left: &'a [Extent],
+    offset: u64,
+    end: u64,
+}
+
+impl Iterator for Pieces<'_> {
+    type Item = (u64, u64);
+
+    #[inline]
+    fn next(&mut self) -> Option<(u64, u64)> {
+        if self.offset >= self.end {
+            return None;
+        }
+        let (place, until) = match self.left.first() {
+            Some(extent) if extent.from <= self.offset => {
+                self.left = &self.left[1..];
+                (extent.to + (self.offset - extent.from), extent.from + extent.len)
+            }
+            Some(extent) => (self.offset, extent.from),
+            None => (self.offset, self.end),
+        };
+        let len = until.min(self.end) - self.offset;
+        self.offset += len;
+        Some((place, len))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pieces(map: &Rearrangement, offset: u64, len: u64) -> Vec<(u64, u64)> {
+        map.pieces(offset, len).collect()
+    }
+
+    #[test]
+    fn ranges_are_split_where_they_part() {
+        let map = Rearrangement::laid(&[(100, 10), (40, 20)], 200).unwrap();
+        assert_eq!(
+            pieces(&map, 0, 300),
+            [(0, 40), (210, 20), (60, 40), (200, 10), (110, 90), (100, 10), (40, 20), (230, 70)]
+        );
+        assert_eq!(pieces(&map, 45, 5), [(215, 5)]);
+        assert_eq!(pieces(&map, 60, 40), [(60, 40)]);
+        assert_eq!(pieces(&map, 45, 0), []);
+        assert_eq!(map.moved_bytes(), 30);
+        assert!(map.displaces(229, 1) && !map.displaces(230, 9) && !map.displaces(190, 10));
+    }
+
+    #[test]
+    fn what_cannot_be_laid_is_refused() {
+        for (moved, to) in [
+            (&[(0, 10), (5, 10)][..], 100),
+            (&[(0, 10)], 5),
+            (&[(0, 0)], 5),
+            (&[(u64::MAX, 2)], 5),
+            (&[(0, 10)], u64::MAX - 5),
+        ] {
+            assert_eq!(Rearrangement::laid(moved, to), None, "{moved:?} to {to}");
+        }
+    }
+
+    #[test]
+    fn neighbours_moved_together_are_one_move() {
+        let map = Rearrangement::laid(&[(10, 5), (15, 5), (0, 3)], 50).unwrap();
+        let moves: Vec<_> = map.moves().iter().map(|m| (m.from, m.to, m.len)).collect();
+        assert_eq!(moves, [(10, 50, 10), (0, 60, 3)]);
+    }
+
+    proptest! {
+        /// Against a table of every byte: each byte has one place, no place two bytes, and a range
+        /// lies where its bytes do.
+        #[test]
+        fn every_byte_has_exactly_one_place(
+            gaps in prop::collection::vec((0u64..6, 1u64..7, any::<u32>()), 1..12),
+            to in 0u64..200,
+            (offset, len) in (0u64..260, 0u64..80),
+        ) {
+            let mut at = 0;
+            let mut ranges: Vec<(u64, u64, u32)> = gaps.iter().map(|&(gap, len, key)| {
+                at += gap + len;
+                (at - len, len, key)
+            }).collect();
+            ranges.sort_by_key(|range| range.2);
+            let moved: Vec<(u64, u64)> = ranges.iter().map(|&(from, len, _)| (from, len)).collect();
+            let total: u64 = moved.iter().map(|range| range.1).sum();
+            let meets = moved.iter().any(|&(from, len)| from < to + total && to < from + len);
+            let map = Rearrangement::laid(&moved, to);
+            prop_assert_eq!(map.is_none(), meets);
+            let Some(map) = map else { return Ok(()) };
+            let mut place: Vec<u64> = (0..400).collect();
+            let old = moved.iter().flat_map(|&(from, len)| from..from + len);
+            for (new, old) in (to..).zip(old) {
+                place.swap(new as usize, old as usize);
+            }
+            let bytes = |offset, len| -> Vec<u64> {
+                map.pieces(offset, len).flat_map(|(place, len)| place..place + len).collect()
+            };
+            prop_assert_eq!(bytes(0, 400), place.clone());
+            prop_assert_eq!(bytes(offset, len), &place[offset as usize..(offset + len) as usize]);
+            prop_assert!(map.pieces(0, 400).all(|(_, len)| len > 0));
+            let moved_on_purpose: u64 = map.moves().iter().map(|extent| extent.len).sum();
+            prop_assert_eq!(moved_on_purpose, total);
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! How large a cache has to be: the smallest that finds most of what the largest would, from the
+//! miss-ratio curve of all sizes in one pass.
+
+use forebay_core::cache::MissRatioCurve;
+use serde::Serialize;
+
+use crate::cache_curve::keys;
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::{GoOn, Meter};
+
+/// The share of what the largest cache finds that is enough: the last fifth costs most.
+const HITS_THAT_SUFFICE: f64 = 0.8;
+
+/// Blocks that are told apart at most; larger footprints are cut into larger blocks.
+const BLOCKS_MAX: u64 = 1 << 20;
+
+/// A cache's size and why.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Sizing {
+    /// Bytes of a block.
+    pub block_bytes: u32,
+    /// All blocks used: more than this no cache can hold.
+    pub footprint_bytes: u64,
+    /// The smallest size worth its flash.
+    pub size_mib: u64,
+    /// Blocks used that it finds, as a share.
+    pub hit_share: f64,
+    /// The same of a cache that holds everything.
+    pub hit_share_max: f64,
+}
+
+impl Sizing {
+    pub(super) fn of<P: GoOn>(
+        input: &Input,
+        progress: impl FnMut(u64) -> P,
+    ) -> Result<Sizing, Error> {
+        let blocks = |bytes: u64| input.description.footprint_bytes / bytes;
+        let block_bytes = (12..26).map(|bits| 1u64 << bits).find(|&b| blocks(b) <= BLOCKS_MAX);
+        let block_bytes = block_bytes.unwrap_or(1 << 26);
+        let mut curve = MissRatioCurve::default();
+        let records = input.records()?;
+        let (failed, mut meter) = (records.failed(), Meter::new(progress));
+        for record in records {
+            if meter.stops_after(1) {
+                return Err(Error::Stopped);
+            }
+            keys(&record, block_bytes).for_each(|key| curve.access(key));
+        }
+        if let Some(error) = failed.take() {
+            return Err(error.into());
+        }
+        Ok(Sizing::from(&curve, block_bytes as u32))
+    }
+
+    fn from(curve: &MissRatioCurve, block_bytes: u32) -> Sizing {
+        let accesses = curve.accesses();
+        let hits_max = accesses - curve.blocks();
+        let enough = accesses - (hits_max as f64 * HITS_THAT_SUFFICE).ceil() as u64;
+        let found = curve.misses().enumerate().find(|&(_, misses)| misses <= enough);
+        let (size, misses) = found.unwrap_or((0, accesses));
+        let share = |hits: u64| hits as f64 / accesses.max(1) as f64;
+        // A cache keeps a little more flash than it uses, for blocks on their way to the disk.
+        let blocks = size as u64 + (size as u64 / 32).max(32);
+        Sizing {
+            block_bytes,
+            footprint_bytes: curve.blocks() * u64::from(block_bytes),
+            size_mib: (blocks * u64::from(block_bytes)).div_ceil(1 << 20),
+            hit_share: share(accesses - misses),
+            hit_share_max: share(hits_max),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_cache_that_finds_most() {
+        let mut curve = MissRatioCurve::default();
+        // 1000 blocks used in turn a hundred times, and once 100000 others.
+        for _ in 0..100 {
+            (0..1000).for_each(|key| curve.access(key));
+        }
+        (5000..105_000).for_each(|key| curve.access(key));
+        let sizing = Sizing::from(&curve, 4096);
+        assert_eq!(sizing.size_mib, (1032u64 * 4096).div_ceil(1 << 20));
+        assert_eq!((sizing.hit_share, sizing.hit_share_max), (0.495, 0.495));
+        let once = Sizing::from(&MissRatioCurve::default(), 4096);
+        assert_eq!((once.hit_share_max, once.footprint_bytes), (0.0, 0));
+    }
+}

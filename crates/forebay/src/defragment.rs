@@ -1,0 +1,329 @@
+//! Defragmentation as a remedy: what laying blocks in the order they are read would gain, what the
+//! moving costs, when it pays back, and when to do it.
+//!
+//! The arrangement is learnt from the first half of the requests ([`forebay_core::arrange`]) and
+//! measured on the rest, which it has not seen, under the same policy; the effect on the half it was
+//! learnt from is told too, and called in-sample. The moves are simulated as I/O of the same disk:
+//! alone, for their price, and once more within the rest, from the best moment on.
+
+use forebay_core::arrange::{Arrangement, Arranger, Prices};
+use forebay_core::{Device, Flags, Nanos, Op, Request};
+use serde::Serialize;
+
+use crate::advise::total_s;
+use crate::error::Error;
+use crate::idle::Period;
+use crate::input::Input;
+use crate::progress::{GoOn, Meter};
+use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, requests, run_stretch};
+use crate::words::{bytes, millis, percent, seconds};
+
+/// Requests that are learnt from at most: what is remembered of each takes memory.
+const LEARNT_MAX: u64 = 2 << 20;
+
+/// With fewer requests there is nothing to learn from.
+const REQUESTS_MIN: u64 = 100;
+
+/// What a jump of the heads costs, for weighing moves: about a seek and half a turn.
+const JUMP_S: f64 = 0.012;
+
+/// Less of the total time is called no gain.
+const SHARE_THAT_MATTERS: f64 = 0.03;
+
+/// A policy before and after.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Effect {
+    /// Requests replayed.
+    pub requests: u64,
+    /// How long they took to come and be answered, before.
+    pub span_s: f64,
+    /// Total time before: busy time in open replay, time to the last completion in closed.
+    pub total_before_s: f64,
+    /// The same after.
+    pub total_after_s: f64,
+    /// Share of the time before that is saved; negative when it takes longer.
+    pub gain_share: f64,
+    /// Read latency that 99 % did not exceed before.
+    pub read_p99_before_ms: Option<f64>,
+    /// The same after.
+    pub read_p99_after_ms: Option<f64>,
+}
+
+impl Effect {
+    fn of(before: &RunResult, after: &RunResult) -> Effect {
+        let (was, is) = (total_s(before), total_s(after));
+        Effect {
+            requests: before.figures.requests,
+            span_s: before.figures.makespan_s,
+            total_before_s: was,
+            total_after_s: is,
+            // Adding zero turns -0.0 into 0.0.
+            gain_share: 1.0 - is / was.max(1e-9) + 0.0,
+            read_p99_before_ms: before.figures.read_p99_ms,
+            read_p99_after_ms: after.figures.read_p99_ms,
+        }
+    }
+
+    fn told(&self) -> String {
+        let tail = match (self.read_p99_before_ms, self.read_p99_after_ms) {
+            (Some(was), Some(is)) => {
+                format!(", 99 % of reads within {} instead of {}", millis(is), millis(was))
+            }
+            _ => String::new(),
+        };
+        let (kind, share) = match self.gain_share {
+            gain if gain < 0.0 => ("more", -gain),
+            gain => ("less", gain),
+        };
+        let (is, was) = (seconds(self.total_after_s), seconds(self.total_before_s));
+        format!("{is} instead of {was} ({} {kind}){tail}", percent(share))
+    }
+}
+
+/// A moment to move blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Moment {
+    /// When it begins, from the first request that was not learnt from.
+    pub at_s: f64,
+    /// How long the disk then has nothing to do.
+    pub idle_s: f64,
+    /// Whether all moves fit.
+    pub holds_all: bool,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Defragmentation {
+    /// The policy, the same before and after.
+    pub policy: String,
+    /// Requests the arrangement was learnt from, the first of the trace.
+    pub learnt_requests: u64,
+    /// Jumps of streams in reading, among them.
+    pub jumps: u64,
+    /// Jumps made more than once: what defragmentation can work with.
+    pub repeated_jumps: u64,
+    /// Jumps that become reading on.
+    pub joined_jumps: u64,
+    /// Rows of blocks that are laid.
+    pub rows: usize,
+    /// Pieces that are moved.
+    pub moved_extents: usize,
+    /// Bytes that are moved: each is read once and written once.
+    pub moved_bytes: u64,
+    /// Whether moves were worth while and no gap was large enough for them.
+    pub lacks_room: bool,
+    /// Time the moves take on the disk alone; 0 without any.
+    pub cost_s: f64,
+    /// The effect on requests not learnt from; none if nothing is to be moved.
+    pub held_out: Option<Effect>,
+    /// The effect on the requests learnt from.
+    pub in_sample: Option<Effect>,
+    /// The effect on requests not learnt from with the moves among them, from the best moment on.
+    pub with_moves: Option<Effect>,
+    /// Requests not learnt from that use the place taken for free.
+    pub displaced_requests: u64,
+    /// Time of such a load until it has saved what the moves cost; none if it never does.
+    pub pay_back_s: Option<f64>,
+    /// The best moment found; none if the disk is never idle.
+    pub best_moment: Option<Moment>,
+}
+
+impl Defragmentation {
+    /// Whether it is to be recommended.
+    pub fn is_worth_while(&self) -> bool {
+        let gains = |effect: &Effect| effect.gain_share >= SHARE_THAT_MATTERS;
+        self.pay_back_s.is_some() && self.held_out.as_ref().is_some_and(gains)
+    }
+
+    /// It in sentences.
+    pub fn told(&self) -> Vec<String> {
+        let learnt = format!(
+            "learnt from the first {} requests, in which streams jumped {} times in reading, {} of \
+             them along a way taken more than once",
+            self.learnt_requests, self.jumps, self.repeated_jumps
+        );
+        let (Some(held_out), Some(in_sample)) = (&self.held_out, &self.in_sample) else {
+            let why = match (self.lacks_room, self.repeated_jumps) {
+                (true, _) => "the trace leaves no gap large enough to move blocks into",
+                (_, 0) => "nothing is read in the same scattered order twice",
+                _ => "moving those blocks would cost more than it saves in as long again",
+            };
+            return vec![format!("Nothing to move: {why} ({learnt}).")];
+        };
+        let verdict = if self.is_worth_while() { "gains" } else { "gains nothing that counts" };
+        let mut told = vec![
+            format!(
+                "Rearranging blocks {verdict} under {}: on the {} requests it was not learnt from, \
+                 {}. In-sample, on those it was learnt from: {}. It was {learnt}.",
+                self.policy,
+                held_out.requests,
+                held_out.told(),
+                in_sample.told(),
+            ),
+            format!(
+                "Its cost: {} moved in {} pieces, {} of reading and writing; {}.",
+                bytes(self.moved_bytes as f64),
+                self.moved_extents,
+                seconds(self.cost_s),
+                match self.pay_back_s {
+                    Some(s) => format!("paid back after {} of such a load", seconds(s)),
+                    None => "never paid back by such a load".to_string(),
+                },
+            ),
+        ];
+        told.push(self.moment_told());
+        if self.displaced_requests > 0 {
+            told.push(format!(
+                "The place taken for free is used by {} later requests, so it was not free: their \
+                 data would have to be moved too.",
+                self.displaced_requests
+            ));
+        }
+        told
+    }
+
+    fn moment_told(&self) -> String {
+        let moment = match self.best_moment {
+            None => "The disk is never idle after what was learnt: the moves would have to wait \
+                     until the load is over."
+                .to_string(),
+            Some(Moment { at_s, idle_s, holds_all: true }) => format!(
+                "The best moment: the idle {} that begin {} after what was learnt hold all moves.",
+                seconds(idle_s),
+                seconds(at_s)
+            ),
+            Some(Moment { at_s, idle_s, .. }) => format!(
+                "No idle period holds all moves; the longest, {}, begins {} after what was learnt.",
+                seconds(idle_s),
+                seconds(at_s)
+            ),
+        };
+        match &self.with_moves {
+            Some(effect) => {
+                format!("{moment} Moving then, moves included: {}.", effect.told())
+            }
+            None => moment,
+        }
+    }
+}
+
+/// Fails if there is not one disk alone: an arrangement is learnt for one.
+pub fn check(bed: Bed<'_>) -> Result<(), Error> {
+    if bed.disks <= 1 {
+        return Ok(());
+    }
+    let text = format!("defragmentation: got {} disks, expected one; use --disks 1", bed.disks);
+    Err(Error::Unfit(text))
+}
+
+/// Asks what defragmentation would do for `input` on the first disk of `bed`, which has to be the
+/// only one, under `policy`.
+pub fn study<P: GoOn>(
+    input: &Input,
+    bed: Bed<'_>,
+    policy: &str,
+    setup: Setup,
+    mut progress: impl FnMut(u64) -> P,
+) -> Result<Defragmentation, Error> {
+    check(bed)?;
+    let all = input.description.records;
+    let half = if all < REQUESTS_MIN { 0 } else { (all / 2).min(LEARNT_MAX) };
+    let learnt = learn(input, bed, setup, half, &mut progress)?;
+    let mut answer = empty(policy, half, &learnt);
+    let Some(map) = &learnt.rearrangement else { return Ok(answer) };
+    answer.moved_bytes = map.moved_bytes();
+    answer.moved_extents = map.moves().len();
+    let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, &mut progress);
+    let on = |requests| Stretch { rearrangement: Some(map), ..Stretch::of(requests) };
+    // Alone: no requests, and moves from the first nanosecond on.
+    let alone = run(Stretch { copied_from: Some(Nanos(1)), ..on(0..0) })?;
+    answer.cost_s = alone.result.figures.makespan_s;
+    let idle_needed = Nanos::from_secs_f64(answer.cost_s);
+    let before = run(Stretch { idle_needed, ..Stretch::of(half..u64::MAX) })?;
+    let after = run(on(half..u64::MAX))?;
+    answer.displaced_requests =
+        after.result.placement.get("displaced_requests").copied().unwrap_or(0.0) as u64;
+    let held_out = Effect::of(&before.result, &after.result);
+    answer.held_out = Some(held_out);
+    answer.pay_back_s = pay_back_s(&held_out, answer.cost_s);
+    let known = (run(Stretch::of(0..half))?, run(on(0..half))?);
+    answer.in_sample = Some(Effect::of(&known.0.result, &known.1.result));
+    if let Some((moment, from)) = best_moment(&before) {
+        answer.best_moment = Some(moment);
+        let moving = run(Stretch { copied_from: Some(from), ..on(half..u64::MAX) })?;
+        answer.with_moves = Some(Effect::of(&before.result, &moving.result));
+    }
+    Ok(answer)
+}
+
+fn empty(policy: &str, learnt_requests: u64, learnt: &Arrangement) -> Defragmentation {
+    Defragmentation {
+        policy: policy.to_string(),
+        learnt_requests,
+        jumps: learnt.jumps,
+        repeated_jumps: learnt.repeated_jumps,
+        joined_jumps: learnt.joined_jumps,
+        rows: learnt.rows,
+        moved_extents: 0,
+        moved_bytes: 0,
+        lacks_room: learnt.lacks_room,
+        cost_s: 0.0,
+        held_out: None,
+        in_sample: None,
+        with_moves: None,
+        displaced_requests: 0,
+        pay_back_s: None,
+        best_moment: None,
+    }
+}
+
+/// Time of the held-out load until it has saved what the moves cost.
+fn pay_back_s(effect: &Effect, cost_s: f64) -> Option<f64> {
+    let saved_s = effect.total_before_s - effect.total_after_s;
+    (saved_s > 0.0).then(|| cost_s / saved_s * effect.span_s)
+}
+
+/// The first idle period that holds all moves, as what is moved early gains longest; else the
+/// longest.
+fn best_moment(before: &Run) -> Option<(Moment, Nanos)> {
+    let Period { at, length } = before.idle.first.or(before.idle.longest)?;
+    let (at_s, idle_s) = (at.as_secs_f64(), length.as_secs_f64());
+    // Above zero: that is when a run begins.
+    Some((Moment { at_s, idle_s, holds_all: before.idle.first.is_some() }, at.max(Nanos(1))))
+}
+
+/// Learns from the first `half` requests.
+fn learn<P: GoOn>(
+    input: &Input,
+    bed: Bed<'_>,
+    setup: Setup,
+    half: u64,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Arrangement, Error> {
+    let (placed, failed) = requests(input, bed, setup)?;
+    let (mut arranger, mut meter) = (Arranger::default(), Meter::new(progress));
+    for request in placed.take(half as usize) {
+        if meter.stops_after(1) {
+            return Err(Error::Stopped);
+        }
+        arranger.see(&request);
+    }
+    if let Some(error) = failed.take() {
+        return Err(error.into());
+    }
+    let model = &bed.disk.model;
+    // Without heads a jump costs nothing.
+    let jump_s = if model.cylinders() > 0 { JUMP_S } else { 0.0 };
+    let mib = Request {
+        at: Nanos::ZERO,
+        offset: 0,
+        id: 0,
+        len: 1 << 20,
+        stream: 0,
+        lane: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+    };
+    let bytes_per_s = f64::from(mib.len) / model.floor(&mib).as_secs_f64().max(1e-9);
+    Ok(arranger.finish(model.capacity(), Prices { jump_s, bytes_per_s }))
+}

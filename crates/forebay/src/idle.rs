@@ -1,0 +1,82 @@
+//! Idle periods of a run: when no request is under way, and background work disturbs nobody.
+//!
+//! Only two are kept, so a run of any length costs nothing: the first that is long enough for a
+//! given need, and the longest.
+
+use forebay_core::Nanos;
+
+/// A time without requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Period {
+    /// When it begins.
+    pub at: Nanos,
+    /// How long it is.
+    pub length: Nanos,
+}
+
+/// Idle periods between requests; what comes after the last one does not count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct IdlePeriods {
+    /// The first that is long enough.
+    pub first: Option<Period>,
+    /// The longest.
+    pub longest: Option<Period>,
+}
+
+/// Watches for idle periods.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Idle {
+    needed: Nanos,
+    under_way: u64,
+    since: Nanos,
+    periods: IdlePeriods,
+}
+
+impl Idle {
+    pub(crate) fn new(needed: Nanos) -> Idle {
+        Idle { needed, under_way: 0, since: Nanos::ZERO, periods: IdlePeriods::default() }
+    }
+
+    #[inline]
+    pub(crate) fn arrived(&mut self, at: Nanos) {
+        self.under_way += 1;
+        if self.under_way > 1 || at <= self.since {
+            return;
+        }
+        let period = Period { at: self.since, length: at - self.since };
+        if period.length >= self.needed {
+            self.periods.first.get_or_insert(period);
+        }
+        if self.periods.longest.is_none_or(|longest| longest.length < period.length) {
+            self.periods.longest = Some(period);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn finished(&mut self, now: Nanos) {
+        self.under_way = self.under_way.saturating_sub(1);
+        self.since = now;
+    }
+
+    pub(crate) fn periods(&self) -> IdlePeriods {
+        self.periods
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_long_enough_and_the_longest() {
+        let mut idle = Idle::new(Nanos(5));
+        for (arrival, completion) in [(0, 10), (13, 20), (26, 30), (50, 60)] {
+            idle.arrived(Nanos(arrival));
+            idle.finished(Nanos(completion));
+        }
+        idle.arrived(Nanos(61));
+        idle.arrived(Nanos(99));
+        let period = |at, length| Some(Period { at: Nanos(at), length: Nanos(length) });
+        assert_eq!(idle.periods(), IdlePeriods { first: period(20, 6), longest: period(30, 20) });
+    }
+}

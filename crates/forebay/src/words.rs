@@ -1,0 +1,46 @@
+//! Figures in plain words, for sentences.
+
+pub(crate) fn seconds(s: f64) -> String {
+    match s {
+        s if s >= 36_000.0 => format!("{:.1} h", s / 3600.0),
+        s if s >= 100.0 => format!("{s:.0} s"),
+        s if s >= 1.0 => format!("{s:.1} s"),
+        s => format!("{:.1} ms", s * 1e3),
+    }
+}
+
+pub(crate) fn millis(ms: f64) -> String {
+    match ms {
+        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1e3),
+        ms if ms >= 100.0 => format!("{ms:.0} ms"),
+        ms => format!("{ms:.2} ms"),
+    }
+}
+
+pub(crate) fn percent(share: f64) -> String {
+    match share.abs() * 100.0 {
+        p if p >= 10.0 => format!("{p:.0} %"),
+        p => format!("{p:.1} %"),
+    }
+}
+
+/// "-12 %" or "+3.4 %".
+pub(crate) fn change(now: f64, before: f64) -> String {
+    if before <= 0.0 {
+        return "no baseline".to_string();
+    }
+    let share = now / before - 1.0;
+    format!("{}{}", if share < 0.0 { "-" } else { "+" }, percent(share))
+}
+
+/// Bytes in MiB or GiB, three digits.
+pub(crate) fn bytes(bytes: f64) -> String {
+    let mib = bytes / f64::from(1 << 20);
+    match mib {
+        mib if mib >= 102_400.0 => format!("{:.0} GiB", mib / 1024.0),
+        mib if mib >= 10_240.0 => format!("{:.1} GiB", mib / 1024.0),
+        mib if mib >= 1024.0 => format!("{:.2} GiB", mib / 1024.0),
+        mib if mib >= 10.0 => format!("{mib:.0} MiB"),
+        mib => format!("{mib:.2} MiB"),
+    }
+}
