@@ -3,7 +3,8 @@
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use forebay::devices;
-use forebay_core::policy::{BLOCK_PARAMETERS, PLACEMENTS, POLICIES};
+use forebay_core::policy::shape::{SHAPER_PARAMETERS, SHAPERS};
+use forebay_core::policy::{BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES};
 
 use crate::output;
 
@@ -31,16 +32,20 @@ pub(crate) struct Policies {}
 impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut table = listing(["policy", "what it does"]);
-        for listed in POLICIES.iter().chain(PLACEMENTS) {
-            let parameters = match listed.parameters {
-                "" => String::new(),
-                parameters => format!("\n{parameters}"),
-            };
-            table.add_row([listed.name.to_string(), format!("{}{parameters}", listed.summary)]);
-        }
+        table.add_rows(POLICIES.iter().chain(PLACEMENTS).map(row));
         table.add_row(["(schedulers)", BLOCK_PARAMETERS]);
+        table.add_rows(SHAPERS.iter().map(row));
+        table.add_row(["(shapers)", SHAPER_PARAMETERS]);
         Ok(output::print(&table.to_string())?)
     }
+}
+
+fn row(listed: &Listed) -> [String; 2] {
+    let parameters = match listed.parameters {
+        "" => String::new(),
+        parameters => format!("\n{parameters}"),
+    };
+    [listed.name.to_string(), format!("{}{parameters}", listed.summary)]
 }
 
 fn listing(header: [&str; 2]) -> Table {

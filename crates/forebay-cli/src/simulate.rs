@@ -120,7 +120,46 @@ fn table(runs: &[RunResult]) -> String {
         let cells = runs.iter().map(|run| Cell::new(show(run)).set_alignment(CellAlignment::Right));
         table.add_row(std::iter::once(Cell::new(name)).chain(cells));
     }
-    format!("{table}\n{}{}", devices_table(runs), streams(runs))
+    format!("{table}\n{}{}{}", classes(runs), devices_table(runs), streams(runs))
+}
+
+/// Classes of service and their response times under each policy that has any.
+fn classes(runs: &[RunResult]) -> String {
+    if runs.iter().all(|run| run.figures.classes.is_empty()) {
+        return String::new();
+    }
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header([
+        "policy",
+        "class",
+        "requests",
+        "bound ms",
+        "within %",
+        "mean ms",
+        "p50 ms",
+        "p99 ms",
+        "longest ms",
+    ]);
+    for run in runs {
+        for class in &run.figures.classes {
+            let within = class.within_bound_share.map(|share| share * 100.0);
+            let figures = [
+                class.requests.to_string(),
+                class.bound_ms.to_string(),
+                ms(within),
+                ms(class.mean_ms),
+                ms(class.p50_ms),
+                ms(class.p99_ms),
+                ms(class.longest_ms),
+            ];
+            let cells = figures.map(|cell| Cell::new(cell).set_alignment(CellAlignment::Right));
+            table.add_row(
+                [Cell::new(&run.policy), Cell::new(&class.class)].into_iter().chain(cells),
+            );
+        }
+    }
+    format!("{table}\n")
 }
 
 /// Each device of each run, where there are several or flash wears, and what placements counted.

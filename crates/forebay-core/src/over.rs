@@ -127,7 +127,7 @@ impl<A: Placement, P: Policy> Over<A, P> {
         client.admitted = client.admitted.min(now - wait);
         if client.left == 0 {
             let Client { request, admitted, .. } = self.clients.remove(key);
-            finished.push(Done { request, wait: now - admitted });
+            finished.push(Done { request, wait: now - admitted, class: 0 });
         }
     }
 }
@@ -150,7 +150,7 @@ impl<A: Placement, P: Policy> Policy for Over<A, P> {
         let beneath = Completion { io: Request { lane: 0, ..done.io }, ..*done };
         let mut parts = std::mem::take(&mut self.finished);
         self.lanes[lane].complete(now, &beneath, &mut parts);
-        for Done { request, wait } in parts.drain(..) {
+        for Done { request, wait, .. } in parts.drain(..) {
             let io = self.planned.remove(request.id as u32);
             self.settle(now, &io, wait, finished);
         }

@@ -24,6 +24,7 @@ mod paper;
 mod placements;
 mod queue;
 mod seek_order;
+pub mod shape;
 mod sorted;
 mod tier;
 mod tier_lba;
@@ -57,6 +58,17 @@ pub struct Done {
     /// completion. Time spent waiting for admission is not in it; latency, from `request.at`, has
     /// both.
     pub wait: Nanos,
+    /// Which of [`Policy::classes`] it was served in; 0 where there are none.
+    pub class: u16,
+}
+
+/// A class of service that a policy keeps apart from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Its name: `q1`, `q2`, ... or `all`.
+    pub name: String,
+    /// The response time that its requests are measured against.
+    pub within: Nanos,
 }
 
 /// Collects the client requests that a completion finished. Emptied and reused by the driver.
@@ -86,6 +98,16 @@ pub trait Policy {
     fn figures(&self) -> Vec<Figure> {
         Vec::new()
     }
+
+    /// The classes of service that [`Done::class`] names; none unless the policy shapes.
+    fn classes(&self) -> &[Class] {
+        &[]
+    }
+
+    /// The rates in IOPS of the servers it needs, one a lane; none where one of any rate will do.
+    fn servers(&self) -> &[u64] {
+        &[]
+    }
 }
 
 /// A figure of a policy's own: its name as in results, the unit last, and its value.
@@ -106,5 +128,11 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
     fn figures(&self) -> Vec<Figure> {
         (**self).figures()
+    }
+    fn classes(&self) -> &[Class] {
+        (**self).classes()
+    }
+    fn servers(&self) -> &[u64] {
+        (**self).servers()
     }
 }

@@ -289,7 +289,7 @@ mod tests {
                 (None, None) => return arrived,
                 (Some(done), arrival) if arrival.is_none_or(|arrival| done <= arrival) => {
                     let (_, request) = running.pop().unwrap();
-                    workload.finished(done, &Done { request, wait: Nanos::ZERO });
+                    workload.finished(done, &Done { request, wait: Nanos::ZERO, class: 0 });
                 }
                 _ => {
                     let request = workload.take();

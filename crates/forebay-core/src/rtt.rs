@@ -99,6 +99,18 @@ impl Tiers {
     /// The first tier that admits the request that arrives at `at`, from 0; `None` if none does.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> Option<usize> {
-        self.0.iter_mut().position(|tier| tier.admit(at))
+        self.admit_from(0, at)
+    }
+
+    /// The same from tier `first` on: those before it are not asked.
+    #[inline]
+    pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
+        let asked = self.0.iter_mut().enumerate().skip(first);
+        asked.into_iter().find_map(|(tier, rtt)| rtt.admit(at).then_some(tier))
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.0.len()
     }
 }

@@ -4,7 +4,7 @@
 //! calls to a fresh one and fails at the first different answer.
 
 use crate::device::Completion;
-use crate::policy::{Done, Finished, Policy};
+use crate::policy::{Class, Done, Finished, Policy};
 use crate::request::{Lane, Request};
 use crate::time::Nanos;
 
@@ -53,6 +53,14 @@ impl<P: Policy> Policy for Recorder<P> {
 
     fn wakeup(&self) -> Option<Nanos> {
         self.policy.wakeup()
+    }
+
+    fn classes(&self) -> &[Class] {
+        self.policy.classes()
+    }
+
+    fn servers(&self) -> &[u64] {
+        self.policy.servers()
     }
 }
 

@@ -13,6 +13,7 @@ pub mod write;
 use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::DriveSpec;
+use forebay_core::device::fixed::Fixed;
 use forebay_core::device::hdd::HddSpec;
 use forebay_core::device::list::{self, DeviceModel};
 use forebay_core::{Spec, SpecError};
@@ -54,6 +55,27 @@ pub struct OpenDevice {
     pub summary: String,
     /// The model itself, idle at the start of a run.
     pub model: DeviceModel,
+}
+
+impl OpenDevice {
+    /// One device a lane for a policy that asks for servers of `rates_iops`
+    /// ([`forebay_core::Policy::servers`]): a server of constant rate is divided in their ratio,
+    /// of any other kind there are as many as rates. Without rates it is one device.
+    pub fn lanes(&self, rates_iops: &[u64]) -> Result<Vec<DeviceModel>, SpecError> {
+        if rates_iops.is_empty() {
+            return Ok(vec![self.model.clone()]);
+        }
+        let DeviceModel::Fixed(whole) = &self.model else {
+            return Ok(vec![self.model.clone(); rates_iops.len()]);
+        };
+        // Of the sum of the rates each has its own. Services are rounded down to whole
+        // nanoseconds: one that is longer by a part of one misses what RTT counts as just in time.
+        let sum = Fixed::new(rates_iops.iter().map(|rate| *rate as f64).sum())?;
+        let scale = whole.service().0 as f64 / sum.service().0 as f64;
+        let service_ns = |rate: &u64| (1e9 / *rate as f64 * scale).floor();
+        let server = |rate: &u64| Fixed::new(1e9 / service_ns(rate)).map(DeviceModel::Fixed);
+        rates_iops.iter().map(server).collect()
+    }
 }
 
 /// Why there is no such device.

@@ -190,12 +190,18 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
     fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> Result<Run, Error> {
         let (replayed, imputed_share) = self.workload()?;
         let mut workload = Metered::new(replayed, self.meter);
-        let opened = self.bed.devices(self.policy);
-        let mut devices: Vec<DeviceModel> =
-            opened.iter().map(|device| device.model.clone()).collect();
+        let opened = match policy.servers() {
+            [] => self.bed.devices(self.policy),
+            servers => vec![self.bed.disk; servers.len()],
+        };
+        let mut devices: Vec<DeviceModel> = match policy.servers() {
+            [] => opened.iter().map(|device| device.model.clone()).collect(),
+            servers => self.bed.disk.lanes(servers)?,
+        };
+        let unused = devices.iter().map(DeviceModel::without_content).collect();
         let mut watch = Watch {
-            disks: self.bed.disks.max(1),
-            statistics: Statistics::new(devices.iter().map(DeviceModel::without_content).collect()),
+            disks: self.bed.disks.max(policy.servers().len() as u16).max(1),
+            statistics: Statistics::new(unused, policy.classes()),
             contention: Contention::default(),
             head: HeadTrace::default(),
         };

@@ -6,9 +6,15 @@
 //! cylinders; the approach to the first I/O is not counted (the **bid** paper's worked example,
 //! section "Disk head movement (seek) distance").
 
+use forebay_core::policy::Class;
 use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op};
 use hdrhistogram::Histogram;
 use serde::Serialize;
+
+mod classes;
+
+pub use classes::ClassFigures;
+use classes::Classes;
 
 /// Latencies of one kind of request.
 pub struct Latencies {
@@ -146,11 +152,12 @@ pub struct Statistics<D> {
     /// Of each device.
     movements: Vec<Movement>,
     streams: Vec<Stream>,
+    classes: Classes,
 }
 
 impl<D: Device> Statistics<D> {
-    /// For a run on devices like these, by lane.
-    pub fn new(devices: Vec<D>) -> Statistics<D> {
+    /// For a run on devices like these, by lane, by a policy with `classes`.
+    pub fn new(devices: Vec<D>, classes: &[Class]) -> Statistics<D> {
         Statistics {
             asked: vec![Asked::default(); devices.len()],
             movements: vec![Movement::default(); devices.len()],
@@ -169,6 +176,7 @@ impl<D: Device> Statistics<D> {
             rotation: Nanos::ZERO,
             transfer: Nanos::ZERO,
             streams: Vec::new(),
+            classes: Classes::new(classes),
         }
     }
 
@@ -246,6 +254,7 @@ impl<D: Device> Statistics<D> {
             energy_j: joules,
             streams_total: self.streams.iter().filter(|stream| stream.is_seen()).count(),
             streams: self.shares(busy, labels),
+            classes: self.classes.figures(),
         }
     }
 
@@ -312,6 +321,7 @@ impl<D: Device> Observer for Statistics<D> {
         let latency = now - done.request.at;
         self.finished += 1;
         self.waits.record(done.wait);
+        self.classes.record(done.class, latency);
         match done.request.op {
             Op::Read => self.reads.record(latency),
             Op::Write => self.writes.record(latency),
@@ -395,6 +405,9 @@ pub struct Figures {
     pub streams_total: usize,
     /// The streams that take most of the busy time, 1000 at most, by falling share.
     pub streams: Vec<StreamShare>,
+    /// Classes of service, where the policy has any; first all requests.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub classes: Vec<ClassFigures>,
 }
 
 /// One stream in a run.

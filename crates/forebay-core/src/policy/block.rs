@@ -344,7 +344,7 @@ impl<E: Elevator> Policy for BlockLayer<E> {
             client.parts_left -= 1;
             if client.parts_left == 0 {
                 let Client { request, wait, .. } = clients.remove(part.client);
-                finished.push(Done { request, wait });
+                finished.push(Done { request, wait, class: 0 });
             }
         });
         if done.io.op.moves_data() && done.io.len > 0 {

@@ -10,6 +10,7 @@ use super::forebay::{Forebay, ForebayConfig};
 use super::none::NoScheduler;
 use super::noop::Noop;
 use super::paper::{PaperCfq, PaperDeadline};
+use super::shape;
 use crate::policy::Policy;
 use crate::spec::{Spec, SpecError};
 use crate::time::Nanos;
@@ -25,7 +26,7 @@ pub struct Listed {
     pub parameters: &'static str,
 }
 
-/// Every listed policy, simplest first.
+/// Every listed scheduler, simplest first. [`shape::SHAPERS`] lists the shapers.
 pub const POLICIES: &[Listed] = &[
     Listed { name: "noop", summary: "first in, first out, merging neighbours", parameters: "" },
     Listed {
@@ -163,8 +164,10 @@ pub fn with_policy<V: PolicyVisitor>(
             spec.finish()?;
             Ok(visitor.visit(BlockLayer::new(Bid::new(config), limits)))
         }
+        name if shape::is_shaper(name) => shape::with_shaper(&spec, len_max, visitor),
         name => {
-            let known: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
+            let listed = POLICIES.iter().chain(shape::SHAPERS);
+            let known: Vec<&str> = listed.map(|listed| listed.name).collect();
             Err(SpecError(format!("no policy '{name}', expected one of {}", known.join(", "))))
         }
     }

@@ -289,7 +289,7 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
         client.admitted = client.admitted.min(now - wait);
         if client.left == 0 {
             let Client { request, admitted, .. } = self.clients.remove(key);
-            finished.push(Done { request, wait: now - admitted });
+            finished.push(Done { request, wait: now - admitted, class: 0 });
         }
     }
 
@@ -312,7 +312,7 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
     fn disk_done(&mut self, now: Nanos, lane: Lane, done: &Completion, finished: &mut Finished) {
         let mut parts = std::mem::take(&mut self.finished[0]);
         self.disks[usize::from(lane)].complete(now, done, &mut parts);
-        for Done { request, wait } in parts.drain(..) {
+        for Done { request, wait, .. } in parts.drain(..) {
             let io = self.ios.remove(request.id as u32);
             if matches!(io.op, Op::Write | Op::Trim) && io.len > 0 {
                 self.table.count_write(io.disk, io.offset, io.len, false);
@@ -329,7 +329,7 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
     fn flash_done(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
         let mut parts = std::mem::take(&mut self.finished[1]);
         self.flash.complete(now, done, &mut parts);
-        for Done { request, wait } in parts.drain(..) {
+        for Done { request, wait, .. } in parts.drain(..) {
             let io = self.ios.remove(request.id as u32);
             if io.len > 0 {
                 let written = io.op == Op::Write && !self.is_void(&io);

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_core::policy::{PolicyVisitor, with_policy};
+use forebay_core::policy::{PolicyVisitor, build, with_policy};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
 use serde::Serialize;
@@ -49,6 +49,13 @@ pub fn table(
     promises: &Promises,
     devices_max: usize,
 ) -> Result<Vec<Row>, Error> {
+    let len_max = device.model.len_max();
+    if !build(policy, len_max)?.servers().is_empty() {
+        return Err(Error::Unfit(format!(
+            "'{policy}': got a policy with several servers of its own, expected one for each \
+             device; use sfq, wf2q or miser"
+        )));
+    }
     let mut trial =
         Trial { input, device, policy, within: &promises.within, known: BTreeMap::new() };
     let mut rows = Vec::new();

@@ -81,6 +81,7 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         energy_j: busy_s * 8.4,
         streams_total: 34,
         streams: (0..34).map(stream).collect(),
+        classes: Vec::new(),
     }
 }
 
@@ -108,6 +109,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
         result: RunResult {
             policy: policy.to_string(),
             device: "st1000nm0011".to_string(),
+            devices: 1,
             replay: Replay::Open,
             changed: Default::default(),
             write_amplification: None,

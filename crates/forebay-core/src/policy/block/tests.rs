@@ -53,7 +53,7 @@ fn the_limit_holds_until_completion_and_the_first_to_wait_enters_first() {
     let at = Nanos(5);
     let done = Completion { io, started: Nanos::ZERO, at, mechanics: Default::default() };
     layer.complete(at, &done, &mut finished);
-    assert_eq!(finished, vec![Done { request: write(0, 0, 10), wait: Nanos(5) }]);
+    assert_eq!(finished, vec![Done { request: write(0, 0, 10), wait: Nanos(5), class: 0 }]);
     assert_eq!(layer.dispatch(at, 0).map(|io| io.offset), Some(100));
 }
 

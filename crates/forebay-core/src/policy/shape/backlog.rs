@@ -1,0 +1,157 @@
+//! What a shaper holds: requests by class, those at the device, and who must follow whom.
+//!
+//! Invariant: a class's queue is in order of arrival, so its first is its oldest.
+
+use std::collections::VecDeque;
+
+use super::overlap::Overlaps;
+use crate::request::Request;
+use crate::slab::Slab;
+use crate::time::Nanos;
+
+/// A request that is not complete.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) request: Request,
+    pub(super) class: usize,
+    pub(super) admitted: Nanos,
+    /// How many came before it.
+    pub(super) number: u64,
+    /// Whether it conflicted with an unfinished request when it came.
+    follows: bool,
+    sent_bytes: u32,
+    is_sent: bool,
+    parts: u32,
+}
+
+/// Requests that a shaper holds.
+#[derive(Clone, Debug)]
+pub struct Backlog {
+    queues: Vec<VecDeque<u32>>,
+    pending: Slab<Pending>,
+    overlaps: Option<Overlaps>,
+    at_device: Vec<u32>,
+    arrived: u64,
+    last_class: usize,
+}
+
+impl Backlog {
+    pub(super) fn new(dependencies: bool, classes: usize) -> Backlog {
+        Backlog {
+            queues: vec![VecDeque::new(); classes],
+            pending: Slab::default(),
+            overlaps: dependencies.then(Overlaps::new),
+            at_device: Vec::new(),
+            arrived: 0,
+            last_class: classes.saturating_sub(1),
+        }
+    }
+
+    /// Whether nothing waits and nothing is at the device.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Requests of `class` that wait.
+    #[inline]
+    pub fn waiting(&self, class: usize) -> usize {
+        self.queues.get(class).map_or(0, VecDeque::len)
+    }
+
+    /// When the request that `class` would serve next arrived here.
+    #[inline]
+    pub fn first_arrival(&self, class: usize) -> Option<Nanos> {
+        let key = self.queues.get(class)?.front()?;
+        Some(self.pending[*key].admitted)
+    }
+
+    /// Whether `class` has a request that may be started.
+    #[inline]
+    pub fn is_ready(&self, class: usize) -> bool {
+        let first = self.queues.get(class).and_then(VecDeque::front);
+        first.is_some_and(|key| !self.pending[*key].follows || !self.is_held(*key))
+    }
+
+    /// Whether an unfinished request that came before `key` must be complete first.
+    fn is_held(&self, key: u32) -> bool {
+        let held = &self.pending[key];
+        let Some(overlaps) = &self.overlaps else { return false };
+        if !Overlaps::is_wide(&held.request) {
+            return overlaps.is_after_any(held, &self.pending);
+        }
+        let firsts = self.queues.iter().filter_map(VecDeque::front);
+        firsts.chain(&self.at_device).any(|other| self.pending[*other].number < held.number)
+    }
+
+    /// The highest class of the unfinished requests that `request` has to follow.
+    #[inline]
+    pub(super) fn least_class(&self, request: &Request) -> Option<usize> {
+        let overlaps = self.overlaps.as_ref()?;
+        if Overlaps::is_wide(request) {
+            let waiting = self.queues.iter().rposition(|queue| !queue.is_empty());
+            return waiting.max(self.at_device.iter().map(|key| self.pending[*key].class).max());
+        }
+        overlaps.highest_class(request, &self.pending, self.last_class)
+    }
+
+    pub(super) fn push(&mut self, now: Nanos, request: Request, class: usize, follows: bool) {
+        let key = self.pending.insert(Pending {
+            request,
+            class,
+            admitted: now,
+            number: self.arrived,
+            follows,
+            sent_bytes: 0,
+            is_sent: false,
+            parts: 0,
+        });
+        self.arrived += 1;
+        if class >= self.queues.len() {
+            self.queues.resize_with(class + 1, VecDeque::new);
+        }
+        self.queues[class].push_back(key);
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.insert(key, &request);
+        }
+    }
+
+    /// Takes the first request of `class`, which has one.
+    #[inline]
+    pub(super) fn take(&mut self, class: usize) -> u32 {
+        debug_assert!(self.is_ready(class), "class {class} has nothing to start");
+        let key = self.queues[class].pop_front().unwrap_or_default();
+        self.at_device.push(key);
+        key
+    }
+
+    /// The next part of `key`, and whether it is the last.
+    #[inline]
+    pub(super) fn send(&mut self, key: u32, len_max: u32) -> (Request, bool) {
+        let pending = &mut self.pending[key];
+        let whole = pending.request;
+        let left = whole.len - pending.sent_bytes;
+        let len = if whole.op.moves_data() { left.min(len_max.max(1)) } else { left };
+        let offset = whole.offset.saturating_add(u64::from(pending.sent_bytes));
+        pending.sent_bytes += len;
+        pending.parts += 1;
+        pending.is_sent = len == left;
+        (Request { offset, len, ..whole }, pending.is_sent)
+    }
+
+    /// A part of `key` is done; gives the request if that was all of it.
+    #[inline]
+    pub(super) fn part_done(&mut self, key: u32) -> Option<Pending> {
+        let pending = &mut self.pending[key];
+        pending.parts -= 1;
+        if pending.parts > 0 || !pending.is_sent {
+            return None;
+        }
+        let whole = self.pending.remove(key);
+        self.at_device.retain(|other| *other != key);
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.remove(key, &whole.request);
+        }
+        Some(whole)
+    }
+}

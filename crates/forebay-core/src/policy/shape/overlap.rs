@@ -1,0 +1,175 @@
+//! Which unfinished requests touch the same bytes.
+//!
+//! Addresses are cut into buckets; a bucket lists the requests that touch it in order of arrival. A
+//! request longer than [`WIDE_BYTES`] is in no bucket: all that come after it look at it, and it
+//! itself is taken to touch all that came before it, which delays it at most.
+
+use crate::index::{Index, spread};
+use crate::request::{Op, Request};
+use crate::slab::Slab;
+
+use super::backlog::Pending;
+
+const BUCKET_BITS: u32 = 18;
+/// Requests from here on are not listed by bucket.
+const WIDE_BYTES: u32 = 4 << 20;
+const NONE: u32 = u32::MAX;
+
+/// A request in a bucket's list.
+#[derive(Clone, Copy, Debug)]
+struct Link {
+    key: u32,
+    older: u32,
+    newer: u32,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    number: u64,
+    oldest: u32,
+    newest: u32,
+}
+
+/// Unfinished requests by address.
+#[derive(Clone, Debug)]
+pub(super) struct Overlaps {
+    index: Index,
+    buckets: Slab<Bucket>,
+    links: Slab<Link>,
+    wide: Vec<u32>,
+}
+
+/// Whether two requests must keep their order.
+#[inline]
+fn conflict(a: &Request, b: &Request) -> bool {
+    let changes = |request: &Request| matches!(request.op, Op::Write | Op::Trim);
+    (changes(a) || changes(b)) && a.offset < b.end() && b.offset < a.end()
+}
+
+/// The buckets that `request` touches.
+#[inline]
+fn touched(request: &Request) -> std::ops::Range<u64> {
+    if request.len == 0 {
+        return 0..0;
+    }
+    (request.offset >> BUCKET_BITS)..(((request.end() - 1) >> BUCKET_BITS) + 1)
+}
+
+impl Overlaps {
+    pub(super) fn new() -> Overlaps {
+        Overlaps {
+            index: Index::new(),
+            buckets: Slab::default(),
+            links: Slab::default(),
+            wide: Vec::new(),
+        }
+    }
+
+    #[inline]
+    pub(super) fn is_wide(request: &Request) -> bool {
+        request.len > WIDE_BYTES
+    }
+
+    #[inline]
+    fn bucket(&self, number: u64) -> Option<u32> {
+        self.index.find(spread(number), |id| self.buckets[id].number == number)
+    }
+
+    pub(super) fn insert(&mut self, key: u32, request: &Request) {
+        if Overlaps::is_wide(request) {
+            return self.wide.push(key);
+        }
+        for number in touched(request) {
+            let id = self.bucket(number).unwrap_or_else(|| {
+                let id = self.buckets.insert(Bucket { number, oldest: NONE, newest: NONE });
+                self.index.insert(spread(number), id);
+                id
+            });
+            let older = self.buckets[id].newest;
+            let link = self.links.insert(Link { key, older, newer: NONE });
+            match older {
+                NONE => self.buckets[id].oldest = link,
+                older => self.links[older].newer = link,
+            }
+            self.buckets[id].newest = link;
+        }
+    }
+
+    pub(super) fn remove(&mut self, key: u32, request: &Request) {
+        if Overlaps::is_wide(request) {
+            return self.wide.retain(|other| *other != key);
+        }
+        for number in touched(request) {
+            let Some(id) = self.bucket(number) else { continue };
+            self.unlink(id, key);
+            if self.buckets[id].oldest == NONE {
+                self.index.remove(spread(number), id);
+                self.buckets.remove(id);
+            }
+        }
+    }
+
+    /// Takes `key` from the list of bucket `id`. It is near the old end: classes are served in order.
+    fn unlink(&mut self, id: u32, key: u32) {
+        let mut at = self.buckets[id].oldest;
+        while at != NONE && self.links[at].key != key {
+            at = self.links[at].newer;
+        }
+        if at == NONE {
+            return;
+        }
+        let Link { older, newer, .. } = self.links.remove(at);
+        match older {
+            NONE => self.buckets[id].oldest = newer,
+            older => self.links[older].newer = newer,
+        }
+        match newer {
+            NONE => self.buckets[id].newest = older,
+            newer => self.links[newer].older = older,
+        }
+    }
+
+    /// The highest class of those that `request`, which comes now, has to follow. No class is above
+    /// `last`.
+    pub(super) fn highest_class(
+        &self,
+        request: &Request,
+        pending: &Slab<Pending>,
+        last: usize,
+    ) -> Option<usize> {
+        let class = |key: &u32| {
+            let known = &pending[*key];
+            conflict(&known.request, request).then_some(known.class)
+        };
+        let mut highest = self.wide.iter().filter_map(class).max();
+        for number in touched(request) {
+            let Some(id) = self.bucket(number) else { continue };
+            let mut at = self.buckets[id].newest;
+            while at != NONE && highest.is_none_or(|highest| highest < last) {
+                highest = highest.max(class(&self.links[at].key));
+                at = self.links[at].older;
+            }
+        }
+        highest
+    }
+
+    /// Whether any request that came before `held` has to be complete first.
+    pub(super) fn is_after_any(&self, held: &Pending, pending: &Slab<Pending>) -> bool {
+        let before = |key: u32| {
+            pending[key].number < held.number && conflict(&pending[key].request, &held.request)
+        };
+        if self.wide.iter().any(|key| before(*key)) {
+            return true;
+        }
+        touched(&held.request).filter_map(|number| self.bucket(number)).any(|id| {
+            let mut at = self.buckets[id].oldest;
+            while at != NONE && pending[self.links[at].key].number < held.number {
+                if before(self.links[at].key) {
+                    return true;
+                }
+                at = self.links[at].newer;
+            }
+            false
+        })
+    }
+}

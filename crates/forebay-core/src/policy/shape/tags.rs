@@ -1,0 +1,61 @@
+//! Virtual times of flows that share a server by weight.
+//!
+//! Every request is one unit of service. While a flow has requests, its next one starts, in virtual
+//! time, when the one before it finishes; a flow that had none starts at the virtual time, or when
+//! its last one finishes if that is later. A finish is a start and the total weight over the flow's.
+
+/// Fractional bits of virtual times, which count requests.
+const FRACTION: u32 = 40;
+/// One request served by the whole server.
+pub(super) const UNIT: u128 = 1 << FRACTION;
+
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Flow {
+    span: u128,
+    pub(super) start: u128,
+}
+
+impl Flow {
+    #[inline]
+    pub(super) fn finish(&self) -> u128 {
+        self.start + self.span
+    }
+}
+
+/// Flows with weights.
+#[derive(Clone, Debug)]
+pub(super) struct Flows {
+    pub(super) flows: Vec<Flow>,
+    /// Virtual time.
+    pub(super) now: u128,
+}
+
+impl Flows {
+    /// A flow for each of `weights`, which are above 0.
+    pub(super) fn new(weights: &[u64]) -> Flows {
+        let sum: u128 = weights.iter().map(|weight| u128::from(*weight)).sum();
+        let span = |weight: &u64| (sum << FRACTION) / u128::from((*weight).max(1));
+        let flow = |weight: &u64| Flow { span: span(weight), start: 0 };
+        Flows { flows: weights.iter().map(flow).collect(), now: 0 }
+    }
+
+    /// A request comes to `flow`, which has others waiting or not. `start` of a flow without is
+    /// the finish of its last request.
+    #[inline]
+    pub(super) fn arrive(&mut self, flow: usize, has_others: bool, server_is_idle: bool) {
+        if server_is_idle {
+            // A new busy period owes nothing to the one before.
+            let ends = self.flows.iter().map(|flow| flow.start);
+            self.now = ends.max().unwrap_or(0).max(self.now);
+        }
+        if !has_others {
+            self.flows[flow].start = self.flows[flow].start.max(self.now);
+        }
+    }
+
+    /// `flow` is served: its next request starts when this one finishes.
+    #[inline]
+    pub(super) fn serve(&mut self, flow: usize) {
+        self.flows[flow].start = self.flows[flow].finish();
+    }
+}

@@ -1,0 +1,125 @@
+//! Response times by class of service, as the policy tells the classes apart.
+
+use forebay_core::Nanos;
+use forebay_core::policy::Class;
+use serde::Serialize;
+
+use super::Latencies;
+
+/// One class's response times.
+struct Measured {
+    class: Class,
+    latencies: Latencies,
+    within: u64,
+}
+
+impl Measured {
+    fn new(name: &str, within: Nanos) -> Measured {
+        let class = Class { name: name.to_string(), within };
+        Measured { class, latencies: Latencies::new(3), within: 0 }
+    }
+
+    #[inline]
+    fn record(&mut self, latency: Nanos) {
+        self.latencies.record(latency);
+        self.within += u64::from(latency <= self.class.within);
+    }
+
+    fn figures(&self) -> ClassFigures {
+        let requests = self.latencies.count();
+        ClassFigures {
+            class: self.class.name.clone(),
+            requests,
+            bound_ms: self.class.within.as_millis_f64(),
+            within_bound: self.within,
+            within_bound_share: (requests > 0).then(|| self.within as f64 / requests as f64),
+            mean_ms: self.latencies.mean_ms(),
+            p50_ms: self.latencies.quantile_ms(0.5),
+            p99_ms: self.latencies.quantile_ms(0.99),
+            longest_ms: (requests > 0).then(|| self.latencies.max.as_millis_f64()),
+        }
+    }
+}
+
+/// All requests against the first class's bound, then each class where there are several. Nothing
+/// for a policy without classes.
+pub(super) struct Classes(Vec<Measured>);
+
+impl Classes {
+    pub(super) fn new(classes: &[Class]) -> Classes {
+        let all = classes.first().map(|first| Measured::new("all", first.within));
+        let several = if classes.len() > 1 { classes } else { &[] };
+        let each = several.iter().map(|class| Measured::new(&class.name, class.within));
+        Classes(all.into_iter().chain(each).collect())
+    }
+
+    #[inline]
+    pub(super) fn record(&mut self, class: u16, latency: Nanos) {
+        if let Some((all, each)) = self.0.split_first_mut() {
+            all.record(latency);
+            if let Some(measured) = each.get_mut(usize::from(class)) {
+                measured.record(latency);
+            }
+        }
+    }
+
+    pub(super) fn figures(&self) -> Vec<ClassFigures> {
+        self.0.iter().map(Measured::figures).collect()
+    }
+}
+
+/// One class of service in a run. Response times run from arrival.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct ClassFigures {
+    /// `all`, or `q1`, `q2`, ... from the first tier to the rest.
+    pub class: String,
+    /// Client requests finished.
+    pub requests: u64,
+    /// The response time they are measured against. That of `all` is the first tier's, that of the
+    /// rest, which nothing is promised to, the last tier's.
+    pub bound_ms: f64,
+    /// Requests that did not take longer.
+    pub within_bound: u64,
+    /// The same as a share of the class; none without requests.
+    pub within_bound_share: Option<f64>,
+    /// Mean response time.
+    pub mean_ms: Option<f64>,
+    /// Median response time.
+    pub p50_ms: Option<f64>,
+    /// Response time that 99 % do not exceed.
+    pub p99_ms: Option<f64>,
+    /// The longest response time.
+    pub longest_ms: Option<f64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(name: &str, within: u64) -> Class {
+        Class { name: name.to_string(), within: Nanos::from_millis(within) }
+    }
+
+    #[test]
+    fn each_class_is_measured_against_its_bound_and_all_against_the_first() {
+        let mut classes = Classes::new(&[class("q1", 10), class("q2", 30)]);
+        for (of, ms) in [(0, 10), (0, 11), (1, 30), (1, 5)] {
+            classes.record(of, Nanos::from_millis(ms));
+        }
+        let figures = classes.figures();
+        let said: Vec<_> =
+            figures.iter().map(|f| (f.class.as_str(), f.requests, f.within_bound)).collect();
+        assert_eq!(said, [("all", 4, 2), ("q1", 2, 1), ("q2", 2, 2)]);
+        assert_eq!(figures[2].mean_ms, Some(17.5));
+    }
+
+    #[test]
+    fn a_policy_without_classes_has_no_figures() {
+        let mut classes = Classes::new(&[]);
+        classes.record(0, Nanos(1));
+        assert!(classes.figures().is_empty());
+        let mut one = Classes::new(&[class("all", 1)]);
+        one.record(0, Nanos(1));
+        assert_eq!(one.figures().len(), 1);
+    }
+}
