@@ -25,6 +25,9 @@ from ._forebay import (
     convert,
     describe,
     plan_capacity,
+    plan_consolidate,
+    plan_power,
+    plan_sla,
     read,
     simulate,
 )
@@ -43,6 +46,9 @@ __all__ = [
     "convert",
     "describe",
     "plan_capacity",
+    "plan_consolidate",
+    "plan_power",
+    "plan_sla",
     "read",
     "simulate",
 ]
