@@ -11,7 +11,10 @@ from workloads import Workload, missing, of
 import forebay
 
 #: The paper's fair queueing is WF2Q+ here; SFQ stands beside it.
-POLICIES = ("fcfs", "split", "wf2q", "sfq", "miser")
+POLICIES = ("fcfs", "split", "wf2q", "sfq", "miser", "miser-rate")
+
+#: Algorithm 2 admits by the length of its queue; RTT proper admits by its rate.
+ADMISSION = {"miser": "length", "miser-rate": "rate"}
 
 SECOND_MS = 1000.0
 
@@ -62,6 +65,8 @@ def spec(policy: str, cmin: int, within_ms: float, dependencies: bool = False) -
     follow = "yes" if dependencies else "no"
     if policy == "fcfs":
         return f"fcfs:delta-ms={within_ms:g}:dependencies={follow}"
+    if policy in ADMISSION:
+        policy = f"miser:admission={ADMISSION[policy]}"
     return f"{policy}:cmin={cmin}:delta-ms={within_ms:g}:dependencies={follow}"
 
 

@@ -31,7 +31,7 @@ Written by `{command}` with forebay {version}; nothing here is typed in but the 
 
 Arrivals are as recorded (open replay); a record is a request, whatever it does. Of the paper's traces
 we have the first {beginnings}; OpenMail and TPC-D are not to be had. A server of constant rate serves
-one request after another; the real disk is {disk}, the paper's own drive. Dependencies between requests
+one request after another; shares beyond a second come from distributions of 400 points; the real disk is {disk}, the paper's own drive. Dependencies between requests
 are not followed, as in the paper. Deviations are ours less the paper's, in the row's unit.
 """
 
@@ -81,7 +81,8 @@ def main(options) -> str:
 
 TRUNCATION = """Capacities of the first eighth, quarter and half of each prefix, the prefix, and the
 paper's of the whole trace. For 100 % a longer trace can only need more, and one burst decides. A smaller
-fraction follows the load of the stretch, and can fall when a quieter one comes.
+fraction follows the load of the stretch, and can fall when a quieter one comes. The paper does not say
+which of UMass's two financial traces its FinTrans is; only Financial1's beginning is to be had.
 """
 
 ELSEWHERE = """"fails" marks a figure that is beyond what the claim can be held to, which the line "the

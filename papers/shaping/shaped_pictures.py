@@ -48,7 +48,7 @@ def _burst(workload: Workload, folder: Path) -> None:
     figure, axes = pyplot.subplots(2, 1, sharex=True, sharey=True, figsize=(8, 5))
     for axis, (title, part) in zip(axes, parts):
         load = windows(part)
-        axis.vlines([window / 10 for window in load], 0, list(load.values()), linewidth=0.8)
+        axis.bar([window / 10 for window in load], list(load.values()), width=0.1, align="edge")
         axis.set_title(title)
         axis.set_ylabel("IOPS in 100 ms")
     axes[1].set_xlabel(f"{workload.name}: time, s")
@@ -107,7 +107,7 @@ def _recombined(workload: Workload, folder: Path) -> None:
         axis.axvline(50, color="grey", linestyle=":")
         _distribution_axis(axis, f"{workload.name}: {percent} % within 50 ms")
         for word in ("mean", "longest"):
-            ratios[f"{word}, {percent} %"] = ratio(runs, "miser", f"{word}_ms") or 0
+            ratios[f"{word},\n{percent} %"] = ratio(runs, "miser", f"{word}_ms") or 0
     axes[2].bar(list(ratios), list(ratios.values()))
     axes[2].axhline(1, color="grey", linestyle=":")
     axes[2].set_title("Miser's secondary class over fair queueing's")

@@ -2,6 +2,7 @@
 
 from functools import cache
 
+from capacity import least
 from forebay.reproduce import Claim, Row
 from workloads import Workload, missing, of
 
@@ -55,21 +56,31 @@ def _pair(pair: dict, listed: list[Workload], short: bool) -> list[Row]:
         if shift is not None:
             ours = 100 * ratios[float(shift.rstrip("s")), fraction]
         else:
-            each = [error(ratio) for (_, of_fraction), ratio in ratios.items()
-                    if of_fraction == fraction]
+            longest = max(client.duration_s for client in clients)
+            each = [error(ratio) for (later, of_fraction), ratio in ratios.items()
+                    if of_fraction == fraction and later <= longest]
             ours = max(each)
-        found.append(Row(claim, case, ours, _cause(clients, shift, shifts)))
+        found.append(Row(claim, case, ours, _cause(clients, shift, fraction, shifts, pair["within_ms"])))
     return found
 
 
-def _cause(clients: tuple[Workload, ...], shift: str | None, shifts: tuple[str, ...]) -> str:
+def _cause(
+    clients: tuple[Workload, ...],
+    shift: str | None,
+    fraction: float,
+    shifts: tuple[str, ...],
+    within_ms: int,
+) -> str:
     longest = max(client.duration_s for client in clients)
     apart = [text for text in shifts if float(text.rstrip("s")) > longest]
     if shift in apart:
         return f"the prefix lasts {longest:.0f} s: so shifted, the copies never meet"
-    if shift is None and apart:
-        return f"the worst shift; {', '.join(apart)} later the prefixes never meet"
+    if shift is None:
+        percent = 90 if fraction == 0.9 else 95
+        places = least(clients[0], percent, within_ms) * within_ms // 1000
+        text = f"a bound holds {places} requests of {clients[0].name.split()[0]}: two level out"
+        return f"{text}; without {', '.join(apart)}" if apart else text
     if len(set(clients)) > 1:
         shortest = min(client.duration_s for client in clients)
         return f"prefixes of {shortest:.0f} and {longest:.0f} s, which share only the first part"
-    return "prefix"
+    return "the largest burst of one copy meets little of the other"
