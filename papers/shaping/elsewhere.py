@@ -11,22 +11,6 @@ from workloads import Workload
 WITHIN_MS, POWER_WITHIN_MS, RECOMBINED_WITHIN_MS = 10, 20, 50
 PERCENT = 90
 
-#: What counts as the claim holding: the paper's own range, and what its words can be held to.
-CLAIMS = {
-    "knee": Claim("knee", "Section 4.2", "100 % over 99 % within 10 ms", "times", 1.5, None),
-    "steps": Claim("steps", "Section 4.2", "99 % over 90 % within 10 ms", "times"),
-    "fcfs": Claim("fcfs", "Section 4.4.1", "FCFS within 10 ms where RTT answers 90 %", "%", None, 80),
-    "miser mean": Claim("miser mean", "Figure 4.4(c)", "Miser's secondary mean over fair queueing's, "
-                        "90 % within 50 ms", "times", 0.85, 0.90),
-    "miser longest": Claim("miser longest", "Figure 4.4(c)", "its longest, likewise", "times", None,
-                           0.95),
-    "split mean": Claim("split mean", "Section 4.4.2", "Split's, likewise", "times", 10, None),
-    "unshaped": Claim("unshaped", "Section 4.5", "needed over the sum, 100 %, 1 s later", "%", None, 90),
-    "error 90": Claim("error 90", "Section 4.5", "error of the sum, 90 %, 1 s later", "%", None, 5),
-    "error 95": Claim("error 95", "Section 4.5", "error of the sum, 95 %, 1 s later", "%", None, 5),
-    "power": Claim("power", "Section 4.3", "power of 100 % over 99 % within 20 ms", "times", 1.9, 2.9),
-}
-
 
 def figures(workload: Workload) -> dict[str, float | None]:
     """Ours, by claim."""
@@ -47,17 +31,32 @@ def figures(workload: Workload) -> dict[str, float | None]:
     }
 
 
-def section(listed: list[Workload]) -> str:
-    """A line a trace, a column a claim: what does not hold is marked."""
-    lines = []
+def section(claims: dict[str, Claim], listed: list[Workload]) -> str:
+    """How often each claim holds; then a line a trace, a column a claim, what fails marked."""
+    lines, by_trace = [], {workload.name: figures(workload) for workload in listed}
     for workload in listed:
-        found = figures(workload)
-        cells = [verdict(CLAIMS[key], value) for key, value in found.items()]
+        found = by_trace[workload.name]
+        cells = [verdict(claims[key], value) for key, value in found.items()]
         lines.append([workload.name, number(workload.mean_iops), *cells,
                       disks(workload, POWER_WITHIN_MS)])
-    paper = ["the paper", "", *(claim.text() for claim in CLAIMS.values()), ""]
-    heads = [f"{claim.says}, {claim.unit}" for claim in CLAIMS.values()]
-    return table(["trace", "mean IOPS", *heads, "disks"], [paper, *lines])
+    paper = ["the paper", "", *(claim.text() for claim in claims.values()), ""]
+    heads = [f"{claim.says}, {claim.unit}" for claim in claims.values()]
+    each = table(["trace", "mean IOPS", *heads, "disks"], [paper, *lines])
+    return f"{held(claims, by_trace)}\n{each}"
+
+
+def held(claims: dict[str, Claim], by_trace: dict[str, dict[str, float | None]]) -> str:
+    """A line a claim: on how many traces it holds, and on which it does not."""
+    lines = []
+    for key, claim in claims.items():
+        ours = {name: found[key] for name, found in by_trace.items() if found[key] is not None}
+        fails = [name for name, value in ours.items() if claim.deviation(value) != 0]
+        ends = [number(end(ours.values())) for end in (min, max)] if ours else ["-", "-"]
+        count = f"{len(ours) - len(fails)} of {len(ours)}" if claim.text() != "no number" else "-"
+        lines.append([claim.source, claim.says, claim.text(), claim.unit, *ends, count,
+                      ", ".join(fails)])
+    heads = ["source", "claim", "paper", "unit", "ours, least", "most", "holds on", "fails on"]
+    return table(heads, lines)
 
 
 def verdict(claim: Claim, ours: float | None) -> str:

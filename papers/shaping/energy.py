@@ -55,7 +55,8 @@ def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
         if workload is None:
             found.append(Row(claim, name, None, missing(name, short)))
             continue
-        why = f"{disks(workload, within)} disks turn; the prefix alone"
+        capacities = least(workload, 100, within) / least(workload, 99, within)
+        why = f"{disks(workload, within)} whole disks turn; of capacities it is {capacities:.2f}"
         found.append(Row(claim, workload.name, saving(workload, within), why))
     answered = expected["answered"]
     for name in ("OpenMail", "TPC-D", "WebSearch"):

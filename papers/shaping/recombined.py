@@ -135,7 +135,7 @@ def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
 def load(workload: Workload, iops: int) -> str:
     """How busy the server is: what is behind most of the deviations of FCFS."""
     busy = 100 * workload.mean_iops / iops
-    return f"prefix: {workload.mean_iops:.0f} IOPS, so the server is {busy:.0f} % busy"
+    return f"prefix of {workload.duration_s:.0f} s: {workload.mean_iops:.0f} IOPS, {busy:.0f} % busy"
 
 
 def compliance(expected: dict, listed: list[Workload], short: bool) -> list[Row]:

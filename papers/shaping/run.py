@@ -67,7 +67,7 @@ def main(options) -> str:
     if checked:
         parts += ["## What truncation does\n", TRUNCATION, capacity.truncation(expected, listed)]
         parts += ["An independent reference for the same prefix:\n", claimed(checked)]
-    parts += ["## The claims on other traces\n", ELSEWHERE, elsewhere.section(listed)]
+    parts += ["## The claims on other traces\n", ELSEWHERE, elsewhere.section(reproduce.claims(HERE / "expected.toml"), listed)]
     parts += ["Capacities, IOPS:\n", elsewhere.grid(listed)]
     parts += ["## Bursts before and after RTT\n", BURSTS, bursts.section(listed)]
     twins = [workload for workload in listed if workload.twin] or listed
@@ -86,8 +86,8 @@ which of UMass's two financial traces its FinTrans is; only Financial1's beginni
 """
 
 ELSEWHERE = """"fails" marks a figure that is beyond what the claim can be held to, which the line "the
-paper" names; where the paper has words only ("severely overestimate", "a few per cent", "an order of
-magnitude") the number there is our reading of them.
+paper" names; where the paper has words only ("sharp knee", "very near", "an order of magnitude") the
+number there is our reading of them.
 """
 
 BURSTS = """The load in windows of 100 ms, as in figure 3.2, of all requests and of those that RTT lets
