@@ -27,7 +27,7 @@ mod _forebay {
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
-    use super::plan::plan_capacity;
+    use super::plan::{plan_capacity, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
     #[pymodule_export]

@@ -1,16 +1,25 @@
-//! The verb `plan capacity`.
+//! The verb `plan`: `plan_capacity` here, each other question in a file of its own.
+
+mod consolidate;
+mod power;
+mod sla;
+
+pub(crate) use consolidate::plan_consolidate;
+pub(crate) use power::plan_power;
+pub(crate) use sla::plan_sla;
 
 use forebay::plan::amount::{Fraction, span};
 use forebay::plan::arrivals::Arrivals;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
+use forebay_core::Nanos;
 use pyo3::prelude::*;
-use pyo3::types::PyDict;
+use pyo3::types::{PyDict, PyList};
 
 use crate::error::{argument, warn};
 use crate::options::warn_notes;
 use crate::results::loads;
-use crate::signals::detached;
+use crate::signals::{Signals, detached};
 use crate::source::Source;
 use crate::table::json;
 use crate::trace::Trace;
@@ -44,19 +53,44 @@ pub(crate) fn plan_capacity<'py>(
     let promises = promises(within, fraction)?;
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
     let doubt = Doubt { bootstrap, hold_out: share("hold_out", hold_out)? };
-    let (answer, notes, cautions) = detached(py, |signals| {
-        let mut reader = source.open()?;
-        let go_on = |_| signals.go_on();
-        let arrivals = Arrivals::read(source.name(), &mut *reader, by_volume, go_on)?;
-        let answer = capacity::answer(&arrivals, &promises, doubt)?;
-        let cautions = arrivals.cautions();
-        Ok((answer, arrivals.notes, cautions))
+    let (answer, arrivals) = detached(py, |signals| {
+        let arrivals = arrivals(&source, by_volume, signals)?;
+        Ok((capacity::answer(&arrivals, &promises, doubt)?, arrivals))
     })?;
-    warn_notes(py, source.name(), &notes)?;
-    for caution in cautions {
-        warn(py, format!("{}: {caution}", source.name().display()))?;
-    }
+    warn_arrivals(py, &arrivals)?;
     loads(py, &json(&answer)?)
+}
+
+/// When the requests of `source` arrive.
+fn arrivals(
+    source: &Source,
+    by_volume: bool,
+    signals: &mut Signals,
+) -> Result<Arrivals, forebay::Error> {
+    let mut reader = source.open()?;
+    Arrivals::read(source.name(), &mut *reader, by_volume, |_| signals.go_on())
+}
+
+/// Warns of what is to be known of `arrivals`.
+fn warn_arrivals(py: Python<'_>, arrivals: &Arrivals) -> PyResult<()> {
+    warn_notes(py, &arrivals.path, &arrivals.notes)?;
+    for caution in arrivals.cautions() {
+        warn(py, format!("{}: {caution}", arrivals.path.display()))?;
+    }
+    Ok(())
+}
+
+/// Traces, one or several.
+fn sources(traces: &Bound<'_, PyAny>, from: &Option<String>) -> PyResult<Vec<Source>> {
+    if let Ok(several) = traces.cast::<PyList>() {
+        let each = several.iter().map(|trace| Source::new(&trace, from.clone(), None));
+        let sources = each.collect::<PyResult<Vec<Source>>>()?;
+        if sources.is_empty() {
+            return Err(argument("traces", "got none, expected at least one".to_string()));
+        }
+        return Ok(sources);
+    }
+    Ok(vec![Source::new(traces, from.clone(), None)?])
 }
 
 /// Every bound with every fraction; those of the command by default.
@@ -64,23 +98,39 @@ fn promises(
     within: Option<Vec<String>>,
     fractions: Option<Vec<Bound<'_, PyAny>>>,
 ) -> PyResult<Promises> {
-    let default = |texts: &[&str]| texts.iter().map(|text| text.to_string()).collect();
-    let within = within.unwrap_or_else(|| default(&["5ms", "10ms", "20ms", "50ms"]));
-    let fractions = match fractions {
-        // A number's shortest text is what was written.
-        Some(given) => given.iter().map(|f| Ok(f.str()?.to_string())).collect::<PyResult<_>>()?,
-        None => default(&["0.9", "0.95", "0.99", "0.995", "0.999", "1"]),
-    };
-    let fraction = |text: &String| text.parse().map_err(|said| argument("fraction", said));
-    let bound = |text: &String| span(text).map_err(|said| argument("within", said));
     let promises = Promises {
-        within: within.iter().map(bound).collect::<PyResult<_>>()?,
-        fractions: fractions.iter().map(fraction).collect::<PyResult<Vec<Fraction>>>()?,
+        within: spans(within, &["5ms", "10ms", "20ms", "50ms"])?,
+        fractions: fractions_of(fractions, &["0.9", "0.95", "0.99", "0.995", "0.999", "1"])?,
     };
     if promises.within.is_empty() || promises.fractions.is_empty() {
         return Err(argument("within, fraction", "got none, expected at least one".to_string()));
     }
     Ok(promises)
+}
+
+fn spans(within: Option<Vec<String>>, default: &[&str]) -> PyResult<Vec<Nanos>> {
+    let texts = within.unwrap_or_else(|| default.iter().map(|text| text.to_string()).collect());
+    texts.iter().map(|text| bound(text)).collect()
+}
+
+fn bound(text: &str) -> PyResult<Nanos> {
+    span(text).map_err(|said| argument("within", said))
+}
+
+fn fractions_of(given: Option<Vec<Bound<'_, PyAny>>>, default: &[&str]) -> PyResult<Vec<Fraction>> {
+    match given {
+        Some(given) => given.iter().map(|given| fraction("fraction", given)).collect(),
+        None => default.iter().map(|text| parsed("fraction", text)).collect(),
+    }
+}
+
+/// A number's shortest text is what was written.
+fn fraction(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Fraction> {
+    parsed(name, &given.str()?.to_string())
+}
+
+fn parsed(name: &str, text: &str) -> PyResult<Fraction> {
+    text.parse().map_err(|said| argument(name, said))
 }
 
 /// A share above 0 and below 1.

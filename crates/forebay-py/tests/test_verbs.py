@@ -72,6 +72,47 @@ def test_plan_capacity(answer, trace):
         forebay.plan_capacity(trace, confidence=2.0)
 
 
+def test_plan_consolidate(answer, trace):
+    expected = answer("plan", "consolidate", TERASORT, "--shift", "0s,2s", "--clients", "3")
+    found = forebay.plan_consolidate(trace, shift=["0s", "2s"], clients=3)
+    assert found["rows"] == expected["rows"] and len(found["clients"]) == 3
+    expected = answer("plan", "consolidate", TERASORT, TERASORT, "--fraction", "0.99")
+    found = forebay.plan_consolidate([trace, TERASORT], fraction=[0.99])
+    assert found["rows"] == expected["rows"]
+    with pytest.raises(forebay.Error, match="clients: got 1"):
+        forebay.plan_consolidate(trace, clients=1)
+    with pytest.raises(forebay.Error, match="traces: got none"):
+        forebay.plan_consolidate([])
+    with pytest.raises(forebay.Error, match="shift"):
+        forebay.plan_consolidate(trace, shift=["soon"])
+
+
+def test_plan_power(answer, trace):
+    options = ["--epoch", "2s", "--off-w", "0", "--pool-disks", "2", "--history", "3"]
+    expected = answer("plan", "power", TERASORT, *options, "--fraction", "0.95")["traces"][0]
+    keywords = {"epoch": "2s", "off_w": 0, "pool_disks": 2, "history": 3}
+    found = forebay.plan_power(trace, fraction=0.95, **keywords)
+    assert {"trace": expected["trace"], **found} == expected
+    for wrong in ({"off_w": -1}, {"pool_disks": 0}, {"epoch": "0s"}, {"fraction": 2}):
+        with pytest.raises(forebay.Error, match=next(iter(wrong))):
+            forebay.plan_power(trace, **wrong)
+
+
+def test_plan_sla(answer, trace, tmp_path):
+    promise = tmp_path / "promise.toml"
+    tiers = [(0.9, 20), (0.99, 50.5), (1, 500)]
+    line = "[[tier]]\nfraction = {}\nwithin_ms = {}\n".format
+    promise.write_text("".join(line(*tier) for tier in tiers))
+    expected = answer("plan", "sla", promise, TERASORT, "--capacity", "100")
+    for given in (promise, tiers):
+        found = forebay.plan_sla(given, trace, capacity=100)
+        assert found == {key: expected[key] for key in ("floor_iops", "least", "checked")}
+    with pytest.raises(forebay.Error, match="capacity: got 0"):
+        forebay.plan_sla(tiers, trace, capacity=0)
+    with pytest.raises(forebay.Error):
+        forebay.plan_sla([(0.9, 50), (0.8, 500)], trace)
+
+
 def test_policies_may_stand_in_one_text(trace):
     runs = forebay.simulate(trace, device="fixed:200", policies="noop,cfq:quantum=2").runs
     assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]

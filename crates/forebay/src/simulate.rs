@@ -234,19 +234,18 @@ impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
     fn simulate<P: Policy>(mut self, mut policy: P) -> Result<Run, Error> {
         let (replayed, imputed_share) = self.workload()?;
         let mut workload = Metered::new(replayed, self.meter);
-        let mut opened = self.bed.devices(self.policy);
-        let mut devices: Vec<DeviceModel> =
-            opened.iter().map(|device| device.model.clone()).collect();
-        let mut disks = self.bed.disks.max(1);
-        if !policy.servers().is_empty() {
-            devices = self.bed.disk.lanes(policy.servers())?;
-            opened = vec![self.bed.disk; devices.len()];
-            disks = devices.len() as u16;
-        }
-        let asked = devices.iter().map(DeviceModel::without_content).collect();
+        let opened = match policy.servers() {
+            [] => self.bed.devices(self.policy),
+            servers => vec![self.bed.disk; servers.len()],
+        };
+        let mut devices: Vec<DeviceModel> = match policy.servers() {
+            [] => opened.iter().map(|device| device.model.clone()).collect(),
+            servers => self.bed.disk.lanes(servers)?,
+        };
+        let unused = devices.iter().map(DeviceModel::without_content).collect();
         let mut watch = Watch {
-            disks,
-            statistics: Statistics::new(asked, policy.classes()),
+            disks: self.bed.disks.max(policy.servers().len() as u16).max(1),
+            statistics: Statistics::new(unused, policy.classes()),
             contention: Contention::default(),
             head: HeadTrace::default(),
             idle: Idle::new(self.stretch.idle_needed),

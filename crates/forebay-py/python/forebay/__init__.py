@@ -26,6 +26,9 @@ from ._forebay import (
     describe,
     offline,
     plan_capacity,
+    plan_consolidate,
+    plan_power,
+    plan_sla,
     read,
     simulate,
 )
@@ -45,6 +48,9 @@ __all__ = [
     "describe",
     "offline",
     "plan_capacity",
+    "plan_consolidate",
+    "plan_power",
+    "plan_sla",
     "read",
     "simulate",
 ]

@@ -23,6 +23,10 @@ __all__ = [
     "convert",
     "describe",
     "offline",
+    "plan_capacity",
+    "plan_consolidate",
+    "plan_power",
+    "plan_sla",
     "read",
     "simulate",
 ]
@@ -184,6 +188,44 @@ def plan_capacity(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Finds least capacities; the keys are those of `forebay plan capacity --format json`."""
+
+def plan_consolidate(
+    traces: _Source | list[_Source],
+    *,
+    shift: Sequence[str] | None = None,
+    clients: int = 2,
+    within: Sequence[str] | None = None,
+    fraction: Sequence[str | float] | None = None,
+    from_: str | None = None,
+) -> dict[str, Any]:
+    """Finds what clients need together; the keys are those of `forebay plan consolidate`."""
+
+def plan_power(
+    trace: _Source,
+    *,
+    device: str = "ultrastar-36z15",
+    disk_iops: int | None = None,
+    off_w: float | None = None,
+    pool_disks: int = 4,
+    within: str = "20ms",
+    fraction: str | float | None = None,
+    baseline_fraction: str | float | None = None,
+    epoch: str = "1h",
+    history: int = 1,
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Finds what a promise costs in energy; the keys are those of `forebay plan power`."""
+
+def plan_sla(
+    promise: _Path | Sequence[tuple[float, float]],
+    trace: _Source,
+    *,
+    capacity: int | None = None,
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Prices a promise of several tiers; the keys are those of `forebay plan sla`."""
 
 def simulate(
     trace: _Source,

@@ -1,0 +1,66 @@
+//! The verb `plan sla`.
+
+use std::path::{Path, PathBuf};
+
+use forebay::plan::sla::{Sla, price};
+use forebay_core::rtt::RATE_MAX_IOPS;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use super::{arrivals, warn_arrivals};
+use crate::error::{argument, raised};
+use crate::results::loads;
+use crate::signals::detached;
+use crate::source::Source;
+use crate::table::json;
+use crate::trace::Trace;
+
+/// A promise: the file that holds it, or its tiers.
+#[derive(FromPyObject)]
+pub(crate) enum Promise {
+    Tiers(Vec<(f64, f64)>),
+    File(PathBuf),
+}
+
+impl Promise {
+    fn read(self) -> Result<Sla, forebay::Error> {
+        match self {
+            Promise::File(path) => Sla::open(&path),
+            Promise::Tiers(tiers) => {
+                let tier = |(fraction, within_ms): &(f64, f64)| {
+                    format!("[[tier]]\nfraction = {fraction:?}\nwithin_ms = {within_ms:?}\n")
+                };
+                Sla::read(Path::new("(tiers)"), &tiers.iter().map(tier).collect::<String>())
+            }
+        }
+    }
+}
+
+/// Checks and prices a promise of several tiers to a trace (a path, a `Trace` or a table).
+///
+/// `promise`: the file of `forebay plan sla`, or a list of (fraction, milliseconds), as in
+/// [(0.9, 20), (0.99, 50), (1, 500)]. `capacity` is one to check the promise at. The dict has the keys
+/// `floor_iops`, `least` and, with `capacity`, `checked` of `forebay plan sla --format json`.
+#[pyfunction]
+#[pyo3(signature = (promise, trace, *, capacity=None, from_=None, names=None))]
+pub(crate) fn plan_sla<'py>(
+    py: Python<'py>,
+    promise: Promise,
+    trace: &Bound<'py, PyAny>,
+    capacity: Option<u64>,
+    from_: Option<String>,
+    names: Option<&Bound<'py, Trace>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let source = Source::new(trace, from_, names)?;
+    let promise = promise.read().map_err(raised)?;
+    if let Some(got) = capacity.filter(|iops| !(1..=RATE_MAX_IOPS).contains(iops)) {
+        let text = format!("got {got}, expected 1 to {RATE_MAX_IOPS} IOPS");
+        return Err(argument("capacity", text));
+    }
+    let (found, arrivals) = detached(py, |signals| {
+        let arrivals = arrivals(&source, false, signals)?;
+        Ok((price(&arrivals, &promise, capacity)?, arrivals))
+    })?;
+    warn_arrivals(py, &arrivals)?;
+    loads(py, &json(&found)?)
+}

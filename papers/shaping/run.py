@@ -1,0 +1,127 @@
+"""Reproduces the **shaping** paper: its tables and figures, and its claims on other traces.
+
+    make reproduce PAPER=shaping    # or: python -m forebay.reproduce papers/shaping
+    python -m forebay.reproduce papers/shaping --short -o t.md    # the bundled trace alone
+
+The traces are those that `workloads.py` lists, in the folder that `--traces` names.
+"""
+
+import warnings
+from pathlib import Path
+
+import bursts
+import capacity
+import elsewhere
+import energy
+import on_a_disk
+import recombined
+import sharing
+import workloads
+
+import forebay
+from forebay import reproduce
+
+HERE = Path(__file__).resolve().parent
+
+HEAD = """# Workload shaping: the paper's figures and ours
+
+L. Lu, "Workload Shaping for QoS and Power Efficiency of Storage Systems" (thesis, Rice University).
+Written by `{command}` with forebay {version}; nothing here is typed in but the paper's own figures
+([expected.toml](expected.toml)). Nothing is random.
+
+Arrivals are as recorded (open replay); a record is a request, whatever it does. Of the paper's traces
+we have the first {beginnings}; OpenMail and TPC-D are not to be had. A server of constant rate serves
+one request after another; shares beyond a second come from distributions of 400 points; the real disk is {disk}, the paper's own drive. Dependencies between requests
+are not followed, as in the paper. Deviations are ours less the paper's, in the row's unit.
+"""
+
+HEADER = ["source", "what", "case", "paper", "ours", "deviation", "unit", "cause"]
+
+
+def claims_of(expected: dict, listed, short: bool) -> dict[str, list[reproduce.Row]]:
+    """Every figure of the paper, by section."""
+    return {
+        "Table 4.1: capacity for a promise": capacity.rows(expected, listed, short),
+        "Figure 3.6 and section 4.2: what the last requests cost": capacity.knees(
+            expected, listed, short
+        ),
+        "Figure 3.2: bursts": capacity.bursts(expected, short),
+        "Figure 4.1 and table 4.2: power": energy.rows(expected, listed, short),
+        "Figures 4.2 and 4.3: FCFS": recombined.rows(expected, listed, short),
+        "Figure 4.4: policies beside one another": recombined.recombined(expected, listed, short),
+        "Figures 4.5 and 4.6: clients that share": sharing.rows(expected, listed, short),
+    }
+
+
+def main(options) -> str:
+    """The text of the tables."""
+    # What is to be known of a trace is told once, in the tables' causes.
+    warnings.simplefilter("ignore", forebay.TraceWarning)
+    expected = reproduce.load(HERE / "expected.toml")
+    listed = workloads.workloads(options)
+    sections = claims_of(expected, listed, options.short)
+    parts = [head(options, listed)]
+    for title, rows in sections.items():
+        parts += [f"## {title}\n", claimed(rows)]
+    checked = capacity.reference(expected, listed)
+    if checked:
+        parts += ["## What truncation does\n", TRUNCATION, capacity.truncation(expected, listed)]
+        parts += ["An independent reference for the same prefix:\n", claimed(checked)]
+    parts += ["## The claims on other traces\n", ELSEWHERE, elsewhere.section(reproduce.claims(HERE / "expected.toml"), listed)]
+    parts += ["Capacities, IOPS:\n", elsewhere.grid(listed)]
+    parts += ["## Bursts before and after RTT\n", BURSTS, bursts.section(listed)]
+    twins = [workload for workload in listed if workload.twin] or listed
+    parts += ["## On a real disk\n", document(on_a_disk), on_a_disk.section(twins)]
+    if options.pictures:
+        import shaped_pictures
+
+        shaped_pictures.draw(listed, options.pictures)
+    return "\n".join(parts)
+
+
+TRUNCATION = """Capacities of the first eighth, quarter and half of each prefix, the prefix, and the
+paper's of the whole trace. For 100 % a longer trace can only need more, and one burst decides. A smaller
+fraction follows the load of the stretch, and can fall when a quieter one comes. The paper does not say
+which of UMass's two financial traces its FinTrans is; only Financial1's beginning is to be had.
+"""
+
+ELSEWHERE = """"fails" marks a figure that is beyond what the claim can be held to, which the line "the
+paper" names; where the paper has words only ("sharp knee", "very near", "an order of magnitude") the
+number there is our reading of them.
+"""
+
+BURSTS = """The load in windows of 100 ms, as in figure 3.2, of all requests and of those that RTT lets
+into its first class at the capacity for 90 % within 10 ms. Figure 3.2(c), the load after Miser, needs
+the time each request is served, which the Python functions do not tell.
+"""
+
+
+def claimed(rows: list[reproduce.Row]) -> str:
+    """Rows with what they are of."""
+    cells = []
+    for row in rows:
+        case, paper, ours, deviation, cause = row.cells()
+        claim = row.claim
+        cells.append([claim.source, claim.says, case, paper, ours, deviation, claim.unit, cause])
+    return reproduce.table(HEADER, cells)
+
+
+def document(module) -> str:
+    """What a module says of itself, without its first line."""
+    return (module.__doc__ or "").split("\n", 2)[2].strip() + "\n"
+
+
+def head(options, listed) -> str:
+    """What is being shown, from what."""
+    words = ["python -m forebay.reproduce papers/shaping", *(["--short"] if options.short else [])]
+    beginnings = [
+        f"{workload.requests:,} requests ({workload.duration_s:.0f} s) of {workload.name.split()[0]}"
+        for workload in listed
+        if workload.twin
+    ]
+    return HEAD.format(
+        command=" ".join(words),
+        version=forebay.__version__,
+        beginnings=" and the first ".join(beginnings) or "requests elsewhere, not in this short run",
+        disk=on_a_disk.DISK,
+    )

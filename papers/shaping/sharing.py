@@ -1,0 +1,107 @@
+"""Figures 4.5 and 4.6: what clients need together, beside the sum of what each needs alone."""
+
+from functools import cache
+
+from capacity import least
+from forebay.reproduce import Claim, Row
+from workloads import Workload, missing, of
+
+import forebay
+
+
+@cache
+def together(clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int) -> dict:
+    """Capacity needed over the sum, by shift in seconds and fraction."""
+    first = clients[0].table()
+    # A trace that is given with itself is given once.
+    traces = first if len(set(clients)) == 1 else [client.table() for client in clients]
+    found = forebay.plan_consolidate(
+        traces, shift=list(shifts), within=[f"{within_ms}ms"], fraction=[1, 0.9, 0.95]
+    )
+    return {(row["shift_s"], row["fraction"]): row["ratio"] for row in found["rows"]}
+
+
+def error(ratio: float) -> float:
+    """By how many percent of what is needed the sum is beside it."""
+    return 100 * abs(1 / ratio - 1)
+
+
+def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
+    """For each pair: unshaped by shift, then shaped at the worst shift."""
+    table = expected["capacity"]
+    return [row for pair in expected["shared"] for row in _pair(pair, table, listed, short)]
+
+
+def _pair(pair: dict, table: dict, listed: list[Workload], short: bool) -> list[Row]:
+    names, shifts = pair["clients"], tuple(pair["shifted_100"])
+    clients = tuple(of(listed, name) for name in names)
+    title = " + ".join(names)
+    claims = [
+        (shift, 1.0, f"{title}, {shift} later: needed over the sum, 100 %", paper)
+        for shift, paper in pair["shifted_100"].items()
+    ]
+    claims += [
+        (None, 0.9, f"{title}: error of the sum, 90 %", pair["error_90"]),
+        (None, 0.95, f"{title}: error of the sum, 95 %", pair["error_95"]),
+    ]
+    found = []
+    for shift, fraction, says, paper in claims:
+        key = f"shared {title} {shift} {fraction}"
+        claim = Claim(key, pair["source"], says, "%", paper, paper)
+        if None in clients:
+            lacking = next(name for name, has in zip(names, clients) if has is None)
+            found.append(Row(claim, title, None, missing(lacking, short)))
+            continue
+        ratios = together(clients, shifts, pair["within_ms"])
+        case = " + ".join(client.name for client in clients)
+        if shift is not None:
+            ours = 100 * ratios[float(shift.rstrip("s")), fraction]
+        else:
+            longest = max(client.duration_s for client in clients)
+            each = [error(ratio) for (later, of_fraction), ratio in ratios.items()
+                    if of_fraction == fraction and later <= longest]
+            ours = max(each)
+        why = _cause(clients, shift, fraction, shifts, pair["within_ms"], table)
+        found.append(Row(claim, case, ours, why))
+    return found
+
+
+def _cause(
+    clients: tuple[Workload, ...],
+    shift: str | None,
+    fraction: float,
+    shifts: tuple[str, ...],
+    within_ms: int,
+    table: dict,
+) -> str:
+    longest = max(client.duration_s for client in clients)
+    apart = [text for text in shifts if float(text.rstrip("s")) > longest]
+    if shift in apart:
+        return f"the prefix lasts {longest:.0f} s: so shifted, the copies never meet"
+    if shift is None:
+        text = _levelled(clients, fraction, within_ms, table)
+        return f"{text}; without {', '.join(apart)}" if apart else text
+    if len(set(clients)) > 1:
+        shortest = min(client.duration_s for client in clients)
+        return f"prefixes of {shortest:.0f} and {longest:.0f} s, which share only the first part"
+    return "the largest burst of one copy meets little of the other"
+
+
+def _levelled(
+    clients: tuple[Workload, ...], fraction: float, within_ms: int, table: dict
+) -> str:
+    """Two alike whose requests are independent are one in half the time: they need twice the capacity
+    for twice the bound, which is less than the sum. That can be had from table 4.1 too.
+    """
+    percent = round(100 * fraction)
+    if len(set(clients)) > 1:
+        places = least(clients[0], percent, within_ms) * within_ms // 1000
+        return f"the bound holds {places} requests of {clients[0].name.split()[0]}: two level out"
+    one, other = (least(clients[0], percent, ms) for ms in (within_ms, 2 * within_ms))
+    column = table["percent"].index(percent)
+    theirs = [table[clients[0].twin][str(ms)][column] for ms in (within_ms, 2 * within_ms)]
+    return (
+        f"if independent, two need 2 x C({2 * within_ms} ms) = {2 * other}, the sum is {2 * one}; by "
+        f"the paper's table {2 * theirs[1]} and {2 * theirs[0]}, an error of "
+        f"{error(theirs[1] / theirs[0]):.0f} %"
+    )
