@@ -163,6 +163,12 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
         return read_spec(Path::new(&format!("devices/{stem}.toml")), text);
     }
+    if name.starts_with("fixed:") {
+        return Err(SpecError(format!(
+            "'{name}': got a server of constant rate, expected a disk, whose model has times to check"
+        ))
+        .into());
+    }
     let path = Path::new(name);
     if !is_path(path) {
         return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });

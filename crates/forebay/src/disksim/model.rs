@@ -28,7 +28,8 @@ pub(super) struct SeekPoint {
 }
 
 /// By this share of a time, or by [`NOISE_MS`] if that is more, measured times may be moved.
-const NOISE_SHARE: f64 = 0.1;
+/// The measured curve of DiskSim's own atlas10k has a point that is 23 % off.
+const NOISE_SHARE: f64 = 0.25;
 const NOISE_MS: f64 = 1.0;
 
 /// Arm, platters and format of the `dm_disk` in `block`.
@@ -251,7 +252,7 @@ fn lee_curve(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> 
     }
 }
 
-const FALLS: &str = "expected times that rise but for noise (10 % or 1 ms, whichever is more)";
+const FALLS: &str = "expected times that rise but for noise (25 % or 1 ms, whichever is more)";
 
 /// How times were made to rise.
 struct Rise {
