@@ -1,6 +1,6 @@
 //! `forebay device import`, `forebay device validate` and, in a file of its own, `forebay device fit`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
@@ -47,6 +47,14 @@ struct Import {
 
 impl Import {
     fn run(self) -> anyhow::Result<()> {
+        if let Some(output) = &self.output
+            && is_same(output, &self.file)
+        {
+            let file = output.display();
+            anyhow::bail!(Error::Unfit(format!(
+                "-o {file}: got the file that is read, expected another, as in -o drive.toml"
+            )));
+        }
         let imported = disksim::import(&self.file).map_err(Error::from)?;
         for note in &imported.notes {
             eprintln!("forebay: {note}");
@@ -65,7 +73,19 @@ impl Import {
     }
 }
 
+/// Whether two paths lead to one file that exists.
+pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
+
 /// Play a DiskSim validation trace and compare service times with the measured ones
+///
+/// It is played from 20 positions of the platters. With simulated arrivals they hardly differ, as
+/// the replay locks to the platters after its first request: their spread is what the unknown start
+/// costs, not how sure the distance is. Compare the distance with that of redrawn rotation.
 #[derive(Args)]
 struct Validate {
     /// A bundled disk or a device file
@@ -95,6 +115,15 @@ impl Validate {
             From::Measured => Arrivals::Measured,
         };
         let validation = device_validate::validate(&name, &spec, &trace, arrivals)?;
+        for note in devices::open(&self.device).map_err(Error::from)?.notes {
+            eprintln!("forebay: {}: {note}", self.device);
+        }
+        if validation.requests_beyond_end > 0 {
+            eprintln!(
+                "forebay: {} of {} requests reach beyond the end of {name} and are served at its end",
+                validation.requests_beyond_end, validation.requests
+            );
+        }
         match self.format {
             Format::Json => output::print_json(&validation)?,
             Format::Table => output::print(&table(&validation))?,

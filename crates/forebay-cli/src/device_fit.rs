@@ -6,6 +6,7 @@ use clap::Args;
 use forebay::device_fit::{Figure, Fitted, Known, Measurements, fit};
 use serde::Serialize;
 
+use crate::device::is_same;
 use crate::output::{self, Format};
 
 /// Fit a disk model to latencies measured with fio (docs/measure-a-drive.md has the jobs)
@@ -42,6 +43,7 @@ struct Figures {
     track_to_track_ms: Pair,
     third_stroke_ms: Pair,
     full_stroke_ms: Pair,
+    seek_misfit_ms: f64,
     zones: usize,
     outer_mb_per_s: Pair,
     inner_mb_per_s: Pair,
@@ -52,6 +54,13 @@ struct Figures {
 impl Fit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let measurements = Measurements::read(&self.measurements).map_err(forebay::Error::from)?;
+        if measurements.paths.iter().any(|path| is_same(path, &self.output)) {
+            let output = self.output.display();
+            anyhow::bail!(forebay::Error::Unfit(format!(
+                "-o {output}: got one of the logs that are read, expected another file, as in \
+                 -o drive.toml"
+            )));
+        }
         let stem = self.output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = self.name.or(stem).unwrap_or_default();
         let known = Known { name, capacity_bytes: self.capacity, heads: self.heads };
@@ -93,6 +102,7 @@ fn figures(fitted: &Fitted, output: &std::path::Path) -> Figures {
         track_to_track_ms: pair(fitted.seek.track_to_track_ms),
         third_stroke_ms: pair(fitted.seek.third_stroke_ms),
         full_stroke_ms: pair(fitted.seek.full_stroke_ms),
+        seek_misfit_ms: fitted.seek.misfit_ms,
         zones: fitted.zones.len(),
         outer_mb_per_s: pair(outer),
         inner_mb_per_s: pair(inner),
@@ -110,6 +120,7 @@ fn table(fitted: &Fitted, output: &std::path::Path) -> String {
         format!("seek, one track ms   {}", fitted.seek.track_to_track_ms),
         format!("seek, a third ms     {}", fitted.seek.third_stroke_ms),
         format!("seek, full ms        {}", fitted.seek.full_stroke_ms),
+        format!("seek, misfit ms      {:.4}", fitted.seek.misfit_ms),
         format!("zones                {}", fitted.zones.len()),
         format!("outer MB/s           {outer}"),
         format!("inner MB/s           {inner}"),

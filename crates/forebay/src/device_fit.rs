@@ -93,9 +93,42 @@ pub struct Measurements {
     pub seek: Vec<Vec<Sample>>,
     /// Lines that were no reads.
     pub lines_skipped: u64,
+    /// The logs that were read.
+    pub paths: Vec<PathBuf>,
 }
 
+/// The logs must reach as far as this share of the capacity: the jobs read over the whole drive.
+const REACH_LEAST: f64 = 0.8;
+
 impl Measurements {
+    /// The first byte behind all reads.
+    fn end(&self) -> u64 {
+        let logs = [&self.zones, &self.back, &self.near, &self.seek];
+        let samples = logs.into_iter().flatten().flatten();
+        samples.map(|sample| sample.offset + u64::from(sample.len)).max().unwrap_or(0)
+    }
+
+    /// Refuses a capacity that the offsets of the logs contradict.
+    fn check_capacity(&self, capacity_bytes: u64) -> Result<(), FitError> {
+        let end = self.end();
+        if end > capacity_bytes {
+            return Err(FitError::TooLittle {
+                what: "the drive's capacity",
+                got: format!("{capacity_bytes} bytes, but the logs read up to byte {end}"),
+                expected: "no less (blockdev --getsize64 DEVICE)",
+            });
+        }
+        // Without random reads there is another fault to tell.
+        if !self.seek.is_empty() && (end as f64) < REACH_LEAST * capacity_bytes as f64 {
+            return Err(FitError::TooLittle {
+                what: "the drive's capacity",
+                got: format!("{capacity_bytes} bytes, but the logs end at byte {end}"),
+                expected: "logs over 80 % of it or more (blockdev --getsize64 DEVICE)",
+            });
+        }
+        Ok(())
+    }
+
     /// Reads the latency logs (`NAME_lat.N.log`) in `folder` whose names begin with the kind.
     pub fn read(folder: &Path) -> Result<Measurements, FitError> {
         let io = |source| FitError::Io { path: folder.to_path_buf(), source };
@@ -124,6 +157,7 @@ impl Measurements {
                 let (samples, skipped) = parse(&path, &text)?;
                 logs.push(samples);
                 all.lines_skipped += skipped;
+                all.paths.push(path);
             }
         }
         Ok(all)
@@ -171,6 +205,7 @@ pub fn fit(measurements: &Measurements, known: Known) -> Result<Fitted, FitError
             expected: "its capacity in bytes and 1 to 64 heads",
         });
     }
+    measurements.check_capacity(known.capacity_bytes)?;
     let spots = zones::spots(&measurements.zones)?;
     let media = |offset| zones::media_rate(&spots, offset);
     let revolution = rotation::revolution(&measurements.back, media)?;

@@ -6,6 +6,10 @@
 //! comes a gap after the simulated completion, as the format defines; [`Arrivals::Measured`] takes
 //! the measured times of issue instead (or the simulated completion, if that is later).
 //!
+//! With simulated arrivals the phases hardly matter: each request is issued a gap after a completion,
+//! which itself hangs on the platters, so after the first one all phases play the same. The spread
+//! over them shows what the unknown start costs; it is no confidence interval of the distance.
+//!
 //! The figure is DiskSim's: the root-mean-square horizontal distance between the measured and the
 //! simulated distribution of service times. DiskSim takes it between curves of counts in buckets;
 //! here it is exact: both samples are sorted, and the differences of equal ranks are squared,
@@ -17,6 +21,7 @@ use forebay_core::device::drive::Drive;
 use forebay_core::device::hdd::Hdd;
 use forebay_core::{Device, Flags, Nanos, Op, Request, SpecError};
 use forebay_trace::TraceError;
+use forebay_trace::error::Place;
 use forebay_trace::formats::disksim_valid::{self, Row};
 use serde::Serialize;
 
@@ -70,6 +75,8 @@ pub struct Validation {
     pub device: String,
     /// Requests played.
     pub requests: u64,
+    /// Of them, those that reach beyond the model's end; played at its last sectors.
+    pub requests_beyond_end: u64,
     /// Positions of the platters at the start it was played from.
     pub phases: u32,
     /// What arrivals were taken from: `simulated` or `measured`.
@@ -78,7 +85,9 @@ pub struct Validation {
     pub rms_ms: f64,
     /// The same as a share of the measured mean.
     pub rms_share: f64,
-    /// Least of the phases.
+    /// Least of the phases. The replay locks to the platters: after the first request each is issued
+    /// a gap after a completion, so the phases differ by little more than that one. They do not say
+    /// how far off the model may be; [`Validation::sampling_floor_ms`] is the scale for that.
     pub rms_least_ms: f64,
     /// Greatest of the phases.
     pub rms_greatest_ms: f64,
@@ -109,7 +118,39 @@ pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
         response: micros(row.response_us),
         gap: micros(row.gap_us),
     };
-    disksim_valid::rows(path)?.map(|row| row.map(measured)).collect()
+    let trace: Vec<Measured> =
+        disksim_valid::rows(path)?.map(|row| row.map(measured)).collect::<Result<_, _>>()?;
+    if trace.is_empty() {
+        return Err(TraceError::Malformed {
+            path: path.to_path_buf(),
+            place: Place::File,
+            got: "an empty file".to_string(),
+            expected: "requests, one a line".to_string(),
+            hint: "copy the trace again".to_string(),
+        });
+    }
+    Ok(trace)
+}
+
+/// How many requests of `trace` the disk is too small for; refuses more than 1 % of them, for then
+/// the trace was measured on another drive.
+fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, Error> {
+    let bytes = match spec {
+        DiskSpec::Hdd(hdd) => Hdd::new(hdd.clone())?.capacity(),
+        DiskSpec::Drive(drive) => Drive::new(drive)?.capacity(),
+    };
+    let sectors = bytes / 512;
+    let end = |request: &Measured| request.sector.saturating_add(request.count.into());
+    let beyond = trace.iter().filter(|request| end(request) > sectors).count() as u64;
+    if beyond * 100 <= trace.len() as u64 {
+        return Ok(beyond);
+    }
+    let last = trace.iter().map(end).max().unwrap_or(0);
+    Err(Error::Unfit(format!(
+        "the trace: got {beyond} of {} requests that reach beyond the {sectors} sectors of {name} \
+         (to sector {last}), expected a trace measured on such a drive; choose the model of its drive",
+        trace.len()
+    )))
 }
 
 /// Plays `trace` on the disk called `name` and compares.
@@ -122,6 +163,7 @@ pub fn validate(
     if trace.is_empty() {
         return Err(Error::Unfit("the trace has no requests, expected one a line".to_string()));
     }
+    let requests_beyond_end = beyond_end(name, spec, trace)?;
     let mut runs = Vec::new();
     for phase in 0..PHASES {
         runs.push(play_phase(spec, trace, arrivals, phase)?);
@@ -140,6 +182,7 @@ pub fn validate(
     Ok(Validation {
         device: name.to_string(),
         requests: trace.len() as u64,
+        requests_beyond_end,
         phases: PHASES,
         arrivals: arrivals.name(),
         rms_ms,
@@ -293,6 +336,25 @@ mod tests {
         let values: Vec<f64> = (0..1_000).map(f64::from).collect();
         assert!(correlation(&values, &shuffle(&values)).abs() < 0.1);
         assert_eq!(sort(shuffle(&values)), values);
+    }
+
+    #[test]
+    fn a_trace_of_a_greater_drive_is_refused() {
+        let (name, spec) = crate::devices::open_spec("sata250").unwrap();
+        let (response, gap) = (Nanos(500_000), Nanos(250_000));
+        let inside = Measured { op: Op::Read, sector: 0, count: 8, response, gap };
+        let beyond = Measured { sector: 1 << 40, ..inside };
+        let mut trace = vec![inside; 200];
+        trace.push(beyond);
+        assert_eq!(beyond_end(&name, &spec, &trace).unwrap(), 1);
+        trace.extend([beyond; 3]);
+        let said = beyond_end(&name, &spec, &trace).unwrap_err().to_string();
+        assert!(said.contains("4 of 204 requests") && said.contains("sata250"), "{said}");
+        let empty = std::env::temp_dir().join(format!("forebay-empty-{}", std::process::id()));
+        std::fs::write(&empty, "").unwrap();
+        let said = read_trace(&empty).unwrap_err().to_string();
+        std::fs::remove_file(&empty).unwrap();
+        assert!(said.contains("forebay-empty-"), "{said}");
     }
 
     #[test]

@@ -7,6 +7,8 @@
 mod change;
 mod drive;
 mod file;
+mod locate;
+mod plausible;
 mod ssd;
 pub mod write;
 
@@ -53,6 +55,8 @@ pub struct OpenDevice {
     pub description: String,
     /// Its main figures in one line.
     pub summary: String,
+    /// What its file says that may be meant but seldom is; for a person to check.
+    pub notes: Vec<String>,
     /// The model itself, idle at the start of a run.
     pub model: DeviceModel,
 }
@@ -104,7 +108,7 @@ pub enum DevicesError {
     Malformed {
         /// The file.
         path: PathBuf,
-        /// The line, from 1; of a table's fault the line it begins on.
+        /// The line, from 1, of the key; of the table where no key is at fault by itself.
         line: usize,
         /// What was found there and what was expected.
         what: String,
@@ -134,6 +138,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             name: spec.text().to_string(),
             description: "a server of constant rate".to_string(),
             summary: format!("{} I/Os per second, one at a time", spec.argument().unwrap_or("?")),
+            notes: Vec::new(),
         });
     }
     // A file may have any name, also one with a colon.
@@ -180,6 +185,12 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
         return read_spec(Path::new(&format!("devices/{stem}.toml")), text);
     }
+    if name.starts_with("fixed:") {
+        return Err(SpecError(format!(
+            "'{name}': got a server of constant rate, expected a disk, whose model has times to check"
+        ))
+        .into());
+    }
     let path = Path::new(name);
     if !is_path(path) {
         return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
@@ -207,8 +218,8 @@ pub fn read_spec(path: &Path, text: &str) -> Result<(String, DiskSpec), DevicesE
 fn malformed(path: &Path, text: &str, (span, what): file::Fault) -> DevicesError {
     DevicesError::Malformed {
         path: path.to_path_buf(),
-        line: line(text, span.map_or(0, |span| span.start)),
-        what: what.replace('\n', " "),
+        line: line(text, span.map_or(0, |span| locate::key(text, &span, &what))),
+        what: plain_words(&what),
     }
 }
 
@@ -238,15 +249,34 @@ fn read_changed(
         let file = SsdFile::parse(text).map_err(malformed)?;
         let (model, summary) = file.model(changes).map_err(wrong)?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
-        return Ok(OpenDevice { name, description: file.description, summary, model });
+        let notes = Vec::new();
+        return Ok(OpenDevice { name, description: file.description, summary, notes, model });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     let (model, summary) = match changes {
         None => file.model().map_err(malformed)?,
         Some(changes) => file.changed(changes).map_err(wrong)?,
     };
+    let notes = file.notes();
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
-    Ok(OpenDevice { name, description: file.description, summary, model })
+    Ok(OpenDevice { name, description: file.description, summary, notes, model })
+}
+
+/// A message of the parser, which speaks of its types, in the words of who writes the file.
+fn plain_words(what: &str) -> String {
+    let mut said = what.replace('\n', " ");
+    for (theirs, ours) in [
+        ("expected f64", "expected a number"),
+        ("expected u64", "expected a whole number from 0 on"),
+        ("expected u32", "expected a whole number from 0 to 4294967295"),
+        ("expected u16", "expected a whole number from 0 to 65535"),
+        (" as i128", ""),
+        ("expected a tuple of size 2", "expected pairs, as in [[9, 399]]"),
+        ("tuple of size 2", "pair, as in [9, 399]"),
+    ] {
+        said = said.replace(theirs, ours);
+    }
+    said
 }
 
 fn line(text: &str, at: usize) -> usize {

@@ -5,16 +5,21 @@
 //! listed with its line. The `.parv`, a whole experiment, is asked only for what the bus takes.
 
 mod controller;
+mod layout;
 mod libparam;
 mod model;
 mod params;
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::DriveSpec;
 
+use crate::devices::DevicesError;
+
+use layout::Layout;
 use libparam::{Block, Entry, Fault, Value};
-use model::Notes;
+use model::{Notes, SeekPoint};
 use params::Params;
 
 /// Why a drive file cannot be taken over.
@@ -28,6 +33,16 @@ pub enum ImportError {
         /// The line, from 1; of a block's fault the line it begins on.
         line: usize,
         /// What was found there and what was expected.
+        what: String,
+    },
+    /// The drive is laid out in a way that is not modelled.
+    #[error("{}, line {line}: {what}", path.display())]
+    Unsupported {
+        /// The file.
+        path: PathBuf,
+        /// The line, from 1.
+        line: usize,
+        /// What was found there and what is modelled.
         what: String,
     },
     /// A file cannot be read.
@@ -61,8 +76,27 @@ pub fn import(path: &Path) -> Result<Imported, ImportError> {
     let read =
         |path: &Path| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     let text = read(path).map_err(fail(path.to_path_buf()))?;
-    import_text(path, &text, &|name| read(&folder.join(name)))
+    import_text(path, &text, &|name| {
+        let beside = folder.join(name);
+        read(&beside).or_else(|error| packed(&beside).unwrap_or(Err(error)))
+    })
 }
+
+/// The file under its name with `.zst` behind it, if there is one.
+fn packed(path: &Path) -> Option<std::io::Result<String>> {
+    let mut name = path.as_os_str().to_os_string();
+    name.push(".zst");
+    let path = Path::new(&name);
+    path.is_file().then(|| {
+        let unpacked = forebay_trace::unpack::unpack(path).map_err(std::io::Error::other)?;
+        let mut bytes = Vec::new();
+        unpacked.content.take(PACKED_MAX).read_to_end(&mut bytes)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    })
+}
+
+/// As much of a packed file is read, bytes.
+const PACKED_MAX: u64 = 1 << 28;
 
 /// The same from `text`, the content of the file at `path`.
 pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {
@@ -85,9 +119,12 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     let (model_path, model) = model_of(&disk, path, beside)?;
     let curve =
         |name: &str| seek_curve(&beside(name).map_err(|error| format!("{name}: {error}"))?, name);
-    let (hdd, format) = model::read(&model, &curve, &mut notes).map_err(malformed(&model_path))?;
+    let layout = layout_block(&model, &model_path, beside)?;
+    let (hdd, format) =
+        model::read(&model, &layout, &curve, &mut notes).map_err(malformed(&model_path))?;
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
+    check(&block.name, &drive).map_err(|what| malformed(&model_path)((model.line, what)))?;
     Ok(Imported { name: block.name.clone(), drive, notes: said })
 }
 
@@ -131,6 +168,58 @@ fn model_of(
     }
 }
 
+/// The layout, within the `dm_disk` or in a file of its own.
+fn layout_block(model: &Block, path: &Path, beside: Beside<'_>) -> Result<Layout, ImportError> {
+    let key = "Layout Model";
+    let malformed = |line, what| ImportError::Malformed { path: path.to_path_buf(), line, what };
+    let params = Params::new(model);
+    let (block, file, line) = match params.entry(key) {
+        Some(Entry { value: Value::Block(block), line, .. }) => (block.clone(), None, *line),
+        Some(Entry { value: Value::Word(word), line, .. }) => {
+            let name = word.strip_prefix("source").unwrap_or(word).trim();
+            let text = beside(name)
+                .map_err(|error| malformed(*line, format!("{key}: {name}: {error}")))?;
+            let blocks = libparam::parse(&text)
+                .map_err(|(at, what)| malformed(*line, format!("{name}, line {at}: {what}")))?;
+            let layout = blocks.into_iter().find(|block| block.kind.starts_with("dm_layout"));
+            let Some(layout) = layout else {
+                let what = format!("{key}: got {name} without a layout, expected a dm_layout_g1");
+                return Err(malformed(*line, what));
+            };
+            (layout, Some(name.to_string()), *line)
+        }
+        Some(Entry { value, line, .. }) => {
+            let what = format!("{key}: got {value}, expected a dm_layout_g1 or `source FILE`");
+            return Err(malformed(*line, what));
+        }
+        None => {
+            let what = format!("missing `{key}`, expected a dm_layout_g1 or `source FILE`");
+            return Err(malformed(model.line, what));
+        }
+    };
+    if block.kind == "dm_layout_g1" {
+        return Ok(Layout { block, file, line });
+    }
+    let place = file.map_or(String::new(), |file| format!(" in {file}"));
+    let kind: String = block.kind.chars().take(60).collect();
+    let what = format!(
+        "{key}: got a {kind}{place}, expected a dm_layout_g1: layouts of other kinds are not \
+         supported, so this drive cannot be imported"
+    );
+    Err(ImportError::Unsupported { path: path.to_path_buf(), line, what })
+}
+
+/// Whether what was read makes a drive that can be written down; whatever the readers let pass is
+/// told here, of DiskSim's file and not of one that is yet to be written.
+fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
+    let text = crate::devices::write::text(name, "", drive);
+    match crate::devices::read_spec(Path::new(""), &text) {
+        Ok(_) => Ok(()),
+        Err(DevicesError::Malformed { what, .. }) => Err(what),
+        Err(other) => Err(other.to_string()),
+    }
+}
+
 /// What the slowest bus of the experiment beside the drive takes, ms a sector read and written;
 /// no time where there is none or it cannot be read.
 fn bus_times(path: &Path, beside: Beside<'_>) -> [f64; 2] {
@@ -148,8 +237,8 @@ fn bus_times(path: &Path, beside: Beside<'_>) -> [f64; 2] {
 }
 
 /// The points of a seek file: a headline, then distances in cylinders and times in ms.
-fn seek_curve(text: &str, name: &str) -> Result<Vec<(u32, f64)>, String> {
-    let mut points: Vec<(u32, f64)> = Vec::new();
+fn seek_curve(text: &str, name: &str) -> Result<Vec<SeekPoint>, String> {
+    let mut points: Vec<SeekPoint> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let mut fields = line.split([',', ' ', '\t']).filter(|field| !field.is_empty());
         let point = (|| {
@@ -159,7 +248,11 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<(u32, f64)>, String> {
         })();
         match point {
             Some((0, _)) => {}
-            Some(point) if points.last().is_none_or(|last| last.0 < point.0) => points.push(point),
+            Some((cylinders, ms))
+                if points.last().is_none_or(|last| last.cylinders < cylinders) =>
+            {
+                points.push(SeekPoint { cylinders, ms, line: index + 1 });
+            }
             Some((distance, _)) => {
                 return Err(format!(
                     "{name}, line {}: got distance {distance}, expected a greater one than before",
@@ -248,6 +341,85 @@ mod tests {
     }
 
     #[test]
+    fn contradictions_name_their_line() {
+        let with = |from: &str, to: &str| {
+            assert!(WHOLE.contains(from), "{from}");
+            let text = WHOLE.replacen(from, to, 1);
+            let line = text[..text.find(to).unwrap()].lines().count();
+            (alone(&text), format!("x.diskspecs, line {line}: "))
+        };
+        for (from, to, expected) in [
+            ("Blocks per track = 30", "Blocks per track = 0", "expected a whole number from 1"),
+            ("surfaces = 2", "surfaces = 0", "expected a whole number from 1 to 64"),
+            ("cylinders = 40", "cylinders = 39", "expected 40 or more, where the zones end"),
+            ("cylinder number = 39", "cylinder number = 900", "zone"),
+            ("after read = 0.3", "after read = 50000", "expected a time in ms from 0 to 1000"),
+            ("buffer segments = 2", "buffer segments = 65537", "0 to 65536"),
+            ("Oddity = 7", "Max queue length = 0", "1 to 4096"),
+            ("1.3, 1.4", "1.3, 900.0", "falls by some"),
+        ] {
+            let (found, line) = with(from, to);
+            let said = found.unwrap_err().to_string();
+            // Of a zone beyond the disk the number of cylinders is told, of a list its block.
+            let line = if to.contains("900") { "x.diskspecs, line " } else { &line };
+            assert!(said.starts_with(&format!("d/{line}")) && said.contains(expected), "{said}");
+        }
+        for (from, to, expected) in [
+            ("cylinders = 40", "cylinders = 50", "no zone covers the cylinders 40 to 49"),
+            ("cylinders = 40", "cylinders = 40, Block count = 9", "Block count: got 9, but"),
+            ("Oddity = 7", "Fast write level = 1", "Fast write level is given again"),
+            ("number = 0", "number = 7", "no zone covers the cylinders 0 to 6"),
+        ] {
+            let (found, _) = with(from, to);
+            let (found, said) = match found {
+                Ok(imported) => (true, imported.notes.join("\n")),
+                Err(error) => (false, error.to_string()),
+            };
+            let is_gap = to == "number = 7";
+            assert!(if is_gap { !found } else { found && said.contains(expected) }, "{to}: {said}");
+        }
+        let exact = with("cylinders = 40", "cylinders = 40, Block count = 2398").0.unwrap();
+        assert!(!exact.notes.iter().any(|note| note.contains("Block count")));
+    }
+
+    #[test]
+    fn a_layout_may_stand_in_another_file() {
+        let begin = WHOLE.find("dm_layout_g1 {").unwrap();
+        let end = WHOLE.find(" Mechanical Model").unwrap();
+        let layout = WHOLE[begin..end].trim_end().trim_end_matches(',');
+        let text = format!("{}source l.model,\n{}", &WHOLE[..begin], &WHOLE[end..]);
+        let import = |layout: &str| {
+            import_text(Path::new("d/x.diskspecs"), &text, &|name| match name {
+                "l.model" => Ok(layout.to_string()),
+                _ => Err(std::io::ErrorKind::NotFound.into()),
+            })
+        };
+        assert_eq!(import(layout).unwrap().drive, alone(WHOLE).unwrap().drive);
+        let said = |layout: &str| import(layout).unwrap_err().to_string();
+        let wrong = said(&layout.replace("track = 30", "track = 0"));
+        assert!(wrong.contains("line 6: l.model, line 8: Blocks per track: got 0"), "{wrong}");
+        let other = said(&layout.replace("dm_layout_g1 {", "dm_layout_g4 {"));
+        assert!(other.contains("a dm_layout_g4 in l.model") && other.contains("not supported"));
+        assert!(!other.contains("DiskSim 4's"), "{other}");
+        assert!(said("").contains("l.model without a layout"));
+    }
+
+    #[test]
+    fn a_seek_curve_may_fall_by_noise_only() {
+        let text = WHOLE.replace("hplplus10", "extracted");
+        let import = |curve: &str| {
+            import_text(Path::new("d/x.diskspecs"), &text, &|name| match name {
+                "c.seek" => Ok(curve.to_string()),
+                _ => Err(std::io::ErrorKind::NotFound.into()),
+            })
+        };
+        let notes = import("h\n1, 1.0\n2, 1.5\n3, 1.4\n39, 3.0\n").unwrap().notes;
+        assert!(notes.iter().any(|note| note.contains("by 0.050 ms at most")), "{notes:?}");
+        let said = import("h\n1, 1\n2, 2\n4, 900.0\n8, 3\n39, 4\n").unwrap_err().to_string();
+        assert!(said.contains("c.seek, line 4: 900 ms over 4 cylinders"), "{said}");
+    }
+
+    #[test]
     fn faults_name_file_and_line() {
         let said = |text: &str| alone(text).unwrap_err().to_string();
         assert!(said("").contains("x.diskspecs, line 1: got no drive"));
@@ -270,11 +442,12 @@ mod tests {
             Err(std::io::ErrorKind::NotFound.into())
         });
         assert!(matches!(missing, Err(ImportError::Io { .. })));
-        assert!(seek_curve("head\n1, 2\n1, 3\n", "c").unwrap_err().contains("c, line 3"));
-        assert!(seek_curve("head\n1, x\n", "c").unwrap_err().contains("a distance and a time"));
-        assert!(seek_curve("head\n", "c").unwrap_err().contains("no points"));
+        let refused = |text: &str| seek_curve(text, "c").err().unwrap();
+        assert!(refused("head\n1, 2\n1, 3\n").contains("c, line 3"));
+        assert!(refused("head\n1, x\n").contains("a distance and a time"));
+        assert!(refused("head\n").contains("no points"));
         let cut = "Seek distances measured: 87\n1, 2\n2, 3\n";
-        assert!(seek_curve(cut, "c").unwrap_err().contains("got 2 distances, expected the 87"));
+        assert!(refused(cut).contains("got 2 distances, expected the 87"));
     }
 
     /// A short stand-in for the fuzz target: cut and damaged text is refused, never a panic.

@@ -38,6 +38,8 @@ pub struct SeekFit {
     pub third_stroke_ms: Figure,
     /// The curve over all of it.
     pub full_stroke_ms: Figure,
+    /// Root-mean-square distance of the curve from the points it goes through.
+    pub misfit_ms: f64,
 }
 
 /// What is known before.
@@ -100,7 +102,14 @@ pub(super) fn fit(logs: &[Vec<Sample>], frame: &Frame<'_>) -> Result<(SeekFit, u
         let drawn: Vec<Point> = points.chunks(BIN).flat_map(|bin| random.resample(bin)).collect();
         others.extend(best(&envelope(&drawn, &curve, frame.revolution_ns), farthest));
     }
-    Ok((described(&curve, &others, farthest), cached))
+    let misfit_ms = misfit(&envelope(&points, &curve, frame.revolution_ns), &curve) / 1e6;
+    Ok((SeekFit { misfit_ms, ..described(&curve, &others, farthest) }, cached))
+}
+
+/// Root-mean-square distance of `points` from the curve.
+fn misfit(points: &[Point], curve: &Curve) -> f64 {
+    let squares: f64 = points.iter().map(|(d, seek)| (curve.at(*d) - seek).powi(2)).sum();
+    (squares / points.len().max(1) as f64).sqrt()
 }
 
 fn points(logs: &[Vec<Sample>], frame: &Frame<'_>) -> (Vec<Point>, u64) {
@@ -200,6 +209,7 @@ fn described(curve: &Curve, others: &[Curve], farthest: f64) -> SeekFit {
         track_to_track_ms: figure(&|curve| curve.at(1.0), 1e-6),
         third_stroke_ms: figure(&|curve| curve.at(farthest / 3.0), 1e-6),
         full_stroke_ms: figure(&|curve| curve.at(farthest), 1e-6),
+        misfit_ms: 0.0,
     }
 }
 

@@ -109,6 +109,8 @@ fn known_disks_are_recovered() {
         near("full stroke", fitted.seek.full_stroke_ms, truth(farthest), 0.1);
         near("third of a stroke", fitted.seek.third_stroke_ms, truth(farthest / 3), 0.1);
         near("track to track", fitted.seek.track_to_track_ms, truth(1), 0.15);
+        let misfit = fitted.seek.misfit_ms;
+        assert!((0.001..0.3).contains(&misfit), "{name}: misfit {misfit} ms");
         let again = devices::read(Path::new("mine.toml"), &fitted.toml()).unwrap();
         let size = bench.disk.capacity();
         let share = again.model.capacity() as f64 / size as f64;
@@ -132,6 +134,7 @@ fn logs_are_found_by_their_names() {
     let found = found.unwrap();
     let counts = [&found.zones, &found.back, &found.near, &found.seek].map(Vec::len);
     assert_eq!((counts, found.lines_skipped), ([1, 0, 0, 2], 3));
+    assert_eq!(found.paths.len(), 3);
     assert_eq!(found.zones[0], [Sample { offset: 8192, len: 4096, latency_ns: 2e6 }]);
 }
 
@@ -144,6 +147,12 @@ fn what_is_missing_is_named() {
     assert!(said(&Measurements::default()).contains("zones*_lat.*.log: got 0 runs"));
     let mut bench = Bench::new("sata250");
     let mut whole = bench.measure();
+    let sized = |capacity_bytes| {
+        let known = Known { name: "x".to_string(), capacity_bytes, heads: 2 };
+        fit(&whole, known).unwrap_err().to_string()
+    };
+    assert!(sized(4 * bench.disk.capacity()).contains("the logs end at byte"));
+    assert!(sized(bench.disk.capacity() / 2).contains("the logs read up to byte"));
     whole.seek.clear();
     assert!(said(&whole).contains("seek*_lat.*.log: got 0 reads"));
     whole.near.clear();

@@ -168,6 +168,9 @@ impl Tables<'_> {
             overheads =
                 table.get_ref().overheads(overheads).map_err(|what| fault(table.span(), what))?;
         }
+        if let Some(table) = self.bus {
+            table.get_ref().check().map_err(|what| fault(table.span(), what))?;
+        }
         let bus = self.bus.map(Spanned::get_ref).map_or(Bus::default(), |bus| Bus {
             read_ns_per_sector: bus.read_us_per_sector * 1e3,
             write_ns_per_sector: bus.write_us_per_sector * 1e3,
@@ -201,7 +204,10 @@ impl Tables<'_> {
     }
 
     /// How `zones` are formatted, if the file says so.
-    pub(super) fn format(&self, zones: Option<&Vec<ZoneTable>>) -> Result<Option<Format>, Fault> {
+    pub(super) fn format(
+        &self,
+        zones: Option<&[Spanned<ZoneTable>]>,
+    ) -> Result<Option<Format>, Fault> {
         let Some(table) = self.format else { return Ok(None) };
         let Some(zones) = zones else {
             let what =
@@ -234,7 +240,7 @@ impl Tables<'_> {
                 to_zone_end: format.slip_to_zone_end,
                 turns: format.slips_turn_tracks,
             },
-            zones: zones.iter().map(zone_format).collect(),
+            zones: zones.iter().map(Spanned::get_ref).map(zone_format).collect(),
         }))
     }
 
@@ -311,6 +317,19 @@ impl OverheadsTable {
             write_seek_least: time("write_seek_least_ms", self.write_seek_least_ms, zero)?,
             extra_disconnect: self.extra_disconnect.as_ref().map(extra).transpose()?,
         })
+    }
+}
+
+impl BusTable {
+    fn check(&self) -> Result<(), String> {
+        let times = [
+            ("read_us_per_sector", self.read_us_per_sector),
+            ("write_us_per_sector", self.write_us_per_sector),
+        ];
+        match times.into_iter().find(|(_, us)| !(0.0..=1e6).contains(us)) {
+            Some((key, us)) => Err(format!("{key}: got {us}, expected 0 to 1000000 us")),
+            None => Ok(()),
+        }
     }
 }
 

@@ -115,29 +115,40 @@ fn a_drive_survives_being_written() {
 
 #[test]
 fn faults_are_told_with_their_line() {
-    let line_of = |what: &str| DRIVE.lines().position(|line| line == what).unwrap() + 1;
     let faults = [
-        ("2.0, 5.0", "6.0, 5.0", "[seek]", "falls from 10 to 99 cylinders"),
-        ("[1, 10, 99]", "[1, 10]", "[seek]", "expected as many of both"),
-        ("read_us_per_sector = 100", "read_us_per_sector = -1", "[bus]", "ns a sector"),
-        ("segments = 3", "segments = 0", "[buffer]", "1 to 65536"),
-        ("\nread_ahead_sectors = 32", "", "[buffer]", "read_ahead_sectors"),
-        ("extents = 2", "extents = 0", "[write_cache]", "write cache"),
-        ("depth = 8", "depth = 0", "[queue]", "queue depth"),
-        ("starvation_ms = 100", "starvation_ms = -1", "[queue]", "0 to 1000 ms"),
-        ("spare_range_cylinders = 2", "", "[format]", "spare_range"),
-        ("[7, 20]", "[20, 7]", "[[zone]]", "does not rise"),
-        ("spares = 5", "spares = 400", "[[zone]]", "fewer than the 400"),
-        ("first_cylinder = 61", "first_cylinder = 59", "[[zone]]", "overlaps"),
-        ("rpm_error_percent = 0.5", "rpm_error_percent = 99", "[geometry]", "-50 to 50"),
-        ("seek_w = 9", "seek_w = 3", "[power]", "when idle"),
+        ("2.0, 5.0", "6.0, 5.0", "times_ms", "falls from 10 to 99 cylinders"),
+        ("[1, 10, 99]", "[1, 10]", "distances_cylinders", "expected as many of both"),
+        ("read_us_per_sector = 100", "read_us_per_sector = -1", "read_us_per", "0 to 1000000 us"),
+        ("write_us_per_sector = 110.5", "write_us_per_sector = nan", "write_us_per", "1000000 us"),
+        ("segments = 3", "segments = 0", "segments", "1 to 65536"),
+        ("segment_sectors = 64", "segment_sectors = 0", "segment_sectors", "1 to 2^32"),
+        ("\nread_ahead_sectors = 32", "", "read_ahead =", "read_ahead_sectors"),
+        ("extents = 2", "extents = 0", "extents", "write cache"),
+        ("depth = 8", "depth = 0", "depth", "queue depth"),
+        ("starvation_ms = 100", "starvation_ms = -1", "starvation_ms", "0 to 1000 ms"),
+        ("{ command_ms = 0.6", "{ command_ms = -1", "extra_disconnect", "command_ms: got -1"),
+        ("spare_range_cylinders = 2", "", "spare_range", "spare_range"),
+        ("[7, 20]", "[20, 7]", "slipped", "does not rise"),
+        ("spares = 5", "spares = 400", "spares", "fewer than the 400"),
+        ("track_skew_sectors = 10", "track_skew_sectors = 101", "track_skew", "the track's 100"),
+        ("first_cylinder = 61", "first_cylinder = 59", "first_cylinder = 59", "overlaps"),
+        ("sectors_per_track = 80", "sectors_per_track = 0", "sectors_per_track = 0", "zone 1"),
+        ("rpm_error_percent = 0.5", "rpm_error_percent = 99", "rpm_error_percent", "-50 to 50"),
+        ("seek_w = 9", "seek_w = 3", "seek_w", "when idle"),
+        ("cylinder_ms = 1", "cylinder_ms = 1\ncylinder_skew_ms = 99", "cylinder_skew_ms", "a turn"),
+        ("[[9, 399]]", "[[9]]", "remapped", "pair"),
     ];
-    for (from, to, table, expected) in faults {
+    for (from, to, key, expected) in faults {
         assert!(DRIVE.contains(from), "{from}");
-        let said = read(Path::new("my.toml"), &DRIVE.replace(from, to)).unwrap_err().to_string();
-        let line = format!("my.toml, line {}", line_of(table));
+        let text = DRIVE.replacen(from, to, 1);
+        let said = read(Path::new("my.toml"), &text).unwrap_err().to_string();
+        let line = text.lines().position(|line| line.starts_with(key)).unwrap() + 1;
+        let line = format!("my.toml, line {line}:");
         assert!(said.contains(&line) && said.contains(expected), "{from}: {said}");
     }
+    let wide = DRIVE.replace("cylinders = 2", "cylinders = 2000").replace("s = 5\n", "s = 12000\n");
+    let said = read(Path::new("my.toml"), &wide).unwrap_err().to_string();
+    assert!(said.contains("fewer than the 12000 sectors of the zone"), "{said}");
     let format = "[format]\nhead_order = \"serpentine\"\nspare_range = \"cylinders\"\n\
                   spare_range_cylinders = 2\n";
     for (text, expected) in [
@@ -173,4 +184,14 @@ fn any_disk_takes_a_queue_depth() {
     assert!(message("sata250:queue-depth=many").contains("got 'many'"));
     assert!(message("sata250:depth=2").contains("queue-depth"));
     assert!(message("sata250:queue-depth=4000000000").contains("'sata250:queue-depth=4000000000'"));
+}
+
+#[test]
+fn what_may_be_meant_is_noted() {
+    let notes = |text: &str| read(Path::new("my.toml"), text).unwrap().notes;
+    assert_eq!(notes(DRIVE), ["no zone covers the cylinders 60 to 60"]);
+    let short = DRIVE.replace("[1, 10, 99]", "[1, 10, 40]").replace("= 61", "= 60");
+    let said = notes(&short);
+    assert!(said.len() == 1 && said[0].contains("ends at 40 of 99 cylinders"), "{said:?}");
+    assert!(list().unwrap().iter().all(|device| device.notes.is_empty()));
 }

@@ -25,11 +25,11 @@ pub(super) struct DeviceFile {
     kind: Kind,
     pub(super) name: String,
     pub(super) description: String,
-    geometry: Spanned<GeometryTable>,
+    pub(super) geometry: Spanned<GeometryTable>,
     zones: Option<Spanned<ZonesTable>>,
-    zone: Option<Spanned<Vec<ZoneTable>>>,
-    seek: Spanned<SeekTable>,
-    switch: Spanned<SwitchTable>,
+    pub(super) zone: Option<Vec<Spanned<ZoneTable>>>,
+    pub(super) seek: Spanned<SeekTable>,
+    pub(super) switch: Spanned<SwitchTable>,
     command: Spanned<CommandTable>,
     power: Spanned<PowerTable>,
     format: Option<Spanned<FormatTable>>,
@@ -61,8 +61,8 @@ pub(super) fn kind(text: &str) -> Kind {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct GeometryTable {
-    capacity_bytes: Option<u64>,
+pub(super) struct GeometryTable {
+    pub(super) capacity_bytes: Option<u64>,
     heads: u32,
     rpm: f64,
     #[serde(default)]
@@ -85,7 +85,7 @@ struct ZonesTable {
 pub(super) struct ZoneTable {
     first_cylinder: u32,
     last_cylinder: u32,
-    sectors_per_track: u32,
+    pub(super) sectors_per_track: u32,
     pub(super) first_angle_sectors: Option<f64>,
     pub(super) reserved_sectors: Option<u64>,
     pub(super) track_skew_sectors: Option<f64>,
@@ -106,7 +106,7 @@ impl ZoneTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SeekTable {
+pub(super) struct SeekTable {
     track_to_track_ms: Option<f64>,
     average_ms: Option<f64>,
     full_stroke_ms: Option<f64>,
@@ -124,7 +124,7 @@ struct SeekTable {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct SwitchTable {
+pub(super) struct SwitchTable {
     head_ms: f64,
     cylinder_ms: f64,
     track_skew_ms: Option<f64>,
@@ -190,21 +190,22 @@ impl DeviceFile {
     /// Arm and platters, and the whole drive where the file speaks of format or controller.
     pub(super) fn specs(&self) -> Result<(HddSpec, Option<DriveSpec>), Fault> {
         let disk = self.spec()?;
+        self.check_plausible(&disk)?;
         let tables = self.tables();
         let zones = self.zone.as_ref();
-        if let Some(zones) =
-            zones.filter(|zones| zones.get_ref().iter().any(ZoneTable::says_format))
-            && tables.format.is_none()
+        let mut formatted = zones.into_iter().flatten().filter(|zone| zone.get_ref().says_format());
+        if tables.format.is_none()
+            && let Some(zone) = formatted.next()
         {
             let what = "got skews or spares of a zone without a table [format], expected one, \
                         which may be empty";
-            return Err(fault(zones.span(), what));
+            return Err(fault(zone.span(), what));
         }
         if !tables.any() {
             return Ok((disk, None));
         }
         let drive = DriveSpec {
-            format: tables.format(zones.map(Spanned::get_ref))?,
+            format: tables.format(zones.map(Vec::as_slice))?,
             controller: tables.controller(disk.overhead)?,
             disk: disk.clone(),
         };
@@ -286,19 +287,24 @@ impl DeviceFile {
                     inner_bytes_per_s: table.inner_sustained_mb_per_s * 1e6,
                     zones: table.count,
                 })
-                .map_err(|error| fault(rates.span(), error))
+                .map_err(|error| {
+                    let of_geometry = ["heads", "capacity"];
+                    let is_of_geometry = of_geometry.iter().any(|word| error.0.starts_with(word));
+                    let span = if is_of_geometry { self.geometry.span() } else { rates.span() };
+                    fault(span, error)
+                })
             }
             (None, Some(list)) => {
-                let zone = |table: &ZoneTable| Zone {
-                    first_cylinder: table.first_cylinder,
-                    last_cylinder: table.last_cylinder,
-                    sectors_per_track: table.sectors_per_track,
+                let zone = |table: &Spanned<ZoneTable>| Zone {
+                    first_cylinder: table.get_ref().first_cylinder,
+                    last_cylinder: table.get_ref().last_cylinder,
+                    sectors_per_track: table.get_ref().sectors_per_track,
                 };
                 if geometry.capacity_bytes.is_some() {
                     let what = "got `capacity_bytes`, expected none where [[zone]] lists the zones";
                     return Err(fault(self.geometry.span(), what));
                 }
-                Ok(list.get_ref().iter().map(zone).collect())
+                Ok(list.iter().map(zone).collect())
             }
             (rates, _) => {
                 let got = if rates.is_some() { "both" } else { "neither" };
@@ -311,12 +317,15 @@ impl DeviceFile {
     /// Points at the table that a disk's fault speaks of, by its first words.
     fn locate(&self, error: SpecError) -> Fault {
         let says = |word: &str| error.0.contains(word);
-        let zones = self.zone.as_ref().map(Spanned::span);
+        // `zone 1: got ...`, counted from 0.
+        let number = error.0.strip_prefix("zone ").and_then(|rest| rest.split(':').next());
+        let index = number.and_then(|number| number.parse().ok()).unwrap_or(0);
+        let zone = self.zone.as_ref().and_then(|zones: &Vec<_>| zones.get::<usize>(index));
         let tables = self.tables();
         let span = if let Some(span) = tables.locate(&error) {
             span
         } else if says("zone") {
-            zones.unwrap_or(self.geometry.span())
+            zone.map_or(self.geometry.span(), Spanned::span)
         } else if says("seek curve") || says("seek:") || says("seek times") || says("settle") {
             self.seek.span()
         } else if says("power") {

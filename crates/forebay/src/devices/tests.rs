@@ -113,30 +113,49 @@ fn faults_are_told_with_their_line() {
         assert!(parts.iter().all(|part| message.contains(part)), "{message}");
         assert!(message.contains("correct the file") && !message.contains('\n'), "{message}");
     };
-    has(with("rpm = 6000", "rpm = \"6000\""), &["my.toml, line 7:", "string", "expected f64"]);
+    has(with("rpm = 6000", "rpm = \"6000\""), &["my.toml, line 7:", "string", "expected a number"]);
     has(with("rpm", "rotations"), &["line 7:", "`rotations`", "expected one of", "`rpm`"]);
     has(with("\nhead_ms = 0", "\nhead_us = 0"), &["line 28:", "`head_us`", "`head_ms`"]);
     has(with("idle_w = 5\n", ""), &["line 34:", "missing field `idle_w`"]);
-    has(with("rpm = 6000", "rpm = 0"), &["line 5:", "rpm: got 0, expected 60"]);
-    has(with("= 60\n", "= 59\n"), &["line 9:", "zone 1", "overlaps", "expected 60"]);
-    has(with("= 60\n", "= 61\n"), &["zone 1", "leaves a gap"]);
-    has(with("long_ms = 0.9", "long_ms = 0.1"), &["line 19:", "curve falls at the knee"]);
+    has(with("rpm = 6000", "rpm = 0"), &["line 7:", "rpm: got 0, expected 60"]);
+    has(with("= 60\n", "= 59\n"), &["line 15:", "zone 1", "overlaps", "expected 60"]);
+    has(with("= 60\n", "= 61\n"), &["line 15:", "zone 1", "leaves a gap"]);
+    has(with("long_ms = 0.9", "long_ms = 0.1"), &["line 22:", "curve falls at the knee"]);
     has(with("knee_cylinders = 25\n", ""), &["line 19:", "expected either track_to_track_ms"]);
-    has(with("cylinder_ms = 1\n", "cylinder_ms = -1\n"), &["line 27:", "cylinder_ms: got -1"]);
-    has(with("idle_w = 5", "idle_w = -5"), &["line 34:", "idle power: got -5"]);
+    has(with("cylinder_ms = 1\n", "cylinder_ms = -1\n"), &["line 29:", "cylinder_ms: got -1"]);
+    has(with("idle_w = 5", "idle_w = -5"), &["line 35:", "idle power: got -5"]);
     let resting = "idle_w = 5\nstandby_w = 1\nspin_up_j = 90\nspin_up_s = ";
-    has(with("idle_w = 5", "idle_w = 5\nstandby_w = 1"), &["line 34:", "expected all three"]);
-    has(with("idle_w = 5", &format!("{resting}900")), &["line 34:", "spin_up_s: got 900"]);
+    has(with("idle_w = 5", "idle_w = 5\nstandby_w = 1"), &["line 36:", "expected all three"]);
+    has(with("idle_w = 5", &format!("{resting}900")), &["line 38:", "spin_up_s: got 900"]);
     assert!(
         read(Path::new("my.toml"), &TEST_DISK.replace("idle_w = 5", &format!("{resting}9")))
             .is_ok()
     );
-    has(with("heads = 1", "heads = 0"), &["line 5:", "heads: got 0"]);
-    has(with("heads = 1", "heads = -1"), &["line 6:", "-1", "u32"]);
+    has(with("heads = 1", "heads = 0"), &["line 6:", "heads: got 0"]);
+    has(with("heads = 1", "heads = -1"), &["line 6:", "-1", "0 to 4294967295"]);
     has(with("kind = \"hdd\"", "kind = \"tape\""), &["line 1:", "`tape`", "`hdd`", "`ssd`"]);
     has(with("kind = \"hdd\"", "kind = \"ssd\""), &["`overhead_ms`", "`interval_us`"]);
     has(with("[power]", "[power"), &["line 34:"]);
-    has(with("rpm = 6000", "rpm = 6000\ncapacity_bytes = 1"), &["got `capacity_bytes`"]);
+    has(with("rpm = 6000", "rpm = 6000\ncapacity_bytes = 1"), &["line 8:", "got `capacity_bytes`"]);
+    let rates = |from: &str, to: &str| {
+        let text = include_str!("../../../../devices/sata250.toml");
+        let line = text.lines().find(|line| line.starts_with(from)).unwrap();
+        let number = text.lines().position(|other| other == line).unwrap() + 1;
+        (said(&text.replace(line, to)), format!("line {number}:"))
+    };
+    for (from, to, expected) in [
+        ("heads = ", "heads = 0", "heads: got 0"),
+        ("capacity_bytes = ", "capacity_bytes = 1", "capacity_bytes: got 1, expected"),
+        ("capacity_bytes = ", "capacity_bytes = 18446744073709551615", "capacity: got"),
+        ("count = ", "count = 0", "zones: got 0"),
+        ("outer_sustained_mb_per_s = ", "outer_sustained_mb_per_s = -1", "sectors per track"),
+        ("average_ms = ", "average_ms = 900", "expected them to rise"),
+    ] {
+        let (message, line) = rates(from, to);
+        // The first of three seek times stands for all of them.
+        let line = if from.starts_with("average") { "line " } else { &line };
+        has(message, &[line, expected]);
+    }
     has(said(""), &["line 1:", "missing field"]);
 }
 

@@ -30,6 +30,10 @@ pub(super) const WITHOUT_EFFECT: &[&str] = &[
     "Maximum number of write segments",
 ];
 
+/// More segments than that no drive has.
+const SEGMENTS: u32 = 65_536;
+const SEGMENT: &str = "Segment size (in blks)";
+
 /// The controller, given what the bus takes, ms a sector read and written.
 pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault> {
     let bulk = disk.time("Bulk sector transfer time")?;
@@ -43,12 +47,12 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
         write_cache: match disk.count("Fast write level")? {
             0 => None,
             _ => Some(WriteCacheSpec {
-                extents: disk.count("Maximum number of write segments")?.clamp(1, 65_536) as u32,
-                extent_sectors: disk.count("Segment size (in blks)")?.max(1),
+                extents: disk.count_of("Maximum number of write segments", 0..=SEGMENTS, 1)?.max(1),
+                extent_sectors: disk.count_of(SEGMENT, 0..=u32::MAX, 1)?.max(1).into(),
             }),
         },
         queue: QueueSpec {
-            depth: disk.count("Max queue length")?.clamp(1, 4_096) as u32,
+            depth: disk.count_of("Max queue length", 1..=4_096, 1)?,
             ..QueueSpec::default()
         },
         zero_latency_reads: disk.flag("Immediate buffer read")? && buffered,
@@ -60,12 +64,23 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
 fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
     let scale = disk.number("Time scale for overheads")?.unwrap_or(1.0);
     let each = disk.time("Per-request overhead time")?;
-    let time = |key: &str| Ok::<_, Fault>(Nanos::from_millis_f64(disk.time(key)? * scale));
+    if !(0.0..=1_000.0).contains(&scale) {
+        let key = "Time scale for overheads";
+        return Err((disk.line_of(key), format!("{key}: got {scale}, expected 0 to 1000")));
+    }
+    let scaled = |key: &str, ms: f64| {
+        if ms * scale <= 1_000.0 {
+            return Ok(Nanos::from_millis_f64(ms * scale));
+        }
+        let what = format!("{key}: got {} ms in all, expected 1000 at most", ms * scale);
+        Err((disk.line_of(key), what))
+    };
+    let time = |key: &str| scaled(key, disk.time(key)?);
     let sum = |keys: [&str; 2]| Ok::<_, Fault>(time(keys[0])? + time(keys[1])?);
     let kind = |name: &str| {
         let of = |after: &str| {
-            let ms = disk.time(&format!("{name} over. after {after}"))? + each;
-            Ok::<_, Fault>(Nanos::from_millis_f64(ms * scale))
+            let key = format!("{name} over. after {after}");
+            scaled(&key, disk.time(&key)? + each)
         };
         Ok::<_, Fault>(Overhead { after_read: of("read")?, after_write: of("write")? })
     };
@@ -95,14 +110,14 @@ fn overheads(disk: &Params<'_>) -> Result<Overheads, Fault> {
 }
 
 fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
-    let segments = disk.count("Number of buffer segments")?;
-    let segment_sectors = disk.count("Segment size (in blks)")?;
+    let segments = disk.count_of("Number of buffer segments", 0..=SEGMENTS, 0)?;
+    let segment_sectors = u64::from(disk.count_of(SEGMENT, 0..=u32::MAX, 0)?);
     if !disk.flag("Enable caching in buffer")? || segments == 0 || segment_sectors == 0 {
         return Ok(None);
     }
     // A segment that only writes use is none that reads can hit.
     let apart = disk.flag("Use separate write segment")?;
-    let most = disk.count("Maximum read-ahead (blks)")?;
+    let most = u64::from(disk.count_of("Maximum read-ahead (blks)", 0..=u32::MAX, 0)?);
     let key = "Buffer continuous read";
     let read_ahead = match disk.count(key)? {
         0 => ReadAhead::None,
@@ -113,7 +128,7 @@ fn buffer(disk: &Params<'_>) -> Result<Option<BufferSpec>, Fault> {
         got => return Err((disk.line_of(key), format!("{key}: got {got}, expected 0 to 4"))),
     };
     Ok(Some(BufferSpec {
-        segments: segments.saturating_sub(u64::from(apart)).clamp(1, 65_536) as u32,
+        segments: segments.saturating_sub(u32::from(apart)).max(1),
         segment_sectors,
         read_ahead,
         read_ahead_sectors: match read_ahead {

@@ -50,13 +50,48 @@ impl<'a> Params<'a> {
         Ok(self.number(key)?.unwrap_or(0.0))
     }
 
-    /// A time in ms that is 0 where it is missing and never less.
+    /// A time in ms that is 0 where it is missing, and 1000 at most.
     pub(super) fn time(&self, key: &str) -> Result<f64, Fault> {
         let ms = self.or_zero(key)?;
-        if ms >= 0.0 {
+        if (0.0..=1_000.0).contains(&ms) {
             return Ok(ms);
         }
-        Err((self.line_of(key), format!("{key}: got {ms}, expected a time in ms from 0 on")))
+        Err((self.line_of(key), format!("{key}: got {ms}, expected a time in ms from 0 to 1000")))
+    }
+
+    /// A whole number of `range` that has to be there.
+    pub(super) fn needed_count(
+        &self,
+        key: &str,
+        range: std::ops::RangeInclusive<u32>,
+    ) -> Result<u32, Fault> {
+        let number = self.needed(key)?;
+        let (least, most) = (*range.start(), *range.end());
+        if number.fract() == 0.0 && (f64::from(least)..=f64::from(most)).contains(&number) {
+            return Ok(number as u32);
+        }
+        let expected = format!("a whole number from {least} to {most}");
+        Err((self.line_of(key), format!("{key}: got {number}, expected {expected}")))
+    }
+
+    /// The same, `default` where it is missing.
+    pub(super) fn count_of(
+        &self,
+        key: &str,
+        range: std::ops::RangeInclusive<u32>,
+        default: u32,
+    ) -> Result<u32, Fault> {
+        self.number(key)?.map_or(Ok(default), |_| self.needed_count(key, range))
+    }
+
+    /// Entries whose key was given before: the last one holds.
+    pub(super) fn repeated(&self) -> Vec<&'a Entry> {
+        let entries = &self.block.entries;
+        let before = |index: usize, entry: &Entry| {
+            entries[..index].iter().any(|other| other.key.eq_ignore_ascii_case(&entry.key))
+        };
+        let all = entries.iter().enumerate();
+        all.filter(|(index, entry)| before(*index, entry)).map(|(_, entry)| entry).collect()
     }
 
     /// A whole number from 0 on, 0 where it is missing.

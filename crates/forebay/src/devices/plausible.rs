@@ -1,0 +1,89 @@
+//! What a device file may say by its keys' ranges but cannot mean, or seldom does.
+//!
+//! What contradicts itself is refused with the key's line; what may be meant is a note: cylinders
+//! that no zone covers, and a seek table that ends before half of the cylinders.
+
+use forebay_core::device::hdd::{HddSpec, SECTOR, SeekSpec, Zone};
+
+use super::file::{DeviceFile, Fault, fault};
+
+impl DeviceFile {
+    /// Refuses a capacity, skews and spares that contradict the zones of `disk`.
+    pub(super) fn check_plausible(&self, disk: &HddSpec) -> Result<(), Fault> {
+        self.check_capacity(disk)?;
+        for (key, skew) in
+            [("track_skew_ms", disk.track_skew), ("cylinder_skew_ms", disk.cylinder_skew)]
+        {
+            if let Some(skew) = skew.filter(|skew| *skew > disk.revolution) {
+                let what = format!(
+                    "{key}: got {skew}, expected no more than the {} of a turn",
+                    disk.revolution
+                );
+                return Err(fault(self.switch.span(), what));
+            }
+        }
+        for (zone, of_disk) in self.zone.iter().flatten().zip(&disk.zones) {
+            let table = zone.get_ref();
+            let track = table.sectors_per_track;
+            for (key, skew) in [
+                ("track_skew_sectors", table.track_skew_sectors),
+                ("cylinder_skew_sectors", table.cylinder_skew_sectors),
+            ] {
+                if let Some(skew) = skew.filter(|skew| *skew > f64::from(track)) {
+                    let what = format!("{key}: got {skew}, expected 0 to the track's {track}");
+                    return Err(fault(zone.span(), what));
+                }
+            }
+            let cylinders = u64::from(of_disk.last_cylinder.saturating_sub(of_disk.first_cylinder));
+            let sectors =
+                (cylinders + 1).saturating_mul(u64::from(disk.heads)).saturating_mul(track.into());
+            if let Some(spares) = table.spares.filter(|spares| *spares > 0 && *spares >= sectors) {
+                let what = format!(
+                    "spares: got {spares}, expected fewer than the {sectors} sectors of the zone"
+                );
+                return Err(fault(zone.span(), what));
+            }
+        }
+        Ok(())
+    }
+
+    /// Zones made from rates have a cylinder each at least.
+    fn check_capacity(&self, disk: &HddSpec) -> Result<(), Fault> {
+        let Some(got) = self.geometry.get_ref().capacity_bytes else { return Ok(()) };
+        let track = |zone: &Zone| u64::from(zone.sectors_per_track);
+        let row: u64 = disk.zones.iter().map(track).sum();
+        let least = row * u64::from(disk.heads) * u64::from(SECTOR);
+        if got >= least {
+            return Ok(());
+        }
+        let what = format!(
+            "capacity_bytes: got {got}, expected {least} or more, a cylinder in each of the {} zones",
+            disk.zones.len()
+        );
+        Err(fault(self.geometry.span(), what))
+    }
+
+    /// What may be meant but seldom is.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let Ok((disk, _)) = self.specs() else { return Vec::new() };
+        let mut notes = Vec::new();
+        for pair in disk.zones.windows(2) {
+            let [before, zone] = pair else { continue };
+            let (end, first) = (before.last_cylinder.saturating_add(1), zone.first_cylinder);
+            if first > end {
+                notes.push(format!("no zone covers the cylinders {end} to {}", first - 1));
+            }
+        }
+        let last = disk.zones.last().map_or(0, |zone| zone.last_cylinder);
+        if let SeekSpec::Table(points) = &disk.seek
+            && let Some((farthest, _)) = points.last()
+            && *farthest < last / 2
+        {
+            notes.push(format!(
+                "the seek table ends at {farthest} of {last} cylinders; farther seeks go on along \
+                 its last piece"
+            ));
+        }
+        notes
+    }
+}
