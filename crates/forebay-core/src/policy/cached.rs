@@ -190,10 +190,10 @@ impl<C: Cache> Cached<C> {
         self.pending.len() as u64 * self.block_bytes
     }
 
-    fn parts(&self, request: &Request) -> impl Iterator<Item = Part> + use<C> {
-        let (block, end) = (self.block_bytes, request.end());
-        let lane = u64::from(request.lane) << KEY_BITS;
-        let mut offset = request.offset;
+    /// The parts of what lies from `offset` to `end` on a disk.
+    fn parts(&self, disk: Lane, mut offset: u64, end: u64) -> impl Iterator<Item = Part> + use<C> {
+        let block = self.block_bytes;
+        let lane = u64::from(disk) << KEY_BITS;
         std::iter::from_fn(move || {
             let number = offset / block;
             let len = end.min((number + 1).saturating_mul(block)).saturating_sub(offset);
@@ -224,7 +224,7 @@ impl<C: Cache> Cached<C> {
     }
 
     fn read(&mut self, io: Planned, request: &Request, plan: &mut Vec<Planned>) {
-        for part in self.parts(request) {
+        for part in self.parts(request.lane, request.offset, request.end()) {
             self.figures.blocks_read += 1;
             let next = match self.readable(part.key) {
                 Some(at) => {
@@ -243,10 +243,13 @@ impl<C: Cache> Cached<C> {
     }
 
     fn write(&mut self, io: Planned, request: &Request, plan: &mut Vec<Planned>) {
-        for part in self.parts(request) {
+        for part in self.parts(request.lane, request.offset, request.end()) {
             self.stamp(part.key).last = self.serial;
             let cached = match self.writing {
-                Writing::Around => self.forget(part.key),
+                Writing::Around => {
+                    self.forget(part.key);
+                    false
+                }
                 Writing::Through | Writing::Back => self.write_cached(io, part, plan),
             };
             if self.writing != Writing::Back || !cached {
@@ -368,19 +371,16 @@ impl<C: Cache> Cached<C> {
         });
     }
 
-    /// Forgets a cached block, whatever it held; answers false: it is not cached any more.
-    fn forget(&mut self, key: u64) -> bool {
+    /// Forgets a cached block, whatever it held.
+    fn forget(&mut self, key: u64) {
         if let Some(frame) = self.cache.remove(key) {
             self.release(self.held[frame as usize].at);
         }
-        false
     }
 
-    /// The blocks of a disk that an I/O there touches.
+    /// The parts of an I/O on a disk.
     fn parts_of(&self, io: &Planned) -> impl Iterator<Item = Part> + use<C> {
-        let (at, id, op, flags) = (crate::time::Nanos::ZERO, 0, Op::Read, Flags::NONE);
-        let Planned { offset, len, stream, lane, .. } = *io;
-        self.parts(&Request { at, offset, id, len, stream, lane, op, flags })
+        self.parts(io.lane, io.offset, io.offset.saturating_add(u64::from(io.len)))
     }
 
     /// Copies the whole blocks that a read from the disk brought, unless they were written since it
@@ -518,7 +518,7 @@ impl<C: Cache> Placement for Cached<C> {
             Op::Write if request.len > 0 => self.write(io, request, plan),
             Op::Flush => plan.extend([io, Planned { lane: self.flash, ..io }]),
             Op::Trim => {
-                for part in self.parts(request) {
+                for part in self.parts(request.lane, request.offset, request.end()) {
                     self.stamp(part.key).last = self.serial;
                     if self.is_whole(part) {
                         self.forget(part.key);
