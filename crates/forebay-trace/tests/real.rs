@@ -172,7 +172,7 @@ fn wrong_units_are_refused_with_the_likely_one() {
         };
         assert!(message.contains(likely), "{name} as {from:?}: {message}");
     }
-    let from = format!("columns:{}", columns("ns"));
+    let from = format!("columns:{},units=sure", columns("ns"));
     let Some((_, _, notes)) = read_as("mqsim/DTRS1K.trace.zst", Some(&from)) else { return };
     assert!(notes.warnings.iter().any(|warning| warning.contains("likely in us")));
     for from in ["ssdsim-us".to_owned(), format!("columns:{}", columns("us"))] {

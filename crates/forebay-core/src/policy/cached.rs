@@ -17,6 +17,10 @@
 //! complete: a place is read once its first write is done, a copy is made only of what nobody wrote
 //! since it was read, and one write-back of a block is under way at a time.
 
+mod leaving;
+#[cfg(test)]
+mod tests;
+
 use crate::cache::{Cache, Frame};
 use crate::index::spread;
 use crate::over::{Owner, Placement, Planned};
@@ -190,10 +194,10 @@ impl<C: Cache> Cached<C> {
         self.pending.len() as u64 * self.block_bytes
     }
 
-    fn parts(&self, request: &Request) -> impl Iterator<Item = Part> + use<C> {
-        let (block, end) = (self.block_bytes, request.end());
-        let lane = u64::from(request.lane) << KEY_BITS;
-        let mut offset = request.offset;
+    /// The parts of what lies from `offset` to `end` on a disk.
+    fn parts(&self, disk: Lane, mut offset: u64, end: u64) -> impl Iterator<Item = Part> + use<C> {
+        let block = self.block_bytes;
+        let lane = u64::from(disk) << KEY_BITS;
         std::iter::from_fn(move || {
             let number = offset / block;
             let len = end.min((number + 1).saturating_mul(block)).saturating_sub(offset);
@@ -224,7 +228,7 @@ impl<C: Cache> Cached<C> {
     }
 
     fn read(&mut self, io: Planned, request: &Request, plan: &mut Vec<Planned>) {
-        for part in self.parts(request) {
+        for part in self.parts(request.lane, request.offset, request.end()) {
             self.figures.blocks_read += 1;
             let next = match self.readable(part.key) {
                 Some(at) => {
@@ -243,10 +247,13 @@ impl<C: Cache> Cached<C> {
     }
 
     fn write(&mut self, io: Planned, request: &Request, plan: &mut Vec<Planned>) {
-        for part in self.parts(request) {
+        for part in self.parts(request.lane, request.offset, request.end()) {
             self.stamp(part.key).last = self.serial;
             let cached = match self.writing {
-                Writing::Around => self.forget(part.key),
+                Writing::Around => {
+                    self.forget(part.key);
+                    false
+                }
                 Writing::Through | Writing::Back => self.write_cached(io, part, plan),
             };
             if self.writing != Writing::Back || !cached {
@@ -305,13 +312,6 @@ impl<C: Cache> Cached<C> {
         Some(self.hold(key, Held { at, dirty: false, ready: false, is_copy }, plan))
     }
 
-    /// A block that was leaving stays.
-    fn take_back(&mut self, key: u64, plan: &mut Vec<Planned>) -> Option<Frame> {
-        let place = self.leaving.iter().position(|leaving| leaving.key == key)?;
-        let Leaving { held, .. } = self.leaving.swap_remove(place);
-        Some(self.hold(key, held, plan))
-    }
-
     fn hold(&mut self, key: u64, held: Held, plan: &mut Vec<Planned>) -> Frame {
         let inserted = self.cache.insert(key);
         let before = std::mem::replace(&mut self.held[inserted.frame as usize], held);
@@ -319,17 +319,6 @@ impl<C: Cache> Cached<C> {
             self.let_go(evicted, before, plan);
         }
         inserted.frame
-    }
-
-    /// Frees an evicted block's place, or sends its content to the disk first.
-    fn let_go(&mut self, key: u64, held: Held, plan: &mut Vec<Planned>) {
-        if !held.dirty {
-            self.release(held.at);
-            return;
-        }
-        self.serial += 1;
-        self.leaving.push(Leaving { key, held, serial: self.serial, begun: false });
-        self.destage(key, plan);
     }
 
     /// Frees a flash block now or when its last I/O is done.
@@ -342,45 +331,16 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Begins to send a leaving block to the disk, unless it is being written, there or here.
-    fn destage(&mut self, key: u64, plan: &mut Vec<Planned>) {
-        if self.flying.contains(&key) {
-            return;
-        }
-        let Some(leaving) = self.leaving.iter_mut().find(|leaving| leaving.key == key) else {
-            return;
-        };
-        let pending = &mut self.pending[leaving.held.at as usize];
-        if leaving.begun || pending.writes > 0 {
-            return;
-        }
-        leaving.begun = true;
-        pending.all += 1;
-        plan.push(Planned {
-            owner: Owner::Background,
-            lane: self.flash,
-            op: Op::Read,
-            offset: u64::from(leaving.held.at) * self.block_bytes,
-            len: self.block_bytes as u32,
-            stream: BACKGROUND,
-            flags: Flags::NONE,
-            token: DESTAGE | leaving.serial << STEP_BITS,
-        });
-    }
-
-    /// Forgets a cached block, whatever it held; answers false: it is not cached any more.
-    fn forget(&mut self, key: u64) -> bool {
+    /// Forgets a cached block, whatever it held.
+    fn forget(&mut self, key: u64) {
         if let Some(frame) = self.cache.remove(key) {
             self.release(self.held[frame as usize].at);
         }
-        false
     }
 
-    /// The blocks of a disk that an I/O there touches.
+    /// The parts of an I/O on a disk.
     fn parts_of(&self, io: &Planned) -> impl Iterator<Item = Part> + use<C> {
-        let (at, id, op, flags) = (crate::time::Nanos::ZERO, 0, Op::Read, Flags::NONE);
-        let Planned { offset, len, stream, lane, .. } = *io;
-        self.parts(&Request { at, offset, id, len, stream, lane, op, flags })
+        self.parts(io.lane, io.offset, io.offset.saturating_add(u64::from(io.len)))
     }
 
     /// Copies the whole blocks that a read from the disk brought, unless they were written since it
@@ -443,35 +403,6 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// An evicted block was read: it goes to the disk, unless it was taken back meanwhile.
-    fn write_back(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
-        let serial = io.token >> STEP_BITS;
-        let Some(leaving) = self.leaving.iter().find(|leaving| leaving.serial == serial) else {
-            return;
-        };
-        let key = leaving.key;
-        self.figures.blocks_destaged += 1;
-        self.flying.push(key);
-        let lane = (key >> KEY_BITS) as Lane;
-        let offset = (key & ((1 << KEY_BITS) - 1)) * self.block_bytes;
-        let token = DESTAGED | serial << STEP_BITS;
-        plan.push(Planned { lane, op: Op::Write, offset, token, ..*io });
-    }
-
-    /// The disk has an evicted block.
-    fn destaged(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
-        let serial = io.token >> STEP_BITS;
-        let Some(part) = self.parts_of(io).next() else { return };
-        self.flying.retain(|&key| key != part.key);
-        let left = self.leaving.iter().position(|leaving| leaving.serial == serial);
-        if let Some(left) = left {
-            let at = self.leaving.swap_remove(left).held.at;
-            self.release(at);
-        }
-        // It may have come back and left again.
-        self.destage(part.key, plan);
-    }
-
     /// A client's write to the disk is done.
     fn on_disk(&mut self, io: &Planned) {
         self.serial += 1;
@@ -518,7 +449,7 @@ impl<C: Cache> Placement for Cached<C> {
             Op::Write if request.len > 0 => self.write(io, request, plan),
             Op::Flush => plan.extend([io, Planned { lane: self.flash, ..io }]),
             Op::Trim => {
-                for part in self.parts(request) {
+                for part in self.parts(request.lane, request.offset, request.end()) {
                     self.stamp(part.key).last = self.serial;
                     if self.is_whole(part) {
                         self.forget(part.key);
@@ -558,6 +489,3 @@ impl<C: Cache> Placement for Cached<C> {
         ]
     }
 }
-
-#[cfg(test)]
-mod tests;

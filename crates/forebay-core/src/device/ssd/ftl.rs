@@ -441,5 +441,4 @@ fn check(shape: &Shape, filled: u32) -> Result<(), SpecError> {
 }
 
 #[cfg(test)]
-#[path = "ftl_tests.rs"]
 mod tests;

@@ -8,6 +8,8 @@
 //! Source: the **bid** paper, section "Multi-tier storage" (access frequency, as ADLAM and HRO have
 //! it), and its future work.
 
+use std::cmp::Reverse;
+
 use crate::index::{Index, spread};
 use crate::request::Lane;
 use crate::time::Nanos;
@@ -166,9 +168,7 @@ impl Migration {
                 false => {}
             }
         }
-        up.sort_unstable_by_key(|&(heat, id)| (std::cmp::Reverse(heat), id));
-        up.truncate(most);
-        down.sort_unstable();
+        keep_first(&mut up, most, |&(heat, id)| (Reverse(heat), id));
         let spare = flash_bytes / SPARE_SHARE;
         let extent = u64::from(self.config.extent_bytes);
         let room = free_bytes.saturating_sub(spare) / extent;
@@ -176,7 +176,7 @@ impl Migration {
             + spare.saturating_sub(free_bytes).div_ceil(extent);
         let coldest_up = up.last().map_or(hot, |&(heat, _)| heat);
         down.retain(|&(heat, _)| heat < coldest_up.div_ceil(2).max(1));
-        down.truncate((wanted as usize).min(most));
+        keep_first(&mut down, (wanted as usize).min(most), |&candidate| candidate);
         let gained = room + down.len() as u64;
         up.truncate(gained.min(most as u64) as usize);
         // The last is first: those that make room, then the hottest.
@@ -202,6 +202,15 @@ impl Migration {
             self.done[usize::from(!ended.up)] += 1;
         }
     }
+}
+
+/// Keeps the first `count` by `order`, in order; without sorting the others.
+fn keep_first<T, K: Ord>(all: &mut Vec<T>, count: usize, order: impl Fn(&T) -> K + Copy) {
+    if count < all.len() {
+        all.select_nth_unstable_by_key(count, order);
+        all.truncate(count);
+    }
+    all.sort_unstable_by_key(order);
 }
 
 fn overlaps(other: &Move, disk: Lane, offset: u64, len: u32) -> bool {
