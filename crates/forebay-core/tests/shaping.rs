@@ -9,6 +9,7 @@ mod harness;
 #[path = "shaping/miser.rs"]
 mod miser;
 
+use forebay_core::policy::{Lanes, build_placed};
 use forebay_core::rtt::{Rtt, Tiers};
 use forebay_core::{Flags, Nanos, Op, Request};
 use harness::{Ran, arrivals, read, reads, run};
@@ -295,4 +296,14 @@ fn flags_say_what_is_wrong() {
     assert!(said("dmclock:weight=1/0").contains("got '0'"));
     assert!(said("fcfs:cmin=3").contains("no parameter 'cmin'"));
     assert!(said("fifo").contains("miser"));
+}
+
+#[test]
+fn a_promise_for_the_whole_trace_is_not_dealt_over_disks() {
+    let lanes = |disks| Lanes { disks, disk_len_max: u32::MAX, flash: None };
+    for spec in ["split:cmin=100", "miser:cmin=100", "fcfs"] {
+        assert!(build_placed(spec, &lanes(1)).is_ok(), "{spec}");
+        let said = build_placed(spec, &lanes(2)).map(drop).unwrap_err().0;
+        assert!(said.contains("on 2 disks") && said.contains("one disk"), "{said}");
+    }
 }

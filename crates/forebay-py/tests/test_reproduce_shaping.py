@@ -9,8 +9,7 @@ import pytest
 from conftest import ROOT, TERASORT
 
 import forebay
-
-reproduce = pytest.importorskip("forebay.reproduce", reason="SKIPPED: no forebay.reproduce")
+from forebay import reproduce
 
 PAPER = ROOT / "papers" / "shaping"
 

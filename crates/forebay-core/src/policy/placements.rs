@@ -94,7 +94,14 @@ pub fn with_placed<V: PolicyVisitor>(
             return with_policy(spec, lanes.disk_len_max, visitor).map_err(known);
         }
         let each = (0..lanes.disks).map(|_| list::build(spec, lanes.disk_len_max));
-        return Ok(visitor.visit(Each::new(each.collect::<Result<_, _>>().map_err(known)?)));
+        let each: Vec<_> = each.collect::<Result<_, _>>().map_err(known)?;
+        if each.iter().any(|policy| !policy.servers().is_empty() || !policy.classes().is_empty()) {
+            let (text, disks) = (spec.trim(), lanes.disks);
+            let what =
+                "got a shaper, which keeps one promise for the whole trace, expected one disk";
+            return Err(SpecError(format!("'{text}' on {disks} disks: {what}")));
+        }
+        return Ok(visitor.visit(Each::new(each)));
     }
     let spec = Spec::parse(spec)?;
     let Some(flash) = lanes.flash else {
