@@ -20,7 +20,7 @@ fuzz_target!(|data: &[u8]| {
     }
     logs.resize(4, Vec::new());
     let [zones, back, near, seek] = logs.try_into().expect("four logs");
-    let measurements = Measurements { zones, back, near, seek, lines_skipped: 0 };
+    let measurements = Measurements { zones, back, near, seek, ..Measurements::default() };
     let known = Known { name: "x".into(), capacity_bytes: 1 << 40, heads: 2 };
     match fit(&measurements, known) {
         Ok(fitted) => {
