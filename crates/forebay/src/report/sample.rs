@@ -109,7 +109,6 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
         result: RunResult {
             policy: policy.to_string(),
             device: "st1000nm0011".to_string(),
-            devices: 1,
             replay: Replay::Open,
             changed: Default::default(),
             write_amplification: None,
