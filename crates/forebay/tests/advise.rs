@@ -231,3 +231,21 @@ fn a_simulation_can_be_stopped() {
     let stopped = advise(&input, &device, String::new(), &flash, Setup::default(), |_| Break(()));
     assert!(matches!(stopped, Err(Error::Stopped)));
 }
+
+/// Random reads that the disk keeps up with: staging them saves device time and makes everybody wait.
+#[test]
+fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
+    let places = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) % (40 * GIB) / 4096 * 4096;
+    let records = (0..6000).map(|n| read(n * 9_000, 0, places(n % 300), 4 * KIB)).collect();
+    let input = Input::from_records(records, vec!["reader".to_string()]);
+    let device = devices::open("sata250").unwrap();
+    let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
+    let advice = advise(&input, &device, reason, &flash, Setup::default(), |_| ()).unwrap();
+    let tail = |policy: &str| {
+        let ranked = advice.ranking.iter().find(|ranked| ranked.policy == policy).unwrap();
+        ranked.read_p99_ms.unwrap()
+    };
+    assert!(tail(best(&advice)) > 2.0 * tail("noop"), "{}", advice.headline);
+    assert!(advice.ranking[0].gain_share > 0.05, "{}", advice.headline);
+    assert!(tail(&advice.recommended) <= 2.0 * tail("noop"), "{}", advice.headline);
+}
