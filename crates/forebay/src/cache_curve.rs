@@ -13,8 +13,8 @@ use forebay_trace::{Reader, Record};
 use serde::Serialize;
 
 use crate::error::Error;
-use crate::input::refuse_empty;
-use crate::progress::{GoOn, Meter};
+use crate::input::read_through;
+use crate::progress::GoOn;
 
 /// Points of a curve, beside the sizes asked for.
 const POINTS: u32 = 64;
@@ -96,25 +96,14 @@ pub fn curve<P: GoOn>(
     sizes.sort_unstable();
     sizes.dedup();
     let mut others: Vec<(S3Fifo, u64)> = sizes.iter().map(|&size| (S3Fifo::new(size), 0)).collect();
-    let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
-    loop {
-        reader.read(&mut batch)?;
-        if batch.is_empty() {
-            break;
-        }
-        if meter.stops_after(batch.len()) {
-            return Err(Error::Stopped);
-        }
-        for record in &batch {
-            for key in keys(record, block_bytes) {
-                lru.access(key);
-                for (cache, misses) in &mut others {
-                    *misses += u64::from(!cache.access(key));
-                }
+    read_through(name, reader, progress, |batch, _| {
+        for key in batch.iter().flat_map(|record| keys(record, block_bytes)) {
+            lru.access(key);
+            for (cache, misses) in &mut others {
+                *misses += u64::from(!cache.access(key));
             }
         }
-    }
-    refuse_empty(name, meter.count(), reader.notes())?;
+    })?;
     let others: Vec<(u32, u64)> =
         sizes.into_iter().zip(others.into_iter().map(|(_, misses)| misses)).collect();
     Ok(Curve {

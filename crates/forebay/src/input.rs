@@ -68,29 +68,20 @@ impl Input {
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
         let mut extents = Vec::new();
-        let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
-        loop {
-            reader.read(&mut batch)?;
-            if batch.is_empty() {
-                break;
-            }
-            if meter.stops_after(batch.len()) {
-                return Err(Error::Stopped);
-            }
-            describer.add(&batch, reader.dictionary());
-            for record in &mut batch {
-                record.stream = grouping.group(reader.dictionary(), record.stream);
+        read_through(name, &mut *reader, progress, |batch, dictionary| {
+            describer.add(batch, dictionary);
+            for record in batch.iter_mut() {
+                record.stream = grouping.group(dictionary, record.stream);
                 reach(&mut extents, record);
             }
             if let Some(records) = &mut kept {
                 if records.len() + batch.len() > KEPT_RECORDS_MAX {
                     kept = None;
                 } else {
-                    records.extend_from_slice(&batch);
+                    records.extend_from_slice(batch);
                 }
             }
-        }
-        refuse_empty(name, meter.count(), reader.notes())?;
+        })?;
         let dictionary = reader.dictionary();
         let labels =
             (0..grouping.len() as u32).map(|group| grouping.label(dictionary, group)).collect();
@@ -183,20 +174,30 @@ pub fn describe_from<P: GoOn>(
     progress: impl FnMut(u64) -> P,
 ) -> Result<(Description, Notes), Error> {
     let mut describer = Describer::new(Options { stream_by });
+    read_through(name, reader, progress, |batch, dictionary| describer.add(batch, dictionary))?;
+    let notes = notes_on(reader.notes(), stream_by, reader.dictionary());
+    Ok((describer.finish(reader.dictionary(), &notes), notes))
+}
+
+/// Hands all that `reader` gives to `each`, batch by batch, and tells `progress` now and then how many
+/// records that were. Fails where there are none; messages call the trace `name`.
+pub(crate) fn read_through<P: GoOn>(
+    name: &Path,
+    reader: &mut dyn Reader,
+    progress: impl FnMut(u64) -> P,
+    mut each: impl FnMut(&mut [Record], &Dictionary),
+) -> Result<(), Error> {
     let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
     loop {
         reader.read(&mut batch)?;
         if batch.is_empty() {
-            break;
+            return refuse_empty(name, meter.count(), reader.notes());
         }
         if meter.stops_after(batch.len()) {
             return Err(Error::Stopped);
         }
-        describer.add(&batch, reader.dictionary());
+        each(&mut batch, reader.dictionary());
     }
-    let notes = notes_on(reader.notes(), stream_by, reader.dictionary());
-    refuse_empty(name, meter.count(), &notes)?;
-    Ok((describer.finish(reader.dictionary(), &notes), notes))
 }
 
 /// The reader's notes, and what grouping by `stream_by` has to add.

@@ -7,8 +7,8 @@ use forebay_core::rtt::Gaps;
 use forebay_trace::{Notes, Reader};
 
 use crate::error::Error;
-use crate::input::refuse_empty;
-use crate::progress::{GoOn, Meter};
+use crate::input::read_through;
+use crate::progress::GoOn;
 
 /// A trace's times of arrival.
 pub struct Arrivals {
@@ -35,16 +35,8 @@ impl Arrivals {
         progress: impl FnMut(u64) -> P,
     ) -> Result<Arrivals, Error> {
         let (mut whole, mut volumes) = (Gaps::default(), Vec::<Gaps>::new());
-        let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
-        loop {
-            reader.read(&mut batch)?;
-            if batch.is_empty() {
-                break;
-            }
-            if meter.stops_after(batch.len()) {
-                return Err(Error::Stopped);
-            }
-            for record in &batch {
+        read_through(name, reader, progress, |batch, _| {
+            for record in batch {
                 whole.push(record.at);
                 if by_volume {
                     let volume = record.volume as usize;
@@ -54,8 +46,7 @@ impl Arrivals {
                     volumes[volume].push(record.at);
                 }
             }
-        }
-        refuse_empty(name, meter.count(), reader.notes())?;
+        })?;
         if reader.notes().is_timeless {
             return Err(Error::Unfit(format!(
                 "{}: got a trace with no times, expected one that says when its requests arrive; \
