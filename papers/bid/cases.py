@@ -108,13 +108,17 @@ segments = 16
 segment_sectors = 1024
 read_ahead = "limit"
 read_ahead_sectors = 512
+
+[bus]
+read_us_per_sector = 1.7
+write_us_per_sector = 1.7
 """
 
 
 def with_queue(device: str, depth: int, folder: Path) -> Path:
     """`device` with a command queue, and the buffer that a drive with one has: a new file.
 
-    16 segments of 512 KiB, reading ahead 256 KiB (docs/device-files.md).
+    16 segments of 512 KiB, reading ahead 256 KiB, behind SATA of 300 MB/s (docs/device-files.md).
     """
     bundled = ROOT / "devices" / f"{device}.toml"
     text = (bundled if bundled.exists() else Path(device)).read_text()

@@ -95,7 +95,7 @@ def section(sweep_cases, of_depth, runs) -> str:
         [
             table(header, found),
             "### Queue depth of the drive: busy time, s\n",
-            "At depth 1 the disk has no buffer either; from 2 on it has 16 segments of 512 KiB.\n",
+            "At depth 1 the disk has no buffer either; from 2 on it has 16 segments of 512 KiB\nbehind a link of 300 MB/s.\n",
             table(depth_header, deep),
             "### Queue depth of the drive: read p99, ms\n",
             table(depth_header, tails),

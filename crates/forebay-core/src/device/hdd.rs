@@ -9,15 +9,17 @@
 //! * one that starts at the very instant the last was done, at its end. Its overhead is hidden
 //!   too. This stands in for command pipelining and the drive's buffer until they are modelled;
 //! * a read at the end of the last read after a pause of at most one revolution, as if from
-//!   read-ahead: it is done when its overhead is over and the head, had it kept reading, has
-//!   passed its last sector. The head is taken to have read ahead by at most a revolution.
+//!   read-ahead. During the pause the head goes on, over a switch too; the data then come at the
+//!   rate of the media, which is all the link is granted, and the overhead goes on meanwhile. So
+//!   a pause costs no wait for the platters, but saves no transfer either.
 //!
 //! Flush and Trim cost the command overhead only, as there is no write cache yet. Park takes no time
 //! and stops the platters ([`Standby`]); the arm is taken to stay where it was.
 //! What lies beyond the capacity is wrapped to the start and cut at the end, so that no I/O panics.
 //!
 //! Invariants: completions are never before their start; seek, rotation and transfer never add up
-//! to more than the service time; energy never falls.
+//! to more than the service time; no command takes less than its [`Device::floor`]; energy never
+//! falls.
 
 pub(in crate::device) mod geometry;
 mod power;
@@ -81,8 +83,6 @@ struct Stream {
     next_sector: u64,
     /// When that command was done.
     done: u64,
-    /// When the head passed its last sector: not after `done`, nor more than a turn before it.
-    passed: u64,
     /// The stream time of that sector's end.
     ends: u64,
 }
@@ -204,34 +204,31 @@ impl Hdd {
             cylinder_last: last.cylinder,
             ..Mechanics::default()
         };
-        let (done, passed) =
-            match self.stream.filter(|stream| self.continues(stream, now, op, first)) {
-                Some(stream) => {
-                    let passed = stream.passed.saturating_add(last.ends - stream.ends);
-                    // Hidden only while the media, not the buffer, sets the pace.
-                    let hidden = now == stream.done && stream.passed == stream.done;
-                    let ready = if hidden { now } else { now.saturating_add(self.overhead) };
-                    mechanics.transfer = Nanos(passed.saturating_sub(now));
-                    let done = ready.max(passed);
-                    let ahead = self.turn.divide(done - passed).0 * self.revolution;
-                    (done, passed + ahead)
-                }
-                None => {
-                    let seek = self.move_time(from.cylinder, from.head, op);
-                    let arrived = now.saturating_add(self.overhead + seek);
-                    let rotation = self.wait(arrived, from.begins);
-                    let transfer = last.ends - from.begins;
-                    mechanics.seek = Nanos(seek);
-                    mechanics.rotation = Nanos(rotation);
-                    mechanics.transfer = Nanos(transfer);
-                    let done = arrived.saturating_add(rotation + transfer);
-                    (done, done)
-                }
-            };
+        let stream = self.stream.filter(|stream| self.continues(stream, now, op, first));
+        let done = match stream {
+            Some(stream) => {
+                let on = last.ends - stream.ends;
+                // Without a pause the overhead is hidden, and the media alone set the pace.
+                let paused = now > stream.done;
+                let least = if paused { self.overhead.max(last.ends - from.begins) } else { on };
+                let done = now.saturating_add(least).max(stream.done.saturating_add(on));
+                mechanics.transfer = Nanos(on.min(done - now));
+                done
+            }
+            None => {
+                let seek = self.move_time(from.cylinder, from.head, op);
+                let arrived = now.saturating_add(self.overhead + seek);
+                let rotation = self.wait(arrived, from.begins);
+                let transfer = last.ends - from.begins;
+                mechanics.seek = Nanos(seek);
+                mechanics.rotation = Nanos(rotation);
+                mechanics.transfer = Nanos(transfer);
+                arrived.saturating_add(rotation + transfer)
+            }
+        };
         self.cylinder = last.cylinder;
         self.head = last.head;
-        let next_sector = first + count;
-        self.stream = Some(Stream { op, next_sector, done, passed, ends: last.ends });
+        self.stream = Some(Stream { op, next_sector: first + count, done, ends: last.ends });
         (done, mechanics)
     }
 
@@ -330,7 +327,12 @@ impl Device for Hdd {
     /// The time its sectors take under the heads; nothing for commands without data.
     fn floor(&self, io: &Request) -> Nanos {
         let (first, count) = self.extent(io);
-        Nanos(if io.op.moves_data() { self.geometry.media_time(first, count) } else { 0 })
+        if !io.op.moves_data() || count == 0 {
+            return Nanos::ZERO;
+        }
+        // Parts of several tracks are rounded one by one where they are served.
+        let (from, last) = self.geometry.run(first, count);
+        Nanos(self.geometry.media_time(first, count).min(last.ends - from.begins))
     }
 
     fn cylinders(&self) -> u32 {

@@ -124,22 +124,29 @@ fn reads_go_on_after_a_pause_as_from_read_ahead() {
         serve(&mut disk, 0, io(op, 0, 10));
         times(serve(&mut disk, start_us, io(op, 10, 10)))
     };
-    assert_eq!(resumed(Op::Read, 11_500), [12_000, 0, 0, 500]);
-    assert_eq!(resumed(Op::Read, 16_000), [16_200, 0, 0, 0]);
-    assert_eq!(resumed(Op::Read, 21_000), [21_200, 0, 0, 0]);
+    assert_eq!(resumed(Op::Read, 11_500), [12_500, 0, 0, 1_000]);
+    assert_eq!(resumed(Op::Read, 16_000), [17_000, 0, 0, 1_000]);
+    assert_eq!(resumed(Op::Read, 21_000), [22_000, 0, 0, 1_000]);
     assert_eq!(resumed(Op::Read, 21_100), [32_000, 0, 9_700, 1_000]);
     assert_eq!(resumed(Op::Write, 16_000), [22_000, 0, 4_800, 1_000]);
 }
 
 #[test]
-fn read_ahead_is_at_most_a_turn_ahead() {
+fn a_pause_hides_the_overhead_and_the_switch_but_no_transfer() {
+    let resumed = |start_us, count| {
+        let mut disk = Hdd::new(tiny()).unwrap();
+        assert_eq!(serve(&mut disk, 0, io(Op::Read, 90, 10)).at, Nanos::from_millis(10));
+        times(serve(&mut disk, start_us, io(Op::Read, 100, count)))
+    };
+    assert_eq!(resumed(10_000, 10), [12_000, 0, 0, 2_000]);
+    assert_eq!(resumed(10_400, 10), [12_000, 0, 0, 1_600]);
+    assert_eq!(resumed(15_000, 10), [16_000, 0, 0, 1_000]);
+    assert_eq!(resumed(15_000, 1), [15_200, 0, 0, 200]);
+    // Reading on without a pause goes on at the pace of the media.
     let mut disk = Hdd::new(tiny()).unwrap();
     serve(&mut disk, 0, io(Op::Read, 0, 10));
-    assert_eq!(serve(&mut disk, 20_000, io(Op::Read, 10, 10)).at, Nanos::from_micros(20_200));
-    assert_eq!(serve(&mut disk, 29_200, io(Op::Read, 20, 10)).at, Nanos::from_micros(29_400));
-    // The head has passed sector 29 at 23 ms, a turn later than had it never stopped.
-    assert_eq!(serve(&mut disk, 29_400, io(Op::Read, 30, 70)).at, Nanos::from_micros(30_000));
-    assert_eq!(serve(&mut disk, 30_000, io(Op::Read, 100, 100)).at, Nanos::from_micros(41_000));
+    assert_eq!(serve(&mut disk, 15_000, io(Op::Read, 10, 10)).at, Nanos::from_millis(16));
+    assert_eq!(serve(&mut disk, 16_000, io(Op::Read, 20, 1)).at, Nanos::from_micros(16_100));
 }
 
 #[test]
