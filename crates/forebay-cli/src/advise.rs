@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use forebay::advise::{Advice, advise, default_device, default_flash};
+use forebay::advise::{Advice, BASELINE, RemedyKind, advise, default_device, default_flash};
 use forebay::devices;
 use forebay::report;
 
@@ -71,9 +71,10 @@ fn text(advice: &Advice, report: &Path) -> String {
         format!("{} on {} ({})", advice.trace, advice.device, advice.device_reason),
         remedies(advice),
         String::new(),
-        ranking(advice),
-        String::new(),
     ];
+    if !advice.ranking.is_empty() {
+        lines.extend([ranking(advice), String::new()]);
+    }
     lines.extend(advice.findings.iter().map(|finding| format!("- {finding}")));
     lines.push(String::new());
     lines.extend(advice.cautions.iter().map(|caution| format!("! {caution}")));
@@ -81,55 +82,86 @@ fn text(advice: &Advice, report: &Path) -> String {
     lines.join("\n")
 }
 
-/// Every kind of remedy: what is free, then what needs flash.
+/// Every kind of remedy: what is free, then what costs something. Each is held against the baseline on
+/// the requests that its own figures are of.
 fn remedies(advice: &Advice) -> String {
+    let reasons: Vec<String> =
+        advice.reasons().iter().map(|(kinds, reason)| format!("- {kinds}: {reason}")).collect();
+    if advice.remedies.iter().all(|remedy| remedy.total_s.is_none()) {
+        return reasons.join("\n");
+    }
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header(["", "remedy", "needs", "total s", "saved %", "read p99 ms", "write p99 ms"]);
+    table.set_header([
+        "".to_string(),
+        "remedy".to_string(),
+        "needs".to_string(),
+        "requests".to_string(),
+        format!("total s, {BASELINE}"),
+        "total s, with".to_string(),
+        "saved %".to_string(),
+        "beyond free %".to_string(),
+        format!("read p99 ms, {BASELINE} -> with"),
+        format!("write p99 ms, {BASELINE} -> with"),
+    ]);
     for remedy in &advice.remedies {
+        let before = remedy.before.as_ref();
+        let requests = match (remedy.requests, remedy.kind) {
+            (0, _) => "-".to_string(),
+            (count, RemedyKind::Defragmentation) => format!("last {count}"),
+            (count, _) => format!("all {count}"),
+        };
         table.add_row([
             Cell::new(if remedy.recommended { ">" } else { "" }),
             Cell::new(format!("{}: {}", remedy.kind.name(), remedy.policy)),
             Cell::new(remedy.needs().unwrap_or("-".to_string())),
+            right(requests),
+            number(before.map(|before| before.total_s), 1),
             number(remedy.total_s, 1),
             number(remedy.gain_share.map(|share| share * 100.0), 1),
-            number(remedy.read_p99_ms, 1),
-            number(remedy.write_p99_ms, 1),
+            number(remedy.gain_over_free_share.map(|share| share * 100.0), 1),
+            pair(before.and_then(|before| before.read_p99_ms), remedy.read_p99_ms),
+            pair(before.and_then(|before| before.write_p99_ms), remedy.write_p99_ms),
         ]);
     }
-    let reasons =
-        advice.remedies.iter().map(|one| format!("\n- {}: {}", one.kind.name(), one.reason));
-    format!("{table}{}", reasons.collect::<String>())
+    format!("{table}\n{}", reasons.join("\n"))
 }
 
-fn number(value: Option<f64>, digits: usize) -> Cell {
-    let text = value.map_or("-".to_string(), |value| format!("{value:.digits$}"));
+fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
+/// A figure before and after.
+fn pair(before: Option<f64>, after: Option<f64>) -> Cell {
+    right(match (before, after) {
+        (Some(before), Some(after)) => format!("{before:.1} -> {after:.1}"),
+        _ => "-".to_string(),
+    })
+}
+
+fn number(value: Option<f64>, digits: usize) -> Cell {
+    right(value.map_or("-".to_string(), |value| format!("{value:.digits$}")))
+}
+
 fn ranking(advice: &Advice) -> String {
+    let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
+    let longest_s = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
+    let digits = if longest_s < 10.0 { 3 } else { 1 };
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header([
-        "",
-        "policy",
-        "total s",
-        "saved %",
-        "read p99 ms",
-        "write p99 ms",
-        "longest wait ms",
-    ]);
+    let mut header = vec!["", "policy", "total s"];
+    header.extend(compared.then_some("saved %"));
+    header.extend(["read p99 ms", "write p99 ms", "longest wait ms"]);
+    table.set_header(header);
     for ranked in &advice.ranking {
-        let mark = if ranked.policy == advice.recommended { ">" } else { "" };
-        table.add_row([
-            Cell::new(mark),
-            Cell::new(&ranked.policy),
-            number(Some(ranked.total_s), 1),
-            number(Some(ranked.gain_share * 100.0), 1),
-            number(ranked.read_p99_ms, 1),
-            number(ranked.write_p99_ms, 1),
-            number(Some(ranked.longest_wait_ms), 0),
-        ]);
+        let mark = if advice.recommended.as_ref() == Some(&ranked.policy) { ">" } else { "" };
+        let mut row =
+            vec![Cell::new(mark), Cell::new(&ranked.policy), number(Some(ranked.total_s), digits)];
+        row.extend(ranked.gain_share.map(|share| number(Some(share * 100.0), 1)));
+        row.push(number(ranked.read_p99_ms, 1));
+        row.push(number(ranked.write_p99_ms, 1));
+        row.push(number(Some(ranked.longest_wait_ms), 0));
+        table.add_row(row);
     }
     table.to_string()
 }

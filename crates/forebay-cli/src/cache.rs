@@ -12,12 +12,15 @@ use crate::output::{self, Format};
 pub(crate) struct Cache {
     /// The trace
     trace: TracePath,
-    /// Size of a block in KiB
-    #[arg(long, value_name = "KIB", default_value = "4")]
-    block_kib: u32,
+    /// Size of a block in KiB [default: 4; the trace's own block if it counts in blocks]
+    #[arg(long, value_name = "KIB", allow_hyphen_values = true)]
+    block_kib: Option<f64>,
     /// Sizes in MiB, comma-separated, to tell exactly and to simulate S3-FIFO at
     #[arg(long, value_name = "MIB,...", value_delimiter = ',')]
     sizes_mib: Vec<f64>,
+    /// The same in blocks
+    #[arg(long, value_name = "BLOCKS,...", value_delimiter = ',')]
+    sizes_blocks: Vec<u32>,
     #[command(flatten)]
     reading: Reading,
     /// How to print the curve
@@ -27,7 +30,10 @@ pub(crate) struct Cache {
 
 impl Cache {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let options = CurveOptions::new(self.block_kib, &self.sizes_mib)?;
+        let options = CurveOptions {
+            sizes_blocks: self.sizes_blocks,
+            ..CurveOptions::new(self.block_kib, &self.sizes_mib)?
+        };
         let curve = self.reading.curve(&self.trace, &options)?;
         match self.format {
             Format::Json => output::print_json(&curve)?,
@@ -51,10 +57,15 @@ fn table(curve: &Curve) -> String {
         ];
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
     }
+    let size = match curve.is_own_block {
+        true => format!(
+            "the trace's own blocks, whose size it does not say (MiB: if they have {} bytes)",
+            curve.block_bytes
+        ),
+        false => format!("blocks of {} KiB", f64::from(curve.block_bytes) / 1024.0),
+    };
     format!(
-        "{} uses of {} distinct blocks of {} KiB\n{table}",
-        curve.accesses,
-        curve.distinct_blocks,
-        curve.block_bytes / 1024
+        "{} uses of {} distinct ones among {size}\n{table}",
+        curve.accesses, curve.distinct_blocks
     )
 }

@@ -8,6 +8,7 @@ use clap::{Args, ValueEnum};
 use forebay::convert::convert;
 use forebay_live::capture::{self, CaptureError, Captured, Device, News, Places, Plan, Via};
 use forebay_trace::formats::blktrace::Blktrace;
+use forebay_trace::words::counted;
 use forebay_trace::{Reader, write};
 
 use crate::options::say_notes;
@@ -92,7 +93,8 @@ impl Capture {
         for what in converted.lost {
             eprintln!("forebay: {}: {what}", self.output.display());
         }
-        eprintln!("forebay: {}: {} requests written", self.output.display(), converted.records);
+        let requests = counted(converted.records, "request");
+        eprintln!("forebay: {}: {requests} written", self.output.display());
         Ok(())
     }
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::convert::{Converted, convert};
 use forebay_trace::ahead::Ahead;
+use forebay_trace::words::counted;
 use forebay_trace::{Reader, open, write};
 
 use crate::options::{Source, TracePath, say_notes};
@@ -48,7 +49,8 @@ impl Convert {
             eprintln!("forebay: {}: {what}", self.output.display());
         }
         let so_far = if lost.is_empty() { "written" } else { "converted, but for that" };
-        eprintln!("forebay: {}: {records} requests {so_far}", self.output.display());
+        let records = counted(records, "request");
+        eprintln!("forebay: {}: {records} {so_far}", self.output.display());
         Ok(())
     }
 }

@@ -7,6 +7,7 @@ use comfy_table::{Table, presets};
 use forebay::device_validate::{self, Arrivals, Validation};
 use forebay::devices::{self, write};
 use forebay::{Error, disksim};
+use forebay_trace::words::counted;
 
 use crate::device_fit::Fit;
 use crate::output::{self, Format};
@@ -120,8 +121,9 @@ impl Validate {
         }
         if validation.requests_beyond_end > 0 {
             eprintln!(
-                "forebay: {} of {} requests reach beyond the end of {name} and are served at its end",
-                validation.requests_beyond_end, validation.requests
+                "forebay: {}, of {}, beyond the end of {name}: served at its end",
+                counted(validation.requests_beyond_end as u64, "request"),
+                validation.requests
             );
         }
         match self.format {

@@ -2,18 +2,27 @@
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
-use forebay::devices;
+use forebay::devices::{self, OpenDevice};
 use forebay_core::policy::shape::{SHAPER_PARAMETERS, SHAPERS};
 use forebay_core::policy::{BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES};
 
 use crate::output;
 
-/// List the bundled devices
+/// List the bundled devices, or describe those that are named
 #[derive(Args)]
-pub(crate) struct Devices {}
+pub(crate) struct Devices {
+    /// Bundled devices or device files to describe
+    #[arg(value_name = "DEVICE")]
+    names: Vec<String>,
+}
 
 impl Devices {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if !self.names.is_empty() {
+            let told = self.names.iter().map(|name| Ok(described(&devices::open(name)?)));
+            let told: Vec<String> = told.collect::<Result<_, forebay::Error>>()?;
+            return Ok(output::print(&told.join("\n\n"))?);
+        }
         let mut table = listing(["device", "what it is"]);
         for device in devices::list().map_err(forebay::Error::from)? {
             let about = format!("{}\n{}", device.description, device.summary);
@@ -38,6 +47,22 @@ impl Policies {
         table.add_row(["(shapers)", SHAPER_PARAMETERS]);
         Ok(output::print(&table.to_string())?)
     }
+}
+
+/// All that is known of a device without running it.
+fn described(device: &OpenDevice) -> String {
+    let mut lines = vec![device.name.clone(), device.description.clone(), device.summary.clone()];
+    lines.push(format!("takes commands: {}", device.model.commands()));
+    lines.extend(device.notes.iter().map(|note| format!("note: {note}")));
+    if let Some(told) = device.sources.told(&device.name) {
+        lines.push(told);
+        for (kind, keys) in
+            [("assumed", &device.sources.assumed), ("derived", &device.sources.derived)]
+        {
+            lines.push(format!("{kind}: {}", keys.join(", ")));
+        }
+    }
+    lines.join("\n")
 }
 
 fn row(listed: &Listed) -> [String; 2] {

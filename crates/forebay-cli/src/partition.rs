@@ -6,6 +6,7 @@ use clap::ValueEnum;
 use forebay::Error;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
+use forebay_trace::words::counted;
 use forebay_trace::{Reader, open};
 
 use crate::options::say_notes;
@@ -32,8 +33,9 @@ pub(crate) fn run(trace: &Path, from: Option<&str>, output: &Path) -> anyhow::Re
         Partition::Begun(intake) => write(read(trace, from, intake)?)?,
     };
     let requests: u64 = manifest.parts.iter().map(|part| part.requests).sum();
-    let volumes = manifest.parts.len();
-    eprintln!("forebay: {}: {requests} requests of {volumes} volumes", output.display());
+    let (requests, volumes) =
+        (counted(requests, "request"), counted(manifest.parts.len() as u64, "volume"));
+    eprintln!("forebay: {}: {requests} of {volumes}", output.display());
     Ok(())
 }
 

@@ -61,6 +61,9 @@ impl Simulate {
             defragment::check(bed)?;
         }
         let input = self.reading.read(&self.trace)?;
+        for told in bed.idle_parts(&input, &self.policy) {
+            eprintln!("forebay: {told}");
+        }
         let setup = self.replaying.setup(&input)?;
         let (mut runs, mut defragmentation) = (Vec::new(), Vec::new());
         for policy in &self.policy {
@@ -71,6 +74,10 @@ impl Simulate {
                 defragmentation.push(defragment::study(&input, bed, policy, setup, |_| ())?);
             }
             drop(progress);
+        }
+        let devices: Vec<_> = std::iter::once(&device).chain(flash.as_ref()).collect();
+        for caution in devices::cautions(&devices) {
+            eprintln!("forebay: {caution}");
         }
         for told in runs.iter().take(1).flat_map(|run| run.changed.told()) {
             eprintln!("forebay: {}: {told}", device.name);

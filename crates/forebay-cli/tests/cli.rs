@@ -671,3 +671,61 @@ fn the_miss_ratio_curve_ends_at_first_uses() {
     assert_eq!(largest["size_blocks"], curve["distinct_blocks"]);
     fails(forebay(&["cache", "--block-kib", "0"]).arg(&trace), 2, &["block size: got 0"]);
 }
+
+#[test]
+fn options_that_would_do_nothing_are_told_or_refused() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", "0,1000,4096,R,0.1\n0,90000,4096,W,0.2\n");
+    let simulate = |options: &[&str]| {
+        let mut command = forebay(&["simulate"]);
+        command.arg(&trace).args(options);
+        command
+    };
+    let disk = ["--device", "sata250", "--flash", "sata250", "--policy", "cache"];
+    fails(&mut simulate(&disk), 2, &["--flash sata250", "mechanical disk", "solid-state drive"]);
+    let mut advise = forebay(&["advise", "--flash", "sata250", "-o"]);
+    fails(advise.arg(folder.path("r.html")).arg(&trace), 2, &["mechanical disk"]);
+    let promise = ["--device", "fixed:500", "--policy", "miser:cmin=900"];
+    fails(&mut simulate(&promise), 2, &["cmin: got 900", "at most the 500"]);
+    let flash = ["--device", "sata250", "--flash", "samsung-830", "--policy", "noop,cfq"];
+    let (_, err) = json(&mut simulate(&flash));
+    assert!(err.contains("samsung-830 stays idle: none of the policies uses flash"), "{err}");
+    assert!(err.contains("Models, not measurements:"), "{err}");
+    let (_, err) =
+        json(&mut simulate(&["--device", "sata250", "--disks", "4", "--policy", "noop"]));
+    assert!(err.contains("3 of the 4 disks stay idle") && err.contains("has 1 volume"), "{err}");
+}
+
+#[test]
+fn a_cache_counts_an_arc_list_in_its_own_blocks() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.lis", "0 8 0 0\n4 8 0 1\n0 8 0 2\n");
+    let (curve, _) = json(forebay(&["cache", "--sizes-blocks", "12"]).arg(&trace));
+    assert_eq!((&curve["accesses"], &curve["distinct_blocks"]), (&24.into(), &12.into()));
+    assert_eq!(curve["is_own_block"], true);
+    let points = curve["points"].as_array().unwrap();
+    assert!(points.iter().any(|point| point["s3fifo_miss_ratio"] == 0.5), "{curve}");
+    for wrong in ["0.5", "-1", "1.25"] {
+        let mut command = forebay(&["cache", "--block-kib", wrong]);
+        fails(command.arg(&trace), 2, &[wrong, "whole KiB from 1 to 65536", "ARC list"]);
+    }
+}
+
+#[test]
+fn a_device_is_described_with_its_notes_and_guesses() {
+    let (out, _) = ends(&mut forebay(&["devices", "d7-p5520"]), 0);
+    assert!(out.contains("assumed: page_bytes") && out.contains("derived: "), "{out}");
+    let folder = Folder::new();
+    let bundled = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/sata250.toml");
+    let text = fs::read_to_string(bundled).unwrap();
+    let (before, after) = (text.find("[zones]").unwrap(), text.find("[seek]").unwrap());
+    let zone = |first: u32, last: u32| {
+        format!(
+            "[[zone]]\nfirst_cylinder = {first}\nlast_cylinder = {last}\nsectors_per_track = 900\n"
+        )
+    };
+    let zones = zone(0, 9) + &zone(20, 190_000);
+    let file = folder.file("gap.toml", text[..before].to_string() + &text[after..] + "\n" + &zones);
+    let (out, _) = ends(forebay(&["devices"]).arg(&file), 0);
+    assert!(out.contains("note: no zone covers the cylinders 10 to 19"), "{out}");
+}

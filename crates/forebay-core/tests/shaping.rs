@@ -287,6 +287,15 @@ fn flags_say_what_is_wrong() {
     assert!(said("sfq:cmin=0").contains("from 1 to 1000000000"));
     assert!(said("sfq:cmin=20").contains("serves one request within 10 ms"));
     assert!(said("sfq:cmin=200:delta-ms=0").contains("milliseconds above 0"));
+    for undivided in ["fcfs", "token-bucket:rate=5", "dmclock"] {
+        let text = said(&format!("{undivided}:delta-ms=0"));
+        assert!(text.contains("delta-ms: got '0', expected milliseconds above 0"), "{text}");
+    }
+    let text = said("dmclock:reservation=10/300:limit=0/200");
+    assert!(
+        text.contains("reservation: got '300'") && text.contains("limit of the same"),
+        "{text}"
+    );
     assert!(said("sfq:cmin=200:delta-ms=nan").contains("got 'nan'"));
     assert!(said("sfq:cmin=200/200").contains("2 bounds"));
     assert!(said("wf2q:cmin=200/200:delta-ms=20/20").contains("bounds that rise"));

@@ -197,14 +197,14 @@ impl Advice {
 
 #[pymethods]
 impl Advice {
-    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain" or
-    /// "too_short".
+    /// The kind of answer: "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain",
+    /// "too_short" or "no_times".
     #[getter]
     fn verdict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "verdict")
     }
 
-    /// The scheduler to use.
+    /// The scheduler to use; None where nothing can be said of schedulers.
     #[getter]
     fn recommended<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "recommended")

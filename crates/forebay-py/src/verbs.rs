@@ -83,13 +83,14 @@ pub(crate) fn describe<'py>(
 ///
 /// The dict has the keys of `forebay cache --format json`; its `points` are by rising size, with
 /// `lru_miss_ratio` for each and `s3fifo_miss_ratio` at `sizes_mib`. Every block of `block_kib` that a
-/// read or write touches counts as one use.
+/// read or write touches counts as one use; without it they are of 4 KiB, or the trace's own where it
+/// counts in blocks (ARC lists).
 #[pyfunction]
-#[pyo3(signature = (trace, *, block_kib=4, sizes_mib=Vec::new(), from_=None, names=None))]
+#[pyo3(signature = (trace, *, block_kib=None, sizes_mib=Vec::new(), from_=None, names=None))]
 pub(crate) fn cache<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
-    block_kib: u32,
+    block_kib: Option<f64>,
     sizes_mib: Vec<f64>,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
@@ -150,6 +151,9 @@ pub(crate) fn simulate(
         Ok((input, runs))
     })?;
     warn_notes(py, &input.path, &input.notes)?;
+    for told in bed.idle_parts(&input, &policies) {
+        warn(py, told)?;
+    }
     warn_runs(py, &input.path, runs.first().map(|run| &run.result))?;
     Simulation::new(py, &input.path, &runs)
 }

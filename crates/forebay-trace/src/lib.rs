@@ -24,6 +24,7 @@ pub mod table;
 pub mod trace;
 pub mod units;
 pub mod unpack;
+pub mod words;
 pub mod write;
 
 pub use columns::{BadColumns, Columns};

@@ -4,6 +4,7 @@
 //! given the time of the last record handed out, and counted. Records of equal time keep the order
 //! of the file. Times are made relative to the earliest request.
 
+use crate::words::{counted, verb};
 use std::collections::VecDeque;
 
 use forebay_core::Nanos;
@@ -86,9 +87,11 @@ impl<R: Reader> Ordered<R> {
         self.notes.rows_late += self.late;
         if self.late > 0 {
             self.notes.warnings.push(format!(
-                "{} rows come more than {WINDOW} rows after their time; their time was raised to \
-                 that of the row before",
-                self.late
+                "{} {} more than {WINDOW} rows after {} time, which was raised to that of the row \
+                 before",
+                counted(self.late, "row"),
+                verb(self.late, "comes", "come"),
+                verb(self.late, "its", "their")
             ));
         }
     }

@@ -3,6 +3,7 @@
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::TraceError;
+use crate::words::counted;
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,8 @@ pub struct Notes {
     pub rows_late: u64,
     /// The source has no times: those of its requests are zero or made up.
     pub is_timeless: bool,
+    /// Bytes taken for a block, of a source that counts in blocks and does not say how large they are.
+    pub own_block_bytes: Option<u32>,
     /// One sentence for each thing a user should know, in the order it was found.
     pub warnings: Vec<String>,
 }
@@ -64,7 +67,7 @@ impl Notes {
     /// What a user is told once a trace was read: rows skipped, and every warning.
     pub fn sentences(&self) -> Vec<String> {
         let skipped =
-            (self.rows_skipped > 0).then(|| format!("{} rows skipped", self.rows_skipped));
+            (self.rows_skipped > 0).then(|| counted(self.rows_skipped, "row") + " skipped");
         skipped.into_iter().chain(self.warnings.iter().cloned()).collect()
     }
 }

@@ -2,6 +2,8 @@
 //! total time with the tail beside it; try defragmentation, and flash for offloading and caching;
 //! explain, and recommend, or say that nothing is to be gained.
 //!
+//! Where the trace has no usable times nothing is simulated; where it is short nothing is ranked.
+//!
 //! *Total time* is the time the disk works under open replay (arrivals are given, so that is what a
 //! scheduler can save) and the time to the last completion under closed replay.
 
@@ -16,29 +18,21 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::place::Placement;
 use crate::progress::GoOn;
-use crate::simulate::{Replay, Run, RunResult, Setup, run_with};
+use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_with};
 
+mod cautions;
+mod judge;
 mod remedies;
 mod sizing;
+mod times;
+mod trial;
 mod words;
 
-pub use remedies::{Remedy, RemedyKind};
-use remedies::{Trial, Tried};
+pub use remedies::{Before, Remedy, RemedyKind};
 pub use sizing::Sizing;
+use times::Times;
+use trial::{Trial, Tried, none_tried};
 
-/// Less than this share of the total is called no difference.
-const SHARE_THAT_MATTERS: f64 = 0.03;
-/// Tails this much apart (as a share) are called different.
-const TAIL_THAT_MATTERS: f64 = 0.2;
-/// Below this utilisation requests seldom meet.
-const UTILISATION_THAT_MATTERS: f64 = 0.1;
-/// Totals this close are called equal; a tail that differs decides.
-const EQUAL_SHARE: f64 = 0.01;
-/// With fewer requests a 99th percentile is a matter of a handful of them.
-const REQUESTS_THAT_MATTER: u64 = 1000;
-
-/// With fewer nothing is recommended.
-const TOO_FEW: u64 = 100;
 /// The flash that is tried unless another is named: a present-day drive for servers.
 const FLASH: &str = "d7-p5520";
 
@@ -52,8 +46,9 @@ pub struct Ranked {
     pub policy: String,
     /// Total time.
     pub total_s: f64,
-    /// Share of the baseline's total time saved; negative when it takes longer.
-    pub gain_share: f64,
+    /// Share of the baseline's total time saved, negative when it takes longer; none where there are
+    /// too few requests to compare.
+    pub gain_share: Option<f64>,
     /// Read latency that 99 % do not exceed.
     pub read_p99_ms: Option<f64>,
     /// Write latency that 99 % do not exceed.
@@ -76,6 +71,8 @@ pub enum Verdict {
     NothingToGain,
     /// There are too few requests to tell.
     TooShort,
+    /// The trace does not say when requests came.
+    NoTimes,
 }
 
 /// The answer.
@@ -91,15 +88,15 @@ pub struct Advice {
     pub replay: Replay,
     /// The kind of answer.
     pub verdict: Verdict,
-    /// The scheduler to use.
-    pub recommended: String,
+    /// The scheduler to use; none where nothing can be said of schedulers.
+    pub recommended: Option<String>,
     /// The answer in a sentence or two.
     pub headline: String,
     /// Why, one thing a paragraph.
     pub findings: Vec<String>,
     /// What to keep in mind when believing it.
     pub cautions: Vec<String>,
-    /// Every scheduler, best first.
+    /// Every scheduler, best first; as they are listed where there are too few requests to compare.
     pub ranking: Vec<Ranked>,
     /// The flash that was tried beside the device.
     pub flash_device: String,
@@ -165,6 +162,11 @@ pub fn advise<P: GoOn>(
     setup: Setup,
     mut progress: impl FnMut(&str) -> P,
 ) -> Result<Advice, Error> {
+    Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
+    if let Some(why) = Times::of(input)?.why_not() {
+        let setting = Setting { input, device, device_reason, flash, setup };
+        return untimed(setting, &why, |_| progress("caches of every size"));
+    }
     let mut runs = Vec::new();
     for listed in POLICIES {
         if progress(listed.name).stops() {
@@ -175,9 +177,9 @@ pub fn advise<P: GoOn>(
     }
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let ranking = rank(&results);
-    let (verdict, recommended) = judge(&results, &ranking);
-    let free = results.iter().find(|result| result.policy == recommended);
+    let (verdict, recommended) = judge::scheduler(&results, &ranking);
     let baseline = baseline(&results);
+    let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
     let trial = Trial { input, device, flash, setup, baseline, free };
     let Tried { remedies, sizing, defragmentation } = trial.all(progress)?;
@@ -190,7 +192,7 @@ pub fn advise<P: GoOn>(
         results: &results,
         ranking: &ranking,
         verdict,
-        recommended: &recommended,
+        chosen: free,
     };
     Ok(Advice {
         trace: input.path.display().to_string(),
@@ -217,6 +219,69 @@ pub fn advise<P: GoOn>(
     })
 }
 
+impl Advice {
+    /// Why each remedy is recommended, or not, or was not tried; those with one reason together.
+    pub fn reasons(&self) -> Vec<(String, &str)> {
+        let mut reasons: Vec<(String, &str)> = Vec::new();
+        for remedy in &self.remedies {
+            match reasons.last_mut().filter(|(_, reason)| *reason == remedy.reason) {
+                Some((kinds, _)) => *kinds += &format!(", {}", remedy.kind.name()),
+                None => reasons.push((remedy.kind.name().to_string(), &remedy.reason)),
+            }
+        }
+        reasons
+    }
+}
+
+/// What an advice is about, before anything is tried.
+struct Setting<'a> {
+    input: &'a Input,
+    device: &'a OpenDevice,
+    device_reason: String,
+    flash: &'a OpenDevice,
+    setup: Setup,
+}
+
+/// The advice on a trace whose times say nothing, for the reason `why`: what order alone tells.
+fn untimed<P: GoOn>(
+    setting: Setting<'_>,
+    why: &str,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Advice, Error> {
+    let Setting { input, device, device_reason, flash, setup } = setting;
+    let sizing = Sizing::of(input, progress)?;
+    let not_tried = "Not tried: there are no usable times.".to_string();
+    let mut remedies = vec![Remedy::untried(RemedyKind::Scheduling, BASELINE, not_tried.clone())];
+    remedies.extend(none_tried(BASELINE, &not_tried));
+    let mut cautions = input.notes.warnings.clone();
+    cautions.push(
+        "A trace of the same system with arrival times (blktrace, `forebay capture`) would allow \
+         an answer."
+            .to_string(),
+    );
+    Ok(Advice {
+        trace: input.path.display().to_string(),
+        device: device.name.clone(),
+        device_reason,
+        replay: setup.replay,
+        verdict: Verdict::NoTimes,
+        recommended: None,
+        headline: format!(
+            "No advice on schedulers, flash or defragmentation: {why}. Nothing was simulated."
+        ),
+        findings: vec![sizing.told(input.notes.own_block_bytes.is_some())],
+        cautions,
+        ranking: Vec::new(),
+        flash_device: flash.name.clone(),
+        remedies,
+        cache_sizing: Some(sizing),
+        defragmentation: None,
+        description: input.description.clone(),
+        runs: Vec::new(),
+        pictures: Pictures { arrivals: Vec::new(), runs: Vec::new(), cylinders: 0 },
+    })
+}
+
 /// Total time of a run: what a scheduler can change.
 pub fn total_s(result: &RunResult) -> f64 {
     match result.replay {
@@ -225,21 +290,26 @@ pub fn total_s(result: &RunResult) -> f64 {
     }
 }
 
-/// By total time; equal ones keep the order of the list, which is simplest first.
+/// By total time; equal ones keep the order of the list, which is simplest first. So do all where
+/// there are too few requests to compare.
 fn rank(results: &[RunResult]) -> Vec<Ranked> {
     let baseline = baseline(results);
-    let mut ranking: Vec<Ranked> = results.iter().map(|run| ranked(run, baseline)).collect();
+    if baseline.figures.requests < judge::TOO_FEW {
+        return results.iter().map(|run| ranked(run, None)).collect();
+    }
+    let mut ranking: Vec<Ranked> = results.iter().map(|run| ranked(run, Some(baseline))).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
     ranking
 }
 
 /// A run's place, its gain against `baseline`.
-fn ranked(result: &RunResult, baseline: &RunResult) -> Ranked {
+fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
     Ranked {
         policy: result.policy.clone(),
         total_s: total_s(result),
         // Adding zero turns -0.0 into 0.0.
-        gain_share: 1.0 - total_s(result) / total_s(baseline).max(1e-9) + 0.0,
+        gain_share: baseline
+            .map(|baseline| 1.0 - total_s(result) / total_s(baseline).max(1e-9) + 0.0),
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
         longest_wait_ms: result.figures.longest_wait_ms,
@@ -248,63 +318,6 @@ fn ranked(result: &RunResult, baseline: &RunResult) -> Ranked {
 
 fn baseline(results: &[RunResult]) -> &RunResult {
     results.iter().find(|result| result.policy == BASELINE).unwrap_or(&results[0])
-}
-
-/// The 99th percentile that people wait for: reads where there are any, else writes.
-fn tail_ms(read_p99_ms: Option<f64>, write_p99_ms: Option<f64>) -> f64 {
-    read_p99_ms.or(write_p99_ms).unwrap_or(0.0)
-}
-
-fn judge(results: &[RunResult], ranking: &[Ranked]) -> (Verdict, String) {
-    let baseline = baseline(results);
-    let tail = |ranked: &Ranked| tail_ms(ranked.read_p99_ms, ranked.write_p99_ms);
-    let baseline_tail = tail_ms(baseline.figures.read_p99_ms, baseline.figures.write_p99_ms);
-    let utilisation = baseline.figures.busy_s / baseline.figures.makespan_s.max(1e-9);
-    // Where the disk keeps up, its time is worth less than people's.
-    let keeps_up = baseline.replay == Replay::Open && utilisation < KEEPS_UP;
-    let bearable = |one: &&Ranked| !keeps_up || tail(one) <= baseline_tail * TAIL_BEARABLE;
-    let first = ranking.iter().find(bearable).unwrap_or(&ranking[0]);
-    let best_tail = |share: f64| {
-        let close = ranking.iter().filter(|one| one.total_s <= first.total_s * (1.0 + share));
-        close.min_by(|a, b| tail(a).total_cmp(&tail(b))).unwrap_or(first)
-    };
-    let calmest = best_tail(SHARE_THAT_MATTERS);
-    let tail_helps = tail(calmest) <= baseline_tail * (1.0 - TAIL_THAT_MATTERS)
-        && baseline.figures.requests >= REQUESTS_THAT_MATTER
-        && !harms(calmest, baseline);
-    let stay = baseline.policy.clone();
-    if baseline.figures.requests < TOO_FEW {
-        return (Verdict::TooShort, stay);
-    }
-    if utilisation < UTILISATION_THAT_MATTERS && !tail_helps {
-        return (Verdict::LoadTooLow, stay);
-    }
-    if first.gain_share >= SHARE_THAT_MATTERS {
-        let equal = best_tail(EQUAL_SHARE);
-        let calmer = tail(equal) <= tail(first) * (1.0 - TAIL_THAT_MATTERS);
-        return (Verdict::Recommended, if calmer { equal } else { first }.policy.clone());
-    }
-    if tail_helps {
-        return (Verdict::Recommended, calmest.policy.clone());
-    }
-    let worst = ranking.iter().map(|ranked| -ranked.gain_share).fold(0.0, f64::max);
-    if worst >= SHARE_THAT_MATTERS {
-        return (Verdict::BaselineIsBest, stay);
-    }
-    (Verdict::NothingToGain, stay)
-}
-
-/// A disk that is busy less than this share of the time keeps up with its requests.
-const KEEPS_UP: f64 = 0.95;
-/// On a disk that keeps up, nothing is recommended that makes the tail more than so many times longer.
-const TAIL_BEARABLE: f64 = 2.0;
-
-/// Whether a scheduler that helps one tail makes another one worse.
-fn harms(ranked: &Ranked, baseline: &RunResult) -> bool {
-    let worse = |now: f64, before: f64| now > before * (1.0 + TAIL_THAT_MATTERS);
-    let writes = ranked.write_p99_ms.zip(baseline.figures.write_p99_ms);
-    writes.is_some_and(|(now, before)| worse(now, before))
-        || worse(ranked.longest_wait_ms, baseline.figures.longest_wait_ms)
 }
 
 /// Arrival rate over time, in at most 600 steps.

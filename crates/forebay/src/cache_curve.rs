@@ -21,12 +21,17 @@ const POINTS: u32 = 64;
 /// Bits of a block's number in its key, the volume above.
 const KEY_BITS: u32 = 40;
 
+/// Bytes of a block where neither the options nor the trace say.
+const BLOCK_BYTES: u32 = 4096;
+
 /// What a cache is asked.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct CurveOptions {
-    /// Bytes of a block.
-    pub block_bytes: u32,
-    /// Sizes, in blocks, at which S3-FIFO is simulated and LRU is told exactly.
+    /// Bytes of a block; without it the trace's own block if it counts in blocks, else 4 KiB.
+    pub block_bytes: Option<u32>,
+    /// Sizes at which S3-FIFO is simulated and LRU is told exactly.
+    pub sizes_mib: Vec<f64>,
+    /// The same in blocks.
     pub sizes_blocks: Vec<u32>,
 }
 
@@ -34,24 +39,41 @@ impl CurveOptions {
     /// For blocks of `block_kib` and caches of `sizes_mib`, which hold a block at least.
     ///
     /// # Errors
-    /// A block outside 1 to 65536 KiB, a size that is no number above 0 or holds 2^32 blocks.
-    pub fn new(block_kib: u32, sizes_mib: &[f64]) -> Result<CurveOptions, Error> {
-        if !(1..=65_536).contains(&block_kib) {
-            let text = format!("block size: got {block_kib} KiB, expected 1 to 65536");
-            return Err(SpecError(text).into());
-        }
+    /// A block that is not 1 to 65536 whole KiB.
+    pub fn new(block_kib: Option<f64>, sizes_mib: &[f64]) -> Result<CurveOptions, Error> {
+        let bytes = |kib: f64| {
+            if !(1.0..=65_536.0).contains(&kib) || kib.fract() != 0.0 {
+                return Err(SpecError(format!(
+                    "block size: got {kib} KiB, expected whole KiB from 1 to 65536; without a block \
+                     size an ARC list is counted in its own blocks, other traces in 4 KiB"
+                )));
+            }
+            Ok(kib as u32 * 1024)
+        };
+        let block_bytes = block_kib.map(bytes).transpose()?;
+        Ok(CurveOptions { block_bytes, sizes_mib: sizes_mib.to_vec(), sizes_blocks: Vec::new() })
+    }
+
+    /// All sizes in blocks of `block_bytes`, each once, by rising size.
+    fn sizes(&self, block_bytes: u32) -> Result<Vec<u32>, SpecError> {
         let blocks = |&mib: &f64| {
-            let blocks = (mib * 1024.0 / f64::from(block_kib)).floor();
+            let blocks = (mib * f64::from(1 << 20) / f64::from(block_bytes)).floor();
             if !(1.0..f64::from(u32::MAX)).contains(&blocks) {
-                let text = format!(
-                    "cache size: got {mib} MiB, expected room for 1 to 2^32 blocks of {block_kib} KiB"
-                );
-                return Err(Error::from(SpecError(text)));
+                return Err(SpecError(format!(
+                    "cache size: got {mib} MiB, expected room for 1 to 2^32 blocks of {} KiB",
+                    f64::from(block_bytes) / 1024.0
+                )));
             }
             Ok(blocks as u32)
         };
-        let sizes_blocks = sizes_mib.iter().map(blocks).collect::<Result<_, _>>()?;
-        Ok(CurveOptions { block_bytes: block_kib * 1024, sizes_blocks })
+        let mut sizes: Vec<u32> = self.sizes_mib.iter().map(blocks).collect::<Result<_, _>>()?;
+        if self.sizes_blocks.contains(&0) {
+            return Err(SpecError("cache size: got 0 blocks, expected 1 or more".to_string()));
+        }
+        sizes.extend(&self.sizes_blocks);
+        sizes.sort_unstable();
+        sizes.dedup();
+        Ok(sizes)
     }
 }
 
@@ -62,6 +84,8 @@ pub struct Curve {
     pub trace: String,
     /// Bytes of a block.
     pub block_bytes: u32,
+    /// Whether that is the trace's own block, whose size it does not say.
+    pub is_own_block: bool,
     /// Blocks used, each time counted.
     pub accesses: u64,
     /// Distinct blocks: a larger cache gains nothing.
@@ -90,11 +114,10 @@ pub fn curve<P: GoOn>(
     options: &CurveOptions,
     progress: impl FnMut(u64) -> P,
 ) -> Result<Curve, Error> {
-    let block_bytes = u64::from(options.block_bytes);
+    let own = reader.notes().own_block_bytes;
+    let block = options.block_bytes.or(own).unwrap_or(BLOCK_BYTES);
+    let (block_bytes, sizes) = (u64::from(block), options.sizes(block)?);
     let mut lru = MissRatioCurve::default();
-    let mut sizes = options.sizes_blocks.clone();
-    sizes.sort_unstable();
-    sizes.dedup();
     let mut others: Vec<(S3Fifo, u64)> = sizes.iter().map(|&size| (S3Fifo::new(size), 0)).collect();
     read_through(name, reader, progress, |batch, _| {
         for key in batch.iter().flat_map(|record| keys(record, block_bytes)) {
@@ -108,7 +131,8 @@ pub fn curve<P: GoOn>(
         sizes.into_iter().zip(others.into_iter().map(|(_, misses)| misses)).collect();
     Ok(Curve {
         trace: name.display().to_string(),
-        block_bytes: options.block_bytes,
+        block_bytes: block,
+        is_own_block: own == Some(block),
         accesses: lru.accesses(),
         distinct_blocks: lru.blocks(),
         points: points(&lru, &others, block_bytes),
@@ -178,7 +202,9 @@ mod tests {
     fn the_bundled_trace_s_curve_falls_to_its_first_uses() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
         let mut reader = forebay_trace::open::open(&path, None).unwrap();
-        let options = CurveOptions { block_bytes: 65_536, sizes_blocks: vec![100, 1000, 100] };
+        let sizes_blocks = vec![100, 1000, 100];
+        let options =
+            CurveOptions { block_bytes: Some(65_536), sizes_blocks, ..CurveOptions::default() };
         let curve = curve(&path, &mut *reader, &options, |_| ()).unwrap();
         assert!(curve.points.is_sorted_by(
             |a, b| a.size_blocks < b.size_blocks && a.lru_miss_ratio >= b.lru_miss_ratio
@@ -189,5 +215,35 @@ mod tests {
         assert_eq!(last.lru_miss_ratio, first_uses);
         let simulated = curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some());
         assert_eq!(simulated.count(), 2);
+    }
+
+    #[test]
+    fn an_arc_list_is_counted_in_its_own_blocks() {
+        let folder = std::env::temp_dir().join(format!("forebay-cache-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("small.lis");
+        // Blocks 8 to 10, 9, and 11 once more than a sector of 4 KiB would tell apart.
+        std::fs::write(&path, "8 3 0 1\n9 1 0 2\n11 1 0 3\n").unwrap();
+        let of = |block_kib: Option<f64>| {
+            let mut reader = forebay_trace::open::open(&path, None).unwrap();
+            let options = CurveOptions::new(block_kib, &[]).unwrap();
+            curve(&path, &mut *reader, &options, |_| ()).unwrap()
+        };
+        let (own, larger) = (of(None), of(Some(4.0)));
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert!(own.is_own_block && !larger.is_own_block);
+        assert_eq!((own.block_bytes, own.accesses, own.distinct_blocks), (512, 5, 4));
+        assert_eq!((larger.accesses, larger.distinct_blocks), (3, 1));
+    }
+
+    #[test]
+    fn blocks_and_sizes_that_cannot_be_are_refused() {
+        for kib in [0.5, 0.0, 1.5, -4.0, 70_000.0, f64::NAN] {
+            let text = CurveOptions::new(Some(kib), &[]).unwrap_err().to_string();
+            assert!(text.contains(&format!("got {kib} KiB, expected whole KiB from 1")), "{text}");
+        }
+        let sizes = |mib: f64| CurveOptions::new(None, &[mib]).unwrap().sizes(4096);
+        assert_eq!(sizes(1.0), Ok(vec![256]));
+        assert!(sizes(0.0).is_err() && sizes(f64::NAN).is_err() && sizes(1e9).is_err());
     }
 }

@@ -16,7 +16,7 @@ use crate::idle::Period;
 use crate::input::Input;
 use crate::progress::{GoOn, Meter};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, requests, run_stretch};
-use crate::words::{bytes, millis, percent, seconds};
+use crate::words::{bytes, counted, millis, percent, seconds};
 
 /// Requests that are learnt from at most: what is remembered of each takes memory.
 const LEARNT_MAX: u64 = 2 << 20;
@@ -29,6 +29,9 @@ const JUMP_S: f64 = 0.012;
 
 /// Less of the total time is called no gain.
 const SHARE_THAT_MATTERS: f64 = 0.03;
+
+/// Tails longer by this share are called worse.
+const TAIL_THAT_MATTERS: f64 = 0.2;
 
 /// A policy before and after.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -47,6 +50,10 @@ pub struct Effect {
     pub read_p99_before_ms: Option<f64>,
     /// The same after.
     pub read_p99_after_ms: Option<f64>,
+    /// Write latency that 99 % did not exceed before.
+    pub write_p99_before_ms: Option<f64>,
+    /// The same after.
+    pub write_p99_after_ms: Option<f64>,
 }
 
 impl Effect {
@@ -61,7 +68,15 @@ impl Effect {
             gain_share: 1.0 - is / was.max(1e-9) + 0.0,
             read_p99_before_ms: before.figures.read_p99_ms,
             read_p99_after_ms: after.figures.read_p99_ms,
+            write_p99_before_ms: before.figures.write_p99_ms,
+            write_p99_after_ms: after.figures.write_p99_ms,
         }
+    }
+
+    /// Whether the slowest reads become much slower.
+    fn is_slower(&self) -> bool {
+        let tails = self.read_p99_before_ms.zip(self.read_p99_after_ms);
+        tails.is_some_and(|(was, is)| is > was * (1.0 + TAIL_THAT_MATTERS))
     }
 
     fn told(&self) -> String {
@@ -131,16 +146,19 @@ pub struct Defragmentation {
 impl Defragmentation {
     /// Whether it is to be recommended.
     pub fn is_worth_while(&self) -> bool {
-        let gains = |effect: &Effect| effect.gain_share >= SHARE_THAT_MATTERS;
+        let gains =
+            |effect: &Effect| effect.gain_share >= SHARE_THAT_MATTERS && !effect.is_slower();
         self.pay_back_s.is_some() && self.held_out.as_ref().is_some_and(gains)
     }
 
     /// It in sentences.
     pub fn told(&self) -> Vec<String> {
         let learnt = format!(
-            "learnt from the first {} requests, in which streams jumped {} times in reading, {} of \
-             them along a way taken more than once",
-            self.learnt_requests, self.jumps, self.repeated_jumps
+            "learnt from the first {}, in which streams jumped {} in reading, {} of them along a way \
+             taken more than once",
+            counted(self.learnt_requests, "request"),
+            counted(self.jumps, "time"),
+            self.repeated_jumps
         );
         let (Some(held_out), Some(in_sample)) = (&self.held_out, &self.in_sample) else {
             let why = match (self.lacks_room, self.repeated_jumps) {
@@ -150,20 +168,24 @@ impl Defragmentation {
             };
             return vec![format!("Nothing to move: {why} ({learnt}).")];
         };
-        let verdict = if self.is_worth_while() { "gains" } else { "gains nothing that counts" };
+        let verdict = match held_out {
+            _ if self.is_worth_while() => "gains",
+            effect if effect.is_slower() => "makes the slowest reads slower",
+            _ => "gains nothing that counts",
+        };
         let mut told = vec![
             format!(
-                "Rearranging blocks {verdict} under {}: on the {} requests it was not learnt from, \
-                 {}. In-sample, on those it was learnt from: {}. It was {learnt}.",
+                "Rearranging blocks {verdict} under {}: on the {} it was not learnt from, {}. \
+                 In-sample, on those it was learnt from: {}. It was {learnt}.",
                 self.policy,
-                held_out.requests,
+                counted(held_out.requests, "request"),
                 held_out.told(),
                 in_sample.told(),
             ),
             format!(
-                "Its cost: {} moved in {} pieces, {} of reading and writing; {}.",
+                "Its cost: {} moved in {}, {} of reading and writing; {}.",
                 bytes(self.moved_bytes as f64),
-                self.moved_extents,
+                counted(self.moved_extents as u64, "piece"),
                 seconds(self.cost_s),
                 match self.pay_back_s {
                     Some(s) => format!("paid back after {} of such a load", seconds(s)),
@@ -174,9 +196,9 @@ impl Defragmentation {
         told.push(self.moment_told());
         if self.displaced_requests > 0 {
             told.push(format!(
-                "The place taken for free is used by {} later requests, so it was not free: their \
-                 data would have to be moved too.",
-                self.displaced_requests
+                "The place taken for free is used by {}, so it was not free: their data would have \
+                 to be moved too.",
+                counted(self.displaced_requests, "later request")
             ));
         }
         told

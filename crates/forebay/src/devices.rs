@@ -9,6 +9,7 @@ mod drive;
 mod file;
 mod locate;
 mod plausible;
+mod sources;
 mod ssd;
 pub mod write;
 
@@ -22,6 +23,7 @@ use forebay_core::{Spec, SpecError};
 
 use change::Wrong;
 use file::{DeviceFile, Kind};
+pub use sources::Sources;
 use ssd::SsdFile;
 
 /// The bundled device files by stem name.
@@ -57,6 +59,8 @@ pub struct OpenDevice {
     pub summary: String,
     /// What its file says that may be meant but seldom is; for a person to check.
     pub notes: Vec<String>,
+    /// Which of its figures are guesses.
+    pub sources: Sources,
     /// The model itself, idle at the start of a run.
     pub model: DeviceModel,
 }
@@ -139,6 +143,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             description: "a server of constant rate".to_string(),
             summary: format!("{} I/Os per second, one at a time", spec.argument().unwrap_or("?")),
             notes: Vec::new(),
+            sources: Sources::default(),
         });
     }
     // A file may have any name, also one with a colon.
@@ -163,6 +168,25 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
 /// All bundled devices, by name.
 pub fn list() -> Result<Vec<OpenDevice>, DevicesError> {
     BUNDLED.iter().map(|(stem, _)| open(stem)).collect()
+}
+
+/// What to keep in mind of figures that come from models of `devices`: what their files say that may
+/// be meant but seldom is, and how much of them is guessed.
+pub fn cautions(devices: &[&OpenDevice]) -> Vec<String> {
+    let notes = |device: &&OpenDevice| {
+        let named = |note: &String| format!("{}: {note}", device.name);
+        device.notes.iter().map(named).collect::<Vec<_>>()
+    };
+    let mut told: Vec<String> = devices.iter().flat_map(notes).collect();
+    let guessed = devices.iter().filter_map(|device| device.sources.told(&device.name));
+    let guessed: Vec<String> = guessed.collect();
+    if !guessed.is_empty() {
+        told.push(format!(
+            "Models, not measurements: {} (`forebay devices NAME` lists them).",
+            guessed.join("; ")
+        ));
+    }
+    told
 }
 
 /// The bundled devices to choose from for a trace of unknown disks, from the smallest up.
@@ -249,17 +273,19 @@ fn read_changed(
         let file = SsdFile::parse(text).map_err(malformed)?;
         let (model, summary) = file.model(changes).map_err(wrong)?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
-        let notes = Vec::new();
-        return Ok(OpenDevice { name, description: file.description, summary, notes, model });
+        let (notes, sources) = (Vec::new(), Sources::of(text));
+        let description = file.description;
+        return Ok(OpenDevice { name, description, summary, notes, sources, model });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     let (model, summary) = match changes {
         None => file.model().map_err(malformed)?,
         Some(changes) => file.changed(changes).map_err(wrong)?,
     };
-    let notes = file.notes();
+    let (notes, sources) = (file.notes(), Sources::of(text));
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
-    Ok(OpenDevice { name, description: file.description, summary, notes, model })
+    let description = file.description;
+    Ok(OpenDevice { name, description, summary, notes, sources, model })
 }
 
 /// A message of the parser, which speaks of its types, in the words of who writes the file.

@@ -13,6 +13,8 @@ use forebay_core::{Lane, Nanos, Request};
 use forebay_trace::Record;
 use serde::Serialize;
 
+use crate::words::counted;
+
 /// What to do with a trace that reaches beyond the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Map {
@@ -59,13 +61,20 @@ impl Changed {
     pub fn told(&self) -> Vec<String> {
         let beyond = "The trace reaches beyond the device";
         [
-            (self.requests_moved, "were moved onto it"),
-            (self.requests_cut, "are longer than it and were cut"),
-            (self.requests_clipped, "lie beyond it and were left out"),
+            (self.requests_moved, "were moved onto it", "was moved onto it"),
+            (self.requests_cut, "are longer than it and were cut", "is longer than it and was cut"),
+            (
+                self.requests_clipped,
+                "lie beyond it and were left out",
+                "lies beyond it and was left out",
+            ),
         ]
         .into_iter()
-        .filter(|(count, _)| *count > 0)
-        .map(|(count, what)| format!("{beyond}: {count} requests {what}."))
+        .filter(|(count, ..)| *count > 0)
+        .map(|(count, many, one)| {
+            let what = if count == 1 { one } else { many };
+            format!("{beyond}: {} {what}.", counted(count, "request"))
+        })
         .collect()
     }
 }

@@ -14,7 +14,7 @@ mod tables;
 mod text;
 
 #[cfg(test)]
-mod sample;
+pub(crate) mod sample;
 
 pub use capacity::CapacityPage;
 
@@ -114,7 +114,7 @@ mod tests {
         let mut advice = advice();
         for wrong in [f64::NAN, f64::INFINITY] {
             advice.ranking[0].total_s = wrong;
-            advice.ranking[1].gain_share = wrong;
+            advice.ranking[1].gain_share = Some(wrong);
             advice.runs[0].figures.busy_s = wrong;
             advice.runs[1].figures.seek_s = wrong;
             advice.runs[1].figures.read_p99_ms = Some(wrong);
@@ -150,7 +150,7 @@ mod tests {
     #[test]
     fn the_baseline_is_shown_beside_the_best_other() {
         let mut advice = advice();
-        advice.recommended = "noop".to_string();
+        advice.recommended = Some("noop".to_string());
         let page = html(&advice);
         assert!(page.contains("Head position under noop"));
         assert!(page.contains("Head position under deadline"));

@@ -186,6 +186,7 @@ pub(crate) fn run_stretch<P: GoOn>(
     stretch: Stretch<'_>,
     progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
+    bed.check_flash()?;
     let placement = bed.placement(input, setup);
     let meter = Meter::new(progress);
     let visit = Visit { input, bed, placement, setup, policy, stretch, meter };

@@ -1,5 +1,7 @@
 //! Figures in plain words, for sentences.
 
+pub(crate) use forebay_trace::words::counted;
+
 pub(crate) fn seconds(s: f64) -> String {
     match s {
         s if s >= 36_000.0 => format!("{:.1} h", s / 3600.0),

@@ -119,10 +119,15 @@ class Advice:
     def verdict(
         self,
     ) -> Literal[
-        "recommended", "baseline_is_best", "load_too_low", "nothing_to_gain", "too_short"
+        "recommended",
+        "baseline_is_best",
+        "load_too_low",
+        "nothing_to_gain",
+        "too_short",
+        "no_times",
     ]: ...
     @property
-    def recommended(self) -> str: ...
+    def recommended(self) -> str | None: ...
     @property
     def headline(self) -> str: ...
     @property
@@ -168,7 +173,7 @@ def describe(
 def cache(
     trace: _Source,
     *,
-    block_kib: int = 4,
+    block_kib: float | None = None,
     sizes_mib: Sequence[float] = ...,
     from_: str | None = None,
     names: Trace | None = None,

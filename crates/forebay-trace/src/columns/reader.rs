@@ -107,6 +107,12 @@ impl ColumnReader {
         self
     }
 
+    /// The format counts in blocks whose size it does not say, taken for `bytes`.
+    pub(crate) fn in_blocks(mut self, bytes: u32) -> ColumnReader {
+        self.notes.own_block_bytes = Some(bytes);
+        self
+    }
+
     /// Says once what the format lacks and what stands in for it.
     pub(crate) fn warn(mut self, warning: impl Into<String>) -> ColumnReader {
         self.notes.warnings.push(warning.into());

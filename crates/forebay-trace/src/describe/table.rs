@@ -5,6 +5,7 @@ use std::fmt;
 use comfy_table::{CellAlignment, Table};
 
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
+use crate::words::counted;
 
 /// Streams and volumes shown; the description itself holds more.
 const ROWS: usize = 8;
@@ -32,20 +33,20 @@ impl Description {
             false => format!(" ± {:.2} %", 100.0 * self.footprint_error_share),
         };
         format!(
-            "{} trace: {} requests in {} s ({} per second, {}/s), {} flushes, {} trims\n\
-             {} streams by {}, {} threads, {} processes, {} volumes; touches {}{exact}",
+            "{} trace: {} in {} s ({} per second, {}/s), {}, {}\n\
+             {} by {}, {}, {}, {}; touches {}{exact}",
             self.format,
-            self.requests,
+            counted(self.requests, "request"),
             number(Some(self.duration_s)),
             number(self.mean_iops),
             self.mean_bytes_per_s.map_or("-".to_owned(), bytes_f64),
-            self.flushes,
-            self.trims,
-            self.streams,
+            counted(self.flushes, "flush"),
+            counted(self.trims, "trim"),
+            counted(self.streams, "stream"),
             self.stream_by,
-            self.threads,
-            self.processes,
-            self.volumes,
+            counted(self.threads, "thread"),
+            counted(self.processes, "process"),
+            counted(self.volumes, "volume"),
             bytes(self.footprint_bytes),
         )
     }

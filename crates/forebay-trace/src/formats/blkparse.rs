@@ -9,6 +9,7 @@ pub(crate) mod ftlsim;
 mod line;
 pub(crate) mod rwbs;
 
+use crate::words::{counted, verb};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
@@ -144,8 +145,10 @@ impl Lines {
         let mut warnings = Vec::new();
         if self.unknown.0 > 0 {
             warnings.push(format!(
-                "{} lines are neither events nor blkparse's summary, the first is line {}",
-                self.unknown.0, self.unknown.1
+                "{} {} neither events nor blkparse's summary, the first is line {}",
+                counted(self.unknown.0, "line"),
+                verb(self.unknown.0, "is", "are"),
+                self.unknown.1
             ));
         }
         if self.cut_short {

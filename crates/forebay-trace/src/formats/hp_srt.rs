@@ -17,6 +17,7 @@
 
 mod header;
 
+use crate::words::{counted, verb};
 use std::io::BufRead;
 use std::path::Path;
 
@@ -158,12 +159,14 @@ impl HpSrt {
         self.ended = true;
         self.notes.warnings.extend(self.frames.cut_sentence());
         if self.others > 0 {
-            let sentence = format!("{} records are of other kinds than requests", self.others);
+            let (records, are) = (counted(self.others, "record"), verb(self.others, "is", "are"));
+            let sentence = format!("{records} {are} of other kinds than requests");
             self.notes.warnings.push(sentence);
         }
         if self.unfinished > 0 {
-            let count = self.unfinished;
-            let sentence = format!("{count} requests have no completion: their latency is unknown");
+            let requests = counted(self.unfinished, "request");
+            let have = verb(self.unfinished, "has", "have");
+            let sentence = format!("{requests} {have} no completion: the latency is unknown");
             self.notes.warnings.push(sentence);
         }
     }

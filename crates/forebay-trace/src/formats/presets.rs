@@ -32,6 +32,9 @@ pub struct Preset {
     warnings: &'static [&'static str],
 }
 
+/// Lists of the ARC paper.
+const ARC: &str = "arc";
+
 /// What tells the rows of a format from others that read as well.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Looks {
@@ -158,7 +161,7 @@ pub static PRESETS: &[Preset] = &[
     // Lists of the ARC paper (Megiddo and Modha, FAST '03): block, count, ignored, request number, in
     // blocks of 512 bytes. They have neither times nor operations.
     Preset {
-        name: "arc",
+        name: ARC,
         columns: "offset:sectors,len:sectors,_,_,every=1ms,op=read,sep=blank",
         titles: "block,count,ignored,request",
         looks: Looks::Whole,
@@ -166,6 +169,7 @@ pub static PRESETS: &[Preset] = &[
             "the format has no times: requests are taken to come 1 ms apart; --columns \
              offset:sectors,len:sectors,_,_,every=TIME,op=read spaces them otherwise",
             "the format has no operations: every request is taken for a read",
+            "the format does not say how large its blocks are: 512 bytes each, to have addresses",
         ],
     },
 ];
@@ -226,6 +230,9 @@ pub(crate) fn open(name: &str, input: Input) -> Result<Box<dyn Reader>, TraceErr
         ColumnReader::new(&input.path, input.content, &columns, Header::Named, preset.name, hint);
     if columns.every_ns.is_some() {
         reader = reader.timeless();
+    }
+    if name == ARC {
+        reader = reader.in_blocks(512);
     }
     for warning in preset.warnings {
         reader = reader.warn(*warning);

@@ -17,6 +17,7 @@
 
 mod columns;
 
+use crate::words::{counted, verb};
 use forebay_core::Nanos;
 
 use super::blkparse::rwbs;
@@ -169,7 +170,8 @@ impl Log for Snoop {
             );
         }
         if self.losses > 0 {
-            let sentence = format!("{} lines say that the tracer lost events", self.losses);
+            let (lines, say) = (counted(self.losses, "line"), verb(self.losses, "says", "say"));
+            let sentence = format!("{lines} {say} that the tracer lost events");
             sentences.push(sentence);
         }
         sentences

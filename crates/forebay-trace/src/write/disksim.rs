@@ -5,6 +5,7 @@
 //! whole blocks covers those it touches. Flushes and trims have no place and are left out; volumes
 //! become device numbers.
 
+use crate::words::{counted, verb};
 use std::io::Write;
 
 use forebay_core::Op;
@@ -62,12 +63,14 @@ impl Writer for DiskSim {
             lost.push(format!("{} flushes and trims are left out", self.left_out));
         }
         if self.widened > 0 {
-            lost.push(format!("{} requests were widened to whole 512-byte blocks", self.widened));
+            let widened = counted(self.widened, "request");
+            let were = verb(self.widened, "was", "were");
+            lost.push(format!("{widened} {were} widened to whole 512-byte blocks"));
         }
         let numbered = |(number, name): (usize, &String)| *name != number.to_string();
         if dictionary.volumes.iter().enumerate().any(numbered) {
-            let volumes = dictionary.volumes.len();
-            lost.push(format!("the names of {volumes} volumes are not kept, only their numbers"));
+            let volumes = counted(dictionary.volumes.len() as u64, "volume");
+            lost.push(format!("the names of {volumes} are not kept, only their numbers"));
         }
         self.draft.publish()?;
         Ok(lost)

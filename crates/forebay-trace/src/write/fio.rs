@@ -5,6 +5,7 @@
 //! so a slow disk delays all that follows; it does not wait while the line before says 0. A volume is a file, announced at its first request and closed at the end. A flush
 //! is a `sync`. Streams, latencies, flags and nanoseconds have no place in this format.
 
+use crate::words::{counted, verb};
 use std::io::Write;
 
 use forebay_core::{Nanos, Op};
@@ -99,7 +100,10 @@ impl Writer for Fio {
         let mut lost = vec!["times are cut to microseconds".to_string()];
         lost.extend(self.lost.sentences(dictionary));
         if self.renamed > 0 {
-            lost.push(format!("{} volumes have other names as files", self.renamed));
+            let volumes = counted(self.renamed, "volume");
+            let have =
+                verb(self.renamed, "has another name as a file", "have other names as files");
+            lost.push(format!("{volumes} {have}"));
         }
         self.draft.publish()?;
         Ok(lost)

@@ -1,6 +1,7 @@
 //! What a format of bare requests cannot keep: streams, latencies and flags.
 
 use crate::trace::{Dictionary, Record};
+use crate::words::counted;
 
 /// Counts what is lost.
 #[derive(Default)]
@@ -21,13 +22,17 @@ impl Lost {
         let mut lost = Vec::new();
         let streams = dictionary.streams.len();
         if streams > 1 || dictionary.streams.iter().any(|s| *s != Default::default()) {
-            lost.push(format!("who submitted a request ({streams} streams) is not kept"));
+            let streams = counted(streams as u64, "stream");
+            lost.push(format!("who submitted a request ({streams}) is not kept"));
         }
         if self.latencies > 0 {
-            lost.push(format!("the latencies of {} requests are not kept", self.latencies));
+            lost.push(format!(
+                "the latencies of {} are not kept",
+                counted(self.latencies, "request")
+            ));
         }
         if self.flags > 0 {
-            lost.push(format!("the flags of {} requests are not kept", self.flags));
+            lost.push(format!("the flags of {} are not kept", counted(self.flags, "request")));
         }
         lost
     }

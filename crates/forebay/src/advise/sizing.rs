@@ -8,6 +8,7 @@ use crate::cache_curve::keys;
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{GoOn, Meter};
+use crate::words::{bytes, counted, percent};
 
 /// The share of what the largest cache finds that is enough: the last fifth costs most.
 const HITS_THAT_SUFFICE: f64 = 0.8;
@@ -36,7 +37,10 @@ impl Sizing {
         progress: impl FnMut(u64) -> P,
     ) -> Result<Sizing, Error> {
         let blocks = |bytes: u64| input.description.footprint_bytes / bytes;
-        let block_bytes = (12..26).map(|bits| 1u64 << bits).find(|&b| blocks(b) <= BLOCKS_MAX);
+        // A trace that counts in blocks has its own, which are never part of a larger one.
+        let own = input.notes.own_block_bytes.map(u64::from);
+        let mut sizes = own.into_iter().chain((12..26).map(|bits| 1u64 << bits));
+        let block_bytes = sizes.find(|&b| blocks(b) <= BLOCKS_MAX);
         let block_bytes = block_bytes.unwrap_or(1 << 26);
         let mut curve = MissRatioCurve::default();
         let records = input.records()?;
@@ -51,6 +55,30 @@ impl Sizing {
             return Err(error.into());
         }
         Ok(Sizing::from(&curve, block_bytes as u32))
+    }
+
+    /// What it says, in a sentence; in blocks where their size is not known (`in_blocks`).
+    pub(super) fn told(&self, in_blocks: bool) -> String {
+        let size = |of: u64| match in_blocks {
+            true => counted(of / u64::from(self.block_bytes), "block"),
+            false => bytes(of as f64),
+        };
+        let (all, some) = (size(self.footprint_bytes), size(self.size_mib << 20));
+        if self.hit_share_max == 0.0 {
+            return format!(
+                "By order alone: no block is used twice, so no cache finds anything, however large \
+                 ({} used).",
+                all
+            );
+        }
+        format!(
+            "By order alone, whatever the times: of the blocks used, an LRU cache of all {} would \
+             find {}, one of {} {} (`forebay cache` tells it for every size).",
+            all,
+            percent(self.hit_share_max),
+            some,
+            percent(self.hit_share)
+        )
     }
 
     fn from(curve: &MissRatioCurve, block_bytes: u32) -> Sizing {

@@ -1,12 +1,11 @@
-//! The advice in words: headline, findings, cautions, all derived from the runs.
+//! The advice in words: headline and findings, all derived from the runs.
 
-use super::{
-    REQUESTS_THAT_MATTER, Ranked, Remedy, RemedyKind, Verdict, baseline, tail_ms, total_s,
-};
+use super::judge::{TOO_FEW, tail_ms, tail_of, utilisation};
+use super::{Ranked, Remedy, RemedyKind, Verdict, baseline, total_s};
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::simulate::{Replay, RunResult, Setup};
-use crate::words::{bytes, change, millis, percent, seconds};
+use crate::words::{bytes, change, counted, millis, percent, seconds};
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
@@ -20,17 +19,13 @@ pub(super) struct Case<'a> {
     pub(super) results: &'a [RunResult],
     pub(super) ranking: &'a [Ranked],
     pub(super) verdict: Verdict,
-    pub(super) recommended: &'a str,
+    /// The run of the recommended scheduler, or the baseline's.
+    pub(super) chosen: &'a RunResult,
 }
 
 impl Case<'_> {
-    fn baseline(&self) -> &RunResult {
+    pub(super) fn baseline(&self) -> &RunResult {
         baseline(self.results)
-    }
-
-    fn chosen(&self) -> &RunResult {
-        let chosen = self.results.iter().find(|result| result.policy == self.recommended);
-        chosen.unwrap_or_else(|| self.baseline())
     }
 
     fn total_words(&self) -> &'static str {
@@ -40,9 +35,8 @@ impl Case<'_> {
         }
     }
 
-    fn utilisation(&self) -> f64 {
-        let figures = &self.baseline().figures;
-        figures.busy_s / figures.makespan_s.max(1e-9)
+    pub(super) fn utilisation(&self) -> f64 {
+        utilisation(self.baseline())
     }
 
     /// What is free, and apart from it what needs flash.
@@ -51,9 +45,11 @@ impl Case<'_> {
         let recommended = || self.remedies.iter().filter(|remedy| remedy.recommended);
         for remedy in recommended().filter(|one| one.kind == RemedyKind::Defragmentation) {
             free += &format!(
-                " Defragment: under {} that saves {} of the time on requests it was not learnt from.",
+                " Defragment: {} moved once save {} of the time under {}, on requests it was not \
+                 learnt from.",
+                bytes(remedy.moved_bytes as f64),
+                percent(remedy.gain_over_free_share.unwrap_or(0.0)),
                 remedy.policy,
-                percent(remedy.gain_share.unwrap_or(0.0)),
             );
         }
         let Some(remedy) = recommended().find(|remedy| remedy.flash_bytes > 0) else { return free };
@@ -61,8 +57,17 @@ impl Case<'_> {
         let free: String = first.into_iter().chain(free.chars().skip(1)).collect();
         let tail = tail_ms(remedy.read_p99_ms, remedy.write_p99_ms);
         let kind = if remedy.read_p99_ms.is_some() { "reads" } else { "writes" };
+        let (baseline, chosen) = (self.baseline(), self.chosen);
+        let over_free = match chosen.policy == baseline.policy {
+            true => String::new(),
+            false => format!(
+                "{} than {}, ",
+                difference(remedy.gain_over_free_share.unwrap_or(0.0)),
+                chosen.policy
+            ),
+        };
         format!(
-            "Free: {free} With {} of flash: {} takes {} ({} than what is free), and 99 % of {kind} \
+            "Free: {free} With {} of flash: {} takes {} ({over_free}{} than {}), and 99 % of {kind} \
              are answered within {}.",
             bytes(remedy.flash_bytes as f64),
             match remedy.kind {
@@ -70,14 +75,15 @@ impl Case<'_> {
                 _ => "offloading by BID-Hybrid",
             },
             seconds(remedy.total_s.unwrap_or(0.0)),
-            difference(remedy.gain_over_free_share.unwrap_or(0.0)),
+            difference(remedy.gain_share.unwrap_or(0.0)),
+            baseline.policy,
             millis(tail),
         )
     }
 
     /// The scheduler to use.
     fn scheduler(&self) -> String {
-        let (baseline, chosen) = (self.baseline(), self.chosen());
+        let (baseline, chosen) = (self.baseline(), self.chosen);
         match self.verdict {
             Verdict::Recommended if self.total_gain().abs() < 0.005 => format!(
                 "Use {}: total time stays the same ({}), but 99 % of {}.",
@@ -102,20 +108,23 @@ impl Case<'_> {
                     "Stay with {}: no scheduler beats it here, and the scheduler {} takes {} longer.",
                     baseline.policy,
                     worst.policy,
-                    percent(-worst.gain_share),
+                    percent(-worst.gain_share.unwrap_or(0.0)),
                 )
             }
             Verdict::LoadTooLow => format!(
-                "Scheduling does not matter here: the trace keeps the disk busy only {} of the \
-                 time, so requests seldom meet and there is nothing to reorder. Stay with {}.",
+                "Nothing to gain: the trace keeps the disk busy only {} of the time, so requests \
+                 seldom meet and there is little to reorder; 99 % of {} are answered within {}. \
+                 Stay with {}.",
                 percent(self.utilisation()),
+                if baseline.figures.read_p99_ms.is_some() { "reads" } else { "writes" },
+                millis(tail_of(baseline)),
                 baseline.policy,
             ),
-            Verdict::TooShort => format!(
-                "Too short to advise: {} requests in {} say little of any remedy. Stay with {}.",
-                baseline.figures.requests,
+            Verdict::TooShort | Verdict::NoTimes => format!(
+                "Too short to advise: {} in {} tell nothing of schedulers or other remedies; {TOO_FEW} \
+                 are the least that do.",
+                counted(baseline.figures.requests, "request"),
                 seconds(self.input.description.duration_s),
-                baseline.policy,
             ),
             Verdict::NothingToGain => format!(
                 "Nothing to gain from scheduling: every scheduler takes within {} of the same \
@@ -127,12 +136,12 @@ impl Case<'_> {
     }
 
     fn total_gain(&self) -> f64 {
-        1.0 - total_s(self.chosen()) / total_s(self.baseline()).max(1e-9)
+        1.0 - total_s(self.chosen) / total_s(self.baseline()).max(1e-9)
     }
 
     /// Why the first of the ranking is not the one to use.
     fn passed_over(&self) -> Option<String> {
-        let (first, chosen) = (&self.ranking[0], self.chosen());
+        let (first, chosen) = (&self.ranking[0], self.chosen);
         if self.verdict != Verdict::Recommended || first.policy == chosen.policy {
             return None;
         }
@@ -150,7 +159,7 @@ impl Case<'_> {
 
     fn tail_is_worse(&self) -> bool {
         let tail = |run: &RunResult| tail_ms(run.figures.read_p99_ms, run.figures.write_p99_ms);
-        tail(self.chosen()) > tail(self.baseline()) * 1.02
+        tail(self.chosen) > tail(self.baseline()) * 1.02
     }
 
     fn spread(&self) -> f64 {
@@ -159,7 +168,7 @@ impl Case<'_> {
     }
 
     fn tail_change(&self) -> String {
-        let (baseline, chosen) = (self.baseline(), self.chosen());
+        let (baseline, chosen) = (self.baseline(), self.chosen);
         let (before, after, kind) = match (baseline.figures.read_p99_ms, chosen.figures.read_p99_ms)
         {
             (Some(before), Some(after)) => (before, after, "reads"),
@@ -173,6 +182,9 @@ impl Case<'_> {
     }
 
     pub(super) fn findings(&self) -> Vec<String> {
+        if self.verdict == Verdict::TooShort {
+            return std::iter::once(self.load()).chain(self.one_sided()).collect();
+        }
         let mut findings = vec![self.load(), self.head_movement()];
         findings.extend(self.fights());
         findings.extend(self.comparison());
@@ -232,12 +244,12 @@ impl Case<'_> {
         let moving = (figures.seek_s + figures.rotation_s) / figures.busy_s.max(1e-9);
         format!(
             "Under {} the disk spends {} of its busy time moving heads and waiting for sectors \
-             ({} seeking, {} rotating; {} head movements, {:.0} full sweeps) and {} transferring.",
+             ({} seeking, {} rotating; {}, {:.0} full sweeps) and {} transferring.",
             self.baseline().policy,
             percent(moving),
             seconds(figures.seek_s),
             seconds(figures.rotation_s),
-            figures.head_movements,
+            counted(figures.head_movements, "head movement"),
             figures.seek_sweeps,
             percent(figures.transfer_s / figures.busy_s.max(1e-9)),
         )
@@ -274,10 +286,10 @@ impl Case<'_> {
             .take(3)
             .map(|fight| {
                 format!(
-                    "{} and {} ({} switches, {})",
+                    "{} and {} ({}, {})",
                     printable(&fight.stream_a),
                     printable(&fight.stream_b),
-                    fight.switches,
+                    counted(fight.switches, "switch"),
                     seconds(fight.cost_s)
                 )
             })
@@ -300,8 +312,8 @@ impl Case<'_> {
                 let movement = match before.head_movements {
                     0 => String::new(),
                     _ => format!(
-                        ", {} head movements ({})",
-                        now.head_movements,
+                        ", {} ({})",
+                        counted(now.head_movements, "head movement"),
                         change(now.head_movements as f64, before.head_movements as f64)
                     ),
                 };
@@ -319,79 +331,6 @@ impl Case<'_> {
                 )
             })
             .collect()
-    }
-
-    pub(super) fn cautions(&self) -> Vec<String> {
-        let beside = if self.remedies.iter().any(|remedy| remedy.run.is_some()) {
-            format!(", with flash of {}", self.flash.name)
-        } else {
-            String::new()
-        };
-        let mut cautions = vec![format!(
-            "Simulated on a model of {}, {}{beside}; {}.",
-            self.device.name,
-            self.device.model.commands(),
-            match self.setup.replay {
-                Replay::Open => "open replay: arrivals are as recorded however slow the disk is",
-                Replay::Closed => "closed replay: think times are as recorded",
-            }
-        )];
-        let (baseline, chosen) = (self.baseline(), self.chosen());
-        let worse = |now: Option<f64>, before: Option<f64>| match (now, before) {
-            (Some(now), Some(before)) => now > before * 1.1 && now - before > 0.1,
-            _ => false,
-        };
-        let (now, before) = (&chosen.figures, &baseline.figures);
-        for (kind, now, before) in [
-            ("read", now.read_p99_ms, before.read_p99_ms),
-            ("write", now.write_p99_ms, before.write_p99_ms),
-            ("longest", Some(now.longest_wait_ms), Some(before.longest_wait_ms)),
-        ] {
-            if let (true, Some(now), Some(before)) = (worse(now, before), now, before) {
-                let what = if kind == "longest" {
-                    "the longest wait".to_string()
-                } else {
-                    format!("the {kind} p99")
-                };
-                cautions.push(format!(
-                    "{} pays for it: {what} rises from {} to {}.",
-                    chosen.policy,
-                    millis(before),
-                    millis(now),
-                ));
-            }
-        }
-        if self.utilisation() < 0.5 && self.verdict == Verdict::Recommended {
-            cautions.push(format!(
-                "The disk is busy only {} of the time: what is saved is work and waiting, the \
-                 trace does not end sooner.",
-                percent(self.utilisation()),
-            ));
-        }
-        let caches = |remedy: &Remedy| remedy.recommended && remedy.kind == RemedyKind::Caching;
-        if self.remedies.iter().any(caches) && before.writes > 0 {
-            cautions.push(
-                "A write-back cache holds the only copy of what it has not written back yet: its \
-                 flash must be as safe as the disk."
-                    .to_string(),
-            );
-        }
-        if before.requests < REQUESTS_THAT_MATTER {
-            cautions.push(format!(
-                "There are only {} requests: what so few say of tails is not to be relied on.",
-                before.requests
-            ));
-        }
-        let result = &self.results[0];
-        if result.imputed_share > 0.0 {
-            cautions.push(format!(
-                "{} of the requests had no measured latency; it was imputed.",
-                percent(result.imputed_share)
-            ));
-        }
-        cautions.extend(result.changed.told());
-        cautions.extend(self.input.notes.warnings.iter().cloned());
-        cautions
     }
 }
 

@@ -198,9 +198,17 @@ fn change(spec: &mut SsdSpec, changes: &Spec) -> Result<(), SpecError> {
     precondition.overwrites_share = percent("overwritten-percent", precondition.overwrites_share)?;
     spec.over_provisioning_share =
         percent("over-provisioning-percent", spec.over_provisioning_share)?;
-    let gb: f64 = changes.get("capacity-gb", spec.capacity_bytes as f64 / 1e9, "gigabytes")?;
-    // Rounded, or what was not said would change the capacity by a byte.
-    spec.capacity_bytes = (gb * 1e9).round() as u64;
+    let whole_gb = spec.capacity_bytes as f64 / 1e9;
+    let gb: f64 = changes.get("capacity-gb", whole_gb, "gigabytes")?;
+    if gb != whole_gb {
+        if !(0.001..=1e6).contains(&gb) {
+            return Err(SpecError(format!(
+                "'{}': capacity-gb: got {gb}, expected 0.001 to 1000000",
+                changes.text()
+            )));
+        }
+        *spec = spec.resized((gb * 1e9).round() as u64);
+    }
     let current = match spec.collection {
         Collection::Greedy => CollectionName::Greedy,
         Collection::CostBenefit => CollectionName::CostBenefit,

@@ -26,7 +26,8 @@ impl<'a> Pair<'a> {
             let others = advice.ranking.iter().filter(|ranked| ranked.policy != baseline.policy);
             others.filter_map(|ranked| named(&ranked.policy)).next()
         };
-        let recommended = named(&advice.recommended).filter(|run| run.policy != baseline.policy);
+        let recommended = advice.recommended.as_deref().and_then(named);
+        let recommended = recommended.filter(|run| run.policy != baseline.policy);
         Some(Pair { baseline, other: recommended.or_else(best_other) })
     }
 }
@@ -40,7 +41,13 @@ pub(super) fn page(advice: &Advice) -> String {
         body += &tiles(advice, pair);
     }
     body += &section("Remedies", &tables::remedies(advice));
-    body += &section("Schedulers, best first", &tables::ranking(advice, baseline));
+    let ranking = match advice.verdict {
+        Verdict::TooShort => "Schedulers, not ranked: too few requests",
+        _ => "Schedulers, best first",
+    };
+    if !advice.ranking.is_empty() {
+        body += &section(ranking, &tables::ranking(advice, baseline));
+    }
     body += &paragraphs("What happens", "findings", &advice.findings);
     body += &paragraphs("Keep in mind", "cautions", &advice.cautions);
     if let Some(pair) = &pair {
@@ -94,9 +101,10 @@ fn head(advice: &Advice) -> String {
     let (class, verdict) = match advice.verdict {
         Verdict::Recommended => ("good", "A scheduler helps"),
         Verdict::BaselineIsBest => ("calm", "The baseline is best"),
-        Verdict::LoadTooLow => ("calm", "Load too low to matter"),
+        Verdict::LoadTooLow => ("calm", "Nothing to gain: the disk is mostly idle"),
         Verdict::NothingToGain => ("calm", "Nothing to gain"),
         Verdict::TooShort => ("calm", "Too short to tell"),
+        Verdict::NoTimes => ("calm", "No times, no advice"),
     };
     let helps = |free: bool| {
         advice.remedies.iter().any(|one| one.recommended && (one.flash_bytes == 0) == free)
@@ -121,8 +129,9 @@ fn head(advice: &Advice) -> String {
     let d = &advice.description;
     let rate = d.mean_iops.map_or(NONE.to_string(), significant);
     let load = format!(
-        "{} requests in {} ({rate} requests/s)",
+        "{} {} in {} ({rate} requests/s)",
         super::text::count(d.requests),
+        if d.requests == 1 { "request" } else { "requests" },
         seconds(d.duration_s)
     );
     format!(
@@ -140,7 +149,8 @@ fn head(advice: &Advice) -> String {
 
 /// Four figures that tell most, each from the baseline to the other.
 fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
-    let other = pair.other.filter(|run| run.policy == advice.recommended);
+    let is_recommended = |run: &&RunResult| advice.recommended.as_ref() == Some(&run.policy);
+    let other = pair.other.filter(is_recommended);
     let tile = |label: &str, shown: &dyn Fn(&RunResult) -> String| {
         let before = shown(pair.baseline);
         let figures = match other {

@@ -1,6 +1,6 @@
 //! A made-up advice for tests: what a saturated disk under four schedulers may look like.
 
-use crate::advise::{Advice, Pictures, Ranked, Remedy, RemedyKind, Verdict};
+use crate::advise::{Advice, Before, Pictures, Ranked, Remedy, RemedyKind, Verdict};
 use crate::contention::{ContentionFigures, Fight};
 use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
@@ -137,6 +137,13 @@ fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>
         kind,
         policy: policy.to_string(),
         flash_bytes,
+        moved_bytes: 0,
+        requests: 4000,
+        before: total_s.map(|_| Before {
+            total_s: 733.0,
+            read_p99_ms: Some(5.6e5),
+            write_p99_ms: None,
+        }),
         total_s,
         gain_share: total_s.map(|total_s| 1.0 - total_s / 733.0),
         gain_over_free_share: None,
@@ -149,7 +156,7 @@ fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>
 }
 
 /// The advice.
-pub(super) fn advice() -> Advice {
+pub(crate) fn advice() -> Advice {
     let policies = [
         ("noop", 733.0, 5.6e5),
         ("deadline", 344.6, 1.7e5),
@@ -161,7 +168,7 @@ pub(super) fn advice() -> Advice {
     let ranked = |result: &RunResult| Ranked {
         policy: result.policy.clone(),
         total_s: result.figures.busy_s,
-        gain_share: 1.0 - result.figures.busy_s / 733.0,
+        gain_share: Some(1.0 - result.figures.busy_s / 733.0),
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
         longest_wait_ms: result.figures.longest_wait_ms,
@@ -174,7 +181,7 @@ pub(super) fn advice() -> Advice {
         device_reason: "the smallest bundled drive that holds the trace".to_string(),
         replay: Replay::Open,
         verdict: Verdict::Recommended,
-        recommended: "deadline".to_string(),
+        recommended: Some("deadline".to_string()),
         headline: "Use deadline: the disk works 345 s instead of 733 s with noop (53 % less), and \
                    99 % of reads are answered within 170 s instead of 560 s."
             .to_string(),

@@ -4,7 +4,7 @@ use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
     ratio, seconds, significant,
 };
-use crate::advise::{Advice, BASELINE, Remedy};
+use crate::advise::{Advice, BASELINE, Remedy, RemedyKind};
 use crate::simulate::{Replay, RunResult};
 use crate::statistics::{Figures, StreamShare};
 use forebay_trace::describe::Description;
@@ -42,42 +42,72 @@ fn with_bar(text: &str, share: f64) -> String {
     format!("<span class=\"bar\" style=\"--w:{width:.1}%\">{text}</span>")
 }
 
-/// Every kind of remedy: what is free, then what needs flash.
+/// Every kind of remedy: what is free, then what costs something. Each is held against the baseline on
+/// the requests that its own figures are of.
 pub(super) fn remedies(advice: &Advice) -> String {
-    let heads = headings(&["remedy", "needs", "total", "saved", "read p99", "write p99"]);
-    let rows: Vec<_> = advice
-        .remedies
-        .iter()
-        .map(|remedy| {
-            let badge = match remedy.recommended {
-                true => " <span class=\"badge\">recommended</span>",
-                false => "",
-            };
-            let what = format!("{}: {}", remedy.kind.name(), name(&remedy.policy));
-            let cells = vec![
-                what + badge,
-                remedy.needs().unwrap_or(NONE.to_string()),
-                remedy.total_s.map_or(NONE.to_string(), seconds),
-                remedy.gain_share.map_or(NONE.to_string(), |share| gain(share, false)),
-                millis_or_none(remedy.read_p99_ms),
-                millis_or_none(remedy.write_p99_ms),
-            ];
-            (false, cells)
-        })
-        .collect();
-    let reason = |remedy: &Remedy| {
-        format!("<p><b>{}</b>: {}</p>\n", remedy.kind.name(), escape(&remedy.reason))
+    let reason = |(kinds, reason): &(String, &str)| {
+        format!("<p><b>{}</b>: {}</p>\n", escape(kinds), escape(reason))
     };
-    let reasons: String = advice.remedies.iter().map(reason).collect();
+    let reasons: String = advice.reasons().iter().map(reason).collect();
+    let reasons = format!("<div class=\"findings reasons\">{reasons}</div>");
+    if advice.remedies.iter().all(|remedy| remedy.total_s.is_none()) {
+        return reasons;
+    }
+    let heads = headings(&[
+        "remedy",
+        "needs",
+        "requests",
+        "total",
+        "against noop",
+        "beyond what is free",
+        "read p99",
+        "write p99",
+    ]);
+    let rows: Vec<_> = advice.remedies.iter().map(|remedy| (false, remedy_cells(remedy))).collect();
     format!(
-        "{}<div class=\"findings reasons\">{reasons}</div><p class=\"small\">Flash: {}. Saved against \
-         {BASELINE} on the same requests; defragmentation on those that it was not learnt from.</p>",
+        "{}{reasons}<p class=\"small\">{BASELINE} → with the remedy, on the same requests: \
+         defragmentation on those that it was not learnt from, the others on all. Beyond what is free: \
+         against the recommended scheduler. Flash: {}.</p>",
         table(&heads, &rows),
         name(&advice.flash_device)
     )
 }
 
-/// Every scheduler, best first.
+fn remedy_cells(remedy: &Remedy) -> Vec<String> {
+    let badge = match remedy.recommended {
+        true => " <span class=\"badge\">recommended</span>",
+        false => "",
+    };
+    let none = || NONE.to_string();
+    let before = remedy.before.as_ref();
+    let arrow = |was: Option<String>, is: Option<String>| match (was, is) {
+        (Some(was), Some(is)) => format!("{was} → {is}"),
+        _ => none(),
+    };
+    let requests = match (remedy.requests, remedy.kind) {
+        (0, _) => none(),
+        (requests, RemedyKind::Defragmentation) => format!("last {}", count(requests)),
+        (requests, _) => format!("all {}", count(requests)),
+    };
+    vec![
+        format!("{}: {}{badge}", remedy.kind.name(), name(&remedy.policy)),
+        remedy.needs().unwrap_or_else(none),
+        requests,
+        arrow(before.map(|before| seconds(before.total_s)), remedy.total_s.map(seconds)),
+        remedy.gain_share.map_or_else(none, |share| gain(share, false)),
+        remedy.gain_over_free_share.map_or_else(none, |share| gain(share, false)),
+        arrow(
+            before.and_then(|before| before.read_p99_ms).map(millis),
+            remedy.read_p99_ms.map(millis),
+        ),
+        arrow(
+            before.and_then(|before| before.write_p99_ms).map(millis),
+            remedy.write_p99_ms.map(millis),
+        ),
+    ]
+}
+
+/// Every scheduler, best first; as they are listed where they cannot be compared.
 pub(super) fn ranking(advice: &Advice, baseline: &str) -> String {
     let total = match advice.replay {
         Replay::Open => "total: disk busy",
@@ -87,20 +117,29 @@ pub(super) fn ranking(advice: &Advice, baseline: &str) -> String {
     let mut heads = headings(&["scheduler", total, "", "read p99", "write p99", "longest wait"]);
     heads[2] = against;
     let longest = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
+    let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
+    if !compared {
+        heads.remove(2);
+    }
     let rows: Vec<_> = advice
         .ranking
         .iter()
         .map(|ranked| {
-            let best = ranked.policy == advice.recommended;
+            let best = advice.recommended.as_ref() == Some(&ranked.policy);
             let badge = if best { " <span class=\"badge\">recommended</span>" } else { "" };
-            let cells = vec![
-                name(&ranked.policy) + badge,
-                with_bar(&seconds(ranked.total_s), ratio(ranked.total_s, longest)),
-                gain(ranked.gain_share, ranked.policy == baseline),
-                millis_or_none(ranked.read_p99_ms),
-                millis_or_none(ranked.write_p99_ms),
-                millis(ranked.longest_wait_ms),
-            ];
+            let total = match compared {
+                true => with_bar(&seconds(ranked.total_s), ratio(ranked.total_s, longest)),
+                false => seconds(ranked.total_s),
+            };
+            let mut cells = vec![name(&ranked.policy) + badge, total];
+            if compared {
+                let is_baseline = ranked.policy == baseline;
+                let none = || NONE.to_string();
+                cells.push(ranked.gain_share.map_or_else(none, |share| gain(share, is_baseline)));
+            }
+            cells.push(millis_or_none(ranked.read_p99_ms));
+            cells.push(millis_or_none(ranked.write_p99_ms));
+            cells.push(millis(ranked.longest_wait_ms));
             (best, cells)
         })
         .collect();

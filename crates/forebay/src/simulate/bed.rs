@@ -1,13 +1,15 @@
 //! The devices that a trace is tried on: disks, and a flash device beside them.
 
-use forebay_core::Device;
-use forebay_core::policy::{FlashLane, Lanes, build_placed, is_placement};
+use forebay_core::device::list::DeviceModel;
+use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement};
+use forebay_core::{Device, Spec};
 
 use super::Setup;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::place::Placement;
+use crate::words::counted;
 
 /// The devices a trace is tried on.
 #[derive(Clone, Copy)]
@@ -51,7 +53,121 @@ impl<'a> Bed<'a> {
 
     /// Fails if `policy` is not what can run here, before anything is read.
     pub fn check(&self, policy: &str) -> Result<(), Error> {
+        self.check_flash()?;
         build_placed(policy, &self.lanes())?;
-        Ok(())
+        self.check_promise(policy)
+    }
+
+    /// Fails if the flash is a mechanical disk.
+    pub(crate) fn check_flash(&self) -> Result<(), Error> {
+        let Some(flash) = self.flash.filter(|flash| flash.model.cylinders() > 0) else {
+            return Ok(());
+        };
+        Err(Error::Unfit(format!(
+            "--flash {}: got a mechanical disk, expected a solid-state drive, as in --flash d7-p5520",
+            flash.name
+        )))
+    }
+
+    /// Fails if a shaper promises more than its server of constant rate can do.
+    fn check_promise(&self, policy: &str) -> Result<(), Error> {
+        let DeviceModel::Fixed(server) = &self.disk.model else { return Ok(()) };
+        let promised: String = Spec::parse(policy)?.get("cmin", String::new(), "rates")?;
+        let rates = promised.split('/').filter_map(|rate| rate.parse::<f64>().ok());
+        let promised = rates.sum::<f64>();
+        let served = 1e9 / server.service().0.max(1) as f64;
+        // A service is rounded to whole nanoseconds.
+        if promised <= served * 1.001 {
+            return Ok(());
+        }
+        Err(Error::Unfit(format!(
+            "'{policy}' on {}: cmin: got {promised} requests a second in all, expected at most the \
+             {served:.0} that the server does; none of its promises would hold",
+            self.disk.name
+        )))
+    }
+
+    /// What was asked for and has no effect on `input` under `policies`: a sentence each.
+    pub fn idle_parts(&self, input: &Input, policies: &[String]) -> Vec<String> {
+        let mut told = Vec::new();
+        let volumes = input.extents.len().max(1);
+        if usize::from(self.disks) > volumes {
+            let idle = usize::from(self.disks) - volumes;
+            told.push(format!(
+                "{} of the {} disks stay{} idle: volumes are dealt over disks whole, and the trace \
+                 has {}",
+                idle,
+                self.disks,
+                if idle == 1 { "s" } else { "" },
+                counted(volumes as u64, "volume")
+            ));
+        }
+        if let Some(flash) = self.flash.filter(|_| !policies.iter().any(|name| is_placement(name)))
+        {
+            let known: Vec<&str> = PLACEMENTS.iter().map(|listed| listed.name).collect();
+            told.push(format!(
+                "{} stays idle: none of the policies uses flash; those that do are {}",
+                flash.name,
+                known.join(", ")
+            ));
+        }
+        told
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::devices::open;
+
+    #[test]
+    fn what_cannot_go_together_is_refused() {
+        let (disk, server) = (open("sata250").unwrap(), open("fixed:500").unwrap());
+        let (flash, rate) = (open("samsung-830").unwrap(), open("fixed:9000").unwrap());
+        let with = |flash| Bed { flash: Some(flash), ..Bed::of(&disk) };
+        assert!(with(&flash).check("bid-hybrid").is_ok() && with(&rate).check("cache").is_ok());
+        for policy in ["bid-hybrid", "noop"] {
+            let said = with(&disk).check(policy).unwrap_err().to_string();
+            assert!(said.contains("--flash sata250: got a mechanical disk"), "{said}");
+        }
+        let said = |policy: &str| Bed::of(&server).check(policy).map_err(|error| error.to_string());
+        assert_eq!(said("miser:cmin=500"), Ok(()));
+        assert_eq!(said("split:cmin=300/200:delta-ms=20/50"), Ok(()));
+        for (policy, cmin) in
+            [("miser:cmin=501", "501"), ("wf2q:cmin=300/201:delta-ms=20/50", "501")]
+        {
+            let said = said(policy).unwrap_err();
+            assert!(
+                said.contains(&format!("got {cmin} requests")) && said.contains("500"),
+                "{said}"
+            );
+        }
+        assert!(Bed::of(&disk).check("miser:cmin=5000").is_ok(), "a disk has no single rate");
+    }
+
+    #[test]
+    fn what_stays_idle_is_told() {
+        let record = forebay_trace::Record {
+            at: forebay_core::Nanos::ZERO,
+            offset: 0,
+            latency: None,
+            len: 4096,
+            stream: 0,
+            volume: 0,
+            op: forebay_core::Op::Read,
+            flags: forebay_core::Flags::NONE,
+        };
+        let input = Input::from_records(vec![record], vec!["a".into()]);
+        let (disk, flash) = (open("sata250").unwrap(), open("samsung-830").unwrap());
+        let told = |disks, flash, policies: &[&str]| {
+            let policies: Vec<String> = policies.iter().map(|name| name.to_string()).collect();
+            Bed { disk: &disk, disks, flash }.idle_parts(&input, &policies)
+        };
+        assert!(told(1, None, &["noop"]).is_empty());
+        assert!(told(1, Some(&flash), &["noop", "cache:size-mib=9"]).is_empty());
+        let idle = told(3, Some(&flash), &["noop", "cfq"]);
+        assert!(idle[0].starts_with("2 of the 3 disks stay idle") && idle[0].contains("1 volume"));
+        assert!(idle[1].starts_with("samsung-830 stays idle") && idle[1].contains("bid-hybrid"));
+        assert!(told(2, None, &["noop"])[0].starts_with("1 of the 2 disks stays idle"));
     }
 }

@@ -84,7 +84,7 @@ impl Wear {
 const NONE: u32 = u32::MAX;
 
 /// Free blocks a die keeps for garbage collection itself.
-const RESERVE_BLOCKS: usize = 2;
+pub(super) const RESERVE_BLOCKS: usize = 2;
 
 /// Blocks of a die that hold no data the host can count on: the reserve, and the two being filled.
 const OVERHEAD_BLOCKS: u32 = RESERVE_BLOCKS as u32 + 2;

@@ -1,6 +1,6 @@
 //! The figures of a solid-state drive.
 
-use super::ftl::{Collection, Shape};
+use super::ftl::{Collection, RESERVE_BLOCKS, Shape};
 use crate::spec::SpecError;
 use crate::time::Nanos;
 
@@ -117,6 +117,28 @@ impl SsdSpec {
             pages_per_block: self.pages_per_block,
             stripe_pages: self.program_pages,
         })
+    }
+
+    /// A drive of about `capacity_bytes` that behaves alike: of each die's blocks the same share is
+    /// spare beyond those that it always keeps back, which do not shrink with the drive. The capacity
+    /// is the nearest that takes whole blocks of each die, one at least.
+    pub fn resized(&self, capacity_bytes: u64) -> SsdSpec {
+        let block_bytes = f64::from(self.pages_per_block) * f64::from(self.page_bytes);
+        let row_bytes = f64::from(self.dies()) * block_bytes;
+        let whole = self.capacity_bytes as f64 / row_bytes;
+        // The two blocks being filled are half full on average.
+        let kept = RESERVE_BLOCKS as f64 + 1.0;
+        let spare = whole * self.over_provisioning_share - kept;
+        if !(spare > 0.0 && row_bytes > 0.0) {
+            return SsdSpec { capacity_bytes, ..self.clone() };
+        }
+        let with_spare = 1.0 + spare / whole;
+        let blocks = (capacity_bytes as f64 / row_bytes * with_spare).round().max(1.0);
+        let full = blocks / with_spare;
+        // A little less than a whole number of blocks, which rounding up makes whole.
+        let over_provisioning_share = (blocks + kept - 1e-3) / full - 1.0;
+        let capacity_bytes = (full * row_bytes).round() as u64;
+        SsdSpec { capacity_bytes, over_provisioning_share, ..self.clone() }
     }
 
     /// Fails on the first figure that makes no sense.

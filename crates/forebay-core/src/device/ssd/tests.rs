@@ -170,6 +170,46 @@ fn writes_are_slower_the_fuller_the_drive() {
     assert!(rates[4] < 0.5 * rates[0], "{rates:?}");
 }
 
+/// Flash pages programmed for each page of many random writes to a worn-in drive.
+fn write_amplification(spec: SsdSpec) -> f64 {
+    let precondition = Precondition { overwrites_share: 4.0, ..Precondition::default() };
+    let mut ssd = Ssd::new(SsdSpec { precondition, ..spec }).unwrap();
+    let pages = ssd.capacity() >> 12;
+    let (mut now, mut state) = (Nanos::ZERO, 5u64);
+    for id in 0..60_000 {
+        if !ssd.room() {
+            now = ssd.next().unwrap();
+            ssd.finish(now);
+        }
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ssd.start(now, io(id, Op::Write, (state >> 20) % pages, 1));
+    }
+    ssd.wear().write_amplification().unwrap()
+}
+
+#[test]
+fn a_smaller_drive_amplifies_writes_as_the_whole_one() {
+    let whole = SsdSpec {
+        capacity_bytes: 1 << 30,
+        pages_per_block: 64,
+        over_provisioning_share: 0.0734,
+        ..spec()
+    };
+    let expected = write_amplification(whole.clone());
+    for part in [2, 8, 16] {
+        let small = whole.resized(whole.capacity_bytes / part);
+        let wanted = (whole.capacity_bytes / part) as f64;
+        assert!((small.capacity_bytes as f64 / wanted - 1.0).abs() < 0.01, "{small:?}");
+        let ratio = write_amplification(small) / expected;
+        assert!((0.96..1.04).contains(&ratio), "1/{part}: {ratio} of {expected}");
+        let naive = SsdSpec { capacity_bytes: wanted as u64, ..whole.clone() };
+        assert!(part < 8 || write_amplification(naive) > 1.1 * expected, "1/{part}");
+    }
+    let least = whole.resized(1);
+    assert!(least.capacity_bytes < 2 * (2 * 64 << 12) && least.check().is_ok());
+}
+
 #[test]
 fn figures_that_make_no_sense_are_refused() {
     let refused = |spec: SsdSpec| Ssd::new(spec).unwrap_err().0;

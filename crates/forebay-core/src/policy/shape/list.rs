@@ -118,6 +118,9 @@ struct Base {
 impl Base {
     fn one_class(&self, spec: &Spec) -> Result<Shape, SpecError> {
         let within = spec.millis("delta-ms", 10.0)?;
+        if within == Nanos::ZERO {
+            return Err(error(spec, "delta-ms", "0", BOUND));
+        }
         let classes = vec![Class { name: "all".to_string(), within }];
         Ok(self.shape(classes, Vec::new()))
     }
@@ -149,10 +152,7 @@ impl Asked {
         let rates = rates(spec, "cmin")?;
         let bounds: String = spec.get("delta-ms", "10".to_string(), "milliseconds")?;
         let millis = |text: &str| {
-            let wrong = || {
-                let expected = "milliseconds above 0, up to 86400000, one for each tier";
-                error(spec, "delta-ms", text, expected)
-            };
+            let wrong = || error(spec, "delta-ms", text, &format!("{BOUND}, one for each tier"));
             let ms: f64 = text.parse().map_err(|_| wrong())?;
             let within = Nanos::from_millis_f64(ms);
             if within > Nanos::ZERO && ms <= 86_400_000.0 { Ok(within) } else { Err(wrong()) }
@@ -203,6 +203,7 @@ impl Asked {
     }
 }
 
+const BOUND: &str = "milliseconds above 0, up to 86400000";
 const RATE: &str = "whole requests a second from 1 to 1000000000";
 
 /// Parameter `key`, which has no default.
@@ -255,7 +256,13 @@ fn clients(spec: &Spec) -> Result<Vec<Client>, SpecError> {
         weight: of(&weights, at),
         limit_iops: of(&limits, at),
     };
-    Ok((0..count).map(client).collect())
+    let clients: Vec<Client> = (0..count).map(client).collect();
+    let broken = |one: &&Client| one.limit_iops > 0 && one.reservation_iops > one.limit_iops;
+    if let Some(Client { reservation_iops, limit_iops, .. }) = clients.iter().find(broken) {
+        let expected = format!("at most the limit of the same stream, {limit_iops}");
+        return Err(error(spec, "reservation", &reservation_iops.to_string(), &expected));
+    }
+    Ok(clients)
 }
 
 fn error(spec: &Spec, key: &str, got: &str, expected: &str) -> SpecError {

@@ -18,6 +18,7 @@
 
 mod waiting;
 
+use crate::words::{counted, verb};
 use std::collections::VecDeque;
 
 use forebay_core::{Nanos, Op};
@@ -307,9 +308,10 @@ impl Tally {
         if self.without_latency > 0 {
             let share = 100.0 * self.without_latency as f64 / self.requests.max(1) as f64;
             sentences.push(format!(
-                "{} of {} requests ({share:.1} %) have no completion in the trace: their latency \
-                 is unknown",
-                self.without_latency, self.requests
+                "{} of {} ({share:.1} %) {} no completion in the trace: the latency is unknown",
+                self.without_latency,
+                counted(self.requests, "request"),
+                verb(self.without_latency, "has", "have")
             ));
         }
         if self.queued_in_issue_only > 0 {

@@ -1,0 +1,35 @@
+//! Counts in sentences.
+
+/// "1 request", "2 requests".
+pub fn counted(count: u64, what: &str) -> String {
+    if count == 1 {
+        return format!("1 {what}");
+    }
+    match what.strip_suffix('y') {
+        Some(stem) => format!("{count} {stem}ies"),
+        None if what.ends_with("ch") || what.ends_with("sh") || what.ends_with("ss") => {
+            format!("{count} {what}es")
+        }
+        None => format!("{count} {what}s"),
+    }
+}
+
+/// The verb that goes with a count: `one` or `many`.
+pub(crate) fn verb<'a>(count: u64, one: &'a str, many: &'a str) -> &'a str {
+    if count == 1 { one } else { many }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_is_no_plural() {
+        assert_eq!(counted(1, "request"), "1 request");
+        assert_eq!([0, 2].map(|n| counted(n, "request")), ["0 requests", "2 requests"]);
+        assert_eq!([1, 3].map(|n| counted(n, "switch")), ["1 switch", "3 switches"]);
+        assert_eq!([1, 3].map(|n| counted(n, "flush")), ["1 flush", "3 flushes"]);
+        assert_eq!(counted(2, "query"), "2 queries");
+        assert_eq!((verb(1, "is", "are"), verb(0, "is", "are")), ("is", "are"));
+    }
+}

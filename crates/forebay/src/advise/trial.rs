@@ -1,0 +1,246 @@
+//! Tries what may be done beside choosing a scheduler, on the requests and devices of one advice.
+//!
+//! Flash and the moving of data cost something, so they are held against the recommended scheduler as
+//! well as the baseline, and what is recommended has to be better than both.
+
+use forebay_core::Device;
+
+use super::judge::{TOO_FEW, against_flash, is_at_ease, tail_of};
+use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
+use super::sizing::Sizing;
+use super::total_s;
+use crate::defragment::{Defragmentation, study};
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::GoOn;
+use crate::simulate::{Bed, RunResult, Setup, Stretch, run_on, run_stretch};
+use crate::words::{bytes, change, counted, millis, percent, seconds};
+
+/// A cache that would find fewer blocks than this, however large, is not tried.
+const HIT_SHARE_THAT_MATTERS: f64 = 0.05;
+
+/// What remedies are held against, and what they are tried on.
+pub(super) struct Trial<'a> {
+    pub(super) input: &'a Input,
+    pub(super) device: &'a OpenDevice,
+    pub(super) flash: &'a OpenDevice,
+    pub(super) setup: Setup,
+    pub(super) baseline: &'a RunResult,
+    /// The run under the recommended scheduler.
+    pub(super) free: &'a RunResult,
+}
+
+/// Every remedy, free ones first, and how a cache was sized and defragmentation went, where they
+/// were tried.
+pub(super) struct Tried {
+    pub(super) remedies: Vec<Remedy>,
+    pub(super) sizing: Option<Sizing>,
+    pub(super) defragmentation: Option<Defragmentation>,
+}
+
+impl Trial<'_> {
+    /// Tries all of them.
+    pub(super) fn all<P: GoOn>(&self, mut progress: impl FnMut(&str) -> P) -> Result<Tried, Error> {
+        let mut remedies = vec![self.scheduling()];
+        if let Some(why) = self.why_none() {
+            remedies.extend(none_tried(&self.baseline.policy, &why));
+            return Ok(Tried { remedies, sizing: None, defragmentation: None });
+        }
+        let scheduler = &self.free.policy;
+        let studied = study(self.input, Bed::of(self.device), scheduler, self.setup, |_| {
+            progress("defragmentation")
+        })?;
+        remedies.push(self.defragmented(&studied, |_| progress("defragmentation"))?);
+        remedies.push(self.offloading(|_| progress("bid-hybrid"))?);
+        let sizing = Sizing::of(self.input, |_| progress("caches of every size"))?;
+        remedies.push(self.caching(&sizing, |_| progress("cache"))?);
+        choose_flash(&mut remedies);
+        Ok(Tried { remedies, sizing: Some(sizing), defragmentation: Some(studied) })
+    }
+
+    /// Why nothing but schedulers is tried.
+    fn why_none(&self) -> Option<String> {
+        let requests = self.baseline.figures.requests;
+        if requests < TOO_FEW {
+            let few = counted(requests, "request");
+            return Some(format!("Not tried: {few} would tell nothing; {TOO_FEW} are the least."));
+        }
+        (self.device.model.cylinders() == 0).then(|| {
+            "Not tried: this device has no heads, so neither where blocks lie nor what is kept from \
+             it saves head movement."
+                .to_string()
+        })
+    }
+
+    fn scheduling(&self) -> Remedy {
+        let (free, baseline) = (self.free, self.baseline);
+        if baseline.figures.requests < TOO_FEW {
+            let why = "Schedulers are shown and not ranked: there are too few requests.";
+            return Remedy::untried(RemedyKind::Scheduling, &baseline.policy, why.to_string());
+        }
+        let recommended = free.policy != baseline.policy;
+        let reason = match recommended {
+            true => format!(
+                "{}, against {} with {}.",
+                self.totals(free),
+                self.totals(baseline),
+                baseline.policy
+            ),
+            false => format!("No scheduler is recommended over {}.", baseline.policy),
+        };
+        Remedy { recommended, reason, ..Remedy::outcome(RemedyKind::Scheduling, free, baseline) }
+    }
+
+    fn totals(&self, run: &RunResult) -> String {
+        format!("{} and 99 % within {}", seconds(total_s(run)), millis(tail_of(run)))
+    }
+
+    fn bed(&self) -> Bed<'_> {
+        Bed { disk: self.device, disks: 1, flash: Some(self.flash) }
+    }
+
+    fn offloading<P: GoOn>(&self, progress: impl FnMut(u64) -> P) -> Result<Remedy, Error> {
+        let (kind, policy) = (RemedyKind::Offloading, "bid-hybrid");
+        if self.baseline.figures.writes == 0 {
+            let why = "Not tried: the trace only reads, and BID-Hybrid moves only writes to flash.";
+            return Ok(Remedy::untried(kind, policy, why.to_string()));
+        }
+        let run = run_on(self.input, self.bed(), policy, self.setup, progress)?.result;
+        let figure = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
+        let needed = figure("flash_used_bytes_max");
+        let mut evidence = format!(
+            "{} of {} went to flash, {} of data at most at a time",
+            counted((figure("offloaded_requests") + figure("flash_updates")) as u64, "piece"),
+            counted(run.figures.writes, "write"),
+            bytes(needed)
+        );
+        if figure("exhausted_requests") > 0.0 {
+            evidence += &format!(
+                "; the flash was full for {} more ({})",
+                figure("exhausted_requests"),
+                bytes(figure("exhausted_bytes"))
+            );
+        }
+        Ok(self.with_flash(kind, run, needed as u64, &evidence))
+    }
+
+    fn caching<P: GoOn>(
+        &self,
+        sizing: &Sizing,
+        progress: impl FnMut(u64) -> P,
+    ) -> Result<Remedy, Error> {
+        let (kind, footprint) = (RemedyKind::Caching, bytes(sizing.footprint_bytes as f64));
+        if sizing.hit_share_max < HIT_SHARE_THAT_MATTERS {
+            let why = format!(
+                "Not tried: even a cache that holds all {footprint} would find only {} of the blocks \
+                 used; the others are used for the first time.",
+                percent(sizing.hit_share_max)
+            );
+            return Ok(Remedy::untried(kind, "cache", why));
+        }
+        let size_mib = sizing.size_mib.min(self.flash.model.capacity() >> 20);
+        // The disk behind it under what is recommended there, so that the gain is the cache's own.
+        let policy = format!(
+            "cache:size-mib={size_mib}:block-kib={}:disk={}",
+            sizing.block_bytes >> 10,
+            self.free.policy
+        );
+        let run = run_on(self.input, self.bed(), &policy, self.setup, progress)?.result;
+        let mut evidence = format!(
+            "of the blocks used, a cache of all {footprint} would find {}, this one {} (LRU, from \
+             the miss-ratio curve)",
+            percent(sizing.hit_share_max),
+            percent(sizing.hit_share)
+        );
+        match run.placement.get("hit_share") {
+            Some(&share) if run.figures.reads > 0 => {
+                evidence += &format!("; in the run it found {} of the blocks read", percent(share));
+            }
+            _ => evidence += "; the trace only writes, so it only takes writes in",
+        }
+        Ok(self.with_flash(kind, run, size_mib << 20, &evidence))
+    }
+
+    /// A run with flash, judged against what is free and the baseline.
+    fn with_flash(&self, kind: RemedyKind, run: RunResult, needed: u64, evidence: &str) -> Remedy {
+        let (free, baseline) = (self.free, self.baseline);
+        let against = match needed {
+            0 => Some("It moved nothing to flash"),
+            _ => against_flash(&run, free, baseline),
+        };
+        let mut held = format!("against {} with {}", self.totals(free), free.policy);
+        if free.policy != baseline.policy {
+            held += &format!(" and {} with {}", self.totals(baseline), baseline.policy);
+        }
+        let reason = format!(
+            "{}, {held} (total {}): {evidence}.{}",
+            self.totals(&run),
+            change(total_s(&run), total_s(free)),
+            against.map_or(String::new(), |why| format!(" {why}.")),
+        );
+        Remedy {
+            flash_bytes: needed,
+            gain_over_free_share: Some(1.0 - total_s(&run) / total_s(free).max(1e-9) + 0.0),
+            recommended: against.is_none(),
+            reason,
+            run: Some(Box::new(run.clone())),
+            ..Remedy::outcome(kind, &run, baseline)
+        }
+    }
+
+    /// What was learnt of defragmentation, with the baseline on the same requests beside it.
+    fn defragmented<P: GoOn>(
+        &self,
+        studied: &Defragmentation,
+        progress: impl FnMut(u64) -> P,
+    ) -> Result<Remedy, Error> {
+        let (scheduler, told) = (&self.free.policy, studied.told().join(" "));
+        let untried = Remedy::untried(RemedyKind::Defragmentation, scheduler, told);
+        let Some(effect) = &studied.held_out else { return Ok(untried) };
+        let before = match *scheduler == self.baseline.policy {
+            true => Before {
+                total_s: effect.total_before_s,
+                read_p99_ms: effect.read_p99_before_ms,
+                write_p99_ms: effect.write_p99_before_ms,
+            },
+            false => {
+                let rest = Stretch::of(studied.learnt_requests..u64::MAX);
+                let (bed, policy) = (Bed::of(self.device), &self.baseline.policy);
+                let run = run_stretch(self.input, bed, policy, self.setup, rest, progress)?;
+                Before::of(&run.result)
+            }
+        };
+        let worth_while = studied.is_worth_while();
+        let at_ease = worth_while && is_at_ease(self.baseline);
+        let idle = match at_ease {
+            true => {
+                " Nothing to gain from it all the same: the disk is mostly idle and answers fast."
+            }
+            false => "",
+        };
+        Ok(Remedy {
+            moved_bytes: studied.moved_bytes,
+            requests: effect.requests,
+            before: Some(before),
+            total_s: Some(effect.total_after_s),
+            gain_share: Some(1.0 - effect.total_after_s / before.total_s.max(1e-9) + 0.0),
+            gain_over_free_share: Some(effect.gain_share),
+            read_p99_ms: effect.read_p99_after_ms,
+            write_p99_ms: effect.write_p99_after_ms,
+            recommended: worth_while && !at_ease,
+            reason: format!("{}{idle}", untried.reason),
+            ..untried
+        })
+    }
+}
+
+/// All remedies but schedulers, and `why` none of them was tried.
+pub(super) fn none_tried(scheduler: &str, why: &str) -> [Remedy; 3] {
+    [
+        (RemedyKind::Defragmentation, scheduler),
+        (RemedyKind::Offloading, "bid-hybrid"),
+        (RemedyKind::Caching, "cache"),
+    ]
+    .map(|(kind, policy)| Remedy::untried(kind, policy, why.to_string()))
+}

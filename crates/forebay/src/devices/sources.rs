@@ -1,0 +1,82 @@
+//! What a device file says of its own figures: which are assumed, and which derived from others.
+//!
+//! The bundled files name a source behind each figure and begin it with "assumed" or "derived" where
+//! there is none; so may anybody's. Figures of power and of the drive's use do not count: times do not
+//! hang on them.
+
+use serde::Serialize;
+
+/// How far a device's figures are guesses.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Sources {
+    /// Figures that times depend on.
+    pub figures: usize,
+    /// Those of them that are assumed, by key.
+    pub assumed: Vec<String>,
+    /// Those that follow from another figure, or another drive's, by key.
+    pub derived: Vec<String>,
+}
+
+impl Sources {
+    pub(super) fn of(text: &str) -> Sources {
+        let (mut sources, mut counts) = (Sources::default(), false);
+        for line in text.lines().map(str::trim) {
+            if line.starts_with('[') {
+                counts = !["[power]", "[precondition]"].contains(&line);
+                continue;
+            }
+            let Some((key, rest)) = line.split_once('=').filter(|(key, _)| is_key(key.trim()))
+            else {
+                continue;
+            };
+            if !counts {
+                continue;
+            }
+            sources.figures += 1;
+            let source = rest.split_once('#').map_or("", |(_, source)| source.trim());
+            let key = key.trim().to_string();
+            if source.starts_with("assumed") {
+                sources.assumed.push(key);
+            } else if source.starts_with("derived") {
+                sources.derived.push(key);
+            }
+        }
+        sources
+    }
+
+    /// A clause on the guesses among the figures of `device`; none without any.
+    pub fn told(&self, device: &str) -> Option<String> {
+        let guesses = self.assumed.len() + self.derived.len();
+        (guesses > 0).then(|| {
+            format!(
+                "of the {} figures that {device}'s times depend on, {} are assumed and {} derived",
+                self.figures,
+                self.assumed.len(),
+                self.derived.len()
+            )
+        })
+    }
+}
+
+fn is_key(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guesses_are_counted_and_power_is_not() {
+        let text = "kind = \"ssd\"\n# a = 3 # assumed\n[flash]\nread_us = 40 # assumed: of its time\n\
+                    program_us = 9 # derived: from the rate\nchannels = 8 # a review\nerase_us = 3\n\
+                    [power]\nidle_w = 1 # assumed\n[[zone]]\nspares = [1, 2] # assumed\n";
+        let sources = Sources::of(text);
+        assert_eq!(sources.figures, 5);
+        assert_eq!(sources.assumed, ["read_us", "spares"]);
+        assert_eq!(sources.derived, ["program_us"]);
+        let told = sources.told("x").unwrap();
+        assert!(told.contains("of the 5 figures") && told.contains("2 are assumed and 1 derived"));
+        assert_eq!(Sources::of("[flash]\nread_us = 40\n").told("x"), None);
+    }
+}
