@@ -193,7 +193,7 @@ def plan_consolidate(
     traces: _Source | list[_Source],
     *,
     shift: Sequence[str] | None = None,
-    clients: int = 2,
+    clients: int | None = None,
     within: Sequence[str] | None = None,
     fraction: Sequence[str | float] | None = None,
     from_: str | None = None,
