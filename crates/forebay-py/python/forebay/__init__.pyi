@@ -160,6 +160,9 @@ def describe(
     trace: _Source,
     *,
     stream_by: _StreamBy = "thread",
+    threads: bool = False,
+    limit: int | None = ...,
+    period: str | None = None,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:
