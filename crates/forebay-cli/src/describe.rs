@@ -1,9 +1,12 @@
 //! `forebay describe`.
 
 use clap::Args;
+use forebay_core::Nanos;
+use forebay_trace::describe::{ThreadOptions, by_thread};
 
 use crate::options::{Reading, TracePath};
 use crate::output::{self, Format};
+use crate::plan;
 
 /// Characterise a trace: sizes, sequentiality, burstiness, streams, volumes
 #[derive(Args)]
@@ -12,14 +15,44 @@ pub(crate) struct Describe {
     trace: TracePath,
     #[command(flatten)]
     reading: Reading,
+    #[command(flatten)]
+    threads: Threads,
     /// How to print the description
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
 }
 
+/// What to say of the threads.
+#[derive(Args)]
+struct Threads {
+    /// Also describe the threads by types, then one by one: data or log, fluctuation, intensity,
+    /// sizes, gaps, reads and writes, sequential share, quarters of the storage
+    #[arg(long)]
+    threads: bool,
+    /// Threads with a row of their own, those with most requests
+    #[arg(long, value_name = "NUMBER", default_value_t = by_thread::ROWS, requires = "threads")]
+    limit: usize,
+    /// A row for every thread, up to 4096
+    #[arg(long, requires = "threads", conflicts_with = "limit")]
+    all: bool,
+    /// Length of the periods that fluctuation is taken over [default: 30min, less where the trace has
+    /// not eight of them]
+    #[arg(long, value_name = "TIME", value_parser = plan::span, requires = "threads",
+          allow_hyphen_values = true)]
+    period: Option<Nanos>,
+}
+
+impl Threads {
+    fn options(&self) -> Option<ThreadOptions> {
+        let rows_max = if self.all { by_thread::THREADS_MAX } else { self.limit };
+        let options = ThreadOptions { period: self.period, rows_max, ..ThreadOptions::default() };
+        self.threads.then_some(options)
+    }
+}
+
 impl Describe {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let description = self.reading.describe(&self.trace)?;
+        let description = self.reading.describe(&self.trace, self.threads.options())?;
         match self.format {
             Format::Json => output::print_json(&description)?,
             Format::Table => output::print(&description.table())?,

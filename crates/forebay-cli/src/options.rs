@@ -10,7 +10,7 @@ use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
-use forebay_trace::describe::Description;
+use forebay_trace::describe::{Description, Options, ThreadOptions};
 use forebay_trace::streams::StreamBy;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::{Columns, Notes, Reader, TraceError, open};
@@ -88,13 +88,18 @@ impl Reading {
         Ok(curve)
     }
 
-    /// Describes the trace without keeping it.
-    pub(crate) fn describe(&self, path: &Path) -> anyhow::Result<Description> {
+    /// Describes the trace, and its threads if asked for, without keeping it.
+    pub(crate) fn describe(
+        &self,
+        path: &Path,
+        threads: Option<ThreadOptions>,
+    ) -> anyhow::Result<Description> {
+        let options = Options { stream_by: self.stream_by, threads };
         let progress = Progress::reading("reading", path);
         let (description, notes) = forebay::input::describe_from(
             path,
             &mut *ahead(path, self.source.from().as_deref(), progress.consumed())?,
-            self.stream_by,
+            options,
             |records| {
                 progress.say(format!("reading {}: {records} requests", path.display()));
             },

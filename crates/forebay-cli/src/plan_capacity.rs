@@ -42,7 +42,7 @@ pub(crate) struct Capacity {
           conflicts_with = "device")]
     hold_out: Option<f64>,
     /// Makes the resamples; the same seed gives the same intervals
-    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
     seed: u64,
     #[command(flatten)]
     devices: Devices,

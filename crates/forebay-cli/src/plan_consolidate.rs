@@ -2,10 +2,11 @@
 
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::Error;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrivals::Arrivals;
 use forebay::plan::capacity::Promises;
-use forebay::plan::consolidate::{Consolidation, consolidate};
+use forebay::plan::consolidate::{Consolidation, cautions, consolidate};
 use forebay_core::Nanos;
 
 use crate::options::{Source, TracePath};
@@ -24,10 +25,9 @@ pub(crate) struct Consolidate {
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan::span_or_zero,
           allow_hyphen_values = true)]
     shift: Vec<Nanos>,
-    /// Clients that one trace alone stands for
-    #[arg(long, value_name = "NUMBER", default_value = "2",
-          value_parser = clap::value_parser!(u16).range(2..=1000))]
-    clients: u16,
+    /// Clients that one trace alone stands for [default: 2]
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..=1000))]
+    clients: Option<u16>,
     /// Times within which requests are to be answered, comma-separated
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan::span,
           default_value = "10ms", allow_hyphen_values = true)]
@@ -45,9 +45,16 @@ pub(crate) struct Consolidate {
 
 impl Consolidate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if let (Some(clients), several @ 2..) = (self.clients, self.traces.len()) {
+            return Err(Error::Unfit(format!(
+                "--clients {clients}: got {several} traces, each of which is a client; expected one \
+                 trace that stands for {clients}; leave --clients out, or give one trace"
+            ))
+            .into());
+        }
         let arrivals = self.traces.iter().map(|path| plan::arrivals(&self.source, path, false));
         let arrivals: Vec<Arrivals> = arrivals.collect::<anyhow::Result<_>>()?;
-        let copies = if arrivals.len() == 1 { usize::from(self.clients) } else { 1 };
+        let copies = if arrivals.len() == 1 { usize::from(self.clients.unwrap_or(2)) } else { 1 };
         let clients: Vec<&Arrivals> =
             arrivals.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
         let shifts = match (self.shift.is_empty(), copies) {
@@ -55,7 +62,9 @@ impl Consolidate {
             (true, 1) => vec![Nanos::ZERO],
             (true, _) => vec![Nanos::from_secs(1), Nanos::from_secs(100)],
         };
-        say_apart(&clients, &shifts);
+        for caution in cautions(&clients, &shifts) {
+            eprintln!("forebay: {caution}");
+        }
         let promises = Promises { within: self.within, fractions: self.fraction };
         let progress = Progress::new("searching for capacities");
         let found = consolidate(&clients, &shifts, &promises)?;
@@ -68,23 +77,19 @@ impl Consolidate {
     }
 }
 
-/// Clients that never meet share nothing.
-fn say_apart(clients: &[&Arrivals], shifts: &[Nanos]) {
-    let longest = clients.iter().map(|client| client.duration()).max().unwrap_or_default();
-    for shift in shifts.iter().filter(|shift| **shift > longest) {
-        eprintln!(
-            "forebay: shifted by {} s, each client ends before the next begins: no trace is longer \
-             than {:.1} s",
-            shift.as_secs_f64(),
-            longest.as_secs_f64()
-        );
-    }
-}
-
 fn shown(found: &Consolidation) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header(["within ms", "fraction", "shift s", "sum IOPS", "together IOPS", "ratio"]);
+    table.set_header([
+        "within ms",
+        "fraction",
+        "shift s",
+        "sum IOPS",
+        "together IOPS",
+        "ratio",
+        "so answered of the worst client",
+        "every client IOPS",
+    ]);
     for row in &found.rows {
         let cells = [
             row.within_ms.to_string(),
@@ -93,6 +98,8 @@ fn shown(found: &Consolidation) -> String {
             row.sum_iops.to_string(),
             row.merged_iops.to_string(),
             format!("{:.3}", row.ratio),
+            format!("{:.4}", row.client_fractions.iter().copied().fold(1.0, f64::min)),
+            row.every_client_iops.to_string(),
         ];
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
     }

@@ -6,7 +6,7 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
 use forebay::plan::capacity::Promises;
-use forebay::plan::devices::{Row, STRIPE_BYTES, table};
+use forebay::plan::devices::{Row, STRIPE_BYTES, cautions, table};
 use forebay_trace::streams::StreamBy;
 use serde::Serialize;
 
@@ -58,6 +58,9 @@ impl Devices {
         let device = devices::open(asked.device)?;
         forebay_core::policy::build(&self.policy, u32::MAX).map_err(forebay::Error::from)?;
         let input = Reading::of(source, StreamBy::default()).read(trace)?;
+        for caution in cautions(&input) {
+            eprintln!("forebay: {}: {caution}", trace.display());
+        }
         let progress = Progress::new(&format!("simulating {} on {}", self.policy, device.name));
         let max = usize::from(self.devices_max);
         let rows = table(&input, &device, &self.policy, &asked.promises, max)?;

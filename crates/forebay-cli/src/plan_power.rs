@@ -94,8 +94,8 @@ impl Power {
             let power = power(&arrivals, &question)?;
             drop(progress);
             let trace = path.display().to_string();
-            if power.epochs == 1 {
-                eprintln!("forebay: {trace}: one epoch only, so there is nothing to predict from");
+            for caution in power.cautions() {
+                eprintln!("forebay: {trace}: {caution}");
             }
             traces.push(Of { trace, power });
         }

@@ -155,12 +155,20 @@ fn bad_traces_are_refused() {
     refused(plan(&["capacity"]).arg(folder.0.path().join("none")), &["none"]);
     let untimed = "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a read 0 4096\n\
                    /dev/a read 8192 4096\n/dev/a close\n";
-    for question in ["capacity", "consolidate", "power"] {
+    let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 5\n");
+    let questions: [&[&str]; 5] = [
+        &["capacity"],
+        &["capacity", "--device", "fixed:100"],
+        &["consolidate"],
+        &["power"],
+        &["sla", promise.to_str().unwrap()],
+    ];
+    for question in questions {
         let trace = folder.file("u.iolog", untimed);
-        refused(plan(&[question]).arg(trace), &["u.iolog", "no times"]);
+        refused(plan(question).arg(trace), &["u.iolog", "no times"]);
         let invented = folder.file("a.lis", "100 2 0 1\n300 1 0 2\n");
         let arc = ["--from", "arc"];
-        refused(plan(&[question]).arg(invented).args(arc), &["a.lis", "no times"]);
+        refused(plan(question).arg(invented).args(arc), &["a.lis", "no times"]);
     }
 }
 
@@ -178,6 +186,10 @@ fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
     };
     assert_eq!(capacities(&[0.0], "one request"), [100, 100]);
     assert_eq!(capacities(&[1.0; 8], "all 8 requests arrive at one instant"), [400, 800]);
+    let devices = ["capacity", "--device", "fixed:100"];
+    let (_, err) = ends(plan(&devices).arg(folder.trace(&[1.0; 8])), 0);
+    assert!(err.contains("all 8 requests arrive at one instant"), "{err}");
+    refused(plan(&["capacity", "--seed", "3"]).arg(folder.trace(&bursts())), &["--confidence"]);
 }
 
 #[test]
@@ -197,8 +209,31 @@ fn sharing_a_server_is_cheaper_than_the_sum() {
         json(plan(&["consolidate", "--within", "100ms"]).arg(&trace).arg(&trace).arg(&trace));
     assert_eq!(several["clients"].as_array().unwrap().len(), 3);
     assert_eq!(several["rows"][0]["merged_iops"], 300);
-    let (_, err) = ends(plan(&["consolidate"]).arg(&trace), 0);
+    let (table, err) = ends(plan(&["consolidate"]).arg(&trace), 0);
     assert!(err.contains("before the next begins"), "{err}");
+    assert!(table.contains("every client IOPS"), "{table}");
+}
+
+#[test]
+fn each_client_is_told_what_it_gets() {
+    let folder = Folder::new();
+    let burst = folder.trace(&[0.0; 30]);
+    let seconds = |seconds: std::ops::Range<u32>| {
+        seconds.map(|at| format!("0,0,4096,R,{at}.0\n")).collect::<String>()
+    };
+    let steady = folder.file("steady.spc", &seconds(0..30));
+    let asked = ["consolidate", "--within", "1s", "--fraction", "0.5"];
+    let found = json(plan(&asked).args([&steady, &burst]));
+    let row = &found["rows"][0];
+    assert_eq!((&row["merged_iops"], &row["every_client_iops"]), (&1.into(), &16.into()));
+    assert_eq!(row["client_fractions"], serde_json::json!([1.0, 0.0]));
+    assert_eq!(found["clients"][1]["rows"][0]["capacity_iops"], 15);
+    let (_, err) = ends(plan(&asked).args([&steady, &burst]), 0);
+    assert!(err.contains("from 0.0 s to 29.0 s") && err.contains("one length"), "{err}");
+    refused(
+        plan(&asked).args(["--clients", "2"]).args([&steady, &burst]),
+        &["--clients 2", "got 2 traces"],
+    );
 }
 
 #[test]
@@ -217,6 +252,9 @@ fn promises_of_tiers_are_priced_checked_and_refused() {
     let capacity = ["--capacity", "1000000001"];
     refused(plan(&["sla"]).arg(&good).arg(&trace).args(capacity), &["1000000001"]);
     refused(plan(&["sla"]).arg(folder.0.path().join("no.toml")).arg(&trace), &["no.toml"]);
+    let single = folder.file("single.toml", &tier("0.9", "20").replace("[[tier]]", "[tier]"));
+    refused(plan(&["sla"]).arg(single).arg(&trace), &["single.toml: line 1", "each [[tier]]"]);
+    refused(plan(&["sla"]).arg(&trace).arg(&good), &["t.spc: line 1", "each [[tier]]"]);
 }
 
 #[test]
@@ -235,6 +273,11 @@ fn switching_pools_saves_energy() {
     refused(plan(&["power", "--within", "1ms"]).arg(&trace), &["more disks"]);
     refused(plan(&["power", "--epoch", "1ns"]).arg(&trace), &["make them longer"]);
     refused(plan(&["power", "--device", "nothing"]).arg(&trace), &["nothing"]);
+    refused(plan(&["power", "--epoch", "3s"]).arg(&trace), &["t.spc", "epochs of 3 s", "spins up"]);
+    refused(plan(&["power", "--off-w", "50"]).arg(&trace), &["50 W when off", "10.2 W"]);
+    for seconds in [&[0.0][..], &[1.0; 8]] {
+        refused(plan(&["power"]).arg(folder.trace(seconds)), &["t.spc", "at one instant"]);
+    }
 }
 
 #[test]

@@ -4,10 +4,16 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "shaping/dmclock.rs"]
+mod dmclock;
+#[path = "shaping/fair.rs"]
+mod fair;
 #[path = "shaping/mod.rs"]
 mod harness;
 #[path = "shaping/miser.rs"]
 mod miser;
+#[path = "shaping/parts.rs"]
+mod parts;
 
 use forebay_core::policy::{Lanes, build_placed};
 use forebay_core::rtt::{Rtt, Tiers};

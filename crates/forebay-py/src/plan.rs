@@ -14,7 +14,7 @@ use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
 use forebay_core::Nanos;
 use pyo3::prelude::*;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyDict, PyFloat, PyList};
 
 use crate::error::{argument, warn};
 use crate::options::warn_notes;
@@ -98,19 +98,24 @@ fn promises(
     within: Option<Vec<String>>,
     fractions: Option<Vec<Bound<'_, PyAny>>>,
 ) -> PyResult<Promises> {
-    let promises = Promises {
+    Ok(Promises {
         within: spans(within, &["5ms", "10ms", "20ms", "50ms"])?,
         fractions: fractions_of(fractions, &["0.9", "0.95", "0.99", "0.995", "0.999", "1"])?,
-    };
-    if promises.within.is_empty() || promises.fractions.is_empty() {
-        return Err(argument("within, fraction", "got none, expected at least one".to_string()));
-    }
-    Ok(promises)
+    })
 }
 
 fn spans(within: Option<Vec<String>>, default: &[&str]) -> PyResult<Vec<Nanos>> {
     let texts = within.unwrap_or_else(|| default.iter().map(|text| text.to_string()).collect());
+    some("within", texts.len())?;
     texts.iter().map(|text| bound(text)).collect()
+}
+
+/// None asked for would be an answer without rows.
+fn some(name: &str, count: usize) -> PyResult<()> {
+    match count {
+        0 => Err(argument(name, "got none, expected at least one".to_string())),
+        _ => Ok(()),
+    }
 }
 
 fn bound(text: &str) -> PyResult<Nanos> {
@@ -119,14 +124,20 @@ fn bound(text: &str) -> PyResult<Nanos> {
 
 fn fractions_of(given: Option<Vec<Bound<'_, PyAny>>>, default: &[&str]) -> PyResult<Vec<Fraction>> {
     match given {
-        Some(given) => given.iter().map(|given| fraction("fraction", given)).collect(),
+        Some(given) => {
+            some("fraction", given.len())?;
+            given.iter().map(|given| fraction("fraction", given)).collect()
+        }
         None => default.iter().map(|text| parsed("fraction", text)).collect(),
     }
 }
 
-/// A number's shortest text is what was written.
+/// A number's shortest text is what was written; Python's own would have an exponent below 0.0001.
 fn fraction(name: &str, given: &Bound<'_, PyAny>) -> PyResult<Fraction> {
-    parsed(name, &given.str()?.to_string())
+    match given.cast::<PyFloat>() {
+        Ok(number) => parsed(name, &number.value().to_string()),
+        Err(_) => parsed(name, &given.str()?.to_string()),
+    }
 }
 
 fn parsed(name: &str, text: &str) -> PyResult<Fraction> {

@@ -6,13 +6,15 @@ use forebay::advise::{default_device, default_flash};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
 use forebay::input::{Input, describe_from};
+use forebay::plan::amount::span;
 use forebay::simulate::{Bed, run_on};
 use forebay::{report, sample};
+use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use forebay_trace::write;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::{raised, warn};
+use crate::error::{argument, raised, warn};
 use crate::options::{self, Policies, warn_notes, warn_runs};
 use crate::results::{Advice, Simulation, loads};
 use crate::signals::{Signals, detached};
@@ -59,21 +61,36 @@ pub(crate) fn convert(
 ///
 /// The dict has the keys of `forebay describe --format json`, each with its unit as its last word:
 /// `_bytes`, `_kib`, `_s`, `_ms`, `_iops`; a `_share` is between 0 and 1, None where nothing can be
-/// said. `stream_by` says what makes a stream: "thread", "process" or "name". One pass, in memory
-/// that does not grow with the trace.
+/// said. `stream_by` says what makes a stream: "thread", "process" or "name". With `threads` there is
+/// `by_thread` too: all threads, their types (data or log, fluctuation, intensity), and the `limit` with
+/// most requests one by one (20; None for all that are followed); `period` ("30min") is the length of the
+/// periods that fluctuation is taken over. One pass, in memory that does not grow with the trace.
 #[pyfunction]
-#[pyo3(signature = (trace, *, stream_by="thread", from_=None, names=None))]
+#[pyo3(signature = (
+    trace, *, stream_by="thread", threads=false, limit=Some(by_thread::ROWS), period=None, from_=None,
+    names=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn describe<'py>(
     py: Python<'py>,
     trace: &Bound<'py, PyAny>,
     stream_by: &str,
+    threads: bool,
+    limit: Option<usize>,
+    period: Option<&str>,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
-    let by = options::stream_by(stream_by)?;
+    let period = period.map(span).transpose().map_err(|said| argument("period", said))?;
+    let rows_max = limit.unwrap_or(by_thread::THREADS_MAX);
+    let of_threads = ThreadOptions { period, rows_max, ..ThreadOptions::default() };
+    let options = Options {
+        stream_by: options::stream_by(stream_by)?,
+        threads: threads.then_some(of_threads),
+    };
     let (description, notes) = detached(py, |signals| {
-        describe_from(source.name(), &mut *source.open()?, by, |_| signals.go_on())
+        describe_from(source.name(), &mut *source.open()?, options, |_| signals.go_on())
     })?;
     warn_notes(py, source.name(), &notes)?;
     loads(py, &json(&description)?)

@@ -70,6 +70,11 @@ def test_plan_capacity(answer, trace):
         forebay.plan_capacity(trace, fraction=[1.5])
     with pytest.raises(forebay.Error, match="confidence: got '2'"):
         forebay.plan_capacity(trace, confidence=2.0)
+    small = forebay.plan_capacity(trace, fraction=[0.00001], within=["5ms"])["rows"]
+    assert [(row["fraction"], row["capacity_iops"]) for row in small] == [(0.00001, 200)]
+    for wrong in ({"fraction": []}, {"within": []}, {"fraction": [float("nan")]}):
+        with pytest.raises(forebay.Error, match=next(iter(wrong))):
+            forebay.plan_capacity(trace, **wrong)
 
 
 def test_plan_consolidate(answer, trace):
@@ -81,6 +86,13 @@ def test_plan_consolidate(answer, trace):
     assert found["rows"] == expected["rows"]
     with pytest.raises(forebay.Error, match="clients: got 1"):
         forebay.plan_consolidate(trace, clients=1)
+    with pytest.raises(forebay.Error, match="clients: got 3 with 2 traces"):
+        forebay.plan_consolidate([trace, TERASORT], clients=3)
+    for wrong in ({"shift": []}, {"within": []}, {"fraction": []}):
+        with pytest.raises(forebay.Error, match=f"{next(iter(wrong))}: got none"):
+            forebay.plan_consolidate(trace, **wrong)
+    with pytest.warns(forebay.TraceWarning, match="before the next begins"):
+        forebay.plan_consolidate(trace, shift=["1h"])
     with pytest.raises(forebay.Error, match="traces: got none"):
         forebay.plan_consolidate([])
     with pytest.raises(forebay.Error, match="shift"):
@@ -88,14 +100,22 @@ def test_plan_consolidate(answer, trace):
 
 
 def test_plan_power(answer, trace):
-    options = ["--epoch", "2s", "--off-w", "0", "--pool-disks", "2", "--history", "3"]
+    options = ["--epoch", "3s", "--off-w", "0", "--pool-disks", "2", "--history", "3"]
+    options += ["--device", "travelstar-5k320"]
     expected = answer("plan", "power", TERASORT, *options, "--fraction", "0.95")["traces"][0]
-    keywords = {"epoch": "2s", "off_w": 0, "pool_disks": 2, "history": 3}
+    keywords = {"epoch": "3s", "off_w": 0, "pool_disks": 2, "history": 3}
+    keywords["device"] = "travelstar-5k320"
     found = forebay.plan_power(trace, fraction=0.95, **keywords)
     assert {"trace": expected["trace"], **found} == expected
     for wrong in ({"off_w": -1}, {"pool_disks": 0}, {"epoch": "0s"}, {"fraction": 2}):
         with pytest.raises(forebay.Error, match=next(iter(wrong))):
             forebay.plan_power(trace, **wrong)
+    with pytest.raises(forebay.Error, match="50 W when off"):
+        forebay.plan_power(trace, off_w=50)
+    with pytest.raises(forebay.Error, match="spins up"):
+        forebay.plan_power(trace, epoch="3s")
+    with pytest.warns(forebay.TraceWarning, match="one epoch only"):
+        forebay.plan_power(trace)
 
 
 def test_plan_sla(answer, trace, tmp_path):
@@ -109,8 +129,10 @@ def test_plan_sla(answer, trace, tmp_path):
         assert found == {key: expected[key] for key in ("floor_iops", "least", "checked")}
     with pytest.raises(forebay.Error, match="capacity: got 0"):
         forebay.plan_sla(tiers, trace, capacity=0)
-    with pytest.raises(forebay.Error):
+    with pytest.raises(forebay.Error, match="contradict"):
         forebay.plan_sla([(0.9, 50), (0.8, 500)], trace)
+    with pytest.raises(forebay.Error, match="tier 1: got 'NaN'"):
+        forebay.plan_sla([(float("nan"), 50)], trace)
 
 
 def test_policies_may_stand_in_one_text(trace):

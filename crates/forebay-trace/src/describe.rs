@@ -7,6 +7,7 @@
 
 mod arrivals;
 mod by_stream;
+pub mod by_thread;
 mod by_volume;
 pub mod description;
 mod distribution;
@@ -23,6 +24,7 @@ use forebay_core::Op;
 use crate::streams::StreamBy;
 use crate::trace::{Dictionary, Notes, Record};
 
+pub use by_thread::ThreadOptions;
 pub use description::Description;
 pub use table::printable;
 
@@ -34,6 +36,8 @@ const PIECE: usize = 512;
 pub struct Options {
     /// What counts as one stream.
     pub stream_by: StreamBy,
+    /// Whether, and how, to describe the streams one by one and by types.
+    pub threads: Option<ThreadOptions>,
 }
 
 /// Collects a description.
@@ -44,6 +48,7 @@ pub struct Describer {
     times: arrivals::Times,
     volumes: by_volume::Volumes,
     streams: by_stream::Streams,
+    threads: Option<by_thread::Threads>,
     latencies: latency::Latencies,
     footprint: footprint::Footprint,
     /// Where data requests are picked out.
@@ -59,6 +64,7 @@ impl Describer {
             times: arrivals::Times::default(),
             volumes: by_volume::Volumes::default(),
             streams: by_stream::Streams::new(options.stream_by),
+            threads: options.threads.map(|of| by_thread::Threads::new(options.stream_by, of)),
             latencies: latency::Latencies::default(),
             footprint: footprint::Footprint::new(footprint::REGIONS_MAX),
             picked: Vec::new(),
@@ -74,6 +80,9 @@ impl Describer {
             self.times.add(piece, data);
             self.volumes.add(data, dictionary);
             self.streams.add(data, dictionary);
+            if let Some(threads) = &mut self.threads {
+                threads.add(piece, data, dictionary);
+            }
             self.latencies.add(data);
             self.footprint.add(data);
         }
@@ -81,6 +90,9 @@ impl Describer {
 
     /// The description of all that was added.
     pub fn finish(mut self, dictionary: &Dictionary, notes: &Notes) -> Description {
+        let by_thread = self.threads.take().map(|threads| {
+            threads.finish(dictionary, self.times.duration_ns(), &self.volumes.extents_bytes())
+        });
         let (touched, footprints) = self.footprint.touched(dictionary.volumes.len());
         let Describer { options, totals, times, volumes, streams, latencies, .. } = &self;
         let (thread_count, process_count) = streams.threads_and_processes(dictionary);
@@ -136,6 +148,7 @@ impl Describer {
             concurrency: latencies.concurrency(),
             by_stream: streams.rows(dictionary),
             by_volume: volumes.rows(dictionary, &footprints),
+            by_thread,
         }
     }
 }

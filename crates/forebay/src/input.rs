@@ -64,7 +64,7 @@ impl Input {
         progress: impl FnMut(u64) -> P,
     ) -> Result<Input, Error> {
         let mut reader = opening()?;
-        let mut describer = Describer::new(Options { stream_by });
+        let mut describer = Describer::new(Options { stream_by, ..Options::default() });
         let mut grouping = Grouping::new(stream_by);
         let mut kept = Some(Vec::new());
         let mut extents = Vec::new();
@@ -155,27 +155,27 @@ fn ahead(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError>
     Ok(Box::new(Ahead::new(open::open(path, from)?)))
 }
 
-/// Describes the trace at `path` in one pass, keeping nothing, and tells `progress` now and then how
+/// Describes the trace at `path` in one pass, as `options` say, keeping nothing, and tells `progress` now and then how
 /// many records have been read.
 pub fn describe<P: GoOn>(
     path: &Path,
     from: Option<&str>,
-    stream_by: StreamBy,
+    options: Options,
     progress: impl FnMut(u64) -> P,
 ) -> Result<(Description, Notes), Error> {
-    describe_from(path, &mut *ahead(path, from)?, stream_by, progress)
+    describe_from(path, &mut *ahead(path, from)?, options, progress)
 }
 
 /// Describes what `reader` reads, as [`describe`] does; messages call it `name`.
 pub fn describe_from<P: GoOn>(
     name: &Path,
     reader: &mut dyn Reader,
-    stream_by: StreamBy,
+    options: Options,
     progress: impl FnMut(u64) -> P,
 ) -> Result<(Description, Notes), Error> {
-    let mut describer = Describer::new(Options { stream_by });
+    let mut describer = Describer::new(options);
     read_through(name, reader, progress, |batch, dictionary| describer.add(batch, dictionary))?;
-    let notes = notes_on(reader.notes(), stream_by, reader.dictionary());
+    let notes = notes_on(reader.notes(), options.stream_by, reader.dictionary());
     Ok((describer.finish(reader.dictionary(), &notes), notes))
 }
 
@@ -332,7 +332,7 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
         let read = Input::read(&path, None, StreamBy::Thread, |_| Break(()));
         assert!(matches!(read, Err(Error::Stopped)));
-        let described = describe(&path, None, StreamBy::Thread, |_| Break(()));
+        let described = describe(&path, None, Options::default(), |_| Break(()));
         assert!(matches!(described, Err(Error::Stopped)));
     }
 }

@@ -21,6 +21,8 @@ pub const LANES_MAX: usize = 16;
 /// The largest backlog that, with a service more, is exact.
 const EXACT_MAX: u64 = 1 << 52;
 
+const _: () = assert!(EXACT_MAX + SERVICE < 1 << f64::MANTISSA_DIGITS);
+
 /// Stands in for a gap that does not fit and is kept aside.
 const FAR: u32 = u32::MAX;
 

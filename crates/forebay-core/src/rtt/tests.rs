@@ -189,6 +189,18 @@ fn a_service_that_just_fits_is_admitted() {
 }
 
 #[test]
+fn lanes_admit_what_just_fits() {
+    for (rate, within, fits) in
+        [(10, 1_000_000_000, 10), (1000, 5_000_000, 5), (3, 1_000_000_000, 3)]
+    {
+        let burst = gaps(&[0; 20]);
+        let admits = |within| admitted(&burst, Nanos(within), &[rate]);
+        assert_eq!((admits(within), admits(within - 1)), (vec![fits], vec![fits - 1]));
+        assert_eq!(admitted_by_part(&burst, Nanos(within), &[rate], &[20]), [[fits]]);
+    }
+}
+
+#[test]
 fn the_largest_numbers_do_not_overflow() {
     let late = u64::MAX - 5;
     assert_eq!(count(&[0, late, late], RATE_MAX_IOPS, u64::MAX), 3);

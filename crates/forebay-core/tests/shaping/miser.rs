@@ -124,3 +124,85 @@ proptest! {
         prop_assert_eq!(served, expected);
     }
 }
+
+/// A request that waits in a tier, and its slack, which every service from a later class lessens.
+struct Waits {
+    id: usize,
+    slack: i64,
+}
+
+/// Tiers and the rest, slacks kept one by one.
+struct Recursion {
+    places: [i64; 2],
+    held: [i64; 2],
+    queues: [VecDeque<Waits>; 3],
+    slack_min: i64,
+}
+
+impl Recursion {
+    fn arrival(&mut self, id: usize) {
+        let class = (0..2).find(|tier| self.held[*tier] < self.places[*tier]).unwrap_or(2);
+        if class < 2 {
+            self.held[class] += 1;
+        }
+        let slack = if class < 2 { self.places[class] - self.held[class] } else { i64::MAX };
+        self.queues[class].push_back(Waits { id, slack });
+    }
+
+    /// The rest goes first where no tier is urgent, and so on inwards.
+    fn departure(&mut self) -> Option<(usize, u16)> {
+        let waiting: Vec<usize> = (0..3).filter(|class| !self.queues[*class].is_empty()).collect();
+        let urgent =
+            |class: &&usize| self.queues[**class].iter().any(|waits| waits.slack < self.slack_min);
+        let class = *waiting.iter().find(urgent).or(waiting.last())?;
+        for tier in 0..class {
+            self.queues[tier].iter_mut().for_each(|waits| waits.slack -= 1);
+        }
+        Some((self.queues[class].pop_front()?.id, class as u16))
+    }
+}
+
+proptest! {
+    #[test]
+    fn tiers_are_miser_by_recursion(
+        times in arrivals(250), rates in (1u64..4, 1u64..4), slack_min in 1u32..3,
+        server in prop::sample::select(&[100u64, 250, 500][..]),
+    ) {
+        let (a, b) = (rates.0 * 100, rates.1 * 100);
+        let mut tiers = Recursion {
+            places: [(a / 50) as i64, (b / 20) as i64],
+            held: [0; 2],
+            queues: Default::default(),
+            slack_min: slack_min.into(),
+        };
+        let service = 1_000_000_000 / server;
+        let (mut expected, mut next, mut now) = (Vec::new(), 0, 0);
+        let mut serving: Option<(u64, u16)> = None;
+        while expected.len() < times.len() || serving.is_some() {
+            let done = serving.map(|(at, _)| at);
+            now = times.get(next).copied().into_iter().chain(done).min().unwrap_or(now);
+            if let Some((at, class)) = serving && at == now {
+                if class < 2 {
+                    tiers.held[usize::from(class)] -= 1;
+                }
+                serving = None;
+            }
+            while times.get(next) == Some(&now) {
+                tiers.arrival(next);
+                next += 1;
+            }
+            if serving.is_none() && let Some((id, class)) = tiers.departure() {
+                serving = Some((now + service, class));
+                expected.push((id, class, now));
+            }
+        }
+        let spec = format!("miser:cmin={a}/{b}:delta-ms=20/50:slack-min={slack_min}");
+        let ran = run(&spec, &[server], &reads(&times));
+        let served: Vec<(usize, u16, u64)> = ran
+            .outcomes
+            .iter()
+            .map(|one| (one.request.id as usize, one.class, one.started.0))
+            .collect();
+        prop_assert_eq!(served, expected, "{}", spec);
+    }
+}

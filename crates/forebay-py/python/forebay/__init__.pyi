@@ -165,6 +165,9 @@ def describe(
     trace: _Source,
     *,
     stream_by: _StreamBy = "thread",
+    threads: bool = False,
+    limit: int | None = ...,
+    period: str | None = None,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -198,7 +201,7 @@ def plan_consolidate(
     traces: _Source | list[_Source],
     *,
     shift: Sequence[str] | None = None,
-    clients: int = 2,
+    clients: int | None = None,
     within: Sequence[str] | None = None,
     fraction: Sequence[str | float] | None = None,
     from_: str | None = None,

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
 use super::{arrivals, bound, fraction as of, parsed, warn_arrivals};
-use crate::error::{argument, raised};
+use crate::error::{argument, raised, warn};
 use crate::results::loads;
 use crate::signals::detached;
 use crate::source::Source;
@@ -65,6 +65,9 @@ pub(crate) fn plan_power<'py>(
         Ok((power(&arrivals, &question)?, arrivals))
     })?;
     warn_arrivals(py, &arrivals)?;
+    for caution in found.cautions() {
+        warn(py, format!("{}: {caution}", arrivals.path.display()))?;
+    }
     loads(py, &json(&found)?)
 }
 

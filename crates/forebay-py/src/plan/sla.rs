@@ -1,6 +1,6 @@
 //! The verb `plan sla`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use forebay::plan::sla::{Sla, price};
 use forebay_core::rtt::RATE_MAX_IOPS;
@@ -26,12 +26,7 @@ impl Promise {
     fn read(self) -> Result<Sla, forebay::Error> {
         match self {
             Promise::File(path) => Sla::open(&path),
-            Promise::Tiers(tiers) => {
-                let tier = |(fraction, within_ms): &(f64, f64)| {
-                    format!("[[tier]]\nfraction = {fraction:?}\nwithin_ms = {within_ms:?}\n")
-                };
-                Sla::read(Path::new("(tiers)"), &tiers.iter().map(tier).collect::<String>())
-            }
+            Promise::Tiers(tiers) => Sla::new(&tiers),
         }
     }
 }

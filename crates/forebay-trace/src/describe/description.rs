@@ -7,6 +7,7 @@
 
 use serde::Serialize;
 
+use super::by_thread::rows::ByThread;
 use crate::streams::StreamBy;
 
 /// What a trace looks like.
@@ -99,6 +100,9 @@ pub struct Description {
     pub by_stream: ByStream,
     /// Where; volumes with data requests, in the order of the dictionary.
     pub by_volume: Vec<VolumeRow>,
+    /// The streams one by one and by types, where that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub by_thread: Option<ByThread>,
 }
 
 /// Sizes of requests.

@@ -4,6 +4,7 @@ use std::fmt;
 
 use comfy_table::{CellAlignment, Table};
 
+use super::by_thread::rows::ByThread;
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
 use crate::words::counted;
 
@@ -14,7 +15,8 @@ const ROWS: usize = 8;
 const LINES: &str = "     ──            ";
 
 impl Description {
-    /// The main figures as tables of at most 100 columns, about a screen of lines.
+    /// The main figures as tables of at most 100 columns, about a screen of lines; threads, where
+    /// they were asked for, take more of both.
     pub fn table(&self) -> String {
         let mut parts = vec![self.headline(), self.directions().to_string()];
         parts.push(self.order());
@@ -23,6 +25,7 @@ impl Description {
         if self.by_volume.len() > 1 {
             parts.push(self.volume_table().to_string());
         }
+        parts.extend(self.by_thread.iter().map(ByThread::table));
         parts.extend(self.losses());
         parts.join("\n\n")
     }
@@ -175,13 +178,13 @@ fn scales(arrivals: &[Arrivals]) -> Table {
     right_aligned(table)
 }
 
-fn new(header: &[&str]) -> Table {
+pub(super) fn new(header: &[&str]) -> Table {
     let mut table = Table::new();
     table.load_preset(LINES).set_header(header);
     table
 }
 
-fn right_aligned(mut table: Table) -> Table {
+pub(super) fn right_aligned(mut table: Table) -> Table {
     for column in table.column_iter_mut().skip(1) {
         column.set_cell_alignment(CellAlignment::Right);
     }
@@ -221,7 +224,7 @@ pub fn printable(name: &str) -> String {
 }
 
 /// Three digits, or all of those before the point.
-fn number(value: Option<f64>) -> String {
+pub(super) fn number(value: Option<f64>) -> String {
     match value {
         None => "-".to_owned(),
         Some(0.0) => "0".to_owned(),
@@ -232,7 +235,7 @@ fn number(value: Option<f64>) -> String {
     }
 }
 
-fn percent(share: Option<f64>) -> String {
+pub(super) fn percent(share: Option<f64>) -> String {
     share.map_or("-".to_owned(), |share| format!("{:.1} %", 100.0 * share))
 }
 
@@ -241,7 +244,7 @@ fn bytes(count: u64) -> String {
 }
 
 /// Decimal units, as disks are sold.
-fn bytes_f64(count: f64) -> String {
+pub(super) fn bytes_f64(count: f64) -> String {
     let units = ["B", "kB", "MB", "GB", "TB", "PB", "EB"];
     let (mut value, mut unit) = (count, "B");
     for next in units.into_iter().skip(1) {

@@ -47,13 +47,7 @@ impl Arrivals {
                 }
             }
         })?;
-        if reader.notes().is_timeless {
-            return Err(Error::Unfit(format!(
-                "{}: got a trace with no times, expected one that says when its requests arrive; \
-                 a promise of time has no price without",
-                name.display()
-            )));
-        }
+        timed(name, reader.notes())?;
         let names = &reader.dictionary().volumes;
         let named = |(index, gaps)| (names.get(index).cloned().unwrap_or_default(), gaps);
         let volumes =
@@ -73,12 +67,27 @@ impl Arrivals {
 
     /// What to keep in mind of a trace with little to tell; one sentence each.
     pub fn cautions(&self) -> Vec<String> {
-        match (self.requests(), self.duration()) {
-            (1, _) => vec!["it has one request, which says nothing of a load".into()],
-            (requests, Nanos::ZERO) => {
-                vec![format!("all {requests} requests arrive at one instant")]
-            }
-            _ => Vec::new(),
-        }
+        cautions(self.requests(), self.duration())
+    }
+}
+
+/// Refuses a trace, called `name`, that has no times.
+pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
+    if !notes.is_timeless {
+        return Ok(());
+    }
+    Err(Error::Unfit(format!(
+        "{}: got a trace with no times, expected one that says when its requests arrive; a promise \
+         of time has no price without",
+        name.display()
+    )))
+}
+
+/// What to keep in mind of so many requests in such a time; one sentence each.
+pub(super) fn cautions(requests: u64, duration: Nanos) -> Vec<String> {
+    match (requests, duration) {
+        (1, _) => vec!["it has one request, which says nothing of a load".into()],
+        (requests, Nanos::ZERO) => vec![format!("all {requests} requests arrive at one instant")],
+        _ => Vec::new(),
     }
 }

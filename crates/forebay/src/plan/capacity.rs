@@ -1,5 +1,6 @@
 //! `plan capacity`: the least capacity for each bound and fraction.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread;
@@ -121,7 +122,8 @@ pub fn table(arrivals: &Arrivals, promises: &Promises, doubt: Doubt) -> Result<V
     });
     let mut rows = Vec::new();
     for ((trace, within), prices) in jobs.iter().zip(prices) {
-        let prices = prices.map_err(|fraction| beyond(arrivals, *within, fraction))?;
+        let prices =
+            prices.map_err(|fraction| beyond(arrivals.path.display(), *within, fraction))?;
         rows.extend(prices.into_iter().map(|row| Row { volume: traces[*trace].0.cloned(), ..row }));
     }
     Ok(rows)
@@ -212,18 +214,18 @@ pub fn curve(arrivals: &Arrivals, within: &[Nanos]) -> Result<Vec<Vec<(f64, u64)
         .collect();
     let curves = on_all_cores(within, |within| {
         let prices = least(&arrivals.whole, *within, &fractions);
-        let prices = prices.map_err(|fraction| beyond(arrivals, *within, fraction))?;
+        let prices =
+            prices.map_err(|fraction| beyond(arrivals.path.display(), *within, fraction))?;
         Ok(fractions.iter().map(|fraction| fraction.as_f64()).zip(prices).collect())
     });
     curves.into_iter().collect()
 }
 
-/// Says that a promise cannot be kept by any capacity.
-pub(super) fn beyond(arrivals: &Arrivals, within: Nanos, fraction: Fraction) -> Error {
+/// Says that a promise to `name` cannot be kept by any capacity.
+pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Fraction) -> Error {
     Error::Unfit(format!(
-        "{}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
-         expected a promise that takes less; allow more time or a smaller fraction",
-        arrivals.path.display()
+        "{name}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
+         expected a promise that takes less; allow more time or a smaller fraction"
     ))
 }
 

@@ -4,14 +4,20 @@
 //! Source: the paper's section 4.5 and figures 4.5 and 4.6. A single trace is given with itself,
 //! later: copy `k` begins `k` shifts after the first. Several traces all begin together unless they
 //! are shifted in the same way.
+//!
+//! The paper promises a share of all requests, whosever they are. The least capacity for that drops
+//! the requests of whoever bursts, so one client may get less than its promise, and the capacity
+//! may even be below what another needs alone. So each client's own share stands beside it, and the
+//! capacity at which RTT over all of them keeps the promise to each. A client's share need not rise
+//! with the capacity; that capacity is found by halving, and one less was tried and breaks a promise.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+mod merged;
 
 use forebay_core::Nanos;
-use forebay_core::rtt::Gaps;
 use serde::Serialize;
 
+use self::merged::Merged;
+use super::amount::Fraction;
 use super::arrivals::Arrivals;
 use super::capacity::{Doubt, Promises, Row, beyond, on_all_cores, table};
 use super::search::least_capacities;
@@ -32,6 +38,11 @@ pub struct Shared {
     pub merged_iops: u64,
     /// The latter over the former: 1 if sharing saves nothing.
     pub ratio: f64,
+    /// The share of each client's own requests that is answered within the bound at `merged_iops`,
+    /// in the order of the clients.
+    pub client_fractions: Vec<f64>,
+    /// The capacity at which every client gets its fraction.
+    pub every_client_iops: u64,
 }
 
 /// What sharing a server saves.
@@ -50,9 +61,14 @@ pub struct Client {
     pub trace: String,
     /// Its requests.
     pub requests: u64,
+    /// From its first request to its last.
+    pub duration_s: f64,
     /// What its promises cost.
     pub rows: Vec<Row>,
 }
+
+/// Durations that differ by less than this share are called equal.
+const DURATION_TOLERANCE: f64 = 0.1;
 
 /// `promises` to `clients`, the `k`-th of which begins `k` shifts late, for each of `shifts`.
 ///
@@ -64,30 +80,80 @@ pub fn consolidate(
     promises: &Promises,
 ) -> Result<Consolidation, Error> {
     let alone = alone(clients, promises)?;
-    let (fractions, mut rows) = (&promises.fractions, Vec::new());
+    let mut rows = Vec::new();
     for shift in shifts {
-        let merged = merge(clients, *shift);
-        let needs: Vec<u64> = fractions.iter().map(|f| f.of(merged.len() as u64)).collect();
-        let prices =
-            on_all_cores(&promises.within, |within| least_capacities(&merged, *within, &needs));
-        let prices = promises.within.iter().zip(prices);
-        for (at, (within, prices)) in prices.enumerate() {
-            for (of, (fraction, price)) in fractions.iter().zip(prices).enumerate() {
-                let row = at * fractions.len() + of;
-                let sum_iops = alone.iter().map(|client| client.rows[row].capacity_iops).sum();
-                let merged_iops = price.ok_or_else(|| beyond(clients[0], *within, *fraction))?;
-                rows.push(Shared {
-                    shift_s: shift.as_secs_f64(),
-                    within_ms: within.as_millis_f64(),
-                    fraction: fraction.as_f64(),
-                    sum_iops,
-                    merged_iops,
-                    ratio: merged_iops as f64 / sum_iops as f64,
-                });
-            }
+        let merged = Merged::new(clients, *shift);
+        let bounds: Vec<usize> = (0..promises.within.len()).collect();
+        for found in on_all_cores(&bounds, |bound| shared(&merged, &alone, promises, *bound)) {
+            let found = found.map_err(|of| beyond("all together", promises.within[of.0], of.1))?;
+            rows.extend(
+                found.into_iter().map(|row| Shared { shift_s: shift.as_secs_f64(), ..row }),
+            );
         }
     }
     Ok(Consolidation { clients: alone, rows })
+}
+
+/// The rows of one bound, or that bound and the fraction that no capacity keeps.
+fn shared(
+    merged: &Merged,
+    alone: &[Client],
+    promises: &Promises,
+    bound: usize,
+) -> Result<Vec<Shared>, (usize, Fraction)> {
+    let (within, fractions) = (promises.within[bound], &promises.fractions);
+    let needs: Vec<u64> = fractions.iter().map(|f| f.of(merged.times.len() as u64)).collect();
+    let prices = least_capacities(&merged.times, within, &needs);
+    let mut rows = Vec::new();
+    for (of, (fraction, price)) in fractions.iter().zip(prices).enumerate() {
+        let row = bound * fractions.len() + of;
+        let each = || alone.iter().map(|client| client.rows[row].capacity_iops);
+        let merged_iops = price.ok_or((bound, *fraction))?;
+        let (sum_iops, most): (u64, u64) = (each().sum(), each().max().unwrap_or(0));
+        let answered = merged.answered(within, merged_iops);
+        let shares = answered.iter().zip(&merged.requests);
+        // Whatever keeps all promises keeps each alone, and that to all together.
+        let least = merged_iops.max(most);
+        let every = merged.every_client(within, *fraction, least).ok_or((bound, *fraction))?;
+        rows.push(Shared {
+            shift_s: 0.0,
+            within_ms: within.as_millis_f64(),
+            fraction: fraction.as_f64(),
+            sum_iops,
+            merged_iops,
+            ratio: merged_iops as f64 / sum_iops as f64,
+            client_fractions: shares.map(|(in_time, all)| *in_time as f64 / *all as f64).collect(),
+            every_client_iops: every,
+        });
+    }
+    Ok(rows)
+}
+
+/// What to keep in mind of `clients` that share so little that their capacity says little; one
+/// sentence each.
+pub fn cautions(clients: &[&Arrivals], shifts: &[Nanos]) -> Vec<String> {
+    let lasts = |client: &&Arrivals| client.duration();
+    let longest = clients.iter().map(lasts).max().unwrap_or_default();
+    let shortest = clients.iter().map(lasts).min().unwrap_or_default();
+    let mut said = Vec::new();
+    if longest.as_secs_f64() > shortest.as_secs_f64() * (1.0 + DURATION_TOLERANCE) {
+        said.push(format!(
+            "the clients last from {:.1} s to {:.1} s: once the shortest has ended the others have \
+             the server to themselves, so together they look cheaper than they are; cut the traces \
+             to one length",
+            shortest.as_secs_f64(),
+            longest.as_secs_f64()
+        ));
+    }
+    said.extend(shifts.iter().filter(|shift| **shift > longest).map(|shift| {
+        format!(
+            "shifted by {} s, each client ends before the next begins: no trace is longer than \
+             {:.1} s",
+            shift.as_secs_f64(),
+            longest.as_secs_f64()
+        )
+    }));
+    said
 }
 
 fn alone(clients: &[&Arrivals], promises: &Promises) -> Result<Vec<Client>, Error> {
@@ -99,33 +165,12 @@ fn alone(clients: &[&Arrivals], promises: &Promises) -> Result<Vec<Client>, Erro
             None => Client {
                 trace: client.path.display().to_string(),
                 requests: client.requests(),
+                duration_s: client.duration().as_secs_f64(),
                 rows: table(client, promises, Doubt::default())?,
             },
         });
     }
     Ok(alone)
-}
-
-/// All clients' arrivals, each counted from its own first.
-fn merge(clients: &[&Arrivals], shift: Nanos) -> Gaps {
-    let mut sources: Vec<_> = clients
-        .iter()
-        .enumerate()
-        .map(|(k, client)| {
-            let late = Nanos(shift.0.saturating_mul(k as u64));
-            client.whole.times().map(move |at| at - client.whole.first() + late)
-        })
-        .collect();
-    let mut heads = BinaryHeap::new();
-    for (k, source) in sources.iter_mut().enumerate() {
-        heads.extend(source.next().map(|at| Reverse((at, k))));
-    }
-    let mut merged = Gaps::default();
-    while let Some(Reverse((at, k))) = heads.pop() {
-        merged.push(at);
-        heads.extend(sources[k].next().map(|at| Reverse((at, k))));
-    }
-    merged
 }
 
 #[cfg(test)]
@@ -162,9 +207,46 @@ mod tests {
     }
 
     #[test]
-    fn clients_are_merged_in_order_from_their_first_request() {
-        let (a, b) = (arrivals(&[100, 300]), arrivals(&[7, 8, 300]));
-        let times: Vec<u64> = merge(&[&a, &b], Nanos(10)).times().map(|at| at.0).collect();
-        assert_eq!(times, [0, 10, 11, 200, 303]);
+    fn a_client_that_bursts_pays_for_the_other_and_each_ones_share_is_told() {
+        // One asks once a second, the other thirty at once: half of all 60 within a second.
+        let steady: Vec<u64> = (0..30).map(|second| second * SECOND).collect();
+        let (steady, burst) = (arrivals(&steady), arrivals(&[100; 30]));
+        let promises =
+            Promises { within: vec![Nanos(SECOND)], fractions: vec!["0.5".parse().unwrap()] };
+        let found = consolidate(&[&steady, &burst], &[Nanos::ZERO], &promises).unwrap();
+        let row = &found.rows[0];
+        // Alone the second needs 15 to answer half; together 1 is enough, as the first gets all.
+        assert_eq!((row.sum_iops, row.merged_iops), (16, 1));
+        assert_eq!(row.client_fractions, [1.0, 0.0]);
+        // The first of all takes a slot from the burst, which needs fifteen.
+        assert_eq!(row.every_client_iops, 16);
+    }
+
+    #[test]
+    fn all_requests_of_all_are_all_of_each() {
+        let (a, b) = (arrivals(&[0, 0, 5]), arrivals(&[0, SECOND]));
+        let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
+        let row = &consolidate(&[&a, &b], &[Nanos::ZERO], &promises).unwrap().rows[0];
+        assert_eq!((row.merged_iops, row.every_client_iops), (4, 4));
+        assert_eq!(row.client_fractions, [1.0, 1.0]);
+    }
+
+    #[test]
+    fn clients_that_hardly_meet_are_told() {
+        let (short, long) = (arrivals(&[0, 60 * SECOND]), arrivals(&[0, 67 * SECOND]));
+        let said = cautions(&[&short, &long], &[Nanos::ZERO]);
+        assert!(said.len() == 1 && said[0].contains("from 60.0 s to 67.0 s"), "{said:?}");
+        let near = arrivals(&[0, 66 * SECOND]);
+        assert!(cautions(&[&short, &near], &[Nanos(66 * SECOND)]).is_empty());
+        let apart = cautions(&[&short, &short], &[Nanos(61 * SECOND)]);
+        assert!(apart.len() == 1 && apart[0].contains("before the next begins"), "{apart:?}");
+    }
+
+    #[test]
+    fn what_is_too_much_together_is_said_of_all() {
+        let client = arrivals(&[0; 6]);
+        let promises = Promises { within: vec![Nanos(6)], fractions: vec![Fraction::ALL] };
+        let said = consolidate(&[&client, &client], &[Nanos::ZERO], &promises).unwrap_err();
+        assert!(said.to_string().starts_with("all together: a fraction of 1"), "{said}");
     }
 }

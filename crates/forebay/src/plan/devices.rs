@@ -15,6 +15,7 @@ use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
 use serde::Serialize;
 
+use super::arrivals::{self, timed};
 use super::capacity::{Promises, on_all_cores};
 use crate::devices::OpenDevice;
 use crate::error::Error;
@@ -41,7 +42,7 @@ pub struct Row {
 /// under `policy`.
 ///
 /// # Errors
-/// A wrong policy, or a trace that cannot be read again.
+/// A wrong policy, or a trace that has no times or cannot be read again.
 pub fn table(
     input: &Input,
     device: &OpenDevice,
@@ -49,6 +50,7 @@ pub fn table(
     promises: &Promises,
     devices_max: usize,
 ) -> Result<Vec<Row>, Error> {
+    timed(&input.path, &input.notes)?;
     let len_max = device.model.len_max();
     if !build(policy, len_max)?.servers().is_empty() {
         return Err(Error::Unfit(format!(
@@ -72,6 +74,12 @@ pub fn table(
         }
     }
     Ok(rows)
+}
+
+/// What to keep in mind of `input` where it has little to tell; one sentence each.
+pub fn cautions(input: &Input) -> Vec<String> {
+    let described = &input.description;
+    arrivals::cautions(described.records, Nanos((described.duration_s * 1e9) as u64))
 }
 
 /// Requests of a run, and those within each bound.

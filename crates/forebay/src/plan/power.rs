@@ -110,9 +110,11 @@ pub struct Power {
 /// Prices `question` on `arrivals`.
 ///
 /// # Errors
-/// Pools too slow for the bound, or more of them or of epochs than can be dealt with.
+/// A trace of no duration; disks that draw more off than idle; epochs shorter than a spin-up; pools
+/// too slow for the bound, or more of them or of epochs than can be dealt with.
 pub fn power(arrivals: &Arrivals, question: &Question) -> Result<Power, Error> {
     let wrong = |said: String| Error::Unfit(format!("{}: {said}", arrivals.path.display()));
+    lasts(arrivals).map_err(wrong)?;
     let plant = Plant::new(question).map_err(wrong)?;
     let profile = Profile::new(&arrivals.whole, &plant, question).map_err(wrong)?;
     let all = profile.needed(question.baseline);
@@ -143,6 +145,29 @@ pub fn power(arrivals: &Arrivals, question: &Question) -> Result<Power, Error> {
         epochs_with_requests: profile.epochs_with_requests(),
         rows,
     })
+}
+
+/// A power is energy over time, which all at one instant do not have.
+fn lasts(arrivals: &Arrivals) -> Result<(), String> {
+    match (arrivals.duration(), arrivals.requests()) {
+        (Nanos::ZERO, requests) => Err(format!(
+            "got {requests} requests at one instant, expected a trace that lasts: watts are energy \
+             over time; take a longer one"
+        )),
+        _ => Ok(()),
+    }
+}
+
+impl Power {
+    /// What to keep in mind of these figures; one sentence each.
+    pub fn cautions(&self) -> Vec<String> {
+        match self.epochs {
+            1 => vec![
+                "one epoch only, so there is nothing to predict from; make them shorter".into(),
+            ],
+            _ => Vec::new(),
+        }
+    }
 }
 
 /// For each epoch the most that the `history` epochs before it needed; `all` for the first.
@@ -184,7 +209,23 @@ impl Plant {
         if rate == 0 || rate > RATE_MAX_IOPS {
             return Err(format!("a pool: got {rate} IOPS, expected 1 to {RATE_MAX_IOPS} IOPS"));
         }
-        let within = question.within;
+        let (within, disk) = (question.within, &question.disk);
+        if disk.standby_w > disk.idle_w {
+            return Err(format!(
+                "{}: got {} W when off, expected at most the {} W it draws idle; else there is \
+                 nothing to save",
+                disk.name, disk.standby_w, disk.idle_w
+            ));
+        }
+        if question.epoch < disk.spin_up {
+            return Err(format!(
+                "got epochs of {} s, expected at least the {} s in which {} spins up; make them \
+                 longer",
+                question.epoch.as_secs_f64(),
+                disk.spin_up.as_secs_f64(),
+                disk.name
+            ));
+        }
         if u128::from(within.0) * u128::from(rate) < 1_000_000_000 {
             return Err(format!(
                 "got pools of {rate} IOPS for a bound of {within}, expected a pool that answers one \

@@ -69,12 +69,14 @@ pub fn price(arrivals: &Arrivals, sla: &Sla, capacity_iops: Option<u64>) -> Resu
     let (mut floor_iops, mut total) = (0, Vec::new());
     for tier in &sla.tiers {
         let least = least_capacities(whole, tier.within, &[tier.fraction.of(requests)])[0];
-        let least = least.ok_or_else(|| beyond(arrivals, tier.within, tier.fraction))?;
+        let least =
+            least.ok_or_else(|| beyond(arrivals.path.display(), tier.within, tier.fraction))?;
         floor_iops = floor_iops.max(least);
         total.push(tier.fraction.of(requests));
     }
-    let mut servers = cheapest(whole, &sla.tiers, &total, 0)
-        .ok_or_else(|| beyond(arrivals, sla.tiers[0].within, sla.tiers[0].fraction))?;
+    let mut servers = cheapest(whole, &sla.tiers, &total, 0).ok_or_else(|| {
+        beyond(arrivals.path.display(), sla.tiers[0].within, sla.tiers[0].fraction)
+    })?;
     // Where nothing is left to do, there is no server.
     servers.retain(|server| server.capacity_iops > 0);
     let least = divide(whole, &sla.tiers, &servers);

@@ -114,9 +114,36 @@ fn what_cannot_be_is_refused() {
     slow.within = Nanos(SECOND / 20);
     assert!(said(&slow).contains("more disks"), "{}", said(&slow));
     let mut short = question("1");
-    short.epoch = Nanos(1000);
-    assert!(said(&short).contains("make them longer"));
+    (short.epoch, short.disk.spin_up) = (Nanos(1000), Nanos::ZERO);
+    assert!(said(&short).contains("got 100000000 epochs"), "{}", said(&short));
     let mut none = question("1");
     none.pool_disks = 0;
     assert!(said(&none).contains("got 0 IOPS"));
+}
+
+#[test]
+fn what_would_give_figures_without_sense_is_refused() {
+    for times in [vec![7], vec![7; 8]] {
+        let said = power(&arrivals(times), &question("1")).unwrap_err().to_string();
+        assert!(said.starts_with("t: got") && said.contains("at one instant"), "{said}");
+    }
+    let said = |question: &Question| power(&bursts(&[5, 5]), question).unwrap_err().to_string();
+    let mut hot = question("1");
+    hot.disk.standby_w = 10.1;
+    assert!(said(&hot).contains("got 10.1 W when off"), "{}", said(&hot));
+    hot.disk.standby_w = 10.0;
+    assert!(power(&bursts(&[5, 5]), &hot).is_ok());
+    let mut short = question("1");
+    short.epoch = Nanos(10 * SECOND - 1);
+    assert!(said(&short).contains("the 10 s in which d spins up"), "{}", said(&short));
+    short.epoch = Nanos(10 * SECOND);
+    assert!(power(&bursts(&[5, 5]), &short).is_ok());
+}
+
+#[test]
+fn one_epoch_is_told() {
+    let one = power(&arrivals(vec![0, SECOND]), &question("1")).unwrap();
+    assert_eq!(one.cautions().len(), 1);
+    let two = power(&arrivals(vec![0, 100 * SECOND]), &question("1")).unwrap();
+    assert!(two.cautions().is_empty());
 }

@@ -14,6 +14,13 @@ use serde::Deserialize;
 use crate::error::Error;
 use crate::plan::amount::{Fraction, span};
 
+/// What a tier looks like.
+const FORM: &str = "each [[tier]] with fraction = 0.99 and within_ms = 50";
+
+/// What a bound may be.
+const TIME: &str =
+    "expected milliseconds above 0 and below 500 years, in whole nanoseconds, e.g. 0.5";
+
 /// Tiers of one promise at most.
 pub const TIERS_MAX: usize = 8;
 
@@ -68,26 +75,38 @@ impl Sla {
                 .span()
                 .and_then(|span| text.get(..span.start))
                 .map_or(0, |t| t.matches('\n').count());
-            wrong(format!("line {line}: {}", error.message()))
+            wrong(format!("line {line}: {}; expected {FORM}", error.message()))
         })?;
-        if !(1..=TIERS_MAX).contains(&file.tier.len()) {
-            let got = file.tier.len();
-            let form = "each [[tier]] with fraction = 0.99 and within_ms = 50";
-            return Err(wrong(format!("got {got} tiers, expected 1 to {TIERS_MAX}, {form}")));
+        let rows: Vec<(f64, f64)> =
+            file.tier.iter().map(|row| (row.fraction, row.within_ms)).collect();
+        Sla::from_rows(&rows).map_err(wrong)
+    }
+
+    /// Of tiers (fraction, milliseconds).
+    ///
+    /// # Errors
+    /// As [`Sla::read`].
+    pub fn new(rows: &[(f64, f64)]) -> Result<Sla, Error> {
+        Sla::from_rows(rows).map_err(Error::Unfit)
+    }
+
+    fn from_rows(rows: &[(f64, f64)]) -> Result<Sla, String> {
+        if !(1..=TIERS_MAX).contains(&rows.len()) {
+            return Err(format!("got {} tiers, expected 1 to {TIERS_MAX}, {FORM}", rows.len()));
         }
         let mut tiers = Vec::new();
-        for (number, row) in (1..).zip(&file.tier) {
+        for (number, (fraction, within_ms)) in (1..).zip(rows) {
             // Shown as short as can be, a number is what was written.
-            let fraction = format!("{}", row.fraction).parse();
-            let fraction = fraction.map_err(|said| wrong(format!("tier {number}: {said}")))?;
-            let within = span(&format!("{}ms", row.within_ms));
-            let within = within.map_err(|said| wrong(format!("tier {number}: {said}")))?;
+            let fraction = fraction.to_string().parse();
+            let fraction = fraction.map_err(|said| format!("tier {number}: {said}"))?;
+            let within = span(&format!("{within_ms}ms"))
+                .map_err(|_| format!("tier {number}: got within_ms = {within_ms:?}, {TIME}"))?;
             tiers.push(Tier { fraction, within });
         }
         tiers.sort_by_key(|tier| tier.within);
         for pair in tiers.windows(2) {
             if pair[0].within == pair[1].within || pair[0].fraction >= pair[1].fraction {
-                return Err(wrong(contradiction(&pair[0], &pair[1])));
+                return Err(contradiction(&pair[0], &pair[1]));
             }
         }
         Ok(Sla { tiers })
@@ -123,6 +142,16 @@ mod tests {
     }
 
     #[test]
+    fn tiers_need_no_file() {
+        let file = Sla::read(Path::new("f"), &tiers(&[("0.9", "20"), ("1", "500")])).unwrap();
+        assert_eq!(Sla::new(&[(1.0, 500.0), (0.9, 20.0)]).unwrap(), file);
+        assert!(
+            Sla::new(&[(f64::NAN, 5.0)]).unwrap_err().to_string().contains("tier 1: got 'NaN'")
+        );
+        assert!(Sla::new(&[]).unwrap_err().to_string().contains("got 0 tiers"));
+    }
+
+    #[test]
     fn contradictions_are_refused() {
         for rows in [
             [("0.99", "20"), ("0.9", "50")],
@@ -138,10 +167,13 @@ mod tests {
     fn what_is_no_promise_is_refused() {
         assert!(said("").contains("got 0 tiers"));
         assert!(said(&tiers(&[("0.9", "0")])).contains("above 0"));
+        assert!(said(&tiers(&[("0.9", "1e300")])).contains("got within_ms = 1e300, expected"));
+        assert!(said(&tiers(&[("0.9", "0.00000001")])).contains("whole nanoseconds"));
+        assert!(said("[tier]\nfraction = 0.9").contains("each [[tier]]"));
         assert!(said(&tiers(&[("0.9", "-5")])).contains("tier 1"));
         assert!(said(&tiers(&[("1.5", "5")])).contains("at most 1"));
         assert!(said(&tiers(&[("nan", "5")])).contains("got 'NaN'"));
-        assert!(said(&tiers(&[("0.5", "inf")])).contains("got 'infms'"));
+        assert!(said(&tiers(&[("0.5", "inf")])).contains("got within_ms = inf"));
         assert!(said("[[tier]]\nfraction = 0.9\nwithin = 5").contains("line 3"));
         assert!(said("[[tier]]\nfraction = 0.9").contains("within_ms"));
         assert!(said("fraction == 3").contains("line 1"));

@@ -1,0 +1,56 @@
+//! Requests longer than the device takes, and servers that are given several I/Os at a time.
+
+use forebay_core::device::Mechanics;
+use forebay_core::policy::build;
+use forebay_core::{Completion, Finished, Nanos, Policy, Request};
+
+use crate::harness::read;
+
+const LEN_MAX: u32 = 4096;
+
+/// A policy with one request of ten kilobytes, submitted 5 ns after it arrived.
+fn policy(spec: &str) -> impl Policy {
+    let mut policy = build(spec, LEN_MAX).unwrap();
+    policy.submit(Nanos(5), Request { len: 10_000, ..read(7, Nanos(0), 0) });
+    policy
+}
+
+fn parts(policy: &mut impl Policy) -> Vec<Request> {
+    std::iter::from_fn(|| policy.dispatch(Nanos(6), 0)).collect()
+}
+
+/// What is finished once `io` is complete.
+fn complete(policy: &mut impl Policy, io: Request, at: u64) -> Finished {
+    let (started, at, mechanics) = (Nanos(6), Nanos(at), Mechanics::default());
+    let mut finished = Finished::new();
+    policy.complete(at, &Completion { io, started, at, mechanics }, &mut finished);
+    finished
+}
+
+#[test]
+fn a_server_has_as_many_parts_as_its_depth_and_the_last_one_finishes_the_request() {
+    let mut policy = policy("fcfs:depth=2");
+    let sent = parts(&mut policy);
+    let places: Vec<(u64, u32)> = sent.iter().map(|io| (io.offset - (7 << 20), io.len)).collect();
+    assert_eq!(places, [(0, 4096), (4096, 4096)]);
+    assert!(complete(&mut policy, sent[1], 8).is_empty());
+    let last = parts(&mut policy);
+    assert_eq!((last.len(), last[0].len), (1, 10_000 - 8192));
+    assert!(complete(&mut policy, last[0], 9).is_empty());
+    let finished = complete(&mut policy, sent[0], 12);
+    assert_eq!((finished.len(), finished[0].request.id, finished[0].request.len), (1, 7, 10_000));
+    // From when it was submitted, not from when it arrived.
+    assert_eq!(finished[0].wait, Nanos(7));
+}
+
+#[test]
+fn a_request_is_not_finished_by_a_part_that_is_complete_before_the_next_is_sent() {
+    let mut policy = policy("sfq:cmin=1000");
+    let mut counts = Vec::new();
+    for _ in 0..3 {
+        let sent = parts(&mut policy);
+        assert_eq!(sent.len(), 1);
+        counts.push(complete(&mut policy, sent[0], 7).len());
+    }
+    assert_eq!((counts, parts(&mut policy).len()), (vec![0, 0, 1], 0));
+}

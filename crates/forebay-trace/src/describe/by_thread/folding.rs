@@ -1,0 +1,93 @@
+//! Counts along a line that grows, in at most so many stretches of equal length: where they do not
+//! reach, two become one.
+
+/// Counts by stretch. At level `l` a stretch holds `2^l` of the finest.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Folding<const MOST: usize> {
+    counts: Vec<u64>,
+    level: u32,
+}
+
+impl<const MOST: usize> Folding<MOST> {
+    /// Counts one at the finest stretch `finest`.
+    #[inline]
+    pub(super) fn add(&mut self, finest: u64) {
+        while finest >> self.level >= MOST as u64 {
+            self.fold_to(self.level + 1);
+        }
+        let index = (finest >> self.level) as usize;
+        match self.counts.get_mut(index) {
+            Some(count) => *count += 1,
+            None => self.grow(index),
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, index: usize) {
+        self.counts.resize(index + 1, 0);
+        self.counts[index] = 1;
+    }
+
+    pub(super) fn level(&self) -> u32 {
+        self.level
+    }
+
+    /// Makes stretches as long as those of `level`, if they are shorter.
+    pub(super) fn fold_to(&mut self, level: u32) {
+        while self.level < level {
+            let folded = self.counts.chunks(2).map(|pair| pair.iter().sum()).collect();
+            self.counts = folded;
+            self.level += 1;
+        }
+    }
+
+    /// Adds `other`, whose level is the same.
+    pub(super) fn merge(&mut self, other: &Folding<MOST>) {
+        if self.counts.len() < other.counts.len() {
+            self.counts.resize(other.counts.len(), 0);
+        }
+        self.level = other.level;
+        self.counts.iter_mut().zip(&other.counts).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// From the first stretch to the last that has any.
+    pub(super) fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stretches_double_until_they_reach() {
+        let mut folding = Folding::<4>::default();
+        [0, 1, 3].map(|at| folding.add(at));
+        assert_eq!((folding.counts(), folding.level()), (&[1, 1, 0, 1][..], 0));
+        folding.add(4);
+        assert_eq!((folding.counts(), folding.level()), (&[2, 1, 1][..], 1));
+        folding.add(63);
+        assert_eq!((folding.counts(), folding.level()), (&[4, 0, 0, 1][..], 4));
+        folding.add(u64::MAX);
+        assert_eq!((folding.counts(), folding.level()), (&[5, 0, 0, 1][..], 62));
+    }
+
+    #[test]
+    fn sums_are_as_if_counted_together() {
+        let (mut a, mut b, mut both) =
+            (Folding::<8>::default(), Folding::<8>::default(), Folding::<8>::default());
+        for at in [0, 3, 7] {
+            (a.add(at), both.add(at));
+        }
+        for at in [5, 40] {
+            (b.add(at), both.add(at));
+        }
+        a.fold_to(b.level());
+        a.merge(&b);
+        assert_eq!((a.counts(), a.level()), (both.counts(), both.level()));
+        let mut none = Folding::<8>::default();
+        none.merge(&both);
+        assert_eq!((none.counts(), none.level()), (both.counts(), both.level()));
+    }
+}

@@ -1,0 +1,94 @@
+//! The periods that activity is counted by.
+//!
+//! Unless a length is asked for it is the paper's half hour ("within a 30-minute period there is no
+//! significant fluctuation"). A trace that has fewer than [`PERIODS_MIN`] of them is cut into halves
+//! of halves of it until there are as many; a trace beyond [`PERIODS_MAX`] into doubles.
+
+use forebay_core::Nanos;
+
+/// The paper's period: half an hour.
+pub const PERIOD: Nanos = Nanos(1_800_000_000_000);
+
+/// Periods that are counted at most.
+pub const PERIODS_MAX: usize = 512;
+
+/// Whole periods that are wanted at least.
+pub const PERIODS_MIN: u64 = 8;
+
+/// How often the half hour is halved: down to 0.86 ms.
+const HALVINGS: u32 = 21;
+
+/// Tells periods. At level `l` a period is the length asked for over `2^(halvings - l)`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Clock {
+    length_ns: u64,
+    halvings: u32,
+}
+
+impl Clock {
+    pub(super) fn new(asked: Option<Nanos>) -> Clock {
+        match asked {
+            Some(length) => Clock { length_ns: length.0.max(1), halvings: 0 },
+            None => Clock { length_ns: PERIOD.0, halvings: HALVINGS },
+        }
+    }
+
+    /// The finest period that holds `at_ns`.
+    #[inline]
+    pub(super) fn finest(&self, at_ns: u64) -> u64 {
+        ((u128::from(at_ns) << self.halvings) / u128::from(self.length_ns)) as u64
+    }
+
+    /// Periods of `level` that lie within the duration as a whole.
+    pub(super) fn whole(&self, level: u32, duration_ns: u64) -> u64 {
+        self.finest(duration_ns) >> level
+    }
+
+    /// The level to show, where the counts are at level `least`.
+    pub(super) fn level(&self, least: u32, duration_ns: u64) -> u32 {
+        let mut level = least;
+        while level < self.halvings && self.whole(level + 1, duration_ns) >= PERIODS_MIN {
+            level += 1;
+        }
+        level
+    }
+
+    /// Length of a period of `level`.
+    pub(super) fn seconds(&self, level: u32) -> f64 {
+        let times = 2f64.powi(level as i32 - self.halvings as i32);
+        Nanos(self.length_ns).as_secs_f64() * times
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HOUR: u64 = 3_600_000_000_000;
+
+    #[test]
+    fn half_hours_where_there_are_eight() {
+        let clock = Clock::new(None);
+        let level = |hours: u64, least| clock.level(least, hours * HOUR);
+        assert_eq!((level(4, 14), clock.seconds(level(4, 14))), (21, 1800.0));
+        assert_eq!(clock.whole(21, 4 * HOUR), 8);
+        assert_eq!(clock.seconds(clock.level(14, 4 * HOUR - 1)), 900.0);
+        // A month takes hours of 2: 512 half hours are ten days.
+        assert_eq!(clock.seconds(level(30 * 24, 23)), 7200.0);
+        // A second: between eight and sixteen.
+        let second = clock.level(2, 1_000_000_000);
+        assert!((8..16).contains(&clock.whole(second, 1_000_000_000)));
+        assert_eq!((clock.whole(0, 0), clock.level(0, 0)), (0, 0));
+    }
+
+    #[test]
+    fn what_is_asked_for_is_taken() {
+        let clock = Clock::new(Some(Nanos(10)));
+        assert_eq!((clock.finest(29), clock.finest(30), clock.level(0, 1000)), (2, 3, 0));
+        assert_eq!((clock.seconds(0), clock.seconds(3)), (10e-9, 80e-9));
+        assert_eq!(
+            Clock::new(None).finest(u64::MAX),
+            (u128::from(u64::MAX) << 21).div_euclid(1_800_000_000_000) as u64
+        );
+    }
+}

@@ -1,0 +1,198 @@
+//! The rules by which threads are told apart into types.
+//!
+//! The paper names three things that types differ in and no bounds. Ours:
+//!
+//! - *Functionality*: a log thread is a journal of the kernel by its name (`jbd2`, `kjournald`,
+//!   `xfslogd`, `jfsCommit`), or nearly only writes, mostly each where its last one ended, and in
+//!   pieces a log has. A thread that streams a file in large pieces is not a log. Every other thread
+//!   has data.
+//! - *Fluctuation*: how the requests of a period vary beyond chance, over their mean
+//!   ([`super::rows::Figures::fluctuation`]). A thread of which that cannot be said is steady.
+//! - *Intensity*: the thread's share of all requests, which is its rate over that of all.
+
+use serde::Serialize;
+
+/// Bounds of the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Rules {
+    /// A log's writes among its requests are at least this share.
+    pub log_write_share: f64,
+    /// Of its writes at least this share continues the one before.
+    pub log_sequential_share: f64,
+    /// They are at most this large on average.
+    pub log_write_kib: f64,
+    /// It has at least so many requests.
+    pub log_requests: u64,
+    /// From this fluctuation on a thread is fluctuating, below it is steady.
+    pub fluctuating_ratio: f64,
+    /// From this share of all requests on intensity is high.
+    pub high_share: f64,
+    /// Below this one it is low.
+    pub low_share: f64,
+}
+
+impl Default for Rules {
+    fn default() -> Rules {
+        Rules {
+            log_write_share: 0.9,
+            log_sequential_share: 0.5,
+            log_write_kib: 128.0,
+            log_requests: 16,
+            fluctuating_ratio: 0.5,
+            high_share: 0.05,
+            low_share: 0.005,
+        }
+    }
+}
+
+/// What a thread is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Functionality {
+    Data,
+    Log,
+}
+
+/// How its activity changes from period to period.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Fluctuation {
+    Steady,
+    Fluctuating,
+}
+
+/// How much of the load it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[allow(missing_docs)]
+pub enum Intensity {
+    High,
+    Medium,
+    Low,
+}
+
+/// What the threads of a type have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[allow(missing_docs)]
+pub struct Kind {
+    pub functionality: Functionality,
+    #[serde(rename = "fluctuation_class")]
+    pub fluctuation: Fluctuation,
+    #[serde(rename = "intensity_class")]
+    pub intensity: Intensity,
+}
+
+impl Functionality {
+    pub(super) fn word(self) -> &'static str {
+        match self {
+            Functionality::Data => "Data",
+            Functionality::Log => "Log",
+        }
+    }
+}
+
+impl Kind {
+    /// Fluctuation and intensity in words.
+    pub(super) fn words(self) -> String {
+        let intensity = match self.intensity {
+            Intensity::High => "high",
+            Intensity::Medium => "medium",
+            Intensity::Low => "low",
+        };
+        let fluctuation = match self.fluctuation {
+            Fluctuation::Steady => "steady",
+            Fluctuation::Fluctuating => "fluctuating",
+        };
+        format!("{intensity}, {fluctuation}")
+    }
+}
+
+/// What of a thread decides its type.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Features {
+    pub(super) requests: u64,
+    pub(super) write_share: f64,
+    pub(super) write_sequential_share: f64,
+    pub(super) write_kib: f64,
+    pub(super) fluctuation: Option<f64>,
+    pub(super) weight_share: f64,
+}
+
+/// How the kernel calls threads that write its file systems' journals.
+const JOURNALS: &[&str] = &["jbd2", "kjournald", "xfslogd", "jfsCommit"];
+
+impl Rules {
+    /// The kind of a thread of this name.
+    pub(super) fn kind(&self, name: &str, features: &Features) -> Kind {
+        let is_journal = JOURNALS.iter().any(|journal| name.starts_with(journal));
+        let is_log = features.requests >= self.log_requests
+            && features.write_share >= self.log_write_share
+            && features.write_sequential_share >= self.log_sequential_share
+            && features.write_kib <= self.log_write_kib;
+        let fluctuates = features.fluctuation.is_some_and(|ratio| ratio >= self.fluctuating_ratio);
+        Kind {
+            functionality: match is_journal || is_log {
+                true => Functionality::Log,
+                false => Functionality::Data,
+            },
+            fluctuation: if fluctuates { Fluctuation::Fluctuating } else { Fluctuation::Steady },
+            intensity: match features.weight_share {
+                share if share >= self.high_share => Intensity::High,
+                share if share < self.low_share => Intensity::Low,
+                _ => Intensity::Medium,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A log if anything is.
+    const LOG: Features = Features {
+        requests: 16,
+        write_share: 0.9,
+        write_sequential_share: 0.5,
+        write_kib: 128.0,
+        fluctuation: Some(0.5),
+        weight_share: 0.05,
+    };
+
+    fn kind(name: &str, features: Features) -> Kind {
+        Rules::default().kind(name, &features)
+    }
+
+    #[test]
+    fn bounds_belong_to_what_they_bound() {
+        let found = kind("a/1", LOG);
+        let expected = (Functionality::Log, Fluctuation::Fluctuating, Intensity::High);
+        assert_eq!((found.functionality, found.fluctuation, found.intensity), expected);
+        for less in [
+            Features { requests: 15, ..LOG },
+            Features { write_share: 0.89, ..LOG },
+            Features { write_sequential_share: 0.49, ..LOG },
+            Features { write_kib: 128.1, ..LOG },
+        ] {
+            assert_eq!(kind("a/1", less).functionality, Functionality::Data, "{less:?}");
+        }
+        for ratio in [Some(0.49), None] {
+            let steady = Features { fluctuation: ratio, ..LOG };
+            assert_eq!(kind("a", steady).fluctuation, Fluctuation::Steady);
+        }
+        let of = |weight_share| kind("a", Features { weight_share, ..LOG }).intensity;
+        assert_eq!(
+            [0.049, 0.005, 0.0049].map(of),
+            [Intensity::Medium, Intensity::Medium, Intensity::Low]
+        );
+    }
+
+    #[test]
+    fn journals_are_known_by_name() {
+        let none = Features { requests: 1, write_share: 0.0, ..LOG };
+        assert_eq!(kind("jbd2/sda1-8/123", none).functionality, Functionality::Log);
+        assert_eq!(kind("java/123", none).functionality, Functionality::Data);
+    }
+}

@@ -1,0 +1,122 @@
+//! Threads as text: all of them, their types, then one by one.
+
+use comfy_table::Table;
+
+use super::rows::{ByThread, Figures};
+use crate::describe::table::{bytes_f64, new, number, percent, printable, right_aligned};
+
+/// Letters that show activity.
+const WIDTH: usize = 16;
+const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+impl ByThread {
+    /// One table, with what it needs to be read.
+    pub(in crate::describe) fn table(&self) -> String {
+        let mut table = new(&[
+            "thread",
+            "type",
+            "weight",
+            "IOPS",
+            "bytes/s",
+            "KiB",
+            "gap ms",
+            "read:write",
+            "seq.",
+            "by quarter, %",
+            "ms",
+            "fluct.",
+            "activity",
+        ]);
+        let all = format!("all {}", self.threads);
+        add(&mut table, &all, "", &self.all, &self.all);
+        for of in &self.types {
+            let threads = if of.threads == 1 { "thread" } else { "threads" };
+            let label = format!("{}: {} {threads}", of.label, of.threads);
+            add(&mut table, &label, &of.kind.words(), &of.figures, &self.all);
+        }
+        for row in &self.rows {
+            add(&mut table, &printable(&row.label), &row.of_type, &row.figures, &self.all);
+        }
+        if self.threads_hidden > 0 {
+            table.add_row([format!("{} more", self.threads_hidden)]);
+        }
+        if let Some(beyond) = &self.beyond {
+            let label = format!("{} not followed", self.threads_beyond);
+            add(&mut table, &label, "", beyond, &self.all);
+        }
+        format!(
+            "{}\n\nactivity and fluctuation: {} whole periods of {} s; weight: share of requests; gap: \
+             from one to the next; quarters: of all volumes end to end",
+            right_aligned(table),
+            self.periods,
+            number(Some(self.period_s)),
+        )
+    }
+}
+
+fn add(table: &mut Table, label: &str, of_type: &str, of: &Figures, all: &Figures) {
+    table.add_row([
+        label.to_owned(),
+        of_type.to_owned(),
+        percent(of.weight_share),
+        number(of.mean_iops),
+        of.mean_bytes_per_s.map_or("-".to_owned(), bytes_f64),
+        number(of.mean_kib),
+        number(of.inter_arrival_mean_ms),
+        ratio(of),
+        percent(of.sequential_share),
+        of.quarter_shares.map_or("-".to_owned(), quarters),
+        number(of.latency_mean_ms),
+        number(of.fluctuation),
+        activity(&of.activity_requests, all.activity_requests.len()),
+    ]);
+}
+
+fn ratio(of: &Figures) -> String {
+    match (of.reads, of.writes) {
+        (0, _) => "0:1".to_owned(),
+        (_, 0) => "1:0".to_owned(),
+        (reads, writes) if reads < writes => {
+            format!("1:{}", number(Some(writes as f64 / reads as f64)))
+        }
+        _ => format!("{}:1", number(of.read_write_ratio)),
+    }
+}
+
+fn quarters(shares: [f64; 4]) -> String {
+    shares.map(|share| format!("{:.0}", 100.0 * share)).join("/")
+}
+
+/// Requests of `periods` periods as heights, the tallest one full; nothing where there are none.
+fn activity(counts: &[u64], periods: usize) -> String {
+    let width = periods.min(WIDTH);
+    let mut bars = vec![0u64; width];
+    for (period, count) in counts.iter().enumerate() {
+        bars[period * width / periods] += count;
+    }
+    let most = bars.iter().max().copied().unwrap_or(0).max(1);
+    let height = |bar: u64| (u128::from(bar) * 8).div_ceil(u128::from(most)) as usize;
+    bars.iter().map(|bar| height(*bar).checked_sub(1).map_or(' ', |at| HEIGHTS[at])).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn activity_is_drawn_to_its_own_height() {
+        assert_eq!(activity(&[0, 1, 4, 8], 5), " ▁▄█ ");
+        let even = activity(&[3; 512], 512);
+        assert_eq!(even, "█".repeat(16));
+        assert_eq!((activity(&[], 0), activity(&[], 3)), (String::new(), "   ".to_owned()));
+    }
+
+    #[test]
+    fn ratios_have_a_one() {
+        let of = |reads: u64, writes: u64| {
+            let read_write_ratio = Some(reads as f64 / writes as f64);
+            ratio(&Figures { reads, writes, read_write_ratio, ..Figures::default() })
+        };
+        assert_eq!([of(3, 1), of(1, 3), of(0, 5), of(5, 0)], ["3.00:1", "1:3.00", "0:1", "1:0"]);
+    }
+}

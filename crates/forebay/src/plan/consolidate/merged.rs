@@ -1,0 +1,127 @@
+//! Several clients' arrivals as one, each request with its client.
+//!
+//! Memory: six bytes a request.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use forebay_core::Nanos;
+use forebay_core::rtt::{Gaps, RATE_MAX_IOPS, Rtt, least_rate_for_all};
+
+use crate::plan::amount::Fraction;
+use crate::plan::arrivals::Arrivals;
+
+/// All arrivals in order.
+pub(super) struct Merged {
+    pub(super) times: Gaps,
+    /// Whose they are.
+    clients: Vec<u16>,
+    /// Requests of each client.
+    pub(super) requests: Vec<u64>,
+}
+
+impl Merged {
+    /// The arrivals of `clients`, at most 65,536 of them, each counted from its own first; the
+    /// `k`-th begins `k` shifts late.
+    pub(super) fn new(clients: &[&Arrivals], shift: Nanos) -> Merged {
+        let mut sources: Vec<_> = clients
+            .iter()
+            .enumerate()
+            .map(|(k, client)| {
+                let late = Nanos(shift.0.saturating_mul(k as u64));
+                client.whole.times().map(move |at| at - client.whole.first() + late)
+            })
+            .collect();
+        let mut heads = BinaryHeap::new();
+        for (k, source) in sources.iter_mut().enumerate() {
+            heads.extend(source.next().map(|at| Reverse((at, k))));
+        }
+        let (mut times, mut owners) = (Gaps::default(), Vec::new());
+        while let Some(Reverse((at, k))) = heads.pop() {
+            times.push(at);
+            owners.push(k as u16);
+            heads.extend(sources[k].next().map(|at| Reverse((at, k))));
+        }
+        let requests = clients.iter().map(|client| client.requests()).collect();
+        Merged { times, clients: owners, requests }
+    }
+
+    /// The requests of each client that RTT over all of them answers in time.
+    pub(super) fn answered(&self, within: Nanos, capacity_iops: u64) -> Vec<u64> {
+        let mut answered = vec![0; self.requests.len()];
+        let Ok(mut rtt) = Rtt::new(capacity_iops, within) else { return answered };
+        for (at, client) in self.times.times().zip(&self.clients) {
+            answered[usize::from(*client)] += u64::from(rtt.admit(at));
+        }
+        answered
+    }
+
+    /// The capacity from `least` on that keeps `fraction` to every client, by halving; `None` where
+    /// the highest does not.
+    pub(super) fn every_client(
+        &self,
+        within: Nanos,
+        fraction: Fraction,
+        least: u64,
+    ) -> Option<u64> {
+        let kept = |capacity: u64| {
+            let answered = self.answered(within, capacity);
+            answered.iter().zip(&self.requests).all(|(in_time, all)| *in_time >= fraction.of(*all))
+        };
+        if kept(least) {
+            return Some(least);
+        }
+        // Where all are answered, so are each one's.
+        let (mut low, mut high) = (least, least_rate_for_all(&self.times, within));
+        if high.is_none() && kept(RATE_MAX_IOPS) {
+            high = Some(RATE_MAX_IOPS);
+        }
+        let mut high = high?;
+        while high - low > 1 {
+            let middle = low + (high - low) / 2;
+            if kept(middle) { high = middle } else { low = middle }
+        }
+        Some(high)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    fn arrivals(times: &[u64]) -> Arrivals {
+        Arrivals {
+            path: PathBuf::from("t"),
+            whole: times.iter().copied().map(Nanos).collect(),
+            volumes: Vec::new(),
+            notes: forebay_trace::Notes::default(),
+        }
+    }
+
+    #[test]
+    fn clients_are_merged_in_order_from_their_first_request() {
+        let (a, b) = (arrivals(&[100, 300]), arrivals(&[7, 8, 300]));
+        let merged = Merged::new(&[&a, &b], Nanos(10));
+        let times: Vec<u64> = merged.times.times().map(|at| at.0).collect();
+        assert_eq!(times, [0, 10, 11, 200, 303]);
+        assert_eq!((merged.clients, merged.requests), (vec![0, 1, 1, 0, 1], vec![2, 3]));
+    }
+
+    #[test]
+    fn one_less_breaks_a_promise() {
+        let a: Vec<u64> = (0..40).map(|k| k * k * 100_000).collect();
+        let b: Vec<u64> = (0..60).map(|k| k / 20 * 50_000_000).collect();
+        let merged = Merged::new(&[&arrivals(&a), &arrivals(&b)], Nanos::ZERO);
+        let (within, fraction) = (Nanos(10_000_000), "0.8".parse().unwrap());
+        let found = merged.every_client(within, fraction, 1).unwrap();
+        let kept = |capacity| {
+            let answered = merged.answered(within, capacity);
+            answered[0] >= 32 && answered[1] >= 48
+        };
+        assert!(kept(found) && !kept(found - 1), "{found}");
+        // From above what is needed, nothing lower is looked for.
+        assert_eq!(merged.every_client(within, fraction, found + 7), Some(found + 7));
+    }
+}
