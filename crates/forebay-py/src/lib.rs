@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod arrow;
+mod compare;
 mod error;
 mod options;
 mod plan;
@@ -24,6 +25,8 @@ use pyo3::prelude::*;
 mod _forebay {
     use super::*;
 
+    #[pymodule_export]
+    use super::compare::compare;
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]

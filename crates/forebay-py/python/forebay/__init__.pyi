@@ -20,6 +20,7 @@ __all__ = [
     "__version__",
     "advise",
     "cache",
+    "compare",
     "convert",
     "describe",
     "offline",
@@ -174,6 +175,20 @@ def cache(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Miss ratios of caches of every size; the keys are those of `forebay cache --format json`."""
+
+def compare(
+    a: _Source,
+    b: _Source,
+    *,
+    device: Sequence[str] = ...,
+    block_kib: int | None = None,
+    intensity: float = 1.0,
+    seed: int = 1,
+    report: str | PathLike[str] | None = None,
+    stream_by: str = "thread",
+    from_: str | None = None,
+) -> dict[str, Any]:
+    """How alike two traces are; the keys are those of `forebay compare --format json`."""
 
 def plan_capacity(
     trace: _Source,

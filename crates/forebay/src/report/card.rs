@@ -179,12 +179,12 @@ const SIZE: (f64, f64) = (560.0, 300.0);
 
 /// A size in KiB.
 fn kib(kib: f64) -> String {
-    bytes(kib * 1024.0)
+    format!("{}\u{a0}KiB", kib as f32)
 }
 
 /// A size in MiB.
 fn mib(mib: f64) -> String {
-    bytes(mib * 1024.0 * 1024.0)
+    format!("{}\u{a0}MiB", mib as f32)
 }
 
 fn draw(plot: &mut Plot, lines: Lines<'_>) {
@@ -298,4 +298,59 @@ fn heat(card: &Card) -> String {
     draw(&mut plot, [&line(&heat.a), &line(&heat.b)]);
     let elsewhere = significant(heat.total_variation * 100.0);
     figure(&plot.finish(), &format!("<b>{}</b>, {elsewhere}\u{a0}% elsewhere", caption.title))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::Input;
+    use crate::model::compare::{Options, compare};
+    use forebay_core::{Flags, Nanos, Op};
+    use forebay_trace::Record;
+
+    fn card() -> Card {
+        let record = |number: u64| Record {
+            at: Nanos(number * 1_000_000),
+            offset: (number % 50) << 20,
+            latency: None,
+            len: 4096,
+            stream: 0,
+            volume: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        let input = Input::from_records((0..2000).map(record).collect(), vec!["<b>".into()]);
+        let options = Options::new(&["990-pro".to_string()], None, 1.0, 1).unwrap();
+        compare(&input, &input, &options, |_| ()).unwrap()
+    }
+
+    #[test]
+    fn the_page_is_whole_and_refers_to_nothing_outside() {
+        let mut card = card();
+        card.a.trace = "<script>alert(1)</script>".to_string();
+        card.features[0].quantity.deviation = None;
+        card.features[1].quantity.a = f64::NAN;
+        card.heat.a[3] = f64::INFINITY;
+        let page = page(&card);
+        let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
+        let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
+        let lines = document.descendants().filter_map(|node| node.attribute("class"));
+        assert_eq!(lines.filter(|class| *class == "series s1").count(), 7);
+        let figures = page.split("</style>").nth(1).unwrap();
+        for wrong in ["<script", "http", "src=", "url(", "NaN", "inf"] {
+            assert!(!figures.contains(wrong), "{wrong}");
+        }
+        assert!(page.contains("A faithful twin") && page.len() < 200_000, "{}", page.len());
+    }
+
+    #[test]
+    fn what_does_not_exist_is_left_out() {
+        let mut card = card();
+        assert!(page(&card).contains("id=\"gaps-t\""));
+        card.pictures.gaps = Default::default();
+        card.dispersion.clear();
+        card.responses.clear();
+        let page = page(&card);
+        assert!(!page.contains("id=\"gaps-t\"") && !page.contains("id=\"dispersion-t\""));
+    }
 }

@@ -174,16 +174,13 @@ fn tails(card: &Card) -> Vec<Held> {
 }
 
 fn sentence(card: &Card, aspects: &[Aspect]) -> String {
-    let good: Vec<&str> = aspects.iter().filter(|a| a.holds).map(|a| a.aspect).collect();
-    let bad: Vec<String> = aspects
-        .iter()
-        .filter(|aspect| !aspect.holds)
-        .map(|aspect| format!("{} ({})", aspect.aspect, aspect.worst))
-        .collect();
-    let (a, b) = (&card.a.trace, &card.b.trace);
-    match (good.as_slice(), bad.as_slice()) {
-        (good, []) => format!("{b} is a faithful twin of {a} for {}.", listed(good)),
-        ([], bad) => format!("{b} is no twin of {a}: not for {}.", listed(bad)),
+    let names = |holds| -> Vec<&str> {
+        aspects.iter().filter(|a| a.holds == holds).map(|a| a.aspect).collect()
+    };
+    let (a, b) = (file_name(&card.a.trace), file_name(&card.b.trace));
+    match (names(true).as_slice(), names(false).as_slice()) {
+        (_, []) => format!("{b} is a faithful twin of {a} in all that was compared."),
+        ([], _) => format!("{b} is no twin of {a} in anything that was compared."),
         (good, bad) => {
             let (good, bad) = (listed(good), listed(bad));
             format!("{b} is a faithful twin of {a} for {good}, but not for {bad}.")
@@ -191,10 +188,14 @@ fn sentence(card: &Card, aspects: &[Aspect]) -> String {
     }
 }
 
+/// A path without its folders.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().filter(|name| !name.is_empty()).unwrap_or(path)
+}
+
 /// One, two and three.
-fn listed<T: AsRef<str>>(names: &[T]) -> String {
-    let names: Vec<&str> = names.iter().map(AsRef::as_ref).collect();
-    match names.as_slice() {
+fn listed(names: &[&str]) -> String {
+    match names {
         [] => String::new(),
         [only] => (*only).to_string(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
