@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use forebay::input::Input;
-use forebay::model::compare::{self, Options};
+use forebay::model::compare::Options;
 use forebay::report;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -52,7 +52,7 @@ pub(crate) fn compare<'py>(
             Input::read_from(&name, source.opening(), by, |_| signals.go_on())
         });
         let (a, b) = (a?, b?);
-        let card = compare::compare(&a, &b, &options, |_| signals.go_on())?;
+        let card = forebay::model::compare::compare(&a, &b, &options, |_| signals.go_on())?;
         if let Some(path) = &report {
             report::write(path, &report::card_html(&card))?;
         }

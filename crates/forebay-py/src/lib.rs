@@ -38,7 +38,7 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, cache, convert, describe, offline, simulate};
+    use super::verbs::{advise, cache, convert, defragment, describe, offline, simulate};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

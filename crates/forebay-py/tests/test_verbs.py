@@ -129,6 +129,14 @@ def test_compare(answer, trace, tmp_path):
         forebay.compare(trace, trace, block_kib=0)
 
 
+def test_defragment(answer, trace):
+    command = ["--device", "sata250", "--policy", "noop", "--defragment"]
+    expected = answer("simulate", TERASORT, *command)["defragmentation"][0]
+    assert forebay.defragment(trace, device="sata250") == expected
+    with pytest.raises(forebay.Error, match="no policy"):
+        forebay.defragment(trace, device="sata250", policy="none-such")
+
+
 def test_policies_may_stand_in_one_text(trace):
     runs = forebay.simulate(trace, device="fixed:200", policies="noop,cfq:quantum=2").runs
     assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]

@@ -22,6 +22,7 @@ __all__ = [
     "cache",
     "compare",
     "convert",
+    "defragment",
     "describe",
     "offline",
     "plan_capacity",
@@ -189,6 +190,20 @@ def compare(
     from_: str | None = None,
 ) -> dict[str, Any]:
     """How alike two traces are; the keys are those of `forebay compare --format json`."""
+
+def defragment(
+    trace: _Source,
+    *,
+    device: str | PathLike[str],
+    policy: str = "noop",
+    replay: str = "open",
+    intensity: float = 1.0,
+    map: str = "scale",
+    stream_by: str = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """What laying blocks in the order they are read would gain and cost on a disk."""
 
 def plan_capacity(
     trace: _Source,

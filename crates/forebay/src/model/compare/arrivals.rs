@@ -46,8 +46,8 @@ impl Bins {
 
     #[inline]
     pub(super) fn add(&mut self, at: Nanos) {
-        for scale in 0..BINS_MS.len() {
-            let bin = at.0 / (BINS_MS[scale] * 1_000_000);
+        for (scale, ms) in BINS_MS.iter().enumerate() {
+            let bin = at.0 / (ms * 1_000_000);
             if bin != self.current[scale].0 {
                 self.end(scale);
                 self.current[scale] = (bin, 0);
