@@ -8,6 +8,7 @@
 mod advise;
 mod cache;
 mod capture;
+mod compare;
 mod convert;
 mod describe;
 mod device;
@@ -47,6 +48,7 @@ enum Verb {
     Describe(describe::Describe),
     Simulate(simulate::Simulate),
     Cache(cache::Cache),
+    Compare(compare::Compare),
     Plan(plan::Plan),
     Convert(convert::Convert),
     Capture(capture::Capture),
@@ -62,6 +64,7 @@ impl Verb {
             Verb::Describe(verb) => verb.run(),
             Verb::Simulate(verb) => verb.run(),
             Verb::Cache(verb) => verb.run(),
+            Verb::Compare(verb) => verb.run(),
             Verb::Plan(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),

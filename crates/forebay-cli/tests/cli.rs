@@ -507,6 +507,8 @@ fn defragmentation_is_asked_for_and_told() {
     for study in studies {
         for effect in ["held_out", "in_sample"] {
             assert!(study[effect]["gain_share"].as_f64().unwrap() > 0.2, "{effect}: {study}");
+            let share = |when: &str| study[effect][format!("sequential_{when}_share")].as_f64();
+            assert!(share("after").unwrap() > share("before").unwrap() + 0.2, "{effect}: {study}");
         }
         assert_eq!(study["moved_bytes"].as_u64(), Some(150 * 32_768));
         assert!(study["cost_s"].as_f64().unwrap() > 0.0 && study["pay_back_s"].is_number());

@@ -7,6 +7,7 @@
 #![deny(unsafe_code)]
 
 mod arrow;
+mod compare;
 mod error;
 mod options;
 mod plan;
@@ -25,6 +26,8 @@ mod _forebay {
     use super::*;
 
     #[pymodule_export]
+    use super::compare::compare;
+    #[pymodule_export]
     use super::error::{Error, TraceWarning};
     #[pymodule_export]
     use super::plan::{plan_capacity, plan_consolidate, plan_power, plan_sla};
@@ -35,7 +38,7 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, cache, convert, describe, offline, simulate};
+    use super::verbs::{advise, cache, convert, defragment, describe, offline, simulate};
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use forebay::advise::{default_device, default_flash};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
+use forebay::defragment::study;
 use forebay::input::{Input, describe_from};
 use forebay::plan::amount::span;
 use forebay::simulate::{Bed, run_on};
@@ -121,6 +122,44 @@ pub(crate) fn cache<'py>(
     })?;
     warn_notes(py, source.name(), &notes)?;
     loads(py, &json(&curve)?)
+}
+
+/// What laying blocks of a trace (a path, a `Trace` or a table) in the order they are read would gain
+/// and cost on the disk `device` under `policy`.
+///
+/// Learnt on the first half of the requests: `held_out` is the effect on the rest, `in_sample` on the
+/// half itself. The dict is that of `defragmentation` in `forebay simulate --defragment --format json`.
+#[pyfunction]
+#[pyo3(signature = (
+    trace, *, device, policy="noop", replay="open", intensity=1.0, map="scale", stream_by="thread",
+    from_=None, names=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
+pub(crate) fn defragment<'py>(
+    py: Python<'py>,
+    trace: &Bound<'py, PyAny>,
+    device: PathBuf,
+    policy: &str,
+    replay: &str,
+    intensity: f64,
+    map: &str,
+    stream_by: &str,
+    from_: Option<String>,
+    names: Option<&Bound<'py, Trace>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let source = Source::new(trace, from_, names)?;
+    let device = options::device(&device)?;
+    let setup = options::setup(replay, intensity, map)?;
+    let by = options::stream_by(stream_by)?;
+    let (name, bed) = (source.name().to_path_buf(), Bed::of(&device));
+    bed.check(policy).map_err(raised)?;
+    let (answer, notes) = detached(py, |signals| {
+        let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
+        let answer = study(&input, bed, policy, setup, |_| signals.go_on())?;
+        Ok((answer, input.notes))
+    })?;
+    warn_notes(py, &name, &notes)?;
+    loads(py, &json(&answer)?)
 }
 
 /// Runs a trace (a path, a `Trace` or a table) through `policies` on a model of `device`, side by

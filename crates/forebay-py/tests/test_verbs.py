@@ -135,6 +135,30 @@ def test_plan_sla(answer, trace, tmp_path):
         forebay.plan_sla([(float("nan"), 50)], trace)
 
 
+def test_compare(answer, trace, tmp_path):
+    command = ["--device", "990-pro,fixed:1000", "--seed", "3", "--block-kib", "64"]
+    expected = answer("compare", TERASORT, TERASORT, *command)
+    card = tmp_path / "card.html"
+    keywords = {"device": ["990-pro", "fixed:1000"], "seed": 3, "block_kib": 64, "report": card}
+    with pytest.warns(forebay.TraceWarning, match="backlog"):
+        found = forebay.compare(trace, TERASORT, **keywords)
+    assert found["verdict"]["faithful"] and card.read_text().startswith("<!DOCTYPE html>")
+    for side in ("a", "b"):
+        found[side]["trace"] = expected[side]["trace"]
+    found["verdict"]["text"] = expected["verdict"]["text"]
+    assert found == expected
+    with pytest.raises(forebay.Error, match="block size: got 0"):
+        forebay.compare(trace, trace, block_kib=0)
+
+
+def test_defragment(answer, trace):
+    command = ["--device", "sata250", "--policy", "noop", "--defragment"]
+    expected = answer("simulate", TERASORT, *command)["defragmentation"][0]
+    assert forebay.defragment(trace, device="sata250") == expected
+    with pytest.raises(forebay.Error, match="no policy"):
+        forebay.defragment(trace, device="sata250", policy="none-such")
+
+
 def test_policies_may_stand_in_one_text(trace):
     runs = forebay.simulate(trace, device="fixed:200", policies="noop,cfq:quantum=2").runs
     assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]

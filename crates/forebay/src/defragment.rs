@@ -18,6 +18,10 @@ use crate::progress::{GoOn, Meter};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, requests, run_stretch};
 use crate::words::{bytes, counted, millis, percent, seconds};
 
+mod sequential;
+
+use sequential::{Sequential, sequential};
+
 /// Requests that are learnt from at most: what is remembered of each takes memory.
 const LEARNT_MAX: u64 = 2 << 20;
 
@@ -46,6 +50,10 @@ pub struct Effect {
     pub total_after_s: f64,
     /// Share of the time before that is saved; negative when it takes longer.
     pub gain_share: f64,
+    /// Share of the requests that start where their stream's last one in their direction ended, before.
+    pub sequential_before_share: f64,
+    /// The same after.
+    pub sequential_after_share: f64,
     /// Read latency that 99 % did not exceed before.
     pub read_p99_before_ms: Option<f64>,
     /// The same after.
@@ -57,7 +65,7 @@ pub struct Effect {
 }
 
 impl Effect {
-    fn of(before: &RunResult, after: &RunResult) -> Effect {
+    fn of(before: &RunResult, after: &RunResult, sequential: Sequential) -> Effect {
         let (was, is) = (total_s(before), total_s(after));
         Effect {
             requests: before.figures.requests,
@@ -66,6 +74,8 @@ impl Effect {
             total_after_s: is,
             // Adding zero turns -0.0 into 0.0.
             gain_share: 1.0 - is / was.max(1e-9) + 0.0,
+            sequential_before_share: sequential.before_share,
+            sequential_after_share: sequential.after_share,
             read_p99_before_ms: before.figures.read_p99_ms,
             read_p99_after_ms: after.figures.read_p99_ms,
             write_p99_before_ms: before.figures.write_p99_ms,
@@ -255,6 +265,8 @@ pub fn study<P: GoOn>(
     let Some(map) = &learnt.rearrangement else { return Ok(answer) };
     answer.moved_bytes = map.moved_bytes();
     answer.moved_extents = map.moves().len();
+    let mut shares = |range| sequential(input, (bed, setup), range, map, &mut progress);
+    let (held_out_shares, known_shares) = (shares(half..u64::MAX)?, shares(0..half)?);
     let mut run = |stretch| run_stretch(input, bed, policy, setup, stretch, &mut progress);
     let on = |requests| Stretch { rearrangement: Some(map), ..Stretch::of(requests) };
     // Alone: no requests, and moves from the first nanosecond on.
@@ -265,15 +277,15 @@ pub fn study<P: GoOn>(
     let after = run(on(half..u64::MAX))?;
     answer.displaced_requests =
         after.result.placement.get("displaced_requests").copied().unwrap_or(0.0) as u64;
-    let held_out = Effect::of(&before.result, &after.result);
+    let held_out = Effect::of(&before.result, &after.result, held_out_shares);
     answer.held_out = Some(held_out);
     answer.pay_back_s = pay_back_s(&held_out, answer.cost_s);
     let known = (run(Stretch::of(0..half))?, run(on(0..half))?);
-    answer.in_sample = Some(Effect::of(&known.0.result, &known.1.result));
+    answer.in_sample = Some(Effect::of(&known.0.result, &known.1.result, known_shares));
     if let Some((moment, from)) = best_moment(&before) {
         answer.best_moment = Some(moment);
         let moving = run(Stretch { copied_from: Some(from), ..on(half..u64::MAX) })?;
-        answer.with_moves = Some(Effect::of(&before.result, &moving.result));
+        answer.with_moves = Some(Effect::of(&before.result, &moving.result, held_out_shares));
     }
     Ok(answer)
 }

@@ -1,4 +1,4 @@
-//! The reports of the verbs `advise` and `plan capacity`: HTML pages that work offline.
+//! The reports of the verbs `advise`, `compare` and `plan capacity`: HTML pages that work offline.
 //!
 //! Invariants: the page refers to nothing outside itself and runs no script; every text from
 //! outside is escaped; no figure is printed that is not a number; the page is well-formed XML and
@@ -6,6 +6,7 @@
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
 mod capacity;
+mod card;
 mod charts;
 mod heads;
 mod page;
@@ -26,6 +27,7 @@ use forebay_trace::write::Draft;
 
 use crate::advise::Advice;
 use crate::error::Error;
+use crate::model::compare::Card;
 
 /// The report on `advice` as a document that stands by itself.
 pub fn html(advice: &Advice) -> String {
@@ -35,6 +37,11 @@ pub fn html(advice: &Advice) -> String {
 /// The report on capacities.
 pub fn capacity_html(page: &CapacityPage<'_>) -> String {
     capacity::page(page)
+}
+
+/// The card of two traces.
+pub fn card_html(card: &Card) -> String {
+    card::page(card)
 }
 
 /// Writes a report, which has its name only when it is whole.

@@ -49,26 +49,34 @@ impl MissRatioCurve {
     /// Uses a block.
     #[inline]
     pub fn access(&mut self, key: u64) {
+        self.distance(key);
+    }
+
+    /// Uses a block, and tells its stack distance: how many other blocks were used since its last
+    /// use; `None` where it had none. A cache of more blocks than that finds it.
+    #[inline]
+    pub fn distance(&mut self, key: u64) -> Option<u64> {
         self.accesses += 1;
         if self.blocks.len() == self.words.len() * 64 {
             self.renumber();
         }
         let found = self.index.find(spread(key), |block| self.keys[block as usize] == key);
-        let block = match found {
+        let (block, distance) = match found {
             Some(block) => {
                 let position = self.last[block as usize] as usize;
                 let distance = self.keys.len() - self.up_to(position);
                 self.distances[distance] += 1;
                 self.clear(position);
-                block
+                (block, Some(distance as u64))
             }
-            None => self.learn(key),
+            None => (self.learn(key), None),
         };
         let position = self.blocks.len();
         self.last[block as usize] = position as u32;
         self.blocks.push(block);
         self.words[position / 64] |= 1 << (position % 64);
         self.count(position / STRETCH_BITS, 1);
+        distance
     }
 
     fn learn(&mut self, key: u64) -> u32 {

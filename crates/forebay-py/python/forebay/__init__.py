@@ -6,6 +6,7 @@
     forebay.describe(trace)["sequential_share"]
     forebay.simulate(trace, device="st1000nm0011", policies=["noop", "bid"]).to_polars()
     forebay.advise(trace, report="report.html").headline
+    forebay.compare(trace, "other.parquet")["verdict"]["text"]
 
 Traces and results open in Polars, pandas and pyarrow without copies, and tables of theirs with the
 columns of a trace are traces wherever a path is. Units are the last word of every name.
@@ -22,7 +23,9 @@ from ._forebay import (
     __version__,
     advise,
     cache,
+    compare,
     convert,
+    defragment,
     describe,
     offline,
     plan_capacity,
@@ -44,7 +47,9 @@ __all__ = [
     "__version__",
     "advise",
     "cache",
+    "compare",
     "convert",
+    "defragment",
     "describe",
     "offline",
     "plan_capacity",

@@ -20,7 +20,9 @@ __all__ = [
     "__version__",
     "advise",
     "cache",
+    "compare",
     "convert",
+    "defragment",
     "describe",
     "offline",
     "plan_capacity",
@@ -182,6 +184,34 @@ def cache(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Miss ratios of caches of every size; the keys are those of `forebay cache --format json`."""
+
+def compare(
+    a: _Source,
+    b: _Source,
+    *,
+    device: Sequence[str] = ...,
+    block_kib: int | None = None,
+    intensity: float = 1.0,
+    seed: int = 1,
+    report: str | PathLike[str] | None = None,
+    stream_by: str = "thread",
+    from_: str | None = None,
+) -> dict[str, Any]:
+    """How alike two traces are; the keys are those of `forebay compare --format json`."""
+
+def defragment(
+    trace: _Source,
+    *,
+    device: str | PathLike[str],
+    policy: str = "noop",
+    replay: str = "open",
+    intensity: float = 1.0,
+    map: str = "scale",
+    stream_by: str = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """What laying blocks in the order they are read would gain and cost on a disk."""
 
 def plan_capacity(
     trace: _Source,

@@ -113,10 +113,11 @@ fn percentiles(mut drawn: Vec<f64>, level: f64) -> (u64, u64) {
 }
 
 /// SplitMix64 (Steele, Lea, Flood, 2014).
-struct Random(u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    fn below(&mut self, end: usize) -> usize {
+    /// A number below `end`.
+    pub(crate) fn below(&mut self, end: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);

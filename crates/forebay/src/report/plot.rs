@@ -15,19 +15,21 @@ pub(super) struct Axis {
     from: f64,
     to: f64,
     logarithmic: bool,
+    /// How the values of a logarithmic axis are labelled.
+    label: fn(f64) -> String,
 }
 
 impl Axis {
     /// From 0 to `high`, which lies at `to`.
     pub(super) fn linear(high: f64, from: f64, to: f64) -> Axis {
         let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
-        Axis { low: 0.0, high, from, to, logarithmic: false }
+        Axis { low: 0.0, high, from, to, logarithmic: false, label: time }
     }
 
     /// From `low` to `high` in equal steps.
     pub(super) fn between(low: f64, high: f64, from: f64, to: f64) -> Axis {
         match low.is_finite() && high.is_finite() && high > low {
-            true => Axis { low, high, from, to, logarithmic: false },
+            true => Axis { low, high, from, to, logarithmic: false, label: time },
             false => Axis::linear(high, from, to),
         }
     }
@@ -38,7 +40,12 @@ impl Axis {
             |value: f64| if value.is_finite() { value.clamp(1e-6, 1e12).log10() } else { 0.0 };
         let first = decade(low).floor();
         let last = decade(high).ceil().max(first + 1.0);
-        Axis { low: first, high: last, from, to, logarithmic: true }
+        Axis { low: first, high: last, from, to, logarithmic: true, label: time }
+    }
+
+    /// The same axis of something else, whose values `label` writes.
+    pub(super) fn labelled(self, label: fn(f64) -> String) -> Axis {
+        Axis { label, ..self }
     }
 
     /// Where `value` lies.
@@ -54,7 +61,10 @@ impl Axis {
         if self.logarithmic {
             let every = ((self.high - self.low) / 8.0).ceil().max(1.0) as usize;
             let decades = (self.low as i32..=self.high as i32).step_by(every);
-            return decades.map(|decade| 10f64.powi(decade)).map(|ms| (ms, time(ms))).collect();
+            return decades
+                .map(|decade| 10f64.powi(decade))
+                .map(|value| (value, (self.label)(value)))
+                .collect();
         }
         let rough = (self.high - self.low) / wanted;
         let power = 10f64.powf(rough.log10().floor());

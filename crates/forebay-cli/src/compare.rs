@@ -1,0 +1,161 @@
+//! `forebay compare`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::model::compare::{Card, DeviationKind, Options, Quantity, compare};
+use forebay::report;
+
+use crate::options::{Reading, TracePath};
+use crate::output::{self, Format};
+use crate::progress::Progress;
+
+/// Tell how alike two traces are, and for what the second may stand in for the first
+#[derive(Args)]
+pub(crate) struct Compare {
+    /// The trace that is the measure
+    a: TracePath,
+    /// The trace that is held against it
+    b: TracePath,
+    /// Devices on which responses are compared, comma-separated [default: a disk, a SATA SSD, an NVMe drive]
+    #[arg(long, value_name = "DEVICE,...", value_delimiter = ',')]
+    device: Vec<String>,
+    /// Size of a block of the caches in KiB [default: 4, or more where very many are touched]
+    #[arg(long, value_name = "KIB")]
+    block_kib: Option<u32>,
+    /// Divide inter-arrival times by this before requests reach the devices
+    #[arg(long, value_name = "TIMES", default_value = "1")]
+    intensity: f64,
+    /// Makes the resamples of the sampling intervals
+    #[arg(long, value_name = "SEED", default_value = "1")]
+    seed: u64,
+    /// Where to write the card as an HTML page
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    reading: Reading,
+    /// How to print the card
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+impl Compare {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let options = Options::new(&self.device, self.block_kib, self.intensity, self.seed)?;
+        let a = self.reading.read(&self.a)?;
+        let b = self.reading.read(&self.b)?;
+        let progress = Progress::new("comparing");
+        let card = compare(&a, &b, &options, |doing| progress.say(doing.to_string()))?;
+        drop(progress);
+        if let Some(path) = &self.output {
+            report::write(path, &report::card_html(&card))?;
+        }
+        match self.format {
+            Format::Json => output::print_json(&card)?,
+            Format::Table => output::print(&text(&card))?,
+        }
+        if let Some(path) = &self.output {
+            eprintln!("forebay: the card is in {}", path.display());
+        }
+        Ok(())
+    }
+}
+
+fn text(card: &Card) -> String {
+    let mut parts = vec![card.verdict.text.clone(), aspects(card), figures(card), distances(card)];
+    let notes = card.left_out.iter().chain(&card.cautions);
+    parts.extend(notes.map(|note| format!("! {note}")));
+    parts.join("\n\n")
+}
+
+fn right(text: String) -> Cell {
+    Cell::new(text).set_alignment(CellAlignment::Right)
+}
+
+fn aspects(card: &Card) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header(["", "for", "worst", "allowed"]);
+    for aspect in &card.verdict.aspects {
+        let mark = if aspect.holds { "yes" } else { "NO" };
+        let allowed = right(format!("{:.3}", aspect.allowed));
+        table.add_row([
+            Cell::new(mark),
+            Cell::new(aspect.aspect),
+            Cell::new(&aspect.worst),
+            allowed,
+        ]);
+    }
+    table.to_string()
+}
+
+/// Everything that has a figure for each trace.
+fn figures(card: &Card) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let level = card.level * 100.0;
+    table.set_header(["figure", "A", "B", "deviation", &format!("A's own {level:.0} %")]);
+    for feature in &card.features {
+        add(&mut table, &feature.name, &feature.quantity, feature.deviation_kind);
+    }
+    for scale in &card.dispersion {
+        let name = format!("dispersion:{}_ms", scale.bin_ms);
+        add(&mut table, &name, &scale.quantity, DeviationKind::Relative);
+    }
+    for response in &card.responses {
+        for (name, quantity) in response.quantities() {
+            let name = format!("{}: {name}", response.device);
+            add(&mut table, &name, quantity, DeviationKind::Relative);
+        }
+    }
+    table.to_string()
+}
+
+fn add(table: &mut Table, name: &str, quantity: &Quantity, kind: DeviationKind) {
+    let unit = match kind {
+        DeviationKind::Relative => "%",
+        DeviationKind::Points => "pt",
+    };
+    let deviation = quantity.deviation.map(|deviation| format!("{:+.2} {unit}", deviation * 100.0));
+    table.add_row([
+        Cell::new(name),
+        right(number(quantity.a)),
+        right(number(quantity.b)),
+        right(deviation.unwrap_or("-".to_string())),
+        right(format!("{} .. {}", number(quantity.a_low), number(quantity.a_high))),
+    ]);
+}
+
+/// Four significant digits.
+fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v >= 1000.0 || v == 0.0 => 0,
+        v => (3.0 - v.log10().floor()).clamp(0.0, 9.0) as usize,
+    };
+    format!("{value:.digits$}")
+}
+
+fn distances(card: &Card) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header(["distance", "of", "B from A", "A from itself"]);
+    let mut add = |name: &str, of: &str, found: Option<f64>, itself: Option<f64>| {
+        let shown =
+            |value: Option<f64>| right(value.map_or("-".to_string(), |v| format!("{v:.4}")));
+        table.add_row([Cell::new(name), Cell::new(of), shown(found), shown(itself)]);
+    };
+    for distance in &card.distances {
+        add("Kolmogorov-Smirnov", distance.of, Some(distance.ks), Some(distance.ks_itself));
+        let itself = distance.wasserstein_over_mean_itself;
+        add("Wasserstein / mean", distance.of, distance.wasserstein_over_mean, itself);
+    }
+    let blocks = format!("LRU, blocks of {} KiB", card.mrc_block_bytes / 1024);
+    let (error, itself) = (card.mrc_mean_error, card.mrc_mean_error_itself);
+    add("miss ratio, mean error", &blocks, Some(error), Some(itself));
+    let heat = &card.heat;
+    let ranges = format!("{} ranges of the disk", heat.a.len());
+    let itself = Some(heat.total_variation_itself);
+    add("total variation", &ranges, Some(heat.total_variation), itself);
+    table.to_string()
+}

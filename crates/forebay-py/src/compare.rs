@@ -1,0 +1,68 @@
+//! The verb `compare`.
+
+use std::path::PathBuf;
+
+use forebay::input::Input;
+use forebay::model::compare::Options;
+use forebay::report;
+use pyo3::prelude::*;
+use pyo3::types::PyDict;
+
+use crate::error::{raised, warn};
+use crate::options::{self, warn_notes};
+use crate::results::loads;
+use crate::signals::detached;
+use crate::source::Source;
+use crate::table::json;
+
+/// Tells how alike two traces are (each a path, a `Trace` or a table), and for what `b` may stand in
+/// for `a`.
+///
+/// The dict has the keys of `forebay compare --format json`: `verdict` (`faithful`, `text`, `aspects`),
+/// `features`, `distances`, `dispersion`, `mrc_mean_error`, `mrc`, `heat`, `responses`, and what was
+/// `left_out`. Figures of `a` stand in the interval that resamples of its own time give them, made by
+/// `seed`. `device`: where responses are compared, by default a disk, a SATA solid-state drive and an
+/// NVMe one. `block_kib`: the block of the caches. `intensity`: how many times as fast as recorded
+/// requests reach the devices. `report`: a file for the card as an HTML page. Cautions are told as
+/// `TraceWarning`.
+#[pyfunction]
+#[pyo3(signature = (
+    a, b, *, device=Vec::new(), block_kib=None, intensity=1.0, seed=1, report=None,
+    stream_by="thread", from_=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
+pub(crate) fn compare<'py>(
+    py: Python<'py>,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
+    device: Vec<String>,
+    block_kib: Option<u32>,
+    intensity: f64,
+    seed: u64,
+    report: Option<PathBuf>,
+    stream_by: &str,
+    from_: Option<String>,
+) -> PyResult<Bound<'py, PyDict>> {
+    let sources = [Source::new(a, from_.clone(), None)?, Source::new(b, from_, None)?];
+    let by = options::stream_by(stream_by)?;
+    let options = Options::new(&device, block_kib, intensity, seed).map_err(raised)?;
+    let (card, notes) = detached(py, |signals| {
+        let [a, b] = sources.map(|source| {
+            let name = source.name().to_path_buf();
+            Input::read_from(&name, source.opening(), by, |_| signals.go_on())
+        });
+        let (a, b) = (a?, b?);
+        let card = forebay::model::compare::compare(&a, &b, &options, |_| signals.go_on())?;
+        if let Some(path) = &report {
+            report::write(path, &report::card_html(&card))?;
+        }
+        Ok((card, [(a.path, a.notes), (b.path, b.notes)]))
+    })?;
+    for (path, notes) in &notes {
+        warn_notes(py, path, notes)?;
+    }
+    for told in card.left_out.iter().chain(&card.cautions) {
+        warn(py, told.clone())?;
+    }
+    loads(py, &json(&card)?)
+}

@@ -1,0 +1,3 @@
+//! The workload model: how alike a trace and its twin are.
+
+pub mod compare;

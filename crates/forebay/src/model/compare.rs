@@ -1,0 +1,162 @@
+//! The verb `compare`: how alike two traces are, as a card.
+//!
+//! Any two inputs of `simulate`. The features are the paper's (**model**, section V.C: sizes, reads,
+//! sequential share, inter-arrival time, thread weights, states). Beyond it: distances of whole
+//! distributions, the index of dispersion, miss-ratio curves, where on the disk requests fall, and
+//! responses on device models under open replay, tails included. Each figure of the first trace stands in
+//! its *sampling interval*, by bootstrap over blocks of its time, so that one sees whether the second
+//! differs from the first by more than the first from itself. Responses are resampled from the run of
+//! the whole trace, not simulated again.
+
+mod arrivals;
+mod card;
+mod distance;
+mod layout;
+mod measure;
+mod profile;
+mod response;
+mod tally;
+mod verdict;
+
+use forebay_core::replay::Intensity;
+
+pub use card::{
+    Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Quantity, Response,
+};
+pub use measure::DeviationKind;
+pub use verdict::{Aspect, Verdict};
+
+use crate::devices::{self, OpenDevice};
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::GoOn;
+use layout::Layout;
+use profile::{Asked, Profile};
+use response::{Responses, responses};
+use tally::Clock;
+
+/// A disk, a SATA solid-state drive and an NVMe one.
+pub const DEVICES: [&str; 3] = ["st1000nm0011", "samsung-830", "990-pro"];
+
+/// Blocks of the cache at most, unless their size was asked for.
+const CACHE_BLOCKS_MAX: u64 = 1 << 22;
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Where responses are compared.
+    pub devices: Vec<OpenDevice>,
+    /// Bytes of a block of the miss-ratio curves; none for 4 KiB, or more where the traces touch
+    /// very many of them.
+    pub block_bytes: Option<u32>,
+    /// How much faster than recorded requests arrive at the devices.
+    pub intensity: f64,
+    /// Share of the resamples that an interval holds.
+    pub level: f64,
+    /// Makes the resamples.
+    pub seed: u64,
+}
+
+impl Options {
+    /// On `devices`, or on [`DEVICES`] where there are none.
+    ///
+    /// # Errors
+    /// A name that is no device's, blocks outside 1 to 65536 KiB, or an intensity that
+    /// [`Intensity::new`] refuses.
+    pub fn new(
+        devices: &[String],
+        block_kib: Option<u32>,
+        intensity: f64,
+        seed: u64,
+    ) -> Result<Options, Error> {
+        let unfit = |text: String| Err(Error::Unfit(text));
+        if let Some(kib) = block_kib.filter(|kib| !(1..=65_536).contains(kib)) {
+            return unfit(format!("block size: got {kib} KiB, expected 1 to 65536"));
+        }
+        if Intensity::new(intensity).is_none() {
+            return unfit(format!("intensity: got {intensity}, expected 1e-6 to 1e12"));
+        }
+        let named = |name: &String| devices::open(name);
+        let opened = match devices {
+            [] => DEVICES.iter().map(|name| devices::open(name)).collect::<Result<_, _>>()?,
+            names => names.iter().map(named).collect::<Result<_, _>>()?,
+        };
+        let block_bytes = block_kib.map(|kib| kib * 1024);
+        Ok(Options { devices: opened, block_bytes, intensity, level: 0.95, seed })
+    }
+}
+
+/// Both traces, measured.
+struct Measured {
+    profiles: [Profile; 2],
+    /// On each device; empty without times.
+    responses: Vec<[Responses; 2]>,
+    layout: Layout,
+    block_bytes: u64,
+}
+
+/// Compares `b` with `a`; `progress` is told now and then what is being done.
+///
+/// # Errors
+/// A trace without reads and writes, or one that cannot be read again.
+pub fn compare<P: GoOn>(
+    a: &Input,
+    b: &Input,
+    options: &Options,
+    mut progress: impl FnMut(&str) -> P,
+) -> Result<Card, Error> {
+    let inputs = [a, b];
+    for input in inputs {
+        if input.description.requests == 0 {
+            let path = input.path.display();
+            let text = format!("{path}: got no reads and writes, expected at least one to compare");
+            return Err(Error::Unfit(text));
+        }
+    }
+    let layout = Layout::of(a, b);
+    let block_bytes = block_bytes(inputs, options.block_bytes);
+    let asked = Asked { block_bytes, span: layout.span, timed: inputs.into_iter().all(is_timed) };
+    let mut profile = |side: usize| {
+        let doing = format!("measuring {}", inputs[side].path.display());
+        Profile::of(inputs[side], &layout.sides[side], asked, |_| progress(&doing))
+    };
+    let profiles = [profile(0)?, profile(1)?];
+    let mut simulated = Vec::new();
+    for device in options.devices.iter().filter(|_| asked.timed) {
+        let mut on = |side: usize| {
+            let doing = format!("simulating {} on {}", inputs[side].path.display(), device.name);
+            let clock = profiles[side].clock;
+            let run = (inputs[side], &layout.sides[side], clock);
+            responses(run, device, options.intensity, |_| progress(&doing))
+        };
+        simulated.push([on(0)?, on(1)?]);
+    }
+    let measured = Measured { profiles, responses: simulated, layout, block_bytes };
+    Ok(card::card(inputs, &measured, options))
+}
+
+/// Whether arrival times mean anything.
+fn is_timed(input: &Input) -> bool {
+    !input.notes.is_timeless && input.description.duration_s > 0.0 && input.description.requests > 1
+}
+
+/// Bytes of a block of the miss-ratio curves.
+fn block_bytes(inputs: [&Input; 2], asked: Option<u32>) -> u64 {
+    let largest = inputs.iter().map(|input| input.description.footprint_bytes).max().unwrap_or(0);
+    let enough = |bytes: &u64| largest / bytes <= CACHE_BLOCKS_MAX;
+    let found = || (12..26).map(|bits| 1u64 << bits).find(enough).unwrap_or(1 << 26);
+    asked.map_or_else(found, u64::from)
+}
+
+/// The first trace's clock in a run at another intensity.
+fn run_clock(clock: Clock, intensity: f64) -> Clock {
+    match clock {
+        Clock::Times(duration) => {
+            Clock::Times(forebay_core::Nanos((duration.0 as f64 / intensity) as u64))
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! The features of a load that the paper compares (**model**, section V.C and Table IV), each as one
+//! figure of a [`Sample`].
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::profile::{RANGES, SIZE_DIGITS, STREAMS_MAX, Sample, Sum};
+use super::tally::{Clock, bucket};
+use crate::input::Input;
+
+/// Sizes and streams that have a feature of their own.
+const NAMED_MAX: usize = 8;
+/// And at least this share of the first trace's requests.
+const NAMED_SHARE: f64 = 0.01;
+
+/// How a deviation is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeviationKind {
+    /// The second figure less the first, over the first.
+    Relative,
+    /// The second share less the first: 0.01 is one percentage point.
+    Points,
+}
+
+/// A figure of both traces.
+#[derive(Clone, Debug)]
+pub(super) struct Measure {
+    pub(super) name: String,
+    pub(super) kind: DeviationKind,
+    what: What,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum What {
+    /// One sum over another, times a factor.
+    Ratio(Sum, Sum, f64),
+    /// Mean size of writes.
+    WriteSize,
+    /// Share of the requests of this size.
+    Size(usize),
+    /// Share of the requests of a stream, by column in each trace; none in that where it has none.
+    Stream([Option<usize>; 2]),
+    /// Share of the requests in ranges of the span.
+    State(usize, usize),
+}
+
+impl Measure {
+    fn mean(name: &str, what: What) -> Measure {
+        Measure { name: name.to_string(), kind: DeviationKind::Relative, what }
+    }
+
+    fn share(name: String, what: What) -> Measure {
+        Measure { name, kind: DeviationKind::Points, what }
+    }
+
+    /// The figure of the first (`side` 0) or the second trace; `None` where it does not exist.
+    pub(super) fn of(&self, sample: &Sample, side: usize) -> Option<f64> {
+        let ratio = |part: u64, whole: u64| (whole > 0).then(|| part as f64 / whole as f64);
+        let requests = sample.of(Sum::Requests);
+        match self.what {
+            What::Ratio(part, whole, factor) => {
+                ratio(sample.of(part), sample.of(whole)).map(|found| found * factor)
+            }
+            What::WriteSize => ratio(
+                sample.of(Sum::Bytes) - sample.of(Sum::ReadBytes),
+                requests - sample.of(Sum::Reads),
+            ),
+            What::Size(column) => ratio(sample.sizes.of(column), requests),
+            What::Stream(columns) => {
+                ratio(columns[side].map_or(0, |column| sample.streams.of(column)), requests)
+            }
+            What::State(from, to) => ratio(sample.ranges.within(from..to), requests),
+        }
+    }
+
+    /// How much `b` deviates from `a`.
+    pub(super) fn deviation(&self, a: f64, b: f64) -> Option<f64> {
+        match self.kind {
+            DeviationKind::Points => Some(b - a),
+            DeviationKind::Relative => relative(a, b),
+        }
+    }
+}
+
+/// The difference over the first; `None` where that is zero and the second is not.
+pub(super) fn relative(a: f64, b: f64) -> Option<f64> {
+    let deviation = if a == b { 0.0 } else { (b - a) / a };
+    deviation.is_finite().then_some(deviation)
+}
+
+/// All features, by what the first trace has.
+pub(super) fn measures(inputs: [&Input; 2], samples: [&Sample; 2], clock: Clock) -> Vec<Measure> {
+    let by_request = |name, part| Measure::share(name, What::Ratio(part, Sum::Requests, 1.0));
+    let mut all = vec![
+        Measure::mean("mean_size_bytes", What::Ratio(Sum::Bytes, Sum::Requests, 1.0)),
+        Measure::mean("read_mean_size_bytes", What::Ratio(Sum::ReadBytes, Sum::Reads, 1.0)),
+        Measure::mean("write_mean_size_bytes", What::WriteSize),
+    ];
+    all.extend(sizes(samples[0]));
+    all.push(by_request("read_share".into(), Sum::Reads));
+    all.push(by_request("sequential_share".into(), Sum::Sequential));
+    all.push(by_request("sequential_share_by_stream".into(), Sum::SequentialInStream));
+    if let Clock::Times(_) = clock {
+        let gap = What::Ratio(Sum::GapTime, Sum::Gaps, 1e-6);
+        all.push(Measure::mean("mean_inter_arrival_ms", gap));
+    }
+    all.extend(streams(inputs, samples));
+    for parts in [4, 16] {
+        let width = RANGES / parts;
+        let state = |part: usize| {
+            let name = format!("state_weight:{}/{parts}", part + 1);
+            Measure::share(name, What::State(part * width, (part + 1) * width))
+        };
+        all.extend((0..parts).map(state));
+    }
+    all
+}
+
+/// The commonest sizes of the first trace.
+fn sizes(a: &Sample) -> Vec<Measure> {
+    let common = most(a.sizes.0.iter().copied(), a.of(Sum::Requests));
+    let mut sizes: Vec<usize> = common;
+    sizes.sort_unstable();
+    let bytes: BTreeMap<usize, u64> = a
+        .sizes
+        .values(SIZE_DIGITS)
+        .into_iter()
+        .map(|(value, _)| (bucket(value as u64, SIZE_DIGITS), value as u64))
+        .collect();
+    let named = |column: usize| {
+        let bytes = bytes.get(&column).copied().unwrap_or(0);
+        Measure::share(format!("size_share:{bytes}_bytes"), What::Size(column))
+    };
+    sizes.into_iter().map(named).collect()
+}
+
+/// The busiest streams of the first trace, by name where the second has all of those names, else
+/// by rank: a model need not tell names.
+fn streams(inputs: [&Input; 2], samples: [&Sample; 2]) -> Vec<Measure> {
+    let requests = |side: usize| samples[side].of(Sum::Requests);
+    let common = |side: usize| {
+        let named = samples[side].streams.0.iter().filter(|entry| entry.0 < STREAMS_MAX);
+        most(named.copied(), requests(side))
+    };
+    let label = |side: usize, column: usize| inputs[side].labels.get(column).map(String::as_str);
+    let a = common(0);
+    let named: Option<Vec<usize>> = a
+        .iter()
+        .map(|&column| {
+            let wanted = label(0, column)?;
+            inputs[1].labels.iter().position(|other| other == wanted).filter(|c| *c < STREAMS_MAX)
+        })
+        .collect();
+    let ranked = common(1);
+    let row = |rank: usize| {
+        let (name, other) = match &named {
+            Some(named) => (label(0, a[rank]).unwrap_or("").to_string(), Some(named[rank])),
+            None => (format!("#{}", rank + 1), ranked.get(rank).copied()),
+        };
+        Measure::share(format!("stream_weight:{name}"), What::Stream([Some(a[rank]), other]))
+    };
+    (0..a.len()).map(row).collect()
+}
+
+/// The columns with most counts, at least [`NAMED_SHARE`] of `all`.
+fn most(counts: impl Iterator<Item = (usize, u64)>, all: u64) -> Vec<usize> {
+    let enough = |entry: &(usize, u64)| entry.1 as f64 >= NAMED_SHARE * all as f64 && entry.1 > 0;
+    let mut common: Vec<(usize, u64)> = counts.filter(enough).collect();
+    common.sort_by_key(|&(column, count)| (std::cmp::Reverse(count), column));
+    common.into_iter().take(NAMED_MAX).map(|entry| entry.0).collect()
+}

@@ -1,0 +1,115 @@
+//! Responses on device models: open replay, times from arrival to completion by block of arrival.
+
+use forebay_core::device::list::DeviceModel;
+use forebay_core::policy::{Lanes, build_placed};
+use forebay_core::replay::{Intensity, Open};
+use forebay_core::{Device, Done, Nanos, Observer, Request, Workload, simulate};
+
+use super::layout::Side;
+use super::profile::TIME_DIGITS;
+use super::run_clock;
+use super::tally::{Clock, Tally, bucket};
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::{GoOn, Meter, Metered};
+
+/// Busy for this share of the run, or draining for [`DRAIN_SHARE`] of it, a device is overloaded.
+const BUSY_SHARE: f64 = 0.97;
+/// Share of the run after the last arrival.
+const DRAIN_SHARE: f64 = 0.02;
+/// Draining shorter than this is no overload: so do traces of a second.
+const DRAIN_MIN_S: f64 = 0.5;
+
+/// One trace's responses on one device.
+#[derive(Debug)]
+pub(super) struct Responses {
+    /// Nanoseconds in buckets.
+    pub(super) times: Tally,
+    /// Column 0: requests; 1: nanoseconds.
+    pub(super) sums: Tally,
+    /// Share of the run in which the device was at work.
+    pub(super) busy_share: f64,
+    pub(super) overloaded: bool,
+    pub(super) moved: u64,
+}
+
+/// The scheduler that a device is tried with: those that change the order least.
+pub(super) fn scheduler(device: &OpenDevice) -> &'static str {
+    match device.model {
+        DeviceModel::Ssd(_) => "none",
+        _ => "noop",
+    }
+}
+
+/// Replays `input` on `device`; `clock` is that of its recording.
+pub(super) fn responses<P: GoOn>(
+    (input, side, clock): (&Input, &Side, Clock),
+    device: &OpenDevice,
+    intensity: f64,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Responses, Error> {
+    let clock = run_clock(clock, intensity);
+    let intensity = Intensity::new(intensity).unwrap_or(Intensity::RECORDED);
+    let model = &device.model;
+    let lanes = Lanes { disks: 1, disk_len_max: model.len_max(), flash: None };
+    let mut policy = build_placed(scheduler(device), &lanes)?;
+    let mut devices = [model.clone()];
+    let records = input.records()?;
+    let failed = records.failed();
+    let mut placement = side.placement(model.capacity());
+    let (mut id, mut first) = (0u64, None);
+    let requests = records.filter_map(|record| {
+        id += 1;
+        let mut request = placement.place(&side.renamed(record), id)?;
+        request.at = request.at - *first.get_or_insert(request.at);
+        Some(request)
+    });
+    let mut workload = Metered::new(Open::new(requests, intensity), Meter::new(progress));
+    let (times, sums) = (Tally::default(), Tally::default());
+    let mut watch = Watch { clock, times, sums, last: Nanos::ZERO };
+    let makespan = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
+    if workload.is_stopped() {
+        return Err(Error::Stopped);
+    }
+    drop(workload);
+    if let Some(error) = failed.take() {
+        return Err(error.into());
+    }
+    let busy_share = devices[0].busy(makespan).as_secs_f64() / makespan.as_secs_f64().max(1e-9);
+    let drain_s = (makespan - watch.last).as_secs_f64();
+    let drains = drain_s > DRAIN_MIN_S && drain_s > DRAIN_SHARE * makespan.as_secs_f64();
+    watch.times.compact();
+    Ok(Responses {
+        times: watch.times,
+        sums: watch.sums,
+        busy_share,
+        overloaded: drains || busy_share > BUSY_SHARE,
+        moved: placement.changed().requests_moved,
+    })
+}
+
+struct Watch {
+    clock: Clock,
+    times: Tally,
+    sums: Tally,
+    last: Nanos,
+}
+
+impl Observer for Watch {
+    fn arrived(&mut self, request: &Request) {
+        self.last = self.last.max(request.at);
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        if !done.request.op.moves_data() {
+            return;
+        }
+        let (arrived, response) = (done.request.at, now - done.request.at);
+        let block = self.clock.block(arrived, done.request.id);
+        self.times.add(block, bucket(response.0, TIME_DIGITS), 1);
+        self.sums.add(block, 0, 1);
+        self.sums.add(block, 1, response.0);
+    }
+}

@@ -1,0 +1,255 @@
+//! The card of traces whose likeness is known.
+
+use forebay_core::cache::{Cache, Lru};
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::Record;
+
+use super::*;
+use crate::plan::confidence::Random;
+
+const MS: u64 = 1_000_000;
+const PAGE: u64 = 4096;
+
+fn record(at: u64, offset: u64, len: u32, op: Op) -> Record {
+    let (at, flags) = (Nanos(at), Flags::NONE);
+    Record { at, offset, latency: None, len, stream: 0, volume: 0, op, flags }
+}
+
+/// Bursts of requests to a hot part of the disk that moves on with time.
+fn bursty(seed: u64) -> Vec<Record> {
+    let (mut random, mut now) = (Random(seed), 0);
+    (0..20_000u64)
+        .map(|number| {
+            now += if number % 100 == 0 { 900 * MS } else { random.below(2 * MS as usize) as u64 };
+            let hot = number / 500 * 300 + random.below(200) as u64;
+            let len = if random.below(4) == 0 { 16_384 } else { 4096 };
+            let op = if random.below(3) == 0 { Op::Write } else { Op::Read };
+            record(now, hot * PAGE, len, op)
+        })
+        .collect()
+}
+
+fn input(records: &[Record]) -> Input {
+    Input::from_records(records.to_vec(), vec!["one".into()])
+}
+
+fn options(devices: &[&str]) -> Options {
+    let names: Vec<String> = devices.iter().map(|name| name.to_string()).collect();
+    Options::new(&names, None, 1.0, 7).unwrap()
+}
+
+fn card_of(a: &[Record], b: &[Record]) -> Card {
+    compare(&input(a), &input(b), &options(&["990-pro"]), |_| ()).unwrap()
+}
+
+fn aspect<'a>(card: &'a Card, of: &str) -> &'a Aspect {
+    card.verdict.aspects.iter().find(|aspect| aspect.aspect == of).unwrap()
+}
+
+/// The records in another order, at the same times.
+fn reordered(records: &[Record], random: &mut Random) -> Vec<Record> {
+    let mut order: Vec<usize> = (0..records.len()).collect();
+    for left in (1..order.len()).rev() {
+        order.swap(left, random.below(left + 1));
+    }
+    let at = |(to, from): (&Record, usize)| Record { at: to.at, ..records[from] };
+    records.iter().zip(order).map(at).collect()
+}
+
+#[test]
+fn a_trace_is_its_own_twin() {
+    let card = compare(&input(&bursty(1)), &input(&bursty(1)), &options(&[]), |_| ()).unwrap();
+    assert!(card.verdict.faithful, "{}", card.verdict.text);
+    assert_eq!((card.verdict.aspects.len(), card.responses.len()), (8, DEVICES.len()));
+    assert!(card.features.iter().all(|feature| feature.quantity.deviation == Some(0.0)));
+    assert!(card.features.iter().all(|feature| feature.quantity.is_within_interval()));
+    assert!(
+        card.distances.iter().all(|d| d.ks == 0.0 && d.wasserstein == 0.0 && d.ks_itself > 0.0)
+    );
+    assert_eq!((card.mrc_mean_error, card.heat.total_variation), (0.0, 0.0));
+    assert_eq!(card.dispersion.len(), 5);
+    for response in &card.responses {
+        let figures = response.quantities();
+        assert!(figures.iter().all(|(_, q)| q.a > 0.0 && q.deviation == Some(0.0)));
+        assert!(figures.windows(2).skip(1).all(|pair| pair[0].1.a <= pair[1].1.a));
+    }
+    assert!(card.left_out.is_empty() && card.cautions.is_empty());
+}
+
+#[test]
+fn gaps_in_another_order_are_no_burst() {
+    let a = bursty(1);
+    let mut gaps: Vec<u64> = a.windows(2).map(|pair| pair[1].at.0 - pair[0].at.0).collect();
+    let mut random = Random(3);
+    for left in (1..gaps.len()).rev() {
+        gaps.swap(left, random.below(left + 1));
+    }
+    let mut now = a[0].at.0;
+    let times = std::iter::once(now).chain(gaps.iter().map(|gap| {
+        now += gap;
+        now
+    }));
+    let b: Vec<Record> =
+        a.iter().zip(times).map(|(r, at)| Record { at: Nanos(at), ..*r }).collect();
+    let card = card_of(&a, &b);
+    assert!(!aspect(&card, "burstiness").holds);
+    for same in ["the distribution of sizes", "the distribution of inter-arrival times", "caching"]
+    {
+        assert!(aspect(&card, same).holds, "{same}");
+    }
+    assert_eq!(card.distances.iter().map(|d| d.ks).fold(0.0, f64::max), 0.0);
+    assert!(!card.verdict.faithful && card.verdict.text.contains("but not for burstiness"));
+}
+
+#[test]
+fn requests_in_another_order_are_cached_otherwise() {
+    let a = bursty(1);
+    let card = card_of(&a, &reordered(&a, &mut Random(5)));
+    assert!(!aspect(&card, "caching").holds && card.mrc_mean_error > 0.1);
+    for same in ["the distribution of sizes", "burstiness", "where requests fall on the disk"] {
+        assert!(aspect(&card, same).holds, "{same}");
+    }
+}
+
+#[test]
+fn a_twin_without_locality_has_the_means_and_not_the_misses() {
+    let (a, mut random) = (bursty(1), Random(9));
+    let end = a.iter().map(|record| record.offset / PAGE).max().unwrap() as usize;
+    let b: Vec<Record> =
+        a.iter().map(|r| Record { offset: random.below(end) as u64 * PAGE, ..*r }).collect();
+    let card = card_of(&a, &b);
+    assert!(!aspect(&card, "caching").holds && card.mrc_mean_error > 0.1);
+    let means = card.features.iter().filter(|feature| !feature.name.starts_with("state"));
+    for feature in means.filter(|feature| !feature.name.starts_with("sequential")) {
+        assert_eq!(feature.quantity.deviation, Some(0.0), "{}", feature.name);
+    }
+}
+
+#[test]
+fn another_draw_of_the_same_load_lies_in_the_intervals() {
+    let card = card_of(&bursty(1), &bursty(2));
+    let inside = card.features.iter().filter(|f| f.quantity.is_within_interval()).count();
+    assert!(inside * 10 >= card.features.len() * 8, "{inside} of {}", card.features.len());
+    assert!(card.distances.iter().all(|d| d.ks <= d.ks_itself.max(0.02)));
+    // A tenth more requests in the same time does not.
+    let faster: Vec<Record> =
+        bursty(2).iter().map(|r| Record { at: Nanos(r.at.0 / 2), ..*r }).collect();
+    let card = card_of(&bursty(1), &faster);
+    let gap = card.features.iter().find(|f| f.name == "mean_inter_arrival_ms").unwrap();
+    assert!(!gap.quantity.is_within_interval() && !aspect(&card, "request features").holds);
+}
+
+#[test]
+fn miss_ratios_are_those_of_caches() {
+    let (a, layout) = (input(&bursty(1)), Layout::of(&input(&bursty(1)), &input(&bursty(1))));
+    let asked = Asked { block_bytes: PAGE, span: layout.span, timed: true };
+    let profile = Profile::of(&a, &layout.sides[0], asked, |_| ()).unwrap();
+    let sizes = profile::cache_sizes();
+    assert!(sizes.is_sorted_by(|a, b| a < b) && sizes[..4] == [1, 2, 3, 4]);
+    let ratios = profile.weigh(&tally::whole()).miss_ratios(sizes.len());
+    for (index, &size) in sizes.iter().enumerate().filter(|(_, size)| **size < 20_000).step_by(7) {
+        let (mut cache, mut missed, mut all) = (Lru::new(size as u32), 0u32, 0u32);
+        for key in bursty(1).iter().flat_map(|record| crate::cache_curve::keys(record, PAGE)) {
+            all += 1;
+            missed += u32::from(!cache.access(key));
+        }
+        assert!((ratios[index] - f64::from(missed) / f64::from(all)).abs() < 1e-12, "{size}");
+    }
+}
+
+#[test]
+fn without_times_what_needs_them_is_left_out() {
+    let mut timeless = input(&bursty(1));
+    timeless.notes.is_timeless = true;
+    let card = compare(&timeless, &input(&bursty(1)), &options(&[]), |_| ()).unwrap();
+    assert!(card.responses.is_empty() && card.dispersion.is_empty() && card.left_out.len() == 1);
+    assert!(card.features.iter().all(|feature| feature.name != "mean_inter_arrival_ms"));
+    assert_eq!((card.distances.len(), card.verdict.faithful), (1, true));
+    // All at one time is none either.
+    let at_once: Vec<Record> = bursty(1).iter().map(|r| Record { at: Nanos::ZERO, ..*r }).collect();
+    assert!(card_of(&at_once, &at_once).responses.is_empty());
+}
+
+#[test]
+fn what_holds_no_data_request_is_refused() {
+    let flush = [record(0, 0, 0, Op::Flush)];
+    let refused = compare(&input(&bursty(1)), &input(&flush), &options(&[]), |_| ());
+    assert!(refused.unwrap_err().to_string().contains("no reads and writes"));
+    for wrong in [0.0, f64::NAN, -1.0] {
+        assert!(Options::new(&[], None, wrong, 1).is_err());
+    }
+    assert!(Options::new(&[], Some(0), 1.0, 1).is_err());
+}
+
+#[test]
+fn one_request_is_enough() {
+    let one = [record(5, 4096, 512, Op::Write)];
+    let card = card_of(&one, &one);
+    assert!(card.verdict.faithful, "{}", card.verdict.text);
+    assert!(!card_of(&bursty(1), &one).verdict.faithful);
+    assert!(!card_of(&one, &bursty(1)).verdict.faithful);
+}
+
+#[test]
+fn an_overloaded_device_is_told() {
+    let a = input(&bursty(1));
+    let slow = options(&["fixed:10"]);
+    let card = compare(&a, &a, &slow, |_| ()).unwrap();
+    assert!(card.responses[0].a_overloaded && card.cautions[0].contains("backlog"));
+    // A fiftieth of the load fits.
+    let calm = Options { intensity: 0.02, ..slow };
+    let card = compare(&a, &a, &calm, |_| ()).unwrap();
+    assert!(!card.responses[0].a_overloaded, "busy {}", card.responses[0].a_busy_share);
+    let mean = card.responses[0].mean_ms;
+    assert!(mean.a_low < mean.a && mean.a < mean.a_high, "{mean:?}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_card() {
+    let (a, b) = (input(&bursty(1)), input(&bursty(2)));
+    let with = |seed| {
+        let options = Options { seed, ..options(&["990-pro"]) };
+        format!("{:?}", compare(&a, &b, &options, |_| ()).unwrap().features)
+    };
+    assert_eq!(with(4), with(4));
+    assert_ne!(with(4), with(5));
+}
+
+#[test]
+fn volumes_of_the_same_name_lie_at_the_same_place() {
+    let of = |names: [&str; 2]| {
+        let mut rows = String::from("at_ns,op,offset,len,volume\n");
+        for number in 0..200u64 {
+            // The second volume is the longer one.
+            let wide = number % 2;
+            let volume = names[wide as usize];
+            rows += &format!("{},R,{},4096,{volume}\n", number * MS, (number << (12 + 6 * wide)));
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.csv");
+        std::fs::write(&path, rows).unwrap();
+        let from = "columns:at:ns,op,offset,len,volume,skip=1";
+        Input::read(&path, Some(from), Default::default(), |_| ()).unwrap()
+    };
+    let (a, swapped) = (of(["x", "y"]), of(["y", "x"]));
+    let same = Layout::of(&a, &of(["x", "y"]));
+    assert_eq!(same.sides[0].extents, a.extents);
+    let layout = Layout::of(&a, &swapped);
+    // In the second trace "y" comes first and is the shorter one: each place has the longer of both.
+    assert_eq!(layout.sides[0].extents, layout.sides[1].extents);
+    assert_eq!(layout.sides[1].extents, [a.extents[1]; 2]);
+    let first = Record { volume: 0, ..record(0, 0, 512, Op::Read) };
+    assert_eq!(
+        (layout.sides[0].renamed(first).volume, layout.sides[1].renamed(first).volume),
+        (0, 1)
+    );
+}
+
+#[test]
+fn whoever_is_told_of_progress_can_stop() {
+    let many: Vec<Record> =
+        (0..100_000).map(|n| record(n * MS, n * PAGE, 4096, Op::Read)).collect();
+    let stop = |_: &str| std::ops::ControlFlow::Break(());
+    let stopped = compare(&input(&many), &input(&many), &options(&[]), stop);
+    assert!(matches!(stopped, Err(Error::Stopped)));
+}

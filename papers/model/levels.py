@@ -1,0 +1,58 @@
+"""Table I, figure 6 and hierarchical against flat: what levels cost and what they bring."""
+
+import json
+
+import workloads
+
+#: Levels that figure 6 goes through.
+LEVELS = [1, 2, 3, 4, 5, 6]
+#: A level is enough when the next changes throughput by less (the paper's definition).
+STABLE = 0.02
+
+
+def hierarchical(level: int) -> int:
+    """The paper's equation 1."""
+    return 4 ** (level - 1) * 16 + sum(4 ** (i - 1) * 12 for i in range(1, level))
+
+
+def counted(level: int) -> int:
+    """The same, counted: the ways within each state of the last level's parents, and those between
+    siblings of every level above."""
+    within = {(a // 4, a, b) for a in range(4**level) for b in range(a // 4 * 4, a // 4 * 4 + 4)}
+    across = {(above, a, b) for above in range(1, level) for a in range(4**above)
+              for b in range(a // 4 * 4, a // 4 * 4 + 4) if a != b}
+    return len(within) + len(across)
+
+
+def table_one() -> list[list[str]]:
+    """States and transitions by level."""
+    return [[str(level), f"{4**level:,}", f"{hierarchical(level):,}", f"{16**level:,}"]
+            for level in range(1, 11)]
+
+
+def throughput(workload, flat: bool = False) -> list[float]:
+    """IOPS of the twin of each level."""
+    return [workloads.iops(workload.twin(level, flat)) for level in LEVELS]
+
+
+def enough(rates: list[float]) -> int | None:
+    """The first level from which on throughput is stable."""
+    for place, rate in enumerate(rates[:-1]):
+        if all(abs(other / rate - 1) < STABLE for other in rates[place + 1:]):
+            return LEVELS[place]
+    return None
+
+
+def chosen(workload) -> int:
+    """The level that `fit` chose."""
+    return json.loads(workload.model().read_text())["level"]
+
+
+#: The level at which both kinds of model are compared: a flat one has 16^level transitions.
+FLAT_LEVEL = 3
+
+
+def flat_difference(workload) -> float:
+    """By how much the flat model's throughput differs from the hierarchical one's, in per cent."""
+    both = [workloads.iops(workload.twin(FLAT_LEVEL, flat)) for flat in (False, True)]
+    return abs(both[1] / both[0] - 1) * 100

@@ -1,0 +1,168 @@
+"""The traces, their twins, and what a generator without locality makes of their means."""
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import forebay
+
+ROOT = Path(__file__).resolve().parents[2]
+
+#: The disk of every study, and the flash device beside it.
+DISK = "st1000nm0011"
+
+#: Name, path below the folder of traces, and the format where it is not recognised. As many as the
+#: paper's applications; none of those is to be had.
+LISTED = [
+    ("WebSearch1", "spc/WebSearch1.prefix.mqsim.trace.zst", None),
+    ("Financial1", "spc/Financial1.prefix.rewritten.spc.zst", None),
+    ("MSR rsrch_1", "msr/rsrch_1.csv.zst", None),
+    ("MSR window", "heimdall/msr.cut.per_10k.rw_40_60.1370.trace.zst", None),
+    ("DTRS", "mqsim/DTRS1K.trace.zst", "ssdsim-us"),
+    ("CloudPhysics", "cloudphysics/cloudPhysicsIO.vscsi.zst", None),
+    ("hplajw", "hp-srt/hplajw.1week.srt.zst", None),
+    ("desktop", "disksim-ascii/desktop.trace.zst", None),
+    ("Hadoop terasort", "hadoop/terasort.parquet", None),
+    ("Hadoop node 10", "blktrace-bin/hadoop-eternity10.sdb.tar.xz", None),
+]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A trace and where its twins are kept."""
+
+    name: str
+    path: Path
+    work: Path
+
+    @property
+    def stem(self) -> str:
+        """Its name as a file's."""
+        return self.name.replace(" ", "-").lower()
+
+    def table(self):
+        """Its rows, read once."""
+        return _table(self.path)
+
+    def model(self, level: int | None = None, flat: bool = False) -> Path:
+        """Its model, fitted once."""
+        kind = f"level{level}{'-flat' if flat else ''}" if level else "chosen"
+        path = self.work / f"{self.stem}-{kind}.json"
+        if not path.exists():
+            forebay.fit(self.path, path, level=level, flat=flat)
+        return path
+
+    def twin(self, level: int | None = None, flat: bool = False, seed: int = 1) -> Path:
+        """What its model generates, once."""
+        model = self.model(level, flat)
+        path = model.with_name(f"{model.stem}-seed{seed}.parquet")
+        if not path.exists():
+            forebay.generate(model, path, seed=seed)
+        return path
+
+    def free(self, seed: int = 1) -> Path:
+        """The same means without locality."""
+        path = self.work / f"{self.stem}-free{seed}.parquet"
+        if not path.exists():
+            pq.write_table(without_locality(self.table(), seed), path)
+        return path
+
+
+@cache
+def _table(path: Path):
+    return forebay.read(path).to_pyarrow()
+
+
+def workloads(options) -> list[Workload]:
+    """The traces there are, in the canonical form, which is read faster."""
+    work = options.work / "model"
+    work.mkdir(parents=True, exist_ok=True)
+    if options.short:
+        return [Workload("Hadoop terasort (bundled)", ROOT / "traces" / "terasort.parquet", work)]
+    folder = options.traces or ROOT.parent / "shared" / "traces"
+    return [Workload(name, _canonical(folder / path, from_, work), work)
+            for name, path, from_ in LISTED]
+
+
+def _canonical(path: Path, from_: str | None, work: Path) -> Path:
+    if path.suffix == ".parquet":
+        return path
+    canonical = work / f"{path.name.split('.')[0]}.parquet"
+    if not canonical.exists():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", forebay.TraceWarning)
+            forebay.convert(path, canonical, from_=from_)
+    return canonical
+
+
+def columns(table) -> dict[str, np.ndarray]:
+    """Times, offsets, lengths, and whether it reads, of the reads and writes."""
+    op = np.array(table["op"].to_pylist())
+    data = np.isin(op, ["read", "write"])
+    found = {name: table[name].to_numpy()[data].astype(np.int64)
+             for name in ("at_ns", "offset", "len")}
+    return {**found, "reads": op[data] == "read"}
+
+
+def requests(at_ns, offset, length, reads):
+    """A trace of these columns."""
+    ops = np.where(reads, "read", "write")
+    return pa.table({
+        "at_ns": pa.array(np.asarray(at_ns, dtype=np.int64)),
+        "op": pa.array(ops.tolist(), pa.string()),
+        "offset": pa.array(np.asarray(offset, dtype=np.uint64)),
+        "len": pa.array(np.asarray(length, dtype=np.uint32)),
+        "stream": pa.array(np.zeros(len(ops), dtype=np.uint32)),
+        "volume": pa.array(np.zeros(len(ops), dtype=np.uint32)),
+    })
+
+
+def without_locality(table, seed: int):
+    """What fio's random job, or IOMeter, makes of a trace: as many requests, the mix of sizes and of
+    reads, the share of requests that go on where the last one ended, the mean inter-arrival time;
+    everything else drawn uniformly over as much of the disk as the trace reaches."""
+    from_trace, draw = columns(table), np.random.default_rng(seed)
+    count, length = len(from_trace["len"]), draw.permutation(from_trace["len"])
+    ends = from_trace["offset"] + from_trace["len"]
+    sequential = np.mean(from_trace["offset"][1:] == ends[:-1]) if count > 1 else 0.0
+    reads = draw.random(count) < np.mean(from_trace["reads"])
+    mean_ns = (from_trace["at_ns"][-1] - from_trace["at_ns"][0]) / max(count - 1, 1)
+    at_ns = np.cumsum(draw.exponential(mean_ns, count)).astype(np.int64)
+    pages = max(int(ends.max()) // 4096, 1)
+    offset = draw.integers(0, pages, count) * 4096
+    for index in np.flatnonzero(draw.random(count) < sequential):
+        if index:
+            offset[index] = offset[index - 1] + length[index - 1]
+    return requests(at_ns - at_ns[0], offset, length, reads)
+
+
+#: Everything arrives at once: the disk's own speed decides.
+SATURATED = 1e12
+
+
+def simulate(trace, policy: str = "noop", intensity: float = SATURATED, **more) -> dict:
+    """The figures of a run on the disk."""
+    more = {"device": DISK, **more}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", forebay.TraceWarning)
+        return forebay.simulate(trace, policies=policy, intensity=intensity, **more).runs[0]
+
+
+@cache
+def iops(trace: Path, device: str = DISK) -> float:
+    """Requests a second where they never wait to arrive."""
+    run = simulate(trace, device=device)
+    return run["requests"] / run["makespan_s"]
+
+
+@cache
+def card(a: Path, b: Path, devices: tuple[str, ...] = ()) -> dict:
+    """How alike two traces are."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", forebay.TraceWarning)
+        return forebay.compare(a, b, device=list(devices))
