@@ -125,7 +125,9 @@ pub(crate) fn say_notes(path: &Path, notes: &Notes) {
 /// How a trace is replayed.
 #[derive(Args)]
 pub(crate) struct Replaying {
-    /// open (recorded arrivals) or closed (recorded think times) [default: open]
+    /// open (recorded arrivals), closed (recorded think times) or dependent (recorded arrivals, but
+    /// after the completion of earlier requests that overlap or go before in their stream)
+    /// [default: open]
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
     /// Divide inter-arrival and think times by this

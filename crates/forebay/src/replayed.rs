@@ -3,7 +3,7 @@
 use std::ops::Range;
 use std::str::FromStr;
 
-use forebay_core::replay::{Closed, Intensity, Open};
+use forebay_core::replay::{Closed, Dependent, Intensity, Open};
 use forebay_core::{Done, Nanos, Op, Request, Workload};
 use forebay_trace::TraceError;
 use serde::Serialize;
@@ -21,6 +21,8 @@ pub enum Replay {
     Open,
     /// Their recorded think time after their predecessor's completion in this run.
     Closed,
+    /// At their recorded times, but after the completion of what they depend on.
+    Dependent,
 }
 
 impl FromStr for Replay {
@@ -29,7 +31,8 @@ impl FromStr for Replay {
         match text {
             "open" => Ok(Replay::Open),
             "closed" => Ok(Replay::Closed),
-            other => Err(format!("got '{other}', expected open or closed")),
+            "dependent" => Ok(Replay::Dependent),
+            other => Err(format!("got '{other}', expected open, closed or dependent")),
         }
     }
 }
@@ -135,6 +138,18 @@ pub(crate) struct Replayed<'a> {
 enum Kind<'a> {
     Open(Open<Placed<'a>>),
     Closed(Box<Closed>, Changed),
+    Dependent(Box<Dependent<WithLatency<'a>>>),
+}
+
+/// Requests with the latencies they had.
+struct WithLatency<'a>(Placed<'a>);
+
+impl Iterator for WithLatency<'_> {
+    type Item = (Request, Option<Nanos>);
+    #[inline]
+    fn next(&mut self) -> Option<(Request, Option<Nanos>)> {
+        self.0.next_with_latency()
+    }
 }
 
 impl<'a> Replayed<'a> {
@@ -153,6 +168,10 @@ impl<'a> Replayed<'a> {
         let (kind, share) = match setup.replay {
             Replay::Open => (Kind::Open(Open::new(placed, setup.intensity)), 0.0),
             Replay::Closed => closed(input, placed, setup, meter)?,
+            Replay::Dependent => {
+                let dependent = Dependent::new(WithLatency(placed), setup.intensity);
+                (Kind::Dependent(Box::new(dependent)), 0.0)
+            }
         };
         Ok((Replayed { kind, failed }, share))
     }
@@ -162,6 +181,7 @@ impl<'a> Replayed<'a> {
         match &self.kind {
             Kind::Open(open) => open.source().placement.changed(),
             Kind::Closed(_, changed) => *changed,
+            Kind::Dependent(dependent) => dependent.source().0.placement.changed(),
         }
     }
 
@@ -230,6 +250,7 @@ impl Workload for Replayed<'_> {
         match &self.kind {
             Kind::Open(open) => open.peek(),
             Kind::Closed(closed, _) => closed.peek(),
+            Kind::Dependent(dependent) => dependent.peek(),
         }
     }
 
@@ -238,13 +259,16 @@ impl Workload for Replayed<'_> {
         match &mut self.kind {
             Kind::Open(open) => open.take(),
             Kind::Closed(closed, _) => closed.take(),
+            Kind::Dependent(dependent) => dependent.take(),
         }
     }
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
-        if let Kind::Closed(closed, _) = &mut self.kind {
-            closed.finished(now, done);
+        match &mut self.kind {
+            Kind::Open(_) => {}
+            Kind::Closed(closed, _) => closed.finished(now, done),
+            Kind::Dependent(dependent) => dependent.finished(now, done),
         }
     }
 }

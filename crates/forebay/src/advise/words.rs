@@ -35,7 +35,7 @@ impl Case<'_> {
 
     fn total_words(&self) -> &'static str {
         match self.setup.replay {
-            Replay::Open => "the disk works",
+            Replay::Open | Replay::Dependent => "the disk works",
             Replay::Closed => "everything is done in",
         }
     }
@@ -334,6 +334,10 @@ impl Case<'_> {
             match self.setup.replay {
                 Replay::Open => "open replay: arrivals are as recorded however slow the disk is",
                 Replay::Closed => "closed replay: think times are as recorded",
+                Replay::Dependent => {
+                    "dependent replay: arrivals are as recorded, but nothing overtakes what it \
+                     depends on"
+                }
             }
         )];
         let (baseline, chosen) = (self.baseline(), self.chosen());

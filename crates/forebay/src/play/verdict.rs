@@ -45,6 +45,7 @@ pub(super) fn judge(result: &mut PlayResult) {
         match result.replay {
             Replay::Open => "open",
             Replay::Closed => "closed",
+            Replay::Dependent => "dependent",
         },
         result.driver
     ));

@@ -80,7 +80,7 @@ pub(super) fn remedies(advice: &Advice) -> String {
 /// Every scheduler, best first.
 pub(super) fn ranking(advice: &Advice, baseline: &str) -> String {
     let total = match advice.replay {
-        Replay::Open => "total: disk busy",
+        Replay::Open | Replay::Dependent => "total: disk busy",
         Replay::Closed => "total: until all is done",
     };
     let against = format!("against {}", name(baseline));
