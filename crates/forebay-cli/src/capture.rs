@@ -1,7 +1,6 @@
 //! `forebay capture`.
 
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
@@ -11,18 +10,9 @@ use forebay_trace::formats::blktrace::Blktrace;
 use forebay_trace::words::counted;
 use forebay_trace::{Reader, write};
 
-use crate::options::say_notes;
+use crate::interrupt;
+use crate::options::{duration, say_notes};
 use crate::progress::Progress;
-
-/// Whether a capture is running, which an interruption only shortens.
-static RUNNING: AtomicBool = AtomicBool::new(false);
-static STOP: AtomicBool = AtomicBool::new(false);
-
-/// Ends a running capture early; answers whether there was one.
-pub(crate) fn stop_early() -> bool {
-    STOP.store(true, Ordering::Relaxed);
-    RUNNING.load(Ordering::Relaxed)
-}
 
 /// Capture what reaches a block device, as a trace; Ctrl-C ends it early and keeps what there is
 #[derive(Args)]
@@ -103,13 +93,12 @@ impl Capture {
 fn watched(plan: &Plan) -> Result<Captured, CaptureError> {
     let progress = Progress::new("capturing");
     let mut before: Option<News> = None;
-    RUNNING.store(true, Ordering::Relaxed);
-    let captured = capture::capture(plan, &STOP, |news| {
-        progress.say(rates(before.as_ref(), news));
-        before = Some(*news);
-    });
-    RUNNING.store(false, Ordering::Relaxed);
-    captured
+    interrupt::shortens(|stop| {
+        capture::capture(plan, stop, |news| {
+            progress.say(rates(before.as_ref(), news));
+            before = Some(*news);
+        })
+    })
 }
 
 /// What happened between two pieces of news, a second.
@@ -127,30 +116,4 @@ fn rates(before: Option<&News>, now: &News) -> String {
         rate(counts.write_bytes, then.write_bytes) / 1e6,
         now.lost
     )
-}
-
-/// A time with its unit.
-fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "expected a number and s, m or h, e.g. 60s, 5m, 1h".to_owned();
-    let unit = [("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let found = unit.iter().find_map(|(end, seconds)| Some((text.strip_suffix(end)?, seconds)));
-    let (number, seconds) = found.ok_or_else(wrong)?;
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let length = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-    if length.is_zero() { Err(wrong()) } else { Ok(length) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_need_a_unit() {
-        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
-        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
-        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
-        for wrong in ["60", "s", "0s", "-1s", "nans", "infh", "1e300h", "5 m"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
 }

@@ -13,6 +13,7 @@ mod convert;
 mod describe;
 mod device;
 mod device_fit;
+mod interrupt;
 mod listings;
 mod options;
 mod output;
@@ -23,6 +24,7 @@ mod plan_consolidate;
 mod plan_devices;
 mod plan_power;
 mod plan_sla;
+mod play;
 mod progress;
 mod simulate;
 
@@ -52,6 +54,7 @@ enum Verb {
     Plan(plan::Plan),
     Convert(convert::Convert),
     Capture(capture::Capture),
+    Play(play::Play),
     Device(device::Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
@@ -68,6 +71,7 @@ impl Verb {
             Verb::Plan(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
+            Verb::Play(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),
@@ -82,7 +86,7 @@ fn heed_signals() -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
-            if !capture::stop_early() {
+            if !interrupt::stop_early() {
                 forebay_trace::write::stop(|| std::process::exit(128 + signal));
             }
         }

@@ -1,6 +1,7 @@
 //! Options that several verbs share.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 use forebay::cache_curve::{self, Curve, CurveOptions};
@@ -129,7 +130,9 @@ pub(crate) fn say_notes(path: &Path, notes: &Notes) {
 /// How a trace is replayed.
 #[derive(Args)]
 pub(crate) struct Replaying {
-    /// open (recorded arrivals) or closed (recorded think times) [default: open]
+    /// open (recorded arrivals), closed (recorded think times) or dependent (recorded arrivals, but
+    /// after the completion of earlier requests that overlap or go before in their stream)
+    /// [default: open]
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
     /// Divide inter-arrival and think times by this
@@ -167,5 +170,31 @@ impl Replaying {
     }
 }
 
+/// A time with its unit.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || "expected a number and s, m or h, e.g. 60s, 5m, 1h".to_owned();
+    let unit = [("s", 1.0), ("m", 60.0), ("h", 3600.0)];
+    let found = unit.iter().find_map(|(end, seconds)| Some((text.strip_suffix(end)?, seconds)));
+    let (number, seconds) = found.ok_or_else(wrong)?;
+    let number: f64 = number.parse().map_err(|_| wrong())?;
+    let length = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+    if length.is_zero() { Err(wrong()) } else { Ok(length) }
+}
+
 /// A path as an argument names it.
 pub(crate) type TracePath = PathBuf;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_need_a_unit() {
+        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
+        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
+        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
+        for wrong in ["60", "s", "0s", "-1s", "nans", "infh", "1e300h", "5 m"] {
+            assert!(duration(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,10 +1,14 @@
-//! Replay: recorded requests as workloads, open and closed.
+//! Replay: recorded requests as workloads, open, closed and dependent ([`Dependent`]).
 //!
 //! *Open*: every request arrives when it was recorded. *Closed*: a request is issued its recorded
 //! think time after the completion, in this run, of the last request of its stream that had
 //! completed before it in the recording, with at most as many of its stream outstanding as were
 //! outstanding then; a stream keeps its order. On a device that returns the recorded latencies,
 //! closed replay reproduces the recorded arrivals.
+
+mod dependent;
+
+pub use dependent::{AHEAD_MAX, Dependent};
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};

@@ -1,8 +1,30 @@
 //! What Forebay does on the running machine, in wall time.
 //!
-//! It knows nothing of trace formats beyond the records the kernel itself writes; who wants a trace
-//! of them hands [`capture`]'s spool to a reader of blktrace.
+//! [`run`] is the live driver: any policy of the core between a workload and real files and devices
+//! ([`Uring`], [`Threads`]) or emulated ones ([`Emulated`]). [`capture`] knows nothing of trace
+//! formats beyond the records the kernel itself writes; who wants a trace of them hands its spool to
+//! a reader of blktrace.
 
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod capture;
+mod clock;
+mod cpu;
+mod emulated;
+mod lanes;
+mod memory;
+mod run;
+mod target;
+mod threads;
+mod uring;
+mod wire;
+
+pub use clock::{Clock, WallClock};
+pub use cpu::CpuTime;
+pub use emulated::Emulated;
+pub use lanes::{Ended, Failure, Lanes};
+pub use run::{Watch, run};
+pub use target::{Kind, Opening, Target, TargetError};
+pub use threads::Threads;
+pub use uring::Uring;
+pub use wire::{LEN_MAX, payload};

@@ -285,7 +285,7 @@ fn untimed<P: GoOn>(
 /// Total time of a run: what a scheduler can change.
 pub fn total_s(result: &RunResult) -> f64 {
     match result.replay {
-        Replay::Open => result.figures.busy_s,
+        Replay::Open | Replay::Dependent => result.figures.busy_s,
         Replay::Closed => result.figures.makespan_s,
     }
 }

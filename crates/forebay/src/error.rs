@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use forebay_core::SpecError;
+use forebay_live::TargetError;
 use forebay_trace::TraceError;
 
 use crate::device_fit::FitError;
@@ -42,6 +43,17 @@ pub enum Error {
     /// A drive file of DiskSim.
     #[error(transparent)]
     Import(#[from] ImportError),
+    /// A target of play.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The live driver fails; the system is to blame.
+    #[error("the {driver} driver failed: {source}; try another one with --driver")]
+    Driver {
+        /// Its name.
+        driver: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
     /// Trace and device, or options, do not go together.
     #[error("{0}")]
     Unfit(String),
@@ -50,7 +62,10 @@ pub enum Error {
 impl Error {
     /// Whether what was asked for or read is at fault, not the system.
     pub fn is_input(&self) -> bool {
-        !matches!(self, Error::Output(_) | Error::Report { .. } | Error::Stopped)
+        !matches!(
+            self,
+            Error::Output(_) | Error::Report { .. } | Error::Stopped | Error::Driver { .. }
+        )
     }
 
     /// From a writer: what it says of options is the user's to mend, the rest the system's.

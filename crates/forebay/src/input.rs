@@ -36,6 +36,8 @@ pub struct Input {
     pub names_submitters: bool,
     /// Highest byte reached on each volume.
     pub extents: Vec<u64>,
+    /// Name of each volume.
+    pub volumes: Vec<String>,
     /// How to read it again, if it is too long to be kept.
     opening: Option<Opening>,
     stream_by: StreamBy,
@@ -93,6 +95,7 @@ impl Input {
             labels,
             names_submitters: dictionary.streams.iter().any(is_named),
             extents,
+            volumes: dictionary.volumes.clone(),
             opening: Some(opening),
             stream_by,
             kept,
@@ -125,6 +128,7 @@ impl Input {
             labels,
             names_submitters: true,
             extents,
+            volumes: dictionary.volumes,
             opening: None,
             stream_by: StreamBy::Thread,
             kept: Some(records),

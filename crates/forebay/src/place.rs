@@ -84,15 +84,16 @@ impl Changed {
 pub struct Placement {
     /// Device and first byte of each volume.
     bases: Vec<(Lane, u64)>,
-    capacity: u64,
     devices: Vec<Reach>,
     map: Map,
     changed: Changed,
 }
 
-/// How far the trace reaches on a device.
+/// A device, and how far the trace reaches on it.
 #[derive(Clone, Copy, Debug, Default)]
 struct Reach {
+    /// Bytes it holds, whole sectors.
+    capacity: u64,
     /// Bytes from the first volume's start to the last one's end.
     span: u64,
     /// The highest byte.
@@ -107,31 +108,49 @@ impl Placement {
 
     /// The same for several devices of `capacity` bytes each, at least one.
     pub fn over(extents: &[u64], devices: u16, capacity: u64, map: Map) -> Placement {
-        let mut reached = vec![Reach::default(); usize::from(devices.max(1))];
-        let bases = extents
+        let capacities = vec![capacity; usize::from(devices.max(1))];
+        let lane = |volume: usize| (volume % capacities.len()) as Lane;
+        let volumes = extents.iter().enumerate().map(|(volume, extent)| (*extent, lane(volume)));
+        Placement::on(&volumes.collect::<Vec<_>>(), &capacities, map)
+    }
+
+    /// For volumes that reach up to so many bytes, each on a device of its own choice, and devices of
+    /// these `capacities` in bytes.
+    ///
+    /// # Panics
+    /// If a volume's device is none of those.
+    pub fn on(volumes: &[(u64, Lane)], capacities: &[u64], map: Map) -> Placement {
+        let whole = |capacity: &u64| capacity / SECTOR * SECTOR;
+        let mut devices: Vec<Reach> = capacities
             .iter()
-            .enumerate()
-            .map(|(volume, extent)| {
-                let lane = volume % reached.len();
-                let device = &mut reached[lane];
+            .map(|capacity| Reach { capacity: whole(capacity), ..Reach::default() })
+            .collect();
+        let bases = volumes
+            .iter()
+            .map(|&(extent, lane)| {
+                let device = &mut devices[usize::from(lane)];
                 let base = device.span;
-                device.end = base.saturating_add(*extent);
+                device.end = base.saturating_add(extent);
                 device.span = base.saturating_add(extent.div_ceil(GRAIN).saturating_mul(GRAIN));
-                (lane as Lane, base)
+                (lane, base)
             })
             .collect();
-        let capacity = capacity / SECTOR * SECTOR;
-        Placement { bases, capacity, devices: reached, map, changed: Changed::default() }
+        Placement { bases, devices, map, changed: Changed::default() }
     }
 
     /// Whether the trace reaches beyond a device.
     pub fn is_beyond(&self) -> bool {
-        self.devices.iter().any(|device| device.end > self.capacity)
+        self.devices.iter().any(|device| device.end > device.capacity)
     }
 
     /// Bytes from the first volume's start to the last one's end, on the device that has most.
     pub fn span(&self) -> u64 {
         self.devices.iter().map(|device| device.span).max().unwrap_or_default()
+    }
+
+    /// The same, of each device.
+    pub fn spans(&self) -> impl Iterator<Item = u64> {
+        self.devices.iter().map(|device| device.span)
     }
 
     /// What was done so far to requests that did not fit.
@@ -146,8 +165,8 @@ impl Placement {
         let mut offset = base.saturating_add(record.offset);
         let mut len = record.len;
         let device = self.devices[usize::from(lane)];
-        if device.end > self.capacity {
-            (offset, len) = self.fit(offset, len, device.span)?;
+        if device.end > device.capacity {
+            (offset, len) = self.fit(offset, len, device)?;
         }
         Some(Request {
             at: record.at,
@@ -162,30 +181,30 @@ impl Placement {
     }
 
     /// Address and length on the device of a request of a trace that reaches beyond it.
-    fn fit(&mut self, offset: u64, len: u32, span: u64) -> Option<(u64, u32)> {
+    fn fit(&mut self, offset: u64, len: u32, device: Reach) -> Option<(u64, u32)> {
         if self.map == Map::Clip {
-            let inside = offset.saturating_add(u64::from(len)) <= self.capacity;
+            let inside = offset.saturating_add(u64::from(len)) <= device.capacity;
             self.changed.requests_clipped += u64::from(!inside);
             return inside.then_some((offset, len));
         }
         let mapped = match self.map {
-            Map::Scale => self.scaled(offset, span),
-            Map::Wrap | Map::Clip => offset % self.capacity,
+            Map::Scale => scaled(offset, device),
+            Map::Wrap | Map::Clip => offset % device.capacity,
         };
-        let fitting = len.min(u32::try_from(self.capacity).unwrap_or(u32::MAX));
-        let placed = mapped.min(self.capacity - u64::from(fitting));
+        let fitting = len.min(u32::try_from(device.capacity).unwrap_or(u32::MAX));
+        let placed = mapped.min(device.capacity - u64::from(fitting));
         self.changed.requests_moved += u64::from(placed != offset);
         self.changed.requests_cut += u64::from(fitting != len);
         Some((placed, fitting))
     }
+}
 
-    /// Whole grains move together, so that what is sequential within one stays so.
-    fn scaled(&self, offset: u64, span: u64) -> u64 {
-        let grains = (self.capacity / GRAIN).max(1);
-        let grain =
-            u128::from(offset / GRAIN) * u128::from(grains) / u128::from((span / GRAIN).max(1));
-        (grain as u64).saturating_mul(GRAIN).saturating_add(offset % GRAIN)
-    }
+/// Whole grains move together, so that what is sequential within one stays so.
+fn scaled(offset: u64, device: Reach) -> u64 {
+    let grains = (device.capacity / GRAIN).max(1);
+    let span = (device.span / GRAIN).max(1);
+    let grain = u128::from(offset / GRAIN) * u128::from(grains) / u128::from(span);
+    (grain as u64).saturating_mul(GRAIN).saturating_add(offset % GRAIN)
 }
 
 /// A latency for a record that has none, by direction.

@@ -7,7 +7,7 @@
 //! section "Disk head movement (seek) distance").
 
 use forebay_core::policy::Class;
-use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op};
+use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op, Request};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -25,13 +25,13 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    fn new(significant_digits: u8) -> Latencies {
+    pub(crate) fn new(significant_digits: u8) -> Latencies {
         let histogram = Histogram::new(significant_digits).expect("digits are from 0 to 5");
         Latencies { histogram, sum_ns: 0, count: 0, max: Nanos::ZERO }
     }
 
     #[inline]
-    fn record(&mut self, latency: Nanos) {
+    pub(crate) fn record(&mut self, latency: Nanos) {
         // Resizes itself; fails only beyond the machine's address space.
         let _ = self.histogram.record(latency.0);
         self.sum_ns += u128::from(latency.0);
@@ -53,6 +53,11 @@ impl Latencies {
     pub fn quantile_ms(&self, share: f64) -> Option<f64> {
         let ns = self.histogram.value_at_quantile(share).min(self.max.0);
         (self.count > 0).then_some(ns as f64 / 1e6)
+    }
+
+    /// The longest.
+    pub fn max(&self) -> Nanos {
+        self.max
     }
 
     /// Points of the cumulative distribution: (milliseconds, share), about `points` of them.
@@ -131,6 +136,23 @@ pub struct Asked {
     pub written_bytes: u64,
 }
 
+/// What statistics ask of a device: less than a model knows, since a real one has none.
+pub trait Known {
+    /// The least time that moving `io`'s data can take; zero where nobody knows.
+    fn floor(&self, io: &Request) -> Nanos;
+    /// Cylinders of a disk; 0 without moving parts, and where nobody knows.
+    fn cylinders(&self) -> u32;
+}
+
+impl<D: Device> Known for D {
+    fn floor(&self, io: &Request) -> Nanos {
+        Device::floor(self, io)
+    }
+    fn cylinders(&self) -> u32 {
+        Device::cylinders(self)
+    }
+}
+
 /// Gathers the statistics of one run.
 pub struct Statistics<D> {
     /// Devices of the same kinds, by lane, asked for floors.
@@ -155,7 +177,7 @@ pub struct Statistics<D> {
     classes: Classes,
 }
 
-impl<D: Device> Statistics<D> {
+impl<D: Known> Statistics<D> {
     /// For a run on devices like these, by lane, by a policy with `classes`.
     pub fn new(devices: Vec<D>, classes: &[Class]) -> Statistics<D> {
         Statistics {
@@ -281,9 +303,9 @@ impl<D: Device> Statistics<D> {
     }
 }
 
-impl<D: Device> Observer for Statistics<D> {
+impl<D: Known> Observer for Statistics<D> {
     #[inline]
-    fn arrived(&mut self, _request: &forebay_core::Request) {
+    fn arrived(&mut self, _request: &Request) {
         self.arrived += 1;
     }
 

@@ -30,7 +30,7 @@ impl Case<'_> {
 
     fn total_words(&self) -> &'static str {
         match self.setup.replay {
-            Replay::Open => "the disk works",
+            Replay::Open | Replay::Dependent => "the disk works",
             Replay::Closed => "everything is done in",
         }
     }

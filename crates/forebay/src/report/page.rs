@@ -118,6 +118,7 @@ fn head(advice: &Advice) -> String {
     let replay = match advice.replay {
         Replay::Open => "open: recorded arrival times",
         Replay::Closed => "closed: recorded think times after each completion",
+        Replay::Dependent => "dependent: recorded arrival times, after what a request depends on",
     };
     // What needs flash stands apart from what is free.
     let parts = advice.headline.split_once(" With ").filter(|_| helps(false));

@@ -110,7 +110,7 @@ fn remedy_cells(remedy: &Remedy) -> Vec<String> {
 /// Every scheduler, best first; as they are listed where they cannot be compared.
 pub(super) fn ranking(advice: &Advice, baseline: &str) -> String {
     let total = match advice.replay {
-        Replay::Open => "total: disk busy",
+        Replay::Open | Replay::Dependent => "total: disk busy",
         Replay::Closed => "total: until all is done",
     };
     let against = format!("against {}", name(baseline));

@@ -4,11 +4,11 @@ use forebay_core::device::list::DeviceModel;
 use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement};
 use forebay_core::{Device, Spec};
 
-use super::Setup;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::place::Placement;
+use crate::replayed::Setup;
 use crate::words::counted;
 
 /// The devices a trace is tried on.
@@ -29,17 +29,17 @@ impl<'a> Bed<'a> {
     }
 
     /// The devices that `policy` uses, disks first: a scheduler has no use for the flash.
-    pub(super) fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
+    pub(crate) fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
         let disks = usize::from(self.disks.max(1));
         let flash = self.flash.filter(|_| is_placement(policy));
         std::iter::repeat_n(self.disk, disks).chain(flash).collect()
     }
 
-    pub(super) fn placement(&self, input: &Input, setup: Setup) -> Placement {
+    pub(crate) fn placement(&self, input: &Input, setup: Setup) -> Placement {
         Placement::over(&input.extents, self.disks, self.disk.model.capacity(), setup.map)
     }
 
-    pub(super) fn lanes(&self) -> Lanes {
+    pub(crate) fn lanes(&self) -> Lanes {
         let flash = |device: &OpenDevice| FlashLane {
             len_max: device.model.len_max(),
             capacity_bytes: device.model.capacity(),

@@ -1,0 +1,198 @@
+//! `forebay play`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::devices;
+use forebay::play::{self, AS_RECORDED, Driver, News, On, Plan, PlayResult, Real};
+use forebay::simulate::Bed;
+use forebay_core::Nanos;
+use serde::Serialize;
+
+use crate::interrupt;
+use crate::options::{Reading, Replaying, TracePath, duration};
+use crate::output::{self, Format};
+use crate::progress::Progress;
+
+/// Play a trace on real files and devices, or on an emulated one, in wall time
+///
+/// Writes carry pseudo-random data. What is on a target is kept: a trace with writes needs a file
+/// that does not exist yet, or --overwrite. Ctrl-C ends it early and prints what there is.
+#[derive(Args)]
+pub(crate) struct Play {
+    /// The trace
+    trace: TracePath,
+    /// The file or block device to play it on; a file that does not exist is created
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["map_volume", "emulate"])]
+    target: Option<PathBuf>,
+    /// Play this volume of the trace on that file or block device
+    #[arg(long, value_name = "NAME=FILE", value_parser = mapped)]
+    map_volume: Vec<(String, PathBuf)>,
+    /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["target", "map_volume"])]
+    emulate: Option<String>,
+    /// A file or block device (with --emulate: a device) that placements use as flash beside it
+    #[arg(long, value_name = "FILE")]
+    flash: Option<String>,
+    /// The policy in between (see `forebay policies`) [default: requests as recorded, no merging]
+    #[arg(long, value_name = "POLICY", default_value = AS_RECORDED, hide_default_value = true)]
+    policy: String,
+    /// Stop after this time: 60s, 5m, 1h
+    #[arg(long = "for", value_name = "TIME", value_parser = duration)]
+    length: Option<Duration>,
+    /// Let writes destroy what is on the target
+    #[arg(long)]
+    overwrite: bool,
+    /// io_uring or threads [default: io_uring where it is to be had]
+    #[arg(long, value_name = "DRIVER")]
+    driver: Option<Driver>,
+    /// Go through the page cache
+    #[arg(long)]
+    buffered: bool,
+    /// I/Os that a target is given at a time
+    #[arg(long, value_name = "COUNT", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    depth: u32,
+    #[command(flatten)]
+    reading: Reading,
+    #[command(flatten)]
+    replaying: Replaying,
+    /// How to print the results
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Serialize)]
+struct Results {
+    trace: String,
+    #[serde(flatten)]
+    result: PlayResult,
+}
+
+impl Play {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let emulated = self.emulate.as_deref().map(devices::open).transpose()?;
+        let flash = match (&emulated, &self.flash) {
+            (Some(_), Some(name)) => Some(devices::open(name)?),
+            _ => None,
+        };
+        let real = Real {
+            target: self.target.clone(),
+            volumes: self.map_volume.clone(),
+            flash: self.flash.as_ref().map(PathBuf::from),
+            driver: self.driver,
+            overwrite: self.overwrite,
+            direct: !self.buffered,
+            depth: self.depth,
+        };
+        let on = match &emulated {
+            Some(disk) => On::Emulated(Bed { disk, disks: 1, flash: flash.as_ref() }),
+            None => On::Real(&real),
+        };
+        play::check(on, &self.policy)?;
+        let input = self.reading.read(&self.trace)?;
+        let setup = self.replaying.setup(&input)?;
+        let length = self.length.map(|length| Nanos(length.as_nanos() as u64));
+        let plan = Plan { policy: &self.policy, setup, length };
+        let progress = Progress::new("playing");
+        let mut before = News::default();
+        let result = interrupt::shortens(|stop| {
+            play::play(&input, on, plan, stop, |news| {
+                progress.say(line(&before, news));
+                before = *news;
+            })
+        })?;
+        drop(progress);
+        let told = result.changed.told().into_iter().chain(result.notes.iter().cloned());
+        told.for_each(|told| eprintln!("forebay: {told}"));
+        match self.format {
+            Format::Json => {
+                let trace = self.trace.display().to_string();
+                output::print_json(&Results { trace, result })?;
+            }
+            Format::Table => output::print(&table(&result))?,
+        }
+        Ok(())
+    }
+}
+
+/// NAME=FILE; the name may be empty, the file may have more of them in its name.
+fn mapped(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((name, path)) if !path.is_empty() => Ok((name.to_string(), PathBuf::from(path))),
+        _ => Err(format!("got '{text}', expected NAME=FILE, e.g. vol0=/dev/sdb")),
+    }
+}
+
+/// What happened between two pieces of news.
+fn line(before: &News, now: &News) -> String {
+    let seconds = (now.elapsed - before.elapsed).as_secs_f64().max(1e-3);
+    format!(
+        "playing: {} requests, {:.0}/s, {} under way, {:.3} ms late, {} I/Os failed",
+        now.finished,
+        (now.finished - before.finished) as f64 / seconds,
+        now.issued - now.finished,
+        now.late.as_millis_f64(),
+        now.failed
+    )
+}
+
+/// A figure's name and how a result shows it.
+type Row = (&'static str, fn(&PlayResult) -> String);
+
+fn table(result: &PlayResult) -> String {
+    let rows: &[Row] = &[
+        ("policy", |result| result.policy.clone()),
+        ("requests", |result| result.figures.requests.to_string()),
+        ("reads", |result| result.figures.reads.to_string()),
+        ("writes", |result| result.figures.writes.to_string()),
+        ("I/Os", |result| result.figures.ios.to_string()),
+        ("I/Os failed", |result| result.ios_failed.to_string()),
+        ("makespan s", |result| format!("{:.2}", result.figures.makespan_s)),
+        ("busy s", |result| format!("{:.2}", result.figures.busy_s)),
+        ("wanted requests/s", |result| {
+            result.wanted_iops.map_or("-".into(), |rate| format!("{rate:.0}"))
+        }),
+        ("achieved requests/s", |result| format!("{:.0}", result.achieved_iops)),
+        ("lateness p50 ms", |result| ms(result.lateness_p50_ms)),
+        ("lateness p99 ms", |result| ms(result.lateness_p99_ms)),
+        ("lateness max ms", |result| ms(Some(result.lateness_max_ms))),
+        ("read mean ms", |result| ms(result.figures.read_mean_ms)),
+        ("read p50 ms", |result| ms(result.figures.read_p50_ms)),
+        ("read p99 ms", |result| ms(result.figures.read_p99_ms)),
+        ("read p99.9 ms", |result| ms(result.figures.read_p999_ms)),
+        ("write mean ms", |result| ms(result.figures.write_mean_ms)),
+        ("write p50 ms", |result| ms(result.figures.write_p50_ms)),
+        ("write p99 ms", |result| ms(result.figures.write_p99_ms)),
+        ("write p99.9 ms", |result| ms(result.figures.write_p999_ms)),
+        ("CPU user s", |result| format!("{:.2}", result.cpu_user_s)),
+        ("CPU system s", |result| format!("{:.2}", result.cpu_system_s)),
+    ];
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let targets: Vec<&str> = result.targets.iter().map(|one| one.target.as_str()).collect();
+    table.set_header([result.result.to_string(), targets.join(", ")]);
+    for (name, show) in rows {
+        let cell = Cell::new(show(result)).set_alignment(CellAlignment::Right);
+        table.add_row([Cell::new(name), cell]);
+    }
+    format!("{}\n{table}", result.verdict.join("\n"))
+}
+
+fn ms(value: Option<f64>) -> String {
+    value.map_or("-".to_string(), |value| format!("{value:.3}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn volumes_are_mapped_by_name() {
+        let path = |text: &str| PathBuf::from(text);
+        assert_eq!(mapped("usr/0=/tmp/a=b"), Ok(("usr/0".into(), path("/tmp/a=b"))));
+        assert_eq!(mapped("=x"), Ok((String::new(), path("x"))));
+        assert!(mapped("usr").is_err() && mapped("usr=").is_err());
+    }
+}

@@ -1,0 +1,55 @@
+//! Processor time of this process, its kernel threads included.
+#![allow(unsafe_code)]
+
+use std::mem::MaybeUninit;
+
+use forebay_core::Nanos;
+
+/// Processor time used so far, or in a span.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CpuTime {
+    /// In user mode.
+    pub user: Nanos,
+    /// In the kernel.
+    pub system: Nanos,
+}
+
+impl CpuTime {
+    /// Of this process since it began: getrusage(2).
+    pub fn used() -> CpuTime {
+        let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+        // SAFETY: the pointer is to a whole `rusage`, which the call fills or leaves zeroed.
+        let usage = unsafe {
+            libc::getrusage(libc::RUSAGE_SELF, usage.as_mut_ptr());
+            usage.assume_init()
+        };
+        let span = |time: libc::timeval| {
+            Nanos::from_secs(time.tv_sec as u64) + Nanos::from_micros(time.tv_usec as u64)
+        };
+        CpuTime { user: span(usage.ru_utime), system: span(usage.ru_stime) }
+    }
+
+    /// What was used since `earlier`.
+    pub fn since(self, earlier: CpuTime) -> CpuTime {
+        CpuTime { user: self.user - earlier.user, system: self.system - earlier.system }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn work_takes_time() {
+        let before = CpuTime::used();
+        let mut sum = 0u64;
+        let spent = loop {
+            sum = (0..100_000).fold(sum, |sum, n| std::hint::black_box(sum ^ n));
+            let spent = CpuTime::used().since(before);
+            if spent.user + spent.system > Nanos::ZERO {
+                break spent;
+            }
+        };
+        assert!(spent.user + spent.system > Nanos::ZERO, "{sum}");
+    }
+}

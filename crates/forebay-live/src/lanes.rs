@@ -1,0 +1,126 @@
+//! Lanes: what serves a policy's I/Os in wall time.
+//!
+//! Invariants: the times that [`Lanes::reap`] answers never decrease; every I/O that was started ends
+//! exactly once, with or without a failure.
+
+use std::fmt;
+use std::io;
+
+use forebay_core::{Completion, Lane, Nanos, Request};
+
+/// Why an I/O failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Failure {
+    /// The system's error number.
+    Os(i32),
+    /// Fewer bytes were moved than asked for.
+    Short,
+    /// It lies beyond the target, or is longer than the driver takes; it was not tried.
+    Beyond,
+}
+
+impl Failure {
+    /// From an error of the system.
+    pub(crate) fn of(error: &io::Error) -> Failure {
+        Failure::Os(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+
+    /// Its name in results: the system's where it has one (`ENOSPC`).
+    pub fn name(self) -> String {
+        let known = [
+            (libc::EIO, "EIO"),
+            (libc::ENOSPC, "ENOSPC"),
+            (libc::EFBIG, "EFBIG"),
+            (libc::EINVAL, "EINVAL"),
+            (libc::ENODEV, "ENODEV"),
+            (libc::ENXIO, "ENXIO"),
+            (libc::EROFS, "EROFS"),
+            (libc::EPERM, "EPERM"),
+            (libc::EBADF, "EBADF"),
+            (libc::EDQUOT, "EDQUOT"),
+            (libc::EOPNOTSUPP, "EOPNOTSUPP"),
+            (libc::EREMOTEIO, "EREMOTEIO"),
+            (libc::ETIMEDOUT, "ETIMEDOUT"),
+            (libc::ESTALE, "ESTALE"),
+            (libc::EAGAIN, "EAGAIN"),
+            (libc::ENOMEM, "ENOMEM"),
+            (libc::EBADMSG, "EBADMSG"),
+            (libc::ENOLINK, "ENOLINK"),
+            (libc::ECANCELED, "ECANCELED"),
+        ];
+        match self {
+            Failure::Short => "short".into(),
+            Failure::Beyond => "beyond".into(),
+            Failure::Os(number) => {
+                let name = known.iter().find(|(known, _)| *known == number);
+                name.map_or_else(|| format!("errno-{number}"), |(_, name)| (*name).into())
+            }
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Os(number) => io::Error::from_raw_os_error(*number).fmt(f),
+            Failure::Short => f.write_str("fewer bytes moved than asked for"),
+            Failure::Beyond => f.write_str("beyond the target; not tried"),
+        }
+    }
+}
+
+/// An I/O that ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Ended {
+    /// The I/O and its times.
+    pub completion: Completion,
+    /// Why it failed, if it did.
+    pub failure: Option<Failure>,
+}
+
+/// Serves I/Os in wall time. Lane `i` is the `i`-th device.
+pub trait Lanes {
+    /// How many there are.
+    fn count(&self) -> usize;
+
+    /// Adds what has ended to `ended` and answers what time it is; all of it ended then. Does not
+    /// wait.
+    ///
+    /// # Errors
+    /// Where the driver itself fails; a failing I/O is no such error.
+    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos>;
+
+    /// The wall clock, since the start of the run: on real lanes what [`Lanes::reap`] answers, on
+    /// emulated ones that or later.
+    fn wall(&mut self) -> Nanos;
+
+    /// Whether `lane` takes another I/O.
+    fn room(&self, lane: Lane) -> bool;
+
+    /// Takes an I/O. It is on its way after the next [`Lanes::proceed`]. Called only where there is
+    /// room, with the time of the last [`Lanes::reap`].
+    fn start(&mut self, now: Nanos, io: Request);
+
+    /// I/Os that were started and have not ended.
+    fn under_way(&self) -> usize;
+
+    /// Sends off what was started, then waits until something may have ended or shortly before
+    /// `until`; from there on it does not wait, so that whoever calls again and again is on time.
+    ///
+    /// # Errors
+    /// Where the driver itself fails.
+    fn proceed(&mut self, until: Nanos) -> io::Result<()>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn failures_have_the_systems_names() {
+        assert_eq!(Failure::Os(libc::ENOSPC).name(), "ENOSPC");
+        assert_eq!(Failure::Os(99_999).name(), "errno-99999");
+        assert!(Failure::Os(libc::ENOSPC).to_string().contains("No space left"));
+        assert_eq!(Failure::of(&io::Error::other("?")), Failure::Os(libc::EIO));
+    }
+}

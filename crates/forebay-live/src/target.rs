@@ -1,0 +1,222 @@
+//! Targets: the files and block devices that I/O is done on.
+//!
+//! Nothing is written to what was there before unless the user says so, nothing at all where the
+//! workload only reads, and never to a block device that is in use. Files that did not exist are
+//! created, as long as needed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
+
+use crate::memory::Memory;
+use crate::wire::Shape;
+
+/// A target shorter than this is a mistake.
+const CAPACITY_MIN: u64 = 4096;
+/// Created files are whole multiples of this.
+const GRAIN: u64 = 1 << 20;
+/// The blocks that direct I/O may need.
+const BLOCKS: [u32; 2] = [512, 4096];
+
+/// What a target is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A file that was there.
+    File,
+    /// A file that was created for this.
+    Created,
+    /// A block device.
+    BlockDevice,
+}
+
+/// How to open a target.
+#[derive(Clone, Copy, Debug)]
+pub struct Opening {
+    /// Whether it will be written to.
+    pub writes: bool,
+    /// Whether what is there may be overwritten.
+    pub overwrite: bool,
+    /// Bytes needed, for a file that has to be created.
+    pub need_bytes: u64,
+    /// Whether to keep the page cache out of it where that can be.
+    pub direct: bool,
+}
+
+/// Why a target cannot be used: one message, the user's to mend.
+#[derive(Debug, thiserror::Error)]
+#[error("{}: {what}", path.display())]
+pub struct TargetError {
+    /// The target.
+    pub path: PathBuf,
+    /// What is wrong, and what helps.
+    pub what: String,
+}
+
+/// An open target.
+#[derive(Debug)]
+pub struct Target {
+    file: File,
+    /// As the user named it.
+    pub path: PathBuf,
+    /// What it is.
+    pub kind: Kind,
+    /// Bytes it holds; whole blocks.
+    pub capacity_bytes: u64,
+    /// The block of direct I/O; none where the page cache is in between.
+    pub block_bytes: Option<u32>,
+    /// What the user should know, one sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Target {
+    /// Opens the target at `path`, or creates it.
+    ///
+    /// # Errors
+    /// [`TargetError`] where it is not what can be used, may not be overwritten, or the system
+    /// refuses it.
+    pub fn open(path: &Path, how: Opening) -> Result<Target, TargetError> {
+        let wrong = |what: String| TargetError { path: path.to_path_buf(), what };
+        let kind = match fs::metadata(path) {
+            Ok(found) => kind_of(&found, how).map_err(wrong)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Kind::Created,
+            Err(error) => return Err(wrong(error.to_string())),
+        };
+        let mut notes = Vec::new();
+        if kind == Kind::Created {
+            create(path, how.need_bytes, &mut notes).map_err(wrong)?;
+            if !how.writes {
+                let what = "was created and holds nothing: what it is read from is no disk";
+                notes.push(format!("it {what}"));
+            }
+        }
+        let (file, block_bytes) = open(path, kind, how, &mut notes).map_err(wrong)?;
+        let end = (&file).seek(SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
+        let block = u64::from(block_bytes.unwrap_or(1));
+        let capacity_bytes = end / block * block;
+        if capacity_bytes < CAPACITY_MIN {
+            let what = format!("got {end} bytes, expected at least {CAPACITY_MIN}");
+            return Err(wrong(format!(
+                "{what}; make it as long as the trace needs, or name a new file"
+            )));
+        }
+        let path = path.to_path_buf();
+        Ok(Target { file, path, kind, capacity_bytes, block_bytes, notes })
+    }
+
+    pub(crate) fn file(&self) -> &File {
+        &self.file
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { capacity: self.capacity_bytes, block: self.block_bytes.unwrap_or(1) }
+    }
+
+    /// Whether `path` is this very file or device, by whatever name.
+    pub fn is_same(&self, path: &Path) -> bool {
+        let (Ok(mine), Ok(other)) = (self.file.metadata(), fs::metadata(path)) else {
+            return false;
+        };
+        match self.kind {
+            Kind::BlockDevice => other.file_type().is_block_device() && mine.rdev() == other.rdev(),
+            _ => (mine.dev(), mine.ino()) == (other.dev(), other.ino()),
+        }
+    }
+}
+
+/// What an existing target is, if it may be used.
+fn kind_of(found: &fs::Metadata, how: Opening) -> Result<Kind, String> {
+    let kind = found.file_type();
+    let kind = match () {
+        () if kind.is_dir() => {
+            return Err("is a folder; name a file in it, or a block device".into());
+        }
+        () if kind.is_file() => Kind::File,
+        () if kind.is_block_device() => Kind::BlockDevice,
+        () => return Err("is neither a file nor a block device; name one of these".into()),
+    };
+    if how.writes && !how.overwrite {
+        let what = match kind {
+            Kind::BlockDevice => "is a block device and the trace has writes",
+            _ => "is there already and the trace has writes",
+        };
+        return Err(format!(
+            "{what}, which destroy what it holds; name a new file, or say --overwrite if that is meant"
+        ));
+    }
+    Ok(kind)
+}
+
+/// Creates a file of `need` bytes: with space set aside where that leaves the file system a tenth,
+/// else sparse.
+fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String> {
+    let len = need.max(CAPACITY_MIN).div_ceil(GRAIN).saturating_mul(GRAIN);
+    let refused = |error: io::Error| {
+        // Ours and empty: it goes again.
+        let _ = fs::remove_file(path);
+        format!(
+            "cannot make it {len} bytes long, as far as the trace reaches: {error}; \
+                 make one yourself and use --map scale"
+        )
+    };
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let file = file.map_err(|error| format!("cannot create it: {error}"))?;
+    let room = fstatvfs(&file).map_or(0, |space| space.f_bavail.saturating_mul(space.f_frsize));
+    let set_aside =
+        room / 10 * 9 >= len && fallocate(&file, FallocateFlags::empty(), 0, len).is_ok();
+    if !set_aside {
+        file.set_len(len).map_err(refused)?;
+        notes
+            .push(format!("created as a sparse file of {len} bytes: writes find their space late"));
+    }
+    Ok(())
+}
+
+/// Opens it, past the page cache where that can be; gives the block of direct I/O.
+fn open(
+    path: &Path,
+    kind: Kind,
+    how: Opening,
+    notes: &mut Vec<String>,
+) -> Result<(File, Option<u32>), String> {
+    // A block device that is mounted or part of another is busy, which only matters to writers.
+    let exclusive = how.writes && kind == Kind::BlockDevice;
+    let flags = if exclusive { OFlags::EXCL } else { OFlags::empty() };
+    let open = |flags: OFlags| {
+        let mut options = OpenOptions::new();
+        options.read(true).write(how.writes).custom_flags(flags.bits() as i32).open(path)
+    };
+    let said = |error: io::Error| match error.kind() {
+        io::ErrorKind::ResourceBusy => {
+            "is in use (mounted, or part of another device): nothing is written to it".into()
+        }
+        _ if how.writes => format!("cannot be opened for writing: {error}"),
+        _ => format!("cannot be opened: {error}"),
+    };
+    if how.direct {
+        match open(flags | OFlags::DIRECT) {
+            Ok(file) => {
+                if let Some(block) = block_of(&file) {
+                    return Ok((file, Some(block)));
+                }
+            }
+            Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
+            Err(error) => return Err(said(error)),
+        }
+        notes.push("the file system refuses direct I/O: the page cache is in between".into());
+    }
+    Ok((open(flags).map_err(said)?, None))
+}
+
+/// The block that direct I/O on `file` needs: the smallest it takes.
+fn block_of(file: &File) -> Option<u32> {
+    let mut memory = Memory::zeroed(BLOCKS[1] as usize);
+    BLOCKS.into_iter().find(|&block| {
+        // From the second block, so that its offset counts too; beyond the end nothing is read.
+        let read = file.read_at(&mut memory.bytes_mut()[..block as usize], u64::from(block));
+        // A device that fails is told of later, as an I/O that fails.
+        !read.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL))
+    })
+}

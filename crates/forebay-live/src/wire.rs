@@ -1,0 +1,136 @@
+//! What an I/O becomes on a target: its extent there, and the data that writes carry.
+//!
+//! Direct I/O moves whole blocks: what begins or ends within one is widened to them, and counted.
+//! Writes carry pseudo-random bytes, which do not compress; the byte at an address is always the
+//! same one ([`payload`]), so what a run leaves on its target can be checked, and does not depend on
+//! the order of writes. They repeat every [`PERIOD_BYTES`], a prime number of 4 KiB blocks.
+
+use forebay_core::{Op, Request};
+
+use crate::lanes::Failure;
+use crate::memory::{ALIGN, Memory};
+
+/// The longest I/O in bytes.
+pub const LEN_MAX: u32 = 1 << 20;
+/// Widened at both ends.
+pub(crate) const WIRE_MAX: usize = LEN_MAX as usize + 2 * ALIGN;
+/// The data of writes repeat after so many bytes.
+const PERIOD_BYTES: u64 = 1021 * 4096;
+
+/// The byte that writes leave at `address`.
+pub fn payload(address: u64) -> u8 {
+    let at = address % PERIOD_BYTES;
+    word(at / 8).to_le_bytes()[(at % 8) as usize]
+}
+
+/// A well-mixed number (the finalizer of SplitMix64).
+fn word(index: u64) -> u64 {
+    let mixed = index.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+/// The data of writes: a period, and on as far as the longest I/O.
+pub(crate) fn source() -> Memory {
+    let mut memory = Memory::zeroed(PERIOD_BYTES as usize + WIRE_MAX);
+    for (index, bytes) in memory.bytes_mut().chunks_exact_mut(8).enumerate() {
+        let index = index as u64 % (PERIOD_BYTES / 8);
+        bytes.copy_from_slice(&word(index).to_le_bytes());
+    }
+    memory
+}
+
+/// Where in [`source`] the data of a write at `address` begin.
+#[inline]
+pub(crate) fn source_at(address: u64) -> usize {
+    (address % PERIOD_BYTES) as usize
+}
+
+/// The bytes of a target that an I/O touches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Extent {
+    pub(crate) offset: u64,
+    pub(crate) len: u32,
+}
+
+/// What a driver has to know of a target.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shape {
+    /// Bytes it holds, whole blocks.
+    pub(crate) capacity: u64,
+    /// Its block in direct I/O, else 1.
+    pub(crate) block: u32,
+}
+
+impl Shape {
+    /// The extent of `io`, in whole blocks.
+    #[inline]
+    pub(crate) fn extent(&self, io: &Request) -> Result<Extent, Failure> {
+        if io.end() > self.capacity || (io.op.moves_data() && io.len > LEN_MAX) {
+            return Err(Failure::Beyond);
+        }
+        if !matches!(io.op, Op::Read | Op::Write) || io.len == 0 {
+            return Ok(Extent { offset: io.offset, len: io.len });
+        }
+        let block = u64::from(self.block);
+        let begin = io.offset / block * block;
+        let end = io.end().next_multiple_of(block).min(self.capacity);
+        Ok(Extent { offset: begin, len: (end - begin) as u32 })
+    }
+}
+
+/// What came of moving `moved` bytes of `extent`.
+#[inline]
+pub(crate) fn outcome(op: Op, extent: Extent, moved: u64) -> Option<Failure> {
+    (op.moves_data() && moved != u64::from(extent.len)).then_some(Failure::Short)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Nanos};
+
+    #[test]
+    fn the_source_holds_the_payload_of_every_address() {
+        let source = source();
+        for address in [0, 4096, PERIOD_BYTES - 512, 7 * PERIOD_BYTES + 1536] {
+            let at = source_at(address);
+            let data = &source.bytes()[at..at + WIRE_MAX];
+            for step in [0, 1, 511, 4096, WIRE_MAX - 1] {
+                assert_eq!(data[step], payload(address + step as u64), "{address} + {step}");
+            }
+        }
+    }
+
+    #[test]
+    fn extents_are_whole_blocks_within_the_target() {
+        let io = |op, offset, len| Request {
+            at: Nanos::ZERO,
+            offset,
+            id: 0,
+            len,
+            stream: 0,
+            lane: 0,
+            op,
+            flags: Flags::NONE,
+        };
+        let direct = Shape { capacity: 1 << 20, block: 4096 };
+        let extent = |offset, len| direct.extent(&io(Op::Read, offset, len));
+        assert_eq!(extent(4096, 4096), Ok(Extent { offset: 4096, len: 4096 }));
+        assert_eq!(extent(4608, 4096), Ok(Extent { offset: 4096, len: 8192 }));
+        assert_eq!(
+            extent((1 << 20) - 512, 512),
+            Ok(Extent { offset: (1 << 20) - 4096, len: 4096 })
+        );
+        assert_eq!(extent((1 << 20) - 512, 513), Err(Failure::Beyond));
+        assert_eq!(extent(512, 0), Ok(Extent { offset: 512, len: 0 }));
+        let large = Shape { capacity: 1 << 40, block: 1 };
+        assert_eq!(large.extent(&io(Op::Write, 0, LEN_MAX + 1)), Err(Failure::Beyond));
+        // Trims move nothing and may be as long as they like, but not beyond the end.
+        assert!(large.extent(&io(Op::Trim, 0, u32::MAX)).is_ok());
+        assert_eq!(direct.extent(&io(Op::Trim, 0, u32::MAX)), Err(Failure::Beyond));
+        let buffered = Shape { capacity: 1 << 20, block: 1 };
+        assert_eq!(buffered.extent(&io(Op::Read, 5, 7)), Ok(Extent { offset: 5, len: 7 }));
+    }
+}

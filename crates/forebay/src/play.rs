@@ -1,0 +1,136 @@
+//! The verb `play`: a trace through a policy in wall time, on real files and devices or on an
+//! emulated device.
+//!
+//! The policy, the workload and the statistics are the simulator's; only the driver differs
+//! ([`forebay_live::run`]). Every result is measured, and says on what, how, and how late requests
+//! were issued.
+
+mod on;
+mod result;
+mod targets;
+mod verdict;
+mod watch;
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_core::policy::build_placed;
+use forebay_core::{Nanos, Policy};
+use forebay_live::{CpuTime, run};
+
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::Meter;
+use crate::replayed::{Replayed, Setup};
+
+pub use on::{Driver, On, Real};
+use result::Played;
+pub use result::{ErrorCount, PlayResult, TargetFigures};
+pub use watch::News;
+
+use on::Prepared;
+use watch::{Limits, Watched};
+
+/// The policy that leaves requests as they are: first in, first out, nothing merged.
+pub const AS_RECORDED: &str =
+    "noop:merge=no:reads-max=1024:writes-max=1024:request-max-kib=1024:bio-max-kib=1024";
+
+/// What to play, beside the trace.
+#[derive(Clone, Copy, Debug)]
+pub struct Plan<'a> {
+    /// The policy in between.
+    pub policy: &'a str,
+    /// How requests arrive, and where.
+    pub setup: Setup,
+    /// How long at most.
+    pub length: Option<Nanos>,
+}
+
+/// Plays `input` on `on`. It ends early, with the results so far, once `stop` is set; `tell` is told
+/// twice a second how it goes.
+///
+/// # Errors
+/// A wrong policy spec, a target that cannot be used, a trace that cannot be read again, or a driver
+/// that fails. I/Os that fail are counted in the result.
+pub fn play(
+    input: &Input,
+    on: On<'_>,
+    plan: Plan<'_>,
+    stop: &AtomicBool,
+    tell: impl FnMut(&News),
+) -> Result<PlayResult, Error> {
+    let prepared = on.prepare(input, plan)?;
+    played(input, prepared, plan, stop, tell)
+}
+
+/// Whether `policy` can be built, before anything is read or created.
+pub fn check(on: On<'_>, policy: &str) -> Result<(), Error> {
+    let lanes = on.lanes_before();
+    refuse_servers(&*build_placed(policy, &lanes)?, policy, on)
+}
+
+/// Servers of a certain rate can only be emulated.
+fn refuse_servers(policy: &dyn Policy, name: &str, on: On<'_>) -> Result<(), Error> {
+    if policy.servers().is_empty() || matches!(on, On::Emulated(_)) {
+        return Ok(());
+    }
+    Err(Error::Unfit(format!(
+        "'{name}': got a shaper that needs several servers of its own rates, expected one that \
+         shares one target; use another, or --emulate DEVICE"
+    )))
+}
+
+/// Plays on what is prepared.
+fn played(
+    input: &Input,
+    prepared: Prepared<'_>,
+    plan: Plan<'_>,
+    stop: &AtomicBool,
+    tell: impl FnMut(&News),
+) -> Result<PlayResult, Error> {
+    let mut policy = build_placed(plan.policy, &prepared.policy_lanes)?;
+    let mut reading = Meter::new(|_| match stop.load(Ordering::Relaxed) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    });
+    let placement = prepared.placement.clone();
+    let (mut workload, imputed_share) =
+        Replayed::new(input, placement, plan.setup, 0..u64::MAX, &mut reading)?;
+    let (disks, names) = (prepared.disks(&*policy), prepared.names(plan.policy));
+    let mut notes = prepared.notes();
+    // The clock starts with them.
+    let mut lanes = prepared.lanes(&*policy, plan.policy, &mut notes)?;
+    let before = CpuTime::used();
+    let limits = Limits { stop, length: plan.length };
+    let mut watch = Watched::new(lanes.known(), policy.classes(), limits, tell);
+    let driver = lanes.driver();
+    let makespan = run(&mut *policy, &mut lanes, &mut workload, &mut watch)
+        .map_err(|source| Error::Driver { driver, source })?;
+    let cpu = CpuTime::used().since(before);
+    if let Some(error) = workload.failed() {
+        return Err(error.into());
+    }
+    let changed = workload.changed();
+    if changed.requests_clipped > 0 && watch.statistics.is_empty() {
+        return Err(Error::Unfit(format!(
+            "{}: all {} requests lie beyond the target; use --map scale or wrap",
+            input.path.display(),
+            changed.requests_clipped,
+        )));
+    }
+    let (lanes, placement) = (&lanes, policy.figures());
+    let played = Played {
+        input,
+        plan,
+        lanes,
+        names,
+        disks,
+        changed,
+        imputed_share,
+        makespan,
+        cpu,
+        placement,
+        notes,
+    };
+    Ok(played.result(&watch))
+}

@@ -1,0 +1,306 @@
+//! What a trace is played on: real targets through a driver, or an emulated bed of devices.
+
+use std::io;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use forebay_core::device::list::DeviceModel;
+use forebay_core::policy::{FlashLane, Lanes as PolicyLanes, is_placement};
+use forebay_core::{Device, Lane, Nanos, Policy, Request};
+use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, WallClock};
+
+use super::Plan;
+use super::targets;
+use crate::error::Error;
+use crate::input::Input;
+use crate::place::Placement;
+use crate::simulate::Bed;
+use crate::statistics::Known;
+
+/// How I/Os get to real targets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Driver {
+    /// io_uring.
+    Uring,
+    /// Plain reads and writes on threads.
+    Threads,
+}
+
+impl FromStr for Driver {
+    type Err = String;
+    fn from_str(text: &str) -> Result<Driver, String> {
+        match text {
+            "io_uring" => Ok(Driver::Uring),
+            "threads" => Ok(Driver::Threads),
+            other => Err(format!("got '{other}', expected io_uring or threads")),
+        }
+    }
+}
+
+/// Real targets.
+#[derive(Clone, Debug)]
+pub struct Real {
+    /// Where volumes go that are not told otherwise, one after another.
+    pub target: Option<PathBuf>,
+    /// Where a volume goes.
+    pub volumes: Vec<(String, PathBuf)>,
+    /// What placements use beside the targets.
+    pub flash: Option<PathBuf>,
+    /// How I/Os get there; io_uring where it can be had if nothing is said.
+    pub driver: Option<Driver>,
+    /// Whether what is on the targets may be overwritten.
+    pub overwrite: bool,
+    /// Whether to keep the page cache out of it.
+    pub direct: bool,
+    /// I/Os that a target is given at a time.
+    pub depth: u32,
+}
+
+/// What a trace is played on.
+#[derive(Clone, Copy)]
+pub enum On<'a> {
+    /// Files and block devices.
+    Real(&'a Real),
+    /// Device models, in wall time.
+    Emulated(Bed<'a>),
+}
+
+impl<'a> On<'a> {
+    /// Lanes as a policy has to know them, before targets are opened: right but for their sizes.
+    pub(super) fn lanes_before(&self) -> PolicyLanes {
+        match self {
+            On::Emulated(bed) => bed.lanes(),
+            On::Real(real) => {
+                let flash = real.flash.as_ref().map(|_| u64::from(LEN_MAX) << 20);
+                let mut paths: Vec<_> = real.volumes.iter().map(|(_, path)| path).collect();
+                paths.extend(&real.target);
+                paths.sort();
+                paths.dedup();
+                policy_lanes(paths.len().max(1), flash)
+            }
+        }
+    }
+
+    /// Opens what has to be opened.
+    pub(super) fn prepare(self, input: &Input, plan: Plan<'_>) -> Result<Prepared<'a>, Error> {
+        super::check(self, plan.policy)?;
+        match self {
+            On::Emulated(bed) => Ok(Prepared {
+                policy_lanes: bed.lanes(),
+                placement: bed.placement(input, plan.setup),
+                disks: usize::from(bed.disks.max(1)),
+                source: Source::Models(bed),
+            }),
+            On::Real(real) => {
+                let placement = is_placement(plan.policy);
+                let opened = targets::open(input, real, plan.setup.map, placement)?;
+                let flash = opened.flash.as_ref().map(|flash| flash.capacity_bytes);
+                Ok(Prepared {
+                    policy_lanes: policy_lanes(opened.targets.len(), flash),
+                    placement: opened.placement,
+                    disks: opened.targets.len(),
+                    source: Source::Targets {
+                        targets: opened.targets.into_iter().chain(opened.flash).collect(),
+                        driver: real.driver,
+                        depth: real.depth,
+                    },
+                })
+            }
+        }
+    }
+}
+
+fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> PolicyLanes {
+    let flash = |capacity_bytes| FlashLane { len_max: LEN_MAX, capacity_bytes };
+    PolicyLanes { disks: disks as u16, disk_len_max: LEN_MAX, flash: flash_bytes.map(flash) }
+}
+
+/// Everything opened, nothing begun.
+pub(super) struct Prepared<'a> {
+    pub(super) policy_lanes: PolicyLanes,
+    pub(super) placement: Placement,
+    /// Lanes below this are disks, others flash.
+    disks: usize,
+    source: Source<'a>,
+}
+
+enum Source<'a> {
+    Models(Bed<'a>),
+    Targets { targets: Vec<Target>, driver: Option<Driver>, depth: u32 },
+}
+
+impl Prepared<'_> {
+    /// How many lanes are disks under `policy`.
+    pub(super) fn disks(&self, policy: &dyn Policy) -> usize {
+        self.disks.max(policy.servers().len())
+    }
+
+    /// Names of the devices that the policy that `spec` names uses; none where targets are real.
+    pub(super) fn names(&self, spec: &str) -> Vec<String> {
+        match &self.source {
+            Source::Models(bed) => bed.devices(spec).iter().map(|one| one.name.clone()).collect(),
+            Source::Targets { .. } => Vec::new(),
+        }
+    }
+
+    /// What the user should know of the targets.
+    pub(super) fn notes(&self) -> Vec<String> {
+        let Source::Targets { targets, .. } = &self.source else { return Vec::new() };
+        let of = |target: &Target| {
+            let path = target.path.display().to_string();
+            target.notes.iter().map(move |note| format!("{path}: {note}")).collect::<Vec<_>>()
+        };
+        targets.iter().flat_map(of).collect()
+    }
+
+    /// The lanes for `policy`, which `spec` names; their clock starts now. Adds to `notes` what the
+    /// user should know.
+    pub(super) fn lanes(
+        self,
+        policy: &dyn Policy,
+        spec: &str,
+        notes: &mut Vec<String>,
+    ) -> Result<LiveLanes, Error> {
+        match self.source {
+            Source::Models(bed) => {
+                let models = match policy.servers() {
+                    [] => bed.devices(spec).iter().map(|device| device.model.clone()).collect(),
+                    servers => bed.disk.lanes(servers)?,
+                };
+                Ok(LiveLanes::Emulated(Emulated::new(models, WallClock::start())))
+            }
+            Source::Targets { targets, driver, depth } => real(targets, driver, depth, notes),
+        }
+    }
+}
+
+/// The driver that was asked for, or the best one there is.
+fn real(
+    targets: Vec<Target>,
+    driver: Option<Driver>,
+    depth: u32,
+    notes: &mut Vec<String>,
+) -> Result<LiveLanes, Error> {
+    let failed = |driver, source| Error::Driver { driver, source };
+    let threads = |targets| {
+        let threads = Threads::new(targets, depth).map_err(|source| failed("threads", source))?;
+        Ok(LiveLanes::Threads(threads))
+    };
+    if driver == Some(Driver::Threads) {
+        return threads(targets);
+    }
+    match Uring::new(targets, depth) {
+        Ok(uring) => {
+            if !uring.is_registered() {
+                notes.push("buffers could not be registered (`ulimit -l` is low)".into());
+            }
+            Ok(LiveLanes::Uring(Box::new(uring)))
+        }
+        Err((source, _)) if driver == Some(Driver::Uring) => Err(failed("io_uring", source)),
+        Err((source, targets)) => {
+            notes.push(format!("threads instead of io_uring, which is not to be had: {source}"));
+            threads(targets)
+        }
+    }
+}
+
+/// The lanes of a run.
+pub(super) enum LiveLanes {
+    Uring(Box<Uring>),
+    Threads(Threads),
+    Emulated(Emulated<DeviceModel, WallClock>),
+}
+
+macro_rules! each {
+    ($lanes:expr, $one:ident => $answer:expr) => {
+        match $lanes {
+            LiveLanes::Uring($one) => $answer,
+            LiveLanes::Threads($one) => $answer,
+            LiveLanes::Emulated($one) => $answer,
+        }
+    };
+}
+
+impl LiveLanes {
+    /// The driver's name in results.
+    pub(super) fn driver(&self) -> &'static str {
+        match self {
+            LiveLanes::Uring(_) => "io_uring",
+            LiveLanes::Threads(_) => "threads",
+            LiveLanes::Emulated(_) => "emulated",
+        }
+    }
+
+    /// The models, where devices are emulated.
+    pub(super) fn models(&self) -> &[DeviceModel] {
+        match self {
+            LiveLanes::Emulated(emulated) => emulated.devices(),
+            _ => &[],
+        }
+    }
+
+    /// The targets, where they are real.
+    pub(super) fn targets(&self) -> Vec<&Target> {
+        match self {
+            LiveLanes::Uring(uring) => uring.targets().iter().collect(),
+            LiveLanes::Threads(threads) => threads.targets().collect(),
+            LiveLanes::Emulated(_) => Vec::new(),
+        }
+    }
+
+    /// What statistics may ask of each lane.
+    pub(super) fn known(&self) -> Vec<LaneKnown> {
+        match self {
+            LiveLanes::Emulated(emulated) => {
+                let models = emulated.devices().iter();
+                models.map(|model| LaneKnown::Model(Box::new(model.without_content()))).collect()
+            }
+            _ => (0..self.count()).map(|_| LaneKnown::Nothing).collect(),
+        }
+    }
+}
+
+impl Lanes for LiveLanes {
+    fn count(&self) -> usize {
+        each!(self, lanes => lanes.count())
+    }
+    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        each!(self, lanes => lanes.reap(ended))
+    }
+    fn wall(&mut self) -> Nanos {
+        each!(self, lanes => lanes.wall())
+    }
+    fn room(&self, lane: Lane) -> bool {
+        each!(self, lanes => lanes.room(lane))
+    }
+    fn start(&mut self, now: Nanos, io: Request) {
+        each!(self, lanes => lanes.start(now, io));
+    }
+    fn under_way(&self) -> usize {
+        each!(self, lanes => lanes.under_way())
+    }
+    fn proceed(&mut self, until: Nanos) -> io::Result<()> {
+        each!(self, lanes => lanes.proceed(until))
+    }
+}
+
+/// What is known of a lane beside what it does: nothing of a real one.
+pub(super) enum LaneKnown {
+    Model(Box<DeviceModel>),
+    Nothing,
+}
+
+impl Known for LaneKnown {
+    fn floor(&self, io: &Request) -> Nanos {
+        match self {
+            LaneKnown::Model(model) => Device::floor(&**model, io),
+            LaneKnown::Nothing => Nanos::ZERO,
+        }
+    }
+    fn cylinders(&self) -> u32 {
+        match self {
+            LaneKnown::Model(model) => Device::cylinders(&**model),
+            LaneKnown::Nothing => 0,
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What a live run came to.
+
+use std::collections::BTreeMap;
+
+use forebay_core::policy::Figure;
+use forebay_core::{Device, Nanos};
+use forebay_live::{CpuTime, Kind};
+use serde::Serialize;
+
+use super::Plan;
+use super::on::LiveLanes;
+use super::verdict;
+use super::watch::{Ending, News, Watched};
+use crate::input::Input;
+use crate::place::Changed;
+use crate::replayed::Replay;
+use crate::statistics::Figures;
+
+/// A live run as it is reported.
+#[derive(Clone, Debug, Serialize)]
+pub struct PlayResult {
+    /// What a reader has to know, what went wrong first.
+    pub verdict: Vec<String>,
+    /// Whether the host issued requests when they were wanted.
+    pub host_kept_up: bool,
+    /// `measured` on real targets, `emulated` on device models in wall time.
+    pub result: &'static str,
+    /// How I/Os got there: `io_uring`, `threads` or `emulated`.
+    pub driver: &'static str,
+    /// The policy with its parameters.
+    pub policy: String,
+    /// The replay mode.
+    pub replay: Replay,
+    /// Why it ended before the trace did: `interrupted` or `time is up`.
+    pub ended_early: Option<&'static str>,
+    /// Requests moved, cut or left out because the trace reaches beyond the target.
+    #[serde(flatten)]
+    pub changed: Changed,
+    /// Share of requests whose latency was imputed (closed replay).
+    pub imputed_share: f64,
+    /// The simulator's figures. Latencies run from when a request was wanted. What only a model
+    /// knows (seeks, energy) is 0 on real targets.
+    #[serde(flatten)]
+    pub figures: Figures,
+    /// How late the median request was issued: from when it was wanted until it was handed to the
+    /// policy and what that answered was about to go to the system.
+    pub lateness_p50_ms: Option<f64>,
+    /// The lateness that 99 % of the requests do not exceed.
+    pub lateness_p99_ms: Option<f64>,
+    /// The most late of all.
+    pub lateness_max_ms: f64,
+    /// Requests a second as the workload wanted them; none in closed replay, which wants none.
+    pub wanted_iops: Option<f64>,
+    /// Requests a second that finished.
+    pub achieved_iops: f64,
+    /// Processor time in user mode.
+    pub cpu_user_s: f64,
+    /// Processor time in the kernel.
+    pub cpu_system_s: f64,
+    /// I/Os that failed. The requests they were for count as finished.
+    pub ios_failed: u64,
+    /// The same by kind, the most frequent first.
+    pub errors: Vec<ErrorCount>,
+    /// Each target, disks first.
+    pub targets: Vec<TargetFigures>,
+    /// What the policy counted for itself.
+    pub placement: BTreeMap<&'static str, f64>,
+    /// What the user should know of targets and driver.
+    pub notes: Vec<String>,
+}
+
+/// I/Os that failed in the same way.
+#[derive(Clone, Debug, Serialize)]
+pub struct ErrorCount {
+    /// The system's name of the error; `short` where fewer bytes were moved than asked for.
+    pub error: String,
+    /// In words.
+    pub message: String,
+    /// What they were to do.
+    pub op: &'static str,
+    /// How many.
+    pub ios: u64,
+}
+
+/// One target, or one emulated device.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetFigures {
+    /// Its path, or the device's name.
+    pub target: String,
+    /// `file`, `created file`, `block device` or `emulated device`.
+    pub kind: &'static str,
+    /// `disk`, or `flash` for what placements use beside disks.
+    pub role: &'static str,
+    /// Whether the page cache was kept out of it; none where it is emulated.
+    pub direct: Option<bool>,
+    /// The block that direct I/O moves: I/Os are widened to whole ones.
+    pub block_bytes: Option<u32>,
+    /// Bytes it holds.
+    pub capacity_bytes: u64,
+    /// I/Os it did.
+    pub ios: u64,
+    /// I/Os that failed on it.
+    pub ios_failed: u64,
+    /// Bytes read from it.
+    pub read_bytes: u64,
+    /// Bytes written to it.
+    pub written_bytes: u64,
+    /// Time that at least one I/O was under way.
+    pub busy_s: f64,
+}
+
+/// Everything a result is made of.
+pub(super) struct Played<'a> {
+    pub(super) input: &'a Input,
+    pub(super) plan: Plan<'a>,
+    pub(super) lanes: &'a LiveLanes,
+    /// Names of emulated devices, by lane.
+    pub(super) names: Vec<String>,
+    /// Lanes below this are disks.
+    pub(super) disks: usize,
+    pub(super) changed: Changed,
+    pub(super) imputed_share: f64,
+    pub(super) makespan: Nanos,
+    pub(super) cpu: CpuTime,
+    pub(super) placement: Vec<Figure>,
+    pub(super) notes: Vec<String>,
+}
+
+impl Played<'_> {
+    pub(super) fn result<F: FnMut(&News)>(self, watch: &Watched<'_, F>) -> PlayResult {
+        let targets = self.targets(watch);
+        let busy = watch.work().fold(Nanos::ZERO, |sum, (busy, _)| sum + busy);
+        let models = self.lanes.models().iter();
+        let joules = models.fold(0.0, |sum, model| sum + model.joules(self.makespan));
+        let figures = watch.statistics.figures(self.makespan, busy, joules, &self.input.labels);
+        let errors = errors(watch);
+        let mut result = PlayResult {
+            verdict: Vec::new(),
+            host_kept_up: true,
+            result: if self.lanes.models().is_empty() { "measured" } else { "emulated" },
+            driver: self.lanes.driver(),
+            policy: self.plan.policy.to_string(),
+            replay: self.plan.setup.replay,
+            ended_early: watch.ending.map(|ending| match ending {
+                Ending::Interrupted => "interrupted",
+                Ending::TimeIsUp => "time is up",
+            }),
+            changed: self.changed,
+            imputed_share: self.imputed_share,
+            lateness_p50_ms: watch.lateness.quantile_ms(0.5),
+            lateness_p99_ms: watch.lateness.quantile_ms(0.99),
+            lateness_max_ms: watch.lateness.max().as_millis_f64(),
+            wanted_iops: (self.plan.setup.replay != Replay::Closed)
+                .then(|| rate(watch.lateness.count(), watch.wanted))
+                .flatten(),
+            achieved_iops: figures.requests as f64 / figures.makespan_s.max(1e-9),
+            cpu_user_s: self.cpu.user.as_secs_f64(),
+            cpu_system_s: self.cpu.system.as_secs_f64(),
+            ios_failed: errors.iter().map(|error| error.ios).sum(),
+            errors,
+            targets,
+            placement: self.placement.into_iter().collect(),
+            notes: self.notes,
+            figures,
+        };
+        verdict::judge(&mut result);
+        result
+    }
+
+    fn targets<F: FnMut(&News)>(&self, watch: &Watched<'_, F>) -> Vec<TargetFigures> {
+        let real = self.lanes.targets();
+        let lanes = watch.statistics.asked().iter().zip(watch.work());
+        let figures = lanes.enumerate().map(|(lane, (asked, (busy, ios_failed)))| {
+            let target = real.get(lane);
+            let model = self.lanes.models().get(lane);
+            TargetFigures {
+                target: match target {
+                    Some(target) => target.path.display().to_string(),
+                    None => self.names.get(lane).cloned().unwrap_or_default(),
+                },
+                kind: match target.map(|target| target.kind) {
+                    Some(Kind::File) => "file",
+                    Some(Kind::Created) => "created file",
+                    Some(Kind::BlockDevice) => "block device",
+                    None => "emulated device",
+                },
+                role: if lane < self.disks { "disk" } else { "flash" },
+                direct: target.map(|target| target.block_bytes.is_some()),
+                block_bytes: target.and_then(|target| target.block_bytes),
+                capacity_bytes: match (target, model) {
+                    (Some(target), _) => target.capacity_bytes,
+                    (None, model) => model.map_or(0, Device::capacity),
+                },
+                ios: asked.ios,
+                ios_failed,
+                read_bytes: asked.read_bytes,
+                written_bytes: asked.written_bytes,
+                busy_s: busy.as_secs_f64(),
+            }
+        });
+        figures.collect()
+    }
+}
+
+fn errors<F: FnMut(&News)>(watch: &Watched<'_, F>) -> Vec<ErrorCount> {
+    let mut errors: Vec<ErrorCount> = watch
+        .failures
+        .iter()
+        .map(|(&(failure, op), &ios)| ErrorCount {
+            error: failure.name(),
+            message: failure.to_string(),
+            op: op.name(),
+            ios,
+        })
+        .collect();
+    errors.sort_by_key(|error| std::cmp::Reverse(error.ios));
+    errors
+}
+
+/// Requests a second between the first and the last of `count`.
+fn rate(count: u64, times: Option<(Nanos, Nanos)>) -> Option<f64> {
+    let (first, last) = times.filter(|(first, last)| last > first)?;
+    Some((count - 1) as f64 / (last - first).as_secs_f64())
+}

@@ -1,0 +1,67 @@
+//! What a live run came to, in words: what spoils it comes first.
+
+use super::result::PlayResult;
+use crate::replayed::Replay;
+
+/// A host that issues one request in a hundred later than this does not play the trace.
+const LATE_MS: f64 = 1.0;
+/// A target that does less than this share of what is wanted does not keep up.
+const ACHIEVED_SHARE: f64 = 0.98;
+
+/// Writes the verdict into `result`.
+pub(super) fn judge(result: &mut PlayResult) {
+    let late = result.lateness_p99_ms.unwrap_or_default();
+    result.host_kept_up = late <= LATE_MS;
+    let mut said = Vec::new();
+    if !result.host_kept_up {
+        said.push(format!(
+            "This host did not keep up: one request in a hundred was issued more than {late:.3} ms \
+             late (at most {:.3} ms). Latencies include that; lower --intensity, or free its \
+             processors.",
+            result.lateness_max_ms
+        ));
+    }
+    if let Some(first) = result.errors.first() {
+        said.push(format!(
+            "{} I/Os failed, {} of them {}s with {} ({}).",
+            result.ios_failed, first.ios, first.op, first.error, first.message
+        ));
+    }
+    if let Some(why) = result.ended_early {
+        said.push(format!(
+            "It ended early ({why}): {} requests had arrived and were not finished.",
+            result.figures.unfinished
+        ));
+    }
+    said.extend(rates(result));
+    said.push(format!(
+        "{}, {} replay through {}: one request in a hundred issued more than {late:.3} ms after its \
+         time.",
+        match (result.result, result.targets.iter().any(|target| target.direct == Some(false))) {
+            ("emulated", _) => "Emulated in wall time",
+            (_, true) => "Measured with the page cache in between",
+            (_, false) => "Measured",
+        },
+        match result.replay {
+            Replay::Open => "open",
+            Replay::Closed => "closed",
+            Replay::Dependent => "dependent",
+        },
+        result.driver
+    ));
+    result.verdict = said;
+}
+
+/// Whether the target kept up with the workload.
+fn rates(result: &PlayResult) -> Option<String> {
+    let wanted = result.wanted_iops?;
+    // What is still under way when the last request arrives takes its time whatever the rate was.
+    let arriving_s = result.figures.requests.saturating_sub(1) as f64 / wanted;
+    let slow = result.figures.makespan_s * ACHIEVED_SHARE > arriving_s + 1.0;
+    (slow && result.host_kept_up).then(|| {
+        format!(
+            "The target did not keep up: {wanted:.0} requests a second were wanted, {:.0} achieved.",
+            result.achieved_iops
+        )
+    })
+}

@@ -1,0 +1,169 @@
+//! What watches a live run: the simulator's statistics, and how late requests were issued, what
+//! failed, and whether to go on.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use forebay_core::policy::Class;
+use forebay_core::{Completion, Done, Nanos, Observer, Op, Request};
+use forebay_live::{Failure, Watch};
+
+use super::on::LaneKnown;
+use crate::statistics::{Latencies, Statistics};
+
+/// Between two pieces of news.
+const TELL: Nanos = Nanos::from_millis(500);
+
+/// News while playing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct News {
+    /// Time so far.
+    pub elapsed: Nanos,
+    /// Requests issued so far.
+    pub issued: u64,
+    /// Requests finished so far.
+    pub finished: u64,
+    /// I/Os that failed so far.
+    pub failed: u64,
+    /// How late the last request was issued.
+    pub late: Nanos,
+}
+
+/// When to end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Limits<'a> {
+    pub(super) stop: &'a AtomicBool,
+    pub(super) length: Option<Nanos>,
+}
+
+/// Why a run ended before its workload did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ending {
+    Interrupted,
+    TimeIsUp,
+}
+
+/// Time that a lane was at work.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    under_way: u32,
+    since: Nanos,
+    busy: Nanos,
+    failed: u64,
+}
+
+impl Work {
+    fn ends(&mut self, now: Nanos) {
+        self.under_way -= 1;
+        if self.under_way == 0 {
+            self.busy += now - self.since;
+        }
+    }
+}
+
+/// Watches a live run.
+pub(super) struct Watched<'a, F> {
+    pub(super) statistics: Statistics<LaneKnown>,
+    pub(super) lateness: Latencies,
+    /// When the first and the last request were wanted.
+    pub(super) wanted: Option<(Nanos, Nanos)>,
+    pub(super) failures: BTreeMap<(Failure, Op), u64>,
+    pub(super) ending: Option<Ending>,
+    work: Vec<Work>,
+    news: News,
+    told: Nanos,
+    limits: Limits<'a>,
+    tell: F,
+}
+
+impl<'a, F: FnMut(&News)> Watched<'a, F> {
+    pub(super) fn new(
+        known: Vec<LaneKnown>,
+        classes: &[Class],
+        limits: Limits<'a>,
+        tell: F,
+    ) -> Watched<'a, F> {
+        Watched {
+            work: vec![Work::default(); known.len()],
+            statistics: Statistics::new(known, classes),
+            lateness: Latencies::new(3),
+            wanted: None,
+            failures: BTreeMap::new(),
+            ending: None,
+            news: News::default(),
+            told: Nanos::ZERO,
+            limits,
+            tell,
+        }
+    }
+
+    /// Time that each lane was at work, and I/Os that failed on it.
+    pub(super) fn work(&self) -> impl Iterator<Item = (Nanos, u64)> {
+        self.work.iter().map(|work| (work.busy, work.failed))
+    }
+}
+
+impl<F: FnMut(&News)> Observer for Watched<'_, F> {
+    #[inline]
+    fn arrived(&mut self, request: &Request) {
+        self.statistics.arrived(request);
+    }
+
+    #[inline]
+    fn io(&mut self, completion: &Completion) {
+        self.work[usize::from(completion.io.lane)].ends(completion.at);
+        self.statistics.io(completion);
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.news.finished += 1;
+        self.statistics.finished(now, done);
+    }
+}
+
+impl<F: FnMut(&News)> Watch for Watched<'_, F> {
+    #[inline]
+    fn issued(&mut self, wanted: Nanos, at: Nanos) {
+        self.news.issued += 1;
+        self.news.late = at - wanted;
+        self.lateness.record(at - wanted);
+        let first = self.wanted.map_or(wanted, |(first, _)| first);
+        self.wanted = Some((first, wanted));
+    }
+
+    #[inline]
+    fn started(&mut self, now: Nanos, io: &Request) {
+        let work = &mut self.work[usize::from(io.lane)];
+        if work.under_way == 0 {
+            work.since = now;
+        }
+        work.under_way += 1;
+    }
+
+    #[cold]
+    fn failed(&mut self, now: Nanos, io: &Request, failure: Failure) {
+        let work = &mut self.work[usize::from(io.lane)];
+        work.ends(now);
+        work.failed += 1;
+        self.news.failed += 1;
+        *self.failures.entry((failure, io.op)).or_default() += 1;
+    }
+
+    #[inline]
+    fn stops(&mut self, wall: Nanos) -> bool {
+        if wall - self.told >= TELL {
+            self.told = wall;
+            self.news.elapsed = wall;
+            (self.tell)(&self.news);
+        }
+        if self.ending.is_none() {
+            if self.limits.stop.load(Ordering::Relaxed) {
+                self.ending = Some(Ending::Interrupted);
+            } else if self.limits.length.is_some_and(|length| wall >= length) {
+                self.ending = Some(Ending::TimeIsUp);
+            }
+        }
+        self.ending.is_some()
+    }
+}
