@@ -17,6 +17,7 @@ pub mod error;
 pub mod head;
 pub mod idle;
 pub mod input;
+pub mod model;
 pub mod offline;
 pub mod place;
 pub mod plan;
