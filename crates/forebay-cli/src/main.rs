@@ -13,6 +13,8 @@ mod convert;
 mod describe;
 mod device;
 mod device_fit;
+mod fit;
+mod generate;
 mod interrupt;
 mod listings;
 mod options;
@@ -53,6 +55,8 @@ enum Verb {
     Compare(compare::Compare),
     Plan(plan::Plan),
     Convert(convert::Convert),
+    Fit(fit::Fit),
+    Generate(generate::Generate),
     Capture(capture::Capture),
     Play(play::Play),
     Device(device::Device),
@@ -70,6 +74,8 @@ impl Verb {
             Verb::Compare(verb) => verb.run(),
             Verb::Plan(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
+            Verb::Fit(verb) => verb.run(),
+            Verb::Generate(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Play(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),

@@ -21,6 +21,10 @@ impl Case<'_> {
             match self.setup.replay {
                 Replay::Open => "open replay: arrivals are as recorded however slow the disk is",
                 Replay::Closed => "closed replay: think times are as recorded",
+                Replay::Dependent => {
+                    "dependent replay: arrivals are as recorded, but nothing overtakes what it \
+                     depends on"
+                }
             }
         )];
         let (baseline, chosen) = (self.baseline(), self.chosen);

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn stretches_double_until_they_reach() {
         let mut folding = Folding::<4>::default();
-        [0, 1, 3].map(|at| folding.add(at));
+        [0, 1, 3].into_iter().for_each(|at| folding.add(at));
         assert_eq!((folding.counts(), folding.level()), (&[1, 1, 0, 1][..], 0));
         folding.add(4);
         assert_eq!((folding.counts(), folding.level()), (&[2, 1, 1][..], 1));
