@@ -147,7 +147,8 @@ fn table(runs: &[RunResult]) -> String {
         let cells = runs.iter().map(|run| Cell::new(show(run)).set_alignment(CellAlignment::Right));
         table.add_row(std::iter::once(Cell::new(name)).chain(cells));
     }
-    format!("{table}\n{}{}{}", classes(runs), devices_table(runs), streams(runs))
+    let (bounds, devices) = (broken_bounds(runs), devices_table(runs));
+    format!("{table}\n{bounds}{}{devices}{}", classes(runs), streams(runs))
 }
 
 /// Classes of service and their response times under each policy that has any.
@@ -187,6 +188,24 @@ fn classes(runs: &[RunResult]) -> String {
         }
     }
     format!("{table}\n")
+}
+
+/// A line for each run whose policy promised a bound and did not hold it.
+fn broken_bounds(runs: &[RunResult]) -> String {
+    let broken = |run: &&RunResult| run.placement.get("bound_held") == Some(&0.0);
+    let figure = |run: &RunResult, name: &str| run.placement.get(name).copied().unwrap_or(0.0);
+    runs.iter()
+        .filter(broken)
+        .map(|run| {
+            format!(
+                "{}: its bound of {} ms was not held: {} I/Os waited longer, up to {:.1} ms\n",
+                run.policy,
+                figure(run, "bound_ms"),
+                figure(run, "ios_beyond_bound"),
+                figure(run, "longest_queue_wait_ms"),
+            )
+        })
+        .collect()
 }
 
 /// Each device of each run, where there are several or flash wears, and what placements counted.

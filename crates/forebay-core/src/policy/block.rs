@@ -16,7 +16,7 @@ use std::collections::VecDeque;
 
 use super::queue::{Queue, QueuedId, fits};
 use crate::device::Completion;
-use crate::policy::{Done, Finished, Policy};
+use crate::policy::{Done, Figure, Finished, Policy};
 use crate::request::{Flags, Lane, Op, Request};
 use crate::slab::Slab;
 use crate::time::Nanos;
@@ -57,6 +57,11 @@ pub trait Elevator {
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
+    }
+
+    /// What it counted for itself; nothing for most.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
     }
 
     /// Whether requests that come to touch when one of them grows are joined.
@@ -356,6 +361,10 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         self.elevator.wakeup()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.elevator.figures()
     }
 }
 

@@ -9,27 +9,34 @@
 //!   waits it lasts until half (others: a quarter) of what waits there could have been served, and
 //!   no less than [`ForebayConfig::turn`]: few requests interrupt a sweep soon, many let it go on.
 //! * *Streams by address* ([`trails`]): a file read half by one thread and half by another is one.
-//! * *Learnt cost* ([`cost`]). How long waiting for a stream is worth follows from what the device was
-//!   seen to take to get elsewhere and to go on after a pause, times how often the stream does go on
-//!   nearby. A device that loses a turn on every pause, or gets everywhere soon, is not kept idle.
+//! * *Expected gain* ([`thinking`], [`cost`]). The wait for a stream ends where what it is expected to
+//!   save, by how the stream has thought so far and what the device was seen to take to get elsewhere
+//!   and to go on after a pause, exceeds what it costs by most; there is none if it never does. A
+//!   device that loses a turn on every pause, or gets everywhere soon, is not kept idle, and one that
+//!   queues is let run dry only for a stream that is likely to go on for long.
 //! * *A bound.* A request goes first as soon as serving all that is outstanding, at the pace of late
 //!   and a quarter slower, would take it beyond [`ForebayConfig::bound`]; the oldest such before the
-//!   others. It holds on any device that serves a full queue within the bound.
+//!   others. A device that serves a full queue within the bound keeps it; whether this one did, and
+//!   by how much, is counted ([`kept`]).
 //!
 //! Invariants: a request in the queue is in its side's `sorted` and `fifo`; `wait_ends` is set only
 //! while waited-for requests are held back.
 
 mod cost;
+mod kept;
 #[cfg(test)]
 mod tests;
+mod thinking;
 mod trails;
 
+use super::Figure;
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};
 use super::sorted::Sorted;
 use crate::request::Request;
 use crate::time::Nanos;
 use cost::{Cost, Step};
+use kept::Kept;
 use trails::{TrailId, Trails};
 
 /// Waited-for requests and others: places in arrays, and scopes.
@@ -42,6 +49,9 @@ const AHEAD_BYTES: u64 = 256 << 10;
 /// A request this little ahead is as good as the one that is waited for.
 const CLOSE_BYTES: u64 = 4 << 20;
 
+/// Letting its queue run dry costs a device a share, one of so many, of a move for each I/O there.
+const DRAINS: u64 = 4;
+
 /// The scheduler's parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ForebayConfig {
@@ -51,7 +61,7 @@ pub struct ForebayConfig {
     pub hold: Nanos,
     /// The least turn while the other kind waits; of waited-for requests, then of others.
     pub turn: [Nanos; 2],
-    /// No admitted request waits longer.
+    /// No admitted request is to wait longer for its answer.
     pub bound: Nanos,
 }
 
@@ -59,7 +69,7 @@ impl Default for ForebayConfig {
     fn default() -> Self {
         ForebayConfig {
             wait: Nanos::from_millis(8),
-            hold: Nanos::from_millis(50),
+            hold: Nanos::from_millis(200),
             turn: [Nanos::from_millis(500), Nanos::from_millis(80)],
             bound: Nanos::from_secs(10),
         }
@@ -110,6 +120,7 @@ pub struct Forebay {
     last: Option<TrailId>,
     held: Option<Held>,
     wait_ends: Option<Nanos>,
+    kept: Kept,
 }
 
 impl Forebay {
@@ -128,6 +139,7 @@ impl Forebay {
             last: None,
             held: None,
             wait_ends: None,
+            kept: Kept::default(),
         }
     }
 
@@ -154,10 +166,13 @@ impl Forebay {
         let waited = self.wait_ends.take().is_some();
         let Some(last) = self.last else { return false };
         let trail = &self.trails[last];
-        // Half as long again: a request that waits elsewhere would have to be come back from, too.
-        let saving = Nanos(self.cost.saving().0 * 3 / 2);
-        let worth = trail.worth(saving).min(self.config.wait);
-        if self.turn != READS || trail.queued > 0 || worth == Nanos::ZERO {
+        if self.turn != READS || trail.queued > 0 {
+            return false;
+        }
+        let saving = self.cost.saving();
+        let pause = trail.pause(saving);
+        let others = u64::from(self.in_flight() - trail.in_flight);
+        if !pause.is_worth(Nanos(saving.0.saturating_mul(others) / DRAINS)) {
             return false;
         }
         let held = self.held.filter(|held| held.trail == last);
@@ -168,7 +183,7 @@ impl Forebay {
         if trail.in_flight > 0 {
             return true; // first its answer, then its next request
         }
-        let ends = trail.answered + worth;
+        let ends = trail.answered + pause.until.min(self.config.wait);
         if ends <= now {
             self.last = None;
             if waited {
@@ -300,6 +315,7 @@ impl Elevator for Forebay {
         self.sides[queue[id].scope as usize].in_flight -= 1;
         self.idle_since = now;
         self.cost.learn(now, given, queue[id].len, step);
+        self.kept.answered(now - queue[id].added, self.config.bound);
         if let Some(trail) = trail {
             self.trails[trail].in_flight -= 1;
             self.trails[trail].answered = now;
@@ -309,5 +325,9 @@ impl Elevator for Forebay {
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         self.wait_ends
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.kept.figures(self.config.bound)
     }
 }

@@ -74,9 +74,10 @@ pub const POLICIES: &[Listed] = &[
     },
     Listed {
         name: "forebay",
-        summary: "long sweeps by turns, waiting for streams found by address, at learnt cost; no \
-                  admitted request waits beyond the bound where a full queue is served within it",
-        parameters: "wait-ms=8 hold-ms=50 read-turn-ms=500 write-turn-ms=80 bound-ms=10000",
+        summary: "long sweeps by turns, waiting for streams found by address as long as a gain is \
+                  expected; a bound on waits since admission, kept where a full queue is served \
+                  within it (figures: bound_held, ios_beyond_bound)",
+        parameters: "wait-ms=8 hold-ms=200 read-turn-ms=500 write-turn-ms=80 bound-ms=10000",
     },
 ];
 

@@ -4,10 +4,19 @@
 //! A request that goes on nowhere belongs to the trail that its process used last, so that a process
 //! that reads here and there has one trail, which is not waited for long (`near`).
 //!
+//! A trail's thinking is what is known of the time from its answer to its next request where that had
+//! not come before the answer; requests that overlap tell nothing of it. One that is new is taken to
+//! think as all do.
+//!
 //! Invariants: `queued` and `in_flight` count requests by [`Trails::arrive`]'s answer; a trail with
 //! requests outstanding is never given away.
 
+use super::thinking::{ALL, Pause, Thinking};
 use crate::time::Nanos;
+
+/// A trail remembers about 2^this thinking times, all together 2^[`OF_ALL`].
+const OF_ONE: u32 = 3;
+const OF_ALL: u32 = 8;
 
 /// Trails remembered, unless more have requests outstanding.
 const TRAILS_MAX: usize = 128;
@@ -17,12 +26,6 @@ const GAP_BYTES: u64 = 256 << 10;
 
 /// A request this near to where its process's last one ended costs no seek to speak of.
 const NEAR_BYTES: u64 = 2 << 20;
-
-/// Longer thinking counts as this.
-const THINK_MAX: Nanos = Nanos::from_millis(16);
-
-/// All of them, as a share.
-const ALL: u64 = 256;
 
 /// Names a trail.
 pub(super) type TrailId = u32;
@@ -40,11 +43,9 @@ pub(super) struct Trail {
     pub(super) in_flight: u32,
     /// When its last answer came.
     pub(super) answered: Nanos,
-    /// Mean time from an answer to the next request; an eighth is the last one's.
-    think: Nanos,
-    /// Share of requests, of [`ALL`], that came near the end of the one before.
+    thinking: Thinking,
+    /// Share, of [`ALL`], of requests after an answer that came near the end of the one before.
     near: u64,
-    arrivals: u32,
     /// When it was used last, as a count of uses.
     used: u64,
 }
@@ -56,6 +57,7 @@ pub(super) struct Trails {
     /// The trail that each process used last.
     by_process: Vec<Option<TrailId>>,
     uses: u64,
+    thinking: Thinking,
 }
 
 impl std::ops::Index<TrailId> for Trails {
@@ -74,16 +76,20 @@ impl std::ops::IndexMut<TrailId> for Trails {
 }
 
 impl Trail {
-    /// The longest time that waiting for its next request is worth, where not having to come back
-    /// is worth `saving`; nothing until it has gone on once.
-    pub(super) fn worth(&self, saving: Nanos) -> Nanos {
-        let worth = Nanos(saving.0.saturating_mul(self.near) / ALL);
-        if self.arrivals < 2 || self.think > worth { Nanos::ZERO } else { worth }
+    /// The wait for its next request, where not having to come back saves `saving`.
+    pub(super) fn pause(&self, saving: Nanos) -> Pause {
+        self.thinking.pause(saving, self.near)
     }
 
     /// It was waited for in vain.
     pub(super) fn missed(&mut self) {
-        self.think = mean(self.think, THINK_MAX);
+        self.thinking.add(Nanos(u64::MAX), OF_ONE);
+    }
+
+    /// How long it has thought until `now`; nothing where it has not, or has not yet been answered.
+    fn think(&self, now: Nanos) -> Option<Nanos> {
+        let thinks = self.used > 0 && self.queued + self.in_flight == 0;
+        thinks.then(|| now - self.answered)
     }
 
     /// It reaches to `end` now.
@@ -105,18 +111,17 @@ impl Trails {
         let id = continued.or(own).unwrap_or_else(|| self.give());
         let used = self.uses;
         let trail = &mut self[id];
-        // Who asks before the answer has come thinks no time.
-        let waits = trail.queued + trail.in_flight == 0;
-        let think = if waits { (now - trail.answered).min(THINK_MAX) } else { Nanos::ZERO };
-        let near = continued.is_some() || trail.end.abs_diff(offset) <= NEAR_BYTES;
-        match trail.arrivals {
-            0 => trail.near = ALL,
-            1 => (trail.think, trail.near) = (think, share(trail.near, near)),
-            _ => (trail.think, trail.near) = (mean(trail.think, think), share(trail.near, near)),
+        let think = trail.think(now);
+        if let Some(think) = think {
+            let near = continued.is_some() || trail.end.abs_diff(offset) <= NEAR_BYTES;
+            trail.thinking.add(think, OF_ONE);
+            trail.near = share(trail.near, near);
         }
-        trail.arrivals = trail.arrivals.saturating_add(1);
         (trail.end, trail.process, trail.used) = (end, Some(process), used);
         trail.queued += 1;
+        if let Some(think) = think {
+            self.thinking.add(think, OF_ALL);
+        }
         self.by_process[by] = Some(id);
         id
     }
@@ -130,7 +135,7 @@ impl Trails {
 
     /// A new trail, in place of the one unused longest where there are enough.
     fn give(&mut self) -> TrailId {
-        let fresh = Trail::default();
+        let fresh = Trail { thinking: self.thinking, near: ALL, ..Trail::default() };
         if self.trails.len() >= TRAILS_MAX {
             let idle = self.trails.iter_mut().enumerate();
             let idle = idle.filter(|(_, trail)| trail.queued + trail.in_flight == 0);
@@ -142,10 +147,6 @@ impl Trails {
         self.trails.push(fresh);
         self.trails.len() as TrailId - 1
     }
-}
-
-fn mean(mean: Nanos, sample: Nanos) -> Nanos {
-    Nanos((7 * mean.0 + sample.0) / 8)
 }
 
 fn share(share: u64, hit: bool) -> u64 {
@@ -175,29 +176,52 @@ mod tests {
     }
 
     #[test]
-    fn a_trail_is_worth_waiting_for_while_it_thinks_less_than_it_saves() {
+    fn a_trail_is_waited_for_as_it_thinks() {
         let mut trails = Trails::default();
         let id = read(&mut trails, 0, 0, 0);
-        let saving = Nanos::from_millis(5);
-        assert_eq!(trails[id].worth(saving), Nanos::ZERO, "who knows whether it goes on");
-        for i in 1..4 {
-            read(&mut trails, 4 * i, 0, i * MIB);
+        let saving = Nanos::from_millis(8);
+        assert_eq!(trails[id].pause(saving).until, Nanos::from_millis(1), "as all are taken to");
+        for i in 1..30 {
+            read(&mut trails, 3 * i, 0, i * MIB);
         }
-        assert_eq!(trails[id].worth(saving), saving);
-        assert_eq!(trails[id].worth(Nanos::from_millis(3)), Nanos::ZERO);
-        trails[id].missed();
-        assert_eq!(trails[id].worth(saving), Nanos::ZERO, "4 * 7/8 + 16/8 = 5.5 ms");
+        assert_eq!(trails[id].pause(saving).until, Nanos::from_millis(4));
+        assert_eq!(trails[id].pause(Nanos::from_millis(2)).until, Nanos::ZERO);
+        (0..9).for_each(|_| trails[id].missed());
+        assert_eq!(trails[id].pause(saving).until, Nanos::ZERO);
+        // A new one is taken to think as all did.
+        let other = read(&mut trails, 100, 7, 5000 * MIB);
+        assert_eq!(
+            trails[other].pause(saving).until,
+            Nanos::from_millis(1),
+            "few have thought yet"
+        );
+        for i in 30..1000 {
+            read(&mut trails, 3 * i, 0, i * MIB);
+        }
+        let other = read(&mut trails, 4000, 8, 9000 * MIB);
+        assert_eq!(trails[other].pause(saving).until, Nanos::from_millis(4));
     }
 
     #[test]
-    fn a_process_that_reads_everywhere_is_not_worth_it() {
+    fn requests_before_the_answer_tell_nothing_of_thinking() {
+        let mut trails = Trails::default();
+        let id = trails.arrive(Nanos::ZERO, 0, 0, MIB);
+        let before = trails[id].pause(Nanos::from_millis(8));
+        for i in 1..50 {
+            assert_eq!(trails.arrive(Nanos::from_millis(i), 0, i * MIB, (i + 1) * MIB), id);
+        }
+        assert_eq!(trails[id].pause(Nanos::from_millis(8)), before);
+    }
+
+    #[test]
+    fn a_process_that_reads_everywhere_is_not_waited_for() {
         let mut trails = Trails::default();
         let mut id = 0;
         for i in 0..20 {
             id = read(&mut trails, i, 0, i * 1000 * MIB);
         }
         assert_eq!(id, 0);
-        assert!(trails[id].worth(Nanos::from_millis(5)) < Nanos::from_millis(1));
+        assert_eq!(trails[id].pause(Nanos::from_millis(5)).until, Nanos::ZERO);
     }
 
     #[test]
