@@ -474,7 +474,8 @@ fn one_run_a_policy_and_a_report_beside_the_answer() {
     assert_eq!(policies, ["bid", "cfq:quantum=2", "noop"]);
     let [.., mut advise] = folder.verbs(&trace);
     let (advice, _) = json(&mut advise);
-    assert!(advice["recommended"].is_string() && advice["ranking"].is_array());
+    assert_eq!((&advice["verdict"], &advice["recommended"]), (&"too_short".into(), &Value::Null));
+    assert!(advice["ranking"].is_array());
     assert!(folder.path("report.html").exists());
 }
 
@@ -720,6 +721,8 @@ fn a_device_is_described_with_its_notes_and_guesses() {
     let folder = Folder::new();
     let bundled = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/sata250.toml");
     let text = fs::read_to_string(bundled).unwrap();
+    let is_kept = |line: &&str| !line.starts_with("capacity_bytes");
+    let text = text.lines().filter(is_kept).collect::<Vec<_>>().join("\n");
     let (before, after) = (text.find("[zones]").unwrap(), text.find("[seek]").unwrap());
     let zone = |first: u32, last: u32| {
         format!(

@@ -163,7 +163,8 @@ pub fn advise<P: GoOn>(
     mut progress: impl FnMut(&str) -> P,
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
-    if let Some(why) = Times::of(input)?.why_not() {
+    let times = Times::of(input)?;
+    if let Some(why) = times.why_not() {
         let setting = Setting { input, device, device_reason, flash, setup };
         return untimed(setting, &why, |_| progress("caches of every size"));
     }
@@ -202,7 +203,7 @@ pub fn advise<P: GoOn>(
         verdict,
         headline: case.headline(),
         findings: case.findings(),
-        cautions: case.cautions(),
+        cautions: case.cautions().into_iter().chain(times.caution()).collect(),
         flash_device: flash.name.clone(),
         cache_sizing: sizing,
         defragmentation,

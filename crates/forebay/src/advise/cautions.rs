@@ -27,6 +27,7 @@ impl Case<'_> {
                 }
             }
         )];
+        cautions.extend(self.faster_source());
         let (baseline, chosen) = (self.baseline(), self.chosen);
         let worse = |now: Option<f64>, before: Option<f64>| match (now, before) {
             (Some(now), Some(before)) => now > before * 1.1 && now - before > 0.1,
@@ -89,4 +90,23 @@ impl Case<'_> {
         cautions.extend(self.input.notes.warnings.iter().cloned());
         cautions
     }
+
+    /// A trace of a device with which the disk has nothing in common, as its latencies show.
+    fn faster_source(&self) -> Option<String> {
+        let recorded_ms = self.input.description.read_latency.p50_ms?;
+        let ms = self.baseline().figures.read_p50_ms?;
+        (recorded_ms < FASTER_THAN_DISKS_MS && ms > 10.0 * recorded_ms).then(|| {
+            format!(
+                "The trace was recorded on something much faster than a disk: half of its reads took \
+                 less than {}, here less than {}. This says what {} would make of the load, nothing of \
+                 the device it ran on; name that with --device.",
+                millis(recorded_ms),
+                millis(ms),
+                self.device.name
+            )
+        })
+    }
 }
+
+/// Half of the reads of no disk take less, unless from its cache.
+const FASTER_THAN_DISKS_MS: f64 = 1.0;

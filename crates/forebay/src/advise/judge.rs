@@ -127,8 +127,8 @@ pub(super) fn against_flash(
     let mostly_idle = utilisation(baseline) < MOSTLY_IDLE;
     if is_at_ease(baseline) {
         return Some(
-            "Nothing to gain from flash: the disk is mostly idle, and its answers are as fast as a \
-             disk's can be",
+            "Nothing to gain from flash: the disk is mostly idle, and answers about as fast as a disk \
+             can",
         );
     }
     if shorter && !mostly_idle && is <= was * (1.0 + TAIL_SAME) && !late_writes {

@@ -8,7 +8,10 @@ use crate::input::Input;
 use crate::words::{millis, seconds};
 
 /// A clock that steps by less tells requests apart about as well as a disk does.
-const STEP_MAX: Nanos = Nanos::from_millis(10);
+const STEP_FINE: Nanos = Nanos::from_millis(2);
+
+/// A clock that steps by more than a disk takes for ten requests hides how they came.
+const STEP_MAX: Nanos = Nanos::from_millis(100);
 
 /// With fewer requests to a step of the clock its steps hide little.
 const PER_STEP_MAX: f64 = 2.0;
@@ -59,7 +62,7 @@ impl Times {
         let per_stamp = count as f64 / stamps.max(1) as f64;
         match Nanos(step) {
             Nanos::ZERO if count > 1 => Times::Same,
-            step if step >= STEP_MAX && per_stamp >= PER_STEP_MAX => {
+            step if step >= STEP_FINE && per_stamp >= PER_STEP_MAX => {
                 Times::Coarse { step, per_stamp }
             }
             _ => Times::Usable,
@@ -70,6 +73,7 @@ impl Times {
     pub(super) fn why_not(self) -> Option<String> {
         Some(match self {
             Times::Usable => return None,
+            Times::Coarse { step, .. } if step < STEP_MAX => return None,
             Times::None => {
                 "the trace has no arrival times, so which requests met at the disk is unknown"
                     .into()
@@ -78,15 +82,26 @@ impl Times {
                 "all requests bear the same time, so which of them met at the disk is unknown"
                     .into()
             }
-            Times::Coarse { step, per_stamp } => format!(
-                "the trace's clock steps by {}, and {per_stamp:.0} requests share a step on average: \
-                 replayed, they would all come at once, which they did not",
-                match step.as_millis_f64() {
-                    ms if ms < 1000.0 => millis(ms),
-                    ms => seconds(ms / 1e3),
-                }
-            ),
+            coarse => format!("{}, which they did not", coarse.told()?),
         })
+    }
+
+    /// What a clock hides that is fine enough to go by.
+    pub(super) fn caution(self) -> Option<String> {
+        let told = self.told().filter(|_| self.why_not().is_none())?;
+        Some(format!("Take care: {told}, so they queue more than they did."))
+    }
+
+    fn told(self) -> Option<String> {
+        let Times::Coarse { step, per_stamp } = self else { return None };
+        let step = match step.as_millis_f64() {
+            ms if ms < 1000.0 => millis(ms),
+            ms => seconds(ms / 1e3),
+        };
+        Some(format!(
+            "the trace's clock steps by {step}, and {per_stamp:.0} requests share a step on average: \
+             replayed, they all come at once"
+        ))
     }
 }
 
@@ -115,6 +130,9 @@ mod tests {
         assert!(
             Times::Coarse { step, per_stamp: 15.8 }.why_not().unwrap().contains("1.0 s, and 16")
         );
-        assert_eq!(Times::Usable.why_not(), None);
+        assert_eq!((Times::Usable.why_not(), Times::Usable.caution()), (None, None));
+        let ticks = among(&[0, 0, 0, 20, 20, 20, 30, 30]);
+        assert!(ticks.why_not().is_none());
+        assert!(ticks.caution().unwrap().contains("steps by 10.00 ms, and 3 requests"));
     }
 }

@@ -5,7 +5,7 @@
 
 use forebay_core::Device;
 
-use super::judge::{TOO_FEW, against_flash, is_at_ease, tail_of};
+use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, against_flash, is_at_ease, tail_of};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::sizing::Sizing;
 use super::total_s;
@@ -212,7 +212,10 @@ impl Trial<'_> {
             }
         };
         let worth_while = studied.is_worth_while();
-        let at_ease = worth_while && is_at_ease(self.baseline);
+        // It is no more than some copying: a tail that it helps is worth that on an idle disk too.
+        let calmer = effect.read_p99_after_ms.zip(before.read_p99_ms);
+        let calmer = calmer.is_some_and(|(is, was)| is <= was * (1.0 - TAIL_THAT_MATTERS));
+        let at_ease = worth_while && is_at_ease(self.baseline) && !calmer;
         let idle = match at_ease {
             true => {
                 " Nothing to gain from it all the same: the disk is mostly idle and answers fast."

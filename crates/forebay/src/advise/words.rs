@@ -115,7 +115,10 @@ impl Case<'_> {
                 "Nothing to gain: the trace keeps the disk busy only {} of the time, so requests \
                  seldom meet and there is little to reorder; 99 % of {} are answered within {}. \
                  Stay with {}.",
-                percent(self.utilisation()),
+                match self.utilisation() {
+                    share if share < 0.001 => "less than 0.1 %".to_string(),
+                    share => percent(share),
+                },
                 if baseline.figures.read_p99_ms.is_some() { "reads" } else { "writes" },
                 millis(tail_of(baseline)),
                 baseline.policy,
@@ -159,7 +162,7 @@ impl Case<'_> {
 
     fn tail_is_worse(&self) -> bool {
         let tail = |run: &RunResult| tail_ms(run.figures.read_p99_ms, run.figures.write_p99_ms);
-        tail(self.chosen) > tail(self.baseline()) * 1.02
+        tail(self.chosen) > tail(self.baseline())
     }
 
     fn spread(&self) -> f64 {

@@ -48,7 +48,11 @@ pub(super) fn page(advice: &Advice) -> String {
     if !advice.ranking.is_empty() {
         body += &section(ranking, &tables::ranking(advice, baseline));
     }
-    body += &paragraphs("What happens", "findings", &advice.findings);
+    let findings = match advice.verdict {
+        Verdict::NoTimes => "What order alone tells",
+        _ => "What happens",
+    };
+    body += &paragraphs(findings, "findings", &advice.findings);
     body += &paragraphs("Keep in mind", "cautions", &advice.cautions);
     if let Some(pair) = &pair {
         body += &heads(advice, pair);
@@ -60,10 +64,12 @@ pub(super) fn page(advice: &Advice) -> String {
         body += &contenders(pair);
     }
     body += &section("The trace", &tables::trace(&advice.description));
-    body += &format!(
-        "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
-        tables::figures(advice)
-    );
+    if !advice.runs.is_empty() {
+        body += &format!(
+            "<section><details><summary>All figures of all runs</summary>{}</details></section>\n",
+            tables::figures(advice)
+        );
+    }
     document(&advice.trace, &body)
 }
 

@@ -65,7 +65,7 @@ pub(super) fn remedies(advice: &Advice) -> String {
     ]);
     let rows: Vec<_> = advice.remedies.iter().map(|remedy| (false, remedy_cells(remedy))).collect();
     format!(
-        "{}{reasons}<p class=\"small\">{BASELINE} → with the remedy, on the same requests: \
+        "<div class=\"remedies\">{}</div>{reasons}<p class=\"small\">{BASELINE} → with the remedy, on the same requests: \
          defragmentation on those that it was not learnt from, the others on all. Beyond what is free: \
          against the recommended scheduler. Flash: {}.</p>",
         table(&heads, &rows),
