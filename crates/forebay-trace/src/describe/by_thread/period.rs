@@ -7,13 +7,13 @@
 use forebay_core::Nanos;
 
 /// The paper's period: half an hour.
-pub const PERIOD: Nanos = Nanos(1_800_000_000_000);
+pub(super) const PERIOD: Nanos = Nanos(1_800_000_000_000);
 
 /// Periods that are counted at most.
-pub const PERIODS_MAX: usize = 512;
+pub(super) const PERIODS_MAX: usize = 512;
 
 /// Whole periods that are wanted at least.
-pub const PERIODS_MIN: u64 = 8;
+pub(super) const PERIODS_MIN: u64 = 8;
 
 /// How often the half hour is halved: down to 0.86 ms.
 const HALVINGS: u32 = 21;
