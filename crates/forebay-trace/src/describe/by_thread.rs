@@ -30,7 +30,7 @@ use self::rows::{ByThread, ThreadRow, TypeRow};
 use self::rules::{Kind, Rules};
 use self::tally::{Scale, Tally};
 use super::sequences::at;
-use crate::streams::{Grouping, StreamBy};
+use crate::streams::Grouping;
 use crate::trace::{Dictionary, Record};
 
 /// Threads that are followed one by one.
@@ -67,7 +67,6 @@ const BEYOND: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Threads {
     options: ThreadOptions,
-    grouping: Grouping,
     clock: Clock,
     all: Tally,
     /// By group, where its tally is; none before its first request.
@@ -81,10 +80,9 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn new(by: StreamBy, options: ThreadOptions) -> Threads {
+    pub(super) fn new(options: ThreadOptions) -> Threads {
         Threads {
             options,
-            grouping: Grouping::new(by),
             clock: Clock::new(options.period),
             all: Tally::default(),
             slots: Vec::new(),
@@ -96,13 +94,19 @@ impl Threads {
         }
     }
 
-    /// Takes records, and again those that are data requests.
-    pub(super) fn add(&mut self, records: &[Record], data: &[Record], dictionary: &Dictionary) {
+    /// Takes records, and again those that are data requests; `grouping` tells their threads.
+    pub(super) fn add(
+        &mut self,
+        records: &[Record],
+        data: &[Record],
+        dictionary: &Dictionary,
+        grouping: &mut Grouping,
+    ) {
         let Some(first) = records.first() else { return };
         let origin_ns = *self.origin_ns.get_or_insert(first.at.0);
         for r in data {
             let period = self.clock.finest(r.at.0.saturating_sub(origin_ns));
-            let group = self.grouping.group(dictionary, r.stream);
+            let group = grouping.group(dictionary, r.stream);
             let slot = self.slot(group);
             let has_room = self.places.len() < PLACES_MAX;
             let key = (slot, r.volume);
@@ -141,6 +145,7 @@ impl Threads {
     pub(super) fn finish(
         mut self,
         dictionary: &Dictionary,
+        grouping: &Grouping,
         duration_ns: u64,
         extents_bytes: &[u64],
     ) -> ByThread {
@@ -157,7 +162,7 @@ impl Threads {
         let kinds: Vec<(String, Kind)> = order
             .iter()
             .map(|(group, tally)| {
-                let label = self.grouping.label(dictionary, *group);
+                let label = grouping.label(dictionary, *group);
                 let kind = rules.kind(&label, &tally.features(&scale));
                 (label, kind)
             })
