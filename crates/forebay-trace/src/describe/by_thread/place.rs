@@ -94,8 +94,8 @@ mod tests {
 
     #[test]
     fn a_stretch_across_an_end_counts_in_parts() {
-        // 256 sectors in stretches of two; the quarters of 250 sectors end within one.
-        let place = place(&[0, 62 * 512, 255 * 512]);
+        // Stretches of two sectors; the first quarter of 250 ends within one.
+        let place = place(&[0, 62 * 512, 249 * 512]);
         let quarters = Storage::new(&[250 * 512]).quarters(0, &place).unwrap();
         assert_eq!(quarters, [1.25, 0.75, 0.0, 1.0]);
     }
