@@ -63,6 +63,9 @@ def main(options) -> str:
     parts = [head(options, listed)]
     for title, rows in sections.items():
         parts += [f"## {title}\n", claimed(rows)]
+    paid = sharing.who_pays(expected, listed)
+    if paid.count("\n") > 2:
+        parts += ["## Who pays on a shared server\n", SHARED, paid]
     checked = capacity.reference(expected, listed)
     if checked:
         parts += ["## What truncation does\n", TRUNCATION, capacity.truncation(expected, listed)]
@@ -78,6 +81,11 @@ def main(options) -> str:
         shaped_pictures.draw(listed, options.pictures)
     return "\n".join(parts)
 
+
+SHARED = """The paper's promise on a shared server is to all requests together, and what is put aside are the
+requests of whoever bursts. So at the capacity that all need together one client may get less than its
+promise, though the sum would have kept it; the last column is what keeps it to each.
+"""
 
 TRUNCATION = """Capacities of the first eighth, quarter and half of each prefix, the prefix, and the
 paper's of the whole trace. For 100 % a longer trace can only need more, and one burst decides. A smaller

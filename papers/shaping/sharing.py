@@ -3,22 +3,58 @@
 from functools import cache
 
 from capacity import least
-from forebay.reproduce import Claim, Row
+from forebay.reproduce import Claim, Row, table
 from workloads import Workload, missing, of
 
 import forebay
 
 
 @cache
-def together(clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int) -> dict:
-    """Capacity needed over the sum, by shift in seconds and fraction."""
+def shared(clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int) -> dict:
+    """What `plan consolidate` answers."""
     first = clients[0].table()
     # A trace that is given with itself is given once.
     traces = first if len(set(clients)) == 1 else [client.table() for client in clients]
-    found = forebay.plan_consolidate(
+    return forebay.plan_consolidate(
         traces, shift=list(shifts), within=[f"{within_ms}ms"], fraction=[1, 0.9, 0.95]
     )
-    return {(row["shift_s"], row["fraction"]): row["ratio"] for row in found["rows"]}
+
+
+def together(clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int) -> dict:
+    """Capacity needed over the sum, by shift in seconds and fraction."""
+    rows = shared(clients, shifts, within_ms)["rows"]
+    return {(row["shift_s"], row["fraction"]): row["ratio"] for row in rows}
+
+
+def who_pays(expected: dict, listed: list[Workload]) -> str:
+    """What each client gets at the capacity that all together need."""
+    header = ["clients", "shift, s", "promised, %", "alone, IOPS", "sum", "together",
+              "so answered of each, %", "for every client, IOPS"]
+    cells = []
+    for pair in expected["shared"]:
+        clients = tuple(of(listed, name) for name in pair["clients"])
+        if None in clients:
+            continue
+        found = shared(clients, tuple(pair["shifted_100"]), pair["within_ms"])
+        for row in found["rows"]:
+            alone = [
+                str(of_client["capacity_iops"])
+                for client in found["clients"]
+                for of_client in client["rows"]
+                if of_client["fraction"] == row["fraction"]
+            ]
+            answered = (f"{100 * fraction:.1f}" for fraction in row["client_fractions"])
+            cells.append([
+                " + ".join(client.name for client in clients),
+                f"{row['shift_s']:g}",
+                f"{100 * row['fraction']:g}",
+                " + ".join(alone),
+                str(row["sum_iops"]),
+                str(row["merged_iops"]),
+                " and ".join(answered),
+                str(row["every_client_iops"]),
+            ])
+    return table(header, cells)
 
 
 def error(ratio: float) -> float:
@@ -28,8 +64,8 @@ def error(ratio: float) -> float:
 
 def rows(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
     """For each pair: unshaped by shift, then shaped at the worst shift."""
-    table = expected["capacity"]
-    return [row for pair in expected["shared"] for row in _pair(pair, table, listed, short)]
+    capacities = expected["capacity"]
+    return [row for pair in expected["shared"] for row in _pair(pair, capacities, listed, short)]
 
 
 def _pair(pair: dict, table: dict, listed: list[Workload], short: bool) -> list[Row]:

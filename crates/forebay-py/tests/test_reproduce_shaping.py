@@ -143,3 +143,18 @@ def test_the_short_run_needs_the_bundled_trace_alone(paper, tmp_path):
     text = paper.main(options)
     assert "papers/shaping --short`" in text and "Hadoop terasort (bundled)" in text
     assert "not in the short run" in text
+
+
+def test_who_pays_has_a_row_for_every_pair_we_have(paper, expected, folder):
+    import sharing
+
+    lines = sharing.who_pays(expected, stand_ins(folder, 0)).splitlines()[2:]
+    names = {"WebSearch", "FinTrans"}
+    pairs = [pair for pair in expected["shared"] if set(pair["clients"]) <= names]
+    assert len(lines) == sum(3 * len(pair["shifted_100"]) for pair in pairs) > 6
+    for line in lines:
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        promised, together, every = float(cells[2]), int(cells[5]), int(cells[7])
+        answered = [float(share) for share in cells[6].split(" and ")]
+        assert every >= together and (every > together) == (min(answered) < promised - 0.05), line
+    assert sharing.who_pays(expected, []).count("\n") == 2

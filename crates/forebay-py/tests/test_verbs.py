@@ -60,6 +60,18 @@ def test_cache(answer, trace):
         forebay.cache(trace, sizes_mib=[0])
 
 
+def test_describe_threads(answer, trace):
+    options = ["--threads", "--limit", "3", "--period", "2s"]
+    expected = answer("describe", TERASORT, *options)["by_thread"]
+    found = forebay.describe(trace, threads=True, limit=3, period="2s")["by_thread"]
+    assert found == expected and len(found["rows"]) == 3 and found["period_s"] == 2
+    everyone = forebay.describe(trace, threads=True, limit=None)["by_thread"]
+    assert len(everyone["rows"]) == everyone["threads"] > 3
+    assert "by_thread" not in forebay.describe(trace)
+    with pytest.raises(forebay.Error, match="period: got 'soon'"):
+        forebay.describe(trace, threads=True, period="soon")
+
+
 def test_plan_capacity(answer, trace):
     options = ["--within", "5ms,20ms", "--fraction", "0.9995,1", "--by", "volume"]
     expected = answer("plan", "capacity", TERASORT, *options, "--confidence", "0.9")

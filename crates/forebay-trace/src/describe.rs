@@ -64,7 +64,7 @@ impl Describer {
             times: arrivals::Times::default(),
             volumes: by_volume::Volumes::default(),
             streams: by_stream::Streams::new(options.stream_by),
-            threads: options.threads.map(|of| by_thread::Threads::new(options.stream_by, of)),
+            threads: options.threads.map(by_thread::Threads::new),
             latencies: latency::Latencies::default(),
             footprint: footprint::Footprint::new(footprint::REGIONS_MAX),
             picked: Vec::new(),
@@ -81,7 +81,7 @@ impl Describer {
             self.volumes.add(data, dictionary);
             self.streams.add(data, dictionary);
             if let Some(threads) = &mut self.threads {
-                threads.add(piece, data, dictionary);
+                threads.add(piece, data, dictionary, self.streams.grouping());
             }
             self.latencies.add(data);
             self.footprint.add(data);
@@ -91,7 +91,8 @@ impl Describer {
     /// The description of all that was added.
     pub fn finish(mut self, dictionary: &Dictionary, notes: &Notes) -> Description {
         let by_thread = self.threads.take().map(|threads| {
-            threads.finish(dictionary, self.times.duration_ns(), &self.volumes.extents_bytes())
+            let (duration_ns, extents) = (self.times.duration_ns(), self.volumes.extents_bytes());
+            threads.finish(dictionary, self.streams.grouping(), duration_ns, &extents)
         });
         let (touched, footprints) = self.footprint.touched(dictionary.volumes.len());
         let Describer { options, totals, times, volumes, streams, latencies, .. } = &self;

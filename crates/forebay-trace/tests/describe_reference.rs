@@ -60,7 +60,8 @@ const GROUP: [u32; 5] = [0, 0, 1, 1, 2];
 const THREAD: [u32; 5] = [1, 1, 2, 3, 4];
 
 fn describe(records: &[Record], piece: usize) -> Description {
-    let mut describer = Describer::new(Options { stream_by: StreamBy::Thread, ..Options::default() });
+    let mut describer =
+        Describer::new(Options { stream_by: StreamBy::Thread, ..Options::default() });
     let dictionary = dictionary();
     records.chunks(piece).for_each(|batch| describer.add(batch, &dictionary));
     describer.finish(&dictionary, &Notes::default())

@@ -88,6 +88,11 @@ impl Streams {
         self.runs.add(&self.breaks);
     }
 
+    /// How streams are grouped.
+    pub(super) fn grouping(&mut self) -> &mut Grouping {
+        &mut self.grouping
+    }
+
     /// The group of a stream that is seen for the first time.
     #[cold]
     fn meet(&mut self, dictionary: &Dictionary, stream: u32) -> u32 {

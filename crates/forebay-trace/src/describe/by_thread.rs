@@ -20,17 +20,19 @@ pub mod rows;
 pub mod rules;
 mod table;
 mod tally;
+mod types;
 
 use forebay_core::Nanos;
 use rustc_hash::FxHashMap;
 
 use self::period::Clock;
 use self::place::{Place, Storage};
-use self::rows::{ByThread, ThreadRow, TypeRow};
-use self::rules::{Kind, Rules};
+use self::rows::ByThread;
+use self::rules::Rules;
 use self::tally::{Scale, Tally};
+use self::types::Thread;
 use super::sequences::at;
-use crate::streams::{Grouping, StreamBy};
+use crate::streams::Grouping;
 use crate::trace::{Dictionary, Record};
 
 /// Threads that are followed one by one.
@@ -67,7 +69,6 @@ const BEYOND: u32 = u32::MAX;
 #[derive(Clone, Debug)]
 pub(super) struct Threads {
     options: ThreadOptions,
-    grouping: Grouping,
     clock: Clock,
     all: Tally,
     /// By group, where its tally is; none before its first request.
@@ -81,10 +82,9 @@ pub(super) struct Threads {
 }
 
 impl Threads {
-    pub(super) fn new(by: StreamBy, options: ThreadOptions) -> Threads {
+    pub(super) fn new(options: ThreadOptions) -> Threads {
         Threads {
             options,
-            grouping: Grouping::new(by),
             clock: Clock::new(options.period),
             all: Tally::default(),
             slots: Vec::new(),
@@ -96,13 +96,19 @@ impl Threads {
         }
     }
 
-    /// Takes records, and again those that are data requests.
-    pub(super) fn add(&mut self, records: &[Record], data: &[Record], dictionary: &Dictionary) {
+    /// Takes records, and again those that are data requests; `grouping` tells their threads.
+    pub(super) fn add(
+        &mut self,
+        records: &[Record],
+        data: &[Record],
+        dictionary: &Dictionary,
+        grouping: &mut Grouping,
+    ) {
         let Some(first) = records.first() else { return };
         let origin_ns = *self.origin_ns.get_or_insert(first.at.0);
         for r in data {
             let period = self.clock.finest(r.at.0.saturating_sub(origin_ns));
-            let group = self.grouping.group(dictionary, r.stream);
+            let group = grouping.group(dictionary, r.stream);
             let slot = self.slot(group);
             let has_room = self.places.len() < PLACES_MAX;
             let key = (slot, r.volume);
@@ -141,56 +147,54 @@ impl Threads {
     pub(super) fn finish(
         mut self,
         dictionary: &Dictionary,
+        grouping: &Grouping,
         duration_ns: u64,
         extents_bytes: &[u64],
     ) -> ByThread {
         self.fill_quarters(&Storage::new(extents_bytes));
         let level = self.clock.level(self.all.level(), duration_ns);
         let periods = self.clock.whole(level, duration_ns);
-        let mut everyone = vec![&mut self.all, &mut self.beyond];
-        everyone.extend(self.tallies.iter_mut().map(|(_, tally)| tally));
-        everyone.into_iter().for_each(|tally| tally.fold_to(level));
+        self.fold_to(level);
         let scale = Scale { requests: self.all.requests(), duration_ns, periods };
-        let mut order: Vec<&(u32, Tally)> = self.tallies.iter().collect();
-        order.sort_by_key(|(group, tally)| (std::cmp::Reverse(tally.requests()), *group));
-        let rules = self.options.rules;
-        let kinds: Vec<(String, Kind)> = order
-            .iter()
-            .map(|(group, tally)| {
-                let label = self.grouping.label(dictionary, *group);
-                let kind = rules.kind(&label, &tally.features(&scale));
-                (label, kind)
-            })
-            .collect();
-        let types = types(&order, &kinds);
-        let name = |kind| types.iter().find(|t| t.kind == kind).map_or("", |t| t.label.as_str());
-        let rows = order.iter().zip(&kinds).take(self.options.rows_max);
+        let threads = self.typed(dictionary, grouping, &scale);
+        let types = types::of(&threads);
+        let rows_max = self.options.rows_max;
         ByThread {
             period_s: self.clock.seconds(level),
             periods,
-            rules,
-            threads: order.len() as u64 + self.threads_beyond,
+            rules: self.options.rules,
+            threads: threads.len() as u64 + self.threads_beyond,
             all: self.all.figures(&scale),
-            rows: rows
-                .map(|((_, tally), (label, kind))| ThreadRow {
-                    label: label.clone(),
-                    of_type: name(*kind).to_owned(),
-                    figures: tally.figures(&scale),
-                })
-                .collect(),
-            types: types
-                .iter()
-                .map(|of| TypeRow {
-                    label: of.label.clone(),
-                    kind: of.kind,
-                    threads: of.threads,
-                    figures: of.tally.figures(&scale),
-                })
-                .collect(),
-            threads_hidden: order.len().saturating_sub(self.options.rows_max) as u64,
+            rows: threads.iter().take(rows_max).map(|one| one.row(&types, &scale)).collect(),
+            types: types.iter().map(|of| of.row(&scale)).collect(),
+            threads_hidden: threads.len().saturating_sub(rows_max) as u64,
             threads_beyond: self.threads_beyond,
             beyond: (self.threads_beyond > 0).then(|| self.beyond.figures(&scale)),
         }
+    }
+
+    fn fold_to(&mut self, level: u32) {
+        let tallies = self.tallies.iter_mut().map(|(_, tally)| tally);
+        for tally in tallies.chain([&mut self.all, &mut self.beyond]) {
+            tally.fold_to(level);
+        }
+    }
+
+    /// The threads that are followed, those with most requests first.
+    fn typed<'a>(
+        &'a self,
+        dictionary: &Dictionary,
+        grouping: &Grouping,
+        scale: &Scale,
+    ) -> Vec<Thread<'a>> {
+        let mut order: Vec<&(u32, Tally)> = self.tallies.iter().collect();
+        order.sort_by_key(|(group, tally)| (std::cmp::Reverse(tally.requests()), *group));
+        let typed = |(group, tally): &'a (u32, Tally)| {
+            let label = grouping.label(dictionary, *group);
+            let kind = self.options.rules.kind(&label, &tally.features(scale));
+            Thread { label, kind, tally }
+        };
+        order.into_iter().map(typed).collect()
     }
 
     fn fill_quarters(&mut self, storage: &Storage) {
@@ -203,43 +207,6 @@ impl Threads {
             }
         }
     }
-}
-
-/// Threads of one kind together.
-struct Type {
-    label: String,
-    kind: Kind,
-    threads: u64,
-    tally: Tally,
-}
-
-/// The kinds there are, that with most requests first; numbered by functionality.
-fn types(order: &[&(u32, Tally)], kinds: &[(String, Kind)]) -> Vec<Type> {
-    let mut types: Vec<Type> = Vec::new();
-    for ((_, tally), (_, kind)) in order.iter().zip(kinds) {
-        let of = match types.iter().position(|of| of.kind == *kind) {
-            Some(known) => &mut types[known],
-            None => {
-                types.push(Type {
-                    label: String::new(),
-                    kind: *kind,
-                    threads: 0,
-                    tally: Tally::default(),
-                });
-                let last = types.len() - 1;
-                &mut types[last]
-            }
-        };
-        of.threads += 1;
-        of.tally.merge(tally);
-    }
-    types.sort_by_key(|of| std::cmp::Reverse(of.tally.requests()));
-    for index in 0..types.len() {
-        let functionality = types[index].kind.functionality;
-        let before = types[..index].iter().filter(|of| of.kind.functionality == functionality);
-        types[index].label = format!("{} #{}", functionality.word(), before.count());
-    }
-    types
 }
 
 #[cfg(test)]

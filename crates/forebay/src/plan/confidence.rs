@@ -227,6 +227,41 @@ mod tests {
     }
 
     #[test]
+    fn every_block_is_drawn() {
+        // All bursts are in the first block or in the last one; without it little is needed.
+        for burst_at in [0u64, 999] {
+            let each =
+                |ms: u64| std::iter::repeat_n(Nanos(ms * MS), if ms == burst_at { 500 } else { 1 });
+            let (gaps, within) = ((0..1000).flat_map(each).collect::<Gaps>(), Nanos(10 * MS));
+            let fractions: Vec<Fraction> = vec!["0.95".parse().unwrap()];
+            let need = fractions[0].of(gaps.len() as u64);
+            let found = [least_capacities(&gaps, within, &[need])[0].unwrap()];
+            let (low, high) = intervals(&gaps, within, &fractions, &found, HALF)[0];
+            assert!(low < found[0] / 2 && high >= found[0], "{low} {found:?} {high}");
+        }
+    }
+
+    #[test]
+    fn an_interval_leaves_out_as_much_on_either_side() {
+        let drawn = || (0..=1000).rev().map(f64::from).collect();
+        assert_eq!(percentiles(drawn(), 0.9), (50, 950));
+        assert_eq!(percentiles(drawn(), 0.5), (250, 750));
+        assert_eq!(percentiles(vec![7.5], 0.9), (7, 8));
+    }
+
+    #[test]
+    fn a_promise_that_is_just_kept_is_kept() {
+        let held: Gaps = [Nanos(0); 10].into_iter().collect();
+        let half = ["0.5".parse().unwrap(), "0.6".parse().unwrap()];
+        let checks = check(&held, Nanos(100 * MS), &half, &[50, 50]);
+        assert_eq!(
+            [0, 1].map(|at| (checks[at].fraction, checks[at].kept)),
+            [(0.5, true), (0.5, false)]
+        );
+        assert_eq!([0, 1].map(|at| checks[at].capacity_iops), [Some(50), Some(60)]);
+    }
+
+    #[test]
     fn the_same_seed_gives_the_same_interval() {
         let (gaps, within) = (steady(5000), Nanos(5 * MS));
         let found = found(&gaps, within);

@@ -223,6 +223,33 @@ mod tests {
     }
 
     #[test]
+    fn rows_come_by_shift_then_bound_then_fraction() {
+        let client = arrivals(&[0; 10]);
+        let promises = Promises {
+            within: vec![Nanos(SECOND), Nanos(SECOND / 2)],
+            fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],
+        };
+        let shifts = [Nanos::ZERO, Nanos(5 * SECOND)];
+        let found = consolidate(&[&client, &client], &shifts, &promises).unwrap();
+        let rows: Vec<_> = found
+            .rows
+            .iter()
+            .map(|row| (row.shift_s, row.within_ms, row.fraction, row.sum_iops, row.merged_iops))
+            .collect();
+        let expected = [
+            (0.0, 1000.0, 1.0, 20, 20),
+            (0.0, 1000.0, 0.5, 10, 10),
+            (0.0, 500.0, 1.0, 40, 40),
+            (0.0, 500.0, 0.5, 20, 20),
+            (5.0, 1000.0, 1.0, 20, 10),
+            (5.0, 1000.0, 0.5, 10, 5),
+            (5.0, 500.0, 1.0, 40, 20),
+            (5.0, 500.0, 0.5, 20, 10),
+        ];
+        assert_eq!(rows, expected);
+    }
+
+    #[test]
     fn all_requests_of_all_are_all_of_each() {
         let (a, b) = (arrivals(&[0, 0, 5]), arrivals(&[0, SECOND]));
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };

@@ -222,6 +222,19 @@ mod tests {
     }
 
     #[test]
+    fn each_tier_has_what_those_before_it_left() {
+        // Ten at once: two within 10 ms, three more within 20 ms, the other five within 100 ms.
+        let trace = arrivals([0; 10].into_iter());
+        let three = price(&trace, &sla(&[(0.2, 10.0), (0.5, 20.0), (1.0, 100.0)]), None).unwrap();
+        let shares: Vec<_> = three.least.tiers.iter().map(|tier| tier.share_iops).collect();
+        assert_eq!(shares, [Some(200), Some(150), Some(50)]);
+        assert_eq!((three.least.capacity_iops, three.floor_iops), (400, 250));
+        let achieved: Vec<_> =
+            three.least.tiers.iter().map(|tier| tier.achieved_fraction).collect();
+        assert_eq!(achieved, [0.2, 0.5, 1.0]);
+    }
+
+    #[test]
     fn a_tier_that_costs_nothing_more_is_joined() {
         // Within 1 ms a server of 1000 answers all of a steady load, and within 2 ms too.
         let trace = arrivals((0..1000).map(|ms| ms * MS));

@@ -63,7 +63,7 @@ mod tests {
     #[test]
     fn stretches_double_until_they_reach() {
         let mut folding = Folding::<4>::default();
-        [0, 1, 3].into_iter().for_each(|at| folding.add(at));
+        [0, 1, 3].iter().for_each(|at| folding.add(*at));
         assert_eq!((folding.counts(), folding.level()), (&[1, 1, 0, 1][..], 0));
         folding.add(4);
         assert_eq!((folding.counts(), folding.level()), (&[2, 1, 1][..], 1));
@@ -78,10 +78,12 @@ mod tests {
         let (mut a, mut b, mut both) =
             (Folding::<8>::default(), Folding::<8>::default(), Folding::<8>::default());
         for at in [0, 3, 7] {
-            (a.add(at), both.add(at));
+            a.add(at);
+            both.add(at);
         }
         for at in [5, 40] {
-            (b.add(at), both.add(at));
+            b.add(at);
+            both.add(at);
         }
         a.fold_to(b.level());
         a.merge(&b);

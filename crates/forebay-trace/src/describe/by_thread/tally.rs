@@ -117,12 +117,11 @@ impl Tally {
         let span_ns = self.first_ns.map_or(0, |first| self.last_ns.saturating_sub(first));
         let gaps = self.requests().saturating_sub(1);
         let gap_ns = share(span_ns, gaps);
-        let is_placed: f64 = self.quarters.iter().sum();
+        let located: f64 = self.quarters.iter().sum();
+        // Up to the last whole period, if nothing came after it.
         let mut activity_requests = self.periods.counts().to_vec();
-        let last = scale.duration_ns > 0 && activity_requests.len() as u64 <= scale.periods;
-        if last {
-            activity_requests.resize(scale.periods as usize, 0);
-        }
+        let shown = activity_requests.len().max(scale.periods as usize);
+        activity_requests.resize(shown, 0);
         Figures {
             requests: self.requests(),
             reads: self.requests[0],
@@ -138,7 +137,7 @@ impl Tally {
                 .map(|mean| variation(self.gap_squares_ns2 / gaps as f64, mean)),
             read_write_ratio: share(self.requests[0], self.requests[1]),
             sequential_share: share(self.sequential.iter().sum(), self.placed.iter().sum()),
-            quarter_shares: (is_placed > 0.0).then(|| self.quarters.map(|count| count / is_placed)),
+            quarter_shares: (located > 0.0).then(|| self.quarters.map(|count| count / located)),
             fluctuation: self.fluctuation(scale.periods),
             activity_requests,
             latency_mean_ms: (self.measured > 0)

@@ -45,7 +45,7 @@ fn mixed() -> Vec<Record> {
     let mut batch = Vec::new();
     for tick in 0..80u64 {
         let at = tick * SECOND / 8;
-        let place = tick * 7919 % 64 << 20;
+        let place = (tick * 7919 % 64) << 20;
         batch.push(Record { latency: Some(Nanos(2_000_000)), ..by(0, read(at, place, 8192)) });
         batch.push(by(1, write(at, (128 << 20) + tick * 4096, 4096)));
         if (40..48).contains(&tick) {

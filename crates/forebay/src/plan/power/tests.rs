@@ -82,6 +82,46 @@ fn a_prediction_that_is_too_low_breaks_its_epoch_and_spins_up_late() {
 }
 
 #[test]
+fn a_spin_up_costs_its_energy_and_draws_nothing_else_meanwhile() {
+    let found = rows(&bursts(&[5, 20, 20, 5]), &question("1"));
+    let joules = |on_pool_s: f64, spinning_s: f64| {
+        (on_pool_s - spinning_s) * 10.0 + 5.2 * 3.0 + (800.0 - on_pool_s) + 150.0
+    };
+    assert!((found[2].energy_j - joules(700.0, 10.0)).abs() < 1e-3, "{:?}", found[2]);
+    assert!((found[3].energy_j - joules(600.0, 0.0)).abs() < 1e-3, "{:?}", found[3]);
+    // The trace ends 4 s into the epoch for which a second pool is switched on.
+    let mut times: Vec<u64> = vec![0];
+    for (at, count) in [(50, 20), (150, 5), (250, 20), (304, 1)] {
+        times.extend(std::iter::repeat_n(at * SECOND, count));
+    }
+    let cut = &rows(&arrivals(times), &question("1"))[2];
+    let expected = (508.0 - 4.0) * 10.0 + 4.7 * 3.0 + (608.0 - 508.0) + 150.0;
+    assert!((cut.energy_j - expected).abs() < 1e-3, "{cut:?} {expected}");
+    assert_eq!(cut.disk_spin_ups, 1);
+}
+
+#[test]
+fn a_request_at_an_epochs_start_is_of_that_epoch() {
+    // The pool is full until 200.95 s, so the one at 200 s, alone in its epoch, is late.
+    let mut times: Vec<u64> = (0..100).map(|second| second * SECOND).collect();
+    times.extend([199_950_000_000; 10]);
+    times.push(200 * SECOND);
+    let fixed = &rows(&arrivals(times), &question("0.9"))[1];
+    assert_eq!((fixed.max_pools, fixed.late_requests, fixed.broken_epochs), (1, 1, 1));
+}
+
+#[test]
+fn who_comes_as_a_pool_is_free_goes_before_those_that_are_late() {
+    let times = [[0; 11].as_slice(), &[SECOND; 10]].concat();
+    let fixed = &rows(&arrivals(times), &question("0.9"))[1];
+    assert_eq!((fixed.max_pools, fixed.late_requests, fixed.max_ms), (1, 1, 2100.0));
+    let within: Vec<f64> = fixed.answered.iter().map(|answered| answered.within_ms).collect();
+    assert_eq!(within, [500.0, 750.0, 1000.0]);
+    let shares: Vec<f64> = fixed.answered.iter().map(|answered| answered.fraction).collect();
+    assert_eq!(shares, [10.0 / 21.0, 14.0 / 21.0, 20.0 / 21.0]);
+}
+
+#[test]
 fn spinning_up_takes_a_part_of_the_epoch() {
     // The second burst comes 5 s into the third epoch, before the second pool turns.
     let mut times = vec![0, 150 * SECOND];

@@ -1,0 +1,70 @@
+//! The contract of `forebay describe --threads`, on the real binary.
+
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A reader at random and a log that appends, 20 requests a second for ten seconds.
+fn trace() -> (TempDir, std::path::PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.txt");
+    let line = |k: u64| match k % 2 {
+        0 => format!("{},R,{},8192,1,db\n", k * 50, k * 7919 % 64 * 1_048_576),
+        _ => format!("{},W,{},4096,2,wal\n", k * 50, (1u64 << 30) + k / 2 * 4096),
+    };
+    fs::write(&path, (0..200).map(line).collect::<String>()).unwrap();
+    (folder, path)
+}
+
+fn describe(path: &std::path::Path, arguments: &[&str], code: i32) -> (String, String) {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.args(["describe", "--columns", "at:ms,op:R/W,offset,len,thread,name"]);
+    let output = command.arg(path).args(arguments).output().unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {err}");
+    (String::from_utf8(output.stdout).unwrap(), err)
+}
+
+#[test]
+fn threads_are_told_by_types_and_one_by_one() {
+    let (_folder, path) = trace();
+    let found = |arguments: &[&str]| -> Value {
+        let (out, _) = describe(&path, &[arguments, &["--format", "json"]].concat(), 0);
+        serde_json::from_str(&out).unwrap()
+    };
+    let threads = &found(&["--threads", "--period", "1s"])["by_thread"];
+    assert_eq!((&threads["threads"], &threads["period_s"]), (&2.into(), &1.0.into()));
+    let labels: Vec<_> =
+        threads["types"].as_array().unwrap().iter().map(|of| of["label"].as_str()).collect();
+    assert_eq!(labels, [Some("Data #0"), Some("Log #0")]);
+    let wal = &threads["rows"][1];
+    assert_eq!((&wal["label"], &wal["type"]), (&"wal/2".into(), &"Log #0".into()));
+    assert_eq!((&wal["requests"], &wal["inter_arrival_mean_ms"]), (&100.into(), &100.0.into()));
+    for key in ["weight_share", "mean_iops", "mean_kib", "sequential_share", "fluctuation"] {
+        assert!(threads["all"][key].is_number(), "{key}: {threads}");
+    }
+    assert_eq!(threads["rules"]["log_write_share"], 0.9);
+    let one = found(&["--threads", "--limit", "1"]);
+    assert_eq!(one["by_thread"]["rows"].as_array().map(Vec::len), Some(1));
+    assert_eq!(one["by_thread"]["threads_hidden"], 1);
+    assert_eq!(found(&["--threads", "--all"])["by_thread"]["threads_hidden"], 0);
+    assert!(found(&[]).get("by_thread").is_none());
+    let (table, _) = describe(&path, &["--threads"], 0);
+    assert!(table.contains("all 2") && table.contains("Log #0: 1 thread"), "{table}");
+}
+
+#[test]
+fn what_belongs_to_threads_needs_them() {
+    let (_folder, path) = trace();
+    for option in [&["--limit", "3"][..], &["--all"], &["--period", "1s"]] {
+        let (out, err) = describe(&path, option, 2);
+        assert!(out.is_empty() && err.contains("--threads"), "{err}");
+    }
+    let (_, err) = describe(&path, &["--threads", "--period", "0s"], 2);
+    assert!(err.contains("above 0"), "{err}");
+    describe(&path, &["--threads", "--all", "--limit", "3"], 2);
+}

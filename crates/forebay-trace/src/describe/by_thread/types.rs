@@ -1,0 +1,67 @@
+//! Threads of one kind together.
+
+use super::rows::{ThreadRow, TypeRow};
+use super::rules::Kind;
+use super::tally::{Scale, Tally};
+
+/// A thread and what kind it is of.
+pub(super) struct Thread<'a> {
+    pub(super) label: String,
+    pub(super) kind: Kind,
+    pub(super) tally: &'a Tally,
+}
+
+/// All threads of a kind.
+pub(super) struct Type {
+    label: String,
+    kind: Kind,
+    threads: u64,
+    tally: Tally,
+}
+
+/// The kinds there are among `threads`, that with most requests first; numbered by functionality.
+pub(super) fn of(threads: &[Thread<'_>]) -> Vec<Type> {
+    let mut types: Vec<Type> = Vec::new();
+    for thread in threads {
+        let known = types.iter().position(|of| of.kind == thread.kind);
+        let at = known.unwrap_or_else(|| {
+            types.push(Type::new(thread.kind));
+            types.len() - 1
+        });
+        types[at].threads += 1;
+        types[at].tally.merge(thread.tally);
+    }
+    types.sort_by_key(|of| std::cmp::Reverse(of.tally.requests()));
+    for index in 0..types.len() {
+        let functionality = types[index].kind.functionality;
+        let before = types[..index].iter().filter(|of| of.kind.functionality == functionality);
+        types[index].label = format!("{} #{}", functionality.word(), before.count());
+    }
+    types
+}
+
+impl Type {
+    fn new(kind: Kind) -> Type {
+        Type { label: String::new(), kind, threads: 0, tally: Tally::default() }
+    }
+
+    pub(super) fn row(&self, scale: &Scale) -> TypeRow {
+        TypeRow {
+            label: self.label.clone(),
+            kind: self.kind,
+            threads: self.threads,
+            figures: self.tally.figures(scale),
+        }
+    }
+}
+
+impl Thread<'_> {
+    pub(super) fn row(&self, types: &[Type], scale: &Scale) -> ThreadRow {
+        let of_type = types.iter().find(|of| of.kind == self.kind);
+        ThreadRow {
+            label: self.label.clone(),
+            of_type: of_type.map_or_else(String::new, |of| of.label.clone()),
+            figures: self.tally.figures(scale),
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Threads of real captures against a reckoning that keeps every request of them, and against what
+//! is known of them. Skipped where the captures are not at hand.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use forebay_core::Op;
+use forebay_trace::describe::by_thread::rows::{ByThread, Figures};
+use forebay_trace::describe::by_thread::rules::{Functionality, Rules};
+use forebay_trace::describe::{Describer, Options, ThreadOptions, by_thread};
+use forebay_trace::open::open;
+use forebay_trace::streams::{Grouping, StreamBy};
+use forebay_trace::{Dictionary, Record};
+
+fn traces() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/traces");
+    if folder.join("README.md").is_file() {
+        return Some(folder);
+    }
+    println!("skipped: no traces at {}", folder.display());
+    None
+}
+
+/// The threads of a trace, and all its requests.
+struct Read {
+    found: ByThread,
+    records: Vec<Record>,
+    dictionary: Dictionary,
+    extents: Vec<u64>,
+}
+
+fn read(path: &Path) -> Read {
+    let mut reader = open(path, None).unwrap();
+    let threads = ThreadOptions { rows_max: by_thread::THREADS_MAX, ..ThreadOptions::default() };
+    let mut describer = Describer::new(Options { threads: Some(threads), ..Options::default() });
+    let (mut batch, mut records) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).unwrap();
+        if batch.is_empty() {
+            break;
+        }
+        describer.add(&batch, reader.dictionary());
+        records.extend_from_slice(&batch);
+    }
+    let dictionary = reader.dictionary().clone();
+    let found = describer.finish(&dictionary, reader.notes()).by_thread.unwrap();
+    let mut extents = vec![0u64; dictionary.volumes.len()];
+    for r in records.iter().filter(|r| is_data(r)) {
+        let extent = &mut extents[r.volume as usize];
+        *extent = (*extent).max(r.offset + u64::from(r.len));
+    }
+    Read { found, records, dictionary, extents }
+}
+
+fn is_data(r: &Record) -> bool {
+    r.op.moves_data() && r.len > 0
+}
+
+fn share(part: usize, whole: usize) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+fn close(a: Option<f64>, b: Option<f64>) -> bool {
+    match (a, b) {
+        (Some(a), Some(b)) => (a - b).abs() <= 1e-9 * a.abs().max(1.0),
+        _ => a.is_none() && b.is_none(),
+    }
+}
+
+/// Every figure of `of` by itself, from the thread's requests.
+fn check(of: &Figures, requests: &[Record], read: &Read) {
+    let reads = requests.iter().filter(|r| r.op == Op::Read).count();
+    let bytes: u64 = requests.iter().map(|r| u64::from(r.len)).sum();
+    assert_eq!((of.requests, of.reads), (requests.len() as u64, reads as u64));
+    assert!(close(of.weight_share, share(requests.len(), read.found.all.requests as usize)));
+    assert!(close(of.mean_kib, Some(bytes as f64 / 1024.0 / requests.len() as f64)));
+    let gaps: Vec<f64> =
+        requests.windows(2).map(|pair| (pair[1].at.0 - pair[0].at.0) as f64 / 1e6).collect();
+    let mean = |values: &[f64]| {
+        (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+    };
+    assert!(close(of.inter_arrival_mean_ms, mean(&gaps)));
+    let took: Vec<f64> =
+        requests.iter().filter_map(|r| r.latency).map(|ns| ns.0 as f64 / 1e6).collect();
+    assert!(close(of.latency_mean_ms, mean(&took)));
+    let mut ends = BTreeMap::new();
+    let continues = |r: &&Record| {
+        let end = r.offset + u64::from(r.len);
+        ends.insert((r.volume, r.op == Op::Read), end) == Some(r.offset)
+    };
+    let sequential = requests.iter().filter(continues).count();
+    assert!(close(of.sequential_share, share(sequential, requests.len())));
+    check_periods(of, requests, read);
+    check_quarters(of, requests, read);
+}
+
+fn check_periods(of: &Figures, requests: &[Record], read: &Read) {
+    let origin = read.records[0].at;
+    let length_s = read.found.period_s;
+    let mut counts = vec![0u64; read.found.periods as usize + 1];
+    requests.iter().for_each(|r| counts[((r.at - origin).as_secs_f64() / length_s) as usize] += 1);
+    let activity = |period: usize| of.activity_requests.get(period).copied().unwrap_or(0);
+    let ours: Vec<u64> = (0..counts.len()).map(activity).collect();
+    assert_eq!(ours, counts);
+    counts.pop();
+    let periods = counts.len() as f64;
+    let mean = counts.iter().sum::<u64>() as f64 / periods;
+    let variance = counts.iter().map(|c| (*c as f64 - mean).powi(2)).sum::<f64>() / periods;
+    let expected = (mean > 0.0).then(|| (variance - mean).max(0.0).sqrt() / mean);
+    assert!(
+        match (of.fluctuation, expected) {
+            (Some(a), Some(b)) => (a - b).abs() < 1e-6,
+            (a, b) => a == b,
+        },
+        "{:?} {expected:?}",
+        of.fluctuation
+    );
+}
+
+/// Each quarter to within what begins about its ends.
+fn check_quarters(of: &Figures, requests: &[Record], read: &Read) {
+    let extents = &read.extents;
+    let begins = |volume: u32| extents[..volume as usize].iter().sum::<u64>();
+    let places: Vec<u64> = requests.iter().map(|r| begins(r.volume) + r.offset).collect();
+    let quarter = extents.iter().sum::<u64>() as f64 / 4.0;
+    let reach = requests.iter().map(|r| r.offset).max().unwrap_or(0) as f64 / 64.0;
+    for (index, ours) in of.quarter_shares.unwrap().into_iter().enumerate() {
+        let (low, high) = (index as f64 * quarter, (index + 1) as f64 * quarter);
+        let at = |place: &&u64| (low..high).contains(&(**place as f64));
+        let near = |place: &&u64| {
+            [low, high].iter().any(|end| (**place as f64 - end).abs() <= reach + 512.0)
+        };
+        let exact = share(places.iter().filter(at).count(), places.len()).unwrap();
+        let slack = share(places.iter().filter(near).count(), places.len()).unwrap();
+        assert!((ours - exact).abs() <= slack + 1e-9, "{ours} for {exact} within {slack}");
+    }
+}
+
+fn check_all(path: &Path) -> Read {
+    let read = read(path);
+    let mut grouping = Grouping::new(StreamBy::Thread);
+    let mut threads: BTreeMap<String, Vec<Record>> = BTreeMap::new();
+    let mut all = Vec::new();
+    for r in read.records.iter().filter(|r| is_data(r)) {
+        let group = grouping.group(&read.dictionary, r.stream);
+        let label = grouping.label(&read.dictionary, group);
+        threads.entry(label).or_default().push(*r);
+        all.push(*r);
+    }
+    let found = &read.found;
+    assert_eq!(found.threads, threads.len() as u64);
+    for row in &found.rows {
+        check(&row.figures, &threads[&row.label], &read);
+        assert!(found.types.iter().any(|of| of.label == row.of_type));
+    }
+    for of in &found.types {
+        let members = found.rows.iter().filter(|row| row.of_type == of.label);
+        assert_eq!(of.threads, members.clone().count() as u64);
+        assert_eq!(of.figures.requests, members.map(|row| row.figures.requests).sum::<u64>());
+    }
+    assert_eq!(found.all.requests, all.len() as u64);
+    check_quarters(&found.all, &all, &read);
+    check_periods(&found.all, &all, &read);
+    read
+}
+
+#[test]
+fn threads_of_hadoop_captures_are_as_reckoned() {
+    let Some(folder) = traces() else { return };
+    for capture in ["terasort", "wordcount", "grep", "randomtextwriter", "sample"] {
+        let read = check_all(&folder.join(format!("hadoop/{capture}.parquet")));
+        // ext4's journal is a log, and nothing that reads is.
+        for row in &read.found.rows {
+            let of = read.found.types.iter().find(|of| of.label == row.of_type).unwrap();
+            let is_log = of.kind.functionality == Functionality::Log;
+            assert!(is_log || !row.label.starts_with("jbd2"), "{capture}: {}", row.label);
+            let writes = row.figures.writes as f64 / row.figures.requests as f64;
+            assert!(!is_log || writes >= Rules::default().log_write_share, "{}", row.label);
+        }
+        assert!(read.found.rows.iter().any(|row| row.label.starts_with("jbd2")), "{capture}");
+    }
+}
+
+#[test]
+fn threads_of_a_cluster_node_are_as_reckoned() {
+    let Some(folder) = traces() else { return };
+    let read = check_all(&folder.join("blktrace-bin/hadoop-eternity10.sdb.tar.xz"));
+    let found = &read.found;
+    assert!((400..500).contains(&found.threads), "{}", found.threads);
+    assert!((8..16).contains(&found.periods) && found.threads_beyond == 0);
+}
