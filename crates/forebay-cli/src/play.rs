@@ -51,6 +51,9 @@ pub(crate) struct Play {
     /// Go through the page cache
     #[arg(long)]
     buffered: bool,
+    /// Run before everything else on a processor, to be on time on a busy machine; needs root
+    #[arg(long)]
+    realtime: bool,
     /// I/Os that a target is given at a time
     #[arg(long, value_name = "COUNT", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
@@ -94,7 +97,7 @@ impl Play {
         let input = self.reading.read(&self.trace)?;
         let setup = self.replaying.setup(&input)?;
         let length = self.length.map(|length| Nanos(length.as_nanos() as u64));
-        let plan = Plan { policy: &self.policy, setup, length };
+        let plan = Plan { policy: &self.policy, setup, length, realtime: self.realtime };
         let progress = Progress::new("playing");
         let mut before = News::default();
         let result = interrupt::shortens(|stop| {

@@ -138,7 +138,7 @@ impl Lanes for Threads {
         self.served.len()
     }
 
-    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+    fn reap(&mut self, _next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         self.waiting.extend(self.done.try_iter());
         self.now = self.clock.now();
         for (Job { io, started, .. }, failure) in self.waiting.drain(..) {

@@ -264,8 +264,8 @@ impl Lanes for LiveLanes {
     fn count(&self) -> usize {
         each!(self, lanes => lanes.count())
     }
-    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
-        each!(self, lanes => lanes.reap(ended))
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        each!(self, lanes => lanes.reap(next, ended))
     }
     fn wall(&mut self) -> Nanos {
         each!(self, lanes => lanes.wall())
