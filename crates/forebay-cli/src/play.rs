@@ -151,6 +151,7 @@ fn table(result: &PlayResult) -> String {
         ("reads", |result| result.figures.reads.to_string()),
         ("writes", |result| result.figures.writes.to_string()),
         ("I/Os", |result| result.figures.ios.to_string()),
+        ("I/Os widened", |result| result.ios_widened.to_string()),
         ("I/Os failed", |result| result.ios_failed.to_string()),
         ("makespan s", |result| format!("{:.2}", result.figures.makespan_s)),
         ("busy s", |result| format!("{:.2}", result.figures.busy_s)),
