@@ -11,7 +11,7 @@ use forebay::simulate::Bed;
 use forebay_core::Nanos;
 use serde::Serialize;
 
-use crate::interrupt;
+use crate::interrupt::{self, Second};
 use crate::options::{Reading, Replaying, TracePath, duration};
 use crate::output::{self, Format};
 use crate::progress::Progress;
@@ -19,7 +19,8 @@ use crate::progress::Progress;
 /// Play a trace on real files and devices, or on an emulated one, in wall time
 ///
 /// Writes carry pseudo-random data. What is on a target is kept: a trace with writes needs a file
-/// that does not exist yet, or --overwrite. Ctrl-C ends it early and prints what there is.
+/// that does not exist yet, or --overwrite. Ctrl-C ends it early and prints what there is; a second
+/// one does not wait for I/Os under way.
 #[derive(Args)]
 pub(crate) struct Play {
     /// The trace
@@ -100,7 +101,7 @@ impl Play {
         let plan = Plan { policy: &self.policy, setup, length, realtime: self.realtime };
         let progress = Progress::new("playing");
         let mut before = News::default();
-        let result = interrupt::shortens(|stop| {
+        let result = interrupt::shortens(Second::Ends, |stop| {
             play::play(&input, on, plan, stop, |news| {
                 progress.say(line(&before, news));
                 before = *news;

@@ -9,7 +9,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs, ioctl_blksszget};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor};
 
 use crate::memory::Memory;
 use crate::wire::Shape;
@@ -145,6 +145,10 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<Kind, String> {
         () if kind.is_block_device() => Kind::BlockDevice,
         () => return Err("is neither a file nor a block device; name one of these".into()),
     };
+    if how.writes && kind == Kind::BlockDevice && is_read_only(found.rdev()) {
+        // Opening it would succeed, and each write fail.
+        return Err("is read-only and the trace has writes".into());
+    }
     if how.writes && !how.overwrite {
         let what = match kind {
             Kind::BlockDevice => "is a block device and the trace has writes",
@@ -155,6 +159,12 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<Kind, String> {
         ));
     }
     Ok(kind)
+}
+
+/// Whether the kernel writes nothing to the block device of that number.
+fn is_read_only(device: u64) -> bool {
+    let said = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
+    fs::read_to_string(said).is_ok_and(|said| said.trim() == "1")
 }
 
 /// Creates a file of `need` bytes: with space set aside where that leaves the file system a tenth,

@@ -123,6 +123,7 @@ impl Worker {
                 Ok(moved as u64)
             }
             Op::Flush => file.sync_data().map(|()| 0),
+            Op::Trim if len == 0 => Ok(0),
             Op::Trim => {
                 let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 fallocate(file, how, offset, u64::from(len))?;

@@ -131,6 +131,7 @@ impl Uring {
                 }
             }
             Op::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+            Op::Trim if len == 0 => opcode::Nop::new().build(),
             Op::Trim => opcode::Fallocate::new(file, u64::from(len))
                 .offset(offset)
                 .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)

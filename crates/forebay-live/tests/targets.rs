@@ -6,10 +6,11 @@ mod rig;
 
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use forebay_core::policy::build;
+use forebay_core::policy::{Lanes as PolicyLanes, build, build_placed};
 use forebay_core::tape::{self, Call, Recorder};
 use forebay_core::{Nanos, Op, Policy, Request};
 use forebay_live::{Failure, Kind, LEN_MAX, Lanes, Opening, Target, Threads, Uring, payload, run};
@@ -86,6 +87,7 @@ fn what_is_written_lands_where_it_should_and_nowhere_else() {
         (Op::Flush, 0, 0),
         (Op::Park, 0, 0),
         (Op::Trim, 3 * MIB + 4096, 65_536),
+        (Op::Trim, 3 * MIB + 131_072, 0),
         (Op::Read, 3 * MIB - 4096, 300_000),
     ];
     for (id, (op, offset, len)) in (requests.len() as u64..).zip(more) {
@@ -141,12 +143,15 @@ fn lanes_are_targets() {
     each_driver(|driver, lanes| {
         paths.iter().for_each(|path| filled(path, MIB));
         let targets = paths.iter().map(|path| Target::open(path, opening(true, true)).unwrap());
-        // A policy of one lane sees to the first only.
-        let requests = [request(0, 0, Op::Write, 0, 4096)];
-        let seen = played(&mut *noop(), &mut *lanes(targets.collect()), &requests);
-        assert_eq!(seen.finished, 1);
-        assert_eq!(fs::read(&paths[0]).unwrap(), expected(MIB, 1, &requests), "{driver}");
-        assert_eq!(fs::read(&paths[1]).unwrap(), expected(MIB, 1, &[]), "{driver}");
+        let requests = [(0, 8192), (1, 65_536), (1, 131_072)]
+            .map(|(lane, offset)| Request { lane, ..request(offset, 0, Op::Write, offset, 4096) });
+        let both = PolicyLanes { disks: 2, disk_len_max: LEN_MAX, flash: None };
+        let policy = &mut *build_placed("deadline", &both).unwrap();
+        let seen = played(policy, &mut *lanes(targets.collect()), &requests);
+        assert_eq!((seen.finished, seen.ios), (3, 3), "{driver}");
+        for (path, written) in paths.iter().zip([&requests[..1], &requests[1..]]) {
+            assert!(fs::read(path).unwrap() == expected(MIB, 1, written), "{driver}");
+        }
     });
 }
 
@@ -220,8 +225,9 @@ fn a_full_disk_is_counted() {
 struct Loop(PathBuf);
 
 impl Loop {
-    fn over(file: &Path) -> Option<Loop> {
-        let output = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
+    fn over(file: &Path, options: &[&str]) -> Option<Loop> {
+        let mut losetup = Command::new("losetup");
+        let output = losetup.args(["--find", "--show"]).args(options).arg(file).output().ok()?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         (output.status.success() && text.starts_with("/dev/loop")).then(|| Loop(text.into()))
     }
@@ -239,7 +245,7 @@ fn a_device_that_fails_is_counted() {
     let backing = folder.path().join("backing");
     each_driver(|driver, lanes| {
         filled(&backing, 4 * MIB);
-        let Some(device) = Loop::over(&backing) else {
+        let Some(device) = Loop::over(&backing, &[]) else {
             return skipped("a loop device needs root and losetup");
         };
         let error = Target::open(&device.0, opening(true, false)).unwrap_err().to_string();
@@ -254,6 +260,25 @@ fn a_device_that_fails_is_counted() {
         assert_eq!((seen.finished, seen.ios), (8, 4), "{driver}: {:?}", seen.failures);
         assert_eq!(seen.failures.keys().map(|kind| kind.name()).collect::<Vec<_>>(), ["EIO"]);
     });
+}
+
+#[test]
+fn a_device_that_is_in_use_or_read_only_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let backing = folder.path().join("backing");
+    filled(&backing, 4 * MIB);
+    let Some(device) = Loop::over(&backing, &["--read-only"]) else {
+        return skipped("a loop device needs root and losetup");
+    };
+    let refused = |device: &Loop| Target::open(&device.0, opening(true, true)).unwrap_err();
+    assert!(refused(&device).to_string().contains("is read-only"));
+    assert!(Target::open(&device.0, opening(false, false)).is_ok());
+    drop(device);
+    let Some(device) = Loop::over(&backing, &[]) else { return };
+    // Held for its holder alone, as one that is mounted is.
+    let _held = File::options().read(true).custom_flags(libc::O_EXCL).open(&device.0).unwrap();
+    assert!(refused(&device).to_string().contains("is in use"));
+    assert!(Target::open(&device.0, opening(false, false)).is_ok());
 }
 
 #[test]
