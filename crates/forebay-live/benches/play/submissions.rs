@@ -13,11 +13,11 @@ pub(crate) struct Submissions {
 impl Submissions {
     /// None without root or tracefs.
     pub(crate) fn new() -> Option<Submissions> {
-        let mount =
-            std::env::temp_dir().join(format!("forebay-bench-trace-{}", std::process::id()));
+        let name = format!("forebay-bench-{}", std::process::id());
+        let mount = std::env::temp_dir().join(&name).with_extension("trace");
         fs::create_dir(&mount).ok()?;
         let mounted = Command::new("mount").args(["-t", "tracefs", "nodev"]).arg(&mount).status();
-        let instance = mount.join("instances/forebay-bench");
+        let instance = mount.join("instances").join(name);
         let made = Submissions { mount, instance };
         if !mounted.is_ok_and(|status| status.success()) || fs::create_dir(&made.instance).is_err()
         {

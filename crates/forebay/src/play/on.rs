@@ -300,7 +300,8 @@ impl LaneKnown {
         match self {
             LaneKnown::Model(_) => false,
             LaneKnown::Real { block } => {
-                io.op.moves_data() && (io.offset % block != 0 || u64::from(io.len) % block != 0)
+                let whole = |bytes: u64| bytes.is_multiple_of(*block);
+                io.op.moves_data() && !(whole(io.offset) && whole(io.len.into()))
             }
         }
     }

@@ -54,7 +54,10 @@ pub(super) fn open(input: &Input, real: &Real, map: Map, placement: bool) -> Res
 }
 
 /// The targets' paths, each once, and of each volume how far it reaches and which of them is its.
-fn assign<'a>(input: &Input, real: &'a Real) -> Result<(Vec<&'a Path>, Vec<(u64, Lane)>), Error> {
+type Assigned<'a> = (Vec<&'a Path>, Vec<(u64, Lane)>);
+
+/// Finds each volume's target.
+fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
     let label = |volume: usize| input.volumes.get(volume).map_or("", String::as_str);
     if let Some((name, _)) = real.volumes.iter().find(|(name, _)| !input.volumes.contains(name)) {
         let known: Vec<&str> = input.volumes.iter().take(20).map(String::as_str).collect();
