@@ -2,6 +2,7 @@
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
 # make reproduce  papers/bid/table.md and its figures  make reproduce-short  the bundled trace alone
 # make report   the main job on the bundled trace    make build    the command, optimised
+# make bench-play  the live driver beside fio
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
 SHELL := bash
@@ -14,7 +15,7 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit specs
 
-.PHONY: all build test needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz bench report \
+.PHONY: all build test needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz bench bench-play report \
   reproduce reproduce-short big big-short
 
 all: build
@@ -121,6 +122,11 @@ bench:
 	cargo bench -p forebay-core --bench cache -- target/libcachesim/bin/python
 	cargo bench -p forebay --bench plan
 	cargo bench -p forebay-trace --bench readers
+
+# The live driver beside fio on the same file; lateness needs root and a tracefs.
+bench-play:
+	@command -v fio >/dev/null || echo "!!! fio is not installed: nothing to compare with"
+	cargo bench -p forebay-live --bench play
 
 report:
 	cargo run --release -- advise

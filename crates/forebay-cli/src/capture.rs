@@ -10,7 +10,7 @@ use forebay_trace::formats::blktrace::Blktrace;
 use forebay_trace::words::counted;
 use forebay_trace::{Reader, write};
 
-use crate::interrupt;
+use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
 use crate::progress::Progress;
 
@@ -93,7 +93,7 @@ impl Capture {
 fn watched(plan: &Plan) -> Result<Captured, CaptureError> {
     let progress = Progress::new("capturing");
     let mut before: Option<News> = None;
-    interrupt::shortens(|stop| {
+    interrupt::shortens(Second::Waits, |stop| {
         capture::capture(plan, stop, |news| {
             progress.say(rates(before.as_ref(), news));
             before = Some(*news);

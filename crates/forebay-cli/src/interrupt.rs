@@ -3,18 +3,29 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 
 static RUNNING: AtomicBool = AtomicBool::new(false);
+static PATIENT: AtomicBool = AtomicBool::new(false);
 static STOP: AtomicBool = AtomicBool::new(false);
 
+/// What a second interruption does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Second {
+    /// Nothing: what the work has changed has to be put back.
+    Waits,
+    /// Ends the process: the work may wait for a device that never answers.
+    Ends,
+}
+
 /// Does `work`, which ends soon after its argument is set.
-pub(crate) fn shortens<T>(work: impl FnOnce(&'static AtomicBool) -> T) -> T {
+pub(crate) fn shortens<T>(second: Second, work: impl FnOnce(&'static AtomicBool) -> T) -> T {
+    PATIENT.store(second == Second::Waits, Ordering::Relaxed);
     RUNNING.store(true, Ordering::Relaxed);
     let done = work(&STOP);
     RUNNING.store(false, Ordering::Relaxed);
     done
 }
 
-/// Ends such work early; answers whether there was any.
+/// Ends such work early; answers whether there is any that this may be left to.
 pub(crate) fn stop_early() -> bool {
-    STOP.store(true, Ordering::Relaxed);
-    RUNNING.load(Ordering::Relaxed)
+    let second = STOP.swap(true, Ordering::Relaxed);
+    RUNNING.load(Ordering::Relaxed) && (!second || PATIENT.load(Ordering::Relaxed))
 }

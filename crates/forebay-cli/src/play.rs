@@ -11,7 +11,7 @@ use forebay::simulate::Bed;
 use forebay_core::Nanos;
 use serde::Serialize;
 
-use crate::interrupt;
+use crate::interrupt::{self, Second};
 use crate::options::{Reading, Replaying, TracePath, duration};
 use crate::output::{self, Format};
 use crate::progress::Progress;
@@ -19,7 +19,8 @@ use crate::progress::Progress;
 /// Play a trace on real files and devices, or on an emulated one, in wall time
 ///
 /// Writes carry pseudo-random data. What is on a target is kept: a trace with writes needs a file
-/// that does not exist yet, or --overwrite. Ctrl-C ends it early and prints what there is.
+/// that does not exist yet, or --overwrite. Ctrl-C ends it early and prints what there is; a second
+/// one does not wait for I/Os under way.
 #[derive(Args)]
 pub(crate) struct Play {
     /// The trace
@@ -51,6 +52,9 @@ pub(crate) struct Play {
     /// Go through the page cache
     #[arg(long)]
     buffered: bool,
+    /// Run before everything else on a processor, to be on time on a busy machine; needs root
+    #[arg(long)]
+    realtime: bool,
     /// I/Os that a target is given at a time
     #[arg(long, value_name = "COUNT", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
@@ -94,10 +98,10 @@ impl Play {
         let input = self.reading.read(&self.trace)?;
         let setup = self.replaying.setup(&input)?;
         let length = self.length.map(|length| Nanos(length.as_nanos() as u64));
-        let plan = Plan { policy: &self.policy, setup, length };
+        let plan = Plan { policy: &self.policy, setup, length, realtime: self.realtime };
         let progress = Progress::new("playing");
         let mut before = News::default();
-        let result = interrupt::shortens(|stop| {
+        let result = interrupt::shortens(Second::Ends, |stop| {
             play::play(&input, on, plan, stop, |news| {
                 progress.say(line(&before, news));
                 before = *news;
@@ -148,6 +152,7 @@ fn table(result: &PlayResult) -> String {
         ("reads", |result| result.figures.reads.to_string()),
         ("writes", |result| result.figures.writes.to_string()),
         ("I/Os", |result| result.figures.ios.to_string()),
+        ("I/Os widened", |result| result.ios_widened.to_string()),
         ("I/Os failed", |result| result.ios_failed.to_string()),
         ("makespan s", |result| format!("{:.2}", result.figures.makespan_s)),
         ("busy s", |result| format!("{:.2}", result.figures.busy_s)),

@@ -1,8 +1,8 @@
 //! `forebay capture`, on the real binary and a loop device of its own.
 //!
 //! Needs root, losetup(8), dd(1) and a mounted tracefs with the `blk` tracer, not in use; without
-//! them it is skipped, loudly. The device holds a temporary file, is only read, and goes away with
-//! the test, however that ends.
+//! them it is skipped, loudly. The device holds a temporary file and goes away with the test, however
+//! that ends. One tracer serves one test at a time.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, PoisonError};
 
 use serde_json::Value;
 
@@ -22,9 +23,9 @@ const READ_BYTES: u64 = 64 << 10;
 struct Loop(String);
 
 impl Loop {
-    fn over(file: &Path) -> Result<Loop, String> {
+    fn over(file: &Path, options: &[&str]) -> Result<Loop, String> {
         let command =
-            Command::new("losetup").args(["--find", "--show", "--read-only"]).arg(file).output();
+            Command::new("losetup").args(["--find", "--show"]).args(options).arg(file).output();
         let output = command.map_err(|error| format!("losetup: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
         match output.status.success() && text.starts_with("/dev/loop") {
@@ -62,23 +63,77 @@ fn missing() -> Option<String> {
     (read("current_tracer").trim() != "nop").then(|| "a tracer nobody uses".into())
 }
 
-#[test]
-fn what_a_process_reads_is_captured() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("disk");
+/// One test at a time.
+static TRACER: Mutex<()> = Mutex::new(());
+
+/// A loop device over a new file in `folder`, if what is needed is there.
+fn device_in(folder: &Path, options: &[&str]) -> Option<Loop> {
+    let file = folder.join("disk");
     fs::write(&file, vec![7; DEVICE_BYTES as usize]).unwrap();
     let device = match missing() {
         Some(what) => Err(format!("needs {what}")),
-        None => Loop::over(&file),
+        None => Loop::over(&file, options),
     };
-    let device = match device {
-        Ok(device) => device,
-        Err(why) => {
-            // Past the test harness, which shows nothing of a test that passes.
-            writeln!(io::stderr(), "!!! capture on a loop device is SKIPPED: {why}").unwrap();
-            return;
-        }
+    if let Err(why) = &device {
+        // Past the test harness, which shows nothing of a test that passes.
+        let mut past = io::stderr();
+        let _ = writeln!(past, "!!! capture on a loop device is SKIPPED: {why}");
+    }
+    device.ok()
+}
+
+/// What `play` does on a device is what the trace says: each request, nothing else.
+#[test]
+fn what_is_played_is_captured() {
+    let _alone = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = device_in(folder.path(), &[]) else { return };
+    // No two neighbours, which the kernel might merge into one.
+    let trace = folder.path().join("trace.csv");
+    let row = |n: u64| {
+        let op = if n.is_multiple_of(3) { "write" } else { "read" };
+        let (at_ns, offset, len) = (n * 500_000, n * 2_654_435_761 % 100 * 81_920, 4096 << (n % 4));
+        format!("{at_ns},{op},{offset},{len},0,0,,,,,\n")
     };
+    let head = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+    fs::write(&trace, head.to_string() + &(0..300).map(row).collect::<String>()).unwrap();
+    let captured = folder.path().join("captured.parquet");
+    let forebay = || Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    let mut capture = forebay()
+        .args(["capture", &device.0, "--for", "5m", "--via", "tracefs", "-o"])
+        .arg(&captured)
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let name = device.0.trim_start_matches("/dev/");
+    let switch = format!("/sys/block/{name}/trace/enable");
+    while fs::read_to_string(&switch).unwrap().trim() != "1" {
+        assert!(capture.try_wait().unwrap().is_none(), "capture ended");
+        std::thread::yield_now();
+    }
+    let play =
+        forebay().arg("play").arg(&trace).args(["--target", &device.0, "--overwrite"]).output();
+    let play = play.unwrap();
+    assert!(play.status.success(), "{}", String::from_utf8_lossy(&play.stderr));
+    let kill = format!("kill -INT {}", capture.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    assert!(capture.wait().unwrap().success());
+    drop(device);
+    let described = |trace: &Path| -> Value {
+        let output = forebay().args(["describe", "--format", "json"]).arg(trace).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    let (wanted, got) = (described(&trace), described(&captured));
+    for key in ["reads", "writes", "read_bytes", "write_bytes", "footprint_bytes", "read_size"] {
+        assert_eq!(got[key], wanted[key], "{key}");
+    }
+}
+
+#[test]
+fn what_a_process_reads_is_captured() {
+    let _alone = TRACER.lock().unwrap_or_else(PoisonError::into_inner);
+    let folder = tempfile::tempdir().unwrap();
+    let Some(device) = device_in(folder.path(), &["--read-only"]) else { return };
     let trace = folder.path().join("out.parquet");
     let mut capture = Command::new(assert_cmd::cargo::cargo_bin("forebay"))
         .args(["capture", &device.0, "--for", "2s", "--via", "tracefs", "-o"])

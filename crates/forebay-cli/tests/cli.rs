@@ -261,7 +261,7 @@ fn mistakes_in_options_say_what_is_right() {
     simulate(&["--policy", "noop"], &["--device"]);
     simulate(&with(["--intensity", "0"]), &["--intensity", "from 1e-6 to 1e12"]);
     simulate(&with(["--intensity", "nan"]), &["--intensity", "from 1e-6 to 1e12"]);
-    simulate(&with(["--replay", "sideways"]), &["sideways", "open or closed"]);
+    simulate(&with(["--replay", "sideways"]), &["sideways", "open, closed or dependent"]);
     simulate(&with(["--map", "fold"]), &["fold", "scale, wrap or clip"]);
     simulate(&with(["--stream-by", "colour"]), &["colour", "thread, process or name"]);
     simulate(&with(["--format", "xml"]), &["xml", "json"]);

@@ -3,11 +3,13 @@
 //! A sleeping thread is woken late, by tens of microseconds on an idle machine; so nobody sleeps
 //! until the moment itself but until [`SPIN`] before it, and asks again and again from there on.
 
+use std::io;
 use std::num::NonZeroU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use forebay_core::Nanos;
+use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
 /// How long before a moment waiting ends and asking begins.
 pub(crate) const SPIN: Nanos = Nanos(50_000);
@@ -28,11 +30,55 @@ pub struct WallClock {
 }
 
 impl WallClock {
-    /// A run that starts now. Asks the kernel to wake this thread from sleep without delay.
+    /// A run that starts now.
     pub fn start() -> WallClock {
-        // Where it refuses, we wake a little later and spin less.
-        let _ = rustix::thread::set_current_timer_slack(NonZeroU64::new(1));
         WallClock { started: Instant::now() }
+    }
+}
+
+/// While it lives, the kernel wakes this thread from sleep without delay and, where that is asked for,
+/// runs it before all ordinary ones: a driver that has to wait for a processor issues late.
+#[derive(Debug)]
+pub struct Punctual {
+    slack_ns: Option<NonZeroU64>,
+    realtime: bool,
+}
+
+impl Punctual {
+    /// From now on, in real time too (`SCHED_FIFO`) if `realtime`. One busy thread of that kind keeps
+    /// a processor to itself, so there should be others.
+    ///
+    /// # Errors
+    /// Where the kernel refuses real time.
+    pub fn thread(realtime: bool) -> io::Result<Punctual> {
+        let slack_ns = current_timer_slack().ok().and_then(NonZeroU64::new);
+        // Where it refuses, we wake a little later and spin less.
+        let _ = set_current_timer_slack(NonZeroU64::new(1));
+        if realtime {
+            schedule(libc::SCHED_FIFO, 1)?;
+        }
+        Ok(Punctual { slack_ns, realtime })
+    }
+}
+
+/// Changes how this thread is scheduled, and not those it starts.
+#[allow(unsafe_code)]
+fn schedule(class: libc::c_int, priority: libc::c_int) -> io::Result<()> {
+    let parameters = libc::sched_param { sched_priority: priority };
+    let class = class | libc::SCHED_RESET_ON_FORK;
+    // SAFETY: 0 is this thread, and the pointer is to whole parameters that the call only reads.
+    match unsafe { libc::sched_setscheduler(0, class, &parameters) } {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+impl Drop for Punctual {
+    fn drop(&mut self) {
+        let _ = set_current_timer_slack(self.slack_ns);
+        if self.realtime {
+            let _ = schedule(libc::SCHED_OTHER, 0);
+        }
     }
 }
 

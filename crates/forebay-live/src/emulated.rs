@@ -1,10 +1,10 @@
 //! Emulated devices: models of the core whose I/Os end in wall time.
 //!
-//! A model is told its I/Os in the run's own time: what it completes is taken at exactly the time it
-//! says, never later, and what the policy answers starts at that time, as in the simulator. (A disk
-//! that is told a few microseconds late that its next command goes on where the last one ended would
-//! lose a revolution.) The wall clock decides when that happens: whoever waits for an answer sees it
-//! when the clock has passed it, and that is what observers measure.
+//! The run's own time goes from event to event, arrivals and completions alike, each at exactly its
+//! time, and the wall clock decides when: no event before the clock has passed it. So policy and model
+//! go through the simulator's very run however late the host is. (A disk that is told a few
+//! microseconds late that its next command goes on where the last one ended would lose a revolution.)
+//! How late it is shows where somebody waits for an answer: observers measure by the wall clock.
 
 use std::io;
 
@@ -42,9 +42,9 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
         self.devices.len()
     }
 
-    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         let wall = self.clock.now();
-        self.now = self.next().unwrap_or(Nanos::MAX).min(wall).max(self.now);
+        self.now = self.next().unwrap_or(Nanos::MAX).min(next).min(wall).max(self.now);
         for device in &mut self.devices {
             while device.next() == Some(self.now) {
                 let completion = device.finish(self.now);

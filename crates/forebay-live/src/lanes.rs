@@ -84,11 +84,12 @@ pub trait Lanes {
     fn count(&self) -> usize;
 
     /// Adds what has ended to `ended` and answers what time it is; all of it ended then. Does not
-    /// wait.
+    /// wait. `next` is when the driver itself has something to do: lanes whose time is not the wall
+    /// clock's do not go beyond it.
     ///
     /// # Errors
     /// Where the driver itself fails; a failing I/O is no such error.
-    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos>;
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos>;
 
     /// The wall clock, since the start of the run: on real lanes what [`Lanes::reap`] answers, on
     /// emulated ones that or later.

@@ -19,7 +19,7 @@ mod threads;
 mod uring;
 mod wire;
 
-pub use clock::{Clock, WallClock};
+pub use clock::{Clock, Punctual, WallClock};
 pub use cpu::CpuTime;
 pub use emulated::Emulated;
 pub use lanes::{Ended, Failure, Lanes};

@@ -61,8 +61,9 @@ where
     O: Watch + ?Sized,
 {
     let mut pass = Pass::default();
+    let mut next = workload.peek();
     loop {
-        let now = lanes.reap(&mut pass.ended)?;
+        let now = lanes.reap(next.unwrap_or(Nanos::MAX), &mut pass.ended)?;
         let wall = lanes.wall();
         let mut asks = pass.wakeup.is_some_and(|at| at <= now);
         asks |= pass.complete(now, wall, policy, workload, observer);
@@ -75,7 +76,7 @@ where
             }
             pass.issue(lanes, observer);
         }
-        let next = if stopping { None } else { earliest(workload.peek(), pass.wakeup) };
+        next = if stopping { None } else { earliest(workload.peek(), pass.wakeup) };
         if next.is_none() && lanes.under_way() == 0 {
             return Ok(pass.last);
         }

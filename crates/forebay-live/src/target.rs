@@ -9,7 +9,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs};
+use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor};
 
 use crate::memory::Memory;
 use crate::wire::Shape;
@@ -114,6 +114,14 @@ impl Target {
         Shape { capacity: self.capacity_bytes, block: self.block_bytes.unwrap_or(1) }
     }
 
+    /// Takes it away again if it was created for this.
+    pub fn discard(self) {
+        if self.kind == Kind::Created {
+            // Where it cannot be, an unused file is left behind, which is no harm.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+
     /// Whether `path` is this very file or device, by whatever name.
     pub fn is_same(&self, path: &Path) -> bool {
         let (Ok(mine), Ok(other)) = (self.file.metadata(), fs::metadata(path)) else {
@@ -137,6 +145,10 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<Kind, String> {
         () if kind.is_block_device() => Kind::BlockDevice,
         () => return Err("is neither a file nor a block device; name one of these".into()),
     };
+    if how.writes && kind == Kind::BlockDevice && is_read_only(found.rdev()) {
+        // Opening it would succeed, and each write fail.
+        return Err("is read-only and the trace has writes".into());
+    }
     if how.writes && !how.overwrite {
         let what = match kind {
             Kind::BlockDevice => "is a block device and the trace has writes",
@@ -147,6 +159,12 @@ fn kind_of(found: &fs::Metadata, how: Opening) -> Result<Kind, String> {
         ));
     }
     Ok(kind)
+}
+
+/// Whether the kernel writes nothing to the block device of that number.
+fn is_read_only(device: u64) -> bool {
+    let said = format!("/sys/dev/block/{}:{}/ro", major(device), minor(device));
+    fs::read_to_string(said).is_ok_and(|said| said.trim() == "1")
 }
 
 /// Creates a file of `need` bytes: with space set aside where that leaves the file system a tenth,
@@ -198,7 +216,7 @@ fn open(
     if how.direct {
         match open(flags | OFlags::DIRECT) {
             Ok(file) => {
-                if let Some(block) = block_of(&file) {
+                if let Some(block) = block_of(&file, kind) {
                     return Ok((file, Some(block)));
                 }
             }
@@ -210,13 +228,16 @@ fn open(
     Ok((open(flags).map_err(said)?, None))
 }
 
-/// The block that direct I/O on `file` needs: the smallest it takes.
-fn block_of(file: &File) -> Option<u32> {
+/// The block that direct I/O on `file` needs: what a device says, the smallest that a file takes.
+fn block_of(file: &File, kind: Kind) -> Option<u32> {
+    if kind == Kind::BlockDevice {
+        return ioctl_blksszget(file).ok();
+    }
     let mut memory = Memory::zeroed(BLOCKS[1] as usize);
     BLOCKS.into_iter().find(|&block| {
         // From the second block, so that its offset counts too; beyond the end nothing is read.
         let read = file.read_at(&mut memory.bytes_mut()[..block as usize], u64::from(block));
-        // A device that fails is told of later, as an I/O that fails.
+        // A disk that fails is told of later, as an I/O that fails.
         !read.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL))
     })
 }

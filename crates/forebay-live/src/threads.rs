@@ -123,6 +123,7 @@ impl Worker {
                 Ok(moved as u64)
             }
             Op::Flush => file.sync_data().map(|()| 0),
+            Op::Trim if len == 0 => Ok(0),
             Op::Trim => {
                 let how = FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE;
                 fallocate(file, how, offset, u64::from(len))?;
@@ -138,7 +139,7 @@ impl Lanes for Threads {
         self.served.len()
     }
 
-    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+    fn reap(&mut self, _next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         self.waiting.extend(self.done.try_iter());
         self.now = self.clock.now();
         for (Job { io, started, .. }, failure) in self.waiting.drain(..) {

@@ -131,6 +131,7 @@ impl Uring {
                 }
             }
             Op::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+            Op::Trim if len == 0 => opcode::Nop::new().build(),
             Op::Trim => opcode::Fallocate::new(file, u64::from(len))
                 .offset(offset)
                 .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
@@ -184,7 +185,7 @@ impl Lanes for Uring {
     }
 
     #[inline]
-    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+    fn reap(&mut self, _next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
             self.enter(None)?;
         }
@@ -268,7 +269,7 @@ impl Drop for Uring {
         while self.under_way() > 0 {
             let reaped = self.enter(Some(Nanos::from_millis(100))).and_then(|()| {
                 ended.clear();
-                self.reap(&mut ended)
+                self.reap(Nanos::MAX, &mut ended)
             });
             if reaped.is_err() {
                 // The kernel may still write to them.
@@ -276,5 +277,7 @@ impl Drop for Uring {
                 return;
             }
         }
+        // The kernel takes a closed ring apart at leisure; targets shall be free at once.
+        let _ = self.ring.submitter().unregister_files();
     }
 }

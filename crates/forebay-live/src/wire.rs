@@ -1,6 +1,7 @@
 //! What an I/O becomes on a target: its extent there, and the data that writes carry.
 //!
-//! Direct I/O moves whole blocks: what begins or ends within one is widened to them, and counted.
+//! Direct I/O moves whole blocks: what begins or ends within one is widened to them, and counted; a
+//! trim is narrowed to them.
 //! Writes carry pseudo-random bytes, which do not compress; the byte at an address is always the
 //! same one ([`payload`]), so what a run leaves on its target can be checked, and does not depend on
 //! the order of writes. They repeat every [`PERIOD_BYTES`], a prime number of 4 KiB blocks.
@@ -70,10 +71,16 @@ impl Shape {
         if io.end() > self.capacity || (io.op.moves_data() && io.len > LEN_MAX) {
             return Err(Failure::Beyond);
         }
-        if !matches!(io.op, Op::Read | Op::Write) || io.len == 0 {
+        let block = u64::from(self.block);
+        if io.op == Op::Trim {
+            // Inward, or it would take a neighbour's data with it.
+            let begin = io.offset.next_multiple_of(block);
+            let len = (io.end() / block * block).saturating_sub(begin);
+            return Ok(Extent { offset: begin, len: len as u32 });
+        }
+        if !io.op.moves_data() || io.len == 0 {
             return Ok(Extent { offset: io.offset, len: io.len });
         }
-        let block = u64::from(self.block);
         let begin = io.offset / block * block;
         let end = io.end().next_multiple_of(block).min(self.capacity);
         Ok(Extent { offset: begin, len: (end - begin) as u32 })
@@ -127,7 +134,10 @@ mod tests {
         assert_eq!(extent(512, 0), Ok(Extent { offset: 512, len: 0 }));
         let large = Shape { capacity: 1 << 40, block: 1 };
         assert_eq!(large.extent(&io(Op::Write, 0, LEN_MAX + 1)), Err(Failure::Beyond));
-        // Trims move nothing and may be as long as they like, but not beyond the end.
+        let trim = |offset, len| direct.extent(&io(Op::Trim, offset, len));
+        assert_eq!(trim(512, 12_288), Ok(Extent { offset: 4096, len: 8192 }));
+        assert_eq!(trim(512, 4096), Ok(Extent { offset: 4096, len: 0 }));
+        // They move nothing and may be as long as they like, but not beyond the end.
         assert!(large.extent(&io(Op::Trim, 0, u32::MAX)).is_ok());
         assert_eq!(direct.extent(&io(Op::Trim, 0, u32::MAX)), Err(Failure::Beyond));
         let buffered = Shape { capacity: 1 << 20, block: 1 };

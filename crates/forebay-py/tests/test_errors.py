@@ -62,7 +62,7 @@ def test_bad_options_say_what_the_command_says(command, options, words):
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        ({"replay": "ajar"}, "replay: got 'ajar', expected open or closed"),
+        ({"replay": "ajar"}, "replay: got 'ajar', expected open, closed or dependent"),
         ({"map": "fold"}, "map: got 'fold', expected scale, wrap or clip"),
         ({"intensity": 0.0}, "intensity: got '0', expected a number from 1e-6 to 1e12"),
         ({"stream_by": "tenant"}, "expected thread, process or name"),

@@ -47,7 +47,7 @@ pub enum Error {
     #[error(transparent)]
     Target(#[from] TargetError),
     /// The live driver fails; the system is to blame.
-    #[error("the {driver} driver failed: {source}; try another one with --driver")]
+    #[error("the {driver} driver failed; another may do (--driver): {source}")]
     Driver {
         /// Its name.
         driver: &'static str,

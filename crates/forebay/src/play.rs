@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_core::policy::build_placed;
 use forebay_core::{Nanos, Policy};
-use forebay_live::{CpuTime, run};
+use forebay_live::{CpuTime, Punctual, run};
 
 use crate::error::Error;
 use crate::input::Input;
@@ -44,6 +44,8 @@ pub struct Plan<'a> {
     pub setup: Setup,
     /// How long at most.
     pub length: Option<Nanos>,
+    /// Whether the driver runs before everything else on its processor; needs root.
+    pub realtime: bool,
 }
 
 /// Plays `input` on `on`. It ends early, with the results so far, once `stop` is set; `tell` is told
@@ -59,8 +61,19 @@ pub fn play(
     stop: &AtomicBool,
     tell: impl FnMut(&News),
 ) -> Result<PlayResult, Error> {
+    // Whether it may, before anything is created; while the trace is read there is no hurry.
+    drop(punctual(plan)?);
     let prepared = on.prepare(input, plan)?;
     played(input, prepared, plan, stop, tell)
+}
+
+/// Puts this thread first, as far as `plan` has it.
+fn punctual(plan: Plan<'_>) -> Result<Punctual, Error> {
+    Punctual::thread(plan.realtime).map_err(|error| {
+        Error::Unfit(format!(
+            "got --realtime, but the system refuses it: {error}; it needs root (CAP_SYS_NICE)"
+        ))
+    })
 }
 
 /// Whether `policy` can be built, before anything is read or created.
@@ -98,6 +111,7 @@ fn played(
         Replayed::new(input, placement, plan.setup, 0..u64::MAX, &mut reading)?;
     let (disks, names) = (prepared.disks(&*policy), prepared.names(plan.policy));
     let mut notes = prepared.notes();
+    let _punctual = punctual(plan)?;
     // The clock starts with them.
     let mut lanes = prepared.lanes(&*policy, plan.policy, &mut notes)?;
     let before = CpuTime::used();

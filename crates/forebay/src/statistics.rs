@@ -225,6 +225,12 @@ impl<D: Known> Statistics<D> {
         &mut self.streams[index]
     }
 
+    /// The devices it was told of.
+    #[inline]
+    pub(crate) fn devices(&self) -> &[D] {
+        &self.devices
+    }
+
     /// What was asked of each device.
     pub fn asked(&self) -> &[Asked] {
         &self.asked

@@ -255,7 +255,10 @@ impl LiveLanes {
                 let models = emulated.devices().iter();
                 models.map(|model| LaneKnown::Model(Box::new(model.without_content()))).collect()
             }
-            _ => (0..self.count()).map(|_| LaneKnown::Nothing).collect(),
+            real => {
+                let blocks = real.targets().into_iter().map(|target| target.block_bytes);
+                blocks.map(|block| LaneKnown::Real { block: block.unwrap_or(1).into() }).collect()
+            }
         }
     }
 }
@@ -264,8 +267,8 @@ impl Lanes for LiveLanes {
     fn count(&self) -> usize {
         each!(self, lanes => lanes.count())
     }
-    fn reap(&mut self, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
-        each!(self, lanes => lanes.reap(ended))
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        each!(self, lanes => lanes.reap(next, ended))
     }
     fn wall(&mut self) -> Nanos {
         each!(self, lanes => lanes.wall())
@@ -284,23 +287,37 @@ impl Lanes for LiveLanes {
     }
 }
 
-/// What is known of a lane beside what it does: nothing of a real one.
+/// What is known of a lane beside what it does: of a real one only the blocks it moves.
 pub(super) enum LaneKnown {
     Model(Box<DeviceModel>),
-    Nothing,
+    Real { block: u64 },
+}
+
+impl LaneKnown {
+    /// Whether `io` has to be widened to whole blocks.
+    #[inline]
+    pub(super) fn widens(&self, io: &Request) -> bool {
+        match self {
+            LaneKnown::Model(_) => false,
+            LaneKnown::Real { block } => {
+                let whole = |bytes: u64| bytes.is_multiple_of(*block);
+                io.op.moves_data() && !(whole(io.offset) && whole(io.len.into()))
+            }
+        }
+    }
 }
 
 impl Known for LaneKnown {
     fn floor(&self, io: &Request) -> Nanos {
         match self {
             LaneKnown::Model(model) => Device::floor(&**model, io),
-            LaneKnown::Nothing => Nanos::ZERO,
+            LaneKnown::Real { .. } => Nanos::ZERO,
         }
     }
     fn cylinders(&self) -> u32 {
         match self {
             LaneKnown::Model(model) => Device::cylinders(&**model),
-            LaneKnown::Nothing => 0,
+            LaneKnown::Real { .. } => 0,
         }
     }
 }

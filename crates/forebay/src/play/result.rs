@@ -57,6 +57,8 @@ pub struct PlayResult {
     pub cpu_user_s: f64,
     /// Processor time in the kernel.
     pub cpu_system_s: f64,
+    /// I/Os that began or ended within a block of direct I/O and were widened to whole ones.
+    pub ios_widened: u64,
     /// I/Os that failed. The requests they were for count as finished.
     pub ios_failed: u64,
     /// The same by kind, the most frequent first.
@@ -156,6 +158,7 @@ impl Played<'_> {
             achieved_iops: figures.requests as f64 / figures.makespan_s.max(1e-9),
             cpu_user_s: self.cpu.user.as_secs_f64(),
             cpu_system_s: self.cpu.system.as_secs_f64(),
+            ios_widened: watch.widened,
             ios_failed: errors.iter().map(|error| error.ios).sum(),
             errors,
             targets,

@@ -33,23 +33,31 @@ pub(super) fn open(input: &Input, real: &Real, map: Map, placement: bool) -> Res
         need_bytes,
         direct: real.direct,
     };
+    let mut wanted: Vec<_> =
+        paths.into_iter().zip(needed.iter().map(|need| how(writes, *need))).collect();
+    let flash = real.flash.as_deref().filter(|_| placement);
+    let need_bytes = (needed.iter().sum::<u64>() / 10).max(FLASH_MIN_BYTES);
+    wanted.extend(flash.map(|path| (path, how(true, need_bytes))));
     let mut targets: Vec<Target> = Vec::new();
-    for (path, need_bytes) in paths.iter().zip(&needed) {
-        refuse_same(path, &input.path, &targets)?;
-        targets.push(Target::open(path, how(writes, *need_bytes))?);
+    for (path, how) in wanted {
+        match open_one(path, how, &input.path, &targets) {
+            Ok(target) => targets.push(target),
+            Err(error) => {
+                targets.into_iter().for_each(Target::discard);
+                return Err(error);
+            }
+        }
     }
-    let mut flash = None;
-    if let Some(path) = real.flash.as_deref().filter(|_| placement) {
-        refuse_same(path, &input.path, &targets)?;
-        let need_bytes = (needed.iter().sum::<u64>() / 10).max(FLASH_MIN_BYTES);
-        flash = Some(Target::open(path, how(true, need_bytes))?);
-    }
+    let flash = flash.and_then(|_| targets.pop());
     let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes).collect();
     Ok(Opened { placement: Placement::on(&volumes, &capacities, map), targets, flash })
 }
 
 /// The targets' paths, each once, and of each volume how far it reaches and which of them is its.
-fn assign<'a>(input: &Input, real: &'a Real) -> Result<(Vec<&'a Path>, Vec<(u64, Lane)>), Error> {
+type Assigned<'a> = (Vec<&'a Path>, Vec<(u64, Lane)>);
+
+/// Finds each volume's target.
+fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
     let label = |volume: usize| input.volumes.get(volume).map_or("", String::as_str);
     if let Some((name, _)) = real.volumes.iter().find(|(name, _)| !input.volumes.contains(name)) {
         let known: Vec<&str> = input.volumes.iter().take(20).map(String::as_str).collect();
@@ -79,18 +87,104 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<(Vec<&'a Path>, Vec<(u64,
     Ok((paths, volumes))
 }
 
-/// Fails where `path` is the trace, or a target that is open already by another name.
-fn refuse_same(path: &Path, trace: &Path, targets: &[Target]) -> Result<(), Error> {
-    let what = if is_same(path, trace) {
-        "the trace itself".to_string()
-    } else if let Some(target) = targets.iter().find(|target| target.is_same(path)) {
-        format!("the same target as {}", target.path.display())
-    } else {
-        return Ok(());
+/// Opens a target unless it is the trace, or open already by another name.
+fn open_one(path: &Path, how: Opening, trace: &Path, open: &[Target]) -> Result<Target, Error> {
+    let refused = |what: String| {
+        Error::Unfit(format!("{}: got {what}, expected another file or device", path.display()))
     };
-    Err(Error::Unfit(format!("{}: got {what}, expected another file or device", path.display())))
+    if let Some(target) = open.iter().find(|target| target.is_same(path)) {
+        return Err(refused(format!("the same target as {}", target.path.display())));
+    }
+    let target = Target::open(path, how)?;
+    if target.is_same(trace) {
+        return Err(refused("the trace itself".into()));
+    }
+    Ok(target)
 }
 
-fn is_same(a: &Path, b: &Path) -> bool {
-    matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Nanos, Op};
+    use forebay_trace::Record;
+    use std::fs;
+
+    /// Volumes `a` and `b`; only the first is written.
+    fn input(folder: &Path) -> Input {
+        let record = |volume, op| Record {
+            at: Nanos::ZERO,
+            offset: 1 << 20,
+            latency: None,
+            len: 4096,
+            stream: 0,
+            volume,
+            op,
+            flags: Flags::NONE,
+        };
+        let records = vec![record(0, Op::Write), record(1, Op::Read)];
+        let mut input = Input::from_records(records, vec!["s".into()]);
+        input.volumes = vec!["a".into(), "b".into()];
+        input.path = folder.join("trace");
+        input
+    }
+
+    fn real(target: Option<&Path>, volumes: &[(&str, &Path)]) -> Real {
+        Real {
+            target: target.map(Path::to_path_buf),
+            volumes: volumes.iter().map(|(name, path)| (name.to_string(), path.into())).collect(),
+            flash: None,
+            driver: None,
+            overwrite: false,
+            direct: true,
+            depth: 1,
+        }
+    }
+
+    #[test]
+    fn volumes_go_where_they_are_told_and_the_rest_to_the_target() {
+        let folder = tempfile::tempdir().unwrap();
+        let (x, y) = (folder.path().join("x"), folder.path().join("y"));
+        let input = input(folder.path());
+        let opened = open(&input, &real(Some(&x), &[("b", &y)]), Map::Scale, false).unwrap();
+        let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes).collect();
+        assert_eq!(lens, [2 << 20, 2 << 20]);
+        let records = input.records().unwrap();
+        let mut placement = opened.placement;
+        let lanes: Vec<_> =
+            records.map(|record| placement.place(&record, 0).unwrap().lane).collect();
+        assert_eq!(lanes, [0, 1]);
+        opened.targets.into_iter().for_each(Target::discard);
+        assert!(!x.exists() && !y.exists());
+        // One after another on one target.
+        let opened = open(&input, &real(Some(&x), &[]), Map::Scale, false).unwrap();
+        assert_eq!(opened.targets[0].capacity_bytes, 4 << 20);
+        assert!(opened.flash.is_none());
+        let flash = Real { flash: Some(y.clone()), ..real(None, &[("a", &x), ("b", &x)]) };
+        let flash = Real { overwrite: true, ..flash };
+        let opened = open(&input, &flash, Map::Scale, true).unwrap();
+        assert_eq!(opened.flash.unwrap().path, y);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused_and_leaves_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        let input = input(folder.path());
+        let [new, there, link] = ["new", "there", "link"].map(|name| folder.path().join(name));
+        fs::write(&there, vec![7; 8192]).unwrap();
+        fs::write(&input.path, vec![7; 8192]).unwrap();
+        std::os::unix::fs::symlink(&new, &link).unwrap();
+        let cases = [
+            (real(None, &[("a", &new)]), "volume 'b' has no target"),
+            (real(Some(&new), &[("c", &there)]), "got no volume 'c', expected one of: a, b"),
+            (real(Some(&new), &[("b", &there)]), "--overwrite"),
+            (real(Some(&new), &[("b", &link)]), "the same target as"),
+            (Real { overwrite: true, ..real(Some(&input.path), &[]) }, "the trace itself"),
+        ];
+        for (real, part) in cases {
+            let said = open(&input, &real, Map::Scale, false).unwrap_err().to_string();
+            assert!(said.contains(part), "{said}");
+            assert!(!new.exists(), "{part}");
+        }
+        assert_eq!(fs::read(&input.path).unwrap(), vec![7; 8192]);
+    }
 }

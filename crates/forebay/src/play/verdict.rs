@@ -16,8 +16,8 @@ pub(super) fn judge(result: &mut PlayResult) {
     if !result.host_kept_up {
         said.push(format!(
             "This host did not keep up: one request in a hundred was issued more than {late:.3} ms \
-             late (at most {:.3} ms). Latencies include that; lower --intensity, or free its \
-             processors.",
+             late (at most {:.3} ms). Latencies include that; free its processors, try --realtime, \
+             or lower --intensity.",
             result.lateness_max_ms
         ));
     }

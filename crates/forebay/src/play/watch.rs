@@ -69,6 +69,8 @@ pub(super) struct Watched<'a, F> {
     pub(super) wanted: Option<(Nanos, Nanos)>,
     pub(super) failures: BTreeMap<(Failure, Op), u64>,
     pub(super) ending: Option<Ending>,
+    /// I/Os that were widened to whole blocks.
+    pub(super) widened: u64,
     work: Vec<Work>,
     news: News,
     told: Nanos,
@@ -90,6 +92,7 @@ impl<'a, F: FnMut(&News)> Watched<'a, F> {
             wanted: None,
             failures: BTreeMap::new(),
             ending: None,
+            widened: 0,
             news: News::default(),
             told: Nanos::ZERO,
             limits,
@@ -139,6 +142,8 @@ impl<F: FnMut(&News)> Watch for Watched<'_, F> {
             work.since = now;
         }
         work.under_way += 1;
+        let lane = &self.statistics.devices()[usize::from(io.lane)];
+        self.widened += u64::from(lane.widens(io));
     }
 
     #[cold]

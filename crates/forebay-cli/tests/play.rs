@@ -1,0 +1,261 @@
+//! `forebay play`, on the real binary: what it does to files, what it refuses, what it prints. No test
+//! depends on how fast the machine is.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+const HEAD: &str = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+
+struct Folder(TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A trace of `(microseconds, op, offset, bytes)`.
+    fn trace(&self, rows: &[(u64, &str, u64, u32)]) -> PathBuf {
+        let row = |(at_us, op, offset, len): &(u64, &str, u64, u32)| {
+            format!("{},{op},{offset},{len},0,0,1000000,,,,\n", at_us * 1000)
+        };
+        let path = self.path("trace.csv");
+        fs::write(&path, HEAD.to_string() + &rows.iter().map(row).collect::<String>()).unwrap();
+        path
+    }
+
+    fn play(&self, trace: &Path) -> Command {
+        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+        command.arg("play").arg(trace).current_dir(self.0.path());
+        command
+    }
+}
+
+/// Reads and writes of 4 KiB, one every `gap_us`.
+fn rows(count: u64, gap_us: u64, writes: bool) -> Vec<(u64, &'static str, u64, u32)> {
+    let op = |n: u64| if writes && n.is_multiple_of(3) { "write" } else { "read" };
+    (0..count).map(|n| (n * gap_us, op(n), n * 7919 % 512 * 4096, 4096)).collect()
+}
+
+fn json(command: &mut Command) -> Value {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// One message that holds all `parts`, exit status 2, nothing on standard output.
+fn refused(command: &mut Command, parts: &[&str]) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(output.stdout.is_empty(), "{said}");
+    let messages =
+        said.lines().filter(|line| line.starts_with("forebay: ") || line.starts_with("error: "));
+    assert_eq!(messages.count(), 1, "{said}");
+    parts.iter().for_each(|part| assert!(said.contains(part), "no {part:?} in: {said}"));
+}
+
+#[test]
+fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
+    let folder = Folder::new();
+    let trace = folder.trace(&rows(300, 50, true));
+    let cases: [&[&str]; 6] = [
+        &["--driver", "threads"],
+        &["--replay", "closed"],
+        &["--replay", "dependent", "--policy", "deadline"],
+        &["--intensity", "3", "--policy", "bid", "--buffered"],
+        &["--depth", "1", "--policy", "fcfs"],
+        &[],
+    ];
+    for (index, options) in cases.into_iter().enumerate() {
+        let target = format!("disk{index}");
+        let result = json(folder.play(&trace).args(["--target", &target]).args(options));
+        let number = |key: &str| result[key].as_u64().unwrap();
+        assert_eq!((number("requests"), number("reads"), number("writes")), (300, 200, 100));
+        assert_eq!((number("unfinished"), number("ios_failed")), (0, 0), "{options:?}");
+        assert_eq!(result["result"], "measured");
+        assert_eq!(result["targets"][0]["kind"], "created file");
+        assert_eq!(result["targets"][0]["capacity_bytes"].as_u64(), Some(2 << 20));
+        assert!(result["verdict"][0].is_string() && result["read_p99_ms"].as_f64().is_some());
+        assert!(result["lateness_p99_ms"].as_f64().is_some() && result["cpu_user_s"].is_number());
+        let closed = options.contains(&"closed");
+        assert_eq!(result["wanted_iops"].is_null(), closed);
+        assert_eq!(fs::metadata(folder.path(&target)).unwrap().len(), 2 << 20);
+        if options.contains(&"threads") {
+            assert_eq!(result["driver"], "threads");
+        }
+        if options.contains(&"--buffered") {
+            assert_eq!(result["targets"][0]["direct"], false);
+        }
+    }
+    // Whichever of them did it, the data are the same.
+    let first = fs::read(folder.path("disk0")).unwrap();
+    for index in 1..cases.len() {
+        assert!(fs::read(folder.path(&format!("disk{index}"))).unwrap() == first, "disk{index}");
+    }
+    assert!(first.iter().any(|byte| *byte != 0));
+}
+
+#[test]
+fn nothing_is_overwritten_by_accident() {
+    let folder = Folder::new();
+    let disk = folder.path("disk");
+    let content = vec![0x55; 2 << 20];
+    fs::write(&disk, &content).unwrap();
+    let trace = folder.trace(&rows(30, 10, true));
+    let target = ["--target", "disk"];
+    refused(folder.play(&trace).args(target), &["disk: is there already", "--overwrite"]);
+    assert!(fs::read(&disk).unwrap() == content);
+    json(folder.play(&trace).args(target).arg("--overwrite"));
+    assert!(fs::read(&disk).unwrap() != content);
+    // Reads need no permission, and take none.
+    fs::write(&disk, &content).unwrap();
+    let reads = folder.trace(&rows(30, 10, false));
+    let result = json(folder.play(&reads).args(target));
+    assert_eq!((result["reads"].as_u64(), result["ios_failed"].as_u64()), (Some(30), Some(0)));
+    assert_eq!(result["targets"][0]["kind"], "file");
+    assert!(fs::read(&disk).unwrap() == content);
+}
+
+#[test]
+fn bad_targets_and_options_are_refused() {
+    let folder = Folder::new();
+    let trace = folder.trace(&rows(300, 10, true));
+    fs::write(folder.path("tiny"), [0; 100]).unwrap();
+    let cases: [(&[&str], &[&str]); 9] = [
+        (&["--target", "."], &["is a folder"]),
+        (&["--target", "/dev/null"], &["/dev/null", "neither a file nor a block device"]),
+        (&["--target", "no/such/folder"], &["cannot create it"]),
+        (&["--target", "tiny", "--overwrite"], &["got 100 bytes", "at least 4096"]),
+        (&["--target", "trace.csv", "--overwrite"], &["the trace itself"]),
+        (
+            &["--map-volume", "nope=disk", "--target", "disk"],
+            &["no volume 'nope'", "expected one of"],
+        ),
+        (&["--target", "disk", "--policy", "split:cmin=100"], &["several servers", "--emulate"]),
+        (&["--target", "disk", "--policy", "nope"], &["no policy 'nope'"]),
+        (&[], &["--target"]),
+    ];
+    for (options, parts) in cases {
+        refused(folder.play(&trace).args(options), parts);
+        assert!(!folder.path("disk").exists(), "{options:?}");
+    }
+    assert!(fs::read_to_string(&trace).unwrap().starts_with(HEAD));
+}
+
+#[test]
+fn what_lies_beyond_the_target_is_moved_or_left_out() {
+    let folder = Folder::new();
+    let trace = folder.trace(&[(0, "read", 0, 4096), (9, "read", 5 << 20, 4096)]);
+    fs::write(folder.path("disk"), vec![1; 2 << 20]).unwrap();
+    let count = |map: &str, key: &str| {
+        let result = json(folder.play(&trace).args(["--target", "disk", "--map", map]));
+        assert_eq!(result["ios_failed"], 0, "{map}");
+        result[key].as_u64().unwrap()
+    };
+    assert_eq!(count("scale", "requests_moved"), 1);
+    assert_eq!(count("wrap", "requests_moved"), 1);
+    assert_eq!((count("clip", "requests_clipped"), count("clip", "requests")), (1, 1));
+    let beyond = folder.trace(&[(0, "read", 5 << 20, 4096)]);
+    let options = ["--target", "disk", "--map", "clip"];
+    refused(folder.play(&beyond).args(options), &["all 1 requests lie beyond", "--map scale"]);
+}
+
+#[test]
+fn a_limit_on_file_size_is_counted() {
+    let folder = Folder::new();
+    let trace = folder.trace(&rows(60, 10, true));
+    fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
+    for driver in ["io_uring", "threads"] {
+        // In blocks of 512 bytes: the first half of the file.
+        let script = "ulimit -f 2048 && exec \"$0\" \"$@\"";
+        let play = folder.play(&trace);
+        let mut limited = Command::new("sh");
+        limited.args(["-c", script]).arg(play.get_program()).args(play.get_args());
+        limited.args(["--target", "disk", "--overwrite", "--driver", driver]);
+        let result = json(limited.current_dir(folder.0.path()));
+        let beyond =
+            rows(60, 10, true).iter().filter(|row| row.1 == "write" && row.2 >= 1 << 20).count();
+        assert_eq!(result["ios_failed"].as_u64(), Some(beyond as u64), "{driver}");
+        assert_eq!(result["errors"][0]["error"], "EFBIG", "{driver}");
+        assert_eq!(result["errors"][0]["op"], "write");
+        assert_eq!(result["requests"], 60, "{driver}");
+        let verdict = result["verdict"].as_array().unwrap();
+        assert!(verdict.iter().any(|said| said.as_str().unwrap().contains("I/Os failed")));
+    }
+}
+
+/// Emulated, a run is the simulator's: what does not depend on when the host got to it is the same.
+#[test]
+fn an_emulated_device_does_what_the_simulator_says() {
+    let folder = Folder::new();
+    let trace = folder.trace(&rows(200, 400, true));
+    for policy in ["noop", "deadline", "miser:cmin=300:delta-ms=20", "split:cmin=300:delta-c=300"] {
+        let options = ["--policy", policy, "--format", "json"];
+        let live = json(folder.play(&trace).args(["--emulate", "sata250", "--policy", policy]));
+        let simulated = Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
+            .arg("simulate")
+            .arg(&trace)
+            .args(["--device", "sata250"])
+            .args(options)
+            .output()
+            .unwrap();
+        let simulated: Value = serde_json::from_slice(&simulated.stdout).unwrap();
+        let simulated = &simulated["runs"][0];
+        assert_eq!(live["result"], "emulated");
+        for key in ["requests", "ios", "makespan_s", "seek_s", "head_movements", "wait_p99_ms"] {
+            assert_eq!(live[key], simulated[key], "{policy}: {key}");
+        }
+        let p99 = |result: &Value| result["read_p99_ms"].as_f64().unwrap();
+        assert!(p99(&live) >= p99(simulated) * 0.999, "{policy}: earlier than the model says");
+    }
+}
+
+#[test]
+fn time_and_an_interruption_end_it_with_the_results_so_far() {
+    let folder = Folder::new();
+    // An hour.
+    let trace = folder.trace(&rows(3600, 1_000_000, true));
+    let result = json(folder.play(&trace).args(["--target", "a", "--for", "0.01s"]));
+    assert_eq!(result["ended_early"], "time is up");
+    let mut play = folder.play(&trace);
+    play.args(["--target", "b", "--format", "json"]).stdout(Stdio::piped()).stderr(Stdio::null());
+    let child = play.spawn().unwrap();
+    // It is made by what an interruption shortens.
+    while !folder.path("b").exists() {
+        std::thread::yield_now();
+    }
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(0));
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(result["ended_early"], "interrupted");
+    assert!(result["requests"].as_u64().unwrap() < 3600);
+}
+
+#[test]
+fn placements_have_a_flash_target_beside() {
+    let folder = Folder::new();
+    let trace = folder.trace(&rows(200, 50, true));
+    let options = ["--target", "disk", "--flash", "flash", "--policy", "cache:size-mib=1"];
+    let result = json(folder.play(&trace).args(options));
+    assert_eq!((result["requests"].as_u64(), result["ios_failed"].as_u64()), (Some(200), Some(0)));
+    assert_eq!(result["targets"][1]["role"], "flash");
+    assert!(result["targets"][1]["written_bytes"].as_u64().unwrap() > 0);
+    refused(
+        folder.play(&trace).args(["--target", "new", "--policy", "cache"]),
+        &["no flash device", "--flash"],
+    );
+}

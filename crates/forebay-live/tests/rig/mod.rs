@@ -1,0 +1,122 @@
+//! What the tests of the live driver share: workloads, clocks, and an observer that counts.
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+
+use forebay_core::policy::Done;
+use forebay_core::replay::{Intensity, Open};
+use forebay_core::{Completion, Flags, Nanos, Observer, Op, Request, Workload};
+use forebay_live::{Clock, Failure, Watch};
+
+/// The next number of a sequence (SplitMix64).
+pub(crate) fn random(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let mixed = (*state ^ (*state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+pub(crate) fn request(id: u64, at_us: u64, op: Op, offset: u64, len: u32) -> Request {
+    Request {
+        at: Nanos::from_micros(at_us),
+        offset,
+        id,
+        len,
+        stream: (id % 3) as u32,
+        lane: 0,
+        op,
+        flags: Flags::NONE,
+    }
+}
+
+/// Reads and writes, a third of them one after another, with gaps up to `gap_us`.
+pub(crate) fn mixed(count: u64, gap_us: u64, within_bytes: u64) -> Vec<Request> {
+    let (mut state, mut at_us, mut next) = (11, 0, 0);
+    let requests = (0..count).map(|id| {
+        let dice = random(&mut state);
+        at_us += dice % gap_us;
+        let len = 4096 << (dice >> 20 & 3);
+        let op = if dice >> 24 & 3 == 0 { Op::Write } else { Op::Read };
+        let anywhere = (dice >> 30) % (within_bytes / 4096 - 8) * 4096;
+        let offset = if dice >> 28 & 3 == 0 { next % (within_bytes - 32768) } else { anywhere };
+        next = offset + len;
+        request(id, at_us, op, offset, len as u32)
+    });
+    requests.collect()
+}
+
+pub(crate) fn open(requests: &[Request]) -> impl Workload + use<> {
+    Open::new(requests.to_vec(), Intensity::RECORDED)
+}
+
+/// A clock that stands still unless somebody waits, and then is exactly on time.
+#[derive(Default)]
+pub(crate) struct Exact(Nanos);
+
+impl Clock for Exact {
+    fn now(&mut self) -> Nanos {
+        self.0
+    }
+    fn wait(&mut self, until: Nanos) {
+        self.0 = self.0.max(until);
+    }
+}
+
+/// A clock that goes on a microsecond whenever it is asked, and oversleeps by up to 40.
+#[derive(Default)]
+pub(crate) struct Sloppy {
+    now: Nanos,
+    state: u64,
+}
+
+impl Clock for Sloppy {
+    fn now(&mut self) -> Nanos {
+        self.now += Nanos::from_micros(1);
+        self.now
+    }
+    fn wait(&mut self, until: Nanos) {
+        let over = Nanos(random(&mut self.state) % 40_000);
+        self.now = self.now.max(until + over);
+    }
+}
+
+/// Counts what it sees.
+#[derive(Default)]
+pub(crate) struct Counted {
+    pub(crate) arrived: u64,
+    pub(crate) ios: u64,
+    pub(crate) finished: u64,
+    pub(crate) started: Vec<Request>,
+    pub(crate) latencies: Vec<u64>,
+    pub(crate) lateness: Vec<Nanos>,
+    pub(crate) failures: BTreeMap<Failure, u64>,
+    pub(crate) stop_at: Option<Nanos>,
+}
+
+impl Observer for Counted {
+    fn arrived(&mut self, _request: &Request) {
+        self.arrived += 1;
+    }
+    fn io(&mut self, _completion: &Completion) {
+        self.ios += 1;
+    }
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        self.finished += 1;
+        self.latencies.push((now - done.request.at).0);
+    }
+}
+
+impl Watch for Counted {
+    fn issued(&mut self, wanted: Nanos, at: Nanos) {
+        self.lateness.push(at - wanted);
+    }
+    fn started(&mut self, _now: Nanos, io: &Request) {
+        self.started.push(*io);
+    }
+    fn failed(&mut self, _now: Nanos, _io: &Request, failure: Failure) {
+        *self.failures.entry(failure).or_default() += 1;
+    }
+    fn stops(&mut self, wall: Nanos) -> bool {
+        self.stop_at.is_some_and(|at| wall >= at)
+    }
+}

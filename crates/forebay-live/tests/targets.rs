@@ -1,0 +1,337 @@
+//! Real files and devices through each driver: contents, counts and errors; never times.
+
+#![allow(clippy::unwrap_used)]
+
+mod rig;
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use forebay_core::policy::{Lanes as PolicyLanes, build, build_placed};
+use forebay_core::tape::{self, Call, Recorder};
+use forebay_core::{Nanos, Op, Policy, Request};
+use forebay_live::{Failure, Kind, LEN_MAX, Lanes, Opening, Target, Threads, Uring, payload, run};
+
+use rig::{Counted, mixed, open, request};
+
+const MIB: u64 = 1 << 20;
+
+fn opening(writes: bool, overwrite: bool) -> Opening {
+    Opening { writes, overwrite, need_bytes: 4 * MIB, direct: true }
+}
+
+/// Through every driver there is: the drivers' names say which.
+fn each_driver(mut test: impl FnMut(&str, &dyn Fn(Vec<Target>) -> Box<dyn Lanes>)) {
+    test("threads", &|targets| Box::new(Threads::new(targets, 8).unwrap()));
+    let scratch = tempfile::NamedTempFile::new().unwrap();
+    scratch.as_file().set_len(MIB).unwrap();
+    let target = Target::open(scratch.path(), opening(false, false)).unwrap();
+    match Uring::new(vec![target], 1) {
+        Ok(_) => test("io_uring", &|targets| {
+            Box::new(Uring::new(targets, 8).map_err(|(error, _)| error).unwrap())
+        }),
+        Err((error, _)) => skipped(&format!("io_uring: {error}")),
+    }
+}
+
+/// Past the test harness, which shows nothing of a test that passes.
+fn skipped(why: &str) {
+    let mut past = io::stderr();
+    let _ = writeln!(past, "!!! a test of play is SKIPPED: {why}");
+}
+
+fn played(policy: &mut dyn Policy, lanes: &mut dyn Lanes, requests: &[Request]) -> Counted {
+    let mut seen = Counted::default();
+    run(policy, lanes, &mut open(requests), &mut seen).unwrap();
+    seen
+}
+
+fn noop() -> Box<dyn Policy + Send> {
+    build("noop", LEN_MAX).unwrap()
+}
+
+/// A file of `len` bytes that are all 0xAA.
+fn filled(path: &Path, len: u64) {
+    fs::write(path, vec![0xAA; len as usize]).unwrap();
+}
+
+/// What `requests` leave of such a file, moved in blocks of `block` bytes.
+fn expected(len: u64, block: u64, requests: &[Request]) -> Vec<u8> {
+    let mut bytes = vec![0xAA; len as usize];
+    for request in requests.iter().filter(|request| request.len > 0) {
+        let begin = request.offset / block * block;
+        let end = request.end().next_multiple_of(block).min(len);
+        match request.op {
+            Op::Write => (begin..end).for_each(|at| bytes[at as usize] = payload(at)),
+            Op::Trim => bytes[request.offset as usize..request.end() as usize].fill(0),
+            _ => {}
+        }
+    }
+    bytes
+}
+
+#[test]
+fn what_is_written_lands_where_it_should_and_nowhere_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let (path, len) = (folder.path().join("disk"), 4 * MIB);
+    // The last quarter is for trims alone: the order of a write and a trim is the policy's affair.
+    let mut requests = mixed(120, 30, 3 * MIB);
+    let more = [
+        (Op::Write, 1536, 512),
+        (Op::Write, 3 * MIB - 512, 512),
+        (Op::Write, 70_000, 1),
+        (Op::Write, 2 * MIB + 77, 0),
+        (Op::Flush, 0, 0),
+        (Op::Park, 0, 0),
+        (Op::Trim, 3 * MIB + 4096, 65_536),
+        (Op::Trim, 3 * MIB + 131_072, 0),
+        (Op::Read, 3 * MIB - 4096, 300_000),
+    ];
+    for (id, (op, offset, len)) in (requests.len() as u64..).zip(more) {
+        requests.push(request(id, 4000, op, offset, len));
+    }
+    each_driver(|driver, lanes| {
+        for direct in [true, false] {
+            filled(&path, len);
+            let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
+            assert_eq!((target.kind, target.capacity_bytes), (Kind::File, len));
+            let block = target.block_bytes.unwrap_or(1);
+            let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+            assert!(seen.failures.is_empty(), "{driver}, {direct}: {:?}", seen.failures);
+            assert_eq!(seen.finished, requests.len() as u64, "{driver}, {direct}");
+            let bytes = fs::read(&path).unwrap();
+            let expected = expected(len, u64::from(block), &requests);
+            let wrong = bytes.iter().zip(&expected).position(|(got, wanted)| got != wanted);
+            assert_eq!((bytes.len(), wrong), (expected.len(), None), "{driver}, {direct}");
+        }
+    });
+}
+
+/// The policy is in the path: what it answered is what the lanes got, and a fresh one, asked the same,
+/// answers the same, which another does not.
+#[test]
+fn a_tape_of_a_real_run_replays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    filled(&path, 4 * MIB);
+    let requests = mixed(500, 40, 4 * MIB);
+    each_driver(|driver, lanes| {
+        for spec in ["deadline", "cfq", "bid", "fcfs:depth=3"] {
+            let mut recorder = Recorder::new(build(spec, LEN_MAX).unwrap());
+            let target = Target::open(&path, opening(true, true)).unwrap();
+            let seen = played(&mut recorder, &mut *lanes(vec![target]), &requests);
+            assert_eq!(seen.finished, 500, "{driver}, {spec}");
+            let answered = recorder.calls.iter().filter_map(|call| match call {
+                Call::Dispatch(_, _, io) => *io,
+                _ => None,
+            });
+            assert_eq!(answered.collect::<Vec<_>>(), seen.started, "{driver}, {spec}");
+            let replayed = |spec| tape::replay(&mut build(spec, LEN_MAX).unwrap(), &recorder.calls);
+            assert_eq!(replayed(spec), Ok(()), "{driver}, {spec}");
+            assert!(replayed("noop:reads-max=1").is_err(), "{driver}, {spec}");
+        }
+    });
+}
+
+#[test]
+fn lanes_are_targets() {
+    let folder = tempfile::tempdir().unwrap();
+    let paths = ["a", "b"].map(|name| folder.path().join(name));
+    each_driver(|driver, lanes| {
+        paths.iter().for_each(|path| filled(path, MIB));
+        let targets = paths.iter().map(|path| Target::open(path, opening(true, true)).unwrap());
+        let requests = [(0, 8192), (1, 65_536), (1, 131_072)]
+            .map(|(lane, offset)| Request { lane, ..request(offset, 0, Op::Write, offset, 4096) });
+        let both = PolicyLanes { disks: 2, disk_len_max: LEN_MAX, flash: None };
+        let policy = &mut *build_placed("deadline", &both).unwrap();
+        let seen = played(policy, &mut *lanes(targets.collect()), &requests);
+        assert_eq!((seen.finished, seen.ios), (3, 3), "{driver}");
+        for (path, written) in paths.iter().zip([&requests[..1], &requests[1..]]) {
+            assert!(fs::read(path).unwrap() == expected(MIB, 1, written), "{driver}");
+        }
+    });
+}
+
+#[test]
+fn a_target_that_shrinks_gives_short_reads_and_nothing_is_written_beyond_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    let requests = [
+        request(0, 0, Op::Read, 0, 8192),
+        request(1, 10, Op::Read, 3 * MIB, 8192),
+        request(2, 20, Op::Write, 4 * MIB - 4096, 8192),
+        request(3, 30, Op::Write, u64::MAX - 4095, 4096),
+    ];
+    each_driver(|driver, lanes| {
+        filled(&path, 4 * MIB);
+        let target = Target::open(&path, opening(true, true)).unwrap();
+        File::options().write(true).open(&path).unwrap().set_len(2 * MIB).unwrap();
+        let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+        assert_eq!((seen.finished, seen.ios), (4, 1), "{driver}");
+        let failures: Vec<_> = seen.failures.into_iter().collect();
+        assert_eq!(failures, [(Failure::Short, 1), (Failure::Beyond, 2)], "{driver}");
+        assert_eq!(fs::metadata(&path).unwrap().len(), 2 * MIB, "{driver}");
+    });
+}
+
+/// A file system of one MiB, unmounted when dropped.
+struct Small(PathBuf);
+
+impl Small {
+    fn mount(at: PathBuf) -> Option<Small> {
+        fs::create_dir(&at).ok()?;
+        let mount = Command::new("mount")
+            .args(["-t", "tmpfs", "-o", "size=1m", "tmpfs"])
+            .arg(&at)
+            .stderr(std::process::Stdio::null())
+            .status();
+        mount.is_ok_and(|status| status.success()).then_some(Small(at))
+    }
+}
+
+impl Drop for Small {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_full_disk_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(small) = Small::mount(folder.path().join("small")) else {
+        return skipped("mounting a file system of one MiB needs root");
+    };
+    let path = small.0.join("disk");
+    let requests: Vec<Request> =
+        (0..64).map(|id| request(id, 0, Op::Write, id * 65_536, 65_536)).collect();
+    each_driver(|driver, lanes| {
+        let _ = fs::remove_file(&path);
+        let target = Target::open(&path, opening(true, false)).unwrap();
+        assert_eq!((target.kind, target.capacity_bytes), (Kind::Created, 4 * MIB));
+        assert!(target.notes.iter().any(|note| note.contains("sparse")), "{:?}", target.notes);
+        let policy = &mut *build("noop:merge=no", LEN_MAX).unwrap();
+        let seen = played(policy, &mut *lanes(vec![target]), &requests);
+        assert_eq!(seen.finished, 64, "{driver}");
+        let full = seen.failures.iter().filter(|(failure, _)| failure.name() == "ENOSPC");
+        let failed: u64 = seen.failures.values().sum();
+        assert!(full.count() == 1 && failed >= 48 && seen.ios + failed == 64, "{driver}");
+    });
+}
+
+/// A loop device; detached when dropped.
+struct Loop(PathBuf);
+
+impl Loop {
+    fn over(file: &Path, options: &[&str]) -> Option<Loop> {
+        let mut losetup = Command::new("losetup");
+        let output = losetup.args(["--find", "--show"]).args(options).arg(file).output().ok()?;
+        let text = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        (output.status.success() && text.starts_with("/dev/loop")).then(|| Loop(text.into()))
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").arg("--detach").arg(&self.0).status();
+    }
+}
+
+#[test]
+fn a_device_that_fails_is_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let backing = folder.path().join("backing");
+    each_driver(|driver, lanes| {
+        filled(&backing, 4 * MIB);
+        let Some(device) = Loop::over(&backing, &[]) else {
+            return skipped("a loop device needs root and losetup");
+        };
+        let error = Target::open(&device.0, opening(true, false)).unwrap_err().to_string();
+        assert!(error.contains("block device") && error.contains("--overwrite"), "{error}");
+        let target = Target::open(&device.0, opening(true, true)).unwrap();
+        assert_eq!((target.kind, target.capacity_bytes), (Kind::BlockDevice, 4 * MIB));
+        // The second half of the medium is gone.
+        File::options().write(true).open(&backing).unwrap().set_len(2 * MIB).unwrap();
+        let requests: Vec<Request> =
+            (0..8).map(|id| request(id, id, Op::Read, id * MIB / 2, 4096)).collect();
+        let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+        assert_eq!((seen.finished, seen.ios), (8, 4), "{driver}: {:?}", seen.failures);
+        assert_eq!(seen.failures.keys().map(|kind| kind.name()).collect::<Vec<_>>(), ["EIO"]);
+    });
+}
+
+#[test]
+fn a_device_that_is_in_use_or_read_only_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let backing = folder.path().join("backing");
+    filled(&backing, 4 * MIB);
+    let Some(device) = Loop::over(&backing, &["--read-only"]) else {
+        return skipped("a loop device needs root and losetup");
+    };
+    let refused = |device: &Loop| Target::open(&device.0, opening(true, true)).unwrap_err();
+    assert!(refused(&device).to_string().contains("is read-only"));
+    assert!(Target::open(&device.0, opening(false, false)).is_ok());
+    drop(device);
+    let Some(device) = Loop::over(&backing, &[]) else { return };
+    // Held for its holder alone, as one that is mounted is.
+    let _held = File::options().read(true).custom_flags(libc::O_EXCL).open(&device.0).unwrap();
+    assert!(refused(&device).to_string().contains("is in use"));
+    assert!(Target::open(&device.0, opening(false, false)).is_ok());
+}
+
+#[test]
+fn what_cannot_be_a_target_is_refused_in_words() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let refused = |path: &Path, how| Target::open(path, how).unwrap_err().to_string();
+    filled(&path("there"), MIB);
+    filled(&path("tiny"), 4095);
+    let cases = [
+        (path("there"), opening(true, false), "is there already"),
+        (path("tiny"), opening(false, false), "got 4095 bytes, expected at least 4096"),
+        (folder.path().into(), opening(false, false), "is a folder"),
+        ("/dev/null".into(), opening(false, false), "neither a file nor a block device"),
+        (path("no/such"), opening(true, false), "cannot create it"),
+        (path("there/in"), opening(true, false), "Not a directory"),
+    ];
+    for (path, how, part) in cases {
+        let said = refused(&path, how);
+        assert!(said.contains(part) && said.starts_with(path.to_str().unwrap()), "{said}");
+    }
+    assert_eq!(fs::read(path("there")).unwrap(), vec![0xAA; MIB as usize]);
+    let endless = Opening { need_bytes: u64::MAX, ..opening(true, false) };
+    assert!(refused(&path("endless"), endless).contains("as far as the trace reaches"));
+    assert!(!path("endless").exists());
+}
+
+#[test]
+fn a_reader_opens_for_reading_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    filled(&path, MIB);
+    let requests = [request(0, 0, Op::Read, 0, 4096), request(1, 0, Op::Write, 0, 4096)];
+    each_driver(|driver, lanes| {
+        let target = Target::open(&path, opening(false, false)).unwrap();
+        let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+        assert_eq!(seen.ios, 1, "{driver}");
+        let failures: Vec<_> = seen.failures.keys().map(|failure| failure.name()).collect();
+        assert_eq!(failures, ["EBADF"], "{driver}");
+        assert_eq!(fs::read(&path).unwrap(), vec![0xAA; MIB as usize], "{driver}");
+    });
+}
+
+#[test]
+fn a_created_file_is_as_long_as_needed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("new");
+    let how = Opening { need_bytes: MIB + 1, ..opening(false, false) };
+    let target = Target::open(&path, how).unwrap();
+    assert_eq!((target.kind, target.capacity_bytes), (Kind::Created, 2 * MIB));
+    assert!(target.is_same(&path) && !target.is_same(folder.path()));
+    assert!(target.notes[0].contains("holds nothing"), "{:?}", target.notes);
+    let mut lanes = Threads::new(vec![target], 1).unwrap();
+    let end = run(&mut *noop(), &mut lanes, &mut open(&[]), &mut ()).unwrap();
+    assert_eq!(end, Nanos::ZERO);
+}
