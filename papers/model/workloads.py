@@ -22,7 +22,7 @@ LISTED = [
     ("WebSearch1", "spc/WebSearch1.prefix.mqsim.trace.zst", None),
     ("Financial1", "spc/Financial1.prefix.rewritten.spc.zst", None),
     ("MSR rsrch_1", "msr/rsrch_1.csv.zst", None),
-    ("MSR window", "heimdall/msr.cut.per_10k.rw_40_60.1370.trace.zst", None),
+    ("MSR window", "heimdall/msr.cut.per_10k.rw_40_60.1370.trace.zst", "heimdall"),
     ("DTRS", "mqsim/DTRS1K.trace.zst", "ssdsim-us"),
     ("CloudPhysics", "cloudphysics/cloudPhysicsIO.vscsi.zst", None),
     ("hplajw", "hp-srt/hplajw.1week.srt.zst", None),
@@ -54,7 +54,7 @@ class Workload:
         kind = f"level{level}{'-flat' if flat else ''}" if level else "chosen"
         path = self.work / f"{self.stem}-{kind}.json"
         if not path.exists():
-            forebay.fit(self.path, path, level=level, flat=flat)
+            forebay.fit(self.path, path, **({"level": level} if level else {}), flat=flat)
         return path
 
     def twin(self, level: int | None = None, flat: bool = False, seed: int = 1) -> Path:

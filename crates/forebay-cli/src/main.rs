@@ -13,6 +13,8 @@ mod convert;
 mod describe;
 mod device;
 mod device_fit;
+mod fit;
+mod generate;
 mod listings;
 mod options;
 mod output;
@@ -51,6 +53,8 @@ enum Verb {
     Compare(compare::Compare),
     Plan(plan::Plan),
     Convert(convert::Convert),
+    Fit(fit::Fit),
+    Generate(generate::Generate),
     Capture(capture::Capture),
     Device(device::Device),
     Devices(listings::Devices),
@@ -67,6 +71,8 @@ impl Verb {
             Verb::Compare(verb) => verb.run(),
             Verb::Plan(verb) => verb.run(),
             Verb::Convert(verb) => verb.run(),
+            Verb::Fit(verb) => verb.run(),
+            Verb::Generate(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),

@@ -137,6 +137,21 @@ def test_defragment(answer, trace):
         forebay.defragment(trace, device="sata250", policy="none-such")
 
 
+def test_fit_and_generate(trace, tmp_path):
+    model, twin, other = (tmp_path / name for name in ("model.json", "a.parquet", "b.parquet"))
+    forebay.fit(trace, model, level=3)
+    assert '"level":3' in model.read_text().replace(" ", "")
+    assert forebay.generate(model, twin, seed=2) == len(trace.to_pyarrow())
+    assert forebay.generate(model, other, seed=2, requests=1000) == 1000
+    same = forebay.read(twin).to_pyarrow().slice(0, 1000)
+    assert forebay.read(other).to_pyarrow()["offset"].equals(same["offset"])
+    with pytest.raises(forebay.Error, match="level: got 0"):
+        forebay.fit(trace, model, level=0)
+    model.write_text("{}")
+    with pytest.raises(forebay.Error):
+        forebay.generate(model, twin)
+
+
 def test_policies_may_stand_in_one_text(trace):
     runs = forebay.simulate(trace, device="fixed:200", policies="noop,cfq:quantum=2").runs
     assert [run["policy"] for run in runs] == ["noop", "cfq:quantum=2"]

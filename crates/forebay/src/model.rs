@@ -1,3 +1,18 @@
-//! The workload model: how alike a trace and its twin are.
+//! The workload model: a small file that stands for a trace, and traces drawn from it.
+//!
+//! Source: the storage workload model of the paper in `papers/model`: ranges of the disk as states of
+//! a hierarchical chain, each transition with its share, sizes, direction, sequentiality and
+//! inter-arrival times. Departures: what a means-only chain misses is fitted beside it, the envelope
+//! and burstiness of arrivals at every scale (`cascade`), re-references (`history`) and how the mix of
+//! states drifts (`file::Period`).
 
+pub mod bins;
+pub mod cascade;
+pub mod check;
 pub mod compare;
+pub mod file;
+pub mod fit;
+pub mod generate;
+pub mod history;
+pub mod space;
+pub mod state;

@@ -24,6 +24,8 @@ __all__ = [
     "convert",
     "defragment",
     "describe",
+    "fit",
+    "generate",
     "offline",
     "plan_capacity",
     "plan_consolidate",
@@ -204,6 +206,27 @@ def defragment(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """What laying blocks in the order they are read would gain and cost on a disk."""
+
+def fit(
+    trace: _Source,
+    output: str | PathLike[str],
+    *,
+    level: int = 2,
+    flat: bool = False,
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> None:
+    """Fits a small model of a trace and writes it to a JSON file."""
+
+def generate(
+    model: str | PathLike[str],
+    output: str | PathLike[str],
+    *,
+    seed: int = 0,
+    requests: int | None = None,
+    to: str | None = None,
+) -> int:
+    """Draws a trace from a model's file: the twin of the trace it was fitted on."""
 
 def plan_capacity(
     trace: _Source,

@@ -1,0 +1,263 @@
+//! Arrivals at every time scale: how a stretch of requests divides its time between its halves.
+//!
+//! A block of `2^j` requests that lasts `d` is cut into halves of equal counts; the ratio of their
+//! durations is drawn from what was seen at that `j` in blocks of about that duration. From epochs of
+//! known duration down to single gaps this keeps the burstiness of every scale, which a renewal
+//! process with the same gaps loses, and conserves the time of each epoch exactly.
+
+use serde::{Deserialize, Serialize};
+
+/// Bins of a ratio: half an octave near one, whole octaves beyond.
+pub const BINS: usize = 2 * HALF + 1;
+const HALF: usize = 44;
+/// Time classes: powers of four of the mean gap in nanoseconds.
+pub const CLASSES: usize = 32;
+/// Scales told apart; longer blocks are like the longest.
+pub const SCALES: usize = 24;
+
+/// The bin of the ratio `(first + 1) / (second + 1)`.
+#[inline]
+fn bin(first: u64, second: u64) -> usize {
+    let log = ((first as f64 + 1.0) / (second as f64 + 1.0)).log2();
+    let size = log.abs();
+    let step = if size < 8.0 { (size * 2.0 + 0.5) as usize } else { (8.0 + size + 0.5) as usize };
+    let step = step.min(HALF);
+    if log < 0.0 { HALF - step } else { HALF + step }
+}
+
+/// The lower and upper logarithm of a bin.
+#[inline]
+fn bounds(bin: usize) -> (f64, f64) {
+    let step = bin.abs_diff(HALF) as f64;
+    let (low, high) = if step < 16.0 {
+        ((step - 0.5) / 2.0, (step + 0.5) / 2.0)
+    } else {
+        (step - 8.5, step - 7.5)
+    };
+    if bin < HALF { (-high, -low) } else { (low, high) }
+}
+
+/// The class of blocks of `2^scale` requests that last `ns`.
+#[inline]
+fn class(ns: u64, scale: usize) -> usize {
+    let mean = ns >> scale.min(63);
+    ((64 - mean.leading_zeros()) / 2).min(CLASSES as u32 - 1) as usize
+}
+
+/// How blocks of one scale and time class divide: counts by bin.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Split {
+    /// `log2` of the block's requests.
+    pub scale: u8,
+    /// Class of its mean gap.
+    pub class: u8,
+    /// The first bin that is counted.
+    pub first: u8,
+    /// Counts of the bins from there on.
+    pub counts: Vec<u32>,
+}
+
+/// Collects splits and the durations of epochs, in one pass.
+#[derive(Clone, Debug)]
+pub struct Collector {
+    /// Duration of the waiting block of each scale.
+    waiting: [Option<u64>; 64],
+    counts: Vec<u32>,
+    /// Durations of blocks of `2^epoch_scale` gaps.
+    epochs: Vec<u64>,
+    epochs_max: usize,
+    epoch_scale: u32,
+    /// The epoch that is not whole.
+    partial_ns: u64,
+    partial: u64,
+}
+
+impl Collector {
+    /// For at most `epochs_max` epochs.
+    pub fn new(epochs_max: usize) -> Collector {
+        Collector {
+            waiting: [None; 64],
+            counts: vec![0; SCALES * CLASSES * BINS],
+            epochs: Vec::new(),
+            epochs_max,
+            epoch_scale: 0,
+            partial_ns: 0,
+            partial: 0,
+        }
+    }
+
+    /// Takes the time since the request before.
+    #[inline]
+    pub fn add(&mut self, gap_ns: u64) {
+        self.divide(gap_ns);
+        self.partial_ns = self.partial_ns.saturating_add(gap_ns);
+        self.partial += 1;
+        if self.partial == 1 << self.epoch_scale {
+            self.epochs.push(self.partial_ns);
+            (self.partial_ns, self.partial) = (0, 0);
+            if self.epochs.len() == self.epochs_max {
+                self.coarsen();
+            }
+        }
+    }
+
+    #[inline]
+    fn divide(&mut self, gap_ns: u64) {
+        let mut ns = gap_ns;
+        for scale in 0..63 {
+            let Some(before) = self.waiting[scale].take() else {
+                self.waiting[scale] = Some(ns);
+                return;
+            };
+            let whole = before.saturating_add(ns);
+            let row = (scale + 1).min(SCALES - 1) * CLASSES + class(whole, scale + 1);
+            self.counts[row * BINS + bin(before, ns)] += 1;
+            ns = whole;
+        }
+    }
+
+    fn coarsen(&mut self) {
+        self.epochs = self.epochs.chunks(2).map(|pair| pair.iter().sum()).collect();
+        self.epoch_scale += 1;
+    }
+
+    /// `log2` of the gaps in an epoch, the epochs' durations (the last may hold fewer gaps), and how
+    /// blocks up to that scale divide.
+    pub fn finish(mut self) -> (u8, Vec<u64>, Vec<Split>) {
+        if self.partial > 0 {
+            self.epochs.push(self.partial_ns);
+        }
+        let mut splits = Vec::new();
+        for scale in 1..=(self.epoch_scale as usize).min(SCALES - 1) {
+            for class in 0..CLASSES {
+                let row = (scale * CLASSES + class) * BINS;
+                let counts = &self.counts[row..row + BINS];
+                let Some(first) = counts.iter().position(|&count| count > 0) else { continue };
+                let end = counts.iter().rposition(|&count| count > 0).unwrap_or(first) + 1;
+                splits.push(Split {
+                    scale: scale as u8,
+                    class: class as u8,
+                    first: first as u8,
+                    counts: counts[first..end].to_vec(),
+                });
+            }
+        }
+        (self.epoch_scale as u8, self.epochs, splits)
+    }
+}
+
+/// Draws gaps.
+#[derive(Clone, Debug)]
+pub struct Cascade {
+    /// Cumulative counts of each scale and class; empty where nothing was seen.
+    rows: Vec<Vec<u64>>,
+    /// Blocks still to be divided: scale, requests, duration.
+    stack: Vec<(u8, u64, u64)>,
+}
+
+impl Cascade {
+    /// From what was seen.
+    pub fn new(splits: &[Split]) -> Cascade {
+        let mut rows = vec![Vec::new(); SCALES * CLASSES];
+        for split in splits {
+            let row: &mut Vec<u64> =
+                &mut rows[usize::from(split.scale) * CLASSES + usize::from(split.class)];
+            row.resize(BINS, 0);
+            for (bin, &count) in split.counts.iter().enumerate() {
+                row[usize::from(split.first) + bin] = u64::from(count);
+            }
+            let mut sum = 0;
+            row.iter_mut().for_each(|count| {
+                sum += *count;
+                *count = sum;
+            });
+        }
+        Cascade { rows, stack: Vec::new() }
+    }
+
+    /// Begins an epoch of `requests` that lasts `ns`.
+    pub fn begin(&mut self, requests: u64, ns: u64) {
+        self.stack.clear();
+        if requests > 0 {
+            self.stack.push((requests.next_power_of_two().ilog2() as u8, requests, ns));
+        }
+    }
+
+    /// The next gap of the epoch; `uniform` answers numbers below one.
+    #[inline]
+    pub fn next(&mut self, mut uniform: impl FnMut() -> f64) -> Option<u64> {
+        let (mut scale, mut requests, mut ns) = self.stack.pop()?;
+        while requests > 1 {
+            let half = 1u64 << (scale - 1);
+            scale -= 1;
+            if requests <= half {
+                continue;
+            }
+            // What is over of an epoch that is not whole is divided by its count.
+            let first = if requests == 2 * half {
+                self.divide(scale + 1, ns, &mut uniform)
+            } else {
+                (ns as f64 * half as f64 / requests as f64) as u64
+            };
+            self.stack.push((scale, requests - half, ns - first));
+            (requests, ns) = (half, first);
+        }
+        Some(ns)
+    }
+
+    #[inline]
+    fn divide(&self, scale: u8, ns: u64, uniform: &mut impl FnMut() -> f64) -> u64 {
+        if ns == 0 {
+            return 0;
+        }
+        let scale = usize::from(scale);
+        let row = &self.rows[scale.min(SCALES - 1) * CLASSES + class(ns, scale)];
+        let Some(&sum) = row.last() else { return ns / 2 };
+        let drawn = (uniform() * sum as f64) as u64;
+        let bin = row.partition_point(|&below| below <= drawn);
+        let (low, high) = bounds(bin);
+        let ratio = (low + (high - low) * uniform()).exp2();
+        let whole = ns as f64 + 2.0;
+        let first = whole * ratio / (1.0 + ratio) - 1.0;
+        (first.max(0.0).round() as u64).min(ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bins_hold_their_ratios() {
+        for (first, second) in [(0, 0), (1, 0), (0, 1), (7, 300), (1 << 50, 3), (0, u64::MAX >> 1)]
+        {
+            let (low, high) = bounds(bin(first, second));
+            let log = ((first as f64 + 1.0) / (second as f64 + 1.0)).log2();
+            let capped = log.clamp(-36.5, 36.5);
+            assert!(low - 1e-9 <= capped && capped <= high + 1e-9, "{first} {second}");
+        }
+    }
+
+    #[test]
+    fn an_epoch_keeps_its_time_and_count() {
+        let mut collector = Collector::new(8);
+        (0..1000u64).for_each(|n| collector.add(n % 7 * 1000));
+        let (scale, epochs, splits) = collector.finish();
+        assert_eq!((scale, epochs.len()), (8, 4));
+        assert_eq!(epochs.iter().sum::<u64>(), (0..1000u64).map(|n| n % 7 * 1000).sum::<u64>());
+        let mut cascade = Cascade::new(&splits);
+        let mut state = 1u64;
+        for requests in [256, 232, 1, 3] {
+            cascade.begin(requests, 1_000_000);
+            let mut gaps = Vec::new();
+            while let Some(gap) = cascade.next(|| {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+                (state >> 11) as f64 / (1u64 << 53) as f64
+            }) {
+                gaps.push(gap);
+            }
+            assert_eq!((gaps.len() as u64, gaps.iter().sum::<u64>()), (requests, 1_000_000));
+        }
+    }
+}

@@ -1,0 +1,289 @@
+//! Reading a model: what a file holds is believed only after every number in it was looked at, so that
+//! generating cannot fail.
+
+use std::path::Path;
+
+use super::bins::{LOG_BINS, NEAR_BINS};
+use super::cascade::{BINS, CLASSES, SCALES};
+use super::file::{Bins, Model, Part, VERSION};
+use super::history::HEADS;
+use super::space::{CELLS, LEVEL_MAX};
+use super::state::{CATEGORIES, GAP_CLASSES, Range};
+use crate::error::Error;
+
+/// Bytes that a model may have.
+pub const FILE_BYTES_MAX: u64 = 64 << 20;
+/// MiB that its volumes may have together: 1 EiB.
+const EXTENT_MIB_MAX: u64 = 1 << 40;
+/// Entries of any list.
+const LIST_MAX: usize = 1 << 20;
+/// How far shares may sum from one: their rounding.
+const SUM_SLACK: f64 = 1e-3;
+
+/// What is wrong with a model.
+#[derive(Debug, thiserror::Error)]
+#[error("{key}: got {got}, expected {expected}")]
+struct Wrong {
+    key: String,
+    got: String,
+    expected: String,
+}
+
+/// Reads a model.
+///
+/// # Errors
+/// A file that cannot be read, is no model, or is none that could have been fitted.
+pub fn read(path: &Path) -> Result<Model, Error> {
+    let text = || -> std::io::Result<Vec<u8>> {
+        let bytes = std::fs::metadata(path)?.len();
+        if bytes > FILE_BYTES_MAX {
+            return Err(std::io::Error::other(format!(
+                "got {bytes} bytes, expected a model of at most {FILE_BYTES_MAX}"
+            )));
+        }
+        std::fs::read(path)
+    };
+    let text = text().map_err(|error| Error::Unfit(format!("{}: {error}", path.display())))?;
+    parse(path, &text)
+}
+
+/// The model that `text` holds; messages call it `path`.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(path: &Path, text: &[u8]) -> Result<Model, Error> {
+    let unfit = |what: String| Error::Unfit(format!("{}: {what}", path.display()));
+    let mut json = serde_json::Deserializer::from_slice(text);
+    let model: Model = serde_path_to_error::deserialize(&mut json)
+        .map_err(|error| unfit(format!("{}: {}", error.path(), error.inner())))?;
+    json.end().map_err(|error| unfit(format!("after the model: {error}")))?;
+    check(&model).map_err(|wrong| unfit(wrong.to_string()))?;
+    Ok(model)
+}
+
+fn wrong(
+    key: impl Into<String>,
+    got: impl ToString,
+    expected: impl Into<String>,
+) -> Result<(), Wrong> {
+    Err(Wrong { key: key.into(), got: got.to_string(), expected: expected.into() })
+}
+
+fn within<T: PartialOrd + ToString>(
+    key: impl Into<String>,
+    value: T,
+    low: T,
+    high: T,
+) -> Result<(), Wrong> {
+    if value >= low && value <= high {
+        return Ok(());
+    }
+    wrong(key, value, format!("{} to {}", low.to_string(), high.to_string()))
+}
+
+/// Whether a model is one that can be drawn from.
+fn check(model: &Model) -> Result<(), Wrong> {
+    within("forebay_model", model.forebay_model, VERSION, VERSION)?;
+    within("level", model.level, 1, LEVEL_MAX)?;
+    within("volumes", model.volumes.len(), 1, LIST_MAX)?;
+    within("streams", model.streams.len(), 1, LIST_MAX)?;
+    within("parts", model.parts.len(), 1, model.streams.len().max(1))?;
+    within("duration_s", model.duration_s, 0.0, 1e10)?;
+    let mut mib = 0u64;
+    for (index, volume) in model.volumes.iter().enumerate() {
+        within(format!("volumes[{index}].extent_mib"), volume.extent_mib, 1, EXTENT_MIB_MAX)?;
+        mib += volume.extent_mib;
+    }
+    within("volumes", mib, 1, EXTENT_MIB_MAX)?;
+    let mut requests = 0u64;
+    for (index, stream) in model.streams.iter().enumerate() {
+        within(format!("streams[{index}].requests"), stream.requests, 0, 1 << 40)?;
+        requests += stream.requests;
+    }
+    if requests != model.requests {
+        return wrong("requests", model.requests, format!("{requests}, as the streams sum to"));
+    }
+    let of_parts: u64 = model.parts.iter().map(|part| part.requests.min(1 << 40)).sum();
+    if of_parts != model.requests {
+        return wrong("requests", model.requests, format!("{of_parts}, as the parts sum to"));
+    }
+    model.parts.iter().enumerate().try_for_each(|(index, part)| {
+        check_part(model, part).map_err(|mut wrong| {
+            wrong.key = format!("parts[{index}].{}", wrong.key);
+            wrong
+        })
+    })
+}
+
+fn check_part(model: &Model, part: &Part) -> Result<(), Wrong> {
+    if let Some(stream) = part.stream {
+        within("stream", stream as usize, 0, model.streams.len() - 1)?;
+    }
+    within("requests", part.requests, 1, 1 << 40)?;
+    within("begin_s", part.begin_s, 0.0, 1e10)?;
+    within("stay_share", part.stay_share, 0.0, 1.0)?;
+    check_arrivals(part)?;
+    check_states(model, part)?;
+    check_transitions(model, part)?;
+    check_periods(part)?;
+    check_categories(part)?;
+    within("heat", part.heat.len(), 0, LIST_MAX)?;
+    for (index, &(first, count, _)) in part.heat.iter().enumerate() {
+        within(format!("heat[{index}][0]"), u64::from(first), 0, CELLS - 1)?;
+        within(format!("heat[{index}][1]"), u64::from(count), 1, CELLS - u64::from(first))?;
+    }
+    Ok(())
+}
+
+fn check_arrivals(part: &Part) -> Result<(), Wrong> {
+    let arrivals = &part.arrivals;
+    within("arrivals.tick_ns", arrivals.tick_ns, 1, 1_000_000_000_000)?;
+    let requests = arrivals.epoch_requests;
+    if !requests.is_power_of_two() || requests > 1 << 40 {
+        return wrong("arrivals.epoch_requests", requests, "a power of two up to 2^40");
+    }
+    let epochs = part.requests.div_ceil(requests);
+    if arrivals.epochs_us.len() as u64 != epochs {
+        let expected = format!("{epochs} epochs of {requests} of {} requests", part.requests);
+        return wrong("arrivals.epochs_us", arrivals.epochs_us.len(), expected);
+    }
+    for (index, &us) in arrivals.epochs_us.iter().enumerate() {
+        within(format!("arrivals.epochs_us[{index}]"), us, 0.0, 1e16)?;
+    }
+    within("arrivals.splits", arrivals.splits.len(), 0, SCALES * CLASSES)?;
+    for (index, split) in arrivals.splits.iter().enumerate() {
+        let key = |name| format!("arrivals.splits[{index}].{name}");
+        within(key("scale"), usize::from(split.scale), 1, SCALES - 1)?;
+        within(key("class"), usize::from(split.class), 0, CLASSES - 1)?;
+        within(key("first"), usize::from(split.first), 0, BINS - 1)?;
+        within(key("counts"), split.counts.len(), 1, BINS - usize::from(split.first))?;
+        some(key("counts"), &split.counts)?;
+    }
+    Ok(())
+}
+
+/// Counts that are not all zero.
+fn some(key: String, counts: &[u32]) -> Result<(), Wrong> {
+    if counts.iter().any(|&count| count > 0) { Ok(()) } else { wrong(key, "zeros", "a count") }
+}
+
+fn check_bins(key: String, bins: &Bins, bins_max: usize) -> Result<(), Wrong> {
+    if bins.is_empty() {
+        return Ok(());
+    }
+    within(format!("{key}[0]"), bins.0 as usize, 0, bins_max - 1)?;
+    within(format!("{key}[1]"), bins.1.len(), 1, bins_max - bins.0 as usize)?;
+    some(format!("{key}[1]"), &bins.1)
+}
+
+/// The range of a path, at the level it has to be.
+fn range(key: String, path: &str, levels: std::ops::RangeInclusive<u8>) -> Result<(), Wrong> {
+    match Range::parse(path) {
+        Some(range) if levels.contains(&range.level()) => Ok(()),
+        _ => wrong(
+            key,
+            format!("{:?}", path.chars().take(20).collect::<String>()),
+            format!("a digit 0 to 3 for each of {} to {} levels", levels.start(), levels.end()),
+        ),
+    }
+}
+
+fn check_states(model: &Model, part: &Part) -> Result<(), Wrong> {
+    within("states", part.states.len(), 1, LIST_MAX)?;
+    let mut known = std::collections::BTreeSet::new();
+    let mut requests = 0u64;
+    for (index, state) in part.states.iter().enumerate() {
+        let key = |name| format!("states[{index}].{name}");
+        range(key("range"), &state.range, model.level..=model.level)?;
+        within(key("category"), usize::from(state.category), 0, CATEGORIES - 1)?;
+        within(key("count"), state.count, 1, 1 << 40)?;
+        check_bins(key("again"), &state.again, LOG_BINS)?;
+        if !known.insert((&state.range, state.category)) {
+            return wrong(key("range"), &state.range, "each pair of range and category once");
+        }
+        requests += state.count;
+    }
+    if requests != part.requests {
+        return wrong(
+            "states",
+            format!("counts that sum to {requests}"),
+            part.requests.to_string(),
+        );
+    }
+    Ok(())
+}
+
+fn check_transitions(model: &Model, part: &Part) -> Result<(), Wrong> {
+    within("transitions", part.transitions.len(), 1, LIST_MAX)?;
+    let mut sum = 0.0;
+    for (index, transition) in part.transitions.iter().enumerate() {
+        let key = |name| format!("transitions[{index}].{name}");
+        range(key("from"), &transition.from, 1..=model.level)?;
+        range(key("to"), &transition.to, 1..=model.level)?;
+        if transition.from.len() != transition.to.len() {
+            return wrong(key("to"), &transition.to, "as many levels as in from");
+        }
+        within(key("share"), transition.share, 0.0, 1.0)?;
+        sum += transition.share;
+        for (number, joint) in transition.joint.iter().enumerate() {
+            let key = |at| format!("transitions[{index}].joint[{number}][{at}]");
+            within(key(0), usize::from(joint.0), 0, CATEGORIES - 1)?;
+            within(key(1), usize::from(joint.1), 0, CATEGORIES - 1)?;
+            within(key(2), joint.2.len(), 1, GAP_CLASSES)?;
+            some(key(2), &joint.2)?;
+        }
+    }
+    if (sum - 1.0).abs() > SUM_SLACK {
+        return wrong("transitions", format!("shares that sum to {sum}"), "1");
+    }
+    Ok(())
+}
+
+fn check_periods(part: &Part) -> Result<(), Wrong> {
+    within("periods", part.periods.len(), 1, LIST_MAX)?;
+    let mut counts = vec![0u64; part.states.len()];
+    for (index, period) in part.periods.iter().enumerate() {
+        within(format!("periods[{index}].mix"), period.mix.len(), 1, LIST_MAX)?;
+        for (number, &(state, count)) in period.mix.iter().enumerate() {
+            let key = |at| format!("periods[{index}].mix[{number}][{at}]");
+            within(key(0), state as usize, 0, part.states.len() - 1)?;
+            within(key(1), count, 1, u32::MAX)?;
+            counts[state as usize] += u64::from(count);
+        }
+    }
+    let differs = counts.iter().zip(&part.states).position(|(count, state)| *count != state.count);
+    match differs {
+        None => Ok(()),
+        Some(state) => wrong(
+            "periods",
+            format!("{} requests of state {state}", counts[state]),
+            format!("{}, its count", part.states[state].count),
+        ),
+    }
+}
+
+fn check_categories(part: &Part) -> Result<(), Wrong> {
+    within("categories", part.categories.len(), 1, CATEGORIES)?;
+    for (index, category) in part.categories.iter().enumerate() {
+        let key = |name| format!("categories[{index}].{name}");
+        within(key("category"), usize::from(category.category), 0, CATEGORIES - 1)?;
+        within(key("sizes"), category.sizes.len(), 1, LIST_MAX)?;
+        for (number, &(_, count, repeats)) in category.sizes.iter().enumerate() {
+            within(format!("{}[{number}][1]", key("sizes")), count, 1, u32::MAX)?;
+            within(format!("{}[{number}][2]", key("sizes")), repeats, 0, count)?;
+        }
+        check_bins(key("ranks"), &category.ranks, HEADS)?;
+        check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
+        check_bins(key("alignments"), &category.alignments, 16)?;
+        within(key("same_size_share"), category.same_size_share, 0.0, 1.0)?;
+        for (number, &(flags, _)) in category.flags.iter().enumerate() {
+            within(format!("{}[{number}][0]", key("flags")), flags, 0, 31)?;
+        }
+    }
+    for (index, state) in part.states.iter().enumerate() {
+        if !part.categories.iter().any(|category| category.category == state.category) {
+            return wrong(format!("states[{index}].category"), state.category, "one of categories");
+        }
+    }
+    Ok(())
+}

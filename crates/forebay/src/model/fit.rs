@@ -1,0 +1,565 @@
+//! The verb `fit`: a model from a trace, in two passes and bounded memory.
+
+use std::path::Path;
+
+use forebay_core::{Nanos, Op};
+use forebay_trace::{Notes, Reader, Record, TraceError};
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::input::read_through;
+use crate::progress::GoOn;
+
+use super::bins::{LOG_BINS, NEAR_BINS, log_bin, signed_bin};
+use super::cascade::Collector;
+use super::file::{
+    Arrivals, Bins, CategoryModel, Joint, Model, Part, Period, State, Submitter, Transition,
+    VERSION, Volume,
+};
+use super::history::{HEADS, Heads, Latest, Past, Ring};
+use super::space::{CELLS, GRAIN, Space, state_of};
+use super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, NEAR_BYTES, Range, gap_class};
+
+/// Epochs whose durations are kept.
+const EPOCHS_MAX: usize = 512;
+/// Periods whose mix is kept, at most.
+const PERIODS_MAX: u64 = 256;
+/// Numbers that all mixes together hold, about.
+const MIX_MAX: usize = 5000;
+/// Pairs of categories of all transitions together.
+const JOINT_MAX: usize = 2500;
+/// Cells of heat.
+const HEAT_MAX: usize = 512;
+/// Sizes of a category.
+const SIZES_MAX: usize = 48;
+/// Requests of a range that are remembered.
+pub(super) const KEPT: usize = 1 << 20;
+
+/// How to fit.
+#[derive(Clone, Debug)]
+pub struct FitOptions {
+    /// Levels of the hierarchy.
+    pub level: u8,
+    /// Any range to any other.
+    pub flat: bool,
+}
+
+/// What a first pass finds.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// Requests.
+    pub requests: u64,
+    /// When the last came.
+    pub last: Nanos,
+    /// Highest byte reached on each volume.
+    pub extents: Vec<u64>,
+    /// Requests of each stream.
+    pub streams: Vec<u64>,
+    tick_ns: u64,
+}
+
+impl Survey {
+    /// Takes the next record.
+    #[inline]
+    pub fn add(&mut self, record: &Record) {
+        self.requests += 1;
+        let gap = record.at.0 - self.last.0.min(record.at.0);
+        self.last = record.at;
+        self.tick_ns = if self.tick_ns == 1 { 1 } else { gcd(self.tick_ns, gap) };
+        let volume = record.volume as usize;
+        if volume >= self.extents.len() {
+            self.extents.resize(volume + 1, 0);
+        }
+        let end = record.offset.saturating_add(u64::from(record.len));
+        self.extents[volume] = self.extents[volume].max(end);
+        let stream = record.stream as usize;
+        if stream >= self.streams.len() {
+            self.streams.resize(stream + 1, 0);
+        }
+        self.streams[stream] += 1;
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// What a category's requests are like.
+#[derive(Clone, Debug)]
+struct Traits {
+    /// Count and repeats of each size.
+    sizes: FxHashMap<u32, (u32, u32)>,
+    last_len: u32,
+    ranks: [u32; HEADS],
+    distances: Vec<u32>,
+    same_size: u32,
+    count: u32,
+    alignments: [u32; 16],
+    flags: FxHashMap<u8, u32>,
+}
+
+impl Default for Traits {
+    fn default() -> Traits {
+        Traits {
+            sizes: FxHashMap::default(),
+            last_len: 0,
+            ranks: [0; HEADS],
+            distances: vec![0; 2 * NEAR_BINS],
+            same_size: 0,
+            count: 0,
+            alignments: [0; 16],
+            flags: FxHashMap::default(),
+        }
+    }
+}
+
+/// The past of a range.
+#[derive(Clone, Debug, Default)]
+struct RangePast {
+    heads: Heads,
+    ring: Ring,
+    /// Number of the request referenced last.
+    referenced: u64,
+}
+
+/// Where a request's place came from.
+struct Origin {
+    kind: Kind,
+    rank: Option<usize>,
+    distance: usize,
+    /// Requests ago, for [`Kind::Again`].
+    ago: u64,
+    same_size: bool,
+}
+
+impl Origin {
+    fn far() -> Origin {
+        Origin { kind: Kind::Far, rank: None, distance: 0, ago: 0, same_size: false }
+    }
+}
+
+/// Fits a part.
+struct PartFitter {
+    level: u8,
+    is_flat: bool,
+    space: Space,
+    requests: u64,
+    begins: Option<Nanos>,
+    last: Nanos,
+    last_state: Option<(Range, Category)>,
+    last_stream: u32,
+    stays: u64,
+    arrivals: Collector,
+    ranges: FxHashMap<Range, RangePast>,
+    latest: Latest,
+    states: FxHashMap<(Range, Category), (u64, Vec<u32>)>,
+    joints: FxHashMap<(Range, Range, Category, Category), [u32; GAP_CLASSES]>,
+    period_requests: u64,
+    periods: Vec<FxHashMap<(Range, Category), u32>>,
+    traits: Vec<Traits>,
+    heat: Vec<u32>,
+}
+
+impl PartFitter {
+    fn new(survey: &Survey, options: &FitOptions, requests: u64) -> PartFitter {
+        PartFitter {
+            level: options.level,
+            is_flat: options.flat,
+            space: Space::new(&survey.extents),
+            requests: 0,
+            begins: None,
+            last: Nanos::ZERO,
+            last_state: None,
+            last_stream: 0,
+            stays: 0,
+            arrivals: Collector::new(EPOCHS_MAX),
+            ranges: FxHashMap::default(),
+            latest: Latest::new(requests),
+            states: FxHashMap::default(),
+            joints: FxHashMap::default(),
+            period_requests: requests.div_ceil(PERIODS_MAX).max(32),
+            periods: Vec::new(),
+            traits: vec![Traits::default(); CATEGORIES],
+            heat: vec![0; CELLS as usize],
+        }
+    }
+
+    fn add(&mut self, record: &Record) {
+        let gap = if self.begins.is_none() {
+            self.begins = Some(record.at);
+            0
+        } else {
+            record.at.0.saturating_sub(self.last.0)
+        };
+        self.last = record.at;
+        self.arrivals.add(gap);
+        let address = self.space.linear(record);
+        let cell = self.space.cell(address);
+        let range = Range::new(self.level, state_of(cell, self.level));
+        if record.op == Op::Flush {
+            return self.add_flush(record, gap);
+        }
+        let origin = self.origin(range, address, record.len);
+        let category = Category::new(record.op, origin.kind, record.len);
+        self.count(range, category, gap, record.stream, &origin);
+        self.describe(category, record, address, &origin);
+        if origin.kind == Kind::Far {
+            self.heat[cell as usize] += 1;
+        }
+        let past = Past { address, len: record.len, stream: record.stream };
+        let of_range = self.ranges.entry(range).or_default();
+        let end = address.saturating_add(u64::from(record.len));
+        let continued = if origin.kind == Kind::Sequential { origin.rank } else { None };
+        of_range.heads.push(continued, end, record.stream, record.len);
+        self.latest.note(address, of_range.ring.count());
+        of_range.ring.push(past, KEPT);
+        self.requests += 1;
+    }
+
+    /// A flush has no place: it stays in the range of the request before.
+    fn add_flush(&mut self, record: &Record, gap: u64) {
+        let range = self.last_state.map_or(Range::new(self.level, 0), |(range, _)| range);
+        let origin = Origin::far();
+        let category = Category::new(record.op, origin.kind, 0);
+        self.count(range, category, gap, record.stream, &origin);
+        let traits = &mut self.traits[usize::from(category.0)];
+        traits.count += 1;
+        traits.sizes.entry(0).or_default().0 += 1;
+        *traits.flags.entry(record.flags.0).or_default() += 1;
+        self.requests += 1;
+    }
+
+    fn origin(&mut self, range: Range, address: u64, len: u32) -> Origin {
+        let past = self.ranges.entry(range).or_default();
+        let mut origin = Origin::far();
+        let found = self.latest.find(address);
+        let seen = found.and_then(|n| past.ring.get(n).map(|was| (n, was)));
+        let seen = seen.filter(|(_, was)| was.address == address);
+        if let Some(rank) = past.heads.find(address) {
+            if let Some((number, _)) = seen {
+                past.referenced = number;
+            }
+            return Origin { kind: Kind::Sequential, rank: Some(rank), ..origin };
+        }
+        if let Some((number, was)) = seen {
+            let on = number.wrapping_sub(past.referenced);
+            past.referenced = number;
+            origin.same_size = was.len == len;
+            if (1..=4).contains(&on) {
+                return Origin { kind: Kind::Follow, distance: on as usize, ..origin };
+            }
+            return Origin { kind: Kind::Again, ago: past.ring.count() - number, ..origin };
+        }
+        let near = (0..past.heads.len().min(4))
+            .map(|rank| (rank, address as i64 - past.heads.at(rank).0 as i64))
+            .min_by_key(|(_, distance)| distance.unsigned_abs());
+        if let Some((rank, distance)) = near
+            && distance.unsigned_abs() <= NEAR_BYTES
+        {
+            let distance = signed_bin(distance);
+            return Origin { kind: Kind::Near, rank: Some(rank), distance, ..origin };
+        }
+        origin
+    }
+
+    fn count(&mut self, range: Range, category: Category, gap: u64, stream: u32, origin: &Origin) {
+        let state = (range, category);
+        let (count, again) = self.states.entry(state).or_default();
+        *count += 1;
+        if origin.kind == Kind::Again {
+            if again.is_empty() {
+                again.resize(LOG_BINS, 0);
+            }
+            again[log_bin(origin.ago)] += 1;
+        }
+        let (from, before) = self.last_state.unwrap_or(state);
+        let (left, entered) = Range::transition(from, range, self.is_flat);
+        self.joints.entry((left, entered, before, category)).or_default()[gap_class(gap)] += 1;
+        self.last_state = Some(state);
+        self.stays += u64::from(stream == self.last_stream);
+        self.last_stream = stream;
+        let period = (self.requests / self.period_requests) as usize;
+        if period >= self.periods.len() {
+            self.periods.push(FxHashMap::default());
+        }
+        *self.periods[period].entry(state).or_default() += 1;
+    }
+
+    fn describe(&mut self, category: Category, record: &Record, address: u64, origin: &Origin) {
+        let traits = &mut self.traits[usize::from(category.0)];
+        traits.count += 1;
+        if record.len == traits.last_len
+            && let Some(size) = traits.sizes.get_mut(&record.len)
+        {
+            size.1 += 1;
+        }
+        traits.last_len = record.len;
+        traits.sizes.entry(record.len).or_default().0 += 1;
+        if let Some(rank) = origin.rank {
+            traits.ranks[rank] += 1;
+        }
+        if matches!(origin.kind, Kind::Near | Kind::Follow) {
+            traits.distances[origin.distance] += 1;
+        }
+        if matches!(origin.kind, Kind::Far | Kind::Near) {
+            traits.alignments[((address / 512).trailing_zeros() as usize).min(15)] += 1;
+        }
+        traits.same_size += u32::from(origin.same_size);
+        *traits.flags.entry(record.flags.0).or_default() += 1;
+    }
+
+    fn finish(mut self, stream: Option<u32>, tick_ns: u64) -> Part {
+        let arrivals = std::mem::replace(&mut self.arrivals, Collector::new(2));
+        let (epoch_scale, epochs, splits) = arrivals.finish();
+        let mut order: Vec<(Range, Category)> = self.states.keys().copied().collect();
+        order.sort_unstable();
+        let number: FxHashMap<(Range, Category), u32> = order.iter().copied().zip(0..).collect();
+        let states = order
+            .iter()
+            .map(|state| {
+                let (count, again) = &self.states[state];
+                State {
+                    range: state.0.path(),
+                    category: state.1.0,
+                    count: *count,
+                    again: Bins::new(again),
+                }
+            })
+            .collect();
+        Part {
+            stream,
+            requests: self.requests,
+            begin_s: self.begins.unwrap_or_default().0 as f64 / 1e9,
+            arrivals: Arrivals {
+                tick_ns: tick_ns.max(1),
+                epoch_requests: 1 << epoch_scale,
+                epochs_us: epochs.iter().map(|&ns| digits(ns as f64 / 1e3, 6)).collect(),
+                splits,
+            },
+            states,
+            transitions: transitions(&self.joints, self.requests),
+            periods: periods(self.periods, &number),
+            categories: self
+                .traits
+                .iter()
+                .enumerate()
+                .filter(|(_, traits)| traits.count > 0)
+                .map(|(category, traits)| category_model(category as u8, traits))
+                .collect(),
+            heat: heat(&self.heat),
+            stay_share: digits(self.stays as f64 / self.requests.max(1) as f64, 4),
+        }
+    }
+}
+
+/// A number to so many significant digits.
+fn digits(value: f64, digits: i32) -> f64 {
+    if value == 0.0 || !value.is_finite() {
+        return 0.0;
+    }
+    let scale = 10f64.powi(digits - 1 - value.abs().log10().floor() as i32);
+    (value * scale).round() / scale
+}
+
+fn transitions(
+    joints: &FxHashMap<(Range, Range, Category, Category), [u32; GAP_CLASSES]>,
+    requests: u64,
+) -> Vec<Transition> {
+    let mut rows: Vec<_> = joints.iter().map(|(key, gaps)| (*key, *gaps)).collect();
+    let total = |gaps: &[u32; GAP_CLASSES]| gaps.iter().map(|&n| u64::from(n)).sum::<u64>();
+    rows.sort_unstable_by_key(|(key, gaps)| (std::cmp::Reverse(total(gaps)), *key));
+    let mut shares: FxHashMap<(Range, Range), u64> = FxHashMap::default();
+    for (key, gaps) in &rows {
+        *shares.entry((key.0, key.1)).or_default() += total(gaps);
+    }
+    rows.truncate(JOINT_MAX);
+    rows.sort_unstable_by_key(|(key, _)| *key);
+    let mut list: Vec<Transition> = Vec::new();
+    let mut last = None;
+    for ((from, to, before, after), gaps) in rows {
+        if last != Some((from, to)) {
+            last = Some((from, to));
+            let share = digits(shares[&(from, to)] as f64 / requests.max(1) as f64, 6);
+            list.push(Transition { from: from.path(), to: to.path(), share, joint: Vec::new() });
+        }
+        let end = gaps.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
+        if let Some(transition) = list.last_mut() {
+            transition.joint.push(Joint(before.0, after.0, gaps[..end].to_vec()));
+        }
+    }
+    list
+}
+
+fn periods(
+    mut periods: Vec<FxHashMap<(Range, Category), u32>>,
+    number: &FxHashMap<(Range, Category), u32>,
+) -> Vec<Period> {
+    while periods.len() > 1 && periods.iter().map(FxHashMap::len).sum::<usize>() > MIX_MAX {
+        periods = periods
+            .chunks(2)
+            .map(|pair| {
+                let mut sum = pair[0].clone();
+                for (state, count) in pair.get(1).into_iter().flatten() {
+                    *sum.entry(*state).or_default() += count;
+                }
+                sum
+            })
+            .collect();
+    }
+    periods
+        .iter()
+        .map(|mix| {
+            let mut mix: Vec<(u32, u32)> =
+                mix.iter().map(|(state, count)| (number[state], *count)).collect();
+            mix.sort_unstable();
+            Period { mix }
+        })
+        .collect()
+}
+
+fn category_model(category: u8, traits: &Traits) -> CategoryModel {
+    let mut sizes: Vec<(u32, u32, u32)> =
+        traits.sizes.iter().map(|(&len, &(count, repeats))| (len, count, repeats)).collect();
+    sizes.sort_unstable_by_key(|&(len, count, _)| (std::cmp::Reverse(count), len));
+    merge_rare(&mut sizes);
+    sizes.sort_unstable();
+    let mut flags: Vec<(u8, u32)> = traits.flags.iter().map(|(&f, &count)| (f, count)).collect();
+    flags.sort_unstable();
+    CategoryModel {
+        category,
+        sizes,
+        ranks: Bins::new(&traits.ranks),
+        distances: Bins::new(&traits.distances),
+        same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
+        alignments: Bins::new(&traits.alignments),
+        flags: if flags == [(0, traits.count)] { Vec::new() } else { flags },
+    }
+}
+
+/// Rare sizes become the mean of their neighbours, in whole sectors.
+fn merge_rare(sizes: &mut Vec<(u32, u32, u32)>) {
+    if sizes.len() <= SIZES_MAX {
+        return;
+    }
+    let mut rare = sizes.split_off(SIZES_MAX / 2);
+    rare.sort_unstable();
+    let all: u64 = rare.iter().map(|size| u64::from(size.1)).sum();
+    let each = all.div_ceil(SIZES_MAX as u64 / 2).max(1);
+    let (mut bytes, mut count, mut repeats) = (0u64, 0u64, 0u32);
+    for (index, &(len, times, again)) in rare.iter().enumerate() {
+        bytes += u64::from(len) * u64::from(times);
+        count += u64::from(times);
+        repeats += again;
+        if count >= each || index + 1 == rare.len() {
+            let mean = bytes as f64 / count as f64;
+            let len = if mean < 512.0 { mean.round() } else { (mean / 512.0).round() * 512.0 };
+            sizes.push((len as u32, count as u32, repeats));
+            (bytes, count, repeats) = (0, 0, 0);
+        }
+    }
+}
+
+/// Cells by count, the heaviest ranges split first.
+fn heat(cells: &[u32]) -> Vec<(u32, u32, u32)> {
+    let sum = |first: u32, count: u32| -> u64 {
+        cells[first as usize..(first + count) as usize].iter().map(|&n| u64::from(n)).sum()
+    };
+    let mut done = Vec::new();
+    let mut open = std::collections::BinaryHeap::new();
+    open.push((sum(0, CELLS as u32), CELLS as u32, 0u32));
+    while let Some((weight, count, first)) = open.pop() {
+        if weight == 0 {
+            continue;
+        }
+        if count == 1 || done.len() + open.len() >= HEAT_MAX {
+            done.push((first, count, weight.min(u64::from(u32::MAX)) as u32));
+            continue;
+        }
+        let quarter = count / 4;
+        for part in 0..4 {
+            let begin = first + part * quarter;
+            open.push((sum(begin, quarter), quarter, begin));
+        }
+    }
+    done.sort_unstable();
+    done
+}
+
+/// The model of the trace that `opening` opens, twice; messages call it `name`.
+///
+/// # Errors
+/// A trace that cannot be read or holds nothing; [`Error::Stopped`].
+pub fn fit<P: GoOn>(
+    name: &Path,
+    opening: impl Fn() -> Result<Box<dyn Reader>, TraceError>,
+    options: &FitOptions,
+    mut progress: impl FnMut(u64) -> P,
+) -> Result<(Model, Notes), Error> {
+    let mut survey = Survey::default();
+    read_through(name, &mut *opening()?, &mut progress, |batch, _| {
+        batch.iter().for_each(|record| survey.add(record));
+    })?;
+    let surveyed = survey.requests;
+    let mut fitter = Fitter::new(survey, options.clone());
+    let mut reader = opening()?;
+    read_through(name, &mut *reader, progress, |batch, _| {
+        batch.iter().for_each(|record| fitter.add(record));
+    })?;
+    if fitter.part.requests != surveyed {
+        let text = format!(
+            "{}: got {} requests when read again, expected {surveyed}; give a file that stays as it is",
+            name.display(),
+            fitter.part.requests
+        );
+        return Err(Error::Unfit(text));
+    }
+    Ok((fitter.finish(), reader.notes().clone()))
+}
+
+/// Fits a model on what a first pass has surveyed.
+pub struct Fitter {
+    options: FitOptions,
+    survey: Survey,
+    part: PartFitter,
+}
+
+impl Fitter {
+    /// Begins.
+    pub fn new(survey: Survey, options: FitOptions) -> Fitter {
+        let part = PartFitter::new(&survey, &options, survey.requests);
+        Fitter { options, survey, part }
+    }
+
+    /// Takes the next record of the second pass.
+    #[inline]
+    pub fn add(&mut self, record: &Record) {
+        self.part.add(record);
+    }
+
+    /// The model.
+    pub fn finish(self) -> Model {
+        let Fitter { options, survey, part } = self;
+        let volumes = survey
+            .extents
+            .iter()
+            .map(|extent| Volume { extent_mib: extent.div_ceil(GRAIN).max(1), name: None })
+            .collect();
+        Model {
+            forebay_model: VERSION,
+            requests: survey.requests,
+            duration_s: digits(survey.last.0 as f64 / 1e9, 9),
+            level: options.level,
+            flat: options.flat,
+            volumes,
+            streams: survey
+                .streams
+                .iter()
+                .map(|&requests| Submitter { requests, name: None })
+                .collect(),
+            parts: vec![part.finish(None, survey.tick_ns)],
+        }
+    }
+}

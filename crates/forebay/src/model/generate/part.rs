@@ -1,0 +1,590 @@
+//! Draws the requests of a part.
+
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::Record;
+use rustc_hash::FxHashMap;
+
+use super::super::bins::{NEAR_BINS, log_bounds};
+use super::super::cascade::Cascade;
+use super::super::file::{Bins, CategoryModel, Model, Part};
+use super::super::fit::KEPT;
+use super::super::history::{Heads, Latest, Past, Ring};
+use super::super::space::{CELLS, GRAIN, LEVEL_MAX, SECTOR, Space};
+use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, gap_class};
+use super::draw::{Bag, Dice, Table};
+
+/// Times a new place is drawn again because it was used before.
+const RETRIES: usize = 4;
+/// How far from a drawn request of the past one is looked for that was not repeated since.
+const PROBES: u64 = 12;
+
+/// Something that can follow: a node of the hierarchy, and its weight for its budget.
+type Candidate = (u32, f32);
+
+/// A state of the finest level.
+struct StateDrawer {
+    range: u32,
+    category: Category,
+    /// Its node and those above it.
+    nodes: Vec<u32>,
+    /// What can follow, by class of the gap, and after any.
+    next: [Vec<Candidate>; GAP_CLASSES + 1],
+    again: Table,
+}
+
+#[derive(Clone, Debug, Default)]
+struct CategoryDrawer {
+    sizes: Vec<u32>,
+    repeats: Vec<f64>,
+    size: Table,
+    last_size: usize,
+    ranks: Table,
+    distances: Table,
+    same_size: f64,
+    alignments: Table,
+    flags: Vec<u8>,
+    flag: Table,
+}
+
+struct RangeDrawer {
+    first: u64,
+    end: u64,
+    heads: Heads,
+    ring: Ring,
+    referenced: u64,
+    /// Cells of heat in it: first, count.
+    cells: Vec<(u32, u32)>,
+    cell: Table,
+}
+
+pub(super) struct PartGenerator {
+    dice: Dice,
+    space: Space,
+    // When.
+    tick: u64,
+    epoch_requests: u64,
+    epochs: Vec<u64>,
+    epoch: usize,
+    requests: u64,
+    cascade: Cascade,
+    at: u64,
+    // Which state.
+    states: Vec<StateDrawer>,
+    /// Nodes below each node; none below the finest.
+    children: Vec<Vec<u32>>,
+    /// State of each node of the finest level.
+    state_of: Vec<u32>,
+    budget: Vec<f32>,
+    periods: Vec<Vec<(u32, u32)>>,
+    period: usize,
+    period_left: u64,
+    state: usize,
+    // What.
+    categories: Vec<CategoryDrawer>,
+    ranges: Vec<RangeDrawer>,
+    latest: Latest,
+    // Who.
+    stay: f64,
+    stream: u32,
+    only: Option<u32>,
+    bag: Bag,
+}
+
+impl PartGenerator {
+    pub(super) fn new(model: &Model, part: &Part, seed: u64) -> PartGenerator {
+        let extents: Vec<u64> =
+            model.volumes.iter().map(|volume| volume.extent_mib.saturating_mul(GRAIN)).collect();
+        let space = Space::new(&extents);
+        let parsed: Vec<(Range, Category)> = part
+            .states
+            .iter()
+            .filter_map(|state| Some((Range::parse(&state.range)?, Category(state.category))))
+            .collect();
+        let nodes = Nodes::new(&parsed, part);
+        let (range_of, ranges) = ranges(&parsed, part, &space);
+        let next = candidates(model, part, &parsed, &nodes);
+        let states = parsed
+            .iter()
+            .zip(next)
+            .zip(&part.states)
+            .map(|((state, next), saved)| StateDrawer {
+                range: range_of[&state.0],
+                category: state.1,
+                nodes: nodes.above(*state),
+                next,
+                again: table(&saved.again),
+            })
+            .collect();
+        let mut categories = vec![CategoryDrawer::default(); CATEGORIES];
+        for category in &part.categories {
+            categories[usize::from(category.category)] = CategoryDrawer::new(category);
+        }
+        let streams = model.streams.iter().map(|stream| stream.requests).collect();
+        let mut generator = PartGenerator {
+            dice: Dice::new(seed),
+            space,
+            tick: part.arrivals.tick_ns.max(1),
+            epoch_requests: part.arrivals.epoch_requests,
+            epochs: part.arrivals.epochs_us.iter().map(|us| (us * 1e3).round() as u64).collect(),
+            epoch: 0,
+            requests: part.requests,
+            cascade: Cascade::new(&part.arrivals.splits),
+            at: (part.begin_s * 1e9).round() as u64,
+            states,
+            children: nodes.children,
+            state_of: nodes.state_of,
+            budget: vec![0.0; nodes.ids.len()],
+            periods: part.periods.iter().map(|period| period.mix.clone()).collect(),
+            period: 0,
+            period_left: 0,
+            state: 0,
+            categories,
+            ranges,
+            latest: Latest::new(part.requests),
+            stay: part.stay_share,
+            stream: 0,
+            only: part.stream,
+            bag: Bag::new(streams),
+        };
+        generator.state = generator.periods[0].first().map_or(0, |mix| mix.0 as usize);
+        generator
+    }
+
+    #[inline]
+    pub(super) fn next(&mut self) -> Option<Record> {
+        let gap = self.gap();
+        self.at = self.at.saturating_add(gap);
+        self.choose_state(gap_class(gap));
+        let mut record = self.place();
+        record.at = Nanos(self.at / self.tick * self.tick);
+        Some(record)
+    }
+
+    fn gap(&mut self) -> u64 {
+        let dice = &mut self.dice;
+        if let Some(gap) = self.cascade.next(|| dice.unit()) {
+            return gap;
+        }
+        let before = self.epoch as u64 * self.epoch_requests;
+        let requests = self.epoch_requests.min(self.requests - before);
+        self.cascade.begin(requests, self.epochs[self.epoch]);
+        self.epoch = (self.epoch + 1) % self.epochs.len();
+        self.cascade.next(|| dice.unit()).unwrap_or(0)
+    }
+
+    #[inline]
+    fn choose_state(&mut self, gap: usize) {
+        if self.period_left == 0 {
+            self.begin_period();
+        }
+        self.period_left -= 1;
+        let node = self.follow(gap).or_else(|| self.follow(GAP_CLASSES));
+        let mut node = match node {
+            Some(node) => node,
+            None => self.any_state(),
+        };
+        while self.state_of[node as usize] == u32::MAX {
+            node = self.descend(node);
+        }
+        self.state = self.state_of[node as usize] as usize;
+        for &node in &self.states[self.state].nodes {
+            self.budget[node as usize] -= 1.0;
+        }
+    }
+
+    fn begin_period(&mut self) {
+        self.budget.fill(0.0);
+        for &(state, count) in &self.periods[self.period] {
+            for &node in &self.states[state as usize].nodes {
+                self.budget[node as usize] += count as f32;
+            }
+            self.period_left += u64::from(count);
+        }
+        self.period = (self.period + 1) % self.periods.len();
+    }
+
+    /// A node that follows the current state after a gap of that class.
+    #[inline]
+    fn follow(&mut self, gap: usize) -> Option<u32> {
+        let candidates = &self.states[self.state].next[gap];
+        let sum: f32 =
+            candidates.iter().map(|&(node, weight)| weight * self.budget[node as usize]).sum();
+        if sum <= 0.0 {
+            return None;
+        }
+        let mut drawn = self.dice.unit() as f32 * sum;
+        let mut last = None;
+        for &(node, weight) in candidates {
+            let weight = weight * self.budget[node as usize];
+            if weight > 0.0 {
+                last = Some(node);
+                drawn -= weight;
+                if drawn < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
+    /// A node below one, by their budgets.
+    fn descend(&mut self, node: u32) -> u32 {
+        let children = &self.children[node as usize];
+        let sum: f32 = children.iter().map(|&child| self.budget[child as usize]).sum();
+        let mut drawn = self.dice.unit() as f32 * sum;
+        let mut last = children[0];
+        for &child in children {
+            let budget = self.budget[child as usize];
+            if budget > 0.0 {
+                last = child;
+                drawn -= budget;
+                if drawn < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
+    /// A node of any state of the period, by what is left of them.
+    fn any_state(&mut self) -> u32 {
+        let period = (self.period + self.periods.len() - 1) % self.periods.len();
+        let mix = &self.periods[period];
+        let node = |state: u32| self.states[state as usize].nodes[0];
+        let sum: f32 = mix.iter().map(|&(state, _)| self.budget[node(state) as usize]).sum();
+        let mut drawn = self.dice.unit() as f32 * sum;
+        let mut last = node(mix[0].0);
+        for &(state, _) in mix {
+            let budget = self.budget[node(state) as usize];
+            if budget > 0.0 {
+                last = node(state);
+                drawn -= budget;
+                if drawn < 0.0 {
+                    break;
+                }
+            }
+        }
+        last
+    }
+
+    fn place(&mut self) -> Record {
+        let state = &self.states[self.state];
+        let category = state.category;
+        let drawer = &mut self.categories[usize::from(category.0)];
+        let flags = Flags(drawer.flags.get(drawer.flag.draw(&mut self.dice)).copied().unwrap_or(0));
+        if category.op() == Op::Flush {
+            let stream = self.who(None);
+            return record(0, 0, 0, stream, Op::Flush, flags);
+        }
+        let range = &mut self.ranges[state.range as usize];
+        let dice = &mut self.dice;
+        let mut continued = None;
+        let mut owner = None;
+        let found = match category.kind() {
+            Kind::Sequential if !range.heads.is_empty() => {
+                let rank = drawer.ranks.draw(dice).min(range.heads.len() - 1);
+                let (end, stream, _) = range.heads.at(rank);
+                continued = Some(rank);
+                owner = Some(stream);
+                (end < range.end).then_some((end, None))
+            }
+            Kind::Follow => {
+                let number = range.referenced + drawer.distances.draw(dice) as u64;
+                range.past(number, &self.latest)
+            }
+            Kind::Again => {
+                let (low, count) = log_bounds(state.again.draw(dice));
+                let ago = low + dice.below(count);
+                range.past(range.ring.count().saturating_sub(ago), &self.latest)
+            }
+            Kind::Near if !range.heads.is_empty() => {
+                Some((range.near(drawer, dice, &self.latest), None))
+            }
+            _ => None,
+        };
+        if found.is_none() {
+            continued = None;
+        }
+        let (address, len) =
+            found.unwrap_or_else(|| (range.far(drawer, dice, &self.latest, &self.space), None));
+        let len = match len {
+            Some(len)
+                if Category::new(category.op(), category.kind(), len) == category
+                    && dice.unit() < drawer.same_size =>
+            {
+                len
+            }
+            _ => drawer.size(dice),
+        };
+        let address = address.clamp(range.first, range.end - 1);
+        let stream = self.who(owner);
+        let (volume, offset, len) = self.space.place(address, len.max(1));
+        let range = &mut self.ranges[self.states[self.state].range as usize];
+        range.heads.push(continued, address + u64::from(len), stream, len);
+        self.latest.note(address, range.ring.count());
+        range.ring.push(Past { address, len, stream }, KEPT);
+        record(volume, offset, len, stream, category.op(), flags)
+    }
+
+    /// The stream that asks: that of the run which is continued, or the last one, or another.
+    #[inline]
+    fn who(&mut self, owner: Option<u32>) -> u32 {
+        if let Some(only) = self.only {
+            return only;
+        }
+        let wanted = match owner {
+            Some(owner) => Some(owner),
+            None => (self.dice.unit() < self.stay).then_some(self.stream),
+        };
+        self.stream = match wanted {
+            Some(stream) if self.bag.take(stream as usize) => stream,
+            _ => self.bag.draw(&mut self.dice) as u32,
+        };
+        self.stream
+    }
+}
+
+fn record(volume: u32, offset: u64, len: u32, stream: u32, op: Op, flags: Flags) -> Record {
+    Record { at: Nanos::ZERO, offset, latency: None, len, stream, volume, op, flags }
+}
+
+impl RangeDrawer {
+    /// The request of the past with this number, or one close to it that was not repeated since.
+    fn past(&mut self, number: u64, latest: &Latest) -> Option<(u64, Option<u32>)> {
+        let mut fallback = None;
+        for step in 0..PROBES {
+            let tried = if step % 2 == 0 {
+                number.wrapping_add(step / 2)
+            } else {
+                number.wrapping_sub(step / 2 + 1)
+            };
+            let Some(past) = self.ring.get(tried) else { continue };
+            if latest.find(past.address) == Some(tried) {
+                self.referenced = tried;
+                return Some((past.address, Some(past.len)));
+            }
+            fallback = fallback.or(Some((past.address, Some(past.len))));
+        }
+        fallback
+    }
+
+    fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, latest: &Latest) -> u64 {
+        let mut address = self.first;
+        for _ in 0..RETRIES {
+            let rank = drawer.ranks.draw(dice).min(self.heads.len() - 1);
+            let bin = drawer.distances.draw(dice);
+            let (low, count) = log_bounds(bin % NEAR_BINS);
+            let distance = (low + dice.below(count)).saturating_mul(SECTOR);
+            let head = self.heads.at(rank).0;
+            let aimed = if bin < NEAR_BINS {
+                head.saturating_sub(distance)
+            } else {
+                head.saturating_add(distance)
+            };
+            let grain = SECTOR << drawer.alignments.draw(dice);
+            address =
+                (aimed.saturating_add(grain / 2) / grain * grain).clamp(self.first, self.end - 1);
+            if latest.find(address).is_none() {
+                break;
+            }
+        }
+        address
+    }
+
+    fn far(
+        &mut self,
+        drawer: &CategoryDrawer,
+        dice: &mut Dice,
+        latest: &Latest,
+        space: &Space,
+    ) -> u64 {
+        let mut address = self.first;
+        for _ in 0..RETRIES {
+            let (low, high) = match self.cells.get(self.cell.draw(dice)) {
+                Some(&(first, count)) => {
+                    let low = u64::from(first) * space.cell_bytes();
+                    (low, low + u64::from(count) * space.cell_bytes())
+                }
+                None => (self.first, self.end),
+            };
+            let (low, high) = (low.max(self.first), high.min(self.end).max(low + 1));
+            let grain = SECTOR << drawer.alignments.draw(dice);
+            address = (low + dice.below(high - low)) / grain * grain;
+            address = address.max(self.first);
+            if latest.find(address).is_none() {
+                break;
+            }
+        }
+        address
+    }
+}
+
+impl CategoryDrawer {
+    fn new(saved: &CategoryModel) -> CategoryDrawer {
+        // A size that repeats itself is drawn anew less often, so that its share stays.
+        let sizes: Vec<u32> = saved.sizes.iter().map(|size| size.0).collect();
+        let repeats: Vec<f64> = saved
+            .sizes
+            .iter()
+            .map(|size| (f64::from(size.2) / f64::from(size.1.max(1))).min(1.0))
+            .collect();
+        let fresh = saved.sizes.iter().map(|size| size.1.saturating_sub(size.2).max(1));
+        CategoryDrawer {
+            size: Table::new(0, fresh),
+            sizes,
+            repeats,
+            last_size: usize::MAX,
+            ranks: table(&saved.ranks),
+            distances: table(&saved.distances),
+            same_size: saved.same_size_share,
+            alignments: table(&saved.alignments),
+            flags: saved.flags.iter().map(|flag| flag.0).collect(),
+            flag: Table::new(0, saved.flags.iter().map(|flag| flag.1)),
+        }
+    }
+
+    #[inline]
+    fn size(&mut self, dice: &mut Dice) -> u32 {
+        let repeats = self.repeats.get(self.last_size).is_some_and(|&share| dice.unit() < share);
+        if !repeats {
+            self.last_size = self.size.draw(dice);
+        }
+        self.sizes.get(self.last_size).copied().unwrap_or(SECTOR as u32)
+    }
+}
+
+fn table(bins: &Bins) -> Table {
+    Table::new(bins.0 as usize, bins.1.iter().copied())
+}
+
+/// Ranges at all levels with the categories seen in them.
+struct Nodes {
+    ids: FxHashMap<(Range, Category), u32>,
+    children: Vec<Vec<u32>>,
+    state_of: Vec<u32>,
+    counts: Vec<u64>,
+}
+
+impl Nodes {
+    fn new(states: &[(Range, Category)], part: &Part) -> Nodes {
+        let mut nodes = Nodes {
+            ids: FxHashMap::default(),
+            children: Vec::new(),
+            state_of: Vec::new(),
+            counts: Vec::new(),
+        };
+        for ((range, category), (saved, number)) in
+            states.iter().zip(part.states.iter().zip(0u32..))
+        {
+            let mut below = None;
+            for level in (1..=range.level()).rev() {
+                let key = (range.ancestor(level), *category);
+                let fresh = nodes.ids.len() as u32;
+                let id = *nodes.ids.entry(key).or_insert(fresh);
+                if id == fresh {
+                    nodes.children.push(Vec::new());
+                    nodes.state_of.push(u32::MAX);
+                    nodes.counts.push(0);
+                }
+                nodes.counts[id as usize] += saved.count;
+                match below {
+                    None => nodes.state_of[id as usize] = number,
+                    Some(child) if !nodes.children[id as usize].contains(&child) => {
+                        nodes.children[id as usize].push(child);
+                    }
+                    Some(_) => {}
+                }
+                below = Some(id);
+            }
+        }
+        nodes
+    }
+
+    /// The node of a state and those above it.
+    fn above(&self, (range, category): (Range, Category)) -> Vec<u32> {
+        (1..=range.level())
+            .rev()
+            .map(|level| self.ids[&(range.ancestor(level), category)])
+            .collect()
+    }
+}
+
+/// What can follow each state.
+fn candidates(
+    model: &Model,
+    part: &Part,
+    states: &[(Range, Category)],
+    nodes: &Nodes,
+) -> Vec<[Vec<Candidate>; GAP_CLASSES + 1]> {
+    let mut rows: FxHashMap<(Range, Category), Vec<(u32, &Vec<u32>)>> = FxHashMap::default();
+    for transition in &part.transitions {
+        let ends = Range::parse(&transition.from).zip(Range::parse(&transition.to));
+        let Some((from, to)) = ends else { continue };
+        for joint in &transition.joint {
+            if let Some(&node) = nodes.ids.get(&(to, Category(joint.1))) {
+                rows.entry((from, Category(joint.0))).or_default().push((node, &joint.2));
+            }
+        }
+    }
+    let levels =
+        |range: Range| if model.flat { range.level()..=range.level() } else { 1..=range.level() };
+    states
+        .iter()
+        .map(|&(range, category)| {
+            let mut next: [Vec<Candidate>; GAP_CLASSES + 1] = Default::default();
+            for level in levels(range).rev() {
+                let from = (range.ancestor(level), category);
+                let Some(&id) = nodes.ids.get(&from) else { continue };
+                let visits = nodes.counts[id as usize].max(1) as f64;
+                for (node, gaps) in rows.get(&from).into_iter().flatten() {
+                    let follows = nodes.counts[*node as usize].max(1) as f64;
+                    let weight = |count: f64| (count / visits / follows * 1e6) as f32;
+                    for (class, &count) in gaps.iter().enumerate().filter(|(_, count)| **count > 0)
+                    {
+                        next[class].push((*node, weight(f64::from(count))));
+                    }
+                    let all: f64 = gaps.iter().map(|&count| f64::from(count)).sum();
+                    next[GAP_CLASSES].push((*node, weight(all)));
+                }
+            }
+            next
+        })
+        .collect()
+}
+
+/// The ranges of states, and the number of each.
+fn ranges(
+    states: &[(Range, Category)],
+    part: &Part,
+    space: &Space,
+) -> (FxHashMap<Range, u32>, Vec<RangeDrawer>) {
+    let mut numbers = FxHashMap::default();
+    let mut list = Vec::new();
+    for (range, _) in states {
+        if numbers.contains_key(range) {
+            continue;
+        }
+        numbers.insert(*range, list.len() as u32);
+        let width = (CELLS >> (2 * range.level())) as u32;
+        let first = range.index() * width;
+        let cells: Vec<(u32, u32, u32)> = part
+            .heat
+            .iter()
+            .filter(|(begin, count, _)| *begin < first + width && begin + count > first)
+            .copied()
+            .collect();
+        let bytes = |cell: u32| u64::from(cell) * space.cell_bytes();
+        let begin = bytes(first).min(space.span() - 1);
+        list.push(RangeDrawer {
+            first: begin,
+            end: bytes(first + width).min(space.span()).max(begin + 1),
+            heads: Heads::default(),
+            ring: Ring::default(),
+            referenced: 0,
+            cell: Table::new(0, cells.iter().map(|cell| cell.2)),
+            cells: cells.iter().map(|cell| (cell.0, cell.1)).collect(),
+        });
+    }
+    debug_assert!(states.iter().all(|(range, _)| range.level() <= LEVEL_MAX));
+    (numbers, list)
+}

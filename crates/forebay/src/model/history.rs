@@ -1,0 +1,190 @@
+//! What was asked lately: ends of recent requests and places used before, as fitting looks them up
+//! and generating draws from them. In bounded memory: what is old enough is forgotten.
+
+/// Ends of recent requests of a range, kept to be continued.
+pub const HEADS: usize = 32;
+
+/// Recent ends, most recent first.
+#[derive(Clone, Debug)]
+pub struct Heads {
+    ends: Vec<u64>,
+    /// Who asked, and how much, at each.
+    notes: Vec<(u32, u32)>,
+}
+
+impl Default for Heads {
+    fn default() -> Heads {
+        Heads { ends: Vec::with_capacity(HEADS), notes: Vec::with_capacity(HEADS) }
+    }
+}
+
+impl Heads {
+    /// How many ends are known.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is none.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// The rank of the request that ended at `address`.
+    #[inline]
+    pub fn find(&self, address: u64) -> Option<usize> {
+        self.ends.iter().position(|&end| end == address)
+    }
+
+    /// End, stream and length at a rank.
+    #[inline]
+    pub fn at(&self, rank: usize) -> (u64, u32, u32) {
+        (self.ends[rank], self.notes[rank].0, self.notes[rank].1)
+    }
+
+    /// A request ended at `end`; it continued the one of rank `from`, if any.
+    #[inline]
+    pub fn push(&mut self, from: Option<usize>, end: u64, stream: u32, len: u32) {
+        let last = match from {
+            Some(rank) => rank,
+            None if self.ends.len() < HEADS => {
+                self.ends.push(0);
+                self.notes.push((0, 0));
+                self.ends.len() - 1
+            }
+            None => HEADS - 1,
+        };
+        self.ends.copy_within(..last, 1);
+        self.notes.copy_within(..last, 1);
+        self.ends[0] = end;
+        self.notes[0] = (stream, len);
+    }
+}
+
+/// A request of the past: first byte, length, stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// Its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub len: u32,
+    /// Who asked.
+    pub stream: u32,
+}
+
+/// The requests of a range in order, the oldest forgotten.
+#[derive(Clone, Debug, Default)]
+pub struct Ring {
+    past: Vec<Past>,
+    count: u64,
+}
+
+impl Ring {
+    /// Requests so far.
+    #[inline]
+    pub fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// Adds one, keeping at most `kept`, a power of two.
+    #[inline]
+    pub fn push(&mut self, past: Past, kept: usize) {
+        if self.past.len() < kept {
+            self.past.push(past);
+        } else {
+            let len = self.past.len() as u64;
+            self.past[(self.count & (len - 1)) as usize] = past;
+        }
+        self.count += 1;
+    }
+
+    /// The request of a number, if it is remembered.
+    #[inline]
+    pub fn get(&self, number: u64) -> Option<Past> {
+        let len = self.past.len() as u64;
+        if number >= self.count || self.count - number > len {
+            return None;
+        }
+        let at = if self.count == len { number } else { number & (len - 1) };
+        Some(self.past[at as usize])
+    }
+}
+
+/// The latest request that began at each place: a table without chains, where a later place may take
+/// an earlier one's row.
+#[derive(Clone, Debug)]
+pub struct Latest {
+    rows: Vec<(u64, u64)>,
+    shift: u32,
+}
+
+/// Places are told apart by this.
+const PLACE_BYTES: u64 = 4096;
+/// No place has this number.
+const NOWHERE: u64 = u64::MAX;
+
+impl Latest {
+    /// For about so many places.
+    pub fn new(places: u64) -> Latest {
+        let rows = (4 * places).next_power_of_two().clamp(1 << 10, 1 << 23) as usize;
+        Latest { rows: vec![(NOWHERE, 0); rows], shift: 64 - rows.ilog2() }
+    }
+
+    #[inline]
+    fn row(&self, place: u64) -> usize {
+        (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
+    }
+
+    /// The number of the latest request that began in the block of `address`.
+    #[inline]
+    pub fn find(&self, address: u64) -> Option<u64> {
+        let place = address / PLACE_BYTES;
+        let (found, number) = self.rows[self.row(place)];
+        (found == place).then_some(number)
+    }
+
+    /// Request `number` began at `address`.
+    #[inline]
+    pub fn note(&mut self, address: u64, number: u64) {
+        let place = address / PLACE_BYTES;
+        let row = self.row(place);
+        self.rows[row] = (place, number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_move_to_the_front() {
+        let mut heads = Heads::default();
+        (0..40).for_each(|n| heads.push(None, n, 0, 1));
+        assert_eq!(
+            (heads.len(), heads.find(39), heads.find(8), heads.find(7)),
+            (32, Some(0), Some(31), None)
+        );
+        heads.push(Some(31), 100, 5, 1);
+        assert_eq!((heads.at(0), heads.find(39), heads.find(8)), ((100, 5, 1), Some(1), None));
+    }
+
+    #[test]
+    fn a_ring_forgets_the_oldest() {
+        let mut ring = Ring::default();
+        for n in 0..10u64 {
+            ring.push(Past { address: n, len: 0, stream: 0 }, 4);
+            assert_eq!(ring.get(n).map(|past| past.address), Some(n));
+            assert_eq!(ring.get(n + 1), None);
+        }
+        assert_eq!((ring.get(5), ring.get(6).map(|past| past.address)), (None, Some(6)));
+    }
+
+    #[test]
+    fn the_latest_use_is_found() {
+        let mut latest = Latest::new(10);
+        latest.note(4096, 1);
+        latest.note(5000, 2);
+        assert_eq!((latest.find(4096), latest.find(8192)), (Some(2), None));
+    }
+}

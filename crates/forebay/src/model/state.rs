@@ -1,0 +1,173 @@
+//! What a request is to the model: its direction, how its place came about, and its class of size.
+
+use forebay_core::Op;
+use serde::{Deserialize, Serialize};
+
+/// How the place of a request came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[repr(u8)]
+pub enum Kind {
+    /// Begins where a recent request of its range ended.
+    Sequential,
+    /// Begins where the request after the one referenced last began: the past in its own order.
+    Follow,
+    /// Begins where an earlier request began.
+    Again,
+    /// New, within [`NEAR_BYTES`] of where a recent request ended.
+    Near,
+    /// New, anywhere in its range.
+    Far,
+}
+
+/// How far [`Kind::Near`] reaches.
+pub const NEAR_BYTES: u64 = 4 << 20;
+
+/// Kinds in the order of their numbers.
+pub const KINDS: [Kind; 5] = [Kind::Sequential, Kind::Follow, Kind::Again, Kind::Near, Kind::Far];
+/// Operations in the order of their numbers.
+pub const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Trim];
+/// Largest sizes of the classes but the last, in bytes.
+pub const SIZE_BOUNDS: [u32; 2] = [8 << 10, 64 << 10];
+/// Size classes.
+pub const SIZE_CLASSES: usize = SIZE_BOUNDS.len() + 1;
+/// Categories: operation, kind and size class in one number.
+pub const CATEGORIES: usize = OPS.len() * KINDS.len() * SIZE_CLASSES;
+
+/// Operation, kind and size class, packed: `op + 4 * (kind + 5 * size class)`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Category(pub u8);
+
+impl Category {
+    /// Packs.
+    #[inline]
+    pub fn new(op: Op, kind: Kind, len: u32) -> Category {
+        let op = match op {
+            Op::Read => 0,
+            Op::Write => 1,
+            Op::Flush | Op::Park => 2,
+            Op::Trim => 3,
+        };
+        let class = SIZE_BOUNDS.iter().filter(|&&bound| len > bound).count() as u8;
+        Category(op + 4 * (kind as u8 + 5 * class))
+    }
+
+    /// The operation.
+    #[inline]
+    pub fn op(self) -> Op {
+        OPS[usize::from(self.0 & 3)]
+    }
+
+    /// The kind.
+    #[inline]
+    pub fn kind(self) -> Kind {
+        KINDS[usize::from(self.0 >> 2) % KINDS.len()]
+    }
+}
+
+/// Classes of inter-arrival times, by powers of ten from 1 microsecond to 1 second.
+pub const GAP_CLASSES: usize = 8;
+
+/// The class of an inter-arrival time.
+#[inline]
+pub fn gap_class(gap_ns: u64) -> usize {
+    const BOUNDS: [u64; GAP_CLASSES - 1] =
+        [1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000];
+    BOUNDS.iter().filter(|&&bound| gap_ns >= bound).count()
+}
+
+/// A range at one level, packed: level above, index below.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Range(pub u32);
+
+impl Range {
+    /// State `index` of `level`.
+    #[inline]
+    pub fn new(level: u8, index: u32) -> Range {
+        Range(u32::from(level) << 24 | index)
+    }
+
+    /// Its level.
+    #[inline]
+    pub fn level(self) -> u8 {
+        (self.0 >> 24) as u8
+    }
+
+    /// Its number among those of its level.
+    #[inline]
+    pub fn index(self) -> u32 {
+        self.0 & 0xff_ffff
+    }
+
+    /// The range of `level` around it.
+    #[inline]
+    pub fn ancestor(self, level: u8) -> Range {
+        Range::new(level, self.index() >> (2 * (self.level() - level)))
+    }
+
+    /// The path from the top: one digit 0 to 3 a level.
+    pub fn path(self) -> String {
+        let level = self.level();
+        (1..=level).map(|l| char::from(b'0' + (self.ancestor(l).index() & 3) as u8)).collect()
+    }
+
+    /// From a path.
+    pub fn parse(path: &str) -> Option<Range> {
+        let fits = (1..=usize::from(super::space::LEVEL_MAX)).contains(&path.len());
+        let index = path.bytes().try_fold(0, |index, digit| {
+            (b'0'..=b'3').contains(&digit).then(|| index << 2 | u32::from(digit - b'0'))
+        })?;
+        fits.then(|| Range::new(path.len() as u8, index))
+    }
+
+    /// The hierarchical transition that going from one range of a level to another is: both within
+    /// the same parent, at the coarsest level at which they differ, or the finest.
+    #[inline]
+    pub fn transition(from: Range, to: Range, is_flat: bool) -> (Range, Range) {
+        let level = from.level();
+        if is_flat {
+            return (from, to);
+        }
+        let at = (1..level).find(|&l| from.ancestor(l) != to.ancestor(l)).unwrap_or(level);
+        (from.ancestor(at), to.ancestor(at))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::HashSet;
+
+    #[test]
+    fn categories_come_back() {
+        for op in OPS {
+            for kind in KINDS {
+                for len in [0, 512, 8192, 8193, 65_536, 65_537] {
+                    let category = Category::new(op, kind, len);
+                    assert_eq!((category.op(), category.kind()), (op, kind));
+                    assert!(usize::from(category.0) < CATEGORIES);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn distinct_transitions_are_as_many_as_the_paper_counts() {
+        for level in 1..=4u8 {
+            let leaves = || (0..1u32 << (2 * level)).map(|index| Range::new(level, index));
+            let all: HashSet<_> = leaves()
+                .flat_map(|from| leaves().map(move |to| Range::transition(from, to, false)))
+                .collect();
+            let counted = super::super::space::hierarchical_transitions(u32::from(level));
+            assert_eq!(all.len() as u64, counted);
+        }
+    }
+
+    #[test]
+    fn paths_come_back() {
+        let range = Range::new(3, 0b10_01_11);
+        assert_eq!((range.path().as_str(), Range::parse("213")), ("213", Some(range)));
+        for bad in ["", "4", "012345678", "0 "] {
+            assert_eq!(Range::parse(bad), None);
+        }
+    }
+}
