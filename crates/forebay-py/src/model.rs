@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use forebay::convert::Converted;
 use forebay::model::check;
-use forebay::model::fit::{self, FitOptions};
+use forebay::model::fit::FitOptions;
 use forebay::model::generate::{GenerateOptions, Generator};
 use forebay_trace::write;
 use pyo3::prelude::*;
@@ -40,8 +40,9 @@ pub(crate) fn fit(
     }
     let options = FitOptions { level, flat };
     let name = source.name().to_path_buf();
-    let (model, notes) =
-        detached(py, |signals| fit::fit(&name, || source.open(), &options, |_| signals.go_on()))?;
+    let (model, notes) = detached(py, |signals| {
+        forebay::model::fit::fit(&name, || source.open(), &options, |_| signals.go_on())
+    })?;
     warn_notes(py, &name, &notes)?;
     std::fs::write(&output, model.json()).map_err(PyErr::from)
 }

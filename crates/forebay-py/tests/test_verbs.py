@@ -114,10 +114,10 @@ def test_plan_sla(answer, trace, tmp_path):
 
 
 def test_compare(answer, trace, tmp_path):
-    command = ["--device", "990-pro,fixed:1000", "--seed", "3", "--block-kib", "64"]
+    command = ["--device", "990-pro,fixed:100", "--seed", "3", "--block-kib", "64"]
     expected = answer("compare", TERASORT, TERASORT, *command)
     card = tmp_path / "card.html"
-    keywords = {"device": ["990-pro", "fixed:1000"], "seed": 3, "block_kib": 64, "report": card}
+    keywords = {"device": ["990-pro", "fixed:100"], "seed": 3, "block_kib": 64, "report": card}
     with pytest.warns(forebay.TraceWarning, match="backlog"):
         found = forebay.compare(trace, TERASORT, **keywords)
     assert found["verdict"]["faithful"] and card.read_text().startswith("<!DOCTYPE html>")
