@@ -42,7 +42,6 @@ impl Table {
         Table { first, sums: sums.collect() }
     }
 
-
     /// A number, or the first if there are no counts.
     #[inline]
     pub(super) fn draw(&self, dice: &mut Dice) -> usize {
@@ -58,7 +57,7 @@ impl Table {
 }
 
 /// Draws without putting back: a Fenwick tree over what is left of each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Bag {
     tree: Vec<u64>,
     counts: Vec<u64>,
