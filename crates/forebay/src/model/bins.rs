@@ -32,7 +32,7 @@ pub fn signed_bin(distance: i64) -> usize {
 }
 
 /// Bins of near distances of one sign.
-pub const NEAR_BINS: usize = 96;
+pub const NEAR_BINS: usize = 128;
 
 #[cfg(test)]
 mod tests {

@@ -8,7 +8,7 @@ use super::cascade::{BINS, CLASSES, SCALES};
 use super::file::{Bins, Model, Part, VERSION};
 use super::history::HEADS;
 use super::space::{CELLS, LEVEL_MAX};
-use super::state::{CATEGORIES, GAP_CLASSES, Range};
+use super::state::{CATEGORIES, CLASSES_MAX, GAP_CLASSES, Range};
 use crate::error::Error;
 
 /// Bytes that a model may have.
@@ -54,8 +54,13 @@ pub fn read(path: &Path) -> Result<Model, Error> {
 pub fn parse(path: &Path, text: &[u8]) -> Result<Model, Error> {
     let unfit = |what: String| Error::Unfit(format!("{}: {what}", path.display()));
     let mut json = serde_json::Deserializer::from_slice(text);
-    let model: Model = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| unfit(format!("{}: {}", error.path(), error.inner())))?;
+    let model: Model =
+        serde_path_to_error::deserialize(&mut json).map_err(|error| {
+            match error.path().to_string().as_str() {
+                "." => unfit(error.inner().to_string()),
+                path => unfit(format!("{path}: {}", error.inner())),
+            }
+        })?;
     json.end().map_err(|error| unfit(format!("after the model: {error}")))?;
     check(&model).map_err(|wrong| unfit(wrong.to_string()))?;
     Ok(model)
@@ -87,6 +92,7 @@ fn check(model: &Model) -> Result<(), Wrong> {
     within("level", model.level, 1, LEVEL_MAX)?;
     within("volumes", model.volumes.len(), 1, LIST_MAX)?;
     within("streams", model.streams.len(), 1, LIST_MAX)?;
+    within("size_bounds_bytes", model.size_bounds_bytes.len(), 0, CLASSES_MAX - 1)?;
     within("parts", model.parts.len(), 1, model.streams.len().max(1))?;
     within("duration_s", model.duration_s, 0.0, 1e10)?;
     let mut mib = 0u64;
@@ -275,6 +281,7 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
         check_bins(key("ranks"), &category.ranks, HEADS)?;
         check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
         check_bins(key("alignments"), &category.alignments, 16)?;
+        within(key("inside_share"), category.inside_share, 0.0, 1.0)?;
         within(key("same_size_share"), category.same_size_share, 0.0, 1.0)?;
         for (number, &(flags, _)) in category.flags.iter().enumerate() {
             within(format!("{}[{number}][0]", key("flags")), flags, 0, 31)?;

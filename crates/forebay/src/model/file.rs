@@ -24,6 +24,8 @@ pub struct Model {
     pub level: u8,
     /// Whether any range leads to any other, not only siblings.
     pub flat: bool,
+    /// Largest sizes of the size classes but the last.
+    pub size_bounds_bytes: Vec<u32>,
     /// Volumes, one after another.
     pub volumes: Vec<Volume>,
     /// Who asked.
@@ -173,6 +175,9 @@ pub struct CategoryModel {
     /// Those of another place's past: how often the size is as it was then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub same_size_share: f64,
+    /// Those of another place's past: how often within it, not at its beginning.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inside_share: f64,
     /// New ones: counts by `log2` of the alignment in sectors.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub alignments: Bins,

@@ -16,9 +16,11 @@ use super::file::{
     Arrivals, Bins, CategoryModel, Joint, Model, Part, Period, State, Submitter, Transition,
     VERSION, Volume,
 };
-use super::history::{HEADS, Heads, Latest, Past, Ring};
+use super::history::{HEADS, Heads, Latest, Past, Ring, Touched};
 use super::space::{CELLS, GRAIN, Space, state_of};
-use super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, NEAR_BYTES, Range, gap_class};
+use super::state::{
+    CATEGORIES, CLASSES_MAX, Category, GAP_CLASSES, Kind, NEAR_BYTES, Range, SizeClasses, gap_class,
+};
 
 /// Epochs whose durations are kept.
 const EPOCHS_MAX: usize = 512;
@@ -56,7 +58,16 @@ pub struct Survey {
     /// Requests of each stream.
     pub streams: Vec<u64>,
     tick_ns: u64,
+    sizes: FxHashMap<u32, u64>,
 }
+
+/// Sizes told apart while surveying.
+const SURVEYED_SIZES_MAX: usize = 4096;
+/// Sizes that are a class each.
+const COMMON_SIZES: usize = 3;
+/// Share of requests that makes a size common, and a class worth having.
+const COMMON_SHARE: f64 = 0.04;
+const CLASS_SHARE: f64 = 0.005;
 
 impl Survey {
     /// Takes the next record.
@@ -77,6 +88,40 @@ impl Survey {
             self.streams.resize(stream + 1, 0);
         }
         self.streams[stream] += 1;
+        if let Some(count) = self.sizes.get_mut(&record.len) {
+            *count += 1;
+        } else if self.sizes.len() < SURVEYED_SIZES_MAX {
+            self.sizes.insert(record.len, 1);
+        }
+    }
+
+    /// Classes that tell the most common sizes from those between them.
+    fn size_classes(&self) -> SizeClasses {
+        let mut sizes: Vec<(u32, u64)> =
+            self.sizes.iter().map(|(&len, &count)| (len, count)).collect();
+        sizes.sort_unstable_by_key(|&(len, count)| (std::cmp::Reverse(count), len));
+        let share = |count: u64| count as f64 / self.requests.max(1) as f64;
+        let common = sizes.iter().take(COMMON_SIZES).filter(|size| share(size.1) >= COMMON_SHARE);
+        let mut bounds: Vec<u32> =
+            common.flat_map(|&(len, _)| [len.saturating_sub(1), len]).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        debug_assert!(bounds.len() < CLASSES_MAX);
+        let mut kept: Vec<u32> = Vec::new();
+        for (index, &bound) in bounds.iter().enumerate() {
+            let low = kept.last().map_or(0, |&low| u64::from(low) + 1);
+            let within = |above: u64, to: u64| -> u64 {
+                let inside = |len: u32| (above..=to).contains(&u64::from(len));
+                sizes.iter().filter(|size| inside(size.0)).map(|size| size.1).sum()
+            };
+            let next = bounds.get(index + 1).map_or(u64::from(u32::MAX), |&next| u64::from(next));
+            let below = share(within(low, u64::from(bound)));
+            let above = share(within(u64::from(bound) + 1, next));
+            if below >= CLASS_SHARE && above >= CLASS_SHARE {
+                kept.push(bound);
+            }
+        }
+        SizeClasses(kept)
     }
 }
 
@@ -96,6 +141,7 @@ struct Traits {
     ranks: [u32; HEADS],
     distances: Vec<u32>,
     same_size: u32,
+    inside: u32,
     count: u32,
     alignments: [u32; 16],
     flags: FxHashMap<u8, u32>,
@@ -109,6 +155,7 @@ impl Default for Traits {
             ranks: [0; HEADS],
             distances: vec![0; 2 * NEAR_BINS],
             same_size: 0,
+            inside: 0,
             count: 0,
             alignments: [0; 16],
             flags: FxHashMap::default(),
@@ -133,11 +180,19 @@ struct Origin {
     /// Requests ago, for [`Kind::Again`].
     ago: u64,
     same_size: bool,
+    is_inside: bool,
 }
 
 impl Origin {
     fn far() -> Origin {
-        Origin { kind: Kind::Far, rank: None, distance: 0, ago: 0, same_size: false }
+        Origin {
+            kind: Kind::Far,
+            rank: None,
+            distance: 0,
+            ago: 0,
+            same_size: false,
+            is_inside: false,
+        }
     }
 }
 
@@ -150,11 +205,14 @@ struct PartFitter {
     begins: Option<Nanos>,
     last: Nanos,
     last_state: Option<(Range, Category)>,
+    last_end: u64,
     last_stream: u32,
     stays: u64,
     arrivals: Collector,
     ranges: FxHashMap<Range, RangePast>,
     latest: Latest,
+    touched: Touched,
+    classes: SizeClasses,
     states: FxHashMap<(Range, Category), (u64, Vec<u32>)>,
     joints: FxHashMap<(Range, Range, Category, Category), [u32; GAP_CLASSES]>,
     period_requests: u64,
@@ -173,11 +231,14 @@ impl PartFitter {
             begins: None,
             last: Nanos::ZERO,
             last_state: None,
+            last_end: u64::MAX,
             last_stream: 0,
             stays: 0,
             arrivals: Collector::new(EPOCHS_MAX),
             ranges: FxHashMap::default(),
             latest: Latest::new(requests),
+            touched: Touched::new(requests),
+            classes: survey.size_classes(),
             states: FxHashMap::default(),
             joints: FxHashMap::default(),
             period_requests: requests.div_ceil(PERIODS_MAX).max(32),
@@ -203,7 +264,7 @@ impl PartFitter {
             return self.add_flush(record, gap);
         }
         let origin = self.origin(range, address, record.len);
-        let category = Category::new(record.op, origin.kind, record.len);
+        let category = Category::new(record.op, origin.kind, self.classes.of(record.len));
         self.count(range, category, gap, record.stream, &origin);
         self.describe(category, record, address, &origin);
         if origin.kind == Kind::Far {
@@ -212,9 +273,11 @@ impl PartFitter {
         let past = Past { address, len: record.len, stream: record.stream };
         let of_range = self.ranges.entry(range).or_default();
         let end = address.saturating_add(u64::from(record.len));
-        let continued = if origin.kind == Kind::Sequential { origin.rank } else { None };
+        self.last_end = end;
+        let continued = if origin.kind.is_sequential() { origin.rank } else { None };
         of_range.heads.push(continued, end, record.stream, record.len);
         self.latest.note(address, of_range.ring.count());
+        self.touched.mark(address, record.len, of_range.ring.count());
         of_range.ring.push(past, KEPT);
         self.requests += 1;
     }
@@ -223,7 +286,7 @@ impl PartFitter {
     fn add_flush(&mut self, record: &Record, gap: u64) {
         let range = self.last_state.map_or(Range::new(self.level, 0), |(range, _)| range);
         let origin = Origin::far();
-        let category = Category::new(record.op, origin.kind, 0);
+        let category = Category::new(record.op, origin.kind, self.classes.of(0));
         self.count(range, category, gap, record.stream, &origin);
         let traits = &mut self.traits[usize::from(category.0)];
         traits.count += 1;
@@ -235,14 +298,20 @@ impl PartFitter {
     fn origin(&mut self, range: Range, address: u64, len: u32) -> Origin {
         let past = self.ranges.entry(range).or_default();
         let mut origin = Origin::far();
-        let found = self.latest.find(address);
-        let seen = found.and_then(|n| past.ring.get(n).map(|was| (n, was)));
+        let touched = self.touched.last(address);
+        let seen = self.latest.find(address).and_then(|n| past.ring.get(n).map(|was| (n, was)));
         let seen = seen.filter(|(_, was)| was.address == address);
         if let Some(rank) = past.heads.find(address) {
             if let Some((number, _)) = seen {
                 past.referenced = number;
             }
-            return Origin { kind: Kind::Sequential, rank: Some(rank), ..origin };
+            let kind = match (address == self.last_end, touched) {
+                (true, None) => Kind::NextNew,
+                (true, Some(_)) => Kind::NextOld,
+                (false, None) => Kind::ResumeNew,
+                (false, Some(_)) => Kind::ResumeOld,
+            };
+            return Origin { kind, rank: Some(rank), ..origin };
         }
         if let Some((number, was)) = seen {
             let on = number.wrapping_sub(past.referenced);
@@ -252,6 +321,10 @@ impl PartFitter {
                 return Origin { kind: Kind::Follow, distance: on as usize, ..origin };
             }
             return Origin { kind: Kind::Again, ago: past.ring.count() - number, ..origin };
+        }
+        if let Some(number) = touched {
+            let ago = past.ring.count().saturating_sub(number).max(1);
+            return Origin { kind: Kind::Again, ago, is_inside: true, ..origin };
         }
         let near = (0..past.heads.len().min(4))
             .map(|rank| (rank, address as i64 - past.heads.at(rank).0 as i64))
@@ -291,13 +364,11 @@ impl PartFitter {
     fn describe(&mut self, category: Category, record: &Record, address: u64, origin: &Origin) {
         let traits = &mut self.traits[usize::from(category.0)];
         traits.count += 1;
-        if record.len == traits.last_len
-            && let Some(size) = traits.sizes.get_mut(&record.len)
-        {
-            size.1 += 1;
-        }
+        let size = traits.sizes.entry(record.len).or_default();
+        size.0 += 1;
+        size.1 += u32::from(record.len == traits.last_len && !origin.same_size);
         traits.last_len = record.len;
-        traits.sizes.entry(record.len).or_default().0 += 1;
+        traits.inside += u32::from(origin.is_inside);
         if let Some(rank) = origin.rank {
             traits.ranks[rank] += 1;
         }
@@ -434,6 +505,7 @@ fn category_model(category: u8, traits: &Traits) -> CategoryModel {
         ranks: Bins::new(&traits.ranks),
         distances: Bins::new(&traits.distances),
         same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
+        inside_share: digits(f64::from(traits.inside) / f64::from(traits.count), 4),
         alignments: Bins::new(&traits.alignments),
         flags: if flags == [(0, traits.count)] { Vec::new() } else { flags },
     }
@@ -553,6 +625,7 @@ impl Fitter {
             duration_s: digits(survey.last.0 as f64 / 1e9, 9),
             level: options.level,
             flat: options.flat,
+            size_bounds_bytes: part.classes.0.clone(),
             volumes,
             streams: survey
                 .streams

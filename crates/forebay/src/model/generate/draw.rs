@@ -57,7 +57,7 @@ impl Table {
 }
 
 /// Draws without putting back: a Fenwick tree over what is left of each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Bag {
     tree: Vec<u64>,
     counts: Vec<u64>,

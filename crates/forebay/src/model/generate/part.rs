@@ -8,9 +8,9 @@ use super::super::bins::{NEAR_BINS, log_bounds};
 use super::super::cascade::Cascade;
 use super::super::file::{Bins, CategoryModel, Model, Part};
 use super::super::fit::KEPT;
-use super::super::history::{Heads, Latest, Past, Ring};
+use super::super::history::{Heads, Latest, Past, Ring, Touched};
 use super::super::space::{CELLS, GRAIN, LEVEL_MAX, SECTOR, Space};
-use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, gap_class};
+use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, SizeClasses, gap_class};
 use super::draw::{Bag, Dice, Table};
 
 /// Times a new place is drawn again because it was used before.
@@ -36,11 +36,12 @@ struct StateDrawer {
 struct CategoryDrawer {
     sizes: Vec<u32>,
     repeats: Vec<f64>,
-    size: Table,
+    size: Bag,
     last_size: usize,
     ranks: Table,
     distances: Table,
     same_size: f64,
+    inside: f64,
     alignments: Table,
     flags: Vec<u8>,
     flag: Table,
@@ -67,6 +68,7 @@ pub(super) struct PartGenerator {
     epoch: usize,
     requests: u64,
     cascade: Cascade,
+    next_gap: u64,
     at: u64,
     // Which state.
     states: Vec<StateDrawer>,
@@ -75,6 +77,8 @@ pub(super) struct PartGenerator {
     /// State of each node of the finest level.
     state_of: Vec<u32>,
     budget: Vec<f32>,
+    /// How much likelier a gap of each class is after each node than after any.
+    before_gap: Vec<[f32; GAP_CLASSES]>,
     periods: Vec<Vec<(u32, u32)>>,
     period: usize,
     period_left: u64,
@@ -83,6 +87,9 @@ pub(super) struct PartGenerator {
     categories: Vec<CategoryDrawer>,
     ranges: Vec<RangeDrawer>,
     latest: Latest,
+    last_end: u64,
+    touched: Touched,
+    classes: SizeClasses,
     // Who.
     stay: f64,
     stream: u32,
@@ -103,6 +110,7 @@ impl PartGenerator {
         let nodes = Nodes::new(&parsed, part);
         let (range_of, ranges) = ranges(&parsed, part, &space);
         let next = candidates(model, part, &parsed, &nodes);
+        let before_gap = before_gap(model, part, &parsed, &nodes);
         let states = parsed
             .iter()
             .zip(next)
@@ -129,11 +137,13 @@ impl PartGenerator {
             epoch: 0,
             requests: part.requests,
             cascade: Cascade::new(&part.arrivals.splits),
+            next_gap: 0,
             at: (part.begin_s * 1e9).round() as u64,
             states,
             children: nodes.children,
             state_of: nodes.state_of,
             budget: vec![0.0; nodes.ids.len()],
+            before_gap,
             periods: part.periods.iter().map(|period| period.mix.clone()).collect(),
             period: 0,
             period_left: 0,
@@ -141,20 +151,25 @@ impl PartGenerator {
             categories,
             ranges,
             latest: Latest::new(part.requests),
+            last_end: u64::MAX,
+            touched: Touched::new(part.requests),
+            classes: SizeClasses(model.size_bounds_bytes.clone()),
             stay: part.stay_share,
             stream: 0,
             only: part.stream,
             bag: Bag::new(streams),
         };
+        generator.next_gap = generator.gap();
         generator.state = generator.periods[0].first().map_or(0, |mix| mix.0 as usize);
         generator
     }
 
     #[inline]
     pub(super) fn next(&mut self) -> Option<Record> {
-        let gap = self.gap();
+        let gap = self.next_gap;
+        self.next_gap = self.gap();
         self.at = self.at.saturating_add(gap);
-        self.choose_state(gap_class(gap));
+        self.choose_state(gap_class(gap), gap_class(self.next_gap));
         let mut record = self.place();
         record.at = Nanos(self.at / self.tick * self.tick);
         Some(record)
@@ -173,12 +188,12 @@ impl PartGenerator {
     }
 
     #[inline]
-    fn choose_state(&mut self, gap: usize) {
+    fn choose_state(&mut self, gap: usize, next: usize) {
         if self.period_left == 0 {
             self.begin_period();
         }
         self.period_left -= 1;
-        let node = self.follow(gap).or_else(|| self.follow(GAP_CLASSES));
+        let node = self.follow(gap, next).or_else(|| self.follow(GAP_CLASSES, next));
         let mut node = match node {
             Some(node) => node,
             None => self.any_state(),
@@ -205,19 +220,22 @@ impl PartGenerator {
 
     /// A node that follows the current state after a gap of that class.
     #[inline]
-    fn follow(&mut self, gap: usize) -> Option<u32> {
+    fn follow(&mut self, gap: usize, next: usize) -> Option<u32> {
+        let uniform = self.dice.unit() as f32;
         let candidates = &self.states[self.state].next[gap];
-        let sum: f32 =
-            candidates.iter().map(|&(node, weight)| weight * self.budget[node as usize]).sum();
+        let weigh = |&(node, weight): &Candidate| {
+            weight * self.budget[node as usize] * self.before_gap[node as usize][next]
+        };
+        let sum: f32 = candidates.iter().map(weigh).sum();
         if sum <= 0.0 {
             return None;
         }
-        let mut drawn = self.dice.unit() as f32 * sum;
+        let mut drawn = uniform * sum;
         let mut last = None;
-        for &(node, weight) in candidates {
-            let weight = weight * self.budget[node as usize];
+        for candidate in candidates {
+            let weight = weigh(candidate);
             if weight > 0.0 {
-                last = Some(node);
+                last = Some(candidate.0);
                 drawn -= weight;
                 if drawn < 0.0 {
                     break;
@@ -281,8 +299,14 @@ impl PartGenerator {
         let mut continued = None;
         let mut owner = None;
         let found = match category.kind() {
-            Kind::Sequential if !range.heads.is_empty() => {
-                let rank = drawer.ranks.draw(dice).min(range.heads.len() - 1);
+            kind if kind.is_sequential() && !range.heads.is_empty() => {
+                let rank = match kind {
+                    Kind::NextNew | Kind::NextOld => 0,
+                    _ => {
+                        let drawn = drawer.ranks.draw(dice);
+                        range.rank(drawn, kind.is_new(), self.last_end, &self.touched)
+                    }
+                };
                 let (end, stream, _) = range.heads.at(rank);
                 continued = Some(rank);
                 owner = Some(stream);
@@ -295,10 +319,18 @@ impl PartGenerator {
             Kind::Again => {
                 let (low, count) = log_bounds(state.again.draw(dice));
                 let ago = low + dice.below(count);
-                range.past(range.ring.count().saturating_sub(ago), &self.latest)
+                let past = range.past(range.ring.count().saturating_sub(ago), &self.latest);
+                match past {
+                    Some((address, Some(len))) if dice.unit() < drawer.inside => {
+                        let grain = if len > 4096 { 4096 } else { SECTOR };
+                        let steps = (u64::from(len) / grain).max(2) - 1;
+                        Some((address + grain * (1 + dice.below(steps)), None))
+                    }
+                    past => past,
+                }
             }
             Kind::Near if !range.heads.is_empty() => {
-                Some((range.near(drawer, dice, &self.latest), None))
+                Some((range.near(drawer, dice, &self.touched), None))
             }
             _ => None,
         };
@@ -306,11 +338,12 @@ impl PartGenerator {
             continued = None;
         }
         let (address, len) =
-            found.unwrap_or_else(|| (range.far(drawer, dice, &self.latest, &self.space), None));
+            found.unwrap_or_else(|| (range.far(drawer, dice, &self.touched, &self.space), None));
         let len = match len {
             Some(len)
-                if Category::new(category.op(), category.kind(), len) == category
-                    && dice.unit() < drawer.same_size =>
+                if self.classes.of(len) == category.class()
+                    && dice.unit() < drawer.same_size
+                    && drawer.take_size(len) =>
             {
                 len
             }
@@ -320,8 +353,10 @@ impl PartGenerator {
         let stream = self.who(owner);
         let (volume, offset, len) = self.space.place(address, len.max(1));
         let range = &mut self.ranges[self.states[self.state].range as usize];
-        range.heads.push(continued, address + u64::from(len), stream, len);
+        self.last_end = address + u64::from(len);
+        range.heads.push(continued, self.last_end, stream, len);
         self.latest.note(address, range.ring.count());
+        self.touched.mark(address, len, range.ring.count());
         range.ring.push(Past { address, len, stream }, KEPT);
         record(volume, offset, len, stream, category.op(), flags)
     }
@@ -368,7 +403,24 @@ impl RangeDrawer {
         fallback
     }
 
-    fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, latest: &Latest) -> u64 {
+    /// The rank closest to `drawn` whose end is on such ground, but is not that of the last request.
+    fn rank(&self, drawn: usize, is_new: bool, last_end: u64, touched: &Touched) -> usize {
+        let drawn = drawn.min(self.heads.len() - 1);
+        let fits = |&rank: &usize| {
+            let end = self.heads.at(rank).0;
+            end != last_end && touched.last(end).is_none() == is_new
+        };
+        let (below, above) = ((0..drawn).rev(), drawn..self.heads.len());
+        let (below, above) = (below.clone().find(fits), above.clone().find(fits));
+        match (below, above) {
+            (Some(below), Some(above)) if drawn - below < above - drawn => below,
+            (_, Some(above)) => above,
+            (Some(below), None) => below,
+            (None, None) => drawn.min(self.heads.len() - 1),
+        }
+    }
+
+    fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, touched: &Touched) -> u64 {
         let mut address = self.first;
         for _ in 0..RETRIES {
             let rank = drawer.ranks.draw(dice).min(self.heads.len() - 1);
@@ -376,15 +428,16 @@ impl RangeDrawer {
             let (low, count) = log_bounds(bin % NEAR_BINS);
             let distance = (low + dice.below(count)).saturating_mul(SECTOR);
             let head = self.heads.at(rank).0;
-            let aimed = if bin < NEAR_BINS {
-                head.saturating_sub(distance)
-            } else {
-                head.saturating_add(distance)
-            };
             let grain = SECTOR << drawer.alignments.draw(dice);
+            let aimed = if bin < NEAR_BINS {
+                head.saturating_sub(distance.max(SECTOR))
+            } else {
+                // Not where the head is: that would be sequential.
+                head.saturating_add(distance.max(grain / 2 + SECTOR))
+            };
             address =
                 (aimed.saturating_add(grain / 2) / grain * grain).clamp(self.first, self.end - 1);
-            if latest.find(address).is_none() {
+            if touched.last(address).is_none() && self.heads.find(address).is_none() {
                 break;
             }
         }
@@ -395,10 +448,10 @@ impl RangeDrawer {
         &mut self,
         drawer: &CategoryDrawer,
         dice: &mut Dice,
-        latest: &Latest,
+        touched: &Touched,
         space: &Space,
     ) -> u64 {
-        let mut address = self.first;
+        let mut best: Option<(usize, u64)> = None;
         for _ in 0..RETRIES {
             let (low, high) = match self.cells.get(self.cell.draw(dice)) {
                 Some(&(first, count)) => {
@@ -409,44 +462,61 @@ impl RangeDrawer {
             };
             let (low, high) = (low.max(self.first), high.min(self.end).max(low + 1));
             let grain = SECTOR << drawer.alignments.draw(dice);
-            address = (low + dice.below(high - low)) / grain * grain;
-            address = address.max(self.first);
-            if latest.find(address).is_none() {
+            let drawn = ((low + dice.below(high - low)) / grain * grain).max(self.first);
+            let free = room(drawn, touched);
+            if best.is_none_or(|(most, _)| free > most) {
+                best = Some((free, drawn));
+            }
+            if free == ROOM.len() {
                 break;
             }
         }
-        address
+        best.map_or(self.first, |(_, address)| address)
     }
+}
+
+/// How far ahead of a new place is looked for ground not used before.
+const ROOM: [u64; 5] = [0, 128 << 10, 512 << 10, 2 << 20, 8 << 20];
+
+/// How far the ground from `address` on was not used before.
+fn room(address: u64, touched: &Touched) -> usize {
+    ROOM.iter().take_while(|&&ahead| touched.last(address.saturating_add(ahead)).is_none()).count()
 }
 
 impl CategoryDrawer {
     fn new(saved: &CategoryModel) -> CategoryDrawer {
-        // A size that repeats itself is drawn anew less often, so that its share stays.
         let sizes: Vec<u32> = saved.sizes.iter().map(|size| size.0).collect();
         let repeats: Vec<f64> = saved
             .sizes
             .iter()
             .map(|size| (f64::from(size.2) / f64::from(size.1.max(1))).min(1.0))
             .collect();
-        let fresh = saved.sizes.iter().map(|size| size.1.saturating_sub(size.2).max(1));
+        let counts = saved.sizes.iter().map(|size| u64::from(size.1)).collect();
         CategoryDrawer {
-            size: Table::new(0, fresh),
+            size: Bag::new(counts),
             sizes,
             repeats,
             last_size: usize::MAX,
             ranks: table(&saved.ranks),
             distances: table(&saved.distances),
             same_size: saved.same_size_share,
+            inside: saved.inside_share,
             alignments: table(&saved.alignments),
             flags: saved.flags.iter().map(|flag| flag.0).collect(),
             flag: Table::new(0, saved.flags.iter().map(|flag| flag.1)),
         }
     }
 
+    /// Whether one of this size is left.
+    #[inline]
+    fn take_size(&mut self, len: u32) -> bool {
+        self.sizes.binary_search(&len).is_ok_and(|at| self.size.take(at))
+    }
+
     #[inline]
     fn size(&mut self, dice: &mut Dice) -> u32 {
         let repeats = self.repeats.get(self.last_size).is_some_and(|&share| dice.unit() < share);
-        if !repeats {
+        if !repeats || !self.size.take(self.last_size) {
             self.last_size = self.size.draw(dice);
         }
         self.sizes.get(self.last_size).copied().unwrap_or(SECTOR as u32)
@@ -548,6 +618,41 @@ fn candidates(
                 }
             }
             next
+        })
+        .collect()
+}
+
+/// How much likelier a gap of each class is after each node than after any.
+fn before_gap(
+    model: &Model,
+    part: &Part,
+    states: &[(Range, Category)],
+    nodes: &Nodes,
+) -> Vec<[f32; GAP_CLASSES]> {
+    let mut counts = vec![[0f64; GAP_CLASSES]; nodes.ids.len()];
+    let mut all = [0f64; GAP_CLASSES];
+    for transition in &part.transitions {
+        let Some(from) = Range::parse(&transition.from) else { continue };
+        for joint in &transition.joint {
+            for (class, &count) in joint.2.iter().enumerate() {
+                all[class] += f64::from(count);
+                if let Some(&node) = nodes.ids.get(&(from, Category(joint.0))) {
+                    counts[node as usize][class] += f64::from(count);
+                }
+            }
+        }
+    }
+    let _ = (model, states);
+    let sum: f64 = all.iter().sum();
+    let share = all.map(|count| (count + 1.0) / (sum + GAP_CLASSES as f64));
+    counts
+        .iter()
+        .map(|counts| {
+            let sum: f64 = counts.iter().sum();
+            // As if one more had been seen, of the usual kind.
+            std::array::from_fn(|class| {
+                ((counts[class] + share[class]) / (sum + 1.0) / share[class]) as f32
+            })
         })
         .collect()
 }
