@@ -52,7 +52,7 @@ def sequential(trace: dict) -> float:
 @cache
 def study(path: Path, held_out: bool) -> dict:
     """Sequential shares in per cent before and after, and the speedup of the disk's own time."""
-    trace = workloads.columns(workloads._table(path))
+    trace = workloads.columns(workloads.rows(path))
     half = len(trace["len"]) // 2
     known, measured = (slice(0, half), slice(half, None)) if held_out else (slice(None),) * 2
     after = laid(trace, known)

@@ -122,14 +122,16 @@ def features(study: Study, listed) -> str:
     for workload in listed:
         card = workloads.card(workload.path, workload.twin())
         name, deviation = fidelity.worst(card)
-        study.add("features", f"{workload.name}: {name}", deviation, "")
+        study.add("features", f"{workload.name}: {name}", deviation, FEATURES)
         name, deviation = fidelity.worst(card, weights=True)
         study.add("weights", f"{workload.name}: {name}", deviation, WEIGHTS)
     header = ["feature", "original", "twin", "deviation", "original's own interval (95 %)"]
     return f"All features of {first.name}:\n\n{reproduce.table(header, rows)}\n{study.told()}"
 
 
-WEIGHTS = "the paper steers idle times until weights agree; a draw of this many requests differs by chance"
+WEIGHTS = "weights of transitions are kept, those of streams follow; without names streams go by rank"
+FEATURES = "runs of several streams interleave, and a state remembers one request: some runs are broken"
+IOPS = "a queue merges neighbours at hand: runs that are broken merge less"
 
 
 def supported(listed) -> str:
@@ -162,7 +164,7 @@ def throughput(study: Study, listed) -> str:
         rates = [workloads.iops(path) for path in (workload.path, twin, free)]
         rows.append([workload.name, *(figure(rate) for rate in rates),
                      str(levels.chosen(workload))])
-        study.add("iops", workload.name, fidelity.iops_difference(workload, twin), "")
+        study.add("iops", workload.name, fidelity.iops_difference(workload, twin), IOPS)
         study.add("runs", workload.name, fidelity.runs_difference(workload), RUNS)
         for device, mean, _ in fidelity.responses(workloads.card(workload.path, twin)):
             errors.append((abs(mean), f"{workload.name} on {device}"))
@@ -175,7 +177,7 @@ def throughput(study: Study, listed) -> str:
 
 
 RUNS = "all requests at once: a run is as long as its requests, and other draws need other seeks"
-RESPONSES = "open replay: near saturation a small change of the load is a great one of the response"
+RESPONSES = "open replay: near saturation a little more seeking is a great deal more waiting"
 
 
 def responses(listed) -> str:
@@ -216,7 +218,7 @@ def by_level(study: Study, listed) -> str:
     return "Throughput of the twins, IOPS:\n\n" + reproduce.table(header, rows) + "\n" + study.told()
 
 
-LEVELS = "no level of those tried after which throughput changes by less, or a later one"
+LEVELS = "a later level, or none of those tried: the finest states are visited too seldom to be known"
 
 
 def simple(study: Study, options) -> str:
@@ -229,7 +231,7 @@ def simple(study: Study, options) -> str:
 
 
 def turned_up(listed, options) -> str:
-    workload = listed[-1]
+    workload = intensity.middling(listed)
     disk, flash = (intensity.achieved(workload.twin(), device)
                    for device in (workloads.DISK, options.flash))
     rows = [[f"{times:g}", figure(on_disk[0], 0), figure(on_disk[1], 0), figure(on_flash[1], 0)]
@@ -270,7 +272,8 @@ def caches(study: Study, listed, options) -> str:
                          for of, found in errors.items())
     header = ["workload", "load", *(f"{n} caches, %" for n in caching.CACHES[1:]),
               "mean error of the miss ratio"]
-    return (f"Speedup of the disk's own time by LRU write-back caches of 4 KiB blocks, at recorded times; "
+    return (f"Speedup of storage (time of the busier of disk and flash) by LRU write-back caches of 4 KiB "
+            f"blocks, at recorded times; "
             f"each holds {caching.CACHE_SHARE:.0%} of what the original touches.\n\n"
             f"{reproduce.table(header, rows)}\nMean error of the speedup with four caches: {wrong}.\n\n"
             f"{study.told()}")

@@ -47,7 +47,7 @@ class Workload:
 
     def table(self):
         """Its rows, read once."""
-        return _table(self.path)
+        return rows(self.path)
 
     @cache  # noqa: B019  as long as the run
     def model(self, level: int | None = None, flat: bool = False) -> Path:
@@ -74,7 +74,8 @@ class Workload:
 
 
 @cache
-def _table(path: Path):
+def rows(path: Path):
+    """The rows of a trace, read once."""
     return forebay.read(path).to_pyarrow()
 
 

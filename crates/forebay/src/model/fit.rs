@@ -461,6 +461,11 @@ fn transitions(
             transition.joint.push(Joint(before.0, after.0, gaps[..end].to_vec()));
         }
     }
+    // Of those that are kept: rare pairs of ranges may have no row left.
+    let kept: f64 = list.iter().map(|transition| transition.share).sum();
+    for transition in &mut list {
+        transition.share = digits(transition.share / kept, 6);
+    }
     list
 }
 

@@ -234,7 +234,7 @@ mod tests {
     #[test]
     fn an_aspect_is_as_good_as_its_worst_figure() {
         let held =
-            |found, allowed| Held { what: found.to_string(), found, allowed, shown: percent };
+            |found: f64, allowed| Held { what: found.to_string(), found, allowed, shown: percent };
         let judged = judge("one", &[held(0.2, 0.3), held(-0.09, 0.1), held(0.01, 0.1)]).unwrap();
         assert!(judged.holds && judged.found == -0.09 && judged.worst.ends_with("-9.0 %"));
         assert!(!judge("one", &[held(0.0, 0.1), held(0.2, 0.1)]).unwrap().holds);
