@@ -281,6 +281,7 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
         check_bins(key("ranks"), &category.ranks, HEADS)?;
         check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
         check_bins(key("alignments"), &category.alignments, 16)?;
+        within(key("same_class_share"), category.same_class_share, 0.0, 1.0)?;
         within(key("inside_share"), category.inside_share, 0.0, 1.0)?;
         within(key("same_size_share"), category.same_size_share, 0.0, 1.0)?;
         for (number, &(flags, _)) in category.flags.iter().enumerate() {

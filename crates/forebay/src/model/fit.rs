@@ -141,6 +141,7 @@ struct Traits {
     ranks: [u32; HEADS],
     distances: Vec<u32>,
     same_size: u32,
+    same_class: u32,
     inside: u32,
     count: u32,
     alignments: [u32; 16],
@@ -155,6 +156,7 @@ impl Default for Traits {
             ranks: [0; HEADS],
             distances: vec![0; 2 * NEAR_BINS],
             same_size: 0,
+            same_class: 0,
             inside: 0,
             count: 0,
             alignments: [0; 16],
@@ -181,6 +183,8 @@ struct Origin {
     ago: u64,
     same_size: bool,
     is_inside: bool,
+    /// Size of the request that is continued.
+    run_len: Option<u32>,
 }
 
 impl Origin {
@@ -192,6 +196,7 @@ impl Origin {
             ago: 0,
             same_size: false,
             is_inside: false,
+            run_len: None,
         }
     }
 }
@@ -311,7 +316,8 @@ impl PartFitter {
                 (false, None) => Kind::ResumeNew,
                 (false, Some(_)) => Kind::ResumeOld,
             };
-            return Origin { kind, rank: Some(rank), ..origin };
+            let run_len = Some(past.heads.at(rank).2);
+            return Origin { kind, rank: Some(rank), run_len, ..origin };
         }
         if let Some((number, was)) = seen {
             let on = number.wrapping_sub(past.referenced);
@@ -364,9 +370,12 @@ impl PartFitter {
     fn describe(&mut self, category: Category, record: &Record, address: u64, origin: &Origin) {
         let traits = &mut self.traits[usize::from(category.0)];
         traits.count += 1;
+        let before = origin.run_len.unwrap_or(traits.last_len);
         let size = traits.sizes.entry(record.len).or_default();
         size.0 += 1;
-        size.1 += u32::from(record.len == traits.last_len && !origin.same_size);
+        size.1 += u32::from(record.len == before && !origin.same_size);
+        let is_same = |len: u32| self.classes.of(len) == self.classes.of(record.len);
+        traits.same_class += u32::from(origin.run_len.is_some_and(is_same));
         traits.last_len = record.len;
         traits.inside += u32::from(origin.is_inside);
         if let Some(rank) = origin.rank {
@@ -505,6 +514,7 @@ fn category_model(category: u8, traits: &Traits) -> CategoryModel {
         ranks: Bins::new(&traits.ranks),
         distances: Bins::new(&traits.distances),
         same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
+        same_class_share: digits(f64::from(traits.same_class) / f64::from(traits.count), 4),
         inside_share: digits(f64::from(traits.inside) / f64::from(traits.count), 4),
         alignments: Bins::new(&traits.alignments),
         flags: if flags == [(0, traits.count)] { Vec::new() } else { flags },

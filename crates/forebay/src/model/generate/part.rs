@@ -14,7 +14,7 @@ use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, SizeCl
 use super::draw::{Bag, Dice, Table};
 
 /// Times a new place is drawn again because it was used before.
-const RETRIES: usize = 4;
+const RETRIES: usize = 6;
 /// How far from a drawn request of the past one is looked for that was not repeated since.
 const PROBES: u64 = 12;
 
@@ -41,6 +41,7 @@ struct CategoryDrawer {
     ranks: Table,
     distances: Table,
     same_size: f64,
+    same_class: f64,
     inside: f64,
     alignments: Table,
     flags: Vec<u8>,
@@ -298,16 +299,20 @@ impl PartGenerator {
         let dice = &mut self.dice;
         let mut continued = None;
         let mut owner = None;
+        let mut run_len = None;
         let found = match category.kind() {
             kind if kind.is_sequential() && !range.heads.is_empty() => {
                 let rank = match kind {
                     Kind::NextNew | Kind::NextOld => 0,
                     _ => {
                         let drawn = drawer.ranks.draw(dice);
-                        range.rank(drawn, kind.is_new(), self.last_end, &self.touched)
+                        let class = (dice.unit() < drawer.same_class).then_some(category.class());
+                        let wanted = (kind.is_new(), class);
+                        range.rank(drawn, wanted, self.last_end, &self.touched, &self.classes)
                     }
                 };
-                let (end, stream, _) = range.heads.at(rank);
+                let (end, stream, len) = range.heads.at(rank);
+                run_len = Some(len);
                 continued = Some(rank);
                 owner = Some(stream);
                 (end < range.end).then_some((end, None))
@@ -347,7 +352,7 @@ impl PartGenerator {
             {
                 len
             }
-            _ => drawer.size(dice),
+            _ => drawer.size(run_len, dice),
         };
         let address = address.clamp(range.first, range.end - 1);
         let stream = self.who(owner);
@@ -404,11 +409,20 @@ impl RangeDrawer {
     }
 
     /// The rank closest to `drawn` whose end is on such ground, but is not that of the last request.
-    fn rank(&self, drawn: usize, is_new: bool, last_end: u64, touched: &Touched) -> usize {
+    fn rank(
+        &self,
+        drawn: usize,
+        (is_new, class): (bool, Option<usize>),
+        last_end: u64,
+        touched: &Touched,
+        classes: &SizeClasses,
+    ) -> usize {
         let drawn = drawn.min(self.heads.len() - 1);
         let fits = |&rank: &usize| {
-            let end = self.heads.at(rank).0;
-            end != last_end && touched.last(end).is_none() == is_new
+            let (end, _, len) = self.heads.at(rank);
+            end != last_end
+                && class.is_none_or(|class| classes.of(len) == class)
+                && touched.last(end).is_none() == is_new
         };
         let (below, above) = ((0..drawn).rev(), drawn..self.heads.len());
         let (below, above) = (below.clone().find(fits), above.clone().find(fits));
@@ -421,7 +435,7 @@ impl RangeDrawer {
     }
 
     fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, touched: &Touched) -> u64 {
-        let mut address = self.first;
+        let mut best: Option<(usize, u64)> = None;
         for _ in 0..RETRIES {
             let rank = drawer.ranks.draw(dice).min(self.heads.len() - 1);
             let bin = drawer.distances.draw(dice);
@@ -435,13 +449,20 @@ impl RangeDrawer {
                 // Not where the head is: that would be sequential.
                 head.saturating_add(distance.max(grain / 2 + SECTOR))
             };
-            address =
+            let address =
                 (aimed.saturating_add(grain / 2) / grain * grain).clamp(self.first, self.end - 1);
-            if touched.last(address).is_none() && self.heads.find(address).is_none() {
+            if self.heads.find(address).is_some() {
+                continue;
+            }
+            let free = room(address, touched);
+            if best.is_none_or(|(most, _)| free > most) {
+                best = Some((free, address));
+            }
+            if free == ROOM.len() {
                 break;
             }
         }
-        address
+        best.map_or(self.first, |(_, address)| address)
     }
 
     fn far(
@@ -500,6 +521,7 @@ impl CategoryDrawer {
             ranks: table(&saved.ranks),
             distances: table(&saved.distances),
             same_size: saved.same_size_share,
+            same_class: saved.same_class_share,
             inside: saved.inside_share,
             alignments: table(&saved.alignments),
             flags: saved.flags.iter().map(|flag| flag.0).collect(),
@@ -514,7 +536,10 @@ impl CategoryDrawer {
     }
 
     #[inline]
-    fn size(&mut self, dice: &mut Dice) -> u32 {
+    fn size(&mut self, run_len: Option<u32>, dice: &mut Dice) -> u32 {
+        if let Some(len) = run_len {
+            self.last_size = self.sizes.binary_search(&len).unwrap_or(usize::MAX);
+        }
         let repeats = self.repeats.get(self.last_size).is_some_and(|&share| dice.unit() < share);
         if !repeats || !self.size.take(self.last_size) {
             self.last_size = self.size.draw(dice);
