@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use super::bins::{LOG_BINS, NEAR_BINS};
+use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
 use super::file::{Bins, Model, Part, VERSION};
 use super::history::HEADS;
@@ -280,6 +280,7 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
         }
         check_bins(key("ranks"), &category.ranks, HEADS)?;
         check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
+        check_bins(key("jumps"), &category.jumps, JUMP_BINS)?;
         check_bins(key("alignments"), &category.alignments, 16)?;
         within(key("same_class_share"), category.same_class_share, 0.0, 1.0)?;
         within(key("inside_share"), category.inside_share, 0.0, 1.0)?;

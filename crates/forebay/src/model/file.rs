@@ -175,6 +175,9 @@ pub struct CategoryModel {
     /// Those of another place's past: how often the size is as it was then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub same_size_share: f64,
+    /// How far from the end of the request before, in powers of two of sectors.
+    #[serde(default, skip_serializing_if = "Bins::is_empty")]
+    pub jumps: Bins,
     /// Sequential ones: how often of the same size class as the request they continue.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub same_class_share: f64,

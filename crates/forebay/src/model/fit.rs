@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
 
-use super::bins::{LOG_BINS, NEAR_BINS, log_bin, signed_bin};
+use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS, jump_bin, log_bin, signed_bin};
 use super::cascade::Collector;
 use super::file::{
     Arrivals, Bins, CategoryModel, Joint, Model, Part, Period, State, Submitter, Transition,
@@ -44,6 +44,8 @@ pub struct FitOptions {
     pub level: u8,
     /// Any range to any other.
     pub flat: bool,
+    /// Sizes that are told apart as classes of their own, at most.
+    pub common_sizes: usize,
 }
 
 /// What a first pass finds.
@@ -63,8 +65,6 @@ pub struct Survey {
 
 /// Sizes told apart while surveying.
 const SURVEYED_SIZES_MAX: usize = 4096;
-/// Sizes that are a class each.
-const COMMON_SIZES: usize = 3;
 /// Share of requests that makes a size common, and a class worth having.
 const COMMON_SHARE: f64 = 0.04;
 const CLASS_SHARE: f64 = 0.005;
@@ -96,12 +96,12 @@ impl Survey {
     }
 
     /// Classes that tell the most common sizes from those between them.
-    fn size_classes(&self) -> SizeClasses {
+    fn size_classes(&self, common_sizes: usize) -> SizeClasses {
         let mut sizes: Vec<(u32, u64)> =
             self.sizes.iter().map(|(&len, &count)| (len, count)).collect();
         sizes.sort_unstable_by_key(|&(len, count)| (std::cmp::Reverse(count), len));
         let share = |count: u64| count as f64 / self.requests.max(1) as f64;
-        let common = sizes.iter().take(COMMON_SIZES).filter(|size| share(size.1) >= COMMON_SHARE);
+        let common = sizes.iter().take(common_sizes).filter(|size| share(size.1) >= COMMON_SHARE);
         let mut bounds: Vec<u32> =
             common.flat_map(|&(len, _)| [len.saturating_sub(1), len]).collect();
         bounds.sort_unstable();
@@ -139,6 +139,7 @@ struct Traits {
     sizes: FxHashMap<u32, (u32, u32)>,
     last_len: u32,
     ranks: [u32; HEADS],
+    jumps: [u32; JUMP_BINS],
     distances: Vec<u32>,
     same_size: u32,
     same_class: u32,
@@ -154,6 +155,7 @@ impl Default for Traits {
             sizes: FxHashMap::default(),
             last_len: 0,
             ranks: [0; HEADS],
+            jumps: [0; JUMP_BINS],
             distances: vec![0; 2 * NEAR_BINS],
             same_size: 0,
             same_class: 0,
@@ -243,7 +245,7 @@ impl PartFitter {
             ranges: FxHashMap::default(),
             latest: Latest::new(requests),
             touched: Touched::new(requests),
-            classes: survey.size_classes(),
+            classes: survey.size_classes(options.common_sizes),
             states: FxHashMap::default(),
             joints: FxHashMap::default(),
             period_requests: requests.div_ceil(PERIODS_MAX).max(32),
@@ -378,6 +380,9 @@ impl PartFitter {
         traits.same_class += u32::from(origin.run_len.is_some_and(is_same));
         traits.last_len = record.len;
         traits.inside += u32::from(origin.is_inside);
+        if self.last_end != u64::MAX && !origin.kind.is_next() {
+            traits.jumps[jump_bin(self.last_end, address)] += 1;
+        }
         if let Some(rank) = origin.rank {
             traits.ranks[rank] += 1;
         }
@@ -513,6 +518,7 @@ fn category_model(category: u8, traits: &Traits) -> CategoryModel {
         sizes,
         ranks: Bins::new(&traits.ranks),
         distances: Bins::new(&traits.distances),
+        jumps: Bins::new(&traits.jumps),
         same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
         same_class_share: digits(f64::from(traits.same_class) / f64::from(traits.count), 4),
         inside_share: digits(f64::from(traits.inside) / f64::from(traits.count), 4),

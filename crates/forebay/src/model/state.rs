@@ -31,6 +31,11 @@ impl Kind {
         (self as u8) < 4
     }
 
+    /// Whether it goes on where the request before it ended.
+    pub fn is_next(self) -> bool {
+        matches!(self, Kind::NextNew | Kind::NextOld)
+    }
+
     /// Whether it is on ground not used before.
     pub fn is_new(self) -> bool {
         matches!(self, Kind::NextNew | Kind::ResumeNew | Kind::Near | Kind::Far)

@@ -4,7 +4,7 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 use rustc_hash::FxHashMap;
 
-use super::super::bins::{NEAR_BINS, log_bounds};
+use super::super::bins::{NEAR_BINS, jump_bin, log_bounds};
 use super::super::cascade::Cascade;
 use super::super::file::{Bins, CategoryModel, Model, Part};
 use super::super::fit::KEPT;
@@ -15,8 +15,13 @@ use super::draw::{Bag, Dice, Table};
 
 /// Times a new place is drawn again because it was used before.
 const RETRIES: usize = 6;
+/// Requests of the past among which the one at the right distance is chosen.
+const AIMS: usize = 6;
 /// How far from a drawn request of the past one is looked for that was not repeated since.
 const PROBES: u64 = 12;
+
+/// How much a state counts that would go on in another range.
+const STRAY_WEIGHT: f32 = 1e-3;
 
 /// Something that can follow: a node of the hierarchy, and its weight for its budget.
 type Candidate = (u32, f32);
@@ -40,6 +45,7 @@ struct CategoryDrawer {
     last_size: usize,
     ranks: Table,
     distances: Table,
+    jumps: Table,
     same_size: f64,
     same_class: f64,
     inside: f64,
@@ -269,21 +275,27 @@ impl PartGenerator {
     fn any_state(&mut self) -> u32 {
         let period = (self.period + self.periods.len() - 1) % self.periods.len();
         let mix = &self.periods[period];
-        let node = |state: u32| self.states[state as usize].nodes[0];
-        let sum: f32 = mix.iter().map(|&(state, _)| self.budget[node(state) as usize]).sum();
+        let range = self.states[self.state].range;
+        let weigh = |state: u32| {
+            let state = &self.states[state as usize];
+            // What goes on elsewhere than here would not go on.
+            let strays = state.category.kind().is_next() && state.range != range;
+            self.budget[state.nodes[0] as usize] * if strays { STRAY_WEIGHT } else { 1.0 }
+        };
+        let sum: f32 = mix.iter().map(|&(state, _)| weigh(state)).sum();
         let mut drawn = self.dice.unit() as f32 * sum;
-        let mut last = node(mix[0].0);
+        let mut last = mix[0].0;
         for &(state, _) in mix {
-            let budget = self.budget[node(state) as usize];
-            if budget > 0.0 {
-                last = node(state);
-                drawn -= budget;
+            let weight = weigh(state);
+            if weight > 0.0 {
+                last = state;
+                drawn -= weight;
                 if drawn < 0.0 {
                     break;
                 }
             }
         }
-        last
+        self.states[last as usize].nodes[0]
     }
 
     fn place(&mut self) -> Record {
@@ -305,7 +317,13 @@ impl PartGenerator {
                 let rank = match kind {
                     Kind::NextNew | Kind::NextOld => 0,
                     _ => {
-                        let drawn = drawer.ranks.draw(dice);
+                        let jump = drawer.jumps.draw(dice);
+                        let drawn = (0..3)
+                            .map(|_| drawer.ranks.draw(dice).min(range.heads.len() - 1))
+                            .min_by_key(|&rank| {
+                                jump_bin(self.last_end, range.heads.at(rank).0).abs_diff(jump)
+                            })
+                            .unwrap_or(0);
                         let class = (dice.unit() < drawer.same_class).then_some(category.class());
                         let wanted = (kind.is_new(), class);
                         range.rank(drawn, wanted, self.last_end, &self.touched, &self.classes)
@@ -322,9 +340,8 @@ impl PartGenerator {
                 range.past(number, &self.latest)
             }
             Kind::Again => {
-                let (low, count) = log_bounds(state.again.draw(dice));
-                let ago = low + dice.below(count);
-                let past = range.past(range.ring.count().saturating_sub(ago), &self.latest);
+                let jump = (drawer.jumps.draw(dice), self.last_end);
+                let past = range.again(&state.again, jump, dice, &self.latest);
                 match past {
                     Some((address, Some(len))) if dice.unit() < drawer.inside => {
                         let grain = if len > 4096 { 4096 } else { SECTOR };
@@ -342,8 +359,9 @@ impl PartGenerator {
         if found.is_none() {
             continued = None;
         }
-        let (address, len) =
-            found.unwrap_or_else(|| (range.far(drawer, dice, &self.touched, &self.space), None));
+        let (address, len) = found.unwrap_or_else(|| {
+            (range.far(drawer, dice, &self.touched, (&self.space, self.last_end)), None)
+        });
         let len = match len {
             Some(len)
                 if self.classes.of(len) == category.class()
@@ -434,6 +452,30 @@ impl RangeDrawer {
         }
     }
 
+    /// Of several requests of the past, the one that is about as far away as wanted.
+    fn again(
+        &mut self,
+        ago: &Table,
+        (jump, last_end): (usize, u64),
+        dice: &mut Dice,
+        latest: &Latest,
+    ) -> Option<(u64, Option<u32>)> {
+        let mut best: Option<(usize, u64)> = None;
+        for _ in 0..AIMS {
+            let (low, count) = log_bounds(ago.draw(dice));
+            let number = self.ring.count().saturating_sub(low + dice.below(count));
+            let Some(past) = self.ring.get(number) else { continue };
+            let off = jump_bin(last_end, past.address).abs_diff(jump);
+            if best.is_none_or(|(least, _)| off < least) {
+                best = Some((off, number));
+            }
+            if off == 0 {
+                break;
+            }
+        }
+        self.past(best?.1, latest)
+    }
+
     fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, touched: &Touched) -> u64 {
         let mut best: Option<(usize, u64)> = None;
         for _ in 0..RETRIES {
@@ -470,8 +512,9 @@ impl RangeDrawer {
         drawer: &CategoryDrawer,
         dice: &mut Dice,
         touched: &Touched,
-        space: &Space,
+        (space, last_end): (&Space, u64),
     ) -> u64 {
+        let jump = drawer.jumps.draw(dice);
         let mut best: Option<(usize, u64)> = None;
         for _ in 0..RETRIES {
             let (low, high) = match self.cells.get(self.cell.draw(dice)) {
@@ -484,11 +527,12 @@ impl RangeDrawer {
             let (low, high) = (low.max(self.first), high.min(self.end).max(low + 1));
             let grain = SECTOR << drawer.alignments.draw(dice);
             let drawn = ((low + dice.below(high - low)) / grain * grain).max(self.first);
-            let free = room(drawn, touched);
-            if best.is_none_or(|(most, _)| free > most) {
-                best = Some((free, drawn));
+            let off = jump_bin(last_end, drawn).abs_diff(jump);
+            let good = 4 * room(drawn, touched) + 3 - off.min(3);
+            if best.is_none_or(|(most, _)| good > most) {
+                best = Some((good, drawn));
             }
-            if free == ROOM.len() {
+            if good == 4 * ROOM.len() + 3 {
                 break;
             }
         }
@@ -520,6 +564,7 @@ impl CategoryDrawer {
             last_size: usize::MAX,
             ranks: table(&saved.ranks),
             distances: table(&saved.distances),
+            jumps: table(&saved.jumps),
             same_size: saved.same_size_share,
             same_class: saved.same_class_share,
             inside: saved.inside_share,
