@@ -92,6 +92,8 @@ pub struct Arrivals {
     pub epoch_requests: u64,
     /// How long each epoch is.
     pub epochs_us: Vec<f64>,
+    /// Operations and size classes of each epoch, as a category of the first kind, and counts.
+    pub epoch_mixes: Vec<Vec<(u8, u32)>>,
     /// How epochs divide their time.
     pub splits: Vec<Split>,
 }

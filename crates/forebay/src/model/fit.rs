@@ -222,6 +222,8 @@ struct PartFitter {
     classes: SizeClasses,
     states: FxHashMap<(Range, Category), (u64, Vec<u32>)>,
     joints: FxHashMap<(Range, Range, Category, Category), [u32; GAP_CLASSES]>,
+    epoch_requests: u64,
+    epoch_mixes: Vec<FxHashMap<u8, u32>>,
     period_requests: u64,
     periods: Vec<FxHashMap<(Range, Category), u32>>,
     traits: Vec<Traits>,
@@ -248,7 +250,13 @@ impl PartFitter {
             classes: survey.size_classes(options.common_sizes),
             states: FxHashMap::default(),
             joints: FxHashMap::default(),
-            period_requests: requests.div_ceil(PERIODS_MAX).max(32),
+            epoch_requests: epoch_requests(requests),
+            epoch_mixes: Vec::new(),
+            // A whole number of epochs.
+            period_requests: requests
+                .div_ceil(PERIODS_MAX)
+                .next_power_of_two()
+                .max(epoch_requests(requests)),
             periods: Vec::new(),
             traits: vec![Traits::default(); CATEGORIES],
             heat: vec![0; CELLS as usize],
@@ -367,6 +375,11 @@ impl PartFitter {
             self.periods.push(FxHashMap::default());
         }
         *self.periods[period].entry(state).or_default() += 1;
+        let epoch = (self.requests / self.epoch_requests) as usize;
+        if epoch >= self.epoch_mixes.len() {
+            self.epoch_mixes.push(FxHashMap::default());
+        }
+        *self.epoch_mixes[epoch].entry(category.flavour()).or_default() += 1;
     }
 
     fn describe(&mut self, category: Category, record: &Record, address: u64, origin: &Origin) {
@@ -422,6 +435,15 @@ impl PartFitter {
                 tick_ns: tick_ns.max(1),
                 epoch_requests: 1 << epoch_scale,
                 epochs_us: epochs.iter().map(|&ns| digits(ns as f64 / 1e3, 6)).collect(),
+                epoch_mixes: self
+                    .epoch_mixes
+                    .iter()
+                    .map(|mix| {
+                        let mut mix: Vec<(u8, u32)> = mix.iter().map(|(&f, &n)| (f, n)).collect();
+                        mix.sort_unstable();
+                        mix
+                    })
+                    .collect(),
                 splits,
             },
             states,
@@ -438,6 +460,12 @@ impl PartFitter {
             stay_share: digits(self.stays as f64 / self.requests.max(1) as f64, 4),
         }
     }
+}
+
+/// Requests of an epoch, as [`Collector`] comes to them.
+fn epoch_requests(requests: u64) -> u64 {
+    let fits = |&each: &u64| requests / each < EPOCHS_MAX as u64;
+    (0..63).map(|scale| 1u64 << scale).find(fits).unwrap_or(1 << 62)
 }
 
 /// A number to so many significant digits.

@@ -104,6 +104,12 @@ impl Category {
         KINDS[usize::from(self.0 >> 2 & 7)]
     }
 
+    /// Operation and size class alone, as the category of the first kind.
+    #[inline]
+    pub fn flavour(self) -> u8 {
+        self.0 & 0b1110_0011
+    }
+
     /// The size class.
     #[inline]
     pub fn class(self) -> usize {

@@ -78,6 +78,12 @@ pub(super) struct PartGenerator {
     next_gap: u64,
     at: u64,
     // Which state.
+    epoch_mixes: Vec<Vec<(u8, u32)>>,
+    mix_epoch: usize,
+    mix_left: u64,
+    /// What is left of each flavour in the epoch, and its share of all.
+    flavours: Vec<(f32, f32)>,
+    flavour_of: Vec<u8>,
     states: Vec<StateDrawer>,
     /// Nodes below each node; none below the finest.
     children: Vec<Vec<u32>>,
@@ -146,6 +152,11 @@ impl PartGenerator {
             cascade: Cascade::new(&part.arrivals.splits),
             next_gap: 0,
             at: (part.begin_s * 1e9).round() as u64,
+            epoch_mixes: part.arrivals.epoch_mixes.clone(),
+            mix_epoch: 0,
+            mix_left: 0,
+            flavours: flavours(part),
+            flavour_of: nodes.flavours(),
             states,
             children: nodes.children,
             state_of: nodes.state_of,
@@ -200,6 +211,10 @@ impl PartGenerator {
             self.begin_period();
         }
         self.period_left -= 1;
+        if self.mix_left == 0 {
+            self.begin_mix();
+        }
+        self.mix_left -= 1;
         let node = self.follow(gap, next).or_else(|| self.follow(GAP_CLASSES, next));
         let mut node = match node {
             Some(node) => node,
@@ -212,6 +227,26 @@ impl PartGenerator {
         for &node in &self.states[self.state].nodes {
             self.budget[node as usize] -= 1.0;
         }
+        let flavour = self.states[self.state].category.flavour();
+        let left = &mut self.flavours[usize::from(flavour)].0;
+        *left = (*left - 1.0).max(0.0);
+    }
+
+    fn begin_mix(&mut self) {
+        self.flavours.iter_mut().for_each(|flavour| flavour.0 = 0.0);
+        for &(flavour, count) in &self.epoch_mixes[self.mix_epoch] {
+            self.flavours[usize::from(flavour)].0 = count as f32;
+            self.mix_left += u64::from(count);
+        }
+        self.mix_left = self.mix_left.max(1);
+        self.mix_epoch = (self.mix_epoch + 1) % self.epoch_mixes.len();
+    }
+
+    /// How much a flavour's share of what is left of the epoch exceeds its share of all.
+    #[inline]
+    fn favour(&self, flavour: u8) -> f32 {
+        let (left, share) = self.flavours[usize::from(flavour)];
+        left * share
     }
 
     fn begin_period(&mut self) {
@@ -231,7 +266,10 @@ impl PartGenerator {
         let uniform = self.dice.unit() as f32;
         let candidates = &self.states[self.state].next[gap];
         let weigh = |&(node, weight): &Candidate| {
-            weight * self.budget[node as usize] * self.before_gap[node as usize][next]
+            weight
+                * self.budget[node as usize]
+                * self.before_gap[node as usize][next]
+                * self.favour(self.flavour_of[node as usize])
         };
         let sum: f32 = candidates.iter().map(weigh).sum();
         if sum <= 0.0 {
@@ -274,16 +312,19 @@ impl PartGenerator {
     /// A node of any state of the period, by what is left of them.
     fn any_state(&mut self) -> u32 {
         let period = (self.period + self.periods.len() - 1) % self.periods.len();
+        let uniform = self.dice.unit() as f32;
         let mix = &self.periods[period];
         let range = self.states[self.state].range;
         let weigh = |state: u32| {
             let state = &self.states[state as usize];
             // What goes on elsewhere than here would not go on.
             let strays = state.category.kind().is_next() && state.range != range;
-            self.budget[state.nodes[0] as usize] * if strays { STRAY_WEIGHT } else { 1.0 }
+            let favour = self.favour(state.category.flavour()) + STRAY_WEIGHT;
+            let budget = self.budget[state.nodes[0] as usize] * favour;
+            if strays { budget * STRAY_WEIGHT } else { budget }
         };
         let sum: f32 = mix.iter().map(|&(state, _)| weigh(state)).sum();
-        let mut drawn = self.dice.unit() as f32 * sum;
+        let mut drawn = uniform * sum;
         let mut last = mix[0].0;
         for &(state, _) in mix {
             let weight = weigh(state);
@@ -640,6 +681,15 @@ impl Nodes {
         nodes
     }
 
+    /// The flavour of each node.
+    fn flavours(&self) -> Vec<u8> {
+        let mut flavours = vec![0; self.ids.len()];
+        for (&(_, category), &id) in &self.ids {
+            flavours[id as usize] = category.flavour();
+        }
+        flavours
+    }
+
     /// The node of a state and those above it.
     fn above(&self, (range, category): (Range, Category)) -> Vec<u32> {
         (1..=range.level())
@@ -762,4 +812,14 @@ fn ranges(
     }
     debug_assert!(states.iter().all(|(range, _)| range.level() <= LEVEL_MAX));
     (numbers, list)
+}
+
+/// No flavour left of an epoch; beside it what one has over its share of all.
+fn flavours(part: &Part) -> Vec<(f32, f32)> {
+    let mut counts = vec![0u64; CATEGORIES];
+    for state in &part.states {
+        counts[usize::from(Category(state.category).flavour())] += state.count;
+    }
+    let share = |count: u64| if count > 0 { (1e3 / count as f64) as f32 } else { 0.0 };
+    counts.into_iter().map(|count| (0.0, share(count))).collect()
 }
