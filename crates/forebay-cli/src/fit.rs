@@ -32,7 +32,7 @@ impl Fit {
         let progress = Progress::reading("fitting", &self.trace);
         let from = self.source.from();
         let opening = || ahead(&self.trace, from.as_deref(), progress.consumed());
-        let options = FitOptions { level: self.level, flat: self.flat };
+        let options = FitOptions { level: self.level, flat: self.flat, common_sizes: 3 };
         let (model, notes) = fit(&self.trace, opening, &options, |records| {
             progress.say(format!("fitting: {records} requests"));
         })?;

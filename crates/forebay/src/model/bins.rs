@@ -24,6 +24,15 @@ pub fn log_bounds(bin: usize) -> (u64, u64) {
     ((8 + (bin % 8) as u64) * step, step)
 }
 
+/// Bins of jumps.
+pub const JUMP_BINS: usize = 64;
+
+/// The bin of the distance between two addresses: its power of two in sectors.
+#[inline]
+pub fn jump_bin(from: u64, to: u64) -> usize {
+    (64 - (from.abs_diff(to) / 512).leading_zeros() as usize).min(JUMP_BINS - 1)
+}
+
 /// The bin of a signed distance in sectors: backward ones below [`NEAR_BINS`].
 #[inline]
 pub fn signed_bin(distance: i64) -> usize {

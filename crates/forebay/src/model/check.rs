@@ -3,12 +3,12 @@
 
 use std::path::Path;
 
-use super::bins::{LOG_BINS, NEAR_BINS};
+use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
 use super::file::{Bins, Model, Part, VERSION};
 use super::history::HEADS;
 use super::space::{CELLS, LEVEL_MAX};
-use super::state::{CATEGORIES, CLASSES_MAX, GAP_CLASSES, Range};
+use super::state::{CATEGORIES, CLASSES_MAX, Category, GAP_CLASSES, Range};
 use crate::error::Error;
 
 /// Bytes that a model may have.
@@ -156,6 +156,19 @@ fn check_arrivals(part: &Part) -> Result<(), Wrong> {
     for (index, &us) in arrivals.epochs_us.iter().enumerate() {
         within(format!("arrivals.epochs_us[{index}]"), us, 0.0, 1e16)?;
     }
+    if arrivals.epoch_mixes.len() != arrivals.epochs_us.len() {
+        let expected = format!("{}, one an epoch", arrivals.epochs_us.len());
+        return wrong("arrivals.epoch_mixes", arrivals.epoch_mixes.len(), expected);
+    }
+    for (index, mix) in arrivals.epoch_mixes.iter().enumerate() {
+        for (number, &(flavour, count)) in mix.iter().enumerate() {
+            let key = format!("arrivals.epoch_mixes[{index}][{number}]");
+            if Category(flavour).flavour() != flavour {
+                return wrong(key, flavour, "a category of kind 0");
+            }
+            within(key, count, 1, u32::MAX)?;
+        }
+    }
     within("arrivals.splits", arrivals.splits.len(), 0, SCALES * CLASSES)?;
     for (index, split) in arrivals.splits.iter().enumerate() {
         let key = |name| format!("arrivals.splits[{index}].{name}");
@@ -280,7 +293,9 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
         }
         check_bins(key("ranks"), &category.ranks, HEADS)?;
         check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
+        check_bins(key("jumps"), &category.jumps, JUMP_BINS)?;
         check_bins(key("alignments"), &category.alignments, 16)?;
+        within(key("same_class_share"), category.same_class_share, 0.0, 1.0)?;
         within(key("inside_share"), category.inside_share, 0.0, 1.0)?;
         within(key("same_size_share"), category.same_size_share, 0.0, 1.0)?;
         for (number, &(flags, _)) in category.flags.iter().enumerate() {

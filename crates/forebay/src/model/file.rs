@@ -92,6 +92,8 @@ pub struct Arrivals {
     pub epoch_requests: u64,
     /// How long each epoch is.
     pub epochs_us: Vec<f64>,
+    /// Operations and size classes of each epoch, as a category of the first kind, and counts.
+    pub epoch_mixes: Vec<Vec<(u8, u32)>>,
     /// How epochs divide their time.
     pub splits: Vec<Split>,
 }
@@ -164,7 +166,7 @@ pub struct Period {
 pub struct CategoryModel {
     /// The category.
     pub category: u8,
-    /// Bytes, count, and how often the next of the category has the same size.
+    /// Bytes, count, and how often the one before in the run or category was as large.
     pub sizes: Vec<(u32, u32, u32)>,
     /// Sequential and near ones: rank among recent ends, counts.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
@@ -175,6 +177,12 @@ pub struct CategoryModel {
     /// Those of another place's past: how often the size is as it was then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub same_size_share: f64,
+    /// How far from the end of the request before, in powers of two of sectors.
+    #[serde(default, skip_serializing_if = "Bins::is_empty")]
+    pub jumps: Bins,
+    /// Sequential ones: how often of the same size class as the request they continue.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub same_class_share: f64,
     /// Those of another place's past: how often within it, not at its beginning.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inside_share: f64,

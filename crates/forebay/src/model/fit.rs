@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
 
-use super::bins::{LOG_BINS, NEAR_BINS, log_bin, signed_bin};
+use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS, jump_bin, log_bin, signed_bin};
 use super::cascade::Collector;
 use super::file::{
     Arrivals, Bins, CategoryModel, Joint, Model, Part, Period, State, Submitter, Transition,
@@ -44,6 +44,8 @@ pub struct FitOptions {
     pub level: u8,
     /// Any range to any other.
     pub flat: bool,
+    /// Sizes that are told apart as classes of their own, at most.
+    pub common_sizes: usize,
 }
 
 /// What a first pass finds.
@@ -63,8 +65,6 @@ pub struct Survey {
 
 /// Sizes told apart while surveying.
 const SURVEYED_SIZES_MAX: usize = 4096;
-/// Sizes that are a class each.
-const COMMON_SIZES: usize = 3;
 /// Share of requests that makes a size common, and a class worth having.
 const COMMON_SHARE: f64 = 0.04;
 const CLASS_SHARE: f64 = 0.005;
@@ -96,12 +96,12 @@ impl Survey {
     }
 
     /// Classes that tell the most common sizes from those between them.
-    fn size_classes(&self) -> SizeClasses {
+    fn size_classes(&self, common_sizes: usize) -> SizeClasses {
         let mut sizes: Vec<(u32, u64)> =
             self.sizes.iter().map(|(&len, &count)| (len, count)).collect();
         sizes.sort_unstable_by_key(|&(len, count)| (std::cmp::Reverse(count), len));
         let share = |count: u64| count as f64 / self.requests.max(1) as f64;
-        let common = sizes.iter().take(COMMON_SIZES).filter(|size| share(size.1) >= COMMON_SHARE);
+        let common = sizes.iter().take(common_sizes).filter(|size| share(size.1) >= COMMON_SHARE);
         let mut bounds: Vec<u32> =
             common.flat_map(|&(len, _)| [len.saturating_sub(1), len]).collect();
         bounds.sort_unstable();
@@ -139,8 +139,10 @@ struct Traits {
     sizes: FxHashMap<u32, (u32, u32)>,
     last_len: u32,
     ranks: [u32; HEADS],
+    jumps: [u32; JUMP_BINS],
     distances: Vec<u32>,
     same_size: u32,
+    same_class: u32,
     inside: u32,
     count: u32,
     alignments: [u32; 16],
@@ -153,8 +155,10 @@ impl Default for Traits {
             sizes: FxHashMap::default(),
             last_len: 0,
             ranks: [0; HEADS],
+            jumps: [0; JUMP_BINS],
             distances: vec![0; 2 * NEAR_BINS],
             same_size: 0,
+            same_class: 0,
             inside: 0,
             count: 0,
             alignments: [0; 16],
@@ -181,6 +185,8 @@ struct Origin {
     ago: u64,
     same_size: bool,
     is_inside: bool,
+    /// Size of the request that is continued.
+    run_len: Option<u32>,
 }
 
 impl Origin {
@@ -192,6 +198,7 @@ impl Origin {
             ago: 0,
             same_size: false,
             is_inside: false,
+            run_len: None,
         }
     }
 }
@@ -215,6 +222,8 @@ struct PartFitter {
     classes: SizeClasses,
     states: FxHashMap<(Range, Category), (u64, Vec<u32>)>,
     joints: FxHashMap<(Range, Range, Category, Category), [u32; GAP_CLASSES]>,
+    epoch_requests: u64,
+    epoch_mixes: Vec<FxHashMap<u8, u32>>,
     period_requests: u64,
     periods: Vec<FxHashMap<(Range, Category), u32>>,
     traits: Vec<Traits>,
@@ -238,10 +247,16 @@ impl PartFitter {
             ranges: FxHashMap::default(),
             latest: Latest::new(requests),
             touched: Touched::new(requests),
-            classes: survey.size_classes(),
+            classes: survey.size_classes(options.common_sizes),
             states: FxHashMap::default(),
             joints: FxHashMap::default(),
-            period_requests: requests.div_ceil(PERIODS_MAX).max(32),
+            epoch_requests: epoch_requests(requests),
+            epoch_mixes: Vec::new(),
+            // A whole number of epochs.
+            period_requests: requests
+                .div_ceil(PERIODS_MAX)
+                .next_power_of_two()
+                .max(epoch_requests(requests)),
             periods: Vec::new(),
             traits: vec![Traits::default(); CATEGORIES],
             heat: vec![0; CELLS as usize],
@@ -311,7 +326,8 @@ impl PartFitter {
                 (false, None) => Kind::ResumeNew,
                 (false, Some(_)) => Kind::ResumeOld,
             };
-            return Origin { kind, rank: Some(rank), ..origin };
+            let run_len = Some(past.heads.at(rank).2);
+            return Origin { kind, rank: Some(rank), run_len, ..origin };
         }
         if let Some((number, was)) = seen {
             let on = number.wrapping_sub(past.referenced);
@@ -359,16 +375,27 @@ impl PartFitter {
             self.periods.push(FxHashMap::default());
         }
         *self.periods[period].entry(state).or_default() += 1;
+        let epoch = (self.requests / self.epoch_requests) as usize;
+        if epoch >= self.epoch_mixes.len() {
+            self.epoch_mixes.push(FxHashMap::default());
+        }
+        *self.epoch_mixes[epoch].entry(category.flavour()).or_default() += 1;
     }
 
     fn describe(&mut self, category: Category, record: &Record, address: u64, origin: &Origin) {
         let traits = &mut self.traits[usize::from(category.0)];
         traits.count += 1;
+        let before = origin.run_len.unwrap_or(traits.last_len);
         let size = traits.sizes.entry(record.len).or_default();
         size.0 += 1;
-        size.1 += u32::from(record.len == traits.last_len && !origin.same_size);
+        size.1 += u32::from(record.len == before && !origin.same_size);
+        let is_same = |len: u32| self.classes.of(len) == self.classes.of(record.len);
+        traits.same_class += u32::from(origin.run_len.is_some_and(is_same));
         traits.last_len = record.len;
         traits.inside += u32::from(origin.is_inside);
+        if self.last_end != u64::MAX && !origin.kind.is_next() {
+            traits.jumps[jump_bin(self.last_end, address)] += 1;
+        }
         if let Some(rank) = origin.rank {
             traits.ranks[rank] += 1;
         }
@@ -408,6 +435,15 @@ impl PartFitter {
                 tick_ns: tick_ns.max(1),
                 epoch_requests: 1 << epoch_scale,
                 epochs_us: epochs.iter().map(|&ns| digits(ns as f64 / 1e3, 6)).collect(),
+                epoch_mixes: self
+                    .epoch_mixes
+                    .iter()
+                    .map(|mix| {
+                        let mut mix: Vec<(u8, u32)> = mix.iter().map(|(&f, &n)| (f, n)).collect();
+                        mix.sort_unstable();
+                        mix
+                    })
+                    .collect(),
                 splits,
             },
             states,
@@ -424,6 +460,12 @@ impl PartFitter {
             stay_share: digits(self.stays as f64 / self.requests.max(1) as f64, 4),
         }
     }
+}
+
+/// Requests of an epoch, as [`Collector`] comes to them.
+fn epoch_requests(requests: u64) -> u64 {
+    let fits = |&each: &u64| requests / each < EPOCHS_MAX as u64;
+    (0..63).map(|scale| 1u64 << scale).find(fits).unwrap_or(1 << 62)
 }
 
 /// A number to so many significant digits.
@@ -509,7 +551,9 @@ fn category_model(category: u8, traits: &Traits) -> CategoryModel {
         sizes,
         ranks: Bins::new(&traits.ranks),
         distances: Bins::new(&traits.distances),
+        jumps: Bins::new(&traits.jumps),
         same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
+        same_class_share: digits(f64::from(traits.same_class) / f64::from(traits.count), 4),
         inside_share: digits(f64::from(traits.inside) / f64::from(traits.count), 4),
         alignments: Bins::new(&traits.alignments),
         flags: if flags == [(0, traits.count)] { Vec::new() } else { flags },

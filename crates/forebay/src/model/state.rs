@@ -31,6 +31,11 @@ impl Kind {
         (self as u8) < 4
     }
 
+    /// Whether it goes on where the request before it ended.
+    pub fn is_next(self) -> bool {
+        matches!(self, Kind::NextNew | Kind::NextOld)
+    }
+
     /// Whether it is on ground not used before.
     pub fn is_new(self) -> bool {
         matches!(self, Kind::NextNew | Kind::ResumeNew | Kind::Near | Kind::Far)
@@ -97,6 +102,12 @@ impl Category {
     #[inline]
     pub fn kind(self) -> Kind {
         KINDS[usize::from(self.0 >> 2 & 7)]
+    }
+
+    /// Operation and size class alone, as the category of the first kind.
+    #[inline]
+    pub fn flavour(self) -> u8 {
+        self.0 & 0b1110_0011
     }
 
     /// The size class.

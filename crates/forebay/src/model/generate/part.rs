@@ -4,7 +4,7 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 use rustc_hash::FxHashMap;
 
-use super::super::bins::{NEAR_BINS, log_bounds};
+use super::super::bins::{NEAR_BINS, jump_bin, log_bounds};
 use super::super::cascade::Cascade;
 use super::super::file::{Bins, CategoryModel, Model, Part};
 use super::super::fit::KEPT;
@@ -14,9 +14,14 @@ use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, SizeCl
 use super::draw::{Bag, Dice, Table};
 
 /// Times a new place is drawn again because it was used before.
-const RETRIES: usize = 4;
+const RETRIES: usize = 6;
+/// Requests of the past among which the one at the right distance is chosen.
+const AIMS: usize = 6;
 /// How far from a drawn request of the past one is looked for that was not repeated since.
 const PROBES: u64 = 12;
+
+/// How much a state counts that would go on in another range.
+const STRAY_WEIGHT: f32 = 1e-3;
 
 /// Something that can follow: a node of the hierarchy, and its weight for its budget.
 type Candidate = (u32, f32);
@@ -40,7 +45,9 @@ struct CategoryDrawer {
     last_size: usize,
     ranks: Table,
     distances: Table,
+    jumps: Table,
     same_size: f64,
+    same_class: f64,
     inside: f64,
     alignments: Table,
     flags: Vec<u8>,
@@ -71,6 +78,12 @@ pub(super) struct PartGenerator {
     next_gap: u64,
     at: u64,
     // Which state.
+    epoch_mixes: Vec<Vec<(u8, u32)>>,
+    mix_epoch: usize,
+    mix_left: u64,
+    /// What is left of each flavour in the epoch, and its share of all.
+    flavours: Vec<(f32, f32)>,
+    flavour_of: Vec<u8>,
     states: Vec<StateDrawer>,
     /// Nodes below each node; none below the finest.
     children: Vec<Vec<u32>>,
@@ -139,6 +152,11 @@ impl PartGenerator {
             cascade: Cascade::new(&part.arrivals.splits),
             next_gap: 0,
             at: (part.begin_s * 1e9).round() as u64,
+            epoch_mixes: part.arrivals.epoch_mixes.clone(),
+            mix_epoch: 0,
+            mix_left: 0,
+            flavours: flavours(part),
+            flavour_of: nodes.flavours(),
             states,
             children: nodes.children,
             state_of: nodes.state_of,
@@ -193,6 +211,10 @@ impl PartGenerator {
             self.begin_period();
         }
         self.period_left -= 1;
+        if self.mix_left == 0 {
+            self.begin_mix();
+        }
+        self.mix_left -= 1;
         let node = self.follow(gap, next).or_else(|| self.follow(GAP_CLASSES, next));
         let mut node = match node {
             Some(node) => node,
@@ -205,6 +227,26 @@ impl PartGenerator {
         for &node in &self.states[self.state].nodes {
             self.budget[node as usize] -= 1.0;
         }
+        let flavour = self.states[self.state].category.flavour();
+        let left = &mut self.flavours[usize::from(flavour)].0;
+        *left = (*left - 1.0).max(0.0);
+    }
+
+    fn begin_mix(&mut self) {
+        self.flavours.iter_mut().for_each(|flavour| flavour.0 = 0.0);
+        for &(flavour, count) in &self.epoch_mixes[self.mix_epoch] {
+            self.flavours[usize::from(flavour)].0 = count as f32;
+            self.mix_left += u64::from(count);
+        }
+        self.mix_left = self.mix_left.max(1);
+        self.mix_epoch = (self.mix_epoch + 1) % self.epoch_mixes.len();
+    }
+
+    /// How much a flavour's share of what is left of the epoch exceeds its share of all.
+    #[inline]
+    fn favour(&self, flavour: u8) -> f32 {
+        let (left, share) = self.flavours[usize::from(flavour)];
+        left * share
     }
 
     fn begin_period(&mut self) {
@@ -224,7 +266,10 @@ impl PartGenerator {
         let uniform = self.dice.unit() as f32;
         let candidates = &self.states[self.state].next[gap];
         let weigh = |&(node, weight): &Candidate| {
-            weight * self.budget[node as usize] * self.before_gap[node as usize][next]
+            weight
+                * self.budget[node as usize]
+                * self.before_gap[node as usize][next]
+                * self.favour(self.flavour_of[node as usize])
         };
         let sum: f32 = candidates.iter().map(weigh).sum();
         if sum <= 0.0 {
@@ -267,22 +312,31 @@ impl PartGenerator {
     /// A node of any state of the period, by what is left of them.
     fn any_state(&mut self) -> u32 {
         let period = (self.period + self.periods.len() - 1) % self.periods.len();
+        let uniform = self.dice.unit() as f32;
         let mix = &self.periods[period];
-        let node = |state: u32| self.states[state as usize].nodes[0];
-        let sum: f32 = mix.iter().map(|&(state, _)| self.budget[node(state) as usize]).sum();
-        let mut drawn = self.dice.unit() as f32 * sum;
-        let mut last = node(mix[0].0);
+        let range = self.states[self.state].range;
+        let weigh = |state: u32| {
+            let state = &self.states[state as usize];
+            // What goes on elsewhere than here would not go on.
+            let strays = state.category.kind().is_next() && state.range != range;
+            let favour = self.favour(state.category.flavour()) + STRAY_WEIGHT;
+            let budget = self.budget[state.nodes[0] as usize] * favour;
+            if strays { budget * STRAY_WEIGHT } else { budget }
+        };
+        let sum: f32 = mix.iter().map(|&(state, _)| weigh(state)).sum();
+        let mut drawn = uniform * sum;
+        let mut last = mix[0].0;
         for &(state, _) in mix {
-            let budget = self.budget[node(state) as usize];
-            if budget > 0.0 {
-                last = node(state);
-                drawn -= budget;
+            let weight = weigh(state);
+            if weight > 0.0 {
+                last = state;
+                drawn -= weight;
                 if drawn < 0.0 {
                     break;
                 }
             }
         }
-        last
+        self.states[last as usize].nodes[0]
     }
 
     fn place(&mut self) -> Record {
@@ -298,16 +352,26 @@ impl PartGenerator {
         let dice = &mut self.dice;
         let mut continued = None;
         let mut owner = None;
+        let mut run_len = None;
         let found = match category.kind() {
             kind if kind.is_sequential() && !range.heads.is_empty() => {
                 let rank = match kind {
                     Kind::NextNew | Kind::NextOld => 0,
                     _ => {
-                        let drawn = drawer.ranks.draw(dice);
-                        range.rank(drawn, kind.is_new(), self.last_end, &self.touched)
+                        let jump = drawer.jumps.draw(dice);
+                        let drawn = (0..3)
+                            .map(|_| drawer.ranks.draw(dice).min(range.heads.len() - 1))
+                            .min_by_key(|&rank| {
+                                jump_bin(self.last_end, range.heads.at(rank).0).abs_diff(jump)
+                            })
+                            .unwrap_or(0);
+                        let class = (dice.unit() < drawer.same_class).then_some(category.class());
+                        let wanted = (kind.is_new(), class);
+                        range.rank(drawn, wanted, self.last_end, &self.touched, &self.classes)
                     }
                 };
-                let (end, stream, _) = range.heads.at(rank);
+                let (end, stream, len) = range.heads.at(rank);
+                run_len = Some(len);
                 continued = Some(rank);
                 owner = Some(stream);
                 (end < range.end).then_some((end, None))
@@ -317,9 +381,8 @@ impl PartGenerator {
                 range.past(number, &self.latest)
             }
             Kind::Again => {
-                let (low, count) = log_bounds(state.again.draw(dice));
-                let ago = low + dice.below(count);
-                let past = range.past(range.ring.count().saturating_sub(ago), &self.latest);
+                let jump = (drawer.jumps.draw(dice), self.last_end);
+                let past = range.again(&state.again, jump, dice, &self.latest);
                 match past {
                     Some((address, Some(len))) if dice.unit() < drawer.inside => {
                         let grain = if len > 4096 { 4096 } else { SECTOR };
@@ -337,8 +400,9 @@ impl PartGenerator {
         if found.is_none() {
             continued = None;
         }
-        let (address, len) =
-            found.unwrap_or_else(|| (range.far(drawer, dice, &self.touched, &self.space), None));
+        let (address, len) = found.unwrap_or_else(|| {
+            (range.far(drawer, dice, &self.touched, (&self.space, self.last_end)), None)
+        });
         let len = match len {
             Some(len)
                 if self.classes.of(len) == category.class()
@@ -347,7 +411,7 @@ impl PartGenerator {
             {
                 len
             }
-            _ => drawer.size(dice),
+            _ => drawer.size(run_len, dice),
         };
         let address = address.clamp(range.first, range.end - 1);
         let stream = self.who(owner);
@@ -404,11 +468,20 @@ impl RangeDrawer {
     }
 
     /// The rank closest to `drawn` whose end is on such ground, but is not that of the last request.
-    fn rank(&self, drawn: usize, is_new: bool, last_end: u64, touched: &Touched) -> usize {
+    fn rank(
+        &self,
+        drawn: usize,
+        (is_new, class): (bool, Option<usize>),
+        last_end: u64,
+        touched: &Touched,
+        classes: &SizeClasses,
+    ) -> usize {
         let drawn = drawn.min(self.heads.len() - 1);
         let fits = |&rank: &usize| {
-            let end = self.heads.at(rank).0;
-            end != last_end && touched.last(end).is_none() == is_new
+            let (end, _, len) = self.heads.at(rank);
+            end != last_end
+                && class.is_none_or(|class| classes.of(len) == class)
+                && touched.last(end).is_none() == is_new
         };
         let (below, above) = ((0..drawn).rev(), drawn..self.heads.len());
         let (below, above) = (below.clone().find(fits), above.clone().find(fits));
@@ -420,8 +493,32 @@ impl RangeDrawer {
         }
     }
 
+    /// Of several requests of the past, the one that is about as far away as wanted.
+    fn again(
+        &mut self,
+        ago: &Table,
+        (jump, last_end): (usize, u64),
+        dice: &mut Dice,
+        latest: &Latest,
+    ) -> Option<(u64, Option<u32>)> {
+        let mut best: Option<(usize, u64)> = None;
+        for _ in 0..AIMS {
+            let (low, count) = log_bounds(ago.draw(dice));
+            let number = self.ring.count().saturating_sub(low + dice.below(count));
+            let Some(past) = self.ring.get(number) else { continue };
+            let off = jump_bin(last_end, past.address).abs_diff(jump);
+            if best.is_none_or(|(least, _)| off < least) {
+                best = Some((off, number));
+            }
+            if off == 0 {
+                break;
+            }
+        }
+        self.past(best?.1, latest)
+    }
+
     fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, touched: &Touched) -> u64 {
-        let mut address = self.first;
+        let mut best: Option<(usize, u64)> = None;
         for _ in 0..RETRIES {
             let rank = drawer.ranks.draw(dice).min(self.heads.len() - 1);
             let bin = drawer.distances.draw(dice);
@@ -435,13 +532,20 @@ impl RangeDrawer {
                 // Not where the head is: that would be sequential.
                 head.saturating_add(distance.max(grain / 2 + SECTOR))
             };
-            address =
+            let address =
                 (aimed.saturating_add(grain / 2) / grain * grain).clamp(self.first, self.end - 1);
-            if touched.last(address).is_none() && self.heads.find(address).is_none() {
+            if self.heads.find(address).is_some() {
+                continue;
+            }
+            let free = room(address, touched);
+            if best.is_none_or(|(most, _)| free > most) {
+                best = Some((free, address));
+            }
+            if free == ROOM.len() {
                 break;
             }
         }
-        address
+        best.map_or(self.first, |(_, address)| address)
     }
 
     fn far(
@@ -449,8 +553,9 @@ impl RangeDrawer {
         drawer: &CategoryDrawer,
         dice: &mut Dice,
         touched: &Touched,
-        space: &Space,
+        (space, last_end): (&Space, u64),
     ) -> u64 {
+        let jump = drawer.jumps.draw(dice);
         let mut best: Option<(usize, u64)> = None;
         for _ in 0..RETRIES {
             let (low, high) = match self.cells.get(self.cell.draw(dice)) {
@@ -463,11 +568,12 @@ impl RangeDrawer {
             let (low, high) = (low.max(self.first), high.min(self.end).max(low + 1));
             let grain = SECTOR << drawer.alignments.draw(dice);
             let drawn = ((low + dice.below(high - low)) / grain * grain).max(self.first);
-            let free = room(drawn, touched);
-            if best.is_none_or(|(most, _)| free > most) {
-                best = Some((free, drawn));
+            let off = jump_bin(last_end, drawn).abs_diff(jump);
+            let good = 4 * room(drawn, touched) + 3 - off.min(3);
+            if best.is_none_or(|(most, _)| good > most) {
+                best = Some((good, drawn));
             }
-            if free == ROOM.len() {
+            if good == 4 * ROOM.len() + 3 {
                 break;
             }
         }
@@ -499,7 +605,9 @@ impl CategoryDrawer {
             last_size: usize::MAX,
             ranks: table(&saved.ranks),
             distances: table(&saved.distances),
+            jumps: table(&saved.jumps),
             same_size: saved.same_size_share,
+            same_class: saved.same_class_share,
             inside: saved.inside_share,
             alignments: table(&saved.alignments),
             flags: saved.flags.iter().map(|flag| flag.0).collect(),
@@ -514,7 +622,10 @@ impl CategoryDrawer {
     }
 
     #[inline]
-    fn size(&mut self, dice: &mut Dice) -> u32 {
+    fn size(&mut self, run_len: Option<u32>, dice: &mut Dice) -> u32 {
+        if let Some(len) = run_len {
+            self.last_size = self.sizes.binary_search(&len).unwrap_or(usize::MAX);
+        }
         let repeats = self.repeats.get(self.last_size).is_some_and(|&share| dice.unit() < share);
         if !repeats || !self.size.take(self.last_size) {
             self.last_size = self.size.draw(dice);
@@ -568,6 +679,15 @@ impl Nodes {
             }
         }
         nodes
+    }
+
+    /// The flavour of each node.
+    fn flavours(&self) -> Vec<u8> {
+        let mut flavours = vec![0; self.ids.len()];
+        for (&(_, category), &id) in &self.ids {
+            flavours[id as usize] = category.flavour();
+        }
+        flavours
     }
 
     /// The node of a state and those above it.
@@ -692,4 +812,14 @@ fn ranges(
     }
     debug_assert!(states.iter().all(|(range, _)| range.level() <= LEVEL_MAX));
     (numbers, list)
+}
+
+/// No flavour left of an epoch; beside it what one has over its share of all.
+fn flavours(part: &Part) -> Vec<(f32, f32)> {
+    let mut counts = vec![0u64; CATEGORIES];
+    for state in &part.states {
+        counts[usize::from(Category(state.category).flavour())] += state.count;
+    }
+    let share = |count: u64| if count > 0 { (1e3 / count as f64) as f32 } else { 0.0 };
+    counts.into_iter().map(|count| (0.0, share(count))).collect()
 }
