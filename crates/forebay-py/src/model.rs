@@ -15,6 +15,8 @@ use crate::signals::detached;
 use crate::source::Source;
 use crate::trace::Trace;
 
+/// Sizes that are told apart, as the command has it.
+const COMMON_SIZES: usize = 3;
 /// Levels of the hierarchy of ranges at most.
 const LEVEL_MAX: u8 = 8;
 
@@ -38,7 +40,7 @@ pub(crate) fn fit(
     if !(1..=LEVEL_MAX).contains(&level) {
         return Err(argument("level", format!("got {level}, expected 1 to {LEVEL_MAX}")));
     }
-    let options = FitOptions { level, flat };
+    let options = FitOptions { level, flat, common_sizes: COMMON_SIZES };
     let name = source.name().to_path_buf();
     let (model, notes) = detached(py, |signals| {
         forebay::model::fit::fit(&name, || source.open(), &options, |_| signals.go_on())
