@@ -12,6 +12,7 @@ from pathlib import Path
 import caching
 import defragmentation
 import fidelity
+import held_out
 import intensity
 import levels
 import numpy as np
@@ -88,6 +89,7 @@ def main(options) -> str:
         "Figure 7: SSD caching": lambda: caches(study, listed, options),
         "Table VIII, figures 8 and 9: defragmentation": lambda: defragmented(study, listed),
         "Which of the two pays more": lambda: pays(listed, options),
+        "Beyond the paper: fitted on a part, held against the rest": lambda: held_out.section(listed),
     }
     for title, section in sections.items():
         parts += [f"## {title}\n", section()]

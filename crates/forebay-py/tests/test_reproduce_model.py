@@ -80,4 +80,4 @@ def test_every_claim_has_a_row(paper, listed, tmp_path, monkeypatch):
     for claim in reproduce.claims(PAPER / "expected.toml").values():
         assert claim.says in text, claim.id
     assert "nan" not in text
-    assert text.count("\n## ") == 12
+    assert text.count("\n## ") == 13
