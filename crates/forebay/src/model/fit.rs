@@ -31,7 +31,7 @@ const MIX_MAX: usize = 5000;
 /// Pairs of categories of all transitions together.
 const JOINT_MAX: usize = 2500;
 /// Cells of heat.
-const HEAT_MAX: usize = 512;
+const HEAT_MAX: usize = 768;
 /// Sizes of a category.
 const SIZES_MAX: usize = 48;
 /// Requests of a range that are remembered.
