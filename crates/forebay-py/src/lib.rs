@@ -8,6 +8,7 @@
 
 mod arrow;
 mod error;
+mod model;
 mod options;
 mod plan;
 mod results;
@@ -26,6 +27,8 @@ mod _forebay {
 
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
+    #[pymodule_export]
+    use super::model::{fit, generate};
     #[pymodule_export]
     use super::plan::{plan_capacity, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]

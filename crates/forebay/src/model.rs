@@ -9,9 +9,12 @@
 pub mod bins;
 pub mod cascade;
 pub mod check;
+pub mod families;
 pub mod file;
 pub mod fit;
 pub mod generate;
 pub mod history;
+pub mod level;
+pub mod open;
 pub mod space;
 pub mod state;

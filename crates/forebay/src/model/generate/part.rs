@@ -118,12 +118,12 @@ impl PartGenerator {
         let parsed: Vec<(Range, Category)> = part
             .states
             .iter()
-            .filter_map(|state| Some((Range::parse(&state.range)?, Category(state.category))))
+            .filter_map(|state| Some((Range::parse(&state.0)?, Category(state.1))))
             .collect();
         let nodes = Nodes::new(&parsed, part);
         let (range_of, ranges) = ranges(&parsed, part, &space);
         let next = candidates(model, part, &parsed, &nodes);
-        let before_gap = before_gap(model, part, &parsed, &nodes);
+        let before_gap = before_gap(part, &nodes);
         let states = parsed
             .iter()
             .zip(next)
@@ -133,14 +133,21 @@ impl PartGenerator {
                 category: state.1,
                 nodes: nodes.above(*state),
                 next,
-                again: table(&saved.again),
+                again: table(&saved.3),
             })
             .collect();
         let mut categories = vec![CategoryDrawer::default(); CATEGORIES];
         for category in &part.categories {
             categories[usize::from(category.category)] = CategoryDrawer::new(category);
         }
-        let streams = model.streams.iter().map(|stream| stream.requests).collect();
+        // Streams with a part of their own are not drawn here.
+        let own: Vec<u32> = model.parts.iter().filter_map(|part| part.stream).collect();
+        let streams = model
+            .streams
+            .iter()
+            .zip(0u32..)
+            .map(|(stream, number)| if own.contains(&number) { 0 } else { stream.requests })
+            .collect();
         let mut generator = PartGenerator {
             dice: Dice::new(seed),
             space,
@@ -665,7 +672,7 @@ impl Nodes {
                     nodes.state_of.push(u32::MAX);
                     nodes.counts.push(0);
                 }
-                nodes.counts[id as usize] += saved.count;
+                nodes.counts[id as usize] += saved.2;
                 match below {
                     None => nodes.state_of[id as usize] = number,
                     Some(child) if !nodes.children[id as usize].contains(&child) => {
@@ -741,12 +748,7 @@ fn candidates(
 }
 
 /// How much likelier a gap of each class is after each node than after any.
-fn before_gap(
-    model: &Model,
-    part: &Part,
-    states: &[(Range, Category)],
-    nodes: &Nodes,
-) -> Vec<[f32; GAP_CLASSES]> {
+fn before_gap(part: &Part, nodes: &Nodes) -> Vec<[f32; GAP_CLASSES]> {
     let mut counts = vec![[0f64; GAP_CLASSES]; nodes.ids.len()];
     let mut all = [0f64; GAP_CLASSES];
     for transition in &part.transitions {
@@ -760,7 +762,6 @@ fn before_gap(
             }
         }
     }
-    let _ = (model, states);
     let sum: f64 = all.iter().sum();
     let share = all.map(|count| (count + 1.0) / (sum + GAP_CLASSES as f64));
     counts
@@ -816,7 +817,7 @@ fn ranges(
 fn flavours(part: &Part) -> Vec<(f32, f32)> {
     let mut counts = vec![0u64; CATEGORIES];
     for state in &part.states {
-        counts[usize::from(Category(state.category).flavour())] += state.count;
+        counts[usize::from(Category(state.1).flavour())] += state.2;
     }
     let share = |count: u64| if count > 0 { (1e3 / count as f64) as f32 } else { 0.0 };
     counts.into_iter().map(|count| (0.0, share(count))).collect()
