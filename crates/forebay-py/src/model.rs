@@ -1,79 +1,104 @@
-//! The verbs `fit` and `generate`.
+//! The workload model: `fit` and `generate`.
 
 use std::path::PathBuf;
 
-use forebay::convert::Converted;
+use forebay::convert::{Converted, convert};
 use forebay::model::check;
-use forebay::model::fit::FitOptions;
+use forebay::model::fit::{FitOptions, Fitted};
 use forebay::model::generate::{GenerateOptions, Generator};
 use forebay_trace::write;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 
-use crate::error::{argument, warn};
+use crate::error::warn;
 use crate::options::warn_notes;
+use crate::results::loads;
 use crate::signals::detached;
 use crate::source::Source;
 use crate::trace::Trace;
 
-/// Sizes that are told apart, as the command has it.
-const COMMON_SIZES: usize = 3;
-/// Levels of the hierarchy of ranges at most.
-const LEVEL_MAX: u8 = 8;
-
-/// Fits a small model of a trace (a path, a `Trace` or a table), to be shared in its place, and writes
-/// it to the JSON file `output`.
+/// Fits a small model of a trace (a path, a `Trace` or a table), to be shared in its place.
 ///
-/// `level`: how many times ranges of the disk are divided in four. `flat` lets any range lead to any
-/// other, not only to its siblings.
+/// Returns the model as a dict, the content of the JSON file; with `output` it is written there too.
+/// `level`: levels of the hierarchy of ranges, 1 to 8; without it as many as closed-loop throughput
+/// needs to settle. `flat`: any range may lead to any other. `by`: "pooled" or "stream". `names` keeps
+/// the names of volumes and streams.
 #[pyfunction]
-#[pyo3(signature = (trace, output, *, level=2, flat=false, from_=None, names=None))]
-pub(crate) fn fit(
-    py: Python<'_>,
-    trace: &Bound<'_, PyAny>,
-    output: PathBuf,
-    level: u8,
+#[pyo3(signature = (
+    trace, output=None, *, level=None, flat=false, by="pooled", keep_names=false, from_=None, names=None
+))]
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn fit<'py>(
+    py: Python<'py>,
+    trace: &Bound<'py, PyAny>,
+    output: Option<PathBuf>,
+    level: Option<u8>,
     flat: bool,
+    by: &str,
+    keep_names: bool,
     from_: Option<String>,
-    names: Option<&Bound<'_, Trace>>,
-) -> PyResult<()> {
-    let source = Source::new(trace, from_, names)?;
-    if !(1..=LEVEL_MAX).contains(&level) {
-        return Err(argument("level", format!("got {level}, expected 1 to {LEVEL_MAX}")));
+    names: Option<&Bound<'py, Trace>>,
+) -> PyResult<Bound<'py, PyDict>> {
+    if level.is_some_and(|level| !(1..=8).contains(&level)) {
+        return Err(PyValueError::new_err("level: expected 1 to 8"));
     }
-    let options = FitOptions { level, flat, common_sizes: COMMON_SIZES };
+    let by_stream = match by {
+        "pooled" => false,
+        "stream" => true,
+        _ => {
+            return Err(PyValueError::new_err(format!(
+                "by: got {by:?}, expected pooled or stream"
+            )));
+        }
+    };
+    let source = Source::new(trace, from_, names)?;
     let name = source.name().to_path_buf();
-    let (model, notes) = detached(py, |signals| {
-        forebay::model::fit::fit(&name, || source.open(), &options, |_| signals.go_on())
+    let options = FitOptions { level, flat, by_stream, names: keep_names, ..FitOptions::default() };
+    let Fitted { model, notes, .. } = detached(py, |signals| {
+        let go_on = |_| signals.go_on();
+        forebay::model::fit::fit(&name, || source.open(), &options, go_on)
     })?;
     warn_notes(py, &name, &notes)?;
-    std::fs::write(&output, model.json()).map_err(PyErr::from)
+    let json = model.json();
+    if let Some(output) = output {
+        std::fs::write(&output, &json)?;
+    }
+    loads(py, &json)
 }
 
-/// Draws a trace from the file of a model, the twin of the trace it was fitted on, and writes it to
-/// `output`, in the format that the ending of its name says, or `to`.
+/// Draws a trace from a model file and writes it to `output`: as Parquet, CSV, a fio iolog, DiskSim ascii
+/// or blktrace, as the ending of its name says, or `to`.
 ///
-/// The same `seed` gives the same bytes. `requests`: how many, if not as many as the model was fitted
-/// on. Returns the requests written.
+/// The same `seed` gives the same bytes. `requests` or `for_s` (seconds) say how much, else as much as
+/// the model was fitted on; `intensity` divides inter-arrival times. Returns the requests written.
 #[pyfunction]
-#[pyo3(signature = (model, output, *, seed=0, requests=None, to=None))]
+#[pyo3(signature = (model, output, *, seed=0, requests=None, for_s=None, intensity=1.0, to=None))]
+#[allow(clippy::too_many_arguments)]
 pub(crate) fn generate(
     py: Python<'_>,
     model: PathBuf,
     output: PathBuf,
     seed: u64,
     requests: Option<u64>,
+    for_s: Option<f64>,
+    intensity: f64,
     to: Option<String>,
 ) -> PyResult<u64> {
-    if requests == Some(0) {
-        return Err(argument("requests", "got 0, expected at least 1".to_string()));
+    if !(1e-6..=1e6).contains(&intensity) {
+        return Err(PyValueError::new_err("intensity: expected a number from 1e-6 to 1e6"));
     }
+    if for_s.is_some_and(|seconds| !(1e-9..1e10).contains(&seconds)) {
+        return Err(PyValueError::new_err("for_s: expected seconds above 0"));
+    }
+    let until = for_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
+    let options = GenerateOptions { seed, requests, until, intensity };
     let Converted { records, lost } = detached(py, |signals| {
-        let read = check::read(&model)?;
+        let fitted = check::read(&model)?;
         let writer =
             write::create(&output, to.as_deref(), Some(&model)).map_err(forebay::Error::output)?;
-        let options = GenerateOptions { seed, requests, ..GenerateOptions::default() };
-        let mut generator = Generator::new(&read, options);
-        forebay::convert::convert(&model, &mut generator, writer, |_| signals.go_on())
+        let mut generator = Generator::new(&fitted, options);
+        convert(&model, &mut generator, writer, |_| signals.go_on())
     })?;
     for what in lost {
         warn(py, format!("{}: {what}", output.display()))?;

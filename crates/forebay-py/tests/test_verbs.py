@@ -145,7 +145,7 @@ def test_fit_and_generate(trace, tmp_path):
     assert forebay.generate(model, other, seed=2, requests=1000) == 1000
     same = forebay.read(twin).to_pyarrow().slice(0, 1000)
     assert forebay.read(other).to_pyarrow()["offset"].equals(same["offset"])
-    with pytest.raises(forebay.Error, match="level: got 0"):
+    with pytest.raises(ValueError, match="level"):
         forebay.fit(trace, model, level=0)
     model.write_text("{}")
     with pytest.raises(forebay.Error):

@@ -169,6 +169,31 @@ def describe(
 ) -> dict[str, Any]:
     """Characterises a trace; the keys are those of `forebay describe --format json`."""
 
+def fit(
+    trace: _Source,
+    output: _Path | None = None,
+    *,
+    level: int | None = None,
+    flat: bool = False,
+    by: Literal["pooled", "stream"] = "pooled",
+    keep_names: bool = False,
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Fits a small model of a trace, the content of the JSON file that `forebay fit` writes."""
+
+def generate(
+    model: _Path,
+    output: _Path,
+    *,
+    seed: int = 0,
+    requests: int | None = None,
+    for_s: float | None = None,
+    intensity: float = 1.0,
+    to: str | None = None,
+) -> int:
+    """Draws a trace from a model file; returns the requests written."""
+
 def cache(
     trace: _Source,
     *,
@@ -206,27 +231,6 @@ def defragment(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """What laying blocks in the order they are read would gain and cost on a disk."""
-
-def fit(
-    trace: _Source,
-    output: str | PathLike[str],
-    *,
-    level: int = 2,
-    flat: bool = False,
-    from_: str | None = None,
-    names: Trace | None = None,
-) -> None:
-    """Fits a small model of a trace and writes it to a JSON file."""
-
-def generate(
-    model: str | PathLike[str],
-    output: str | PathLike[str],
-    *,
-    seed: int = 0,
-    requests: int | None = None,
-    to: str | None = None,
-) -> int:
-    """Draws a trace from a model's file: the twin of the trace it was fitted on."""
 
 def plan_capacity(
     trace: _Source,

@@ -1,4 +1,4 @@
-//! Logarithmic bins of whole numbers: exact to 8, then eight to an octave.
+//! Logarithmic bins of whole numbers: exact below 16, then eight to an octave.
 
 /// Bins of any number.
 pub const LOG_BINS: usize = 8 + 8 * 61;
@@ -19,7 +19,7 @@ pub fn log_bounds(bin: usize) -> (u64, u64) {
     if bin < 16 {
         return (bin as u64, 1);
     }
-    let power = (bin / 8 + 1).min(63) as u32;
+    let power = (bin / 8 + 2).min(63) as u32;
     let step = 1u64 << (power - 3);
     ((8 + (bin % 8) as u64) * step, step)
 }

@@ -43,7 +43,7 @@ impl Kind {
 }
 
 /// How far [`Kind::Near`] reaches.
-pub const NEAR_BYTES: u64 = 64 << 20;
+pub const NEAR_BYTES: u64 = 2 << 20;
 
 /// Kinds in the order of their numbers.
 pub const KINDS: [Kind; 8] = [

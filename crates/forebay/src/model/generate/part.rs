@@ -16,7 +16,7 @@ use super::draw::{Bag, Dice, Table};
 /// Times a new place is drawn again because it was used before.
 const RETRIES: usize = 6;
 /// Requests of the past among which the one at the right distance is chosen.
-const AIMS: usize = 6;
+const AIMS: usize = 12;
 /// How far from a drawn request of the past one is looked for that was not repeated since.
 const PROBES: u64 = 12;
 
@@ -62,7 +62,7 @@ struct RangeDrawer {
     referenced: u64,
     /// Cells of heat in it: first, count.
     cells: Vec<(u32, u32)>,
-    cell: Table,
+    cell: Bag,
 }
 
 pub(super) struct PartGenerator {
@@ -118,12 +118,12 @@ impl PartGenerator {
         let parsed: Vec<(Range, Category)> = part
             .states
             .iter()
-            .filter_map(|state| Some((Range::parse(&state.range)?, Category(state.category))))
+            .filter_map(|state| Some((Range::parse(&state.0)?, Category(state.1))))
             .collect();
         let nodes = Nodes::new(&parsed, part);
         let (range_of, ranges) = ranges(&parsed, part, &space);
         let next = candidates(model, part, &parsed, &nodes);
-        let before_gap = before_gap(model, part, &parsed, &nodes);
+        let before_gap = before_gap(part, &nodes);
         let states = parsed
             .iter()
             .zip(next)
@@ -133,14 +133,21 @@ impl PartGenerator {
                 category: state.1,
                 nodes: nodes.above(*state),
                 next,
-                again: table(&saved.again),
+                again: table(&saved.3),
             })
             .collect();
         let mut categories = vec![CategoryDrawer::default(); CATEGORIES];
         for category in &part.categories {
             categories[usize::from(category.category)] = CategoryDrawer::new(category);
         }
-        let streams = model.streams.iter().map(|stream| stream.requests).collect();
+        // Streams with a part of their own are not drawn here.
+        let own: Vec<u32> = model.parts.iter().filter_map(|part| part.stream).collect();
+        let streams = model
+            .streams
+            .iter()
+            .zip(0u32..)
+            .map(|(stream, number)| if own.contains(&number) { 0 } else { stream.requests })
+            .collect();
         let mut generator = PartGenerator {
             dice: Dice::new(seed),
             space,
@@ -470,27 +477,19 @@ impl RangeDrawer {
     /// The rank closest to `drawn` whose end is on such ground, but is not that of the last request.
     fn rank(
         &self,
-        drawn: usize,
+        rank: usize,
         (is_new, class): (bool, Option<usize>),
         last_end: u64,
         touched: &Touched,
         classes: &SizeClasses,
     ) -> usize {
-        let drawn = drawn.min(self.heads.len() - 1);
-        let fits = |&rank: &usize| {
-            let (end, _, len) = self.heads.at(rank);
-            end != last_end
-                && class.is_none_or(|class| classes.of(len) == class)
-                && touched.last(end).is_none() == is_new
+        let cost = |&at: &usize| {
+            let (end, _, len) = self.heads.at(at);
+            let strays = end == last_end || touched.last(end).is_none() != is_new;
+            let differs = class.is_some_and(|class| classes.of(len) != class);
+            (strays, differs, at.abs_diff(rank))
         };
-        let (below, above) = ((0..drawn).rev(), drawn..self.heads.len());
-        let (below, above) = (below.clone().find(fits), above.clone().find(fits));
-        match (below, above) {
-            (Some(below), Some(above)) if drawn - below < above - drawn => below,
-            (_, Some(above)) => above,
-            (Some(below), None) => below,
-            (None, None) => drawn.min(self.heads.len() - 1),
-        }
+        (0..self.heads.len()).min_by_key(cost).unwrap_or(0)
     }
 
     /// Of several requests of the past, the one that is about as far away as wanted.
@@ -506,6 +505,10 @@ impl RangeDrawer {
             let (low, count) = log_bounds(ago.draw(dice));
             let number = self.ring.count().saturating_sub(low + dice.below(count));
             let Some(past) = self.ring.get(number) else { continue };
+            if past.address == last_end {
+                // That would be sequential.
+                continue;
+            }
             let off = jump_bin(last_end, past.address).abs_diff(jump);
             if best.is_none_or(|(least, _)| off < least) {
                 best = Some((off, number));
@@ -518,7 +521,7 @@ impl RangeDrawer {
     }
 
     fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, touched: &Touched) -> u64 {
-        let mut best: Option<(usize, u64)> = None;
+        let mut best = None;
         for _ in 0..RETRIES {
             let rank = drawer.ranks.draw(dice).min(self.heads.len() - 1);
             let bin = drawer.distances.draw(dice);
@@ -537,15 +540,12 @@ impl RangeDrawer {
             if self.heads.find(address).is_some() {
                 continue;
             }
-            let free = room(address, touched);
-            if best.is_none_or(|(most, _)| free > most) {
-                best = Some((free, address));
+            if touched.last(address).is_none() {
+                return address;
             }
-            if free == ROOM.len() {
-                break;
-            }
+            best = Some(address);
         }
-        best.map_or(self.first, |(_, address)| address)
+        best.unwrap_or(self.first)
     }
 
     fn far(
@@ -556,9 +556,10 @@ impl RangeDrawer {
         (space, last_end): (&Space, u64),
     ) -> u64 {
         let jump = drawer.jumps.draw(dice);
-        let mut best: Option<(usize, u64)> = None;
+        let mut best: Option<(usize, u64, Option<usize>)> = None;
         for _ in 0..RETRIES {
-            let (low, high) = match self.cells.get(self.cell.draw(dice)) {
+            let cell = (!self.cell.is_empty()).then(|| self.cell.draw(dice));
+            let (low, high) = match cell.and_then(|cell| self.cells.get(cell)) {
                 Some(&(first, count)) => {
                     let low = u64::from(first) * space.cell_bytes();
                     (low, low + u64::from(count) * space.cell_bytes())
@@ -570,19 +571,23 @@ impl RangeDrawer {
             let drawn = ((low + dice.below(high - low)) / grain * grain).max(self.first);
             let off = jump_bin(last_end, drawn).abs_diff(jump);
             let good = 4 * room(drawn, touched) + 3 - off.min(3);
-            if best.is_none_or(|(most, _)| good > most) {
-                best = Some((good, drawn));
+            let worse = match best {
+                Some((most, _, _)) if most >= good => Some(cell),
+                _ => best.replace((good, drawn, cell)).map(|(_, _, cell)| cell),
+            };
+            if let Some(cell) = worse.flatten() {
+                self.cell.put(cell);
             }
             if good == 4 * ROOM.len() + 3 {
                 break;
             }
         }
-        best.map_or(self.first, |(_, address)| address)
+        best.map_or(self.first, |(_, address, _)| address)
     }
 }
 
 /// How far ahead of a new place is looked for ground not used before.
-const ROOM: [u64; 5] = [0, 128 << 10, 512 << 10, 2 << 20, 8 << 20];
+const ROOM: [u64; 6] = [0, 128 << 10, 1 << 20, 8 << 20, 32 << 20, 128 << 20];
 
 /// How far the ground from `address` on was not used before.
 fn room(address: u64, touched: &Touched) -> usize {
@@ -667,7 +672,7 @@ impl Nodes {
                     nodes.state_of.push(u32::MAX);
                     nodes.counts.push(0);
                 }
-                nodes.counts[id as usize] += saved.count;
+                nodes.counts[id as usize] += saved.2;
                 match below {
                     None => nodes.state_of[id as usize] = number,
                     Some(child) if !nodes.children[id as usize].contains(&child) => {
@@ -743,12 +748,7 @@ fn candidates(
 }
 
 /// How much likelier a gap of each class is after each node than after any.
-fn before_gap(
-    model: &Model,
-    part: &Part,
-    states: &[(Range, Category)],
-    nodes: &Nodes,
-) -> Vec<[f32; GAP_CLASSES]> {
+fn before_gap(part: &Part, nodes: &Nodes) -> Vec<[f32; GAP_CLASSES]> {
     let mut counts = vec![[0f64; GAP_CLASSES]; nodes.ids.len()];
     let mut all = [0f64; GAP_CLASSES];
     for transition in &part.transitions {
@@ -762,7 +762,6 @@ fn before_gap(
             }
         }
     }
-    let _ = (model, states);
     let sum: f64 = all.iter().sum();
     let share = all.map(|count| (count + 1.0) / (sum + GAP_CLASSES as f64));
     counts
@@ -806,7 +805,7 @@ fn ranges(
             heads: Heads::default(),
             ring: Ring::default(),
             referenced: 0,
-            cell: Table::new(0, cells.iter().map(|cell| cell.2)),
+            cell: Bag::new(cells.iter().map(|cell| u64::from(cell.2)).collect()),
             cells: cells.iter().map(|cell| (cell.0, cell.1)).collect(),
         });
     }
@@ -818,7 +817,7 @@ fn ranges(
 fn flavours(part: &Part) -> Vec<(f32, f32)> {
     let mut counts = vec![0u64; CATEGORIES];
     for state in &part.states {
-        counts[usize::from(Category(state.category).flavour())] += state.count;
+        counts[usize::from(Category(state.1).flavour())] += state.2;
     }
     let share = |count: u64| if count > 0 { (1e3 / count as f64) as f32 } else { 0.0 };
     counts.into_iter().map(|count| (0.0, share(count))).collect()
