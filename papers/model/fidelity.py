@@ -47,7 +47,7 @@ def runs_difference(workload) -> float:
 
 def activity(trace) -> np.ndarray:
     """Requests in each stretch of time."""
-    at_ns = workloads.columns(workloads._table(trace))["at_ns"]
+    at_ns = workloads.columns(workloads.rows(trace))["at_ns"]
     return np.histogram(at_ns, bins=STRETCHES, range=(0, at_ns[-1]))[0]
 
 

@@ -36,10 +36,10 @@ def throughput(workload, flat: bool = False) -> list[float]:
 
 
 def enough(rates: list[float]) -> int | None:
-    """The first level from which on throughput is stable."""
-    for place, rate in enumerate(rates[:-1]):
-        if all(abs(other / rate - 1) < STABLE for other in rates[place + 1:]):
-            return LEVELS[place]
+    """The first level after which throughput is stable."""
+    for level, rate, following in zip(LEVELS, rates, rates[1:], strict=False):
+        if abs(following / rate - 1) < STABLE:
+            return level
     return None
 
 

@@ -35,9 +35,9 @@ def _grid(pyplot, count):
 def _intensity(pyplot, listed, options):
     figure, axis = pyplot.subplots()
     for device in (workloads.DISK, options.flash):
-        rows = intensity.achieved(listed[-1].twin(), device)
+        rows = intensity.achieved(intensity.middling(listed).twin(), device)
         axis.loglog(*zip(*rows, strict=True), marker="o", label=device)
-    axis.set(xlabel="asked for, IOPS", ylabel="served, IOPS", title=f"Fig. 3: {listed[-1].name}")
+    axis.set(xlabel="asked for, IOPS", ylabel="served, IOPS", title=f"Fig. 3: {intensity.middling(listed).name}")
     axis.legend()
     return figure
 

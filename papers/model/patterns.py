@@ -27,7 +27,7 @@ def pattern(size: int, reads: float, sequential: bool):
     at_ns = np.cumsum(draw.exponential(5e6, REQUESTS))
     ordered = np.arange(REQUESTS) % (SPAN // size)
     offset = (ordered if sequential else draw.integers(0, SPAN // size, REQUESTS)) * size
-    return workloads.requests(at_ns - at_ns[0], offset, np.full(REQUESTS, size),
+    return workloads.requests(at_ns, offset, np.full(REQUESTS, size),
                               draw.random(REQUESTS) < reads)
 
 

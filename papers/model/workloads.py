@@ -22,7 +22,7 @@ LISTED = [
     ("WebSearch1", "spc/WebSearch1.prefix.mqsim.trace.zst", None),
     ("Financial1", "spc/Financial1.prefix.rewritten.spc.zst", None),
     ("MSR rsrch_1", "msr/rsrch_1.csv.zst", None),
-    ("MSR window", "heimdall/msr.cut.per_10k.rw_40_60.1370.trace.zst", None),
+    ("MSR window", "heimdall/msr.cut.per_10k.rw_40_60.1370.trace.zst", "heimdall"),
     ("DTRS", "mqsim/DTRS1K.trace.zst", "ssdsim-us"),
     ("CloudPhysics", "cloudphysics/cloudPhysicsIO.vscsi.zst", None),
     ("hplajw", "hp-srt/hplajw.1week.srt.zst", None),
@@ -47,34 +47,35 @@ class Workload:
 
     def table(self):
         """Its rows, read once."""
-        return _table(self.path)
+        return rows(self.path)
 
+    @cache  # noqa: B019  as long as the run
     def model(self, level: int | None = None, flat: bool = False) -> Path:
-        """Its model, fitted once."""
+        """Its model, fitted once a run."""
         kind = f"level{level}{'-flat' if flat else ''}" if level else "chosen"
         path = self.work / f"{self.stem}-{kind}.json"
-        if not path.exists():
-            forebay.fit(self.path, path, level=level, flat=flat)
+        forebay.fit(self.path, path, **({"level": level} if level else {}), flat=flat)
         return path
 
+    @cache  # noqa: B019
     def twin(self, level: int | None = None, flat: bool = False, seed: int = 1) -> Path:
-        """What its model generates, once."""
+        """What its model generates, once a run."""
         model = self.model(level, flat)
         path = model.with_name(f"{model.stem}-seed{seed}.parquet")
-        if not path.exists():
-            forebay.generate(model, path, seed=seed)
+        forebay.generate(model, path, seed=seed)
         return path
 
+    @cache  # noqa: B019
     def free(self, seed: int = 1) -> Path:
         """The same means without locality."""
         path = self.work / f"{self.stem}-free{seed}.parquet"
-        if not path.exists():
-            pq.write_table(without_locality(self.table(), seed), path)
+        pq.write_table(without_locality(self.table(), seed), path)
         return path
 
 
 @cache
-def _table(path: Path):
+def rows(path: Path):
+    """The rows of a trace, read once."""
     return forebay.read(path).to_pyarrow()
 
 
@@ -101,24 +102,30 @@ def _canonical(path: Path, from_: str | None, work: Path) -> Path:
 
 
 def columns(table) -> dict[str, np.ndarray]:
-    """Times, offsets, lengths, and whether it reads, of the reads and writes."""
+    """Times, places on the disk, lengths, streams, and whether it reads, of the reads and writes.
+
+    Volumes are laid one after another, as `simulate` lays them."""
     op = np.array(table["op"].to_pylist())
     data = np.isin(op, ["read", "write"])
     found = {name: table[name].to_numpy()[data].astype(np.int64)
-             for name in ("at_ns", "offset", "len")}
-    return {**found, "reads": op[data] == "read"}
+             for name in ("at_ns", "offset", "len", "stream", "volume")}
+    ends, volume = found["offset"] + found["len"], found.pop("volume")
+    reach = np.array([ends[volume == one].max(initial=0) for one in range(volume.max() + 1)])
+    bases = np.concatenate([[0], np.cumsum(-(-reach // 2**20) * 2**20)[:-1]])
+    return {**found, "offset": found["offset"] + bases[volume], "reads": op[data] == "read"}
 
 
-def requests(at_ns, offset, length, reads):
+def requests(at_ns, offset, len, reads, stream=0):  # noqa: A002  the columns' names
     """A trace of these columns."""
-    ops = np.where(reads, "read", "write")
+    ops, at_ns = np.where(reads, "read", "write"), np.asarray(at_ns, dtype=np.int64)
+    streams = np.broadcast_to(np.asarray(stream, dtype=np.uint32), ops.shape)
     return pa.table({
-        "at_ns": pa.array(np.asarray(at_ns, dtype=np.int64)),
+        "at_ns": pa.array(at_ns - at_ns[0]),
         "op": pa.array(ops.tolist(), pa.string()),
         "offset": pa.array(np.asarray(offset, dtype=np.uint64)),
-        "len": pa.array(np.asarray(length, dtype=np.uint32)),
-        "stream": pa.array(np.zeros(len(ops), dtype=np.uint32)),
-        "volume": pa.array(np.zeros(len(ops), dtype=np.uint32)),
+        "len": pa.array(np.asarray(len, dtype=np.uint32)),
+        "stream": pa.array(streams.copy()),
+        "volume": pa.array(np.zeros(ops.shape, dtype=np.uint32)),
     })
 
 
@@ -138,7 +145,7 @@ def without_locality(table, seed: int):
     for index in np.flatnonzero(draw.random(count) < sequential):
         if index:
             offset[index] = offset[index - 1] + length[index - 1]
-    return requests(at_ns - at_ns[0], offset, length, reads)
+    return requests(at_ns, offset, length, reads)
 
 
 #: Everything arrives at once: the disk's own speed decides.

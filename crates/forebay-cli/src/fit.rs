@@ -1,12 +1,16 @@
 //! `forebay fit`.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use forebay::model::fit::{FitOptions, fit};
+use forebay::model::file::Model;
+use forebay::model::fit::{COMMON_SIZES, FitOptions, Fitted, fit};
+use serde::Serialize;
 
-use crate::options::{Source, TracePath, ahead, say_notes};
+use crate::options::{Source, TracePath, say_notes};
+use crate::output::{self, Format};
 use crate::progress::Progress;
 
 /// Fit a small model of a trace, to be shared in its place
@@ -19,27 +23,114 @@ pub(crate) struct Fit {
     output: PathBuf,
     #[command(flatten)]
     source: Source,
-    /// Levels of the hierarchy of ranges: 4^level of them
-    #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u8).range(1..=8))]
-    level: u8,
+    /// Levels of the hierarchy of ranges, 4^level of them [default: as many as throughput needs to
+    /// settle]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
+    level: Option<u8>,
     /// Let any range lead to any other, not only to its siblings
     #[arg(long)]
     flat: bool,
+    /// One model of all streams together, or one for each of the busiest
+    #[arg(long, value_name = "WHAT", value_enum, default_value = "pooled")]
+    by: By,
+    /// Keep the names of volumes and streams
+    #[arg(long)]
+    names: bool,
+    /// How to print what was fitted
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum By {
+    Pooled,
+    Stream,
+}
+
+#[derive(Serialize)]
+struct Summary {
+    model: String,
+    model_bytes: usize,
+    requests: u64,
+    level: u8,
+    transitions: usize,
+    /// Level and closed-loop IOPS of each that was tried.
+    tried: Vec<(u8, f64)>,
+    families: BTreeMap<String, usize>,
+    reveals: Vec<String>,
 }
 
 impl Fit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let progress = Progress::reading("fitting", &self.trace);
-        let from = self.source.from();
-        let opening = || ahead(&self.trace, from.as_deref(), progress.consumed());
-        let options = FitOptions { level: self.level, flat: self.flat };
-        let (model, notes) = fit(&self.trace, opening, &options, |records| {
+        let opening = || self.source.open(&self.trace, progress.consumed());
+        let options = FitOptions {
+            level: self.level,
+            flat: self.flat,
+            by_stream: self.by == By::Stream,
+            names: self.names,
+            common_sizes: COMMON_SIZES,
+        };
+        let Fitted { model, notes, tried } = fit(&self.trace, opening, &options, |records| {
             progress.say(format!("fitting: {records} requests"));
         })?;
         drop(progress);
         say_notes(&self.trace, &notes);
-        std::fs::write(&self.output, model.json())
+        let json = model.json();
+        std::fs::write(&self.output, &json)
             .with_context(|| format!("{}: cannot write the model", self.output.display()))?;
+        let summary = self.summary(&model, json.len(), tried);
+        match self.format {
+            Format::Json => output::print_json(&summary)?,
+            Format::Table => output::print(&summary.text())?,
+        }
         Ok(())
+    }
+
+    fn summary(&self, model: &Model, model_bytes: usize, tried: Vec<(u8, f64)>) -> Summary {
+        let transitions = || model.parts.iter().flat_map(|part| &part.transitions);
+        let mut families = BTreeMap::new();
+        for transition in transitions() {
+            let family = format!("{:?}", transition.inter_arrival.family).to_lowercase();
+            *families.entry(family).or_default() += 1;
+        }
+        Summary {
+            model: self.output.display().to_string(),
+            model_bytes,
+            requests: model.requests,
+            level: model.level,
+            transitions: transitions().count(),
+            tried,
+            families,
+            reveals: model.reveals(),
+        }
+    }
+}
+
+impl Summary {
+    fn text(&self) -> String {
+        let tried: Vec<String> = self
+            .tried
+            .iter()
+            .map(|(level, iops)| format!("level {level}: {iops:.1} IOPS"))
+            .collect();
+        let tried = match &tried[..] {
+            [] => String::new(),
+            list => format!("; closed loop at {}", list.join(", ")),
+        };
+        let families: Vec<String> =
+            self.families.iter().map(|(family, count)| format!("{count} {family}")).collect();
+        let reveals: Vec<String> = self.reveals.iter().map(|what| format!("  {what}\n")).collect();
+        format!(
+            "{}: {} bytes, {} requests, level {}{tried}\n{} transitions; inter-arrival times: {}\n\
+             it reveals\n{}",
+            self.model,
+            self.model_bytes,
+            self.requests,
+            self.level,
+            self.transitions,
+            families.join(", "),
+            reveals.concat()
+        )
     }
 }

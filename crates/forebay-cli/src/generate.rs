@@ -6,6 +6,7 @@ use clap::Args;
 use forebay::convert::{Converted, convert};
 use forebay::model::check;
 use forebay::model::generate::{GenerateOptions, Generator};
+use forebay_core::Nanos;
 use forebay_trace::write;
 
 use crate::progress::Progress;
@@ -27,18 +28,51 @@ pub(crate) struct Generate {
     /// Requests, if not as many as the model was fitted on
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
+    /// How long, e.g. 90s, 30m or 1h, if not as long as the model's trace
+    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "requests")]
+    until: Option<Nanos>,
+    /// Divide inter-arrival times by this
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times)]
+    intensity: f64,
+}
+
+fn duration(text: &str) -> Result<Nanos, String> {
+    let wrong = || format!("got '{text}', expected a number and ms, s, m, h or d, e.g. 30m");
+    let unit = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
+    let seconds = match &text[unit..] {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = text[..unit].trim().parse().map_err(|_| wrong())?;
+    let ns = number * seconds * 1e9;
+    if !(1.0..1e19).contains(&ns) {
+        return Err(wrong());
+    }
+    Ok(Nanos(ns as u64))
+}
+
+fn times(text: &str) -> Result<f64, String> {
+    let times: Option<f64> = text.parse().ok();
+    times.filter(|times| (1e-6..=1e6).contains(times)).ok_or_else(|| {
+        format!("got '{text}', expected a number from 1e-6 to 1e6, e.g. 10 for ten times as fast")
+    })
 }
 
 impl Generate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let model = check::read(&self.model)?;
+        let model = check::read(&self.model).map_err(forebay::Error::from)?;
         let writer = write::create(&self.output, self.to.as_deref(), Some(&self.model))
             .map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
         let options = GenerateOptions {
             seed: self.seed,
             requests: self.requests,
-            ..GenerateOptions::default()
+            until: self.until,
+            intensity: self.intensity,
         };
         let mut generator = Generator::new(&model, options);
         let Converted { records, lost } =

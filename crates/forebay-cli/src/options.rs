@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::Args;
 use forebay::cache_curve::{self, Curve, CurveOptions};
 use forebay::input::Input;
+use forebay::model::open::open_any;
 use forebay::place::Map;
 use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
@@ -32,9 +33,22 @@ pub(crate) struct Source {
     /// skip=LINES, every=TIME, op=read, len=BYTES
     #[arg(long, value_name = "SPEC", conflicts_with = "from")]
     columns: Option<Columns>,
+    /// Where a model stands for a trace: which of the traces it can draw
+    #[arg(long, value_name = "N", default_value = "0")]
+    model_seed: u64,
 }
 
 impl Source {
+    /// Opens a trace, or a model in its place, to be read on a thread of its own.
+    pub(crate) fn open(
+        &self,
+        path: &Path,
+        consumed: Consumed,
+    ) -> Result<Box<dyn Reader>, TraceError> {
+        let reader = open_any(path, self.from().as_deref(), self.model_seed, consumed)?;
+        Ok(Box::new(Ahead::new(reader)))
+    }
+
     /// As [`open::open`] takes it.
     pub(crate) fn from(&self) -> Option<String> {
         let columns = || Some(format!("{}{}", open::COLUMNS, self.columns.as_ref()?));
@@ -61,9 +75,9 @@ impl Reading {
     /// Reads the whole trace, with progress; what was skipped is said on standard error.
     pub(crate) fn read(&self, path: &Path) -> anyhow::Result<Input> {
         let progress = Progress::reading("reading", path);
-        let (file, from) = (path.to_path_buf(), self.source.from());
+        let (file, source) = (path.to_path_buf(), self.source.clone());
         let consumed = progress.consumed();
-        let opening = move || ahead(&file, from.as_deref(), Consumed::clone(&consumed));
+        let opening = move || source.open(&file, Consumed::clone(&consumed));
         let input = Input::read_from(path, Box::new(opening), self.stream_by, |records| {
             progress.say(format!("reading {}: {records} requests", path.display()));
         })?;
@@ -80,7 +94,7 @@ impl Reading {
     /// The miss ratios of caches on the trace.
     pub(crate) fn curve(&self, path: &Path, options: &CurveOptions) -> anyhow::Result<Curve> {
         let progress = Progress::reading("reading", path);
-        let mut reader = ahead(path, self.source.from().as_deref(), progress.consumed())?;
+        let mut reader = self.source.open(path, progress.consumed())?;
         let curve = cache_curve::curve(path, &mut *reader, options, |records| {
             progress.say(format!("reading {}: {records} requests", path.display()));
         })?;
@@ -99,7 +113,7 @@ impl Reading {
         let progress = Progress::reading("reading", path);
         let (description, notes) = forebay::input::describe_from(
             path,
-            &mut *ahead(path, self.source.from().as_deref(), progress.consumed())?,
+            &mut *self.source.open(path, progress.consumed())?,
             options,
             |records| {
                 progress.say(format!("reading {}: {records} requests", path.display()));
@@ -109,15 +123,6 @@ impl Reading {
         say_notes(path, &notes);
         Ok(description)
     }
-}
-
-/// Opens a trace, to be read on a thread of its own.
-pub(crate) fn ahead(
-    path: &Path,
-    from: Option<&str>,
-    consumed: Consumed,
-) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(Ahead::new(open::open_counting(path, from, consumed)?)))
 }
 
 /// Says on standard error what a reader skipped, raised or wants known.

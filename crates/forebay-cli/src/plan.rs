@@ -7,7 +7,7 @@ use forebay::plan::amount::{self, Fraction};
 use forebay::plan::arrivals::Arrivals;
 use forebay_core::Nanos;
 
-use crate::options::{Source, ahead, say_notes};
+use crate::options::{Source, say_notes};
 use crate::plan_capacity::Capacity;
 use crate::plan_consolidate::Consolidate;
 use crate::plan_power::Power;
@@ -68,7 +68,7 @@ pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
 /// standard error.
 pub(crate) fn arrivals(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<Arrivals> {
     let progress = Progress::reading("reading", path);
-    let mut reader = ahead(path, source.from().as_deref(), progress.consumed())?;
+    let mut reader = source.open(path, progress.consumed())?;
     let arrivals = Arrivals::read(path, &mut *reader, by_volume, |records| {
         progress.say(format!("reading {}: {records} requests", path.display()));
     })?;

@@ -9,6 +9,7 @@
 mod arrow;
 mod compare;
 mod error;
+mod model;
 mod options;
 mod plan;
 mod results;
@@ -29,6 +30,8 @@ mod _forebay {
     use super::compare::compare;
     #[pymodule_export]
     use super::error::{Error, TraceWarning};
+    #[pymodule_export]
+    use super::model::{fit, generate};
     #[pymodule_export]
     use super::plan::{plan_capacity, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]

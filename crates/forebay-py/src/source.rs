@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use arrow_array::ffi_stream::RecordBatchStreamReader;
 use arrow_pyarrow::FromPyArrow;
 use forebay::input::Opening;
-use forebay_trace::{Dictionary, Reader, TraceError, open, table};
+use forebay::model::open::open_any;
+use forebay_trace::unpack::Consumed;
+use forebay_trace::{Dictionary, Reader, TraceError, table};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -60,7 +62,7 @@ impl Source {
     /// Opens it.
     pub(crate) fn open(&self) -> Result<Box<dyn Reader>, TraceError> {
         match self {
-            Source::File(path, from) => open::open(path, from.as_deref()),
+            Source::File(path, from) => open_any(path, from.as_deref(), 0, Consumed::default()),
             Source::Table(object, name, names) => {
                 let import =
                     |py: Python<'_>| RecordBatchStreamReader::from_pyarrow_bound(object.bind(py));

@@ -148,10 +148,10 @@ def test_plan_sla(answer, trace, tmp_path):
 
 
 def test_compare(answer, trace, tmp_path):
-    command = ["--device", "990-pro,fixed:1000", "--seed", "3", "--block-kib", "64"]
+    command = ["--device", "990-pro,fixed:100", "--seed", "3", "--block-kib", "64"]
     expected = answer("compare", TERASORT, TERASORT, *command)
     card = tmp_path / "card.html"
-    keywords = {"device": ["990-pro", "fixed:1000"], "seed": 3, "block_kib": 64, "report": card}
+    keywords = {"device": ["990-pro", "fixed:100"], "seed": 3, "block_kib": 64, "report": card}
     with pytest.warns(forebay.TraceWarning, match="backlog"):
         found = forebay.compare(trace, TERASORT, **keywords)
     assert found["verdict"]["faithful"] and card.read_text().startswith("<!DOCTYPE html>")
@@ -169,6 +169,21 @@ def test_defragment(answer, trace):
     assert forebay.defragment(trace, device="sata250") == expected
     with pytest.raises(forebay.Error, match="no policy"):
         forebay.defragment(trace, device="sata250", policy="none-such")
+
+
+def test_fit_and_generate(trace, tmp_path):
+    model, twin, other = (tmp_path / name for name in ("model.json", "a.parquet", "b.parquet"))
+    forebay.fit(trace, model, level=3)
+    assert '"level":3' in model.read_text().replace(" ", "")
+    assert forebay.generate(model, twin, seed=2) == len(trace.to_pyarrow())
+    assert forebay.generate(model, other, seed=2, requests=1000) == 1000
+    same = forebay.read(twin).to_pyarrow().slice(0, 1000)
+    assert forebay.read(other).to_pyarrow()["offset"].equals(same["offset"])
+    with pytest.raises(ValueError, match="level"):
+        forebay.fit(trace, model, level=0)
+    model.write_text("{}")
+    with pytest.raises(forebay.Error):
+        forebay.generate(model, twin)
 
 
 def test_policies_may_stand_in_one_text(trace):

@@ -11,9 +11,11 @@ use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
 use forebay_trace::streams::{self, Grouping, StreamBy};
-use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
+use forebay_trace::unpack::Consumed;
+use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError};
 
 use crate::error::Error;
+use crate::model::open::open_any;
 use crate::progress::{GoOn, Meter};
 
 /// Records kept in memory: 96 MiB, so that with the largest footprint they fit 512 MiB in all.
@@ -154,9 +156,9 @@ impl Input {
     }
 }
 
-/// Opens a trace, to be read on a thread of its own.
+/// Opens a trace, or a model in its place, to be read on a thread of its own.
 fn ahead(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(Ahead::new(open::open(path, from)?)))
+    Ok(Box::new(Ahead::new(open_any(path, from, 0, Consumed::default())?)))
 }
 
 /// Describes the trace at `path` in one pass, as `options` say, keeping nothing, and tells `progress` now and then how

@@ -24,6 +24,8 @@ __all__ = [
     "convert",
     "defragment",
     "describe",
+    "fit",
+    "generate",
     "offline",
     "plan_capacity",
     "plan_consolidate",
@@ -174,6 +176,31 @@ def describe(
     names: Trace | None = None,
 ) -> dict[str, Any]:
     """Characterises a trace; the keys are those of `forebay describe --format json`."""
+
+def fit(
+    trace: _Source,
+    output: _Path | None = None,
+    *,
+    level: int | None = None,
+    flat: bool = False,
+    by: Literal["pooled", "stream"] = "pooled",
+    keep_names: bool = False,
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, Any]:
+    """Fits a small model of a trace, the content of the JSON file that `forebay fit` writes."""
+
+def generate(
+    model: _Path,
+    output: _Path,
+    *,
+    seed: int = 0,
+    requests: int | None = None,
+    for_s: float | None = None,
+    intensity: float = 1.0,
+    to: str | None = None,
+) -> int:
+    """Draws a trace from a model file; returns the requests written."""
 
 def cache(
     trace: _Source,

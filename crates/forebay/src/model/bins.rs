@@ -1,4 +1,4 @@
-//! Logarithmic bins of whole numbers: exact to 8, then eight to an octave.
+//! Logarithmic bins of whole numbers: exact below 16, then eight to an octave.
 
 /// Bins of any number.
 pub const LOG_BINS: usize = 8 + 8 * 61;
@@ -19,9 +19,18 @@ pub fn log_bounds(bin: usize) -> (u64, u64) {
     if bin < 16 {
         return (bin as u64, 1);
     }
-    let power = (bin / 8 + 1).min(63) as u32;
+    let power = (bin / 8 + 2).min(63) as u32;
     let step = 1u64 << (power - 3);
     ((8 + (bin % 8) as u64) * step, step)
+}
+
+/// Bins of jumps.
+pub const JUMP_BINS: usize = 64;
+
+/// The bin of the distance between two addresses: its power of two in sectors.
+#[inline]
+pub fn jump_bin(from: u64, to: u64) -> usize {
+    (64 - (from.abs_diff(to) / 512).leading_zeros() as usize).min(JUMP_BINS - 1)
 }
 
 /// The bin of a signed distance in sectors: backward ones below [`NEAR_BINS`].
@@ -32,7 +41,7 @@ pub fn signed_bin(distance: i64) -> usize {
 }
 
 /// Bins of near distances of one sign.
-pub const NEAR_BINS: usize = 96;
+pub const NEAR_BINS: usize = 128;
 
 #[cfg(test)]
 mod tests {

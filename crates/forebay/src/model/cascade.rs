@@ -244,11 +244,11 @@ mod tests {
         let mut collector = Collector::new(8);
         (0..1000u64).for_each(|n| collector.add(n % 7 * 1000));
         let (scale, epochs, splits) = collector.finish();
-        assert_eq!((scale, epochs.len()), (8, 4));
+        assert_eq!((scale, epochs.len()), (7, 8));
         assert_eq!(epochs.iter().sum::<u64>(), (0..1000u64).map(|n| n % 7 * 1000).sum::<u64>());
         let mut cascade = Cascade::new(&splits);
         let mut state = 1u64;
-        for requests in [256, 232, 1, 3] {
+        for requests in [128, 104, 1, 3] {
             cascade.begin(requests, 1_000_000);
             let mut gaps = Vec::new();
             while let Some(gap) = cascade.next(|| {

@@ -3,13 +3,16 @@
 
 use std::path::Path;
 
-use super::bins::{LOG_BINS, NEAR_BINS};
+use forebay_trace::TraceError;
+use forebay_trace::error::Place;
+
+use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
+use super::families::{Family, Gaps, SHARES};
 use super::file::{Bins, Model, Part, VERSION};
 use super::history::HEADS;
 use super::space::{CELLS, LEVEL_MAX};
-use super::state::{CATEGORIES, GAP_CLASSES, Range};
-use crate::error::Error;
+use super::state::{CATEGORIES, CLASSES_MAX, Category, GAP_CLASSES, Range};
 
 /// Bytes that a model may have.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -21,8 +24,6 @@ const LIST_MAX: usize = 1 << 20;
 const SUM_SLACK: f64 = 1e-3;
 
 /// What is wrong with a model.
-#[derive(Debug, thiserror::Error)]
-#[error("{key}: got {got}, expected {expected}")]
 struct Wrong {
     key: String,
     got: String,
@@ -33,17 +34,16 @@ struct Wrong {
 ///
 /// # Errors
 /// A file that cannot be read, is no model, or is none that could have been fitted.
-pub fn read(path: &Path) -> Result<Model, Error> {
+pub fn read(path: &Path) -> Result<Model, TraceError> {
     let text = || -> std::io::Result<Vec<u8>> {
         let bytes = std::fs::metadata(path)?.len();
         if bytes > FILE_BYTES_MAX {
-            return Err(std::io::Error::other(format!(
-                "got {bytes} bytes, expected a model of at most {FILE_BYTES_MAX}"
-            )));
+            let text = format!("got {bytes} bytes, expected a model of at most {FILE_BYTES_MAX}");
+            return Err(std::io::Error::other(text));
         }
         std::fs::read(path)
     };
-    let text = text().map_err(|error| Error::Unfit(format!("{}: {error}", path.display())))?;
+    let text = text().map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
     parse(path, &text)
 }
 
@@ -51,13 +51,24 @@ pub fn read(path: &Path) -> Result<Model, Error> {
 ///
 /// # Errors
 /// As [`read`].
-pub fn parse(path: &Path, text: &[u8]) -> Result<Model, Error> {
-    let unfit = |what: String| Error::Unfit(format!("{}: {what}", path.display()));
+pub fn parse(path: &Path, text: &[u8]) -> Result<Model, TraceError> {
+    let malformed = |got: String, expected: String| TraceError::Malformed {
+        path: path.to_path_buf(),
+        place: Place::File,
+        got,
+        expected,
+        hint: String::new(),
+    };
+    let form = || "a model of the form that docs/model.md describes".to_string();
     let mut json = serde_json::Deserializer::from_slice(text);
-    let model: Model = serde_path_to_error::deserialize(&mut json)
-        .map_err(|error| unfit(format!("{}: {}", error.path(), error.inner())))?;
-    json.end().map_err(|error| unfit(format!("after the model: {error}")))?;
-    check(&model).map_err(|wrong| unfit(wrong.to_string()))?;
+    let model: Model = serde_path_to_error::deserialize(&mut json).map_err(|error| {
+        let key = error.path().to_string();
+        let at = if key == "." { String::new() } else { format!(" at {key}") };
+        malformed(format!("{}{at}", error.inner()), form())
+    })?;
+    json.end().map_err(|error| malformed(format!("{error} after the model"), form()))?;
+    check(&model)
+        .map_err(|wrong| malformed(format!("{} {}", wrong.key, wrong.got), wrong.expected))?;
     Ok(model)
 }
 
@@ -87,6 +98,7 @@ fn check(model: &Model) -> Result<(), Wrong> {
     within("level", model.level, 1, LEVEL_MAX)?;
     within("volumes", model.volumes.len(), 1, LIST_MAX)?;
     within("streams", model.streams.len(), 1, LIST_MAX)?;
+    within("size_bounds_bytes", model.size_bounds_bytes.len(), 0, CLASSES_MAX - 1)?;
     within("parts", model.parts.len(), 1, model.streams.len().max(1))?;
     within("duration_s", model.duration_s, 0.0, 1e10)?;
     let mut mib = 0u64;
@@ -150,6 +162,19 @@ fn check_arrivals(part: &Part) -> Result<(), Wrong> {
     for (index, &us) in arrivals.epochs_us.iter().enumerate() {
         within(format!("arrivals.epochs_us[{index}]"), us, 0.0, 1e16)?;
     }
+    if arrivals.epoch_mixes.len() != arrivals.epochs_us.len() {
+        let expected = format!("{}, one an epoch", arrivals.epochs_us.len());
+        return wrong("arrivals.epoch_mixes", arrivals.epoch_mixes.len(), expected);
+    }
+    for (index, mix) in arrivals.epoch_mixes.iter().enumerate() {
+        for (number, &(flavour, count)) in mix.iter().enumerate() {
+            let key = format!("arrivals.epoch_mixes[{index}][{number}]");
+            if Category(flavour).flavour() != flavour {
+                return wrong(key, flavour, "a category of kind 0");
+            }
+            within(key, count, 1, u32::MAX)?;
+        }
+    }
     within("arrivals.splits", arrivals.splits.len(), 0, SCALES * CLASSES)?;
     for (index, split) in arrivals.splits.iter().enumerate() {
         let key = |name| format!("arrivals.splits[{index}].{name}");
@@ -193,15 +218,15 @@ fn check_states(model: &Model, part: &Part) -> Result<(), Wrong> {
     let mut known = std::collections::BTreeSet::new();
     let mut requests = 0u64;
     for (index, state) in part.states.iter().enumerate() {
-        let key = |name| format!("states[{index}].{name}");
-        range(key("range"), &state.range, model.level..=model.level)?;
-        within(key("category"), usize::from(state.category), 0, CATEGORIES - 1)?;
-        within(key("count"), state.count, 1, 1 << 40)?;
-        check_bins(key("again"), &state.again, LOG_BINS)?;
-        if !known.insert((&state.range, state.category)) {
-            return wrong(key("range"), &state.range, "each pair of range and category once");
+        let key = |at| format!("states[{index}][{at}]");
+        range(key(0), &state.0, model.level..=model.level)?;
+        within(key(1), usize::from(state.1), 0, CATEGORIES - 1)?;
+        within(key(2), state.2, 1, 1 << 40)?;
+        check_bins(key(3), &state.3, LOG_BINS)?;
+        if !known.insert((&state.0, state.1)) {
+            return wrong(key(0), &state.0, "each pair of range and category once");
         }
-        requests += state.count;
+        requests += state.2;
     }
     if requests != part.requests {
         return wrong(
@@ -224,6 +249,7 @@ fn check_transitions(model: &Model, part: &Part) -> Result<(), Wrong> {
             return wrong(key("to"), &transition.to, "as many levels as in from");
         }
         within(key("share"), transition.share, 0.0, 1.0)?;
+        check_gaps(&key("inter_arrival"), &transition.inter_arrival)?;
         sum += transition.share;
         for (number, joint) in transition.joint.iter().enumerate() {
             let key = |at| format!("transitions[{index}].joint[{number}][{at}]");
@@ -239,6 +265,19 @@ fn check_transitions(model: &Model, part: &Part) -> Result<(), Wrong> {
     Ok(())
 }
 
+fn check_gaps(key: &str, gaps: &Gaps) -> Result<(), Wrong> {
+    within(format!("{key}.mean_us"), gaps.mean_us, 0.0, 1e16)?;
+    within(format!("{key}.deviation_us"), gaps.deviation_us, 0.0, 1e16)?;
+    within(format!("{key}.distance"), gaps.distance, 0.0, 1.0)?;
+    let quantiles = if gaps.family == Family::Empirical { SHARES.len() } else { 0 };
+    within(format!("{key}.quantiles_us"), gaps.quantiles_us.len(), quantiles, quantiles)?;
+    let rises = gaps.quantiles_us.is_sorted() && gaps.quantiles_us.iter().all(|us| *us >= 0.0);
+    if rises {
+        return Ok(());
+    }
+    wrong(format!("{key}.quantiles_us"), "others", "times from 0 on that never fall")
+}
+
 fn check_periods(part: &Part) -> Result<(), Wrong> {
     within("periods", part.periods.len(), 1, LIST_MAX)?;
     let mut counts = vec![0u64; part.states.len()];
@@ -251,13 +290,13 @@ fn check_periods(part: &Part) -> Result<(), Wrong> {
             counts[state as usize] += u64::from(count);
         }
     }
-    let differs = counts.iter().zip(&part.states).position(|(count, state)| *count != state.count);
+    let differs = counts.iter().zip(&part.states).position(|(count, state)| *count != state.2);
     match differs {
         None => Ok(()),
         Some(state) => wrong(
             "periods",
             format!("{} requests of state {state}", counts[state]),
-            format!("{}, its count", part.states[state].count),
+            format!("{}, its count", part.states[state].2),
         ),
     }
 }
@@ -274,15 +313,18 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
         }
         check_bins(key("ranks"), &category.ranks, HEADS)?;
         check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
+        check_bins(key("jumps"), &category.jumps, JUMP_BINS)?;
         check_bins(key("alignments"), &category.alignments, 16)?;
+        within(key("same_class_share"), category.same_class_share, 0.0, 1.0)?;
+        within(key("inside_share"), category.inside_share, 0.0, 1.0)?;
         within(key("same_size_share"), category.same_size_share, 0.0, 1.0)?;
         for (number, &(flags, _)) in category.flags.iter().enumerate() {
             within(format!("{}[{number}][0]", key("flags")), flags, 0, 31)?;
         }
     }
     for (index, state) in part.states.iter().enumerate() {
-        if !part.categories.iter().any(|category| category.category == state.category) {
-            return wrong(format!("states[{index}].category"), state.category, "one of categories");
+        if !part.categories.iter().any(|category| category.category == state.1) {
+            return wrong(format!("states[{index}][1]"), state.1, "one of categories");
         }
     }
     Ok(())

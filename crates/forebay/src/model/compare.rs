@@ -11,7 +11,9 @@
 mod arrivals;
 mod card;
 mod distance;
+mod drawn;
 mod layout;
+mod made;
 mod measure;
 mod profile;
 mod response;
@@ -132,7 +134,7 @@ pub fn compare<P: GoOn>(
         simulated.push([on(0)?, on(1)?]);
     }
     let measured = Measured { profiles, responses: simulated, layout, block_bytes };
-    Ok(card::card(inputs, &measured, options))
+    Ok(made::card(inputs, &measured, options))
 }
 
 /// Whether arrival times mean anything.

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::cascade::Split;
+use super::families::Gaps;
 
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
@@ -24,6 +25,8 @@ pub struct Model {
     pub level: u8,
     /// Whether any range leads to any other, not only siblings.
     pub flat: bool,
+    /// Largest sizes of the size classes but the last.
+    pub size_bounds_bytes: Vec<u32>,
     /// Volumes, one after another.
     pub volumes: Vec<Volume>,
     /// Who asked.
@@ -90,24 +93,16 @@ pub struct Arrivals {
     pub epoch_requests: u64,
     /// How long each epoch is.
     pub epochs_us: Vec<f64>,
+    /// Operations and size classes of each epoch, as a category of the first kind, and counts.
+    pub epoch_mixes: Vec<Vec<(u8, u32)>>,
     /// How epochs divide their time.
     pub splits: Vec<Split>,
 }
 
-/// What happens in a range.
+/// What happens in a range, as a list to be short: the range (one digit 0 to 3 a level), operation with
+/// kind and size class, requests, and how many requests of the range ago its place was used.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct State {
-    /// The range: one digit 0 to 3 a level.
-    pub range: String,
-    /// Operation, kind and size class.
-    pub category: u8,
-    /// Requests.
-    pub count: u64,
-    /// How many requests of the range ago its place was used: first bin, counts.
-    #[serde(default, skip_serializing_if = "Bins::is_empty")]
-    pub again: Bins,
-}
+pub struct State(pub String, pub u8, pub u64, pub Bins);
 
 /// Counts of bins from the first that is not empty.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -139,6 +134,8 @@ pub struct Transition {
     pub to: String,
     /// Its share of all requests.
     pub share: f64,
+    /// How long after the request before.
+    pub inter_arrival: Gaps,
     /// Categories: that of the request before, its own, count, and counts by class of inter-arrival
     /// time.
     pub joint: Vec<Joint>,
@@ -162,7 +159,7 @@ pub struct Period {
 pub struct CategoryModel {
     /// The category.
     pub category: u8,
-    /// Bytes, count, and how often the next of the category has the same size.
+    /// Bytes, count, and how often the one before in the run or category was as large.
     pub sizes: Vec<(u32, u32, u32)>,
     /// Sequential and near ones: rank among recent ends, counts.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
@@ -173,6 +170,15 @@ pub struct CategoryModel {
     /// Those of another place's past: how often the size is as it was then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub same_size_share: f64,
+    /// How far from the end of the request before, in powers of two of sectors.
+    #[serde(default, skip_serializing_if = "Bins::is_empty")]
+    pub jumps: Bins,
+    /// Sequential ones: how often of the same size class as the request they continue.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub same_class_share: f64,
+    /// Those of another place's past: how often within it, not at its beginning.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub inside_share: f64,
     /// New ones: counts by `log2` of the alignment in sectors.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub alignments: Bins,
@@ -186,6 +192,30 @@ fn is_zero(share: &f64) -> bool {
 }
 
 impl Model {
+    /// What somebody who has the model knows of the trace, one sentence each.
+    pub fn reveals(&self) -> Vec<String> {
+        let named = self.volumes.iter().filter(|volume| volume.name.is_some()).count()
+            + self.streams.iter().filter(|stream| stream.name.is_some()).count();
+        let cell =
+            self.volumes.iter().map(|volume| volume.extent_mib).sum::<u64>() as f64 / 65_536.0;
+        vec![
+            format!(
+                "counts: {} requests in {} s on {} volumes by {} streams",
+                self.requests,
+                self.duration_s,
+                self.volumes.len(),
+                self.streams.len()
+            ),
+            "sizes, their order and how operations follow each other, as counts".to_string(),
+            format!(
+                "where: how often each range of {:.0} MiB is used, and each cell of {cell:.2} MiB or more \
+                 is used first; no offset",
+                cell * 65_536.0 / f64::from(1u32 << (2 * self.level))
+            ),
+            format!("names: {}", if named > 0 { "of volumes and streams" } else { "none" }),
+        ]
+    }
+
     /// As JSON text.
     pub fn json(&self) -> String {
         // Numbers, strings and lists always have a JSON form.

@@ -3,31 +3,36 @@
 use std::path::Path;
 
 use forebay_core::{Nanos, Op};
-use forebay_trace::{Notes, Reader, Record, TraceError};
-use rustc_hash::FxHashMap;
+use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError};
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
 
-use super::bins::{LOG_BINS, NEAR_BINS, log_bin, signed_bin};
+use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS, jump_bin, log_bin, signed_bin};
 use super::cascade::Collector;
+use super::families::Sketch;
 use super::file::{
     Arrivals, Bins, CategoryModel, Joint, Model, Part, Period, State, Submitter, Transition,
     VERSION, Volume,
 };
-use super::history::{HEADS, Heads, Latest, Past, Ring};
+use super::generate::{GenerateOptions, Generator};
+use super::history::{HEADS, Heads, Latest, Past, Ring, Touched};
+use super::level;
 use super::space::{CELLS, GRAIN, Space, state_of};
-use super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, NEAR_BYTES, Range, gap_class};
+use super::state::{
+    CATEGORIES, CLASSES_MAX, Category, GAP_CLASSES, Kind, NEAR_BYTES, Range, SizeClasses, gap_class,
+};
 
 /// Epochs whose durations are kept.
 const EPOCHS_MAX: usize = 512;
 /// Periods whose mix is kept, at most.
 const PERIODS_MAX: u64 = 256;
 /// Numbers that all mixes together hold, about.
-const MIX_MAX: usize = 5000;
+const MIX_MAX: usize = 3000;
 /// Pairs of categories of all transitions together.
-const JOINT_MAX: usize = 2500;
+const JOINT_MAX: usize = 1600;
 /// Cells of heat.
 const HEAT_MAX: usize = 512;
 /// Sizes of a category.
@@ -38,10 +43,16 @@ pub(super) const KEPT: usize = 1 << 20;
 /// How to fit.
 #[derive(Clone, Debug)]
 pub struct FitOptions {
-    /// Levels of the hierarchy.
-    pub level: u8,
+    /// Levels of the hierarchy; none to find out how many are needed.
+    pub level: Option<u8>,
+    /// A model for each of the busiest streams and one for the rest, not one of all.
+    pub by_stream: bool,
     /// Any range to any other.
     pub flat: bool,
+    /// Keep names of volumes and streams.
+    pub names: bool,
+    /// Sizes that are told apart as classes of their own, at most.
+    pub common_sizes: usize,
 }
 
 /// What a first pass finds.
@@ -56,7 +67,14 @@ pub struct Survey {
     /// Requests of each stream.
     pub streams: Vec<u64>,
     tick_ns: u64,
+    sizes: FxHashMap<u32, u64>,
 }
+
+/// Sizes told apart while surveying.
+const SURVEYED_SIZES_MAX: usize = 4096;
+/// Share of requests that makes a size common, and a class worth having.
+const COMMON_SHARE: f64 = 0.04;
+const CLASS_SHARE: f64 = 0.005;
 
 impl Survey {
     /// Takes the next record.
@@ -77,6 +95,40 @@ impl Survey {
             self.streams.resize(stream + 1, 0);
         }
         self.streams[stream] += 1;
+        if let Some(count) = self.sizes.get_mut(&record.len) {
+            *count += 1;
+        } else if self.sizes.len() < SURVEYED_SIZES_MAX {
+            self.sizes.insert(record.len, 1);
+        }
+    }
+
+    /// Classes that tell the most common sizes from those between them.
+    fn size_classes(&self, common_sizes: usize) -> SizeClasses {
+        let mut sizes: Vec<(u32, u64)> =
+            self.sizes.iter().map(|(&len, &count)| (len, count)).collect();
+        sizes.sort_unstable_by_key(|&(len, count)| (std::cmp::Reverse(count), len));
+        let share = |count: u64| count as f64 / self.requests.max(1) as f64;
+        let common = sizes.iter().take(common_sizes).filter(|size| share(size.1) >= COMMON_SHARE);
+        let mut bounds: Vec<u32> =
+            common.flat_map(|&(len, _)| [len.saturating_sub(1), len]).collect();
+        bounds.sort_unstable();
+        bounds.dedup();
+        debug_assert!(bounds.len() < CLASSES_MAX);
+        let mut kept: Vec<u32> = Vec::new();
+        for (index, &bound) in bounds.iter().enumerate() {
+            let low = kept.last().map_or(0, |&low| u64::from(low) + 1);
+            let within = |above: u64, to: u64| -> u64 {
+                let inside = |len: u32| (above..=to).contains(&u64::from(len));
+                sizes.iter().filter(|size| inside(size.0)).map(|size| size.1).sum()
+            };
+            let next = bounds.get(index + 1).map_or(u64::from(u32::MAX), |&next| u64::from(next));
+            let below = share(within(low, u64::from(bound)));
+            let above = share(within(u64::from(bound) + 1, next));
+            if below >= CLASS_SHARE && above >= CLASS_SHARE {
+                kept.push(bound);
+            }
+        }
+        SizeClasses(kept)
     }
 }
 
@@ -94,8 +146,11 @@ struct Traits {
     sizes: FxHashMap<u32, (u32, u32)>,
     last_len: u32,
     ranks: [u32; HEADS],
+    jumps: [u32; JUMP_BINS],
     distances: Vec<u32>,
     same_size: u32,
+    same_class: u32,
+    inside: u32,
     count: u32,
     alignments: [u32; 16],
     flags: FxHashMap<u8, u32>,
@@ -107,8 +162,11 @@ impl Default for Traits {
             sizes: FxHashMap::default(),
             last_len: 0,
             ranks: [0; HEADS],
+            jumps: [0; JUMP_BINS],
             distances: vec![0; 2 * NEAR_BINS],
             same_size: 0,
+            same_class: 0,
+            inside: 0,
             count: 0,
             alignments: [0; 16],
             flags: FxHashMap::default(),
@@ -133,16 +191,29 @@ struct Origin {
     /// Requests ago, for [`Kind::Again`].
     ago: u64,
     same_size: bool,
+    is_inside: bool,
+    /// Size of the request that is continued.
+    run_len: Option<u32>,
 }
 
 impl Origin {
     fn far() -> Origin {
-        Origin { kind: Kind::Far, rank: None, distance: 0, ago: 0, same_size: false }
+        Origin {
+            kind: Kind::Far,
+            rank: None,
+            distance: 0,
+            ago: 0,
+            same_size: false,
+            is_inside: false,
+            run_len: None,
+        }
     }
 }
 
 /// Fits a part.
 struct PartFitter {
+    /// How many share the bounds on the model's size.
+    parts: usize,
     level: u8,
     is_flat: bool,
     space: Space,
@@ -150,13 +221,19 @@ struct PartFitter {
     begins: Option<Nanos>,
     last: Nanos,
     last_state: Option<(Range, Category)>,
+    last_end: u64,
     last_stream: u32,
     stays: u64,
     arrivals: Collector,
     ranges: FxHashMap<Range, RangePast>,
     latest: Latest,
+    touched: Touched,
+    classes: SizeClasses,
     states: FxHashMap<(Range, Category), (u64, Vec<u32>)>,
     joints: FxHashMap<(Range, Range, Category, Category), [u32; GAP_CLASSES]>,
+    gaps: FxHashMap<(Range, Range), Sketch>,
+    epoch_requests: u64,
+    epoch_mixes: Vec<FxHashMap<u8, u32>>,
     period_requests: u64,
     periods: Vec<FxHashMap<(Range, Category), u32>>,
     traits: Vec<Traits>,
@@ -164,23 +241,35 @@ struct PartFitter {
 }
 
 impl PartFitter {
-    fn new(survey: &Survey, options: &FitOptions, requests: u64) -> PartFitter {
+    fn new(survey: &Survey, options: &FitOptions, requests: u64, parts: usize) -> PartFitter {
+        let epochs_max = (EPOCHS_MAX / parts).next_power_of_two();
         PartFitter {
-            level: options.level,
+            parts,
+            level: options.level.unwrap_or(1),
             is_flat: options.flat,
             space: Space::new(&survey.extents),
             requests: 0,
             begins: None,
             last: Nanos::ZERO,
             last_state: None,
+            last_end: u64::MAX,
             last_stream: 0,
             stays: 0,
-            arrivals: Collector::new(EPOCHS_MAX),
+            arrivals: Collector::new(epochs_max),
             ranges: FxHashMap::default(),
             latest: Latest::new(requests),
+            touched: Touched::new(requests),
+            classes: survey.size_classes(options.common_sizes),
             states: FxHashMap::default(),
             joints: FxHashMap::default(),
-            period_requests: requests.div_ceil(PERIODS_MAX).max(32),
+            epoch_requests: epoch_requests(requests, epochs_max),
+            gaps: FxHashMap::default(),
+            epoch_mixes: Vec::new(),
+            // A whole number of epochs.
+            period_requests: requests
+                .div_ceil(PERIODS_MAX)
+                .next_power_of_two()
+                .max(epoch_requests(requests, epochs_max)),
             periods: Vec::new(),
             traits: vec![Traits::default(); CATEGORIES],
             heat: vec![0; CELLS as usize],
@@ -203,7 +292,7 @@ impl PartFitter {
             return self.add_flush(record, gap);
         }
         let origin = self.origin(range, address, record.len);
-        let category = Category::new(record.op, origin.kind, record.len);
+        let category = Category::new(record.op, origin.kind, self.classes.of(record.len));
         self.count(range, category, gap, record.stream, &origin);
         self.describe(category, record, address, &origin);
         if origin.kind == Kind::Far {
@@ -212,9 +301,11 @@ impl PartFitter {
         let past = Past { address, len: record.len, stream: record.stream };
         let of_range = self.ranges.entry(range).or_default();
         let end = address.saturating_add(u64::from(record.len));
-        let continued = if origin.kind == Kind::Sequential { origin.rank } else { None };
+        self.last_end = end;
+        let continued = if origin.kind.is_sequential() { origin.rank } else { None };
         of_range.heads.push(continued, end, record.stream, record.len);
         self.latest.note(address, of_range.ring.count());
+        self.touched.mark(address, record.len, of_range.ring.count());
         of_range.ring.push(past, KEPT);
         self.requests += 1;
     }
@@ -223,7 +314,7 @@ impl PartFitter {
     fn add_flush(&mut self, record: &Record, gap: u64) {
         let range = self.last_state.map_or(Range::new(self.level, 0), |(range, _)| range);
         let origin = Origin::far();
-        let category = Category::new(record.op, origin.kind, 0);
+        let category = Category::new(record.op, origin.kind, self.classes.of(0));
         self.count(range, category, gap, record.stream, &origin);
         let traits = &mut self.traits[usize::from(category.0)];
         traits.count += 1;
@@ -235,14 +326,21 @@ impl PartFitter {
     fn origin(&mut self, range: Range, address: u64, len: u32) -> Origin {
         let past = self.ranges.entry(range).or_default();
         let mut origin = Origin::far();
-        let found = self.latest.find(address);
-        let seen = found.and_then(|n| past.ring.get(n).map(|was| (n, was)));
+        let touched = self.touched.last(address);
+        let seen = self.latest.find(address).and_then(|n| past.ring.get(n).map(|was| (n, was)));
         let seen = seen.filter(|(_, was)| was.address == address);
         if let Some(rank) = past.heads.find(address) {
             if let Some((number, _)) = seen {
                 past.referenced = number;
             }
-            return Origin { kind: Kind::Sequential, rank: Some(rank), ..origin };
+            let kind = match (address == self.last_end, touched) {
+                (true, None) => Kind::NextNew,
+                (true, Some(_)) => Kind::NextOld,
+                (false, None) => Kind::ResumeNew,
+                (false, Some(_)) => Kind::ResumeOld,
+            };
+            let run_len = Some(past.heads.at(rank).2);
+            return Origin { kind, rank: Some(rank), run_len, ..origin };
         }
         if let Some((number, was)) = seen {
             let on = number.wrapping_sub(past.referenced);
@@ -252,6 +350,10 @@ impl PartFitter {
                 return Origin { kind: Kind::Follow, distance: on as usize, ..origin };
             }
             return Origin { kind: Kind::Again, ago: past.ring.count() - number, ..origin };
+        }
+        if let Some(number) = touched {
+            let ago = past.ring.count().saturating_sub(number).max(1);
+            return Origin { kind: Kind::Again, ago, is_inside: true, ..origin };
         }
         let near = (0..past.heads.len().min(4))
             .map(|rank| (rank, address as i64 - past.heads.at(rank).0 as i64))
@@ -278,6 +380,7 @@ impl PartFitter {
         let (from, before) = self.last_state.unwrap_or(state);
         let (left, entered) = Range::transition(from, range, self.is_flat);
         self.joints.entry((left, entered, before, category)).or_default()[gap_class(gap)] += 1;
+        self.gaps.entry((left, entered)).or_default().add(gap);
         self.last_state = Some(state);
         self.stays += u64::from(stream == self.last_stream);
         self.last_stream = stream;
@@ -286,18 +389,27 @@ impl PartFitter {
             self.periods.push(FxHashMap::default());
         }
         *self.periods[period].entry(state).or_default() += 1;
+        let epoch = (self.requests / self.epoch_requests) as usize;
+        if epoch >= self.epoch_mixes.len() {
+            self.epoch_mixes.push(FxHashMap::default());
+        }
+        *self.epoch_mixes[epoch].entry(category.flavour()).or_default() += 1;
     }
 
     fn describe(&mut self, category: Category, record: &Record, address: u64, origin: &Origin) {
         let traits = &mut self.traits[usize::from(category.0)];
         traits.count += 1;
-        if record.len == traits.last_len
-            && let Some(size) = traits.sizes.get_mut(&record.len)
-        {
-            size.1 += 1;
-        }
+        let before = origin.run_len.unwrap_or(traits.last_len);
+        let size = traits.sizes.entry(record.len).or_default();
+        size.0 += 1;
+        size.1 += u32::from(record.len == before && !origin.same_size);
+        let is_same = |len: u32| self.classes.of(len) == self.classes.of(record.len);
+        traits.same_class += u32::from(origin.run_len.is_some_and(is_same));
         traits.last_len = record.len;
-        traits.sizes.entry(record.len).or_default().0 += 1;
+        traits.inside += u32::from(origin.is_inside);
+        if self.last_end != u64::MAX && !origin.kind.is_next() {
+            traits.jumps[jump_bin(self.last_end, address)] += 1;
+        }
         if let Some(rank) = origin.rank {
             traits.ranks[rank] += 1;
         }
@@ -321,12 +433,7 @@ impl PartFitter {
             .iter()
             .map(|state| {
                 let (count, again) = &self.states[state];
-                State {
-                    range: state.0.path(),
-                    category: state.1.0,
-                    count: *count,
-                    again: Bins::new(again),
-                }
+                State(state.0.path(), state.1.0, *count, Bins::new(again))
             })
             .collect();
         Part {
@@ -337,11 +444,25 @@ impl PartFitter {
                 tick_ns: tick_ns.max(1),
                 epoch_requests: 1 << epoch_scale,
                 epochs_us: epochs.iter().map(|&ns| digits(ns as f64 / 1e3, 6)).collect(),
+                epoch_mixes: self
+                    .epoch_mixes
+                    .iter()
+                    .map(|mix| {
+                        let mut mix: Vec<(u8, u32)> = mix.iter().map(|(&f, &n)| (f, n)).collect();
+                        mix.sort_unstable();
+                        mix
+                    })
+                    .collect(),
                 splits,
             },
             states,
-            transitions: transitions(&self.joints, self.requests),
-            periods: periods(self.periods, &number),
+            transitions: transitions(
+                &self.joints,
+                &self.gaps,
+                self.requests,
+                JOINT_MAX / self.parts,
+            ),
+            periods: periods(self.periods, &number, MIX_MAX / self.parts),
             categories: self
                 .traits
                 .iter()
@@ -349,10 +470,16 @@ impl PartFitter {
                 .filter(|(_, traits)| traits.count > 0)
                 .map(|(category, traits)| category_model(category as u8, traits))
                 .collect(),
-            heat: heat(&self.heat),
+            heat: heat(&self.heat, HEAT_MAX / self.parts),
             stay_share: digits(self.stays as f64 / self.requests.max(1) as f64, 4),
         }
     }
+}
+
+/// Requests of an epoch, as [`Collector`] comes to them.
+fn epoch_requests(requests: u64, epochs_max: usize) -> u64 {
+    let fits = |&each: &u64| requests / each < epochs_max as u64;
+    (0..63).map(|scale| 1u64 << scale).find(fits).unwrap_or(1 << 62)
 }
 
 /// A number to so many significant digits.
@@ -366,7 +493,9 @@ fn digits(value: f64, digits: i32) -> f64 {
 
 fn transitions(
     joints: &FxHashMap<(Range, Range, Category, Category), [u32; GAP_CLASSES]>,
+    gaps_of: &FxHashMap<(Range, Range), Sketch>,
     requests: u64,
+    joint_max: usize,
 ) -> Vec<Transition> {
     let mut rows: Vec<_> = joints.iter().map(|(key, gaps)| (*key, *gaps)).collect();
     let total = |gaps: &[u32; GAP_CLASSES]| gaps.iter().map(|&n| u64::from(n)).sum::<u64>();
@@ -375,7 +504,13 @@ fn transitions(
     for (key, gaps) in &rows {
         *shares.entry((key.0, key.1)).or_default() += total(gaps);
     }
-    rows.truncate(JOINT_MAX);
+    // The heaviest row of each transition stays whatever its weight.
+    let mut seen = FxHashSet::default();
+    let mut kept = 0;
+    rows.retain(|(key, _)| {
+        kept += 1;
+        seen.insert((key.0, key.1)) || kept <= joint_max
+    });
     rows.sort_unstable_by_key(|(key, _)| *key);
     let mut list: Vec<Transition> = Vec::new();
     let mut last = None;
@@ -383,12 +518,28 @@ fn transitions(
         if last != Some((from, to)) {
             last = Some((from, to));
             let share = digits(shares[&(from, to)] as f64 / requests.max(1) as f64, 6);
-            list.push(Transition { from: from.path(), to: to.path(), share, joint: Vec::new() });
+            let mut gaps = gaps_of[&(from, to)].best();
+            gaps.mean_us = digits(gaps.mean_us, 4);
+            gaps.deviation_us = digits(gaps.deviation_us, 4);
+            gaps.distance = digits(gaps.distance, 2);
+            gaps.quantiles_us.iter_mut().for_each(|us| *us = digits(*us, 3));
+            list.push(Transition {
+                from: from.path(),
+                to: to.path(),
+                share,
+                inter_arrival: gaps,
+                joint: Vec::new(),
+            });
         }
         let end = gaps.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
         if let Some(transition) = list.last_mut() {
             transition.joint.push(Joint(before.0, after.0, gaps[..end].to_vec()));
         }
+    }
+    // Of those that are kept: rare pairs of ranges may have no row left.
+    let kept: f64 = list.iter().map(|transition| transition.share).sum();
+    for transition in &mut list {
+        transition.share = digits(transition.share / kept, 6);
     }
     list
 }
@@ -396,8 +547,9 @@ fn transitions(
 fn periods(
     mut periods: Vec<FxHashMap<(Range, Category), u32>>,
     number: &FxHashMap<(Range, Category), u32>,
+    mix_max: usize,
 ) -> Vec<Period> {
-    while periods.len() > 1 && periods.iter().map(FxHashMap::len).sum::<usize>() > MIX_MAX {
+    while periods.len() > 1 && periods.iter().map(FxHashMap::len).sum::<usize>() > mix_max {
         periods = periods
             .chunks(2)
             .map(|pair| {
@@ -433,7 +585,10 @@ fn category_model(category: u8, traits: &Traits) -> CategoryModel {
         sizes,
         ranks: Bins::new(&traits.ranks),
         distances: Bins::new(&traits.distances),
+        jumps: Bins::new(&traits.jumps),
         same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
+        same_class_share: digits(f64::from(traits.same_class) / f64::from(traits.count), 4),
+        inside_share: digits(f64::from(traits.inside) / f64::from(traits.count), 4),
         alignments: Bins::new(&traits.alignments),
         flags: if flags == [(0, traits.count)] { Vec::new() } else { flags },
     }
@@ -463,7 +618,7 @@ fn merge_rare(sizes: &mut Vec<(u32, u32, u32)>) {
 }
 
 /// Cells by count, the heaviest ranges split first.
-fn heat(cells: &[u32]) -> Vec<(u32, u32, u32)> {
+fn heat(cells: &[u32], heat_max: usize) -> Vec<(u32, u32, u32)> {
     let sum = |first: u32, count: u32| -> u64 {
         cells[first as usize..(first + count) as usize].iter().map(|&n| u64::from(n)).sum()
     };
@@ -474,7 +629,7 @@ fn heat(cells: &[u32]) -> Vec<(u32, u32, u32)> {
         if weight == 0 {
             continue;
         }
-        if count == 1 || done.len() + open.len() >= HEAT_MAX {
+        if count == 1 || done.len() + open.len() >= heat_max {
             done.push((first, count, weight.min(u64::from(u32::MAX)) as u32));
             continue;
         }
@@ -488,78 +643,177 @@ fn heat(cells: &[u32]) -> Vec<(u32, u32, u32)> {
     done
 }
 
-/// The model of the trace that `opening` opens, twice; messages call it `name`.
+impl Default for FitOptions {
+    fn default() -> FitOptions {
+        FitOptions {
+            level: None,
+            by_stream: false,
+            flat: false,
+            names: false,
+            common_sizes: COMMON_SIZES,
+        }
+    }
+}
+
+/// Sizes that are classes of their own unless asked otherwise.
+pub const COMMON_SIZES: usize = 3;
+
+/// Streams that have a model of their own.
+const OWN_PARTS_MAX: usize = 7;
+
+/// A model and how it came about.
+#[derive(Clone, Debug)]
+pub struct Fitted {
+    /// The model.
+    pub model: Model,
+    /// How reading went.
+    pub notes: Notes,
+    /// Closed-loop throughput at each level that was tried.
+    pub tried: Vec<(u8, f64)>,
+}
+
+/// Fits the trace that `opening` opens, as often as it is asked to; messages call it `name`.
 ///
 /// # Errors
-/// A trace that cannot be read or holds nothing; [`Error::Stopped`].
+/// A trace that cannot be read, holds nothing or changes; [`Error::Stopped`].
 pub fn fit<P: GoOn>(
     name: &Path,
     opening: impl Fn() -> Result<Box<dyn Reader>, TraceError>,
     options: &FitOptions,
     mut progress: impl FnMut(u64) -> P,
-) -> Result<(Model, Notes), Error> {
+) -> Result<Fitted, Error> {
     let mut survey = Survey::default();
     read_through(name, &mut *opening()?, &mut progress, |batch, _| {
         batch.iter().for_each(|record| survey.add(record));
     })?;
-    let surveyed = survey.requests;
-    let mut fitter = Fitter::new(survey, options.clone());
-    let mut reader = opening()?;
-    read_through(name, &mut *reader, progress, |batch, _| {
-        batch.iter().for_each(|record| fitter.add(record));
-    })?;
-    if fitter.part.requests != surveyed {
-        let text = format!(
-            "{}: got {} requests when read again, expected {surveyed}; give a file that stays as it is",
-            name.display(),
-            fitter.part.requests
-        );
-        return Err(Error::Unfit(text));
+    let mut fit_at = |level: u8| -> Result<(Model, Notes), Error> {
+        let at_level = FitOptions { level: Some(level), ..options.clone() };
+        let mut fitter = Fitter::new(survey.clone(), at_level);
+        let mut reader = opening()?;
+        read_through(name, &mut *reader, &mut progress, |batch, _| {
+            batch.iter().for_each(|record| fitter.add(record));
+        })?;
+        fitter.agrees(name)?;
+        let mut model = fitter.finish();
+        if options.names {
+            name_all(&mut model, reader.dictionary());
+        }
+        Ok((model, reader.notes().clone()))
+    };
+    if let Some(level) = options.level {
+        let (model, notes) = fit_at(level)?;
+        return Ok(Fitted { model, notes, tried: Vec::new() });
     }
-    Ok((fitter.finish(), reader.notes().clone()))
+    let mut tried: Vec<(u8, f64)> = Vec::new();
+    let mut last: Option<(Model, Notes)> = None;
+    for level in 1..=level::TRIED_MAX {
+        let (model, notes) = fit_at(level)?;
+        let drawn = Generator::new(&model, GenerateOptions::default());
+        let iops = level::closed_loop_iops(&survey.extents, drawn)?;
+        let settled = tried.last().is_some_and(|&(_, before)| level::is_stable(before, iops));
+        tried.push((level, iops));
+        if settled && let Some((model, notes)) = last {
+            return Ok(Fitted { model, notes, tried });
+        }
+        last = Some((model, notes));
+    }
+    // It goes on changing: more detail has not shown to help.
+    let (model, notes) = last.ok_or_else(|| Error::Unfit("no level was tried".into()))?;
+    Ok(Fitted { model, notes, tried })
+}
+
+fn name_all(model: &mut Model, dictionary: &Dictionary) {
+    for (volume, name) in model.volumes.iter_mut().zip(&dictionary.volumes) {
+        volume.name = Some(name.clone());
+    }
+    for (stream, known) in model.streams.iter_mut().zip(&dictionary.streams) {
+        stream.name = Some(known.name.clone());
+    }
 }
 
 /// Fits a model on what a first pass has surveyed.
 pub struct Fitter {
     options: FitOptions,
     survey: Survey,
-    part: PartFitter,
+    parts: Vec<PartFitter>,
+    /// The part of each stream.
+    part_of: Vec<usize>,
+    /// The stream of each part, if it has but one.
+    owners: Vec<Option<u32>>,
 }
 
 impl Fitter {
     /// Begins.
     pub fn new(survey: Survey, options: FitOptions) -> Fitter {
-        let part = PartFitter::new(&survey, &options, survey.requests);
-        Fitter { options, survey, part }
+        let mut busiest: Vec<(u32, u64)> = (0..).zip(survey.streams.iter().copied()).collect();
+        busiest.sort_unstable_by_key(|&(stream, requests)| (std::cmp::Reverse(requests), stream));
+        let own = if options.by_stream { OWN_PARTS_MAX } else { 0 };
+        let (own, rest) = busiest.split_at(own.min(busiest.len()));
+        let rest: u64 = rest.iter().map(|stream| stream.1).sum();
+        let mut owners: Vec<Option<u32>> =
+            own.iter().filter(|stream| stream.1 > 0).map(|stream| Some(stream.0)).collect();
+        let mut requests: Vec<u64> = own.iter().map(|stream| stream.1).filter(|&n| n > 0).collect();
+        if rest > 0 {
+            owners.push(None);
+            requests.push(rest);
+        }
+        let mut part_of = vec![owners.len() - 1; survey.streams.len()];
+        for (part, owner) in owners.iter().enumerate() {
+            if let Some(stream) = owner {
+                part_of[*stream as usize] = part;
+            }
+        }
+        let parts = requests
+            .iter()
+            .map(|&requests| PartFitter::new(&survey, &options, requests, owners.len()))
+            .collect();
+        Fitter { options, survey, parts, part_of, owners }
     }
 
     /// Takes the next record of the second pass.
     #[inline]
     pub fn add(&mut self, record: &Record) {
-        self.part.add(record);
+        // A stream that was not there before is told of by `agrees`.
+        let part = self.part_of.get(record.stream as usize).copied().unwrap_or(0);
+        self.parts[part].add(record);
+    }
+
+    /// Whether the second pass saw what the first did.
+    fn agrees(&self, name: &Path) -> Result<(), Error> {
+        let requests: u64 = self.parts.iter().map(|part| part.requests).sum();
+        if requests == self.survey.requests {
+            return Ok(());
+        }
+        Err(Error::Unfit(format!(
+            "{}: got {requests} requests when read again, expected {}; give a file that stays as it is",
+            name.display(),
+            self.survey.requests
+        )))
     }
 
     /// The model.
     pub fn finish(self) -> Model {
-        let Fitter { options, survey, part } = self;
-        let volumes = survey
-            .extents
-            .iter()
-            .map(|extent| Volume { extent_mib: extent.div_ceil(GRAIN).max(1), name: None })
-            .collect();
+        let Fitter { options, survey, parts, owners, .. } = self;
+        let volume =
+            |extent: &u64| Volume { extent_mib: extent.div_ceil(GRAIN).max(1), name: None };
         Model {
             forebay_model: VERSION,
             requests: survey.requests,
             duration_s: digits(survey.last.0 as f64 / 1e9, 9),
-            level: options.level,
+            level: options.level.unwrap_or(1),
             flat: options.flat,
-            volumes,
+            size_bounds_bytes: parts[0].classes.0.clone(),
+            volumes: survey.extents.iter().map(volume).collect(),
             streams: survey
                 .streams
                 .iter()
                 .map(|&requests| Submitter { requests, name: None })
                 .collect(),
-            parts: vec![part.finish(None, survey.tick_ns)],
+            parts: parts
+                .into_iter()
+                .zip(owners)
+                .map(|(part, owner)| part.finish(owner, survey.tick_ns))
+                .collect(),
         }
     }
 }

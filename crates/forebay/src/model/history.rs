@@ -153,6 +153,68 @@ impl Latest {
     }
 }
 
+/// Ground that was used, and by which request last: a bit for each 4 KiB, rows of 64, in bounded
+/// memory. Where the table is full, old rows give way to new ones.
+#[derive(Clone, Debug)]
+pub struct Touched {
+    /// Row, bits, number of the request that used it last.
+    rows: Vec<(u64, u64, u64)>,
+    shift: u32,
+}
+
+/// Rows looked at for one.
+const ROW_PROBES: usize = 8;
+
+impl Touched {
+    /// For about so many requests.
+    pub fn new(requests: u64) -> Touched {
+        let rows = (4 * requests).next_power_of_two().clamp(1 << 10, 1 << 22) as usize;
+        Touched { rows: vec![(NOWHERE, 0, 0); rows], shift: 64 - rows.ilog2() }
+    }
+
+    #[inline]
+    fn find(&self, row: u64) -> Option<usize> {
+        let first = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
+        let at = |probe: usize| (first + probe) & (self.rows.len() - 1);
+        (0..ROW_PROBES)
+            .map(at)
+            .take_while(|&at| self.rows[at].0 != NOWHERE)
+            .find(|&at| self.rows[at].0 == row)
+    }
+
+    /// The number of the last request near `address`, if that place was used.
+    #[inline]
+    pub fn last(&self, address: u64) -> Option<u64> {
+        let block = address / PLACE_BYTES;
+        let (_, bits, number) = self.rows[self.find(block / 64)?];
+        (bits >> (block % 64) & 1 == 1).then_some(number)
+    }
+
+    /// Request `number` used this.
+    #[inline]
+    pub fn mark(&mut self, address: u64, len: u32, number: u64) {
+        let mut block = address / PLACE_BYTES;
+        let end = address.saturating_add(u64::from(len)).div_ceil(PLACE_BYTES);
+        while block < end {
+            let row = block / 64;
+            let next = end.min((row + 1) * 64);
+            let count = next - block;
+            let bits = (u64::MAX >> (64 - count)) << (block % 64);
+            let slot = self.find(row).unwrap_or_else(|| self.free(row));
+            let (key, old, _) = self.rows[slot];
+            let kept = if key == row { old } else { 0 };
+            self.rows[slot] = (row, kept | bits, number);
+            block = next;
+        }
+    }
+
+    fn free(&self, row: u64) -> usize {
+        let first = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
+        let at = |probe: usize| (first + probe) & (self.rows.len() - 1);
+        (0..ROW_PROBES).map(at).find(|&at| self.rows[at].0 == NOWHERE).unwrap_or(first)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,6 +240,17 @@ mod tests {
             assert_eq!(ring.get(n + 1), None);
         }
         assert_eq!((ring.get(5), ring.get(6).map(|past| past.address)), (None, Some(6)));
+    }
+
+    #[test]
+    fn ground_is_remembered_to_the_block() {
+        let mut touched = Touched::new(10);
+        touched.mark(60 * 4096, 10 * 4096, 5);
+        let used: Vec<u64> = (0..200).filter(|n| touched.last(n * 4096).is_some()).collect();
+        assert_eq!(used, (60..70).collect::<Vec<_>>());
+        assert_eq!(touched.last(69 * 4096 + 4095), Some(5));
+        // More than there is room for.
+        touched.mark(0, u32::MAX, 6);
     }
 
     #[test]

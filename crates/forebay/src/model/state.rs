@@ -7,48 +7,89 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
 pub enum Kind {
-    /// Begins where a recent request of its range ended.
-    Sequential,
-    /// Begins where the request after the one referenced last began: the past in its own order.
+    /// Begins where the request before it ended, on new ground.
+    NextNew,
+    /// The same on ground used before.
+    NextOld,
+    /// Begins where another recent request of its range ended, on new ground.
+    ResumeNew,
+    /// The same on ground used before.
+    ResumeOld,
+    /// Begins where a request soon after the one referenced last began: the past in its own order.
     Follow,
-    /// Begins where an earlier request began.
+    /// Begins where an earlier request began, or within it.
     Again,
-    /// New, within [`NEAR_BYTES`] of where a recent request ended.
+    /// On new ground within [`NEAR_BYTES`] of where a recent request ended.
     Near,
-    /// New, anywhere in its range.
+    /// On new ground anywhere in its range.
     Far,
 }
 
+impl Kind {
+    /// Whether it goes on where a recent request ended.
+    pub fn is_sequential(self) -> bool {
+        (self as u8) < 4
+    }
+
+    /// Whether it goes on where the request before it ended.
+    pub fn is_next(self) -> bool {
+        matches!(self, Kind::NextNew | Kind::NextOld)
+    }
+
+    /// Whether it is on ground not used before.
+    pub fn is_new(self) -> bool {
+        matches!(self, Kind::NextNew | Kind::ResumeNew | Kind::Near | Kind::Far)
+    }
+}
+
 /// How far [`Kind::Near`] reaches.
-pub const NEAR_BYTES: u64 = 4 << 20;
+pub const NEAR_BYTES: u64 = 2 << 20;
 
 /// Kinds in the order of their numbers.
-pub const KINDS: [Kind; 5] = [Kind::Sequential, Kind::Follow, Kind::Again, Kind::Near, Kind::Far];
+pub const KINDS: [Kind; 8] = [
+    Kind::NextNew,
+    Kind::NextOld,
+    Kind::ResumeNew,
+    Kind::ResumeOld,
+    Kind::Follow,
+    Kind::Again,
+    Kind::Near,
+    Kind::Far,
+];
 /// Operations in the order of their numbers.
 pub const OPS: [Op; 4] = [Op::Read, Op::Write, Op::Flush, Op::Trim];
-/// Largest sizes of the classes but the last, in bytes.
-pub const SIZE_BOUNDS: [u32; 2] = [8 << 10, 64 << 10];
-/// Size classes.
-pub const SIZE_CLASSES: usize = SIZE_BOUNDS.len() + 1;
+/// Size classes, at most.
+pub const CLASSES_MAX: usize = 8;
 /// Categories: operation, kind and size class in one number.
-pub const CATEGORIES: usize = OPS.len() * KINDS.len() * SIZE_CLASSES;
+pub const CATEGORIES: usize = OPS.len() * KINDS.len() * CLASSES_MAX;
 
-/// Operation, kind and size class, packed: `op + 4 * (kind + 5 * size class)`.
+/// Classes of sizes, by their largest sizes but the last's.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SizeClasses(pub Vec<u32>);
+
+impl SizeClasses {
+    /// The class of a size.
+    #[inline]
+    pub fn of(&self, len: u32) -> usize {
+        self.0.iter().filter(|&&bound| len > bound).count()
+    }
+}
+
+/// Operation, kind and size class, packed: `op + 4 * (kind + 8 * size class)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Category(pub u8);
 
 impl Category {
     /// Packs.
     #[inline]
-    pub fn new(op: Op, kind: Kind, len: u32) -> Category {
+    pub fn new(op: Op, kind: Kind, class: usize) -> Category {
         let op = match op {
             Op::Read => 0,
             Op::Write => 1,
             Op::Flush | Op::Park => 2,
             Op::Trim => 3,
         };
-        let class = SIZE_BOUNDS.iter().filter(|&&bound| len > bound).count() as u8;
-        Category(op + 4 * (kind as u8 + 5 * class))
+        Category(op | (kind as u8) << 2 | ((class % CLASSES_MAX) as u8) << 5)
     }
 
     /// The operation.
@@ -60,7 +101,19 @@ impl Category {
     /// The kind.
     #[inline]
     pub fn kind(self) -> Kind {
-        KINDS[usize::from(self.0 >> 2) % KINDS.len()]
+        KINDS[usize::from(self.0 >> 2 & 7)]
+    }
+
+    /// Operation and size class alone, as the category of the first kind.
+    #[inline]
+    pub fn flavour(self) -> u8 {
+        self.0 & 0b1110_0011
+    }
+
+    /// The size class.
+    #[inline]
+    pub fn class(self) -> usize {
+        usize::from(self.0 >> 5)
     }
 }
 
@@ -141,13 +194,15 @@ mod tests {
     fn categories_come_back() {
         for op in OPS {
             for kind in KINDS {
-                for len in [0, 512, 8192, 8193, 65_536, 65_537] {
-                    let category = Category::new(op, kind, len);
-                    assert_eq!((category.op(), category.kind()), (op, kind));
-                    assert!(usize::from(category.0) < CATEGORIES);
+                for class in 0..CLASSES_MAX {
+                    let category = Category::new(op, kind, class);
+                    let parts = (category.op(), category.kind(), category.class());
+                    assert_eq!(parts, (op, kind, class));
                 }
             }
         }
+        let classes = SizeClasses(vec![4096, 65_536]);
+        assert_eq!([0, 4096, 4097, 65_537].map(|len| classes.of(len)), [0, 0, 1, 2]);
     }
 
     #[test]

@@ -5,10 +5,12 @@ use forebay_core::policy::{Lanes, build_placed};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Request, Workload, simulate};
 
+use super::card::{Quantity, Response};
 use super::layout::Side;
+use super::measure::relative;
 use super::profile::TIME_DIGITS;
 use super::run_clock;
-use super::tally::{Clock, Tally, bucket};
+use super::tally::{Clock, Tally, bucket, interval, whole};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
@@ -111,5 +113,47 @@ impl Observer for Watch {
         self.times.add(block, bucket(response.0, TIME_DIGITS), 1);
         self.sums.add(block, 0, 1);
         self.sums.add(block, 1, response.0);
+    }
+}
+
+const QUANTILES: [f64; 4] = [0.5, 0.9, 0.99, 0.999];
+
+/// Mean and quantiles in milliseconds.
+fn response_figures(of: &Responses, weights: &[u64]) -> [Option<f64>; 5] {
+    let (sums, times) = (of.sums.weigh(weights), of.times.weigh(weights));
+    let mean = (sums.of(0) > 0).then(|| sums.of(1) as f64 / sums.of(0) as f64 / 1e6);
+    let [p50, p90, p99, p999] =
+        QUANTILES.map(|q| times.quantile(q, TIME_DIGITS).map(|ns| ns / 1e6));
+    [mean, p50, p90, p99, p999]
+}
+
+/// Both traces' responses on `device`.
+pub(super) fn compared(
+    device: &OpenDevice,
+    [a, b]: &[Responses; 2],
+    weights: &[Vec<u64>],
+    level: f64,
+) -> Response {
+    let drawn: Vec<_> = weights.iter().map(|weights| response_figures(a, weights)).collect();
+    let (found_a, found_b) = (response_figures(a, &whole()), response_figures(b, &whole()));
+    let quantity = |index: usize| {
+        let (a, b) = (found_a[index].unwrap_or(0.0), found_b[index].unwrap_or(0.0));
+        let (a_low, a_high) =
+            interval(drawn.iter().filter_map(|drawn| drawn[index]).collect(), level)
+                .unwrap_or((a, a));
+        Quantity { a, b, deviation: relative(a, b), a_low, a_high }
+    };
+    Response {
+        device: device.name.clone(),
+        policy: scheduler(device),
+        a_busy_share: a.busy_share,
+        b_busy_share: b.busy_share,
+        a_overloaded: a.overloaded,
+        b_overloaded: b.overloaded,
+        mean_ms: quantity(0),
+        p50_ms: quantity(1),
+        p90_ms: quantity(2),
+        p99_ms: quantity(3),
+        p999_ms: quantity(4),
     }
 }

@@ -20,6 +20,8 @@ const TAIL_MAX: f64 = 0.1;
 const MRC_MAX: f64 = 0.03;
 /// Kolmogorov-Smirnov distances, and total variation.
 const SHARE_MAX: f64 = 0.05;
+/// The same where the first trace changes so much over time that it is as far from itself.
+const CHANGING_SHARE_MAX: f64 = 0.15;
 
 /// The answer.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -84,8 +86,9 @@ fn plain(value: f64) -> String {
 /// Within `bound`, or in the interval if that is wider.
 fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> Held {
     let found = quantity.deviation.unwrap_or(f64::INFINITY);
-    let is_inside = widened && quantity.is_within_interval();
-    let allowed = if is_inside && found.is_finite() { bound.max(found.abs()) } else { bound };
+    let end = if found < 0.0 { quantity.a_low } else { quantity.a_high };
+    let to_end = (end / quantity.a - 1.0).abs();
+    let allowed = if widened && to_end.is_finite() { bound.max(to_end) } else { bound };
     Held { what, found, allowed, shown: percent }
 }
 
@@ -135,7 +138,7 @@ fn distance(card: &Card, of: &str) -> Vec<Held> {
         .map(|distance| Held {
             what: "Kolmogorov-Smirnov distance".to_string(),
             found: distance.ks,
-            allowed: SHARE_MAX.max(distance.ks_itself),
+            allowed: distance.ks_itself.clamp(SHARE_MAX, CHANGING_SHARE_MAX),
             shown: plain,
         })
         .collect()
@@ -155,7 +158,7 @@ fn caching(card: &Card) -> Vec<Held> {
 
 fn heat(card: &Card) -> Vec<Held> {
     let (heat, what) = (&card.heat, "share of requests that fall elsewhere".to_string());
-    let allowed = SHARE_MAX.max(heat.total_variation_itself);
+    let allowed = heat.total_variation_itself.clamp(SHARE_MAX, CHANGING_SHARE_MAX);
     vec![Held { what, found: heat.total_variation, allowed, shown: plain }]
 }
 
@@ -199,5 +202,52 @@ fn listed(names: &[&str]) -> String {
         [] => String::new(),
         [only] => (*only).to_string(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(deviation: f64) -> Quantity {
+        let a = 10.0;
+        let b = a * (1.0 + deviation);
+        Quantity { a, b, deviation: Some(deviation), a_low: 8.5, a_high: 10.5 }
+    }
+
+    #[test]
+    fn an_interval_widens_a_bound_on_its_own_side_only() {
+        let held = |deviation, widened| within("".into(), &quantity(deviation), 0.1, widened);
+        for (deviation, widened, holds) in [
+            (0.1, true, true),
+            (0.11, true, false),
+            (-0.14, true, true),
+            (-0.14, false, false),
+            (-0.16, true, false),
+        ] {
+            assert_eq!(held(deviation, widened).holds(), holds, "{deviation}");
+        }
+        let nothing = Quantity { deviation: None, ..quantity(0.0) };
+        assert!(!within("".into(), &nothing, 0.1, true).holds());
+    }
+
+    #[test]
+    fn an_aspect_is_as_good_as_its_worst_figure() {
+        let held =
+            |found: f64, allowed| Held { what: found.to_string(), found, allowed, shown: percent };
+        let judged = judge("one", &[held(0.2, 0.3), held(-0.09, 0.1), held(0.01, 0.1)]).unwrap();
+        assert!(judged.holds && judged.found == -0.09 && judged.worst.ends_with("-9.0 %"));
+        assert!(!judge("one", &[held(0.0, 0.1), held(0.2, 0.1)]).unwrap().holds);
+        assert!(judge("none", &[]).is_none());
+    }
+
+    #[test]
+    fn names_are_listed_as_in_a_sentence() {
+        assert_eq!(listed(&["a"]), "a");
+        assert_eq!(listed(&["a", "b", "c"]), "a, b and c");
+        assert_eq!(
+            (file_name("/x/y.csv"), file_name("t"), file_name("/x/")),
+            ("y.csv", "t", "/x/")
+        );
     }
 }

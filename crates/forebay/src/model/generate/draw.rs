@@ -57,7 +57,7 @@ impl Table {
 }
 
 /// Draws without putting back: a Fenwick tree over what is left of each.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Bag {
     tree: Vec<u64>,
     counts: Vec<u64>,
@@ -93,13 +93,25 @@ impl Bag {
     /// Takes one of this number, if any is left.
     #[inline]
     pub(super) fn take(&mut self, number: usize) -> bool {
-        if self.left[number] == 0 {
+        if self.left.get(number).is_none_or(|&left| left == 0) {
             return false;
         }
         self.left[number] -= 1;
         self.sum -= 1;
         self.add(number, u64::MAX);
         true
+    }
+
+    /// Puts one back.
+    pub(super) fn put(&mut self, number: usize) {
+        self.left[number] += 1;
+        self.sum += 1;
+        self.add(number, 1);
+    }
+
+    /// Whether it never holds anything.
+    pub(super) fn is_empty(&self) -> bool {
+        self.counts.is_empty()
     }
 
     /// Takes one of any; the bag is filled again when it is empty.
@@ -109,6 +121,7 @@ impl Bag {
             self.refill();
         }
         if self.counts.len() < 2 {
+            self.take(0);
             return 0;
         }
         let mut drawn = dice.below(self.sum.max(1));

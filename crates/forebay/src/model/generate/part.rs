@@ -4,19 +4,24 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 use rustc_hash::FxHashMap;
 
-use super::super::bins::{NEAR_BINS, log_bounds};
+use super::super::bins::{NEAR_BINS, jump_bin, log_bounds};
 use super::super::cascade::Cascade;
 use super::super::file::{Bins, CategoryModel, Model, Part};
 use super::super::fit::KEPT;
-use super::super::history::{Heads, Latest, Past, Ring};
+use super::super::history::{Heads, Latest, Past, Ring, Touched};
 use super::super::space::{CELLS, GRAIN, LEVEL_MAX, SECTOR, Space};
-use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, gap_class};
+use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, SizeClasses, gap_class};
 use super::draw::{Bag, Dice, Table};
 
 /// Times a new place is drawn again because it was used before.
-const RETRIES: usize = 4;
+const RETRIES: usize = 6;
+/// Requests of the past among which the one at the right distance is chosen.
+const AIMS: usize = 12;
 /// How far from a drawn request of the past one is looked for that was not repeated since.
 const PROBES: u64 = 12;
+
+/// How much a state counts that would go on in another range.
+const STRAY_WEIGHT: f32 = 1e-3;
 
 /// Something that can follow: a node of the hierarchy, and its weight for its budget.
 type Candidate = (u32, f32);
@@ -36,11 +41,14 @@ struct StateDrawer {
 struct CategoryDrawer {
     sizes: Vec<u32>,
     repeats: Vec<f64>,
-    size: Table,
+    size: Bag,
     last_size: usize,
     ranks: Table,
     distances: Table,
+    jumps: Table,
     same_size: f64,
+    same_class: f64,
+    inside: f64,
     alignments: Table,
     flags: Vec<u8>,
     flag: Table,
@@ -54,7 +62,7 @@ struct RangeDrawer {
     referenced: u64,
     /// Cells of heat in it: first, count.
     cells: Vec<(u32, u32)>,
-    cell: Table,
+    cell: Bag,
 }
 
 pub(super) struct PartGenerator {
@@ -67,14 +75,23 @@ pub(super) struct PartGenerator {
     epoch: usize,
     requests: u64,
     cascade: Cascade,
+    next_gap: u64,
     at: u64,
     // Which state.
+    epoch_mixes: Vec<Vec<(u8, u32)>>,
+    mix_epoch: usize,
+    mix_left: u64,
+    /// What is left of each flavour in the epoch, and its share of all.
+    flavours: Vec<(f32, f32)>,
+    flavour_of: Vec<u8>,
     states: Vec<StateDrawer>,
     /// Nodes below each node; none below the finest.
     children: Vec<Vec<u32>>,
     /// State of each node of the finest level.
     state_of: Vec<u32>,
     budget: Vec<f32>,
+    /// How much likelier a gap of each class is after each node than after any.
+    before_gap: Vec<[f32; GAP_CLASSES]>,
     periods: Vec<Vec<(u32, u32)>>,
     period: usize,
     period_left: u64,
@@ -83,6 +100,9 @@ pub(super) struct PartGenerator {
     categories: Vec<CategoryDrawer>,
     ranges: Vec<RangeDrawer>,
     latest: Latest,
+    last_end: u64,
+    touched: Touched,
+    classes: SizeClasses,
     // Who.
     stay: f64,
     stream: u32,
@@ -98,11 +118,12 @@ impl PartGenerator {
         let parsed: Vec<(Range, Category)> = part
             .states
             .iter()
-            .filter_map(|state| Some((Range::parse(&state.range)?, Category(state.category))))
+            .filter_map(|state| Some((Range::parse(&state.0)?, Category(state.1))))
             .collect();
         let nodes = Nodes::new(&parsed, part);
         let (range_of, ranges) = ranges(&parsed, part, &space);
         let next = candidates(model, part, &parsed, &nodes);
+        let before_gap = before_gap(part, &nodes);
         let states = parsed
             .iter()
             .zip(next)
@@ -112,14 +133,21 @@ impl PartGenerator {
                 category: state.1,
                 nodes: nodes.above(*state),
                 next,
-                again: table(&saved.again),
+                again: table(&saved.3),
             })
             .collect();
         let mut categories = vec![CategoryDrawer::default(); CATEGORIES];
         for category in &part.categories {
             categories[usize::from(category.category)] = CategoryDrawer::new(category);
         }
-        let streams = model.streams.iter().map(|stream| stream.requests).collect();
+        // Streams with a part of their own are not drawn here.
+        let own: Vec<u32> = model.parts.iter().filter_map(|part| part.stream).collect();
+        let streams = model
+            .streams
+            .iter()
+            .zip(0u32..)
+            .map(|(stream, number)| if own.contains(&number) { 0 } else { stream.requests })
+            .collect();
         let mut generator = PartGenerator {
             dice: Dice::new(seed),
             space,
@@ -129,11 +157,18 @@ impl PartGenerator {
             epoch: 0,
             requests: part.requests,
             cascade: Cascade::new(&part.arrivals.splits),
+            next_gap: 0,
             at: (part.begin_s * 1e9).round() as u64,
+            epoch_mixes: part.arrivals.epoch_mixes.clone(),
+            mix_epoch: 0,
+            mix_left: 0,
+            flavours: flavours(part),
+            flavour_of: nodes.flavours(),
             states,
             children: nodes.children,
             state_of: nodes.state_of,
             budget: vec![0.0; nodes.ids.len()],
+            before_gap,
             periods: part.periods.iter().map(|period| period.mix.clone()).collect(),
             period: 0,
             period_left: 0,
@@ -141,20 +176,25 @@ impl PartGenerator {
             categories,
             ranges,
             latest: Latest::new(part.requests),
+            last_end: u64::MAX,
+            touched: Touched::new(part.requests),
+            classes: SizeClasses(model.size_bounds_bytes.clone()),
             stay: part.stay_share,
             stream: 0,
             only: part.stream,
             bag: Bag::new(streams),
         };
+        generator.next_gap = generator.gap();
         generator.state = generator.periods[0].first().map_or(0, |mix| mix.0 as usize);
         generator
     }
 
     #[inline]
     pub(super) fn next(&mut self) -> Option<Record> {
-        let gap = self.gap();
+        let gap = self.next_gap;
+        self.next_gap = self.gap();
         self.at = self.at.saturating_add(gap);
-        self.choose_state(gap_class(gap));
+        self.choose_state(gap_class(gap), gap_class(self.next_gap));
         let mut record = self.place();
         record.at = Nanos(self.at / self.tick * self.tick);
         Some(record)
@@ -173,12 +213,16 @@ impl PartGenerator {
     }
 
     #[inline]
-    fn choose_state(&mut self, gap: usize) {
+    fn choose_state(&mut self, gap: usize, next: usize) {
         if self.period_left == 0 {
             self.begin_period();
         }
         self.period_left -= 1;
-        let node = self.follow(gap).or_else(|| self.follow(GAP_CLASSES));
+        if self.mix_left == 0 {
+            self.begin_mix();
+        }
+        self.mix_left -= 1;
+        let node = self.follow(gap, next).or_else(|| self.follow(GAP_CLASSES, next));
         let mut node = match node {
             Some(node) => node,
             None => self.any_state(),
@@ -190,6 +234,26 @@ impl PartGenerator {
         for &node in &self.states[self.state].nodes {
             self.budget[node as usize] -= 1.0;
         }
+        let flavour = self.states[self.state].category.flavour();
+        let left = &mut self.flavours[usize::from(flavour)].0;
+        *left = (*left - 1.0).max(0.0);
+    }
+
+    fn begin_mix(&mut self) {
+        self.flavours.iter_mut().for_each(|flavour| flavour.0 = 0.0);
+        for &(flavour, count) in &self.epoch_mixes[self.mix_epoch] {
+            self.flavours[usize::from(flavour)].0 = count as f32;
+            self.mix_left += u64::from(count);
+        }
+        self.mix_left = self.mix_left.max(1);
+        self.mix_epoch = (self.mix_epoch + 1) % self.epoch_mixes.len();
+    }
+
+    /// How much a flavour's share of what is left of the epoch exceeds its share of all.
+    #[inline]
+    fn favour(&self, flavour: u8) -> f32 {
+        let (left, share) = self.flavours[usize::from(flavour)];
+        left * share
     }
 
     fn begin_period(&mut self) {
@@ -205,19 +269,25 @@ impl PartGenerator {
 
     /// A node that follows the current state after a gap of that class.
     #[inline]
-    fn follow(&mut self, gap: usize) -> Option<u32> {
+    fn follow(&mut self, gap: usize, next: usize) -> Option<u32> {
+        let uniform = self.dice.unit() as f32;
         let candidates = &self.states[self.state].next[gap];
-        let sum: f32 =
-            candidates.iter().map(|&(node, weight)| weight * self.budget[node as usize]).sum();
+        let weigh = |&(node, weight): &Candidate| {
+            weight
+                * self.budget[node as usize]
+                * self.before_gap[node as usize][next]
+                * self.favour(self.flavour_of[node as usize])
+        };
+        let sum: f32 = candidates.iter().map(weigh).sum();
         if sum <= 0.0 {
             return None;
         }
-        let mut drawn = self.dice.unit() as f32 * sum;
+        let mut drawn = uniform * sum;
         let mut last = None;
-        for &(node, weight) in candidates {
-            let weight = weight * self.budget[node as usize];
+        for candidate in candidates {
+            let weight = weigh(candidate);
             if weight > 0.0 {
-                last = Some(node);
+                last = Some(candidate.0);
                 drawn -= weight;
                 if drawn < 0.0 {
                     break;
@@ -249,22 +319,31 @@ impl PartGenerator {
     /// A node of any state of the period, by what is left of them.
     fn any_state(&mut self) -> u32 {
         let period = (self.period + self.periods.len() - 1) % self.periods.len();
+        let uniform = self.dice.unit() as f32;
         let mix = &self.periods[period];
-        let node = |state: u32| self.states[state as usize].nodes[0];
-        let sum: f32 = mix.iter().map(|&(state, _)| self.budget[node(state) as usize]).sum();
-        let mut drawn = self.dice.unit() as f32 * sum;
-        let mut last = node(mix[0].0);
+        let range = self.states[self.state].range;
+        let weigh = |state: u32| {
+            let state = &self.states[state as usize];
+            // What goes on elsewhere than here would not go on.
+            let strays = state.category.kind().is_next() && state.range != range;
+            let favour = self.favour(state.category.flavour()) + STRAY_WEIGHT;
+            let budget = self.budget[state.nodes[0] as usize] * favour;
+            if strays { budget * STRAY_WEIGHT } else { budget }
+        };
+        let sum: f32 = mix.iter().map(|&(state, _)| weigh(state)).sum();
+        let mut drawn = uniform * sum;
+        let mut last = mix[0].0;
         for &(state, _) in mix {
-            let budget = self.budget[node(state) as usize];
-            if budget > 0.0 {
-                last = node(state);
-                drawn -= budget;
+            let weight = weigh(state);
+            if weight > 0.0 {
+                last = state;
+                drawn -= weight;
                 if drawn < 0.0 {
                     break;
                 }
             }
         }
-        last
+        self.states[last as usize].nodes[0]
     }
 
     fn place(&mut self) -> Record {
@@ -280,10 +359,26 @@ impl PartGenerator {
         let dice = &mut self.dice;
         let mut continued = None;
         let mut owner = None;
+        let mut run_len = None;
         let found = match category.kind() {
-            Kind::Sequential if !range.heads.is_empty() => {
-                let rank = drawer.ranks.draw(dice).min(range.heads.len() - 1);
-                let (end, stream, _) = range.heads.at(rank);
+            kind if kind.is_sequential() && !range.heads.is_empty() => {
+                let rank = match kind {
+                    Kind::NextNew | Kind::NextOld => 0,
+                    _ => {
+                        let jump = drawer.jumps.draw(dice);
+                        let drawn = (0..3)
+                            .map(|_| drawer.ranks.draw(dice).min(range.heads.len() - 1))
+                            .min_by_key(|&rank| {
+                                jump_bin(self.last_end, range.heads.at(rank).0).abs_diff(jump)
+                            })
+                            .unwrap_or(0);
+                        let class = (dice.unit() < drawer.same_class).then_some(category.class());
+                        let wanted = (kind.is_new(), class);
+                        range.rank(drawn, wanted, self.last_end, &self.touched, &self.classes)
+                    }
+                };
+                let (end, stream, len) = range.heads.at(rank);
+                run_len = Some(len);
                 continued = Some(rank);
                 owner = Some(stream);
                 (end < range.end).then_some((end, None))
@@ -293,35 +388,46 @@ impl PartGenerator {
                 range.past(number, &self.latest)
             }
             Kind::Again => {
-                let (low, count) = log_bounds(state.again.draw(dice));
-                let ago = low + dice.below(count);
-                range.past(range.ring.count().saturating_sub(ago), &self.latest)
+                let jump = (drawer.jumps.draw(dice), self.last_end);
+                let past = range.again(&state.again, jump, dice, &self.latest);
+                match past {
+                    Some((address, Some(len))) if dice.unit() < drawer.inside => {
+                        let grain = if len > 4096 { 4096 } else { SECTOR };
+                        let steps = (u64::from(len) / grain).max(2) - 1;
+                        Some((address + grain * (1 + dice.below(steps)), None))
+                    }
+                    past => past,
+                }
             }
             Kind::Near if !range.heads.is_empty() => {
-                Some((range.near(drawer, dice, &self.latest), None))
+                Some((range.near(drawer, dice, &self.touched), None))
             }
             _ => None,
         };
         if found.is_none() {
             continued = None;
         }
-        let (address, len) =
-            found.unwrap_or_else(|| (range.far(drawer, dice, &self.latest, &self.space), None));
+        let (address, len) = found.unwrap_or_else(|| {
+            (range.far(drawer, dice, &self.touched, (&self.space, self.last_end)), None)
+        });
         let len = match len {
             Some(len)
-                if Category::new(category.op(), category.kind(), len) == category
-                    && dice.unit() < drawer.same_size =>
+                if self.classes.of(len) == category.class()
+                    && dice.unit() < drawer.same_size
+                    && drawer.take_size(len) =>
             {
                 len
             }
-            _ => drawer.size(dice),
+            _ => drawer.size(run_len, dice),
         };
         let address = address.clamp(range.first, range.end - 1);
         let stream = self.who(owner);
         let (volume, offset, len) = self.space.place(address, len.max(1));
         let range = &mut self.ranges[self.states[self.state].range as usize];
-        range.heads.push(continued, address + u64::from(len), stream, len);
+        self.last_end = address + u64::from(len);
+        range.heads.push(continued, self.last_end, stream, len);
         self.latest.note(address, range.ring.count());
+        self.touched.mark(address, len, range.ring.count());
         range.ring.push(Past { address, len, stream }, KEPT);
         record(volume, offset, len, stream, category.op(), flags)
     }
@@ -368,39 +474,92 @@ impl RangeDrawer {
         fallback
     }
 
-    fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, latest: &Latest) -> u64 {
-        let mut address = self.first;
+    /// The rank closest to `drawn` whose end is on such ground, but is not that of the last request.
+    fn rank(
+        &self,
+        rank: usize,
+        (is_new, class): (bool, Option<usize>),
+        last_end: u64,
+        touched: &Touched,
+        classes: &SizeClasses,
+    ) -> usize {
+        let cost = |&at: &usize| {
+            let (end, _, len) = self.heads.at(at);
+            let strays = end == last_end || touched.last(end).is_none() != is_new;
+            let differs = class.is_some_and(|class| classes.of(len) != class);
+            (strays, differs, at.abs_diff(rank))
+        };
+        (0..self.heads.len()).min_by_key(cost).unwrap_or(0)
+    }
+
+    /// Of several requests of the past, the one that is about as far away as wanted.
+    fn again(
+        &mut self,
+        ago: &Table,
+        (jump, last_end): (usize, u64),
+        dice: &mut Dice,
+        latest: &Latest,
+    ) -> Option<(u64, Option<u32>)> {
+        let mut best: Option<(usize, u64)> = None;
+        for _ in 0..AIMS {
+            let (low, count) = log_bounds(ago.draw(dice));
+            let number = self.ring.count().saturating_sub(low + dice.below(count));
+            let Some(past) = self.ring.get(number) else { continue };
+            if past.address == last_end {
+                // That would be sequential.
+                continue;
+            }
+            let off = jump_bin(last_end, past.address).abs_diff(jump);
+            if best.is_none_or(|(least, _)| off < least) {
+                best = Some((off, number));
+            }
+            if off == 0 {
+                break;
+            }
+        }
+        self.past(best?.1, latest)
+    }
+
+    fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, touched: &Touched) -> u64 {
+        let mut best = None;
         for _ in 0..RETRIES {
             let rank = drawer.ranks.draw(dice).min(self.heads.len() - 1);
             let bin = drawer.distances.draw(dice);
             let (low, count) = log_bounds(bin % NEAR_BINS);
             let distance = (low + dice.below(count)).saturating_mul(SECTOR);
             let head = self.heads.at(rank).0;
-            let aimed = if bin < NEAR_BINS {
-                head.saturating_sub(distance)
-            } else {
-                head.saturating_add(distance)
-            };
             let grain = SECTOR << drawer.alignments.draw(dice);
-            address =
+            let aimed = if bin < NEAR_BINS {
+                head.saturating_sub(distance.max(SECTOR))
+            } else {
+                // Not where the head is: that would be sequential.
+                head.saturating_add(distance.max(grain / 2 + SECTOR))
+            };
+            let address =
                 (aimed.saturating_add(grain / 2) / grain * grain).clamp(self.first, self.end - 1);
-            if latest.find(address).is_none() {
-                break;
+            if self.heads.find(address).is_some() {
+                continue;
             }
+            if touched.last(address).is_none() {
+                return address;
+            }
+            best = Some(address);
         }
-        address
+        best.unwrap_or(self.first)
     }
 
     fn far(
         &mut self,
         drawer: &CategoryDrawer,
         dice: &mut Dice,
-        latest: &Latest,
-        space: &Space,
+        touched: &Touched,
+        (space, last_end): (&Space, u64),
     ) -> u64 {
-        let mut address = self.first;
+        let jump = drawer.jumps.draw(dice);
+        let mut best: Option<(usize, u64, Option<usize>)> = None;
         for _ in 0..RETRIES {
-            let (low, high) = match self.cells.get(self.cell.draw(dice)) {
+            let cell = (!self.cell.is_empty()).then(|| self.cell.draw(dice));
+            let (low, high) = match cell.and_then(|cell| self.cells.get(cell)) {
                 Some(&(first, count)) => {
                     let low = u64::from(first) * space.cell_bytes();
                     (low, low + u64::from(count) * space.cell_bytes())
@@ -409,44 +568,71 @@ impl RangeDrawer {
             };
             let (low, high) = (low.max(self.first), high.min(self.end).max(low + 1));
             let grain = SECTOR << drawer.alignments.draw(dice);
-            address = (low + dice.below(high - low)) / grain * grain;
-            address = address.max(self.first);
-            if latest.find(address).is_none() {
+            let drawn = ((low + dice.below(high - low)) / grain * grain).max(self.first);
+            let off = jump_bin(last_end, drawn).abs_diff(jump);
+            let good = 4 * room(drawn, touched) + 3 - off.min(3);
+            let worse = match best {
+                Some((most, _, _)) if most >= good => Some(cell),
+                _ => best.replace((good, drawn, cell)).map(|(_, _, cell)| cell),
+            };
+            if let Some(cell) = worse.flatten() {
+                self.cell.put(cell);
+            }
+            if good == 4 * ROOM.len() + 3 {
                 break;
             }
         }
-        address
+        best.map_or(self.first, |(_, address, _)| address)
     }
+}
+
+/// How far ahead of a new place is looked for ground not used before.
+const ROOM: [u64; 6] = [0, 128 << 10, 1 << 20, 8 << 20, 32 << 20, 128 << 20];
+
+/// How far the ground from `address` on was not used before.
+fn room(address: u64, touched: &Touched) -> usize {
+    ROOM.iter().take_while(|&&ahead| touched.last(address.saturating_add(ahead)).is_none()).count()
 }
 
 impl CategoryDrawer {
     fn new(saved: &CategoryModel) -> CategoryDrawer {
-        // A size that repeats itself is drawn anew less often, so that its share stays.
         let sizes: Vec<u32> = saved.sizes.iter().map(|size| size.0).collect();
         let repeats: Vec<f64> = saved
             .sizes
             .iter()
             .map(|size| (f64::from(size.2) / f64::from(size.1.max(1))).min(1.0))
             .collect();
-        let fresh = saved.sizes.iter().map(|size| size.1.saturating_sub(size.2).max(1));
+        let counts = saved.sizes.iter().map(|size| u64::from(size.1)).collect();
         CategoryDrawer {
-            size: Table::new(0, fresh),
+            size: Bag::new(counts),
             sizes,
             repeats,
             last_size: usize::MAX,
             ranks: table(&saved.ranks),
             distances: table(&saved.distances),
+            jumps: table(&saved.jumps),
             same_size: saved.same_size_share,
+            same_class: saved.same_class_share,
+            inside: saved.inside_share,
             alignments: table(&saved.alignments),
             flags: saved.flags.iter().map(|flag| flag.0).collect(),
             flag: Table::new(0, saved.flags.iter().map(|flag| flag.1)),
         }
     }
 
+    /// Whether one of this size is left.
     #[inline]
-    fn size(&mut self, dice: &mut Dice) -> u32 {
+    fn take_size(&mut self, len: u32) -> bool {
+        self.sizes.binary_search(&len).is_ok_and(|at| self.size.take(at))
+    }
+
+    #[inline]
+    fn size(&mut self, run_len: Option<u32>, dice: &mut Dice) -> u32 {
+        if let Some(len) = run_len {
+            self.last_size = self.sizes.binary_search(&len).unwrap_or(usize::MAX);
+        }
         let repeats = self.repeats.get(self.last_size).is_some_and(|&share| dice.unit() < share);
-        if !repeats {
+        if !repeats || !self.size.take(self.last_size) {
             self.last_size = self.size.draw(dice);
         }
         self.sizes.get(self.last_size).copied().unwrap_or(SECTOR as u32)
@@ -486,7 +672,7 @@ impl Nodes {
                     nodes.state_of.push(u32::MAX);
                     nodes.counts.push(0);
                 }
-                nodes.counts[id as usize] += saved.count;
+                nodes.counts[id as usize] += saved.2;
                 match below {
                     None => nodes.state_of[id as usize] = number,
                     Some(child) if !nodes.children[id as usize].contains(&child) => {
@@ -498,6 +684,15 @@ impl Nodes {
             }
         }
         nodes
+    }
+
+    /// The flavour of each node.
+    fn flavours(&self) -> Vec<u8> {
+        let mut flavours = vec![0; self.ids.len()];
+        for (&(_, category), &id) in &self.ids {
+            flavours[id as usize] = category.flavour();
+        }
+        flavours
     }
 
     /// The node of a state and those above it.
@@ -552,6 +747,35 @@ fn candidates(
         .collect()
 }
 
+/// How much likelier a gap of each class is after each node than after any.
+fn before_gap(part: &Part, nodes: &Nodes) -> Vec<[f32; GAP_CLASSES]> {
+    let mut counts = vec![[0f64; GAP_CLASSES]; nodes.ids.len()];
+    let mut all = [0f64; GAP_CLASSES];
+    for transition in &part.transitions {
+        let Some(from) = Range::parse(&transition.from) else { continue };
+        for joint in &transition.joint {
+            for (class, &count) in joint.2.iter().enumerate() {
+                all[class] += f64::from(count);
+                if let Some(&node) = nodes.ids.get(&(from, Category(joint.0))) {
+                    counts[node as usize][class] += f64::from(count);
+                }
+            }
+        }
+    }
+    let sum: f64 = all.iter().sum();
+    let share = all.map(|count| (count + 1.0) / (sum + GAP_CLASSES as f64));
+    counts
+        .iter()
+        .map(|counts| {
+            let sum: f64 = counts.iter().sum();
+            // As if one more had been seen, of the usual kind.
+            std::array::from_fn(|class| {
+                ((counts[class] + share[class]) / (sum + 1.0) / share[class]) as f32
+            })
+        })
+        .collect()
+}
+
 /// The ranges of states, and the number of each.
 fn ranges(
     states: &[(Range, Category)],
@@ -581,10 +805,20 @@ fn ranges(
             heads: Heads::default(),
             ring: Ring::default(),
             referenced: 0,
-            cell: Table::new(0, cells.iter().map(|cell| cell.2)),
+            cell: Bag::new(cells.iter().map(|cell| u64::from(cell.2)).collect()),
             cells: cells.iter().map(|cell| (cell.0, cell.1)).collect(),
         });
     }
     debug_assert!(states.iter().all(|(range, _)| range.level() <= LEVEL_MAX));
     (numbers, list)
+}
+
+/// No flavour left of an epoch; beside it what one has over its share of all.
+fn flavours(part: &Part) -> Vec<(f32, f32)> {
+    let mut counts = vec![0u64; CATEGORIES];
+    for state in &part.states {
+        counts[usize::from(Category(state.1).flavour())] += state.2;
+    }
+    let share = |count: u64| if count > 0 { (1e3 / count as f64) as f32 } else { 0.0 };
+    counts.into_iter().map(|count| (0.0, share(count))).collect()
 }

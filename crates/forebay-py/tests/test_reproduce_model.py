@@ -1,0 +1,83 @@
+"""The reproduction of the model paper: every figure has its row, and ours come from runs."""
+
+import importlib.util
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT, TERASORT
+
+import forebay
+from forebay import reproduce
+
+PAPER = ROOT / "papers" / "model"
+SHARED = ("workloads", "run")
+
+
+@pytest.fixture(scope="module")
+def paper():
+    """The paper's run.py, importable beside another paper's."""
+    kept = {name: sys.modules.pop(name) for name in SHARED if name in sys.modules}
+    sys.path.insert(0, str(PAPER))
+    spec = importlib.util.spec_from_file_location("model_run", PAPER / "run.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    yield module
+    sys.path.remove(str(PAPER))
+    sys.modules.pop("workloads")
+    sys.modules.update(kept)
+
+
+@pytest.fixture(scope="module")
+def listed(paper, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("model")
+    rows = pq.read_table(TERASORT).slice(0, 1500)
+    pq.write_table(rows, folder / "start.parquet")
+    return [paper.workloads.Workload("start", folder / "start.parquet", folder)]
+
+
+def test_the_equation_counts_transitions(paper):
+    for level in range(1, 5):
+        assert paper.levels.hierarchical(level) == paper.levels.counted(level)
+    assert paper.levels.hierarchical(2) == 76
+
+
+def test_without_locality_the_means_stay(paper, listed):
+    kept = paper.workloads.columns(listed[0].table())
+    free = paper.workloads.columns(forebay.read(listed[0].free()).to_pyarrow())
+    assert sorted(free["len"]) == sorted(kept["len"])
+    assert np.mean(free["reads"]) == pytest.approx(np.mean(kept["reads"]), abs=0.05)
+    spans = [of["at_ns"][-1] - of["at_ns"][0] for of in (free, kept)]
+    assert spans[0] == pytest.approx(spans[1], rel=0.2)
+    assert free["offset"].max() <= (kept["offset"] + kept["len"]).max()
+
+
+def test_blocks_are_laid_by_stream_in_the_order_of_first_use(paper):
+    rearranged, n = paper.rearranged, 4096
+    trace = {
+        "at_ns": np.arange(6),
+        "offset": np.array([80, 10, 40, 20, 80, 99]) * n,
+        "len": np.array([2, 1, 1, 1, 1, 1]) * n,
+        "stream": np.array([1, 0, 1, 0, 1, 0]),
+        "reads": np.ones(6, dtype=bool),
+    }
+    whole = rearranged.laid(trace, slice(None))
+    assert list(whole["offset"] // n) == [3, 0, 5, 1, 3, 2]
+    assert (rearranged.sequential(trace), rearranged.sequential(whole)) == (0, 3 / 6)
+    part = rearranged.laid(trace, slice(0, 3))
+    assert list(part["offset"] // n) == [1, 0, 3, 4 + 20, 1, 4 + 99]
+
+
+def test_every_claim_has_a_row(paper, listed, tmp_path, monkeypatch):
+    monkeypatch.setattr(paper.workloads, "workloads", lambda options: listed)
+    monkeypatch.setattr(paper.patterns, "REQUESTS", 300)
+    monkeypatch.setattr(paper.levels, "LEVELS", [1, 2])
+    options = SimpleNamespace(short=True, work=tmp_path, flash="samsung-830", pictures=None)
+    (tmp_path / "model").mkdir()
+    text = paper.main(options)
+    for claim in reproduce.claims(PAPER / "expected.toml").values():
+        assert claim.says in text, claim.id
+    assert "nan" not in text
+    assert text.count("\n## ") == 13

@@ -1,0 +1,68 @@
+//! What resamples of the first trace come to, and how far samples are from it.
+
+use super::arrivals::{BINS_MS, dispersion};
+use super::distance::{Apart, apart, total_variation};
+use super::measure::Measure;
+use super::profile::{SIZE_DIGITS, Sample, TIME_DIGITS};
+use super::tally::{Counts, interval};
+
+/// Distances of a sample from the first trace as a whole.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Apartness {
+    pub(super) sizes: Apart,
+    pub(super) gaps: Option<Apart>,
+    pub(super) mrc: f64,
+    pub(super) heat: f64,
+}
+
+/// The first trace, and what others are held against.
+pub(super) struct Against {
+    pub(super) measures: Vec<Measure>,
+    pub(super) whole: Sample,
+    pub(super) cache_sizes: usize,
+    pub(super) miss_ratios: Vec<f64>,
+}
+
+impl Against {
+    pub(super) fn apart(&self, other: &Sample) -> Apartness {
+        let values = |counts: &Counts, digits| counts.values(digits);
+        let gaps = |sample: &Sample| values(&sample.gaps, TIME_DIGITS);
+        let sizes = |sample: &Sample| values(&sample.sizes, SIZE_DIGITS);
+        let ratios = other.miss_ratios(self.cache_sizes);
+        let errors = self.miss_ratios.iter().zip(&ratios).map(|(a, b)| (a - b).abs());
+        Apartness {
+            sizes: apart(&sizes(&self.whole), &sizes(other)).unwrap_or_default(),
+            gaps: apart(&gaps(&self.whole), &gaps(other)),
+            mrc: errors.sum::<f64>() / self.cache_sizes.max(1) as f64,
+            heat: total_variation(&self.whole.heat(), &other.heat()),
+        }
+    }
+
+    /// Features, then dispersions.
+    pub(super) fn figures(&self, sample: &Sample, side: usize) -> Vec<Option<f64>> {
+        let features = self.measures.iter().map(|measure| measure.of(sample, side));
+        let scale = |scale| sample.bins.as_ref().and_then(|bins| dispersion(bins, scale));
+        features.chain((0..BINS_MS.len()).map(scale)).collect()
+    }
+}
+
+/// What resampling the first trace gave.
+#[derive(Default)]
+pub(super) struct Drawn {
+    pub(super) figures: Vec<Vec<Option<f64>>>,
+    pub(super) apart: Vec<Apartness>,
+    pub(super) level: f64,
+}
+
+impl Drawn {
+    pub(super) fn interval(&self, figure: usize) -> Option<(f64, f64)> {
+        interval(self.figures.iter().filter_map(|drawn| drawn[figure]).collect(), self.level)
+    }
+
+    /// What the share `level` stays below.
+    pub(super) fn itself(&self, of: impl Fn(&Apartness) -> Option<f64>) -> Option<f64> {
+        let drawn = self.apart.iter().filter_map(of).collect();
+        // The upper end of the interval that leaves out as much on both sides.
+        interval(drawn, 2.0 * self.level - 1.0).map(|(_, high)| high)
+    }
+}

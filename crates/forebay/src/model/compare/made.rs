@@ -1,0 +1,219 @@
+//! Makes the card of what was measured.
+
+use super::arrivals::BINS_MS;
+use super::card::{
+    Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Pictures, Quantity,
+};
+use super::distance::Apart;
+use super::drawn::{Against, Apartness, Drawn};
+use super::measure::{Measure, measures, relative};
+use super::profile::{RANGES, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
+use super::response::{Responses, compared};
+use super::tally::{Counts, RESAMPLES, resamples, whole};
+use super::verdict::{Verdict, verdict};
+use super::{Measured, Options};
+use crate::input::Input;
+
+pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) -> Card {
+    let weights = resamples(options.seed);
+    let [a, b] = [&measured.profiles[0], &measured.profiles[1]];
+    let [whole_a, whole_b] = [a.weigh(&whole()), b.weigh(&whole())];
+    let largest = a.footprint_blocks.max(b.footprint_blocks);
+    let sizes = cache_sizes().partition_point(|&size| size < largest) + 1;
+    let against = Against {
+        measures: measures(inputs, [&whole_a, &whole_b], a.clock),
+        miss_ratios: whole_a.miss_ratios(sizes),
+        whole: whole_a,
+        cache_sizes: sizes,
+    };
+    let mut drawn = Drawn { level: options.level, ..Drawn::default() };
+    for weights in &weights {
+        let sample = a.weigh(weights);
+        drawn.figures.push(against.figures(&sample, 0));
+        drawn.apart.push(against.apart(&sample));
+    }
+    let quantities = quantities(&against, &whole_b, &drawn);
+    let (features, dispersions) = quantities.split_at(against.measures.len());
+    let found = against.apart(&whole_b);
+    let mut card = Card {
+        a: trace(inputs[0], a.footprint_blocks),
+        b: trace(inputs[1], b.footprint_blocks),
+        verdict: Verdict::default(),
+        features: against.measures.iter().zip(features).filter_map(feature).collect(),
+        distances: distances(&against.whole, &found, &drawn),
+        dispersion: BINS_MS.iter().zip(dispersions).filter_map(scale).collect(),
+        mrc_block_bytes: measured.block_bytes,
+        mrc_mean_error: found.mrc,
+        mrc_mean_error_itself: drawn.itself(|apart| Some(apart.mrc)).unwrap_or(0.0),
+        mrc: curves(&against, &whole_b, measured.block_bytes),
+        heat: heat([&against.whole, &whole_b], found.heat, &drawn, measured.layout.span),
+        responses: measured
+            .responses
+            .iter()
+            .zip(&options.devices)
+            .map(|(both, device)| compared(device, both, &weights, options.level))
+            .collect(),
+        left_out: Vec::new(),
+        cautions: Vec::new(),
+        level: options.level,
+        resamples: RESAMPLES,
+        seed: options.seed,
+        pictures: pictures([&against.whole, &whole_b], measured),
+    };
+    (card.left_out, card.cautions) = told(inputs, measured, &card);
+    card.verdict = verdict(&card);
+    card
+}
+
+fn trace(input: &Input, footprint_blocks: u64) -> CardTrace {
+    CardTrace {
+        trace: input.path.display().to_string(),
+        requests: input.description.requests,
+        duration_s: input.description.duration_s,
+        footprint_blocks,
+    }
+}
+
+/// Every figure with its interval; none where either trace has none.
+fn quantities(against: &Against, b: &Sample, drawn: &Drawn) -> Vec<Option<Quantity>> {
+    let both = against.figures(&against.whole, 0).into_iter().zip(against.figures(b, 1));
+    let quantity = |(index, (a, b)): (usize, (Option<f64>, Option<f64>))| {
+        let (a, b) = (a?, b?);
+        let (a_low, a_high) = drawn.interval(index).unwrap_or((a, a));
+        let deviation = match against.measures.get(index) {
+            Some(measure) => measure.deviation(a, b),
+            None => relative(a, b),
+        };
+        Some(Quantity { a, b, deviation, a_low, a_high })
+    };
+    both.enumerate().map(quantity).collect()
+}
+
+fn feature((measure, quantity): (&Measure, &Option<Quantity>)) -> Option<Feature> {
+    let (name, deviation_kind) = (measure.name.clone(), measure.kind);
+    quantity.map(|quantity| Feature { name, deviation_kind, quantity })
+}
+
+fn scale((bin_ms, quantity): (&u64, &Option<Quantity>)) -> Option<Dispersion> {
+    quantity.map(|quantity| Dispersion { bin_ms: *bin_ms, quantity })
+}
+
+fn distances(a: &Sample, found: &Apartness, drawn: &Drawn) -> Vec<Distance> {
+    let over = |value: f64, mean: f64| (mean > 0.0).then(|| value / mean);
+    let mean = |part, whole| a.of(part) as f64 / a.of(whole).max(1) as f64;
+    let distance =
+        |of, apart: Apart, unit: f64, mean: f64, itself: &dyn Fn(&Apartness) -> Option<Apart>| {
+            Distance {
+                of,
+                ks: apart.ks,
+                ks_itself: drawn.itself(|drawn| Some(itself(drawn)?.ks)).unwrap_or(0.0),
+                wasserstein: apart.wasserstein * unit,
+                wasserstein_over_mean: over(apart.wasserstein, mean),
+                wasserstein_over_mean_itself: drawn
+                    .itself(|drawn| over(itself(drawn)?.wasserstein, mean)),
+            }
+        };
+    let size = mean(Sum::Bytes, Sum::Requests);
+    let gap = mean(Sum::GapTime, Sum::Gaps);
+    let sizes = distance("size_bytes", found.sizes, 1.0, size, &|apart| Some(apart.sizes));
+    let gaps =
+        found.gaps.map(|gaps| distance("inter_arrival_ms", gaps, 1e-6, gap, &|apart| apart.gaps));
+    std::iter::once(sizes).chain(gaps).collect()
+}
+
+fn curves(against: &Against, b: &Sample, block_bytes: u64) -> Vec<MissRatio> {
+    let ratios = against.miss_ratios.iter().zip(b.miss_ratios(against.cache_sizes));
+    let mib = |blocks: u64| blocks as f64 * block_bytes as f64 / f64::from(1 << 20);
+    let point = |(size, (&a, b))| MissRatio { size_mib: mib(size), a, b };
+    cache_sizes().into_iter().zip(ratios).map(point).collect()
+}
+
+fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Drawn, span: u64) -> Heat {
+    let [a, b] = samples.map(|sample| {
+        let requests = sample.of(Sum::Requests).max(1) as f64;
+        sample.heat().into_iter().map(|count| count as f64 / requests).collect()
+    });
+    let total_variation_itself = drawn.itself(|apart| Some(apart.heat)).unwrap_or(0.0);
+    Heat {
+        range_bytes: span.div_ceil(RANGES as u64),
+        total_variation,
+        total_variation_itself,
+        a,
+        b,
+    }
+}
+
+/// What was left out, and what else is to be known.
+fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, Vec<String>) {
+    let mut left_out = Vec::new();
+    for input in inputs.iter().filter(|input| !super::is_timed(input)) {
+        left_out.push(format!(
+            "{} has no arrival times: inter-arrival times, burstiness and responses are left out, \
+             and it is cut into blocks of equally many requests",
+            input.path.display()
+        ));
+    }
+    let mut cautions = Vec::new();
+    let volumes = inputs.map(|input| input.extents.len());
+    if !measured.layout.shared {
+        cautions.push(format!(
+            "the first trace has {} volumes and the second {}: they are laid end to end, and places \
+             on the disk mean little",
+            volumes[0], volumes[1]
+        ));
+    }
+    for (response, both) in card.responses.iter().zip(&measured.responses) {
+        let which = match (response.a_overloaded, response.b_overloaded) {
+            (true, true) => "both traces ask",
+            (true, false) => "the first trace asks",
+            (false, true) => "the second trace asks",
+            (false, false) => "",
+        };
+        if !which.is_empty() {
+            cautions.push(format!(
+                "{}: {which} for more than it can serve, so responses measure the backlog; a \
+                 lower --intensity or a faster --device says more",
+                response.device
+            ));
+        }
+        if both.iter().any(|run| run.moved > 0) {
+            cautions.push(format!(
+                "{}: the traces reach beyond it and are scaled to fit",
+                response.device
+            ));
+        }
+    }
+    (left_out, cautions)
+}
+
+/// Points of a picture's line.
+const POINTS: usize = 300;
+
+fn pictures(samples: [&Sample; 2], measured: &Measured) -> Pictures {
+    let responses = |[a, b]: &[Responses; 2]| {
+        [a, b].map(|of| cumulative(&of.times.weigh(&whole()), TIME_DIGITS, 1e-6))
+    };
+    Pictures {
+        sizes: samples.map(|sample| cumulative(&sample.sizes, SIZE_DIGITS, 1.0 / 1024.0)),
+        gaps: samples.map(|sample| cumulative(&sample.gaps, TIME_DIGITS, 1e-6)),
+        responses: measured.responses.iter().map(responses).collect(),
+    }
+}
+
+/// (value, share of what is not above it), in steps, thinned to [`POINTS`].
+fn cumulative(counts: &Counts, digits: u32, unit: f64) -> Vec<(f64, f64)> {
+    let (values, total) = (counts.values(digits), counts.total().max(1) as f64);
+    let mut points = Vec::new();
+    let (mut below, mut told) = (0u64, 0u64);
+    for (index, &(value, count)) in values.iter().enumerate() {
+        let before = below;
+        below += count;
+        let is_last = index + 1 == values.len();
+        if is_last || index == 0 || (below - told) as f64 >= total / POINTS as f64 {
+            points.push((value * unit, before as f64 / total));
+            points.push((value * unit, below as f64 / total));
+            told = below;
+        }
+    }
+    points
+}

@@ -1,0 +1,52 @@
+//! How many levels a model needs: the first number beyond which closed-loop throughput stays within
+//! [`STABLE`]. Open-loop throughput only echoes the arrivals.
+
+use forebay_core::{Device, Nanos, Request};
+use forebay_trace::Record;
+
+use crate::devices;
+use crate::error::Error;
+use crate::place::{Map, Placement};
+
+/// Levels that are tried.
+pub const TRIED_MAX: u8 = 4;
+/// A change below this is none.
+pub const STABLE: f64 = 0.02;
+/// Requests that are issued to tell.
+const REQUESTS: usize = 20_000;
+/// The disk they are issued to.
+const DISK: &str = "st1000nm0011";
+
+/// I/Os a second of a disk that gets the next of `requests` as soon as it is done with the last.
+///
+/// # Errors
+/// None that a bundled disk gives reason for.
+pub fn closed_loop_iops(
+    extents: &[u64],
+    requests: impl Iterator<Item = Record>,
+) -> Result<f64, Error> {
+    let mut device = devices::open(DISK)?.model;
+    let mut placement = Placement::new(extents, device.capacity(), Map::Scale);
+    let (mut now, mut done) = (Nanos::ZERO, 0u64);
+    for record in requests.take(REQUESTS).filter(|record| record.op.moves_data() && record.len > 0)
+    {
+        let Some(request) = placement.place(&record, done) else { continue };
+        done += 1;
+        let mut offset = request.offset;
+        while offset < request.end() {
+            let len = (request.end() - offset).min(u64::from(device.len_max())) as u32;
+            device.start(now, Request { at: now, offset, len, ..request });
+            while let Some(at) = device.next() {
+                now = at;
+                device.finish(now);
+            }
+            offset += u64::from(len);
+        }
+    }
+    Ok(done as f64 / (now.0 as f64 / 1e9).max(1e-9))
+}
+
+/// Whether throughput has settled.
+pub fn is_stable(before: f64, now: f64) -> bool {
+    (now - before).abs() < STABLE * before
+}
