@@ -12,7 +12,7 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
-  fio fio-latency snoop ftlsim capture open devices disksim fit specs
+  fio fio-latency snoop ftlsim capture open devices disksim fit model specs
 
 .PHONY: all build test needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz bench report \
   reproduce reproduce-short big big-short
@@ -120,6 +120,7 @@ bench:
 	cargo bench -p forebay-core --bench simulator
 	cargo bench -p forebay-core --bench cache -- target/libcachesim/bin/python
 	cargo bench -p forebay --bench plan
+	cargo bench -p forebay --bench model
 	cargo bench -p forebay-trace --bench readers
 
 report:
