@@ -47,8 +47,16 @@ fn main() {
     let model = model.unwrap();
     let drawn = median(|| Generator::new(&model, GenerateOptions::default()).count());
     println!("a model of {} requests, one core", records.len());
-    println!("  fitted  {:6.2} M/s  ({:.2} of the target)", fitted / 1e6, fitted / FIT_TARGET_PER_S);
-    println!("  drawn   {:6.2} M/s  ({:.2} of the target)", drawn / 1e6, drawn / GENERATE_TARGET_PER_S);
+    println!(
+        "  fitted  {:6.2} M/s  ({:.2} of the target)",
+        fitted / 1e6,
+        fitted / FIT_TARGET_PER_S
+    );
+    println!(
+        "  drawn   {:6.2} M/s  ({:.2} of the target)",
+        drawn / 1e6,
+        drawn / GENERATE_TARGET_PER_S
+    );
 }
 
 /// Requests a second.

@@ -19,7 +19,8 @@ const EXTENT: u64 = 64 << 30;
 fn fit(records: &[Record], level: u8) -> Model {
     let mut survey = Survey::default();
     records.iter().for_each(|record| survey.add(record));
-    let mut fitter = Fitter::new(survey, FitOptions { level: Some(level), ..FitOptions::default() });
+    let mut fitter =
+        Fitter::new(survey, FitOptions { level: Some(level), ..FitOptions::default() });
     records.iter().for_each(|record| fitter.add(record));
     fitter.finish()
 }
