@@ -13,7 +13,7 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
-  fio fio-latency snoop ftlsim capture open devices disksim fit specs
+  fio fio-latency snoop ftlsim capture open devices disksim fit model specs
 
 .PHONY: all build test needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz bench bench-play report \
   reproduce reproduce-short big big-short
@@ -121,6 +121,7 @@ bench:
 	cargo bench -p forebay-core --bench simulator
 	cargo bench -p forebay-core --bench cache -- target/libcachesim/bin/python
 	cargo bench -p forebay --bench plan
+	cargo bench -p forebay --bench model
 	cargo bench -p forebay-trace --bench readers
 
 # The live driver beside fio on the same file; lateness needs root and a tracefs.

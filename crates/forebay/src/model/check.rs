@@ -312,6 +312,8 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
             within(format!("{}[{number}][2]", key("sizes")), repeats, 0, count)?;
         }
         check_bins(key("ranks"), &category.ranks, HEADS)?;
+        check_bins(key("rank_repeats"), &category.rank_repeats, HEADS)?;
+        check_bins(key("distance_repeats"), &category.distance_repeats, 2 * NEAR_BINS)?;
         check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
         check_bins(key("jumps"), &category.jumps, JUMP_BINS)?;
         check_bins(key("alignments"), &category.alignments, 16)?;

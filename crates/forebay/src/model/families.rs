@@ -1,8 +1,8 @@
 //! Which distribution inter-arrival times follow: the families of the paper and what stands for any
 //! other, a sketch of quantiles.
 //!
-//! All are fitted by their moments; the best is the one with the least Kolmogorov-Smirnov distance to
-//! the times themselves. Where even that is above [`DISTANCE_MAX`], quantiles are kept.
+//! All are fitted by their moments; the best is the simplest whose Kolmogorov-Smirnov distance to the
+//! times themselves is within [`DISTANCE_SLACK`] of the least. Where even that is above [`DISTANCE_MAX`], quantiles are kept.
 
 use serde::{Deserialize, Serialize};
 use statrs::distribution::{ContinuousCDF, DiscreteCDF, Exp, Gamma, Normal, Poisson};
@@ -11,6 +11,8 @@ use super::bins::{LOG_BINS, log_bin, log_bounds};
 
 /// A family that is further off than this stands for nothing.
 pub const DISTANCE_MAX: f64 = 0.1;
+/// A simpler family may be this much further off.
+pub const DISTANCE_SLACK: f64 = 0.01;
 /// Shares whose quantiles are kept.
 pub const SHARES: [f64; 7] = [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99];
 
@@ -79,13 +81,15 @@ impl Sketch {
         let count = self.count.max(1) as f64;
         let mean = self.sum / count;
         let variance = (self.squares / count - mean * mean).max(0.0);
-        let fitted = fitted(mean, variance);
-        let nearest = fitted
+        let distances: Vec<(Family, f64)> = fitted(mean, variance)
             .iter()
             .map(|(family, below)| (*family, self.distance(below)))
-            .min_by(|a, b| a.1.total_cmp(&b.1))
-            .unwrap_or((Family::Empirical, 1.0));
-        let (family, distance) = nearest;
+            .collect();
+        let least = distances.iter().map(|(_, distance)| *distance).fold(1.0, f64::min);
+        // The simplest, they come in that order, that is about as near as any.
+        let near = |(_, distance): &&(Family, f64)| *distance <= least + DISTANCE_SLACK;
+        let (family, distance) =
+            distances.iter().find(near).copied().unwrap_or((Family::Empirical, 1.0));
         let fits = distance <= DISTANCE_MAX;
         Gaps {
             family: if fits { family } else { Family::Empirical },
@@ -140,15 +144,15 @@ fn fitted(mean: f64, variance: f64) -> Vec<(Family, Below)> {
     if mean <= 0.0 {
         return list;
     }
-    if let Ok(normal) = Normal::new(mean, variance.sqrt()) {
-        list.push((Family::Normal, Box::new(move |ns| normal.cdf(ns))));
-    }
     if let Ok(exponential) = Exp::new(1.0 / mean) {
         list.push((Family::Exponential, Box::new(move |ns| exponential.cdf(ns.max(0.0)))));
     }
     if let Ok(poisson) = Poisson::new(mean / 1e6) {
         let below = move |ns: f64| if ns < 0.0 { 0.0 } else { poisson.cdf((ns / 1e6) as u64) };
         list.push((Family::Poisson, Box::new(below)));
+    }
+    if let Ok(normal) = Normal::new(mean, variance.sqrt()) {
+        list.push((Family::Normal, Box::new(move |ns| normal.cdf(ns))));
     }
     if variance > 0.0
         && let Ok(gamma) = Gamma::new(mean * mean / variance, mean / variance)

@@ -161,12 +161,18 @@ pub struct CategoryModel {
     pub category: u8,
     /// Bytes, count, and how often the one before in the run or category was as large.
     pub sizes: Vec<(u32, u32, u32)>,
-    /// Sequential and near ones: rank among recent ends, counts.
+    /// Sequential and near ones: rank among recent ends, counts of those unlike the one before.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub ranks: Bins,
+    /// Counts of those of the same rank as the one before.
+    #[serde(default, skip_serializing_if = "Bins::is_empty")]
+    pub rank_repeats: Bins,
     /// Near ones: bins of distance; following ones: how many requests on.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub distances: Bins,
+    /// Counts of those as far as the one before, which `distances` leaves out.
+    #[serde(default, skip_serializing_if = "Bins::is_empty")]
+    pub distance_repeats: Bins,
     /// Those of another place's past: how often the size is as it was then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub same_size_share: f64,

@@ -139,15 +139,36 @@ fn gcd(mut a: u64, mut b: u64) -> u64 {
     a
 }
 
+/// Counts of values, those that repeat the one before apart.
+#[derive(Clone, Debug)]
+struct Repeating {
+    fresh: Vec<u32>,
+    repeats: Vec<u32>,
+    last: usize,
+}
+
+impl Repeating {
+    fn new(bins: usize) -> Repeating {
+        Repeating { fresh: vec![0; bins], repeats: vec![0; bins], last: usize::MAX }
+    }
+
+    #[inline]
+    fn add(&mut self, bin: usize) {
+        let counts = if bin == self.last { &mut self.repeats } else { &mut self.fresh };
+        counts[bin] += 1;
+        self.last = bin;
+    }
+}
+
 /// What a category's requests are like.
 #[derive(Clone, Debug)]
 struct Traits {
     /// Count and repeats of each size.
     sizes: FxHashMap<u32, (u32, u32)>,
     last_len: u32,
-    ranks: [u32; HEADS],
+    ranks: Repeating,
     jumps: [u32; JUMP_BINS],
-    distances: Vec<u32>,
+    distances: Repeating,
     same_size: u32,
     same_class: u32,
     inside: u32,
@@ -161,9 +182,9 @@ impl Default for Traits {
         Traits {
             sizes: FxHashMap::default(),
             last_len: 0,
-            ranks: [0; HEADS],
+            ranks: Repeating::new(HEADS),
             jumps: [0; JUMP_BINS],
-            distances: vec![0; 2 * NEAR_BINS],
+            distances: Repeating::new(2 * NEAR_BINS),
             same_size: 0,
             same_class: 0,
             inside: 0,
@@ -411,10 +432,10 @@ impl PartFitter {
             traits.jumps[jump_bin(self.last_end, address)] += 1;
         }
         if let Some(rank) = origin.rank {
-            traits.ranks[rank] += 1;
+            traits.ranks.add(rank);
         }
         if matches!(origin.kind, Kind::Near | Kind::Follow) {
-            traits.distances[origin.distance] += 1;
+            traits.distances.add(origin.distance);
         }
         if matches!(origin.kind, Kind::Far | Kind::Near) {
             traits.alignments[((address / 512).trailing_zeros() as usize).min(15)] += 1;
@@ -583,8 +604,10 @@ fn category_model(category: u8, traits: &Traits) -> CategoryModel {
     CategoryModel {
         category,
         sizes,
-        ranks: Bins::new(&traits.ranks),
-        distances: Bins::new(&traits.distances),
+        ranks: Bins::new(&traits.ranks.fresh),
+        rank_repeats: Bins::new(&traits.ranks.repeats),
+        distances: Bins::new(&traits.distances.fresh),
+        distance_repeats: Bins::new(&traits.distances.repeats),
         jumps: Bins::new(&traits.jumps),
         same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
         same_class_share: digits(f64::from(traits.same_class) / f64::from(traits.count), 4),

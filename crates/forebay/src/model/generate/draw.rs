@@ -1,5 +1,6 @@
 //! Random choice.
 
+use super::super::file::Bins;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -53,6 +54,42 @@ impl Table {
             self.sums.partition_point(|&below| below <= drawn)
         };
         self.first + at
+    }
+}
+
+/// Draws bins, each of which may be drawn again at once.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Repeating {
+    fresh: Table,
+    /// How likely each bin is followed by itself.
+    repeats: Vec<f64>,
+    last: usize,
+}
+
+impl Repeating {
+    /// Of counts of bins unlike the one before, and of those like it.
+    pub(super) fn new(fresh: &Bins, repeats: &Bins) -> Repeating {
+        let of = |bins: &Bins, bin: usize| {
+            let at = bin.checked_sub(bins.0 as usize);
+            at.and_then(|at| bins.1.get(at)).copied().map_or(0.0, f64::from)
+        };
+        let end = repeats.0 as usize + repeats.1.len();
+        let share = |bin| of(repeats, bin) / (of(repeats, bin) + of(fresh, bin)).max(1.0);
+        Repeating {
+            fresh: Table::new(fresh.0 as usize, fresh.1.iter().copied()),
+            repeats: (0..end).map(share).collect(),
+            last: usize::MAX,
+        }
+    }
+
+    /// The next bin.
+    #[inline]
+    pub(super) fn draw(&mut self, dice: &mut Dice) -> usize {
+        let repeats = self.repeats.get(self.last).is_some_and(|share| dice.unit() < *share);
+        if !repeats {
+            self.last = self.fresh.draw(dice);
+        }
+        self.last
     }
 }
 

@@ -11,7 +11,7 @@ use super::super::fit::KEPT;
 use super::super::history::{Heads, Latest, Past, Ring, Touched};
 use super::super::space::{CELLS, GRAIN, LEVEL_MAX, SECTOR, Space};
 use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, SizeClasses, gap_class};
-use super::draw::{Bag, Dice, Table};
+use super::draw::{Bag, Dice, Repeating, Table};
 
 /// Times a new place is drawn again because it was used before.
 const RETRIES: usize = 6;
@@ -43,8 +43,8 @@ struct CategoryDrawer {
     repeats: Vec<f64>,
     size: Bag,
     last_size: usize,
-    ranks: Table,
-    distances: Table,
+    ranks: Repeating,
+    distances: Repeating,
     jumps: Table,
     same_size: f64,
     same_class: f64,
@@ -365,13 +365,7 @@ impl PartGenerator {
                 let rank = match kind {
                     Kind::NextNew | Kind::NextOld => 0,
                     _ => {
-                        let jump = drawer.jumps.draw(dice);
-                        let drawn = (0..3)
-                            .map(|_| drawer.ranks.draw(dice).min(range.heads.len() - 1))
-                            .min_by_key(|&rank| {
-                                jump_bin(self.last_end, range.heads.at(rank).0).abs_diff(jump)
-                            })
-                            .unwrap_or(0);
+                        let drawn = drawer.ranks.draw(dice);
                         let class = (dice.unit() < drawer.same_class).then_some(category.class());
                         let wanted = (kind.is_new(), class);
                         range.rank(drawn, wanted, self.last_end, &self.touched, &self.classes)
@@ -520,7 +514,7 @@ impl RangeDrawer {
         self.past(best?.1, latest)
     }
 
-    fn near(&mut self, drawer: &CategoryDrawer, dice: &mut Dice, touched: &Touched) -> u64 {
+    fn near(&mut self, drawer: &mut CategoryDrawer, dice: &mut Dice, touched: &Touched) -> u64 {
         let mut best = None;
         for _ in 0..RETRIES {
             let rank = drawer.ranks.draw(dice).min(self.heads.len() - 1);
@@ -608,8 +602,8 @@ impl CategoryDrawer {
             sizes,
             repeats,
             last_size: usize::MAX,
-            ranks: table(&saved.ranks),
-            distances: table(&saved.distances),
+            ranks: Repeating::new(&saved.ranks, &saved.rank_repeats),
+            distances: Repeating::new(&saved.distances, &saved.distance_repeats),
             jumps: table(&saved.jumps),
             same_size: saved.same_size_share,
             same_class: saved.same_class_share,

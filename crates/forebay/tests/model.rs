@@ -1,0 +1,191 @@
+//! The workload model as a whole: a known source comes back, what is drawn keeps to the model, and
+//! the file stays small and tells no offset.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use forebay::model::check;
+use forebay::model::file::Model;
+use forebay::model::fit::{FitOptions, Fitter, Survey};
+use forebay::model::generate::{GenerateOptions, Generator};
+use forebay::model::state::Range;
+use forebay_core::{Flags, Nanos, Op};
+use forebay_trace::Record;
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+const EXTENT: u64 = 64 << 30;
+
+fn fit(records: &[Record], level: u8) -> Model {
+    let mut survey = Survey::default();
+    records.iter().for_each(|record| survey.add(record));
+    let mut fitter =
+        Fitter::new(survey, FitOptions { level: Some(level), ..FitOptions::default() });
+    records.iter().for_each(|record| fitter.add(record));
+    fitter.finish()
+}
+
+fn draw(model: &Model, seed: u64) -> Vec<Record> {
+    Generator::new(model, GenerateOptions { seed, ..GenerateOptions::default() }).collect()
+}
+
+/// A chain over quarters: it stays with probability 0.7 and goes on to the next with 0.3; reads of
+/// 4 KiB in the even ones, writes of 64 KiB in the odd ones, exponential gaps of 1 ms.
+fn chain(requests: usize) -> Vec<Record> {
+    let mut rng = Xoshiro256PlusPlus::seed_from_u64(3);
+    let mut unit = move || (rng.next_u64() >> 11) as f64 / (1u64 << 53) as f64;
+    let (mut at, mut quarter) = (0.0, 0u64);
+    let mut records = vec![record(0, EXTENT - 4096, Op::Read, 4096)];
+    for _ in 1..requests {
+        at += -(1.0 - unit()).ln() * 1e6;
+        if unit() < 0.3 {
+            quarter = (quarter + 1) % 4;
+        }
+        let place = (unit() * (EXTENT / 4 - 65_536) as f64) as u64 / 4096 * 4096;
+        let (op, len) = if quarter % 2 == 0 { (Op::Read, 4096) } else { (Op::Write, 65_536) };
+        records.push(record(at as u64, quarter * (EXTENT / 4) + place, op, len));
+    }
+    records
+}
+
+fn record(at_ns: u64, offset: u64, op: Op, len: u32) -> Record {
+    Record {
+        at: Nanos(at_ns),
+        offset,
+        latency: None,
+        len,
+        stream: 0,
+        volume: 0,
+        op,
+        flags: Flags::NONE,
+    }
+}
+
+#[test]
+fn a_known_chain_comes_back() {
+    let model = fit(&chain(40_000), 1);
+    let out: BTreeMap<(&str, &str), f64> = model.parts[0]
+        .transitions
+        .iter()
+        .map(|transition| ((&*transition.from, &*transition.to), transition.share))
+        .collect();
+    for from in 0..4u32 {
+        let path = |state: u32| Range::new(1, state % 4).path();
+        let share = |to: u32| out.get(&(&*path(from), &*path(to))).copied().unwrap_or(0.0);
+        let all: f64 = (0..4).map(share).sum();
+        assert!((share(from) / all - 0.7).abs() < 0.02, "{from} stays {}", share(from) / all);
+        assert!((share(from + 1) / all - 0.3).abs() < 0.02 && share(from + 2) < 1e-3);
+    }
+    let families = model.parts[0].transitions.iter().filter(|t| t.share > 0.01);
+    for transition in families {
+        let gaps = &transition.inter_arrival;
+        assert_eq!(format!("{:?}", gaps.family), "Exponential", "{gaps:?}");
+        assert!((gaps.mean_us / 1000.0 - 1.0).abs() < 0.1, "{gaps:?}");
+    }
+}
+
+#[test]
+fn the_weights_of_what_is_drawn_are_the_model_s() {
+    let records = chain(40_000);
+    let model = fit(&records, 2);
+    let weights = |records: &[Record]| {
+        let mut counts: BTreeMap<(u64, bool, u32), f64> = BTreeMap::new();
+        for r in records {
+            let of = (r.offset / (EXTENT / 16), r.op == Op::Write, r.len);
+            *counts.entry(of).or_default() += 1.0 / records.len() as f64;
+        }
+        counts
+    };
+    let (model_s, drawn) = (weights(&records), weights(&draw(&model, 1)));
+    for (of, weight) in &model_s {
+        let other = drawn.get(of).copied().unwrap_or(0.0);
+        assert!((weight - other).abs() <= 5e-4, "{of:?}: {weight} against {other}");
+    }
+    assert!(drawn.keys().all(|of| model_s.contains_key(of)));
+}
+
+#[test]
+fn drawn_requests_keep_to_extent_sizes_and_time() {
+    let records = chain(20_000);
+    for (level, seed) in [(1, 1), (3, 2), (8, 3)] {
+        let drawn = draw(&fit(&records, level), seed);
+        assert_eq!(drawn.len(), records.len());
+        assert!(drawn.is_sorted_by_key(|record| record.at));
+        for r in &drawn {
+            assert!(r.offset + u64::from(r.len) <= EXTENT && [4096, 65_536].contains(&r.len));
+        }
+        let (theirs, ours) = (records[records.len() - 1].at.0, drawn[drawn.len() - 1].at.0);
+        assert!(theirs.abs_diff(ours) < theirs / 1000, "{theirs} {ours}");
+    }
+}
+
+#[test]
+fn the_same_seed_draws_the_same_and_another_does_not() {
+    let model = fit(&chain(5000), 2);
+    assert!(draw(&model, 7) == draw(&model, 7));
+    assert!(draw(&model, 7) != draw(&model, 8));
+}
+
+#[test]
+fn a_longer_trace_makes_no_larger_model_and_no_offset_is_told() {
+    let records = chain(120_000);
+    let (half, whole) = (fit(&records[..60_000], 2).json(), fit(&records, 2).json());
+    assert!(whole.len() < half.len() * 11 / 10, "{} against {}", whole.len(), half.len());
+    assert!(whole.len() < 100 << 10);
+    let told = |n: u64| whole.contains(&n.to_string());
+    assert!(!records.iter().take(2000).any(|r| r.offset > 1 << 30 && told(r.offset)));
+    assert!(!records.iter().take(2000).any(|r| r.offset > 1 << 40 && told(r.offset / 512)));
+}
+
+#[test]
+fn a_model_comes_back_from_its_file() {
+    let model = fit(&chain(3000), 2);
+    let back = check::parse(Path::new("m.json"), model.json().as_bytes()).unwrap();
+    assert!(back == model);
+}
+
+#[test]
+fn damaged_models_are_refused_by_key() {
+    let json = fit(&chain(3000), 2).json();
+    let refused = |from: &str, to: &str, expected: &str| {
+        assert!(json.contains(from), "{from}");
+        let text = json.replacen(from, to, 1);
+        let error = check::parse(Path::new("m.json"), text.as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with("m.json: got ") && error.contains(expected), "{error}");
+        assert_eq!(error.lines().count(), 1, "{error}");
+    };
+    refused("\"level\":2", "\"level\":3", "states[0][0]");
+    refused("\"level\":2", "\"level\":9", "level 9");
+    refused("\"forebay_model\":1", "\"forebay_model\":2", "forebay_model 2");
+    refused("\"flat\":false,", "", "missing field `flat`");
+    refused("\"flat\":false", "\"flat\":false,\"x\":1", "unknown field `x`");
+    refused("\"requests\":3000", "\"requests\":2999", "requests 2999");
+    refused("\"requests\":3000", "\"requests\":-1", "at requests");
+    refused("\"share\":0.", "\"share\":0.9", "shares that sum to");
+    refused("\"stay_share\":", "\"stay_share\":5", "parts[0].stay_share");
+    refused("\"extent_mib\":65536", "\"extent_mib\":18446744073709551615", "volumes[0].extent_mib");
+    let text = format!("{json}x");
+    assert!(check::parse(Path::new("m.json"), text.as_bytes()).is_err());
+    for cut in (0..json.len()).step_by(997) {
+        assert!(check::parse(Path::new("m.json"), &json.as_bytes()[..cut]).is_err());
+    }
+}
+
+#[test]
+fn every_stream_can_have_its_own() {
+    let mut records = chain(9000);
+    records.iter_mut().zip(0u32..).for_each(|(record, n)| record.stream = n % 12);
+    let mut survey = Survey::default();
+    records.iter().for_each(|record| survey.add(record));
+    let options = FitOptions { level: Some(1), by_stream: true, ..FitOptions::default() };
+    let mut fitter = Fitter::new(survey, options);
+    records.iter().for_each(|record| fitter.add(record));
+    let model = fitter.finish();
+    assert_eq!(model.parts.len(), 8);
+    assert!(check::parse(Path::new("m.json"), model.json().as_bytes()).is_ok());
+    let drawn = draw(&model, 1);
+    assert!(drawn.len() == records.len() && drawn.is_sorted_by_key(|record| record.at));
+    let mut counts = [0u32; 12];
+    drawn.iter().for_each(|record| counts[record.stream as usize] += 1);
+    assert_eq!(counts, [750; 12]);
+}
