@@ -128,7 +128,8 @@ fn each_preset_reads_its_units() {
     assert_eq!(place(&records[0]), (1536, 512, 0, Op::Write));
     let (records, _, notes) = read("arc", "3 2 0 0\n9 1 7 1\n");
     assert_eq!(place(&records[0]), (1536, 1024, 0, Op::Read));
-    assert_eq!((records[1].at, notes.warnings.len()), (Nanos(1_000_000), 2));
+    assert_eq!((records[1].at, notes.warnings.len()), (Nanos(1_000_000), 3));
+    assert_eq!(notes.own_block_bytes, Some(512));
 }
 
 #[test]
