@@ -1,8 +1,8 @@
 //! Files and block devices through io_uring.
 //!
 //! Files are registered, and two buffers: one that all reads fill (nobody looks at it) and one that
-//! holds the data of writes. What a pass of the driver starts goes to the kernel in one call, which
-//! also waits where there is time to wait. Completions are read from shared memory; the kernel is
+//! holds the data of writes. What a pass of the driver starts goes to the kernel a few at a time, the
+//! last of them in the call that also waits where there is time to wait. Completions are read from shared memory; the kernel is
 //! entered for them only where it says that it has work to do for us.
 //!
 //! Invariant: the buffers outlive every I/O. Dropping waits for those under way; where that fails the
@@ -27,6 +27,8 @@ use crate::wire::{Extent, Shape, WIRE_MAX, outcome, source, source_at};
 /// The registered buffers' places.
 const SINK: u16 = 0;
 const SOURCE: u16 = 1;
+/// I/Os that are handed over at once: more save calls, but let the device wait for the first of them.
+const BATCH: usize = 4;
 
 /// An I/O under way.
 #[derive(Clone, Copy)]
@@ -246,6 +248,10 @@ impl Lanes for Uring {
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the queue has as many entries as all lanes take");
         self.in_flight[usize::from(io.lane)] += 1;
+        if self.ring.submission().len() >= BATCH {
+            // What the kernel does not take now, it is offered again by `proceed`, which tells why.
+            let _ = self.enter(None);
+        }
     }
 
     fn under_way(&self) -> usize {

@@ -7,20 +7,21 @@
 //!
 //! Reads at most [`AHEAD_MAX`] requests ahead of those that may be issued.
 
+mod overlaps;
+
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap};
+use std::collections::BinaryHeap;
 
 use super::Intensity;
 use crate::policy::Done;
-use crate::request::{Op, Request};
+use crate::request::Request;
 use crate::slab::Slab;
 use crate::time::Nanos;
 use crate::workload::Workload;
+use overlaps::Overlaps;
 
 /// Requests that are held at most because they depend on others.
 pub const AHEAD_MAX: usize = 1 << 16;
-/// Longer requests are looked at one by one.
-const WIDE_BYTES: u32 = 4 << 20;
 const NONE: u32 = u32::MAX;
 
 /// A request that was read and is not complete.
@@ -236,55 +237,11 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
     }
 }
 
-/// Active requests by address.
-#[derive(Clone, Debug, Default)]
-struct Overlaps {
-    /// Offset and key of those that are not wide.
-    narrow: BTreeSet<(u64, u32)>,
-    wide: Vec<u32>,
-    /// Kept for its room.
-    found: Vec<u32>,
-}
-
-impl Overlaps {
-    fn insert(&mut self, key: u32, request: &Request) {
-        match request.len {
-            0 => {}
-            len if len > WIDE_BYTES => self.wide.push(key),
-            _ => drop(self.narrow.insert((request.offset, key))),
-        }
-    }
-
-    fn remove(&mut self, key: u32, request: &Request) {
-        match request.len {
-            0 => {}
-            len if len > WIDE_BYTES => self.wide.retain(|other| *other != key),
-            _ => drop(self.narrow.remove(&(request.offset, key))),
-        }
-    }
-
-    /// Adds those that `request` overlaps, where either changes the data, to `found`.
-    fn find(&self, request: &Request, active: &Slab<Active>, found: &mut Vec<u32>) {
-        if request.len == 0 {
-            return;
-        }
-        let from = request.offset.saturating_sub(u64::from(WIDE_BYTES));
-        let near = self.narrow.range((from, 0)..(request.end(), 0)).map(|&(_, key)| key);
-        let conflicting = |key: &u32| conflict(&active[*key].request, request);
-        found.extend(near.chain(self.wide.iter().copied()).filter(conflicting));
-    }
-}
-
-/// Whether two requests must keep their order.
-fn conflict(a: &Request, b: &Request) -> bool {
-    let changes = |request: &Request| matches!(request.op, Op::Write | Op::Trim);
-    (changes(a) || changes(b)) && a.offset < b.end() && b.offset < a.end()
-}
-
 #[cfg(test)]
 mod tests {
+    use super::overlaps::conflict;
     use super::*;
-    use crate::request::Flags;
+    use crate::request::{Flags, Op};
     use proptest::prelude::*;
 
     /// When each request was issued, and when it ended, on a device that takes `took` for each.
@@ -298,7 +255,7 @@ mod tests {
             match (running.last().map(|&(at, _)| at), workload.peek()) {
                 (None, None) => {
                     assert!(workload.active.is_empty() && workload.edges.is_empty());
-                    assert!(workload.overlaps.narrow.is_empty() && workload.held == 0);
+                    assert!(workload.overlaps.is_empty() && workload.held == 0);
                     return ran;
                 }
                 (Some(done), arrival) if arrival.is_none_or(|arrival| done <= arrival) => {
