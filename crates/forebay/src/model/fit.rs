@@ -30,13 +30,13 @@ const EPOCHS_MAX: usize = 512;
 /// Periods whose mix is kept, at most.
 const PERIODS_MAX: u64 = 256;
 /// Numbers that all mixes together hold, about.
-const MIX_MAX: usize = 3000;
+const MIX_MAX: usize = 2400;
 /// Pairs of categories of all transitions together.
-const JOINT_MAX: usize = 1600;
+const JOINT_MAX: usize = 1200;
 /// Cells of heat.
 const HEAT_MAX: usize = 512;
 /// Sizes of a category.
-const SIZES_MAX: usize = 48;
+const SIZES_MAX: usize = 32;
 /// Requests of a range that are remembered.
 pub(super) const KEPT: usize = 1 << 20;
 
