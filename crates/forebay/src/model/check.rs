@@ -23,6 +23,9 @@ const LIST_MAX: usize = 1 << 20;
 /// How far shares may sum from one: their rounding.
 const SUM_SLACK: f64 = 1e-3;
 
+/// Characters of a file that a message repeats, at most.
+const GOT_CHARS_MAX: usize = 300;
+
 /// What is wrong with a model.
 struct Wrong {
     key: String,
@@ -55,7 +58,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Model, TraceError> {
     let malformed = |got: String, expected: String| TraceError::Malformed {
         path: path.to_path_buf(),
         place: Place::File,
-        got,
+        got: one_line(&got),
         expected,
         hint: String::new(),
     };
@@ -70,6 +73,11 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Model, TraceError> {
     check(&model)
         .map_err(|wrong| malformed(format!("{} {}", wrong.key, wrong.got), wrong.expected))?;
     Ok(model)
+}
+
+/// What stands in a file, fit for a message.
+fn one_line(text: &str) -> String {
+    text.chars().take(GOT_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn wrong(
