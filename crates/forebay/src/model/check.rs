@@ -10,6 +10,7 @@ use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
 use super::families::{Family, Gaps, SHARES};
 use super::file::{Bins, Model, Part, VERSION};
+use super::fit::PARTS_MAX;
 use super::history::HEADS;
 use super::space::{CELLS, LEVEL_MAX};
 use super::state::{CATEGORIES, CLASSES_MAX, Category, GAP_CLASSES, Range};
@@ -107,7 +108,7 @@ fn check(model: &Model) -> Result<(), Wrong> {
     within("volumes", model.volumes.len(), 1, LIST_MAX)?;
     within("streams", model.streams.len(), 1, LIST_MAX)?;
     within("size_bounds_bytes", model.size_bounds_bytes.len(), 0, CLASSES_MAX - 1)?;
-    within("parts", model.parts.len(), 1, model.streams.len().max(1))?;
+    within("parts", model.parts.len(), 1, PARTS_MAX)?;
     within("duration_s", model.duration_s, 0.0, 1e10)?;
     let mut mib = 0u64;
     for (index, volume) in model.volumes.iter().enumerate() {

@@ -54,8 +54,8 @@ impl Default for FitOptions {
 /// Sizes that are classes of their own unless asked otherwise.
 pub const COMMON_SIZES: usize = 3;
 
-/// Streams that have a model of their own.
-const OWN_PARTS_MAX: usize = 7;
+/// Parts of a model: those of single streams and one of the rest.
+pub(super) const PARTS_MAX: usize = 8;
 
 /// A model and how it came about.
 #[derive(Clone, Debug)]
@@ -143,7 +143,7 @@ impl Fitter {
     pub fn new(survey: Survey, options: FitOptions) -> Fitter {
         let mut busiest: Vec<(u32, u64)> = (0..).zip(survey.streams.iter().copied()).collect();
         busiest.sort_unstable_by_key(|&(stream, requests)| (std::cmp::Reverse(requests), stream));
-        let own = if options.by_stream { OWN_PARTS_MAX } else { 0 };
+        let own = if options.by_stream { PARTS_MAX - 1 } else { 0 };
         let (own, rest) = busiest.split_at(own.min(busiest.len()));
         let rest: u64 = rest.iter().map(|stream| stream.1).sum();
         let mut owners: Vec<Option<u32>> =
