@@ -10,6 +10,7 @@ use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
 use super::families::{Family, Gaps, SHARES};
 use super::file::{Bins, Model, Part, VERSION};
+use super::fit::PARTS_MAX;
 use super::history::HEADS;
 use super::space::{CELLS, LEVEL_MAX};
 use super::state::{CATEGORIES, CLASSES_MAX, Category, GAP_CLASSES, Range};
@@ -22,6 +23,9 @@ const EXTENT_MIB_MAX: u64 = 1 << 40;
 const LIST_MAX: usize = 1 << 20;
 /// How far shares may sum from one: their rounding.
 const SUM_SLACK: f64 = 1e-3;
+
+/// Characters of a file that a message repeats, at most.
+const GOT_CHARS_MAX: usize = 300;
 
 /// What is wrong with a model.
 struct Wrong {
@@ -55,7 +59,7 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Model, TraceError> {
     let malformed = |got: String, expected: String| TraceError::Malformed {
         path: path.to_path_buf(),
         place: Place::File,
-        got,
+        got: one_line(&got),
         expected,
         hint: String::new(),
     };
@@ -70,6 +74,11 @@ pub fn parse(path: &Path, text: &[u8]) -> Result<Model, TraceError> {
     check(&model)
         .map_err(|wrong| malformed(format!("{} {}", wrong.key, wrong.got), wrong.expected))?;
     Ok(model)
+}
+
+/// What stands in a file, fit for a message.
+fn one_line(text: &str) -> String {
+    text.chars().take(GOT_CHARS_MAX).map(|c| if c.is_control() { ' ' } else { c }).collect()
 }
 
 fn wrong(
@@ -99,7 +108,7 @@ fn check(model: &Model) -> Result<(), Wrong> {
     within("volumes", model.volumes.len(), 1, LIST_MAX)?;
     within("streams", model.streams.len(), 1, LIST_MAX)?;
     within("size_bounds_bytes", model.size_bounds_bytes.len(), 0, CLASSES_MAX - 1)?;
-    within("parts", model.parts.len(), 1, model.streams.len().max(1))?;
+    within("parts", model.parts.len(), 1, PARTS_MAX)?;
     within("duration_s", model.duration_s, 0.0, 1e10)?;
     let mut mib = 0u64;
     for (index, volume) in model.volumes.iter().enumerate() {

@@ -127,7 +127,7 @@ const NOWHERE: u64 = u64::MAX;
 impl Latest {
     /// For about so many places.
     pub fn new(places: u64) -> Latest {
-        let rows = (4 * places).next_power_of_two().clamp(1 << 10, 1 << 23) as usize;
+        let rows = (4 * places).next_power_of_two().clamp(1 << 10, 1 << 21) as usize;
         Latest { rows: vec![(NOWHERE, 0); rows], shift: 64 - rows.ilog2() }
     }
 
@@ -168,7 +168,7 @@ const ROW_PROBES: usize = 8;
 impl Touched {
     /// For about so many requests.
     pub fn new(requests: u64) -> Touched {
-        let rows = (4 * requests).next_power_of_two().clamp(1 << 10, 1 << 22) as usize;
+        let rows = (4 * requests).next_power_of_two().clamp(1 << 10, 1 << 21) as usize;
         Touched { rows: vec![(NOWHERE, 0, 0); rows], shift: 64 - rows.ilog2() }
     }
 

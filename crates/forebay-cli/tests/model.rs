@@ -1,0 +1,54 @@
+//! `fit` and `generate` as a user runs them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use assert_cmd::Command;
+
+fn sample() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
+}
+
+fn forebay(folder: &Path, words: &[&str]) -> Output {
+    let mut command = Command::cargo_bin("forebay").unwrap();
+    command.current_dir(folder).args(words).output().unwrap()
+}
+
+#[test]
+fn a_model_stands_for_its_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, sample) = (folder.path(), sample());
+    let sample = sample.to_str().unwrap();
+    let fitted = forebay(folder, &["fit", sample, "-o", "m.json", "--level", "1"]);
+    let said = String::from_utf8_lossy(&fitted.stdout).into_owned();
+    assert!(fitted.status.success() && said.contains("names: none"), "{said}");
+    assert!(fs::metadata(folder.join("m.json")).unwrap().len() < 100 << 10);
+    let draw = |seed: &str, out: &str| {
+        let words = ["generate", "m.json", "-o", out, "--seed", seed, "--requests", "2000"];
+        assert!(forebay(folder, &words).status.success());
+        fs::read(folder.join(out)).unwrap()
+    };
+    assert!(draw("1", "a.csv") == draw("1", "b.csv"));
+    assert!(draw("1", "a.csv") != draw("2", "b.csv"));
+    let described = forebay(folder, &["describe", "m.json", "--format", "json"]);
+    let described: serde_json::Value = serde_json::from_slice(&described.stdout).unwrap();
+    assert_eq!(described["records"], 75_711);
+}
+
+#[test]
+fn a_damaged_model_is_bad_input() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("m.json"), "{\"forebay_model\":1}").unwrap();
+    for words in [
+        &["generate", "m.json", "-o", "x.csv"][..],
+        &["describe", "m.json"],
+        &["simulate", "m.json", "--device", "st1000nm0011", "--policy", "noop"],
+    ] {
+        let output = forebay(folder.path(), words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains("m.json: got missing field `requests`"), "{said}");
+    }
+    assert!(!folder.path().join("x.csv").exists());
+}

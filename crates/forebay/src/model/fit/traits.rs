@@ -1,0 +1,114 @@
+//! What requests of a category are like, wherever they are.
+
+use rustc_hash::FxHashMap;
+
+use super::super::bins::{JUMP_BINS, NEAR_BINS};
+use super::super::file::{Bins, CategoryModel};
+use super::super::history::HEADS;
+use super::lists::digits;
+
+/// Sizes of a category.
+const SIZES_MAX: usize = 32;
+
+/// Counts of values, those that repeat the one before apart.
+#[derive(Clone, Debug)]
+pub(super) struct Repeating {
+    pub(super) fresh: Vec<u32>,
+    pub(super) repeats: Vec<u32>,
+    pub(super) last: usize,
+}
+
+impl Repeating {
+    pub(super) fn new(bins: usize) -> Repeating {
+        Repeating { fresh: vec![0; bins], repeats: vec![0; bins], last: usize::MAX }
+    }
+
+    #[inline]
+    pub(super) fn add(&mut self, bin: usize) {
+        let counts = if bin == self.last { &mut self.repeats } else { &mut self.fresh };
+        counts[bin] += 1;
+        self.last = bin;
+    }
+}
+
+/// What a category's requests are like.
+#[derive(Clone, Debug)]
+pub(super) struct Traits {
+    /// Count and repeats of each size.
+    pub(super) sizes: FxHashMap<u32, (u32, u32)>,
+    pub(super) last_len: u32,
+    pub(super) ranks: Repeating,
+    pub(super) jumps: [u32; JUMP_BINS],
+    pub(super) distances: Repeating,
+    pub(super) same_size: u32,
+    pub(super) same_class: u32,
+    pub(super) inside: u32,
+    pub(super) count: u32,
+    pub(super) alignments: [u32; 16],
+    pub(super) flags: FxHashMap<u8, u32>,
+}
+
+impl Default for Traits {
+    fn default() -> Traits {
+        Traits {
+            sizes: FxHashMap::default(),
+            last_len: 0,
+            ranks: Repeating::new(HEADS),
+            jumps: [0; JUMP_BINS],
+            distances: Repeating::new(2 * NEAR_BINS),
+            same_size: 0,
+            same_class: 0,
+            inside: 0,
+            count: 0,
+            alignments: [0; 16],
+            flags: FxHashMap::default(),
+        }
+    }
+}
+
+pub(super) fn category_model(category: u8, traits: &Traits) -> CategoryModel {
+    let mut sizes: Vec<(u32, u32, u32)> =
+        traits.sizes.iter().map(|(&len, &(count, repeats))| (len, count, repeats)).collect();
+    sizes.sort_unstable_by_key(|&(len, count, _)| (std::cmp::Reverse(count), len));
+    merge_rare(&mut sizes);
+    sizes.sort_unstable();
+    let mut flags: Vec<(u8, u32)> = traits.flags.iter().map(|(&f, &count)| (f, count)).collect();
+    flags.sort_unstable();
+    CategoryModel {
+        category,
+        sizes,
+        ranks: Bins::new(&traits.ranks.fresh),
+        rank_repeats: Bins::new(&traits.ranks.repeats),
+        distances: Bins::new(&traits.distances.fresh),
+        distance_repeats: Bins::new(&traits.distances.repeats),
+        jumps: Bins::new(&traits.jumps),
+        same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
+        same_class_share: digits(f64::from(traits.same_class) / f64::from(traits.count), 4),
+        inside_share: digits(f64::from(traits.inside) / f64::from(traits.count), 4),
+        alignments: Bins::new(&traits.alignments),
+        flags: if flags == [(0, traits.count)] { Vec::new() } else { flags },
+    }
+}
+
+/// Rare sizes become the mean of their neighbours, in whole sectors.
+fn merge_rare(sizes: &mut Vec<(u32, u32, u32)>) {
+    if sizes.len() <= SIZES_MAX {
+        return;
+    }
+    let mut rare = sizes.split_off(SIZES_MAX / 2);
+    rare.sort_unstable();
+    let all: u64 = rare.iter().map(|size| u64::from(size.1)).sum();
+    let each = all.div_ceil(SIZES_MAX as u64 / 2).max(1);
+    let (mut bytes, mut count, mut repeats) = (0u64, 0u64, 0u32);
+    for (index, &(len, times, again)) in rare.iter().enumerate() {
+        bytes += u64::from(len) * u64::from(times);
+        count += u64::from(times);
+        repeats += again;
+        if count >= each || index + 1 == rare.len() {
+            let mean = bytes as f64 / count as f64;
+            let len = if mean < 512.0 { mean.round() } else { (mean / 512.0).round() * 512.0 };
+            sizes.push((len as u32, count as u32, repeats));
+            (bytes, count, repeats) = (0, 0, 0);
+        }
+    }
+}

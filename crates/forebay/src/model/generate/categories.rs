@@ -1,0 +1,71 @@
+//! What requests of a category are like: sizes, flags, and by which ranks and distances places are found.
+
+use super::super::file::{Bins, CategoryModel};
+use super::super::space::SECTOR;
+use super::draw::{Bag, Dice, Repeating, Table};
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct CategoryDrawer {
+    pub(super) sizes: Vec<u32>,
+    pub(super) repeats: Vec<f64>,
+    pub(super) size: Bag,
+    pub(super) last_size: usize,
+    pub(super) ranks: Repeating,
+    pub(super) distances: Repeating,
+    pub(super) jumps: Table,
+    pub(super) same_size: f64,
+    pub(super) same_class: f64,
+    pub(super) inside: f64,
+    pub(super) alignments: Table,
+    pub(super) flags: Vec<u8>,
+    pub(super) flag: Table,
+}
+
+impl CategoryDrawer {
+    pub(super) fn new(saved: &CategoryModel) -> CategoryDrawer {
+        let sizes: Vec<u32> = saved.sizes.iter().map(|size| size.0).collect();
+        let repeats: Vec<f64> = saved
+            .sizes
+            .iter()
+            .map(|size| (f64::from(size.2) / f64::from(size.1.max(1))).min(1.0))
+            .collect();
+        let counts = saved.sizes.iter().map(|size| u64::from(size.1)).collect();
+        CategoryDrawer {
+            size: Bag::new(counts),
+            sizes,
+            repeats,
+            last_size: usize::MAX,
+            ranks: Repeating::new(&saved.ranks, &saved.rank_repeats),
+            distances: Repeating::new(&saved.distances, &saved.distance_repeats),
+            jumps: table(&saved.jumps),
+            same_size: saved.same_size_share,
+            same_class: saved.same_class_share,
+            inside: saved.inside_share,
+            alignments: table(&saved.alignments),
+            flags: saved.flags.iter().map(|flag| flag.0).collect(),
+            flag: Table::new(0, saved.flags.iter().map(|flag| flag.1)),
+        }
+    }
+
+    /// Whether one of this size is left.
+    #[inline]
+    pub(super) fn take_size(&mut self, len: u32) -> bool {
+        self.sizes.binary_search(&len).is_ok_and(|at| self.size.take(at))
+    }
+
+    #[inline]
+    pub(super) fn size(&mut self, run_len: Option<u32>, dice: &mut Dice) -> u32 {
+        if let Some(len) = run_len {
+            self.last_size = self.sizes.binary_search(&len).unwrap_or(usize::MAX);
+        }
+        let repeats = self.repeats.get(self.last_size).is_some_and(|&share| dice.unit() < share);
+        if !repeats || !self.size.take(self.last_size) {
+            self.last_size = self.size.draw(dice);
+        }
+        self.sizes.get(self.last_size).copied().unwrap_or(SECTOR as u32)
+    }
+}
+
+pub(super) fn table(bins: &Bins) -> Table {
+    Table::new(bins.0 as usize, bins.1.iter().copied())
+}
