@@ -91,9 +91,7 @@ def workloads(options) -> list[Workload]:
 
 
 def _canonical(path: Path, from_: str | None, work: Path) -> Path:
-    if path.suffix == ".parquet":
-        return path
-    canonical = work / f"{path.name.split('.')[0]}.parquet"
+    canonical = work / f"{path.name.split('.')[0]}-canonical.parquet"
     if not canonical.exists():
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", forebay.TraceWarning)
