@@ -1,5 +1,6 @@
 //! The workload model as a whole: a known source comes back, what is drawn keeps to the model, and
 //! the file stays small and tells no offset.
+#![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -63,6 +63,11 @@ impl RangeDrawer {
             let differs = class.is_some_and(|class| classes.of(len) != class);
             (strays, differs, at.abs_diff(rank))
         };
+        // Nearly always the drawn one suits.
+        let drawn = rank.min(self.heads.len() - 1);
+        if cost(&drawn) <= (false, false, rank - drawn) {
+            return drawn;
+        }
         (0..self.heads.len()).min_by_key(cost).unwrap_or(0)
     }
 
