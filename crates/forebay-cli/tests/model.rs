@@ -1,5 +1,7 @@
 //! `fit` and `generate` as a user runs them.
 
+#![allow(clippy::unwrap_used)]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Output;

@@ -73,17 +73,22 @@ impl Space {
         (address / self.cell_bytes).min(CELLS - 1) as u32
     }
 
+    /// The volume of an address.
+    #[inline]
+    pub fn volume(&self, address: u64) -> usize {
+        match self.bases.len() {
+            2 => 0,
+            volumes => {
+                self.bases.partition_point(|&base| base <= address).clamp(1, volumes - 1) - 1
+            }
+        }
+    }
+
     /// Volume and offset of `len` bytes at an address, moved back if they would cross the volume's
     /// end; the length is cut if the volume is shorter.
     #[inline]
     pub fn place(&self, address: u64, len: u32) -> (u32, u64, u32) {
-        let volume = match self.bases.len() {
-            2 => 0,
-            _ => {
-                self.bases.partition_point(|&base| base <= address).clamp(1, self.bases.len() - 1)
-                    - 1
-            }
-        };
+        let volume = self.volume(address);
         let (base, end) = (self.bases[volume], self.bases[volume + 1]);
         let len = u64::from(len).min(end - base);
         let address = address.clamp(base, end - len);

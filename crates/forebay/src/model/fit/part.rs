@@ -76,6 +76,8 @@ pub(super) struct PartFitter {
     last: Nanos,
     last_state: Option<(Range, Category)>,
     last_end: u64,
+    /// The same of each volume.
+    volume_ends: Vec<u64>,
     last_stream: u32,
     stays: u64,
     arrivals: Collector,
@@ -112,6 +114,7 @@ impl PartFitter {
             last: Nanos::ZERO,
             last_state: None,
             last_end: u64::MAX,
+            volume_ends: vec![u64::MAX; survey.extents.len()],
             last_stream: 0,
             stays: 0,
             arrivals: Collector::new(epochs_max),
@@ -150,7 +153,8 @@ impl PartFitter {
         if record.op == Op::Flush {
             return self.add_flush(record, gap);
         }
-        let origin = self.origin(range, address, record.len);
+        let volume_end = self.volume_ends[record.volume as usize];
+        let origin = self.origin(range, address, record.len, volume_end);
         let category = Category::new(record.op, origin.kind, self.classes.of(record.len));
         self.count(range, category, gap, record.stream, &origin);
         self.describe(category, record, address, &origin);
@@ -161,6 +165,7 @@ impl PartFitter {
         let of_range = self.ranges.entry(range).or_default();
         let end = address.saturating_add(u64::from(record.len));
         self.last_end = end;
+        self.volume_ends[record.volume as usize] = end;
         let continued = if origin.kind.is_sequential() { origin.rank } else { None };
         of_range.heads.push(continued, end, record.stream, record.len);
         self.latest.note(address, of_range.ring.count());
@@ -182,7 +187,7 @@ impl PartFitter {
         self.requests += 1;
     }
 
-    fn origin(&mut self, range: Range, address: u64, len: u32) -> Origin {
+    fn origin(&mut self, range: Range, address: u64, len: u32, volume_end: u64) -> Origin {
         let past = self.ranges.entry(range).or_default();
         let mut origin = Origin::far();
         let touched = self.touched.last(address);
@@ -192,7 +197,7 @@ impl PartFitter {
             if let Some((number, _)) = seen {
                 past.referenced = number;
             }
-            let kind = match (address == self.last_end, touched) {
+            let kind = match (address == volume_end, touched) {
                 (true, None) => Kind::NextNew,
                 (true, Some(_)) => Kind::NextOld,
                 (false, None) => Kind::ResumeNew,

@@ -50,6 +50,8 @@ pub(super) struct PartGenerator {
     pub(super) ranges: Vec<RangeDrawer>,
     pub(super) latest: Latest,
     pub(super) last_end: u64,
+    /// The same of each volume.
+    pub(super) volume_ends: Vec<u64>,
     pub(super) touched: Touched,
     pub(super) classes: SizeClasses,
     // Who.
@@ -126,6 +128,7 @@ impl PartGenerator {
             ranges,
             latest: Latest::new(part.requests),
             last_end: u64::MAX,
+            volume_ends: vec![u64::MAX; extents.len()],
             touched: Touched::new(part.requests),
             classes: SizeClasses(model.size_bounds_bytes.clone()),
             stay: part.stay_share,
@@ -177,15 +180,10 @@ impl PartGenerator {
         let mut run_len = None;
         let found = match category.kind() {
             kind if kind.is_sequential() && !range.heads.is_empty() => {
-                let rank = match kind {
-                    Kind::NextNew | Kind::NextOld => 0,
-                    _ => {
-                        let drawn = drawer.ranks.draw(dice);
-                        let class = (dice.unit() < drawer.same_class).then_some(category.class());
-                        let wanted = (kind.is_new(), class);
-                        range.rank(drawn, wanted, self.last_end, &self.touched, &self.classes)
-                    }
-                };
+                let drawn = drawer.ranks.draw(dice);
+                let class = (dice.unit() < drawer.same_class).then_some(category.class());
+                let ends = (&self.space, &self.volume_ends[..]);
+                let rank = range.rank(drawn, (kind, class), ends, &self.touched, &self.classes);
                 let (end, stream, len) = range.heads.at(rank);
                 run_len = Some(len);
                 continued = Some(rank);
@@ -234,6 +232,7 @@ impl PartGenerator {
         let (volume, offset, len) = self.space.place(address, len.max(1));
         let range = &mut self.ranges[self.states[self.state].range as usize];
         self.last_end = address + u64::from(len);
+        self.volume_ends[volume as usize] = self.last_end;
         range.heads.push(continued, self.last_end, stream, len);
         self.latest.note(address, range.ring.count());
         self.touched.mark(address, len, range.ring.count());

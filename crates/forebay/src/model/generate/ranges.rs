@@ -6,7 +6,7 @@ use super::super::bins::{NEAR_BINS, jump_bin, log_bounds};
 use super::super::file::Part;
 use super::super::history::{Heads, Latest, Ring, Touched};
 use super::super::space::{CELLS, LEVEL_MAX, SECTOR, Space};
-use super::super::state::{Category, Range, SizeClasses};
+use super::super::state::{Category, Kind, Range, SizeClasses};
 use super::categories::CategoryDrawer;
 use super::draw::{Bag, Dice, Table};
 
@@ -48,20 +48,22 @@ impl RangeDrawer {
         fallback
     }
 
-    /// The rank closest to `drawn` whose end is on such ground, but is not that of the last request.
+    /// The rank closest to the drawn one that suits a request of this kind and class.
     pub(super) fn rank(
         &self,
         rank: usize,
-        (is_new, class): (bool, Option<usize>),
-        last_end: u64,
+        (kind, class): (Kind, Option<usize>),
+        (space, volume_ends): (&Space, &[u64]),
         touched: &Touched,
         classes: &SizeClasses,
     ) -> usize {
         let cost = |&at: &usize| {
             let (end, _, len) = self.heads.at(at);
-            let strays = end == last_end || touched.last(end).is_none() != is_new;
+            let is_last = volume_ends[space.volume(end.saturating_sub(1))] == end;
+            let strays = is_last != kind.is_next();
+            let wears = touched.last(end).is_none() != kind.is_new();
             let differs = class.is_some_and(|class| classes.of(len) != class);
-            (strays, differs, at.abs_diff(rank))
+            (strays, wears, differs, at.abs_diff(rank))
         };
         (0..self.heads.len()).min_by_key(cost).unwrap_or(0)
     }
