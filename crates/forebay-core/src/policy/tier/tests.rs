@@ -47,7 +47,6 @@ proptest! {
             hot: 2,
             moves_max: 3,
         };
-        let world = |policy| World::new(policy, 2, |policy: &Hybrid, slot| policy.table.owner(slot));
         if bcache {
             let limits = Limits { request_len_max: 64 << 10, ..Limits::default() };
             let lane = || -> Scheduler { Box::new(BlockLayer::new(NoScheduler::default(), limits)) };
@@ -58,7 +57,9 @@ proptest! {
             play(&mut world, &steps);
             prop_assert!(world.policy.table.is_idle());
         } else {
-            let mut world = world(hybrid(blocks, 16 << 10).migrating(Some(config)));
+            let policy = hybrid(blocks, 16 << 10).migrating(Some(config));
+            let mut world = World::new(policy, 2, |policy, slot| policy.table.owner(slot));
+            world.merges_moves = true;
             play(&mut world, &steps);
             prop_assert!(world.policy.table.is_idle());
         }
@@ -92,6 +93,27 @@ fn much_used_extents_move_up_and_are_charged() {
     assert_eq!(settle(&mut policy, &mut now), [(2, Op::Read, 4096, 4096)]);
     let figure = |name| policy.figures().iter().find(|(known, _)| *known == name).unwrap().1;
     assert_eq!((figure("extents_to_flash"), figure("moved_bytes")), (1.0, 65_536.0));
+}
+
+#[test]
+fn a_move_may_share_its_read_with_a_client() {
+    let config =
+        MigrateConfig { extent_bytes: 32 << 10, period: Nanos::from_secs(1), hot: 3, moves_max: 8 };
+    let mut policy = hybrid(1000, 0).migrating(Some(config));
+    let mut now = Nanos::ZERO;
+    for _ in 0..3 {
+        policy.submit(now, request(Op::Read, 0, 64, 8, 0));
+        settle(&mut policy, &mut now);
+    }
+    now += Nanos::from_secs(2);
+    // It begins the move of the extent after it.
+    policy.submit(now, request(Op::Read, 0, 56, 8, 0));
+    let ios = settle(&mut policy, &mut now);
+    assert_eq!(ios, [(0, Op::Read, 56 * SECTOR, 9 * 4096), (2, Op::Write, 0, 32 << 10)]);
+    policy.submit(now, request(Op::Read, 0, 56, 16, 0));
+    let ios = settle(&mut policy, &mut now);
+    assert_eq!(ios, [(2, Op::Read, 0, 4096), (0, Op::Read, 56 * SECTOR, 4096)]);
+    assert!(policy.clients.is_empty());
 }
 
 /// Runs until nothing is left to do.
