@@ -36,7 +36,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// The same while extents move up and down all the time.
     #[test]
@@ -116,23 +116,53 @@ fn a_move_may_share_its_read_with_a_client() {
     assert!(policy.clients.is_empty());
 }
 
+#[test]
+fn a_write_that_overtakes_a_move_is_not_lost() {
+    let config =
+        MigrateConfig { extent_bytes: 32 << 10, period: Nanos::from_secs(1), hot: 3, moves_max: 8 };
+    let mut policy = hybrid(1000, 0).migrating(Some(config));
+    let mut now = Nanos::ZERO;
+    for _ in 0..3 {
+        policy.submit(now, request(Op::Read, 0, 64, 8, 0));
+        settle(&mut policy, &mut now);
+    }
+    now += Nanos::from_secs(2);
+    policy.submit(now, request(Op::Read, 0, 9000, 8, 0));
+    let copy = loop {
+        match policy.dispatch(now, 2) {
+            Some(copy) => break copy,
+            None => assert_ne!(step(&mut policy, &mut now), None),
+        }
+    };
+    assert_eq!((copy.op, copy.len), (Op::Write, 32 << 10));
+    policy.submit(now, request(Op::Write, 0, 72, 8, 0));
+    let done = settle(&mut policy, &mut now);
+    assert!(done.contains(&(0, Op::Write, 72 * SECTOR, 4096)), "{done:?}");
+    complete(&mut policy, now, copy);
+    policy.submit(now, request(Op::Read, 0, 64, 16, 0));
+    assert_eq!(settle(&mut policy, &mut now), [(0, Op::Read, 64 * SECTOR, 8192)]);
+}
+
 /// Runs until nothing is left to do.
 fn settle(policy: &mut Hybrid, now: &mut Nanos) -> Vec<(Lane, Op, u64, u32)> {
-    let mut ios = Vec::new();
+    let ios = std::iter::from_fn(|| step(policy, now));
+    ios.map(|io| (io.lane, io.op, io.offset, io.len)).collect()
+}
+
+/// Does the next I/O, if there is one, at once.
+fn step(policy: &mut Hybrid, now: &mut Nanos) -> Option<Request> {
     loop {
-        let mut finished = Finished::new();
-        let io = (0..3).find_map(|lane| policy.dispatch(*now, lane));
-        match (io, policy.wakeup()) {
-            (Some(io), _) => {
-                ios.push((io.lane, io.op, io.offset, io.len));
-                let (started, at) = (*now, *now);
-                let done = Completion { io, started, at, mechanics: Default::default() };
-                policy.complete(*now, &done, &mut finished);
-            }
-            (None, Some(at)) => *now = (*now).max(at),
-            (None, None) => return ios,
+        if let Some(io) = (0..3).find_map(|lane| policy.dispatch(*now, lane)) {
+            complete(policy, *now, io);
+            return Some(io);
         }
+        *now = (*now).max(policy.wakeup()?);
     }
+}
+
+fn complete(policy: &mut Hybrid, now: Nanos, io: Request) {
+    let done = Completion { io, started: now, at: now, mechanics: Default::default() };
+    policy.complete(now, &done, &mut Finished::new());
 }
 
 #[test]
