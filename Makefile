@@ -3,6 +3,7 @@
 # make reproduce  papers/bid/table.md and its figures  make reproduce-short  the bundled trace alone
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make bench-play  the live driver beside fio
+# make proptest-long  the tests under PROPTEST_SEEDS random seeds
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
 SHELL := bash
@@ -15,8 +16,8 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs
 
-.PHONY: all build test needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz bench bench-play report \
-  reproduce reproduce-short big big-short
+.PHONY: all build test proptest-long needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
+  bench bench-play report reproduce reproduce-short big big-short
 
 all: build
 
@@ -27,6 +28,17 @@ test: needs check
 	cargo test --workspace
 	$(MAKE) py
 	$(MAKE) fuzz-short
+
+# Every test that has properties, with other cases in every round; .cargo/config.toml fixes those of
+# `make test`. A round that fails is repeated with the seed it prints.
+PROPTEST_SEEDS ?= 50
+
+proptest-long:
+	@for round in $$(seq $(PROPTEST_SEEDS)); do \
+	  seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
+	  echo "round $$round: PROPTEST_RNG_SEED=$$seed"; \
+	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay; \
+	done
 
 # blktrace for the parity tests, a C++ compiler for the fuzzer's engine, venv for Python's tests.
 # Without them this fails; ALLOW_SKIP=1 goes on and skips, loudly, what needs them.

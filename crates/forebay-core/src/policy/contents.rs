@@ -37,8 +37,8 @@ struct Running {
     started: Nanos,
     /// Disk and sector of each of its sectors.
     homes: Vec<(Lane, u64)>,
-    /// By sector: what it writes; for reads what it has to find at least.
-    versions: Vec<u64>,
+    /// By sector: what it writes; for reads what a client has to find at least, if one asked.
+    versions: Vec<Option<u64>>,
     /// Reads happen when they begin or when they end.
     early: Option<Vec<u64>>,
 }
@@ -55,6 +55,8 @@ pub(super) struct World<P> {
     flash_lane: Lane,
     /// What is written to the flash in the background is what clients read, not what a move did.
     pub(super) copies_reads: bool,
+    /// Disks merge whosever reads touch, so that one I/O may be of clients and of moves.
+    pub(super) merges_moves: bool,
     home: fn(&P, u64) -> Option<(Lane, u64)>,
     now: Nanos,
     contents: Contents,
@@ -81,6 +83,7 @@ impl<P: Policy> World<P> {
             policy,
             flash_lane,
             copies_reads: false,
+            merges_moves: false,
             home,
             now: Nanos::ZERO,
             contents: Contents::default(),
@@ -139,17 +142,7 @@ impl<P: Policy> World<P> {
                 (disk, block * (BLOCK / SECTOR) + sector % (BLOCK / SECTOR))
             })
             .collect();
-        let background = io.stream == BACKGROUND;
-        let version = |home: &(Lane, u64)| match (background, io.op) {
-            (true, Op::Write) if self.copies_reads && io.lane == self.flash_lane => {
-                self.contents.read.get(home).copied().unwrap_or(0)
-            }
-            (true, Op::Write) => self.contents.carried.get(home).copied().unwrap_or(0),
-            (true, _) => 0,
-            (false, op) => {
-                self.asked_of(op, *home).unwrap_or_else(|| panic!("nobody asked: {io:?}"))
-            }
-        };
+        let version = |home: &(Lane, u64)| self.version_of(&io, *home);
         let versions =
             if io.op.moves_data() { homes.iter().map(version).collect() } else { vec![] };
         let mut running = Running { io, started: self.now, homes, versions, early: None };
@@ -161,6 +154,48 @@ impl<P: Policy> World<P> {
         true
     }
 
+    /// What an I/O writes to a sector, or a client has to find there at least.
+    fn version_of(&self, io: &Request, home: (Lane, u64)) -> Option<u64> {
+        let Contents { read, carried, .. } = &self.contents;
+        match (io.stream == BACKGROUND, io.op) {
+            _ if self.is_mixed(io) => self.asked_of(Op::Read, home),
+            (true, Op::Write) if self.copies_reads && io.lane == self.flash_lane => {
+                Some(read.get(&home).copied().unwrap_or(0))
+            }
+            (true, Op::Write) => Some(carried.get(&home).copied().unwrap_or(0)),
+            (true, _) => None,
+            (false, op) => {
+                let asked = self.asked_of(op, home);
+                assert!(asked.is_some(), "nobody asked: {io:?}");
+                asked
+            }
+        }
+    }
+
+    /// Whether an I/O may be of clients and of moves, whatever its stream.
+    fn is_mixed(&self, io: &Request) -> bool {
+        self.merges_moves && io.op == Op::Read && io.lane < self.flash_lane
+    }
+
+    /// A sector was read, by a client if it had to find something.
+    fn found(&mut self, io: &Request, home: (Lane, u64), found: u64, least: Option<u64>) {
+        if let Some(least) = least {
+            assert!(found >= least, "{home:?}: found {found}, expected {least} or newer");
+            self.contents.read.insert(home, found);
+        }
+        match least {
+            None => {
+                self.contents.carried.insert(home, found);
+            }
+            // A move may have read it too, here or in an I/O of its own; that found the newest there is.
+            Some(_) if self.is_mixed(io) => {
+                let carried = self.contents.carried.entry(home).or_default();
+                *carried = found.max(*carried);
+            }
+            Some(_) => {}
+        }
+    }
+
     /// Does an I/O; what a read found.
     fn effect(&mut self, running: &Running) -> Vec<u64> {
         let io = &running.io;
@@ -169,10 +204,12 @@ impl<P: Policy> World<P> {
             let on_flash = io.lane == self.flash_lane;
             match io.op {
                 Op::Write if on_flash => {
-                    self.contents.flash.insert(place.1, running.versions[index]);
+                    let version = running.versions[index].unwrap_or(0);
+                    self.contents.flash.insert(place.1, version);
                 }
                 Op::Write => {
-                    self.contents.disks.insert(place, running.versions[index]);
+                    let version = running.versions[index].unwrap_or(0);
+                    self.contents.disks.insert(place, version);
                 }
                 Op::Trim => {
                     self.contents.disks.insert(place, self.asked_of(Op::Trim, place).unwrap_or(0));
@@ -192,14 +229,8 @@ impl<P: Policy> World<P> {
         let late = self.effect_again(&running);
         let found = running.early.clone().unwrap_or(late);
         if running.io.op == Op::Read {
-            for (index, home) in running.homes.iter().enumerate() {
-                if running.io.stream == BACKGROUND {
-                    self.contents.carried.insert(*home, found[index]);
-                } else {
-                    self.contents.read.insert(*home, found[index]);
-                    let (got, least) = (found[index], running.versions[index]);
-                    assert!(got >= least, "{home:?}: found {got}, expected {least} or newer");
-                }
+            for (index, &home) in running.homes.iter().enumerate() {
+                self.found(&running.io, home, found[index], running.versions[index]);
             }
         }
         let (io, started, at) = (running.io, running.started, self.now);

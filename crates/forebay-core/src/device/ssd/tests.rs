@@ -207,7 +207,7 @@ fn a_smaller_drive_amplifies_writes_as_the_whole_one() {
         assert!(part < 8 || write_amplification(naive) > 1.1 * expected, "1/{part}");
     }
     let least = whole.resized(1);
-    assert!(least.capacity_bytes < 2 * (2 * 64 << 12) && least.check().is_ok());
+    assert!(least.capacity_bytes < 2 * ((2 * 64) << 12) && least.check().is_ok());
 }
 
 #[test]

@@ -36,7 +36,7 @@ proptest! {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
+    #![proptest_config(ProptestConfig::with_cases(1000))]
 
     /// The same while extents move up and down all the time.
     #[test]
@@ -47,7 +47,6 @@ proptest! {
             hot: 2,
             moves_max: 3,
         };
-        let world = |policy| World::new(policy, 2, |policy: &Hybrid, slot| policy.table.owner(slot));
         if bcache {
             let limits = Limits { request_len_max: 64 << 10, ..Limits::default() };
             let lane = || -> Scheduler { Box::new(BlockLayer::new(NoScheduler::default(), limits)) };
@@ -58,7 +57,9 @@ proptest! {
             play(&mut world, &steps);
             prop_assert!(world.policy.table.is_idle());
         } else {
-            let mut world = world(hybrid(blocks, 16 << 10).migrating(Some(config)));
+            let policy = hybrid(blocks, 16 << 10).migrating(Some(config));
+            let mut world = World::new(policy, 2, |policy, slot| policy.table.owner(slot));
+            world.merges_moves = true;
             play(&mut world, &steps);
             prop_assert!(world.policy.table.is_idle());
         }
@@ -94,23 +95,74 @@ fn much_used_extents_move_up_and_are_charged() {
     assert_eq!((figure("extents_to_flash"), figure("moved_bytes")), (1.0, 65_536.0));
 }
 
+#[test]
+fn a_move_may_share_its_read_with_a_client() {
+    let config =
+        MigrateConfig { extent_bytes: 32 << 10, period: Nanos::from_secs(1), hot: 3, moves_max: 8 };
+    let mut policy = hybrid(1000, 0).migrating(Some(config));
+    let mut now = Nanos::ZERO;
+    for _ in 0..3 {
+        policy.submit(now, request(Op::Read, 0, 64, 8, 0));
+        settle(&mut policy, &mut now);
+    }
+    now += Nanos::from_secs(2);
+    // It begins the move of the extent after it.
+    policy.submit(now, request(Op::Read, 0, 56, 8, 0));
+    let ios = settle(&mut policy, &mut now);
+    assert_eq!(ios, [(0, Op::Read, 56 * SECTOR, 9 * 4096), (2, Op::Write, 0, 32 << 10)]);
+    policy.submit(now, request(Op::Read, 0, 56, 16, 0));
+    let ios = settle(&mut policy, &mut now);
+    assert_eq!(ios, [(2, Op::Read, 0, 4096), (0, Op::Read, 56 * SECTOR, 4096)]);
+    assert!(policy.clients.is_empty());
+}
+
+#[test]
+fn a_write_that_overtakes_a_move_is_not_lost() {
+    let config =
+        MigrateConfig { extent_bytes: 32 << 10, period: Nanos::from_secs(1), hot: 3, moves_max: 8 };
+    let mut policy = hybrid(1000, 0).migrating(Some(config));
+    let mut now = Nanos::ZERO;
+    for _ in 0..3 {
+        policy.submit(now, request(Op::Read, 0, 64, 8, 0));
+        settle(&mut policy, &mut now);
+    }
+    now += Nanos::from_secs(2);
+    policy.submit(now, request(Op::Read, 0, 9000, 8, 0));
+    let copy = loop {
+        match policy.dispatch(now, 2) {
+            Some(copy) => break copy,
+            None => assert_ne!(step(&mut policy, &mut now), None),
+        }
+    };
+    assert_eq!((copy.op, copy.len), (Op::Write, 32 << 10));
+    policy.submit(now, request(Op::Write, 0, 72, 8, 0));
+    let done = settle(&mut policy, &mut now);
+    assert!(done.contains(&(0, Op::Write, 72 * SECTOR, 4096)), "{done:?}");
+    complete(&mut policy, now, copy);
+    policy.submit(now, request(Op::Read, 0, 64, 16, 0));
+    assert_eq!(settle(&mut policy, &mut now), [(0, Op::Read, 64 * SECTOR, 8192)]);
+}
+
 /// Runs until nothing is left to do.
 fn settle(policy: &mut Hybrid, now: &mut Nanos) -> Vec<(Lane, Op, u64, u32)> {
-    let mut ios = Vec::new();
+    let ios = std::iter::from_fn(|| step(policy, now));
+    ios.map(|io| (io.lane, io.op, io.offset, io.len)).collect()
+}
+
+/// Does the next I/O, if there is one, at once.
+fn step(policy: &mut Hybrid, now: &mut Nanos) -> Option<Request> {
     loop {
-        let mut finished = Finished::new();
-        let io = (0..3).find_map(|lane| policy.dispatch(*now, lane));
-        match (io, policy.wakeup()) {
-            (Some(io), _) => {
-                ios.push((io.lane, io.op, io.offset, io.len));
-                let (started, at) = (*now, *now);
-                let done = Completion { io, started, at, mechanics: Default::default() };
-                policy.complete(*now, &done, &mut finished);
-            }
-            (None, Some(at)) => *now = (*now).max(at),
-            (None, None) => return ios,
+        if let Some(io) = (0..3).find_map(|lane| policy.dispatch(*now, lane)) {
+            complete(policy, *now, io);
+            return Some(io);
         }
+        *now = (*now).max(policy.wakeup()?);
     }
+}
+
+fn complete(policy: &mut Hybrid, now: Nanos, io: Request) {
+    let done = Completion { io, started: now, at: now, mechanics: Default::default() };
+    policy.complete(now, &done, &mut Finished::new());
 }
 
 #[test]
