@@ -136,6 +136,9 @@ pub struct Cached<C> {
     held: Vec<Held>,
     /// By flash block.
     pending: Vec<Pending>,
+    /// Flash blocks there are.
+    blocks: u32,
+    /// Those that were used and are free again.
     free: Vec<u32>,
     leaving: Vec<Leaving>,
     /// Blocks whose write-back to the disk is under way.
@@ -166,10 +169,12 @@ impl<C: Cache> Cached<C> {
             cache,
             block_bytes: u64::from(block_bytes.max(1)),
             writing,
-            held: vec![Held::default(); frames as usize],
-            pending: vec![Pending::default(); blocks as usize],
-            free: (0..blocks).rev().collect(),
-            leaving: Vec::with_capacity((blocks - frames) as usize),
+            // These grow as blocks are used: a flash may be far larger than what a trace touches.
+            held: Vec::new(),
+            pending: Vec::new(),
+            blocks,
+            free: Vec::new(),
+            leaving: Vec::new(),
             flying: Vec::new(),
             stamps: vec![Stamp::default(); STAMPS],
             serial: 0,
@@ -191,7 +196,7 @@ impl<C: Cache> Cached<C> {
 
     /// Bytes of flash it needs.
     pub fn flash_bytes(&self) -> u64 {
-        self.pending.len() as u64 * self.block_bytes
+        u64::from(self.blocks) * self.block_bytes
     }
 
     /// The parts of what lies from `offset` to `end` on a disk.
@@ -304,7 +309,7 @@ impl<C: Cache> Cached<C> {
     /// Gives a block a frame and a flash block; none if no flash block is free.
     fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Vec<Planned>) -> Option<Frame> {
         // Eviction frees a flash block at once only if it was clean, which is not known before.
-        let Some(at) = self.free.pop() else {
+        let Some(at) = self.free_block() else {
             self.figures.blocks_past += 1;
             return None;
         };
@@ -312,9 +317,24 @@ impl<C: Cache> Cached<C> {
         Some(self.hold(key, Held { at, dirty: false, ready: false, is_copy }, plan))
     }
 
+    /// One that was used before, else the next that never was.
+    fn free_block(&mut self) -> Option<u32> {
+        self.free.pop().or_else(|| {
+            let next = self.pending.len() as u32;
+            (next < self.blocks).then(|| {
+                self.pending.push(Pending::default());
+                next
+            })
+        })
+    }
+
     fn hold(&mut self, key: u64, held: Held, plan: &mut Vec<Planned>) -> Frame {
         let inserted = self.cache.insert(key);
-        let before = std::mem::replace(&mut self.held[inserted.frame as usize], held);
+        let frame = inserted.frame as usize;
+        if frame >= self.held.len() {
+            self.held.resize(frame + 1, Held::default());
+        }
+        let before = std::mem::replace(&mut self.held[frame], held);
         if let Some(evicted) = inserted.evicted {
             self.let_go(evicted, before, plan);
         }
