@@ -721,16 +721,10 @@ fn a_device_is_described_with_its_notes_and_guesses() {
     let folder = Folder::new();
     let bundled = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/sata250.toml");
     let text = fs::read_to_string(bundled).unwrap();
-    let is_kept = |line: &&str| !line.starts_with("capacity_bytes");
-    let text = text.lines().filter(is_kept).collect::<Vec<_>>().join("\n");
-    let (before, after) = (text.find("[zones]").unwrap(), text.find("[seek]").unwrap());
-    let zone = |first: u32, last: u32| {
-        format!(
-            "[[zone]]\nfirst_cylinder = {first}\nlast_cylinder = {last}\nsectors_per_track = 900\n"
-        )
-    };
-    let zones = zone(0, 9) + &zone(20, 190_000);
-    let file = folder.file("gap.toml", text[..before].to_string() + &text[after..] + "\n" + &zones);
+    let (before, after) = (text.find("[seek]").unwrap(), text.find("[switch]").unwrap());
+    let seek =
+        "[seek]\ndistances_cylinders = [1, 100]\ntimes_ms = [1.0, 2.0]\nwrite_settle_ms = 1.0\n";
+    let file = folder.file("short.toml", text[..before].to_string() + seek + &text[after..]);
     let (out, _) = ends(forebay(&["devices"]).arg(&file), 0);
-    assert!(out.contains("note: no zone covers the cylinders 10 to 19"), "{out}");
+    assert!(out.contains("note: the seek table ends at 100 of "), "{out}");
 }
