@@ -83,7 +83,7 @@ fn fio_gets_microseconds_and_says_what_it_lost() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.iolog");
     let lost = write(&path).join("\n");
-    for part in ["streams", "latencies of 46666", "flags of", "1 volumes", "microseconds"] {
+    for part in ["streams", "latencies of 46666", "flags of", "1 volume has", "microseconds"] {
         assert!(lost.contains(part), "{lost}");
     }
     let text = fs::read_to_string(&path).unwrap();
