@@ -46,8 +46,10 @@ pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
 /// 2 for what the user can mend (options, files that are read), 1 for anything else.
 pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     let of_verb = error.downcast_ref::<forebay::Error>();
+    let of_play = error.downcast_ref::<forebay_play::Error>();
     let of_capture = error.downcast_ref::<forebay_live::capture::CaptureError>();
     let input = of_verb.is_some_and(forebay::Error::is_input)
+        || of_play.is_some_and(forebay_play::Error::is_input)
         || of_capture.is_some_and(forebay_live::capture::CaptureError::is_usage)
         || error.downcast_ref::<forebay_trace::TraceError>().is_some()
         || error.downcast_ref::<forebay::devices::DevicesError>().is_some();

@@ -6,9 +6,9 @@ use std::time::Duration;
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
-use forebay::play::{self, AS_RECORDED, Driver, News, On, Plan, PlayResult, Real};
 use forebay::simulate::Bed;
 use forebay_core::Nanos;
+use forebay_play::{AS_RECORDED, Driver, News, On, Plan, PlayResult, Real};
 use serde::Serialize;
 
 use crate::interrupt::{self, Second};
@@ -94,7 +94,7 @@ impl Play {
             Some(disk) => On::Emulated(Bed { disk, disks: 1, flash: flash.as_ref() }),
             None => On::Real(&real),
         };
-        play::check(on, &self.policy)?;
+        forebay_play::check(on, &self.policy)?;
         let input = self.reading.read(&self.trace)?;
         let setup = self.replaying.setup(&input)?;
         let length = self.length.map(|length| Nanos(length.as_nanos() as u64));
@@ -102,7 +102,7 @@ impl Play {
         let progress = Progress::new("playing");
         let mut before = News::default();
         let result = interrupt::shortens(Second::Ends, |stop| {
-            play::play(&input, on, plan, stop, |news| {
+            forebay_play::play(&input, on, plan, stop, |news| {
                 progress.say(line(&before, news));
                 before = *news;
             })

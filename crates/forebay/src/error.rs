@@ -4,7 +4,6 @@ use std::io;
 use std::path::PathBuf;
 
 use forebay_core::SpecError;
-use forebay_live::TargetError;
 use forebay_trace::TraceError;
 
 use crate::device_fit::FitError;
@@ -43,17 +42,6 @@ pub enum Error {
     /// A drive file of DiskSim.
     #[error(transparent)]
     Import(#[from] ImportError),
-    /// A target of play.
-    #[error(transparent)]
-    Target(#[from] TargetError),
-    /// The live driver fails; the system is to blame.
-    #[error("the {driver} driver failed; another may do (--driver): {source}")]
-    Driver {
-        /// Its name.
-        driver: &'static str,
-        /// The system's reason.
-        source: io::Error,
-    },
     /// Trace and device, or options, do not go together.
     #[error("{0}")]
     Unfit(String),
@@ -62,10 +50,7 @@ pub enum Error {
 impl Error {
     /// Whether what was asked for or read is at fault, not the system.
     pub fn is_input(&self) -> bool {
-        !matches!(
-            self,
-            Error::Output(_) | Error::Report { .. } | Error::Stopped | Error::Driver { .. }
-        )
+        !matches!(self, Error::Output(_) | Error::Report { .. } | Error::Stopped)
     }
 
     /// From a writer: what it says of options is the user's to mend, the rest the system's.

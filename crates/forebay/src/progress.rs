@@ -27,14 +27,15 @@ impl GoOn for ControlFlow<()> {
 const EVERY: u64 = 1 << 16;
 
 /// Counts, and tells now and then.
-pub(crate) struct Meter<F> {
+pub struct Meter<F> {
     count: u64,
     told: u64,
     tell: F,
 }
 
 impl<P: GoOn, F: FnMut(u64) -> P> Meter<F> {
-    pub(crate) fn new(tell: F) -> Meter<F> {
+    /// One that tells `tell`.
+    pub fn new(tell: F) -> Meter<F> {
         Meter { count: 0, told: 0, tell }
     }
 

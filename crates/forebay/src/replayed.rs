@@ -128,7 +128,7 @@ impl Iterator for Placed<'_> {
 }
 
 /// A trace as a workload.
-pub(crate) struct Replayed<'a> {
+pub struct Replayed<'a> {
     kind: Kind<'a>,
     failed: Failed,
 }
@@ -155,7 +155,10 @@ impl Iterator for WithLatency<'_> {
 impl<'a> Replayed<'a> {
     /// The requests numbered `wanted` of `input`, where `placement` puts them, and the share of their
     /// latencies that had to be imputed. `meter` is told of what is read beforehand.
-    pub(crate) fn new<T: GoOn, F: FnMut(u64) -> T>(
+    ///
+    /// # Errors
+    /// A trace that cannot be read again, or too long for closed replay.
+    pub fn new<T: GoOn, F: FnMut(u64) -> T>(
         input: &'a Input,
         placement: Placement,
         setup: Setup,
@@ -177,7 +180,7 @@ impl<'a> Replayed<'a> {
     }
 
     /// What was done so far to requests that did not fit.
-    pub(crate) fn changed(&self) -> Changed {
+    pub fn changed(&self) -> Changed {
         match &self.kind {
             Kind::Open(open) => open.source().placement.changed(),
             Kind::Closed(_, changed) => *changed,
@@ -186,7 +189,7 @@ impl<'a> Replayed<'a> {
     }
 
     /// Why the trace could not be read to its end.
-    pub(crate) fn failed(&self) -> Option<TraceError> {
+    pub fn failed(&self) -> Option<TraceError> {
         self.failed.take()
     }
 }

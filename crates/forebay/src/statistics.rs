@@ -25,13 +25,18 @@ pub struct Latencies {
 }
 
 impl Latencies {
-    pub(crate) fn new(significant_digits: u8) -> Latencies {
+    /// Empty, exact to so many significant digits.
+    ///
+    /// # Panics
+    /// With more than 5 digits.
+    pub fn new(significant_digits: u8) -> Latencies {
         let histogram = Histogram::new(significant_digits).expect("digits are from 0 to 5");
         Latencies { histogram, sum_ns: 0, count: 0, max: Nanos::ZERO }
     }
 
+    /// Takes one more.
     #[inline]
-    pub(crate) fn record(&mut self, latency: Nanos) {
+    pub fn record(&mut self, latency: Nanos) {
         // Resizes itself; fails only beyond the machine's address space.
         let _ = self.histogram.record(latency.0);
         self.sum_ns += u128::from(latency.0);
@@ -227,7 +232,7 @@ impl<D: Known> Statistics<D> {
 
     /// The devices it was told of.
     #[inline]
-    pub(crate) fn devices(&self) -> &[D] {
+    pub fn devices(&self) -> &[D] {
         &self.devices
     }
 

@@ -29,17 +29,19 @@ impl<'a> Bed<'a> {
     }
 
     /// The devices that `policy` uses, disks first: a scheduler has no use for the flash.
-    pub(crate) fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
+    pub fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
         let disks = usize::from(self.disks.max(1));
         let flash = self.flash.filter(|_| is_placement(policy));
         std::iter::repeat_n(self.disk, disks).chain(flash).collect()
     }
 
-    pub(crate) fn placement(&self, input: &Input, setup: Setup) -> Placement {
+    /// Where the volumes of `input` lie on its disks.
+    pub fn placement(&self, input: &Input, setup: Setup) -> Placement {
         Placement::over(&input.extents, self.disks, self.disk.model.capacity(), setup.map)
     }
 
-    pub(crate) fn lanes(&self) -> Lanes {
+    /// Its devices as a policy has to know them.
+    pub fn lanes(&self) -> Lanes {
         let flash = |device: &OpenDevice| FlashLane {
             len_max: device.model.len_max(),
             capacity_bytes: device.model.capacity(),

@@ -1,7 +1,7 @@
 //! What a live run came to, in words: what spoils it comes first.
 
-use super::result::PlayResult;
-use crate::replayed::Replay;
+use crate::result::PlayResult;
+use forebay::replayed::Replay;
 
 /// A host that issues one request in a hundred later than this does not play the trace.
 const LATE_MS: f64 = 1.0;

@@ -7,14 +7,14 @@ use forebay_core::{Device, Nanos};
 use forebay_live::{CpuTime, Kind};
 use serde::Serialize;
 
-use super::Plan;
-use super::on::LiveLanes;
-use super::verdict;
-use super::watch::{Ending, News, Watched};
-use crate::input::Input;
-use crate::place::Changed;
-use crate::replayed::Replay;
-use crate::statistics::Figures;
+use crate::Plan;
+use crate::on::LiveLanes;
+use crate::verdict;
+use crate::watch::{Ending, News, Watched};
+use forebay::input::Input;
+use forebay::place::Changed;
+use forebay::replayed::Replay;
+use forebay::statistics::Figures;
 
 /// A live run as it is reported.
 #[derive(Clone, Debug, Serialize)]

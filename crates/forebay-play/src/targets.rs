@@ -5,10 +5,10 @@ use std::path::Path;
 use forebay_core::Lane;
 use forebay_live::{Opening, Target};
 
-use super::on::Real;
-use crate::error::Error;
-use crate::input::Input;
-use crate::place::{Map, Placement};
+use crate::error::{Error, unfit};
+use crate::on::Real;
+use forebay::input::Input;
+use forebay::place::{Map, Placement};
 
 /// A flash target that is created is as long as a part of the others together, at least so long.
 const FLASH_MIN_BYTES: u64 = 1 << 30;
@@ -61,7 +61,7 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
     let label = |volume: usize| input.volumes.get(volume).map_or("", String::as_str);
     if let Some((name, _)) = real.volumes.iter().find(|(name, _)| !input.volumes.contains(name)) {
         let known: Vec<&str> = input.volumes.iter().take(20).map(String::as_str).collect();
-        return Err(Error::Unfit(format!(
+        return Err(unfit(format!(
             "{}: got no volume '{name}', expected one of: {}",
             input.path.display(),
             known.join(", ")
@@ -72,7 +72,7 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
         let name = label(volume);
         let own = real.volumes.iter().find(|(mapped, _)| mapped == name).map(|(_, path)| path);
         let Some(path) = own.or(real.target.as_ref()) else {
-            return Err(Error::Unfit(format!(
+            return Err(unfit(format!(
                 "{}: volume '{name}' has no target; name one with --map-volume '{name}=FILE', or \
                  --target for all that have none",
                 input.path.display()
@@ -90,7 +90,7 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
 /// Opens a target unless it is the trace, or open already by another name.
 fn open_one(path: &Path, how: Opening, trace: &Path, open: &[Target]) -> Result<Target, Error> {
     let refused = |what: String| {
-        Error::Unfit(format!("{}: got {what}, expected another file or device", path.display()))
+        unfit(format!("{}: got {what}, expected another file or device", path.display()))
     };
     if let Some(target) = open.iter().find(|target| target.is_same(path)) {
         return Err(refused(format!("the same target as {}", target.path.display())));
@@ -109,8 +109,8 @@ mod tests {
     use forebay_trace::Record;
     use std::fs;
 
-    /// Volumes `a` and `b`; only the first is written.
-    fn input(folder: &Path) -> Input {
+    /// A request to each of the volumes `a` and `b`; only the first is written.
+    fn records() -> Vec<Record> {
         let record = |volume, op| Record {
             at: Nanos::ZERO,
             offset: 1 << 20,
@@ -121,8 +121,11 @@ mod tests {
             op,
             flags: Flags::NONE,
         };
-        let records = vec![record(0, Op::Write), record(1, Op::Read)];
-        let mut input = Input::from_records(records, vec!["s".into()]);
+        vec![record(0, Op::Write), record(1, Op::Read)]
+    }
+
+    fn input(folder: &Path) -> Input {
+        let mut input = Input::from_records(records(), vec!["s".into()]);
         input.volumes = vec!["a".into(), "b".into()];
         input.path = folder.join("trace");
         input
@@ -148,10 +151,9 @@ mod tests {
         let opened = open(&input, &real(Some(&x), &[("b", &y)]), Map::Scale, false).unwrap();
         let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes).collect();
         assert_eq!(lens, [2 << 20, 2 << 20]);
-        let records = input.records().unwrap();
         let mut placement = opened.placement;
         let lanes: Vec<_> =
-            records.map(|record| placement.place(&record, 0).unwrap().lane).collect();
+            records().iter().map(|record| placement.place(record, 0).unwrap().lane).collect();
         assert_eq!(lanes, [0, 1]);
         opened.targets.into_iter().for_each(Target::discard);
         assert!(!x.exists() && !y.exists());

@@ -8,8 +8,8 @@ use forebay_core::policy::Class;
 use forebay_core::{Completion, Done, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 
-use super::on::LaneKnown;
-use crate::statistics::{Latencies, Statistics};
+use crate::on::LaneKnown;
+use forebay::statistics::{Latencies, Statistics};
 
 /// Between two pieces of news.
 const TELL: Nanos = Nanos::from_millis(500);

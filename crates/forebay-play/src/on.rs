@@ -9,13 +9,13 @@ use forebay_core::policy::{FlashLane, Lanes as PolicyLanes, is_placement};
 use forebay_core::{Device, Lane, Nanos, Policy, Request};
 use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, WallClock};
 
-use super::Plan;
-use super::targets;
+use crate::Plan;
 use crate::error::Error;
-use crate::input::Input;
-use crate::place::Placement;
-use crate::simulate::Bed;
-use crate::statistics::Known;
+use crate::targets;
+use forebay::input::Input;
+use forebay::place::Placement;
+use forebay::simulate::Bed;
+use forebay::statistics::Known;
 
 /// How I/Os get to real targets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,6 +5,9 @@
 //! ([`forebay_live::run`]). Every result is measured, and says on what, how, and how late requests
 //! were issued.
 
+#![forbid(unsafe_code)]
+
+mod error;
 mod on;
 mod result;
 mod targets;
@@ -18,16 +21,17 @@ use forebay_core::policy::build_placed;
 use forebay_core::{Nanos, Policy};
 use forebay_live::{CpuTime, Punctual, run};
 
-use crate::error::Error;
-use crate::input::Input;
-use crate::progress::Meter;
-use crate::replayed::{Replayed, Setup};
+use forebay::input::Input;
+use forebay::progress::Meter;
+use forebay::replayed::{Replayed, Setup};
 
+pub use error::Error;
 pub use on::{Driver, On, Real};
 use result::Played;
 pub use result::{ErrorCount, PlayResult, TargetFigures};
 pub use watch::News;
 
+use error::unfit;
 use on::Prepared;
 use watch::{Limits, Watched};
 
@@ -70,7 +74,7 @@ pub fn play(
 /// Puts this thread first, as far as `plan` has it.
 fn punctual(plan: Plan<'_>) -> Result<Punctual, Error> {
     Punctual::thread(plan.realtime).map_err(|error| {
-        Error::Unfit(format!(
+        unfit(format!(
             "got --realtime, but the system refuses it: {error}; it needs root (CAP_SYS_NICE)"
         ))
     })
@@ -87,7 +91,7 @@ fn refuse_servers(policy: &dyn Policy, name: &str, on: On<'_>) -> Result<(), Err
     if policy.servers().is_empty() || matches!(on, On::Emulated(_)) {
         return Ok(());
     }
-    Err(Error::Unfit(format!(
+    Err(unfit(format!(
         "'{name}': got a shaper that needs several servers of its own rates, expected one that \
          shares one target; use another, or --emulate DEVICE"
     )))
@@ -122,11 +126,11 @@ fn played(
         .map_err(|source| Error::Driver { driver, source })?;
     let cpu = CpuTime::used().since(before);
     if let Some(error) = workload.failed() {
-        return Err(error.into());
+        return Err(forebay::Error::from(error).into());
     }
     let changed = workload.changed();
     if changed.requests_clipped > 0 && watch.statistics.is_empty() {
-        return Err(Error::Unfit(format!(
+        return Err(unfit(format!(
             "{}: all {} requests lie beyond the target; use --map scale or wrap",
             input.path.display(),
             changed.requests_clipped,

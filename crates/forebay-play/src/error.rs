@@ -1,0 +1,47 @@
+//! What can go wrong while playing.
+
+use std::io;
+
+use forebay_core::SpecError;
+use forebay_live::TargetError;
+
+/// Why a trace could not be played.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The trace, the policy, a device or how they go together.
+    #[error(transparent)]
+    Verb(#[from] forebay::Error),
+    /// A target.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// The live driver fails; the system is to blame.
+    #[error("the {driver} driver failed; another may do (--driver): {source}")]
+    Driver {
+        /// Its name.
+        driver: &'static str,
+        /// The system's reason.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    /// Whether options or files are at fault, which the user can mend.
+    pub fn is_input(&self) -> bool {
+        match self {
+            Error::Verb(error) => error.is_input(),
+            Error::Target(_) => true,
+            Error::Driver { .. } => false,
+        }
+    }
+}
+
+impl From<SpecError> for Error {
+    fn from(error: SpecError) -> Error {
+        Error::Verb(error.into())
+    }
+}
+
+/// Trace, target and options that do not go together.
+pub(crate) fn unfit(what: String) -> Error {
+    Error::Verb(forebay::Error::Unfit(what))
+}
