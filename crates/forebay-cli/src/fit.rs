@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use anyhow::Context;
 use clap::Args;
 use forebay::model::file::Model;
-use forebay::model::fit::{COMMON_SIZES, FitOptions, Fitted, fit};
+use forebay::model::fit::{COMMON_SIZES, FitOptions, Fitted, Tried, fit};
 use serde::Serialize;
 
 use crate::options::{Source, TracePath, say_notes};
@@ -54,6 +54,8 @@ struct Summary {
     requests: u64,
     level: u8,
     transitions: usize,
+    /// Closed-loop IOPS of the trace, where levels were tried.
+    trace_iops: f64,
     /// Level and closed-loop IOPS of each that was tried.
     tried: Vec<(u8, f64)>,
     families: BTreeMap<String, usize>,
@@ -87,7 +89,7 @@ impl Fit {
         Ok(())
     }
 
-    fn summary(&self, model: &Model, model_bytes: usize, tried: Vec<(u8, f64)>) -> Summary {
+    fn summary(&self, model: &Model, model_bytes: usize, tried: Tried) -> Summary {
         let transitions = || model.parts.iter().flat_map(|part| &part.transitions);
         let mut families = BTreeMap::new();
         for transition in transitions() {
@@ -100,7 +102,8 @@ impl Fit {
             requests: model.requests,
             level: model.level,
             transitions: transitions().count(),
-            tried,
+            trace_iops: tried.trace_iops,
+            tried: tried.levels,
             families,
             reveals: model.reveals(),
         }
@@ -116,7 +119,11 @@ impl Summary {
             .collect();
         let tried = match &tried[..] {
             [] => String::new(),
-            list => format!("; closed loop at {}", list.join(", ")),
+            list => format!(
+                "; closed loop: the trace {:.1} IOPS, {}",
+                self.trace_iops,
+                list.join(", ")
+            ),
         };
         let families: Vec<String> =
             self.families.iter().map(|(family, count)| format!("{count} {family}")).collect();

@@ -15,6 +15,8 @@ pub mod file;
 pub mod fit;
 pub mod generate;
 pub mod history;
+pub mod leaves;
+pub mod letters;
 pub mod level;
 pub mod open;
 pub mod space;

@@ -24,13 +24,47 @@ pub fn log_bounds(bin: usize) -> (u64, u64) {
     ((8 + (bin % 8) as u64) * step, step)
 }
 
-/// Bins of jumps.
-pub const JUMP_BINS: usize = 64;
+/// Bins of reaches.
+pub const REACH_BINS: usize = 2 * REACH_HALF + 1;
+const REACH_HALF: usize = 44;
 
-/// The bin of the distance between two addresses: its power of two in sectors.
+/// The bin of how far `to` is from `from`: its power of two in sectors, backward ones below the middle.
 #[inline]
-pub fn jump_bin(from: u64, to: u64) -> usize {
-    (64 - (from.abs_diff(to) / 512).leading_zeros() as usize).min(JUMP_BINS - 1)
+pub fn reach_bin(from: u64, to: u64) -> usize {
+    let power = (64 - (from.abs_diff(to) / 512).leading_zeros() as usize).min(REACH_HALF);
+    if to < from { REACH_HALF - power } else { REACH_HALF + power }
+}
+
+/// Where a bin leads from an address, if `share` of the bin is gone (on a logarithmic scale).
+#[inline]
+pub fn reach(from: u64, bin: usize, share: f64) -> u64 {
+    let power = bin.abs_diff(REACH_HALF) as f64;
+    if power == 0.0 {
+        return from;
+    }
+    let distance = ((power - 1.0 + share).exp2() as u64).saturating_mul(512);
+    if bin < REACH_HALF { from.saturating_sub(distance) } else { from.saturating_add(distance) }
+}
+
+/// Bins of ages.
+pub const AGE_BINS: usize = 128;
+
+/// The bin of how many requests ago, from 1 on: two to an octave.
+#[inline]
+pub fn age_bin(ago: u64) -> usize {
+    let power = ago.max(1).ilog2();
+    2 * power as usize + if power == 0 { 0 } else { (ago >> (power - 1)) as usize & 1 }
+}
+
+/// The least age of a bin and how many it holds.
+#[inline]
+pub fn age_bounds(bin: usize) -> (u64, u64) {
+    let power = (bin / 2).min(63);
+    if power == 0 {
+        return (1, 1);
+    }
+    let half = 1u64 << (power - 1);
+    (2 * half + (bin as u64 % 2) * half, half)
 }
 
 /// The bin of a signed distance in sectors: backward ones below [`NEAR_BINS`].
@@ -56,6 +90,22 @@ mod tests {
             assert!(bin < LOG_BINS && low <= value && value - low < count, "{value}");
             assert!(bin >= last && (value >= 5000 || bin <= last + 1));
             last = bin;
+        }
+    }
+
+    #[test]
+    fn ages_and_reaches_lie_in_their_bins() {
+        for ago in (1..3000).chain([1 << 40, u64::MAX]) {
+            let (low, count) = age_bounds(age_bin(ago));
+            assert!(age_bin(ago) < AGE_BINS && low <= ago && ago - low < count, "{ago}");
+        }
+        let from = 1u64 << 50;
+        for to in [from, from + 511, from + 512, from - 512, from + 5000, from - (1 << 40), 0] {
+            let bin = reach_bin(from, to);
+            assert!(bin < REACH_BINS);
+            for share in [0.0, 0.5, 0.999] {
+                assert_eq!(reach_bin(from, reach(from, bin, share)), bin, "{to}");
+            }
         }
     }
 }

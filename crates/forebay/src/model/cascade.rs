@@ -3,9 +3,12 @@
 //! A block of `2^j` requests that lasts `d` is cut into halves of equal counts; the ratio of their
 //! durations is drawn from what was seen at that `j` in blocks of about that duration. From epochs of
 //! known duration down to single gaps this keeps the burstiness of every scale, which a renewal
-//! process with the same gaps loses, and conserves the time of each epoch exactly.
+//! process with the same gaps loses, and conserves the time of each epoch exactly. The ratios of the
+//! coarser scales are kept one by one, as many as fit in a bounded list.
 
 use serde::{Deserialize, Serialize};
+
+use super::letters::{letter, numbers};
 
 /// Bins of a ratio: half an octave near one, whole octaves beyond.
 pub const BINS: usize = 2 * HALF + 1;
@@ -58,12 +61,39 @@ pub struct Split {
     pub counts: Vec<u32>,
 }
 
+/// How all blocks of one scale divide, in their order: a bin each.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Division {
+    /// `log2` of a block's requests.
+    pub scale: u8,
+    /// The bin of each whole block, a letter each.
+    pub bins: String,
+}
+
+/// When requests come: what a [`Collector`] found.
+#[derive(Clone, Debug)]
+pub struct Found {
+    /// `log2` of the gaps in an epoch.
+    pub epoch_scale: u8,
+    /// Durations of epochs; the last may hold fewer gaps.
+    pub epochs_ns: Vec<u64>,
+    /// Coarse scales, each block for itself.
+    pub divisions: Vec<Division>,
+    /// Fine scales, by what blocks of some duration do.
+    pub splits: Vec<Split>,
+}
+
 /// Collects splits and the durations of epochs, in one pass.
 #[derive(Clone, Debug)]
 pub struct Collector {
     /// Duration of the waiting block of each scale.
     waiting: [Option<u64>; 64],
     counts: Vec<u32>,
+    /// Bins of all blocks of each scale from `known_from` on.
+    known: Vec<Vec<u8>>,
+    known_from: usize,
+    known_max: usize,
     /// Durations of blocks of `2^epoch_scale` gaps.
     epochs: Vec<u64>,
     epochs_max: usize,
@@ -74,11 +104,14 @@ pub struct Collector {
 }
 
 impl Collector {
-    /// For at most `epochs_max` epochs.
-    pub fn new(epochs_max: usize) -> Collector {
+    /// For at most `epochs_max` epochs and `known_max` blocks that are kept one by one.
+    pub fn new(epochs_max: usize, known_max: usize) -> Collector {
         Collector {
             waiting: [None; 64],
             counts: vec![0; SCALES * CLASSES * BINS],
+            known: vec![Vec::new(); SCALES],
+            known_from: 1,
+            known_max,
             epochs: Vec::new(),
             epochs_max,
             epoch_scale: 0,
@@ -99,6 +132,7 @@ impl Collector {
             if self.epochs.len() == self.epochs_max {
                 self.coarsen();
             }
+            self.forget();
         }
     }
 
@@ -112,8 +146,22 @@ impl Collector {
             };
             let whole = before.saturating_add(ns);
             let row = (scale + 1).min(SCALES - 1) * CLASSES + class(whole, scale + 1);
-            self.counts[row * BINS + bin(before, ns)] += 1;
+            let bin = bin(before, ns);
+            self.counts[row * BINS + bin] += 1;
+            if (self.known_from..SCALES).contains(&(scale + 1)) {
+                self.known[scale + 1].push(bin as u8);
+            }
             ns = whole;
+        }
+    }
+
+    /// Forgets the single blocks of the finest scales, until those of epochs are not too many.
+    fn forget(&mut self) {
+        let end = (self.epoch_scale as usize + 1).clamp(self.known_from, SCALES);
+        while self.known[self.known_from..end].iter().map(Vec::len).sum::<usize>() > self.known_max
+        {
+            self.known[self.known_from] = Vec::new();
+            self.known_from += 1;
         }
     }
 
@@ -122,14 +170,16 @@ impl Collector {
         self.epoch_scale += 1;
     }
 
-    /// `log2` of the gaps in an epoch, the epochs' durations (the last may hold fewer gaps), and how
-    /// blocks up to that scale divide.
-    pub fn finish(mut self) -> (u8, Vec<u64>, Vec<Split>) {
+    /// What was found.
+    pub fn finish(mut self) -> Found {
         if self.partial > 0 {
             self.epochs.push(self.partial_ns);
         }
+        self.forget();
+        let scales = (self.epoch_scale as usize + 1).min(SCALES);
+        let known_from = self.known_from.min(scales);
         let mut splits = Vec::new();
-        for scale in 1..=(self.epoch_scale as usize).min(SCALES - 1) {
+        for scale in 1..known_from {
             for class in 0..CLASSES {
                 let row = (scale * CLASSES + class) * BINS;
                 let counts = &self.counts[row..row + BINS];
@@ -143,7 +193,13 @@ impl Collector {
                 });
             }
         }
-        (self.epoch_scale as u8, self.epochs, splits)
+        let mut divisions = Vec::new();
+        for (scale, bins) in self.known.into_iter().enumerate().take(scales).skip(known_from) {
+            let bins = bins.iter().map(|&bin| letter(bin.into())).collect();
+            divisions.push(Division { scale: scale as u8, bins });
+        }
+        let epoch_scale = self.epoch_scale as u8;
+        Found { epoch_scale, epochs_ns: self.epochs, divisions, splits }
     }
 }
 
@@ -152,13 +208,15 @@ impl Collector {
 pub struct Cascade {
     /// Cumulative counts of each scale and class; empty where nothing was seen.
     rows: Vec<Vec<u64>>,
+    /// Bins of single blocks by scale, and how many were used.
+    known: Vec<(Vec<u8>, usize)>,
     /// Blocks still to be divided: scale, requests, duration.
     stack: Vec<(u8, u64, u64)>,
 }
 
 impl Cascade {
     /// From what was seen.
-    pub fn new(splits: &[Split]) -> Cascade {
+    pub fn new(splits: &[Split], divisions: &[Division]) -> Cascade {
         let mut rows = vec![Vec::new(); SCALES * CLASSES];
         for split in splits {
             let row: &mut Vec<u64> =
@@ -173,7 +231,17 @@ impl Cascade {
                 *count = sum;
             });
         }
-        Cascade { rows, stack: Vec::new() }
+        let mut known = vec![(Vec::new(), 0); SCALES];
+        for division in divisions {
+            let bins = numbers(&division.bins).unwrap_or_default();
+            known[usize::from(division.scale)].0 = bins.iter().map(|&bin| bin as u8).collect();
+        }
+        Cascade { rows, known, stack: Vec::new() }
+    }
+
+    /// Begins again with the first epoch.
+    pub fn restart(&mut self) {
+        self.known.iter_mut().for_each(|known| known.1 = 0);
     }
 
     /// Begins an epoch of `requests` that lasts `ns`.
@@ -207,20 +275,30 @@ impl Cascade {
     }
 
     #[inline]
-    fn divide(&self, scale: u8, ns: u64, uniform: &mut impl FnMut() -> f64) -> u64 {
+    fn divide(&mut self, scale: u8, ns: u64, uniform: &mut impl FnMut() -> f64) -> u64 {
+        let scale = usize::from(scale).min(SCALES - 1);
+        let (bins, used) = &mut self.known[scale];
+        let known = bins.get(*used).copied();
+        *used += usize::from(known.is_some());
         if ns == 0 {
             return 0;
         }
-        let scale = usize::from(scale);
-        let row = &self.rows[scale.min(SCALES - 1) * CLASSES + class(ns, scale)];
-        let Some(&sum) = row.last() else { return ns / 2 };
-        let drawn = (uniform() * sum as f64) as u64;
-        let bin = row.partition_point(|&below| below <= drawn);
+        let Some(bin) = known.map(usize::from).or_else(|| self.likely(scale, ns, uniform)) else {
+            return ns / 2;
+        };
         let (low, high) = bounds(bin);
         let ratio = (low + (high - low) * uniform()).exp2();
         let whole = ns as f64 + 2.0;
         let first = whole * ratio / (1.0 + ratio) - 1.0;
         (first.max(0.0).round() as u64).min(ns)
+    }
+
+    /// A bin as blocks of this scale and duration have it.
+    #[inline]
+    fn likely(&self, scale: usize, ns: u64, uniform: &mut impl FnMut() -> f64) -> Option<usize> {
+        let row = &self.rows[scale * CLASSES + class(ns, scale)];
+        let drawn = (uniform() * *row.last()? as f64) as u64;
+        Some(row.partition_point(|&below| below <= drawn))
     }
 }
 
@@ -241,12 +319,21 @@ mod tests {
 
     #[test]
     fn an_epoch_keeps_its_time_and_count() {
-        let mut collector = Collector::new(8);
+        for known_max in [0, 40, 10_000] {
+            keeps_time_and_count(known_max);
+        }
+    }
+
+    fn keeps_time_and_count(known_max: usize) {
+        let mut collector = Collector::new(8, known_max);
         (0..1000u64).for_each(|n| collector.add(n % 7 * 1000));
-        let (scale, epochs, splits) = collector.finish();
-        assert_eq!((scale, epochs.len()), (7, 8));
-        assert_eq!(epochs.iter().sum::<u64>(), (0..1000u64).map(|n| n % 7 * 1000).sum::<u64>());
-        let mut cascade = Cascade::new(&splits);
+        let Found { epoch_scale, epochs_ns, divisions, splits } = collector.finish();
+        assert_eq!((epoch_scale, epochs_ns.len()), (7, 8));
+        assert_eq!(epochs_ns.iter().sum::<u64>(), (0..1000u64).map(|n| n % 7 * 1000).sum::<u64>());
+        let kept: usize = divisions.iter().map(|division| division.bins.len()).sum();
+        assert_eq!(kept, [0, 38, 994][[0, 40, 10_000].iter().position(|&n| n == known_max).unwrap()]);
+        assert_eq!(splits.is_empty(), known_max == 10_000);
+        let mut cascade = Cascade::new(&splits, &divisions);
         let mut state = 1u64;
         for requests in [128, 104, 1, 3] {
             cascade.begin(requests, 1_000_000);

@@ -6,14 +6,15 @@ use std::path::Path;
 use forebay_trace::TraceError;
 use forebay_trace::error::Place;
 
-use super::bins::{JUMP_BINS, LOG_BINS, NEAR_BINS};
+use super::bins::{AGE_BINS, NEAR_BINS, REACH_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
 use super::families::{Family, Gaps, SHARES};
-use super::file::{Bins, Model, Part, VERSION};
+use super::file::{Bins, Joint, Model, Part, VERSION};
 use super::fit::PARTS_MAX;
 use super::history::HEADS;
+use super::letters::numbers;
 use super::space::{CELLS, LEVEL_MAX};
-use super::state::{CATEGORIES, CLASSES_MAX, Category, GAP_CLASSES, Range};
+use super::state::{CATEGORIES, CLASSES_MAX, GAP_CLASSES, Range};
 
 /// Bytes that a model may have.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -21,6 +22,8 @@ pub const FILE_BYTES_MAX: u64 = 64 << 20;
 const EXTENT_MIB_MAX: u64 = 1 << 40;
 /// Entries of any list.
 const LIST_MAX: usize = 1 << 20;
+/// States of a part.
+const STATES_MAX: usize = 4096;
 /// How far shares may sum from one: their rounding.
 const SUM_SLACK: f64 = 1e-3;
 
@@ -146,7 +149,7 @@ fn check_part(model: &Model, part: &Part) -> Result<(), Wrong> {
     check_arrivals(part)?;
     check_states(model, part)?;
     check_transitions(model, part)?;
-    check_periods(part)?;
+    check_order(part)?;
     check_categories(part)?;
     within("heat", part.heat.len(), 0, LIST_MAX)?;
     for (index, &(first, count, _)) in part.heat.iter().enumerate() {
@@ -171,17 +174,16 @@ fn check_arrivals(part: &Part) -> Result<(), Wrong> {
     for (index, &us) in arrivals.epochs_us.iter().enumerate() {
         within(format!("arrivals.epochs_us[{index}]"), us, 0.0, 1e16)?;
     }
-    if arrivals.epoch_mixes.len() != arrivals.epochs_us.len() {
-        let expected = format!("{}, one an epoch", arrivals.epochs_us.len());
-        return wrong("arrivals.epoch_mixes", arrivals.epoch_mixes.len(), expected);
-    }
-    for (index, mix) in arrivals.epoch_mixes.iter().enumerate() {
-        for (number, &(flavour, count)) in mix.iter().enumerate() {
-            let key = format!("arrivals.epoch_mixes[{index}][{number}]");
-            if Category(flavour).flavour() != flavour {
-                return wrong(key, flavour, "a category of kind 0");
-            }
-            within(key, count, 1, u32::MAX)?;
+    within("arrivals.divisions", arrivals.divisions.len(), 0, SCALES)?;
+    for (index, division) in arrivals.divisions.iter().enumerate() {
+        let key = |name| format!("arrivals.divisions[{index}].{name}");
+        within(key("scale"), usize::from(division.scale), 1, SCALES - 1)?;
+        within(key("bins"), division.bins.len(), 0, LIST_MAX)?;
+        let Some(bins) = numbers(&division.bins) else {
+            return wrong(key("bins"), "other signs", "letters from # to ~ without the backslash");
+        };
+        for (number, &bin) in bins.iter().enumerate() {
+            within(format!("{}[{number}]", key("bins")), bin, 0, BINS - 1)?;
         }
     }
     within("arrivals.splits", arrivals.splits.len(), 0, SCALES * CLASSES)?;
@@ -223,20 +225,28 @@ fn range(key: String, path: &str, levels: std::ops::RangeInclusive<u8>) -> Resul
 }
 
 fn check_states(model: &Model, part: &Part) -> Result<(), Wrong> {
-    within("states", part.states.len(), 1, LIST_MAX)?;
+    within("states", part.states.len(), 1, STATES_MAX)?;
     let mut known = std::collections::BTreeSet::new();
     let mut requests = 0u64;
     for (index, state) in part.states.iter().enumerate() {
         let key = |at| format!("states[{index}][{at}]");
-        range(key(0), &state.0, model.level..=model.level)?;
+        range(key(0), &state.0, 1..=model.level)?;
         within(key(1), usize::from(state.1), 0, CATEGORIES - 1)?;
         within(key(2), state.2, 1, 1 << 40)?;
-        check_bins(key(3), &state.3, LOG_BINS)?;
+        within(key(3), state.3.len(), 0, GAP_CLASSES)?;
+        within(key(4), state.4.len(), 0, GAP_CLASSES)?;
+        within(key(5), state.5.0.len(), 0, AGE_BINS * REACH_BINS)?;
+        for (number, &(age, reach, count)) in state.5.0.iter().enumerate() {
+            within(format!("{}[{number}][0]", key(5)), usize::from(age), 0, AGE_BINS - 1)?;
+            within(format!("{}[{number}][1]", key(5)), usize::from(reach), 0, REACH_BINS - 1)?;
+            within(format!("{}[{number}][2]", key(5)), count, 1, u32::MAX)?;
+        }
         if !known.insert((&state.0, state.1)) {
             return wrong(key(0), &state.0, "each pair of range and category once");
         }
         requests += state.2;
     }
+    check_leaves(part)?;
     if requests != part.requests {
         return wrong(
             "states",
@@ -247,26 +257,52 @@ fn check_states(model: &Model, part: &Part) -> Result<(), Wrong> {
     Ok(())
 }
 
+/// Ranges of states lie side by side.
+fn check_leaves(part: &Part) -> Result<(), Wrong> {
+    let mut ranges: Vec<Range> = part.states.iter().filter_map(|s| Range::parse(&s.0)).collect();
+    ranges.sort_unstable_by_key(|range| (range.first_cell(), range.level()));
+    ranges.dedup();
+    let inside = ranges.windows(2).find(|pair| {
+        pair[1].level() > pair[0].level() && pair[1].ancestor(pair[0].level()) == pair[0]
+    });
+    match inside {
+        None => Ok(()),
+        Some(pair) => wrong(
+            "states",
+            format!("range {} inside {}", pair[1].path(), pair[0].path()),
+            "ranges side by side",
+        ),
+    }
+}
+
+fn check_joints(key: &str, joints: &[Joint]) -> Result<(), Wrong> {
+    within(key, joints.len(), 0, LIST_MAX)?;
+    for (number, joint) in joints.iter().enumerate() {
+        let key = |at| format!("{key}[{number}][{at}]");
+        within(key(0), usize::from(joint.0), 0, CATEGORIES - 1)?;
+        within(key(1), usize::from(joint.1), 0, CATEGORIES - 1)?;
+        within(key(2), joint.2, 1, u32::MAX)?;
+    }
+    Ok(())
+}
+
 fn check_transitions(model: &Model, part: &Part) -> Result<(), Wrong> {
+    for (number, follows) in part.follows.iter().enumerate() {
+        check_joints(&format!("follows[{number}]"), follows)?;
+    }
     within("transitions", part.transitions.len(), 1, LIST_MAX)?;
     let mut sum = 0.0;
     for (index, transition) in part.transitions.iter().enumerate() {
         let key = |name| format!("transitions[{index}].{name}");
         range(key("from"), &transition.from, 1..=model.level)?;
         range(key("to"), &transition.to, 1..=model.level)?;
-        if transition.from.len() != transition.to.len() {
+        if !model.flat && transition.from.len() != transition.to.len() {
             return wrong(key("to"), &transition.to, "as many levels as in from");
         }
         within(key("share"), transition.share, 0.0, 1.0)?;
         check_gaps(&key("inter_arrival"), &transition.inter_arrival)?;
         sum += transition.share;
-        for (number, joint) in transition.joint.iter().enumerate() {
-            let key = |at| format!("transitions[{index}].joint[{number}][{at}]");
-            within(key(0), usize::from(joint.0), 0, CATEGORIES - 1)?;
-            within(key(1), usize::from(joint.1), 0, CATEGORIES - 1)?;
-            within(key(2), joint.2.len(), 1, GAP_CLASSES)?;
-            some(key(2), &joint.2)?;
-        }
+        check_joints(&key("joint"), &transition.joint)?;
     }
     if (sum - 1.0).abs() > SUM_SLACK {
         return wrong("transitions", format!("shares that sum to {sum}"), "1");
@@ -287,23 +323,21 @@ fn check_gaps(key: &str, gaps: &Gaps) -> Result<(), Wrong> {
     wrong(format!("{key}.quantiles_us"), "others", "times from 0 on that never fall")
 }
 
-fn check_periods(part: &Part) -> Result<(), Wrong> {
-    within("periods", part.periods.len(), 1, LIST_MAX)?;
+fn check_order(part: &Part) -> Result<(), Wrong> {
+    within("order.each", part.order.each, 1, 1 << 40)?;
+    within("order.states", part.order.states.len(), 2, LIST_MAX)?;
+    let Some(stretches) = part.order.stretches(part.states.len()) else {
+        return wrong("order.states", "others", "pairs of letters, a state before how often it comes");
+    };
     let mut counts = vec![0u64; part.states.len()];
-    for (index, period) in part.periods.iter().enumerate() {
-        within(format!("periods[{index}].mix"), period.mix.len(), 1, LIST_MAX)?;
-        for (number, &(state, count)) in period.mix.iter().enumerate() {
-            let key = |at| format!("periods[{index}].mix[{number}][{at}]");
-            within(key(0), state as usize, 0, part.states.len() - 1)?;
-            within(key(1), count, 1, u32::MAX)?;
-            counts[state as usize] += u64::from(count);
-        }
+    for &(state, count) in stretches.iter().flatten() {
+        counts[state as usize] += u64::from(count);
     }
     let differs = counts.iter().zip(&part.states).position(|(count, state)| *count != state.2);
     match differs {
         None => Ok(()),
         Some(state) => wrong(
-            "periods",
+            "order.states",
             format!("{} requests of state {state}", counts[state]),
             format!("{}, its count", part.states[state].2),
         ),
@@ -324,9 +358,10 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
         check_bins(key("rank_repeats"), &category.rank_repeats, HEADS)?;
         check_bins(key("distance_repeats"), &category.distance_repeats, 2 * NEAR_BINS)?;
         check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
-        check_bins(key("jumps"), &category.jumps, JUMP_BINS)?;
         check_bins(key("alignments"), &category.alignments, 16)?;
         within(key("same_class_share"), category.same_class_share, 0.0, 1.0)?;
+        within(key("same_stream_share"), category.same_stream_share, 0.0, 1.0)?;
+        within(key("same_op_share"), category.same_op_share, 0.0, 1.0)?;
         within(key("inside_share"), category.inside_share, 0.0, 1.0)?;
         within(key("same_size_share"), category.same_size_share, 0.0, 1.0)?;
         for (number, &(flags, _)) in category.flags.iter().enumerate() {

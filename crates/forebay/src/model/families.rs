@@ -76,8 +76,8 @@ impl Sketch {
         self.squares += (ns as f64).powi(2);
     }
 
-    /// The best family for what was taken.
-    pub fn best(&self) -> Gaps {
+    /// The best family for what was taken; quantiles if none fits and there may be some.
+    pub fn best(&self, quantiles: bool) -> Gaps {
         let count = self.count.max(1) as f64;
         let mean = self.sum / count;
         let variance = (self.squares / count - mean * mean).max(0.0);
@@ -90,7 +90,7 @@ impl Sketch {
         let near = |(_, distance): &&(Family, f64)| *distance <= least + DISTANCE_SLACK;
         let (family, distance) =
             distances.iter().find(near).copied().unwrap_or((Family::Empirical, 1.0));
-        let fits = distance <= DISTANCE_MAX;
+        let fits = family != Family::Empirical && (distance <= DISTANCE_MAX || !quantiles);
         Gaps {
             family: if fits { family } else { Family::Empirical },
             mean_us: mean / 1e3,
@@ -173,14 +173,14 @@ mod tests {
         let mut rng = Xoshiro256PlusPlus::seed_from_u64(5);
         let mut sketch = Sketch::default();
         (0..20_000).for_each(|_| sketch.add(draw.sample(&mut rng).max(0.0) as u64));
-        sketch.best()
+        sketch.best(true)
     }
 
     #[test]
     fn each_family_is_recognised() {
         let mut constant = Sketch::default();
         (0..100).for_each(|_| constant.add(5_000_000));
-        assert_eq!(constant.best().family, Family::Constant);
+        assert_eq!(constant.best(true).family, Family::Constant);
         let exponential = best(rand_distr::Exp::new(1e-6).unwrap());
         assert_eq!(exponential.family, Family::Exponential);
         assert!((exponential.mean_us / 1e3 - 1.0).abs() < 0.03, "{exponential:?}");
@@ -194,7 +194,7 @@ mod tests {
     fn two_humps_are_kept_as_quantiles() {
         let mut sketch = Sketch::default();
         (0..100).for_each(|n| sketch.add(if n % 2 == 0 { 1_000 } else { 1_000_000_000 }));
-        let gaps = sketch.best();
+        let gaps = sketch.best(true);
         assert_eq!((gaps.family, gaps.quantiles_us.len()), (Family::Empirical, SHARES.len()));
         assert_eq!(gaps.quantiles_us[0], 0.96);
     }

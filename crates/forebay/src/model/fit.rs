@@ -1,7 +1,10 @@
-//! The verb `fit`: a model from a trace, in two passes for each level tried and bounded memory.
+//! The verb `fit`: a model from a trace, in two passes and bounded memory.
 
 mod lists;
+mod order;
+mod origin;
 mod part;
+mod states;
 mod survey;
 mod traits;
 
@@ -16,7 +19,8 @@ use crate::progress::GoOn;
 use super::file::{Model, Submitter, VERSION, Volume};
 use super::generate::{GenerateOptions, Generator};
 use super::level;
-use super::space::GRAIN;
+use super::leaves::{LEAVES_MAX, leaves};
+use super::space::{GRAIN, Space};
 use lists::digits;
 use part::PartFitter;
 pub use survey::Survey;
@@ -64,8 +68,17 @@ pub struct Fitted {
     pub model: Model,
     /// How reading went.
     pub notes: Notes,
-    /// Closed-loop throughput at each level that was tried.
-    pub tried: Vec<(u8, f64)>,
+    /// How its level was chosen.
+    pub tried: Tried,
+}
+
+/// Closed-loop throughput of a disk under the trace's beginning, and under its twins.
+#[derive(Clone, Debug, Default)]
+pub struct Tried {
+    /// I/Os a second of the trace.
+    pub trace_iops: f64,
+    /// And at each level that was tried.
+    pub levels: Vec<(u8, f64)>,
 }
 
 /// Fits the trace that `opening` opens, as often as it is asked to; messages call it `name`.
@@ -79,43 +92,54 @@ pub fn fit<P: GoOn>(
     mut progress: impl FnMut(u64) -> P,
 ) -> Result<Fitted, Error> {
     let mut survey = Survey::default();
+    let mut sample: Vec<Record> = Vec::new();
     read_through(name, &mut *opening()?, &mut progress, |batch, _| {
         batch.iter().for_each(|record| survey.add(record));
+        let room = level::REQUESTS.saturating_sub(sample.len());
+        sample.extend_from_slice(&batch[..room.min(batch.len())]);
     })?;
-    let mut fit_at = |level: u8| -> Result<(Model, Notes), Error> {
+    let (level, tried) = match options.level {
+        Some(level) => (level, Tried::default()),
+        None => choose_level(&survey, &sample, options)?,
+    };
+    let at_level = FitOptions { level: Some(level), ..options.clone() };
+    let mut fitter = Fitter::new(survey, at_level);
+    let mut reader = opening()?;
+    read_through(name, &mut *reader, &mut progress, |batch, _| {
+        batch.iter().for_each(|record| fitter.add(record));
+    })?;
+    fitter.agrees(name)?;
+    let mut model = fitter.finish();
+    if options.names {
+        name_all(&mut model, reader.dictionary());
+    }
+    Ok(Fitted { model, notes: reader.notes().clone(), tried })
+}
+
+/// The first level whose twin of the trace's beginning keeps a disk as busy as that does, or the one
+/// that comes nearest.
+fn choose_level(
+    survey: &Survey,
+    sample: &[Record],
+    options: &FitOptions,
+) -> Result<(u8, Tried), Error> {
+    let trace_iops = level::closed_loop_iops(&survey.extents, sample.iter().copied())?;
+    let mut tried = Tried { trace_iops, levels: Vec::new() };
+    let off = |iops: f64| (iops / trace_iops.max(1e-9) - 1.0).abs();
+    for level in 1..=level::TRIED_MAX {
         let at_level = FitOptions { level: Some(level), ..options.clone() };
         let mut fitter = Fitter::new(survey.clone(), at_level);
-        let mut reader = opening()?;
-        read_through(name, &mut *reader, &mut progress, |batch, _| {
-            batch.iter().for_each(|record| fitter.add(record));
-        })?;
-        fitter.agrees(name)?;
-        let mut model = fitter.finish();
-        if options.names {
-            name_all(&mut model, reader.dictionary());
-        }
-        Ok((model, reader.notes().clone()))
-    };
-    if let Some(level) = options.level {
-        let (model, notes) = fit_at(level)?;
-        return Ok(Fitted { model, notes, tried: Vec::new() });
-    }
-    let mut tried: Vec<(u8, f64)> = Vec::new();
-    let mut last: Option<(Model, Notes)> = None;
-    for level in 1..=level::TRIED_MAX {
-        let (model, notes) = fit_at(level)?;
+        sample.iter().for_each(|record| fitter.add(record));
+        let model = fitter.finish();
         let drawn = Generator::new(&model, GenerateOptions::default());
         let iops = level::closed_loop_iops(&survey.extents, drawn)?;
-        let settled = tried.last().is_some_and(|&(_, before)| level::is_stable(before, iops));
-        tried.push((level, iops));
-        if settled && let Some((model, notes)) = last {
-            return Ok(Fitted { model, notes, tried });
+        tried.levels.push((level, iops));
+        if off(iops) <= level::CLOSE {
+            break;
         }
-        last = Some((model, notes));
     }
-    // It goes on changing: more detail has not shown to help.
-    let (model, notes) = last.ok_or_else(|| Error::Unfit("no level was tried".into()))?;
-    Ok(Fitted { model, notes, tried })
+    let nearest = tried.levels.iter().min_by(|a, b| off(a.1).total_cmp(&off(b.1)));
+    Ok((nearest.map_or(1, |nearest| nearest.0), tried))
 }
 
 fn name_all(model: &mut Model, dictionary: &Dictionary) {
@@ -159,9 +183,11 @@ impl Fitter {
                 part_of[*stream as usize] = part;
             }
         }
+        let cells = survey.places.cells(&Space::new(&survey.extents));
+        let leaves = leaves(&cells, options.level.unwrap_or(1), LEAVES_MAX);
         let parts = requests
             .iter()
-            .map(|&requests| PartFitter::new(&survey, &options, requests, owners.len()))
+            .map(|&requests| PartFitter::new(&survey, &leaves, &options, requests, owners.len()))
             .collect();
         Fitter { options, survey, parts, part_of, owners }
     }
@@ -194,7 +220,7 @@ impl Fitter {
             |extent: &u64| Volume { extent_mib: extent.div_ceil(GRAIN).max(1), name: None };
         Model {
             forebay_model: VERSION,
-            requests: survey.requests,
+            requests: parts.iter().map(|part| part.requests).sum(),
             duration_s: digits(survey.last.0 as f64 / 1e9, 9),
             level: options.level.unwrap_or(1),
             flat: options.flat,

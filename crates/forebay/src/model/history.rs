@@ -8,8 +8,8 @@ pub const HEADS: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Heads {
     ends: Vec<u64>,
-    /// Who asked, and how much, at each.
-    notes: Vec<(u32, u32)>,
+    /// Who asked, how much, and whether to read, at each.
+    notes: Vec<(u32, u32, bool)>,
 }
 
 impl Default for Heads {
@@ -43,14 +43,26 @@ impl Heads {
         (self.ends[rank], self.notes[rank].0, self.notes[rank].1)
     }
 
+    /// Whether a rank was read.
+    #[inline]
+    pub fn is_read(&self, rank: usize) -> bool {
+        self.notes[rank].2
+    }
+
+    /// Forgets the end of a rank: what goes on there goes on in another range.
+    pub fn remove(&mut self, rank: usize) {
+        self.ends.remove(rank);
+        self.notes.remove(rank);
+    }
+
     /// A request ended at `end`; it continued the one of rank `from`, if any.
     #[inline]
-    pub fn push(&mut self, from: Option<usize>, end: u64, stream: u32, len: u32) {
+    pub fn push(&mut self, from: Option<usize>, end: u64, (stream, len, is_read): (u32, u32, bool)) {
         let last = match from {
             Some(rank) => rank,
             None if self.ends.len() < HEADS => {
                 self.ends.push(0);
-                self.notes.push((0, 0));
+                self.notes.push((0, 0, false));
                 self.ends.len() - 1
             }
             None => HEADS - 1,
@@ -58,7 +70,7 @@ impl Heads {
         self.ends.copy_within(..last, 1);
         self.notes.copy_within(..last, 1);
         self.ends[0] = end;
-        self.notes[0] = (stream, len);
+        self.notes[0] = (stream, len, is_read);
     }
 }
 
@@ -222,12 +234,12 @@ mod tests {
     #[test]
     fn heads_move_to_the_front() {
         let mut heads = Heads::default();
-        (0..40).for_each(|n| heads.push(None, n, 0, 1));
+        (0..40).for_each(|n| heads.push(None, n, (0, 1, true)));
         assert_eq!(
             (heads.len(), heads.find(39), heads.find(8), heads.find(7)),
             (32, Some(0), Some(31), None)
         );
-        heads.push(Some(31), 100, 5, 1);
+        heads.push(Some(31), 100, (5, 1, true));
         assert_eq!((heads.at(0), heads.find(39), heads.find(8)), ((100, 5, 1), Some(1), None));
     }
 

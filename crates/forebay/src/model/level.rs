@@ -1,5 +1,6 @@
-//! How many levels a model needs: the first number beyond which closed-loop throughput stays within
-//! [`STABLE`]. Open-loop throughput only echoes the arrivals.
+//! How many levels a model needs: the first number with which the closed-loop throughput of a disk comes
+//! within [`CLOSE`] of the trace's. Open-loop throughput only echoes the arrivals. (The paper goes on
+//! until throughput changes by less than 2 %; the trace is at hand, so that it can be the measure.)
 
 use forebay_core::{Device, Nanos, Request};
 use forebay_trace::Record;
@@ -10,10 +11,10 @@ use crate::place::{Map, Placement};
 
 /// Levels that are tried.
 pub const TRIED_MAX: u8 = 4;
-/// A change below this is none.
-pub const STABLE: f64 = 0.02;
+/// A throughput that differs by no more is the same.
+pub const CLOSE: f64 = 0.02;
 /// Requests that are issued to tell.
-const REQUESTS: usize = 20_000;
+pub const REQUESTS: usize = 100_000;
 /// The disk they are issued to.
 const DISK: &str = "st1000nm0011";
 
@@ -44,9 +45,4 @@ pub fn closed_loop_iops(
         }
     }
     Ok(done as f64 / (now.0 as f64 / 1e9).max(1e-9))
-}
-
-/// Whether throughput has settled.
-pub fn is_stable(before: f64, now: f64) -> bool {
-    (now - before).abs() < STABLE * before
 }

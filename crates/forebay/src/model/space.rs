@@ -64,7 +64,13 @@ impl Space {
     /// Where a record begins.
     #[inline]
     pub fn linear(&self, record: &Record) -> u64 {
-        self.bases[(record.volume as usize).min(self.bases.len() - 2)].saturating_add(record.offset)
+        self.address(record.volume, record.offset)
+    }
+
+    /// Where a byte of a volume lies.
+    #[inline]
+    pub fn address(&self, volume: u32, offset: u64) -> u64 {
+        self.bases[(volume as usize).min(self.bases.len() - 2)].saturating_add(offset)
     }
 
     /// The cell of an address.
@@ -94,12 +100,6 @@ impl Space {
         let address = address.clamp(base, end - len);
         (volume as u32, address - base, len as u32)
     }
-}
-
-/// The state of `level` that a cell lies in.
-#[inline]
-pub fn state_of(cell: u32, level: u8) -> u32 {
-    cell >> (2 * (LEVEL_MAX - level))
 }
 
 #[cfg(test)]

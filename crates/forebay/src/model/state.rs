@@ -3,6 +3,8 @@
 use forebay_core::Op;
 use serde::{Deserialize, Serialize};
 
+use super::space::LEVEL_MAX;
+
 /// How the place of a request came about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(u8)]
@@ -17,7 +19,12 @@ pub enum Kind {
     ResumeOld,
     /// Begins where a request soon after the one referenced last began: the past in its own order.
     Follow,
-    /// Begins where an earlier request began, or within it.
+    /// Begins where an earlier request began, or within it: ahead of the last end, within
+    /// [`NEAR_BYTES`].
+    AgainAhead,
+    /// The same behind the last end.
+    AgainBehind,
+    /// The same farther away.
     Again,
     /// On new ground within [`NEAR_BYTES`] of where a recent request ended.
     Near,
@@ -29,6 +36,11 @@ impl Kind {
     /// Whether it goes on where a recent request ended.
     pub fn is_sequential(self) -> bool {
         (self as u8) < 4
+    }
+
+    /// Whether it begins where an earlier request did, or within it.
+    pub fn is_again(self) -> bool {
+        matches!(self, Kind::AgainAhead | Kind::AgainBehind | Kind::Again)
     }
 
     /// Whether it goes on where the request before it ended.
@@ -46,12 +58,14 @@ impl Kind {
 pub const NEAR_BYTES: u64 = 2 << 20;
 
 /// Kinds in the order of their numbers.
-pub const KINDS: [Kind; 8] = [
+pub const KINDS: [Kind; 10] = [
     Kind::NextNew,
     Kind::NextOld,
     Kind::ResumeNew,
     Kind::ResumeOld,
     Kind::Follow,
+    Kind::AgainAhead,
+    Kind::AgainBehind,
     Kind::Again,
     Kind::Near,
     Kind::Far,
@@ -75,9 +89,9 @@ impl SizeClasses {
     }
 }
 
-/// Operation, kind and size class, packed: `op + 4 * (kind + 8 * size class)`.
+/// Operation, kind and size class, packed: `op + 4 * (size class + 8 * kind)`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Category(pub u8);
+pub struct Category(pub u16);
 
 impl Category {
     /// Packs.
@@ -89,7 +103,7 @@ impl Category {
             Op::Flush | Op::Park => 2,
             Op::Trim => 3,
         };
-        Category(op | (kind as u8) << 2 | ((class % CLASSES_MAX) as u8) << 5)
+        Category(op | ((class % CLASSES_MAX) as u16) << 2 | (kind as u16) << 5)
     }
 
     /// The operation.
@@ -98,22 +112,16 @@ impl Category {
         OPS[usize::from(self.0 & 3)]
     }
 
-    /// The kind.
+    /// The kind; the last one of numbers that are none.
     #[inline]
     pub fn kind(self) -> Kind {
-        KINDS[usize::from(self.0 >> 2 & 7)]
-    }
-
-    /// Operation and size class alone, as the category of the first kind.
-    #[inline]
-    pub fn flavour(self) -> u8 {
-        self.0 & 0b1110_0011
+        KINDS[usize::from(self.0 >> 5).min(KINDS.len() - 1)]
     }
 
     /// The size class.
     #[inline]
     pub fn class(self) -> usize {
-        usize::from(self.0 >> 5)
+        usize::from(self.0 >> 2 & 7)
     }
 }
 
@@ -157,6 +165,17 @@ impl Range {
         Range::new(level, self.index() >> (2 * (self.level() - level)))
     }
 
+    /// Its first cell of the space.
+    #[inline]
+    pub fn first_cell(self) -> u32 {
+        self.index() << (2 * (LEVEL_MAX - self.level()))
+    }
+
+    /// The four ranges it splits in.
+    pub fn children(self) -> [Range; 4] {
+        [0, 1, 2, 3].map(|child| Range::new(self.level() + 1, self.index() << 2 | child))
+    }
+
     /// The path from the top: one digit 0 to 3 a level.
     pub fn path(self) -> String {
         let level = self.level();
@@ -165,22 +184,23 @@ impl Range {
 
     /// From a path.
     pub fn parse(path: &str) -> Option<Range> {
-        let fits = (1..=usize::from(super::space::LEVEL_MAX)).contains(&path.len());
+        let fits = (1..=usize::from(LEVEL_MAX)).contains(&path.len());
         let index = path.bytes().try_fold(0, |index, digit| {
             (b'0'..=b'3').contains(&digit).then(|| index << 2 | u32::from(digit - b'0'))
         })?;
         fits.then(|| Range::new(path.len() as u8, index))
     }
 
-    /// The hierarchical transition that going from one range of a level to another is: both within
-    /// the same parent, at the coarsest level at which they differ, or the finest.
+    /// The hierarchical transition that going from one leaf to another is: both within the same parent,
+    /// at the coarsest level at which they differ, or a leaf to itself.
     #[inline]
     pub fn transition(from: Range, to: Range, is_flat: bool) -> (Range, Range) {
-        let level = from.level();
-        if is_flat {
+        if is_flat || from == to {
             return (from, to);
         }
-        let at = (1..level).find(|&l| from.ancestor(l) != to.ancestor(l)).unwrap_or(level);
+        let common = from.level().min(to.level());
+        let differs = |&l: &u8| from.ancestor(l) != to.ancestor(l);
+        let at = (1..=common).find(differs).unwrap_or(common);
         (from.ancestor(at), to.ancestor(at))
     }
 }

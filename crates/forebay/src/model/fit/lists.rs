@@ -3,15 +3,9 @@
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::super::families::Sketch;
-use super::super::file::{Joint, Period, Transition};
+use super::super::file::{Joint, Transition};
 use super::super::space::CELLS;
-use super::super::state::{Category, GAP_CLASSES, Range};
-
-/// Requests of an epoch, as [`Collector`] comes to them.
-pub(super) fn epoch_requests(requests: u64, epochs_max: usize) -> u64 {
-    let fits = |&each: &u64| requests / each < epochs_max as u64;
-    (0..63).map(|scale| 1u64 << scale).find(fits).unwrap_or(1 << 62)
-}
+use super::super::state::{Category, Range};
 
 /// A number to so many significant digits.
 pub(super) fn digits(value: f64, digits: i32) -> f64 {
@@ -22,18 +16,20 @@ pub(super) fn digits(value: f64, digits: i32) -> f64 {
     (value * scale).round() / scale
 }
 
+/// Share of requests from which on the times of a transition are kept as quantiles, where no family fits.
+const QUANTILES_SHARE: f64 = 0.005;
+
 pub(super) fn transitions(
-    joints: &FxHashMap<(Range, Range, Category, Category), [u32; GAP_CLASSES]>,
+    joints: &FxHashMap<(Range, Range, Category, Category), u32>,
     gaps_of: &FxHashMap<(Range, Range), Sketch>,
     requests: u64,
     joint_max: usize,
 ) -> Vec<Transition> {
-    let mut rows: Vec<_> = joints.iter().map(|(key, gaps)| (*key, *gaps)).collect();
-    let total = |gaps: &[u32; GAP_CLASSES]| gaps.iter().map(|&n| u64::from(n)).sum::<u64>();
-    rows.sort_unstable_by_key(|(key, gaps)| (std::cmp::Reverse(total(gaps)), *key));
+    let mut rows: Vec<_> = joints.iter().map(|(key, count)| (*key, *count)).collect();
+    rows.sort_unstable_by_key(|(key, count)| (std::cmp::Reverse(*count), *key));
     let mut shares: FxHashMap<(Range, Range), u64> = FxHashMap::default();
-    for (key, gaps) in &rows {
-        *shares.entry((key.0, key.1)).or_default() += total(gaps);
+    for (key, count) in &rows {
+        *shares.entry((key.0, key.1)).or_default() += u64::from(*count);
     }
     // The heaviest row of each transition stays whatever its weight.
     let mut seen = FxHashSet::default();
@@ -45,11 +41,11 @@ pub(super) fn transitions(
     rows.sort_unstable_by_key(|(key, _)| *key);
     let mut list: Vec<Transition> = Vec::new();
     let mut last = None;
-    for ((from, to, before, after), gaps) in rows {
+    for ((from, to, before, after), count) in rows {
         if last != Some((from, to)) {
             last = Some((from, to));
             let share = digits(shares[&(from, to)] as f64 / requests.max(1) as f64, 6);
-            let mut gaps = gaps_of[&(from, to)].best();
+            let mut gaps = gaps_of[&(from, to)].best(share >= QUANTILES_SHARE);
             gaps.mean_us = digits(gaps.mean_us, 4);
             gaps.deviation_us = digits(gaps.deviation_us, 4);
             gaps.distance = digits(gaps.distance, 2);
@@ -62,40 +58,11 @@ pub(super) fn transitions(
                 joint: Vec::new(),
             });
         }
-        let end = gaps.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
         if let Some(transition) = list.last_mut() {
-            transition.joint.push(Joint(before.0, after.0, gaps[..end].to_vec()));
+            transition.joint.push(Joint(before.0, after.0, count));
         }
     }
     list
-}
-
-pub(super) fn periods(
-    mut periods: Vec<FxHashMap<(Range, Category), u32>>,
-    number: &FxHashMap<(Range, Category), u32>,
-    mix_max: usize,
-) -> Vec<Period> {
-    while periods.len() > 1 && periods.iter().map(FxHashMap::len).sum::<usize>() > mix_max {
-        periods = periods
-            .chunks(2)
-            .map(|pair| {
-                let mut sum = pair[0].clone();
-                for (state, count) in pair.get(1).into_iter().flatten() {
-                    *sum.entry(*state).or_default() += count;
-                }
-                sum
-            })
-            .collect();
-    }
-    periods
-        .iter()
-        .map(|mix| {
-            let mut mix: Vec<(u32, u32)> =
-                mix.iter().map(|(state, count)| (number[state], *count)).collect();
-            mix.sort_unstable();
-            Period { mix }
-        })
-        .collect()
 }
 
 /// Cells by count, the heaviest ranges split first.

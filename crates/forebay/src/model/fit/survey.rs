@@ -1,9 +1,10 @@
 //! The first pass: how much, how far, how large, by whom.
 
-use forebay_core::Nanos;
+use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 use rustc_hash::FxHashMap;
 
+use super::super::leaves::Places;
 use super::super::state::{CLASSES_MAX, SizeClasses};
 
 /// What a first pass finds.
@@ -19,6 +20,7 @@ pub struct Survey {
     pub streams: Vec<u64>,
     pub(super) tick_ns: u64,
     sizes: FxHashMap<u32, u64>,
+    pub(super) places: Places,
 }
 
 /// Sizes told apart while surveying.
@@ -41,6 +43,9 @@ impl Survey {
         }
         let end = record.offset.saturating_add(u64::from(record.len));
         self.extents[volume] = self.extents[volume].max(end);
+        if record.op != Op::Flush {
+            self.places.add(record.volume, record.offset);
+        }
         let stream = record.stream as usize;
         if stream >= self.streams.len() {
             self.streams.resize(stream + 1, 0);

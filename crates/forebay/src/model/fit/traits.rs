@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::bins::{JUMP_BINS, NEAR_BINS};
+use super::super::bins::NEAR_BINS;
 use super::super::file::{Bins, CategoryModel};
 use super::super::history::HEADS;
 use super::lists::digits;
@@ -38,9 +38,12 @@ pub(super) struct Traits {
     pub(super) sizes: FxHashMap<u32, (u32, u32)>,
     pub(super) last_len: u32,
     pub(super) ranks: Repeating,
-    pub(super) jumps: [u32; JUMP_BINS],
     pub(super) distances: Repeating,
     pub(super) same_size: u32,
+    /// Those whose place was used before.
+    pub(super) seen: u32,
+    pub(super) same_stream: u32,
+    pub(super) same_op: u32,
     pub(super) same_class: u32,
     pub(super) inside: u32,
     pub(super) count: u32,
@@ -54,9 +57,11 @@ impl Default for Traits {
             sizes: FxHashMap::default(),
             last_len: 0,
             ranks: Repeating::new(HEADS),
-            jumps: [0; JUMP_BINS],
             distances: Repeating::new(2 * NEAR_BINS),
             same_size: 0,
+            seen: 0,
+            same_stream: 0,
+            same_op: 0,
             same_class: 0,
             inside: 0,
             count: 0,
@@ -66,7 +71,7 @@ impl Default for Traits {
     }
 }
 
-pub(super) fn category_model(category: u8, traits: &Traits) -> CategoryModel {
+pub(super) fn category_model(category: u16, traits: &Traits) -> CategoryModel {
     let mut sizes: Vec<(u32, u32, u32)> =
         traits.sizes.iter().map(|(&len, &(count, repeats))| (len, count, repeats)).collect();
     sizes.sort_unstable_by_key(|&(len, count, _)| (std::cmp::Reverse(count), len));
@@ -81,8 +86,9 @@ pub(super) fn category_model(category: u8, traits: &Traits) -> CategoryModel {
         rank_repeats: Bins::new(&traits.ranks.repeats),
         distances: Bins::new(&traits.distances.fresh),
         distance_repeats: Bins::new(&traits.distances.repeats),
-        jumps: Bins::new(&traits.jumps),
-        same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.count), 4),
+        same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.seen.max(1)), 4),
+        same_stream_share: digits(f64::from(traits.same_stream) / f64::from(traits.count), 4),
+        same_op_share: digits(f64::from(traits.same_op) / f64::from(traits.count), 4),
         same_class_share: digits(f64::from(traits.same_class) / f64::from(traits.count), 4),
         inside_share: digits(f64::from(traits.inside) / f64::from(traits.count), 4),
         alignments: Bins::new(&traits.alignments),

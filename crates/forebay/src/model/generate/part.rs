@@ -7,12 +7,14 @@ use super::super::cascade::Cascade;
 use super::super::file::{Model, Part};
 use super::super::fit::KEPT;
 use super::super::history::{Latest, Past, Touched};
+use super::super::leaves::LeafOf;
 use super::super::space::{GRAIN, SECTOR, Space};
-use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Kind, Range, SizeClasses, gap_class};
-use super::categories::{CategoryDrawer, table};
+use super::super::state::{CATEGORIES, Kind, Range, SizeClasses, gap_class};
+use super::categories::CategoryDrawer;
+use super::choose::Chooser;
 use super::draw::{Bag, Dice};
 use super::ranges::{RangeDrawer, ranges};
-use super::states::{Nodes, StateDrawer, before_gap, candidates, flavours};
+use super::states::{StateDrawer, follows, states};
 
 pub(super) struct PartGenerator {
     pub(super) dice: Dice,
@@ -25,30 +27,18 @@ pub(super) struct PartGenerator {
     pub(super) requests: u64,
     pub(super) cascade: Cascade,
     pub(super) next_gap: u64,
+    /// The next request's gap and state.
+    upcoming: (u64, usize),
     pub(super) at: u64,
     // Which state.
-    pub(super) epoch_mixes: Vec<Vec<(u8, u32)>>,
-    pub(super) mix_epoch: usize,
-    pub(super) mix_left: u64,
-    /// What is left of each flavour in the epoch, and its share of all.
-    pub(super) flavours: Vec<(f32, f32)>,
-    pub(super) flavour_of: Vec<u8>,
-    pub(super) states: Vec<StateDrawer>,
-    /// Nodes below each node; none below the finest.
-    pub(super) children: Vec<Vec<u32>>,
-    /// State of each node of the finest level.
-    pub(super) state_of: Vec<u32>,
-    pub(super) budget: Vec<f32>,
-    /// How much likelier a gap of each class is after each node than after any.
-    pub(super) before_gap: Vec<[f32; GAP_CLASSES]>,
-    pub(super) periods: Vec<Vec<(u32, u32)>>,
-    pub(super) period: usize,
-    pub(super) period_left: u64,
-    pub(super) state: usize,
+    chooser: Chooser,
+    states: Vec<StateDrawer>,
     // What.
     pub(super) categories: Vec<CategoryDrawer>,
     pub(super) ranges: Vec<RangeDrawer>,
+    pub(super) leaf_of: LeafOf,
     pub(super) latest: Latest,
+    pub(super) last_leaf: usize,
     pub(super) last_end: u64,
     /// The same of each volume.
     pub(super) volume_ends: Vec<u64>,
@@ -66,27 +56,12 @@ impl PartGenerator {
         let extents: Vec<u64> =
             model.volumes.iter().map(|volume| volume.extent_mib.saturating_mul(GRAIN)).collect();
         let space = Space::new(&extents);
-        let parsed: Vec<(Range, Category)> = part
-            .states
-            .iter()
-            .filter_map(|state| Some((Range::parse(&state.0)?, Category(state.1))))
-            .collect();
-        let nodes = Nodes::new(&parsed, part);
-        let (range_of, ranges) = ranges(&parsed, part, &space);
-        let next = candidates(model, part, &parsed, &nodes);
-        let before_gap = before_gap(part, &nodes);
-        let states = parsed
-            .iter()
-            .zip(next)
-            .zip(&part.states)
-            .map(|((state, next), saved)| StateDrawer {
-                range: range_of[&state.0],
-                category: state.1,
-                nodes: nodes.above(*state),
-                next,
-                again: table(&saved.3),
-            })
-            .collect();
+        let mut leaves: Vec<Range> =
+            part.states.iter().filter_map(|state| Range::parse(&state.0)).collect();
+        leaves.sort_unstable_by_key(|leaf| leaf.first_cell());
+        leaves.dedup();
+        let number = |range: Range| leaves.iter().position(|leaf| *leaf == range).unwrap_or(0);
+        let states = states(part, number);
         let mut categories = vec![CategoryDrawer::default(); CATEGORIES];
         for category in &part.categories {
             categories[usize::from(category.category)] = CategoryDrawer::new(category);
@@ -101,32 +76,23 @@ impl PartGenerator {
             .collect();
         let mut generator = PartGenerator {
             dice: Dice::new(seed),
-            space,
             tick: part.arrivals.tick_ns.max(1),
             epoch_requests: part.arrivals.epoch_requests,
             epochs: part.arrivals.epochs_us.iter().map(|us| (us * 1e3).round() as u64).collect(),
             epoch: 0,
             requests: part.requests,
-            cascade: Cascade::new(&part.arrivals.splits),
+            cascade: Cascade::new(&part.arrivals.splits, &part.arrivals.divisions),
             next_gap: 0,
+            upcoming: (0, 0),
             at: (part.begin_s * 1e9).round() as u64,
-            epoch_mixes: part.arrivals.epoch_mixes.clone(),
-            mix_epoch: 0,
-            mix_left: 0,
-            flavours: flavours(part),
-            flavour_of: nodes.flavours(),
+            chooser: Chooser::new(part, follows(model, part)),
             states,
-            children: nodes.children,
-            state_of: nodes.state_of,
-            budget: vec![0.0; nodes.ids.len()],
-            before_gap,
-            periods: part.periods.iter().map(|period| period.mix.clone()).collect(),
-            period: 0,
-            period_left: 0,
-            state: 0,
             categories,
-            ranges,
+            ranges: ranges(&leaves, part, &space),
+            leaf_of: LeafOf::new(&leaves),
+            space,
             latest: Latest::new(part.requests),
+            last_leaf: 0,
             last_end: u64::MAX,
             volume_ends: vec![u64::MAX; extents.len()],
             touched: Touched::new(part.requests),
@@ -136,18 +102,24 @@ impl PartGenerator {
             only: part.stream,
             bag: Bag::new(streams),
         };
+        let first = generator.gap();
         generator.next_gap = generator.gap();
-        generator.state = generator.periods[0].first().map_or(0, |mix| mix.0 as usize);
+        let classes = (gap_class(first), gap_class(generator.next_gap));
+        let state = generator.chooser.next(&generator.states, classes, &mut generator.dice);
+        generator.upcoming = (first, state);
         generator
     }
 
     #[inline]
     pub(super) fn next(&mut self) -> Option<Record> {
-        let gap = self.next_gap;
+        let (gap, state) = self.upcoming;
+        let following = self.next_gap;
         self.next_gap = self.gap();
+        let classes = (gap_class(following), gap_class(self.next_gap));
+        let next = self.chooser.next(&self.states, classes, &mut self.dice);
+        self.upcoming = (following, next);
         self.at = self.at.saturating_add(gap);
-        self.choose_state(gap_class(gap), gap_class(self.next_gap));
-        let mut record = self.place();
+        let mut record = self.place(state, next);
         record.at = Nanos(self.at / self.tick * self.tick);
         Some(record)
     }
@@ -157,6 +129,9 @@ impl PartGenerator {
         if let Some(gap) = self.cascade.next(|| dice.unit()) {
             return gap;
         }
+        if self.epoch == 0 {
+            self.cascade.restart();
+        }
         let before = self.epoch as u64 * self.epoch_requests;
         let requests = self.epoch_requests.min(self.requests - before);
         self.cascade.begin(requests, self.epochs[self.epoch]);
@@ -164,39 +139,58 @@ impl PartGenerator {
         self.cascade.next(|| dice.unit()).unwrap_or(0)
     }
 
-    fn place(&mut self) -> Record {
-        let state = &self.states[self.state];
-        let category = state.category;
+    fn place(&mut self, state: usize, next: usize) -> Record {
+        let next = &self.states[next];
+        let next = (next.leaf == self.states[state].leaf).then_some(next.category.kind());
+        let state = &mut self.states[state];
+        let (leaf, category) = (state.leaf, state.category);
         let drawer = &mut self.categories[usize::from(category.0)];
-        let flags = Flags(drawer.flags.get(drawer.flag.draw(&mut self.dice)).copied().unwrap_or(0));
+        let dice = &mut self.dice;
+        let flags = Flags(drawer.flags.get(drawer.flag.draw(dice)).copied().unwrap_or(0));
         if category.op() == Op::Flush {
             let stream = self.who(None);
             return record(0, 0, 0, stream, Op::Flush, flags);
         }
-        let range = &mut self.ranges[state.range as usize];
-        let dice = &mut self.dice;
+        let range = &mut self.ranges[leaf];
         let mut continued = None;
         let mut owner = None;
         let mut run_len = None;
         let found = match category.kind() {
-            kind if kind.is_sequential() && !range.heads.is_empty() => {
-                let drawn = drawer.ranks.draw(dice);
+            kind if kind.is_sequential() => {
+                let drawn = state.ranks.draw(dice);
                 let class = (dice.unit() < drawer.same_class).then_some(category.class());
                 let ends = (&self.space, &self.volume_ends[..]);
-                let rank = range.rank(drawn, (kind, class), ends, &self.touched, &self.classes);
-                let (end, stream, len) = range.heads.at(rank);
-                run_len = Some(len);
-                continued = Some(rank);
-                owner = Some(stream);
-                (end < range.end).then_some((end, None))
+                let is_read = category.op() == Op::Read;
+                let is_read = (dice.unit() < drawer.same_op).then_some(is_read);
+                let wanted = (kind, class, is_read);
+                let head = range.rank(drawn, wanted, ends, &self.touched, &self.classes);
+                let overshot = kind.is_next() && leaf == self.last_leaf;
+                match head {
+                    Some((rank, strays)) if !(strays && overshot) => {
+                        let (end, stream, len) = range.heads.at(rank);
+                        (run_len, continued) = (Some(len), Some(rank));
+                        owner = Some((stream, dice.unit() < drawer.same_stream));
+                        Some((end, range.began(end, &self.latest)))
+                    }
+                    _ if overshot && self.last_end < self.space.span() => {
+                        Some((self.last_end, None))
+                    }
+                    _ => None,
+                }
             }
-            Kind::Follow => {
-                let number = range.referenced + drawer.distances.draw(dice) as u64;
-                range.past(number, &self.latest)
-            }
-            Kind::Again => {
-                let jump = (drawer.jumps.draw(dice), self.last_end);
-                let past = range.again(&state.again, jump, dice, &self.latest);
+            kind if kind == Kind::Follow || kind.is_again() => {
+                let wanted = state.draw_place(dice);
+                let known = (&self.latest, &self.touched);
+                let suits = |len| self.classes.of(len) == category.class();
+                let followed = match kind {
+                    Kind::Follow => {
+                        let on = drawer.distances.draw(dice) as u64;
+                        range.follow(on, &self.latest)
+                    }
+                    _ => None,
+                };
+                let past = followed
+                    .or_else(|| range.again((wanted, next), suits, self.last_end, dice, known));
                 match past {
                     Some((address, Some(len))) if dice.unit() < drawer.inside => {
                         let grain = if len > 4096 { 4096 } else { SECTOR };
@@ -211,11 +205,9 @@ impl PartGenerator {
             }
             _ => None,
         };
-        if found.is_none() {
-            continued = None;
-        }
         let (address, len) = found.unwrap_or_else(|| {
-            (range.far(drawer, dice, &self.touched, (&self.space, self.last_end)), None)
+            let wanted = state.draw_place(dice).1;
+            (range.far(drawer, wanted, dice, (&self.touched, &self.space)), None)
         });
         let len = match len {
             Some(len)
@@ -227,28 +219,53 @@ impl PartGenerator {
             }
             _ => drawer.size(run_len, dice),
         };
-        let address = address.clamp(range.first, range.end - 1);
         let stream = self.who(owner);
         let (volume, offset, len) = self.space.place(address, len.max(1));
-        let range = &mut self.ranges[self.states[self.state].range as usize];
-        self.last_end = address + u64::from(len);
-        self.volume_ends[volume as usize] = self.last_end;
-        range.heads.push(continued, self.last_end, stream, len);
+        let is_read = category.op() == Op::Read;
+        self.remember(leaf, (address, len, stream, volume), (continued, is_read));
+        record(volume, offset, len, stream, category.op(), flags)
+    }
+
+    /// What comes next may go on from here, or come back.
+    fn remember(
+        &mut self,
+        leaf: usize,
+        (address, len, stream, volume): (u64, u32, u32, u32),
+        (continued, is_read): (Option<usize>, bool),
+    ) {
+        let end = address + u64::from(len);
+        self.last_end = end;
+        self.last_leaf = leaf;
+        self.volume_ends[volume as usize] = end;
+        let ends_in = self.leaf_of.of(self.space.cell(end)).unwrap_or(leaf);
+        let range = &mut self.ranges[leaf];
+        if ends_in == leaf {
+            range.heads.push(continued, end, (stream, len, is_read));
+        } else if let Some(rank) = continued {
+            range.heads.remove(rank);
+        }
         self.latest.note(address, range.ring.count());
         self.touched.mark(address, len, range.ring.count());
         range.ring.push(Past { address, len, stream }, KEPT);
-        record(volume, offset, len, stream, category.op(), flags)
+        if continued.is_none() && range.starts.len() < KEPT {
+            range.starts.insert(address);
+        }
+        if ends_in != leaf {
+            self.ranges[ends_in].heads.push(None, end, (stream, len, is_read));
+        }
     }
 
     /// The stream that asks: that of the run which is continued, or the last one, or another.
     #[inline]
-    fn who(&mut self, owner: Option<u32>) -> u32 {
+    fn who(&mut self, owner: Option<(u32, bool)>) -> u32 {
         if let Some(only) = self.only {
             return only;
         }
+        let stays = self.dice.unit() < self.stay;
         let wanted = match owner {
-            Some(owner) => Some(owner),
-            None => (self.dice.unit() < self.stay).then_some(self.stream),
+            Some((owner, true)) => Some(owner),
+            Some((owner, false)) => (stays && owner != self.stream).then_some(self.stream),
+            None => stays.then_some(self.stream),
         };
         self.stream = match wanted {
             Some(stream) if self.bag.take(stream as usize) => stream,

@@ -1,21 +1,21 @@
 //! Places within a range: the past again, near a recent request, or anew.
 
-use rustc_hash::FxHashMap;
+use std::collections::BTreeSet;
 
-use super::super::bins::{NEAR_BINS, jump_bin, log_bounds};
+use super::super::bins::{NEAR_BINS, age_bin, age_bounds, log_bounds, reach, reach_bin};
 use super::super::file::Part;
-use super::super::history::{Heads, Latest, Ring, Touched};
-use super::super::space::{CELLS, LEVEL_MAX, SECTOR, Space};
-use super::super::state::{Category, Kind, Range, SizeClasses};
+use super::super::history::{Heads, Latest, Past, Ring, Touched};
+use super::super::space::{CELLS, SECTOR, Space};
+use super::super::state::{Kind, Range, SizeClasses};
 use super::categories::CategoryDrawer;
-use super::draw::{Bag, Dice, Table};
+use super::draw::{Bag, Dice};
 
 /// Times a new place is drawn again because it was used before.
 const RETRIES: usize = 6;
 /// Requests of the past among which the one at the right distance is chosen.
-const AIMS: usize = 12;
-/// How far from a drawn request of the past one is looked for that was not repeated since.
-const PROBES: u64 = 12;
+const AIMS: u64 = 32;
+/// Times one is looked for at the right distance.
+const SIGHTS: usize = 10;
 
 pub(super) struct RangeDrawer {
     pub(super) first: u64,
@@ -23,77 +23,142 @@ pub(super) struct RangeDrawer {
     pub(super) heads: Heads,
     pub(super) ring: Ring,
     pub(super) referenced: u64,
+    /// Where requests began that went on nowhere.
+    pub(super) starts: BTreeSet<u64>,
     /// Cells of heat in it: first, count.
     pub(super) cells: Vec<(u32, u32)>,
     pub(super) cell: Bag,
 }
 
 impl RangeDrawer {
-    /// The request of the past with this number, or one close to it that was not repeated since.
-    pub(super) fn past(&mut self, number: u64, latest: &Latest) -> Option<(u64, Option<u32>)> {
-        let mut fallback = None;
-        for step in 0..PROBES {
-            let tried = if step % 2 == 0 {
-                number.wrapping_add(step / 2)
-            } else {
-                number.wrapping_sub(step / 2 + 1)
-            };
-            let Some(past) = self.ring.get(tried) else { continue };
-            if latest.find(past.address) == Some(tried) {
-                self.referenced = tried;
-                return Some((past.address, Some(past.len)));
-            }
-            fallback = fallback.or(Some((past.address, Some(past.len))));
+    /// The request of the past that came so many after the one used last, if it was not repeated since.
+    pub(super) fn follow(
+        &mut self,
+        on: u64,
+        latest: &Latest,
+    ) -> Option<(u64, Option<u32>)> {
+        let number = self.referenced + on;
+        let past = self.ring.get(number)?;
+        if latest.find(past.address) != Some(number) {
+            return None;
         }
-        fallback
+        self.referenced = number;
+        Some((past.address, Some(past.len)))
     }
 
-    /// The rank closest to the drawn one that suits a request of this kind and class.
+    /// How long the last request was that began there.
+    pub(super) fn began(&self, address: u64, latest: &Latest) -> Option<u32> {
+        let past = self.ring.get(latest.find(address)?)?;
+        (past.address == address).then_some(past.len)
+    }
+
+    /// The rank closest to the drawn one that suits a request of this kind and class, and whether it is
+    /// not where it has to be.
     pub(super) fn rank(
         &self,
         rank: usize,
-        (kind, class): (Kind, Option<usize>),
+        (kind, class, is_read): (Kind, Option<usize>, Option<bool>),
         (space, volume_ends): (&Space, &[u64]),
         touched: &Touched,
         classes: &SizeClasses,
-    ) -> usize {
+    ) -> Option<(usize, bool)> {
         let cost = |&at: &usize| {
             let (end, _, len) = self.heads.at(at);
             let is_last = volume_ends[space.volume(end.saturating_sub(1))] == end;
             let strays = is_last != kind.is_next();
-            let wears = touched.last(end).is_none() != kind.is_new();
+            let wears = WEAR.map(|ahead| touched.last(end.saturating_add(ahead)).is_none());
+            let wears = wears.iter().filter(|is_new| **is_new != kind.is_new()).count()
+                + 2 * usize::from(wears[0] != kind.is_new());
             let differs = class.is_some_and(|class| classes.of(len) != class);
-            (strays, wears, differs, at.abs_diff(rank))
+            let turns = is_read.is_some_and(|is_read| self.heads.is_read(at) != is_read);
+            let off = 4 * wears + 2 * usize::from(differs) + at.abs_diff(rank);
+            (strays, turns, off)
         };
-        (0..self.heads.len()).min_by_key(cost).unwrap_or(0)
+        let best = (0..self.heads.len()).min_by_key(cost)?;
+        Some((best, cost(&best).0))
     }
 
-    /// Of several requests of the past, the one that is about as far away as wanted.
+    /// What distances are measured from: where the last request ended, or the beginning.
+    pub(super) fn reference(&self) -> u64 {
+        if self.heads.is_empty() { self.first } else { self.heads.at(0).0 }
+    }
+
+    /// Of the requests of the past, one that is about as old and about as far away as wanted, and as
+    /// large. Some are looked at for their age, some for their place.
     pub(super) fn again(
         &mut self,
-        ago: &Table,
-        (jump, last_end): (usize, u64),
+        ((age, wanted), next): ((usize, usize), Option<Kind>),
+        suits: impl Fn(u32) -> bool,
+        last_end: u64,
         dice: &mut Dice,
-        latest: &Latest,
+        (latest, touched): (&Latest, &Touched),
     ) -> Option<(u64, Option<u32>)> {
-        let mut best: Option<(usize, u64)> = None;
-        for _ in 0..AIMS {
-            let (low, count) = log_bounds(ago.draw(dice));
-            let number = self.ring.count().saturating_sub(low + dice.below(count));
-            let Some(past) = self.ring.get(number) else { continue };
+        let reference = self.reference();
+        let newest = self.ring.count().checked_sub(1)?;
+        let mut best: Option<(usize, u64, Past)> = None;
+        let mut consider = |number: u64| {
+            let Some(past) = self.ring.get(number) else { return false };
             if past.address == last_end {
                 // That would be sequential.
-                continue;
+                return false;
             }
-            let off = jump_bin(last_end, past.address).abs_diff(jump);
-            if best.is_none_or(|(least, _)| off < least) {
-                best = Some((off, number));
+            let number = latest.find(past.address).unwrap_or(number).max(number);
+            let off = 4 * reach_bin(reference, past.address).abs_diff(wanted)
+                + 3 * age_bin((newest + 1).saturating_sub(number)).abs_diff(age)
+                + 4 * usize::from(!suits(past.len))
+                + self.misfit((number, past), next, latest, touched);
+            if best.is_none_or(|(least, ..)| off < least) {
+                best = Some((off, number, past));
             }
-            if off == 0 {
+            off == 0
+        };
+        let (low, count) = age_bounds(age);
+        let count = count.min((newest + 2).saturating_sub(low));
+        let (tries, first) = (count.min(AIMS), dice.below(count.max(1)));
+        // Evenly over the ages.
+        let mut done = (0..tries)
+            .any(|n| consider(newest + 1 - low - (first + n * count / tries) % count));
+        for _ in 0..SIGHTS {
+            if done {
                 break;
             }
+            let place = reach(reference, wanted, dice.unit());
+            let below = self.starts.range(..place).next_back();
+            let above = self.starts.range(place..).next();
+            done = [below, above].into_iter().flatten().any(|&start| {
+                latest.find(start).is_some_and(&mut consider)
+            });
         }
-        self.past(best?.1, latest)
+        let (_, number, past) = best?;
+        if std::env::var("DBG").is_ok() {
+            eprintln!("again age {age} got {} reach {} got {} mis {} class {} count {}", age_bin((newest + 1).saturating_sub(number)), wanted as i64 - 44, reach_bin(reference, past.address) as i64 - 44, self.misfit((number, past), next, latest, touched), suits(past.len), newest);
+        }
+        self.referenced = number;
+        Some((past.address, Some(past.len)))
+    }
+
+    /// How ill a request of the past suits what comes next in the range.
+    pub(super) fn misfit(
+        &self,
+        (number, past): (u64, Past),
+        next: Option<Kind>,
+        latest: &Latest,
+        touched: &Touched,
+    ) -> usize {
+        match next {
+            Some(Kind::Follow) => {
+                let follows = self.ring.get(number + 1);
+                let fits = follows.is_some_and(|past| latest.find(past.address) == Some(number + 1));
+                6 * usize::from(!fits)
+            }
+            Some(kind) if kind.is_next() => {
+                let end = past.address + u64::from(past.len);
+                let ahead = [0, 64 << 10, 256 << 10].map(|ahead| touched.last(end + ahead).is_none());
+                let off = ahead.iter().filter(|is_new| **is_new != kind.is_new()).count();
+                2 * off + 4 * usize::from(ahead[0] != kind.is_new())
+            }
+            _ => 0,
+        }
     }
 
     pub(super) fn near(
@@ -109,7 +174,11 @@ impl RangeDrawer {
             let (low, count) = log_bounds(bin % NEAR_BINS);
             let distance = (low + dice.below(count)).saturating_mul(SECTOR);
             let head = self.heads.at(rank).0;
-            let grain = SECTOR << drawer.alignments.draw(dice);
+            // The distance tells the alignment where it is exact.
+            let grain = match count {
+                1 => SECTOR,
+                _ => SECTOR << drawer.alignments.draw(dice),
+            };
             let aimed = if bin < NEAR_BINS {
                 head.saturating_sub(distance.max(SECTOR))
             } else {
@@ -129,14 +198,16 @@ impl RangeDrawer {
         best.unwrap_or(self.first)
     }
 
+    /// New ground about as far away as wanted.
     pub(super) fn far(
         &mut self,
         drawer: &CategoryDrawer,
+        reach_wanted: usize,
         dice: &mut Dice,
-        touched: &Touched,
-        (space, last_end): (&Space, u64),
+        (touched, space): (&Touched, &Space),
     ) -> u64 {
-        let jump = drawer.jumps.draw(dice);
+        let reference = self.reference();
+        let aimed = reach(reference, reach_wanted, dice.unit());
         let mut best: Option<(usize, u64, Option<usize>)> = None;
         for _ in 0..RETRIES {
             let cell = (!self.cell.is_empty()).then(|| self.cell.draw(dice));
@@ -149,17 +220,22 @@ impl RangeDrawer {
             };
             let (low, high) = (low.max(self.first), high.min(self.end).max(low + 1));
             let grain = SECTOR << drawer.alignments.draw(dice);
-            let drawn = ((low + dice.below(high - low)) / grain * grain).max(self.first);
-            let off = jump_bin(last_end, drawn).abs_diff(jump);
-            let good = 4 * room(drawn, touched) + 3 - off.min(3);
+            let drawn = if (low..high).contains(&aimed) && touched.last(aimed).is_none() {
+                aimed
+            } else {
+                low + dice.below(high - low)
+            };
+            let drawn = (drawn / grain * grain).max(self.first);
+            let off = reach_bin(reference, drawn).abs_diff(reach_wanted);
+            let bad = 2 * off + ROOM.len() - room(drawn, touched);
             let worse = match best {
-                Some((most, _, _)) if most >= good => Some(cell),
-                _ => best.replace((good, drawn, cell)).map(|(_, _, cell)| cell),
+                Some((least, _, _)) if least <= bad => Some(cell),
+                _ => best.replace((bad, drawn, cell)).map(|(_, _, cell)| cell),
             };
             if let Some(cell) = worse.flatten() {
                 self.cell.put(cell);
             }
-            if good == 4 * ROOM.len() + 3 {
+            if bad == 0 {
                 break;
             }
         }
@@ -167,6 +243,8 @@ impl RangeDrawer {
     }
 }
 
+/// How far ahead of a run is looked for ground to go on on.
+const WEAR: [u64; 2] = [0, 64 << 10];
 /// How far ahead of a new place is looked for ground not used before.
 const ROOM: [u64; 6] = [0, 128 << 10, 1 << 20, 8 << 20, 32 << 20, 128 << 20];
 
@@ -175,21 +253,12 @@ fn room(address: u64, touched: &Touched) -> usize {
     ROOM.iter().take_while(|&&ahead| touched.last(address.saturating_add(ahead)).is_none()).count()
 }
 
-/// The ranges of states, and the number of each.
-pub(super) fn ranges(
-    states: &[(Range, Category)],
-    part: &Part,
-    space: &Space,
-) -> (FxHashMap<Range, u32>, Vec<RangeDrawer>) {
-    let mut numbers = FxHashMap::default();
+/// The ranges that are leaves.
+pub(super) fn ranges(leaves: &[Range], part: &Part, space: &Space) -> Vec<RangeDrawer> {
     let mut list = Vec::new();
-    for (range, _) in states {
-        if numbers.contains_key(range) {
-            continue;
-        }
-        numbers.insert(*range, list.len() as u32);
-        let width = (CELLS >> (2 * range.level())) as u32;
-        let first = range.index() * width;
+    for leaf in leaves {
+        let width = (CELLS >> (2 * leaf.level())) as u32;
+        let first = leaf.first_cell();
         let cells: Vec<(u32, u32, u32)> = part
             .heat
             .iter()
@@ -204,10 +273,10 @@ pub(super) fn ranges(
             heads: Heads::default(),
             ring: Ring::default(),
             referenced: 0,
+            starts: BTreeSet::new(),
             cell: Bag::new(cells.iter().map(|cell| u64::from(cell.2)).collect()),
             cells: cells.iter().map(|cell| (cell.0, cell.1)).collect(),
         });
     }
-    debug_assert!(states.iter().all(|(range, _)| range.level() <= LEVEL_MAX));
-    (numbers, list)
+    list
 }

@@ -2,166 +2,159 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::file::{Model, Part};
-use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Range};
-use super::draw::Table;
+use super::super::bins::REACH_BINS;
+use super::super::file::{Bins, Joint, Model, Part, State};
+use super::super::history::HEADS;
+use super::super::state::{Category, GAP_CLASSES, Range};
+use super::draw::{Bag, Dice, Repeating};
 
-/// Something that can follow: a node of the hierarchy, and its weight for its budget.
-pub(super) type Candidate = (u32, f32);
+/// How much likelier than by chance is what was never seen, or not kept.
+const UNSEEN: f32 = 0.05;
+/// The same of what would go on in another range than the one before.
+const STRAY: f32 = 1e-4;
 
-/// A state of the finest level.
+/// A state.
 pub(super) struct StateDrawer {
-    pub(super) range: u32,
+    /// Number of its leaf.
+    pub(super) leaf: usize,
     pub(super) category: Category,
-    /// Its node and those above it.
-    pub(super) nodes: Vec<u32>,
-    /// What can follow, by class of the gap, and after any.
-    pub(super) next: [Vec<Candidate>; GAP_CLASSES + 1],
-    pub(super) again: Table,
+    /// Bins of age and reach, one of which is drawn for each request.
+    pub(super) places: Vec<(u8, u8)>,
+    pub(super) place: Bag,
+    /// Which run goes on.
+    pub(super) ranks: Repeating,
+    /// How much likelier a gap of each class is before it, and after it, than at any.
+    pub(super) before: [f32; GAP_CLASSES],
+    pub(super) after: [f32; GAP_CLASSES],
 }
 
-/// Ranges at all levels with the categories seen in them.
-pub(super) struct Nodes {
-    pub(super) ids: FxHashMap<(Range, Category), u32>,
-    pub(super) children: Vec<Vec<u32>>,
-    pub(super) state_of: Vec<u32>,
-    pub(super) counts: Vec<u64>,
+impl StateDrawer {
+    /// Bins of age and reach for the next request.
+    #[inline]
+    pub(super) fn draw_place(&mut self, dice: &mut Dice) -> (usize, usize) {
+        let drawn = self.place.draw(dice);
+        self.places.get(drawn).map_or((0, REACH_BINS / 2), |place| {
+            (usize::from(place.0), usize::from(place.1))
+        })
+    }
 }
 
-impl Nodes {
-    pub(super) fn new(states: &[(Range, Category)], part: &Part) -> Nodes {
-        let mut nodes = Nodes {
-            ids: FxHashMap::default(),
-            children: Vec::new(),
-            state_of: Vec::new(),
-            counts: Vec::new(),
-        };
-        for ((range, category), (saved, number)) in
-            states.iter().zip(part.states.iter().zip(0u32..))
-        {
-            let mut below = None;
-            for level in (1..=range.level()).rev() {
-                let key = (range.ancestor(level), *category);
-                let fresh = nodes.ids.len() as u32;
-                let id = *nodes.ids.entry(key).or_insert(fresh);
-                if id == fresh {
-                    nodes.children.push(Vec::new());
-                    nodes.state_of.push(u32::MAX);
-                    nodes.counts.push(0);
-                }
-                nodes.counts[id as usize] += saved.2;
-                match below {
-                    None => nodes.state_of[id as usize] = number,
-                    Some(child) if !nodes.children[id as usize].contains(&child) => {
-                        nodes.children[id as usize].push(child);
-                    }
-                    Some(_) => {}
-                }
-                below = Some(id);
-            }
+/// The states of a part; `leaf_of` numbers their ranges.
+pub(super) fn states(part: &Part, leaf_of: impl Fn(Range) -> usize) -> Vec<StateDrawer> {
+    let shares = |of: fn(&State) -> &Vec<u32>| {
+        let mut sums = [0.0f64; GAP_CLASSES];
+        for state in &part.states {
+            of(state).iter().zip(&mut sums).for_each(|(&count, sum)| *sum += f64::from(count));
         }
-        nodes
-    }
-
-    /// The flavour of each node.
-    pub(super) fn flavours(&self) -> Vec<u8> {
-        let mut flavours = vec![0; self.ids.len()];
-        for (&(_, category), &id) in &self.ids {
-            flavours[id as usize] = category.flavour();
-        }
-        flavours
-    }
-
-    /// The node of a state and those above it.
-    pub(super) fn above(&self, (range, category): (Range, Category)) -> Vec<u32> {
-        (1..=range.level())
-            .rev()
-            .map(|level| self.ids[&(range.ancestor(level), category)])
-            .collect()
-    }
+        let all: f64 = sums.iter().sum();
+        sums.map(|sum| (sum + 1.0) / (all + GAP_CLASSES as f64))
+    };
+    let (before, after) = (shares(|state| &state.3), shares(|state| &state.4));
+    let drawer = |saved: &State| {
+        Some(StateDrawer {
+            leaf: leaf_of(Range::parse(&saved.0)?),
+            category: Category(saved.1),
+            places: saved.5.0.iter().map(|place| (place.0, place.1)).collect(),
+            place: Bag::new(saved.5.0.iter().map(|place| u64::from(place.2)).collect()),
+            ranks: ranks(saved),
+            before: lifts(&saved.3, &before),
+            after: lifts(&saved.4, &after),
+        })
+    };
+    part.states.iter().filter_map(drawer).collect()
 }
 
-/// A node that follows, with counts by class of gap.
-type Row<'a> = (u32, &'a Vec<u32>);
+/// The ranks of runs that go on, those like the one before apart.
+fn ranks(saved: &State) -> Repeating {
+    let counts = |repeats: u8| {
+        let mut counts = vec![0; HEADS];
+        let is_sequential = Category(saved.1).kind().is_sequential();
+        for place in saved.5.0.iter().filter(|place| is_sequential && place.1 == repeats) {
+            counts[usize::from(place.0).min(HEADS - 1)] += place.2;
+        }
+        Bins::new(&counts)
+    };
+    Repeating::new(&counts(0), &counts(1))
+}
 
-/// What can follow each state.
-pub(super) fn candidates(
-    model: &Model,
-    part: &Part,
-    states: &[(Range, Category)],
-    nodes: &Nodes,
-) -> Vec<[Vec<Candidate>; GAP_CLASSES + 1]> {
-    let mut rows: FxHashMap<(Range, Category), Vec<Row<'_>>> = FxHashMap::default();
+/// How much likelier each class is than its share of all; as if one more had been seen, of the usual
+/// kind.
+fn lifts(counts: &[u32], shares: &[f64; GAP_CLASSES]) -> [f32; GAP_CLASSES] {
+    let sum: f64 = counts.iter().map(|&count| f64::from(count)).sum();
+    std::array::from_fn(|class| {
+        let count = counts.get(class).copied().map_or(0.0, f64::from);
+        ((count + shares[class]) / (sum + 1.0) / shares[class]) as f32
+    })
+}
+
+/// How much likelier than by chance each state follows each: a row for each state before.
+pub(super) fn follows(model: &Model, part: &Part) -> Vec<f32> {
+    let states: Vec<(Range, Category)> = part
+        .states
+        .iter()
+        .filter_map(|state| Some((Range::parse(&state.0)?, Category(state.1))))
+        .collect();
+    let mut nodes: FxHashMap<(Range, Category), f64> = FxHashMap::default();
+    for ((range, category), saved) in states.iter().zip(&part.states) {
+        for level in 1..=range.level() {
+            *nodes.entry((range.ancestor(level), *category)).or_default() += saved.2 as f64;
+        }
+    }
+    let mut joints = FxHashMap::default();
     for transition in &part.transitions {
         let ends = Range::parse(&transition.from).zip(Range::parse(&transition.to));
         let Some((from, to)) = ends else { continue };
         for joint in &transition.joint {
-            if let Some(&node) = nodes.ids.get(&(to, Category(joint.1))) {
-                rows.entry((from, Category(joint.0))).or_default().push((node, &joint.2));
+            let key = (from, to, Category(joint.0), Category(joint.1));
+            joints.insert(key, f64::from(joint.2));
+        }
+    }
+    let requests = part.requests as f64;
+    let pooled = pooled(part, &states);
+    let lift = |before: &(Range, Category), after: &(Range, Category)| {
+        let (from, to) = Range::transition(before.0, after.0, model.flat);
+        match joints.get(&(from, to, before.1, after.1)) {
+            Some(count) => {
+                (count * requests / nodes[&(from, before.1)] / nodes[&(to, after.1)]) as f32
+            }
+            None => {
+                let within = before.0 == after.0;
+                let unseen = if after.1.kind().is_next() && !within { STRAY } else { UNSEEN };
+                pooled[usize::from(!within)].get(&(before.1, after.1)).copied().unwrap_or(unseen)
+            }
+        }
+    };
+    states.iter().flat_map(|before| states.iter().map(move |after| lift(before, after))).collect()
+}
+
+/// How much likelier than by chance each category follows each, within a range and from one to another.
+fn pooled(
+    part: &Part,
+    states: &[(Range, Category)],
+) -> [FxHashMap<(Category, Category), f32>; 2] {
+    let mut of_range: FxHashMap<Range, Vec<(Category, f64)>> = FxHashMap::default();
+    let mut of_category: FxHashMap<Category, f64> = FxHashMap::default();
+    for (&(range, category), saved) in states.iter().zip(&part.states) {
+        of_range.entry(range).or_default().push((category, saved.2 as f64));
+        *of_category.entry(category).or_default() += saved.2 as f64;
+    }
+    let requests = part.requests as f64;
+    let mut within: FxHashMap<(Category, Category), f64> = FxHashMap::default();
+    for list in of_range.values() {
+        for before in list {
+            for after in list {
+                *within.entry((before.0, after.0)).or_default() += before.1 * after.1 / requests;
             }
         }
     }
-    let levels =
-        |range: Range| if model.flat { range.level()..=range.level() } else { 1..=range.level() };
-    states
-        .iter()
-        .map(|&(range, category)| {
-            let mut next: [Vec<Candidate>; GAP_CLASSES + 1] = Default::default();
-            for level in levels(range).rev() {
-                let from = (range.ancestor(level), category);
-                let Some(&id) = nodes.ids.get(&from) else { continue };
-                let visits = nodes.counts[id as usize].max(1) as f64;
-                for (node, gaps) in rows.get(&from).into_iter().flatten() {
-                    let follows = nodes.counts[*node as usize].max(1) as f64;
-                    let weight = |count: f64| (count / visits / follows * 1e6) as f32;
-                    for (class, &count) in gaps.iter().enumerate().filter(|(_, count)| **count > 0)
-                    {
-                        next[class].push((*node, weight(f64::from(count))));
-                    }
-                    let all: f64 = gaps.iter().map(|&count| f64::from(count)).sum();
-                    next[GAP_CLASSES].push((*node, weight(all)));
-                }
-            }
-            next
-        })
-        .collect()
-}
-
-/// How much likelier a gap of each class is after each node than after any.
-pub(super) fn before_gap(part: &Part, nodes: &Nodes) -> Vec<[f32; GAP_CLASSES]> {
-    let mut counts = vec![[0f64; GAP_CLASSES]; nodes.ids.len()];
-    let mut all = [0f64; GAP_CLASSES];
-    for transition in &part.transitions {
-        let Some(from) = Range::parse(&transition.from) else { continue };
-        for joint in &transition.joint {
-            for (class, &count) in joint.2.iter().enumerate() {
-                all[class] += f64::from(count);
-                if let Some(&node) = nodes.ids.get(&(from, Category(joint.0))) {
-                    counts[node as usize][class] += f64::from(count);
-                }
-            }
-        }
-    }
-    let sum: f64 = all.iter().sum();
-    let share = all.map(|count| (count + 1.0) / (sum + GAP_CLASSES as f64));
-    counts
-        .iter()
-        .map(|counts| {
-            let sum: f64 = counts.iter().sum();
-            // As if one more had been seen, of the usual kind.
-            std::array::from_fn(|class| {
-                ((counts[class] + share[class]) / (sum + 1.0) / share[class]) as f32
-            })
-        })
-        .collect()
-}
-
-/// No flavour left of an epoch; beside it what one has over its share of all.
-pub(super) fn flavours(part: &Part) -> Vec<(f32, f32)> {
-    let mut counts = vec![0u64; CATEGORIES];
-    for state in &part.states {
-        counts[usize::from(Category(state.1).flavour())] += state.2;
-    }
-    let share = |count: u64| if count > 0 { (1e3 / count as f64) as f32 } else { 0.0 };
-    counts.into_iter().map(|count| (0.0, share(count))).collect()
+    [0, 1].map(|elsewhere| {
+        let lift = |joint: &Joint| {
+            let pair = (Category(joint.0), Category(joint.1));
+            let all = of_category.get(&pair.0)? * of_category.get(&pair.1)? / requests;
+            let same = within.get(&pair).copied().unwrap_or(0.0);
+            let by_chance = if elsewhere == 1 { all - same } else { same };
+            Some((pair, (f64::from(joint.2) / by_chance.max(1e-3)) as f32))
+        };
+        part.follows[elsewhere].iter().filter_map(lift).collect()
+    })
 }
