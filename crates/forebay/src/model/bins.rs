@@ -67,6 +67,36 @@ pub fn age_bounds(bin: usize) -> (u64, u64) {
     (2 * half + (bin as u64 % 2) * half, half)
 }
 
+/// Bins of alignments.
+pub const ALIGN_BINS: usize = 20;
+/// Sectors of a page, as flash and file systems have it.
+const PAGE_SECTORS: u64 = 8;
+
+/// The bin of how an address is aligned: its place in a page of 4 KiB or, at a page's beginning, the power
+/// of two that divides it.
+#[inline]
+pub fn align_bin(address: u64) -> usize {
+    match (address / 512) % PAGE_SECTORS {
+        0 => 7 + ((address / 4096).trailing_zeros() as usize).min(ALIGN_BINS - 8),
+        phase => phase as usize - 1,
+    }
+}
+
+/// The last address up to `address` that is aligned like that.
+#[inline]
+pub fn align(address: u64, bin: usize) -> u64 {
+    match bin {
+        0..7 => {
+            let phase = (bin as u64 + 1) * 512;
+            (address.saturating_sub(phase) / 4096 * 4096).saturating_add(phase)
+        }
+        _ => {
+            let grain = 4096u64 << (bin - 7).min(ALIGN_BINS - 8);
+            address / grain * grain
+        }
+    }
+}
+
 /// The bin of a signed distance in sectors: backward ones below [`NEAR_BINS`].
 #[inline]
 pub fn signed_bin(distance: i64) -> usize {
@@ -90,6 +120,16 @@ mod tests {
             assert!(bin < LOG_BINS && low <= value && value - low < count, "{value}");
             assert!(bin >= last && (value >= 5000 || bin <= last + 1));
             last = bin;
+        }
+    }
+
+    #[test]
+    fn alignments_come_back() {
+        for address in (0..64).map(|n| n * 512).chain([1 << 20, 3 << 30, 1 << 50]) {
+            let bin = align_bin(address);
+            assert!(bin < ALIGN_BINS);
+            assert_eq!(align(address, bin), address);
+            assert!(align(address + 511, bin) == address);
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::Path;
 use forebay_trace::TraceError;
 use forebay_trace::error::Place;
 
-use super::bins::{AGE_BINS, NEAR_BINS, REACH_BINS};
+use super::bins::{AGE_BINS, ALIGN_BINS, NEAR_BINS, REACH_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
 use super::families::{Family, Gaps, SHARES};
 use super::file::{Bins, Joint, Model, Part, VERSION};
@@ -358,7 +358,7 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
         check_bins(key("rank_repeats"), &category.rank_repeats, HEADS)?;
         check_bins(key("distance_repeats"), &category.distance_repeats, 2 * NEAR_BINS)?;
         check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
-        check_bins(key("alignments"), &category.alignments, 16)?;
+        check_bins(key("alignments"), &category.alignments, ALIGN_BINS)?;
         within(key("same_class_share"), category.same_class_share, 0.0, 1.0)?;
         within(key("same_stream_share"), category.same_stream_share, 0.0, 1.0)?;
         within(key("same_op_share"), category.same_op_share, 0.0, 1.0)?;

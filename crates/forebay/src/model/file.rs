@@ -122,8 +122,8 @@ pub struct State(
 );
 
 /// Where requests of a state are: entries of two bins and a count. Of a place used again: how many
-/// requests of the range ago, and how far from the end of the one before in the range; of a new one the
-/// latter alone; of a run that goes on: its rank among the latest, and 1 where it is that of the one
+/// requests of the range ago, and how far from the end of the one before in the range; of a new one
+/// how it is aligned, and the latter; of a run that goes on: its rank among the latest, and 1 where it is that of the one
 /// before. As text: a letter for each bin and two for the count.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Places(pub Vec<(u8, u8, u32)>);
@@ -285,7 +285,7 @@ pub struct CategoryModel {
     /// Those of another place's past: how often within it, not at its beginning.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inside_share: f64,
-    /// New ones: counts by `log2` of the alignment in sectors.
+    /// Those within another's place: counts of bins of alignment.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub alignments: Bins,
     /// Flags and counts.

@@ -116,7 +116,7 @@ pub fn fit<P: GoOn>(
     Ok(Fitted { model, notes: reader.notes().clone(), tried })
 }
 
-/// The first level whose twin of the trace's beginning keeps a disk as busy as that does, or the one
+/// The finest level whose twin of the trace's beginning keeps a disk as busy as that does, or the one
 /// that comes nearest.
 fn choose_level(
     survey: &Survey,
@@ -134,12 +134,10 @@ fn choose_level(
         let drawn = Generator::new(&model, GenerateOptions::default());
         let iops = level::closed_loop_iops(&survey.extents, drawn)?;
         tried.levels.push((level, iops));
-        if off(iops) <= level::CLOSE {
-            break;
-        }
     }
+    let close = tried.levels.iter().rev().find(|level| off(level.1) <= level::CLOSE);
     let nearest = tried.levels.iter().min_by(|a, b| off(a.1).total_cmp(&off(b.1)));
-    Ok((nearest.map_or(1, |nearest| nearest.0), tried))
+    Ok((close.or(nearest).map_or(1, |level| level.0), tried))
 }
 
 fn name_all(model: &mut Model, dictionary: &Dictionary) {

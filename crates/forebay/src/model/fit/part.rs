@@ -3,7 +3,7 @@
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
-use super::super::bins::{age_bin, reach_bin};
+use super::super::bins::{age_bin, align_bin, reach_bin};
 use super::super::cascade::{Collector, Found};
 use super::super::file::{self, Arrivals, Part};
 use super::super::history::{Latest, Past, Touched};
@@ -125,7 +125,9 @@ impl PartFitter {
                     self.states.rank(state, rank);
                 }
             }
-            Kind::Far => self.states.place(state, 0, reach_bin(reference, address)),
+            Kind::Far | Kind::Near => {
+                self.states.place(state, align_bin(address), reach_bin(reference, address));
+            }
             _ => {}
         }
         self.order.add(state);
@@ -194,8 +196,8 @@ impl PartFitter {
         if matches!(origin.kind, Kind::Near | Kind::Follow) {
             traits.distances.add(origin.distance);
         }
-        if matches!(origin.kind, Kind::Far | Kind::Near) {
-            traits.alignments[((address / 512).trailing_zeros() as usize).min(15)] += 1;
+        if origin.is_inside {
+            traits.alignments[align_bin(address)] += 1;
         }
         traits.same_size += u32::from(origin.same_size == Some(true));
         traits.seen += u32::from(origin.same_size.is_some());

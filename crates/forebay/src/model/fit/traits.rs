@@ -2,7 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::bins::NEAR_BINS;
+use super::super::bins::{ALIGN_BINS, NEAR_BINS};
 use super::super::file::{Bins, CategoryModel};
 use super::super::history::HEADS;
 use super::lists::digits;
@@ -47,7 +47,7 @@ pub(super) struct Traits {
     pub(super) same_class: u32,
     pub(super) inside: u32,
     pub(super) count: u32,
-    pub(super) alignments: [u32; 16],
+    pub(super) alignments: [u32; ALIGN_BINS],
     pub(super) flags: FxHashMap<u8, u32>,
 }
 
@@ -65,7 +65,7 @@ impl Default for Traits {
             same_class: 0,
             inside: 0,
             count: 0,
-            alignments: [0; 16],
+            alignments: [0; ALIGN_BINS],
             flags: FxHashMap::default(),
         }
     }
@@ -96,13 +96,15 @@ pub(super) fn category_model(category: u16, traits: &Traits) -> CategoryModel {
     }
 }
 
-/// Rare sizes become the mean of their neighbours, in whole sectors.
+/// Rare sizes become the mean of their neighbours, in multiples of what divides them all: else runs would
+/// leave the pages of the others.
 fn merge_rare(sizes: &mut Vec<(u32, u32, u32)>) {
     if sizes.len() <= SIZES_MAX {
         return;
     }
     let mut rare = sizes.split_off(SIZES_MAX / 2);
     rare.sort_unstable();
+    let unit = f64::from(rare.iter().fold(0, |unit, size| gcd(unit, size.0)).max(1));
     let all: u64 = rare.iter().map(|size| u64::from(size.1)).sum();
     let each = all.div_ceil(SIZES_MAX as u64 / 2).max(1);
     let (mut bytes, mut count, mut repeats) = (0u64, 0u64, 0u32);
@@ -112,9 +114,16 @@ fn merge_rare(sizes: &mut Vec<(u32, u32, u32)>) {
         repeats += again;
         if count >= each || index + 1 == rare.len() {
             let mean = bytes as f64 / count as f64;
-            let len = if mean < 512.0 { mean.round() } else { (mean / 512.0).round() * 512.0 };
+            let len = (mean / unit).round().max(1.0) * unit;
             sizes.push((len as u32, count as u32, repeats));
             (bytes, count, repeats) = (0, 0, 0);
         }
     }
+}
+
+fn gcd(mut a: u32, mut b: u32) -> u32 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
 }

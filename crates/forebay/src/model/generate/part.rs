@@ -8,7 +8,7 @@ use super::super::file::{Model, Part};
 use super::super::fit::KEPT;
 use super::super::history::{Latest, Past, Touched};
 use super::super::leaves::LeafOf;
-use super::super::space::{GRAIN, SECTOR, Space};
+use super::super::space::{GRAIN, Space};
 use super::super::state::{CATEGORIES, Kind, Range, SizeClasses, gap_class};
 use super::categories::CategoryDrawer;
 use super::choose::Chooser;
@@ -193,21 +193,20 @@ impl PartGenerator {
                     .or_else(|| range.again((wanted, next), suits, self.last_end, dice, known));
                 match past {
                     Some((address, Some(len))) if dice.unit() < drawer.inside => {
-                        let grain = if len > 4096 { 4096 } else { SECTOR };
-                        let steps = (u64::from(len) / grain).max(2) - 1;
-                        Some((address + grain * (1 + dice.below(steps)), None))
+                        Some((range.inside((address, len), drawer, dice), None))
                     }
                     past => past,
                 }
             }
             Kind::Near if !range.heads.is_empty() => {
-                Some((range.near(drawer, dice, &self.touched), None))
+                let alignment = state.draw_place(dice).0;
+                Some((range.near(drawer, alignment, dice, &self.touched), None))
             }
             _ => None,
         };
         let (address, len) = found.unwrap_or_else(|| {
-            let wanted = state.draw_place(dice).1;
-            (range.far(drawer, wanted, dice, (&self.touched, &self.space)), None)
+            let wanted = state.draw_place(dice);
+            (range.far(wanted, dice, (&self.touched, &self.space)), None)
         });
         let len = match len {
             Some(len)

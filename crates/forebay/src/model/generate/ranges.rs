@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::bins::{NEAR_BINS, age_bin, age_bounds, log_bounds, reach, reach_bin};
+use super::super::bins::{NEAR_BINS, age_bin, age_bounds, align, log_bounds, reach, reach_bin};
 use super::super::file::Part;
 use super::super::history::{Heads, Latest, Past, Ring, Touched};
 use super::super::space::{CELLS, SECTOR, Space};
@@ -164,6 +164,7 @@ impl RangeDrawer {
     pub(super) fn near(
         &mut self,
         drawer: &mut CategoryDrawer,
+        alignment: usize,
         dice: &mut Dice,
         touched: &Touched,
     ) -> u64 {
@@ -174,19 +175,20 @@ impl RangeDrawer {
             let (low, count) = log_bounds(bin % NEAR_BINS);
             let distance = (low + dice.below(count)).saturating_mul(SECTOR);
             let head = self.heads.at(rank).0;
-            // The distance tells the alignment where it is exact.
-            let grain = match count {
-                1 => SECTOR,
-                _ => SECTOR << drawer.alignments.draw(dice),
-            };
+            // Not where the head is: that would be sequential.
+            let distance = distance.max(SECTOR);
             let aimed = if bin < NEAR_BINS {
-                head.saturating_sub(distance.max(SECTOR))
+                head.saturating_sub(distance)
             } else {
-                // Not where the head is: that would be sequential.
-                head.saturating_add(distance.max(grain / 2 + SECTOR))
+                head.saturating_add(distance)
             };
-            let address =
-                (aimed.saturating_add(grain / 2) / grain * grain).clamp(self.first, self.end - 1);
+            // The distance tells the alignment where it is exact.
+            let aligned = if count > 1 { align(aimed, alignment) } else { aimed };
+            let address = if (self.first..self.end).contains(&aligned) {
+                aligned
+            } else {
+                self.aligned(aimed.clamp(self.first, self.end - 1), alignment)
+            };
             if self.heads.find(address).is_some() {
                 continue;
             }
@@ -198,11 +200,37 @@ impl RangeDrawer {
         best.unwrap_or(self.first)
     }
 
+    /// The place closest to an address that is aligned like that, if the range has one.
+    fn aligned(&self, address: u64, alignment: usize) -> u64 {
+        let below = align(address, alignment);
+        if below >= self.first {
+            return below;
+        }
+        let above = (1..8).map(|power| align(self.first + (2048 << power), alignment));
+        above.into_iter().find(|above| (self.first..self.end).contains(above)).unwrap_or(self.first)
+    }
+
+    /// A place within the `len` bytes at an address, but not at their beginning.
+    pub(super) fn inside(
+        &self,
+        (address, len): (u64, u32),
+        drawer: &CategoryDrawer,
+        dice: &mut Dice,
+    ) -> u64 {
+        for _ in 0..RETRIES {
+            let within = address + SECTOR + dice.below(u64::from(len).max(1));
+            let aligned = align(within, drawer.alignments.draw(dice));
+            if aligned > address {
+                return aligned;
+            }
+        }
+        address / 4096 * 4096 + 4096
+    }
+
     /// New ground about as far away as wanted.
     pub(super) fn far(
         &mut self,
-        drawer: &CategoryDrawer,
-        reach_wanted: usize,
+        (alignment, reach_wanted): (usize, usize),
         dice: &mut Dice,
         (touched, space): (&Touched, &Space),
     ) -> u64 {
@@ -219,13 +247,12 @@ impl RangeDrawer {
                 None => (self.first, self.end),
             };
             let (low, high) = (low.max(self.first), high.min(self.end).max(low + 1));
-            let grain = SECTOR << drawer.alignments.draw(dice);
             let drawn = if (low..high).contains(&aimed) && touched.last(aimed).is_none() {
                 aimed
             } else {
                 low + dice.below(high - low)
             };
-            let drawn = (drawn / grain * grain).max(self.first);
+            let drawn = self.aligned(drawn, alignment);
             let off = reach_bin(reference, drawn).abs_diff(reach_wanted);
             let bad = 2 * off + ROOM.len() - room(drawn, touched);
             let worse = match best {
