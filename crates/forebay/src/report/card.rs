@@ -2,7 +2,7 @@
 //! pictures. A figure is green or red by the bound that the verdict holds it against ([`Held`]), and
 //! neither where the verdict does not ask it.
 
-use super::axis::Axis;
+use super::axis::{Axis, plain};
 use super::page::{document, section};
 use super::tables::table;
 use super::text::{NONE, bytes, count, escape, millis, name, percent, seconds, significant};
@@ -103,7 +103,7 @@ fn row(
 }
 
 fn figures(card: &Card, rows: &[(bool, Vec<String>)]) -> String {
-    let own = format!("A’s own {}\u{a0}%", significant(card.level * 100.0));
+    let own = format!("A’s own {}\u{a0}%", plain(card.level * 100.0));
     table(&headings(&["", "A", "B", "deviation", "allowed", &own]), rows)
 }
 
