@@ -45,8 +45,7 @@ fn a_table_says_for_what_and_why_not() {
 fn what_cannot_be_compared_is_refused() {
     let folder = Folder::new();
     let empty = folder.file("empty.csv", HEADER);
-    let refused =
-        |args: &[&str], said: &str| fails(forebay(&["compare"]).args(args), 2, &[said]);
+    let refused = |args: &[&str], said: &str| fails(forebay(&["compare"]).args(args), 2, &[said]);
     let (trace, empty) = (sample().display().to_string(), empty.display().to_string());
     refused(&[&trace, &empty], "got no requests");
     refused(&[&trace, &trace, "--block-kib", "0"], "block size: got 0 KiB");

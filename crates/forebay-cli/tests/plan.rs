@@ -14,8 +14,7 @@ use command::{Folder, ends, forebay};
 
 /// SPC text of requests at these seconds, on volumes 0 and 1 in turn.
 fn trace_of(folder: &Folder, seconds: &[f64]) -> PathBuf {
-    let line =
-        |(index, at): (usize, &f64)| format!("{},{},4096,R,{at:.6}\n", index % 2, index * 8);
+    let line = |(index, at): (usize, &f64)| format!("{},{},4096,R,{at:.6}\n", index % 2, index * 8);
     folder.file("t.spc", seconds.iter().enumerate().map(line).collect::<String>())
 }
 
@@ -170,7 +169,10 @@ fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
     let devices = ["capacity", "--device", "fixed:100"];
     let (_, err) = ends(plan(&devices).arg(trace_of(&folder, &[1.0; 8])), 0);
     assert!(err.contains("all 8 requests arrive at one instant"), "{err}");
-    refused(plan(&["capacity", "--seed", "3"]).arg(trace_of(&folder, &bursts())), &["--confidence"]);
+    refused(
+        plan(&["capacity", "--seed", "3"]).arg(trace_of(&folder, &bursts())),
+        &["--confidence"],
+    );
 }
 
 #[test]

@@ -1,8 +1,6 @@
 //! `compare` on real traces: each is its own twin, no two of them are twins, and one with its gaps in
 //! another order differs in just that. Skipped where the traces are not at hand.
 
-#![allow(clippy::unwrap_used)]
-
 use std::path::PathBuf;
 
 use forebay::input::Input;
