@@ -6,7 +6,7 @@ mod command;
 
 use serde_json::Value;
 
-use command::{Folder, fails, forebay, json};
+use command::{Folder, fails, forebay};
 
 #[test]
 fn a_fit_names_what_is_missing_or_wrong_and_writes_nothing() {

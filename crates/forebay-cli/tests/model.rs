@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use command::{Folder, sample};
+use command::sample;
 
 /// Runs in `folder`.
 fn forebay(folder: &Path, words: &[&str]) -> Output {
