@@ -14,7 +14,7 @@ use forebay_trace::describe::Describer;
 use forebay_trace::{Dictionary, Notes, Record, Stream};
 
 const RUNS: usize = 3;
-const REPEATS: u64 = 20;
+const REPEATS: u64 = 2;
 
 fn main() {
     let records = repeated(&sample());
