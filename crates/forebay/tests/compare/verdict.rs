@@ -146,7 +146,7 @@ fn volumes(names: [&str; 2], turned: bool) -> Input {
     let mut rows = String::from("at_ns,op,offset,len,volume\n");
     for number in 0..400u64 {
         let busy = (number % 4 > 0) != (number == 0 && turned);
-        let place = number * 37 % 100 << if busy { 20 } else { 12 };
+        let place = (number * 37 % 100) << if busy { 20 } else { 12 };
         rows += &format!("{},R,{place},4096,{}\n", number * 1_000_000, names[usize::from(busy)]);
     }
     let folder = tempfile::tempdir().unwrap();
