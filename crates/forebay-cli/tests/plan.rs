@@ -204,7 +204,7 @@ fn each_client_is_told_what_it_gets() {
     let seconds = |seconds: std::ops::Range<u32>| {
         seconds.map(|at| format!("0,0,4096,R,{at}.0\n")).collect::<String>()
     };
-    let steady = folder.file("steady.spc", &seconds(0..30));
+    let steady = folder.file("steady.spc", seconds(0..30));
     let asked = ["consolidate", "--within", "1s", "--fraction", "0.5"];
     let found = json(plan(&asked).args([&steady, &burst]));
     let row = &found["rows"][0];
@@ -224,18 +224,18 @@ fn promises_of_tiers_are_priced_checked_and_refused() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &bursts());
     let tier = |f: &str, w: &str| format!("[[tier]]\nfraction = {f}\nwithin_ms = {w}\n");
-    let good = folder.file("good.toml", &(tier("0.5", "50") + &tier("1", "500")));
+    let good = folder.file("good.toml", tier("0.5", "50") + &tier("1", "500"));
     let found = json(plan(&["sla"]).arg(&good).arg(&trace).args(["--capacity", "20"]));
     // Five of ten within 50 ms, the others within half a second.
     assert_eq!(found["least"]["capacity_iops"], 110);
     assert_eq!((&found["least"]["kept"], &found["checked"]["kept"]), (&true.into(), &false.into()));
     assert_eq!((&found["floor_iops"], &found["requests"]), (&100.into(), &100.into()));
-    let contradiction = folder.file("bad.toml", &(tier("0.9", "20") + &tier("0.5", "50")));
+    let contradiction = folder.file("bad.toml", tier("0.9", "20") + &tier("0.5", "50"));
     refused(plan(&["sla"]).arg(contradiction).arg(&trace), &["bad.toml", "contradict each other"]);
     let capacity = ["--capacity", "1000000001"];
     refused(plan(&["sla"]).arg(&good).arg(&trace).args(capacity), &["1000000001"]);
     refused(plan(&["sla"]).arg(folder.path("no.toml")).arg(&trace), &["no.toml"]);
-    let single = folder.file("single.toml", &tier("0.9", "20").replace("[[tier]]", "[tier]"));
+    let single = folder.file("single.toml", tier("0.9", "20").replace("[[tier]]", "[tier]"));
     refused(plan(&["sla"]).arg(single).arg(&trace), &["single.toml: line 1", "each [[tier]]"]);
     refused(plan(&["sla"]).arg(&trace).arg(&good), &["t.spc: line 1", "each [[tier]]"]);
 }
