@@ -134,6 +134,7 @@ bench:
 	cargo bench -p forebay-core --bench cache -- target/libcachesim/bin/python
 	cargo bench -p forebay --bench plan
 	cargo bench -p forebay --bench model
+	cargo bench -p forebay --bench compare
 	cargo bench -p forebay-trace --bench readers
 
 # The live driver beside fio on the same file; lateness needs root and a tracefs.

@@ -79,12 +79,11 @@ fn aspects(card: &Card) -> String {
     table.set_header(["", "for", "worst", "allowed"]);
     for aspect in &card.verdict.aspects {
         let mark = if aspect.holds { "yes" } else { "NO" };
-        let allowed = right(format!("{:.3}", aspect.allowed));
         table.add_row([
             Cell::new(mark),
             Cell::new(aspect.aspect),
             Cell::new(&aspect.worst),
-            allowed,
+            right(aspect.bound.clone()),
         ]);
     }
     table.to_string()
@@ -104,7 +103,7 @@ fn figures(card: &Card) -> String {
         add(&mut table, &name, &scale.quantity, DeviationKind::Relative);
     }
     for response in &card.responses {
-        for (name, quantity) in response.quantities() {
+        for (name, quantity, _) in response.quantities() {
             let name = format!("{}: {name}", response.device);
             add(&mut table, &name, quantity, DeviationKind::Relative);
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay::convert::{Converted, convert};
+use forebay::model::open::expect_trace;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::words::counted;
 use forebay_trace::{Reader, open, write};
@@ -32,6 +33,9 @@ pub(crate) struct Convert {
 impl Convert {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let from = self.source.from();
+        if from.is_none() {
+            expect_trace(&self.trace).map_err(forebay::Error::from)?;
+        }
         if let Some(partition::By::Volume) = self.partition_by {
             return partition::run(&self.trace, from.as_deref(), &self.output);
         }

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay::convert::{Converted, convert};
-use forebay::model::check;
 use forebay::model::generate::{GenerateOptions, Generator};
+use forebay::model::open::open_model;
 use forebay_core::Nanos;
 use forebay_trace::write;
 
@@ -64,7 +64,7 @@ fn times(text: &str) -> Result<f64, String> {
 
 impl Generate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let model = check::read(&self.model).map_err(forebay::Error::from)?;
+        let model = open_model(&self.model).map_err(forebay::Error::from)?;
         let writer = write::create(&self.output, self.to.as_deref(), Some(&self.model))
             .map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");

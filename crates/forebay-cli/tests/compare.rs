@@ -2,33 +2,24 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod command;
 
-use assert_cmd::Command;
+use std::fs;
+
 use serde_json::Value;
 
-fn terasort() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
-}
-
-const HEADER: &str = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
-
-fn forebay() -> Command {
-    Command::cargo_bin("forebay").unwrap()
-}
+use command::{Folder, HEADER, ends, fails, forebay, sample};
 
 #[test]
 fn a_card_of_a_trace_and_itself() {
-    let folder = tempfile::tempdir().unwrap();
-    let page = folder.path().join("card.html");
+    let folder = Folder::new();
+    let page = folder.path("card.html");
     let compare = || {
-        let mut command = forebay();
-        command.args(["compare", "--device", "990-pro", "--format", "json", "-o"]).arg(&page);
-        command.args([terasort(), terasort()]).assert().success().get_output().stdout.clone()
+        let mut command = forebay(&["compare", "--device", "990-pro", "--format", "json", "-o"]);
+        ends(command.arg(&page).args([sample(), sample()]), 0).0
     };
     let text = compare();
-    let card: Value = serde_json::from_slice(&text).unwrap();
+    let card: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(card["verdict"]["faithful"], true);
     assert_eq!(card["mrc_mean_error"], 0.0);
     for key in ["name", "a", "b", "deviation", "deviation_kind", "a_low", "a_high"] {
@@ -42,28 +33,20 @@ fn a_card_of_a_trace_and_itself() {
 
 #[test]
 fn a_table_says_for_what_and_why_not() {
-    let folder = tempfile::tempdir().unwrap();
-    let other = folder.path().join("other.csv");
+    let folder = Folder::new();
     let rows = "0,write,0,4096,0,,,,,,\n9000000,read,8192,512,0,,,,,,\n";
-    fs::write(&other, format!("{HEADER}{rows}")).unwrap();
-    let output = forebay().arg("compare").args([terasort(), other]).assert().success();
-    let table = String::from_utf8(output.get_output().stdout.clone()).unwrap();
+    let other = folder.file("other.csv", format!("{HEADER}{rows}"));
+    let (table, _) = ends(forebay(&["compare"]).args([sample(), other]), 0);
     assert!(table.starts_with("other.csv is no twin of terasort.parquet"), "{table}");
     assert!(table.contains("| NO | caching") && table.contains("mean_size_bytes"), "{table}");
 }
 
 #[test]
 fn what_cannot_be_compared_is_refused() {
-    let folder = tempfile::tempdir().unwrap();
-    let empty = folder.path().join("empty.csv");
-    fs::write(&empty, HEADER).unwrap();
-    let refused = |args: &[&str], said: &str| {
-        let output = forebay().arg("compare").args(args).assert().code(2);
-        let output = output.get_output();
-        let error = String::from_utf8(output.stderr.clone()).unwrap();
-        assert!(output.stdout.is_empty() && error.contains(said), "{error}");
-    };
-    let (trace, empty) = (terasort().display().to_string(), empty.display().to_string());
+    let folder = Folder::new();
+    let empty = folder.file("empty.csv", HEADER);
+    let refused = |args: &[&str], said: &str| fails(forebay(&["compare"]).args(args), 2, &[said]);
+    let (trace, empty) = (sample().display().to_string(), empty.display().to_string());
     refused(&[&trace, &empty], "got no requests");
     refused(&[&trace, &trace, "--block-kib", "0"], "block size: got 0 KiB");
     refused(&[&trace, &trace, "--intensity", "nan"], "intensity: got NaN");

@@ -2,19 +2,17 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod command;
+
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Output;
 
-use assert_cmd::Command;
+use command::sample;
 
-fn sample() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
-}
-
+/// Runs in `folder`.
 fn forebay(folder: &Path, words: &[&str]) -> Output {
-    let mut command = Command::cargo_bin("forebay").unwrap();
-    command.current_dir(folder).args(words).output().unwrap()
+    command::forebay(words).current_dir(folder).output().unwrap()
 }
 
 #[test]
@@ -53,4 +51,28 @@ fn a_damaged_model_is_bad_input() {
         assert!(said.contains("m.json: got missing field `requests`"), "{said}");
     }
     assert!(!folder.path().join("x.csv").exists());
+}
+
+#[test]
+fn a_trace_and_a_model_are_not_taken_for_each_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let (folder, sample) = (folder.path(), sample());
+    let sample = sample.to_str().unwrap();
+    fs::write(folder.join("empty"), "").unwrap();
+    fs::write(folder.join("prose"), "Once upon a time\nthere was a disk.\n").unwrap();
+    fs::write(folder.join("m.json"), "{\"forebay_model\":1}").unwrap();
+    let refused = |words: &[&str], parts: &[&str]| {
+        let output = forebay(folder, words);
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!((output.status.code(), said.lines().count()), (Some(2), 1), "{said}");
+        assert!(parts.iter().all(|part| said.contains(part)), "{said}");
+    };
+    let generate = |of: &str, parts: &[&str]| refused(&["generate", of, "-o", "x.csv"], parts);
+    let remedy = format!("forebay fit {sample} -o model.json");
+    generate(sample, &["got a trace, expected a model", &remedy]);
+    generate("empty", &["empty: got an empty file", "expected a model", "forebay fit TRACE"]);
+    generate("prose", &["prose: got neither a model nor a trace"]);
+    generate("nowhere", &["nowhere: No such file"]);
+    refused(&["convert", "m.json", "x.csv"], &["got a model", "forebay generate m.json -o"]);
+    assert!(!folder.join("x.csv").exists());
 }

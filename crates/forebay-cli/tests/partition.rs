@@ -2,31 +2,33 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod command;
+
 use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use serde_json::Value;
+use command::{HEADER, ends, forebay, json};
 
 /// Requests of three volumes, one with a name that leads out of the folder.
 fn trace(folder: &Path) -> std::path::PathBuf {
-    let head = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
     let volumes = ["../../up", "a", "b"];
     let line = |n: usize| format!("{n},read,{},4096,0,{},,,,,\n", n * 4096, volumes[n % 3]);
     let path = folder.join("in.csv");
-    fs::write(&path, head.to_string() + &(0..99).map(line).collect::<String>()).unwrap();
+    fs::write(&path, HEADER.to_string() + &(0..99).map(line).collect::<String>()).unwrap();
     path
 }
 
 fn convert(trace: &Path, output: &Path) -> Command {
-    let mut command = Command::cargo_bin("forebay").unwrap();
-    command.arg("convert").arg(trace).arg(output).args(["--partition-by", "volume"]);
+    let mut command = forebay(&["convert"]);
+    command.arg(trace).arg(output).args(["--partition-by", "volume"]);
     command
 }
 
 fn stderr(command: &mut Command, status: i32) -> String {
-    let output = command.assert().code(status).stdout("").get_output().clone();
-    String::from_utf8(output.stderr).unwrap()
+    let (out, err) = ends(command, status);
+    assert_eq!(out, "");
+    err
 }
 
 fn names(folder: &Path) -> Vec<String> {
@@ -50,16 +52,10 @@ fn a_folder_has_a_trace_a_volume_and_is_the_whole_trace() {
     let text = stderr(&mut convert(&trace, &parts), 0);
     assert!(text.contains("complete already"), "{text}");
 
-    let mut describe = Command::cargo_bin("forebay").unwrap();
-    describe.arg("describe").arg(&parts).args(["--format", "json"]);
-    let out = describe.assert().success().get_output().stdout.clone();
-    let json: Value = serde_json::from_slice(&out).unwrap();
-    assert_eq!((&json["requests"], &json["volumes"]), (&99.into(), &3.into()));
-    let mut describe = Command::cargo_bin("forebay").unwrap();
-    describe.arg("describe").arg(parts.join("a.parquet")).args(["--format", "json"]);
-    let out = describe.assert().success().get_output().stdout.clone();
-    let json: Value = serde_json::from_slice(&out).unwrap();
-    assert_eq!((&json["requests"], &json["volumes"]), (&33.into(), &1.into()));
+    let (described, _) = json(forebay(&["describe"]).arg(&parts));
+    assert_eq!((&described["requests"], &described["volumes"]), (&99.into(), &3.into()));
+    let (described, _) = json(forebay(&["describe"]).arg(parts.join("a.parquet")));
+    assert_eq!((&described["requests"], &described["volumes"]), (&33.into(), &1.into()));
 }
 
 #[test]

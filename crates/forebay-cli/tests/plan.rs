@@ -2,50 +2,30 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod command;
+
 use std::fs;
 use std::path::PathBuf;
 
 use assert_cmd::Command;
 use serde_json::Value;
-use tempfile::TempDir;
 
-struct Folder(TempDir);
+use command::{Folder, ends, forebay};
 
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn file(&self, name: &str, content: &str) -> PathBuf {
-        let path = self.0.path().join(name);
-        fs::write(&path, content).unwrap();
-        path
-    }
-
-    /// SPC text of requests at these seconds, on volumes 0 and 1 in turn.
-    fn trace(&self, seconds: &[f64]) -> PathBuf {
-        let line =
-            |(index, at): (usize, &f64)| format!("{},{},4096,R,{at:.6}\n", index % 2, index * 8);
-        self.file("t.spc", &seconds.iter().enumerate().map(line).collect::<String>())
-    }
+/// SPC text of requests at these seconds, on volumes 0 and 1 in turn.
+fn trace_of(folder: &Folder, seconds: &[f64]) -> PathBuf {
+    let line = |(index, at): (usize, &f64)| format!("{},{},4096,R,{at:.6}\n", index % 2, index * 8);
+    folder.file("t.spc", seconds.iter().enumerate().map(line).collect::<String>())
 }
 
 fn plan(arguments: &[&str]) -> Command {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
-    command.arg("plan").args(arguments);
+    let mut command = forebay(&["plan"]);
+    command.args(arguments);
     command
 }
 
-fn ends(command: &mut Command, code: i32) -> (String, String) {
-    let output = command.output().unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{command:?}: {err}");
-    assert!(!err.contains("panicked") && !err.contains("internal error"), "{err}");
-    (String::from_utf8(output.stdout).unwrap(), err)
-}
-
 fn json(command: &mut Command) -> Value {
-    serde_json::from_str(&ends(command.args(["--format", "json"]), 0).0).unwrap()
+    command::json(command).0
 }
 
 /// Asserts exit status 2, nothing on standard output, and one message with all `parts`.
@@ -65,7 +45,7 @@ fn bursts() -> Vec<f64> {
 #[test]
 fn capacities_are_rows_of_bound_fraction_and_iops() {
     let folder = Folder::new();
-    let trace = folder.trace(&bursts());
+    let trace = trace_of(&folder, &bursts());
     let asked = ["capacity", "--within", "100ms,50ms", "--fraction", "0.5,1"];
     let found = json(plan(&asked).arg(&trace));
     let rows: Vec<_> = found["rows"]
@@ -88,7 +68,7 @@ fn capacities_are_rows_of_bound_fraction_and_iops() {
 fn volumes_have_rows_of_their_own() {
     let folder = Folder::new();
     let asked = ["capacity", "--within", "100ms", "--fraction", "1", "--by", "volume"];
-    let found = json(plan(&asked).arg(folder.trace(&bursts())));
+    let found = json(plan(&asked).arg(trace_of(&folder, &bursts())));
     let rows = found["rows"].as_array().unwrap();
     let capacities: Vec<_> =
         rows.iter().map(|row| row["capacity_iops"].as_u64().unwrap()).collect();
@@ -99,7 +79,7 @@ fn volumes_have_rows_of_their_own() {
 #[test]
 fn a_capacity_can_have_an_interval_and_a_check_and_the_seed_repeats_them() {
     let folder = Folder::new();
-    let trace = folder.trace(&bursts());
+    let trace = trace_of(&folder, &bursts());
     let asked = ["capacity", "--within", "50ms", "--confidence", "0.9", "--hold-out", "0.3"];
     let found = json(plan(&asked).arg(&trace));
     let row = &found["rows"][5];
@@ -121,7 +101,7 @@ fn a_capacity_can_have_an_interval_and_a_check_and_the_seed_repeats_them() {
 #[test]
 fn the_report_is_a_page() {
     let folder = Folder::new();
-    let (trace, report) = (folder.trace(&bursts()), folder.0.path().join("r.html"));
+    let (trace, report) = (trace_of(&folder, &bursts()), folder.path("r.html"));
     let (out, err) = ends(plan(&["capacity"]).arg(&trace).arg("-o").arg(&report), 0);
     assert!(out.starts_with("| IOPS within") && err.contains("r.html"), "{out}{err}");
     let page = fs::read_to_string(report).unwrap();
@@ -131,7 +111,7 @@ fn the_report_is_a_page() {
 #[test]
 fn bad_promises_are_refused() {
     let folder = Folder::new();
-    let trace = folder.trace(&bursts());
+    let trace = trace_of(&folder, &bursts());
     for wrong in ["0", "1.1", "-0.5", "nan", "x", "0.5,2"] {
         let expected = ["above 0 and at most 1"];
         refused(plan(&["capacity", "--fraction", wrong]).arg(&trace), &expected);
@@ -152,7 +132,7 @@ fn bad_promises_are_refused() {
 fn bad_traces_are_refused() {
     let folder = Folder::new();
     refused(plan(&["capacity"]).arg(folder.file("e.spc", "")), &["e.spc"]);
-    refused(plan(&["capacity"]).arg(folder.0.path().join("none")), &["none"]);
+    refused(plan(&["capacity"]).arg(folder.path("none")), &["none"]);
     let untimed = "fio version 2 iolog\n/dev/a add\n/dev/a open\n/dev/a read 0 4096\n\
                    /dev/a read 8192 4096\n/dev/a close\n";
     let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 5\n");
@@ -178,7 +158,7 @@ fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
     let asked = ["capacity", "--within", "10ms", "--fraction", "0.5,1", "--confidence", "0.9"];
     let capacities = |seconds: &[f64], says: &str| {
         let (out, err) =
-            ends(plan(&asked).arg(folder.trace(seconds)).args(["--format", "json"]), 0);
+            ends(plan(&asked).arg(trace_of(&folder, seconds)).args(["--format", "json"]), 0);
         assert!(err.contains(says), "{err}");
         let found: Value = serde_json::from_str(&out).unwrap();
         let rows = found["rows"].as_array().unwrap();
@@ -187,15 +167,18 @@ fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
     assert_eq!(capacities(&[0.0], "one request"), [100, 100]);
     assert_eq!(capacities(&[1.0; 8], "all 8 requests arrive at one instant"), [400, 800]);
     let devices = ["capacity", "--device", "fixed:100"];
-    let (_, err) = ends(plan(&devices).arg(folder.trace(&[1.0; 8])), 0);
+    let (_, err) = ends(plan(&devices).arg(trace_of(&folder, &[1.0; 8])), 0);
     assert!(err.contains("all 8 requests arrive at one instant"), "{err}");
-    refused(plan(&["capacity", "--seed", "3"]).arg(folder.trace(&bursts())), &["--confidence"]);
+    refused(
+        plan(&["capacity", "--seed", "3"]).arg(trace_of(&folder, &bursts())),
+        &["--confidence"],
+    );
 }
 
 #[test]
 fn sharing_a_server_is_cheaper_than_the_sum() {
     let folder = Folder::new();
-    let trace = folder.trace(&bursts());
+    let trace = trace_of(&folder, &bursts());
     let asked = ["consolidate", "--within", "100ms", "--shift", "0s,0.5s"];
     let found = json(plan(&asked).arg(&trace));
     let rows = found["rows"].as_array().unwrap();
@@ -217,11 +200,11 @@ fn sharing_a_server_is_cheaper_than_the_sum() {
 #[test]
 fn each_client_is_told_what_it_gets() {
     let folder = Folder::new();
-    let burst = folder.trace(&[0.0; 30]);
+    let burst = trace_of(&folder, &[0.0; 30]);
     let seconds = |seconds: std::ops::Range<u32>| {
         seconds.map(|at| format!("0,0,4096,R,{at}.0\n")).collect::<String>()
     };
-    let steady = folder.file("steady.spc", &seconds(0..30));
+    let steady = folder.file("steady.spc", seconds(0..30));
     let asked = ["consolidate", "--within", "1s", "--fraction", "0.5"];
     let found = json(plan(&asked).args([&steady, &burst]));
     let row = &found["rows"][0];
@@ -239,20 +222,20 @@ fn each_client_is_told_what_it_gets() {
 #[test]
 fn promises_of_tiers_are_priced_checked_and_refused() {
     let folder = Folder::new();
-    let trace = folder.trace(&bursts());
+    let trace = trace_of(&folder, &bursts());
     let tier = |f: &str, w: &str| format!("[[tier]]\nfraction = {f}\nwithin_ms = {w}\n");
-    let good = folder.file("good.toml", &(tier("0.5", "50") + &tier("1", "500")));
+    let good = folder.file("good.toml", tier("0.5", "50") + &tier("1", "500"));
     let found = json(plan(&["sla"]).arg(&good).arg(&trace).args(["--capacity", "20"]));
     // Five of ten within 50 ms, the others within half a second.
     assert_eq!(found["least"]["capacity_iops"], 110);
     assert_eq!((&found["least"]["kept"], &found["checked"]["kept"]), (&true.into(), &false.into()));
     assert_eq!((&found["floor_iops"], &found["requests"]), (&100.into(), &100.into()));
-    let contradiction = folder.file("bad.toml", &(tier("0.9", "20") + &tier("0.5", "50")));
+    let contradiction = folder.file("bad.toml", tier("0.9", "20") + &tier("0.5", "50"));
     refused(plan(&["sla"]).arg(contradiction).arg(&trace), &["bad.toml", "contradict each other"]);
     let capacity = ["--capacity", "1000000001"];
     refused(plan(&["sla"]).arg(&good).arg(&trace).args(capacity), &["1000000001"]);
-    refused(plan(&["sla"]).arg(folder.0.path().join("no.toml")).arg(&trace), &["no.toml"]);
-    let single = folder.file("single.toml", &tier("0.9", "20").replace("[[tier]]", "[tier]"));
+    refused(plan(&["sla"]).arg(folder.path("no.toml")).arg(&trace), &["no.toml"]);
+    let single = folder.file("single.toml", tier("0.9", "20").replace("[[tier]]", "[tier]"));
     refused(plan(&["sla"]).arg(single).arg(&trace), &["single.toml: line 1", "each [[tier]]"]);
     refused(plan(&["sla"]).arg(&trace).arg(&good), &["t.spc: line 1", "each [[tier]]"]);
 }
@@ -262,7 +245,7 @@ fn switching_pools_saves_energy() {
     let folder = Folder::new();
     let mut seconds: Vec<f64> = vec![0.0; 12];
     seconds.extend((1..400).map(f64::from));
-    let trace = folder.trace(&seconds);
+    let trace = trace_of(&folder, &seconds);
     let asked = ["power", "--epoch", "100s", "--pool-disks", "1", "--disk-iops", "100"];
     let found = json(plan(&asked).arg(&trace));
     let rows = found["traces"][0]["rows"].as_array().unwrap();
@@ -276,14 +259,14 @@ fn switching_pools_saves_energy() {
     refused(plan(&["power", "--epoch", "3s"]).arg(&trace), &["t.spc", "epochs of 3 s", "spins up"]);
     refused(plan(&["power", "--off-w", "50"]).arg(&trace), &["50 W when off", "10.2 W"]);
     for seconds in [&[0.0][..], &[1.0; 8]] {
-        refused(plan(&["power"]).arg(folder.trace(seconds)), &["t.spc", "at one instant"]);
+        refused(plan(&["power"]).arg(trace_of(&folder, seconds)), &["t.spc", "at one instant"]);
     }
 }
 
 #[test]
 fn devices_are_counted() {
     let folder = Folder::new();
-    let trace = folder.trace(&bursts());
+    let trace = trace_of(&folder, &bursts());
     let asked =
         ["capacity", "--device", "fixed:100", "--policy", "noop:merge=no", "--fraction", "1"];
     let found = json(plan(&asked).args(["--within", "100ms,1ms"]).arg(&trace));

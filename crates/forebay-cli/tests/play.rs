@@ -4,41 +4,28 @@
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
 
+mod command;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
-use tempfile::TempDir;
 
-const HEAD: &str = "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+use command::{Folder, HEADER};
 
-struct Folder(TempDir);
+/// A trace of `(microseconds, op, offset, bytes)`.
+fn trace_of(folder: &Folder, rows: &[(u64, &str, u64, u32)]) -> PathBuf {
+    let row = |(at_us, op, offset, len): &(u64, &str, u64, u32)| {
+        format!("{},{op},{offset},{len},0,0,1000000,,,,\n", at_us * 1000)
+    };
+    folder.file("trace.csv", HEADER.to_string() + &rows.iter().map(row).collect::<String>())
+}
 
-impl Folder {
-    fn new() -> Folder {
-        Folder(tempfile::tempdir().unwrap())
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.0.path().join(name)
-    }
-
-    /// A trace of `(microseconds, op, offset, bytes)`.
-    fn trace(&self, rows: &[(u64, &str, u64, u32)]) -> PathBuf {
-        let row = |(at_us, op, offset, len): &(u64, &str, u64, u32)| {
-            format!("{},{op},{offset},{len},0,0,1000000,,,,\n", at_us * 1000)
-        };
-        let path = self.path("trace.csv");
-        fs::write(&path, HEAD.to_string() + &rows.iter().map(row).collect::<String>()).unwrap();
-        path
-    }
-
-    fn play(&self, trace: &Path) -> Command {
-        let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
-        command.arg("play").arg(trace).current_dir(self.0.path());
-        command
-    }
+fn play(folder: &Folder, trace: &Path) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.arg("play").arg(trace).current_dir(folder.root());
+    command
 }
 
 /// Reads and writes of 4 KiB, one every `gap_us`.
@@ -69,7 +56,7 @@ fn refused(command: &mut Command, parts: &[&str]) {
 #[test]
 fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
     let folder = Folder::new();
-    let trace = folder.trace(&rows(300, 50, true));
+    let trace = trace_of(&folder, &rows(300, 50, true));
     let cases: [&[&str]; 6] = [
         &["--driver", "threads"],
         &["--replay", "closed"],
@@ -80,7 +67,7 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
     ];
     for (index, options) in cases.into_iter().enumerate() {
         let target = format!("disk{index}");
-        let result = json(folder.play(&trace).args(["--target", &target]).args(options));
+        let result = json(play(&folder, &trace).args(["--target", &target]).args(options));
         let number = |key: &str| result[key].as_u64().unwrap();
         assert_eq!((number("requests"), number("reads"), number("writes")), (300, 200, 100));
         assert_eq!((number("unfinished"), number("ios_failed")), (0, 0), "{options:?}");
@@ -113,16 +100,16 @@ fn nothing_is_overwritten_by_accident() {
     let disk = folder.path("disk");
     let content = vec![0x55; 2 << 20];
     fs::write(&disk, &content).unwrap();
-    let trace = folder.trace(&rows(30, 10, true));
+    let trace = trace_of(&folder, &rows(30, 10, true));
     let target = ["--target", "disk"];
-    refused(folder.play(&trace).args(target), &["disk: is there already", "--overwrite"]);
+    refused(play(&folder, &trace).args(target), &["disk: is there already", "--overwrite"]);
     assert!(fs::read(&disk).unwrap() == content);
-    json(folder.play(&trace).args(target).arg("--overwrite"));
+    json(play(&folder, &trace).args(target).arg("--overwrite"));
     assert!(fs::read(&disk).unwrap() != content);
     // Reads need no permission, and take none.
     fs::write(&disk, &content).unwrap();
-    let reads = folder.trace(&rows(30, 10, false));
-    let result = json(folder.play(&reads).args(target));
+    let reads = trace_of(&folder, &rows(30, 10, false));
+    let result = json(play(&folder, &reads).args(target));
     assert_eq!((result["reads"].as_u64(), result["ios_failed"].as_u64()), (Some(30), Some(0)));
     assert_eq!(result["targets"][0]["kind"], "file");
     assert!(fs::read(&disk).unwrap() == content);
@@ -131,7 +118,7 @@ fn nothing_is_overwritten_by_accident() {
 #[test]
 fn bad_targets_and_options_are_refused() {
     let folder = Folder::new();
-    let trace = folder.trace(&rows(300, 10, true));
+    let trace = trace_of(&folder, &rows(300, 10, true));
     fs::write(folder.path("tiny"), [0; 100]).unwrap();
     let cases: [(&[&str], &[&str]); 9] = [
         (&["--target", "."], &["is a folder"]),
@@ -148,43 +135,43 @@ fn bad_targets_and_options_are_refused() {
         (&[], &["--target"]),
     ];
     for (options, parts) in cases {
-        refused(folder.play(&trace).args(options), parts);
+        refused(play(&folder, &trace).args(options), parts);
         assert!(!folder.path("disk").exists(), "{options:?}");
     }
-    assert!(fs::read_to_string(&trace).unwrap().starts_with(HEAD));
+    assert!(fs::read_to_string(&trace).unwrap().starts_with(HEADER));
 }
 
 #[test]
 fn what_lies_beyond_the_target_is_moved_or_left_out() {
     let folder = Folder::new();
-    let trace = folder.trace(&[(0, "read", 0, 4096), (9, "read", 5 << 20, 4096)]);
+    let trace = trace_of(&folder, &[(0, "read", 0, 4096), (9, "read", 5 << 20, 4096)]);
     fs::write(folder.path("disk"), vec![1; 2 << 20]).unwrap();
     let count = |map: &str, key: &str| {
-        let result = json(folder.play(&trace).args(["--target", "disk", "--map", map]));
+        let result = json(play(&folder, &trace).args(["--target", "disk", "--map", map]));
         assert_eq!(result["ios_failed"], 0, "{map}");
         result[key].as_u64().unwrap()
     };
     assert_eq!(count("scale", "requests_moved"), 1);
     assert_eq!(count("wrap", "requests_moved"), 1);
     assert_eq!((count("clip", "requests_clipped"), count("clip", "requests")), (1, 1));
-    let beyond = folder.trace(&[(0, "read", 5 << 20, 4096)]);
+    let beyond = trace_of(&folder, &[(0, "read", 5 << 20, 4096)]);
     let options = ["--target", "disk", "--map", "clip"];
-    refused(folder.play(&beyond).args(options), &["all 1 requests lie beyond", "--map scale"]);
+    refused(play(&folder, &beyond).args(options), &["all 1 requests lie beyond", "--map scale"]);
 }
 
 #[test]
 fn a_limit_on_file_size_is_counted() {
     let folder = Folder::new();
-    let trace = folder.trace(&rows(60, 10, true));
+    let trace = trace_of(&folder, &rows(60, 10, true));
     fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
     for driver in ["io_uring", "threads"] {
         // In blocks of 512 bytes: the first half of the file.
         let script = "ulimit -f 2048 && exec \"$0\" \"$@\"";
-        let play = folder.play(&trace);
+        let play = play(&folder, &trace);
         let mut limited = Command::new("sh");
         limited.args(["-c", script]).arg(play.get_program()).args(play.get_args());
         limited.args(["--target", "disk", "--overwrite", "--driver", driver]);
-        let result = json(limited.current_dir(folder.0.path()));
+        let result = json(limited.current_dir(folder.root()));
         let beyond =
             rows(60, 10, true).iter().filter(|row| row.1 == "write" && row.2 >= 1 << 20).count();
         assert_eq!(result["ios_failed"].as_u64(), Some(beyond as u64), "{driver}");
@@ -200,10 +187,10 @@ fn a_limit_on_file_size_is_counted() {
 #[test]
 fn an_emulated_device_does_what_the_simulator_says() {
     let folder = Folder::new();
-    let trace = folder.trace(&rows(200, 400, true));
+    let trace = trace_of(&folder, &rows(200, 400, true));
     for policy in ["noop", "deadline", "miser:cmin=300:delta-ms=20", "split:cmin=300:delta-c=300"] {
         let options = ["--policy", policy, "--format", "json"];
-        let live = json(folder.play(&trace).args(["--emulate", "sata250", "--policy", policy]));
+        let live = json(play(&folder, &trace).args(["--emulate", "sata250", "--policy", policy]));
         let simulated = Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
             .arg("simulate")
             .arg(&trace)
@@ -226,10 +213,10 @@ fn an_emulated_device_does_what_the_simulator_says() {
 fn time_and_an_interruption_end_it_with_the_results_so_far() {
     let folder = Folder::new();
     // An hour.
-    let trace = folder.trace(&rows(3600, 1_000_000, true));
-    let result = json(folder.play(&trace).args(["--target", "a", "--for", "0.01s"]));
+    let trace = trace_of(&folder, &rows(3600, 1_000_000, true));
+    let result = json(play(&folder, &trace).args(["--target", "a", "--for", "0.01s"]));
     assert_eq!(result["ended_early"], "time is up");
-    let mut play = folder.play(&trace);
+    let mut play = play(&folder, &trace);
     play.args(["--target", "b", "--format", "json"]).stdout(Stdio::piped()).stderr(Stdio::null());
     let child = play.spawn().unwrap();
     // It is made by what an interruption shortens.
@@ -248,14 +235,14 @@ fn time_and_an_interruption_end_it_with_the_results_so_far() {
 #[test]
 fn placements_have_a_flash_target_beside() {
     let folder = Folder::new();
-    let trace = folder.trace(&rows(200, 50, true));
+    let trace = trace_of(&folder, &rows(200, 50, true));
     let options = ["--target", "disk", "--flash", "flash", "--policy", "cache:size-mib=1"];
-    let result = json(folder.play(&trace).args(options));
+    let result = json(play(&folder, &trace).args(options));
     assert_eq!((result["requests"].as_u64(), result["ios_failed"].as_u64()), (Some(200), Some(0)));
     assert_eq!(result["targets"][1]["role"], "flash");
     assert!(result["targets"][1]["written_bytes"].as_u64().unwrap() > 0);
     refused(
-        folder.play(&trace).args(["--target", "new", "--policy", "cache"]),
+        play(&folder, &trace).args(["--target", "new", "--policy", "cache"]),
         &["no flash device", "--flash"],
     );
 }

@@ -3,13 +3,12 @@
 #![cfg(unix)]
 #![allow(clippy::unwrap_used)]
 
+mod command;
+
 use std::fs;
-use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-fn sample() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
-}
+use command::sample;
 
 #[test]
 fn a_signal_ends_it_with_128_and_its_number() {

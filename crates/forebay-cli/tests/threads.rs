@@ -2,31 +2,28 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::fs;
+mod command;
 
-use assert_cmd::Command;
+use std::path::{Path, PathBuf};
+
 use serde_json::Value;
-use tempfile::TempDir;
+
+use command::{Folder, ends, forebay};
 
 /// A reader at random and a log that appends, 20 requests a second for ten seconds.
-fn trace() -> (TempDir, std::path::PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("t.txt");
+fn trace() -> (Folder, PathBuf) {
+    let folder = Folder::new();
     let line = |k: u64| match k % 2 {
         0 => format!("{},R,{},8192,1,db\n", k * 50, k * 7919 % 64 * 1_048_576),
         _ => format!("{},W,{},4096,2,wal\n", k * 50, (1u64 << 30) + k / 2 * 4096),
     };
-    fs::write(&path, (0..200).map(line).collect::<String>()).unwrap();
+    let path = folder.file("t.txt", (0..200).map(line).collect::<String>());
     (folder, path)
 }
 
-fn describe(path: &std::path::Path, arguments: &[&str], code: i32) -> (String, String) {
-    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
-    command.args(["describe", "--columns", "at:ms,op:R/W,offset,len,thread,name"]);
-    let output = command.arg(path).args(arguments).output().unwrap();
-    let err = String::from_utf8(output.stderr).unwrap();
-    assert_eq!(output.status.code(), Some(code), "{arguments:?}: {err}");
-    (String::from_utf8(output.stdout).unwrap(), err)
+fn describe(path: &Path, arguments: &[&str], code: i32) -> (String, String) {
+    let mut command = forebay(&["describe", "--columns", "at:ms,op:R/W,offset,len,thread,name"]);
+    ends(command.arg(path).args(arguments), code)
 }
 
 #[test]

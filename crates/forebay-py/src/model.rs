@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use forebay::convert::{Converted, convert};
-use forebay::model::check;
 use forebay::model::fit::{FitOptions, Fitted};
 use forebay::model::generate::{GenerateOptions, Generator};
+use forebay::model::open::open_model;
 use forebay_trace::write;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -94,7 +94,7 @@ pub(crate) fn generate(
     let until = for_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
     let options = GenerateOptions { seed, requests, until, intensity };
     let Converted { records, lost } = detached(py, |signals| {
-        let fitted = check::read(&model)?;
+        let fitted = open_model(&model)?;
         let writer =
             write::create(&output, to.as_deref(), Some(&model)).map_err(forebay::Error::output)?;
         let mut generator = Generator::new(&fitted, options);

@@ -40,8 +40,8 @@ def listed(paper, tmp_path_factory):
 
 def test_the_equation_counts_transitions(paper):
     for level in range(1, 5):
-        assert paper.levels.hierarchical(level) == paper.levels.counted(level)
-    assert paper.levels.hierarchical(2) == 76
+        assert paper.structure.levels.hierarchical(level) == paper.structure.levels.counted(level)
+    assert paper.structure.levels.hierarchical(2) == 76
 
 
 def test_without_locality_the_means_stay(paper, listed):
@@ -55,7 +55,7 @@ def test_without_locality_the_means_stay(paper, listed):
 
 
 def test_blocks_are_laid_by_stream_in_the_order_of_first_use(paper):
-    rearranged, n = paper.rearranged, 4096
+    rearranged, n = paper.remedies.rearranged, 4096
     trace = {
         "at_ns": np.arange(6),
         "offset": np.array([80, 10, 40, 20, 80, 99]) * n,
@@ -72,8 +72,8 @@ def test_blocks_are_laid_by_stream_in_the_order_of_first_use(paper):
 
 def test_every_claim_has_a_row(paper, listed, tmp_path, monkeypatch):
     monkeypatch.setattr(paper.workloads, "workloads", lambda options: listed)
-    monkeypatch.setattr(paper.patterns, "REQUESTS", 300)
-    monkeypatch.setattr(paper.levels, "LEVELS", [1, 2])
+    monkeypatch.setattr(paper.structure.patterns, "REQUESTS", 300)
+    monkeypatch.setattr(paper.structure.levels, "LEVELS", [1, 2])
     options = SimpleNamespace(short=True, work=tmp_path, flash="samsung-830", pictures=None)
     (tmp_path / "model").mkdir()
     text = paper.main(options)
@@ -81,3 +81,37 @@ def test_every_claim_has_a_row(paper, listed, tmp_path, monkeypatch):
         assert claim.says in text, claim.id
     assert "nan" not in text
     assert text.count("\n## ") == 13
+
+
+def test_a_cause_is_told_only_where_the_figures_bear_it_out(paper):
+    causes = paper.alike.causes
+
+    def card(a, b, streams=2):
+        share = {"name": "sequential_share", "a": a, "b": b}
+        return {"features": [share, *[{"name": f"stream_weight:#{n}"} for n in range(streams)]]}
+
+    assert "interleave" in causes.feature(card(0.5, 0.4), "sequential_share")
+    assert causes.feature(card(0.5, 0.6), "sequential_share") == ""
+    assert causes.feature(card(0.5, 0.4), "read_share") == ""
+    assert causes.feature(card(0.5, 0.4, streams=1), "sequential_share") == ""
+    assert causes.slower(card(0.5, 0.4), 100, 90) and not causes.slower(card(0.5, 0.4), 100, 110)
+    assert causes.weight("stream_weight:#1") and not causes.weight("stream_weight:db")
+
+    def response(busy, deviation):
+        return {"a_busy_share": busy, "b_busy_share": 0.1, "a_overloaded": False,
+                "b_overloaded": False, "mean_ms": {"deviation": deviation}}
+
+    assert causes.response(response(0.9, 1)) and not causes.response(response(0.2, 1))
+    assert "90%" in causes.responses([response(0.9, -0.9), response(0.1, 0.1)])
+    assert causes.responses([response(0.9, 0.1), response(0.1, 0.9)]) == ""
+    assert causes.level(100) and not causes.level(10**9)
+    assert causes.other_workloads(20, [5, 40], "%") and not causes.other_workloads(20, [5, 10], "%")
+
+
+def test_what_has_no_cause_is_unknown(paper):
+    claims = reproduce.claims(PAPER / "expected.toml")
+    study = paper.Study(claims)
+    study.add("flat", "far", 50.0)
+    study.add("flat", "near", 1.0)
+    far, near = study.told().splitlines()[2:]
+    assert "unknown" in far and "unknown" not in near

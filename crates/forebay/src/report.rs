@@ -5,6 +5,7 @@
 //! its size has a bound that does not depend on the trace. Pictures are SVG written here, not by a
 //! plotting library, because their colours follow the reader's light or dark scheme.
 
+mod axis;
 mod capacity;
 mod card;
 mod charts;

@@ -12,6 +12,7 @@ mod arrivals;
 mod card;
 mod distance;
 mod drawn;
+mod held;
 mod layout;
 mod made;
 mod measure;
@@ -25,6 +26,7 @@ use forebay_core::replay::Intensity;
 pub use card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Quantity, Response,
 };
+pub use held::Held;
 pub use measure::DeviationKind;
 pub use verdict::{Aspect, Verdict};
 

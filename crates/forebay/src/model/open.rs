@@ -1,13 +1,16 @@
-//! Opens what a verb is given: a trace, or a model in its place.
+//! Opens what a verb is given: a trace, a model in its place, or a model alone; who takes one for the
+//! other is told which verb makes it.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
+use forebay_trace::error::Place;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::{Reader, TraceError, open};
 
 use super::check;
+use super::file::Model;
 use super::generate::{GenerateOptions, Generator};
 
 /// What a model begins with.
@@ -15,10 +18,61 @@ const KEY: &[u8] = b"\"forebay_model\"";
 
 /// Whether a file looks like a model.
 pub fn is_model(path: &Path) -> bool {
-    let mut head = [0; 256];
-    let read = File::open(path).and_then(|mut file| file.read(&mut head));
-    let head = &head[..read.unwrap_or(0)];
-    head.trim_ascii_start().starts_with(b"{") && head.windows(KEY.len()).any(|part| part == KEY)
+    let head = head(path);
+    is_object(&head) && head.windows(KEY.len()).any(|part| part == KEY)
+}
+
+/// How a file begins; nothing of what is no file, since what a pipe gives is gone.
+fn head(path: &Path) -> Vec<u8> {
+    let mut head = Vec::new();
+    if path.is_file() {
+        // Who reads on is told of what fails.
+        let _ = File::open(path).and_then(|file| file.take(256).read_to_end(&mut head));
+    }
+    head
+}
+
+fn is_object(head: &[u8]) -> bool {
+    head.trim_ascii_start().starts_with(b"{")
+}
+
+/// Opens the model at `path`.
+///
+/// # Errors
+/// As [`check::read`]; of a trace, which verb makes a model of it.
+pub fn open_model(path: &Path) -> Result<Model, TraceError> {
+    if !path.is_file() || is_object(&head(path)) {
+        return check::read(path);
+    }
+    let is_empty = std::fs::metadata(path).is_ok_and(|found| found.len() == 0);
+    let (got, hint) = match is_empty {
+        true => ("an empty file", String::new()),
+        false if open::open(path, None).is_ok() => ("a trace", make("fit", path, "model.json")),
+        false => ("neither a model nor a trace of a known format", String::new()),
+    };
+    let expected = "a model, as forebay fit TRACE -o model.json writes it";
+    Err(mistaken(path, got, expected, hint))
+}
+
+/// Refuses a model where only a trace will do.
+///
+/// # Errors
+/// A model, with the verb that draws a trace from it.
+pub fn expect_trace(path: &Path) -> Result<(), TraceError> {
+    match is_model(path) {
+        true => Err(mistaken(path, "a model", "a trace", make("generate", path, "trace.parquet"))),
+        false => Ok(()),
+    }
+}
+
+/// The command that makes what was expected of `path`.
+fn make(verb: &str, path: &Path, output: &str) -> String {
+    format!("make one of it: forebay {verb} {} -o {output}", path.display())
+}
+
+fn mistaken(path: &Path, got: &str, expected: &str, hint: String) -> TraceError {
+    let (path, place) = (path.to_path_buf(), Place::File);
+    TraceError::Malformed { path, place, got: got.into(), expected: expected.into(), hint }
 }
 
 /// Opens the trace at `path` as [`open::open_counting`] does, or draws one from the model there, with

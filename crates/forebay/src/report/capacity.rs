@@ -1,8 +1,9 @@
 //! The report of `plan capacity`: the table, and capacity over fraction as a picture.
 
+use super::axis::Axis;
 use super::charts::{legend, series_class};
 use super::page::{document, figure, section};
-use super::plot::{Axis, Caption, Plot};
+use super::plot::{Caption, Plot};
 use super::tables::table;
 use super::text::{count, escape, name, ratio, seconds, significant};
 use crate::plan::arrivals::Arrivals;

@@ -1,14 +1,16 @@
 //! The report of `compare`: the verdict, each figure of both traces, and their distributions as
-//! pictures.
+//! pictures. A figure is green or red by the bound that the verdict holds it against ([`Held`]), and
+//! neither where the verdict does not ask it.
 
+use super::axis::{Axis, plain};
 use super::page::{document, section};
 use super::tables::table;
-use super::text::{NONE, bytes, count, escape, name, seconds, significant};
-use crate::model::compare::{Card, CardTrace, DeviationKind, Quantity};
+use super::text::{NONE, bytes, count, escape, millis, name, percent, seconds, significant};
+use crate::model::compare::{Card, CardTrace, DeviationKind, Held, Quantity};
 
 mod pictures;
 
-use pictures::{cumulative, pictures};
+use pictures::{both, cumulative, pictures};
 
 pub(super) fn page(card: &Card) -> String {
     let mut body = head(card);
@@ -42,7 +44,7 @@ fn head(card: &Card) -> String {
         )
     };
     format!(
-        "<header><p class=\"verdict {class}\">{verdict}</p><h1>{}</h1><dl class=\"about\">{}{}</dl>\
+        "<header><p class=\"verdict {class}\">{verdict}</p><h1 class=\"sentence\">{}</h1><dl class=\"about\">{}{}</dl>\
          </header>\n",
         escape(&card.verdict.text),
         about("A, the measure", &card.a),
@@ -60,47 +62,83 @@ fn aspects(card: &Card) -> String {
         .aspects
         .iter()
         .map(|aspect| {
-            let holds = match aspect.holds {
-                true => "<span class=\"gain\">yes</span>".to_string(),
-                false => "<span class=\"loss\">no</span>".to_string(),
-            };
-            let allowed = significant(aspect.allowed);
-            let cells = vec![escape(aspect.aspect), holds, escape(&aspect.worst), allowed];
-            (false, cells)
+            let holds = coloured(if aspect.holds { "yes" } else { "no" }, Some(aspect.holds));
+            let bound = escape(&aspect.bound);
+            (false, vec![escape(aspect.aspect), holds, escape(&aspect.worst), bound])
         })
         .collect();
-    table(&headings(&["B stands in for A in", "", "worst", "allowed"]), &rows)
+    let table = table(&headings(&["B stands in for A in", "", "worst", "allowed"]), &rows);
+    format!("<div class=\"aspects\">{table}</div>")
 }
 
-/// A row of figures, the second marked where the first trace itself might have had it.
-fn row(title: String, quantity: &Quantity, kind: DeviationKind) -> (bool, Vec<String>) {
-    let deviation = match (quantity.deviation, kind) {
-        (None, _) => NONE.to_string(),
-        (Some(share), DeviationKind::Relative) => format!("{}\u{a0}%", significant(share * 100.0)),
-        (Some(share), DeviationKind::Points) => {
-            format!("{}\u{a0}points", significant(share * 100.0))
-        }
+/// Green where something `holds`, red where not.
+fn coloured(text: &str, holds: Option<bool>) -> String {
+    match holds {
+        Some(true) => format!("<span class=\"gain\">{text}</span>"),
+        Some(false) => format!("<span class=\"loss\">{text}</span>"),
+        None => text.to_string(),
+    }
+}
+
+/// A row of figures, written as `shown` says.
+fn row(
+    title: String,
+    (quantity, kind): (&Quantity, DeviationKind),
+    held: Option<Held>,
+    shown: fn(f64) -> String,
+) -> (bool, Vec<String>) {
+    let unit = match kind {
+        DeviationKind::Relative => "%",
+        DeviationKind::Points => "points",
     };
-    let class = if quantity.is_within_interval() { "gain" } else { "loss" };
-    let interval = format!("{} – {}", significant(quantity.a_low), significant(quantity.a_high));
-    let (a, b) = (significant(quantity.a), significant(quantity.b));
-    let deviation = format!("<span class=\"{class}\">{deviation}</span>");
-    (false, vec![title, a, b, deviation, interval])
+    let signed = |share: f64| {
+        let sign = if share > 0.0 { "+" } else { "" };
+        format!("{sign}{}\u{a0}{unit}", significant(share * 100.0))
+    };
+    let deviation = quantity.deviation.map_or(NONE.to_string(), signed);
+    let deviation = coloured(&deviation, held.as_ref().map(Held::holds));
+    let bound = held.map_or(NONE.to_string(), |held| escape(&held.bound()));
+    let interval = format!("{} – {}", shown(quantity.a_low), shown(quantity.a_high));
+    (false, vec![title, shown(quantity.a), shown(quantity.b), deviation, bound, interval])
 }
 
-const FIGURES: [&str; 5] = ["", "A", "B", "deviation", "A's own sampling interval"];
+fn figures(card: &Card, rows: &[(bool, Vec<String>)]) -> String {
+    let own = format!("A’s own {}\u{a0}%", plain(card.level * 100.0));
+    table(&headings(&["", "A", "B", "deviation", "allowed", &own]), rows)
+}
+
+/// A figure's name for readers: "mean size, bytes" for `mean_size_bytes`. What is behind a colon may
+/// be a stream's name and stays what it is.
+fn title(key: &str) -> String {
+    let (what, which) = key.split_once(':').unwrap_or((key, ""));
+    let words = match what.rsplit_once('_') {
+        Some((words, unit @ ("bytes" | "ms"))) => format!("{words}, {unit}"),
+        _ => what.to_string(),
+    };
+    let words = words.replace('_', " ");
+    match which.strip_suffix("_bytes") {
+        _ if which.is_empty() => escape(&words),
+        Some(size) if what == "size_share" => format!("{words}, {} bytes", escape(size)),
+        _ => format!("{words}, {}", name(which)),
+    }
+}
 
 fn features(card: &Card) -> String {
-    let rows = card
-        .features
-        .iter()
-        .map(|feature| row(name(&feature.name), &feature.quantity, feature.deviation_kind));
+    let rows = card.features.iter().map(|feature| {
+        let figures = (&feature.quantity, feature.deviation_kind);
+        row(title(&feature.name), figures, Some(feature.held()), significant)
+    });
+    let scales = card.dispersion.iter().map(|scale| {
+        let title = format!("dispersion in {}", millis(scale.bin_ms as f64));
+        let figures = (&scale.quantity, DeviationKind::Relative);
+        row(title, figures, Some(scale.held()), significant)
+    });
     format!(
-        "{}<p class=\"small\">Deviations in green lie within the interval that {} resamples of A's time \
-         give A itself at {}\u{a0}%.</p>",
-        table(&headings(&FIGURES), &rows.collect::<Vec<_>>()),
+        "{}<p class=\"small\">Green deviations are within what the verdict allows, red ones are not; it \
+         does not ask for the others. In the last column lies what {} resamples of A’s time give A \
+         itself.</p>",
+        figures(card, &rows.chain(scales).collect::<Vec<_>>()),
         card.resamples,
-        significant(card.level * 100.0)
     )
 }
 
@@ -109,56 +147,60 @@ fn responses(card: &Card) -> String {
         .iter()
         .enumerate()
         .map(|(index, response)| {
-            let rows: Vec<_> = response
-                .quantities()
-                .iter()
-                .map(|(title, quantity)| row(name(title), quantity, DeviationKind::Relative))
+            let named = ["mean", "50 %", "90 %", "99 %", "99.9 %"];
+            let rows: Vec<_> = named
+                .into_iter()
+                .zip(response.quantities())
+                .map(|(title, (_, quantity, held))| {
+                    row(title.to_string(), (quantity, DeviationKind::Relative), held, millis)
+                })
                 .collect();
             let overloaded = |overloaded| if overloaded { ", overloaded" } else { "" };
             let busy = format!(
-                "<p class=\"small\">Open replay under {}. Busy: A {}\u{a0}%{}, B {}\u{a0}%{}.</p>",
+                "<p class=\"small\">Open replay under {}. Busy: A {}{}, B {}{}.</p>",
                 escape(response.policy),
-                significant(response.a_busy_share * 100.0),
+                percent(response.a_busy_share),
                 overloaded(response.a_overloaded),
-                significant(response.b_busy_share * 100.0),
+                percent(response.b_busy_share),
                 overloaded(response.b_overloaded),
             );
-            let both = card.pictures.responses.get(index);
-            let picture = both.map_or(String::new(), |[a, b]| {
-                let title = format!("Responses on {}", response.device);
-                cumulative(&format!("response-{index}"), &title, [a, b], "response", None)
+            let picture = card.pictures.responses.get(index).map_or(String::new(), |[a, b]| {
+                let (id, title) = (format!("response-{index}"), "Times from arrival to completion");
+                cumulative((&id, title), [a, b], (Axis::decades, "response"))
             });
-            let figures = table(&headings(&FIGURES), &rows);
-            let title = format!("Responses on {}", name(&response.device));
-            section(&title, &format!("{busy}<div class=\"pair\">{picture}{figures}</div>"))
+            let (title, figures) = (name(&response.device), figures(card, &rows));
+            section(
+                &format!("Responses on {title}"),
+                &format!("{busy}{}<div class=\"pair\">{picture}{figures}</div>", both()),
+            )
         })
         .collect()
 }
 
 fn distances(card: &Card) -> String {
     let number = |value: Option<f64>| value.map_or(NONE.to_string(), significant);
+    let row = |title: String, found: Option<f64>, itself: Option<f64>, held: Option<Held>| {
+        let found = coloured(&number(found), held.as_ref().map(Held::holds));
+        let bound = held.map_or(NONE.to_string(), |held| held.bound());
+        (false, vec![title, found, bound, number(itself)])
+    };
     let mut rows = Vec::new();
     for distance in &card.distances {
-        let of = distance.of.replace('_', " ");
-        let ks = (Some(distance.ks), Some(distance.ks_itself));
+        let of = title(distance.of);
+        let (ks, itself) = (Some(distance.ks), Some(distance.ks_itself));
+        rows.push(row(format!("Kolmogorov-Smirnov, {of}"), ks, itself, Some(distance.held())));
         let moved = (distance.wasserstein_over_mean, distance.wasserstein_over_mean_itself);
-        for (title, (found, itself)) in
-            [("Kolmogorov-Smirnov", ks), ("Wasserstein over mean", moved)]
-        {
-            rows.push((false, vec![format!("{title}, {of}"), number(found), number(itself)]));
-        }
+        rows.push(row(format!("Wasserstein over mean, {of}"), moved.0, moved.1, None));
     }
     let blocks = bytes(card.mrc_block_bytes as f64);
-    let [mrc, heat] = [
-        (card.mrc_mean_error, card.mrc_mean_error_itself),
-        (card.heat.total_variation, card.heat.total_variation_itself),
-    ];
     let title = format!("Miss ratio of LRU caches, mean error, blocks of {blocks}");
-    rows.push((false, vec![title, significant(mrc.0), significant(mrc.1)]));
-    let ranges = bytes(card.heat.range_bytes as f64);
-    let title = format!("Total variation, {} ranges of {ranges}", card.heat.a.len());
-    rows.push((false, vec![title, significant(heat.0), significant(heat.1)]));
-    table(&headings(&["", "B from A", "A from itself"]), &rows)
+    let (found, itself) = (Some(card.mrc_mean_error), Some(card.mrc_mean_error_itself));
+    rows.push(row(title, found, itself, Some(card.held_miss_ratio())));
+    let (heat, ranges) = (&card.heat, bytes(card.heat.range_bytes as f64));
+    let title = format!("Total variation, {} ranges of {ranges}", heat.a.len());
+    let (found, itself) = (Some(heat.total_variation), Some(heat.total_variation_itself));
+    rows.push(row(title, found, itself, Some(heat.held())));
+    table(&headings(&["", "B from A", "allowed", "A from itself"]), &rows)
 }
 
 #[cfg(test)]
@@ -196,7 +238,7 @@ mod tests {
         let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };
         let document = roxmltree::Document::parse_with_options(&page, options).unwrap();
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
-        assert_eq!(lines.filter(|class| *class == "series s1").count(), 7);
+        assert_eq!(lines.filter(|class| *class == "series s1").count(), 8);
         let figures = page.split("</style>").nth(1).unwrap();
         for wrong in ["<script", "http", "src=", "url(", "NaN", "inf"] {
             assert!(!figures.contains(wrong), "{wrong}");
@@ -213,5 +255,38 @@ mod tests {
         card.responses.clear();
         let page = page(&card);
         assert!(!page.contains("id=\"gaps-t\"") && !page.contains("id=\"dispersion-t\""));
+    }
+
+    #[test]
+    fn a_figure_has_the_colour_of_the_verdict_on_it() {
+        let mut card = card();
+        let deviate = |card: &mut Card, by: f64| {
+            let quantity = &mut card.features[0].quantity;
+            // The interval holds the second figure either way.
+            (quantity.deviation, quantity.a_low, quantity.a_high) = (Some(by), 0.0, 1e9);
+        };
+        deviate(&mut card, 0.049);
+        assert!(features(&card).contains("<span class=\"gain\">+4.90\u{a0}%</span>"));
+        deviate(&mut card, -0.051);
+        assert!(features(&card).contains("<span class=\"loss\">−5.10\u{a0}%</span>"));
+        card.responses[0].p999_ms.deviation = Some(3.0);
+        let page = responses(&card);
+        assert!(page.contains("<td>+300\u{a0}%</td>") && !page.contains("loss"), "{page}");
+        card.heat.total_variation = 0.2;
+        assert!(distances(&card).contains("<span class=\"loss\">0.200</span>"));
+    }
+
+    #[test]
+    fn keys_are_told_as_words() {
+        for (key, words) in [
+            ("mean_size_bytes", "mean size, bytes"),
+            ("size_share:4096_bytes", "size share, 4096 bytes"),
+            ("sequential_share_by_stream", "sequential share by stream"),
+            ("mean_inter_arrival_ms", "mean inter arrival, ms"),
+            ("stream_weight:a_b<c", "stream weight, a_b&lt;c"),
+            ("state_weight:1/16", "state weight, 1/16"),
+        ] {
+            assert_eq!(title(key), words);
+        }
     }
 }

@@ -5,7 +5,8 @@
 
 use std::fmt::Write;
 
-use super::plot::{Axis, Caption, Picture, Plot};
+use super::axis::Axis;
+use super::plot::{Caption, Picture, Plot};
 use super::text::{escape, percent, ratio, seconds};
 
 /// Colours and dashes the style sheet tells apart.

@@ -6,7 +6,8 @@
 
 use std::fmt::Write;
 
-use super::plot::{Axis, BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
+use super::axis::Axis;
+use super::plot::{BOTTOM, Caption, LEFT, Plot, RIGHT, TOP};
 
 /// Size of a picture.
 const WIDTH: f64 = 560.0;

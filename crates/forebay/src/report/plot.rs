@@ -5,102 +5,8 @@
 
 use std::fmt::Write;
 
-use super::text::{escape, significant};
-
-/// One axis: values onto picture units.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Axis {
-    low: f64,
-    high: f64,
-    from: f64,
-    to: f64,
-    logarithmic: bool,
-    /// How the values of a logarithmic axis are labelled.
-    label: fn(f64) -> String,
-}
-
-impl Axis {
-    /// From 0 to `high`, which lies at `to`.
-    pub(super) fn linear(high: f64, from: f64, to: f64) -> Axis {
-        let high = if high.is_finite() && high > 0.0 { high } else { 1.0 };
-        Axis { low: 0.0, high, from, to, logarithmic: false, label: time }
-    }
-
-    /// From `low` to `high` in equal steps.
-    pub(super) fn between(low: f64, high: f64, from: f64, to: f64) -> Axis {
-        match low.is_finite() && high.is_finite() && high > low {
-            true => Axis { low, high, from, to, logarithmic: false, label: time },
-            false => Axis::linear(high, from, to),
-        }
-    }
-
-    /// Whole decades of milliseconds that hold `low` to `high`.
-    pub(super) fn decades(low: f64, high: f64, from: f64, to: f64) -> Axis {
-        let decade =
-            |value: f64| if value.is_finite() { value.clamp(1e-6, 1e12).log10() } else { 0.0 };
-        let first = decade(low).floor();
-        let last = decade(high).ceil().max(first + 1.0);
-        Axis { low: first, high: last, from, to, logarithmic: true, label: time }
-    }
-
-    /// The same axis of something else, whose values `label` writes.
-    pub(super) fn labelled(self, label: fn(f64) -> String) -> Axis {
-        Axis { label, ..self }
-    }
-
-    /// Where `value` lies.
-    pub(super) fn at(&self, value: f64) -> f64 {
-        let value = if self.logarithmic { value.max(1e-9).log10() } else { value };
-        let share = (value - self.low) / (self.high - self.low);
-        let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
-        self.from + share * (self.to - self.from)
-    }
-
-    /// Values to label, about `wanted` of them, with their labels.
-    fn ticks(&self, wanted: f64) -> Vec<(f64, String)> {
-        if self.logarithmic {
-            let every = ((self.high - self.low) / 8.0).ceil().max(1.0) as usize;
-            let decades = (self.low as i32..=self.high as i32).step_by(every);
-            return decades
-                .map(|decade| 10f64.powi(decade))
-                .map(|value| (value, (self.label)(value)))
-                .collect();
-        }
-        let rough = (self.high - self.low) / wanted;
-        let power = 10f64.powf(rough.log10().floor());
-        let steps = [1.0, 2.0, 5.0, 10.0];
-        let step = steps.iter().map(|s| s * power).find(|s| *s >= rough).unwrap_or(rough);
-        let digits = (-step.log10().floor()).clamp(0.0, 9.0) as usize;
-        let first = (self.low / step - 1e-9).ceil();
-        (0..=wanted as usize * 3)
-            .map(|index| (first + index as f64) * step)
-            .take_while(|value| *value <= self.high * (1.0 + 1e-9))
-            .map(|value| (value, fixed(value, digits)))
-            .collect()
-    }
-}
-
-/// A number as short as it can be.
-fn plain(value: f64) -> String {
-    let shown = significant(value);
-    match shown.contains('.') && !shown.contains('e') {
-        true => shown.trim_end_matches('0').trim_end_matches('.').to_string(),
-        false => shown,
-    }
-}
-
-/// Milliseconds in the unit that keeps them short.
-fn time(ms: f64) -> String {
-    match ms {
-        ms if ms < 0.99 => format!("{}\u{a0}µs", plain(ms * 1e3)),
-        ms if ms < 999.0 => format!("{}\u{a0}ms", plain(ms)),
-        ms => format!("{}\u{a0}s", plain(ms / 1e3)),
-    }
-}
-
-fn fixed(value: f64, digits: usize) -> String {
-    if digits == 0 { plain(value.round()) } else { format!("{value:.digits$}") }
-}
+use super::axis::Axis;
+use super::text::escape;
 
 /// What a picture is about.
 pub(super) struct Caption<'a> {
@@ -254,39 +160,5 @@ impl Plot {
     /// Ends the picture.
     pub(super) fn finish(self) -> String {
         self.picture.finish()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn values_are_clamped_into_the_axis() {
-        let axis = Axis::linear(10.0, 100.0, 0.0);
-        let places = [0.0, 5.0, 10.0, 20.0, -1.0, f64::NAN].map(|value| axis.at(value));
-        assert_eq!(places, [100.0, 50.0, 0.0, 0.0, 100.0, 100.0]);
-        for high in [f64::NAN, 0.0, f64::INFINITY, -3.0] {
-            assert!(Axis::linear(high, 0.0, 9.0).at(0.5).is_finite());
-        }
-    }
-
-    #[test]
-    fn ticks_are_round_and_within() {
-        let labels = |axis: Axis| axis.ticks(5.0).into_iter().map(|t| t.1).collect::<Vec<_>>();
-        assert_eq!(labels(Axis::linear(1.0, 0.0, 1.0)), ["0.0", "0.2", "0.4", "0.6", "0.8", "1.0"]);
-        assert_eq!(labels(Axis::linear(733.0, 0.0, 1.0)), ["0", "200", "400", "600"]);
-        assert_eq!(labels(Axis::between(71.0, 78.0, 0.0, 1.0)), ["72", "74", "76", "78"]);
-        assert_eq!(
-            labels(Axis::decades(0.2, 30.0, 0.0, 1.0)),
-            ["100\u{a0}µs", "1\u{a0}ms", "10\u{a0}ms", "100\u{a0}ms"]
-        );
-    }
-
-    #[test]
-    fn a_decade_is_a_decade_wide() {
-        let axis = Axis::decades(0.1, 10.0, 0.0, 100.0);
-        assert_eq!([0.1, 1.0, 10.0].map(|value| axis.at(value).round()), [0.0, 50.0, 100.0]);
-        assert_eq!(axis.at(0.0), 0.0);
     }
 }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::held::Held;
 use super::measure::DeviationKind;
 use super::verdict::Verdict;
 
@@ -176,14 +177,14 @@ pub struct Response {
 }
 
 impl Response {
-    /// Each figure with its name.
-    pub fn quantities(&self) -> [(&'static str, &Quantity); 5] {
+    /// Each figure with its name, and against its bound if the verdict asks it.
+    pub fn quantities(&self) -> [(&'static str, &Quantity, Option<Held>); 5] {
         [
-            ("mean_ms", &self.mean_ms),
-            ("p50_ms", &self.p50_ms),
-            ("p90_ms", &self.p90_ms),
-            ("p99_ms", &self.p99_ms),
-            ("p999_ms", &self.p999_ms),
+            ("mean_ms", &self.mean_ms, Some(self.held_mean())),
+            ("p50_ms", &self.p50_ms, None),
+            ("p90_ms", &self.p90_ms, None),
+            ("p99_ms", &self.p99_ms, Some(self.held_p99())),
+            ("p999_ms", &self.p999_ms, None),
         ]
     }
 }

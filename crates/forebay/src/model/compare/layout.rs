@@ -1,6 +1,7 @@
 //! Where the volumes of both traces lie: at the same places if both have the same ones.
 
 use forebay_trace::Record;
+use forebay_trace::describe::description::VolumeRow;
 
 use crate::input::Input;
 use crate::place::{Map, Placement};
@@ -63,30 +64,35 @@ impl Side {
     }
 }
 
-/// By name where both traces have the same names, else as they come.
+/// By name where both traces have the same names; by load, the busiest first, where they have as many
+/// others, since a model need not tell names; else as they come.
 fn order(of: &Input, other: &Input) -> Vec<u32> {
-    let names = |input: &Input| -> Option<Vec<String>> {
+    let rows = |input: &Input| {
         let rows = &input.description.by_volume;
-        (rows.len() == input.extents.len())
-            .then(|| rows.iter().map(|row| row.label.clone()).collect())
+        (rows.len() == input.extents.len()).then(|| rows.clone())
     };
-    let sorted = |names: &[String]| {
-        let mut sorted = names.to_vec();
-        sorted.sort_unstable();
-        sorted
+    let (Some(mine), Some(theirs)) = (rows(of), rows(other)) else {
+        return (0..of.extents.len() as u32).collect();
     };
-    match (names(of), names(other)) {
-        (Some(mine), Some(theirs)) if sorted(&mine) == sorted(&theirs) => {
-            let sorted = sorted(&mine);
-            let place = |name: &String| sorted.partition_point(|other| other < name) as u32;
-            let mut places: Vec<u32> = mine.iter().map(place).collect();
-            // The same name twice: as they come.
-            let distinct: std::collections::BTreeSet<u32> = places.iter().copied().collect();
-            if distinct.len() < places.len() {
-                places = (0..mine.len() as u32).collect();
-            }
-            places
-        }
-        _ => (0..of.extents.len() as u32).collect(),
+    let sorted = |rows: &[VolumeRow]| -> Vec<String> {
+        let mut names: Vec<String> = rows.iter().map(|row| row.label.clone()).collect();
+        names.sort_unstable();
+        names
+    };
+    let names = sorted(&mine);
+    let are_distinct = names.is_sorted_by(|a, b| a < b);
+    if are_distinct && names == sorted(&theirs) {
+        let place = |row: &VolumeRow| names.partition_point(|other| *other < row.label) as u32;
+        return mine.iter().map(place).collect();
     }
+    if mine.len() != theirs.len() {
+        return (0..mine.len() as u32).collect();
+    }
+    let mut busiest: Vec<usize> = (0..mine.len()).collect();
+    busiest.sort_by_key(|&volume| std::cmp::Reverse(mine[volume].requests));
+    let mut places = vec![0; mine.len()];
+    for (place, volume) in (0..).zip(busiest) {
+        places[volume] = place;
+    }
+    places
 }

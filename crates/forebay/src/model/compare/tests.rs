@@ -70,7 +70,7 @@ fn a_trace_is_its_own_twin() {
     assert_eq!(card.dispersion.len(), 5);
     for response in &card.responses {
         let figures = response.quantities();
-        assert!(figures.iter().all(|(_, q)| q.a > 0.0 && q.deviation == Some(0.0)));
+        assert!(figures.iter().all(|(_, q, _)| q.a > 0.0 && q.deviation == Some(0.0)));
         assert!(figures.windows(2).skip(1).all(|pair| pair[0].1.a <= pair[1].1.a));
     }
     assert!(card.left_out.is_empty() && card.cautions.is_empty());

@@ -1,37 +1,40 @@
 //! The distributions of both traces side by side.
 
+use super::super::axis::{Axis, plain};
 use super::super::charts::{legend, series_class};
 use super::super::page::{figure, section};
-use super::super::plot::{Axis, Caption, Plot};
+use super::super::plot::{Caption, Plot};
 use super::super::text::{escape, significant};
-use crate::model::compare::{Card, Quantity};
+use crate::model::compare::{Card, MissRatio, Quantity};
 
 /// Two lines over one axis: (x, y) of each trace.
 type Lines<'a> = [&'a [(f64, f64)]; 2];
 
-pub(super) fn pictures(card: &Card) -> String {
-    let both = |pair: &[Vec<(f64, f64)>; 2]| pair.clone();
-    let [sizes_a, sizes_b] = both(&card.pictures.sizes);
-    let [gaps_a, gaps_b] = both(&card.pictures.gaps);
-    let label = Some(kib as fn(f64) -> String);
-    let mut all = cumulative("sizes", "Sizes of requests", [&sizes_a, &sizes_b], "size", label);
-    all += &cumulative("gaps", "Times between arrivals", [&gaps_a, &gaps_b], "time", None);
-    all += &miss_ratios(card);
-    all += &dispersions(card);
-    let legend = legend(["A", "B"].into_iter());
-    section("Side by side", &format!("{legend}<div class=\"pair\">{all}</div>{}", heat(card)))
-}
+/// An axis from one value to another, between two places.
+type AxisOver = fn(f64, f64, f64, f64) -> Axis;
 
 const SIZE: (f64, f64) = (560.0, 300.0);
 
-/// A size in KiB.
-fn kib(kib: f64) -> String {
-    format!("{}\u{a0}KiB", kib as f32)
+pub(super) fn pictures(card: &Card) -> String {
+    let [sizes_a, sizes_b] = card.pictures.sizes.clone().map(in_bytes);
+    let [gaps_a, gaps_b] = &card.pictures.gaps;
+    let sizes = ("sizes", "Sizes of requests");
+    let mut all = cumulative(sizes, [&sizes_a, &sizes_b], (Axis::doublings, "size"));
+    let gaps = ("gaps", "Times between arrivals");
+    all += &cumulative(gaps, [gaps_a, gaps_b], (Axis::decades, "time"));
+    all += &miss_ratios(card);
+    all += &dispersions(card);
+    let heat = format!("<div class=\"wide panorama\">{}</div>", heat(card));
+    section("Side by side", &format!("{}<div class=\"pair\">{all}</div>{heat}", both()))
 }
 
-/// A size in MiB.
-fn mib(mib: f64) -> String {
-    format!("{}\u{a0}MiB", mib as f32)
+/// Which line is whose.
+pub(super) fn both() -> String {
+    legend(["A", "B"].into_iter())
+}
+
+fn in_bytes(of_kib: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    of_kib.into_iter().map(|(kib, share)| (kib * 1024.0, share)).collect()
 }
 
 fn draw(plot: &mut Plot, lines: Lines<'_>) {
@@ -49,11 +52,9 @@ fn span(values: impl Iterator<Item = f64>) -> (f64, f64) {
 
 /// Cumulative distributions of both traces; empty where neither has a point.
 pub(super) fn cumulative(
-    id: &str,
-    title: &str,
+    (id, title): (&str, &str),
     lines: Lines<'_>,
-    unit: &str,
-    label: Option<fn(f64) -> String>,
+    (axis, unit): (AxisOver, &str),
 ) -> String {
     if lines.iter().all(|points| points.is_empty()) {
         return String::new();
@@ -62,10 +63,7 @@ pub(super) fn cumulative(
     let (low, high) = span(lines.iter().flat_map(|points| points.iter().map(|point| point.0)));
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
-    let mut x = Axis::decades(low, high, left, right);
-    if let Some(label) = label {
-        x = x.labelled(label);
-    }
+    let x = axis(low, high, left, right);
     let y = Axis::linear(100.0, bottom, top);
     let caption = Caption { id, title, description };
     let mut plot =
@@ -74,7 +72,7 @@ pub(super) fn cumulative(
         points.iter().map(|&(value, share)| (value, share * 100.0)).collect()
     };
     draw(&mut plot, [&percent(lines[0]), &percent(lines[1])]);
-    figure(&plot.finish(), &format!("<b>{}</b>", escape(title)))
+    figure(&plot.finish(), &format!("<b>{}</b>, share of the requests up to it", escape(title)))
 }
 
 fn miss_ratios(card: &Card) -> String {
@@ -83,14 +81,15 @@ fn miss_ratios(card: &Card) -> String {
         title: "Miss ratio of LRU caches",
         description: "The share of the blocks that caches of each size do not hold, of both traces.",
     };
-    let (low, high) = span(card.mrc.iter().map(|point| point.size_mib));
+    let bytes = |point: &MissRatio| point.size_mib * f64::from(1 << 20);
+    let (low, high) = span(card.mrc.iter().map(bytes));
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
-    let x = Axis::decades(low, high, left, right).labelled(mib);
+    let x = Axis::doublings(low, high, left, right);
     let y = Axis::linear(100.0, bottom, top);
     let mut plot = Plot::new(&caption, SIZE, (x, "cache (logarithmic)"), (y, "missed, %"));
-    let line = |of: fn(&crate::model::compare::MissRatio) -> f64| -> Vec<(f64, f64)> {
-        card.mrc.iter().map(|point| (point.size_mib, of(point) * 100.0)).collect()
+    let line = |of: fn(&MissRatio) -> f64| -> Vec<(f64, f64)> {
+        card.mrc.iter().map(|point| (bytes(point), of(point) * 100.0)).collect()
     };
     draw(&mut plot, [&line(|point| point.a), &line(|point| point.b)]);
     let error = significant(card.mrc_mean_error);
@@ -112,7 +111,7 @@ fn dispersions(card: &Card) -> String {
     let (left, right) = Plot::across(SIZE.0);
     let (bottom, top) = Plot::upwards(SIZE.1);
     let x = Axis::decades(first, last, left, right);
-    let y = Axis::decades(low, high, bottom, top).labelled(significant);
+    let y = Axis::decades(low, high, bottom, top).labelled(plain);
     let mut plot = Plot::new(&caption, SIZE, (x, "bin (logarithmic)"), (y, "variance / mean"));
     let line = |of: fn(&Quantity) -> f64| -> Vec<(f64, f64)> {
         card.dispersion.iter().map(|scale| (scale.bin_ms as f64, of(&scale.quantity))).collect()

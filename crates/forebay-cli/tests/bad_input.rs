@@ -1,0 +1,172 @@
+//! What is no trace, or a damaged one: refused, told or counted, on the real binary.
+
+#![allow(clippy::unwrap_used)]
+
+mod command;
+
+use serde_json::Value;
+
+use command::{Folder, MSR, SPC, described, ends, fails, forebay};
+
+const BLKTRACE: &[u8] = include_bytes!("../../../fuzz/seeds/open/blktrace");
+const PARQUET: &[u8] = include_bytes!("../../../fuzz/seeds/open/parquet");
+const GZIP: &[u8] = include_bytes!("../../../fuzz/seeds/open/spc-gz");
+const XZ: &[u8] = include_bytes!("../../../fuzz/seeds/open/spc-xz");
+const ZSTD: &[u8] = include_bytes!("../../../fuzz/seeds/open/spc-zst");
+
+#[test]
+fn what_is_no_trace_is_refused_by_every_verb() {
+    let folder = Folder::new();
+    for mut verb in folder.verbs(&folder.path("nowhere")) {
+        fails(&mut verb, 2, &["nowhere", "No such file"]);
+    }
+    let noise: Vec<u8> =
+        (0..9000u32).map(|n| (n.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
+    folder.refused("empty", b"", &["empty file", "expected"]);
+    folder.refused("noise", noise, &["got", "expected", "--from"]);
+    folder.refused("prose", "Once upon a time\nthere was a disk.\n", &["Once upon", "--from"]);
+    folder.refused("blank", "\n\n\n", &["expected"]);
+}
+
+#[test]
+fn what_is_cut_off_is_refused_by_every_verb() {
+    let folder = Folder::new();
+    for (name, whole) in [("gz", GZIP), ("xz", XZ), ("zst", ZSTD), ("parquet", PARQUET)] {
+        folder.refused(name, &whole[..whole.len() - 9], &[]);
+        folder.refused(name, &whole[..whole.len() / 2], &[]);
+    }
+    folder.refused("blktrace", &BLKTRACE[..20], &[]);
+    folder.refused("damaged", [&BLKTRACE[..208], b"no record"].concat(), &["expected"]);
+}
+
+#[test]
+fn damage_inside_a_parquet_file_is_told_in_one_message() {
+    let folder = Folder::new();
+    for at in (4..PARQUET.len()).step_by(29) {
+        let mut damaged = PARQUET.to_vec();
+        damaged[at] ^= 0xff;
+        let trace = folder.file("damaged.parquet", damaged);
+        let mut describe = forebay(&["describe"]);
+        let output = describe.arg(&trace).output().unwrap();
+        let err = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!err.contains("panicked"), "byte {at}: {err}");
+        match output.status.code() {
+            Some(0) => {}
+            Some(2) => fails(&mut describe, 2, &["damaged.parquet"]),
+            other => panic!("byte {at}: exit {other:?}: {err}"),
+        }
+    }
+}
+
+#[test]
+fn a_blktrace_cut_in_its_last_record_keeps_the_others_and_says_so() {
+    let (whole, err) = described(BLKTRACE);
+    assert!(!err.contains("cut short"), "{err}");
+    let (cut, err) = described(&BLKTRACE[..BLKTRACE.len() - 3]);
+    assert!(err.contains("cut short"), "{err}");
+    assert_eq!(cut["reads"], whole["reads"]);
+}
+
+#[test]
+fn the_format_can_be_named_but_not_wrongly() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.txt", SPC);
+    for (from, part) in
+        [("parquet", "Parquet"), ("csv", "at_ns"), ("blkparse", "line 1"), ("pcap", "pcap")]
+    {
+        for mut verb in folder.verbs(&trace) {
+            fails(verb.args(["--from", from]), 2, &[part, "expected"]);
+        }
+    }
+    for mut verb in folder.verbs(&trace) {
+        ends(verb.args(["--from", "spc"]), 0);
+    }
+}
+
+#[test]
+fn columns_can_be_declared() {
+    let folder = Folder::new();
+    let rows = "1000;write;8;16;usr\n3000;R;0;8;src\n";
+    let trace = folder.file("trace.txt", rows);
+    let spec = "at:us,op,offset:sectors,len:sectors,volume";
+    for mut verb in folder.verbs(&trace) {
+        ends(verb.args(["--columns", spec]), 0);
+        fails(verb.args(["--from", "spc"]), 2, &["--columns", "--from"]);
+    }
+    let described = |spec: &str| {
+        let mut describe = forebay(&["describe", "--columns", spec]);
+        describe.arg(&trace);
+        describe
+    };
+    let (table, _) = ends(&mut described(spec), 0);
+    assert!(table.contains("columns"), "{table}");
+    fails(&mut described("at:hours,op,offset,len"), 2, &["\"hours\"", "at:us"]);
+    fails(&mut described("at:us,op,offset,size"), 2, &["\"size\"", "latency"]);
+    fails(&mut described("at:us,op:0/1,offset,len"), 2, &["line 1", "write", "0 or 1"]);
+}
+
+#[test]
+fn units_that_cannot_be_right_are_refused_and_may_be_insisted_on() {
+    let folder = Folder::new();
+    // Two thousand requests in 2 s: as milliseconds 23 days without a burst.
+    let mut state = 1u64;
+    let rows: String = (0..2000u64)
+        .map(|n| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            format!("{} 0 {} 8 1\n", n * 1_000_000 + (state >> 33) % 900_000, state >> 40)
+        })
+        .collect();
+    let trace = folder.file("trace.txt", &rows);
+    ends(forebay(&["describe"]).arg(&trace), 0);
+    let parts = ["19 of 20 gaps", "times in ms", "likely in ns", "--columns at:ns,"];
+    for mut verb in folder.verbs(&trace) {
+        fails(verb.args(["--from", "disksim-ascii"]), 2, &parts);
+    }
+    let spec = "at:ms,volume,offset:sectors,len:sectors,op:disksim";
+    let (_, err) = ends(forebay(&["describe", "--columns", spec]).arg(&trace), 0);
+    assert!(err.contains("likely in ns"), "{err}");
+}
+
+#[test]
+fn mixed_line_ends_and_blank_lines_are_read() {
+    for text in [SPC, MSR] {
+        let mixed = format!("\r\n{}\n\n{}", text.replace('\n', "\r\n"), text.trim_end());
+        let (plain, _) = described(text);
+        let (found, err) = described(mixed);
+        let requests = |value: &Value| value["requests"].as_u64().unwrap();
+        assert_eq!(requests(&found), 2 * requests(&plain));
+        assert_eq!((found["rows_skipped"].as_u64(), err.as_str()), (Some(0), ""));
+    }
+}
+
+#[test]
+fn times_running_backwards_are_sorted_or_counted() {
+    let (sorted, err) = described("0,8,512,R,2.0\n0,16,512,R,1.0\n0,24,512,R,3.5\n");
+    assert_eq!((sorted["duration_s"].as_f64(), err.as_str()), (Some(2.5), ""));
+    let rows = |n: u64| format!("0,{},512,R,{}.0\n", n * 8, n);
+    let late: String = (10..75_010).map(rows).chain([rows(3), rows(4)]).collect();
+    let (found, err) = described(late);
+    assert_eq!(found["requests"], 75_002);
+    assert!(err.contains('2') && err.lines().count() == 1, "{err}");
+}
+
+#[test]
+fn lengths_of_zero_are_counted_and_absurd_ones_refused() {
+    let (found, err) = described(format!("{SPC}0,5,0,R,0.003\n0,6,0,W,0.004\n"));
+    assert_eq!((&found["requests"], &found["rows_skipped"]), (&3.into(), &2.into()));
+    assert!(err.contains("2 rows skipped"), "{err}");
+    let folder = Folder::new();
+    folder.refused("long", format!("{SPC}0,5,9999999999,R,0.1\n"), &["line 4", "1 GiB"]);
+    folder.refused("far", format!("{SPC}0,18446744073709551615,512,R,1\n"), &["line 4", "2^63"]);
+    folder.refused("huge", format!("{SPC}0,99999999999999999999999,512,R,1\n"), &["line 4"]);
+    folder.refused("minus", format!("{SPC}0,5,512,R,-0.1\n"), &["line 4", "-0.1"]);
+}
+
+#[test]
+fn a_trace_of_nothing_but_skipped_rows_is_refused_by_every_verb() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", "0,5,0,R,0.0\n");
+    for mut verb in folder.verbs(&trace) {
+        fails(&mut verb, 2, &["trace.spc", "no requests", "1 rows skipped"]);
+    }
+}

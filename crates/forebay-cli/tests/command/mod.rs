@@ -1,0 +1,133 @@
+//! The command as the tests run it, and the contract that each run is held to.
+//!
+//! Bad input or usage: exit 2, one message on standard error, nothing on standard output. Input
+//! with blemishes that can honestly be kept: exit 0 and a counted warning.
+
+// Each test file is a crate of its own and takes what it needs.
+#![allow(dead_code)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use assert_cmd::Command;
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// The first line of Forebay's own CSV.
+pub(crate) const HEADER: &str =
+    "at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name\n";
+pub(crate) const SPC: &str = "0,100,4096,R,0.0\n0,9000,8192,W,0.001\n1,40,512,r,0.002\n";
+pub(crate) const MSR: &str = "128166372003061629,usr,0,Read,7014609920,24576,41286\n\
+                   128166372003062629,usr,1,Write,1317441536,8192,1963\n";
+
+/// A folder for one test's files.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Folder {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    /// Where it is.
+    pub(crate) fn root(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Where a file of it is.
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
+        fs::write(self.path(name), content).unwrap();
+        self.path(name)
+    }
+
+    /// Every verb that reads a trace, on `trace`.
+    pub(crate) fn verbs(&self, trace: &Path) -> [Command; 4] {
+        let mut simulate = forebay(&["simulate", "--device", "sata250", "--policy", "noop"]);
+        simulate.arg(trace);
+        let mut describe = forebay(&["describe"]);
+        describe.arg(trace);
+        let mut convert = forebay(&["convert"]);
+        convert.arg(trace).arg(self.path("converted.csv"));
+        let mut advise = forebay(&["advise"]);
+        advise.arg(trace).arg("--output").arg(self.path("report.html"));
+        [describe, simulate, convert, advise]
+    }
+
+    /// Asserts that every verb refuses a file that holds `content`, and leaves nothing behind.
+    pub(crate) fn refused(&self, name: &str, content: impl AsRef<[u8]>, parts: &[&str]) {
+        let trace = self.file(name, content);
+        let parts: Vec<&str> = parts.iter().copied().chain([name]).collect();
+        for mut verb in self.verbs(&trace) {
+            fails(&mut verb, 2, &parts);
+        }
+        assert!(!self.path("converted.csv").exists() && !self.path("report.html").exists());
+        fs::remove_file(trace).unwrap();
+        assert_eq!(fs::read_dir(self.0.path()).unwrap().count(), 0, "{name}: something is left");
+    }
+}
+
+/// The bundled trace.
+pub(crate) fn sample() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet")
+}
+
+pub(crate) fn forebay(arguments: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.args(arguments);
+    command
+}
+
+fn shown(command: &Command) -> String {
+    let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+    words.collect::<Vec<_>>().join(" ")
+}
+
+/// Standard output and error of a command that has to end with `code`.
+pub(crate) fn ends(command: &mut Command, code: i32) -> (String, String) {
+    let output = command.output().unwrap();
+    let out = String::from_utf8(output.stdout).unwrap();
+    let err = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{}: {err}", shown(command));
+    for crash in ["panicked", "RUST_BACKTRACE", "internal error"] {
+        assert!(!err.contains(crash), "{err}");
+    }
+    (out, err)
+}
+
+/// Asserts failure with one message that holds all `parts`, nothing on standard output.
+pub(crate) fn fails(command: &mut Command, code: i32, parts: &[&str]) {
+    let (out, err) = ends(command, code);
+    assert_eq!(out, "", "{}", shown(command));
+    // The parser of the command line adds how to get help.
+    let begins = |line: &&str| line.starts_with("forebay: ") || line.starts_with("error: ");
+    assert_eq!(err.lines().filter(begins).count(), 1, "{}: {err}", shown(command));
+    assert!(err.starts_with("error: ") || err.lines().count() == 1, "{err}");
+    for part in parts {
+        assert!(err.contains(part), "{}: no {part:?} in: {err}", shown(command));
+    }
+}
+
+/// The JSON that a command prints, and what it says on standard error.
+pub(crate) fn json(command: &mut Command) -> (Value, String) {
+    let (out, err) = ends(command.args(["--format", "json"]), 0);
+    (serde_json::from_str(&out).unwrap(), err)
+}
+
+/// `describe` of a file that holds `content`.
+pub(crate) fn described(content: impl AsRef<[u8]>) -> (Value, String) {
+    let folder = Folder::new();
+    let trace = folder.file("trace", content);
+    json(forebay(&["describe"]).arg(trace))
+}
+
+/// `simulate` of SPC text with noop on the 250 GB disk.
+pub(crate) fn simulated(text: &str, options: &[&str]) -> (Value, String) {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", text);
+    let mut command = forebay(&["simulate", "--device", "sata250", "--policy", "noop"]);
+    let (result, err) = json(command.arg(trace).args(options));
+    (result["runs"][0].clone(), err)
+}

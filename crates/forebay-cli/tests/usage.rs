@@ -1,0 +1,172 @@
+//! Options, help and listings, on the real binary: what is asked for wrongly or in vain is told.
+
+#![allow(clippy::unwrap_used)]
+
+mod command;
+
+use std::fs;
+
+use command::{Folder, SPC, ends, fails, forebay, json};
+
+#[test]
+fn mistakes_in_options_say_what_is_right() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let simulate = |options: &[&str], parts: &[&str]| {
+        fails(forebay(&["simulate"]).arg(&trace).args(options), 2, parts);
+    };
+    let noop = ["--device", "sata250", "--policy", "noop"];
+    let with = |more: [&'static str; 2]| [&noop[..], &more].concat();
+    simulate(
+        &["--device", "sata250", "--policy", "nope"],
+        &["nope", "noop, deadline, anticipatory, cfq, none, mq-deadline, bfq, bid"],
+    );
+    simulate(&["--device", "sata250", "--policy", "cfq:quantun=2"], &["quantun", "quantum"]);
+    simulate(&["--device", "sata250", "--policy", "cfq:quantum=0"], &["got '0'", "at least 1"]);
+    simulate(&["--device", "sata250", "--policy", "noop,bid:wait-ms=-1"], &["wait-ms", "-1"]);
+    simulate(&["--device", "sata25", "--policy", "noop"], &["sata25", "did you mean sata250"]);
+    simulate(&["--device", "fixed:0", "--policy", "noop"], &["fixed", "expected"]);
+    simulate(&["--device", "none.toml", "--policy", "noop"], &["none.toml"]);
+    simulate(&["--device", "sata250"], &["--policy"]);
+    simulate(&["--policy", "noop"], &["--device"]);
+    simulate(&with(["--intensity", "0"]), &["--intensity", "from 1e-6 to 1e12"]);
+    simulate(&with(["--intensity", "nan"]), &["--intensity", "from 1e-6 to 1e12"]);
+    simulate(&with(["--replay", "sideways"]), &["sideways", "open, closed or dependent"]);
+    simulate(&with(["--map", "fold"]), &["fold", "scale, wrap or clip"]);
+    simulate(&with(["--stream-by", "colour"]), &["colour", "thread, process or name"]);
+    simulate(&with(["--format", "xml"]), &["xml", "json"]);
+    let advise = &mut forebay(&["advise", "--device", "st1000nm0012"]);
+    fails(advise.arg(&trace), 2, &["st1000nm0012", "st1000nm0011"]);
+    fails(&mut forebay(&["foresee"]), 2, &["foresee"]);
+}
+
+#[test]
+fn a_device_file_with_a_mistake_is_refused_with_its_line() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let good = include_str!("../../../devices/sata250.toml");
+    for (old, new, part) in [
+        ("heads = 4", "heads = 0", "heads"),
+        ("rpm = 7200", "rpm = \"fast\"", "line 11"),
+        ("rpm = 7200", "rpn = 7200", "rpn"),
+        ("[seek]", "[seek", "line"),
+    ] {
+        assert!(good.contains(old), "{old}");
+        let device = folder.file("disk.toml", good.replacen(old, new, 1));
+        let mut command = forebay(&["simulate", "--policy", "noop", "--device"]);
+        fails(command.arg(device).arg(&trace), 2, &["disk.toml, line", part]);
+    }
+}
+
+#[test]
+fn outputs_that_cannot_be_written_are_told() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let nowhere = folder.path("nowhere");
+    let advise = &mut forebay(&["advise", "--output"]);
+    fails(advise.arg(nowhere.join("report.html")).arg(&trace), 1, &["report.html"]);
+    for (output, part) in [
+        (nowhere.join("out.csv"), "out.csv"),
+        (folder.path("out.xyz"), "--to"),
+        (trace.clone(), "--to"),
+    ] {
+        let result = forebay(&["convert"]).arg(&trace).arg(&output).output().unwrap();
+        let err = String::from_utf8(result.stderr).unwrap();
+        assert!(matches!(result.status.code(), Some(1 | 2)), "{err}");
+        assert!(
+            result.stdout.is_empty() && err.lines().count() == 1 && err.contains(part),
+            "{err}"
+        );
+    }
+    let mut onto_itself = forebay(&["convert", "--to", "csv"]);
+    fails(onto_itself.arg(&trace).arg(&trace), 2, &["trace.spc", "another file"]);
+    assert_eq!(fs::read_to_string(&trace).unwrap(), SPC);
+    assert_eq!(fs::read_dir(folder.root()).unwrap().count(), 1, "something is left");
+}
+
+#[test]
+fn grouping_by_what_a_trace_does_not_know_is_warned_of() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let (found, said) = json(forebay(&["describe", "--stream-by", "process"]).arg(&trace));
+    assert!(found["warnings"].to_string().contains("no process id"), "{found}");
+    assert!(said.contains("no process id"), "{said}");
+    let (found, _) = json(forebay(&["describe"]).arg(&trace));
+    assert_eq!(found["warnings"].to_string(), "[]");
+}
+
+#[test]
+fn help_names_the_options_of_each_verb() {
+    let reading = ["--from", "--stream-by", "--format"];
+    let replaying = ["--replay", "--intensity", "--map", "--device"];
+    let all = [&reading[..], &replaying].concat();
+    for (verb, options) in [
+        ("advise", [&all[..], &["--output", "--flash"]].concat()),
+        ("describe", reading.to_vec()),
+        ("simulate", [&all[..], &["--policy", "--defragment"]].concat()),
+        ("convert", vec!["--from", "--to"]),
+        ("devices", vec!["--help"]),
+        ("policies", vec!["--help"]),
+    ] {
+        let (help, err) = ends(&mut forebay(&[verb, "--help"]), 0);
+        assert_eq!(err, "");
+        for option in options {
+            assert!(help.contains(option), "{verb} --help: no {option}");
+        }
+        assert!(ends(&mut forebay(&["--help"]), 0).0.contains(verb), "--help: no {verb}");
+    }
+}
+
+#[test]
+fn listings_name_everything_that_can_be_asked_for() {
+    let (devices, _) = ends(&mut forebay(&["devices"]), 0);
+    for name in ["sata250", "st1000nm0011", "exos-x18", "fixed:RATE"] {
+        assert!(devices.contains(name), "{devices}");
+    }
+    let (policies, _) = ends(&mut forebay(&["policies"]), 0);
+    for name in ["noop", "anticipatory", "mq-deadline", "none", "bfq", "bid", "reads-max"] {
+        assert!(policies.contains(name), "{policies}");
+    }
+    for name in ["fcfs", "split", "wf2q", "sfq", "miser", "token-bucket", "dmclock", "delta-ms"] {
+        assert!(policies.contains(name), "{policies}");
+    }
+}
+
+#[test]
+fn options_that_would_do_nothing_are_told_or_refused() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", "0,1000,4096,R,0.1\n0,90000,4096,W,0.2\n");
+    let simulate = |options: &[&str]| {
+        let mut command = forebay(&["simulate"]);
+        command.arg(&trace).args(options);
+        command
+    };
+    let disk = ["--device", "sata250", "--flash", "sata250", "--policy", "cache"];
+    fails(&mut simulate(&disk), 2, &["--flash sata250", "mechanical disk", "solid-state drive"]);
+    let mut advise = forebay(&["advise", "--flash", "sata250", "-o"]);
+    fails(advise.arg(folder.path("r.html")).arg(&trace), 2, &["mechanical disk"]);
+    let promise = ["--device", "fixed:500", "--policy", "miser:cmin=900"];
+    fails(&mut simulate(&promise), 2, &["cmin: got 900", "at most the 500"]);
+    let flash = ["--device", "sata250", "--flash", "samsung-830", "--policy", "noop,cfq"];
+    let (_, err) = json(&mut simulate(&flash));
+    assert!(err.contains("samsung-830 stays idle: none of the policies uses flash"), "{err}");
+    assert!(err.contains("Models, not measurements:"), "{err}");
+    let (_, err) =
+        json(&mut simulate(&["--device", "sata250", "--disks", "4", "--policy", "noop"]));
+    assert!(err.contains("3 of the 4 disks stay idle") && err.contains("has 1 volume"), "{err}");
+}
+
+#[test]
+fn a_device_is_described_with_its_notes_and_guesses() {
+    let (out, _) = ends(&mut forebay(&["devices", "d7-p5520"]), 0);
+    assert!(out.contains("assumed: page_bytes") && out.contains("derived: "), "{out}");
+    let folder = Folder::new();
+    let bundled = concat!(env!("CARGO_MANIFEST_DIR"), "/../../devices/sata250.toml");
+    let text = fs::read_to_string(bundled).unwrap();
+    let (before, after) = (text.find("[seek]").unwrap(), text.find("[switch]").unwrap());
+    let seek =
+        "[seek]\ndistances_cylinders = [1, 100]\ntimes_ms = [1.0, 2.0]\nwrite_settle_ms = 1.0\n";
+    let file = folder.file("short.toml", text[..before].to_string() + seek + &text[after..]);
+    let (out, _) = ends(forebay(&["devices"]).arg(&file), 0);
+    assert!(out.contains("note: the seek table ends at 100 of "), "{out}");
+}

@@ -1,0 +1,191 @@
+//! The figures that the verdict asks, each held against its bound. The card's page colours by the same.
+//!
+//! The bounds on features, mean responses, the 99th percentile and miss ratios are those that a twin has
+//! to keep: 5 % and 6.7 % are the paper's own worst cases (**model**, section V.C). Those on whole
+//! distributions, burstiness and heat are Forebay's, and give way to what the first trace's own
+//! resamples differ by.
+
+use super::card::{Card, Dispersion, Distance, Feature, Heat, Quantity, Response};
+use super::measure::DeviationKind;
+
+/// Features, relative or in points.
+const FEATURE_MAX: f64 = 0.05;
+/// Mean responses.
+const MEAN_MAX: f64 = 0.067;
+/// 99th percentiles, and the index of dispersion.
+const TAIL_MAX: f64 = 0.1;
+/// Mean error of the miss ratio.
+const MRC_MAX: f64 = 0.03;
+/// Kolmogorov-Smirnov distances, and total variation.
+const SHARE_MAX: f64 = 0.05;
+/// The same where the first trace changes so much over time that it is as far from itself.
+const CHANGING_SHARE_MAX: f64 = 0.15;
+
+/// From here on a deviation is told as how many times the first figure the second is.
+const TIMES_MIN: f64 = 9.0;
+
+/// What a figure and its bound are counted in.
+#[derive(Clone, Copy, Debug)]
+enum Unit {
+    Relative,
+    Points,
+    Plain,
+}
+
+/// A figure held against its bound.
+#[derive(Clone, Debug)]
+pub struct Held {
+    pub(super) what: String,
+    pub(super) found: f64,
+    pub(super) allowed: f64,
+    unit: Unit,
+}
+
+impl Held {
+    /// Whether the figure is within its bound.
+    pub fn holds(&self) -> bool {
+        self.found.abs() <= self.allowed
+    }
+
+    /// The bound, in the figure's unit.
+    pub fn bound(&self) -> String {
+        match self.unit {
+            Unit::Relative => format!("{:.1} %", self.allowed * 100.0),
+            Unit::Points => format!("{:.1} points", self.allowed * 100.0),
+            Unit::Plain => format!("{:.3}", self.allowed),
+        }
+    }
+
+    /// How far the figure is off.
+    pub(super) fn shown(&self) -> String {
+        let found = self.found;
+        match self.unit {
+            Unit::Relative if !found.is_finite() => "from nothing".to_string(),
+            Unit::Relative if found >= TIMES_MIN => format!("{:.1} times", found + 1.0),
+            Unit::Relative => format!("{:+.1} %", found * 100.0),
+            Unit::Points => format!("{:+.1} points", found * 100.0),
+            Unit::Plain => format!("{found:.3}"),
+        }
+    }
+
+    /// Above 1 where it does not hold.
+    pub(super) fn severity(&self) -> f64 {
+        if self.found == 0.0 { 0.0 } else { self.found.abs() / self.allowed }
+    }
+
+    /// A distance within `bound`, or within what the first trace is from `itself` if that is farther.
+    fn distance(what: &str, found: f64, itself: f64) -> Held {
+        let allowed = itself.clamp(SHARE_MAX, CHANGING_SHARE_MAX);
+        Held { what: what.to_string(), found, allowed, unit: Unit::Plain }
+    }
+}
+
+/// Within `bound`, or in the interval if that is wider.
+fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> Held {
+    let found = quantity.deviation.unwrap_or(f64::INFINITY);
+    let end = if found < 0.0 { quantity.a_low } else { quantity.a_high };
+    let to_end = (end / quantity.a - 1.0).abs();
+    let allowed = if widened && to_end.is_finite() { bound.max(to_end) } else { bound };
+    Held { what, found, allowed, unit: Unit::Relative }
+}
+
+impl Feature {
+    /// Against its bound.
+    pub fn held(&self) -> Held {
+        let held = within(self.name.clone(), &self.quantity, FEATURE_MAX, false);
+        match self.deviation_kind {
+            DeviationKind::Points => Held { unit: Unit::Points, ..held },
+            DeviationKind::Relative => held,
+        }
+    }
+}
+
+impl Distance {
+    /// The Kolmogorov-Smirnov distance against its bound.
+    pub fn held(&self) -> Held {
+        Held::distance("Kolmogorov-Smirnov distance", self.ks, self.ks_itself)
+    }
+}
+
+impl Dispersion {
+    /// Against its bound.
+    pub fn held(&self) -> Held {
+        let what = format!("index of dispersion at {} ms", self.bin_ms);
+        within(what, &self.quantity, TAIL_MAX, true)
+    }
+}
+
+impl Heat {
+    /// The total variation against its bound.
+    pub fn held(&self) -> Held {
+        let what = "share of requests that fall elsewhere";
+        Held::distance(what, self.total_variation, self.total_variation_itself)
+    }
+}
+
+impl Response {
+    /// The mean against its bound.
+    pub fn held_mean(&self) -> Held {
+        within(format!("on {}", self.device), &self.mean_ms, MEAN_MAX, false)
+    }
+
+    /// The 99th percentile against its bound.
+    pub fn held_p99(&self) -> Held {
+        within(format!("on {}", self.device), &self.p99_ms, TAIL_MAX, true)
+    }
+}
+
+impl Card {
+    /// The mean error of the miss ratio against its bound.
+    pub fn held_miss_ratio(&self) -> Held {
+        let what = "mean error of the miss ratio".to_string();
+        Held { what, found: self.mrc_mean_error, allowed: MRC_MAX, unit: Unit::Plain }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quantity(deviation: f64) -> Quantity {
+        let a = 10.0;
+        let b = a * (1.0 + deviation);
+        Quantity { a, b, deviation: Some(deviation), a_low: 8.5, a_high: 10.5 }
+    }
+
+    #[test]
+    fn an_interval_widens_a_bound_on_its_own_side_only() {
+        let held = |deviation, widened| within("".into(), &quantity(deviation), 0.1, widened);
+        for (deviation, widened, holds) in [
+            (0.1, true, true),
+            (0.11, true, false),
+            (-0.14, true, true),
+            (-0.14, false, false),
+            (-0.16, true, false),
+        ] {
+            assert_eq!(held(deviation, widened).holds(), holds, "{deviation}");
+        }
+        let nothing = Quantity { deviation: None, ..quantity(0.0) };
+        assert!(!within("".into(), &nothing, 0.1, true).holds());
+    }
+
+    #[test]
+    fn a_distance_gives_way_up_to_a_bound() {
+        let allowed = |itself| Held::distance("", 0.0, itself).allowed;
+        assert_eq!([0.0, 0.08, 0.9].map(allowed), [0.05, 0.08, 0.15]);
+    }
+
+    #[test]
+    fn a_figure_and_its_bound_are_told_in_one_unit() {
+        let told = |found: f64, unit| {
+            let held = Held { what: String::new(), found, allowed: 0.067, unit };
+            (held.shown(), held.bound())
+        };
+        let pair = |shown: &str, bound: &str| (shown.to_string(), bound.to_string());
+        assert_eq!(told(-0.05, Unit::Relative), pair("-5.0 %", "6.7 %"));
+        assert_eq!(told(11.0, Unit::Relative).0, "12.0 times");
+        assert_eq!(told(f64::INFINITY, Unit::Relative).0, "from nothing");
+        assert_eq!(told(0.05, Unit::Points), pair("+5.0 points", "6.7 points"));
+        assert_eq!(told(0.05, Unit::Plain), pair("0.050", "0.067"));
+    }
+}
