@@ -119,11 +119,9 @@ impl Summary {
             .collect();
         let tried = match &tried[..] {
             [] => String::new(),
-            list => format!(
-                "; closed loop: the trace {:.1} IOPS, {}",
-                self.trace_iops,
-                list.join(", ")
-            ),
+            list => {
+                format!("; closed loop: the trace {:.1} IOPS, {}", self.trace_iops, list.join(", "))
+            }
         };
         let families: Vec<String> =
             self.families.iter().map(|(family, count)| format!("{count} {family}")).collect();

@@ -132,7 +132,7 @@ fn a_longer_trace_makes_no_larger_model_and_no_offset_is_told() {
     let records = chain(120_000);
     let (half, whole) = (fit(&records[..60_000], 2).json(), fit(&records, 2).json());
     assert!(whole.len() < half.len() * 12 / 10, "{} against {}", whole.len(), half.len());
-    assert!(whole.len() < 100 << 10);
+    assert!(whole.len() < 150 << 10, "{}", whole.len());
     // Lists do not grow, only some counts have a digit more.
     let told = |n: u64| whole.contains(&n.to_string());
     assert!(!records.iter().take(2000).any(|r| r.offset > 1 << 30 && told(r.offset)));
@@ -156,7 +156,7 @@ fn damaged_models_are_refused_by_key() {
         assert!(error.starts_with("m.json: got ") && error.contains(expected), "{error}");
         assert_eq!(error.lines().count(), 1, "{error}");
     };
-    refused("\"level\":2", "\"level\":3", "states[0][0]");
+    refused("\"level\":2", "\"level\":3", "level 3");
     refused("\"level\":2", "\"level\":9", "level 9");
     refused("\"forebay_model\":1", "\"forebay_model\":2", "forebay_model 2");
     refused("\"flat\":false,", "", "missing field `flat`");

@@ -131,6 +131,11 @@ fn check(model: &Model) -> Result<(), Wrong> {
     if of_parts != model.requests {
         return wrong("requests", model.requests, format!("{of_parts}, as the parts sum to"));
     }
+    let paths = model.parts.iter().flat_map(|part| &part.states).map(|state| state.0.len());
+    let deepest = paths.max().unwrap_or(0);
+    if deepest != usize::from(model.level) && deepest <= LEVEL_MAX.into() {
+        return wrong("level", model.level, format!("{deepest}, as the deepest range of states"));
+    }
     model.parts.iter().enumerate().try_for_each(|(index, part)| {
         check_part(model, part).map_err(|mut wrong| {
             wrong.key = format!("parts[{index}].{}", wrong.key);
@@ -327,7 +332,11 @@ fn check_order(part: &Part) -> Result<(), Wrong> {
     within("order.each", part.order.each, 1, 1 << 40)?;
     within("order.states", part.order.states.len(), 2, LIST_MAX)?;
     let Some(stretches) = part.order.stretches(part.states.len()) else {
-        return wrong("order.states", "others", "pairs of letters, a state before how often it comes");
+        return wrong(
+            "order.states",
+            "others",
+            "pairs of letters, a state before how often it comes",
+        );
     };
     let mut counts = vec![0u64; part.states.len()];
     for &(state, count) in stretches.iter().flatten() {

@@ -16,10 +16,10 @@ use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
 
-use super::file::{Model, Submitter, VERSION, Volume};
+use super::file::{Model, Part, Submitter, VERSION, Volume};
 use super::generate::{GenerateOptions, Generator};
-use super::level;
 use super::leaves::{LEAVES_MAX, leaves};
+use super::level;
 use super::space::{GRAIN, Space};
 use lists::digits;
 use part::PartFitter;
@@ -214,26 +214,30 @@ impl Fitter {
     /// The model.
     pub fn finish(self) -> Model {
         let Fitter { options, survey, parts, owners, .. } = self;
+        let size_bounds_bytes = parts[0].classes.0.clone();
+        let parts: Vec<Part> = parts
+            .into_iter()
+            .zip(owners)
+            .map(|(part, owner)| part.finish(owner, survey.tick_ns))
+            .collect();
+        // Levels that nothing needed are none.
+        let levels = parts.iter().flat_map(|part| &part.states).map(|state| state.0.len() as u8);
         let volume =
             |extent: &u64| Volume { extent_mib: extent.div_ceil(GRAIN).max(1), name: None };
         Model {
             forebay_model: VERSION,
             requests: parts.iter().map(|part| part.requests).sum(),
             duration_s: digits(survey.last.0 as f64 / 1e9, 9),
-            level: options.level.unwrap_or(1),
+            level: levels.max().unwrap_or(1),
             flat: options.flat,
-            size_bounds_bytes: parts[0].classes.0.clone(),
+            size_bounds_bytes,
             volumes: survey.extents.iter().map(volume).collect(),
             streams: survey
                 .streams
                 .iter()
                 .map(|&requests| Submitter { requests, name: None })
                 .collect(),
-            parts: parts
-                .into_iter()
-                .zip(owners)
-                .map(|(part, owner)| part.finish(owner, survey.tick_ns))
-                .collect(),
+            parts,
         }
     }
 }

@@ -57,7 +57,12 @@ impl Heads {
 
     /// A request ended at `end`; it continued the one of rank `from`, if any.
     #[inline]
-    pub fn push(&mut self, from: Option<usize>, end: u64, (stream, len, is_read): (u32, u32, bool)) {
+    pub fn push(
+        &mut self,
+        from: Option<usize>,
+        end: u64,
+        (stream, len, is_read): (u32, u32, bool),
+    ) {
         let last = match from {
             Some(rank) => rank,
             None if self.ends.len() < HEADS => {

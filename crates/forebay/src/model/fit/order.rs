@@ -72,7 +72,9 @@ fn joined(stretches: &[Mix]) -> Vec<Mix> {
     let mut joined: Vec<Mix> = Vec::new();
     for mix in stretches {
         match (joined.last_mut().map(Vec::as_mut_slice), mix.as_slice()) {
-            (Some([before]), [one]) if before.0 == one.0 => before.1 = before.1.saturating_add(one.1),
+            (Some([before]), [one]) if before.0 == one.0 => {
+                before.1 = before.1.saturating_add(one.1)
+            }
             _ => joined.push(mix.clone()),
         }
     }

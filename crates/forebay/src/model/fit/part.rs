@@ -209,7 +209,8 @@ impl PartFitter {
 
     pub(super) fn finish(self, stream: Option<u32>, tick_ns: u64) -> Part {
         let Found { epoch_scale, epochs_ns, divisions, splits } = self.arrivals.finish();
-        let Kept { states, numbers, follows, transitions } = self.states.finish(self.requests, self.parts);
+        let Kept { states, numbers, follows, transitions } =
+            self.states.finish(self.requests, self.parts);
         let (each, mut stretches) = self.order.finish(ORDER_MAX / self.parts);
         for mix in &mut stretches {
             mix.iter_mut().for_each(|known| known.0 = numbers[known.0 as usize]);

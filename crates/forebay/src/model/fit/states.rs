@@ -175,4 +175,3 @@ fn state(counts: &Counts, least: u32) -> State {
         Places(places),
     )
 }
-

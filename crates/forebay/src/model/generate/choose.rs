@@ -13,9 +13,11 @@ const EARLY: f32 = 1e-3;
 fn goes_on(mix: &[(u32, u32)], states: &[StateDrawer]) -> Option<usize> {
     let of = |state: u32| &states[state as usize];
     let goes_on = |state: u32| of(state).category.kind().is_next();
-    mix.iter().map(|&(state, _)| state).filter(|&state| goes_on(state)).map(|state| of(state).leaf).find(
-        |&leaf| !mix.iter().any(|&(state, _)| of(state).leaf == leaf && !goes_on(state)),
-    )
+    mix.iter()
+        .map(|&(state, _)| state)
+        .filter(|&state| goes_on(state))
+        .map(|state| of(state).leaf)
+        .find(|&leaf| !mix.iter().any(|&(state, _)| of(state).leaf == leaf && !goes_on(state)))
 }
 
 /// Draws the order of states.
@@ -36,7 +38,15 @@ impl Chooser {
     pub(super) fn new(part: &Part, follows: Vec<f32>) -> Chooser {
         let stretches = part.order.stretches(part.states.len()).unwrap_or_default();
         let last = stretches[0][0].0;
-        Chooser { stretches, stretch: 0, left: Vec::new(), last_leaf: None, requests_left: 0, follows, last }
+        Chooser {
+            stretches,
+            stretch: 0,
+            left: Vec::new(),
+            last_leaf: None,
+            requests_left: 0,
+            follows,
+            last,
+        }
     }
 
     /// The state of a request with such classes of gaps before and after it.

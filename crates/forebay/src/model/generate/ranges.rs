@@ -32,11 +32,7 @@ pub(super) struct RangeDrawer {
 
 impl RangeDrawer {
     /// The request of the past that came so many after the one used last, if it was not repeated since.
-    pub(super) fn follow(
-        &mut self,
-        on: u64,
-        latest: &Latest,
-    ) -> Option<(u64, Option<u32>)> {
+    pub(super) fn follow(&mut self, on: u64, latest: &Latest) -> Option<(u64, Option<u32>)> {
         let number = self.referenced + on;
         let past = self.ring.get(number)?;
         if latest.find(past.address) != Some(number) {
@@ -116,8 +112,8 @@ impl RangeDrawer {
         let count = count.min((newest + 2).saturating_sub(low));
         let (tries, first) = (count.min(AIMS), dice.below(count.max(1)));
         // Evenly over the ages.
-        let mut done = (0..tries)
-            .any(|n| consider(newest + 1 - low - (first + n * count / tries) % count));
+        let mut done =
+            (0..tries).any(|n| consider(newest + 1 - low - (first + n * count / tries) % count));
         for _ in 0..SIGHTS {
             if done {
                 break;
@@ -125,13 +121,22 @@ impl RangeDrawer {
             let place = reach(reference, wanted, dice.unit());
             let below = self.starts.range(..place).next_back();
             let above = self.starts.range(place..).next();
-            done = [below, above].into_iter().flatten().any(|&start| {
-                latest.find(start).is_some_and(&mut consider)
-            });
+            done = [below, above]
+                .into_iter()
+                .flatten()
+                .any(|&start| latest.find(start).is_some_and(&mut consider));
         }
         let (_, number, past) = best?;
         if std::env::var("DBG").is_ok() {
-            eprintln!("again age {age} got {} reach {} got {} mis {} class {} count {}", age_bin((newest + 1).saturating_sub(number)), wanted as i64 - 44, reach_bin(reference, past.address) as i64 - 44, self.misfit((number, past), next, latest, touched), suits(past.len), newest);
+            eprintln!(
+                "again age {age} got {} reach {} got {} mis {} class {} count {}",
+                age_bin((newest + 1).saturating_sub(number)),
+                wanted as i64 - 44,
+                reach_bin(reference, past.address) as i64 - 44,
+                self.misfit((number, past), next, latest, touched),
+                suits(past.len),
+                newest
+            );
         }
         self.referenced = number;
         Some((past.address, Some(past.len)))
@@ -148,12 +153,14 @@ impl RangeDrawer {
         match next {
             Some(Kind::Follow) => {
                 let follows = self.ring.get(number + 1);
-                let fits = follows.is_some_and(|past| latest.find(past.address) == Some(number + 1));
+                let fits =
+                    follows.is_some_and(|past| latest.find(past.address) == Some(number + 1));
                 6 * usize::from(!fits)
             }
             Some(kind) if kind.is_next() => {
                 let end = past.address + u64::from(past.len);
-                let ahead = [0, 64 << 10, 256 << 10].map(|ahead| touched.last(end + ahead).is_none());
+                let ahead =
+                    [0, 64 << 10, 256 << 10].map(|ahead| touched.last(end + ahead).is_none());
                 let off = ahead.iter().filter(|is_new| **is_new != kind.is_new()).count();
                 2 * off + 4 * usize::from(ahead[0] != kind.is_new())
             }

@@ -33,9 +33,9 @@ impl StateDrawer {
     #[inline]
     pub(super) fn draw_place(&mut self, dice: &mut Dice) -> (usize, usize) {
         let drawn = self.place.draw(dice);
-        self.places.get(drawn).map_or((0, REACH_BINS / 2), |place| {
-            (usize::from(place.0), usize::from(place.1))
-        })
+        self.places
+            .get(drawn)
+            .map_or((0, REACH_BINS / 2), |place| (usize::from(place.0), usize::from(place.1)))
     }
 }
 
@@ -128,10 +128,7 @@ pub(super) fn follows(model: &Model, part: &Part) -> Vec<f32> {
 }
 
 /// How much likelier than by chance each category follows each, within a range and from one to another.
-fn pooled(
-    part: &Part,
-    states: &[(Range, Category)],
-) -> [FxHashMap<(Category, Category), f32>; 2] {
+fn pooled(part: &Part, states: &[(Range, Category)]) -> [FxHashMap<(Category, Category), f32>; 2] {
     let mut of_range: FxHashMap<Range, Vec<(Category, f64)>> = FxHashMap::default();
     let mut of_category: FxHashMap<Category, f64> = FxHashMap::default();
     for (&(range, category), saved) in states.iter().zip(&part.states) {
