@@ -55,7 +55,9 @@ impl Generator {
             .iter()
             .zip(0u64..)
             .map(|(part, index)| {
-                let mut part = PartGenerator::new(model, part, options.seed ^ index << 48);
+                let goes_on = options.requests.is_some() || options.until.is_some();
+                let left = if goes_on { u64::MAX } else { part.requests };
+                let mut part = PartGenerator::new(model, part, options.seed ^ index << 48, left);
                 let first = part.next();
                 (part, first)
             })

@@ -17,6 +17,8 @@ use super::ranges::{RangeDrawer, ranges};
 use super::states::{StateDrawer, follows, states};
 
 pub(super) struct PartGenerator {
+    /// Requests that it still has to draw.
+    left: u64,
     pub(super) dice: Dice,
     pub(super) space: Space,
     // When.
@@ -52,7 +54,7 @@ pub(super) struct PartGenerator {
 }
 
 impl PartGenerator {
-    pub(super) fn new(model: &Model, part: &Part, seed: u64) -> PartGenerator {
+    pub(super) fn new(model: &Model, part: &Part, seed: u64, left: u64) -> PartGenerator {
         let extents: Vec<u64> =
             model.volumes.iter().map(|volume| volume.extent_mib.saturating_mul(GRAIN)).collect();
         let space = Space::new(&extents);
@@ -75,6 +77,7 @@ impl PartGenerator {
             .map(|(stream, number)| if own.contains(&number) { 0 } else { stream.requests })
             .collect();
         let mut generator = PartGenerator {
+            left,
             dice: Dice::new(seed),
             tick: part.arrivals.tick_ns.max(1),
             epoch_requests: part.arrivals.epoch_requests,
@@ -112,6 +115,7 @@ impl PartGenerator {
 
     #[inline]
     pub(super) fn next(&mut self) -> Option<Record> {
+        self.left = self.left.checked_sub(1)?;
         let (gap, state) = self.upcoming;
         let following = self.next_gap;
         self.next_gap = self.gap();
