@@ -133,7 +133,7 @@ fn bad_targets_and_options_are_refused() {
     let folder = Folder::new();
     let trace = folder.trace(&rows(300, 10, true));
     fs::write(folder.path("tiny"), [0; 100]).unwrap();
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 13] = [
         (&["--target", "."], &["is a folder"]),
         (&["--target", "/dev/null"], &["/dev/null", "neither a file nor a block device"]),
         (&["--target", "no/such/folder"], &["cannot create it"]),
@@ -146,6 +146,10 @@ fn bad_targets_and_options_are_refused() {
         (&["--target", "disk", "--policy", "split:cmin=100"], &["several servers", "--emulate"]),
         (&["--target", "disk", "--policy", "nope"], &["no policy 'nope'"]),
         (&[], &["--target"]),
+        (&["--target", "disk", "--for", "0s"], &["got '0s', expected more than 0"]),
+        (&["--emulate", "sata250", "--depth", "4"], &["'--depth <COUNT>'"]),
+        (&["--target", "disk", "--tape", "disk"], &["disk: got the tape to write"]),
+        (&["--target", "disk", "--tape", "trace.csv"], &["got the trace as the tape"]),
     ];
     for (options, parts) in cases {
         refused(folder.play(&trace).args(options), parts);
@@ -258,4 +262,89 @@ fn placements_have_a_flash_target_beside() {
         folder.play(&trace).args(["--target", "new", "--policy", "cache"]),
         &["no flash device", "--flash"],
     );
+}
+
+fn check_tape(folder: &Folder, tape: &str) -> (Option<i32>, Value, String) {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.args(["play", "--check-tape", tape, "--format", "json"]).current_dir(folder.0.path());
+    let output = command.output().unwrap();
+    let result = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), result, String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_tape_of_a_run_is_answered_the_same_again() {
+    let folder = Folder::new();
+    let trace = folder.trace(&rows(300, 50, true));
+    let cases: [&[&str]; 4] = [
+        &["--target", "disk", "--policy", "cfq"],
+        &["--target", "disk", "--policy", "bid", "--driver", "threads"],
+        &["--target", "disk", "--flash", "flash", "--policy", "cache:size-mib=1"],
+        &["--emulate", "sata250", "--policy", "split:cmin=3000:delta-c=300"],
+    ];
+    for options in cases {
+        let play = folder.play(&trace).args(options).args(["--overwrite", "--tape", "t"]).output();
+        assert_eq!(play.unwrap().status.code(), Some(0), "{options:?}");
+        let (status, result, said) = check_tape(&folder, "t");
+        assert_eq!((status, &*said), (Some(0), ""), "{options:?}");
+        assert_eq!(result["identical"], true);
+        let counts = (result["requests"].as_u64(), result["finished"].as_u64());
+        assert_eq!(counts, (Some(300), Some(300)), "{options:?}");
+    }
+    // As if it had been another run's I/O, and as if the run had been cut.
+    let text = fs::read_to_string(folder.path("t")).unwrap();
+    let altered = text.replacen(" read 0 ", " read 0 1", 2);
+    fs::write(folder.path("altered"), altered).unwrap();
+    let (status, result, said) = check_tape(&folder, "altered");
+    assert_eq!((status, &result["identical"]), (Some(1), &Value::Bool(false)), "{said}");
+    let line = result["difference"]["line"].as_u64().unwrap();
+    assert!(said.starts_with(&format!("forebay: altered, line {line}: ")), "{said}");
+    fs::write(folder.path("cut"), &text[..text.len() / 2]).unwrap();
+    let (status, _, said) = check_tape(&folder, "cut");
+    assert_eq!((status, said.lines().count()), (Some(2), 1), "{said}");
+    assert_eq!(check_tape(&folder, "trace.csv").0, Some(2));
+}
+
+#[test]
+fn a_tape_that_cannot_be_written_leaves_the_results() {
+    let folder = Folder::new();
+    let trace = folder.trace(&rows(300, 10, false));
+    fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 8 && exec \"$0\" \"$@\""]);
+    limited.arg(folder.play(&trace).get_program()).args(folder.play(&trace).get_args());
+    limited.args(["--target", "disk", "--tape", "t", "--format", "json"]);
+    let output = limited.current_dir(folder.0.path()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((result["requests"].as_u64(), &result["tape_calls"]), (Some(300), &Value::Null));
+    assert!(result["tape_error"].as_str().unwrap().contains("t: File too large"), "{result}");
+    let files = fs::read_dir(folder.0.path()).unwrap().count();
+    assert_eq!(files, 2, "the trace and the target");
+}
+
+#[test]
+fn a_volume_has_one_target_and_a_target_that_goes_away_is_told() {
+    let folder = Folder::new();
+    let trace = folder.trace(&rows(30, 10, false));
+    let twice = ["--map-volume", "0=a", "--map-volume", "0=b"];
+    refused(folder.play(&trace).args(twice), &["'0': got a and b, expected one target"]);
+    let trace = folder.trace(&rows(2, 60_000_000, false));
+    let mut play = folder.play(&trace);
+    play.args(["--target", "disk", "--format", "json"]).stdout(Stdio::piped());
+    let child = play.stderr(Stdio::null()).spawn().unwrap();
+    while fs::remove_file(folder.path("disk")).is_err() {
+        std::thread::yield_now();
+    }
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    // It may have been stopped before it had opened what it created.
+    if output.status.code() == Some(0) {
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let notes = result["notes"].as_array().unwrap();
+        let told = |note: &Value| note.as_str().unwrap().contains("moved or removed");
+        assert!(notes.iter().any(told), "{notes:?}");
+    }
 }
