@@ -16,8 +16,10 @@ const RANGES: u64 = 20;
 const JOBS_MAX: usize = 32;
 /// Sizes are multiples of this, for direct I/O.
 const SECTOR_BYTES: u64 = 512;
-/// What a size is a multiple of.
+/// What a volume's size is a multiple of.
 const MIB: u64 = 1 << 20;
+/// Places of a volume that are counted; where they do not reach, they get longer.
+const PLACES: u64 = 4096;
 
 /// Counts of a trace, for a job.
 #[derive(Debug, Default)]
@@ -33,8 +35,34 @@ struct Volume {
     /// Of reads and of writes.
     directions: [Direction; 2],
     extent: u64,
-    /// Requests by the MiB that they begin in.
-    places: BTreeMap<u64, u64>,
+    places: Places,
+}
+
+/// Requests by where they begin.
+#[derive(Debug)]
+struct Places {
+    /// Bytes of each.
+    len: u64,
+    counts: Vec<u64>,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places { len: SECTOR_BYTES, counts: vec![0; PLACES as usize] }
+    }
+}
+
+impl Places {
+    fn add(&mut self, offset: u64) {
+        while offset / self.len >= PLACES {
+            self.len *= 2;
+            for index in 0..PLACES as usize {
+                let pair = self.counts.get(2 * index..2 * index + 2);
+                self.counts[index] = pair.map_or(0, |pair| pair.iter().sum());
+            }
+        }
+        self.counts[(offset / self.len) as usize] += 1;
+    }
 }
 
 #[derive(Debug, Default)]
@@ -64,7 +92,7 @@ impl FioJob {
         let volume = self.volumes.entry(record.volume).or_default();
         let end = record.offset + u64::from(record.len);
         volume.extent = volume.extent.max(end);
-        *volume.places.entry(record.offset / MIB).or_default() += 1;
+        volume.places.add(record.offset);
         let direction = &mut volume.directions[usize::from(record.op == Op::Write)];
         direction.requests += 1;
         direction.sequential += u64::from(direction.next == Some(record.offset));
@@ -167,8 +195,9 @@ fn sizes(direction: &Direction) -> String {
 /// How much of the use each range of the volume gets.
 fn zones(volume: &Volume, extent: u64) -> String {
     let mut counts = [0; RANGES as usize];
-    for (place, count) in &volume.places {
-        counts[(place * MIB / extent.div_ceil(RANGES)).min(RANGES - 1) as usize] += count;
+    for (place, count) in volume.places.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let offset = place as u64 * volume.places.len;
+        counts[(offset / extent.div_ceil(RANGES)).min(RANGES - 1) as usize] += count;
     }
     let size = 100 / RANGES;
     let shares = whole(&counts).into_iter().map(|percent| format!("{percent}/{size}"));
@@ -241,6 +270,18 @@ mod tests {
         assert!(text.contains("[volume1]") && text.contains("rw=randwrite\n"), "{text}");
         assert!(text.contains("runtime=10\n") && text.contains("1 flushes and trims"), "{text}");
         assert!(text.starts_with("; Drawn from m?.json"), "{text}");
+    }
+
+    #[test]
+    fn places_are_counted_once_however_far_a_volume_reaches() {
+        let mut places = Places::default();
+        for (offset, len, place) in
+            [(512, 512, 1), (4096 * 512, 1024, 2048), (1 << 40, 512 << 20, 2048), (0, 512 << 20, 0)]
+        {
+            places.add(offset);
+            assert_eq!((places.len, places.counts[place] > 0), (len, true));
+        }
+        assert_eq!((places.counts.iter().sum::<u64>(), places.counts[0]), (4, 3));
     }
 
     #[test]

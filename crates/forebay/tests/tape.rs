@@ -13,7 +13,7 @@ use forebay_core::device::list::DeviceModel;
 use forebay_core::policy::shape::SHAPERS;
 use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, POLICIES, build_placed};
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::{Flags, Nanos, Op, Request, simulate};
+use forebay_core::{Flags, Nanos, Op, Policy, Request, simulate};
 
 const LEN_MAX: u32 = 1 << 20;
 
@@ -50,8 +50,9 @@ fn tape(path: &Path, policy: &str, requests: &[Request]) -> u64 {
         .unwrap()
         .begin(&Header { policy: policy.into(), lanes });
     let mut taped = tape.record(build_placed(policy, &lanes).unwrap());
-    let device = || DeviceModel::Fixed(Fixed::new(1500.0).unwrap());
-    let mut devices = vec![device(), device()];
+    let device = DeviceModel::Fixed(Fixed::new(1500.0).unwrap());
+    let servers = taped.servers().len().max(1);
+    let mut devices = vec![device; servers + usize::from(needs_flash)];
     let mut workload = Open::new(requests.to_vec(), Intensity::RECORDED);
     let mut ios = Ios::default();
     simulate::run(&mut taped, &mut devices, &mut workload, &mut ios);
