@@ -91,6 +91,11 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
         assert!(result["lateness_p99_ms"].as_f64().is_some() && result["cpu_user_s"].is_number());
         let closed = options.contains(&"closed");
         assert_eq!(result["wanted_iops"].is_null(), closed);
+        if !closed {
+            let times = if options.contains(&"--intensity") { 3.0 } else { 1.0 };
+            let wanted = result["wanted_iops"].as_f64().unwrap() / times;
+            assert!((wanted - 20_000.0).abs() < 1.0, "{options:?}: {wanted}");
+        }
         assert_eq!(fs::metadata(folder.path(&target)).unwrap().len(), 2 << 20);
         if options.contains(&"threads") {
             assert_eq!(result["driver"], "threads");
@@ -204,14 +209,26 @@ fn a_limit_on_file_size_is_counted() {
 #[test]
 fn an_emulated_device_does_what_the_simulator_says() {
     let folder = Folder::new();
-    let trace = folder.trace(&rows(200, 400, true));
-    for policy in ["noop", "deadline", "miser:cmin=300:delta-ms=20", "split:cmin=300:delta-c=300"] {
-        let options = ["--policy", policy, "--format", "json"];
-        let live = json(folder.play(&trace).args(["--emulate", "sata250", "--policy", policy]));
+    let mut rows = rows(200, 400, true);
+    // Beyond the device, for --map.
+    rows.push((80_000, "read", 300 << 30, 4096));
+    let trace = folder.trace(&rows);
+    let cases: [&[&str]; 8] = [
+        &["--policy", "noop"],
+        &["--policy", "deadline"],
+        &["--policy", "miser:cmin=300:delta-ms=20"],
+        &["--policy", "split:cmin=300:delta-c=300"],
+        &["--policy", "noop", "--intensity", "0.1"],
+        &["--policy", "noop", "--replay", "closed"],
+        &["--policy", "cfq", "--replay", "dependent", "--intensity", "3"],
+        &["--policy", "noop", "--map", "clip"],
+    ];
+    for options in cases {
+        let live = json(folder.play(&trace).args(["--emulate", "sata250"]).args(options));
         let simulated = Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
             .arg("simulate")
             .arg(&trace)
-            .args(["--device", "sata250"])
+            .args(["--device", "sata250", "--format", "json"])
             .args(options)
             .output()
             .unwrap();
@@ -219,10 +236,11 @@ fn an_emulated_device_does_what_the_simulator_says() {
         let simulated = &simulated["runs"][0];
         assert_eq!(live["result"], "emulated");
         for key in ["requests", "ios", "makespan_s", "seek_s", "head_movements", "wait_p99_ms"] {
-            assert_eq!(live[key], simulated[key], "{policy}: {key}");
+            assert_eq!(live[key], simulated[key], "{options:?}: {key}");
         }
         let p99 = |result: &Value| result["read_p99_ms"].as_f64().unwrap();
-        assert!(p99(&live) >= p99(simulated) * 0.999, "{policy}: earlier than the model says");
+        assert!(p99(&live) >= p99(simulated) * 0.999, "{options:?}: earlier than the model says");
+        assert_eq!(live["replay"].as_str() == Some("closed"), options.contains(&"closed"));
     }
 }
 

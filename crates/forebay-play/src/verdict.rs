@@ -52,16 +52,34 @@ pub(super) fn judge(result: &mut PlayResult) {
     result.verdict = said;
 }
 
-/// Whether the target kept up with the workload.
+/// What there is to say of a target that did not keep up with the workload.
 fn rates(result: &PlayResult) -> Option<String> {
     let wanted = result.wanted_iops?;
-    // What is still under way when the last request arrives takes its time whatever the rate was.
-    let arriving_s = result.figures.requests.saturating_sub(1) as f64 / wanted;
-    let slow = result.figures.makespan_s * ACHIEVED_SHARE > arriving_s + 1.0;
+    let slow = is_slow(result.figures.requests, wanted, result.figures.makespan_s);
     (slow && result.host_kept_up).then(|| {
         format!(
             "The target did not keep up: {wanted:.0} requests a second were wanted, {:.0} achieved.",
             result.achieved_iops
         )
     })
+}
+
+/// Whether `requests` wanted at a rate took too long.
+fn is_slow(requests: u64, wanted_iops: f64, makespan_s: f64) -> bool {
+    // What is still under way when the last request arrives takes its time whatever the rate was.
+    let arriving_s = requests.saturating_sub(1) as f64 / wanted_iops;
+    makespan_s * ACHIEVED_SHARE > arriving_s + 1.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_slow_beyond_two_percent_and_a_second() {
+        // Ten seconds of arrivals.
+        assert!(!is_slow(1001, 100.0, 10.0) && !is_slow(1001, 100.0, 11.2));
+        assert!(is_slow(1001, 100.0, 11.3));
+        assert!(!is_slow(1, 100.0, 1.0) && !is_slow(0, 100.0, 0.0));
+    }
 }
