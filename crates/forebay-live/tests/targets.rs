@@ -324,6 +324,29 @@ fn a_reader_opens_for_reading_only() {
     });
 }
 
+/// What direct I/O cannot move is no part of a target.
+#[test]
+fn a_broken_block_at_the_end_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    let len = 10_100;
+    let requests = [request(0, 0, Op::Write, 0, len as u32), request(1, 10, Op::Write, 9000, 512)];
+    each_driver(|driver, lanes| {
+        for direct in [true, false] {
+            filled(&path, len);
+            let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
+            let block = u64::from(target.block_bytes.unwrap_or(1));
+            assert_eq!(target.capacity_bytes, len / block * block);
+            let fits = [block == 1, block < 4096];
+            let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+            let done = requests.iter().zip(fits).filter(|(_, fits)| *fits).map(|(one, _)| *one);
+            let done: Vec<Request> = done.collect();
+            assert_eq!(seen.ios, done.len() as u64, "{driver}, {direct}");
+            assert!(fs::read(&path).unwrap() == expected(len, block, &done), "{driver}, {direct}");
+        }
+    });
+}
+
 #[test]
 fn a_created_file_is_as_long_as_needed() {
     let folder = tempfile::tempdir().unwrap();

@@ -203,6 +203,15 @@ mod tests {
         assert_eq!(lanes, [0, 1]);
         opened.targets.into_iter().for_each(Target::discard);
         assert!(!x.exists() && !y.exists());
+        // A target that comes again, after another.
+        let mut more = self::input(folder.path());
+        more.volumes = ["a", "b", "c"].map(String::from).to_vec();
+        more.extents = vec![1 << 20; 3];
+        let volumes = [("a", &*x), ("b", &*y), ("c", &*x)];
+        let real_three = real(None, &volumes);
+        let (paths, lanes) = assign(&more, &real_three).unwrap();
+        assert_eq!(paths, [&x, &y]);
+        assert_eq!(lanes.iter().map(|(_, lane)| *lane).collect::<Vec<_>>(), [0, 1, 0]);
         // One after another on one target.
         let opened = open(&input, &real(Some(&x), &[]), PLAN, false).unwrap();
         assert_eq!(opened.targets[0].capacity_bytes, 4 << 20);

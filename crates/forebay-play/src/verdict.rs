@@ -11,7 +11,7 @@ const ACHIEVED_SHARE: f64 = 0.98;
 /// Writes the verdict into `result`.
 pub(super) fn judge(result: &mut PlayResult) {
     let late = result.lateness_p99_ms.unwrap_or_default();
-    result.host_kept_up = late <= LATE_MS;
+    result.host_kept_up = is_punctual(late);
     let mut said = Vec::new();
     if !result.host_kept_up {
         said.push(format!(
@@ -52,6 +52,11 @@ pub(super) fn judge(result: &mut PlayResult) {
     result.verdict = said;
 }
 
+/// Whether a host keeps up whose 99th percentile of lateness is `late_ms`.
+fn is_punctual(late_ms: f64) -> bool {
+    late_ms <= LATE_MS
+}
+
 /// What there is to say of a target that did not keep up with the workload.
 fn rates(result: &PlayResult) -> Option<String> {
     let wanted = result.wanted_iops?;
@@ -74,6 +79,11 @@ fn is_slow(requests: u64, wanted_iops: f64, makespan_s: f64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_host_is_late_beyond_a_millisecond() {
+        assert!(is_punctual(0.0) && is_punctual(1.0) && !is_punctual(1.001));
+    }
 
     #[test]
     fn a_target_is_slow_beyond_two_percent_and_a_second() {
