@@ -29,13 +29,13 @@ fn requests(count: u64) -> Vec<Request> {
         };
         Request {
             at: Nanos::from_micros(id / 2 * 500_000 / count),
-            offset: if id % 3 == 0 { id * 4096 } else { dice / 16 % 4000 * 4096 },
+            offset: if id.is_multiple_of(3) { id * 4096 } else { dice / 16 % 4000 * 4096 },
             id,
             len: if op == Op::Flush { 0 } else { 4096 << (dice / 64 % 3) },
             stream: (dice / 256 % 3) as u32,
             lane: 0,
             op,
-            flags: if id % 5 == 0 { Flags::SYNC } else { Flags::NONE },
+            flags: if id.is_multiple_of(5) { Flags::SYNC } else { Flags::NONE },
         }
     };
     (0..count).map(request).collect()
