@@ -30,7 +30,7 @@ use forebay_core::policy::Lanes;
 const MAGIC: &str = "forebay tape 1";
 
 /// Streams that a tape may tell apart: policies keep a place for each.
-const STREAMS_MAX: u32 = 1 << 22;
+const STREAMS_MAX: u32 = 1 << 20;
 
 /// What a policy is built from.
 #[derive(Clone, Debug)]

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use forebay_core::policy::{Done, FlashLane, Lanes};
 use forebay_core::tape::Call;
-use forebay_core::{BACKGROUND, Flags, Lane, Nanos, Op, Request};
+use forebay_core::{Flags, Lane, Nanos, Op, Request};
 
 use super::{Header, MAGIC, STREAMS_MAX};
 
@@ -145,7 +145,7 @@ impl Words<'_> {
         self.number().map(Nanos)
     }
 
-    /// A request that a workload may have.
+    /// A request that a workload may have: of somebody's.
     fn request(&mut self) -> Option<Request> {
         let (id, at) = (self.number()?, self.time()?);
         let name = self.0.next()?;
@@ -155,7 +155,7 @@ impl Words<'_> {
         let (stream, flags) = (self.number()?, Flags(self.number()?));
         let request = Request { at, offset, id, len, stream, lane, op, flags };
         let sound = len <= LEN_BYTES_MAX && request.end() <= END_BYTES_MAX;
-        (sound && (stream < STREAMS_MAX || stream == BACKGROUND)).then_some(request)
+        (sound && stream < STREAMS_MAX).then_some(request)
     }
 
     /// `value`, if no word is left.
