@@ -116,7 +116,8 @@ impl Generate {
         }
         drop(progress);
         let name = self.model.file_name().unwrap_or_default().to_string_lossy();
-        draft.write_all(job.text(&name).as_bytes())?;
+        let written = draft.write_all(job.text(&name).as_bytes());
+        written.map_err(|error| forebay::Error::output(draft.failed(error)))?;
         draft.publish().map_err(forebay::Error::output)?;
         let output = self.output.display();
         eprintln!(

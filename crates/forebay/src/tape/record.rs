@@ -6,7 +6,7 @@
 use std::fs;
 use std::io::Write;
 use std::mem;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
@@ -26,10 +26,7 @@ const BUNCH: usize = 512;
 const BUNCHES: usize = 256;
 
 /// A tape that nothing is on yet.
-pub struct Blank {
-    path: PathBuf,
-    draft: Draft,
-}
+pub struct Blank(Draft);
 
 impl Blank {
     /// A tape that will be called `path`.
@@ -42,8 +39,7 @@ impl Blank {
             let what = "got the trace as the tape to write, expected another file";
             return Err(Error::Unfit(format!("{}: {what}", path.display())));
         }
-        let draft = Draft::new(path).map_err(Error::output)?;
-        Ok(Blank { path: path.to_path_buf(), draft })
+        Ok(Blank(Draft::new(path).map_err(Error::output)?))
     }
 
     /// Begins the tape of a policy.
@@ -51,13 +47,7 @@ impl Blank {
         let mut text = String::new();
         write_header(&mut text, header);
         let (calls, coming) = sync_channel(BUNCHES);
-        let Blank { path, draft } = self;
-        let writer = thread::spawn(move || {
-            write(draft, text, coming).map_err(|failed| match failed {
-                Failed::Write(source) => TraceError::Io { path, source },
-                Failed::Publish(error) => error,
-            })
-        });
+        let writer = thread::spawn(move || write(self.0, text, coming));
         Tape { calls, writer }
     }
 }
@@ -88,24 +78,27 @@ impl Tape {
     }
 }
 
-enum Failed {
-    Write(std::io::Error),
-    Publish(TraceError),
-}
-
 /// Writes what comes; answers how many calls.
-fn write(mut draft: Draft, mut text: String, coming: Receiver<Vec<Call>>) -> Result<u64, Failed> {
+fn write(
+    mut draft: Draft,
+    mut text: String,
+    coming: Receiver<Vec<Call>>,
+) -> Result<u64, TraceError> {
     let mut calls = 0;
     for bunch in coming {
         bunch.iter().for_each(|call| write_call(&mut text, call));
         calls += bunch.len() as u64;
-        draft.write_all(text.as_bytes()).map_err(Failed::Write)?;
+        put(&mut draft, &text)?;
         text.clear();
     }
     write_end(&mut text, calls);
-    draft.write_all(text.as_bytes()).map_err(Failed::Write)?;
-    draft.publish().map_err(Failed::Publish)?;
+    put(&mut draft, &text)?;
+    draft.publish()?;
     Ok(calls)
+}
+
+fn put(draft: &mut Draft, text: &str) -> Result<(), TraceError> {
+    draft.write_all(text.as_bytes()).map_err(|error| draft.failed(error))
 }
 
 /// A policy on tape.
