@@ -14,7 +14,7 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
-  fio fio-latency snoop ftlsim capture open devices disksim fit model specs
+  fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape
 
 .PHONY: all build test proptest-long needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
   bench bench-play report reproduce reproduce-short big big-short

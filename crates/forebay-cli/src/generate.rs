@@ -1,13 +1,17 @@
 //! `forebay generate`.
 
+use std::fs;
+use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
 use forebay::convert::{Converted, convert};
+use forebay::fio_job::FioJob;
 use forebay::model::generate::{GenerateOptions, Generator};
 use forebay::model::open::open_model;
 use forebay_core::Nanos;
-use forebay_trace::write;
+use forebay_trace::Reader;
+use forebay_trace::write::{self, Draft};
 
 use crate::progress::Progress;
 
@@ -16,10 +20,11 @@ use crate::progress::Progress;
 pub(crate) struct Generate {
     /// The model
     model: PathBuf,
-    /// The trace to write; its ending says the format unless --to does
+    /// The trace to write; its ending says the format unless --to does: .fio is a fio job with the
+    /// model's means, .iolog fio's log of every request
     #[arg(short, long, value_name = "TRACE")]
     output: PathBuf,
-    /// Format to write: parquet, csv, fio, disksim or blktrace
+    /// Format to write: parquet, csv, fio (its log), fio-job, disksim or blktrace
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
     /// The same seed gives the same bytes
@@ -65,9 +70,6 @@ fn times(text: &str) -> Result<f64, String> {
 impl Generate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let model = open_model(&self.model).map_err(forebay::Error::from)?;
-        let writer = write::create(&self.output, self.to.as_deref(), Some(&self.model))
-            .map_err(forebay::Error::output)?;
-        let progress = Progress::new("generating");
         let options = GenerateOptions {
             seed: self.seed,
             requests: self.requests,
@@ -75,6 +77,12 @@ impl Generate {
             intensity: self.intensity,
         };
         let mut generator = Generator::new(&model, options);
+        if self.writes_job() {
+            return self.job(&mut generator);
+        }
+        let writer = write::create(&self.output, self.to.as_deref(), Some(&self.model))
+            .map_err(forebay::Error::output)?;
+        let progress = Progress::new("generating");
         let Converted { records, lost } =
             convert(&self.model, &mut generator, writer, |records| {
                 progress.say(format!("generating: {records} requests"));
@@ -85,5 +93,47 @@ impl Generate {
         }
         eprintln!("forebay: {}: {records} requests written", self.output.display());
         Ok(())
+    }
+
+    fn writes_job(&self) -> bool {
+        let ending = self.output.extension().is_some_and(|ending| ending == "fio");
+        self.to.as_ref().map_or(ending, |format| format == "fio-job")
+    }
+
+    /// Writes a fio job of what is drawn.
+    fn job(&self, generator: &mut dyn Reader) -> anyhow::Result<()> {
+        let mut draft = self.draft()?;
+        let progress = Progress::new("generating");
+        let (mut job, mut batch, mut records) = (FioJob::default(), Vec::new(), 0);
+        loop {
+            generator.read(&mut batch)?;
+            if batch.is_empty() {
+                break;
+            }
+            batch.iter().for_each(|record| job.add(record));
+            records += batch.len();
+            progress.say(format!("generating: {records} requests"));
+        }
+        drop(progress);
+        let name = self.model.file_name().unwrap_or_default().to_string_lossy();
+        let written = draft.write_all(job.text(&name).as_bytes());
+        written.map_err(|error| forebay::Error::output(draft.failed(error)))?;
+        draft.publish().map_err(forebay::Error::output)?;
+        let output = self.output.display();
+        eprintln!(
+            "forebay: {output}: a fio job with the means of {records} requests; its head says \
+                   what it does not keep"
+        );
+        Ok(())
+    }
+
+    fn draft(&self) -> anyhow::Result<Draft> {
+        let same = fs::canonicalize(&self.output).ok() == fs::canonicalize(&self.model).ok();
+        if same && self.output.exists() {
+            let what = "got the model as output, expected another file";
+            let what = format!("{}: {what}", self.output.display());
+            return Err(forebay::Error::Unfit(what).into());
+        }
+        Ok(Draft::new(&self.output).map_err(forebay::Error::output)?)
     }
 }

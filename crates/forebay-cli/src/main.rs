@@ -27,6 +27,7 @@ mod plan_devices;
 mod plan_power;
 mod plan_sla;
 mod play;
+mod play_tape;
 mod progress;
 mod simulate;
 

@@ -177,7 +177,7 @@ impl Replaying {
 
 /// A time with its unit.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || "expected a number and s, m or h, e.g. 60s, 5m, 1h".to_owned();
+    let wrong = || format!("got '{text}', expected more than 0 and s, m or h, e.g. 60s, 5m, 1h");
     let unit = [("s", 1.0), ("m", 60.0), ("h", 3600.0)];
     let found = unit.iter().find_map(|(end, seconds)| Some((text.strip_suffix(end)?, seconds)));
     let (number, seconds) = found.ok_or_else(wrong)?;

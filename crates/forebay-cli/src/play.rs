@@ -1,6 +1,6 @@
 //! `forebay play`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::Args;
@@ -14,6 +14,7 @@ use serde::Serialize;
 use crate::interrupt::{self, Second};
 use crate::options::{Reading, Replaying, TracePath, duration};
 use crate::output::{self, Format};
+use crate::play_tape;
 use crate::progress::Progress;
 
 /// Play a trace on real files and devices, or on an emulated one, in wall time
@@ -24,15 +25,20 @@ use crate::progress::Progress;
 #[derive(Args)]
 pub(crate) struct Play {
     /// The trace
-    trace: TracePath,
+    #[arg(required_unless_present = "check_tape")]
+    trace: Option<TracePath>,
     /// The file or block device to play it on; a file that does not exist is created
-    #[arg(long, value_name = "FILE", required_unless_present_any = ["map_volume", "emulate"])]
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present_any = ["map_volume", "emulate", "check_tape"]
+    )]
     target: Option<PathBuf>,
     /// Play this volume of the trace on that file or block device
     #[arg(long, value_name = "NAME=FILE", value_parser = mapped)]
     map_volume: Vec<(String, PathBuf)>,
     /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
-    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["target", "map_volume"])]
+    #[arg(long, value_name = "DEVICE", conflicts_with_all = ["target", "map_volume", "driver", "buffered", "depth"])]
     emulate: Option<String>,
     /// A file or block device (with --emulate: a device) that placements use as flash beside it
     #[arg(long, value_name = "FILE")]
@@ -58,6 +64,12 @@ pub(crate) struct Play {
     /// I/Os that a target is given at a time
     #[arg(long, value_name = "COUNT", default_value = "256", value_parser = clap::value_parser!(u32).range(1..=4096))]
     depth: u32,
+    /// Write every call to the policy, with its answer, to this file
+    #[arg(long, value_name = "FILE")]
+    tape: Option<PathBuf>,
+    /// Play nothing: make the calls of this tape to a fresh policy, which has to answer the same
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["trace", "target", "emulate", "tape"])]
+    check_tape: Option<PathBuf>,
     #[command(flatten)]
     reading: Reading,
     #[command(flatten)]
@@ -76,6 +88,14 @@ struct Results {
 
 impl Play {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        match (&self.check_tape, &self.trace) {
+            (Some(tape), _) => play_tape::check(tape, self.format),
+            (None, Some(trace)) => self.play(trace),
+            (None, None) => Ok(()),
+        }
+    }
+
+    fn play(&self, trace: &Path) -> anyhow::Result<()> {
         let emulated = self.emulate.as_deref().map(devices::open).transpose()?;
         let flash = match (&emulated, &self.flash) {
             (Some(_), Some(name)) => Some(devices::open(name)?),
@@ -95,10 +115,16 @@ impl Play {
             None => On::Real(&real),
         };
         forebay_play::check(on, &self.policy)?;
-        let input = self.reading.read(&self.trace)?;
+        let input = self.reading.read(trace)?;
         let setup = self.replaying.setup(&input)?;
         let length = self.length.map(|length| Nanos(length.as_nanos() as u64));
-        let plan = Plan { policy: &self.policy, setup, length, realtime: self.realtime };
+        let plan = Plan {
+            policy: &self.policy,
+            setup,
+            length,
+            realtime: self.realtime,
+            tape: self.tape.as_deref(),
+        };
         let progress = Progress::new("playing");
         let mut before = News::default();
         let result = interrupt::shortens(Second::Ends, |stop| {
@@ -110,14 +136,15 @@ impl Play {
         drop(progress);
         let told = result.changed.told().into_iter().chain(result.notes.iter().cloned());
         told.for_each(|told| eprintln!("forebay: {told}"));
+        let tape_error = result.tape_error.clone();
         match self.format {
             Format::Json => {
-                let trace = self.trace.display().to_string();
+                let trace = trace.display().to_string();
                 output::print_json(&Results { trace, result })?;
             }
             Format::Table => output::print(&table(&result))?,
         }
-        Ok(())
+        tape_error.map_or(Ok(()), |error| Err(anyhow::anyhow!(error)))
     }
 }
 

@@ -76,3 +76,43 @@ fn a_trace_and_a_model_are_not_taken_for_each_other() {
     refused(&["convert", "m.json", "x.csv"], &["got a model", "forebay generate m.json -o"]);
     assert!(!folder.join("x.csv").exists());
 }
+
+/// Past the test harness, which shows nothing of a test that passes.
+fn skipped(why: &str) {
+    use std::io::Write;
+    let _ = writeln!(std::io::stderr(), "!!! a test of generate is SKIPPED: {why}");
+}
+
+#[test]
+fn a_fio_job_is_one_that_fio_takes() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let fitted = forebay(folder, &["fit", sample().to_str().unwrap(), "-o", "m.json"]);
+    assert!(fitted.status.success());
+    let draw = |out: &str, more: &[&str]| {
+        let words = [&["generate", "m.json", "-o", out, "--requests", "3000"], more].concat();
+        let output = forebay(folder, &words);
+        (output.status.code(), String::from_utf8(output.stderr).unwrap())
+    };
+    assert_eq!(draw("out.fio", &[]).0, Some(0));
+    assert_eq!(draw("out.job", &["--to", "fio-job"]).0, Some(0));
+    let job = fs::read_to_string(folder.join("out.fio")).unwrap();
+    assert_eq!(job, fs::read_to_string(folder.join("out.job")).unwrap());
+    assert!(job.starts_with("; Drawn from m.json") && job.contains("It does not keep"), "{job}");
+    assert!(job.contains("rate_process=poisson") && job.contains("random_distribution=zoned:"));
+    // The log keeps its name.
+    for (out, more) in [("a.iolog", &[][..]), ("b.fio", &["--to", "fio"])] {
+        assert_eq!(draw(out, more).0, Some(0));
+        assert!(fs::read_to_string(folder.join(out)).unwrap().starts_with("fio version 3 iolog"));
+    }
+    let (status, said) = draw("m.json", &["--to", "fio-job"]);
+    assert!(status == Some(2) && said.contains("got the model as output"), "{said}");
+    assert!(fs::read_to_string(folder.join("m.json")).unwrap().starts_with('{'));
+    let fio = std::process::Command::new("fio")
+        .args(["--parse-only", "--warnings-fatal", "out.fio"])
+        .current_dir(folder)
+        .output();
+    let Ok(fio) = fio else { return skipped("there is no fio to take the job") };
+    let said = String::from_utf8_lossy(&[fio.stdout, fio.stderr].concat()).into_owned();
+    assert!(fio.status.success() && said.is_empty(), "{said}");
+}

@@ -78,6 +78,12 @@ fn a_trace_is_played_whatever_the_driver_replay_and_policy() {
         assert!(result["lateness_p99_ms"].as_f64().is_some() && result["cpu_user_s"].is_number());
         let closed = options.contains(&"closed");
         assert_eq!(result["wanted_iops"].is_null(), closed);
+        // One that waits for others is wanted later.
+        if !closed && !options.contains(&"dependent") {
+            let times = if options.contains(&"--intensity") { 3.0 } else { 1.0 };
+            let wanted = result["wanted_iops"].as_f64().unwrap() / times;
+            assert!((wanted - 20_000.0).abs() < 1.0, "{options:?}: {wanted}");
+        }
         assert_eq!(fs::metadata(folder.path(&target)).unwrap().len(), 2 << 20);
         if options.contains(&"threads") {
             assert_eq!(result["driver"], "threads");
@@ -120,7 +126,7 @@ fn bad_targets_and_options_are_refused() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &rows(300, 10, true));
     fs::write(folder.path("tiny"), [0; 100]).unwrap();
-    let cases: [(&[&str], &[&str]); 9] = [
+    let cases: [(&[&str], &[&str]); 13] = [
         (&["--target", "."], &["is a folder"]),
         (&["--target", "/dev/null"], &["/dev/null", "neither a file nor a block device"]),
         (&["--target", "no/such/folder"], &["cannot create it"]),
@@ -133,6 +139,10 @@ fn bad_targets_and_options_are_refused() {
         (&["--target", "disk", "--policy", "split:cmin=100"], &["several servers", "--emulate"]),
         (&["--target", "disk", "--policy", "nope"], &["no policy 'nope'"]),
         (&[], &["--target"]),
+        (&["--target", "disk", "--for", "0s"], &["got '0s', expected more than 0"]),
+        (&["--emulate", "sata250", "--depth", "4"], &["'--depth <COUNT>'"]),
+        (&["--target", "disk", "--tape", "disk"], &["disk: got the tape to write"]),
+        (&["--target", "disk", "--tape", "trace.csv"], &["got the trace as the tape"]),
     ];
     for (options, parts) in cases {
         refused(play(&folder, &trace).args(options), parts);
@@ -162,7 +172,9 @@ fn what_lies_beyond_the_target_is_moved_or_left_out() {
 #[test]
 fn a_limit_on_file_size_is_counted() {
     let folder = Folder::new();
-    let trace = trace_of(&folder, &rows(60, 10, true));
+    let mut rows = rows(60, 10, true);
+    rows.push((600, "write", (1 << 20) - 512, 1024));
+    let trace = trace_of(&folder, &rows);
     fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
     for driver in ["io_uring", "threads"] {
         // In blocks of 512 bytes: the first half of the file.
@@ -172,12 +184,17 @@ fn a_limit_on_file_size_is_counted() {
         limited.args(["-c", script]).arg(play.get_program()).args(play.get_args());
         limited.args(["--target", "disk", "--overwrite", "--driver", driver]);
         let result = json(limited.current_dir(folder.root()));
-        let beyond =
-            rows(60, 10, true).iter().filter(|row| row.1 == "write" && row.2 >= 1 << 20).count();
-        assert_eq!(result["ios_failed"].as_u64(), Some(beyond as u64), "{driver}");
+        // And one across the limit, which is cut.
+        let beyond = rows.iter().filter(|row| row.1 == "write" && row.2 >= 1 << 20).count();
+        assert_eq!(result["ios_failed"].as_u64(), Some(beyond as u64 + 1), "{driver}");
+        assert_eq!(result["targets"][0]["ios_failed"], result["ios_failed"]);
+        assert_eq!(
+            (&result["errors"][1]["error"], &result["errors"][1]["ios"]),
+            (&"short".into(), &1.into())
+        );
         assert_eq!(result["errors"][0]["error"], "EFBIG", "{driver}");
         assert_eq!(result["errors"][0]["op"], "write");
-        assert_eq!(result["requests"], 60, "{driver}");
+        assert_eq!(result["requests"], 61, "{driver}");
         let verdict = result["verdict"].as_array().unwrap();
         assert!(verdict.iter().any(|said| said.as_str().unwrap().contains("I/Os failed")));
     }
@@ -187,14 +204,26 @@ fn a_limit_on_file_size_is_counted() {
 #[test]
 fn an_emulated_device_does_what_the_simulator_says() {
     let folder = Folder::new();
-    let trace = trace_of(&folder, &rows(200, 400, true));
-    for policy in ["noop", "deadline", "miser:cmin=300:delta-ms=20", "split:cmin=300:delta-c=300"] {
-        let options = ["--policy", policy, "--format", "json"];
-        let live = json(play(&folder, &trace).args(["--emulate", "sata250", "--policy", policy]));
+    let mut rows = rows(200, 400, true);
+    // Beyond the device, for --map.
+    rows.push((80_000, "read", 300 << 30, 4096));
+    let trace = trace_of(&folder, &rows);
+    let cases: [&[&str]; 8] = [
+        &["--policy", "noop"],
+        &["--policy", "deadline"],
+        &["--policy", "miser:cmin=300:delta-ms=20"],
+        &["--policy", "split:cmin=300:delta-c=300"],
+        &["--policy", "noop", "--intensity", "0.1"],
+        &["--policy", "noop", "--replay", "closed"],
+        &["--policy", "cfq", "--replay", "dependent", "--intensity", "3"],
+        &["--policy", "noop", "--map", "clip"],
+    ];
+    for options in cases {
+        let live = json(play(&folder, &trace).args(["--emulate", "sata250"]).args(options));
         let simulated = Command::new(assert_cmd::cargo::cargo_bin!("forebay"))
             .arg("simulate")
             .arg(&trace)
-            .args(["--device", "sata250"])
+            .args(["--device", "sata250", "--format", "json"])
             .args(options)
             .output()
             .unwrap();
@@ -202,10 +231,11 @@ fn an_emulated_device_does_what_the_simulator_says() {
         let simulated = &simulated["runs"][0];
         assert_eq!(live["result"], "emulated");
         for key in ["requests", "ios", "makespan_s", "seek_s", "head_movements", "wait_p99_ms"] {
-            assert_eq!(live[key], simulated[key], "{policy}: {key}");
+            assert_eq!(live[key], simulated[key], "{options:?}: {key}");
         }
         let p99 = |result: &Value| result["read_p99_ms"].as_f64().unwrap();
-        assert!(p99(&live) >= p99(simulated) * 0.999, "{policy}: earlier than the model says");
+        assert!(p99(&live) >= p99(simulated) * 0.999, "{options:?}: earlier than the model says");
+        assert_eq!(live["replay"].as_str() == Some("closed"), options.contains(&"closed"));
     }
 }
 
@@ -245,4 +275,91 @@ fn placements_have_a_flash_target_beside() {
         play(&folder, &trace).args(["--target", "new", "--policy", "cache"]),
         &["no flash device", "--flash"],
     );
+}
+
+fn check_tape(folder: &Folder, tape: &str) -> (Option<i32>, Value, String) {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.args(["play", "--check-tape", tape, "--format", "json"]).current_dir(folder.root());
+    let output = command.output().unwrap();
+    let result = serde_json::from_slice(&output.stdout).unwrap_or_default();
+    (output.status.code(), result, String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn a_tape_of_a_run_is_answered_the_same_again() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &rows(300, 50, true));
+    let cases: [&[&str]; 4] = [
+        &["--target", "disk", "--policy", "cfq"],
+        &["--target", "disk", "--policy", "bid", "--driver", "threads"],
+        &["--target", "disk", "--flash", "flash", "--policy", "cache:size-mib=1"],
+        &["--emulate", "sata250", "--policy", "split:cmin=3000:delta-c=300"],
+    ];
+    for options in cases {
+        let play = play(&folder, &trace).args(options).args(["--overwrite", "--tape", "t"]).output();
+        assert_eq!(play.unwrap().status.code(), Some(0), "{options:?}");
+        let (status, result, said) = check_tape(&folder, "t");
+        assert_eq!((status, &*said), (Some(0), ""), "{options:?}");
+        assert_eq!(result["identical"], true);
+        let counts = (result["requests"].as_u64(), result["finished"].as_u64());
+        assert_eq!(counts, (Some(300), Some(300)), "{options:?}");
+    }
+    // As if it had been another run's I/O, and as if the run had been cut.
+    let text = fs::read_to_string(folder.path("t")).unwrap();
+    let altered = text.replacen(" read 0 ", " read 0 1", 2);
+    fs::write(folder.path("altered"), altered).unwrap();
+    let (status, result, said) = check_tape(&folder, "altered");
+    assert_eq!((status, &result["identical"]), (Some(1), &Value::Bool(false)), "{said}");
+    let line = result["difference"]["line"].as_u64().unwrap();
+    assert!(said.starts_with(&format!("forebay: altered, line {line}: ")), "{said}");
+    fs::write(folder.path("cut"), &text[..text.len() / 2]).unwrap();
+    let (status, _, said) = check_tape(&folder, "cut");
+    assert_eq!((status, said.lines().count()), (Some(2), 1), "{said}");
+    assert_eq!(check_tape(&folder, "trace.csv").0, Some(2));
+}
+
+#[test]
+fn a_tape_that_cannot_be_written_leaves_the_results() {
+    let folder = Folder::new();
+    // More than is kept back before anything is written.
+    let trace = trace_of(&folder, &rows(3000, 10, false));
+    fs::write(folder.path("disk"), vec![0; 2 << 20]).unwrap();
+    let mut limited = Command::new("sh");
+    limited.args(["-c", "ulimit -f 8 && exec \"$0\" \"$@\""]);
+    limited.arg(play(&folder, &trace).get_program()).args(play(&folder, &trace).get_args());
+    limited.args(["--target", "disk", "--tape", "t", "--format", "json"]);
+    let output = limited.current_dir(folder.root()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!((output.status.code(), said.lines().count()), (Some(1), 1), "{said}");
+    let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((result["requests"].as_u64(), &result["tape_calls"]), (Some(3000), &Value::Null));
+    let error = result["tape_error"].as_str().unwrap();
+    assert!(error.starts_with("t: File too large") && !error.contains("partial"), "{error}");
+    let files = fs::read_dir(folder.root()).unwrap().count();
+    assert_eq!(files, 2, "the trace and the target");
+}
+
+#[test]
+fn a_volume_has_one_target_and_a_target_that_goes_away_is_told() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &rows(30, 10, false));
+    let twice = ["--map-volume", "0=a", "--map-volume", "0=b"];
+    refused(play(&folder, &trace).args(twice), &["'0': got a and b, expected one target"]);
+    let trace = trace_of(&folder, &rows(2, 60_000_000, false));
+    let mut play = play(&folder, &trace);
+    play.args(["--target", "disk", "--format", "json"]).stdout(Stdio::piped());
+    let child = play.stderr(Stdio::null()).spawn().unwrap();
+    while fs::remove_file(folder.path("disk")).is_err() {
+        std::thread::yield_now();
+    }
+    let kill = format!("kill -INT {}", child.id());
+    assert!(Command::new("sh").args(["-c", &kill]).status().unwrap().success());
+    let output = child.wait_with_output().unwrap();
+    // It may have been stopped before it had opened what it created.
+    if output.status.code() == Some(0) {
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let notes = result["notes"].as_array().unwrap();
+        let told = |note: &Value| note.as_str().unwrap().contains("moved or removed");
+        assert!(notes.iter().any(told), "{notes:?}");
+    }
 }

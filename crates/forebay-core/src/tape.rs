@@ -4,7 +4,7 @@
 //! calls to a fresh one and fails at the first different answer.
 
 use crate::device::Completion;
-use crate::policy::{Class, Done, Finished, Policy};
+use crate::policy::{Class, Done, Figure, Finished, Policy};
 use crate::request::{Lane, Request};
 use crate::time::Nanos;
 
@@ -53,6 +53,10 @@ impl<P: Policy> Policy for Recorder<P> {
 
     fn wakeup(&self) -> Option<Nanos> {
         self.policy.wakeup()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.policy.figures()
     }
 
     fn classes(&self) -> &[Class] {

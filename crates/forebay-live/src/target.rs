@@ -81,16 +81,15 @@ impl Target {
         let wrong = |what: String| TargetError { path: path.to_path_buf(), what };
         let kind = match fs::metadata(path) {
             Ok(found) => kind_of(&found, how).map_err(wrong)?,
+            Err(_) if path.is_symlink() => {
+                return Err(wrong("is a link that leads nowhere; name the file itself".into()));
+            }
             Err(error) if error.kind() == io::ErrorKind::NotFound => Kind::Created,
             Err(error) => return Err(wrong(error.to_string())),
         };
         let mut notes = Vec::new();
         if kind == Kind::Created {
             create(path, how.need_bytes, &mut notes).map_err(wrong)?;
-            if !how.writes {
-                let what = "was created and holds nothing: what it is read from is no disk";
-                notes.push(format!("it {what}"));
-            }
         }
         let (file, block_bytes) = open(path, kind, how, &mut notes).map_err(wrong)?;
         let end = (&file).seek(SeekFrom::End(0)).map_err(|error| wrong(error.to_string()))?;
@@ -120,6 +119,11 @@ impl Target {
             // Where it cannot be, an unused file is left behind, which is no harm.
             let _ = fs::remove_file(&self.path);
         }
+    }
+
+    /// Whether its name still leads to it; another may have moved or removed it.
+    pub fn is_in_place(&self) -> bool {
+        self.is_same(&self.path)
     }
 
     /// Whether `path` is this very file or device, by whatever name.

@@ -11,7 +11,7 @@ use forebay_core::device::hdd::{Hdd, HddSpec, Power, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::policy::{POLICIES, build};
 use forebay_core::tape::{self, Recorder};
-use forebay_core::{Completion, Device, Lane, Mechanics, Nanos, Op, Request, simulate};
+use forebay_core::{Completion, Device, Lane, Mechanics, Nanos, Op, Request, Workload, simulate};
 use forebay_live::{Emulated, Ended, Failure, LEN_MAX, Lanes, run};
 
 use rig::{Counted, Exact, Sloppy, mixed, open, request};
@@ -96,6 +96,9 @@ fn a_late_clock_hardly_changes_responses() {
             let allowed = (0.02 * said).max(100e3);
             assert!((said - seen).abs() <= allowed, "{share}: {said} simulated, {seen} live");
         }
+        // By the wall clock nobody waits less, and not all as long as the model says.
+        let waited = |seen: &Counted| seen.latencies.iter().sum::<u64>();
+        assert!(waited(&live) > waited(&simulated));
         let late = live.lateness.iter().max().unwrap();
         assert!((Nanos(1)..Nanos::from_micros(200)).contains(late), "{late}");
     }
@@ -165,6 +168,31 @@ fn once_stopped_nothing_starts_and_what_is_under_way_ends() {
     assert_eq!((seen.arrived, seen.started.len(), seen.finished), (3, 1, 1));
     assert_eq!(end, Nanos::from_secs(1));
     assert_eq!(lanes.under_way(), 0);
+}
+
+/// A workload whose source fails after some requests.
+struct Broken(Vec<Request>);
+
+impl Workload for Broken {
+    fn peek(&self) -> Option<Nanos> {
+        self.0.last().map(|request| request.at)
+    }
+    fn take(&mut self) -> Request {
+        self.0.pop().unwrap()
+    }
+    fn is_stopped(&self) -> bool {
+        self.0.len() < 3
+    }
+}
+
+#[test]
+fn a_workload_that_stops_ends_the_run() {
+    let requests = (0..5).rev().map(|id| request(id, 1000 * id, Op::Read, id << 20, 4096));
+    let mut seen = Counted::default();
+    let mut lanes = Emulated::new(vec![server(1.0)], Exact::default());
+    let policy = &mut build("noop", LEN_MAX).unwrap();
+    run(policy, &mut lanes, &mut Broken(requests.collect()), &mut seen).unwrap();
+    assert_eq!((seen.arrived, seen.started.len(), seen.finished), (3, 1, 1));
 }
 
 #[test]

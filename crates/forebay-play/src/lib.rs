@@ -15,6 +15,7 @@ mod verdict;
 mod watch;
 
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_core::policy::build_placed;
@@ -24,6 +25,7 @@ use forebay_live::{CpuTime, Punctual, run};
 use forebay::input::Input;
 use forebay::progress::Meter;
 use forebay::replayed::{Replayed, Setup};
+use forebay::tape::{Blank, Header, Tape};
 
 pub use error::Error;
 pub use on::{Driver, On, Real};
@@ -50,6 +52,8 @@ pub struct Plan<'a> {
     pub length: Option<Nanos>,
     /// Whether the driver runs before everything else on its processor; needs root.
     pub realtime: bool,
+    /// The tape to write: every call to the policy, with its answer.
+    pub tape: Option<&'a Path>,
 }
 
 /// Plays `input` on `on`. It ends early, with the results so far, once `stop` is set; `tell` is told
@@ -67,8 +71,9 @@ pub fn play(
 ) -> Result<PlayResult, Error> {
     // Whether it may, before anything is created; while the trace is read there is no hurry.
     drop(punctual(plan)?);
+    let blank = plan.tape.map(|path| Blank::new(path, &input.path)).transpose()?;
     let prepared = on.prepare(input, plan)?;
-    played(input, prepared, plan, stop, tell)
+    played(input, prepared, plan, blank, stop, tell)
 }
 
 /// Puts this thread first, as far as `plan` has it.
@@ -102,10 +107,16 @@ fn played(
     input: &Input,
     prepared: Prepared<'_>,
     plan: Plan<'_>,
+    blank: Option<Blank>,
     stop: &AtomicBool,
     tell: impl FnMut(&News),
 ) -> Result<PlayResult, Error> {
     let mut policy = build_placed(plan.policy, &prepared.policy_lanes)?;
+    let header = Header { policy: plan.policy.to_string(), lanes: prepared.policy_lanes };
+    let tape = blank.map(|blank| blank.begin(&header));
+    if let Some(tape) = &tape {
+        policy = Box::new(tape.record(policy));
+    }
     let mut reading = Meter::new(|_| match stop.load(Ordering::Relaxed) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
@@ -137,6 +148,13 @@ fn played(
         )));
     }
     let (lanes, placement) = (&lanes, policy.figures());
+    drop(policy);
+    let tape = tape.map(Tape::finish);
+    let gone = lanes.targets().into_iter().filter(|target| !target.is_in_place());
+    notes.extend(gone.map(|target| {
+        let path = target.path.display();
+        format!("{path}: moved or removed during the run; what was opened before was played on")
+    }));
     let played = Played {
         input,
         plan,
@@ -149,6 +167,7 @@ fn played(
         cpu,
         placement,
         notes,
+        tape,
     };
     Ok(played.result(&watch))
 }

@@ -93,7 +93,7 @@ impl<'a> On<'a> {
             }),
             On::Real(real) => {
                 let placement = is_placement(plan.policy);
-                let opened = targets::open(input, real, plan.setup.map, placement)?;
+                let opened = targets::open(input, real, plan, placement)?;
                 let flash = opened.flash.as_ref().map(|flash| flash.capacity_bytes);
                 Ok(Prepared {
                     policy_lanes: policy_lanes(opened.targets.len(), flash),

@@ -69,6 +69,10 @@ pub struct PlayResult {
     pub placement: BTreeMap<&'static str, f64>,
     /// What the user should know of targets and driver.
     pub notes: Vec<String>,
+    /// Calls on the tape, where one was to be written and could be.
+    pub tape_calls: Option<u64>,
+    /// Why the tape that was to be written could not be.
+    pub tape_error: Option<String>,
 }
 
 /// I/Os that failed in the same way.
@@ -126,6 +130,7 @@ pub(super) struct Played<'a> {
     pub(super) cpu: CpuTime,
     pub(super) placement: Vec<Figure>,
     pub(super) notes: Vec<String>,
+    pub(super) tape: Option<Result<u64, forebay::Error>>,
 }
 
 impl Played<'_> {
@@ -164,6 +169,8 @@ impl Played<'_> {
             targets,
             placement: self.placement.into_iter().collect(),
             notes: self.notes,
+            tape_calls: self.tape.as_ref().and_then(|tape| tape.as_ref().ok().copied()),
+            tape_error: self.tape.and_then(|tape| tape.err().map(|error| error.to_string())),
             figures,
         };
         verdict::judge(&mut result);

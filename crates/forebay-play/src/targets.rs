@@ -3,12 +3,13 @@
 use std::path::Path;
 
 use forebay_core::Lane;
-use forebay_live::{Opening, Target};
+use forebay_live::{Kind, Opening, Target};
 
+use crate::Plan;
 use crate::error::{Error, unfit};
 use crate::on::Real;
 use forebay::input::Input;
-use forebay::place::{Map, Placement};
+use forebay::place::Placement;
 
 /// A flash target that is created is as long as a part of the others together, at least so long.
 const FLASH_MIN_BYTES: u64 = 1 << 30;
@@ -22,7 +23,13 @@ pub(super) struct Opened {
 }
 
 /// Opens what `real` names for the volumes of `input`. A placement writes wherever it likes.
-pub(super) fn open(input: &Input, real: &Real, map: Map, placement: bool) -> Result<Opened, Error> {
+pub(super) fn open(
+    input: &Input,
+    real: &Real,
+    plan: Plan<'_>,
+    placement: bool,
+) -> Result<Opened, Error> {
+    let map = plan.setup.map;
     let (paths, volumes) = assign(input, real)?;
     let unlimited = vec![u64::MAX; paths.len()];
     let needed: Vec<u64> = Placement::on(&volumes, &unlimited, map).spans().collect();
@@ -38,15 +45,25 @@ pub(super) fn open(input: &Input, real: &Real, map: Map, placement: bool) -> Res
     let flash = real.flash.as_deref().filter(|_| placement);
     let need_bytes = (needed.iter().sum::<u64>() / 10).max(FLASH_MIN_BYTES);
     wanted.extend(flash.map(|path| (path, how(true, need_bytes))));
+    let kept = [(Some(&*input.path), "the trace itself"), (plan.tape, "the tape to write")];
     let mut targets: Vec<Target> = Vec::new();
     for (path, how) in wanted {
-        match open_one(path, how, &input.path, &targets) {
+        match open_one(path, how, &kept, &targets) {
             Ok(target) => targets.push(target),
             Err(error) => {
                 targets.into_iter().for_each(Target::discard);
                 return Err(error);
             }
         }
+    }
+    if input.description.reads > 0 {
+        targets.iter_mut().filter(|target| target.kind == Kind::Created).for_each(|target| {
+            target.notes.push(
+                "it was created and holds nothing: reads of what was not written before are no \
+                 disk's"
+                    .into(),
+            );
+        });
     }
     let flash = flash.and_then(|_| targets.pop());
     let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes).collect();
@@ -66,6 +83,16 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
             input.path.display(),
             known.join(", ")
         )));
+    }
+    for (index, (name, path)) in real.volumes.iter().enumerate() {
+        let before = real.volumes[..index].iter().find(|(known, _)| known == name);
+        if let Some((_, known)) = before.filter(|(_, known)| known != path) {
+            return Err(unfit(format!(
+                "--map-volume '{name}': got {} and {}, expected one target",
+                known.display(),
+                path.display()
+            )));
+        }
     }
     let (mut paths, mut volumes) = (Vec::<&Path>::new(), Vec::new());
     for (volume, extent) in input.extents.iter().enumerate() {
@@ -87,8 +114,13 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
     Ok((paths, volumes))
 }
 
-/// Opens a target unless it is the trace, or open already by another name.
-fn open_one(path: &Path, how: Opening, trace: &Path, open: &[Target]) -> Result<Target, Error> {
+/// Opens a target unless it is a file to be kept, or open already by another name.
+fn open_one(
+    path: &Path,
+    how: Opening,
+    kept: &[(Option<&Path>, &str)],
+    open: &[Target],
+) -> Result<Target, Error> {
     let refused = |what: String| {
         unfit(format!("{}: got {what}, expected another file or device", path.display()))
     };
@@ -96,8 +128,10 @@ fn open_one(path: &Path, how: Opening, trace: &Path, open: &[Target]) -> Result<
         return Err(refused(format!("the same target as {}", target.path.display())));
     }
     let target = Target::open(path, how)?;
-    if target.is_same(trace) {
-        return Err(refused("the trace itself".into()));
+    let same = |path: &Option<&Path>| path.is_some_and(|path| target.is_same(path));
+    if let Some((_, what)) = kept.iter().find(|(path, _)| same(path)) {
+        target.discard();
+        return Err(refused(what.to_string()));
     }
     Ok(target)
 }
@@ -105,9 +139,20 @@ fn open_one(path: &Path, how: Opening, trace: &Path, open: &[Target]) -> Result<
 #[cfg(test)]
 mod tests {
     use super::*;
+    use forebay::place::Map;
+    use forebay::replayed::{Replay, Setup};
+    use forebay_core::replay::Intensity;
     use forebay_core::{Flags, Nanos, Op};
     use forebay_trace::Record;
     use std::fs;
+
+    const PLAN: Plan<'_> = Plan {
+        policy: "noop",
+        setup: Setup { replay: Replay::Open, intensity: Intensity::RECORDED, map: Map::Scale },
+        length: None,
+        realtime: false,
+        tape: None,
+    };
 
     /// A request to each of the volumes `a` and `b`; only the first is written.
     fn records() -> Vec<Record> {
@@ -148,22 +193,32 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (x, y) = (folder.path().join("x"), folder.path().join("y"));
         let input = input(folder.path());
-        let opened = open(&input, &real(Some(&x), &[("b", &y)]), Map::Scale, false).unwrap();
+        let opened = open(&input, &real(Some(&x), &[("b", &y)]), PLAN, false).unwrap();
         let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes).collect();
         assert_eq!(lens, [2 << 20, 2 << 20]);
+        assert!(opened.targets.iter().all(|target| target.notes[0].contains("holds nothing")));
         let mut placement = opened.placement;
         let lanes: Vec<_> =
             records().iter().map(|record| placement.place(record, 0).unwrap().lane).collect();
         assert_eq!(lanes, [0, 1]);
         opened.targets.into_iter().for_each(Target::discard);
         assert!(!x.exists() && !y.exists());
+        // A target that comes again, after another.
+        let mut more = self::input(folder.path());
+        more.volumes = ["a", "b", "c"].map(String::from).to_vec();
+        more.extents = vec![1 << 20; 3];
+        let volumes = [("a", &*x), ("b", &*y), ("c", &*x)];
+        let real_three = real(None, &volumes);
+        let (paths, lanes) = assign(&more, &real_three).unwrap();
+        assert_eq!(paths, [&x, &y]);
+        assert_eq!(lanes.iter().map(|(_, lane)| *lane).collect::<Vec<_>>(), [0, 1, 0]);
         // One after another on one target.
-        let opened = open(&input, &real(Some(&x), &[]), Map::Scale, false).unwrap();
+        let opened = open(&input, &real(Some(&x), &[]), PLAN, false).unwrap();
         assert_eq!(opened.targets[0].capacity_bytes, 4 << 20);
         assert!(opened.flash.is_none());
         let flash = Real { flash: Some(y.clone()), ..real(None, &[("a", &x), ("b", &x)]) };
         let flash = Real { overwrite: true, ..flash };
-        let opened = open(&input, &flash, Map::Scale, true).unwrap();
+        let opened = open(&input, &flash, PLAN, true).unwrap();
         assert_eq!(opened.flash.unwrap().path, y);
     }
 
@@ -171,7 +226,9 @@ mod tests {
     fn what_does_not_fit_is_refused_and_leaves_nothing() {
         let folder = tempfile::tempdir().unwrap();
         let input = input(folder.path());
-        let [new, there, link] = ["new", "there", "link"].map(|name| folder.path().join(name));
+        let [new, there, link, nowhere] =
+            ["new", "there", "link", "nowhere"].map(|name| folder.path().join(name));
+        std::os::unix::fs::symlink(folder.path().join("no such"), &nowhere).unwrap();
         fs::write(&there, vec![7; 8192]).unwrap();
         fs::write(&input.path, vec![7; 8192]).unwrap();
         std::os::unix::fs::symlink(&new, &link).unwrap();
@@ -180,13 +237,18 @@ mod tests {
             (real(Some(&new), &[("c", &there)]), "got no volume 'c', expected one of: a, b"),
             (real(Some(&new), &[("b", &there)]), "--overwrite"),
             (real(Some(&new), &[("b", &link)]), "the same target as"),
+            (real(Some(&new), &[("b", &new), ("b", &there)]), "expected one target"),
+            (real(Some(&nowhere), &[]), "a link that leads nowhere"),
             (Real { overwrite: true, ..real(Some(&input.path), &[]) }, "the trace itself"),
         ];
         for (real, part) in cases {
-            let said = open(&input, &real, Map::Scale, false).unwrap_err().to_string();
+            let said = open(&input, &real, PLAN, false).unwrap_err().to_string();
             assert!(said.contains(part), "{said}");
             assert!(!new.exists(), "{part}");
         }
         assert_eq!(fs::read(&input.path).unwrap(), vec![7; 8192]);
+        let taped = Plan { tape: Some(&new), ..PLAN };
+        let said = open(&input, &real(Some(&new), &[]), taped, false).unwrap_err().to_string();
+        assert!(said.contains("the tape to write") && !new.exists(), "{said}");
     }
 }

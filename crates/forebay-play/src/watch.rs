@@ -172,3 +172,75 @@ impl<F: FnMut(&News)> Watch for Watched<'_, F> {
         self.ending.is_some()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Mechanics};
+
+    fn io(offset: u64) -> Request {
+        Request {
+            at: Nanos::ZERO,
+            offset,
+            id: 0,
+            len: 512,
+            stream: 0,
+            lane: 0,
+            op: Op::Write,
+            flags: Flags::NONE,
+        }
+    }
+
+    fn completion(io: Request, at: Nanos) -> Completion {
+        Completion { io, started: Nanos::ZERO, at, mechanics: Mechanics::default() }
+    }
+
+    #[test]
+    fn what_is_seen_is_counted() {
+        let stop = AtomicBool::new(false);
+        let length = Some(Nanos::from_secs(2));
+        let mut told = Vec::new();
+        let known = vec![LaneKnown::Real { block: 1024 }];
+        let tell = |news: &News| told.push(*news);
+        let limits = Limits { stop: &stop, length };
+        let mut watch = Watched::new(known, &[], limits, tell);
+        let ms = Nanos::from_millis;
+        for (wanted, at) in [(5, 5), (10, 12), (25, 26)] {
+            watch.issued(ms(wanted), ms(at));
+        }
+        assert_eq!((watch.lateness.count(), watch.lateness.max()), (3, ms(2)));
+        assert_eq!(watch.wanted, Some((ms(5), ms(25))));
+        // Two at a time, one of which fails; later one alone.
+        watch.started(ms(10), &io(512));
+        watch.started(ms(20), &io(1024));
+        watch.failed(ms(30), &io(1024), Failure::Short);
+        watch.io(&completion(io(512), ms(40)));
+        watch.started(ms(100), &Request { len: 1024, ..io(1024) });
+        watch.failed(ms(105), &io(1024), Failure::Beyond);
+        assert_eq!(watch.work().collect::<Vec<_>>(), [(ms(35), 2)]);
+        let failures: Vec<_> = watch.failures.iter().collect();
+        let write = Op::Write;
+        assert_eq!(failures, [(&(Failure::Short, write), &1), (&(Failure::Beyond, write), &1)]);
+        // All but the one of a whole block.
+        assert_eq!(watch.widened, 2);
+        assert!(!watch.stops(ms(400)) && !watch.stops(ms(500)) && !watch.stops(ms(999)));
+        assert!(watch.stops(ms(2000)));
+        assert_eq!(watch.ending, Some(Ending::TimeIsUp));
+        drop(watch);
+        let [first, second] = &told[..] else { panic!("{told:?}") };
+        assert_eq!((first.elapsed, second.elapsed), (ms(500), ms(2000)));
+        assert_eq!((first.issued, first.failed, first.late), (3, 2, ms(1)));
+    }
+
+    #[test]
+    fn an_interruption_is_no_end_of_time() {
+        let stop = AtomicBool::new(true);
+        let limits = Limits { stop: &stop, length: Some(Nanos(1)) };
+        let mut watch = Watched::new(Vec::new(), &[], limits, |_: &News| ());
+        assert!(watch.stops(Nanos::from_secs(1)));
+        assert_eq!(watch.ending, Some(Ending::Interrupted));
+        // The first reason stays.
+        stop.store(false, Ordering::Relaxed);
+        assert!(watch.stops(Nanos::from_secs(2)) && watch.ending == Some(Ending::Interrupted));
+    }
+}

@@ -170,8 +170,8 @@ impl Draft {
         })
     }
 
-    /// The error that writing failed.
-    fn failed(&self, source: io::Error) -> TraceError {
+    /// The error that writing failed with `source`: it names the file as it will be called.
+    pub fn failed(&self, source: io::Error) -> TraceError {
         io_error(&self.path, source)
     }
 

@@ -14,6 +14,7 @@ pub mod device_validate;
 pub mod devices;
 pub mod disksim;
 pub mod error;
+pub mod fio_job;
 pub mod head;
 pub mod idle;
 pub mod input;
@@ -27,6 +28,7 @@ pub mod report;
 pub mod sample;
 pub mod simulate;
 pub mod statistics;
+pub mod tape;
 mod words;
 
 pub use error::Error;

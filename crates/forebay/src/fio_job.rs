@@ -1,0 +1,300 @@
+//! A fio job with the means of a trace: what a job file can say of a workload, and no more.
+//!
+//! One job a volume: the mix of reads and writes, sizes and the random share by direction, rates
+//! with exponential gaps, and how requests spread over twenty equal ranges. fio takes whole percents and
+//! whole rates. What it cannot say stands at the head of the file; fio's I/O log keeps every request.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+
+use forebay_core::{Nanos, Op};
+use forebay_trace::Record;
+
+/// Equal ranges of a volume whose use is told apart.
+const RANGES: u64 = 20;
+/// Volumes that get a job, the busiest: each is a process.
+const JOBS_MAX: usize = 32;
+/// Sizes are multiples of this, for direct I/O.
+const SECTOR_BYTES: u64 = 512;
+/// What a volume's size is a multiple of.
+const MIB: u64 = 1 << 20;
+/// Places of a volume that are counted; where they do not reach, they get longer.
+const PLACES: u64 = 4096;
+
+/// Counts of a trace, for a job.
+#[derive(Debug, Default)]
+pub struct FioJob {
+    volumes: BTreeMap<u32, Volume>,
+    end: Nanos,
+    /// Flushes, trims and what else moves no data.
+    left_out: u64,
+}
+
+#[derive(Debug, Default)]
+struct Volume {
+    /// Of reads and of writes.
+    directions: [Direction; 2],
+    extent: u64,
+    places: Places,
+}
+
+/// Requests by where they begin.
+#[derive(Debug)]
+struct Places {
+    /// Bytes of each.
+    len: u64,
+    counts: Vec<u64>,
+}
+
+impl Default for Places {
+    fn default() -> Places {
+        Places { len: SECTOR_BYTES, counts: vec![0; PLACES as usize] }
+    }
+}
+
+impl Places {
+    fn add(&mut self, offset: u64) {
+        while offset / self.len >= PLACES {
+            self.len *= 2;
+            for index in 0..PLACES as usize {
+                let pair = self.counts.get(2 * index..2 * index + 2);
+                self.counts[index] = pair.map_or(0, |pair| pair.iter().sum());
+            }
+        }
+        self.counts[(offset / self.len) as usize] += 1;
+    }
+}
+
+#[derive(Debug, Default)]
+struct Direction {
+    requests: u64,
+    /// Those that begin where the one before ended.
+    sequential: u64,
+    next: Option<u64>,
+    /// By size.
+    sizes: BTreeMap<u64, u64>,
+}
+
+impl Volume {
+    fn requests(&self) -> u64 {
+        self.directions.iter().map(|direction| direction.requests).sum()
+    }
+}
+
+impl FioJob {
+    /// Counts a request.
+    pub fn add(&mut self, record: &Record) {
+        self.end = self.end.max(record.at);
+        if !record.op.moves_data() || record.len == 0 {
+            self.left_out += 1;
+            return;
+        }
+        let volume = self.volumes.entry(record.volume).or_default();
+        let end = record.offset + u64::from(record.len);
+        volume.extent = volume.extent.max(end);
+        volume.places.add(record.offset);
+        let direction = &mut volume.directions[usize::from(record.op == Op::Write)];
+        direction.requests += 1;
+        direction.sequential += u64::from(direction.next == Some(record.offset));
+        direction.next = Some(end);
+        let size = u64::from(record.len).next_multiple_of(SECTOR_BYTES);
+        *direction.sizes.entry(size).or_default() += 1;
+    }
+
+    /// The job file; `of` is what it was made of.
+    pub fn text(&self, of: &str) -> String {
+        let duration_s = self.end.as_secs_f64();
+        let mut busiest: Vec<_> = self.volumes.iter().collect();
+        busiest.sort_by_key(|(number, volume)| (std::cmp::Reverse(volume.requests()), **number));
+        let dropped = busiest.split_off(busiest.len().min(JOBS_MAX));
+        let mut out = self.head(of, dropped.iter().map(|(_, volume)| volume.requests()).sum());
+        let _ = write!(
+            out,
+            "[global]\nioengine=libaio\ndirect=1\niodepth=32\ntime_based=1\nruntime={}\n\
+             rate_process=poisson\nnorandommap=1\n",
+            duration_s.ceil().max(1.0)
+        );
+        for (number, volume) in busiest {
+            job(&mut out, *number, volume, duration_s);
+        }
+        out
+    }
+
+    fn head(&self, of: &str, dropped: u64) -> String {
+        let mut out = String::new();
+        let of = of.replace(char::is_control, "?");
+        let lines = [
+            format!("Drawn from {of} by forebay generate: its means, no more. It does not keep"),
+            "  which request follows which, threads, bursts and how the rate changes with time,"
+                .into(),
+            "  what is used again and when, runs of one size or direction, exact offsets;".into(),
+            "  percents and rates are whole numbers, rates at least one a second.".into(),
+            format!(
+                "  Left out: {} flushes and trims, {dropped} requests of further volumes.",
+                self.left_out
+            ),
+            "The I/O log (forebay generate -o OUT.iolog, fio --read_iolog) keeps every request."
+                .into(),
+            "It makes and writes files named volume0, volume1, ... in the folder it runs in."
+                .into(),
+        ];
+        lines.iter().for_each(|line| {
+            let _ = writeln!(out, "; {line}");
+        });
+        out
+    }
+}
+
+/// The job of a volume.
+fn job(out: &mut String, number: u32, volume: &Volume, duration_s: f64) {
+    let [reads, writes] = &volume.directions;
+    let extent = volume.extent.next_multiple_of(MIB);
+    let _ = write!(out, "\n[volume{number}]\nfilename=volume{number}\nsize={extent}\n");
+    let both = [reads, writes].map(|direction| direction.requests);
+    let _ = match both {
+        [_, 0] => writeln!(out, "rw=randread"),
+        [0, _] => writeln!(out, "rw=randwrite"),
+        _ => writeln!(out, "rw=randrw\nrwmixread={}", whole(&both)[0]),
+    };
+    let each = |say: &dyn Fn(&Direction) -> String| {
+        // A direction without requests is not used: fio wants something there.
+        let used = |one: &Direction| {
+            say(if one.requests > 0 {
+                one
+            } else if reads.requests > 0 {
+                reads
+            } else {
+                writes
+            })
+        };
+        format!("{},{}", used(reads), used(writes))
+    };
+    let random =
+        |one: &Direction| whole(&[one.requests - one.sequential, one.sequential])[0].to_string();
+    let rate = |one: &Direction| match duration_s > 0.0 {
+        true => (one.requests as f64 / duration_s).round().max(1.0).to_string(),
+        false => one.requests.to_string(),
+    };
+    let _ = write!(
+        out,
+        "percentage_random={}\nbssplit={}\nrate_iops={}\n",
+        each(&random),
+        each(&sizes),
+        each(&rate)
+    );
+    let _ = writeln!(out, "random_distribution=zoned:{}", zones(volume, extent));
+}
+
+/// Sizes with their percents.
+fn sizes(direction: &Direction) -> String {
+    let counts: Vec<u64> = direction.sizes.values().copied().collect();
+    let shares = direction.sizes.keys().zip(whole(&counts)).filter(|(_, percent)| *percent > 0);
+    shares.map(|(size, percent)| format!("{size}/{percent}")).collect::<Vec<_>>().join(":")
+}
+
+/// How much of the use each range of the volume gets.
+fn zones(volume: &Volume, extent: u64) -> String {
+    let mut counts = [0; RANGES as usize];
+    for (place, count) in volume.places.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+        let offset = place as u64 * volume.places.len;
+        counts[(offset / extent.div_ceil(RANGES)).min(RANGES - 1) as usize] += count;
+    }
+    let size = 100 / RANGES;
+    let shares = whole(&counts).into_iter().map(|percent| format!("{percent}/{size}"));
+    shares.collect::<Vec<_>>().join(":")
+}
+
+/// Whole percents that add up to 100, those with the largest rest rounded up.
+fn whole(counts: &[u64]) -> Vec<u64> {
+    let all: u128 = counts.iter().map(|count| u128::from(*count)).sum::<u128>().max(1);
+    let hundredfold = |count: u64| u128::from(count) * 100;
+    let mut percents: Vec<u64> =
+        counts.iter().map(|count| (hundredfold(*count) / all) as u64).collect();
+    let mut by_rest: Vec<usize> = (0..counts.len()).collect();
+    by_rest.sort_by_key(|index| std::cmp::Reverse(hundredfold(counts[*index]) % all));
+    let missing = 100u64.saturating_sub(percents.iter().sum());
+    by_rest.into_iter().take(missing as usize).for_each(|index| percents[index] += 1);
+    percents
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::Flags;
+
+    fn record(at_ms: u64, op: Op, offset: u64, len: u32, volume: u32) -> Record {
+        Record {
+            at: Nanos::from_millis(at_ms),
+            offset,
+            latency: None,
+            len,
+            stream: 0,
+            volume,
+            op,
+            flags: Flags::NONE,
+        }
+    }
+
+    #[test]
+    fn percents_are_whole_and_add_up() {
+        assert_eq!(whole(&[1, 1, 1]), [34, 33, 33]);
+        assert_eq!(whole(&[0, 7]), [0, 100]);
+        assert_eq!(whole(&[u64::MAX, u64::MAX]), [50, 50]);
+        for counts in [vec![1; 7], vec![3, 1, 999, 5], (1..200).collect()] {
+            assert_eq!(whole(&counts).iter().sum::<u64>(), 100, "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_job_says_the_means() {
+        let mut job = FioJob::default();
+        // Ten seconds: of 100 reads 25 go on where the last one ended, 300 writes never do.
+        for n in 0..400 {
+            let at_ms = n * 10_000 / 399;
+            let place = n / 16 * 65_536;
+            job.add(&match n % 16 {
+                0 => record(at_ms, Op::Read, place, 4096, 3),
+                4 => record(at_ms, Op::Read, place + 4096, 4096, 3),
+                8 | 12 => record(at_ms, Op::Read, 16 << 20, 8000, 3),
+                _ => record(at_ms, Op::Write, (20 << 20) - 512, 512, 3),
+            });
+        }
+        job.add(&record(0, Op::Flush, 0, 0, 3));
+        job.add(&record(10_000, Op::Write, 0, 4096, 1));
+        let text = job.text("m\n.json");
+        let expected = "\n[volume3]\nfilename=volume3\nsize=20971520\nrw=randrw\nrwmixread=25\n\
+            percentage_random=75,100\nbssplit=4096/50:8192/50,512/100\nrate_iops=10,30\n\
+            random_distribution=zoned:8/5:5/5:";
+        assert!(text.contains(expected), "{text}");
+        assert!(text.contains(":12/5:0/5:0/5:75/5\n"), "{text}");
+        assert!(text.contains("[volume1]") && text.contains("rw=randwrite\n"), "{text}");
+        assert!(text.contains("runtime=10\n") && text.contains("1 flushes and trims"), "{text}");
+        assert!(text.starts_with("; Drawn from m?.json"), "{text}");
+    }
+
+    #[test]
+    fn places_are_counted_once_however_far_a_volume_reaches() {
+        let mut places = Places::default();
+        for (offset, len, place) in
+            [(512, 512, 1), (4096 * 512, 1024, 2048), (1 << 40, 512 << 20, 2048), (0, 512 << 20, 0)]
+        {
+            places.add(offset);
+            assert_eq!((places.len, places.counts[place] > 0), (len, true));
+        }
+        assert_eq!((places.counts.iter().sum::<u64>(), places.counts[0]), (4, 3));
+    }
+
+    #[test]
+    fn the_busiest_volumes_get_a_job() {
+        let mut job = FioJob::default();
+        for volume in 0..40 {
+            for _ in 0..=volume {
+                job.add(&record(0, Op::Read, 0, 4096, volume));
+            }
+        }
+        let text = job.text("m");
+        assert_eq!(text.matches("[volume").count(), JOBS_MAX);
+        assert!(text.contains("[volume39]") && !text.contains("[volume7]"));
+        assert!(text.contains("36 requests of further volumes"), "{text}");
+    }
+}

@@ -1,0 +1,42 @@
+//! Tapes: every call that a policy got in a run, with its answer, as a file. What a live run did is
+//! checked by making the same calls to a fresh policy, in no time at all: it has to answer the same.
+//!
+//! A tape is text, one call a line, words parted by blanks, times in nanoseconds since the start:
+//!
+//! ```text
+//! forebay tape 1
+//! policy SPEC
+//! lanes DISKS LEN-MAX [FLASH-LEN-MAX FLASH-BYTES]
+//! submit AT REQUEST
+//! dispatch AT LANE REQUEST                       or - where there was no I/O for it
+//! complete AT LANE ID STARTED [REQUEST-ID/WAIT/CLASS ...]
+//! end CALLS
+//! ```
+//!
+//! `REQUEST` is its name, when it arrived (an I/O: was dispatched), what it does, lane, offset,
+//! bytes, stream and flags. A completion names the I/O that was dispatched to that lane, and tells the
+//! requests that it finished. A tape may be packed, as traces may.
+
+mod check;
+mod lines;
+mod record;
+
+pub use check::{Checked, Difference, check, check_content};
+pub use record::{Blank, Tape, Taped};
+
+use forebay_core::policy::Lanes;
+
+/// What a tape begins with.
+const MAGIC: &str = "forebay tape 1";
+
+/// Streams that a tape may tell apart: policies keep a place for each.
+const STREAMS_MAX: u32 = 1 << 20;
+
+/// What a policy is built from.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// Its spec.
+    pub policy: String,
+    /// The lanes it was built for.
+    pub lanes: Lanes,
+}

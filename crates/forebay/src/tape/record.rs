@@ -1,0 +1,159 @@
+//! Writes a tape while a policy works.
+//!
+//! Calls are handed over in bunches to a thread that makes text of them: whoever drives the policy
+//! does not wait for the file, unless it falls far behind.
+
+use std::fs;
+use std::io::Write;
+use std::mem;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread::{self, JoinHandle};
+
+use forebay_core::device::Completion;
+use forebay_core::policy::{Class, Figure, Finished};
+use forebay_core::tape::{Call, Recorder};
+use forebay_core::{Lane, Nanos, Policy, Request};
+use forebay_trace::TraceError;
+use forebay_trace::write::Draft;
+
+use super::Header;
+use super::lines::{write_call, write_end, write_header};
+use crate::error::Error;
+
+/// Calls that are handed over at a time, and how many bunches may wait: some 10 MB.
+const BUNCH: usize = 512;
+const BUNCHES: usize = 256;
+
+/// A tape that nothing is on yet.
+pub struct Blank(Draft);
+
+impl Blank {
+    /// A tape that will be called `path`.
+    ///
+    /// # Errors
+    /// A file that cannot be made, or is the trace `input`.
+    pub fn new(path: &Path, input: &Path) -> Result<Blank, Error> {
+        let canonical = |path: &Path| fs::canonicalize(path).ok();
+        if canonical(path).is_some_and(|path| canonical(input) == Some(path)) {
+            let what = "got the trace as the tape to write, expected another file";
+            return Err(Error::Unfit(format!("{}: {what}", path.display())));
+        }
+        Ok(Blank(Draft::new(path).map_err(Error::output)?))
+    }
+
+    /// Begins the tape of a policy.
+    pub fn begin(self, header: &Header) -> Tape {
+        let mut text = String::new();
+        write_header(&mut text, header);
+        let (calls, coming) = sync_channel(BUNCHES);
+        let writer = thread::spawn(move || write(self.0, text, coming));
+        Tape { calls, writer }
+    }
+}
+
+/// A tape that is being written; it gets its name when it is whole.
+pub struct Tape {
+    calls: SyncSender<Vec<Call>>,
+    writer: JoinHandle<Result<u64, TraceError>>,
+}
+
+impl Tape {
+    /// Puts what `policy` is asked and answers on the tape, until it is dropped.
+    pub fn record<P: Policy>(&self, policy: P) -> Taped<P> {
+        Taped { recorder: Recorder::new(policy), to: self.calls.clone() }
+    }
+
+    /// Completes the tape; answers how many calls are on it. Only once what [`Tape::record`] gave is
+    /// dropped.
+    ///
+    /// # Errors
+    /// Where the file cannot be written; then there is none.
+    pub fn finish(self) -> Result<u64, Error> {
+        drop(self.calls);
+        match self.writer.join() {
+            Ok(written) => written.map_err(Error::output),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+}
+
+/// Writes what comes; answers how many calls.
+fn write(
+    mut draft: Draft,
+    mut text: String,
+    coming: Receiver<Vec<Call>>,
+) -> Result<u64, TraceError> {
+    let mut calls = 0;
+    for bunch in coming {
+        bunch.iter().for_each(|call| write_call(&mut text, call));
+        calls += bunch.len() as u64;
+        put(&mut draft, &text)?;
+        text.clear();
+    }
+    write_end(&mut text, calls);
+    put(&mut draft, &text)?;
+    draft.publish()?;
+    Ok(calls)
+}
+
+fn put(draft: &mut Draft, text: &str) -> Result<(), TraceError> {
+    draft.write_all(text.as_bytes()).map_err(|error| draft.failed(error))
+}
+
+/// A policy on tape.
+pub struct Taped<P: Policy> {
+    recorder: Recorder<P>,
+    to: SyncSender<Vec<Call>>,
+}
+
+impl<P: Policy> Taped<P> {
+    #[inline]
+    fn hand_over(&mut self, at_least: usize) {
+        if self.recorder.calls.len() >= at_least {
+            let bunch = mem::replace(&mut self.recorder.calls, Vec::with_capacity(BUNCH));
+            // Where writing failed nobody takes it; `Tape::finish` tells.
+            let _ = self.to.send(bunch);
+        }
+    }
+}
+
+impl<P: Policy> Drop for Taped<P> {
+    fn drop(&mut self) {
+        self.hand_over(1);
+    }
+}
+
+impl<P: Policy> Policy for Taped<P> {
+    fn submit(&mut self, now: Nanos, request: Request) {
+        self.recorder.submit(now, request);
+        self.hand_over(BUNCH);
+    }
+
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        let io = self.recorder.dispatch(now, lane);
+        self.hand_over(BUNCH);
+        io
+    }
+
+    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
+        self.recorder.complete(now, done, finished);
+        self.hand_over(BUNCH);
+    }
+
+    fn wakeup(&self) -> Option<Nanos> {
+        self.recorder.wakeup()
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.recorder.figures()
+    }
+
+    fn classes(&self) -> &[Class] {
+        self.recorder.classes()
+    }
+
+    fn servers(&self) -> &[u64] {
+        self.recorder.servers()
+    }
+}
