@@ -296,7 +296,8 @@ fn a_tape_of_a_run_is_answered_the_same_again() {
         &["--emulate", "sata250", "--policy", "split:cmin=3000:delta-c=300"],
     ];
     for options in cases {
-        let play = play(&folder, &trace).args(options).args(["--overwrite", "--tape", "t"]).output();
+        let play =
+            play(&folder, &trace).args(options).args(["--overwrite", "--tape", "t"]).output();
         assert_eq!(play.unwrap().status.code(), Some(0), "{options:?}");
         let (status, result, said) = check_tape(&folder, "t");
         assert_eq!((status, &*said), (Some(0), ""), "{options:?}");

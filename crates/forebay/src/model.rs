@@ -2,9 +2,9 @@
 //!
 //! Source: the storage workload model of the paper in `papers/model`: ranges of the disk as states of
 //! a hierarchical chain, each transition with its share, sizes, direction, sequentiality and
-//! inter-arrival times. Departures: what a means-only chain misses is fitted beside it, the envelope
-//! and burstiness of arrivals at every scale (`cascade`), re-references (`history`) and how the mix of
-//! states drifts (`file::Period`).
+//! inter-arrival times. Departures: ranges split further where requests are (`leaves`); what a means-only
+//! chain misses is fitted beside it: the envelope and burstiness of arrivals at every scale (`cascade`),
+//! re-references (`history`) and in which order states come (`file::Order`).
 
 pub mod bins;
 pub mod cascade;

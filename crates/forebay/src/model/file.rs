@@ -312,7 +312,12 @@ impl Model {
                 self.volumes.len(),
                 self.streams.len()
             ),
-            "sizes, their order and how operations follow each other, as counts".to_string(),
+            "sizes, and how operations follow each other, as counts".to_string(),
+            format!(
+                "when: how many requests come when, and in which order ranges and operations come, for \
+                 every {} requests",
+                self.parts.iter().map(|part| part.order.each).min().unwrap_or(1)
+            ),
             format!(
                 "where: how often each range of {:.0} MiB is used, and each cell of {cell:.2} MiB or more \
                  is used first; no offset",

@@ -19,12 +19,8 @@ pub fn letter(number: usize) -> char {
 /// The number of a letter.
 #[inline]
 pub fn number(letter: u8) -> Option<usize> {
-    match letter {
-        SKIPPED => None,
-        FIRST..SKIPPED => Some(usize::from(letter - FIRST)),
-        SKIPPED..=b'~' => Some(usize::from(letter - FIRST - 1)),
-        _ => None,
-    }
+    let known = letter != SKIPPED && (FIRST..=b'~').contains(&letter);
+    known.then(|| usize::from(letter - FIRST) - usize::from(letter > SKIPPED))
 }
 
 /// Appends a number below [`PAIRS`] as two letters.

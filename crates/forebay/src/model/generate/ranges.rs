@@ -58,20 +58,37 @@ impl RangeDrawer {
         touched: &Touched,
         classes: &SizeClasses,
     ) -> Option<(usize, bool)> {
-        let cost = |&at: &usize| {
-            let (end, _, len) = self.heads.at(at);
-            let is_last = volume_ends[space.volume(end.saturating_sub(1))] == end;
-            let strays = is_last != kind.is_next();
-            let wears = WEAR.map(|ahead| touched.last(end.saturating_add(ahead)).is_none());
-            let wears = wears.iter().filter(|is_new| **is_new != kind.is_new()).count()
-                + 2 * usize::from(wears[0] != kind.is_new());
-            let differs = class.is_some_and(|class| classes.of(len) != class);
-            let turns = is_read.is_some_and(|is_read| self.heads.is_read(at) != is_read);
-            let off = 4 * wears + 2 * usize::from(differs) + at.abs_diff(rank);
-            (strays, turns, off)
+        let rank = rank.min(self.heads.len().checked_sub(1)?);
+        let mut best: Option<((bool, bool, usize), usize)> = None;
+        let beats = |cost, best: &Option<((bool, bool, usize), usize)>| {
+            best.is_none_or(|(least, _)| cost < least)
         };
-        let best = (0..self.heads.len()).min_by_key(cost)?;
-        Some((best, cost(&best).0))
+        for away in 0..self.heads.len() {
+            if !beats((false, false, away), &best) {
+                break;
+            }
+            let ahead = (away > 0).then_some(rank + away);
+            for at in [rank.checked_sub(away), ahead].into_iter().flatten() {
+                if at >= self.heads.len() {
+                    continue;
+                }
+                let (end, _, len) = self.heads.at(at);
+                let is_last = volume_ends[space.volume(end.saturating_sub(1))] == end;
+                let strays = is_last != kind.is_next();
+                let turns = is_read.is_some_and(|is_read| self.heads.is_read(at) != is_read);
+                let differs = class.is_some_and(|class| classes.of(len) != class);
+                let off = 2 * usize::from(differs) + away;
+                // What has to be looked up comes last.
+                if !beats((strays, turns, off), &best) {
+                    continue;
+                }
+                let cost = (strays, turns, off + 4 * wears(end, kind, touched));
+                if beats(cost, &best) {
+                    best = Some((cost, at));
+                }
+            }
+        }
+        best.map(|((strays, ..), at)| (at, strays))
     }
 
     /// What distances are measured from: where the last request ended, or the beginning.
@@ -279,6 +296,14 @@ impl RangeDrawer {
 
 /// How far ahead of a run is looked for ground to go on on.
 const WEAR: [u64; 2] = [0, 64 << 10];
+/// How ill the ground from `end` on suits a run of this kind.
+#[inline]
+fn wears(end: u64, kind: Kind, touched: &Touched) -> usize {
+    let suits =
+        WEAR.map(|ahead| touched.last(end.saturating_add(ahead)).is_none() == kind.is_new());
+    suits.iter().filter(|suits| !**suits).count() + 2 * usize::from(!suits[0])
+}
+
 /// How far ahead of a new place is looked for ground not used before.
 const ROOM: [u64; 6] = [0, 128 << 10, 1 << 20, 8 << 20, 32 << 20, 128 << 20];
 
