@@ -207,7 +207,7 @@ impl RangeDrawer {
                 head.saturating_add(distance)
             };
             // The distance tells the alignment where it is exact.
-            let aligned = if count > 1 { align(aimed, alignment) } else { aimed };
+            let aligned = if count > 1 { align_near(aimed, distance, alignment) } else { aimed };
             let address = if (self.first..self.end).contains(&aligned) {
                 aligned
             } else {
@@ -296,6 +296,15 @@ impl RangeDrawer {
 
 /// How far ahead of a run is looked for ground to go on on.
 const WEAR: [u64; 2] = [0, 64 << 10];
+/// The place nearest to an address that is aligned like that, as far as a distance lets it be.
+fn align_near(address: u64, distance: u64, alignment: usize) -> u64 {
+    // A power of two of pages above the distance would lead elsewhere.
+    let power_max = (distance / 4096).max(1).ilog2() as usize;
+    let bin = alignment.min(7 + power_max);
+    let grain = 4096u64 << bin.saturating_sub(7);
+    align(address.saturating_add(grain / 2), bin)
+}
+
 /// How ill the ground from `end` on suits a run of this kind.
 #[inline]
 fn wears(end: u64, kind: Kind, touched: &Touched) -> usize {
