@@ -10,7 +10,7 @@ use forebay::model::fit::{COMMON_SIZES, FitOptions, Fitted, PERIODS_MAX, Tried, 
 use forebay_core::Nanos;
 use serde::Serialize;
 
-use crate::options::{Source, TracePath, duration, say_notes};
+use crate::options::{Source, TracePath, say_notes, time_span};
 use crate::output::{self, Format};
 use crate::progress::Progress;
 
@@ -36,7 +36,7 @@ pub(crate) struct Fit {
     by: By,
     /// Keep intensity by periods of wall time and draw gaps from the families of transitions, not from
     /// the division of time [without TIME: 30m]
-    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "30m", value_parser = duration)]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "30m", value_parser = time_span)]
     period: Option<Nanos>,
     /// Keep the names of volumes and streams
     #[arg(long)]

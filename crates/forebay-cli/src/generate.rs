@@ -9,7 +9,7 @@ use forebay::model::open::open_model;
 use forebay_core::Nanos;
 use forebay_trace::write;
 
-use crate::options::duration;
+use crate::options::time_span;
 use crate::progress::Progress;
 
 /// Draw a trace from a model: the twin of the trace it was fitted on
@@ -30,7 +30,7 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// How long, e.g. 90s, 30m or 1h, if not as long as the model's trace
-    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "requests")]
+    #[arg(long = "for", value_name = "TIME", value_parser = time_span, conflicts_with = "requests")]
     until: Option<Nanos>,
     /// Divide inter-arrival times by this
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times)]

@@ -191,7 +191,7 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 pub(crate) type TracePath = PathBuf;
 
 /// A length of time as it is typed.
-pub(crate) fn duration(text: &str) -> Result<Nanos, String> {
+pub(crate) fn time_span(text: &str) -> Result<Nanos, String> {
     let wrong = || format!("got '{text}', expected a number and ms, s, m, h or d, e.g. 30m");
     let unit = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
     let seconds = match &text[unit..] {
