@@ -5,11 +5,12 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use clap::Args;
-use forebay::model::file::Model;
-use forebay::model::fit::{COMMON_SIZES, FitOptions, Fitted, Tried, fit};
+use forebay::model::file::{Arrivals, Model};
+use forebay::model::fit::{COMMON_SIZES, FitOptions, Fitted, PERIODS_MAX, Tried, fit};
+use forebay_core::Nanos;
 use serde::Serialize;
 
-use crate::options::{Source, TracePath, say_notes};
+use crate::options::{Source, TracePath, say_notes, time_span};
 use crate::output::{self, Format};
 use crate::progress::Progress;
 
@@ -33,6 +34,10 @@ pub(crate) struct Fit {
     /// One model of all streams together, or one for each of the busiest
     #[arg(long, value_name = "WHAT", value_enum, default_value = "pooled")]
     by: By,
+    /// Keep intensity by periods of wall time and draw gaps from the families of transitions, not from
+    /// the division of time [without TIME: 30m]
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "30m", value_parser = time_span)]
+    period: Option<Nanos>,
     /// Keep the names of volumes and streams
     #[arg(long)]
     names: bool,
@@ -59,6 +64,10 @@ struct Summary {
     /// Level and closed-loop IOPS of each that was tried.
     tried: Vec<(u8, f64)>,
     families: BTreeMap<String, usize>,
+    /// How long periods came to be, where intensity is kept by them.
+    period_s: Option<f64>,
+    /// How long they were asked to be.
+    period_asked_s: Option<f64>,
     reveals: Vec<String>,
 }
 
@@ -72,6 +81,7 @@ impl Fit {
             by_stream: self.by == By::Stream,
             names: self.names,
             common_sizes: COMMON_SIZES,
+            period: self.period,
         };
         let Fitted { model, notes, tried } = fit(&self.trace, opening, &options, |records| {
             progress.say(format!("fitting: {records} requests"));
@@ -96,7 +106,13 @@ impl Fit {
             let family = format!("{:?}", transition.inter_arrival.family).to_lowercase();
             *families.entry(family).or_default() += 1;
         }
+        let period_s = model.parts.iter().find_map(|part| match &part.arrivals {
+            Arrivals::Periods(periods) => Some(periods.period_s),
+            Arrivals::Scales(_) => None,
+        });
         Summary {
+            period_s,
+            period_asked_s: self.period.map(|period| period.0 as f64 / 1e9),
             model: self.output.display().to_string(),
             model_bytes,
             requests: model.requests,
@@ -123,11 +139,18 @@ impl Summary {
                 format!("; closed loop: the trace {:.1} IOPS, {}", self.trace_iops, list.join(", "))
             }
         };
+        let periods = match (self.period_s, self.period_asked_s) {
+            (Some(came), Some(asked)) if came >= 2.0 * asked => {
+                format!("; periods of {came} s, doubled from {asked} s to be at most {PERIODS_MAX}")
+            }
+            (Some(came), _) => format!("; periods of {came} s"),
+            (None, _) => String::new(),
+        };
         let families: Vec<String> =
             self.families.iter().map(|(family, count)| format!("{count} {family}")).collect();
         let reveals: Vec<String> = self.reveals.iter().map(|what| format!("  {what}\n")).collect();
         format!(
-            "{}: {} bytes, {} requests, level {}{tried}\n{} transitions; inter-arrival times: {}\n\
+            "{}: {} bytes, {} requests, level {}{tried}\n{} transitions; inter-arrival times: {}{periods}\n\
              it reveals\n{}",
             self.model,
             self.model_bytes,

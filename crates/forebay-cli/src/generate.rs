@@ -13,6 +13,7 @@ use forebay_core::Nanos;
 use forebay_trace::Reader;
 use forebay_trace::write::{self, Draft};
 
+use crate::options::time_span;
 use crate::progress::Progress;
 
 /// Draw a trace from a model: the twin of the trace it was fitted on
@@ -34,30 +35,11 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
     /// How long, e.g. 90s, 30m or 1h, if not as long as the model's trace
-    #[arg(long = "for", value_name = "TIME", value_parser = duration, conflicts_with = "requests")]
+    #[arg(long = "for", value_name = "TIME", value_parser = time_span, conflicts_with = "requests")]
     until: Option<Nanos>,
     /// Divide inter-arrival times by this
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times)]
     intensity: f64,
-}
-
-fn duration(text: &str) -> Result<Nanos, String> {
-    let wrong = || format!("got '{text}', expected a number and ms, s, m, h or d, e.g. 30m");
-    let unit = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
-    let seconds = match &text[unit..] {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = text[..unit].trim().parse().map_err(|_| wrong())?;
-    let ns = number * seconds * 1e9;
-    if !(1.0..1e19).contains(&ns) {
-        return Err(wrong());
-    }
-    Ok(Nanos(ns as u64))
 }
 
 fn times(text: &str) -> Result<f64, String> {

@@ -10,6 +10,7 @@ use forebay::model::open::open_any;
 use forebay::place::Map;
 use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+use forebay_core::Nanos;
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Description, Options, ThreadOptions};
@@ -188,6 +189,26 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A path as an argument names it.
 pub(crate) type TracePath = PathBuf;
+
+/// A length of time as it is typed.
+pub(crate) fn time_span(text: &str) -> Result<Nanos, String> {
+    let wrong = || format!("got '{text}', expected a number and ms, s, m, h or d, e.g. 30m");
+    let unit = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
+    let seconds = match &text[unit..] {
+        "ms" => 1e-3,
+        "s" => 1.0,
+        "m" => 60.0,
+        "h" => 3600.0,
+        "d" => 86_400.0,
+        _ => return Err(wrong()),
+    };
+    let number: f64 = text[..unit].trim().parse().map_err(|_| wrong())?;
+    let ns = number * seconds * 1e9;
+    if !(1.0..1e19).contains(&ns) {
+        return Err(wrong());
+    }
+    Ok(Nanos(ns as u64))
+}
 
 #[cfg(test)]
 mod tests {

@@ -23,10 +23,11 @@ use crate::trace::Trace;
 /// Returns the model as a dict, the content of the JSON file; with `output` it is written there too.
 /// `level`: levels of the hierarchy of ranges, 1 to 8; without it as many as closed-loop throughput
 /// needs to settle. `flat`: any range may lead to any other. `by`: "pooled" or "stream". `names` keeps
-/// the names of volumes and streams.
+/// the names of volumes and streams. `period_s`: intensity by periods this long (the paper: 1800) and gaps
+/// of the families of transitions, not the division of time.
 #[pyfunction]
 #[pyo3(signature = (
-    trace, output=None, *, level=None, flat=false, by="pooled", keep_names=false, from_=None, names=None
+    trace, output=None, *, level=None, flat=false, by="pooled", keep_names=false, period_s=None, from_=None, names=None
 ))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn fit<'py>(
@@ -37,11 +38,15 @@ pub(crate) fn fit<'py>(
     flat: bool,
     by: &str,
     keep_names: bool,
+    period_s: Option<f64>,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     if level.is_some_and(|level| !(1..=8).contains(&level)) {
         return Err(PyValueError::new_err("level: expected 1 to 8"));
+    }
+    if period_s.is_some_and(|seconds| !(1e-9..1e10).contains(&seconds)) {
+        return Err(PyValueError::new_err("period_s: expected seconds above 0"));
     }
     let by_stream = match by {
         "pooled" => false,
@@ -54,7 +59,9 @@ pub(crate) fn fit<'py>(
     };
     let source = Source::new(trace, from_, names)?;
     let name = source.name().to_path_buf();
-    let options = FitOptions { level, flat, by_stream, names: keep_names, ..FitOptions::default() };
+    let period = period_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
+    let options =
+        FitOptions { level, flat, by_stream, names: keep_names, period, ..FitOptions::default() };
     let Fitted { model, notes, .. } = detached(py, |signals| {
         let go_on = |_| signals.go_on();
         forebay::model::fit::fit(&name, || source.open(), &options, go_on)

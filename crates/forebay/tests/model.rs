@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use forebay::model::check;
-use forebay::model::file::Model;
+use forebay::model::file::{Arrivals, Model};
 use forebay::model::fit::{FitOptions, Fitter, Survey};
 use forebay::model::generate::{GenerateOptions, Generator};
 use forebay::model::state::Range;
@@ -24,6 +24,21 @@ fn fit(records: &[Record], level: u8) -> Model {
         Fitter::new(survey, FitOptions { level: Some(level), ..FitOptions::default() });
     records.iter().for_each(|record| fitter.add(record));
     fitter.finish()
+}
+
+fn fit_periods(records: &[Record], period: Nanos) -> Model {
+    let mut survey = Survey::default();
+    records.iter().for_each(|record| survey.add(record));
+    let options = FitOptions { level: Some(1), period: Some(period), ..FitOptions::default() };
+    let mut fitter = Fitter::new(survey, options);
+    records.iter().for_each(|record| fitter.add(record));
+    fitter.finish()
+}
+
+fn by_period(records: &[Record], period: Nanos) -> Vec<u64> {
+    let mut counts = vec![0; (records[records.len() - 1].at.0 / period.0) as usize + 1];
+    records.iter().for_each(|record| counts[(record.at.0 / period.0) as usize] += 1);
+    counts
 }
 
 fn draw(model: &Model, seed: u64) -> Vec<Record> {
@@ -190,4 +205,72 @@ fn every_stream_can_have_its_own() {
     let mut counts = [0u32; 12];
     drawn.iter().for_each(|record| counts[record.stream as usize] += 1);
     assert_eq!(counts, [750; 12]);
+}
+
+#[test]
+fn periods_keep_their_requests_and_transitions_their_family() {
+    let records = chain(40_000);
+    let period = Nanos(7_000_000_000);
+    let model = fit_periods(&records, period);
+    let json = model.json();
+    assert!(check::parse(Path::new("m.json"), json.as_bytes()).unwrap() == model);
+    let drawn = draw(&model, 1);
+    assert!(drawn.is_sorted_by_key(|record| record.at) && drawn == draw(&model, 1));
+    assert_eq!(by_period(&drawn, period), by_period(&records, period));
+    let mut gaps: Vec<f64> =
+        drawn.windows(2).map(|pair| (pair[1].at.0 - pair[0].at.0) as f64 / 1e6).collect();
+    gaps.sort_by(f64::total_cmp);
+    let count = gaps.len() as f64;
+    let off = |(n, gap): (usize, &f64)| ((n as f64 + 0.5) / count - (1.0 - (-gap).exp())).abs();
+    let distance = gaps.iter().enumerate().map(off).fold(0.0, f64::max);
+    assert!(distance < 0.02, "{distance}");
+}
+
+#[test]
+fn a_slow_and_a_fast_half_keep_their_intensity() {
+    let mut records = chain(20_000);
+    // Half as many gaps, ten times as long, then the rest as they are.
+    let turn = records[10_000].at.0;
+    for record in &mut records {
+        let at = record.at.0;
+        record.at = Nanos(if at <= turn { at * 10 } else { turn * 9 + at });
+    }
+    let period = Nanos(5_000_000_000);
+    let model = fit_periods(&records, period);
+    for seed in [1, 2] {
+        let drawn = draw(&model, seed);
+        assert_eq!(by_period(&drawn, period), by_period(&records, period));
+        // Within a period as well: no crowd at either end.
+        let tenths = by_period(&drawn, Nanos(period.0 / 10));
+        let slow = &tenths[..190];
+        let of = |tenth: usize| slow.iter().skip(tenth).step_by(10).sum::<u64>() as f64;
+        let mean = slow.iter().sum::<u64>() as f64 / 10.0;
+        for tenth in 0..10 {
+            assert!((of(tenth) / mean - 1.0).abs() < 0.25, "{tenth}: {} of {mean}", of(tenth));
+        }
+    }
+    let cycles = GenerateOptions { requests: Some(50_000), ..GenerateOptions::default() };
+    let long: Vec<Record> = Generator::new(&model, cycles).collect();
+    assert!(long.len() == 50_000 && long.is_sorted_by_key(|record| record.at));
+}
+
+#[test]
+fn damaged_periods_are_refused_by_key() {
+    let model = fit_periods(&chain(3000), Nanos(1_000_000_000));
+    let Arrivals::Periods(periods) = &model.parts[0].arrivals else { panic!("no periods") };
+    let first = format!("\"requests\":[{}", periods.requests[0]);
+    let json = model.json();
+    let refused = |from: &str, to: &str, expected: &str| {
+        assert!(json.contains(from), "{from} in {json}");
+        let text = json.replacen(from, to, 1);
+        let error = check::parse(Path::new("m.json"), text.as_bytes()).unwrap_err().to_string();
+        assert!(error.starts_with("m.json: got ") && error.contains(expected), "{error}");
+    };
+    refused("\"period_s\":1.0", "\"period_s\":0.0", "parts[0].arrivals.period_s");
+    refused("\"period_s\":1.0", "\"period_s\":1.0,\"x\":1", "parts[0].arrivals");
+    refused("\"period_s\":1.0", "\"period_s\":50.0", "parts[0].arrivals.requests");
+    refused("\"end_s\":", "\"end_s\":-", "parts[0].arrivals.end_s");
+    refused(&first, &format!("{first}1"), "parts[0].arrivals.requests counts that sum to");
+    refused(&first, &first.replace('[', "[-"), "parts[0].arrivals");
+    refused(&first, "\"requests\":[9999999999999", "parts[0].arrivals.requests[0]");
 }

@@ -185,6 +185,7 @@ def fit(
     flat: bool = False,
     by: Literal["pooled", "stream"] = "pooled",
     keep_names: bool = False,
+    period_s: float | None = None,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:

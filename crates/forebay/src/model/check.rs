@@ -9,8 +9,8 @@ use forebay_trace::error::Place;
 use super::bins::{AGE_BINS, ALIGN_BINS, NEAR_BINS, REACH_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
 use super::families::{Family, Gaps, SHARES};
-use super::file::{Bins, Joint, Model, Part, VERSION};
-use super::fit::PARTS_MAX;
+use super::file::{Arrivals, Bins, Joint, Model, Part, Periods, Scales, VERSION};
+use super::fit::{PARTS_MAX, PERIODS_MAX};
 use super::history::HEADS;
 use super::letters::numbers;
 use super::space::{CELLS, LEVEL_MAX};
@@ -151,7 +151,10 @@ fn check_part(model: &Model, part: &Part) -> Result<(), Wrong> {
     within("requests", part.requests, 1, 1 << 40)?;
     within("begin_s", part.begin_s, 0.0, 1e10)?;
     within("stay_share", part.stay_share, 0.0, 1.0)?;
-    check_arrivals(part)?;
+    match &part.arrivals {
+        Arrivals::Scales(scales) => check_scales(part, scales)?,
+        Arrivals::Periods(periods) => check_periods(part, periods)?,
+    }
     check_states(model, part)?;
     check_transitions(model, part)?;
     check_order(part)?;
@@ -164,8 +167,28 @@ fn check_part(model: &Model, part: &Part) -> Result<(), Wrong> {
     Ok(())
 }
 
-fn check_arrivals(part: &Part) -> Result<(), Wrong> {
-    let arrivals = &part.arrivals;
+fn check_periods(part: &Part, periods: &Periods) -> Result<(), Wrong> {
+    within("arrivals.tick_ns", periods.tick_ns, 1, 1_000_000_000_000)?;
+    within("arrivals.period_s", periods.period_s, 1e-9, 1e11)?;
+    within("arrivals.end_s", periods.end_s, part.begin_s, 1e11)?;
+    within("arrivals.requests", periods.requests.len(), 1, PERIODS_MAX as usize)?;
+    let begun = (periods.requests.len() - 1) as f64 * periods.period_s;
+    if begun > periods.end_s * (1.0 + 1e-9) {
+        let expected = format!("none that begins after end_s, {} s", periods.end_s);
+        return wrong("arrivals.requests", format!("a period from {begun} s on"), expected);
+    }
+    let mut sum = 0u64;
+    for (index, &requests) in periods.requests.iter().enumerate() {
+        within(format!("arrivals.requests[{index}]"), requests, 0, 1 << 40)?;
+        sum += requests;
+    }
+    if sum == part.requests {
+        return Ok(());
+    }
+    wrong("arrivals.requests", format!("counts that sum to {sum}"), part.requests.to_string())
+}
+
+fn check_scales(part: &Part, arrivals: &Scales) -> Result<(), Wrong> {
     within("arrivals.tick_ns", arrivals.tick_ns, 1, 1_000_000_000_000)?;
     let requests = arrivals.epoch_requests;
     if !requests.is_power_of_two() || requests > 1 << 40 {

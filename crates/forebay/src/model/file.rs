@@ -89,8 +89,35 @@ pub struct Part {
 
 /// When requests come.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "arrivals of other keys than docs/model.md has for epochs or periods"
+)]
+pub enum Arrivals {
+    /// By how stretches of requests divide their time, at every scale.
+    Scales(Scales),
+    /// By intensity period by period and the families of transitions, as the paper has it.
+    Periods(Periods),
+}
+
+/// Requests of each period of wall time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Arrivals {
+pub struct Periods {
+    /// All times are multiples of this.
+    pub tick_ns: u64,
+    /// How long a period is; the first begins with the trace.
+    pub period_s: f64,
+    /// When the part's last request comes.
+    pub end_s: f64,
+    /// Requests of each period.
+    pub requests: Vec<u64>,
+}
+
+/// Arrivals by division of time.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scales {
     /// All times are multiples of this.
     pub tick_ns: u64,
     /// Requests of an epoch, but for the last: a power of two.

@@ -4,12 +4,14 @@ mod lists;
 mod order;
 mod origin;
 mod part;
+mod periods;
 mod states;
 mod survey;
 mod traits;
 
 use std::path::Path;
 
+use forebay_core::Nanos;
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError};
 
 use crate::error::Error;
@@ -23,6 +25,7 @@ use super::level;
 use super::space::{GRAIN, Space};
 use lists::digits;
 use part::PartFitter;
+pub use periods::PERIODS_MAX;
 pub use survey::Survey;
 
 /// Requests of a range that are remembered.
@@ -41,6 +44,9 @@ pub struct FitOptions {
     pub names: bool,
     /// Sizes that are told apart as classes of their own, at most.
     pub common_sizes: usize,
+    /// Intensity by periods of wall time this long, not by division of time; as often doubled as their
+    /// number needs.
+    pub period: Option<Nanos>,
 }
 
 impl Default for FitOptions {
@@ -51,6 +57,7 @@ impl Default for FitOptions {
             flat: false,
             names: false,
             common_sizes: COMMON_SIZES,
+            period: None,
         }
     }
 }

@@ -5,10 +5,12 @@
 //! much of their budget is left. So budgets are met exactly at the end of each period, and the
 //! weights of a whole cycle are the model's. A run that is longer begins again.
 
+mod arrivals;
 mod categories;
 mod choose;
 mod draw;
 mod part;
+mod periods;
 mod ranges;
 mod states;
 

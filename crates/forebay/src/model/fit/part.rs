@@ -5,7 +5,7 @@ use forebay_trace::Record;
 
 use super::super::bins::{age_bin, align_bin, reach_bin};
 use super::super::cascade::{Collector, Found};
-use super::super::file::{self, Arrivals, Part};
+use super::super::file::{self, Arrivals, Part, Scales};
 use super::super::history::{Latest, Past, Touched};
 use super::super::leaves::LeafOf;
 use super::super::space::{CELLS, Space};
@@ -13,6 +13,7 @@ use super::super::state::{CATEGORIES, Category, Kind, NEAR_BYTES, Range, SizeCla
 use super::lists::{digits, heat};
 use super::order::Order;
 use super::origin::{Origin, RangePast, origin};
+use super::periods::Counter;
 use super::states::{Kept, States};
 use super::traits::{Traits, category_model};
 use super::{FitOptions, KEPT, Survey};
@@ -42,6 +43,8 @@ pub(super) struct PartFitter {
     last_stream: u32,
     stays: u64,
     arrivals: Collector,
+    /// Where intensity is kept by period.
+    periods: Option<Counter>,
     /// By leaf.
     ranges: Vec<RangePast>,
     latest: Latest,
@@ -77,6 +80,7 @@ impl PartFitter {
                 (EPOCHS_MAX / parts).next_power_of_two(),
                 DIVISIONS_MAX / parts,
             ),
+            periods: options.period.map(|period| Counter::new(period, survey.last, survey.tick_ns)),
             ranges: vec![RangePast::default(); leaves.len()],
             latest: Latest::new(requests),
             touched: Touched::new(requests),
@@ -96,7 +100,10 @@ impl PartFitter {
             record.at.0.saturating_sub(self.last.0)
         };
         self.last = record.at;
-        self.arrivals.add(gap);
+        match &mut self.periods {
+            Some(periods) => periods.add(record.at),
+            None => self.arrivals.add(gap),
+        }
         self.requests += 1;
         self.stays += u64::from(record.stream == self.last_stream);
         self.last_stream = record.stream;
@@ -208,7 +215,10 @@ impl PartFitter {
     }
 
     pub(super) fn finish(self, stream: Option<u32>, tick_ns: u64) -> Part {
-        let Found { epoch_scale, epochs_ns, divisions, splits } = self.arrivals.finish();
+        let arrivals = match self.periods {
+            Some(periods) => Arrivals::Periods(periods.finish()),
+            None => Arrivals::Scales(scales(self.arrivals.finish(), tick_ns)),
+        };
         let Kept { states, numbers, follows, transitions } =
             self.states.finish(self.requests, self.parts);
         let (each, mut stretches) = self.order.finish(ORDER_MAX / self.parts);
@@ -221,13 +231,7 @@ impl PartFitter {
             stream,
             requests: self.requests,
             begin_s: self.begins.unwrap_or_default().0 as f64 / 1e9,
-            arrivals: Arrivals {
-                tick_ns: tick_ns.max(1),
-                epoch_requests: 1 << epoch_scale,
-                epochs_us: epochs_ns.iter().map(|&ns| digits(ns as f64 / 1e3, 6)).collect(),
-                divisions,
-                splits,
-            },
+            arrivals,
             states,
             follows,
             transitions,
@@ -242,5 +246,16 @@ impl PartFitter {
             heat: heat(&self.heat, HEAT_MAX / self.parts),
             stay_share: digits(self.stays as f64 / self.requests.max(1) as f64, 4),
         }
+    }
+}
+
+fn scales(found: Found, tick_ns: u64) -> Scales {
+    let Found { epoch_scale, epochs_ns, divisions, splits } = found;
+    Scales {
+        tick_ns: tick_ns.max(1),
+        epoch_requests: 1 << epoch_scale,
+        epochs_us: epochs_ns.iter().map(|&ns| digits(ns as f64 / 1e3, 6)).collect(),
+        divisions,
+        splits,
     }
 }

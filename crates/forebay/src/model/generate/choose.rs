@@ -49,12 +49,12 @@ impl Chooser {
         }
     }
 
-    /// The state of a request with such classes of gaps before and after it.
+    /// The state of a request with such classes of gaps before and after it, where they are known.
     #[inline]
     pub(super) fn next(
         &mut self,
         states: &[StateDrawer],
-        (before, after): (usize, usize),
+        gaps: Option<(usize, usize)>,
         dice: &mut Dice,
     ) -> usize {
         if self.requests_left == 0 {
@@ -63,7 +63,7 @@ impl Chooser {
         self.requests_left -= 1;
         let at = match self.left.len() {
             1 => 0,
-            _ => self.likely(states, (before, after), dice),
+            _ => self.likely(states, gaps, dice),
         };
         let (state, count) = &mut self.left[at];
         let state = *state;
@@ -89,13 +89,15 @@ impl Chooser {
     fn likely(
         &self,
         states: &[StateDrawer],
-        (before, after): (usize, usize),
+        gaps: Option<(usize, usize)>,
         dice: &mut Dice,
     ) -> usize {
         let row = &self.follows[self.last as usize * states.len()..];
         let weigh = |&(state, count): &(u32, f32)| {
             let drawer = &states[state as usize];
-            let likely = count * row[state as usize] * drawer.before[before] * drawer.after[after];
+            let by_gaps =
+                gaps.map_or(1.0, |(before, after)| drawer.before[before] * drawer.after[after]);
+            let likely = count * row[state as usize] * by_gaps;
             if Some(drawer.leaf) == self.last_leaf { likely * EARLY } else { likely }
         };
         let sum: f32 = self.left.iter().map(weigh).sum();

@@ -13,6 +13,12 @@ impl Dice {
         Dice(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
+    /// For distributions that draw for themselves.
+    #[inline]
+    pub(super) fn source(&mut self) -> &mut Xoshiro256PlusPlus {
+        &mut self.0
+    }
+
     /// In `0.0..1.0`.
     #[inline]
     pub(super) fn unit(&mut self) -> f64 {

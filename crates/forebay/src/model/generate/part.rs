@@ -3,13 +3,13 @@
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 
-use super::super::cascade::Cascade;
 use super::super::file::{Model, Part};
 use super::super::fit::KEPT;
 use super::super::history::{Latest, Past, Touched};
 use super::super::leaves::LeafOf;
 use super::super::space::{GRAIN, Space};
-use super::super::state::{CATEGORIES, Kind, Range, SizeClasses, gap_class};
+use super::super::state::{CATEGORIES, Kind, Range, SizeClasses};
+use super::arrivals::Clock;
 use super::categories::CategoryDrawer;
 use super::choose::Chooser;
 use super::draw::{Bag, Dice};
@@ -22,13 +22,7 @@ pub(super) struct PartGenerator {
     pub(super) dice: Dice,
     pub(super) space: Space,
     // When.
-    pub(super) tick: u64,
-    pub(super) epoch_requests: u64,
-    pub(super) epochs: Vec<u64>,
-    pub(super) epoch: usize,
-    pub(super) requests: u64,
-    pub(super) cascade: Cascade,
-    pub(super) next_gap: u64,
+    clock: Clock,
     /// The next request's gap and state.
     upcoming: (u64, usize),
     pub(super) at: u64,
@@ -79,13 +73,7 @@ impl PartGenerator {
         let mut generator = PartGenerator {
             left,
             dice: Dice::new(seed),
-            tick: part.arrivals.tick_ns.max(1),
-            epoch_requests: part.arrivals.epoch_requests,
-            epochs: part.arrivals.epochs_us.iter().map(|us| (us * 1e3).round() as u64).collect(),
-            epoch: 0,
-            requests: part.requests,
-            cascade: Cascade::new(&part.arrivals.splits, &part.arrivals.divisions),
-            next_gap: 0,
+            clock: Clock::new(model, part, &leaves),
             upcoming: (0, 0),
             at: (part.begin_s * 1e9).round() as u64,
             chooser: Chooser::new(part, follows(model, part)),
@@ -105,11 +93,7 @@ impl PartGenerator {
             only: part.stream,
             bag: Bag::new(streams),
         };
-        let first = generator.gap();
-        generator.next_gap = generator.gap();
-        let classes = (gap_class(first), gap_class(generator.next_gap));
-        let state = generator.chooser.next(&generator.states, classes, &mut generator.dice);
-        generator.upcoming = (first, state);
+        generator.upcoming = generator.choose(None);
         generator
     }
 
@@ -117,30 +101,22 @@ impl PartGenerator {
     pub(super) fn next(&mut self) -> Option<Record> {
         self.left = self.left.checked_sub(1)?;
         let (gap, state) = self.upcoming;
-        let following = self.next_gap;
-        self.next_gap = self.gap();
-        let classes = (gap_class(following), gap_class(self.next_gap));
-        let next = self.chooser.next(&self.states, classes, &mut self.dice);
-        self.upcoming = (following, next);
+        self.upcoming = self.choose(Some(state));
+        let next = self.upcoming.1;
         self.at = self.at.saturating_add(gap);
         let mut record = self.place(state, next);
-        record.at = Nanos(self.at / self.tick * self.tick);
+        record.at = Nanos(self.clock.whole(self.at));
         Some(record)
     }
 
-    fn gap(&mut self) -> u64 {
-        let dice = &mut self.dice;
-        if let Some(gap) = self.cascade.next(|| dice.unit()) {
-            return gap;
-        }
-        if self.epoch == 0 {
-            self.cascade.restart();
-        }
-        let before = self.epoch as u64 * self.epoch_requests;
-        let requests = self.epoch_requests.min(self.requests - before);
-        self.cascade.begin(requests, self.epochs[self.epoch]);
-        self.epoch = (self.epoch + 1) % self.epochs.len();
-        self.cascade.next(|| dice.unit()).unwrap_or(0)
+    /// The gap and state of the request after one of state `last`.
+    #[inline]
+    fn choose(&mut self, last: Option<usize>) -> (u64, usize) {
+        let classes = self.clock.look_ahead(&mut self.dice);
+        let state = self.chooser.next(&self.states, classes, &mut self.dice);
+        let to = self.states[state].leaf;
+        let from = last.map_or(to, |last| self.states[last].leaf);
+        (self.clock.gap((from, to), &mut self.dice), state)
     }
 
     fn place(&mut self, state: usize, next: usize) -> Record {
