@@ -80,7 +80,7 @@ def test_every_claim_has_a_row(paper, listed, tmp_path, monkeypatch):
     for claim in reproduce.claims(PAPER / "expected.toml").values():
         assert claim.says in text, claim.id
     assert "nan" not in text
-    assert text.count("\n## ") == 13
+    assert text.count("\n## ") == 14
 
 
 def test_a_cause_is_told_only_where_the_figures_bear_it_out(paper):
