@@ -144,17 +144,6 @@ impl RangeDrawer {
                 .any(|&start| latest.find(start).is_some_and(&mut consider));
         }
         let (_, number, past) = best?;
-        if std::env::var("DBG").is_ok() {
-            eprintln!(
-                "again age {age} got {} reach {} got {} mis {} class {} count {}",
-                age_bin((newest + 1).saturating_sub(number)),
-                wanted as i64 - 44,
-                reach_bin(reference, past.address) as i64 - 44,
-                self.misfit((number, past), next, latest, touched),
-                suits(past.len),
-                newest
-            );
-        }
         self.referenced = number;
         Some((past.address, Some(past.len)))
     }
@@ -296,6 +285,7 @@ impl RangeDrawer {
 
 /// How far ahead of a run is looked for ground to go on on.
 const WEAR: [u64; 2] = [0, 64 << 10];
+
 /// The place nearest to an address that is aligned like that, as far as a distance lets it be.
 fn align_near(address: u64, distance: u64, alignment: usize) -> u64 {
     // A power of two of pages above the distance would lead elsewhere.
