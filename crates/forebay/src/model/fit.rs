@@ -28,9 +28,6 @@ use part::PartFitter;
 pub use periods::PERIODS_MAX;
 pub use survey::Survey;
 
-/// Requests of a range that are remembered.
-pub(super) const KEPT: usize = 1 << 20;
-
 /// How to fit.
 #[derive(Clone, Debug)]
 pub struct FitOptions {

@@ -79,15 +79,13 @@ impl Heads {
     }
 }
 
-/// A request of the past: first byte, length, stream.
+/// A request of the past: first byte and length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Past {
     /// Its first byte.
     pub address: u64,
     /// Its bytes.
     pub len: u32,
-    /// Who asked.
-    pub stream: u32,
 }
 
 /// The requests of a range in order, the oldest forgotten.
@@ -125,6 +123,88 @@ impl Ring {
         }
         let at = if self.count == len { number } else { number & (len - 1) };
         Some(self.past[at as usize])
+    }
+}
+
+/// The past of a range.
+#[derive(Clone, Debug, Default)]
+pub struct RangePast {
+    /// Where its latest requests ended.
+    pub heads: Heads,
+    /// Its requests.
+    pub ring: Ring,
+    /// Number of the request that was used again last.
+    pub referenced: u64,
+}
+
+impl RangePast {
+    /// What distances in a range that begins at `first` are measured from: where its last request ended.
+    #[inline]
+    pub fn reference(&self, first: u64) -> u64 {
+        if self.heads.is_empty() { first } else { self.heads.at(0).0 }
+    }
+}
+
+/// A request that becomes past.
+#[derive(Clone, Copy, Debug)]
+pub struct Passing {
+    /// Its first byte.
+    pub address: u64,
+    /// Its bytes.
+    pub len: u32,
+    /// Who asked.
+    pub stream: u32,
+    /// Whether to read.
+    pub is_read: bool,
+    /// The rank of the run that it continued.
+    pub continued: Option<usize>,
+}
+
+impl Passing {
+    /// The byte after its last.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.address.saturating_add(u64::from(self.len))
+    }
+}
+
+/// What comes next may go on where a request of range `begins_in` ended, in range `ends_in`, or come back
+/// to where it was. Each range keeps its share of [`KEPT`].
+pub fn remember(
+    ranges: &mut [impl AsMut<RangePast>],
+    (begins_in, ends_in): (usize, usize),
+    (latest, touched): (&mut Latest, &mut Touched),
+    passing: Passing,
+) {
+    let Passing { address, len, stream, is_read, continued } = passing;
+    let kept = kept(ranges.len());
+    let past = ranges[begins_in].as_mut();
+    latest.note(address, past.ring.count());
+    touched.mark(address, len, past.ring.count());
+    past.ring.push(Past { address, len }, kept);
+    let note = (stream, len, is_read);
+    if ends_in == begins_in {
+        past.heads.push(continued, passing.end(), note);
+        return;
+    }
+    // The run goes on in the other range.
+    if let Some(rank) = continued {
+        past.heads.remove(rank);
+    }
+    ranges[ends_in].as_mut().heads.push(None, passing.end(), note);
+}
+
+/// Requests that are remembered of all ranges together.
+const KEPT: usize = 8 << 20;
+
+/// Requests that each of so many ranges remembers: a power of two.
+pub fn kept(ranges: usize) -> usize {
+    (KEPT / ranges.next_power_of_two()).clamp(1 << 14, 1 << 20)
+}
+
+impl AsMut<RangePast> for RangePast {
+    fn as_mut(&mut self) -> &mut RangePast {
+        self
     }
 }
 
@@ -252,7 +332,7 @@ mod tests {
     fn a_ring_forgets_the_oldest() {
         let mut ring = Ring::default();
         for n in 0..10u64 {
-            ring.push(Past { address: n, len: 0, stream: 0 }, 4);
+            ring.push(Past { address: n, len: 0 }, 4);
             assert_eq!(ring.get(n).map(|past| past.address), Some(n));
             assert_eq!(ring.get(n + 1), None);
         }

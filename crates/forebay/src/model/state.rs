@@ -40,7 +40,7 @@ impl Kind {
 
     /// Whether it begins where an earlier request did, or within it.
     pub fn is_again(self) -> bool {
-        matches!(self, Kind::AgainAhead | Kind::AgainBehind | Kind::Again)
+        matches!(self, Kind::Follow | Kind::AgainAhead | Kind::AgainBehind | Kind::Again)
     }
 
     /// Whether it goes on where the request before it ended.

@@ -1,29 +1,8 @@
 //! Where the place of a request comes from: a run that goes on, the past again, or new ground.
 
 use super::super::bins::signed_bin;
-use super::super::history::{Heads, Latest, Ring, Touched};
-use super::super::space::Space;
-use super::super::state::{Kind, NEAR_BYTES, Range};
-
-/// The past of a range.
-#[derive(Clone, Debug, Default)]
-pub(super) struct RangePast {
-    pub(super) heads: Heads,
-    pub(super) ring: Ring,
-    /// Number of the request referenced last.
-    pub(super) referenced: u64,
-}
-
-impl RangePast {
-    /// What distances in the range are measured from: where its last request ended, or its beginning.
-    #[inline]
-    pub(super) fn reference(&self, range: Range, space: &Space) -> u64 {
-        match self.heads.is_empty() {
-            true => u64::from(range.first_cell()) * space.cell_bytes(),
-            false => self.heads.at(0).0,
-        }
-    }
-}
+use super::super::history::{Latest, RangePast, Touched};
+use super::super::state::{Kind, NEAR_BYTES};
 
 /// Where a request's place came from.
 pub(super) struct Origin {

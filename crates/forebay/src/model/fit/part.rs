@@ -6,17 +6,17 @@ use forebay_trace::Record;
 use super::super::bins::{age_bin, align_bin, reach_bin};
 use super::super::cascade::{Collector, Found};
 use super::super::file::{self, Arrivals, Part, Scales};
-use super::super::history::{Latest, Past, Touched};
+use super::super::history::{Latest, Passing, RangePast, Touched, remember};
 use super::super::leaves::LeafOf;
 use super::super::space::{CELLS, Space};
 use super::super::state::{CATEGORIES, Category, Kind, NEAR_BYTES, Range, SizeClasses};
 use super::lists::{digits, heat};
 use super::order::Order;
-use super::origin::{Origin, RangePast, origin};
+use super::origin::{Origin, origin};
 use super::periods::Counter;
 use super::states::{Kept, States};
 use super::traits::{Traits, category_model};
-use super::{FitOptions, KEPT, Survey};
+use super::{FitOptions, Survey};
 
 /// Epochs whose durations are kept.
 const EPOCHS_MAX: usize = 512;
@@ -115,7 +115,8 @@ impl PartFitter {
         let leaf = self.leaf(address);
         let volume_end = self.volume_ends[record.volume as usize];
         let past = &mut self.ranges[leaf];
-        let reference = past.reference(self.leaves[leaf], &self.space);
+        let first = u64::from(self.leaves[leaf].first_cell()) * self.space.cell_bytes();
+        let reference = past.reference(first);
         let known = (&self.latest, &self.touched);
         let mut origin = origin(past, known, (address, record.len), volume_end);
         if origin.kind == Kind::Again && address.abs_diff(reference) <= NEAR_BYTES {
@@ -124,7 +125,7 @@ impl PartFitter {
         let category = Category::new(record.op, origin.kind, self.classes.of(record.len));
         let state = self.states.add(leaf, self.leaves[leaf], category, gap);
         match origin.kind {
-            kind if kind == Kind::Follow || kind.is_again() => {
+            kind if kind.is_again() => {
                 self.states.place(state, age_bin(origin.ago), reach_bin(reference, address));
             }
             kind if kind.is_sequential() => {
@@ -142,34 +143,23 @@ impl PartFitter {
         if origin.kind == Kind::Far {
             self.heat[cell as usize] += 1;
         }
-        self.remember(leaf, address, record, &origin);
+        let passing = Passing {
+            address,
+            len: record.len,
+            stream: record.stream,
+            is_read: record.op == Op::Read,
+            continued: origin.rank.filter(|_| origin.kind.is_sequential()),
+        };
+        self.volume_ends[record.volume as usize] = passing.end();
+        self.last_leaf = leaf;
+        let leaves = (leaf, self.leaf(passing.end()));
+        remember(&mut self.ranges, leaves, (&mut self.latest, &mut self.touched), passing);
     }
 
     /// The leaf of an address.
     #[inline]
     fn leaf(&self, address: u64) -> usize {
         self.leaf_of.of(self.space.cell(address)).unwrap_or(0)
-    }
-
-    fn remember(&mut self, leaf: usize, address: u64, record: &Record, origin: &Origin) {
-        let end = address.saturating_add(u64::from(record.len));
-        self.volume_ends[record.volume as usize] = end;
-        let continued = if origin.kind.is_sequential() { origin.rank } else { None };
-        let ends_in = self.leaf(end);
-        let note = (record.stream, record.len, record.op == Op::Read);
-        let of_range = &mut self.ranges[leaf];
-        if ends_in == leaf {
-            of_range.heads.push(continued, end, note);
-        } else if let Some(rank) = continued {
-            of_range.heads.remove(rank);
-        }
-        self.latest.note(address, of_range.ring.count());
-        self.touched.mark(address, record.len, of_range.ring.count());
-        of_range.ring.push(Past { address, len: record.len, stream: record.stream }, KEPT);
-        if ends_in != leaf {
-            self.ranges[ends_in].heads.push(None, end, note);
-        }
-        self.last_leaf = leaf;
     }
 
     /// A flush has no place: it stays in the range of the request before.

@@ -4,8 +4,7 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 
 use super::super::file::{Model, Part};
-use super::super::fit::KEPT;
-use super::super::history::{Latest, Past, Touched};
+use super::super::history::{Latest, Passing, Touched, kept, remember};
 use super::super::leaves::LeafOf;
 use super::super::space::{GRAIN, Space};
 use super::super::state::{CATEGORIES, Kind, Range, SizeClasses};
@@ -19,32 +18,32 @@ use super::states::{StateDrawer, follows, states};
 pub(super) struct PartGenerator {
     /// Requests that it still has to draw.
     left: u64,
-    pub(super) dice: Dice,
-    pub(super) space: Space,
+    dice: Dice,
+    space: Space,
     // When.
     clock: Clock,
     /// The next request's gap and state.
     upcoming: (u64, usize),
-    pub(super) at: u64,
+    at: u64,
     // Which state.
     chooser: Chooser,
     states: Vec<StateDrawer>,
     // What.
-    pub(super) categories: Vec<CategoryDrawer>,
-    pub(super) ranges: Vec<RangeDrawer>,
-    pub(super) leaf_of: LeafOf,
-    pub(super) latest: Latest,
-    pub(super) last_leaf: usize,
-    pub(super) last_end: u64,
+    categories: Vec<CategoryDrawer>,
+    ranges: Vec<RangeDrawer>,
+    leaf_of: LeafOf,
+    latest: Latest,
+    last_leaf: usize,
+    last_end: u64,
     /// The same of each volume.
-    pub(super) volume_ends: Vec<u64>,
-    pub(super) touched: Touched,
-    pub(super) classes: SizeClasses,
+    volume_ends: Vec<u64>,
+    touched: Touched,
+    classes: SizeClasses,
     // Who.
-    pub(super) stay: f64,
-    pub(super) stream: u32,
-    pub(super) only: Option<u32>,
-    pub(super) bag: Bag,
+    stay: f64,
+    stream: u32,
+    only: Option<u32>,
+    bag: Bag,
 }
 
 impl PartGenerator {
@@ -147,7 +146,7 @@ impl PartGenerator {
                 let overshot = kind.is_next() && leaf == self.last_leaf;
                 match head {
                     Some((rank, strays)) if !(strays && overshot) => {
-                        let (end, stream, len) = range.heads.at(rank);
+                        let (end, stream, len) = range.past.heads.at(rank);
                         (run_len, continued) = (Some(len), Some(rank));
                         owner = Some((stream, dice.unit() < drawer.same_stream));
                         Some((end, range.began(end, &self.latest)))
@@ -158,7 +157,7 @@ impl PartGenerator {
                     _ => None,
                 }
             }
-            kind if kind == Kind::Follow || kind.is_again() => {
+            kind if kind.is_again() => {
                 let wanted = state.draw_place(dice);
                 let known = (&self.latest, &self.touched);
                 let suits = |len| self.classes.of(len) == category.class();
@@ -178,7 +177,7 @@ impl PartGenerator {
                     past => past,
                 }
             }
-            Kind::Near if !range.heads.is_empty() => {
+            Kind::Near if !range.past.heads.is_empty() => {
                 let alignment = state.draw_place(dice).0;
                 Some((range.near(drawer, alignment, dice, &self.touched), None))
             }
@@ -201,37 +200,19 @@ impl PartGenerator {
         let stream = self.who(owner);
         let (volume, offset, len) = self.space.place(address, len.max(1));
         let is_read = category.op() == Op::Read;
-        self.remember(leaf, (address, len, stream, volume), (continued, is_read));
-        record(volume, offset, len, stream, category.op(), flags)
-    }
-
-    /// What comes next may go on from here, or come back.
-    fn remember(
-        &mut self,
-        leaf: usize,
-        (address, len, stream, volume): (u64, u32, u32, u32),
-        (continued, is_read): (Option<usize>, bool),
-    ) {
-        let end = address + u64::from(len);
-        self.last_end = end;
+        let passing = Passing { address, len, stream, is_read, continued };
+        self.last_end = passing.end();
         self.last_leaf = leaf;
-        self.volume_ends[volume as usize] = end;
-        let ends_in = self.leaf_of.of(self.space.cell(end)).unwrap_or(leaf);
-        let range = &mut self.ranges[leaf];
-        if ends_in == leaf {
-            range.heads.push(continued, end, (stream, len, is_read));
-        } else if let Some(rank) = continued {
-            range.heads.remove(rank);
+        self.volume_ends[volume as usize] = self.last_end;
+        let kept = kept(self.ranges.len());
+        let starts = &mut self.ranges[leaf].starts;
+        if continued.is_none() && starts.len() < kept {
+            starts.insert(address);
         }
-        self.latest.note(address, range.ring.count());
-        self.touched.mark(address, len, range.ring.count());
-        range.ring.push(Past { address, len, stream }, KEPT);
-        if continued.is_none() && range.starts.len() < KEPT {
-            range.starts.insert(address);
-        }
-        if ends_in != leaf {
-            self.ranges[ends_in].heads.push(None, end, (stream, len, is_read));
-        }
+        let ends_in = self.leaf_of.of(self.space.cell(self.last_end)).unwrap_or(leaf);
+        let known = (&mut self.latest, &mut self.touched);
+        remember(&mut self.ranges, (leaf, ends_in), known, passing);
+        record(volume, offset, len, stream, category.op(), flags)
     }
 
     /// The stream that asks: that of the run which is continued, or the last one, or another.

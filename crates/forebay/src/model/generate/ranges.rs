@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::super::bins::{NEAR_BINS, age_bin, age_bounds, align, log_bounds, reach, reach_bin};
 use super::super::file::Part;
-use super::super::history::{Heads, Latest, Past, Ring, Touched};
+use super::super::history::{Latest, Past, RangePast, Touched};
 use super::super::space::{CELLS, SECTOR, Space};
 use super::super::state::{Kind, Range, SizeClasses};
 use super::categories::CategoryDrawer;
@@ -20,31 +20,35 @@ const SIGHTS: usize = 10;
 pub(super) struct RangeDrawer {
     pub(super) first: u64,
     pub(super) end: u64,
-    pub(super) heads: Heads,
-    pub(super) ring: Ring,
-    pub(super) referenced: u64,
-    /// Where requests began that went on nowhere.
+    pub(super) past: RangePast,
+    /// Where requests began that continued no run.
     pub(super) starts: BTreeSet<u64>,
     /// Cells of heat in it: first, count.
     pub(super) cells: Vec<(u32, u32)>,
     pub(super) cell: Bag,
 }
 
+impl AsMut<RangePast> for RangeDrawer {
+    fn as_mut(&mut self) -> &mut RangePast {
+        &mut self.past
+    }
+}
+
 impl RangeDrawer {
     /// The request of the past that came so many after the one used last, if it was not repeated since.
     pub(super) fn follow(&mut self, on: u64, latest: &Latest) -> Option<(u64, Option<u32>)> {
-        let number = self.referenced + on;
-        let past = self.ring.get(number)?;
+        let number = self.past.referenced + on;
+        let past = self.past.ring.get(number)?;
         if latest.find(past.address) != Some(number) {
             return None;
         }
-        self.referenced = number;
+        self.past.referenced = number;
         Some((past.address, Some(past.len)))
     }
 
     /// How long the last request was that began there.
     pub(super) fn began(&self, address: u64, latest: &Latest) -> Option<u32> {
-        let past = self.ring.get(latest.find(address)?)?;
+        let past = self.past.ring.get(latest.find(address)?)?;
         (past.address == address).then_some(past.len)
     }
 
@@ -58,24 +62,24 @@ impl RangeDrawer {
         touched: &Touched,
         classes: &SizeClasses,
     ) -> Option<(usize, bool)> {
-        let rank = rank.min(self.heads.len().checked_sub(1)?);
+        let rank = rank.min(self.past.heads.len().checked_sub(1)?);
         let mut best: Option<((bool, bool, usize), usize)> = None;
         let beats = |cost, best: &Option<((bool, bool, usize), usize)>| {
             best.is_none_or(|(least, _)| cost < least)
         };
-        for away in 0..self.heads.len() {
+        for away in 0..self.past.heads.len() {
             if !beats((false, false, away), &best) {
                 break;
             }
             let ahead = (away > 0).then_some(rank + away);
             for at in [rank.checked_sub(away), ahead].into_iter().flatten() {
-                if at >= self.heads.len() {
+                if at >= self.past.heads.len() {
                     continue;
                 }
-                let (end, _, len) = self.heads.at(at);
+                let (end, _, len) = self.past.heads.at(at);
                 let is_last = volume_ends[space.volume(end.saturating_sub(1))] == end;
                 let strays = is_last != kind.is_next();
-                let turns = is_read.is_some_and(|is_read| self.heads.is_read(at) != is_read);
+                let turns = is_read.is_some_and(|is_read| self.past.heads.is_read(at) != is_read);
                 let differs = class.is_some_and(|class| classes.of(len) != class);
                 let off = 2 * usize::from(differs) + away;
                 // What has to be looked up comes last.
@@ -91,11 +95,6 @@ impl RangeDrawer {
         best.map(|((strays, ..), at)| (at, strays))
     }
 
-    /// What distances are measured from: where the last request ended, or the beginning.
-    pub(super) fn reference(&self) -> u64 {
-        if self.heads.is_empty() { self.first } else { self.heads.at(0).0 }
-    }
-
     /// Of the requests of the past, one that is about as old and about as far away as wanted, and as
     /// large. Some are looked at for their age, some for their place.
     pub(super) fn again(
@@ -106,11 +105,11 @@ impl RangeDrawer {
         dice: &mut Dice,
         (latest, touched): (&Latest, &Touched),
     ) -> Option<(u64, Option<u32>)> {
-        let reference = self.reference();
-        let newest = self.ring.count().checked_sub(1)?;
+        let reference = self.past.reference(self.first);
+        let newest = self.past.ring.count().checked_sub(1)?;
         let mut best: Option<(usize, u64, Past)> = None;
         let mut consider = |number: u64| {
-            let Some(past) = self.ring.get(number) else { return false };
+            let Some(past) = self.past.ring.get(number) else { return false };
             if past.address == last_end {
                 // That would be sequential.
                 return false;
@@ -144,7 +143,7 @@ impl RangeDrawer {
                 .any(|&start| latest.find(start).is_some_and(&mut consider));
         }
         let (_, number, past) = best?;
-        self.referenced = number;
+        self.past.referenced = number;
         Some((past.address, Some(past.len)))
     }
 
@@ -158,7 +157,7 @@ impl RangeDrawer {
     ) -> usize {
         match next {
             Some(Kind::Follow) => {
-                let follows = self.ring.get(number + 1);
+                let follows = self.past.ring.get(number + 1);
                 let fits =
                     follows.is_some_and(|past| latest.find(past.address) == Some(number + 1));
                 6 * usize::from(!fits)
@@ -183,11 +182,11 @@ impl RangeDrawer {
     ) -> u64 {
         let mut best = None;
         for _ in 0..RETRIES {
-            let rank = drawer.ranks.draw(dice).min(self.heads.len() - 1);
+            let rank = drawer.ranks.draw(dice).min(self.past.heads.len() - 1);
             let bin = drawer.distances.draw(dice);
             let (low, count) = log_bounds(bin % NEAR_BINS);
             let distance = (low + dice.below(count)).saturating_mul(SECTOR);
-            let head = self.heads.at(rank).0;
+            let head = self.past.heads.at(rank).0;
             // Not where the head is: that would be sequential.
             let distance = distance.max(SECTOR);
             let aimed = if bin < NEAR_BINS {
@@ -202,7 +201,7 @@ impl RangeDrawer {
             } else {
                 self.aligned(aimed.clamp(self.first, self.end - 1), alignment)
             };
-            if self.heads.find(address).is_some() {
+            if self.past.heads.find(address).is_some() {
                 continue;
             }
             if touched.last(address).is_none() {
@@ -247,7 +246,7 @@ impl RangeDrawer {
         dice: &mut Dice,
         (touched, space): (&Touched, &Space),
     ) -> u64 {
-        let reference = self.reference();
+        let reference = self.past.reference(self.first);
         let aimed = reach(reference, reach_wanted, dice.unit());
         let mut best: Option<(usize, u64, Option<usize>)> = None;
         for _ in 0..RETRIES {
@@ -328,9 +327,7 @@ pub(super) fn ranges(leaves: &[Range], part: &Part, space: &Space) -> Vec<RangeD
         list.push(RangeDrawer {
             first: begin,
             end: bytes(first + width).min(space.span()).max(begin + 1),
-            heads: Heads::default(),
-            ring: Ring::default(),
-            referenced: 0,
+            past: RangePast::default(),
             starts: BTreeSet::new(),
             cell: Bag::new(cells.iter().map(|cell| u64::from(cell.2)).collect()),
             cells: cells.iter().map(|cell| (cell.0, cell.1)).collect(),
