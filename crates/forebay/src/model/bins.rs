@@ -97,16 +97,6 @@ pub fn align(address: u64, bin: usize) -> u64 {
     }
 }
 
-/// The bin of a signed distance in sectors: backward ones below [`NEAR_BINS`].
-#[inline]
-pub fn signed_bin(distance: i64) -> usize {
-    let bin = log_bin(distance.unsigned_abs() / 512).min(NEAR_BINS - 1);
-    if distance < 0 { bin } else { NEAR_BINS + bin }
-}
-
-/// Bins of near distances of one sign.
-pub const NEAR_BINS: usize = 128;
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,15 +6,14 @@ use std::path::Path;
 use forebay_trace::TraceError;
 use forebay_trace::error::Place;
 
-use super::bins::{AGE_BINS, ALIGN_BINS, NEAR_BINS, REACH_BINS};
+use super::bins::{AGE_BINS, ALIGN_BINS, REACH_BINS};
 use super::cascade::{BINS, CLASSES, SCALES};
 use super::families::{Family, Gaps, SHARES};
 use super::file::{Arrivals, Bins, Joint, Model, Part, Periods, Scales, VERSION};
 use super::fit::{PARTS_MAX, PERIODS_MAX};
-use super::history::HEADS;
 use super::letters::numbers;
 use super::space::{CELLS, LEVEL_MAX};
-use super::state::{CATEGORIES, CLASSES_MAX, GAP_CLASSES, Range};
+use super::state::{CATEGORIES, CLASSES_MAX, FOLLOWS_MAX, GAP_CLASSES, Range};
 
 /// Bytes that a model may have.
 pub const FILE_BYTES_MAX: u64 = 64 << 20;
@@ -354,16 +353,20 @@ fn check_gaps(key: &str, gaps: &Gaps) -> Result<(), Wrong> {
 fn check_order(part: &Part) -> Result<(), Wrong> {
     within("order.each", part.order.each, 1, 1 << 40)?;
     within("order.states", part.order.states.len(), 2, LIST_MAX)?;
-    let Some(stretches) = part.order.stretches(part.states.len()) else {
+    let state_of: Vec<u32> = match part.order.of_places {
+        true => part.places().map(|(state, _)| state).collect(),
+        false => (0..part.states.len() as u32).collect(),
+    };
+    let Some(stretches) = part.order.stretches(state_of.len()) else {
         return wrong(
             "order.states",
             "others",
-            "pairs of letters, a state before how often it comes",
+            "pairs of letters, a state before how often it comes, and phrases before they are used",
         );
     };
     let mut counts = vec![0u64; part.states.len()];
     for &(state, count) in stretches.iter().flatten() {
-        counts[state as usize] += u64::from(count);
+        counts[state_of[state as usize] as usize] += u64::from(count);
     }
     let differs = counts.iter().zip(&part.states).position(|(count, state)| *count != state.2);
     match differs {
@@ -386,10 +389,8 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
             within(format!("{}[{number}][1]", key("sizes")), count, 1, u32::MAX)?;
             within(format!("{}[{number}][2]", key("sizes")), repeats, 0, count)?;
         }
-        check_bins(key("ranks"), &category.ranks, HEADS)?;
-        check_bins(key("rank_repeats"), &category.rank_repeats, HEADS)?;
-        check_bins(key("distance_repeats"), &category.distance_repeats, 2 * NEAR_BINS)?;
-        check_bins(key("distances"), &category.distances, 2 * NEAR_BINS)?;
+        check_bins(key("distance_repeats"), &category.distance_repeats, FOLLOWS_MAX as usize + 1)?;
+        check_bins(key("distances"), &category.distances, FOLLOWS_MAX as usize + 1)?;
         check_bins(key("alignments"), &category.alignments, ALIGN_BINS)?;
         within(key("same_class_share"), category.same_class_share, 0.0, 1.0)?;
         within(key("same_stream_share"), category.same_stream_share, 0.0, 1.0)?;

@@ -8,7 +8,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::cascade::{Division, Split};
 use super::families::Gaps;
-use super::letters::{BASE, PAIRS, letter, numbers, pairs, push_pair};
+use super::letters::{BASE, PAIRS, letter, numbers, push_pair};
+use super::order::Order;
 
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
@@ -85,6 +86,16 @@ pub struct Part {
     pub heat: Vec<(u32, u32, u32)>,
     /// Share of requests that come from the stream of the one before.
     pub stay_share: f64,
+}
+
+impl Part {
+    /// The places of all states: the state of each, and its number in that.
+    pub fn places(&self) -> impl Iterator<Item = (u32, usize)> {
+        let of_state = |(state, number): (&State, u32)| {
+            (0..state.5.0.len().max(1)).map(move |place| (number, place))
+        };
+        self.states.iter().zip(0..).flat_map(of_state)
+    }
 }
 
 /// When requests come.
@@ -220,63 +231,6 @@ pub struct Transition {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Joint(pub u16, pub u16, pub u32);
 
-/// In which order states come, stretch by stretch.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Order {
-    /// Requests of a stretch but the last; one of a single state may be several times as long.
-    pub each: u64,
-    /// Two letters for each number: a state of the stretch, in no order, or from the number of states on
-    /// how often the one before comes besides, less one.
-    pub states: String,
-}
-
-/// States and how often each.
-pub type Mix = Vec<(u32, u32)>;
-
-impl Order {
-    /// Of stretches of `each` requests, of a part with so many states.
-    pub fn new(each: u64, stretches: &[Mix], states: usize) -> Order {
-        let most = (PAIRS - states.min(PAIRS - 1)) as u32;
-        let mut text = String::new();
-        for &(state, count) in stretches.iter().flatten() {
-            push_pair(&mut text, state as usize);
-            let mut more = count.saturating_sub(1);
-            while more > 0 {
-                let told = more.min(most);
-                push_pair(&mut text, states + told as usize - 1);
-                more -= told;
-            }
-        }
-        Order { each, states: text }
-    }
-
-    /// The stretches; none of letters that are none, or where a state is missing.
-    pub fn stretches(&self, states: usize) -> Option<Vec<Mix>> {
-        let mut all: Vec<(u32, u64)> = Vec::new();
-        for number in pairs(&self.states)? {
-            match number.checked_sub(states) {
-                None => all.push((number as u32, 1)),
-                Some(more) => all.last_mut()?.1 += more as u64 + 1,
-            }
-        }
-        let mut stretches = Vec::new();
-        let (mut mix, mut sum) = (Mix::new(), 0);
-        for (state, count) in all {
-            mix.push((state, u32::try_from(count).ok()?));
-            sum += count;
-            if sum >= self.each {
-                stretches.push(std::mem::take(&mut mix));
-                sum = 0;
-            }
-        }
-        if !mix.is_empty() {
-            stretches.push(mix);
-        }
-        Some(stretches)
-    }
-}
-
 /// What requests of a category are like wherever they are.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -285,16 +239,10 @@ pub struct CategoryModel {
     pub category: u16,
     /// Bytes, count, and how often the one before in the run or category was as large.
     pub sizes: Vec<(u32, u32, u32)>,
-    /// Sequential and near ones: rank among recent ends, counts of those unlike the one before.
-    #[serde(default, skip_serializing_if = "Bins::is_empty")]
-    pub ranks: Bins,
-    /// Counts of those of the same rank as the one before.
-    #[serde(default, skip_serializing_if = "Bins::is_empty")]
-    pub rank_repeats: Bins,
-    /// Near ones: bins of distance; following ones: how many requests on.
+    /// Following ones: how many requests on, counts of those unlike the one before.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub distances: Bins,
-    /// Counts of those as far as the one before, which `distances` leaves out.
+    /// Counts of those as far on as the one before.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub distance_repeats: Bins,
     /// Those where another began before: how often the size is as it was then.
@@ -312,7 +260,7 @@ pub struct CategoryModel {
     /// Those of another place's past: how often within it, not at its beginning.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub inside_share: f64,
-    /// Those within another's place: counts of bins of alignment.
+    /// Near ones, and those within another's place: counts of bins of alignment.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub alignments: Bins,
     /// Flags and counts.
@@ -364,17 +312,6 @@ impl Model {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_order_comes_back() {
-        let stretches =
-            [vec![(0, 1), (2, 3)], vec![(1, 40_000)], vec![(2, 2), (1, 1), (0, 1)], vec![(0, 1)]];
-        let order = Order::new(4, &stretches, 3);
-        assert_eq!(order.stretches(3), Some(stretches.to_vec()));
-        let broken = |states: &str| Order { each: 4, states: states.into() }.stretches(3);
-        assert_eq!((broken("#"), broken("#&##"), broken("\"\"")), (None, None, None));
-        assert_eq!(broken(""), Some(Vec::new()));
-    }
 
     #[test]
     fn places_come_back() {

@@ -63,7 +63,8 @@ impl Heads {
         end: u64,
         (stream, len, is_read): (u32, u32, bool),
     ) {
-        let last = match from {
+        // What ended there before is continued no more than once.
+        let last = match from.or_else(|| self.find(end)) {
             Some(rank) => rank,
             None if self.ends.len() < HEADS => {
                 self.ends.push(0);

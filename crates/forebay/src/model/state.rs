@@ -54,6 +54,8 @@ impl Kind {
     }
 }
 
+/// How many requests on [`Kind::Follow`] goes, at most.
+pub const FOLLOWS_MAX: u64 = 4;
 /// How far [`Kind::Near`] reaches.
 pub const NEAR_BYTES: u64 = 2 << 20;
 

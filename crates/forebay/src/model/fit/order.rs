@@ -1,9 +1,12 @@
-//! In which order states come: their mix in stretches of requests that grow with the trace.
+//! In which order states and their places come: as it is, or their mix in stretches of requests that grow
+//! with the trace.
+
+use super::super::order::{self, Mix, WRITTEN_MAX, written_len};
 
 /// Stretches that are told apart while requests come.
-const STRETCHES_MAX: usize = 1 << 16;
-
-use super::super::file::Mix;
+const STRETCHES_MAX: usize = 1 << 18;
+/// How many times shorter phrases may make an order that it is tried.
+const SHORTER_MAX: usize = 5;
 
 /// Collects mixes in bounded memory.
 #[derive(Clone, Debug)]
@@ -12,107 +15,175 @@ pub(super) struct Order {
     each: u64,
     /// Requests of the last one so far.
     last: u64,
-    stretches: Vec<Mix>,
+    /// States of all stretches, and how often each.
+    mixes: Mix,
+    /// Where each stretch ends in it.
+    ends: Vec<usize>,
 }
 
 impl Order {
     pub(super) fn new() -> Order {
-        Order { each: 1, last: 0, stretches: Vec::new() }
+        Order { each: 1, last: 0, mixes: Vec::new(), ends: Vec::new() }
     }
 
     /// A request of this state comes next.
     #[inline]
     pub(super) fn add(&mut self, state: u32) {
         if self.last == 0 {
-            if self.stretches.len() == STRETCHES_MAX {
-                self.stretches = halved(&self.stretches);
-                self.each *= 2;
+            if self.ends.len() == STRETCHES_MAX {
+                *self = self.halved();
             }
-            self.stretches.push(Vec::new());
+            self.begin();
         }
-        let at = self.stretches.len() - 1;
-        count(&mut self.stretches[at], (state, 1));
+        self.count((state, 1));
         self.last = (self.last + 1) % self.each;
     }
 
-    /// Mixes of stretches as fine as they can be, so that all together hold at most about `numbers_max`
-    /// numbers; how many requests each has.
-    pub(super) fn finish(mut self, numbers_max: usize) -> (u64, Vec<Mix>) {
-        loop {
-            let joined = joined(&self.stretches);
-            if joined.len() <= 1 || numbers(&joined) <= numbers_max {
-                return (self.each, joined);
+    fn begin(&mut self) {
+        self.ends.push(self.mixes.len());
+    }
+
+    #[inline]
+    fn count(&mut self, (state, times): (u32, u32)) {
+        let begin = self.ends.iter().nth_back(1).copied().unwrap_or(0);
+        match self.mixes[begin..].iter_mut().find(|known| known.0 == state) {
+            Some(known) => known.1 = known.1.saturating_add(times),
+            None => {
+                self.mixes.push((state, times));
+                if let Some(end) = self.ends.last_mut() {
+                    *end += 1;
+                }
             }
-            self.stretches = halved(&self.stretches);
-            self.each *= 2;
         }
     }
-}
 
-#[inline]
-fn count(mix: &mut Mix, (state, times): (u32, u32)) {
-    match mix.iter_mut().find(|known| known.0 == state) {
-        Some(known) => known.1 = known.1.saturating_add(times),
-        None => mix.push((state, times)),
+    fn stretches(&self) -> impl Iterator<Item = &[(u32, u32)]> {
+        let begins = std::iter::once(0).chain(self.ends.iter().copied());
+        begins.zip(&self.ends).map(|(begin, &end)| &self.mixes[begin..end])
     }
-}
 
-/// Half as many, twice as long.
-fn halved(stretches: &[Mix]) -> Vec<Mix> {
-    let sum = |pair: &[Mix]| {
-        let mut sum = pair[0].clone();
-        pair.iter().skip(1).flatten().for_each(|&known| count(&mut sum, known));
-        sum
-    };
-    stretches.chunks(2).map(sum).collect()
+    /// Half as many, twice as long.
+    fn halved(&self) -> Order {
+        let mut halved = Order { each: 2 * self.each, last: 0, ..Order::new() };
+        for (number, stretch) in self.stretches().enumerate() {
+            if number % 2 == 0 {
+                halved.begin();
+            }
+            stretch.iter().for_each(|&known| halved.count(known));
+        }
+        halved
+    }
+
+    /// With other numbers.
+    fn renumbered(&self, numbers: &[u32]) -> Order {
+        let mut order = Order { each: self.each, last: self.last, ..Order::new() };
+        for stretch in self.stretches() {
+            order.begin();
+            stretch.iter().for_each(|&(old, times)| order.count((numbers[old as usize], times)));
+        }
+        order
+    }
+
+    /// The order as it is kept, as close as at most about `numbers_max` numbers can tell it: what was
+    /// counted has new numbers among all `places`, and among all `states`.
+    pub(super) fn finish(
+        &self,
+        (of_places, places): (&[u32], usize),
+        (of_states, states): (&[u32], usize),
+        numbers_max: usize,
+    ) -> order::Order {
+        if self.each == 1 {
+            let told = self.renumbered(of_places).told(true, places, numbers_max);
+            if let Some(order) = told {
+                return order;
+            }
+        }
+        let mut order = self.renumbered(of_states);
+        loop {
+            let numbers_max = if order.ends.len() > 1 { numbers_max } else { usize::MAX };
+            if let Some(told) = order.told(false, states, numbers_max) {
+                return told;
+            }
+            order = order.halved();
+        }
+    }
+
+    /// As it is kept, if so many numbers can tell it.
+    fn told(&self, of_places: bool, states: usize, numbers_max: usize) -> Option<order::Order> {
+        let stretches = joined(self.stretches());
+        let len = written_len(&stretches);
+        if len > WRITTEN_MAX.min(numbers_max.saturating_mul(SHORTER_MAX)) {
+            return None;
+        }
+        let order = order::Order::new(self.each, of_places, &stretches, states);
+        (order.numbers() <= numbers_max).then_some(order)
+    }
 }
 
 /// Neighbours of one and the same state become one.
-fn joined(stretches: &[Mix]) -> Vec<Mix> {
+fn joined<'a>(stretches: impl Iterator<Item = &'a [(u32, u32)]>) -> Vec<Mix> {
     let mut joined: Vec<Mix> = Vec::new();
     for mix in stretches {
-        match (joined.last_mut().map(Vec::as_mut_slice), mix.as_slice()) {
+        match (joined.last_mut().map(Vec::as_mut_slice), mix) {
             (Some([before]), [one]) if before.0 == one.0 => {
-                before.1 = before.1.saturating_add(one.1)
+                before.1 = before.1.saturating_add(one.1);
             }
-            _ => joined.push(mix.clone()),
+            _ => {
+                let mut mix = mix.to_vec();
+                mix.sort_unstable();
+                joined.push(mix);
+            }
         }
     }
     joined
-}
-
-/// Numbers that say it all.
-fn numbers(stretches: &[Mix]) -> usize {
-    stretches.iter().flatten().map(|known| 1 + usize::from(known.1 > 1)).sum()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn order(states: impl IntoIterator<Item = u32>) -> Order {
+    fn kept(states: impl IntoIterator<Item = u32>, numbers_max: usize) -> (u64, bool, Vec<Mix>) {
         let mut order = Order::new();
         states.into_iter().for_each(|state| order.add(state));
-        order
+        // Two places of each state.
+        let of_places: Vec<u32> = (0..20).collect();
+        let of_states: Vec<u32> = (0..20).map(|place| place / 2).collect();
+        let kept = order.finish((&of_places, 20), (&of_states, 10), numbers_max);
+        let stretches = kept.stretches(if kept.of_places { 20 } else { 10 }).unwrap();
+        (kept.each, kept.of_places, stretches)
     }
 
     #[test]
-    fn runs_of_a_state_are_one_stretch() {
-        let found = order([1, 1, 1, 2, 1]).finish(10);
-        assert_eq!(found.1, [vec![(1, 3)], vec![(2, 1)], vec![(1, 1)]]);
+    fn runs_of_a_place_are_one_stretch() {
+        let found = kept([1, 1, 1, 2, 1], 10);
+        assert_eq!(found, (1, true, vec![vec![(1, 3)], vec![(2, 1)], vec![(1, 1)]]));
+    }
+
+    #[test]
+    fn states_are_kept_where_places_are_too_many() {
+        let found = kept([1, 0, 1, 2, 3, 1], 4);
+        assert_eq!(found, (1, false, vec![vec![(0, 3)], vec![(1, 2)], vec![(0, 1)]]));
+    }
+
+    /// Numbers without any repetition.
+    fn noise(len: u32) -> impl Iterator<Item = u32> {
+        (0..len).map(|n| n.wrapping_mul(2_654_435_761).rotate_left(9).wrapping_mul(n | 1) >> 8 & 3)
     }
 
     #[test]
     fn mixes_are_coarser_where_they_would_be_many() {
-        let found = order((0..64).map(|n| n % 2)).finish(32);
-        assert_eq!(found, (8, vec![vec![(0, 4), (1, 4)]; 8]));
+        let (each, of_places, found) = kept(noise(4096), 300);
+        assert!(each > 8 && !of_places && found.len() > 10, "{each} {}", found.len());
+        let counts = |state| found.iter().flatten().filter(|k| k.0 == state).map(|k| k.1).sum();
+        let low = noise(4096).filter(|&place| place < 2).count() as u32;
+        assert_eq!([0, 1].map(counts), [low, 4096 - low]);
     }
 
     #[test]
     fn nothing_is_lost_of_a_long_trace() {
         let requests = 3 * STRETCHES_MAX + 5;
-        let (each, found) = order((0..requests as u32).map(|n| n % 7)).finish(usize::MAX);
+        let (each, _, found) = kept((0..requests as u32).map(|n| n % 7), 1 << 20);
         let sum: u64 = found.iter().flatten().map(|known| u64::from(known.1)).sum();
-        assert_eq!((sum, found.len(), each), (requests as u64, requests.div_ceil(4), 4));
+        assert_eq!((sum, each), (requests as u64, 4));
     }
 }

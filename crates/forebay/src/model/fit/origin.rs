@@ -1,14 +1,15 @@
 //! Where the place of a request comes from: a run that goes on, the past again, or new ground.
 
-use super::super::bins::signed_bin;
 use super::super::history::{Latest, RangePast, Touched};
-use super::super::state::{Kind, NEAR_BYTES};
+use super::super::spot::NEAR_RANKS;
+use super::super::state::{FOLLOWS_MAX, Kind, NEAR_BYTES};
 
 /// Where a request's place came from.
 pub(super) struct Origin {
     pub(super) kind: Kind,
     pub(super) rank: Option<usize>,
-    pub(super) distance: usize,
+    /// Bytes from the recent end of that rank, or how many requests on.
+    pub(super) distance: i64,
     /// Requests ago, for [`Kind::Again`].
     pub(super) ago: u64,
     /// Whether it is as large as the one that began there before; none where none did.
@@ -77,8 +78,8 @@ pub(super) fn origin(
         let on = number.wrapping_sub(past.referenced);
         let ago = past.ring.count() - number;
         past.referenced = number;
-        if (1..=4).contains(&on) && ago > SOON {
-            return Origin { kind: Kind::Follow, distance: on as usize, ago, ..origin };
+        if (1..=FOLLOWS_MAX).contains(&on) && ago > SOON {
+            return Origin { kind: Kind::Follow, distance: on as i64, ago, ..origin };
         }
         return Origin { kind: Kind::Again, ago, ..origin };
     }
@@ -86,13 +87,12 @@ pub(super) fn origin(
         let ago = past.ring.count().saturating_sub(number).max(1);
         return Origin { kind: Kind::Again, ago, is_inside: true, ..origin };
     }
-    let near = (0..past.heads.len().min(4))
+    let near = (0..past.heads.len().min(NEAR_RANKS))
         .map(|rank| (rank, address as i64 - past.heads.at(rank).0 as i64))
         .min_by_key(|(_, distance)| distance.unsigned_abs());
     if let Some((rank, distance)) = near
         && distance.unsigned_abs() <= NEAR_BYTES
     {
-        let distance = signed_bin(distance);
         return Origin { kind: Kind::Near, rank: Some(rank), distance, ..origin };
     }
     origin

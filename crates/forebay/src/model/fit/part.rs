@@ -3,12 +3,13 @@
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
-use super::super::bins::{age_bin, align_bin, reach_bin};
+use super::super::bins::{align_bin, reach_bin};
 use super::super::cascade::{Collector, Found};
-use super::super::file::{self, Arrivals, Part, Scales};
+use super::super::file::{Arrivals, Part, Scales};
 use super::super::history::{Latest, Passing, RangePast, Touched, remember};
 use super::super::leaves::LeafOf;
 use super::super::space::{CELLS, Space};
+use super::super::spot;
 use super::super::state::{CATEGORIES, Category, Kind, NEAR_BYTES, Range, SizeClasses};
 use super::lists::{digits, heat};
 use super::order::Order;
@@ -21,9 +22,9 @@ use super::{FitOptions, Survey};
 /// Epochs whose durations are kept.
 const EPOCHS_MAX: usize = 512;
 /// Divisions of blocks that are kept one by one.
-const DIVISIONS_MAX: usize = 16_384;
+const DIVISIONS_MAX: usize = 65_536;
 /// Numbers that tell the order of states.
-const ORDER_MAX: usize = 16_384;
+const ORDER_MAX: usize = 65_536;
 /// Cells of heat.
 const HEAT_MAX: usize = 512;
 
@@ -124,21 +125,20 @@ impl PartFitter {
         }
         let category = Category::new(record.op, origin.kind, self.classes.of(record.len));
         let state = self.states.add(leaf, self.leaves[leaf], category, gap);
-        match origin.kind {
-            kind if kind.is_again() => {
-                self.states.place(state, age_bin(origin.ago), reach_bin(reference, address));
+        let place = match (origin.kind, origin.rank) {
+            (kind, Some(rank)) if kind.is_sequential() => self.states.rank(state, rank),
+            (kind, rank) => {
+                let spot = match kind {
+                    Kind::Near => spot::near(rank.unwrap_or(0), origin.distance, record.len),
+                    kind if kind.is_again() => {
+                        spot::again(kind, origin.ago, reference, (address, record.len))
+                    }
+                    _ => (align_bin(address), reach_bin(reference, address)),
+                };
+                self.states.place(state, spot)
             }
-            kind if kind.is_sequential() => {
-                if let Some(rank) = origin.rank {
-                    self.states.rank(state, rank);
-                }
-            }
-            Kind::Far | Kind::Near => {
-                self.states.place(state, align_bin(address), reach_bin(reference, address));
-            }
-            _ => {}
-        }
-        self.order.add(state);
+        };
+        self.order.add(place);
         self.describe(category, record, address, &origin);
         if origin.kind == Kind::Far {
             self.heat[cell as usize] += 1;
@@ -167,7 +167,8 @@ impl PartFitter {
         let leaf = self.last_leaf;
         let category = Category::new(record.op, Kind::Far, self.classes.of(0));
         let state = self.states.add(leaf, self.leaves[leaf], category, gap);
-        self.order.add(state);
+        let place = self.states.place(state, (0, 0));
+        self.order.add(place);
         let traits = &mut self.traits[usize::from(category.0)];
         traits.count += 1;
         traits.sizes.entry(0).or_default().0 += 1;
@@ -185,15 +186,10 @@ impl PartFitter {
         traits.same_class += u32::from(origin.run_len.is_some_and(is_same));
         traits.last_len = record.len;
         traits.inside += u32::from(origin.is_inside);
-        if let Some(rank) = origin.rank
-            && origin.kind == Kind::Near
-        {
-            traits.ranks.add(rank);
+        if origin.kind == Kind::Follow {
+            traits.distances.add(origin.distance as usize);
         }
-        if matches!(origin.kind, Kind::Near | Kind::Follow) {
-            traits.distances.add(origin.distance);
-        }
-        if origin.is_inside {
+        if origin.is_inside || origin.kind == Kind::Near {
             traits.alignments[align_bin(address)] += 1;
         }
         traits.same_size += u32::from(origin.same_size == Some(true));
@@ -209,14 +205,14 @@ impl PartFitter {
             Some(periods) => Arrivals::Periods(periods.finish()),
             None => Arrivals::Scales(scales(self.arrivals.finish(), tick_ns)),
         };
-        let Kept { states, numbers, follows, transitions } =
+        let Kept { states, of_places, of_states, follows, transitions } =
             self.states.finish(self.requests, self.parts);
-        let (each, mut stretches) = self.order.finish(ORDER_MAX / self.parts);
-        for mix in &mut stretches {
-            mix.iter_mut().for_each(|known| known.0 = numbers[known.0 as usize]);
-            mix.sort_unstable();
-        }
-        let order = file::Order::new(each, &stretches, states.len());
+        let places = states.iter().map(|state| state.5.0.len()).sum();
+        let order = self.order.finish(
+            (&of_places, places),
+            (&of_states, states.len()),
+            ORDER_MAX / self.parts,
+        );
         Part {
             stream,
             requests: self.requests,

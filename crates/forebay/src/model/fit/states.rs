@@ -4,6 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::families::Sketch;
 use super::super::file::{Joint, Places, State, Transition};
+use super::super::spot::Spot;
 use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Range, gap_class};
 use super::lists::transitions;
 
@@ -12,7 +13,7 @@ const JOINT_MAX: usize = 1200;
 /// Pairs of categories within ranges, and from one to another.
 const FOLLOWS_MAX: usize = 300;
 /// Entries that tell where requests of all states are.
-const PLACES_MAX: usize = 2400;
+const PLACES_MAX: usize = 4096;
 
 /// Not met yet.
 const NONE: u32 = u32::MAX;
@@ -25,7 +26,8 @@ struct Counts {
     requests: u64,
     before: [u32; GAP_CLASSES],
     after: [u32; GAP_CLASSES],
-    places: FxHashMap<(u8, u8), u32>,
+    /// How often each place, and its number.
+    places: FxHashMap<(u8, u8), (u32, u32)>,
     last_rank: usize,
 }
 
@@ -33,8 +35,10 @@ struct Counts {
 pub(super) struct Kept {
     /// In the order of ranges.
     pub(super) states: Vec<State>,
-    /// The new number of each.
-    pub(super) numbers: Vec<u32>,
+    /// The new number of each place among all that are kept.
+    pub(super) of_places: Vec<u32>,
+    /// The new number of the state of each place.
+    pub(super) of_states: Vec<u32>,
     pub(super) follows: [Vec<Joint>; 2],
     pub(super) transitions: Vec<Transition>,
 }
@@ -44,6 +48,8 @@ pub(super) struct States {
     /// Number by leaf and category.
     numbers: Vec<u32>,
     all: Vec<Counts>,
+    /// The state of each place, and the place.
+    places: Vec<(u32, (u8, u8))>,
     /// How often a state follows another.
     pairs: FxHashMap<(u32, u32), u32>,
     gaps: FxHashMap<(Range, Range), Sketch>,
@@ -56,6 +62,7 @@ impl States {
         States {
             numbers: vec![NONE; leaves * CATEGORIES],
             all: Vec::new(),
+            places: Vec::new(),
             pairs: FxHashMap::default(),
             gaps: FxHashMap::default(),
             last: None,
@@ -92,19 +99,24 @@ impl States {
         number
     }
 
-    /// Where a request of the state was.
+    /// Where a request of the state was; answers the place's number.
     #[inline]
-    pub(super) fn place(&mut self, number: u32, age: usize, reach: usize) {
-        let places = &mut self.all[number as usize].places;
-        *places.entry((age as u8, reach as u8)).or_default() += 1;
+    pub(super) fn place(&mut self, number: u32, spot: Spot) -> u32 {
+        let key = (spot.0 as u8, spot.1 as u8);
+        let place = self.all[number as usize].places.entry(key).or_insert_with(|| {
+            self.places.push((number, key));
+            (0, self.places.len() as u32 - 1)
+        });
+        place.0 += 1;
+        place.1
     }
 
     /// Which run a request of the state went on with.
     #[inline]
-    pub(super) fn rank(&mut self, number: u32, rank: usize) {
+    pub(super) fn rank(&mut self, number: u32, rank: usize) -> u32 {
         let repeats = usize::from(self.all[number as usize].last_rank == rank);
         self.all[number as usize].last_rank = rank;
-        self.place(number, rank, repeats);
+        self.place(number, (rank, repeats))
     }
 
     /// Everything as it is kept; `parts` share the bounds.
@@ -117,7 +129,8 @@ impl States {
         let mut numbers = vec![0; order.len()];
         order.iter().zip(0..).for_each(|(&at, number)| numbers[at] = number);
         let least = self.least_place(PLACES_MAX / parts);
-        let states = order.iter().map(|&at| state(&self.all[at], least)).collect();
+        let states: Vec<State> = order.iter().map(|&at| state(&self.all[at], least)).collect();
+        let (of_places, of_states) = self.renumbered(&states, &numbers);
         let mut joints = FxHashMap::default();
         for (&(before, after), &count) in &self.pairs {
             let (before, after) = (&self.all[before as usize], &self.all[after as usize]);
@@ -126,7 +139,20 @@ impl States {
         }
         let follows = [true, false].map(|within| self.follows(within, FOLLOWS_MAX / parts));
         let transitions = transitions(&joints, &self.gaps, requests, JOINT_MAX / parts);
-        Kept { states, numbers, follows, transitions }
+        Kept { states, of_places, of_states, follows, transitions }
+    }
+
+    /// The new number of each place, and of its state: `numbers` of old states.
+    fn renumbered(&self, states: &[State], numbers: &[u32]) -> (Vec<u32>, Vec<u32>) {
+        let lens = states.iter().map(|state| state.5.0.len().max(1) as u32);
+        let firsts: Vec<u32> =
+            lens.scan(0, |sum, len| Some(std::mem::replace(sum, *sum + len))).collect();
+        let renumber = |&(old, place): &(u32, (u8, u8))| {
+            let state = numbers[old as usize];
+            let kept = &states[state as usize].5.0;
+            (firsts[state as usize] + nearest(kept, place) as u32, state)
+        };
+        self.places.iter().map(renumber).unzip()
     }
 
     /// How categories follow each other within a range, or from one to another: the heaviest pairs.
@@ -149,19 +175,24 @@ impl States {
     /// The least count of a place for which there is room.
     fn least_place(&self, places_max: usize) -> u32 {
         let mut counts: Vec<u32> =
-            self.all.iter().flat_map(|state| state.places.values().copied()).collect();
+            self.all.iter().flat_map(|state| state.places.values().map(|place| place.0)).collect();
         counts.sort_unstable_by_key(|&count| std::cmp::Reverse(count));
         counts.get(places_max).map_or(0, |&count| count + 1)
     }
 }
 
-/// A state as it is kept: places that come less than `least` times are left out, unless all would be.
+/// A state as it is kept: places that come less than `least` times count for the nearest of the others.
 fn state(counts: &Counts, least: u32) -> State {
-    let mut places: Vec<(u8, u8, u32)> =
-        counts.places.iter().map(|(&(age, reach), &count)| (age, reach, count)).collect();
-    places.sort_unstable();
-    let most = places.iter().map(|place| place.2).max().unwrap_or(0);
-    places.retain(|place| place.2 >= least.min(most));
+    let mut all: Vec<(u8, u8, u32)> =
+        counts.places.iter().map(|(&(age, reach), &(count, _))| (age, reach, count)).collect();
+    all.sort_unstable();
+    let most = all.iter().map(|place| place.2).max().unwrap_or(0);
+    let is_kept = |place: &(u8, u8, u32)| place.2 >= least.min(most);
+    let mut places: Vec<(u8, u8, u32)> = all.iter().copied().filter(is_kept).collect();
+    for rare in all.iter().filter(|place| !is_kept(place)) {
+        let kept = nearest(&places, (rare.0, rare.1));
+        places[kept].2 += rare.2;
+    }
     let shown = |classes: &[u32; GAP_CLASSES]| {
         let end = classes.iter().rposition(|&count| count > 0).map_or(0, |last| last + 1);
         classes[..end].to_vec()
@@ -174,4 +205,12 @@ fn state(counts: &Counts, least: u32) -> State {
         shown(&counts.after),
         Places(places),
     )
+}
+
+/// The number of the place that is most like this one.
+fn nearest(places: &[(u8, u8, u32)], (age, reach): (u8, u8)) -> usize {
+    let off = |place: &(u8, u8, u32)| {
+        u16::from(place.0.abs_diff(age)) + u16::from(place.1.abs_diff(reach))
+    };
+    places.iter().enumerate().min_by_key(|(_, place)| off(place)).map_or(0, |(at, _)| at)
 }

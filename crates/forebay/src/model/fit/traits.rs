@@ -2,9 +2,9 @@
 
 use rustc_hash::FxHashMap;
 
-use super::super::bins::{ALIGN_BINS, NEAR_BINS};
+use super::super::bins::ALIGN_BINS;
 use super::super::file::{Bins, CategoryModel};
-use super::super::history::HEADS;
+use super::super::state::FOLLOWS_MAX;
 use super::lists::digits;
 
 /// Sizes of a category.
@@ -37,7 +37,6 @@ pub(super) struct Traits {
     /// Count and repeats of each size.
     pub(super) sizes: FxHashMap<u32, (u32, u32)>,
     pub(super) last_len: u32,
-    pub(super) ranks: Repeating,
     pub(super) distances: Repeating,
     pub(super) same_size: u32,
     /// Those whose place was used before.
@@ -56,8 +55,7 @@ impl Default for Traits {
         Traits {
             sizes: FxHashMap::default(),
             last_len: 0,
-            ranks: Repeating::new(HEADS),
-            distances: Repeating::new(2 * NEAR_BINS),
+            distances: Repeating::new(FOLLOWS_MAX as usize + 1),
             same_size: 0,
             seen: 0,
             same_stream: 0,
@@ -82,8 +80,6 @@ pub(super) fn category_model(category: u16, traits: &Traits) -> CategoryModel {
     CategoryModel {
         category,
         sizes,
-        ranks: Bins::new(&traits.ranks.fresh),
-        rank_repeats: Bins::new(&traits.ranks.repeats),
         distances: Bins::new(&traits.distances.fresh),
         distance_repeats: Bins::new(&traits.distances.repeats),
         same_size_share: digits(f64::from(traits.same_size) / f64::from(traits.seen.max(1)), 4),

@@ -1,7 +1,8 @@
 //! Which state the next request is in: one of those left of its stretch, by how likely it follows the
 //! last one after such a gap and before such a one.
 
-use super::super::file::{Mix, Part};
+use super::super::file::Part;
+use super::super::order::Mix;
 use super::draw::Dice;
 use super::states::StateDrawer;
 
@@ -20,15 +21,25 @@ fn goes_on(mix: &[(u32, u32)], states: &[StateDrawer]) -> Option<usize> {
         .find(|&leaf| !mix.iter().any(|&(state, _)| of(state).leaf == leaf && !goes_on(state)))
 }
 
+/// Requests whose order is not known.
+struct Stretch {
+    /// States, and how often each.
+    mix: Mix,
+    /// The place of all of them, by its number in the state, where it is known.
+    place: Option<usize>,
+}
+
 /// Draws the order of states.
 pub(super) struct Chooser {
-    stretches: Vec<Mix>,
+    stretches: Vec<Stretch>,
     stretch: usize,
     /// States left of the stretch, and how often each.
     left: Vec<(u32, f32)>,
     /// Leaf in which the next stretch goes on.
     last_leaf: Option<usize>,
     requests_left: u64,
+    /// The place of the stretch.
+    place: Option<usize>,
     /// How much likelier than by chance each follows each.
     follows: Vec<f32>,
     last: u32,
@@ -36,27 +47,29 @@ pub(super) struct Chooser {
 
 impl Chooser {
     pub(super) fn new(part: &Part, follows: Vec<f32>) -> Chooser {
-        let stretches = part.order.stretches(part.states.len()).unwrap_or_default();
-        let last = stretches[0][0].0;
+        let stretches = stretches(part);
+        let last = stretches[0].mix[0].0;
         Chooser {
             stretches,
             stretch: 0,
             left: Vec::new(),
             last_leaf: None,
             requests_left: 0,
+            place: None,
             follows,
             last,
         }
     }
 
-    /// The state of a request with such classes of gaps before and after it, where they are known.
+    /// The state of a request with such classes of gaps before and after it, where they are known, and
+    /// its place if that is known.
     #[inline]
     pub(super) fn next(
         &mut self,
         states: &[StateDrawer],
         gaps: Option<(usize, usize)>,
         dice: &mut Dice,
-    ) -> usize {
+    ) -> (usize, Option<usize>) {
         if self.requests_left == 0 {
             self.begin(states);
         }
@@ -72,16 +85,17 @@ impl Chooser {
             self.left.swap_remove(at);
         }
         self.last = state;
-        state as usize
+        (state as usize, self.place)
     }
 
     fn begin(&mut self, states: &[StateDrawer]) {
-        let mix = &self.stretches[self.stretch];
+        let Stretch { mix, place } = &self.stretches[self.stretch];
+        self.place = *place;
         self.left.clear();
         self.left.extend(mix.iter().map(|&(state, count)| (state, count as f32)));
         self.requests_left = mix.iter().map(|&(_, count)| u64::from(count)).sum();
         self.stretch = (self.stretch + 1) % self.stretches.len();
-        self.last_leaf = goes_on(&self.stretches[self.stretch], states);
+        self.last_leaf = goes_on(&self.stretches[self.stretch].mix, states);
     }
 
     /// One of what is left.
@@ -110,4 +124,19 @@ impl Chooser {
         }
         self.left.len() - 1
     }
+}
+
+/// The stretches of a part, by its states.
+fn stretches(part: &Part) -> Vec<Stretch> {
+    if !part.order.of_places {
+        let known = part.order.stretches(part.states.len()).unwrap_or_default();
+        return known.into_iter().map(|mix| Stretch { mix, place: None }).collect();
+    }
+    let places: Vec<(u32, usize)> = part.places().collect();
+    let known = part.order.stretches(places.len()).unwrap_or_default();
+    let each = known.into_iter().flatten().map(|(place, count)| {
+        let (state, place) = places[place as usize];
+        Stretch { mix: vec![(state, count)], place: Some(place) }
+    });
+    each.collect()
 }

@@ -22,8 +22,8 @@ pub(super) struct PartGenerator {
     space: Space,
     // When.
     clock: Clock,
-    /// The next request's gap and state.
-    upcoming: (u64, usize),
+    /// The next request's gap, state and known place.
+    upcoming: (u64, usize, Option<usize>),
     at: u64,
     // Which state.
     chooser: Chooser,
@@ -73,7 +73,7 @@ impl PartGenerator {
             left,
             dice: Dice::new(seed),
             clock: Clock::new(model, part, &leaves),
-            upcoming: (0, 0),
+            upcoming: (0, 0, None),
             at: (part.begin_s * 1e9).round() as u64,
             chooser: Chooser::new(part, follows(model, part)),
             states,
@@ -99,26 +99,26 @@ impl PartGenerator {
     #[inline]
     pub(super) fn next(&mut self) -> Option<Record> {
         self.left = self.left.checked_sub(1)?;
-        let (gap, state) = self.upcoming;
+        let (gap, state, known) = self.upcoming;
         self.upcoming = self.choose(Some(state));
         let next = self.upcoming.1;
         self.at = self.at.saturating_add(gap);
-        let mut record = self.place(state, next);
+        let mut record = self.place((state, known), next);
         record.at = Nanos(self.clock.whole(self.at));
         Some(record)
     }
 
-    /// The gap and state of the request after one of state `last`.
+    /// The gap, state and known place of the request after one of state `last`.
     #[inline]
-    fn choose(&mut self, last: Option<usize>) -> (u64, usize) {
+    fn choose(&mut self, last: Option<usize>) -> (u64, usize, Option<usize>) {
         let classes = self.clock.look_ahead(&mut self.dice);
-        let state = self.chooser.next(&self.states, classes, &mut self.dice);
+        let (state, place) = self.chooser.next(&self.states, classes, &mut self.dice);
         let to = self.states[state].leaf;
         let from = last.map_or(to, |last| self.states[last].leaf);
-        (self.clock.gap((from, to), &mut self.dice), state)
+        (self.clock.gap((from, to), &mut self.dice), state, place)
     }
 
-    fn place(&mut self, state: usize, next: usize) -> Record {
+    fn place(&mut self, (state, known): (usize, Option<usize>), next: usize) -> Record {
         let next = &self.states[next];
         let next = (next.leaf == self.states[state].leaf).then_some(next.category.kind());
         let state = &mut self.states[state];
@@ -134,9 +134,10 @@ impl PartGenerator {
         let mut continued = None;
         let mut owner = None;
         let mut run_len = None;
+        let mut own_len = None;
         let found = match category.kind() {
             kind if kind.is_sequential() => {
-                let drawn = state.ranks.draw(dice);
+                let drawn = state.rank(known, dice);
                 let class = (dice.unit() < drawer.same_class).then_some(category.class());
                 let ends = (&self.space, &self.volume_ends[..]);
                 let is_read = category.op() == Op::Read;
@@ -158,18 +159,18 @@ impl PartGenerator {
                 }
             }
             kind if kind.is_again() => {
-                let wanted = state.draw_place(dice);
+                let wanted = state.place(known, dice);
                 let known = (&self.latest, &self.touched);
                 let suits = |len| self.classes.of(len) == category.class();
                 let followed = match kind {
                     Kind::Follow => {
                         let on = drawer.distances.draw(dice) as u64;
-                        range.follow(on, &self.latest)
+                        range.follow(on, wanted, &self.latest)
                     }
                     _ => None,
                 };
-                let past = followed
-                    .or_else(|| range.again((wanted, next), suits, self.last_end, dice, known));
+                let past =
+                    followed.or_else(|| range.again((kind, wanted, next), suits, dice, known));
                 match past {
                     Some((address, Some(len))) if dice.unit() < drawer.inside => {
                         Some((range.inside((address, len), drawer, dice), None))
@@ -178,13 +179,15 @@ impl PartGenerator {
                 }
             }
             Kind::Near if !range.past.heads.is_empty() => {
-                let alignment = state.draw_place(dice).0;
-                Some((range.near(drawer, alignment, dice, &self.touched), None))
+                let wanted = state.place(known, dice);
+                let len = drawer.size(None, dice);
+                own_len = Some(len);
+                Some((range.near(drawer, (wanted, len), dice, &self.touched), None))
             }
             _ => None,
         };
         let (address, len) = found.unwrap_or_else(|| {
-            let wanted = state.draw_place(dice);
+            let wanted = state.place(known, dice);
             (range.far(wanted, dice, (&self.touched, &self.space)), None)
         });
         let len = match len {
@@ -195,7 +198,7 @@ impl PartGenerator {
             {
                 len
             }
-            _ => drawer.size(run_len, dice),
+            _ => own_len.unwrap_or_else(|| drawer.size(run_len, dice)),
         };
         let stream = self.who(owner);
         let (volume, offset, len) = self.space.place(address, len.max(1));

@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use super::super::bins::{NEAR_BINS, age_bin, age_bounds, align, log_bounds, reach, reach_bin};
+use super::super::bins::{age_bounds, align, reach, reach_bin};
 use super::super::file::Part;
 use super::super::history::{Latest, Past, RangePast, Touched};
 use super::super::space::{CELLS, SECTOR, Space};
-use super::super::state::{Kind, Range, SizeClasses};
+use super::super::spot::{self, Spot};
+use super::super::state::{FOLLOWS_MAX, Kind, NEAR_BYTES, Range, SizeClasses};
 use super::categories::CategoryDrawer;
 use super::draw::{Bag, Dice};
 
@@ -35,13 +36,30 @@ impl AsMut<RangePast> for RangeDrawer {
 }
 
 impl RangeDrawer {
-    /// The request of the past that came so many after the one used last, if it was not repeated since.
-    pub(super) fn follow(&mut self, on: u64, latest: &Latest) -> Option<(u64, Option<u32>)> {
-        let number = self.past.referenced + on;
-        let past = self.past.ring.get(number)?;
-        if latest.find(past.address) != Some(number) {
-            return None;
-        }
+    /// The request of the past that came so many after the one used last, or soon after, if it was not
+    /// repeated since: the one that is most as old and as far away as wanted.
+    pub(super) fn follow(
+        &mut self,
+        on: u64,
+        wanted: Spot,
+        latest: &Latest,
+    ) -> Option<(u64, Option<u32>)> {
+        let reference = self.past.reference(self.first);
+        let candidate = |distance: u64| {
+            let number = self.past.referenced + distance;
+            let past = self.past.ring.get(number)?;
+            if latest.find(past.address) != Some(number)
+                || self.past.heads.find(past.address).is_some()
+            {
+                return None;
+            }
+            let ago = self.past.ring.count() - number;
+            let found = spot::again(Kind::Follow, ago, reference, (past.address, past.len));
+            let off = spot::off(Kind::Follow, found, wanted) + 4 * usize::from(distance != on);
+            Some((off, number, past))
+        };
+        let (_, number, past) =
+            (1..=FOLLOWS_MAX).filter_map(candidate).min_by_key(|found| found.0)?;
         self.past.referenced = number;
         Some((past.address, Some(past.len)))
     }
@@ -86,7 +104,7 @@ impl RangeDrawer {
                 if !beats((strays, turns, off), &best) {
                     continue;
                 }
-                let cost = (strays, turns, off + 4 * wears(end, kind, touched));
+                let cost = (strays, turns, off + 4 * wears((end, len), kind, touched));
                 if beats(cost, &best) {
                     best = Some((cost, at));
                 }
@@ -99,32 +117,34 @@ impl RangeDrawer {
     /// large. Some are looked at for their age, some for their place.
     pub(super) fn again(
         &mut self,
-        ((age, wanted), next): ((usize, usize), Option<Kind>),
+        (kind, wanted, next): (Kind, Spot, Option<Kind>),
         suits: impl Fn(u32) -> bool,
-        last_end: u64,
         dice: &mut Dice,
         (latest, touched): (&Latest, &Touched),
     ) -> Option<(u64, Option<u32>)> {
         let reference = self.past.reference(self.first);
         let newest = self.past.ring.count().checked_sub(1)?;
+        let side = side(kind, reference);
         let mut best: Option<(usize, u64, Past)> = None;
         let mut consider = |number: u64| {
             let Some(past) = self.past.ring.get(number) else { return false };
-            if past.address == last_end {
-                // That would be sequential.
-                return false;
-            }
             let number = latest.find(past.address).unwrap_or(number).max(number);
-            let off = 4 * reach_bin(reference, past.address).abs_diff(wanted)
-                + 3 * age_bin((newest + 1).saturating_sub(number)).abs_diff(age)
+            let ago = (newest + 1).saturating_sub(number);
+            let found = spot::again(kind, ago, reference, (past.address, past.len));
+            let strays = !side.contains(&past.address);
+            let off = spot::off(kind, found, wanted)
+                + 30 * usize::from(strays)
                 + 4 * usize::from(!suits(past.len))
                 + self.misfit((number, past), next, latest, touched);
-            if best.is_none_or(|(least, ..)| off < least) {
+            // Where a head is would be sequential.
+            if best.is_none_or(|(least, ..)| off < least)
+                && self.past.heads.find(past.address).is_none()
+            {
                 best = Some((off, number, past));
             }
-            off == 0
+            best.is_some_and(|(least, ..)| least == 0)
         };
-        let (low, count) = age_bounds(age);
+        let (low, count) = age_bounds(spot::age(wanted));
         let count = count.min((newest + 2).saturating_sub(low));
         let (tries, first) = (count.min(AIMS), dice.below(count.max(1)));
         // Evenly over the ages.
@@ -134,7 +154,7 @@ impl RangeDrawer {
             if done {
                 break;
             }
-            let place = reach(reference, wanted, dice.unit());
+            let place = spot::aim(kind, reference, wanted, dice.unit());
             let below = self.starts.range(..place).next_back();
             let above = self.starts.range(place..).next();
             done = [below, above]
@@ -173,43 +193,42 @@ impl RangeDrawer {
         }
     }
 
+    /// New ground near a recent end for a request of `len` bytes.
     pub(super) fn near(
         &mut self,
         drawer: &mut CategoryDrawer,
-        alignment: usize,
+        (wanted, len): (Spot, u32),
         dice: &mut Dice,
         touched: &Touched,
     ) -> u64 {
-        let mut best = None;
+        let mut best: Option<(usize, u64)> = None;
         for _ in 0..RETRIES {
-            let rank = drawer.ranks.draw(dice).min(self.past.heads.len() - 1);
-            let bin = drawer.distances.draw(dice);
-            let (low, count) = log_bounds(bin % NEAR_BINS);
-            let distance = (low + dice.below(count)).saturating_mul(SECTOR);
-            let head = self.past.heads.at(rank).0;
-            // Not where the head is: that would be sequential.
-            let distance = distance.max(SECTOR);
-            let aimed = if bin < NEAR_BINS {
-                head.saturating_sub(distance)
-            } else {
-                head.saturating_add(distance)
-            };
+            let (rank, distance, is_exact) = spot::beside(wanted, len, dice.unit());
+            let head = self.past.heads.at(rank.min(self.past.heads.len() - 1)).0;
+            let aimed = head.saturating_add_signed(distance);
             // The distance tells the alignment where it is exact.
-            let aligned = if count > 1 { align_near(aimed, distance, alignment) } else { aimed };
-            let address = if (self.first..self.end).contains(&aligned) {
-                aligned
-            } else {
-                self.aligned(aimed.clamp(self.first, self.end - 1), alignment)
+            let alignment = drawer.alignments.draw(dice);
+            let aligned = match is_exact {
+                true => aimed,
+                false => align_near(aimed, distance.unsigned_abs(), alignment),
             };
-            if self.past.heads.find(address).is_some() {
-                continue;
+            let address = match (self.first..self.end).contains(&aligned) {
+                true => aligned,
+                false => self.aligned(aimed.clamp(self.first, self.end - 1), alignment),
+            };
+            // Where a head is would be sequential.
+            let last = address.saturating_add(u64::from(len.saturating_sub(1)));
+            let off = usize::from(touched.last(address).is_some())
+                + usize::from(touched.last(last).is_some())
+                + 2 * usize::from(self.past.heads.find(address).is_some());
+            if best.is_none_or(|(least, _)| off < least) {
+                best = Some((off, address));
             }
-            if touched.last(address).is_none() {
-                return address;
+            if off == 0 {
+                break;
             }
-            best = Some(address);
         }
-        best.unwrap_or(self.first)
+        best.map_or(self.first, |(_, address)| address)
     }
 
     /// The place closest to an address that is aligned like that, if the range has one.
@@ -239,6 +258,14 @@ impl RangeDrawer {
         address / 4096 * 4096 + 4096
     }
 
+    /// The cell of heat that an address is in.
+    fn cell_of(&self, address: u64, space: &Space) -> Option<usize> {
+        let cell = (self.first..self.end).contains(&address).then(|| space.cell(address))?;
+        let after = self.cells.partition_point(|&(first, _)| first <= cell);
+        let (first, count) = self.cells[after.checked_sub(1)?];
+        (cell < first + count).then_some(after - 1)
+    }
+
     /// New ground about as far away as wanted.
     pub(super) fn far(
         &mut self,
@@ -247,10 +274,13 @@ impl RangeDrawer {
         (touched, space): (&Touched, &Space),
     ) -> u64 {
         let reference = self.past.reference(self.first);
-        let aimed = reach(reference, reach_wanted, dice.unit());
         let mut best: Option<(usize, u64, Option<usize>)> = None;
         for _ in 0..RETRIES {
-            let cell = (!self.cell.is_empty()).then(|| self.cell.draw(dice));
+            let aimed = reach(reference, reach_wanted, dice.unit());
+            let cell = match self.cell_of(aimed, space) {
+                Some(cell) if self.cell.take(cell) => Some(cell),
+                _ => (!self.cell.is_empty()).then(|| self.cell.draw(dice)),
+            };
             let (low, high) = match cell.and_then(|cell| self.cells.get(cell)) {
                 Some(&(first, count)) => {
                     let low = u64::from(first) * space.cell_bytes();
@@ -282,8 +312,17 @@ impl RangeDrawer {
     }
 }
 
+/// Where places used again are that come about like this.
+fn side(kind: Kind, reference: u64) -> std::ops::RangeInclusive<u64> {
+    match kind {
+        Kind::AgainAhead => reference..=reference.saturating_add(NEAR_BYTES),
+        Kind::AgainBehind => reference.saturating_sub(NEAR_BYTES)..=reference.saturating_sub(1),
+        _ => 0..=u64::MAX,
+    }
+}
+
 /// How far ahead of a run is looked for ground to go on on.
-const WEAR: [u64; 2] = [0, 64 << 10];
+const WEAR: u64 = 64 << 10;
 
 /// The place nearest to an address that is aligned like that, as far as a distance lets it be.
 fn align_near(address: u64, distance: u64, alignment: usize) -> u64 {
@@ -294,11 +333,12 @@ fn align_near(address: u64, distance: u64, alignment: usize) -> u64 {
     align(address.saturating_add(grain / 2), bin)
 }
 
-/// How ill the ground from `end` on suits a run of this kind.
+/// How ill the ground from `end` on suits a run of this kind and requests of about `len` bytes.
 #[inline]
-fn wears(end: u64, kind: Kind, touched: &Touched) -> usize {
+fn wears((end, len): (u64, u32), kind: Kind, touched: &Touched) -> usize {
+    let ahead = [0, u64::from(len.saturating_sub(1)), WEAR];
     let suits =
-        WEAR.map(|ahead| touched.last(end.saturating_add(ahead)).is_none() == kind.is_new());
+        ahead.map(|ahead| touched.last(end.saturating_add(ahead)).is_none() == kind.is_new());
     suits.iter().filter(|suits| !**suits).count() + 2 * usize::from(!suits[0])
 }
 

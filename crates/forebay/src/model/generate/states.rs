@@ -29,13 +29,28 @@ pub(super) struct StateDrawer {
 }
 
 impl StateDrawer {
-    /// Bins of age and reach for the next request.
+    /// Bins of age and reach for the next request: those of a place that is known, or any.
     #[inline]
-    pub(super) fn draw_place(&mut self, dice: &mut Dice) -> (usize, usize) {
-        let drawn = self.place.draw(dice);
+    pub(super) fn place(&mut self, known: Option<usize>, dice: &mut Dice) -> (usize, usize) {
+        let place = match known {
+            Some(place) => {
+                self.place.take(place);
+                place
+            }
+            None => self.place.draw(dice),
+        };
         self.places
-            .get(drawn)
+            .get(place)
             .map_or((0, REACH_BINS / 2), |place| (usize::from(place.0), usize::from(place.1)))
+    }
+
+    /// The rank of the run that goes on.
+    #[inline]
+    pub(super) fn rank(&mut self, known: Option<usize>, dice: &mut Dice) -> usize {
+        match known.and_then(|place| self.places.get(place)) {
+            Some(place) => usize::from(place.0),
+            None => self.ranks.draw(dice),
+        }
     }
 }
 
