@@ -149,7 +149,7 @@ impl PartGenerator {
                         let (end, stream, len) = range.past.heads.at(rank);
                         (run_len, continued) = (Some(len), Some(rank));
                         owner = Some((stream, dice.unit() < drawer.same_stream));
-                        Some((end, range.began(end, &self.latest)))
+                        Some((end, range.began(end, (&self.latest, &self.touched))))
                     }
                     _ if overshot && self.last_end < self.space.span() => {
                         Some((self.last_end, None))

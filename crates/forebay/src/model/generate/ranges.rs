@@ -47,7 +47,13 @@ impl RangeDrawer {
     }
 
     /// How long the last request was that began there.
-    pub(super) fn began(&self, address: u64, latest: &Latest) -> Option<u32> {
+    pub(super) fn began(
+        &self,
+        address: u64,
+        (latest, touched): (&Latest, &Touched),
+    ) -> Option<u32> {
+        // Most often nothing did, and what was just looked up tells.
+        touched.last(address)?;
         let past = self.past.ring.get(latest.find(address)?)?;
         (past.address == address).then_some(past.len)
     }
