@@ -109,6 +109,9 @@ fn check(model: &Model) -> Result<(), Wrong> {
     within("level", model.level, 1, LEVEL_MAX)?;
     within("volumes", model.volumes.len(), 1, LIST_MAX)?;
     within("streams", model.streams.len(), 1, LIST_MAX)?;
+    if !model.grain_bytes.is_power_of_two() || !(512..=4096).contains(&model.grain_bytes) {
+        return wrong("grain_bytes", model.grain_bytes, "512, 1024, 2048 or 4096");
+    }
     within("size_bounds_bytes", model.size_bounds_bytes.len(), 0, CLASSES_MAX - 1)?;
     within("parts", model.parts.len(), 1, PARTS_MAX)?;
     within("duration_s", model.duration_s, 0.0, 1e10)?;
@@ -395,7 +398,6 @@ fn check_categories(part: &Part) -> Result<(), Wrong> {
         within(key("same_class_share"), category.same_class_share, 0.0, 1.0)?;
         within(key("same_stream_share"), category.same_stream_share, 0.0, 1.0)?;
         within(key("same_op_share"), category.same_op_share, 0.0, 1.0)?;
-        within(key("inside_share"), category.inside_share, 0.0, 1.0)?;
         within(key("same_size_share"), category.same_size_share, 0.0, 1.0)?;
         for (number, &(flags, _)) in category.flags.iter().enumerate() {
             within(format!("{}[{number}][0]", key("flags")), flags, 0, 31)?;

@@ -28,6 +28,8 @@ pub struct Model {
     pub level: u8,
     /// Whether any range leads to any other, not only siblings.
     pub flat: bool,
+    /// By how many bytes places used before are told apart: a power of two.
+    pub grain_bytes: u32,
     /// Largest sizes of the size classes but the last.
     pub size_bounds_bytes: Vec<u32>,
     /// Volumes, one after another.
@@ -257,9 +259,6 @@ pub struct CategoryModel {
     /// Sequential ones: how often of the same operation.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub same_op_share: f64,
-    /// Those of another place's past: how often within it, not at its beginning.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub inside_share: f64,
     /// Near ones, and those within another's place: counts of bins of alignment.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub alignments: Bins,

@@ -234,6 +234,7 @@ impl Fitter {
             duration_s: digits(survey.last.0 as f64 / 1e9, 9),
             level: levels.max().unwrap_or(1),
             flat: options.flat,
+            grain_bytes: survey.grain_bytes(),
             size_bounds_bytes,
             volumes: survey.extents.iter().map(volume).collect(),
             streams: survey

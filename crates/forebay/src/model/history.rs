@@ -1,40 +1,50 @@
 //! What was asked lately: ends of recent requests and places used before, as fitting looks them up
 //! and generating draws from them. In bounded memory: what is old enough is forgotten.
 
+mod latest;
+mod touched;
+
+pub use latest::Latest;
+pub use touched::Touched;
+
 /// Ends of recent requests of a range, kept to be continued.
 pub const HEADS: usize = 32;
 
 /// Recent ends, most recent first.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Heads {
-    ends: Vec<u64>,
-    /// Who asked, how much, and whether to read, at each.
-    notes: Vec<(u32, u32, bool)>,
-}
-
-impl Default for Heads {
-    fn default() -> Heads {
-        Heads { ends: Vec::with_capacity(HEADS), notes: Vec::with_capacity(HEADS) }
-    }
+    len: usize,
+    ends: [u64; HEADS],
+    /// Who asked, and how much, at each.
+    notes: [(u32, u32); HEADS],
+    /// Whether to read: a bit for each.
+    reads: u32,
 }
 
 impl Heads {
     /// How many ends are known.
     #[inline]
     pub fn len(&self) -> usize {
-        self.ends.len()
+        self.len
     }
 
     /// Whether there is none.
     #[inline]
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len == 0
     }
 
     /// The rank of the request that ended at `address`.
     #[inline]
     pub fn find(&self, address: u64) -> Option<usize> {
-        self.ends.iter().position(|&end| end == address)
+        // All at once is quicker than one after another.
+        let found = self
+            .ends
+            .iter()
+            .zip(0..)
+            .fold(0u32, |found, (&end, rank)| found | u32::from(end == address) << rank);
+        let rank = found.trailing_zeros() as usize;
+        (rank < self.len).then_some(rank)
     }
 
     /// End, stream and length at a rank.
@@ -46,13 +56,16 @@ impl Heads {
     /// Whether a rank was read.
     #[inline]
     pub fn is_read(&self, rank: usize) -> bool {
-        self.notes[rank].2
+        self.reads >> rank & 1 == 1
     }
 
     /// Forgets the end of a rank: what goes on there goes on in another range.
     pub fn remove(&mut self, rank: usize) {
-        self.ends.remove(rank);
-        self.notes.remove(rank);
+        self.ends.copy_within(rank + 1..self.len, rank);
+        self.notes.copy_within(rank + 1..self.len, rank);
+        let below = (1 << rank) - 1;
+        self.reads = self.reads & below | self.reads >> 1 & !below;
+        self.len -= 1;
     }
 
     /// A request ended at `end`; it continued the one of rank `from`, if any.
@@ -64,19 +77,18 @@ impl Heads {
         (stream, len, is_read): (u32, u32, bool),
     ) {
         // What ended there before is continued no more than once.
-        let last = match from.or_else(|| self.find(end)) {
-            Some(rank) => rank,
-            None if self.ends.len() < HEADS => {
-                self.ends.push(0);
-                self.notes.push((0, 0, false));
-                self.ends.len() - 1
-            }
-            None => HEADS - 1,
-        };
-        self.ends.copy_within(..last, 1);
-        self.notes.copy_within(..last, 1);
+        let last = from.or_else(|| self.find(end)).unwrap_or_else(|| {
+            self.len = (self.len + 1).min(HEADS);
+            self.len - 1
+        });
+        if last > 0 {
+            self.ends.copy_within(..last, 1);
+            self.notes.copy_within(..last, 1);
+        }
         self.ends[0] = end;
-        self.notes[0] = (stream, len, is_read);
+        self.notes[0] = (stream, len);
+        let above = !(u32::MAX >> (HEADS - 1 - last));
+        self.reads = self.reads & above | self.reads << 1 & !above | u32::from(is_read);
     }
 }
 
@@ -209,110 +221,6 @@ impl AsMut<RangePast> for RangePast {
     }
 }
 
-/// The latest request that began at each place: a table without chains, where a later place may take
-/// an earlier one's row.
-#[derive(Clone, Debug)]
-pub struct Latest {
-    rows: Vec<(u64, u64)>,
-    shift: u32,
-}
-
-/// Places are told apart by this.
-const PLACE_BYTES: u64 = 4096;
-/// No place has this number.
-const NOWHERE: u64 = u64::MAX;
-
-impl Latest {
-    /// For about so many places.
-    pub fn new(places: u64) -> Latest {
-        let rows = (4 * places).next_power_of_two().clamp(1 << 10, 1 << 21) as usize;
-        Latest { rows: vec![(NOWHERE, 0); rows], shift: 64 - rows.ilog2() }
-    }
-
-    #[inline]
-    fn row(&self, place: u64) -> usize {
-        (place.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize
-    }
-
-    /// The number of the latest request that began in the block of `address`.
-    #[inline]
-    pub fn find(&self, address: u64) -> Option<u64> {
-        let place = address / PLACE_BYTES;
-        let (found, number) = self.rows[self.row(place)];
-        (found == place).then_some(number)
-    }
-
-    /// Request `number` began at `address`.
-    #[inline]
-    pub fn note(&mut self, address: u64, number: u64) {
-        let place = address / PLACE_BYTES;
-        let row = self.row(place);
-        self.rows[row] = (place, number);
-    }
-}
-
-/// Ground that was used, and by which request last: a bit for each 4 KiB, rows of 64, in bounded
-/// memory. Where the table is full, old rows give way to new ones.
-#[derive(Clone, Debug)]
-pub struct Touched {
-    /// Row, bits, number of the request that used it last.
-    rows: Vec<(u64, u64, u64)>,
-    shift: u32,
-}
-
-/// Rows looked at for one.
-const ROW_PROBES: usize = 8;
-
-impl Touched {
-    /// For about so many requests.
-    pub fn new(requests: u64) -> Touched {
-        let rows = (4 * requests).next_power_of_two().clamp(1 << 10, 1 << 21) as usize;
-        Touched { rows: vec![(NOWHERE, 0, 0); rows], shift: 64 - rows.ilog2() }
-    }
-
-    #[inline]
-    fn find(&self, row: u64) -> Option<usize> {
-        let first = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
-        let at = |probe: usize| (first + probe) & (self.rows.len() - 1);
-        (0..ROW_PROBES)
-            .map(at)
-            .take_while(|&at| self.rows[at].0 != NOWHERE)
-            .find(|&at| self.rows[at].0 == row)
-    }
-
-    /// The number of the last request near `address`, if that place was used.
-    #[inline]
-    pub fn last(&self, address: u64) -> Option<u64> {
-        let block = address / PLACE_BYTES;
-        let (_, bits, number) = self.rows[self.find(block / 64)?];
-        (bits >> (block % 64) & 1 == 1).then_some(number)
-    }
-
-    /// Request `number` used this.
-    #[inline]
-    pub fn mark(&mut self, address: u64, len: u32, number: u64) {
-        let mut block = address / PLACE_BYTES;
-        let end = address.saturating_add(u64::from(len)).div_ceil(PLACE_BYTES);
-        while block < end {
-            let row = block / 64;
-            let next = end.min((row + 1) * 64);
-            let count = next - block;
-            let bits = (u64::MAX >> (64 - count)) << (block % 64);
-            let slot = self.find(row).unwrap_or_else(|| self.free(row));
-            let (key, old, _) = self.rows[slot];
-            let kept = if key == row { old } else { 0 };
-            self.rows[slot] = (row, kept | bits, number);
-            block = next;
-        }
-    }
-
-    fn free(&self, row: u64) -> usize {
-        let first = (row.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> self.shift) as usize;
-        let at = |probe: usize| (first + probe) & (self.rows.len() - 1);
-        (0..ROW_PROBES).map(at).find(|&at| self.rows[at].0 == NOWHERE).unwrap_or(first)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -338,24 +246,5 @@ mod tests {
             assert_eq!(ring.get(n + 1), None);
         }
         assert_eq!((ring.get(5), ring.get(6).map(|past| past.address)), (None, Some(6)));
-    }
-
-    #[test]
-    fn ground_is_remembered_to_the_block() {
-        let mut touched = Touched::new(10);
-        touched.mark(60 * 4096, 10 * 4096, 5);
-        let used: Vec<u64> = (0..200).filter(|n| touched.last(n * 4096).is_some()).collect();
-        assert_eq!(used, (60..70).collect::<Vec<_>>());
-        assert_eq!(touched.last(69 * 4096 + 4095), Some(5));
-        // More than there is room for.
-        touched.mark(0, u32::MAX, 6);
-    }
-
-    #[test]
-    fn the_latest_use_is_found() {
-        let mut latest = Latest::new(10);
-        latest.note(4096, 1);
-        latest.note(5000, 2);
-        assert_eq!((latest.find(4096), latest.find(8192)), (Some(2), None));
     }
 }

@@ -18,16 +18,27 @@ const SOON: usize = 4;
 /// The two numbers.
 pub type Spot = (usize, usize);
 
-/// The spot of a request of `len` bytes at a place used `ago` requests ago: its age, and how far it is
-/// from `reference`. Near ones have [`AGES`] added to the age where the distance is a multiple of the
-/// length.
+/// The spot of a request of `len` bytes that begins where one of `ago` requests ago did: its age, and how
+/// far it is from `reference`. Near ones have [`AGES`] added to the age where the distance is a multiple
+/// of the length.
 pub fn again(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) -> Spot {
     let age = age_bin(ago).min(AGES - 1);
-    if !is_near(kind) {
+    if !kind.is_near() {
         return (age, reach_bin(reference, address));
     }
     let distance = address.abs_diff(reference);
     (age + AGES * usize::from(is_multiple(distance, len)), log_bin(distance / SECTOR))
+}
+
+/// The same of one that begins within another's place. Of a near one the distance tells enough.
+pub fn inside(kind: Kind, ago: u64, reference: u64, address: u64) -> Spot {
+    let (age, distance) = again(kind, ago, reference, (address, 0));
+    (if kind.is_near() { 2 * AGES } else { age + AGES }, distance)
+}
+
+/// Whether a request is to begin within another's place.
+pub fn is_inside(kind: Kind, wanted: Spot) -> bool {
+    wanted.0 >= if kind.is_near() { 2 * AGES } else { AGES }
 }
 
 /// How ill what was found suits what is wanted of a place used again.
@@ -36,7 +47,7 @@ pub fn off(kind: Kind, found: Spot, wanted: Spot) -> usize {
     let is_soon = ages[0] != ages[1] && ages[0] < SOON;
     let by_age = 3 * ages[0].abs_diff(ages[1]) + 60 * usize::from(is_soon);
     let distance = found.1.abs_diff(wanted.1);
-    match is_near(kind) {
+    match kind.is_near() {
         false => by_age + 4 * distance,
         true => by_age + distance.div_ceil(2) + 3 * usize::from(found.0 / AGES != wanted.0 / AGES),
     }
@@ -47,9 +58,14 @@ pub fn age(wanted: Spot) -> usize {
     wanted.0 % AGES
 }
 
+/// Whether the distance of a near place is kept exactly.
+pub fn is_exact(wanted: Spot) -> bool {
+    log_bounds(wanted.1).1 == 1
+}
+
 /// An address about as far from `reference` as wanted of a place used again; `uniform` is in `0..1`.
 pub fn aim(kind: Kind, reference: u64, wanted: Spot, uniform: f64) -> u64 {
-    if !is_near(kind) {
+    if !kind.is_near() {
         return reach(reference, wanted.1, uniform);
     }
     let (low, count) = log_bounds(wanted.1);
@@ -58,10 +74,6 @@ pub fn aim(kind: Kind, reference: u64, wanted: Spot, uniform: f64) -> u64 {
         Kind::AgainBehind => reference.saturating_sub(distance),
         _ => reference.saturating_add(distance),
     }
-}
-
-fn is_near(kind: Kind) -> bool {
-    matches!(kind, Kind::AgainAhead | Kind::AgainBehind)
 }
 
 fn is_multiple(distance: u64, len: u32) -> bool {
@@ -125,6 +137,10 @@ mod tests {
         assert!(off(1, (1 << 20) - 8192, 4096) > 60);
         let aimed = aim(Kind::AgainBehind, 1 << 20, wanted, 0.0);
         assert_eq!(aimed, (1 << 20) - 8192);
+        let within = inside(Kind::AgainAhead, 3, 1 << 20, (1 << 20) + 1536);
+        assert!(is_inside(Kind::AgainAhead, within) && is_exact(within));
+        assert!(!is_inside(Kind::AgainBehind, wanted));
+        assert_eq!(aim(Kind::AgainAhead, 1 << 20, within, 0.7), (1 << 20) + 1536);
         let far = again(Kind::Again, 7, 1 << 30, (1 << 20, 4096));
         let aimed = aim(Kind::Again, 1 << 30, far, 0.3);
         assert_eq!(again(Kind::Again, 7, 1 << 30, (aimed, 512)), far);

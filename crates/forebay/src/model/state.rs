@@ -43,6 +43,11 @@ impl Kind {
         matches!(self, Kind::Follow | Kind::AgainAhead | Kind::AgainBehind | Kind::Again)
     }
 
+    /// Whether it begins where an earlier request did, or within it, within [`NEAR_BYTES`].
+    pub fn is_near(self) -> bool {
+        matches!(self, Kind::AgainAhead | Kind::AgainBehind)
+    }
+
     /// Whether it goes on where the request before it ended.
     pub fn is_next(self) -> bool {
         matches!(self, Kind::NextNew | Kind::NextOld)

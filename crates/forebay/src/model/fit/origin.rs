@@ -51,7 +51,9 @@ pub(super) fn origin(
 ) -> Origin {
     let mut origin = Origin::far();
     let touched = touched.last(address);
-    let seen = latest.find(address).and_then(|n| past.ring.get(n).map(|was| (n, was)));
+    // On new ground none can have begun.
+    let seen = touched.and_then(|_| latest.find(address));
+    let seen = seen.and_then(|n| past.ring.get(n).map(|was| (n, was)));
     let seen = seen.filter(|(_, was)| was.address == address);
     origin.same_size = seen.map(|(_, was)| was.len == len);
     if let Some(rank) = past.heads.find(address) {
@@ -84,7 +86,9 @@ pub(super) fn origin(
         return Origin { kind: Kind::Again, ago, ..origin };
     }
     if let Some(number) = touched {
-        let ago = past.ring.count().saturating_sub(number).max(1);
+        // Of another range it may be ahead of this one's count.
+        let ago = (past.ring.count() as u32).wrapping_sub(number) as i32;
+        let ago = ago.max(1).unsigned_abs().into();
         return Origin { kind: Kind::Again, ago, is_inside: true, ..origin };
     }
     let near = (0..past.heads.len().min(NEAR_RANKS))

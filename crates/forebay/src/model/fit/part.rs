@@ -24,7 +24,7 @@ const EPOCHS_MAX: usize = 512;
 /// Divisions of blocks that are kept one by one.
 const DIVISIONS_MAX: usize = 65_536;
 /// Numbers that tell the order of states.
-const ORDER_MAX: usize = 65_536;
+const ORDER_MAX: usize = 81_920;
 /// Cells of heat.
 const HEAT_MAX: usize = 512;
 
@@ -83,8 +83,8 @@ impl PartFitter {
             ),
             periods: options.period.map(|period| Counter::new(period, survey.last, survey.tick_ns)),
             ranges: vec![RangePast::default(); leaves.len()],
-            latest: Latest::new(requests),
-            touched: Touched::new(requests),
+            latest: Latest::new(requests, survey.grain_bytes()),
+            touched: Touched::new(requests, survey.grain_bytes()),
             classes: survey.size_classes(options.common_sizes),
             states: States::new(leaves.len(), options.flat),
             order: Order::new(),
@@ -130,6 +130,7 @@ impl PartFitter {
             (kind, rank) => {
                 let spot = match kind {
                     Kind::Near => spot::near(rank.unwrap_or(0), origin.distance, record.len),
+                    kind if origin.is_inside => spot::inside(kind, origin.ago, reference, address),
                     kind if kind.is_again() => {
                         spot::again(kind, origin.ago, reference, (address, record.len))
                     }
@@ -185,7 +186,6 @@ impl PartFitter {
         let is_same = |len: u32| self.classes.of(len) == self.classes.of(record.len);
         traits.same_class += u32::from(origin.run_len.is_some_and(is_same));
         traits.last_len = record.len;
-        traits.inside += u32::from(origin.is_inside);
         if origin.kind == Kind::Follow {
             traits.distances.add(origin.distance as usize);
         }

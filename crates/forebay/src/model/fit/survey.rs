@@ -21,8 +21,14 @@ pub struct Survey {
     pub(super) tick_ns: u64,
     sizes: FxHashMap<u32, u64>,
     pub(super) places: Places,
+    /// Requests that begin and end at a multiple of each of [`GRAINS_BYTES`].
+    aligned: [u64; GRAINS_BYTES.len()],
 }
 
+/// Places may be told apart by these.
+const GRAINS_BYTES: [u32; 4] = [4096, 2048, 1024, 512];
+/// Share of requests that has to keep to a grain.
+const GRAIN_SHARE: f64 = 0.98;
 /// Sizes told apart while surveying.
 const SURVEYED_SIZES_MAX: usize = 4096;
 /// Share of requests that makes a size common, and a class worth having.
@@ -46,6 +52,10 @@ impl Survey {
         if record.op != Op::Flush {
             self.places.add(record.volume, record.offset);
         }
+        let ends = record.offset | u64::from(record.len);
+        for (count, grain_bytes) in self.aligned.iter_mut().zip(GRAINS_BYTES) {
+            *count += u64::from(ends.is_multiple_of(u64::from(grain_bytes)));
+        }
         let stream = record.stream as usize;
         if stream >= self.streams.len() {
             self.streams.resize(stream + 1, 0);
@@ -56,6 +66,13 @@ impl Survey {
         } else if self.sizes.len() < SURVEYED_SIZES_MAX {
             self.sizes.insert(record.len, 1);
         }
+    }
+
+    /// By how many bytes places are told apart: what nearly all requests keep to.
+    pub(super) fn grain_bytes(&self) -> u32 {
+        let kept = |count: u64| count as f64 >= GRAIN_SHARE * self.requests as f64;
+        let grains = self.aligned.iter().zip(GRAINS_BYTES);
+        grains.filter(|(count, _)| kept(**count)).map(|(_, grain)| grain).next().unwrap_or(512)
     }
 
     /// Classes that tell the most common sizes from those between them.

@@ -44,7 +44,6 @@ pub(super) struct Traits {
     pub(super) same_stream: u32,
     pub(super) same_op: u32,
     pub(super) same_class: u32,
-    pub(super) inside: u32,
     pub(super) count: u32,
     pub(super) alignments: [u32; ALIGN_BINS],
     pub(super) flags: FxHashMap<u8, u32>,
@@ -61,7 +60,6 @@ impl Default for Traits {
             same_stream: 0,
             same_op: 0,
             same_class: 0,
-            inside: 0,
             count: 0,
             alignments: [0; ALIGN_BINS],
             flags: FxHashMap::default(),
@@ -86,7 +84,6 @@ pub(super) fn category_model(category: u16, traits: &Traits) -> CategoryModel {
         same_stream_share: digits(f64::from(traits.same_stream) / f64::from(traits.count), 4),
         same_op_share: digits(f64::from(traits.same_op) / f64::from(traits.count), 4),
         same_class_share: digits(f64::from(traits.same_class) / f64::from(traits.count), 4),
-        inside_share: digits(f64::from(traits.inside) / f64::from(traits.count), 4),
         alignments: Bins::new(&traits.alignments),
         flags: if flags == [(0, traits.count)] { Vec::new() } else { flags },
     }

@@ -1,8 +1,9 @@
 //! Which state the next request is in: one of those left of its stretch, by how likely it follows the
-//! last one after such a gap and before such a one.
+//! last one, after such a gap and before such a one.
 
 use super::super::file::Part;
 use super::super::order::Mix;
+use super::super::state::GAP_CLASSES;
 use super::draw::Dice;
 use super::states::StateDrawer;
 
@@ -33,13 +34,8 @@ struct Stretch {
 pub(super) struct Chooser {
     stretches: Vec<Stretch>,
     stretch: usize,
-    /// States left of the stretch, and how often each.
-    left: Vec<(u32, f32)>,
-    /// Leaf in which the next stretch goes on.
-    last_leaf: Option<usize>,
+    left: Left,
     requests_left: u64,
-    /// The place of the stretch.
-    place: Option<usize>,
     /// How much likelier than by chance each follows each.
     follows: Vec<f32>,
     last: u32,
@@ -49,16 +45,9 @@ impl Chooser {
     pub(super) fn new(part: &Part, follows: Vec<f32>) -> Chooser {
         let stretches = stretches(part);
         let last = stretches[0].mix[0].0;
-        Chooser {
-            stretches,
-            stretch: 0,
-            left: Vec::new(),
-            last_leaf: None,
-            requests_left: 0,
-            place: None,
-            follows,
-            last,
-        }
+        // The first comes next.
+        let (stretch, left) = (stretches.len() - 1, Left::default());
+        Chooser { stretches, stretch, left, requests_left: 0, follows, last }
     }
 
     /// The state of a request with such classes of gaps before and after it, where they are known, and
@@ -74,55 +63,158 @@ impl Chooser {
             self.begin(states);
         }
         self.requests_left -= 1;
-        let at = match self.left.len() {
-            1 => 0,
-            _ => self.likely(states, gaps, dice),
+        let stretch = &self.stretches[self.stretch];
+        self.last = match stretch.mix[..] {
+            [(only, _)] => only,
+            _ => {
+                let row = &self.follows[self.last as usize * states.len()..][..states.len()];
+                self.left.draw(row, gaps, dice)
+            }
         };
-        let (state, count) = &mut self.left[at];
-        let state = *state;
-        *count -= 1.0;
-        if *count < 0.5 {
-            self.left.swap_remove(at);
-        }
-        self.last = state;
-        (state as usize, self.place)
+        (self.last as usize, stretch.place)
     }
 
     fn begin(&mut self, states: &[StateDrawer]) {
-        let Stretch { mix, place } = &self.stretches[self.stretch];
-        self.place = *place;
-        self.left.clear();
-        self.left.extend(mix.iter().map(|&(state, count)| (state, count as f32)));
+        let next = |stretch| (stretch + 1) % self.stretches.len();
+        self.stretch = next(self.stretch);
+        let mix = &self.stretches[self.stretch].mix;
         self.requests_left = mix.iter().map(|&(_, count)| u64::from(count)).sum();
-        self.stretch = (self.stretch + 1) % self.stretches.len();
-        self.last_leaf = goes_on(&self.stretches[self.stretch].mix, states);
+        if mix.len() > 1 {
+            let last_leaf = goes_on(&self.stretches[next(self.stretch)].mix, states);
+            self.left.fill(mix, last_leaf, states);
+        }
     }
+}
 
-    /// One of what is left.
-    #[inline]
-    fn likely(
-        &self,
-        states: &[StateDrawer],
-        gaps: Option<(usize, usize)>,
-        dice: &mut Dice,
-    ) -> usize {
-        let row = &self.follows[self.last as usize * states.len()..];
-        let weigh = |&(state, count): &(u32, f32)| {
+/// Candidates that are weighed at once.
+const LANES: usize = 8;
+/// Something of each of so many candidates.
+type Lane = [f32; LANES];
+/// No gap tells anything.
+const UNKNOWN: usize = GAP_CLASSES;
+
+/// What is left of a stretch, side by side so that candidates are weighed [`LANES`] at once.
+#[derive(Default)]
+struct Left {
+    states: Vec<u32>,
+    counts: Vec<u32>,
+    /// Count of each, less where it is too early for it.
+    shares: Vec<Lane>,
+    /// What a share is of a count.
+    each: Vec<f32>,
+    /// Lifts by class of the gap before, and after: a row for each class and one of ones.
+    before: Vec<Lane>,
+    after: Vec<Lane>,
+    /// Lifts by the candidate before, filled in where they are met; the last row is for what came before
+    /// the stretch.
+    follows: Vec<Lane>,
+    is_filled: Vec<bool>,
+    last: usize,
+    weights: Vec<Lane>,
+    /// Sums of weights.
+    sums: Vec<f32>,
+}
+
+impl Left {
+    fn fill(&mut self, mix: &[(u32, u32)], last_leaf: Option<usize>, states: &[StateDrawer]) {
+        let width = mix.len().div_ceil(LANES);
+        self.states.clear();
+        self.counts.clear();
+        self.each.clear();
+        for (lanes, len) in [
+            (&mut self.shares, width),
+            (&mut self.weights, width),
+            (&mut self.before, width * (GAP_CLASSES + 1)),
+            (&mut self.after, width * (GAP_CLASSES + 1)),
+        ] {
+            lanes.clear();
+            lanes.resize(len, [1.0; LANES]);
+        }
+        self.sums.resize(width, 0.0);
+        if let Some(last) = self.shares.last_mut() {
+            *last = [0.0; LANES];
+        }
+        for (at, &(state, count)) in mix.iter().enumerate() {
             let drawer = &states[state as usize];
-            let by_gaps =
-                gaps.map_or(1.0, |(before, after)| drawer.before[before] * drawer.after[after]);
-            let likely = count * row[state as usize] * by_gaps;
-            if Some(drawer.leaf) == self.last_leaf { likely * EARLY } else { likely }
-        };
-        let sum: f32 = self.left.iter().map(weigh).sum();
-        let mut drawn = dice.unit() as f32 * sum;
-        for (at, candidate) in self.left.iter().enumerate() {
-            drawn -= weigh(candidate);
-            if drawn < 0.0 {
-                return at;
+            let each = if Some(drawer.leaf) == last_leaf { EARLY } else { 1.0 };
+            let (block, lane) = (at / LANES, at % LANES);
+            self.states.push(state);
+            self.counts.push(count);
+            self.each.push(each);
+            self.shares[block][lane] = count as f32 * each;
+            for class in 0..GAP_CLASSES {
+                self.before[class * width + block][lane] = drawer.before[class];
+                self.after[class * width + block][lane] = drawer.after[class];
             }
         }
-        self.left.len() - 1
+        // Rows of an earlier stretch need not be cleared: none counts as filled.
+        let rows = width * (mix.len() + 1);
+        self.follows.resize(self.follows.len().max(rows), [0.0; LANES]);
+        self.is_filled.clear();
+        self.is_filled.resize(mix.len() + 1, false);
+        self.last = mix.len();
+    }
+
+    /// Takes one; `row` tells how likely each state follows the last one.
+    #[inline]
+    fn draw(&mut self, row: &[f32], gaps: Option<(usize, usize)>, dice: &mut Dice) -> u32 {
+        if !std::mem::replace(&mut self.is_filled[self.last], true) {
+            let width = self.sums.len();
+            let lifts = &mut self.follows[self.last * width..][..width];
+            for (lifts, states) in lifts.iter_mut().zip(self.states.chunks(LANES)) {
+                lifts.iter_mut().zip(states).for_each(|(lift, &state)| *lift = row[state as usize]);
+            }
+        }
+        let sum = self.weigh(gaps.unwrap_or((UNKNOWN, UNKNOWN)));
+        let at = self.find(dice.unit() as f32 * sum);
+        self.counts[at] -= 1;
+        self.shares[at / LANES][at % LANES] = self.counts[at] as f32 * self.each[at];
+        self.last = at;
+        self.states[at]
+    }
+
+    /// Weighs all; their sum.
+    #[inline]
+    fn weigh(&mut self, (before, after): (usize, usize)) -> f32 {
+        let width = self.sums.len();
+        let follows = &self.follows[self.last * width..][..width];
+        let before = &self.before[before * width..][..width];
+        let after = &self.after[after * width..][..width];
+        let (shares, weights) = (&self.shares[..width], &mut self.weights[..width]);
+        let mut all = 0.0;
+        for block in 0..width {
+            let mut of = [0.0; LANES];
+            for lane in 0..LANES {
+                let lift = follows[block][lane] * (before[block][lane] * after[block][lane]);
+                of[lane] = shares[block][lane] * lift;
+            }
+            weights[block] = of;
+            // In an order that can be summed side by side.
+            let half: [f32; 4] = [of[0] + of[4], of[1] + of[5], of[2] + of[6], of[3] + of[7]];
+            self.sums[block] = (half[0] + half[2]) + (half[1] + half[3]);
+            all += self.sums[block];
+        }
+        all
+    }
+
+    /// The candidate at which the sum of weights exceeds `drawn`.
+    #[inline]
+    fn find(&self, mut drawn: f32) -> usize {
+        for (block, &sum) in self.sums.iter().enumerate() {
+            if drawn >= sum {
+                drawn -= sum;
+                continue;
+            }
+            for (lane, weight) in self.weights[block].iter().enumerate() {
+                drawn -= weight;
+                if drawn < 0.0 {
+                    return block * LANES + lane;
+                }
+            }
+            break;
+        }
+        // What was lost in rounding.
+        self.counts.iter().rposition(|&count| count > 0).unwrap_or(0)
     }
 }
 

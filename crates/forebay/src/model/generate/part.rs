@@ -7,6 +7,7 @@ use super::super::file::{Model, Part};
 use super::super::history::{Latest, Passing, Touched, kept, remember};
 use super::super::leaves::LeafOf;
 use super::super::space::{GRAIN, Space};
+use super::super::spot;
 use super::super::state::{CATEGORIES, Kind, Range, SizeClasses};
 use super::arrivals::Clock;
 use super::categories::CategoryDrawer;
@@ -81,11 +82,11 @@ impl PartGenerator {
             ranges: ranges(&leaves, part, &space),
             leaf_of: LeafOf::new(&leaves),
             space,
-            latest: Latest::new(part.requests),
+            latest: Latest::new(part.requests, model.grain_bytes),
             last_leaf: 0,
             last_end: u64::MAX,
             volume_ends: vec![u64::MAX; extents.len()],
-            touched: Touched::new(part.requests),
+            touched: Touched::new(part.requests, model.grain_bytes),
             classes: SizeClasses(model.size_bounds_bytes.clone()),
             stay: part.stay_share,
             stream: 0,
@@ -142,7 +143,7 @@ impl PartGenerator {
                 let ends = (&self.space, &self.volume_ends[..]);
                 let is_read = category.op() == Op::Read;
                 let is_read = (dice.unit() < drawer.same_op).then_some(is_read);
-                let wanted = (kind, class, is_read);
+                let wanted = (kind, class, is_read, known.is_some());
                 let head = range.rank(drawn, wanted, ends, &self.touched, &self.classes);
                 let overshot = kind.is_next() && leaf == self.last_leaf;
                 match head {
@@ -150,7 +151,7 @@ impl PartGenerator {
                         let (end, stream, len) = range.past.heads.at(rank);
                         (run_len, continued) = (Some(len), Some(rank));
                         owner = Some((stream, dice.unit() < drawer.same_stream));
-                        Some((end, range.began(end, &self.latest)))
+                        Some((end, range.began(end, (&self.latest, &self.touched))))
                     }
                     _ if overshot && self.last_end < self.space.span() => {
                         Some((self.last_end, None))
@@ -160,22 +161,27 @@ impl PartGenerator {
             }
             kind if kind.is_again() => {
                 let wanted = state.place(known, dice);
-                let known = (&self.latest, &self.touched);
+                let is_inside = spot::is_inside(kind, wanted);
+                let places = (&self.latest, &self.touched);
                 let suits = |len| self.classes.of(len) == category.class();
-                let followed = match kind {
-                    Kind::Follow => {
-                        let on = drawer.distances.draw(dice) as u64;
-                        range.follow(on, wanted, &self.latest)
+                if is_inside && kind.is_near() {
+                    let near = (kind, wanted);
+                    Some((range.within(near, drawer, dice, &self.touched), None))
+                } else {
+                    let followed = match kind {
+                        Kind::Follow => {
+                            let on = drawer.distances.draw(dice) as u64;
+                            range.follow(on, wanted, &self.latest)
+                        }
+                        _ => None,
+                    };
+                    let again = || range.again((kind, wanted, next), suits, dice, places);
+                    match followed.or_else(again) {
+                        Some((address, Some(len))) if is_inside => {
+                            Some((range.inside((address, len), drawer, dice), None))
+                        }
+                        past => past,
                     }
-                    _ => None,
-                };
-                let past =
-                    followed.or_else(|| range.again((kind, wanted, next), suits, dice, known));
-                match past {
-                    Some((address, Some(len))) if dice.unit() < drawer.inside => {
-                        Some((range.inside((address, len), drawer, dice), None))
-                    }
-                    past => past,
                 }
             }
             Kind::Near if !range.past.heads.is_empty() => {

@@ -65,7 +65,13 @@ impl RangeDrawer {
     }
 
     /// How long the last request was that began there.
-    pub(super) fn began(&self, address: u64, latest: &Latest) -> Option<u32> {
+    pub(super) fn began(
+        &self,
+        address: u64,
+        (latest, touched): (&Latest, &Touched),
+    ) -> Option<u32> {
+        // Most often nothing did, and what was just looked up tells.
+        touched.last(address)?;
         let past = self.past.ring.get(latest.find(address)?)?;
         (past.address == address).then_some(past.len)
     }
@@ -75,18 +81,19 @@ impl RangeDrawer {
     pub(super) fn rank(
         &self,
         rank: usize,
-        (kind, class, is_read): (Kind, Option<usize>, Option<bool>),
+        (kind, class, is_read, is_known): (Kind, Option<usize>, Option<bool>, bool),
         (space, volume_ends): (&Space, &[u64]),
         touched: &Touched,
         classes: &SizeClasses,
     ) -> Option<(usize, bool)> {
         let rank = rank.min(self.past.heads.len().checked_sub(1)?);
+        let weight = if is_known { KNOWN } else { 1 };
         let mut best: Option<((bool, bool, usize), usize)> = None;
         let beats = |cost, best: &Option<((bool, bool, usize), usize)>| {
             best.is_none_or(|(least, _)| cost < least)
         };
         for away in 0..self.past.heads.len() {
-            if !beats((false, false, away), &best) {
+            if !beats((false, false, weight * away), &best) {
                 break;
             }
             let ahead = (away > 0).then_some(rank + away);
@@ -99,7 +106,7 @@ impl RangeDrawer {
                 let strays = is_last != kind.is_next();
                 let turns = is_read.is_some_and(|is_read| self.past.heads.is_read(at) != is_read);
                 let differs = class.is_some_and(|class| classes.of(len) != class);
-                let off = 2 * usize::from(differs) + away;
+                let off = 2 * usize::from(differs) + weight * away;
                 // What has to be looked up comes last.
                 if !beats((strays, turns, off), &best) {
                     continue;
@@ -241,6 +248,31 @@ impl RangeDrawer {
         above.into_iter().find(|above| (self.first..self.end).contains(above)).unwrap_or(self.first)
     }
 
+    /// A place near the last end, on ground used before.
+    pub(super) fn within(
+        &self,
+        (kind, wanted): (Kind, Spot),
+        drawer: &CategoryDrawer,
+        dice: &mut Dice,
+        touched: &Touched,
+    ) -> u64 {
+        let reference = self.past.reference(self.first);
+        let mut address = self.first;
+        for _ in 0..RETRIES {
+            let aimed = spot::aim(kind, reference, wanted, dice.unit());
+            let alignment = drawer.alignments.draw(dice);
+            address = match spot::is_exact(wanted) {
+                true => aimed,
+                false => align_near(aimed, aimed.abs_diff(reference), alignment),
+            };
+            address = address.clamp(self.first, self.end - 1);
+            if touched.last(address).is_some() && self.past.heads.find(address).is_none() {
+                break;
+            }
+        }
+        address
+    }
+
     /// A place within the `len` bytes at an address, but not at their beginning.
     pub(super) fn inside(
         &self,
@@ -320,6 +352,9 @@ fn side(kind: Kind, reference: u64) -> std::ops::RangeInclusive<u64> {
         _ => 0..=u64::MAX,
     }
 }
+
+/// How much more the rank weighs where it is known.
+const KNOWN: usize = 4;
 
 /// How far ahead of a run is looked for ground to go on on.
 const WEAR: u64 = 64 << 10;
