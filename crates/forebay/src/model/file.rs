@@ -259,7 +259,7 @@ pub struct CategoryModel {
     /// Sequential ones: how often of the same operation.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub same_op_share: f64,
-    /// Near ones, and those within another's place: counts of bins of alignment.
+    /// How they are aligned: counts of bins.
     #[serde(default, skip_serializing_if = "Bins::is_empty")]
     pub alignments: Bins,
     /// Flags and counts.

@@ -9,7 +9,7 @@ use super::space::SECTOR;
 use super::state::Kind;
 
 /// Ages that are told apart, in [`age_bin`]s.
-const AGES: usize = 45;
+const AGES: usize = 44;
 /// Recent ends from which new ground may be near.
 pub const NEAR_RANKS: usize = 4;
 /// Ages of fewer requests than 4 are kept exactly.
@@ -31,9 +31,12 @@ pub fn again(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) -
 }
 
 /// The same of one that begins within another's place. Of a near one the distance tells enough.
-pub fn inside(kind: Kind, ago: u64, reference: u64, address: u64) -> Spot {
-    let (age, distance) = again(kind, ago, reference, (address, 0));
-    (if kind.is_near() { 2 * AGES } else { age + AGES }, distance)
+pub fn inside(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) -> Spot {
+    let (age, distance) = again(kind, ago, reference, (address, len));
+    match kind.is_near() {
+        true => (2 * AGES + usize::from(age >= AGES), distance),
+        false => (age + AGES, distance),
+    }
 }
 
 /// Whether a request is to begin within another's place.
@@ -58,9 +61,10 @@ pub fn age(wanted: Spot) -> usize {
     wanted.0 % AGES
 }
 
-/// Whether the distance of a near place is kept exactly.
-pub fn is_exact(wanted: Spot) -> bool {
-    log_bounds(wanted.1).1 == 1
+/// How far a request of `len` bytes that begins within another's place is from the last end, if that is
+/// near, and whether it is exact.
+pub fn within(wanted: Spot, len: u32, uniform: f64) -> (u64, bool) {
+    distance(wanted.1, wanted.0 > 2 * AGES, len, uniform)
 }
 
 /// An address about as far from `reference` as wanted of a place used again; `uniform` is in `0..1`.
@@ -90,20 +94,23 @@ pub fn near(rank: usize, distance: i64, len: u32) -> Spot {
 /// Rank and distance of a request of `len` bytes on new ground, and whether the distance is exact;
 /// `uniform` is in `0..1`.
 pub fn beside((first, bin): Spot, len: u32, uniform: f64) -> (usize, i64, bool) {
-    let (low, count) = log_bounds(bin);
-    let (low, count) = (low.max(1).saturating_mul(SECTOR), count.saturating_mul(SECTOR));
-    let len = u64::from(len.max(1));
-    let is_multiple = first & 2 > 0;
-    let distance = if is_multiple {
-        let least = low.div_ceil(len);
-        let most = ((low + (count - 1)) / len).max(least);
-        (least + (uniform * (most - least + 1) as f64) as u64).saturating_mul(len)
-    } else {
-        low + (uniform * (count / SECTOR) as f64) as u64 * SECTOR
-    };
+    let (distance, is_exact) = distance(bin, first & 2 > 0, len, uniform);
     let distance = distance.min(i64::MAX as u64) as i64;
-    let is_exact = is_multiple || count == SECTOR;
     (first / 4, if first & 1 > 0 { -distance } else { distance }, is_exact)
+}
+
+/// A distance of a bin, and whether it is exact.
+fn distance(bin: usize, is_multiple: bool, len: u32, uniform: f64) -> (u64, bool) {
+    let (low, count) = log_bounds(bin);
+    let (low, bytes) = (low.max(1).saturating_mul(SECTOR), count.saturating_mul(SECTOR));
+    let len = u64::from(len.max(1));
+    let least = low.div_ceil(len);
+    let most = ((low + (bytes - 1)) / len).max(least);
+    // Many multiples tell no more than the bin.
+    match is_multiple && most == least {
+        true => (least.saturating_mul(len), true),
+        false => (low + (uniform * count as f64) as u64 * SECTOR, count == 1),
+    }
 }
 
 #[cfg(test)]
@@ -137,10 +144,9 @@ mod tests {
         assert!(off(1, (1 << 20) - 8192, 4096) > 60);
         let aimed = aim(Kind::AgainBehind, 1 << 20, wanted, 0.0);
         assert_eq!(aimed, (1 << 20) - 8192);
-        let within = inside(Kind::AgainAhead, 3, 1 << 20, (1 << 20) + 1536);
-        assert!(is_inside(Kind::AgainAhead, within) && is_exact(within));
-        assert!(!is_inside(Kind::AgainBehind, wanted));
-        assert_eq!(aim(Kind::AgainAhead, 1 << 20, within, 0.7), (1 << 20) + 1536);
+        let beyond = inside(Kind::AgainAhead, 3, 1 << 20, ((1 << 20) + 61_440, 30_720));
+        assert!(is_inside(Kind::AgainAhead, beyond) && !is_inside(Kind::AgainBehind, wanted));
+        assert_eq!(within(beyond, 30_720, 0.7), (61_440, true));
         let far = again(Kind::Again, 7, 1 << 30, (1 << 20, 4096));
         let aimed = aim(Kind::Again, 1 << 30, far, 0.3);
         assert_eq!(again(Kind::Again, 7, 1 << 30, (aimed, 512)), far);

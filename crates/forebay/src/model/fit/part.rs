@@ -130,7 +130,9 @@ impl PartFitter {
             (kind, rank) => {
                 let spot = match kind {
                     Kind::Near => spot::near(rank.unwrap_or(0), origin.distance, record.len),
-                    kind if origin.is_inside => spot::inside(kind, origin.ago, reference, address),
+                    kind if origin.is_inside => {
+                        spot::inside(kind, origin.ago, reference, (address, record.len))
+                    }
                     kind if kind.is_again() => {
                         spot::again(kind, origin.ago, reference, (address, record.len))
                     }
@@ -189,9 +191,7 @@ impl PartFitter {
         if origin.kind == Kind::Follow {
             traits.distances.add(origin.distance as usize);
         }
-        if origin.is_inside || origin.kind == Kind::Near {
-            traits.alignments[align_bin(address)] += 1;
-        }
+        traits.alignments[align_bin(address)] += 1;
         traits.same_size += u32::from(origin.same_size == Some(true));
         traits.seen += u32::from(origin.same_size.is_some());
         traits.same_stream += u32::from(origin.run_stream == Some(record.stream));

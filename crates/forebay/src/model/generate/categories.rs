@@ -1,8 +1,12 @@
 //! What requests of a category are like: sizes, flags, and by which ranks and distances places are found.
 
+use super::super::bins::align_bin;
 use super::super::file::{Bins, CategoryModel};
 use super::super::space::SECTOR;
 use super::draw::{Bag, Dice, Repeating, Table};
+
+/// How ill a place suits that is at another place in a page.
+pub(super) const OUT_OF_PHASE: usize = 12;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct CategoryDrawer {
@@ -16,6 +20,8 @@ pub(super) struct CategoryDrawer {
     pub(super) same_stream: f64,
     pub(super) same_op: f64,
     pub(super) alignments: Table,
+    /// Which places in a page are common: a bit each.
+    phases: u8,
     pub(super) flags: Vec<u8>,
     pub(super) flag: Table,
 }
@@ -40,9 +46,24 @@ impl CategoryDrawer {
             same_stream: saved.same_stream_share,
             same_op: saved.same_op_share,
             alignments: table(&saved.alignments),
+            phases: phases(&saved.alignments),
             flags: saved.flags.iter().map(|flag| flag.0).collect(),
             flag: Table::new(0, saved.flags.iter().map(|flag| flag.1)),
         }
+    }
+
+    /// How ill a place suits at which a request of another size class began, or as another place in a page
+    /// is.
+    #[inline]
+    pub(super) fn misfit(&self, address: u64, same_class: bool) -> usize {
+        let by_class = if same_class { 0 } else { 4 + (24.0 * self.same_size) as usize };
+        by_class + if self.is_common(address) { 0 } else { OUT_OF_PHASE }
+    }
+
+    /// Whether places in a page like this are common.
+    #[inline]
+    pub(super) fn is_common(&self, address: u64) -> bool {
+        self.phases >> phase(align_bin(address)) & 1 == 1
     }
 
     /// Whether one of this size is left.
@@ -62,6 +83,20 @@ impl CategoryDrawer {
         }
         self.sizes.get(self.last_size).copied().unwrap_or(SECTOR as u32)
     }
+}
+
+/// The place in a page that an alignment tells.
+fn phase(alignment: usize) -> usize {
+    alignment.min(7)
+}
+
+fn phases(alignments: &Bins) -> u8 {
+    let all: u64 = alignments.1.iter().map(|&count| u64::from(count)).sum();
+    let mut counts = [0u64; 8];
+    for (bin, &count) in (alignments.0 as usize..).zip(&alignments.1) {
+        counts[phase(bin)] += u64::from(count);
+    }
+    (0..8).filter(|&phase| counts[phase] * 100 >= all).map(|phase| 1 << phase).sum()
 }
 
 pub(super) fn table(bins: &Bins) -> Table {

@@ -4,7 +4,7 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 
 use super::super::file::{Model, Part};
-use super::super::history::{Latest, Passing, Touched, kept, remember};
+use super::super::history::{Latest, Passing, Past, Touched, kept, remember};
 use super::super::leaves::LeafOf;
 use super::super::space::{GRAIN, Space};
 use super::super::spot;
@@ -144,7 +144,7 @@ impl PartGenerator {
                 let is_read = category.op() == Op::Read;
                 let is_read = (dice.unit() < drawer.same_op).then_some(is_read);
                 let wanted = (kind, class, is_read, known.is_some());
-                let head = range.rank(drawn, wanted, ends, &self.touched, &self.classes);
+                let head = range.rank(drawn, wanted, ends, &self.touched, (&self.classes, drawer));
                 let overshot = kind.is_next() && leaf == self.last_leaf;
                 match head {
                     Some((rank, strays)) if !(strays && overshot) => {
@@ -163,9 +163,10 @@ impl PartGenerator {
                 let wanted = state.place(known, dice);
                 let is_inside = spot::is_inside(kind, wanted);
                 let places = (&self.latest, &self.touched);
-                let suits = |len| self.classes.of(len) == category.class();
                 if is_inside && kind.is_near() {
-                    let near = (kind, wanted);
+                    let len = drawer.size(None, dice);
+                    own_len = Some(len);
+                    let near = (kind, wanted, len);
                     Some((range.within(near, drawer, dice, &self.touched), None))
                 } else {
                     let followed = match kind {
@@ -175,7 +176,11 @@ impl PartGenerator {
                         }
                         _ => None,
                     };
-                    let again = || range.again((kind, wanted, next), suits, dice, places);
+                    let misfit = |past: Past| {
+                        let same_class = self.classes.of(past.len) == category.class();
+                        drawer.misfit(past.address, same_class)
+                    };
+                    let again = || range.again((kind, wanted, next), misfit, dice, places);
                     match followed.or_else(again) {
                         Some((address, Some(len))) if is_inside => {
                             Some((range.inside((address, len), drawer, dice), None))

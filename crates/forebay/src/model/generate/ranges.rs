@@ -8,7 +8,7 @@ use super::super::history::{Latest, Past, RangePast, Touched};
 use super::super::space::{CELLS, SECTOR, Space};
 use super::super::spot::{self, Spot};
 use super::super::state::{FOLLOWS_MAX, Kind, NEAR_BYTES, Range, SizeClasses};
-use super::categories::CategoryDrawer;
+use super::categories::{CategoryDrawer, OUT_OF_PHASE};
 use super::draw::{Bag, Dice};
 
 /// Times a new place is drawn again because it was used before.
@@ -84,7 +84,7 @@ impl RangeDrawer {
         (kind, class, is_read, is_known): (Kind, Option<usize>, Option<bool>, bool),
         (space, volume_ends): (&Space, &[u64]),
         touched: &Touched,
-        classes: &SizeClasses,
+        (classes, drawer): (&SizeClasses, &CategoryDrawer),
     ) -> Option<(usize, bool)> {
         let rank = rank.min(self.past.heads.len().checked_sub(1)?);
         let weight = if is_known { KNOWN } else { 1 };
@@ -106,7 +106,8 @@ impl RangeDrawer {
                 let strays = is_last != kind.is_next();
                 let turns = is_read.is_some_and(|is_read| self.past.heads.is_read(at) != is_read);
                 let differs = class.is_some_and(|class| classes.of(len) != class);
-                let off = 2 * usize::from(differs) + weight * away;
+                let phase = if drawer.is_common(end) { 0 } else { OUT_OF_PHASE };
+                let off = 2 * usize::from(differs) + phase + weight * away;
                 // What has to be looked up comes last.
                 if !beats((strays, turns, off), &best) {
                     continue;
@@ -125,7 +126,7 @@ impl RangeDrawer {
     pub(super) fn again(
         &mut self,
         (kind, wanted, next): (Kind, Spot, Option<Kind>),
-        suits: impl Fn(u32) -> bool,
+        misfit: impl Fn(Past) -> usize,
         dice: &mut Dice,
         (latest, touched): (&Latest, &Touched),
     ) -> Option<(u64, Option<u32>)> {
@@ -141,7 +142,7 @@ impl RangeDrawer {
             let strays = !side.contains(&past.address);
             let off = spot::off(kind, found, wanted)
                 + 30 * usize::from(strays)
-                + 4 * usize::from(!suits(past.len))
+                + misfit(past)
                 + self.misfit((number, past), next, latest, touched);
             // Where a head is would be sequential.
             if best.is_none_or(|(least, ..)| off < least)
@@ -215,7 +216,7 @@ impl RangeDrawer {
             let aimed = head.saturating_add_signed(distance);
             // The distance tells the alignment where it is exact.
             let alignment = drawer.alignments.draw(dice);
-            let aligned = match is_exact {
+            let aligned = match is_exact && drawer.is_common(aimed) {
                 true => aimed,
                 false => align_near(aimed, distance.unsigned_abs(), alignment),
             };
@@ -248,10 +249,10 @@ impl RangeDrawer {
         above.into_iter().find(|above| (self.first..self.end).contains(above)).unwrap_or(self.first)
     }
 
-    /// A place near the last end, on ground used before.
+    /// A place near the last end for a request of `len` bytes, on ground used before.
     pub(super) fn within(
         &self,
-        (kind, wanted): (Kind, Spot),
+        (kind, wanted, len): (Kind, Spot, u32),
         drawer: &CategoryDrawer,
         dice: &mut Dice,
         touched: &Touched,
@@ -259,11 +260,15 @@ impl RangeDrawer {
         let reference = self.past.reference(self.first);
         let mut address = self.first;
         for _ in 0..RETRIES {
-            let aimed = spot::aim(kind, reference, wanted, dice.unit());
+            let (distance, is_exact) = spot::within(wanted, len, dice.unit());
+            let aimed = match kind {
+                Kind::AgainBehind => reference.saturating_sub(distance),
+                _ => reference.saturating_add(distance),
+            };
             let alignment = drawer.alignments.draw(dice);
-            address = match spot::is_exact(wanted) {
+            address = match is_exact {
                 true => aimed,
-                false => align_near(aimed, aimed.abs_diff(reference), alignment),
+                false => align_near(aimed, distance, alignment),
             };
             address = address.clamp(self.first, self.end - 1);
             if touched.last(address).is_some() && self.past.heads.find(address).is_none() {
