@@ -4,7 +4,8 @@
 //! durations is drawn from what was seen at that `j` in blocks of about that duration. From epochs of
 //! known duration down to single gaps this keeps the burstiness of every scale, which a renewal
 //! process with the same gaps loses, and conserves the time of each epoch exactly. The ratios of the
-//! coarser scales are kept one by one, as many as fit in a bounded list.
+//! coarser scales are kept one by one, as many as fit in a bounded list; each is chosen so that the
+//! shorter half comes out right whatever the ratios above made of the whole, lest errors add up.
 
 use serde::{Deserialize, Serialize};
 
@@ -90,8 +91,8 @@ pub struct Collector {
     /// Duration of the waiting block of each scale.
     waiting: [Option<u64>; 64],
     counts: Vec<u32>,
-    /// Bins of all blocks of each scale from `known_from` on.
-    known: Vec<Vec<u8>>,
+    /// Durations of the halves of all blocks of each scale from `known_from` on.
+    known: Vec<Vec<[u64; 2]>>,
     known_from: usize,
     known_max: usize,
     /// Durations of blocks of `2^epoch_scale` gaps.
@@ -149,7 +150,7 @@ impl Collector {
             let bin = bin(before, ns);
             self.counts[row * BINS + bin] += 1;
             if (self.known_from..SCALES).contains(&(scale + 1)) {
-                self.known[scale + 1].push(bin as u8);
+                self.known[scale + 1].push([before, ns]);
             }
             ns = whole;
         }
@@ -193,14 +194,77 @@ impl Collector {
                 });
             }
         }
-        let mut divisions = Vec::new();
-        for (scale, bins) in self.known.into_iter().enumerate().take(scales).skip(known_from) {
-            let bins = bins.iter().map(|&bin| letter(bin.into())).collect();
-            divisions.push(Division { scale: scale as u8, bins });
+        let mut told = Told { halves: self.known, known_from, bins: vec![Vec::new(); scales] };
+        let each = 1u64 << self.epoch_scale;
+        for (number, &ns) in (1..).zip(&self.epochs) {
+            let is_last = number == self.epochs.len();
+            let requests = if is_last && self.partial > 0 { self.partial } else { each };
+            told.divide(self.epoch_scale as usize, requests, ns);
         }
+        let letters = |bins: Vec<usize>| bins.into_iter().map(letter).collect();
+        let divisions = (0u8..)
+            .zip(told.bins)
+            .skip(known_from)
+            .map(|(scale, bins)| Division { scale, bins: letters(bins) })
+            .collect();
         let epoch_scale = self.epoch_scale as u8;
         Found { epoch_scale, epochs_ns: self.epochs, divisions, splits }
     }
+}
+
+/// Bins of single blocks, as drawing will use them.
+struct Told {
+    halves: Vec<Vec<[u64; 2]>>,
+    known_from: usize,
+    bins: Vec<Vec<usize>>,
+}
+
+impl Told {
+    /// Goes on with a block of at most `2^scale` requests that drawing makes `ns` long.
+    fn divide(&mut self, scale: usize, requests: u64, ns: u64) {
+        if scale < self.known_from.max(1) {
+            return;
+        }
+        let half = 1u64 << (scale - 1);
+        if requests <= half {
+            return self.divide(scale - 1, requests, ns);
+        }
+        let first = match requests == 2 * half {
+            true => self.block(scale, ns),
+            false => by_count(ns, half, requests),
+        };
+        self.divide(scale - 1, half, first);
+        self.divide(scale - 1, requests - half, ns - first);
+    }
+
+    /// The first half of the next whole block.
+    fn block(&mut self, scale: usize, ns: u64) -> u64 {
+        let bins = &mut self.bins[scale];
+        let [first, second] = self.halves[scale][bins.len()];
+        // The shorter half, as long as it was.
+        let bin = match first <= second {
+            true => bin(first, ns.saturating_sub(first)),
+            false => bin(ns.saturating_sub(second), second),
+        };
+        bins.push(bin);
+        part(ns, bin, 0.5)
+    }
+}
+
+/// The first half of a block that lasts `ns`, `share` of the way through a bin of ratios.
+#[inline]
+fn part(ns: u64, bin: usize, share: f64) -> u64 {
+    let (low, high) = bounds(bin);
+    let ratio = (low + (high - low) * share).exp2();
+    let whole = ns as f64 + 2.0;
+    let first = whole * ratio / (1.0 + ratio) - 1.0;
+    (first.max(0.0).round() as u64).min(ns)
+}
+
+/// What is over of an epoch that is not whole is divided by its count.
+#[inline]
+fn by_count(ns: u64, first: u64, requests: u64) -> u64 {
+    (ns as f64 * first as f64 / requests as f64) as u64
 }
 
 /// Draws gaps.
@@ -262,11 +326,10 @@ impl Cascade {
             if requests <= half {
                 continue;
             }
-            // What is over of an epoch that is not whole is divided by its count.
             let first = if requests == 2 * half {
                 self.divide(scale + 1, ns, &mut uniform)
             } else {
-                (ns as f64 * half as f64 / requests as f64) as u64
+                by_count(ns, half, requests)
             };
             self.stack.push((scale, requests - half, ns - first));
             (requests, ns) = (half, first);
@@ -280,17 +343,16 @@ impl Cascade {
         let (bins, used) = &mut self.known[scale];
         let known = bins.get(*used).copied();
         *used += usize::from(known.is_some());
+        if let Some(bin) = known {
+            return part(ns, bin.into(), 0.5);
+        }
         if ns == 0 {
             return 0;
         }
-        let Some(bin) = known.map(usize::from).or_else(|| self.likely(scale, ns, uniform)) else {
-            return ns / 2;
-        };
-        let (low, high) = bounds(bin);
-        let ratio = (low + (high - low) * uniform()).exp2();
-        let whole = ns as f64 + 2.0;
-        let first = whole * ratio / (1.0 + ratio) - 1.0;
-        (first.max(0.0).round() as u64).min(ns)
+        match self.likely(scale, ns, uniform) {
+            Some(bin) => part(ns, bin, uniform()),
+            None => ns / 2,
+        }
     }
 
     /// A bin as blocks of this scale and duration have it.
