@@ -2,9 +2,11 @@
 //! and generating draws from them. In bounded memory: what is old enough is forgotten.
 
 mod latest;
+mod starts;
 mod touched;
 
 pub use latest::Latest;
+pub use starts::Starts;
 pub use touched::Touched;
 
 /// Ends of recent requests of a range, kept to be continued.
@@ -38,9 +40,11 @@ impl Heads {
     #[inline]
     pub fn find(&self, address: u64) -> Option<usize> {
         // All at once is quicker than one after another.
-        let found = self.ends.iter().zip(0..).fold(0u32, |found, (&end, rank)| {
-            found | u32::from(end == address) << rank
-        });
+        let found = self
+            .ends
+            .iter()
+            .zip(0..)
+            .fold(0u32, |found, (&end, rank)| found | u32::from(end == address) << rank);
         let rank = found.trailing_zeros() as usize;
         (rank < self.len).then_some(rank)
     }

@@ -12,78 +12,128 @@ pub(super) struct Order {
     each: u64,
     /// Requests of the last one so far.
     last: u64,
-    stretches: Vec<Mix>,
+    stretches: Stretches,
 }
 
 impl Order {
     pub(super) fn new() -> Order {
-        Order { each: 1, last: 0, stretches: Vec::new() }
+        Order { each: 1, last: 0, stretches: Stretches::default() }
     }
 
     /// A request of this state comes next.
     #[inline]
     pub(super) fn add(&mut self, state: u32) {
         if self.last == 0 {
-            if self.stretches.len() == STRETCHES_MAX {
-                self.stretches = halved(&self.stretches);
-                self.each *= 2;
+            if self.stretches.begins.len() == STRETCHES_MAX {
+                self.double();
             }
-            self.stretches.push(Vec::new());
+            self.stretches.begin();
         }
-        let at = self.stretches.len() - 1;
-        count(&mut self.stretches[at], (state, 1));
-        self.last = (self.last + 1) % self.each;
+        self.stretches.count((state, 1));
+        self.last += 1;
+        if self.last == self.each {
+            self.last = 0;
+        }
+    }
+
+    /// Half as many, twice as long.
+    fn double(&mut self) {
+        let mut halved = Stretches::default();
+        for (at, mix) in self.stretches.mixes().enumerate() {
+            if at % 2 == 0 {
+                halved.begin();
+            }
+            mix.iter().for_each(|&known| halved.count(known));
+        }
+        self.stretches = halved;
+        self.each *= 2;
     }
 
     /// Mixes of stretches as fine as they can be, so that all together hold at most about `numbers_max`
     /// numbers; how many requests each has.
     pub(super) fn finish(mut self, numbers_max: usize) -> (u64, Vec<Mix>) {
         loop {
-            let joined = joined(&self.stretches);
-            if joined.len() <= 1 || numbers(&joined) <= numbers_max {
-                return (self.each, joined);
+            let (joined, numbers) = self.stretches.joined();
+            if joined <= 1 || numbers <= numbers_max {
+                break;
             }
-            self.stretches = halved(&self.stretches);
-            self.each *= 2;
+            self.double();
+        }
+        let mut list: Vec<Mix> = Vec::new();
+        for mix in self.stretches.mixes() {
+            match (list.last_mut().map(Vec::as_mut_slice), mix) {
+                (Some([before]), [one]) if before.0 == one.0 => {
+                    before.1 = before.1.saturating_add(one.1)
+                }
+                _ => list.push(mix.to_vec()),
+            }
+        }
+        (self.each, list)
+    }
+}
+
+/// Mixes one after another.
+#[derive(Clone, Debug, Default)]
+struct Stretches {
+    counts: Vec<(u32, u32)>,
+    /// Where each begins among the counts.
+    begins: Vec<u32>,
+    /// Where each state was counted last.
+    at: Vec<u32>,
+}
+
+impl Stretches {
+    #[inline]
+    fn begin(&mut self) {
+        self.begins.push(self.counts.len() as u32);
+    }
+
+    /// Counts a state in the last one.
+    #[inline]
+    fn count(&mut self, (state, times): (u32, u32)) {
+        if state as usize >= self.at.len() {
+            self.at.resize(state as usize + 1, 0);
+        }
+        let begin = self.begins.last().copied().unwrap_or(0);
+        let at = &mut self.at[state as usize];
+        match self.counts.get_mut(*at as usize) {
+            Some(known) if *at >= begin && known.0 == state => {
+                known.1 = known.1.saturating_add(times);
+            }
+            _ => {
+                *at = self.counts.len() as u32;
+                self.counts.push((state, times));
+            }
         }
     }
-}
 
-#[inline]
-fn count(mix: &mut Mix, (state, times): (u32, u32)) {
-    match mix.iter_mut().find(|known| known.0 == state) {
-        Some(known) => known.1 = known.1.saturating_add(times),
-        None => mix.push((state, times)),
+    fn mixes(&self) -> impl Iterator<Item = &[(u32, u32)]> {
+        let ends = self.begins.iter().skip(1).copied().chain([self.counts.len() as u32]);
+        self.begins.iter().zip(ends).map(|(&begin, end)| &self.counts[begin as usize..end as usize])
     }
-}
 
-/// Half as many, twice as long.
-fn halved(stretches: &[Mix]) -> Vec<Mix> {
-    let sum = |pair: &[Mix]| {
-        let mut sum = pair[0].clone();
-        pair.iter().skip(1).flatten().for_each(|&known| count(&mut sum, known));
-        sum
-    };
-    stretches.chunks(2).map(sum).collect()
-}
-
-/// Neighbours of one and the same state become one.
-fn joined(stretches: &[Mix]) -> Vec<Mix> {
-    let mut joined: Vec<Mix> = Vec::new();
-    for mix in stretches {
-        match (joined.last_mut().map(Vec::as_mut_slice), mix.as_slice()) {
-            (Some([before]), [one]) if before.0 == one.0 => {
-                before.1 = before.1.saturating_add(one.1)
+    /// How many there are once neighbours of one and the same state are one, and the numbers that then say
+    /// it all.
+    fn joined(&self) -> (usize, usize) {
+        let (mut stretches, mut numbers) = (0, 0);
+        // State of the one before if it has but one, and whether that is counted more than once.
+        let mut before = None;
+        for mix in self.mixes() {
+            if let ([one], Some((state, is_counted))) = (mix, &mut before)
+                && one.0 == *state
+            {
+                numbers += usize::from(!std::mem::replace(is_counted, true));
+                continue;
             }
-            _ => joined.push(mix.clone()),
+            stretches += 1;
+            numbers += mix.iter().map(|known| 1 + usize::from(known.1 > 1)).sum::<usize>();
+            before = match mix {
+                [one] => Some((one.0, one.1 > 1)),
+                _ => None,
+            };
         }
+        (stretches, numbers)
     }
-    joined
-}
-
-/// Numbers that say it all.
-fn numbers(stretches: &[Mix]) -> usize {
-    stretches.iter().flatten().map(|known| 1 + usize::from(known.1 > 1)).sum()
 }
 
 #[cfg(test)]

@@ -1,10 +1,8 @@
 //! Places within a range: the past again, near a recent request, or anew.
 
-use std::collections::BTreeSet;
-
 use super::super::bins::{NEAR_BINS, age_bin, age_bounds, align, log_bounds, reach, reach_bin};
 use super::super::file::Part;
-use super::super::history::{Latest, Past, RangePast, Touched};
+use super::super::history::{Latest, Past, RangePast, Starts, Touched};
 use super::super::space::{CELLS, SECTOR, Space};
 use super::super::state::{Kind, Range, SizeClasses};
 use super::categories::CategoryDrawer;
@@ -22,7 +20,7 @@ pub(super) struct RangeDrawer {
     pub(super) end: u64,
     pub(super) past: RangePast,
     /// Where requests began that continued no run.
-    pub(super) starts: BTreeSet<u64>,
+    pub(super) starts: Starts,
     /// Cells of heat in it: first, count.
     pub(super) cells: Vec<(u32, u32)>,
     pub(super) cell: Bag,
@@ -141,12 +139,12 @@ impl RangeDrawer {
                 break;
             }
             let place = reach(reference, wanted, dice.unit());
-            let below = self.starts.range(..place).next_back();
-            let above = self.starts.range(place..).next();
+            let below = self.starts.below(place);
+            let above = self.starts.from(place);
             done = [below, above]
                 .into_iter()
                 .flatten()
-                .any(|&start| latest.find(start).is_some_and(&mut consider));
+                .any(|start| latest.find(start).is_some_and(&mut consider));
         }
         let (_, number, past) = best?;
         self.past.referenced = number;
@@ -289,7 +287,7 @@ impl RangeDrawer {
 }
 
 /// How far ahead of a run is looked for ground to go on on.
-const WEAR: [u64; 2] = [0, 64 << 10];
+const WEAR: u64 = 64 << 10;
 
 /// The place nearest to an address that is aligned like that, as far as a distance lets it be.
 fn align_near(address: u64, distance: u64, alignment: usize) -> u64 {
@@ -303,9 +301,8 @@ fn align_near(address: u64, distance: u64, alignment: usize) -> u64 {
 /// How ill the ground from `end` on suits a run of this kind.
 #[inline]
 fn wears(end: u64, kind: Kind, touched: &Touched) -> usize {
-    let suits =
-        WEAR.map(|ahead| touched.last(end.saturating_add(ahead)).is_none() == kind.is_new());
-    suits.iter().filter(|suits| !**suits).count() + 2 * usize::from(!suits[0])
+    let suits = |ahead| touched.last(end.saturating_add(ahead)).is_none() == kind.is_new();
+    3 * usize::from(!suits(0)) + usize::from(!suits(WEAR))
 }
 
 /// How far ahead of a new place is looked for ground not used before.
@@ -334,7 +331,7 @@ pub(super) fn ranges(leaves: &[Range], part: &Part, space: &Space) -> Vec<RangeD
             first: begin,
             end: bytes(first + width).min(space.span()).max(begin + 1),
             past: RangePast::default(),
-            starts: BTreeSet::new(),
+            starts: Starts::default(),
             cell: Bag::new(cells.iter().map(|cell| u64::from(cell.2)).collect()),
             cells: cells.iter().map(|cell| (cell.0, cell.1)).collect(),
         });

@@ -156,9 +156,12 @@ mod tests {
         let last = |block: u64| touched.last(block * 4096).map(u64::from);
         // The number is the row's: a neighbour may have been used later.
         assert!(expected.iter().all(|(&block, &number)| last(block) >= Some(number)));
-        assert!(expected.keys().filter(|&&block| !expected.contains_key(&(block + 3))).all(
-            |&block| { expected.contains_key(&(block + 1)) || last(block + 1).is_none() }
-        ));
+        assert!(
+            expected
+                .keys()
+                .filter(|&&block| !expected.contains_key(&(block + 3)))
+                .all(|&block| { expected.contains_key(&(block + 1)) || last(block + 1).is_none() })
+        );
         assert_eq!(touched.last(1 << 59), None);
     }
 }
