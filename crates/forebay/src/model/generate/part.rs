@@ -149,7 +149,10 @@ impl PartGenerator {
                         let (end, stream, len) = range.past.heads.at(rank);
                         (run_len, continued) = (Some(len), Some(rank));
                         owner = Some((stream, dice.unit() < drawer.same_stream));
-                        Some((end, range.began(end, (&self.latest, &self.touched))))
+                        // Where all are of one size it need not be looked up.
+                        let asks = drawer.same_size > 0.0 && drawer.sizes.len() > 1;
+                        let known = (&self.latest, &self.touched);
+                        Some((end, asks.then(|| range.began(end, known)).flatten()))
                     }
                     _ if overshot && self.last_end < self.space.span() => {
                         Some((self.last_end, None))

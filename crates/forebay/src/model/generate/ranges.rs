@@ -67,36 +67,41 @@ impl RangeDrawer {
         classes: &SizeClasses,
     ) -> Option<(usize, bool)> {
         let rank = rank.min(self.past.heads.len().checked_sub(1)?);
-        let mut best: Option<((bool, bool, usize), usize)> = None;
-        let beats = |cost, best: &Option<((bool, bool, usize), usize)>| {
-            best.is_none_or(|(least, _)| cost < least)
-        };
-        for away in 0..self.past.heads.len() {
-            if !beats((false, false, away), &best) {
+        let heads = &self.past.heads;
+        // The cost of what must not be is above that of what should not.
+        let (mut least, mut best) = (usize::MAX, rank);
+        for away in 0..heads.len() {
+            if away >= least {
                 break;
             }
             let ahead = (away > 0).then_some(rank + away);
             for at in [rank.checked_sub(away), ahead].into_iter().flatten() {
-                if at >= self.past.heads.len() {
+                if at >= heads.len() {
                     continue;
                 }
-                let (end, _, len) = self.past.heads.at(at);
-                let is_last = volume_ends[space.volume(end.saturating_sub(1))] == end;
+                let (end, _, len) = heads.at(at);
+                let is_last = match volume_ends {
+                    [only] => *only == end,
+                    _ => volume_ends[space.volume(end.saturating_sub(1))] == end,
+                };
                 let strays = is_last != kind.is_next();
-                let turns = is_read.is_some_and(|is_read| self.past.heads.is_read(at) != is_read);
-                let differs = class.is_some_and(|class| classes.of(len) != class);
-                let off = 2 * usize::from(differs) + away;
-                // What has to be looked up comes last.
-                if !beats((strays, turns, off), &best) {
+                let turns = is_read.is_some_and(|is_read| heads.is_read(at) != is_read);
+                let mut cost = STRAY * usize::from(strays) + TURN * usize::from(turns) + away;
+                if cost >= least {
                     continue;
                 }
-                let cost = (strays, turns, off + 4 * wears(end, kind, touched));
-                if beats(cost, &best) {
-                    best = Some((cost, at));
+                let differs = class.is_some_and(|class| classes.of(len) != class);
+                cost += 2 * usize::from(differs);
+                // What has to be looked up comes last.
+                if cost < least {
+                    cost += 4 * wears(end, kind, touched);
+                }
+                if cost < least {
+                    (least, best) = (cost, at);
                 }
             }
         }
-        best.map(|((strays, ..), at)| (at, strays))
+        Some((best, least >= STRAY))
     }
 
     /// Of the requests of the past, one that is about as old and about as far away as wanted, and as
@@ -285,6 +290,10 @@ impl RangeDrawer {
         best.map_or(self.first, |(_, address, _)| address)
     }
 }
+
+/// The cost of a run that is not where it has to be, and of one that would turn from reading to writing.
+const STRAY: usize = 1 << 20;
+const TURN: usize = 1 << 10;
 
 /// How far ahead of a run is looked for ground to go on on.
 const WEAR: u64 = 64 << 10;
