@@ -2,9 +2,11 @@
 //! and generating draws from them. In bounded memory: what is old enough is forgotten.
 
 mod latest;
+mod starts;
 mod touched;
 
 pub use latest::Latest;
+pub use starts::Starts;
 pub use touched::Touched;
 
 /// Ends of recent requests of a range, kept to be continued.

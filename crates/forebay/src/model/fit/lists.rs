@@ -21,7 +21,7 @@ const QUANTILES_SHARE: f64 = 0.005;
 
 pub(super) fn transitions(
     joints: &FxHashMap<(Range, Range, Category, Category), u32>,
-    gaps_of: &FxHashMap<(Range, Range), Sketch>,
+    gaps_of: &FxHashMap<(Range, Range), &Sketch>,
     requests: u64,
     joint_max: usize,
 ) -> Vec<Transition> {

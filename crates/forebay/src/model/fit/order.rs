@@ -15,73 +15,50 @@ pub(super) struct Order {
     each: u64,
     /// Requests of the last one so far.
     last: u64,
-    /// States of all stretches, and how often each.
-    mixes: Mix,
-    /// Where each stretch ends in it.
-    ends: Vec<usize>,
+    stretches: Stretches,
 }
 
 impl Order {
     pub(super) fn new() -> Order {
-        Order { each: 1, last: 0, mixes: Vec::new(), ends: Vec::new() }
+        Order { each: 1, last: 0, stretches: Stretches::default() }
     }
 
     /// A request of this state comes next.
     #[inline]
     pub(super) fn add(&mut self, state: u32) {
         if self.last == 0 {
-            if self.ends.len() == STRETCHES_MAX {
+            if self.stretches.begins.len() == STRETCHES_MAX {
                 *self = self.halved();
             }
-            self.begin();
+            self.stretches.begin();
         }
-        self.count((state, 1));
-        self.last = (self.last + 1) % self.each;
-    }
-
-    fn begin(&mut self) {
-        self.ends.push(self.mixes.len());
-    }
-
-    #[inline]
-    fn count(&mut self, (state, times): (u32, u32)) {
-        let begin = self.ends.iter().nth_back(1).copied().unwrap_or(0);
-        match self.mixes[begin..].iter_mut().find(|known| known.0 == state) {
-            Some(known) => known.1 = known.1.saturating_add(times),
-            None => {
-                self.mixes.push((state, times));
-                if let Some(end) = self.ends.last_mut() {
-                    *end += 1;
-                }
-            }
+        self.stretches.count((state, 1));
+        self.last += 1;
+        if self.last == self.each {
+            self.last = 0;
         }
-    }
-
-    fn stretches(&self) -> impl Iterator<Item = &[(u32, u32)]> {
-        let begins = std::iter::once(0).chain(self.ends.iter().copied());
-        begins.zip(&self.ends).map(|(begin, &end)| &self.mixes[begin..end])
     }
 
     /// Half as many, twice as long.
     fn halved(&self) -> Order {
-        let mut halved = Order { each: 2 * self.each, last: 0, ..Order::new() };
-        for (number, stretch) in self.stretches().enumerate() {
-            if number % 2 == 0 {
-                halved.begin();
+        let mut stretches = Stretches::default();
+        for (at, mix) in self.stretches.mixes().enumerate() {
+            if at % 2 == 0 {
+                stretches.begin();
             }
-            stretch.iter().for_each(|&known| halved.count(known));
+            mix.iter().for_each(|&known| stretches.count(known));
         }
-        halved
+        Order { each: 2 * self.each, last: 0, stretches }
     }
 
     /// With other numbers.
     fn renumbered(&self, numbers: &[u32]) -> Order {
-        let mut order = Order { each: self.each, last: self.last, ..Order::new() };
-        for stretch in self.stretches() {
-            order.begin();
-            stretch.iter().for_each(|&(old, times)| order.count((numbers[old as usize], times)));
+        let mut stretches = Stretches::default();
+        for mix in self.stretches.mixes() {
+            stretches.begin();
+            mix.iter().for_each(|&(old, times)| stretches.count((numbers[old as usize], times)));
         }
-        order
+        Order { stretches, ..*self }
     }
 
     /// The order as it is kept, as close as at most about `numbers_max` numbers can tell it: what was
@@ -100,7 +77,8 @@ impl Order {
         }
         let mut order = self.renumbered(of_states);
         loop {
-            let numbers_max = if order.ends.len() > 1 { numbers_max } else { usize::MAX };
+            let numbers_max =
+                if order.stretches.begins.len() > 1 { numbers_max } else { usize::MAX };
             if let Some(told) = order.told(false, states, numbers_max) {
                 return told;
             }
@@ -110,13 +88,54 @@ impl Order {
 
     /// As it is kept, if so many numbers can tell it.
     fn told(&self, of_places: bool, states: usize, numbers_max: usize) -> Option<order::Order> {
-        let stretches = joined(self.stretches());
+        let stretches = joined(self.stretches.mixes());
         let len = written_len(&stretches);
         if len > WRITTEN_MAX.min(numbers_max.saturating_mul(SHORTER_MAX)) {
             return None;
         }
         let order = order::Order::new(self.each, of_places, &stretches, states);
         (order.numbers() <= numbers_max).then_some(order)
+    }
+}
+
+/// Mixes one after another.
+#[derive(Clone, Debug, Default)]
+struct Stretches {
+    counts: Vec<(u32, u32)>,
+    /// Where each begins among the counts.
+    begins: Vec<u32>,
+    /// Where each state was counted last.
+    at: Vec<u32>,
+}
+
+impl Stretches {
+    #[inline]
+    fn begin(&mut self) {
+        self.begins.push(self.counts.len() as u32);
+    }
+
+    /// Counts a state in the last one.
+    #[inline]
+    fn count(&mut self, (state, times): (u32, u32)) {
+        if state as usize >= self.at.len() {
+            self.at.resize(state as usize + 1, 0);
+        }
+        let begin = self.begins.last().copied().unwrap_or(0);
+        let at = &mut self.at[state as usize];
+        match self.counts.get_mut(*at as usize) {
+            Some(known) if *at >= begin && known.0 == state => {
+                known.1 = known.1.saturating_add(times);
+            }
+            _ => {
+                *at = self.counts.len() as u32;
+                self.counts.push((state, times));
+            }
+        }
+    }
+
+    fn mixes(&self) -> impl Iterator<Item = &[(u32, u32)]> {
+        let ends = self.begins.iter().skip(1).copied().chain([self.counts.len() as u32]);
+        self.begins.iter().zip(ends).map(|(&begin, end)| &self.counts[begin as usize..end as usize])
     }
 }
 

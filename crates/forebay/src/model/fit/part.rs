@@ -175,7 +175,7 @@ impl PartFitter {
         let traits = &mut self.traits[usize::from(category.0)];
         traits.count += 1;
         traits.sizes.entry(0).or_default().0 += 1;
-        *traits.flags.entry(record.flags.0).or_default() += 1;
+        traits.add_flags(record.flags.0);
     }
 
     fn describe(&mut self, category: Category, record: &Record, address: u64, origin: &Origin) {
@@ -197,7 +197,7 @@ impl PartFitter {
         traits.same_stream += u32::from(origin.run_stream == Some(record.stream));
         let is_read = record.op == Op::Read;
         traits.same_op += u32::from(origin.run_stream.is_some() && origin.run_is_read == is_read);
-        *traits.flags.entry(record.flags.0).or_default() += 1;
+        traits.add_flags(record.flags.0);
     }
 
     pub(super) fn finish(self, stream: Option<u32>, tick_ns: u64) -> Part {

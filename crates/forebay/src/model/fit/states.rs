@@ -52,8 +52,13 @@ pub(super) struct States {
     places: Vec<(u32, (u8, u8))>,
     /// How often a state follows another.
     pairs: FxHashMap<(u32, u32), u32>,
-    gaps: FxHashMap<(Range, Range), Sketch>,
-    last: Option<u32>,
+    /// The transition from leaf to leaf, by number.
+    transitions: Vec<u32>,
+    leaves: usize,
+    numbered: FxHashMap<(Range, Range), u32>,
+    /// Inter-arrival times by transition.
+    gaps: Vec<Sketch>,
+    last: Option<(u32, usize)>,
     is_flat: bool,
 }
 
@@ -64,7 +69,10 @@ impl States {
             all: Vec::new(),
             places: Vec::new(),
             pairs: FxHashMap::default(),
-            gaps: FxHashMap::default(),
+            transitions: vec![NONE; leaves * leaves],
+            leaves,
+            numbered: FxHashMap::default(),
+            gaps: Vec::new(),
             last: None,
             is_flat,
         }
@@ -88,14 +96,30 @@ impl States {
         }
         let number = *slot;
         let class = gap_class(gap);
-        self.all[number as usize].requests += 1;
-        self.all[number as usize].before[class] += 1;
-        let last = self.last.replace(number).unwrap_or(number);
-        self.all[last as usize].after[class] += 1;
+        let counts = &mut self.all[number as usize];
+        counts.requests += 1;
+        counts.before[class] += 1;
+        let (last, from) = self.last.replace((number, leaf)).unwrap_or((number, leaf));
+        let last_counts = &mut self.all[last as usize];
+        last_counts.after[class] += 1;
+        let last_range = last_counts.range;
         *self.pairs.entry((last, number)).or_default() += 1;
-        let from = self.all[last as usize].range;
-        let transition = Range::transition(from, range, self.is_flat);
-        self.gaps.entry(transition).or_default().add(gap);
+        let at = from * self.leaves + leaf;
+        if self.transitions[at] == NONE {
+            self.transitions[at] = self.transition(last_range, range);
+        }
+        self.gaps[self.transitions[at] as usize].add(gap);
+        number
+    }
+
+    /// The number of the transition from one range to another.
+    fn transition(&mut self, from: Range, to: Range) -> u32 {
+        let next = self.gaps.len() as u32;
+        let transition = Range::transition(from, to, self.is_flat);
+        let number = *self.numbered.entry(transition).or_insert(next);
+        if number == next {
+            self.gaps.push(Sketch::default());
+        }
         number
     }
 
@@ -138,7 +162,9 @@ impl States {
             *joints.entry((from, to, before.category, after.category)).or_default() += count;
         }
         let follows = [true, false].map(|within| self.follows(within, FOLLOWS_MAX / parts));
-        let transitions = transitions(&joints, &self.gaps, requests, JOINT_MAX / parts);
+        let gaps =
+            self.numbered.iter().map(|(&ends, &at)| (ends, &self.gaps[at as usize])).collect();
+        let transitions = transitions(&joints, &gaps, requests, JOINT_MAX / parts);
         Kept { states, of_places, of_states, follows, transitions }
     }
 

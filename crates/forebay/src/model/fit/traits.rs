@@ -46,7 +46,8 @@ pub(super) struct Traits {
     pub(super) same_class: u32,
     pub(super) count: u32,
     pub(super) alignments: [u32; ALIGN_BINS],
-    pub(super) flags: FxHashMap<u8, u32>,
+    /// Count of each; there are but few.
+    pub(super) flags: Vec<(u8, u32)>,
 }
 
 impl Default for Traits {
@@ -62,7 +63,18 @@ impl Default for Traits {
             same_class: 0,
             count: 0,
             alignments: [0; ALIGN_BINS],
-            flags: FxHashMap::default(),
+            flags: Vec::new(),
+        }
+    }
+}
+
+impl Traits {
+    /// A request has these flags.
+    #[inline]
+    pub(super) fn add_flags(&mut self, flags: u8) {
+        match self.flags.iter_mut().find(|known| known.0 == flags) {
+            Some(known) => known.1 += 1,
+            None => self.flags.push((flags, 1)),
         }
     }
 }
@@ -73,7 +85,7 @@ pub(super) fn category_model(category: u16, traits: &Traits) -> CategoryModel {
     sizes.sort_unstable_by_key(|&(len, count, _)| (std::cmp::Reverse(count), len));
     merge_rare(&mut sizes);
     sizes.sort_unstable();
-    let mut flags: Vec<(u8, u32)> = traits.flags.iter().map(|(&f, &count)| (f, count)).collect();
+    let mut flags = traits.flags.clone();
     flags.sort_unstable();
     CategoryModel {
         category,

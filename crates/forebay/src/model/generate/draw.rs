@@ -167,21 +167,27 @@ impl Bag {
             self.take(0);
             return 0;
         }
-        let mut drawn = dice.below(self.sum.max(1));
+        if self.sum == 0 {
+            return self.counts.len() - 1;
+        }
+        let mut drawn = dice.below(self.sum);
         let mut node = 0;
         let mut step = self.counts.len().next_power_of_two();
         while step > 0 {
-            if let Some(&sum) = self.tree.get(node + step)
-                && sum <= drawn
-            {
-                drawn -= sum;
-                node += step;
+            if let Some(sum) = self.tree.get_mut(node + step) {
+                if *sum <= drawn {
+                    drawn -= *sum;
+                    node += step;
+                } else {
+                    // It holds what is taken.
+                    *sum -= 1;
+                }
             }
             step /= 2;
         }
-        let number = node.min(self.counts.len() - 1);
-        self.take(number);
-        number
+        self.left[node] -= 1;
+        self.sum -= 1;
+        node
     }
 }
 

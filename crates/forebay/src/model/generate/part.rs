@@ -79,7 +79,7 @@ impl PartGenerator {
             chooser: Chooser::new(part, follows(model, part)),
             states,
             categories,
-            ranges: ranges(&leaves, part, &space),
+            ranges: ranges(&leaves, part, &space, model.grain_bytes),
             leaf_of: LeafOf::new(&leaves),
             space,
             latest: Latest::new(part.requests, model.grain_bytes),
@@ -151,7 +151,10 @@ impl PartGenerator {
                         let (end, stream, len) = range.past.heads.at(rank);
                         (run_len, continued) = (Some(len), Some(rank));
                         owner = Some((stream, dice.unit() < drawer.same_stream));
-                        Some((end, range.began(end, (&self.latest, &self.touched))))
+                        // Where all are of one size it need not be looked up.
+                        let asks = drawer.same_size > 0.0 && drawer.sizes.len() > 1;
+                        let known = (&self.latest, &self.touched);
+                        Some((end, asks.then(|| range.began(end, known)).flatten()))
                     }
                     _ if overshot && self.last_end < self.space.span() => {
                         Some((self.last_end, None))
@@ -220,7 +223,7 @@ impl PartGenerator {
         self.volume_ends[volume as usize] = self.last_end;
         let kept = kept(self.ranges.len());
         let starts = &mut self.ranges[leaf].starts;
-        if continued.is_none() && starts.len() < kept {
+        if continued.is_none() && starts.count() < kept {
             starts.insert(address);
         }
         let ends_in = self.leaf_of.of(self.space.cell(self.last_end)).unwrap_or(leaf);

@@ -1,10 +1,8 @@
 //! Places within a range: the past again, near a recent request, or anew.
 
-use std::collections::BTreeSet;
-
 use super::super::bins::{age_bounds, align, reach, reach_bin};
 use super::super::file::Part;
-use super::super::history::{Latest, Past, RangePast, Touched};
+use super::super::history::{Latest, Past, RangePast, Starts, Touched};
 use super::super::space::{CELLS, SECTOR, Space};
 use super::super::spot::{self, Spot};
 use super::super::state::{FOLLOWS_MAX, Kind, NEAR_BYTES, Range, SizeClasses};
@@ -23,7 +21,7 @@ pub(super) struct RangeDrawer {
     pub(super) end: u64,
     pub(super) past: RangePast,
     /// Where requests began that continued no run.
-    pub(super) starts: BTreeSet<u64>,
+    pub(super) starts: Starts,
     /// Cells of heat in it: first, count.
     pub(super) cells: Vec<(u32, u32)>,
     pub(super) cell: Bag,
@@ -88,37 +86,43 @@ impl RangeDrawer {
     ) -> Option<(usize, bool)> {
         let rank = rank.min(self.past.heads.len().checked_sub(1)?);
         let weight = if is_known { KNOWN } else { 1 };
-        let mut best: Option<((bool, bool, usize), usize)> = None;
-        let beats = |cost, best: &Option<((bool, bool, usize), usize)>| {
-            best.is_none_or(|(least, _)| cost < least)
-        };
-        for away in 0..self.past.heads.len() {
-            if !beats((false, false, weight * away), &best) {
+        let heads = &self.past.heads;
+        // The cost of what must not be is above that of what should not.
+        let (mut least, mut best) = (usize::MAX, rank);
+        for away in 0..heads.len() {
+            if weight * away >= least {
                 break;
             }
             let ahead = (away > 0).then_some(rank + away);
             for at in [rank.checked_sub(away), ahead].into_iter().flatten() {
-                if at >= self.past.heads.len() {
+                if at >= heads.len() {
                     continue;
                 }
-                let (end, _, len) = self.past.heads.at(at);
-                let is_last = volume_ends[space.volume(end.saturating_sub(1))] == end;
+                let (end, _, len) = heads.at(at);
+                let is_last = match volume_ends {
+                    [only] => *only == end,
+                    _ => volume_ends[space.volume(end.saturating_sub(1))] == end,
+                };
                 let strays = is_last != kind.is_next();
-                let turns = is_read.is_some_and(|is_read| self.past.heads.is_read(at) != is_read);
-                let differs = class.is_some_and(|class| classes.of(len) != class);
-                let phase = if drawer.is_common(end) { 0 } else { OUT_OF_PHASE };
-                let off = 2 * usize::from(differs) + phase + weight * away;
-                // What has to be looked up comes last.
-                if !beats((strays, turns, off), &best) {
+                let turns = is_read.is_some_and(|is_read| heads.is_read(at) != is_read);
+                let mut cost =
+                    STRAY * usize::from(strays) + TURN * usize::from(turns) + weight * away;
+                if cost >= least {
                     continue;
                 }
-                let cost = (strays, turns, off + 4 * wears((end, len), kind, touched));
-                if beats(cost, &best) {
-                    best = Some((cost, at));
+                let phase = if drawer.is_common(end) { 0 } else { OUT_OF_PHASE };
+                let differs = class.is_some_and(|class| classes.of(len) != class);
+                cost += 2 * usize::from(differs) + phase;
+                // What has to be looked up comes last.
+                if cost < least {
+                    cost += 4 * wears((end, len), kind, touched);
+                }
+                if cost < least {
+                    (least, best) = (cost, at);
                 }
             }
         }
-        best.map(|((strays, ..), at)| (at, strays))
+        Some((best, least >= STRAY))
     }
 
     /// Of the requests of the past, one that is about as old and about as far away as wanted, and as
@@ -163,12 +167,12 @@ impl RangeDrawer {
                 break;
             }
             let place = spot::aim(kind, reference, wanted, dice.unit());
-            let below = self.starts.range(..place).next_back();
-            let above = self.starts.range(place..).next();
+            let below = self.starts.below(place);
+            let above = self.starts.from(place);
             done = [below, above]
                 .into_iter()
                 .flatten()
-                .any(|&start| latest.find(start).is_some_and(&mut consider));
+                .any(|start| latest.find(start).is_some_and(&mut consider));
         }
         let (_, number, past) = best?;
         self.past.referenced = number;
@@ -361,6 +365,10 @@ fn side(kind: Kind, reference: u64) -> std::ops::RangeInclusive<u64> {
 /// How much more the rank weighs where it is known.
 const KNOWN: usize = 4;
 
+/// The cost of a run that is not where it has to be, and of one that would turn from reading to writing.
+const STRAY: usize = 1 << 20;
+const TURN: usize = 1 << 10;
+
 /// How far ahead of a run is looked for ground to go on on.
 const WEAR: u64 = 64 << 10;
 
@@ -376,10 +384,9 @@ fn align_near(address: u64, distance: u64, alignment: usize) -> u64 {
 /// How ill the ground from `end` on suits a run of this kind and requests of about `len` bytes.
 #[inline]
 fn wears((end, len): (u64, u32), kind: Kind, touched: &Touched) -> usize {
-    let ahead = [0, u64::from(len.saturating_sub(1)), WEAR];
-    let suits =
-        ahead.map(|ahead| touched.last(end.saturating_add(ahead)).is_none() == kind.is_new());
-    suits.iter().filter(|suits| !**suits).count() + 2 * usize::from(!suits[0])
+    let suits = |ahead| touched.last(end.saturating_add(ahead)).is_none() == kind.is_new();
+    let last = u64::from(len.saturating_sub(1));
+    3 * usize::from(!suits(0)) + usize::from(!suits(last)) + usize::from(!suits(WEAR))
 }
 
 /// How far ahead of a new place is looked for ground not used before.
@@ -391,7 +398,12 @@ fn room(address: u64, touched: &Touched) -> usize {
 }
 
 /// The ranges that are leaves.
-pub(super) fn ranges(leaves: &[Range], part: &Part, space: &Space) -> Vec<RangeDrawer> {
+pub(super) fn ranges(
+    leaves: &[Range],
+    part: &Part,
+    space: &Space,
+    grain_bytes: u32,
+) -> Vec<RangeDrawer> {
     let mut list = Vec::new();
     for leaf in leaves {
         let width = (CELLS >> (2 * leaf.level())) as u32;
@@ -408,7 +420,7 @@ pub(super) fn ranges(leaves: &[Range], part: &Part, space: &Space) -> Vec<RangeD
             first: begin,
             end: bytes(first + width).min(space.span()).max(begin + 1),
             past: RangePast::default(),
-            starts: BTreeSet::new(),
+            starts: Starts::new(grain_bytes),
             cell: Bag::new(cells.iter().map(|cell| u64::from(cell.2)).collect()),
             cells: cells.iter().map(|cell| (cell.0, cell.1)).collect(),
         });
