@@ -363,7 +363,7 @@ fn side(kind: Kind, reference: u64) -> std::ops::RangeInclusive<u64> {
 }
 
 /// How much more the rank weighs where it is known.
-const KNOWN: usize = 4;
+const KNOWN: usize = 64;
 
 /// The cost of a run that is not where it has to be, and of one that would turn from reading to writing.
 const STRAY: usize = 1 << 20;
