@@ -172,16 +172,14 @@ impl PartGenerator {
                     let near = (kind, wanted, len);
                     Some((range.within(near, drawer, dice, &self.touched), None))
                 } else {
-                    let followed = match kind {
-                        Kind::Follow => {
-                            let on = drawer.distances.draw(dice) as u64;
-                            range.follow(on, wanted, &self.latest)
-                        }
-                        _ => None,
-                    };
+                    let on = drawer.distances.draw(dice) as u64;
                     let misfit = |past: Past| {
                         let same_class = self.classes.of(past.len) == category.class();
                         drawer.misfit(past.address, same_class)
+                    };
+                    let followed = match kind {
+                        Kind::Follow => range.follow(on, wanted, misfit, &self.latest),
+                        _ => None,
                     };
                     let again = || range.again((kind, wanted, next), misfit, dice, places);
                     match followed.or_else(again) {

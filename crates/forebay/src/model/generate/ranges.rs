@@ -40,6 +40,7 @@ impl RangeDrawer {
         &mut self,
         on: u64,
         wanted: Spot,
+        misfit: impl Fn(Past) -> usize,
         latest: &Latest,
     ) -> Option<(u64, Option<u32>)> {
         let reference = self.past.reference(self.first);
@@ -48,6 +49,7 @@ impl RangeDrawer {
             let past = self.past.ring.get(number)?;
             if latest.find(past.address) != Some(number)
                 || self.past.heads.find(past.address).is_some()
+                || misfit(past) >= OUT_OF_PHASE
             {
                 return None;
             }
@@ -270,7 +272,7 @@ impl RangeDrawer {
                 _ => reference.saturating_add(distance),
             };
             let alignment = drawer.alignments.draw(dice);
-            address = match is_exact {
+            address = match is_exact && drawer.is_common(aimed) {
                 true => aimed,
                 false => align_near(aimed, distance, alignment),
             };
