@@ -6,7 +6,7 @@ use super::super::space::SECTOR;
 use super::draw::{Bag, Dice, Repeating, Table};
 
 /// How ill a place suits that is at another place in a page.
-pub(super) const OUT_OF_PHASE: usize = 12;
+pub(super) const OUT_OF_PHASE: usize = 24;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct CategoryDrawer {

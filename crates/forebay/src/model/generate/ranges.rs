@@ -112,7 +112,7 @@ impl RangeDrawer {
                 if cost >= least {
                     continue;
                 }
-                let phase = if drawer.is_common(end) { 0 } else { OUT_OF_PHASE };
+                let phase = if drawer.is_common(end) { 0 } else { 8 * OUT_OF_PHASE };
                 let differs = class.is_some_and(|class| classes.of(len) != class);
                 cost += 2 * usize::from(differs) + phase;
                 // What has to be looked up comes last.
@@ -234,6 +234,7 @@ impl RangeDrawer {
             let last = address.saturating_add(u64::from(len.saturating_sub(1)));
             let off = usize::from(touched.last(address).is_some())
                 + usize::from(touched.last(last).is_some())
+                + usize::from(!drawer.is_common(address))
                 + 2 * usize::from(self.past.heads.find(address).is_some());
             if best.is_none_or(|(least, _)| off < least) {
                 best = Some((off, address));
