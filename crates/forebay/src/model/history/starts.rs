@@ -15,7 +15,7 @@ const LEVELS: u32 = 9;
 pub struct Starts {
     /// Bits by level and number of the node.
     nodes: FxHashMap<u64, u64>,
-    len: usize,
+    count: usize,
 }
 
 /// A node among those of all levels.
@@ -27,8 +27,8 @@ fn key(level: u32, number: u64) -> u64 {
 impl Starts {
     /// How many there are.
     #[inline]
-    pub fn len(&self) -> usize {
-        self.len
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// A request began at `address`.
@@ -40,7 +40,7 @@ impl Starts {
             let (before, bit) = (*node, 1 << (number % 64));
             *node |= bit;
             if level == 0 {
-                self.len += usize::from(before & bit == 0);
+                self.count += usize::from(before & bit == 0);
             }
             if before != 0 {
                 break;
@@ -119,6 +119,6 @@ mod tests {
             let from = expected.range(block..).next().map(|block| block * PLACE_BYTES);
             assert_eq!((starts.below(asked), starts.from(asked)), (below, from));
         }
-        assert_eq!(starts.len(), expected.len());
+        assert_eq!(starts.count(), expected.len());
     }
 }
