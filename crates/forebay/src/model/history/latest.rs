@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn a_table_that_grows_keeps_what_it_holds() {
-        let place = |n: u64| (n << 41 | n * 8192) & ((1 << 60) - 1);
+        let place = |n: u64| ((n << 41) | (n * 8192)) & ((1 << 60) - 1);
         let mut latest = Latest::new(1 << 20, 4096);
         let requests = ROWS_MIN as u64 / 2;
         for n in 0..requests {

@@ -13,7 +13,7 @@ const LEVELS: u32 = 10;
 pub struct Starts {
     /// Bits by level and number of the node.
     nodes: FxHashMap<u64, u64>,
-    len: usize,
+    count: usize,
     /// A block has this power of two of bytes.
     grain_power: u32,
 }
@@ -27,13 +27,13 @@ fn key(level: u32, number: u64) -> u64 {
 impl Starts {
     /// For blocks of so many bytes, a power of two.
     pub fn new(grain_bytes: u32) -> Starts {
-        Starts { nodes: FxHashMap::default(), len: 0, grain_power: grain_bytes.ilog2() }
+        Starts { nodes: FxHashMap::default(), count: 0, grain_power: grain_bytes.ilog2() }
     }
 
     /// How many there are.
     #[inline]
     pub fn count(&self) -> usize {
-        self.len
+        self.count
     }
 
     /// A request began at `address`.
@@ -45,7 +45,7 @@ impl Starts {
             let (before, bit) = (*node, 1 << (number % 64));
             *node |= bit;
             if level == 0 {
-                self.len += usize::from(before & bit == 0);
+                self.count += usize::from(before & bit == 0);
             }
             if before != 0 {
                 break;
