@@ -131,10 +131,10 @@ mod tests {
     #[test]
     fn an_order_with_phrases_comes_back() {
         let stretches: Vec<Mix> =
-            (0..3000).map(|n| vec![(n % 7, 1 + n % 7 % 2), (n % 7 + 1, 1)]).collect();
-        let order = Order::new(2, true, &stretches, 8);
+            (0..3000).map(|n| vec![(n % 7, 1 + n % 7 % 2), (n % 7 + 1, 2 - n % 7 % 2)]).collect();
+        let order = Order::new(3, true, &stretches, 8);
         assert!(order.numbers() < 200, "{}", order.numbers());
-        assert_eq!(order.stretches(8), Some(stretches));
+        assert!(order.stretches(8) == Some(stretches));
         assert_eq!(Order { phrases: "###".into(), ..order }.stretches(8), None);
     }
 }

@@ -180,7 +180,7 @@ mod tests {
 
     #[test]
     fn states_are_kept_where_places_are_too_many() {
-        let found = kept([1, 0, 1, 2, 3, 1], 4);
+        let found = kept([1, 0, 1, 2, 3, 1], 5);
         assert_eq!(found, (1, false, vec![vec![(0, 3)], vec![(1, 2)], vec![(0, 1)]]));
     }
 
@@ -193,7 +193,8 @@ mod tests {
     fn mixes_are_coarser_where_they_would_be_many() {
         let (each, of_places, found) = kept(noise(4096), 300);
         assert!(each > 8 && !of_places && found.len() > 10, "{each} {}", found.len());
-        let counts = |state| found.iter().flatten().filter(|k| k.0 == state).map(|k| k.1).sum();
+        let counts =
+            |state| found.iter().flatten().filter(|k| k.0 == state).map(|k| k.1).sum::<u32>();
         let low = noise(4096).filter(|&place| place < 2).count() as u32;
         assert_eq!([0, 1].map(counts), [low, 4096 - low]);
     }
