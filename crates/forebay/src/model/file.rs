@@ -3,12 +3,17 @@
 //! No key holds an offset of the trace: places are known by shares of the space, in cells of
 //! 1/65536 of it.
 
-use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+mod arrivals;
+mod category;
+mod order;
+mod states;
 
-use super::cascade::{Division, Split};
-use super::families::Gaps;
-use super::letters::{BASE, PAIRS, letter, numbers, pairs, push_pair};
+use serde::{Deserialize, Serialize};
+
+pub use arrivals::{Arrivals, Periods, Scales};
+pub use category::{Bins, CategoryModel};
+pub use order::{Mix, Order};
+pub use states::{Joint, Places, State, Transition};
 
 /// The version that is written and read.
 pub const VERSION: u32 = 1;
@@ -87,243 +92,6 @@ pub struct Part {
     pub stay_share: f64,
 }
 
-/// When requests come.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "arrivals of other keys than docs/model.md has for epochs or periods"
-)]
-pub enum Arrivals {
-    /// By how stretches of requests divide their time, at every scale.
-    Scales(Scales),
-    /// By intensity period by period and the families of transitions, as the paper has it.
-    Periods(Periods),
-}
-
-/// Requests of each period of wall time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Periods {
-    /// All times are multiples of this.
-    pub tick_ns: u64,
-    /// How long a period is; the first begins with the trace.
-    pub period_s: f64,
-    /// When the part's last request comes.
-    pub end_s: f64,
-    /// Requests of each period.
-    pub requests: Vec<u64>,
-}
-
-/// Arrivals by division of time.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Scales {
-    /// All times are multiples of this.
-    pub tick_ns: u64,
-    /// Requests of an epoch, but for the last: a power of two.
-    pub epoch_requests: u64,
-    /// How long each epoch is.
-    pub epochs_us: Vec<f64>,
-    /// How blocks of the coarser scales divide their time, each for itself.
-    pub divisions: Vec<Division>,
-    /// How finer blocks do, by their scale and duration.
-    pub splits: Vec<Split>,
-}
-
-/// What happens in a range, as a list to be short.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct State(
-    /// The range: one digit 0 to 3 a level.
-    pub String,
-    /// Operation, kind and size class.
-    pub u16,
-    /// Requests.
-    pub u64,
-    /// Counts by class of the inter-arrival time before it.
-    pub Vec<u32>,
-    /// The same after it.
-    pub Vec<u32>,
-    /// Where it is: how many requests of the range ago its place was used (a bin; 0 for new places),
-    /// how far from the end of the one before in the range (a bin), count.
-    pub Places,
-);
-
-/// Where requests of a state are: entries of two bins and a count. Of a place used again: how many
-/// requests of the range ago, and how far from the end of the one before in the range; of a new one
-/// how it is aligned, and the latter; of a run that goes on: its rank among the latest, and 1 where it is that of the one
-/// before. As text: a letter for each bin and two for the count.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Places(pub Vec<(u8, u8, u32)>);
-
-impl Serialize for Places {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut text = String::new();
-        for &(first, second, count) in &self.0 {
-            text.extend([letter(first.into()), letter(second.into())]);
-            push_pair(&mut text, (count as usize).min(PAIRS - 1));
-        }
-        serializer.serialize_str(&text)
-    }
-}
-
-impl<'de> Deserialize<'de> for Places {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Places, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        let wrong = || D::Error::custom("places that are no groups of four letters");
-        let numbers = numbers(&text).ok_or_else(wrong)?;
-        let (groups, rest) = numbers.as_chunks::<4>();
-        if !rest.is_empty() {
-            return Err(wrong());
-        }
-        let place = |g: &[usize; 4]| (g[0] as u8, g[1] as u8, (g[2] * BASE + g[3]) as u32);
-        Ok(Places(groups.iter().map(place).collect()))
-    }
-}
-
-/// Counts of bins from the first that is not empty.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Bins(pub u32, pub Vec<u32>);
-
-impl Bins {
-    /// From all counts.
-    pub fn new(counts: &[u32]) -> Bins {
-        let Some(first) = counts.iter().position(|&count| count > 0) else {
-            return Bins::default();
-        };
-        let end = counts.iter().rposition(|&count| count > 0).unwrap_or(first) + 1;
-        Bins(first as u32, counts[first..end].to_vec())
-    }
-
-    /// Whether nothing is counted.
-    pub fn is_empty(&self) -> bool {
-        self.1.is_empty()
-    }
-}
-
-/// From one range to another.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Transition {
-    /// The range it leaves.
-    pub from: String,
-    /// The range it enters.
-    pub to: String,
-    /// Its share of all requests.
-    pub share: f64,
-    /// How long after the request before.
-    pub inter_arrival: Gaps,
-    /// How categories follow each other on it.
-    pub joint: Vec<Joint>,
-}
-
-/// A pair of categories: before, after, count.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Joint(pub u16, pub u16, pub u32);
-
-/// In which order states come, stretch by stretch.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Order {
-    /// Requests of a stretch but the last; one of a single state may be several times as long.
-    pub each: u64,
-    /// Two letters for each number: a state of the stretch, in no order, or from the number of states on
-    /// how often the one before comes besides, less one.
-    pub states: String,
-}
-
-/// States and how often each.
-pub type Mix = Vec<(u32, u32)>;
-
-impl Order {
-    /// Of stretches of `each` requests, of a part with so many states.
-    pub fn new(each: u64, stretches: &[Mix], states: usize) -> Order {
-        let most = (PAIRS - states.min(PAIRS - 1)) as u32;
-        let mut text = String::new();
-        for &(state, count) in stretches.iter().flatten() {
-            push_pair(&mut text, state as usize);
-            let mut more = count.saturating_sub(1);
-            while more > 0 {
-                let told = more.min(most);
-                push_pair(&mut text, states + told as usize - 1);
-                more -= told;
-            }
-        }
-        Order { each, states: text }
-    }
-
-    /// The stretches; none of letters that are none, or where a state is missing.
-    pub fn stretches(&self, states: usize) -> Option<Vec<Mix>> {
-        let mut all: Vec<(u32, u64)> = Vec::new();
-        for number in pairs(&self.states)? {
-            match number.checked_sub(states) {
-                None => all.push((number as u32, 1)),
-                Some(more) => all.last_mut()?.1 += more as u64 + 1,
-            }
-        }
-        let mut stretches = Vec::new();
-        let (mut mix, mut sum) = (Mix::new(), 0);
-        for (state, count) in all {
-            mix.push((state, u32::try_from(count).ok()?));
-            sum += count;
-            if sum >= self.each {
-                stretches.push(std::mem::take(&mut mix));
-                sum = 0;
-            }
-        }
-        if !mix.is_empty() {
-            stretches.push(mix);
-        }
-        Some(stretches)
-    }
-}
-
-/// What requests of a category are like wherever they are.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct CategoryModel {
-    /// The category.
-    pub category: u16,
-    /// Bytes, count, and how often the one before in the run or category was as large.
-    pub sizes: Vec<(u32, u32, u32)>,
-    /// Sequential and near ones: rank among recent ends, counts of those unlike the one before.
-    #[serde(default, skip_serializing_if = "Bins::is_empty")]
-    pub ranks: Bins,
-    /// Counts of those of the same rank as the one before.
-    #[serde(default, skip_serializing_if = "Bins::is_empty")]
-    pub rank_repeats: Bins,
-    /// Near ones: bins of distance; following ones: how many requests on.
-    #[serde(default, skip_serializing_if = "Bins::is_empty")]
-    pub distances: Bins,
-    /// Counts of those as far as the one before, which `distances` leaves out.
-    #[serde(default, skip_serializing_if = "Bins::is_empty")]
-    pub distance_repeats: Bins,
-    /// Those where another began before: how often the size is as it was then.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub same_size_share: f64,
-    /// Sequential ones: how often of the same size class as the request they continue.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub same_class_share: f64,
-    /// Sequential ones: how often of the same stream as the request they continue.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub same_stream_share: f64,
-    /// Sequential ones: how often of the same operation.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub same_op_share: f64,
-    /// Those of another place's past: how often within it, not at its beginning.
-    #[serde(default, skip_serializing_if = "is_zero")]
-    pub inside_share: f64,
-    /// Those within another's place: counts of bins of alignment.
-    #[serde(default, skip_serializing_if = "Bins::is_empty")]
-    pub alignments: Bins,
-    /// Flags and counts.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub flags: Vec<(u8, u32)>,
-}
-
-fn is_zero(share: &f64) -> bool {
-    *share == 0.0
-}
-
 impl Model {
     /// What somebody who has the model knows of the trace, one sentence each.
     pub fn reveals(&self) -> Vec<String> {
@@ -358,29 +126,5 @@ impl Model {
     pub fn json(&self) -> String {
         // Numbers, strings and lists always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_order_comes_back() {
-        let stretches =
-            [vec![(0, 1), (2, 3)], vec![(1, 40_000)], vec![(2, 2), (1, 1), (0, 1)], vec![(0, 1)]];
-        let order = Order::new(4, &stretches, 3);
-        assert_eq!(order.stretches(3), Some(stretches.to_vec()));
-        let broken = |states: &str| Order { each: 4, states: states.into() }.stretches(3);
-        assert_eq!((broken("#"), broken("#&##"), broken("\"\"")), (None, None, None));
-        assert_eq!(broken(""), Some(Vec::new()));
-    }
-
-    #[test]
-    fn places_come_back() {
-        let places = Places(vec![(0, 44, 1), (90, 0, 8280), (7, 88, 91)]);
-        let text = serde_json::to_string(&places).unwrap();
-        assert_eq!(serde_json::from_str::<Places>(&text).unwrap(), places);
-        assert!(serde_json::from_str::<Places>("\"abc\"").is_err());
     }
 }
