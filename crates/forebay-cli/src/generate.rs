@@ -59,6 +59,7 @@ impl Generate {
             until: self.until,
             intensity: self.intensity,
         };
+        options.expect_end(&self.model, &model)?;
         let mut generator = Generator::new(&model, options);
         if self.writes_job() {
             return self.job(&mut generator);

@@ -105,6 +105,7 @@ pub(crate) fn generate(
     let options = GenerateOptions { seed, requests, until, intensity };
     let Converted { records, lost } = detached(py, |signals| {
         let fitted = open_model(&model)?;
+        options.expect_end(&model, &fitted)?;
         let writer =
             write::create(&output, to.as_deref(), Some(&model)).map_err(forebay::Error::output)?;
         let mut generator = Generator::new(&fitted, options);

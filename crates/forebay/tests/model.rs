@@ -179,6 +179,50 @@ fn every_stream_can_have_its_own() {
 }
 
 #[test]
+fn parts_begin_again_together() {
+    // A stream that is there all the time, one for a moment only, and one with a single request.
+    let mut records = chain(4000);
+    for (record, n) in records.iter_mut().zip(0..) {
+        record.stream = if n == 2500 { 2 } else { u32::from((1000..1100).contains(&n)) };
+    }
+    let last = records[3999].at.0;
+    for period in [None, Some(Nanos(1_000_000_000))] {
+        let set = |options: &mut FitOptions| (options.by_stream, options.period) = (true, period);
+        let model = fitted(&records, set);
+        let drawn = |requests, until| {
+            let options = GenerateOptions { requests, until, ..GenerateOptions::default() };
+            assert!(options.expect_end(Path::new("m"), &model).is_ok());
+            let drawn: Vec<Record> = Generator::new(&model, options).collect();
+            assert!(drawn.is_sorted_by_key(|record| record.at));
+            let of = |stream| drawn.iter().filter(|record| record.stream == stream).count();
+            ([0, 1, 2].map(of), drawn[drawn.len() - 1].at.0)
+        };
+        let (counts, end) = drawn(Some(4000), None);
+        assert!(counts == [3899, 100, 1] && end.abs_diff(last) < last / 1000, "{counts:?} {end}");
+        let (counts, end) = drawn(Some(20_000), None);
+        assert!(counts == [19_495, 500, 5] && end.abs_diff(5 * last) < last / 100, "{counts:?}");
+        let (counts, _) = drawn(Some(900), None);
+        assert_eq!(counts, [900, 0, 0]);
+        let (counts, end) = drawn(None, Some(Nanos(3 * last - 1_000_000)));
+        assert!(counts[1..] == [300, 3] && end < 3 * last, "{counts:?} {end}");
+    }
+}
+
+#[test]
+fn what_lasts_no_time_has_no_length_to_be_drawn_for() {
+    let records: Vec<Record> = (0..9).map(|n| record(5, n << 20, Op::Read, 4096)).collect();
+    let for_1_s =
+        GenerateOptions { until: Some(Nanos(1_000_000_000)), ..GenerateOptions::default() };
+    for model in [fit(&records, 1), fit_periods(&records, Nanos(1_000_000_000))] {
+        let said = for_1_s.expect_end(Path::new("m"), &model).unwrap_err().to_string();
+        assert!(said.starts_with("m: got a length of time") && said.contains("requests"), "{said}");
+        let twice = GenerateOptions { requests: Some(18), ..for_1_s };
+        assert!(twice.expect_end(Path::new("m"), &model).is_ok());
+        assert_eq!(Generator::new(&model, twice).count(), 18);
+    }
+}
+
+#[test]
 fn periods_keep_their_requests_and_transitions_their_family() {
     let records = chain(40_000);
     let period = Nanos(7_000_000_000);

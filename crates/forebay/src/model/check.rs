@@ -158,7 +158,7 @@ fn check(model: &Model) -> Result<(), Wrong> {
             wrong
         })
     })?;
-    let end_s = model.parts.iter().map(end_s).fold(0.0, f64::max);
+    let end_s = model.parts.iter().map(Part::end_ns).max().unwrap_or(0) as f64 / 1e9;
     if (end_s - model.duration_s).abs() > DURATION_SLACK * (1.0 + end_s) {
         return wrong("duration_s", model.duration_s, format!("{end_s}, as the arrivals end"));
     }
@@ -231,12 +231,4 @@ fn check_part(model: &Model, part: &Part) -> Result<(), Wrong> {
         within(format!("heat[{index}][1]"), u64::from(count), 1, CELLS - u64::from(first))?;
     }
     Ok(())
-}
-
-/// When the last request of a part comes.
-fn end_s(part: &Part) -> f64 {
-    match &part.arrivals {
-        Arrivals::Scales(scales) => part.begin_s + scales.epochs_us.iter().sum::<f64>() / 1e6,
-        Arrivals::Periods(periods) => periods.end_s,
-    }
 }

@@ -92,6 +92,24 @@ pub struct Part {
     pub stay_share: f64,
 }
 
+impl Part {
+    /// When its first request comes.
+    pub fn begin_ns(&self) -> u64 {
+        (self.begin_s * 1e9).round() as u64
+    }
+
+    /// When its last request comes.
+    pub fn end_ns(&self) -> u64 {
+        match &self.arrivals {
+            Arrivals::Scales(scales) => {
+                let epochs = scales.epochs_us.iter().map(|us| (us * 1e3).round() as u64);
+                epochs.fold(self.begin_ns(), u64::saturating_add)
+            }
+            Arrivals::Periods(periods) => (periods.end_s * 1e9).round() as u64,
+        }
+    }
+}
+
 impl Model {
     /// What somebody who has the model knows of the trace, one sentence each.
     pub fn reveals(&self) -> Vec<String> {

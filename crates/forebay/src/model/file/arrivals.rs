@@ -44,6 +44,16 @@ pub struct Scales {
     pub splits: Vec<Split>,
 }
 
+impl Arrivals {
+    /// All times are multiples of this.
+    pub fn tick_ns(&self) -> u64 {
+        match self {
+            Arrivals::Scales(scales) => scales.tick_ns,
+            Arrivals::Periods(periods) => periods.tick_ns,
+        }
+    }
+}
+
 /// The keys of both forms, so that a message names the one that is wrong.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
