@@ -4,17 +4,19 @@
 
 #[path = "model/damaged.rs"]
 mod damaged;
+#[path = "model/kept.rs"]
+mod kept;
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use forebay::model::check;
 use forebay::model::file::Model;
-use forebay::model::fit::{self, FitOptions, Fitter, Survey};
+use forebay::model::fit::{FitOptions, Fitter, Survey};
 use forebay::model::generate::{GenerateOptions, Generator};
 use forebay::model::state::Range;
 use forebay_core::{Flags, Nanos, Op};
-use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError};
+use forebay_trace::Record;
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
@@ -267,52 +269,4 @@ fn a_slow_and_a_fast_half_keep_their_intensity() {
     let cycles = GenerateOptions { requests: Some(50_000), ..GenerateOptions::default() };
     let long: Vec<Record> = Generator::new(&model, cycles).collect();
     assert!(long.len() == 50_000 && long.is_sorted_by_key(|record| record.at));
-}
-
-#[test]
-fn what_is_fitted_can_be_read_again_or_is_refused() {
-    let fit = |at: [u64; 3], offset: u64| {
-        let mut records = at.map(|at| record(at, 0, Op::Read, 4096)).to_vec();
-        records[1].offset = offset;
-        let opening = || {
-            let labels = vec!["a".to_string()];
-            let rows: Vec<_> = records.clone();
-            Ok(Box::new(Rows(rows, dictionary(&labels), Notes::default())) as Box<dyn Reader>)
-        };
-        let options = FitOptions { level: Some(2), ..FitOptions::default() };
-        fit::fit(Path::new("t"), opening, &options, |_| ()).map(|fitted| fitted.model)
-    };
-    // Months between requests, and all at once.
-    for at in [[0, 9_100_000_000_000_000_000, 9_200_000_000_000_000_000], [5, 5, 5]] {
-        let model = fit(at, 1 << 40).unwrap();
-        assert!(check::parse(Path::new("m.json"), model.json().as_bytes()).unwrap() == model);
-    }
-    let said = fit([0, 1, 2], 1 << 62).unwrap_err().to_string();
-    assert!(
-        said.starts_with("t: got a trace whose model would have volumes[0].extent_mib"),
-        "{said}"
-    );
-}
-
-/// A trace in memory.
-struct Rows(Vec<Record>, Dictionary, Notes);
-
-fn dictionary(labels: &[String]) -> Dictionary {
-    let stream = |name: &String| Stream { thread: None, process: None, name: name.clone() };
-    Dictionary { streams: labels.iter().map(stream).collect(), volumes: vec![String::new()] }
-}
-
-impl Reader for Rows {
-    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
-        *batch = std::mem::take(&mut self.0);
-        Ok(())
-    }
-
-    fn dictionary(&self) -> &Dictionary {
-        &self.1
-    }
-
-    fn notes(&self) -> &Notes {
-        &self.2
-    }
 }

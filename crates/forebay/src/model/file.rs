@@ -10,6 +10,8 @@ mod states;
 
 use serde::{Deserialize, Serialize};
 
+use crate::words::counted;
+
 pub use arrivals::{Arrivals, Periods, Scales};
 pub use category::{Bins, CategoryModel};
 pub use order::{Mix, Order};
@@ -115,26 +117,29 @@ impl Model {
     pub fn reveals(&self) -> Vec<String> {
         let named = self.volumes.iter().filter(|volume| volume.name.is_some()).count()
             + self.streams.iter().filter(|stream| stream.name.is_some()).count();
-        let cell =
-            self.volumes.iter().map(|volume| volume.extent_mib).sum::<u64>() as f64 / 65_536.0;
+        let span_mib = self.volumes.iter().map(|volume| volume.extent_mib).sum::<u64>();
+        let range = binary(span_mib as f64 * f64::from(1 << 20) / 4f64.powi(self.level.into()));
+        let cell = binary(span_mib as f64 * 16.0);
         vec![
             format!(
-                "counts: {} requests in {} s on {} volumes by {} streams",
-                self.requests,
+                "counts: {} in {} s, how many by each of {}, on {}",
+                counted(self.requests, "request"),
                 self.duration_s,
-                self.volumes.len(),
-                self.streams.len()
+                counted(self.streams.len() as u64, "stream"),
+                counted(self.volumes.len() as u64, "volume")
             ),
             "sizes, and how operations follow each other, as counts".to_string(),
             format!(
                 "when: how many requests come when, and in which order ranges and operations come, for \
-                 every {} requests",
-                self.parts.iter().map(|part| part.order.each).min().unwrap_or(1)
+                 every {}",
+                counted(
+                    self.parts.iter().map(|part| part.order.each).min().unwrap_or(1),
+                    "request"
+                )
             ),
             format!(
-                "where: how often each range of {:.0} MiB is used, and each cell of {cell:.2} MiB or more \
-                 is used first; no offset",
-                cell * 65_536.0 / f64::from(1u32 << (2 * self.level))
+                "where: how far volumes are used, to a MiB; how often each range of {range} is used, and \
+                 each cell of {cell} or more is used first; no offset"
             ),
             format!("names: {}", if named > 0 { "of volumes and streams" } else { "none" }),
         ]
@@ -144,5 +149,25 @@ impl Model {
     pub fn json(&self) -> String {
         // Numbers, strings and lists always have a JSON form.
         serde_json::to_string(self).unwrap_or_default()
+    }
+}
+
+/// Bytes in the largest unit of which there is at least one.
+fn binary(bytes: f64) -> String {
+    let units = [("GiB", 1u64 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10), ("bytes", 1)];
+    let (unit, worth) = units.into_iter().find(|unit| bytes >= unit.1 as f64).unwrap_or(units[3]);
+    let count = bytes / worth as f64;
+    let places = if count < 10.0 && worth > 1 { 2 } else { 0 };
+    format!("{count:.places$} {unit}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::binary;
+
+    #[test]
+    fn sizes_are_told_in_a_unit_that_shows_them() {
+        let told = [5.0, 16.0, 1536.0, 371_195.0, 1.5e9, 1e14].map(binary);
+        assert_eq!(told, ["5 bytes", "16 bytes", "1.50 KiB", "362 KiB", "1.40 GiB", "93132 GiB"]);
     }
 }
