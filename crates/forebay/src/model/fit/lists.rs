@@ -113,8 +113,11 @@ mod tests {
         );
         // Room for few: the heaviest are told apart.
         let few = heat(&cells, 16);
-        assert!(few.len() <= 16 && few.contains(&(65_535, 1, 900)), "{few:?}");
-        assert!(few.contains(&(0, 16_384, 7)) && few.contains(&(16_384, 16_384, 3)), "{few:?}");
+        assert!(few.len() <= 16 && few.iter().map(|cell| cell.2).sum::<u32>() == 910, "{few:?}");
+        assert!(
+            few.iter().any(|&(first, count, n)| first + count == 65_536 && n == 900),
+            "{few:?}"
+        );
     }
 
     #[test]
