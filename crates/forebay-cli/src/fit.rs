@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use anyhow::Context;
 use clap::Args;
 use forebay::model::file::{Arrivals, Model};
 use forebay::model::fit::{COMMON_SIZES, FitOptions, Fitted, PERIODS_MAX, Tried, fit};
 use forebay_core::Nanos;
+use forebay_trace::write;
 use serde::Serialize;
 
-use crate::options::{Source, TracePath, say_notes, time_span};
+use crate::options::{Source, TracePath, say_notes, span};
 use crate::output::{self, Format};
 use crate::progress::Progress;
 
@@ -35,8 +35,8 @@ pub(crate) struct Fit {
     #[arg(long, value_name = "WHAT", value_enum, default_value = "pooled")]
     by: By,
     /// Keep intensity by periods of wall time and draw gaps from the families of transitions, not from
-    /// the division of time [without TIME: 30m]
-    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "30m", value_parser = time_span)]
+    /// the division of time; without TIME, which is best said as --period=TIME, they last 30 minutes
+    #[arg(long, value_name = "TIME", num_args = 0..=1, default_missing_value = "30m", value_parser = period)]
     period: Option<Nanos>,
     /// Keep the names of volumes and streams
     #[arg(long)]
@@ -44,6 +44,12 @@ pub(crate) struct Fit {
     /// How to print what was fitted
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+}
+
+/// The word after `--period` is its time, even where the trace was meant.
+fn period(text: &str) -> Result<Nanos, String> {
+    let hint = "for periods of 30 minutes write --period=30m, or --period as the last word";
+    span(text).map_err(|said| format!("{said}; {hint}"))
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -73,6 +79,9 @@ struct Summary {
 
 impl Fit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        // A place that cannot be written to is told before the trace is read.
+        let draft =
+            write::begin(&self.output, Some(&self.trace)).map_err(forebay::Error::output)?;
         let progress = Progress::reading("fitting", &self.trace);
         let opening = || self.source.open(&self.trace, progress.consumed());
         let options = FitOptions {
@@ -89,8 +98,7 @@ impl Fit {
         drop(progress);
         say_notes(&self.trace, &notes);
         let json = model.json();
-        std::fs::write(&self.output, &json)
-            .with_context(|| format!("{}: cannot write the model", self.output.display()))?;
+        draft.fill(json.as_bytes()).map_err(forebay::Error::output)?;
         let summary = self.summary(&model, json.len(), tried);
         match self.format {
             Format::Json => output::print_json(&summary)?,

@@ -1,7 +1,5 @@
 //! `forebay generate`.
 
-use std::fs;
-use std::io::Write;
 use std::path::PathBuf;
 
 use clap::Args;
@@ -11,9 +9,9 @@ use forebay::model::generate::{GenerateOptions, Generator};
 use forebay::model::open::open_model;
 use forebay_core::Nanos;
 use forebay_trace::Reader;
-use forebay_trace::write::{self, Draft};
+use forebay_trace::write;
 
-use crate::options::time_span;
+use crate::options::span;
 use crate::progress::Progress;
 
 /// Draw a trace from a model: the twin of the trace it was fitted on
@@ -29,16 +27,19 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "FORMAT")]
     to: Option<String>,
     /// The same seed gives the same bytes
-    #[arg(long, value_name = "N", default_value = "0")]
+    #[arg(long, value_name = "N", default_value = "0", allow_negative_numbers = true)]
     seed: u64,
     /// Requests, if not as many as the model was fitted on
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..),
+          allow_negative_numbers = true)]
     requests: Option<u64>,
     /// How long, e.g. 90s, 30m or 1h, if not as long as the model's trace
-    #[arg(long = "for", value_name = "TIME", value_parser = time_span, conflicts_with = "requests")]
+    #[arg(long = "for", value_name = "TIME", value_parser = span, conflicts_with = "requests",
+          allow_hyphen_values = true)]
     until: Option<Nanos>,
     /// Divide inter-arrival times by this
-    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times)]
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times,
+          allow_negative_numbers = true)]
     intensity: f64,
 }
 
@@ -58,6 +59,7 @@ impl Generate {
             until: self.until,
             intensity: self.intensity,
         };
+        options.expect_end(&self.model, &model)?;
         let mut generator = Generator::new(&model, options);
         if self.writes_job() {
             return self.job(&mut generator);
@@ -84,7 +86,8 @@ impl Generate {
 
     /// Writes a fio job of what is drawn.
     fn job(&self, generator: &mut dyn Reader) -> anyhow::Result<()> {
-        let mut draft = self.draft()?;
+        let draft =
+            write::begin(&self.output, Some(&self.model)).map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
         let (mut job, mut batch, mut records) = (FioJob::default(), Vec::new(), 0);
         loop {
@@ -98,24 +101,12 @@ impl Generate {
         }
         drop(progress);
         let name = self.model.file_name().unwrap_or_default().to_string_lossy();
-        let written = draft.write_all(job.text(&name).as_bytes());
-        written.map_err(|error| forebay::Error::output(draft.failed(error)))?;
-        draft.publish().map_err(forebay::Error::output)?;
+        draft.fill(job.text(&name).as_bytes()).map_err(forebay::Error::output)?;
         let output = self.output.display();
         eprintln!(
             "forebay: {output}: a fio job with the means of {records} requests; its head says \
                    what it does not keep"
         );
         Ok(())
-    }
-
-    fn draft(&self) -> anyhow::Result<Draft> {
-        let same = fs::canonicalize(&self.output).ok() == fs::canonicalize(&self.model).ok();
-        if same && self.output.exists() {
-            let what = "got the model as output, expected another file";
-            let what = format!("{}: {what}", self.output.display());
-            return Err(forebay::Error::Unfit(what).into());
-        }
-        Ok(Draft::new(&self.output).map_err(forebay::Error::output)?)
     }
 }

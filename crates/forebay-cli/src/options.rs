@@ -8,9 +8,9 @@ use forebay::cache_curve::{self, Curve, CurveOptions};
 use forebay::input::Input;
 use forebay::model::open::open_any;
 use forebay::place::Map;
+pub(crate) use forebay::plan::amount::span;
 use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
-use forebay_core::Nanos;
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Description, Options, ThreadOptions};
@@ -176,51 +176,10 @@ impl Replaying {
     }
 }
 
-/// A time with its unit.
+/// As [`span`], for what is waited for.
 pub(crate) fn duration(text: &str) -> Result<Duration, String> {
-    let wrong = || format!("got '{text}', expected more than 0 and s, m or h, e.g. 60s, 5m, 1h");
-    let unit = [("s", 1.0), ("m", 60.0), ("h", 3600.0)];
-    let found = unit.iter().find_map(|(end, seconds)| Some((text.strip_suffix(end)?, seconds)));
-    let (number, seconds) = found.ok_or_else(wrong)?;
-    let number: f64 = number.parse().map_err(|_| wrong())?;
-    let length = Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
-    if length.is_zero() { Err(wrong()) } else { Ok(length) }
+    span(text).map(|length| Duration::from_nanos(length.0))
 }
 
 /// A path as an argument names it.
 pub(crate) type TracePath = PathBuf;
-
-/// A length of time as it is typed.
-pub(crate) fn time_span(text: &str) -> Result<Nanos, String> {
-    let wrong = || format!("got '{text}', expected a number and ms, s, m, h or d, e.g. 30m");
-    let unit = text.find(|c: char| c.is_ascii_alphabetic()).ok_or_else(wrong)?;
-    let seconds = match &text[unit..] {
-        "ms" => 1e-3,
-        "s" => 1.0,
-        "m" => 60.0,
-        "h" => 3600.0,
-        "d" => 86_400.0,
-        _ => return Err(wrong()),
-    };
-    let number: f64 = text[..unit].trim().parse().map_err(|_| wrong())?;
-    let ns = number * seconds * 1e9;
-    if !(1.0..1e19).contains(&ns) {
-        return Err(wrong());
-    }
-    Ok(Nanos(ns as u64))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_need_a_unit() {
-        assert_eq!(duration("60s"), Ok(Duration::from_secs(60)));
-        assert_eq!(duration("5m"), Ok(Duration::from_secs(300)));
-        assert_eq!(duration("1h"), Ok(Duration::from_secs(3600)));
-        for wrong in ["60", "s", "0s", "-1s", "nans", "infh", "1e300h", "5 m"] {
-            assert!(duration(wrong).is_err(), "{wrong}");
-        }
-    }
-}

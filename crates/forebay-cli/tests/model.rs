@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Output;
 
-use command::sample;
+use command::{HEADER, sample};
 
 /// Runs in `folder`.
 fn forebay(folder: &Path, words: &[&str]) -> Output {
@@ -106,7 +106,7 @@ fn a_fio_job_is_one_that_fio_takes() {
         assert!(fs::read_to_string(folder.join(out)).unwrap().starts_with("fio version 3 iolog"));
     }
     let (status, said) = draw("m.json", &["--to", "fio-job"]);
-    assert!(status == Some(2) && said.contains("got the model as output"), "{said}");
+    assert!(status == Some(2) && said.contains("got the input as output"), "{said}");
     assert!(fs::read_to_string(folder.join("m.json")).unwrap().starts_with('{'));
     let fio = std::process::Command::new("fio")
         .args(["--parse-only", "--warnings-fatal", "out.fio"])
@@ -115,4 +115,107 @@ fn a_fio_job_is_one_that_fio_takes() {
     let Ok(fio) = fio else { return skipped("there is no fio to take the job") };
     let said = String::from_utf8_lossy(&[fio.stdout, fio.stderr].concat()).into_owned();
     assert!(fio.status.success() && said.is_empty(), "{said}");
+}
+
+/// What a run ends with and says, in a folder that must hold these files afterwards.
+fn refused(folder: &Path, words: &[&str], status: i32, parts: &[&str]) {
+    let names = |folder: &Path| {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name());
+        entries.collect::<std::collections::BTreeSet<_>>()
+    };
+    let before = names(folder);
+    let output = forebay(folder, words);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(status), "{words:?}: {said}");
+    assert!(parts.iter().all(|part| said.contains(part)), "{words:?}: {said}");
+    assert!(output.stdout.is_empty() && names(folder) == before, "{words:?}");
+}
+
+#[test]
+fn a_fit_never_writes_over_its_trace_nor_half_a_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let trace = fs::read(sample()).unwrap();
+    fs::write(folder.join("t.parquet"), &trace).unwrap();
+    fs::write(folder.join("m.json"), "an older model").unwrap();
+    // Damaged, so that what is said of the output was said before the trace was read.
+    fs::write(folder.join("cut.parquet"), &trace[..5000]).unwrap();
+    let refused = |words: &[&str], status, parts: &[&str]| refused(folder, words, status, parts);
+    refused(&["fit", "t.parquet", "-o", "t.parquet"], 2, &["got the input as output"]);
+    refused(&["fit", "t.parquet", "-o", "./t.parquet"], 2, &["got the input as output"]);
+    refused(&["fit", "cut.parquet", "-o", "no/m.json"], 1, &["no/m.json: No such file"]);
+    refused(&["fit", "cut.parquet", "-o", "."], 2, &["got something that is no file"]);
+    refused(&["fit", "cut.parquet", "-o", "m.json"], 2, &["cut.parquet: got a Parquet error"]);
+    assert!(fs::read(folder.join("t.parquet")).unwrap() == trace);
+    assert_eq!(fs::read_to_string(folder.join("m.json")).unwrap(), "an older model");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_comes_from_a_pipe_is_told_to_be_a_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    let rows: String = (0..9).map(|n| format!("{n}000,read,{n},512,0,0,,,0,,\n")).collect();
+    fs::write(folder.join("t.csv"), format!("{HEADER}{rows}")).unwrap();
+    let piped = |file: &str, words: &str| {
+        let command = format!("cat '{file}' | \"$0\" {words}");
+        let output = std::process::Command::new("sh")
+            .args(["-c", &command])
+            .arg(assert_cmd::cargo::cargo_bin!("forebay"))
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let (status, said) = piped("t.csv", "fit /dev/stdin -o m.json");
+    assert!(status == Some(2) && said.contains("got a pipe, expected a file"), "{said}");
+    assert!(said.contains("write it to a file") && !folder.join("m.json").exists(), "{said}");
+    let (status, said) = piped(sample().to_str().unwrap(), "describe /dev/stdin");
+    assert!(status == Some(2) && said.contains("got Parquet from a pipe"), "{said}");
+    let (status, said) = piped("/dev/null", "describe /dev/stdin");
+    assert!(status == Some(2) && said.contains("nothing more, from a pipe"), "{said}");
+    // Text that is read once is read from anywhere.
+    assert_eq!(piped("t.csv", "describe /dev/stdin"), (Some(0), String::new()));
+    refused(folder, &["generate", "/dev/zero", "-o", "x.csv"], 2, &["got more than 64 MiB"]);
+}
+
+#[test]
+fn odd_options_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let folder = folder.path();
+    fs::copy(sample(), folder.join("t.parquet")).unwrap();
+    let fit = |more: &[&str]| {
+        let words = [&["fit", "-o", "m.json", "--level", "1"], more].concat();
+        let output = forebay(folder, &words);
+        let said = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(said).unwrap())
+    };
+    let (status, said) = fit(&["--period", "t.parquet"]);
+    assert!(status == Some(2) && said.contains("--period=30m"), "{said}");
+    let told = |more: &[&str], part: &str| {
+        let (status, said) = fit(more);
+        assert!(status == Some(0) && said.contains(part), "{more:?}: {said}");
+    };
+    told(&["t.parquet", "--period"], "periods of 1800 s");
+    told(&["--period=5m", "t.parquet"], "periods of 300 s");
+    told(&["--period", "10ms", "t.parquet"], "periods of 0.16 s, doubled from 0.01 s");
+    for (option, value, part) in [
+        ("--for", "0s", "above 0"),
+        ("--for", "-1s", "above 0"),
+        ("--for", "30", "with its unit"),
+        ("--requests", "0", "0 is not in"),
+        ("--requests", "-1", "--requests"),
+        ("--intensity", "0", "from 1e-6 to 1e6"),
+        ("--intensity", "nan", "from 1e-6 to 1e6"),
+        ("--intensity", "-1", "from 1e-6 to 1e6"),
+        ("--seed", "-1", "--seed"),
+    ] {
+        let words = ["generate", "m.json", "-o", "x.csv", option, value];
+        refused(folder, &words, 2, &[&format!("'{value}' for"), part]);
+    }
+    let both = ["generate", "m.json", "-o", "x.csv", "--requests", "5", "--for", "1h"];
+    refused(folder, &both, 2, &["cannot be used with"]);
+    for level in ["0", "9"] {
+        refused(folder, &["fit", "t.parquet", "-o", "n.json", "--level", level], 2, &["1..=8"]);
+    }
 }

@@ -139,7 +139,7 @@ fn bad_targets_and_options_are_refused() {
         (&["--target", "disk", "--policy", "split:cmin=100"], &["several servers", "--emulate"]),
         (&["--target", "disk", "--policy", "nope"], &["no policy 'nope'"]),
         (&[], &["--target"]),
-        (&["--target", "disk", "--for", "0s"], &["got '0s', expected more than 0"]),
+        (&["--target", "disk", "--for", "0s"], &["got '0s', expected a time above 0"]),
         (&["--emulate", "sata250", "--depth", "4"], &["'--depth <COUNT>'"]),
         (&["--target", "disk", "--tape", "disk"], &["disk: got the tape to write"]),
         (&["--target", "disk", "--tape", "trace.csv"], &["got the trace as the tape"]),

@@ -11,7 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::error::warn;
+use crate::error::{raised, warn};
 use crate::options::warn_notes;
 use crate::results::loads;
 use crate::signals::detached;
@@ -59,6 +59,9 @@ pub(crate) fn fit<'py>(
     };
     let source = Source::new(trace, from_, names)?;
     let name = source.name().to_path_buf();
+    let begin = |output: PathBuf| write::begin(&output, Some(&name));
+    let draft =
+        output.map(begin).transpose().map_err(|error| raised(forebay::Error::output(error)))?;
     let period = period_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
     let options =
         FitOptions { level, flat, by_stream, names: keep_names, period, ..FitOptions::default() };
@@ -68,8 +71,8 @@ pub(crate) fn fit<'py>(
     })?;
     warn_notes(py, &name, &notes)?;
     let json = model.json();
-    if let Some(output) = output {
-        std::fs::write(&output, &json)?;
+    if let Some(draft) = draft {
+        draft.fill(json.as_bytes()).map_err(|error| raised(forebay::Error::output(error)))?;
     }
     loads(py, &json)
 }
@@ -102,6 +105,7 @@ pub(crate) fn generate(
     let options = GenerateOptions { seed, requests, until, intensity };
     let Converted { records, lost } = detached(py, |signals| {
         let fitted = open_model(&model)?;
+        options.expect_end(&model, &fitted)?;
         let writer =
             write::create(&output, to.as_deref(), Some(&model)).map_err(forebay::Error::output)?;
         let mut generator = Generator::new(&fitted, options);

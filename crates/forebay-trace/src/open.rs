@@ -54,6 +54,9 @@ pub fn open_counting(
         Ok(_) => {}
     }
     let Unpacked { packing, head, content } = unpack_counting(path, consumed)?;
+    if head.is_empty() && is_pipe(path) {
+        return Err(from_pipe(path, "nothing, or nothing more, from a pipe", "a trace"));
+    }
     if head.is_empty() {
         return Err(malformed(path, "an empty file".into(), "a trace".into()));
     }
@@ -67,6 +70,29 @@ pub fn open_counting(
         }
     };
     Ok(Box::new(Checked::new(reader, path, doubt)))
+}
+
+/// Whether what is at `path` gives its content but once: a pipe, the standard input of one, a device.
+pub fn is_pipe(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// What came from a pipe has to be a file.
+pub(crate) fn from_pipe(path: &Path, got: &str, expected: &str) -> TraceError {
+    let (path, place) = (path.to_path_buf(), Place::File);
+    let hint = "write it to a file and give that".into();
+    TraceError::Malformed { path, place, got: got.into(), expected: expected.into(), hint }
+}
+
+/// Refuses a pipe as a trace that is read more than once.
+///
+/// # Errors
+/// A pipe.
+pub fn expect_file(path: &Path) -> Result<(), TraceError> {
+    match is_pipe(path) {
+        true => Err(from_pipe(path, "a pipe", "a file: the trace is read twice")),
+        false => Ok(()),
+    }
 }
 
 /// What begins the word that declares columns in place of a format's name.

@@ -80,12 +80,17 @@ pub fn create(
         let hint = "name the format with --to";
         return Err(refused(path, got, format!("one of {}", names.join(", ")), hint));
     };
+    (target.create)(begin(path, input)?)
+}
+
+/// Begins the file `path`, unless it is the `input` that is read: that is never overwritten.
+pub fn begin(path: &Path, input: Option<&Path>) -> Result<Draft, TraceError> {
     let canonical = |path: &Path| fs::canonicalize(path).ok();
     if input.is_some_and(|input| canonical(path).is_some_and(|p| canonical(input) == Some(p))) {
         let expected = "another file".into();
         return Err(refused(path, "the input as output".into(), expected, ""));
     }
-    (target.create)(Draft::new(path)?)
+    Draft::new(path)
 }
 
 fn refused(path: &Path, got: String, expected: String, hint: &str) -> TraceError {
@@ -173,6 +178,12 @@ impl Draft {
     /// The error that writing failed with `source`: it names the file as it will be called.
     pub fn failed(&self, source: io::Error) -> TraceError {
         io_error(&self.path, source)
+    }
+
+    /// Writes all that the file is to hold, and gives it its name.
+    pub fn fill(mut self, content: &[u8]) -> Result<(), TraceError> {
+        self.write_all(content).map_err(|error| self.failed(error))?;
+        self.publish()
     }
 
     /// Writes out what is left and gives the file its name.

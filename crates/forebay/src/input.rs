@@ -12,7 +12,7 @@ use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
 use forebay_trace::streams::{self, Grouping, StreamBy};
 use forebay_trace::unpack::Consumed;
-use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError};
+use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
 
 use crate::error::Error;
 use crate::model::open::open_any;
@@ -86,6 +86,9 @@ impl Input {
                 }
             }
         })?;
+        if kept.is_none() {
+            open::expect_file(name)?;
+        }
         let dictionary = reader.dictionary();
         let labels =
             (0..grouping.len() as u32).map(|group| grouping.label(dictionary, group)).collect();

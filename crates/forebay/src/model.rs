@@ -19,8 +19,6 @@ pub mod leaves;
 pub mod letters;
 pub mod level;
 pub mod open;
-pub mod order;
-pub mod phrases;
 pub mod space;
 pub mod spot;
 pub mod state;

@@ -2,11 +2,16 @@
 //! the file stays small and tells no offset.
 #![allow(clippy::unwrap_used)]
 
+#[path = "model/damaged.rs"]
+mod damaged;
+#[path = "model/kept.rs"]
+mod kept;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use forebay::model::check;
-use forebay::model::file::{Arrivals, Model};
+use forebay::model::file::Model;
 use forebay::model::fit::{FitOptions, Fitter, Survey};
 use forebay::model::generate::{GenerateOptions, Generator};
 use forebay::model::state::Range;
@@ -17,22 +22,22 @@ use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 const EXTENT: u64 = 64 << 30;
 
-fn fit(records: &[Record], level: u8) -> Model {
+fn fitted(records: &[Record], set: impl Fn(&mut FitOptions)) -> Model {
     let mut survey = Survey::default();
     records.iter().for_each(|record| survey.add(record));
-    let mut fitter =
-        Fitter::new(survey, FitOptions { level: Some(level), ..FitOptions::default() });
+    let mut options = FitOptions { level: Some(1), ..FitOptions::default() };
+    set(&mut options);
+    let mut fitter = Fitter::new(survey, options);
     records.iter().for_each(|record| fitter.add(record));
     fitter.finish()
 }
 
+fn fit(records: &[Record], level: u8) -> Model {
+    fitted(records, |options| options.level = Some(level))
+}
+
 fn fit_periods(records: &[Record], period: Nanos) -> Model {
-    let mut survey = Survey::default();
-    records.iter().for_each(|record| survey.add(record));
-    let options = FitOptions { level: Some(1), period: Some(period), ..FitOptions::default() };
-    let mut fitter = Fitter::new(survey, options);
-    records.iter().for_each(|record| fitter.add(record));
-    fitter.finish()
+    fitted(records, |options| options.period = Some(period))
 }
 
 fn by_period(records: &[Record], period: Nanos) -> Vec<u64> {
@@ -162,42 +167,10 @@ fn a_model_comes_back_from_its_file() {
 }
 
 #[test]
-fn damaged_models_are_refused_by_key() {
-    let json = fit(&chain(3000), 2).json();
-    let refused = |from: &str, to: &str, expected: &str| {
-        assert!(json.contains(from), "{from}");
-        let text = json.replacen(from, to, 1);
-        let error = check::parse(Path::new("m.json"), text.as_bytes()).unwrap_err().to_string();
-        assert!(error.starts_with("m.json: got ") && error.contains(expected), "{error}");
-        assert_eq!(error.lines().count(), 1, "{error}");
-    };
-    refused("\"level\":2", "\"level\":3", "level 3");
-    refused("\"level\":2", "\"level\":9", "level 9");
-    refused("\"forebay_model\":1", "\"forebay_model\":2", "forebay_model 2");
-    refused("\"flat\":false,", "", "missing field `flat`");
-    refused("\"flat\":false", "\"flat\":false,\"x\":1", "unknown field `x`");
-    refused("\"requests\":3000", "\"requests\":2999", "requests 2999");
-    refused("\"requests\":3000", "\"requests\":-1", "at requests");
-    refused("\"share\":0.", "\"share\":0.9", "shares that sum to");
-    refused("\"stay_share\":", "\"stay_share\":5", "parts[0].stay_share");
-    refused("\"extent_mib\":65536", "\"extent_mib\":18446744073709551615", "volumes[0].extent_mib");
-    let text = format!("{json}x");
-    assert!(check::parse(Path::new("m.json"), text.as_bytes()).is_err());
-    for cut in (0..json.len()).step_by(997) {
-        assert!(check::parse(Path::new("m.json"), &json.as_bytes()[..cut]).is_err());
-    }
-}
-
-#[test]
 fn every_stream_can_have_its_own() {
     let mut records = chain(9000);
     records.iter_mut().zip(0u32..).for_each(|(record, n)| record.stream = n % 12);
-    let mut survey = Survey::default();
-    records.iter().for_each(|record| survey.add(record));
-    let options = FitOptions { level: Some(1), by_stream: true, ..FitOptions::default() };
-    let mut fitter = Fitter::new(survey, options);
-    records.iter().for_each(|record| fitter.add(record));
-    let model = fitter.finish();
+    let model = fitted(&records, |options| options.by_stream = true);
     assert_eq!(model.parts.len(), 8);
     assert!(check::parse(Path::new("m.json"), model.json().as_bytes()).is_ok());
     let drawn = draw(&model, 1);
@@ -205,6 +178,50 @@ fn every_stream_can_have_its_own() {
     let mut counts = [0u32; 12];
     drawn.iter().for_each(|record| counts[record.stream as usize] += 1);
     assert_eq!(counts, [750; 12]);
+}
+
+#[test]
+fn parts_begin_again_together() {
+    // A stream that is there all the time, one for a moment only, and one with a single request.
+    let mut records = chain(4000);
+    for (record, n) in records.iter_mut().zip(0..) {
+        record.stream = if n == 2500 { 2 } else { u32::from((1000..1100).contains(&n)) };
+    }
+    let last = records[3999].at.0;
+    for period in [None, Some(Nanos(1_000_000_000))] {
+        let set = |options: &mut FitOptions| (options.by_stream, options.period) = (true, period);
+        let model = fitted(&records, set);
+        let drawn = |requests, until| {
+            let options = GenerateOptions { requests, until, ..GenerateOptions::default() };
+            assert!(options.expect_end(Path::new("m"), &model).is_ok());
+            let drawn: Vec<Record> = Generator::new(&model, options).collect();
+            assert!(drawn.is_sorted_by_key(|record| record.at));
+            let of = |stream| drawn.iter().filter(|record| record.stream == stream).count();
+            ([0, 1, 2].map(of), drawn[drawn.len() - 1].at.0)
+        };
+        let (counts, end) = drawn(Some(4000), None);
+        assert!(counts == [3899, 100, 1] && end.abs_diff(last) < last / 1000, "{counts:?} {end}");
+        let (counts, end) = drawn(Some(20_000), None);
+        assert!(counts == [19_495, 500, 5] && end.abs_diff(5 * last) < last / 100, "{counts:?}");
+        let (counts, _) = drawn(Some(900), None);
+        assert_eq!(counts, [900, 0, 0]);
+        let (counts, end) = drawn(None, Some(Nanos(3 * last - 1_000_000)));
+        assert!(counts[1..] == [300, 3] && end < 3 * last, "{counts:?} {end}");
+    }
+}
+
+#[test]
+fn what_lasts_no_time_has_no_length_to_be_drawn_for() {
+    let records: Vec<Record> = (0..9).map(|n| record(5, n << 20, Op::Read, 4096)).collect();
+    let for_1_s =
+        GenerateOptions { until: Some(Nanos(1_000_000_000)), ..GenerateOptions::default() };
+    for model in [fit(&records, 1), fit_periods(&records, Nanos(1_000_000_000))] {
+        let said = for_1_s.expect_end(Path::new("m"), &model).unwrap_err().to_string();
+        assert!(said.starts_with("m: got a length of time") && said.contains("requests"), "{said}");
+        let twice = GenerateOptions { requests: Some(18), ..for_1_s };
+        assert!(twice.expect_end(Path::new("m"), &model).is_ok());
+        assert_eq!(Generator::new(&model, twice).count(), 18);
+    }
 }
 
 #[test]
@@ -252,25 +269,4 @@ fn a_slow_and_a_fast_half_keep_their_intensity() {
     let cycles = GenerateOptions { requests: Some(50_000), ..GenerateOptions::default() };
     let long: Vec<Record> = Generator::new(&model, cycles).collect();
     assert!(long.len() == 50_000 && long.is_sorted_by_key(|record| record.at));
-}
-
-#[test]
-fn damaged_periods_are_refused_by_key() {
-    let model = fit_periods(&chain(3000), Nanos(1_000_000_000));
-    let Arrivals::Periods(periods) = &model.parts[0].arrivals else { panic!("no periods") };
-    let first = format!("\"requests\":[{}", periods.requests[0]);
-    let json = model.json();
-    let refused = |from: &str, to: &str, expected: &str| {
-        assert!(json.contains(from), "{from} in {json}");
-        let text = json.replacen(from, to, 1);
-        let error = check::parse(Path::new("m.json"), text.as_bytes()).unwrap_err().to_string();
-        assert!(error.starts_with("m.json: got ") && error.contains(expected), "{error}");
-    };
-    refused("\"period_s\":1.0", "\"period_s\":0.0", "parts[0].arrivals.period_s");
-    refused("\"period_s\":1.0", "\"period_s\":1.0,\"x\":1", "parts[0].arrivals");
-    refused("\"period_s\":1.0", "\"period_s\":50.0", "parts[0].arrivals.requests");
-    refused("\"end_s\":", "\"end_s\":-", "parts[0].arrivals.end_s");
-    refused(&first, &format!("{first}1"), "parts[0].arrivals.requests counts that sum to");
-    refused(&first, &first.replace('[', "[-"), "parts[0].arrivals");
-    refused(&first, "\"requests\":[9999999999999", "parts[0].arrivals.requests[0]");
 }

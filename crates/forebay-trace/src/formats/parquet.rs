@@ -17,6 +17,7 @@ use arrow_array::RecordBatchReader;
 
 use crate::error::{Place, TraceError};
 use crate::formats::Input;
+use crate::open::{from_pipe, is_pipe};
 use crate::order::Ordered;
 use crate::rows::shorten;
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record};
@@ -94,6 +95,10 @@ impl Table {
             ));
         }
         let path = input.path;
+        if is_pipe(&path) {
+            let expected = "a file: Parquet is read from its end";
+            return Err(from_pipe(&path, "Parquet from a pipe", expected));
+        }
         let file =
             File::open(&path).map_err(|source| TraceError::Io { path: path.clone(), source })?;
         let (columns, metadata, batches) = guarded(&path, || {

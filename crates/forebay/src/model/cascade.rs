@@ -468,4 +468,19 @@ mod tests {
             assert_eq!((gaps.len() as u64, gaps.iter().sum::<u64>()), (requests, 1_000_000));
         }
     }
+
+    #[test]
+    fn the_slow_half_stays_where_it_was_and_comes_again() {
+        let mut collector = Collector::new(2, 10_000);
+        (0..128u64).for_each(|n| collector.add(if n % 8 < 4 { 1_000 } else { 1_000_000 }));
+        let Found { epochs_ns, divisions, splits, .. } = collector.finish();
+        let mut cascade = Cascade::new(&splits, &divisions);
+        for _ in 0..2 {
+            cascade.restart();
+            cascade.begin(128, epochs_ns.iter().sum());
+            let gaps: Vec<u64> = std::iter::from_fn(|| cascade.next(|| 0.5)).collect();
+            let fast = gaps.chunks(8).map(|block| block[..4].iter().sum::<u64>()).sum::<u64>();
+            assert!(gaps.len() == 128 && fast * 100 < gaps.iter().sum(), "{fast} of {gaps:?}");
+        }
+    }
 }

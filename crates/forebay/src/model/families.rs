@@ -186,6 +186,8 @@ mod tests {
         assert!((exponential.mean_us / 1e3 - 1.0).abs() < 0.03, "{exponential:?}");
         assert_eq!(best(rand_distr::Normal::new(5e6, 1e6).unwrap()).family, Family::Normal);
         assert_eq!(best(rand_distr::Gamma::new(0.3, 1e7).unwrap()).family, Family::Gamma);
+        // Near to exponential is not exponential.
+        assert_eq!(best(rand_distr::Gamma::new(1.4, 1e6).unwrap()).family, Family::Gamma);
         let poisson = rand_distr::Poisson::new(4.0).unwrap();
         assert_eq!(best(poisson.map(|ms: f64| ms * 1e6)).family, Family::Poisson);
     }

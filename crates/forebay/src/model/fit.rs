@@ -12,12 +12,13 @@ mod traits;
 use std::path::Path;
 
 use forebay_core::Nanos;
-use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError};
+use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
 use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
 
+use super::check;
 use super::file::{Model, Part, Submitter, VERSION, Volume};
 use super::generate::{GenerateOptions, Generator};
 use super::leaves::{LEAVES_MAX, leaves};
@@ -95,6 +96,7 @@ pub fn fit<P: GoOn>(
     options: &FitOptions,
     mut progress: impl FnMut(u64) -> P,
 ) -> Result<Fitted, Error> {
+    open::expect_file(name)?;
     let mut survey = Survey::default();
     let mut sample: Vec<Record> = Vec::new();
     read_through(name, &mut *opening()?, &mut progress, |batch, _| {
@@ -117,6 +119,7 @@ pub fn fit<P: GoOn>(
     if options.names {
         name_all(&mut model, reader.dictionary());
     }
+    check::expect_readable(name, &model)?;
     Ok(Fitted { model, notes: reader.notes().clone(), tried })
 }
 

@@ -3,7 +3,8 @@
 //! Each transition is a thread in the paper's sense, with a budget of requests for each period; the
 //! next one is drawn among those that can follow, by how likely they are after such a gap and by how
 //! much of their budget is left. So budgets are met exactly at the end of each period, and the
-//! weights of a whole cycle are the model's. A run that is longer begins again.
+//! weights of a whole cycle are the model's. A run that is longer begins again, all parts together: one
+//! that is done before the others waits for the cycle's end.
 
 mod arrivals;
 mod categories;
@@ -12,13 +13,17 @@ mod draw;
 mod part;
 mod periods;
 mod ranges;
+mod source;
 mod states;
+
+use std::path::Path;
 
 use forebay_core::Nanos;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, trace};
 
-use super::file::Model;
-use part::PartGenerator;
+use super::file::{Model, Part};
+use crate::error::Error;
+use source::Source;
 
 /// What is drawn.
 #[derive(Clone, Copy, Debug)]
@@ -39,9 +44,32 @@ impl Default for GenerateOptions {
     }
 }
 
+impl GenerateOptions {
+    /// Refuses a length of time of a model that has none, called `name`: there is no end to it.
+    ///
+    /// # Errors
+    /// A model whose requests all come at once.
+    pub fn expect_end(&self, name: &Path, model: &Model) -> Result<(), Error> {
+        let begin_ns = model.parts.iter().map(Part::begin_ns).min().unwrap_or(0);
+        if self.requests.is_some() || self.until.is_none() || cycle_ns(model) > begin_ns {
+            return Ok(());
+        }
+        Err(Error::Unfit(format!(
+            "{}: got a length of time for a model whose requests all come at once, expected a number \
+             of requests",
+            name.display()
+        )))
+    }
+}
+
+/// When the last request of all parts comes.
+fn cycle_ns(model: &Model) -> u64 {
+    model.parts.iter().map(Part::end_ns).max().unwrap_or(0)
+}
+
 /// Draws requests from a model.
 pub struct Generator {
-    parts: Vec<(PartGenerator, Option<Record>)>,
+    parts: Vec<Source>,
     left: u64,
     until: Nanos,
     intensity: f64,
@@ -52,17 +80,10 @@ pub struct Generator {
 impl Generator {
     /// From a model that was checked.
     pub fn new(model: &Model, options: GenerateOptions) -> Generator {
-        let parts = model
-            .parts
-            .iter()
-            .zip(0u64..)
-            .map(|(part, index)| {
-                let goes_on = options.requests.is_some() || options.until.is_some();
-                let left = if goes_on { u64::MAX } else { part.requests };
-                let mut part = PartGenerator::new(model, part, options.seed ^ index << 48, left);
-                let first = part.next();
-                (part, first)
-            })
+        let goes_on = options.requests.is_some() || options.until.is_some();
+        let cycle_ns = (model.parts.len() > 1).then(|| cycle_ns(model));
+        let parts = (0..model.parts.len())
+            .map(|index| Source::new(model, index, options.seed, (goes_on, cycle_ns)))
             .collect();
         let left = match (options.requests, options.until) {
             (Some(requests), _) => requests,
@@ -99,15 +120,11 @@ impl Iterator for Generator {
         if self.left == 0 {
             return None;
         }
-        let (part, slot) = match &mut self.parts[..] {
-            [(part, slot)] => (part, slot),
-            several => several
-                .iter_mut()
-                .min_by_key(|(_, slot)| slot.as_ref().map_or(Nanos::MAX, |record| record.at))
-                .map(|(part, slot)| (part, slot))?,
+        let source = match &mut self.parts[..] {
+            [source] => source,
+            several => several.iter_mut().min_by_key(|source| source.at())?,
         };
-        let mut record = slot.take()?;
-        *slot = part.next();
+        let mut record = source.take()?;
         if self.intensity != 1.0 {
             record.at = Nanos((record.at.0 as f64 / self.intensity).round() as u64);
         }

@@ -91,7 +91,9 @@ const UNITS: &[(&str, u64)] = &[
     ("us", 1_000),
     ("ms", 1_000_000),
     ("min", 60_000_000_000),
+    ("m", 60_000_000_000),
     ("h", 3_600_000_000_000),
+    ("d", 86_400_000_000_000),
     ("s", 1_000_000_000),
 ];
 
@@ -114,7 +116,7 @@ pub fn span(text: &str) -> Result<Nanos, String> {
 pub fn span_or_zero(text: &str) -> Result<Nanos, String> {
     let wrong = |expected: &str| format!("got '{text}', expected {expected}");
     let found = UNITS.iter().find_map(|(unit, worth)| Some((text.strip_suffix(unit)?, *worth)));
-    let example = "a time with its unit (ns, us, ms, s, min, h) above 0, e.g. 5ms";
+    let example = "a time with its unit (ns, us, ms, s, m or min, h, d) above 0, e.g. 5ms";
     let (number, worth) = found.ok_or_else(|| wrong(example))?;
     let (digits, places) = decimal(number.trim_end()).ok_or_else(|| wrong(example))?;
     let (units, power) = (u128::from(digits) * u128::from(worth), 10u128.pow(places));
@@ -172,10 +174,26 @@ mod tests {
         assert_eq!(span("0.5 ms"), Ok(Nanos(500_000)));
         assert_eq!(span("100s"), Ok(Nanos(100_000_000_000)));
         assert_eq!(span("1min"), Ok(Nanos(60_000_000_000)));
+        assert_eq!(span("5m"), Ok(Nanos(300_000_000_000)));
+        assert_eq!(span("1h"), Ok(Nanos(3_600_000_000_000)));
+        assert_eq!(span("2d"), Ok(Nanos(172_800_000_000_000)));
         assert_eq!(span("0.000001ms"), Ok(Nanos(1)));
         assert_eq!(span_or_zero("0s"), Ok(Nanos::ZERO));
-        let wrong =
-            ["0ms", "-5ms", "5", "ms", "", "5 parsecs", "0.0000001ms", "600000000h", "1e3ms"];
+        let wrong = [
+            "0ms",
+            "0d",
+            "-1s",
+            "nans",
+            "infh",
+            "-5ms",
+            "5",
+            "ms",
+            "",
+            "5 parsecs",
+            "0.0000001ms",
+            "600000000h",
+            "1e3ms",
+        ];
         for text in wrong {
             assert!(span(text).unwrap_err().contains("expected"), "{text}");
         }

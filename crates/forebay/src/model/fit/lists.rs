@@ -90,3 +90,62 @@ pub(super) fn heat(cells: &[u32], heat_max: usize) -> Vec<(u32, u32, u32)> {
     done.sort_unstable();
     done
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_keep_their_first_digits() {
+        let kept = [(1234.56, 4), (0.000_123_456, 2), (-987.6, 1), (5.0, 9), (0.0, 3)];
+        let kept = kept.map(|(value, places)| digits(value, places));
+        assert_eq!(kept, [1235.0, 0.000_12, -1000.0, 5.0, 0.0]);
+        assert_eq!(digits(f64::NAN, 3), 0.0);
+    }
+
+    #[test]
+    fn heat_is_fine_where_requests_are_and_loses_none() {
+        let mut cells = vec![0; CELLS as usize];
+        (cells[5], cells[20_000], cells[20_001], cells[65_535]) = (7, 1, 2, 900);
+        assert_eq!(
+            heat(&cells, 512),
+            [(5, 1, 7), (20_000, 1, 1), (20_001, 1, 2), (65_535, 1, 900)]
+        );
+        // Room for few: the heaviest are told apart.
+        let few = heat(&cells, 16);
+        assert!(few.len() <= 16 && few.iter().map(|cell| cell.2).sum::<u32>() == 910, "{few:?}");
+        assert!(
+            few.iter().any(|&(first, count, n)| first + count == 65_536 && n == 900),
+            "{few:?}"
+        );
+    }
+
+    #[test]
+    fn the_heaviest_pair_of_each_transition_stays() {
+        let [near, far] = [Range::new(1, 0), Range::new(1, 3)];
+        let of = |op: u16| Category(op);
+        let counts =
+            [(near, near, 0, 90), (near, near, 1, 10), (far, far, 0, 1), (near, far, 1, 5)];
+        let joints = counts.map(|(from, to, op, count)| ((from, to, of(op), of(op)), count));
+        let mut gaps: FxHashMap<(Range, Range), Sketch> = FxHashMap::default();
+        for (from, to, _, count) in counts {
+            let sketch = gaps.entry((from, to)).or_default();
+            // Nothing that a family fits.
+            (0..count).for_each(|n| sketch.add(if n % 2 == 0 { 1_000 } else { 1_000_000_000 }));
+        }
+        let gaps = gaps.iter().map(|(&ends, sketch)| (ends, sketch)).collect();
+        let list = transitions(&joints.into_iter().collect(), &gaps, 1000, 1);
+        let shown: Vec<_> = list.iter().map(|t| (&*t.from, &*t.to, t.share, &*t.joint)).collect();
+        assert_eq!(
+            shown,
+            [
+                ("0", "0", 0.1, &[Joint(0, 0, 90)][..]),
+                ("0", "3", 0.005, &[Joint(1, 1, 5)][..]),
+                ("3", "3", 0.001, &[Joint(0, 0, 1)][..]),
+            ]
+        );
+        let quantiles = [7, 7, 0];
+        let kept = list.iter().map(|t| t.inter_arrival.quantiles_us.len());
+        assert!(kept.eq(quantiles), "{list:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! In which order states and their places come: as it is, or their mix in stretches of requests that grow
 //! with the trace.
 
-use super::super::order::{self, Mix, WRITTEN_MAX, written_len};
+use super::super::file::{self, Mix, WRITTEN_MAX, written_len};
 
 /// Stretches that are told apart while requests come.
 const STRETCHES_MAX: usize = 1 << 18;
@@ -68,7 +68,7 @@ impl Order {
         (of_places, places): (&[u32], usize),
         (of_states, states): (&[u32], usize),
         numbers_max: usize,
-    ) -> order::Order {
+    ) -> file::Order {
         if self.each == 1 {
             let told = self.renumbered(of_places).told(true, places, numbers_max);
             if let Some(order) = told {
@@ -87,13 +87,13 @@ impl Order {
     }
 
     /// As it is kept, if so many numbers can tell it.
-    fn told(&self, of_places: bool, states: usize, numbers_max: usize) -> Option<order::Order> {
+    fn told(&self, of_places: bool, states: usize, numbers_max: usize) -> Option<file::Order> {
         let stretches = joined(self.stretches.mixes());
         let len = written_len(&stretches);
         if len > WRITTEN_MAX.min(numbers_max.saturating_mul(SHORTER_MAX)) {
             return None;
         }
-        let order = order::Order::new(self.each, of_places, &stretches, states);
+        let order = file::Order::new(self.each, of_places, &stretches, states);
         (order.numbers() <= numbers_max).then_some(order)
     }
 }

@@ -132,3 +132,23 @@ fn gcd(mut a: u32, mut b: u32) -> u32 {
     }
     a
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rare_sizes_are_merged_to_their_mean() {
+        // By count, as they come.
+        let mut sizes: Vec<(u32, u32, u32)> = (1..=200).map(|n| (n * 4096, 300 - n, 1)).collect();
+        let sums = |sizes: &[(u32, u32, u32)]| {
+            let bytes = sizes.iter().map(|size| u64::from(size.0) * u64::from(size.1)).sum::<u64>();
+            (bytes, sizes.iter().map(|size| size.1).sum::<u32>())
+        };
+        let before = sums(&sizes);
+        merge_rare(&mut sizes);
+        let after = sums(&sizes);
+        assert!(sizes.len() <= SIZES_MAX && sizes.iter().all(|size| size.0 % 4096 == 0));
+        assert!(after.1 == before.1 && after.0.abs_diff(before.0) < before.0 / 100, "{sizes:?}");
+    }
+}

@@ -1,8 +1,7 @@
 //! Which state the next request is in: one of those left of its stretch, by how likely it follows the
 //! last one, after such a gap and before such a one.
 
-use super::super::file::Part;
-use super::super::order::Mix;
+use super::super::file::{Mix, Part};
 use super::super::state::GAP_CLASSES;
 use super::draw::Dice;
 use super::states::StateDrawer;

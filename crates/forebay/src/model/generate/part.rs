@@ -16,6 +16,9 @@ use super::draw::{Bag, Dice};
 use super::ranges::{RangeDrawer, ranges};
 use super::states::{StateDrawer, follows, states};
 
+/// How often another stream is drawn for, at most: there may be none.
+const OTHERS_TRIED: usize = 8;
+
 pub(super) struct PartGenerator {
     /// Requests that it still has to draw.
     left: u64,
@@ -245,9 +248,22 @@ impl PartGenerator {
         };
         self.stream = match wanted {
             Some(stream) if self.bag.take(stream as usize) => stream,
-            _ => self.bag.draw(&mut self.dice) as u32,
+            _ => self.another(stays),
         };
         self.stream
+    }
+
+    /// A stream of those that have requests left, and not the last one unless it `stays`.
+    fn another(&mut self, stays: bool) -> u32 {
+        let mut drawn = self.bag.draw(&mut self.dice);
+        for _ in 0..OTHERS_TRIED {
+            if stays || drawn != self.stream as usize {
+                break;
+            }
+            self.bag.put(drawn);
+            drawn = self.bag.draw(&mut self.dice);
+        }
+        drawn as u32
     }
 }
 

@@ -217,3 +217,51 @@ fn drawer_of(model: &Model, part: &Part, leaves: &[Range]) -> Vec<u32> {
     }
     numbers
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gaps(family: Family, mean_us: f64, deviation_us: f64, quantiles_us: Vec<f64>) -> Gaps {
+        Gaps { family, mean_us, deviation_us, distance: 0.0, quantiles_us }
+    }
+
+    /// Mean and standard deviation of what is drawn.
+    fn moments(gaps: &Gaps) -> (f64, f64) {
+        let (mut dice, (drawer, mean)) = (Dice::new(3), Drawer::new(gaps));
+        assert!((mean / gaps.mean_us - 1.0).abs() < 1e-9);
+        let drawn: Vec<f64> = (0..50_000).map(|_| drawer.draw(&mut dice)).collect();
+        let of = |power: i32| drawn.iter().map(|us| us.powi(power)).sum::<f64>() / 50_000.0;
+        (of(1), (of(2) - of(1) * of(1)).max(0.0).sqrt())
+    }
+
+    #[test]
+    fn each_family_is_drawn_with_its_moments() {
+        for (family, mean, deviation) in [
+            (Family::Constant, 500.0, 0.0),
+            (Family::Normal, 500.0, 100.0),
+            (Family::Exponential, 500.0, 500.0),
+            (Family::Poisson, 4000.0, 2000.0),
+            (Family::Gamma, 500.0, 900.0),
+            (Family::Gamma, 500.0, 50.0),
+        ] {
+            let drawn = moments(&gaps(family, mean, deviation, Vec::new()));
+            assert!((drawn.0 / mean - 1.0).abs() < 0.02, "{family:?}: {drawn:?}");
+            assert!((drawn.1 - deviation).abs() <= 0.03 * deviation, "{family:?}: {drawn:?}");
+        }
+    }
+
+    #[test]
+    fn quantiles_are_drawn_between_and_their_mean_is_made_up_beyond() {
+        let quantiles = vec![1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0];
+        let known = gaps(Family::Empirical, 50.0, 0.0, quantiles.clone());
+        let (mean, _) = moments(&known);
+        assert!((mean / 50.0 - 1.0).abs() < 0.05, "{mean}");
+        let (mut dice, (drawer, _)) = (Dice::new(3), Drawer::new(&known));
+        let drawn: Vec<f64> = (0..50_000).map(|_| drawer.draw(&mut dice)).collect();
+        for (us, share) in quantiles.iter().zip(SHARES) {
+            let below = drawn.iter().filter(|drawn| *drawn < us).count() as f64 / 50_000.0;
+            assert!((below - share).abs() < 0.01, "{us}: {below}");
+        }
+    }
+}
