@@ -130,7 +130,15 @@ impl Model {
             + self.streams.iter().filter(|stream| stream.name.is_some()).count();
         let span_mib = self.volumes.iter().map(|volume| volume.extent_mib).sum::<u64>();
         let range = binary(span_mib as f64 * f64::from(1 << 20) / 4f64.powi(self.level.into()));
-        let cell = binary(span_mib as f64 * 16.0);
+        let cell = binary((span_mib as f64 * 16.0).max(f64::from(1 << 20)));
+        let each = self.parts.iter().map(|part| part.order.each).min().unwrap_or(1);
+        let order = if self.parts.iter().any(|part| part.order.of_places) {
+            "and, request by request, in which range which operation uses new ground, or which was \
+             used how long ago, about how far away"
+                .to_string()
+        } else {
+            format!("and which ranges and operations come in each {}", counted(each, "request"))
+        };
         vec![
             format!(
                 "counts: {} in {} s, how many by each of {}, on {}",
@@ -140,14 +148,7 @@ impl Model {
                 counted(self.volumes.len() as u64, "volume")
             ),
             "sizes, and how operations follow each other, as counts".to_string(),
-            format!(
-                "when: how many requests come when, and in which order ranges and operations come, for \
-                 every {}",
-                counted(
-                    self.parts.iter().map(|part| part.order.each).min().unwrap_or(1),
-                    "request"
-                )
-            ),
+            format!("when: how many requests come when, {order}"),
             format!(
                 "where: how far volumes are used, to a MiB; how often each range of {range} is used, and \
                  each cell of {cell} or more is used first; no offset"

@@ -6,14 +6,18 @@
 use rustc_hash::FxHashMap;
 
 /// Two numbers, each of the sequence or of a phrase before.
-pub type Phrase = [u32; 2];
+pub(super) type Phrase = [u32; 2];
 
 /// A phrase that comes less often makes nothing shorter.
 const TIMES_MIN: u32 = 4;
 
 /// Shortens a sequence of numbers below `first` by at most `phrases_max` phrases, numbered from `first`
 /// on.
-pub fn shorten(mut sequence: Vec<u32>, first: u32, phrases_max: usize) -> (Vec<u32>, Vec<Phrase>) {
+pub(super) fn shorten(
+    mut sequence: Vec<u32>,
+    first: u32,
+    phrases_max: usize,
+) -> (Vec<u32>, Vec<Phrase>) {
     let mut phrases: Vec<Phrase> = Vec::new();
     let mut least = u32::MAX;
     loop {
@@ -84,7 +88,7 @@ fn replaced(sequence: &[u32], phrases: &FxHashMap<Phrase, u32>) -> Vec<u32> {
 
 /// The sequence with its phrases written out; none where a number means nothing, or of more than `len_max`
 /// numbers.
-pub fn expand(
+pub(super) fn expand(
     sequence: &[u32],
     phrases: &[Phrase],
     first: u32,

@@ -65,8 +65,9 @@ pub(super) fn transitions(
     list
 }
 
-/// Cells by count, the heaviest ranges split first.
-pub(super) fn heat(cells: &[u32], heat_max: usize) -> Vec<(u32, u32, u32)> {
+/// Cells by count, the heaviest ranges split first, as long as they have more than `least` cells: a cell
+/// of a small volume would all but tell offsets.
+pub(super) fn heat(cells: &[u32], heat_max: usize, least: u32) -> Vec<(u32, u32, u32)> {
     let sum = |first: u32, count: u32| -> u64 {
         cells[first as usize..(first + count) as usize].iter().map(|&n| u64::from(n)).sum()
     };
@@ -77,7 +78,7 @@ pub(super) fn heat(cells: &[u32], heat_max: usize) -> Vec<(u32, u32, u32)> {
         if weight == 0 {
             continue;
         }
-        if count == 1 || done.len() + open.len() >= heat_max {
+        if count <= least.max(1) || done.len() + open.len() >= heat_max {
             done.push((first, count, weight.min(u64::from(u32::MAX)) as u32));
             continue;
         }
@@ -108,11 +109,13 @@ mod tests {
         let mut cells = vec![0; CELLS as usize];
         (cells[5], cells[20_000], cells[20_001], cells[65_535]) = (7, 1, 2, 900);
         assert_eq!(
-            heat(&cells, 512),
+            heat(&cells, 512, 1),
             [(5, 1, 7), (20_000, 1, 1), (20_001, 1, 2), (65_535, 1, 900)]
         );
         // Room for few: the heaviest are told apart.
-        let few = heat(&cells, 16);
+        // None finer than is asked for.
+        assert!(heat(&cells, 512, 16).iter().all(|cell| cell.1 == 16));
+        let few = heat(&cells, 16, 1);
         assert!(few.len() <= 16 && few.iter().map(|cell| cell.2).sum::<u32>() == 910, "{few:?}");
         assert!(
             few.iter().any(|&(first, count, n)| first + count == 65_536 && n == 900),

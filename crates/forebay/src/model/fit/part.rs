@@ -8,7 +8,7 @@ use super::super::cascade::{Collector, Found};
 use super::super::file::{Arrivals, Part, Scales};
 use super::super::history::{Latest, Passing, RangePast, Touched, remember};
 use super::super::leaves::LeafOf;
-use super::super::space::{CELLS, Space};
+use super::super::space::{CELLS, GRAIN, Space};
 use super::super::spot;
 use super::super::state::{CATEGORIES, Category, Kind, NEAR_BYTES, Range, SizeClasses};
 use super::lists::{digits, heat};
@@ -229,7 +229,7 @@ impl PartFitter {
                 .filter(|(_, traits)| traits.count > 0)
                 .map(|(category, traits)| category_model(category as u16, traits))
                 .collect(),
-            heat: heat(&self.heat, HEAT_MAX / self.parts),
+            heat: heat(&self.heat, HEAT_MAX / self.parts, (GRAIN / self.space.cell_bytes()) as u32),
             stay_share: digits(self.stays as f64 / self.requests.max(1) as f64, 4),
         }
     }
