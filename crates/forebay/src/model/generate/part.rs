@@ -154,6 +154,10 @@ impl PartGenerator {
                         let (end, stream, len) = range.past.heads.at(rank);
                         (run_len, continued) = (Some(len), Some(rank));
                         owner = Some((stream, dice.unit() < drawer.same_stream));
+                        let end = match kind.is_new() {
+                            true => range.fresh((end, len), &self.touched),
+                            false => end,
+                        };
                         // Where all are of one size it need not be looked up.
                         let asks = drawer.same_size > 0.0 && drawer.sizes.len() > 1;
                         let known = (&self.latest, &self.touched);

@@ -10,7 +10,9 @@ use super::categories::{CategoryDrawer, OUT_OF_PHASE};
 use super::draw::{Bag, Dice};
 
 /// Times a new place is drawn again because it was used before.
-const RETRIES: usize = 6;
+const RETRIES: usize = 8;
+/// Steps, each twice as long, that a run takes to find new ground.
+const STEPS: u32 = 16;
 /// Requests of the past among which the one at the right distance is chosen.
 const AIMS: u64 = 32;
 /// Times one is looked for at the right distance.
@@ -62,6 +64,19 @@ impl RangeDrawer {
             (1..=FOLLOWS_MAX).filter_map(candidate).min_by_key(|found| found.0)?;
         self.past.referenced = number;
         Some((past.address, Some(past.len)))
+    }
+
+    /// Where a run that ended at `end` finds new ground: there, or beyond what was used since, in steps of
+    /// `len` bytes that double.
+    pub(super) fn fresh(&self, (end, len): (u64, u32), touched: &Touched) -> u64 {
+        let last = u64::from(len.saturating_sub(1));
+        let is_fresh =
+            |at: u64| touched.last(at).is_none() && touched.last(at.saturating_add(last)).is_none();
+        if touched.last(end).is_none() {
+            return end;
+        }
+        let steps = (0..STEPS).map(|power| end.saturating_add(u64::from(len) << power));
+        steps.take_while(|&at| at < self.end).find(|&at| is_fresh(at)).unwrap_or(end)
     }
 
     /// How long the last request was that began there.
@@ -216,9 +231,12 @@ impl RangeDrawer {
         touched: &Touched,
     ) -> u64 {
         let mut best: Option<(usize, u64)> = None;
-        for _ in 0..RETRIES {
+        for slid in 0..2 * RETRIES {
             let (rank, distance, is_exact) = spot::beside(wanted, len, dice.unit());
             let head = self.past.heads.at(rank.min(self.past.heads.len() - 1)).0;
+            // Where that is used, further on.
+            let slid = (slid as i64 / 2) * i64::from(len) * distance.signum();
+            let distance = distance.saturating_add(slid);
             let aimed = head.saturating_add_signed(distance);
             // The distance tells the alignment where it is exact.
             let alignment = drawer.alignments.draw(dice);
@@ -310,6 +328,13 @@ impl RangeDrawer {
         (cell < first + count).then_some(after - 1)
     }
 
+    /// How soon a run that goes on would come to a place.
+    fn in_the_way(&self, address: u64) -> usize {
+        let ends = (0..self.past.heads.len()).map(|rank| self.past.heads.at(rank).0);
+        let before = ends.filter_map(|end| address.checked_sub(end)).min().unwrap_or(u64::MAX);
+        ROOM.iter().filter(|&&room| before < room).count()
+    }
+
     /// New ground about as far away as wanted.
     pub(super) fn far(
         &mut self,
@@ -340,7 +365,7 @@ impl RangeDrawer {
             };
             let drawn = self.aligned(drawn, alignment);
             let off = reach_bin(reference, drawn).abs_diff(reach_wanted);
-            let bad = 2 * off + ROOM.len() - room(drawn, touched);
+            let bad = 2 * off + ROOM.len() - room(drawn, touched) + self.in_the_way(drawn);
             let worse = match best {
                 Some((least, _, _)) if least <= bad => Some(cell),
                 _ => best.replace((bad, drawn, cell)).map(|(_, _, cell)| cell),
