@@ -6,6 +6,8 @@
 mod damaged;
 #[path = "model/kept.rs"]
 mod kept;
+#[path = "model/nearby.rs"]
+mod nearby;
 
 use std::collections::BTreeMap;
 use std::path::Path;
