@@ -55,7 +55,7 @@ pub fn read(path: &Path) -> Result<Model, TraceError> {
         return parse(path, &text);
     }
     let got = format!("more than {} MiB", FILE_BYTES_MAX >> 20);
-    Err(malformed(path, &got, "a model, which has some 300 KB", ""))
+    Err(malformed(path, &got, "a model, which has some 400 KB", ""))
 }
 
 /// The model that `text` holds; messages call it `path`.
