@@ -12,6 +12,7 @@ mod traits;
 use std::path::Path;
 
 use forebay_core::Nanos;
+use forebay_trace::streams::{Grouping, StreamBy};
 use forebay_trace::{Dictionary, Notes, Reader, Record, TraceError, open};
 
 use crate::error::Error;
@@ -99,7 +100,9 @@ pub fn fit<P: GoOn>(
     open::expect_file(name)?;
     let mut survey = Survey::default();
     let mut sample: Vec<Record> = Vec::new();
-    read_through(name, &mut *opening()?, &mut progress, |batch, _| {
+    let mut grouping = Grouping::new(StreamBy::Thread);
+    read_through(name, &mut *opening()?, &mut progress, |batch, dictionary| {
+        group(batch, &mut grouping, dictionary);
         batch.iter().for_each(|record| survey.add(record));
         let room = level::REQUESTS.saturating_sub(sample.len());
         sample.extend_from_slice(&batch[..room.min(batch.len())]);
@@ -111,13 +114,15 @@ pub fn fit<P: GoOn>(
     let at_level = FitOptions { level: Some(level), ..options.clone() };
     let mut fitter = Fitter::new(survey, at_level);
     let mut reader = opening()?;
-    read_through(name, &mut *reader, &mut progress, |batch, _| {
+    let mut grouping = Grouping::new(StreamBy::Thread);
+    read_through(name, &mut *reader, &mut progress, |batch, dictionary| {
+        group(batch, &mut grouping, dictionary);
         batch.iter().for_each(|record| fitter.add(record));
     })?;
     fitter.agrees(name)?;
     let mut model = fitter.finish();
     if options.names {
-        name_all(&mut model, reader.dictionary());
+        name_all(&mut model, reader.dictionary(), &grouping);
     }
     check::expect_readable(name, &model)?;
     Ok(Fitted { model, notes: reader.notes().clone(), tried })
@@ -147,12 +152,17 @@ fn choose_level(
     Ok((close.or(nearest).map_or(1, |level| level.0), tried))
 }
 
-fn name_all(model: &mut Model, dictionary: &Dictionary) {
+/// Streams are threads, and all write-back workers of a kernel one, as the description has them.
+fn group(batch: &mut [Record], grouping: &mut Grouping, dictionary: &Dictionary) {
+    batch.iter_mut().for_each(|r| r.stream = grouping.group(dictionary, r.stream));
+}
+
+fn name_all(model: &mut Model, dictionary: &Dictionary, grouping: &Grouping) {
     for (volume, name) in model.volumes.iter_mut().zip(&dictionary.volumes) {
         volume.name = Some(name.clone());
     }
-    for (stream, known) in model.streams.iter_mut().zip(&dictionary.streams) {
-        stream.name = Some(known.name.clone());
+    for (stream, number) in model.streams.iter_mut().zip(0..) {
+        stream.name = Some(grouping.label(dictionary, number));
     }
 }
 

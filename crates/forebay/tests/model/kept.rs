@@ -253,3 +253,15 @@ impl Reader for Rows {
         &self.2
     }
 }
+
+#[test]
+fn write_back_workers_are_one_stream() {
+    let mut records = chain(600);
+    records.iter_mut().zip(0u32..).for_each(|(record, n)| record.stream = n % 3);
+    let streams = ["kworker/0:1", "java", "kworker/1:2"];
+    let opening = || Ok(rows(&records, &streams, &["home"]));
+    let options = FitOptions { level: Some(1), names: true, ..FitOptions::default() };
+    let model = fit::fit(Path::new("t"), opening, &options, |_| ()).unwrap().model;
+    let told: Vec<_> = model.streams.iter().map(|s| (s.name.as_deref(), s.requests)).collect();
+    assert_eq!(told, [(Some("write-back"), 400), (Some("java"), 200)]);
+}

@@ -97,7 +97,7 @@ fn what_follows_a_pause_does_so_where_the_order_is_not_known() {
     let mut at_ns = 0;
     let mut records = vec![record(0, (64 << 30) - BLOCK, Op::Read, 4096)];
     for n in 0..300_000u64 {
-        let is_read = noise(n) % 3 == 0;
+        let is_read = noise(n).is_multiple_of(3);
         at_ns += if is_read { 30_000_000 } else { 2_000 };
         let op = if is_read { Op::Read } else { Op::Write };
         records.push(record(at_ns, noise(n ^ 0x5555) % (1 << 24) * BLOCK, op, 4096));
