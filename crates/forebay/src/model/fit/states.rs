@@ -170,7 +170,7 @@ impl States {
 
     /// The new number of each place, and of its state: `numbers` of old states.
     fn renumbered(&self, states: &[State], numbers: &[u32]) -> (Vec<u32>, Vec<u32>) {
-        let lens = states.iter().map(|state| state.5.0.len().max(1) as u32);
+        let lens = states.iter().map(|state| state.5.0.len() as u32);
         let firsts: Vec<u32> =
             lens.scan(0, |sum, len| Some(std::mem::replace(sum, *sum + len))).collect();
         let renumber = |&(old, place): &(u32, (u8, u8))| {

@@ -1,4 +1,4 @@
-//! What requests of a category are like: sizes, flags, and by which ranks and distances places are found.
+//! What requests of a category are like: sizes, flags, how they are aligned, and how far on they follow.
 
 use super::super::bins::align_bin;
 use super::super::file::{Bins, CategoryModel};

@@ -8,7 +8,7 @@ use super::super::history::{Latest, Passing, Past, Touched, kept, remember};
 use super::super::leaves::LeafOf;
 use super::super::space::{GRAIN, Space};
 use super::super::spot;
-use super::super::state::{CATEGORIES, Kind, Range, SizeClasses};
+use super::super::state::{CATEGORIES, Category, Kind, Range, SizeClasses};
 use super::arrivals::Clock;
 use super::categories::CategoryDrawer;
 use super::choose::Chooser;
@@ -18,6 +18,33 @@ use super::states::{StateDrawer, follows, states};
 
 /// How often another stream is drawn for, at most: there may be none.
 const OTHERS_TRIED: usize = 8;
+
+/// Where a request is, and what that tells of its size.
+struct Found {
+    address: u64,
+    /// Bytes of the latest request that began there.
+    before: Option<u32>,
+    /// Bytes, where the place had to be found for them.
+    len: Option<u32>,
+    /// The run that goes on.
+    run: Option<Run>,
+}
+
+impl Found {
+    fn at(address: u64) -> Found {
+        Found { address, before: None, len: None, run: None }
+    }
+}
+
+/// A run that goes on.
+struct Run {
+    /// Among the latest ends.
+    rank: usize,
+    /// Bytes of its last request.
+    len: u32,
+    /// Its stream, and whether that asks again.
+    owner: (u32, bool),
+}
 
 pub(super) struct PartGenerator {
     /// Requests that it still has to draw.
@@ -122,94 +149,128 @@ impl PartGenerator {
         (self.clock.gap((from, to), &mut self.dice), state, place)
     }
 
+    /// A request of a state, at its place if that is known, before one of state `next`.
     fn place(&mut self, (state, known): (usize, Option<usize>), next: usize) -> Record {
-        let next = &self.states[next];
-        let next = (next.leaf == self.states[state].leaf).then_some(next.category.kind());
-        let state = &mut self.states[state];
-        let (leaf, category) = (state.leaf, state.category);
-        let drawer = &mut self.categories[usize::from(category.0)];
-        let dice = &mut self.dice;
-        let flags = Flags(drawer.flags.get(drawer.flag.draw(dice)).copied().unwrap_or(0));
+        let (leaf, category) = (self.states[state].leaf, self.states[state].category);
+        let drawer = &self.categories[usize::from(category.0)];
+        let flags = drawer.flags.get(drawer.flag.draw(&mut self.dice)).copied();
+        let flags = Flags(flags.unwrap_or(0));
         if category.op() == Op::Flush {
             let stream = self.who(None);
             return record(0, 0, 0, stream, Op::Flush, flags);
         }
-        let range = &mut self.ranges[leaf];
-        let mut continued = None;
-        let mut owner = None;
-        let mut run_len = None;
-        let mut own_len = None;
         let found = match category.kind() {
-            kind if kind.is_sequential() => {
-                let drawn = state.rank(known, dice);
-                let class = (dice.unit() < drawer.same_class).then_some(category.class());
-                let ends = (&self.space, &self.volume_ends[..]);
-                let is_read = category.op() == Op::Read;
-                let is_read = (dice.unit() < drawer.same_op).then_some(is_read);
-                let wanted = (kind, class, is_read, known.is_some());
-                let head = range.rank(drawn, wanted, ends, &self.touched, (&self.classes, drawer));
-                let overshot = kind.is_next() && leaf == self.last_leaf;
-                match head {
-                    Some((rank, strays)) if !(strays && overshot) => {
-                        let (end, stream, len) = range.past.heads.at(rank);
-                        (run_len, continued) = (Some(len), Some(rank));
-                        owner = Some((stream, dice.unit() < drawer.same_stream));
-                        let end = match kind.is_new() {
-                            true => range.fresh((end, len), &self.touched),
-                            false => end,
-                        };
-                        // Where all are of one size it need not be looked up.
-                        let asks = drawer.same_size > 0.0 && drawer.sizes.len() > 1;
-                        let known = (&self.latest, &self.touched);
-                        Some((end, asks.then(|| range.began(end, known)).flatten()))
-                    }
-                    _ if overshot && self.last_end < self.space.span() => {
-                        Some((self.last_end, None))
-                    }
-                    _ => None,
-                }
-            }
-            kind if kind.is_again() => {
-                let wanted = state.place(known, dice);
-                let is_inside = spot::is_inside(kind, wanted);
-                let places = (&self.latest, &self.touched);
-                if is_inside && kind.is_near() {
-                    let len = drawer.size(None, dice);
-                    own_len = Some(len);
-                    let near = (kind, wanted, len);
-                    Some((range.within(near, drawer, dice, &self.touched), None))
-                } else {
-                    let on = drawer.distances.draw(dice) as u64;
-                    let misfit = |past: Past| {
-                        let same_class = self.classes.of(past.len) == category.class();
-                        drawer.misfit(past.address, same_class)
-                    };
-                    let followed = match kind {
-                        Kind::Follow => range.follow(on, wanted, misfit, &self.latest),
-                        _ => None,
-                    };
-                    let again = || range.again((kind, wanted, next), misfit, dice, places);
-                    match followed.or_else(again) {
-                        Some((address, Some(len))) if is_inside => {
-                            Some((range.inside((address, len), drawer, dice), None))
-                        }
-                        past => past,
-                    }
-                }
-            }
-            Kind::Near if !range.past.heads.is_empty() => {
-                let wanted = state.place(known, dice);
-                let len = drawer.size(None, dice);
-                own_len = Some(len);
-                Some((range.near(drawer, (wanted, len), dice, &self.touched), None))
+            kind if kind.is_sequential() => self.goes_on(state, known),
+            kind if kind.is_again() => self.used_again((state, known), next),
+            Kind::Near if !self.ranges[leaf].past.heads.is_empty() => {
+                Some(self.near_by(state, known))
             }
             _ => None,
         };
-        let (address, len) = found.unwrap_or_else(|| {
-            let wanted = state.place(known, dice);
-            (range.far(wanted, dice, (&self.touched, &self.space)), None)
-        });
-        let len = match len {
+        let found = found.unwrap_or_else(|| self.anywhere(state, known));
+        let len = self.size(category, &found);
+        let stream = self.who(found.run.as_ref().map(|run| run.owner));
+        let (volume, offset, len) = self.space.place(found.address, len.max(1));
+        self.pass(
+            leaf,
+            volume,
+            Passing {
+                address: found.address,
+                len,
+                stream,
+                is_read: category.op() == Op::Read,
+                continued: found.run.map(|run| run.rank),
+            },
+        );
+        record(volume, offset, len, stream, category.op(), flags)
+    }
+
+    /// Where a run goes on.
+    fn goes_on(&mut self, state: usize, known: Option<usize>) -> Option<Found> {
+        let (state, dice) = (&mut self.states[state], &mut self.dice);
+        let (leaf, category, kind) = (state.leaf, state.category, state.category.kind());
+        let (drawer, range) = (&self.categories[usize::from(category.0)], &self.ranges[leaf]);
+        let drawn = state.rank(known, dice);
+        let class = (dice.unit() < drawer.same_class).then_some(category.class());
+        let is_read = (dice.unit() < drawer.same_op).then_some(category.op() == Op::Read);
+        let wanted = (kind, class, is_read, known.is_some());
+        let ends = (&self.space, &self.volume_ends[..]);
+        let head = range.rank(drawn, wanted, ends, &self.touched, (&self.classes, drawer));
+        let overshot = kind.is_next() && leaf == self.last_leaf;
+        match head {
+            Some((rank, strays)) if !(strays && overshot) => {
+                let (end, stream, len) = range.past.heads.at(rank);
+                let owner = (stream, dice.unit() < drawer.same_stream);
+                let address = match kind.is_new() {
+                    true => range.fresh((end, len), &self.touched),
+                    false => end,
+                };
+                // Where all are of one size it need not be looked up.
+                let asks = drawer.same_size > 0.0 && drawer.sizes.len() > 1;
+                let places = (&self.latest, &self.touched);
+                let before = asks.then(|| range.began(address, places)).flatten();
+                Some(Found { before, run: Some(Run { rank, len, owner }), ..Found::at(address) })
+            }
+            _ if overshot && self.last_end < self.space.span() => Some(Found::at(self.last_end)),
+            _ => None,
+        }
+    }
+
+    /// A place used before, if there is any.
+    fn used_again(&mut self, (state, known): (usize, Option<usize>), next: usize) -> Option<Found> {
+        let next = &self.states[next];
+        let next = (next.leaf == self.states[state].leaf).then_some(next.category.kind());
+        let (state, dice) = (&mut self.states[state], &mut self.dice);
+        let (category, kind) = (state.category, state.category.kind());
+        let drawer = &mut self.categories[usize::from(category.0)];
+        let range = &mut self.ranges[state.leaf];
+        let wanted = state.place(known, dice);
+        let is_inside = spot::is_inside(kind, wanted);
+        if is_inside && kind.is_near() {
+            let len = drawer.size(None, dice);
+            let address = range.within((kind, wanted, len), drawer, dice, &self.touched);
+            return Some(Found { len: Some(len), ..Found::at(address) });
+        }
+        let on = drawer.distances.draw(dice) as u64;
+        let misfit = |past: Past| {
+            let same_class = self.classes.of(past.len) == category.class();
+            drawer.misfit(past.address, same_class)
+        };
+        let followed = match kind {
+            Kind::Follow => range.follow(on, wanted, misfit, &self.latest),
+            _ => None,
+        };
+        let places = (&self.latest, &self.touched);
+        let past = followed.or_else(|| range.again((kind, wanted, next), misfit, dice, places))?;
+        Some(match is_inside {
+            true => Found::at(range.inside(past, drawer, dice)),
+            false => Found { before: Some(past.len), ..Found::at(past.address) },
+        })
+    }
+
+    /// New ground near a recent end.
+    fn near_by(&mut self, state: usize, known: Option<usize>) -> Found {
+        let (state, dice) = (&mut self.states[state], &mut self.dice);
+        let drawer = &mut self.categories[usize::from(state.category.0)];
+        let wanted = state.place(known, dice);
+        let len = drawer.size(None, dice);
+        let range = &self.ranges[state.leaf];
+        let address = range.near(drawer, (wanted, len), dice, &self.touched);
+        Found { len: Some(len), ..Found::at(address) }
+    }
+
+    /// New ground anywhere in the range.
+    fn anywhere(&mut self, state: usize, known: Option<usize>) -> Found {
+        let state = &mut self.states[state];
+        let wanted = state.place(known, &mut self.dice);
+        let range = &mut self.ranges[state.leaf];
+        Found::at(range.far(wanted, &mut self.dice, (&self.touched, &self.space)))
+    }
+
+    /// How large a request of a category is there.
+    fn size(&mut self, category: Category, found: &Found) -> u32 {
+        let (drawer, dice) = (&mut self.categories[usize::from(category.0)], &mut self.dice);
+        match found.before {
             Some(len)
                 if self.classes.of(len) == category.class()
                     && dice.unit() < drawer.same_size
@@ -217,25 +278,27 @@ impl PartGenerator {
             {
                 len
             }
-            _ => own_len.unwrap_or_else(|| drawer.size(run_len, dice)),
-        };
-        let stream = self.who(owner);
-        let (volume, offset, len) = self.space.place(address, len.max(1));
-        let is_read = category.op() == Op::Read;
-        let passing = Passing { address, len, stream, is_read, continued };
+            _ => {
+                let of_run = found.run.as_ref().map(|run| run.len);
+                found.len.unwrap_or_else(|| drawer.size(of_run, dice))
+            }
+        }
+    }
+
+    /// A request of a leaf and volume becomes past.
+    fn pass(&mut self, leaf: usize, volume: u32, passing: Passing) {
         self.last_end = passing.end();
         self.last_leaf = leaf;
         self.volume_ends[volume as usize] = self.last_end;
         let kept = kept(self.ranges.len());
         let starts = &mut self.ranges[leaf].starts;
         // A start takes about twice the memory of a request of the past.
-        if continued.is_none() && starts.count() < kept / 2 {
-            starts.insert(address);
+        if passing.continued.is_none() && starts.count() < kept / 2 {
+            starts.insert(passing.address);
         }
         let ends_in = self.leaf_of.of(self.space.cell(self.last_end)).unwrap_or(leaf);
         let known = (&mut self.latest, &mut self.touched);
         remember(&mut self.ranges, (leaf, ends_in), known, passing);
-        record(volume, offset, len, stream, category.op(), flags)
     }
 
     /// The stream that asks: that of the run which is continued, or the last one, or another.

@@ -15,14 +15,14 @@ use super::draw::Bag;
 const RETRIES: usize = 8;
 
 pub(super) struct RangeDrawer {
-    pub(super) first: u64,
-    pub(super) end: u64,
+    first: u64,
+    end: u64,
     pub(super) past: RangePast,
     /// Where requests began that continued no run.
     pub(super) starts: Starts,
     /// Cells of heat in it: first, count.
-    pub(super) cells: Vec<(u32, u32)>,
-    pub(super) cell: Bag,
+    cells: Vec<(u32, u32)>,
+    cell: Bag,
 }
 
 impl AsMut<RangePast> for RangeDrawer {

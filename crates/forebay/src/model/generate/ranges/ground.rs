@@ -14,8 +14,8 @@ const ROOM: [u64; 6] = [0, 128 << 10, 1 << 20, 8 << 20, 32 << 20, 128 << 20];
 impl RangeDrawer {
     /// New ground near a recent end for a request of `len` bytes.
     pub(in super::super) fn near(
-        &mut self,
-        drawer: &mut CategoryDrawer,
+        &self,
+        drawer: &CategoryDrawer,
         (wanted, len): (Spot, u32),
         dice: &mut Dice,
         touched: &Touched,

@@ -23,7 +23,7 @@ impl RangeDrawer {
         wanted: Spot,
         misfit: impl Fn(Past) -> usize,
         latest: &Latest,
-    ) -> Option<(u64, Option<u32>)> {
+    ) -> Option<Past> {
         let reference = self.past.reference(self.first);
         let candidate = |distance: u64| {
             let number = self.past.referenced + distance;
@@ -42,7 +42,7 @@ impl RangeDrawer {
         let (_, number, past) =
             (1..=FOLLOWS_MAX).filter_map(candidate).min_by_key(|found| found.0)?;
         self.past.referenced = number;
-        Some((past.address, Some(past.len)))
+        Some(past)
     }
 
     /// How long the last request was that began there.
@@ -65,7 +65,7 @@ impl RangeDrawer {
         misfit: impl Fn(Past) -> usize,
         dice: &mut Dice,
         (latest, touched): (&Latest, &Touched),
-    ) -> Option<(u64, Option<u32>)> {
+    ) -> Option<Past> {
         let reference = self.past.reference(self.first);
         let newest = self.past.ring.count().checked_sub(1)?;
         let side = side(kind, reference);
@@ -108,7 +108,7 @@ impl RangeDrawer {
         }
         let (_, number, past) = best?;
         self.past.referenced = number;
-        Some((past.address, Some(past.len)))
+        Some(past)
     }
 
     /// How ill a request of the past suits what comes next in the range.
@@ -166,10 +166,10 @@ impl RangeDrawer {
         address
     }
 
-    /// A place within the `len` bytes at an address, but not at their beginning.
+    /// A place within a request of the past, but not at its beginning.
     pub(in super::super) fn inside(
         &self,
-        (address, len): (u64, u32),
+        Past { address, len }: Past,
         drawer: &CategoryDrawer,
         dice: &mut Dice,
     ) -> u64 {
