@@ -9,6 +9,7 @@ pub mod hdd;
 pub mod list;
 pub mod ssd;
 
+use crate::outcome::Outcome;
 use crate::request::Request;
 use crate::time::Nanos;
 
@@ -40,6 +41,8 @@ pub struct Completion {
     pub at: Nanos,
     /// Where the time went.
     pub mechanics: Mechanics,
+    /// What came of it.
+    pub outcome: Outcome,
 }
 
 /// Serves I/Os in virtual time.

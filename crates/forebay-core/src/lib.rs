@@ -10,11 +10,14 @@
 #![forbid(unsafe_code)]
 
 pub mod arrange;
+pub mod bytes;
 pub mod cache;
 pub mod device;
+mod clients;
 mod index;
 pub mod observer;
-pub mod over;
+pub mod outcome;
+pub mod placed;
 pub mod policy;
 pub mod rearrangement;
 pub mod replay;
@@ -27,9 +30,11 @@ pub mod tape;
 pub mod time;
 pub mod workload;
 
+pub use bytes::{Buf, Bytes, Null, Piece, Slots};
 pub use device::{Completion, Device, Mechanics};
 pub use observer::Observer;
-pub use policy::{Done, Finished, Policy};
+pub use outcome::{Fault, Outcome, worst};
+pub use policy::{Cx, Done, Finished, Policy};
 pub use rearrangement::Rearrangement;
 pub use request::{BACKGROUND, Flags, Lane, Op, Request, RequestId};
 pub use spec::{Spec, SpecError};

@@ -9,8 +9,6 @@ mod bid;
 mod block;
 pub mod cached;
 mod cfq;
-#[cfg(test)]
-mod contents;
 mod deadline;
 mod each;
 mod forebay;
@@ -45,21 +43,24 @@ pub use noop::Noop;
 pub use paper::{PaperCfq, PaperDeadline};
 pub use placements::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement, with_placed};
 pub use queue::{List, Queue, Queued, QueuedId};
-pub use rearranged::Rearranged;
+pub use rearranged::{Rearrange, Rearranged};
 
+use crate::bytes::{Bytes, Piece, Slots};
 use crate::device::Completion;
+use crate::outcome::Outcome;
 use crate::request::{Lane, Request};
 use crate::time::Nanos;
 
-/// A client request that is complete, as the policy that completed it tells it.
+/// A client request that is answered, as the policy that answers it tells it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Done {
     /// The request as it was submitted.
     pub request: Request,
-    /// The longest time that any part of it spent between admission to the request queue and
-    /// completion. Time spent waiting for admission is not in it; latency, from `request.at`, has
-    /// both.
+    /// The time from the admission of the first of its parts to the request queue to the answer.
+    /// Time spent waiting for admission is not in it; latency, from `request.at`, has both.
     pub wait: Nanos,
+    /// What came of it: the worst of what came of its parts and could not be mended.
+    pub outcome: Outcome,
     /// Which of [`Policy::classes`] it was served in; 0 where there are none.
     pub class: u16,
 }
@@ -73,28 +74,56 @@ pub struct Class {
     pub within: Nanos,
 }
 
-/// Collects the client requests that a completion finished. Emptied and reused by the driver.
+/// Collects the client requests that a call answered. Emptied and reused by the driver.
 pub type Finished = Vec<Done>;
+
+/// What a call is given that may answer requests or touch bytes.
+pub struct Cx<'a> {
+    /// The time.
+    pub now: Nanos,
+    /// The driver's memory, by name.
+    pub slots: &'a mut dyn Slots,
+    /// Where answers go.
+    pub finished: &'a mut Finished,
+}
+
+impl Cx<'_> {
+    /// The same for a policy beneath, whose answers go to `finished`.
+    #[inline]
+    pub fn beneath<'b>(&'b mut self, finished: &'b mut Finished) -> Cx<'b> {
+        Cx { now: self.now, slots: &mut *self.slots, finished }
+    }
+}
 
 /// Decides where and when I/O happens. Calls come with times that never decrease.
 pub trait Policy {
-    /// A client request arrives. It may be held for as long as the policy likes.
-    fn submit(&mut self, now: Nanos, request: Request);
+    /// A client request arrives, whose data begin at `bytes`; they stay there, held and, if it
+    /// writes, unchanged, until it is answered. It may be answered at once, or held for as long as
+    /// the policy likes.
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes);
 
     /// `lane` has room: the next I/O for it, or `None` to leave it idle for now. The driver asks
     /// again when something is submitted, completes, or [`Policy::wakeup`] is reached.
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request>;
 
-    /// An I/O that this policy dispatched is complete; client requests that are finished thereby
-    /// are added to `finished`.
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished);
+    /// An I/O that this policy dispatched has ended, well or not.
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion);
 
-    /// When to ask again although nothing happens. After every lane with room was offered at
-    /// `now`, it is later than `now`.
+    /// When to be asked again although nothing happens. After [`Policy::wake`] and an offer of every
+    /// lane with room at `now`, it is later than `now`, unless a lane that is busy is due.
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         None
     }
+
+    /// [`Policy::wakeup`] is reached. Whoever only wants to be offered its lane again has nothing to
+    /// do.
+    #[inline]
+    fn wake(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// Whose bytes `io` moves, in order of address. Asked of an I/O that was dispatched and has not
+    /// ended.
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece));
 
     /// What it counted for itself; nothing for most.
     fn figures(&self) -> Vec<Figure> {
@@ -116,17 +145,23 @@ pub trait Policy {
 pub type Figure = (&'static str, f64);
 
 impl<P: Policy + ?Sized> Policy for Box<P> {
-    fn submit(&mut self, now: Nanos, request: Request) {
-        (**self).submit(now, request);
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        (**self).submit(cx, request, bytes);
     }
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
         (**self).dispatch(now, lane)
     }
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        (**self).complete(now, done, finished);
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        (**self).complete(cx, done);
     }
     fn wakeup(&self) -> Option<Nanos> {
         (**self).wakeup()
+    }
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        (**self).wake(cx);
+    }
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        (**self).pieces(io, each);
     }
     fn figures(&self) -> Vec<Figure> {
         (**self).figures()

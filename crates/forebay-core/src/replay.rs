@@ -13,6 +13,7 @@ pub use dependent::{AHEAD_MAX, Dependent};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
+use crate::bytes::Slots;
 use crate::policy::Done;
 use crate::request::Request;
 use crate::slab::Slab;
@@ -250,7 +251,7 @@ impl Workload for Closed {
         Request { at, id: u64::from(id), ..head.request }
     }
 
-    fn finished(&mut self, now: Nanos, done: &Done) {
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
         let key = self.issued.remove(done.request.id as u32);
         self.known[key].finished = Some(now);
         self.release(key);

@@ -25,6 +25,9 @@ pub enum Op {
     Trim,
     /// Sleep until the next I/O.
     Park,
+    /// Get the state back that was there before the run; the first request, if any. Whoever keeps
+    /// none beneath itself answers it at once.
+    Open,
 }
 
 impl Op {
@@ -34,7 +37,7 @@ impl Op {
         matches!(self, Op::Read | Op::Write)
     }
 
-    /// The name used in files and tables: `read`, `write`, `flush`, `trim`, `park`.
+    /// The name used in files and tables: `read`, `write`, `flush`, `trim`, `park`, `open`.
     pub fn name(self) -> &'static str {
         match self {
             Op::Read => "read",
@@ -42,6 +45,7 @@ impl Op {
             Op::Flush => "flush",
             Op::Trim => "trim",
             Op::Park => "park",
+            Op::Open => "open",
         }
     }
 }
@@ -61,7 +65,8 @@ impl Flags {
     pub const META: Flags = Flags(4);
     /// Read ahead of need (Linux `REQ_RAHEAD`).
     pub const READAHEAD: Flags = Flags(8);
-    /// The device's cache is flushed before it (Linux `REQ_PREFLUSH`).
+    /// What was written before is durable before it is begun (Linux `REQ_PREFLUSH`). Policies part
+    /// such a write: a flush, then the write.
     pub const PREFLUSH: Flags = Flags(16);
 
     /// Whether every flag of `other` is in this set.

@@ -1,17 +1,19 @@
 //! The driver in virtual time.
 //!
-//! At each instant completions come first, then arrivals, then every lane with room is offered to
-//! the policy until it declines. Nothing is allocated per request here.
+//! At each instant completions come first, then arrivals, then the policy is woken if that is due, then
+//! every lane with room is offered to it until it declines. Nothing is allocated per request here.
 
+use crate::bytes::Null;
 use crate::device::Device;
 use crate::observer::Observer;
-use crate::policy::{Finished, Policy};
+use crate::policy::{Cx, Finished, Policy};
 use crate::request::Lane;
 use crate::time::Nanos;
 use crate::workload::Workload;
 
 /// Runs `workload` through `policy` on `devices` (lane `i` is `devices[i]`) until nothing is left
-/// to do or the workload stops, and returns the time of the last completion or arrival.
+/// to do or the workload stops, and returns the time of the last completion or arrival. Nothing is
+/// moved: there is no content.
 ///
 /// # Panics
 /// If the policy dispatches to a lane other than the one offered: a programmer's error.
@@ -27,7 +29,7 @@ where
     W: Workload + ?Sized,
     O: Observer + ?Sized,
 {
-    let mut now = Nanos::ZERO;
+    let (mut now, mut last) = (Nanos::ZERO, Nanos::ZERO);
     let mut finished = Finished::new();
     while let Some(next) = next_event(now, policy, devices, workload) {
         debug_assert!(next >= now, "time runs backwards: {next} after {now}");
@@ -36,24 +38,42 @@ where
             while device.next() == Some(now) {
                 let completion = device.finish(now);
                 observer.io(&completion);
-                policy.complete(now, &completion, &mut finished);
-                for done in finished.drain(..) {
-                    observer.finished(now, &done);
-                    workload.finished(now, &done);
-                }
+                policy.complete(&mut Cx { now, slots: &mut Null, finished: &mut finished }, &completion);
+                answer(now, &mut finished, workload, observer);
+                last = now;
             }
         }
         while workload.peek().is_some_and(|at| at <= now) {
             let request = workload.take();
+            let bytes = workload.bytes(&request, &mut Null);
             observer.arrived(&request);
-            policy.submit(now, request);
+            policy.submit(&mut Cx { now, slots: &mut Null, finished: &mut finished }, request, bytes);
+            answer(now, &mut finished, workload, observer);
+            last = now;
+        }
+        if policy.wakeup().is_some_and(|at| at <= now) {
+            policy.wake(&mut Cx { now, slots: &mut Null, finished: &mut finished });
+            answer(now, &mut finished, workload, observer);
         }
         offer(now, policy, devices);
         if workload.is_stopped() {
             break;
         }
     }
-    now
+    last
+}
+
+/// Tells what a call answered.
+#[inline]
+fn answer<W, O>(now: Nanos, finished: &mut Finished, workload: &mut W, observer: &mut O)
+where
+    W: Workload + ?Sized,
+    O: Observer + ?Sized,
+{
+    for done in finished.drain(..) {
+        observer.finished(now, &done);
+        workload.finished(now, &done, &mut Null);
+    }
 }
 
 /// Offers every lane with room until the policy declines.

@@ -119,6 +119,12 @@ impl Spec {
         found.ok_or_else(|| self.wrong(key, value, &choices.join(" or ")))
     }
 
+    /// Parameter `key` as the spec of another policy: `+` stands for `:` there, and `++` for `+`.
+    pub fn inner(&self, key: &str) -> Option<String> {
+        let parts = self.raw(key)?.split("++").map(|part| part.replace('+', ":"));
+        Some(parts.collect::<Vec<_>>().join("+"))
+    }
+
     /// Fails if the spec holds anything that was never asked for.
     pub fn finish(&self) -> Result<(), SpecError> {
         let asked = self.asked.borrow();
@@ -190,6 +196,15 @@ mod tests {
         assert!(said("cfq:form=bsd").contains("linux or paper"));
         assert!(said("cfq:8").contains("got '8'"));
         assert!(said("cfq:quantum=2:8").contains("KEY=VALUE"));
+    }
+
+    #[test]
+    fn specs_within_specs() {
+        let spec = Spec::parse("miser:over=cache+write=back+disk=bid++wait-ms=1:cmin=3").unwrap();
+        assert_eq!(spec.inner("over").as_deref(), Some("cache:write=back:disk=bid+wait-ms=1"));
+        let within = Spec::parse(&spec.inner("over").unwrap()).unwrap();
+        assert_eq!(within.inner("disk").as_deref(), Some("bid:wait-ms=1"));
+        assert_eq!(spec.inner("disk"), None);
     }
 
     #[test]

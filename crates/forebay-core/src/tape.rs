@@ -3,20 +3,35 @@
 //! A [`Recorder`] writes down every call to a policy with its answer; [`replay`] makes the same
 //! calls to a fresh one and fails at the first different answer.
 
+use crate::bytes::{Bytes, Null, Piece};
 use crate::device::Completion;
-use crate::policy::{Class, Done, Figure, Finished, Policy};
+use crate::policy::{Class, Cx, Done, Figure, Finished, Policy};
 use crate::request::{Lane, Request};
 use crate::time::Nanos;
 
 /// One call to a policy, with its answer.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Call {
-    /// [`Policy::submit`].
-    Submit(Nanos, Request),
+    /// [`Policy::submit`] and the requests it answered.
+    Submit(Nanos, Request, Vec<Done>),
     /// [`Policy::dispatch`] and the I/O it gave.
     Dispatch(Nanos, Lane, Option<Request>),
-    /// [`Policy::complete`] and the requests it finished.
+    /// [`Policy::complete`] and the requests it answered.
     Complete(Nanos, Completion, Vec<Done>),
+    /// [`Policy::wake`] and the requests it answered.
+    Wake(Nanos, Vec<Done>),
+}
+
+impl Call {
+    /// When it was made.
+    pub fn now(&self) -> Nanos {
+        match *self {
+            Call::Submit(now, ..)
+            | Call::Dispatch(now, ..)
+            | Call::Complete(now, ..)
+            | Call::Wake(now, _) => now,
+        }
+    }
 }
 
 /// A policy that is written down while it works.
@@ -34,9 +49,10 @@ impl<P: Policy> Recorder<P> {
 }
 
 impl<P: Policy> Policy for Recorder<P> {
-    fn submit(&mut self, now: Nanos, request: Request) {
-        self.policy.submit(now, request);
-        self.calls.push(Call::Submit(now, request));
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        let before = cx.finished.len();
+        self.policy.submit(cx, request, bytes);
+        self.calls.push(Call::Submit(cx.now, request, cx.finished[before..].to_vec()));
     }
 
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
@@ -45,10 +61,20 @@ impl<P: Policy> Policy for Recorder<P> {
         io
     }
 
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        let before = finished.len();
-        self.policy.complete(now, done, finished);
-        self.calls.push(Call::Complete(now, *done, finished[before..].to_vec()));
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        let before = cx.finished.len();
+        self.policy.complete(cx, done);
+        self.calls.push(Call::Complete(cx.now, *done, cx.finished[before..].to_vec()));
+    }
+
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        let before = cx.finished.len();
+        self.policy.wake(cx);
+        self.calls.push(Call::Wake(cx.now, cx.finished[before..].to_vec()));
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.policy.pieces(io, each);
     }
 
     fn wakeup(&self) -> Option<Nanos> {
@@ -68,19 +94,26 @@ impl<P: Policy> Policy for Recorder<P> {
     }
 }
 
-/// Makes the recorded calls to `policy`; gives the index of the first call answered differently.
+/// Makes the recorded calls to `policy`, without content; gives the index of the first call that is
+/// answered differently.
 pub fn replay<P: Policy>(policy: &mut P, calls: &[Call]) -> Result<(), usize> {
     let mut finished = Finished::new();
     for (index, call) in calls.iter().enumerate() {
+        finished.clear();
+        let now = call.now();
+        let cx = &mut Cx { now, slots: &mut Null, finished: &mut finished };
         let same = match call {
-            Call::Submit(now, request) => {
-                policy.submit(*now, *request);
-                true
+            Call::Submit(_, request, expected) => {
+                policy.submit(cx, *request, Bytes::NONE);
+                finished == *expected
             }
-            Call::Dispatch(now, lane, io) => policy.dispatch(*now, *lane) == *io,
-            Call::Complete(now, done, expected) => {
-                finished.clear();
-                policy.complete(*now, done, &mut finished);
+            Call::Dispatch(_, lane, io) => policy.dispatch(now, *lane) == *io,
+            Call::Complete(_, done, expected) => {
+                policy.complete(cx, done);
+                finished == *expected
+            }
+            Call::Wake(_, expected) => {
+                policy.wake(cx);
                 finished == *expected
             }
         };

@@ -149,7 +149,7 @@ impl Drive {
         let overheads = &self.controller.overheads;
         let kind = match io.op {
             Op::Read => overheads.read_miss,
-            Op::Park => Overhead::default(),
+            Op::Park | Op::Open => Overhead::default(),
             _ => overheads.write_miss,
         };
         let overhead = kind.after(self.wrote);
@@ -251,6 +251,7 @@ impl Device for Drive {
             started: Nanos(served.arrived),
             at: now,
             mechanics: served.mechanics,
+            outcome: Ok(()),
         }
     }
 

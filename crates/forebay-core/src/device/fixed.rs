@@ -70,7 +70,7 @@ impl Device for Fixed {
     fn finish(&mut self, now: Nanos) -> Completion {
         self.done = None;
         self.busy += now - self.started;
-        Completion { io: self.io, started: self.started, at: now, mechanics: Mechanics::default() }
+        Completion { io: self.io, started: self.started, at: now, mechanics: Mechanics::default(), outcome: Ok(()) }
     }
 
     fn joules(&self, _now: Nanos) -> f64 {

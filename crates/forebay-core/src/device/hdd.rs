@@ -183,7 +183,7 @@ impl Hdd {
 
     /// When a command without data is done, and where its time went.
     fn idle_command(&self, now: u64, op: Op) -> (u64, Mechanics) {
-        let overhead = if op == Op::Park { 0 } else { self.overhead };
+        let overhead = if matches!(op, Op::Park | Op::Open) { 0 } else { self.overhead };
         let here = self.cylinder;
         let mechanics = Mechanics {
             cylinder_from: here,
@@ -310,6 +310,7 @@ impl Device for Hdd {
             started: Nanos(current.started),
             at: now,
             mechanics: current.mechanics,
+            outcome: Ok(()),
         }
     }
 

@@ -209,7 +209,7 @@ impl Ssd {
     /// When the command is done.
     #[inline]
     fn serve(&mut self, now: u64, io: &Request) -> u64 {
-        if io.op == Op::Park {
+        if matches!(io.op, Op::Park | Op::Open) {
             return now;
         }
         let begun = now.max(self.controller_free);
@@ -230,7 +230,7 @@ impl Ssd {
                 self.trim(io);
                 ready
             }
-            Op::Park => now,
+            Op::Park | Op::Open => now,
         }
     }
 }
@@ -279,7 +279,7 @@ impl Device for Ssd {
         if self.completions.is_empty() {
             self.busy_ns += now.0 - self.busy_since;
         }
-        Completion { io, started: Nanos(started), at: now, mechanics: Mechanics::default() }
+        Completion { io, started: Nanos(started), at: now, mechanics: Mechanics::default(), outcome: Ok(()) }
     }
 
     fn joules(&self, now: Nanos) -> f64 {

@@ -4,21 +4,26 @@
 //! 512 KiB; 128 read and 128 write requests) and Linux before multi-queue: a bio is merged if it
 //! can, else it needs a free request of its direction, and submitters wait for one first come
 //! first in, reads and writes apart. A request stays allocated until it completes. Flushes and
-//! trims bypass the elevator and go first, as Linux's flush machinery lets them.
+//! trims bypass the elevator and go first, as Linux's flush machinery lets them; a write with preflush
+//! becomes a flush and, once that is done, a write.
 //!
-//! Departures: no plugging; requests with preflush or FUA do not merge, otherwise they are
-//! ordinary.
+//! Where a request that was merged fails, an innocent neighbour must not fail with the guilty: each
+//! part is tried again by itself, past the elevator; unless the device is gone.
+//!
+//! Departures: no plugging; requests with FUA do not merge, otherwise they are ordinary.
 
 #[cfg(test)]
 mod tests;
 
 use std::collections::VecDeque;
 
-use super::queue::{Queue, QueuedId, fits};
+use super::queue::{Owner, Part, Queue, QueuedId, fits};
+use crate::bytes::{Bytes, Piece};
+use crate::clients::{Clients, Ended, Release};
 use crate::device::Completion;
-use crate::policy::{Done, Figure, Finished, Policy};
+use crate::outcome::{Fault, Outcome};
+use crate::policy::{Cx, Figure, Policy};
 use crate::request::{Flags, Lane, Op, Request};
-use crate::slab::Slab;
 use crate::time::Nanos;
 
 /// Decides the order of the request queue. Requests named in the calls are in the queue.
@@ -109,17 +114,9 @@ impl Default for Limits {
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     bio: Request,
-    client: u32,
+    owner: Owner,
     /// Bios that had to wait before it.
     ticket: u64,
-}
-
-/// A client request that is not finished.
-#[derive(Clone, Copy, Debug)]
-struct Client {
-    request: Request,
-    parts_left: u32,
-    wait: Nanos,
 }
 
 /// A policy for one lane: the block layer around `elevator`.
@@ -128,7 +125,7 @@ pub struct BlockLayer<E> {
     elevator: E,
     limits: Limits,
     lane: Lane,
-    clients: Slab<Client>,
+    clients: Clients,
     queue: Queue,
     /// Requests in the queue, reads and writes.
     counts: [u32; 2],
@@ -136,8 +133,10 @@ pub struct BlockLayer<E> {
     waiting: [VecDeque<Waiting>; 2],
     /// Bios that had to wait so far.
     tickets: u64,
-    /// Flushes and trims, which the elevator does not see.
+    /// Flushes, trims and parts of failed requests, which the elevator does not see.
     bypass: VecDeque<QueuedId>,
+    /// Writes whose preflush is done.
+    flushed: Vec<(u32, Request, Bytes)>,
 }
 
 impl<E: Elevator> BlockLayer<E> {
@@ -147,12 +146,13 @@ impl<E: Elevator> BlockLayer<E> {
             elevator,
             limits,
             lane: 0,
-            clients: Slab::default(),
+            clients: Clients::default(),
             queue: Queue::new(limits.merging),
             counts: [0; 2],
             waiting: Default::default(),
             tickets: 0,
             bypass: VecDeque::new(),
+            flushed: Vec::new(),
         }
     }
 
@@ -178,6 +178,21 @@ impl<E: Elevator> BlockLayer<E> {
         self.queue.started(io.id as QueuedId);
     }
 
+    /// It failed elsewhere: each of its parts is done here, by itself.
+    pub(super) fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
+        self.end(cx, io.id as QueuedId, Ok(()), true);
+    }
+
+    /// Calls `each` with the parts of a request that was given or diverted, in the order of their
+    /// bytes: the first byte, and where the bytes are.
+    pub(super) fn parts(&self, io: &Request, each: &mut dyn FnMut(u64, Piece)) {
+        let mut offset = io.offset;
+        self.queue.parts(io.id as QueuedId, |part| {
+            each(offset, part.bytes.len(part.len));
+            offset += u64::from(part.len);
+        });
+    }
+
     /// Queued request `id` as an I/O.
     #[inline]
     fn io(&self, now: Nanos, id: QueuedId, lane: Lane) -> Request {
@@ -196,19 +211,19 @@ impl<E: Elevator> BlockLayer<E> {
 
     /// Merges `bio` or queues it, or lets it wait for admission.
     #[inline]
-    fn submit_bio(&mut self, now: Nanos, bio: Request, client: u32) {
+    fn submit_bio(&mut self, now: Nanos, bio: Request, owner: Owner) {
         let scope = self.elevator.scope(&bio);
-        if self.merge(now, &bio, client, scope) {
+        if self.merge(now, &bio, owner, scope) {
             return;
         }
         let side = side(bio.op);
         if !self.waiting[side].is_empty() || !self.has_room(side) {
             let ticket = self.tickets;
             self.tickets += 1;
-            self.waiting[side].push_back(Waiting { bio, client, ticket });
+            self.waiting[side].push_back(Waiting { bio, owner, ticket });
             return;
         }
-        self.insert(now, &bio, client, scope);
+        self.insert(now, &bio, owner, scope);
     }
 
     #[inline]
@@ -218,28 +233,27 @@ impl<E: Elevator> BlockLayer<E> {
     }
 
     #[inline]
-    fn insert(&mut self, now: Nanos, bio: &Request, client: u32, scope: u32) {
-        let id = self.queue.insert(now, bio, client, scope);
+    fn insert(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) {
+        let id = self.queue.insert(now, bio, owner, scope);
         self.counts[side(bio.op)] += 1;
         self.elevator.add(now, id, &mut self.queue);
     }
 
     /// Merges `bio` with a queued neighbour if there is one, and then that with the next one.
     #[inline]
-    fn merge(&mut self, now: Nanos, bio: &Request, client: u32, scope: u32) -> bool {
-        let barrier = Flags(Flags::PREFLUSH.0 | Flags::FUA.0);
-        if !self.limits.merging || bio.flags.0 & barrier.0 != 0 {
+    fn merge(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) -> bool {
+        if !self.limits.merging || bio.flags.has(Flags::FUA) {
             return false;
         }
         let len_max = self.limits.request_len_max;
         let mergeable = |id: &QueuedId| {
             let known = &self.queue[*id];
-            known.flags.0 & barrier.0 == 0
+            !known.flags.has(Flags::FUA)
                 && fits(known.len, bio.len, len_max)
                 && self.elevator.may_merge(bio, *id, &self.queue)
         };
         if let Some(id) = self.queue.before(bio, scope).filter(mergeable) {
-            self.grow(now, id, bio, client);
+            self.grow(now, id, bio, owner);
             if E::JOINS
                 && let Some(next) = self.queue.joinable(id, len_max)
             {
@@ -248,7 +262,7 @@ impl<E: Elevator> BlockLayer<E> {
             return true;
         }
         if let Some(id) = self.queue.after(bio, scope).filter(mergeable) {
-            self.grow(now, id, bio, client);
+            self.grow(now, id, bio, owner);
             if E::JOINS
                 && let Some(before) = self.queue.joinable_before(id, len_max)
             {
@@ -259,15 +273,14 @@ impl<E: Elevator> BlockLayer<E> {
         false
     }
 
-    fn grow(&mut self, now: Nanos, id: QueuedId, bio: &Request, client: u32) {
+    fn grow(&mut self, now: Nanos, id: QueuedId, bio: &Request, owner: Owner) {
         let offset_before = self.queue[id].offset;
-        self.queue.extend(now, id, bio, client);
+        self.queue.extend(now, id, bio, owner);
         self.elevator.grown(now, id, offset_before, &mut self.queue);
     }
 
     fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId) {
-        let barrier = Flags::PREFLUSH.0 | Flags::FUA.0;
-        if (self.queue[kept].flags.0 | self.queue[gone].flags.0) & barrier != 0 {
+        if self.queue[kept].flags.with(self.queue[gone].flags).has(Flags::FUA) {
             return;
         }
         self.counts[side(self.queue[gone].op)] -= 1;
@@ -279,10 +292,10 @@ impl<E: Elevator> BlockLayer<E> {
     #[inline]
     fn admit(&mut self, now: Nanos) {
         while let Some(side) = self.first_to_enter() {
-            let Some(Waiting { bio, client, .. }) = self.waiting[side].pop_front() else { break };
+            let Some(Waiting { bio, owner, .. }) = self.waiting[side].pop_front() else { break };
             let scope = self.elevator.scope(&bio);
-            if !self.merge(now, &bio, client, scope) {
-                self.insert(now, &bio, client, scope);
+            if !self.merge(now, &bio, owner, scope) {
+                self.insert(now, &bio, owner, scope);
             }
         }
     }
@@ -298,26 +311,73 @@ impl<E: Elevator> BlockLayer<E> {
     }
 }
 
-impl<E: Elevator> Policy for BlockLayer<E> {
+impl<E: Elevator> BlockLayer<E> {
+    /// A client request, held once, goes to the queue whole or in bios.
     #[inline]
-    fn submit(&mut self, now: Nanos, request: Request) {
-        let client = self.clients.insert(Client { request, parts_left: 0, wait: Nanos::ZERO });
+    fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
+        let owner = Owner { client, bytes };
         if !request.op.moves_data() || request.len == 0 {
-            self.clients[client].parts_left = 1;
-            let id = self.queue.insert(now, &request, client, 0);
-            self.queue.started(id);
-            self.bypass.push_back(id);
+            let part = Part::new(now, request, owner);
+            self.bypass.push_back(self.queue.insert_bypassing(request, part));
             return;
         }
         if request.len <= self.limits.bio_len_max.min(self.limits.request_len_max) {
-            self.clients[client].parts_left = 1;
-            self.submit_bio(now, request, client);
+            self.submit_bio(now, *request, owner);
             return;
         }
-        self.clients[client].parts_left = bios(&request, &self.limits).count() as u32;
-        for bio in bios(&request, &self.limits) {
-            self.submit_bio(now, bio, client);
+        self.clients.hold(client, bios(request, &self.limits).count() as u32 - 1, Nanos::MAX);
+        for bio in bios(request, &self.limits) {
+            let bytes = bytes.on((bio.offset - request.offset) as u32);
+            self.submit_bio(now, bio, Owner { client, bytes });
         }
+    }
+
+    /// A request was done, or has to be done again part by part.
+    #[inline]
+    fn end(&mut self, cx: &mut Cx<'_>, id: QueuedId, outcome: Outcome, again: bool) {
+        let (io, bypasses) = (self.io(cx.now, id, self.lane), self.queue[id].bypasses);
+        if !bypasses {
+            self.elevator.completed(cx.now, id, &self.queue);
+        }
+        let BlockLayer { clients, bypass, flushed, .. } = self;
+        let mut offset = io.offset;
+        self.queue.finish(id, |queue, part| {
+            if again {
+                let alone = Request { offset, len: part.len, ..io };
+                bypass.push_back(queue.insert_bypassing(&alone, part));
+                offset += u64::from(alone.len);
+                return;
+            }
+            let Part { client, admitted, .. } = part;
+            match clients.release(cx.now, Release { client, admitted, outcome, class: 0 }) {
+                Ended::Held => {}
+                Ended::Answered(done) => cx.finished.push(done),
+                Ended::Flushed(write, bytes) => flushed.push((client, write, bytes)),
+            }
+        });
+        if !bypasses {
+            self.counts[side(io.op)] -= 1;
+            self.admit(cx.now);
+        }
+        while let Some((client, write, bytes)) = self.flushed.pop() {
+            self.enter(cx.now, client, &write, bytes);
+        }
+    }
+}
+
+impl<E: Elevator> Policy for BlockLayer<E> {
+    #[inline]
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        let (client, first) = self.clients.open(request, bytes);
+        if request.op == Op::Open {
+            // Nothing is kept here.
+            let release = Release { client, admitted: cx.now, outcome: Ok(()), class: 0 };
+            if let Ended::Answered(done) = self.clients.release(cx.now, release) {
+                cx.finished.push(done);
+            }
+            return;
+        }
+        self.enter(cx.now, client, &first, bytes);
     }
 
     #[inline]
@@ -337,30 +397,24 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     }
 
     #[inline]
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
         let id = done.io.id as QueuedId;
-        let clients = &mut self.clients;
-        if done.io.op.moves_data() && done.io.len > 0 {
-            self.elevator.completed(now, id, &self.queue);
-        }
-        self.queue.finish(id, |part| {
-            let client = &mut clients[part.client];
-            client.wait = client.wait.max(now - part.admitted);
-            client.parts_left -= 1;
-            if client.parts_left == 0 {
-                let Client { request, wait, .. } = clients.remove(part.client);
-                finished.push(Done { request, wait, class: 0 });
-            }
-        });
-        if done.io.op.moves_data() && done.io.len > 0 {
-            self.counts[side(done.io.op)] -= 1;
-            self.admit(now);
-        }
+        let again = match done.outcome {
+            Ok(()) | Err(Fault::Gone) => false,
+            Err(_) => !self.queue.is_single(id),
+        };
+        self.end(cx, id, done.outcome, again);
     }
 
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         self.elevator.wakeup()
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        if io.op.moves_data() {
+            self.queue.parts(io.id as QueuedId, |part| each(part.bytes.len(part.len)));
+        }
     }
 
     fn figures(&self) -> Vec<Figure> {

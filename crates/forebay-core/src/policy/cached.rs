@@ -16,14 +16,20 @@
 //! I/O to it is under way; a block is read where its newest content is, in whatever order devices
 //! complete: a place is read once its first write is done, a copy is made only of what nobody wrote
 //! since it was read, and one write-back of a block is under way at a time.
+//!
+//! The table is in memory: after a restart nothing on the flash is found again. So writing *back* is
+//! only for runs that nothing has to outlive.
 
+mod failing;
 mod leaving;
 #[cfg(test)]
 mod tests;
 
 use crate::cache::{Cache, Frame};
+use crate::bytes::Bytes;
 use crate::index::spread;
-use crate::over::{Owner, Placement, Planned};
+use crate::outcome::Outcome;
+use crate::placed::{Owner, Placement, Plan, Planned};
 use crate::policy::Figure;
 use crate::request::{BACKGROUND, Flags, Lane, Op, Request};
 
@@ -159,6 +165,13 @@ struct Part {
     len: u32,
 }
 
+impl Part {
+    /// It alone of an I/O on the disk that it is a part of.
+    fn of(self, io: &Planned) -> Planned {
+        io.part((self.offset - io.offset) as u32, self.len)
+    }
+}
+
 impl<C: Cache> Cached<C> {
     /// Caches blocks of `block_bytes`, at least one, of `disks`.
     pub fn new(cache: C, block_bytes: u32, writing: Writing, disks: u16) -> Cached<C> {
@@ -216,9 +229,9 @@ impl<C: Cache> Cached<C> {
         u64::from(part.len) == self.block_bytes
     }
 
-    /// The part on the flash, its block being `at`.
-    fn on_flash(&self, part: Part, at: u32) -> (u64, u32) {
-        (u64::from(at) * self.block_bytes + part.offset % self.block_bytes, part.len)
+    /// Where the part is on the flash, its block being `at`.
+    fn on_flash(&self, part: Part, at: u32) -> u64 {
+        u64::from(at) * self.block_bytes + part.offset % self.block_bytes
     }
 
     /// Where a block's content can be read from the flash, if it can: what is not written there yet is
@@ -232,28 +245,27 @@ impl<C: Cache> Cached<C> {
         leaving.held.ready.then_some(leaving.held.at)
     }
 
-    fn read(&mut self, io: Planned, request: &Request, plan: &mut Vec<Planned>) {
+    fn read(&mut self, io: Planned, request: &Request, plan: &mut Plan<'_>) {
         for part in self.parts(request.lane, request.offset, request.end()) {
             self.figures.blocks_read += 1;
+            let io = part.of(&io);
             let next = match self.readable(part.key) {
                 Some(at) => {
                     self.figures.blocks_hit += 1;
                     self.pending[at as usize].all += 1;
-                    let (offset, len) = self.on_flash(part, at);
-                    Planned { lane: self.flash, offset, len, token: READ, ..io }
+                    let offset = self.on_flash(part, at);
+                    Planned { lane: self.flash, offset, token: READ, ..io }
                 }
-                None => {
-                    let token = FILL | self.serial << STEP_BITS;
-                    Planned { offset: part.offset, len: part.len, token, ..io }
-                }
+                None => Planned { token: FILL | self.serial << STEP_BITS, ..io },
             };
-            join(plan, next);
+            plan.extend(next);
         }
     }
 
-    fn write(&mut self, io: Planned, request: &Request, plan: &mut Vec<Planned>) {
+    fn write(&mut self, io: Planned, request: &Request, plan: &mut Plan<'_>) {
         for part in self.parts(request.lane, request.offset, request.end()) {
             self.stamp(part.key).last = self.serial;
+            let io = part.of(&io);
             let cached = match self.writing {
                 Writing::Around => {
                     self.forget(part.key);
@@ -263,7 +275,7 @@ impl<C: Cache> Cached<C> {
             };
             if self.writing != Writing::Back || !cached {
                 self.stamp(part.key).pending += 1;
-                join(plan, Planned { offset: part.offset, len: part.len, token: ON_DISK, ..io });
+                plan.extend(Planned { token: ON_DISK, ..io });
             }
         }
     }
@@ -273,7 +285,7 @@ impl<C: Cache> Cached<C> {
     }
 
     /// Writes a part to the flash if its block is cached or can be; answers whether it was written.
-    fn write_cached(&mut self, io: Planned, part: Part, plan: &mut Vec<Planned>) -> bool {
+    fn write_cached(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) -> bool {
         let mut found = self.cache.get(part.key);
         if let Some(frame) = found
             && self.held[frame as usize].is_copy
@@ -298,16 +310,16 @@ impl<C: Cache> Cached<C> {
         true
     }
 
-    fn write_flash(&mut self, io: Planned, part: Part, at: u32, plan: &mut Vec<Planned>) {
+    fn write_flash(&mut self, io: Planned, part: Part, at: u32, plan: &mut Plan<'_>) {
         let pending = &mut self.pending[at as usize];
         pending.all += 1;
         pending.writes += 1;
-        let (offset, len) = self.on_flash(part, at);
-        plan.push(Planned { lane: self.flash, offset, len, token: WRITTEN, ..io });
+        let offset = self.on_flash(part, at);
+        plan.io(Planned { lane: self.flash, offset, token: WRITTEN, ..io });
     }
 
     /// Gives a block a frame and a flash block; none if no flash block is free.
-    fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Vec<Planned>) -> Option<Frame> {
+    fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Plan<'_>) -> Option<Frame> {
         // Eviction frees a flash block at once only if it was clean, which is not known before.
         let Some(at) = self.free_block() else {
             self.figures.blocks_past += 1;
@@ -328,7 +340,7 @@ impl<C: Cache> Cached<C> {
         })
     }
 
-    fn hold(&mut self, key: u64, held: Held, plan: &mut Vec<Planned>) -> Frame {
+    fn hold(&mut self, key: u64, held: Held, plan: &mut Plan<'_>) -> Frame {
         let inserted = self.cache.insert(key);
         let frame = inserted.frame as usize;
         if frame >= self.held.len() {
@@ -365,7 +377,7 @@ impl<C: Cache> Cached<C> {
 
     /// Copies the whole blocks that a read from the disk brought, unless they were written since it
     /// was asked for.
-    fn fill(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
+    fn fill(&mut self, io: &Planned, plan: &mut Plan<'_>) {
         let asked = io.token >> STEP_BITS;
         let (owner, op, flags) = (Owner::Background, Op::Write, Flags::NONE);
         for part in self.parts_of(io) {
@@ -379,16 +391,15 @@ impl<C: Cache> Cached<C> {
             let Some(frame) = self.take_in(part.key, true, plan) else { continue };
             self.figures.blocks_filled += 1;
             let at = self.held[frame as usize].at;
-            let copy = Planned { owner, op, flags, stream: BACKGROUND, ..*io };
+            // From the buffer that the client read into, although it may have been answered.
+            let copy = Planned { owner, op, flags, stream: BACKGROUND, ..part.of(io) };
             self.write_flash(copy, part, at, plan);
         }
     }
 
-    /// I/Os to flash blocks are done.
-    fn flash_done(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
-        let first = io.offset / self.block_bytes;
-        let end = (io.offset + u64::from(io.len)).div_ceil(self.block_bytes);
-        for at in first as u32..end as u32 {
+    /// I/Os to flash blocks have ended.
+    fn flash_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        for at in self.blocks_of(io) {
             let pending = &mut self.pending[at as usize];
             pending.all -= 1;
             let key = pending.key;
@@ -404,10 +415,18 @@ impl<C: Cache> Cached<C> {
                 self.free.push(at);
             } else if io.op == Op::Write {
                 pending.writes -= 1;
-                self.written(key, at);
+                if outcome.is_ok() {
+                    self.written(key, at);
+                }
                 self.destage(key, plan);
             }
         }
+    }
+
+    /// The flash blocks of an I/O there.
+    fn blocks_of(&self, io: &Planned) -> std::ops::Range<u32> {
+        let end = (io.offset + u64::from(io.len)).div_ceil(self.block_bytes);
+        (io.offset / self.block_bytes) as u32..end as u32
     }
 
     /// The place of a block holds its content.
@@ -435,39 +454,18 @@ impl<C: Cache> Cached<C> {
     }
 }
 
-/// Adds an I/O, as part of the last one where it goes on.
-fn join(plan: &mut Vec<Planned>, next: Planned) {
-    if let Some(last) = plan.last_mut() {
-        let end = last.offset + u64::from(last.len);
-        let len = last.len.checked_add(next.len);
-        if let Some(len) = len
-            && *last == (Planned { offset: last.offset, len: last.len, ..next })
-            && end == next.offset
-        {
-            last.len = len;
-            return;
-        }
-    }
-    plan.push(next);
-}
-
 impl<C: Cache> Placement for Cached<C> {
-    fn place(&mut self, client: u32, request: &Request, plan: &mut Vec<Planned>) {
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         self.serial += 1;
-        let io = Planned {
-            owner: Owner::Client(client),
-            lane: request.lane,
-            op: request.op,
-            offset: request.offset,
-            len: request.len,
-            stream: request.stream,
-            flags: request.flags,
-            token: NOTHING,
-        };
+        let io = Planned { token: NOTHING, ..Planned::whole(client, request, bytes) };
         match request.op {
             Op::Read if request.len > 0 => self.read(io, request, plan),
             Op::Write if request.len > 0 => self.write(io, request, plan),
-            Op::Flush => plan.extend([io, Planned { lane: self.flash, ..io }]),
+            Op::Flush => {
+                plan.io(io);
+                plan.io(Planned { lane: self.flash, ..io });
+            }
+            Op::Open => (0..=self.flash).for_each(|lane| plan.io(Planned { lane, ..io })),
             Op::Trim => {
                 for part in self.parts(request.lane, request.offset, request.end()) {
                     self.stamp(part.key).last = self.serial;
@@ -475,24 +473,29 @@ impl<C: Cache> Placement for Cached<C> {
                         self.forget(part.key);
                     }
                 }
-                plan.push(io);
+                plan.io(io);
             }
-            Op::Read | Op::Write | Op::Park => plan.push(io),
+            Op::Read | Op::Write | Op::Park => plan.io(io),
         }
     }
 
-    fn done(&mut self, io: &Planned, plan: &mut Vec<Planned>) {
+    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
         match io.token & ((1 << STEP_BITS) - 1) {
-            FILL => self.fill(io, plan),
-            WRITTEN | READ => self.flash_done(io, plan),
+            FILL if outcome.is_ok() => self.fill(io, plan),
+            READ if outcome.is_err() => return self.read_failed(io, outcome, plan),
+            WRITTEN if outcome.is_err() => return self.write_failed(io, outcome, plan),
+            WRITTEN | READ => self.flash_done(io, outcome, plan),
             DESTAGE => {
-                self.flash_done(io, plan);
-                self.write_back(io, plan);
+                self.flash_done(io, outcome, plan);
+                if outcome.is_ok() {
+                    self.write_back(io, plan);
+                }
             }
-            DESTAGED => self.destaged(io, plan),
+            DESTAGED => self.destaged(io, outcome, plan),
             ON_DISK => self.on_disk(io),
             _ => {}
         }
+        outcome
     }
 
     fn figures(&self) -> Vec<Figure> {

@@ -4,12 +4,14 @@
 //! `write_expire` 5 s, `writes_starved` 2, `fifo_batch` 16). Reads go before writes, but not more
 //! than `writes_starved` batches in a row while writes wait. A batch goes on upwards from the last
 //! request of its direction; it starts again at the oldest request when that has expired or
-//! nothing lies above.
+//! nothing lies above. Which request is next is fixed when the last one is given: what comes in between
+//! afterwards waits for the next sweep.
 //!
 //! mq-deadline is Linux's port to the multi-queue block layer, as it is since 6.5. It keeps all of
-//! these rules, with the same tunables, but for one: each direction remembers the place of its last
+//! these rules, with the same tunables, but for two: each direction remembers the place of its last
 //! request, so a read batch after a write batch goes on where reads were ([`DeadlineConfig::resumes`]),
-//! where deadline starts it at the oldest read. And reads and writes take their tags out of one
+//! where deadline starts it at the oldest read; and what lies next above that place is looked up when
+//! it is due, latecomers included. And reads and writes take their tags out of one
 //! pool ([`super::Limits::requests_max`]); `writes-max` is what Linux calls `async_depth`.
 //!
 //! Departures: requests have no priority here, so all are of one class (best effort), and
@@ -68,8 +70,10 @@ impl Default for DeadlineConfig {
 struct Side {
     fifo: List,
     sorted: Sorted,
-    /// First byte of the last request given, while a batch may go on from there.
+    /// First byte of the last request given (mq-deadline).
     position: Option<u64>,
+    /// The request with which a batch goes on (deadline).
+    next: Option<QueuedId>,
 }
 
 /// Linux's deadline and mq-deadline elevators.
@@ -93,7 +97,10 @@ impl Deadline {
 
     /// The request in address order with which a batch goes on.
     fn next_in_order(&self, side: usize) -> Option<QueuedId> {
-        let Side { sorted, position, .. } = &self.sides[side];
+        let Side { sorted, position, next, .. } = &self.sides[side];
+        if !self.config.resumes {
+            return *next;
+        }
         sorted.at_or_above((*position)?).map(|(_, id)| id)
     }
 
@@ -118,14 +125,14 @@ impl Deadline {
     }
 
     fn give(&mut self, side: usize, id: QueuedId, queue: &mut Queue) -> QueuedId {
-        if !self.config.resumes {
-            self.sides[1 - side].position = None;
-        }
-        let Side { fifo, sorted, position } = &mut self.sides[side];
+        self.sides[1 - side].next = None;
+        let Side { fifo, sorted, position, next } = &mut self.sides[side];
+        let offset = queue[id].offset;
         queue.unlink(fifo, id);
-        sorted.remove(queue[id].offset, id);
+        *next = sorted.after(offset, id).map(|(_, id)| id);
+        sorted.remove(offset, id);
         // Not the end: requests may overlap, and "above" is by first byte.
-        *position = Some(queue[id].offset);
+        *position = Some(offset);
         self.batched += 1;
         self.last = side;
         id
@@ -156,8 +163,12 @@ impl Elevator for Deadline {
 
     /// The joined request takes the older one's place in the fifo.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
-        let Side { fifo, sorted, .. } = &mut self.sides[side(queue[gone].op)];
-        sorted.remove(queue[gone].offset, gone);
+        let Side { fifo, sorted, next, .. } = &mut self.sides[side(queue[gone].op)];
+        let offset = queue[gone].offset;
+        if *next == Some(gone) {
+            *next = sorted.after(offset, gone).map(|(_, id)| id);
+        }
+        sorted.remove(offset, gone);
         if queue[gone].added < queue[kept].added {
             queue.unlink(fifo, kept);
             queue.insert_before(fifo, kept, gone);

@@ -1,6 +1,7 @@
 //! A policy of its own for each of several disks.
 
-use super::{Done, Finished, Policy};
+use super::{Cx, Finished, Policy};
+use crate::bytes::{Bytes, Piece};
 use crate::device::Completion;
 use crate::request::{Lane, Request};
 use crate::time::Nanos;
@@ -17,12 +18,22 @@ impl<P: Policy> Each<P> {
     pub(super) fn new(lanes: Vec<P>) -> Each<P> {
         Each { lanes, finished: Finished::new() }
     }
+
+    /// Passes on what the policy of `lane` answered.
+    fn answer(&mut self, lane: Lane, cx: &mut Cx<'_>) {
+        for mut done in self.finished.drain(..) {
+            done.request.lane = lane;
+            cx.finished.push(done);
+        }
+    }
 }
 
 impl<P: Policy> Policy for Each<P> {
-    fn submit(&mut self, now: Nanos, request: Request) {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         let lane = usize::from(request.lane).min(self.lanes.len() - 1);
-        self.lanes[lane].submit(now, Request { lane: 0, ..request });
+        let beneath = &mut cx.beneath(&mut self.finished);
+        self.lanes[lane].submit(beneath, Request { lane: 0, ..request }, bytes);
+        self.answer(lane as Lane, cx);
     }
 
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
@@ -30,15 +41,27 @@ impl<P: Policy> Policy for Each<P> {
         Some(Request { lane, ..io })
     }
 
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
         let lane = done.io.lane;
-        let beneath = Completion { io: Request { lane: 0, ..done.io }, ..*done };
-        self.lanes[usize::from(lane)].complete(now, &beneath, &mut self.finished);
-        let whole = |done: Done| Done { request: Request { lane, ..done.request }, ..done };
-        finished.extend(self.finished.drain(..).map(whole));
+        let done = Completion { io: Request { lane: 0, ..done.io }, ..*done };
+        self.lanes[usize::from(lane)].complete(&mut cx.beneath(&mut self.finished), &done);
+        self.answer(lane, cx);
     }
 
     fn wakeup(&self) -> Option<Nanos> {
         self.lanes.iter().filter_map(Policy::wakeup).min()
+    }
+
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        for lane in 0..self.lanes.len() {
+            if self.lanes[lane].wakeup().is_some_and(|at| at <= cx.now) {
+                self.lanes[lane].wake(&mut cx.beneath(&mut self.finished));
+                self.answer(lane as Lane, cx);
+            }
+        }
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.lanes[usize::from(io.lane)].pieces(&Request { lane: 0, ..*io }, each);
     }
 }

@@ -6,7 +6,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Finished, Policy};
+use super::{Cx, Policy};
+use crate::bytes::{Bytes, Piece};
 use crate::device::Completion;
 use crate::request::{Lane, Request};
 use crate::time::Nanos;
@@ -17,7 +18,7 @@ pub(super) struct Link<P> {
     policy: P,
     latency: Nanos,
     /// Under way, with the time of arrival.
-    line: VecDeque<(Nanos, Request)>,
+    line: VecDeque<(Nanos, Request, Bytes)>,
 }
 
 impl<P: Policy> Link<P> {
@@ -25,44 +26,59 @@ impl<P: Policy> Link<P> {
     pub(super) fn new(policy: P, latency: Nanos) -> Link<P> {
         Link { policy, latency, line: VecDeque::new() }
     }
+
+    fn arrival(&self) -> Option<Nanos> {
+        self.line.front().map(|&(at, ..)| at)
+    }
+
+    /// Adds the way to the waits of what was answered after the first `before` answers.
+    fn charge(&self, cx: &mut Cx<'_>, before: usize) {
+        for done in &mut cx.finished[before..] {
+            done.wait += self.latency;
+        }
+    }
 }
 
 impl<P: Policy> Policy for Link<P> {
     #[inline]
-    fn submit(&mut self, now: Nanos, request: Request) {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         if self.latency == Nanos::ZERO {
-            self.policy.submit(now, request);
+            self.policy.submit(cx, request, bytes);
         } else {
-            self.line.push_back((now + self.latency, request));
+            self.line.push_back((cx.now + self.latency, request, bytes));
         }
     }
 
     #[inline]
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        while let Some(&(at, request)) = self.line.front()
-            && at <= now
-        {
-            self.line.pop_front();
-            self.policy.submit(now, request);
-        }
         self.policy.dispatch(now, lane)
     }
 
     #[inline]
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        let before = finished.len();
-        self.policy.complete(now, done, finished);
-        for done in &mut finished[before..] {
-            done.wait += self.latency;
-        }
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        let before = cx.finished.len();
+        self.policy.complete(cx, done);
+        self.charge(cx, before);
     }
 
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
-        let arrival = self.line.front().map(|&(at, _)| at);
-        match (arrival, self.policy.wakeup()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
+        self.arrival().into_iter().chain(self.policy.wakeup()).min()
+    }
+
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        let before = cx.finished.len();
+        while self.arrival().is_some_and(|at| at <= cx.now) {
+            let Some((_, request, bytes)) = self.line.pop_front() else { break };
+            self.policy.submit(cx, request, bytes);
         }
+        if self.policy.wakeup().is_some_and(|at| at <= cx.now) {
+            self.policy.wake(cx);
+        }
+        self.charge(cx, before);
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.policy.pieces(io, each);
     }
 }

@@ -165,7 +165,7 @@ pub fn with_policy<V: PolicyVisitor>(
             spec.finish()?;
             Ok(visitor.visit(BlockLayer::new(Bid::new(config), limits)))
         }
-        name if shape::is_shaper(name) => shape::with_shaper(&spec, len_max, visitor),
+        name if shape::is_shaper(name) => shape::with_shaper(&spec, len_max, None, visitor),
         name => {
             let listed = POLICIES.iter().chain(shape::SHAPERS);
             let known: Vec<&str> = listed.map(|listed| listed.name).collect();

@@ -11,10 +11,11 @@ use super::each::Each;
 use super::hybrid::Packing;
 use super::link::Link;
 use super::list::{self, Listed, PolicyVisitor, with_policy};
-use super::tier::{Choose, Later, MigrateConfig, Rolling, Tiers};
+use super::shape;
+use super::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use super::tier_lba::TierLba;
 use crate::cache::{Cache, Lru, S3Fifo};
-use crate::over::Over;
+use crate::placed::Placed;
 use crate::policy::Policy;
 use crate::spec::{Spec, SpecError};
 use crate::time::Nanos;
@@ -53,10 +54,11 @@ pub const PLACEMENTS: &[Listed] = &[
     },
 ];
 
-/// Whether `spec` names a policy that needs a flash device.
+/// Whether `spec` names a policy that needs a flash device, itself or beneath a shaper.
 pub fn is_placement(spec: &str) -> bool {
-    let name = Spec::parse(spec);
-    name.is_ok_and(|spec| PLACEMENTS.iter().any(|listed| listed.name == spec.name()))
+    let Ok(spec) = Spec::parse(spec) else { return false };
+    PLACEMENTS.iter().any(|listed| listed.name == spec.name())
+        || shape::is_shaper(spec.name()) && spec.inner("over").is_some_and(|over| is_placement(&over))
 }
 
 /// What a placement has to know of the flash device.
@@ -89,6 +91,11 @@ pub fn with_placed<V: PolicyVisitor>(
     lanes: &Lanes,
     visitor: V,
 ) -> Result<V::Out, SpecError> {
+    if let Some(beneath) = beneath(spec, lanes) {
+        let parsed = Spec::parse(spec)?;
+        // What a device takes at a time is the affair of the stack.
+        return shape::with_shaper(&parsed, u32::MAX, Some(beneath?), visitor);
+    }
     if !is_placement(spec) {
         if lanes.disks <= 1 {
             return with_policy(spec, lanes.disk_len_max, visitor).map_err(known);
@@ -126,6 +133,18 @@ pub fn with_placed<V: PolicyVisitor>(
         "bid-hybrid" => place.bid_hybrid(visitor),
         name => Err(SpecError(format!("no placement '{name}'"))),
     }
+}
+
+/// The stack that a shaper is to stand above, if `spec` is of such a one.
+fn beneath(spec: &str, lanes: &Lanes) -> Option<Result<Scheduler, SpecError>> {
+    let parsed = Spec::parse(spec).ok().filter(|parsed| shape::is_shaper(parsed.name()))?;
+    let over = parsed.inner("over")?;
+    if Spec::parse(&over).is_ok_and(|inner| shape::is_shaper(inner.name())) {
+        let what = "over: got a shaper above a shaper, expected a scheduler or a placement";
+        return Some(Err(SpecError(format!("'{}': {what}", parsed.text()))));
+    }
+    let within = |error| SpecError(format!("'{}': over: {error}", parsed.text()));
+    Some(build_placed(&over, lanes).map_err(within))
 }
 
 /// Builds the policy that `spec` names as a boxed value.
@@ -174,7 +193,7 @@ impl Place<'_> {
             )));
         }
         let cached = Cached::new(cache(frames), block_bytes, writing, self.lanes.disks);
-        Ok(visitor.visit(Over::new(cached, disks.into_iter().chain([flash]).collect())))
+        Ok(visitor.visit(Placed::over(cached, disks.into_iter().chain([flash]).collect())))
     }
 
     fn bid_hybrid<V: PolicyVisitor>(&self, visitor: V) -> Result<V::Out, SpecError> {
@@ -202,8 +221,10 @@ impl Place<'_> {
         let migrates = self.spec.choice("migrate", &["no", "yes"])? == 1;
         let migrate = migrates.then(|| self.migration()).transpose()?;
         self.spec.finish()?;
-        let disks = (0..self.lanes.disks.max(1)).map(|_| disk()).collect();
-        Ok(visitor.visit(Tiers::new(disks, flash, size_bytes, Later).migrating(migrate)))
+        let disks = (0..self.lanes.disks.max(1)).map(|_| Tier::Disk(disk()));
+        let lanes = disks.chain([Tier::Flash(flash)]).collect();
+        let tiers = Tiers::new(self.lanes.disks, size_bytes, Later).migrating(migrate);
+        Ok(visitor.visit(Placed::over(tiers, lanes)))
     }
 
     /// Disks with any scheduler, where what goes to the flash is decided before.
@@ -218,7 +239,9 @@ impl Place<'_> {
         let migrates = always_migrates || self.spec.choice("migrate", &["no", "yes"])? == 1;
         let migrate = migrates.then(|| self.migration()).transpose()?;
         self.spec.finish()?;
-        Ok(visitor.visit(Tiers::new(disks, flash, size_bytes, choose).migrating(migrate)))
+        let lanes = disks.into_iter().chain([flash]).collect();
+        let tiers = Tiers::new(self.lanes.disks, size_bytes, choose).migrating(migrate);
+        Ok(visitor.visit(Placed::over(tiers, lanes)))
     }
 
     fn migration(&self) -> Result<MigrateConfig, SpecError> {
@@ -257,8 +280,7 @@ impl Place<'_> {
     /// The schedulers of the disks: `disk=NAME`, with parameters as in `disk=bid+history=4`.
     fn disks(&self) -> Result<Vec<Scheduler>, SpecError> {
         let default = "mq-deadline".to_string();
-        let named: String = self.spec.get("disk", default, "a scheduler")?;
-        let scheduler = named.replace('+', ":");
+        let scheduler = self.spec.inner("disk").unwrap_or(default);
         let build = |_| {
             list::build(&scheduler, self.lanes.disk_len_max)
                 .map_err(|error| SpecError(format!("'{}': disk: {error}", self.spec.text())))

@@ -1,9 +1,10 @@
 //! The request queue: what is queued, what may merge with what, and the lists elevators keep.
 //!
 //! A queued request is made of *parts*, each a bio of one client request; they lie next to each
-//! other on the device. Requests that were given to the device stay here until they complete (the
-//! limits count them, as Linux does) but merge no more.
+//! other on the device and are kept in the order of their bytes. Requests that were given to the device
+//! stay here until they complete (the limits count them, as Linux does) but merge no more.
 
+use crate::bytes::Bytes;
 use crate::index::{Index, spread};
 use crate::request::{Flags, Op, Request};
 use crate::slab::Slab;
@@ -22,7 +23,27 @@ pub(super) struct Part {
     pub(super) client: u32,
     /// When it entered the queue.
     pub(super) admitted: Nanos,
+    /// Where its bytes are.
+    pub(super) bytes: Bytes,
+    pub(super) len: u32,
     next: u32,
+}
+
+impl Part {
+    #[inline]
+    pub(super) fn new(now: Nanos, bio: &Request, owner: Owner) -> Part {
+        let Owner { client, bytes } = owner;
+        Part { client, admitted: now, bytes, len: bio.len, next: NIL }
+    }
+}
+
+/// Whose a bio is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Owner {
+    /// The client request, as the block layer names it.
+    pub(super) client: u32,
+    /// Where the bio's bytes are.
+    pub(super) bytes: Bytes,
 }
 
 /// A request in the queue, of one operation, contiguous.
@@ -44,6 +65,8 @@ pub struct Queued {
     pub op: Op,
     /// Flags of all its parts.
     pub flags: Flags,
+    /// The elevator does not know it: a flush, a trim, a part of a request that failed.
+    pub(super) bypasses: bool,
     parts_head: u32,
     parts_tail: u32,
     list_prev: u32,
@@ -126,11 +149,24 @@ impl Queue {
         &mut self,
         now: Nanos,
         bio: &Request,
-        client: u32,
+        owner: Owner,
         scope: u32,
     ) -> QueuedId {
-        let part = self.parts.insert(Part { client, admitted: now, next: NIL });
-        let id = self.requests.insert(Queued {
+        let id = self.add(bio, Part::new(now, bio, owner), scope, false);
+        self.index(id);
+        id
+    }
+
+    /// Adds a request that the elevator does not see and nothing merges with.
+    pub(super) fn insert_bypassing(&mut self, bio: &Request, part: Part) -> QueuedId {
+        self.add(bio, Part { next: NIL, ..part }, 0, true)
+    }
+
+    #[inline]
+    fn add(&mut self, bio: &Request, part: Part, scope: u32, bypasses: bool) -> QueuedId {
+        let now = part.admitted;
+        let part = self.parts.insert(part);
+        self.requests.insert(Queued {
             offset: bio.offset,
             added: now,
             len: bio.len,
@@ -139,13 +175,12 @@ impl Queue {
             mark: 0,
             op: bio.op,
             flags: bio.flags,
+            bypasses,
             parts_head: part,
             parts_tail: part,
             list_prev: NIL,
             list_next: NIL,
-        });
-        self.index(id);
-        id
+        })
     }
 
     /// The request that `bio` continues (it ends where `bio` starts).
@@ -195,15 +230,22 @@ impl Queue {
 
     /// Extends request `id` by `bio`, which lies just before or just after it.
     #[inline]
-    pub(super) fn extend(&mut self, now: Nanos, id: QueuedId, bio: &Request, client: u32) {
+    pub(super) fn extend(&mut self, now: Nanos, id: QueuedId, bio: &Request, owner: Owner) {
         self.unindex(id);
-        let part = self.parts.insert(Part { client, admitted: now, next: NIL });
         let request = &mut self.requests[id];
-        request.offset = request.offset.min(bio.offset);
+        let is_before = bio.offset < request.offset;
+        let next = if is_before { request.parts_head } else { NIL };
+        let part = self.parts.insert(Part { next, ..Part::new(now, bio, owner) });
+        // Parts are in the order of their bytes.
+        if is_before {
+            request.offset = bio.offset;
+            request.parts_head = part;
+        } else {
+            let tail = std::mem::replace(&mut request.parts_tail, part);
+            self.parts[tail].next = part;
+        }
         request.len += bio.len;
         request.flags = request.flags.with(bio.flags);
-        let tail = std::mem::replace(&mut request.parts_tail, part);
-        self.parts[tail].next = part;
         self.index(id);
     }
 
@@ -227,15 +269,32 @@ impl Queue {
         self.unindex(id);
     }
 
-    /// Forgets `id`, calling `each` with its parts in the order they came.
+    /// Forgets `id`, calling `each` with its parts in the order of their bytes.
     #[inline]
-    pub(super) fn finish(&mut self, id: QueuedId, mut each: impl FnMut(Part)) {
+    pub(super) fn finish(&mut self, id: QueuedId, mut each: impl FnMut(&mut Queue, Part)) {
         let mut next = self.requests.remove(id).parts_head;
         while next != NIL {
             let part = self.parts.remove(next);
             next = part.next;
-            each(part);
+            each(self, part);
         }
+    }
+
+    /// Calls `each` with the parts of `id` in the order of their bytes.
+    #[inline]
+    pub(super) fn parts(&self, id: QueuedId, mut each: impl FnMut(&Part)) {
+        let mut next = self.requests[id].parts_head;
+        while next != NIL {
+            let part = &self.parts[next];
+            each(part);
+            next = part.next;
+        }
+    }
+
+    /// Whether `id` is made of one part alone.
+    #[inline]
+    pub(super) fn is_single(&self, id: QueuedId) -> bool {
+        self.requests[id].parts_head == self.requests[id].parts_tail
     }
 
     /// Appends `id`, which is on no list, to `list`.

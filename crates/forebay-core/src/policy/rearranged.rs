@@ -1,204 +1,221 @@
 //! A disk whose blocks were rearranged, before any policy: requests are mapped, split where their
-//! bytes no longer lie together, and done when all their pieces are.
+//! bytes no longer lie together, and answered when all their pieces are.
 //!
-//! Where the rearranging itself is to be seen ([`Rearranged::moving`]), old places hold until the
-//! last extent is copied. The copying begins at a given time and yields: a piece is read or
-//! written only while no client request is under way and the policy has nothing to do. It goes to
-//! the device past the policy, which so needs no notion of it; writes of clients to what is being
-//! copied are not copied again, which costs a little time and is not charged.
+//! Where the rearranging itself is to be seen ([`Rearrange::moving`]), old places hold until the last
+//! extent is copied and nothing is under way. The copying begins at a given time and yields: a piece
+//! is read or written only while no client request is under way and the policy beneath has nothing to
+//! do. It goes to the device past that policy, which so needs no notion of it. An extent that a client
+//! writes after its copying began is copied once more. The new places are taken for free; if a client
+//! writes there before they hold, or the copying fails, the disk stays as it is.
 //!
-//! Only lane 0 is rearranged: the pieces go where the request went.
+//! The map is in memory: it is for simulations. Only lane 0 is rearranged.
 
-use super::{Class, Done, Figure, Finished, Policy};
+use crate::bytes::Bytes;
 use crate::device::Completion;
+use crate::outcome::Outcome;
+use crate::placed::{Owner, Placed, Placement, Plan, Planned};
+use crate::policy::Figure;
 use crate::rearrangement::{Extent, Rearrangement};
 use crate::request::{BACKGROUND, Flags, Lane, Op, Request};
-use crate::slab::Slab;
 use crate::time::Nanos;
 
-/// The longest piece copied at a time.
-const COPY_BYTES: u64 = 1 << 20;
+mod copying;
 
-/// Names I/Os of the copying; a policy names its own by small numbers.
-const COPY_ID: u64 = u64::MAX;
+use copying::{Copying, Step};
 
-/// A client request on its way.
-#[derive(Clone, Copy, Debug)]
-struct Client {
-    request: Request,
-    left: u32,
-    wait: Nanos,
-}
+/// A policy on a rearranged disk.
+pub type Rearranged<P> = Placed<Rearrange, P>;
 
-/// The copying.
+/// Maps requests to where their bytes are now.
 #[derive(Clone, Debug)]
-struct Copying {
-    from: Nanos,
-    begun: bool,
-    /// Index of the extent, bytes of it that are copied, and whether the next piece is read and
-    /// not yet written.
-    extent: usize,
-    copied: u64,
-    holds: bool,
-    running: bool,
-    len_max: u64,
-}
-
-/// `inner` on the rearranged disk.
-#[derive(Clone, Debug)]
-pub struct Rearranged<P> {
-    inner: P,
+pub struct Rearrange {
     map: Rearrangement,
     copying: Option<Copying>,
-    clients: Slab<Client>,
-    /// The client of each piece.
-    pieces: Slab<u32>,
-    finished: Finished,
+    /// A step of it is planned.
+    copies: bool,
+    /// Writes to the new places that wait for the end of that step.
+    stalled: Vec<(u32, Request, Bytes)>,
+    /// Whether the new places hold.
+    holds: bool,
+    /// I/Os of clients under way.
+    under_way: u64,
     split_requests: u64,
     displaced_requests: u64,
     moved_s: f64,
 }
 
-impl<P: Policy> Rearranged<P> {
+impl Rearrange {
     /// Rearranged as `map` says before the run begins.
-    pub fn new(inner: P, map: Rearrangement) -> Rearranged<P> {
-        Rearranged {
-            inner,
+    pub fn new(map: Rearrangement) -> Rearrange {
+        Rearrange {
             map,
             copying: None,
-            clients: Slab::default(),
-            pieces: Slab::default(),
-            finished: Finished::new(),
+            copies: false,
+            stalled: Vec::new(),
+            holds: true,
+            under_way: 0,
             split_requests: 0,
             displaced_requests: 0,
             moved_s: 0.0,
         }
     }
 
-    /// As [`Rearranged::new`], but the copying is part of the run, begins at `from` (above zero) or
+    /// As [`Rearrange::new`], but the copying is part of the run, begins at `from` (above zero) or
     /// when the disk is next idle, in I/Os of at most `len_max` bytes.
-    pub fn moving(inner: P, map: Rearrangement, from: Nanos, len_max: u32) -> Rearranged<P> {
-        let len_max = u64::from(len_max).clamp(1, COPY_BYTES);
-        let copying = Copying {
-            from,
-            begun: false,
-            extent: 0,
-            copied: 0,
-            holds: false,
-            running: false,
-            len_max,
-        };
-        Rearranged { copying: Some(copying), ..Rearranged::new(inner, map) }
+    pub fn moving(map: Rearrangement, from: Nanos, len_max: u32) -> Rearrange {
+        let copying = Copying::new(map.moves().len(), from, len_max);
+        Rearrange { copying: Some(copying), holds: false, ..Rearrange::new(map) }
     }
 
-    /// The next I/O of the copying, if it is time for one.
-    fn copy(&mut self, now: Nanos) -> Option<Request> {
-        let copying = self.copying.as_mut()?;
-        copying.begun |= now >= copying.from;
-        if !copying.begun || copying.running || !self.clients.is_empty() {
-            return None;
-        }
-        let Extent { from, to, len } = *self.map.moves().get(copying.extent)?;
-        copying.running = true;
-        let place = if copying.holds { to } else { from };
-        Some(Request {
-            at: now,
-            offset: place + copying.copied,
-            id: COPY_ID,
-            len: (len - copying.copied).min(copying.len_max) as u32,
-            stream: BACKGROUND,
-            lane: 0,
-            op: if copying.holds { Op::Write } else { Op::Read },
-            flags: Flags::NONE,
-        })
-    }
-
-    fn copied(&mut self, done: &Completion) {
+    /// Plans the next step of the copying; without one the new places hold as soon as nothing is
+    /// under way.
+    fn copy(&mut self, plan: &mut Plan<'_>) {
         let Some(copying) = &mut self.copying else { return };
-        self.moved_s += (done.at - done.started).as_secs_f64();
-        copying.running = false;
-        copying.holds = done.io.op == Op::Read;
-        if copying.holds {
-            return;
-        }
-        copying.copied += u64::from(done.io.len);
-        if self.map.moves().get(copying.extent).is_none_or(|extent| copying.copied >= extent.len) {
-            (copying.extent, copying.copied) = (copying.extent + 1, 0);
-        }
-        if copying.extent == self.map.moves().len() {
-            self.copying = None;
+        let Some(Step { extent, skip, len, buf, writes }) = copying.next(self.map.moves()) else {
+            return self.settle();
+        };
+        let Extent { from, to, .. } = self.map.moves()[extent];
+        let (op, place) = if writes { (Op::Write, to) } else { (Op::Read, from) };
+        let buf = if writes { buf } else { plan.slots.take(len) };
+        // What was read is held by the I/O that read it as long as that is told.
+        plan.when_idle(Planned {
+            owner: Owner::Background,
+            lane: 0,
+            op,
+            offset: place + skip,
+            len,
+            bytes: Bytes::of(buf),
+            stream: BACKGROUND,
+            flags: Flags::NONE,
+            token: 0,
+        });
+        self.copies = true;
+        if !writes {
+            plan.slots.free(buf);
         }
     }
-}
 
-impl<P: Policy> Policy for Rearranged<P> {
-    fn submit(&mut self, now: Nanos, request: Request) {
-        let client = self.clients.insert(Client { request, left: 0, wait: Nanos::ZERO });
-        let mapped = self.copying.is_none() && request.lane == 0 && request.len > 0;
-        if !mapped {
-            self.clients[client].left = 1;
-            let id = u64::from(self.pieces.insert(client));
-            return self.inner.submit(now, Request { id, ..request });
+    /// The new places hold from here on, if all is copied and nothing of the old ones is under way.
+    fn settle(&mut self) {
+        if self.under_way == 0 && self.copying.as_ref().is_some_and(Copying::is_done) {
+            (self.copying, self.holds) = (None, true);
+        }
+    }
+
+    /// A client writes while old places hold: what of it was copied already is void. Answers whether
+    /// it may go on now.
+    fn note(&mut self, request: &Request, plan: &mut Plan<'_>) -> bool {
+        let (offset, len) = (request.offset, u64::from(request.len));
+        if self.map.displaces(offset, len) && !self.holds {
+            // The new places are not free: a copy there must not overtake the client.
+            self.copying = None;
+            self.copies &= !plan.forget_idle();
+            return !self.copies;
+        }
+        let Some(copying) = &mut self.copying else { return true };
+        let was_done = copying.is_done();
+        for (place, len) in self.map.pieces(offset, len) {
+            let moves = self.map.moves();
+            let first = moves.partition_point(|extent| extent.to + extent.len <= place);
+            let hit = |extent: &&Extent| extent.to < place + len;
+            let count = moves[first..].iter().take_while(hit).count();
+            (first..first + count).for_each(|extent| copying.void(extent));
+        }
+        if was_done && !copying.is_done() {
+            self.copy(plan);
+        }
+        true
+    }
+
+    /// Plans the I/Os of a client request.
+    fn map(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let whole = Planned { token: CLIENT, ..Planned::whole(client, request, bytes) };
+        if !(self.holds && request.lane == 0 && request.len > 0) {
+            self.under_way += 1;
+            return plan.io(whole);
         }
         let len = u64::from(request.len);
         self.displaced_requests += u64::from(self.map.displaces(request.offset, len));
-        let pieces = self.map.pieces(request.offset, len);
-        self.clients[client].left = pieces.clone().count() as u32;
-        self.split_requests += u64::from(self.clients[client].left > 1);
-        for (offset, len) in pieces {
-            let id = u64::from(self.pieces.insert(client));
-            self.inner.submit(now, Request { id, offset, len: len as u32, ..request });
+        let (mut skip, mut count) = (0, 0);
+        for (offset, len) in self.map.pieces(request.offset, len) {
+            plan.io(Planned { offset, ..whole.part(skip, len as u32) });
+            (skip, count) = (skip + len as u32, count + 1);
         }
+        self.under_way += count;
+        self.split_requests += u64::from(count > 1);
+    }
+}
+
+impl Placement for Rearrange {
+    const BACKGROUND: bool = false;
+
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let writes = matches!(request.op, Op::Write | Op::Trim) && request.len > 0;
+        if writes && request.lane == 0 && !self.note(request, plan) {
+            plan.hold(client);
+            self.stalled.push((client, *request, bytes));
+            return;
+        }
+        self.map(client, request, bytes, plan);
     }
 
-    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        let io = self.inner.dispatch(now, lane);
-        if io.is_some() || lane != 0 { io } else { self.copy(now) }
-    }
-
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        if done.io.id == COPY_ID {
-            return self.copied(done);
+    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        if io.token == CLIENT {
+            self.under_way -= 1;
+            self.settle();
+            return outcome;
         }
-        let mut pieces = std::mem::take(&mut self.finished);
-        self.inner.complete(now, done, &mut pieces);
-        for piece in pieces.drain(..) {
-            let key = self.pieces.remove(piece.request.id as u32);
-            let client = &mut self.clients[key];
-            client.left -= 1;
-            client.wait = client.wait.max(piece.wait);
-            if client.left == 0 {
-                let Client { request, wait, .. } = self.clients.remove(key);
-                let class = piece.class;
-                finished.push(Done { request, wait, class });
+        self.copies = false;
+        for (client, request, bytes) in std::mem::take(&mut self.stalled) {
+            self.map(client, &request, bytes, plan);
+            plan.release(client, Ok(()));
+        }
+        if let Some(copying) = &mut self.copying {
+            if outcome.is_err() {
+                self.copying = None;
+            } else {
+                copying.done(io, self.map.moves());
+                self.copy(plan);
             }
         }
-        self.finished = pieces;
+        outcome
+    }
+
+    fn ended(&mut self, done: &Completion) {
+        if done.io.lane == 0 && done.io.stream == BACKGROUND {
+            self.moved_s += (done.at - done.started).as_secs_f64();
+        }
     }
 
     fn wakeup(&self) -> Option<Nanos> {
-        let begins = self.copying.as_ref().filter(|c| !c.begun).map(|copying| copying.from);
-        match (begins, self.inner.wakeup()) {
-            (Some(a), Some(b)) => Some(a.min(b)),
-            (a, b) => a.or(b),
+        self.copying.as_ref().and_then(Copying::begins)
+    }
+
+    fn wake(&mut self, plan: &mut Plan<'_>) {
+        if let Some(copying) = &mut self.copying {
+            copying.begin();
+            self.copy(plan);
         }
     }
 
-    fn classes(&self) -> &[Class] {
-        self.inner.classes()
-    }
-
-    fn servers(&self) -> &[u64] {
-        self.inner.servers()
-    }
-
     fn figures(&self) -> Vec<Figure> {
-        let mut figures = self.inner.figures();
-        figures.push(("rearranged_bytes", self.map.moved_bytes() as f64));
-        figures.push(("rearranging_s", self.moved_s));
-        figures.push(("rearranged_split_requests", self.split_requests as f64));
-        figures.push(("displaced_requests", self.displaced_requests as f64));
-        figures
+        vec![
+            ("rearranged_bytes", self.map.moved_bytes() as f64),
+            ("rearranging_s", self.moved_s),
+            ("rearranging_abandoned", f64::from(u8::from(!self.holds && self.copying.is_none()))),
+            ("rearranged_split_requests", self.split_requests as f64),
+            ("displaced_requests", self.displaced_requests as f64),
+        ]
+    }
+}
+
+/// Marks I/Os of clients; those of the copying have 0.
+const CLIENT: u64 = 1;
+
+impl<P: crate::placed::Beneath> Rearranged<P> {
+    /// `placement` before `inner`, which has `lanes` lanes.
+    pub fn before(placement: Rearrange, inner: P, lanes: Lane) -> Rearranged<P> {
+        Placed::new(placement, [(inner, lanes.max(1))])
     }
 }
 
@@ -206,7 +223,7 @@ impl<P: Policy> Policy for Rearranged<P> {
 mod tests {
     use super::*;
     use crate::device::fixed::Fixed;
-    use crate::policy::{BlockLayer, Limits, Noop};
+    use crate::policy::{BlockLayer, Done, Limits, Noop, Policy};
     use crate::replay::{Intensity, Open};
     use crate::{Observer, simulate};
 
@@ -255,7 +272,7 @@ mod tests {
     #[test]
     fn a_request_is_done_with_its_last_piece() {
         let map = Rearrangement::laid(&[(8192, 4096)], 1 << 20).unwrap();
-        let (seen, _) = run(Rearranged::new(noop(), map), &[read(0, 4096, 12_288)]);
+        let (seen, _) = run(Rearranged::before(Rearrange::new(map), noop(), 1), &[read(0, 4096, 12_288)]);
         let mut places: Vec<u64> = seen.ios.iter().map(|io| io.1).collect();
         places.sort_unstable();
         assert_eq!(places, [4096, 12_288, 1 << 20]);
@@ -265,7 +282,7 @@ mod tests {
     #[test]
     fn copying_waits_for_its_time_and_yields_and_then_the_new_places_hold() {
         let map = Rearrangement::laid(&[(0, 4096), (65_536, 4096)], 1 << 20).unwrap();
-        let policy = Rearranged::moving(noop(), map, Nanos::from_millis(15), 1 << 20);
+        let policy = Rearranged::before(Rearrange::moving(map, Nanos::from_millis(15), 1 << 20), noop(), 1);
         let (seen, end) = run(policy, &[read(0, 0, 512), read(18, 0, 512), read(100, 0, 512)]);
         let new = 1 << 20;
         assert_eq!(
@@ -287,7 +304,7 @@ mod tests {
     #[test]
     fn copying_goes_on_without_requests_in_pieces_the_device_takes() {
         let map = Rearrangement::laid(&[(0, 3 << 10)], 1 << 20).unwrap();
-        let (seen, end) = run(Rearranged::moving(noop(), map, Nanos(1), 2 << 10), &[]);
+        let (seen, end) = run(Rearranged::before(Rearrange::moving(map, Nanos(1), 2 << 10), noop(), 1), &[]);
         let ios: Vec<_> = seen.ios.iter().map(|io| (io.0, io.1, io.2)).collect();
         let new = 1 << 20;
         assert_eq!(

@@ -12,9 +12,13 @@
 //! class. Then no class ever waits for a later one, so nothing waits for itself.
 //!
 //! Departures: admission counts on the server of rate `cmin` alone, exactly, where the source's
-//! listing compares the length of the queue; Miser can do that too. A request longer than the device takes is sent in parts, one after
-//! another; it counts as one. A shaper is never the upper one of a stack.
+//! listing compares the length of the queue; Miser can do that too. A request longer than the device
+//! takes is sent in parts, one after another, and a write with preflush after a flush; it counts as one.
+//!
+//! A shaper stands above a device of its own, or above a stack ([`Above`]) that it gives as many requests
+//! at a time as its depth says.
 
+mod above;
 mod backlog;
 mod dmclock;
 mod fcfs;
@@ -27,6 +31,7 @@ mod tags;
 mod token_bucket;
 mod wf2q;
 
+pub use above::Above;
 pub use backlog::Backlog;
 pub use dmclock::{Client, DmClock};
 pub use fcfs::Fcfs;
@@ -38,8 +43,9 @@ pub use split::Split;
 pub use token_bucket::TokenBucket;
 pub use wf2q::Wf2q;
 
+use crate::bytes::{Bytes, Piece};
 use crate::device::Completion;
-use crate::policy::{Class, Done, Finished, Policy};
+use crate::policy::{Class, Cx, Done, Policy};
 use crate::request::{Lane, Request};
 use crate::time::Nanos;
 
@@ -104,6 +110,11 @@ impl<R: Recombine> Shaper<R> {
         Shaper { recombine, backlog, shape, servers, wakeup: None }
     }
 
+    /// The lane that the request was submitted to of which `io` is a part.
+    pub(super) fn lane(&self, io: &Request) -> Lane {
+        self.backlog.lane(io.id as u32)
+    }
+
     /// The request to send (more) of.
     #[inline]
     fn chosen(&mut self, now: Nanos, lane: Lane) -> Option<u32> {
@@ -118,11 +129,11 @@ impl<R: Recombine> Shaper<R> {
 
 impl<R: Recombine> Policy for Shaper<R> {
     #[inline]
-    fn submit(&mut self, now: Nanos, request: Request) {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         let least = self.backlog.least_class(&request);
         let backlog = &self.backlog;
-        let class = self.recombine.arrive(now, &request, least.unwrap_or(0), backlog);
-        self.backlog.push(now, request, class, least.is_some());
+        let class = self.recombine.arrive(cx.now, &request, least.unwrap_or(0), backlog);
+        self.backlog.push(cx.now, (request, bytes), class, least.is_some());
     }
 
     #[inline]
@@ -132,6 +143,9 @@ impl<R: Recombine> Policy for Shaper<R> {
             return None;
         }
         let key = self.chosen(now, lane)?;
+        if self.backlog.is_flushing(key) {
+            return None;
+        }
         let (part, is_last) = self.backlog.send(key, self.shape.len_max);
         let server = &mut self.servers[usize::from(lane)];
         server.in_flight += 1;
@@ -140,17 +154,28 @@ impl<R: Recombine> Policy for Shaper<R> {
     }
 
     #[inline]
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        self.servers[usize::from(done.io.lane)].in_flight -= 1;
-        let Some(whole) = self.backlog.part_done(done.io.id as u32) else { return };
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        let (server, key) = (&mut self.servers[usize::from(done.io.lane)], done.io.id as u32);
+        server.in_flight -= 1;
+        let Some(whole) = self.backlog.part_done(key, done.outcome) else { return };
+        if server.sending == Some(key) {
+            server.sending = None;
+        }
         self.recombine.completed(whole.class);
         let class = whole.class.min(self.shape.classes.len().saturating_sub(1)) as u16;
-        finished.push(Done { request: whole.request, wait: now - whole.admitted, class });
+        let (wait, outcome) = (cx.now - whole.admitted, whole.outcome);
+        cx.finished.push(Done { request: whole.request, wait, outcome, class });
     }
 
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         self.wakeup
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        if io.op.moves_data() {
+            each(self.backlog.piece(io.id as u32, io));
+        }
     }
 
     fn classes(&self) -> &[Class] {

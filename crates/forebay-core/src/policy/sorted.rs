@@ -27,6 +27,12 @@ impl Sorted {
         self.entries.get(self.entries.partition_point(|entry| entry.0 < offset)).copied()
     }
 
+    /// The entry after one that is there.
+    #[inline]
+    pub(super) fn after(&self, offset: u64, id: u32) -> Option<(u64, u32)> {
+        self.entries.get(self.entries.partition_point(|&entry| entry <= (offset, id))).copied()
+    }
+
     /// The highest entry below `offset`.
     #[inline]
     pub(super) fn below(&self, offset: u64) -> Option<(u64, u32)> {

@@ -3,7 +3,7 @@
 //! A request is cut by where its data are (the location table, [`table`]). What is on the flash is
 //! read and updated there. The rest goes to its disk's scheduler, unless somebody decides that its
 //! writes are for the flash: whoever [`Choose`]s when it arrives, or the disk's elevator later
-//! ([`Elevator::divert`]). Disks are lanes 0 to n - 1, the flash is lane n.
+//! ([`super::block::Elevator::divert`]). Disks are lanes 0 to n - 1, the flash is lane n.
 //!
 //! Sectors are on the flash from the completion of their write there on; a write that completes on
 //! the disk, or a trim, clears what the flash holds of them. Writes that overlap and are under way
@@ -14,8 +14,13 @@
 //! nobody's stream. What is being moved is not placed on the flash otherwise.
 //!
 //! Without room on the flash a write goes to the disk and is counted. So does one that does not
-//! begin and end with a sector.
+//! begin and end with a sector, and one that the flash fails; a move that fails comes to nothing. What
+//! the flash holds alone and fails to give is lost, and the client is told.
+//!
+//! The table is in memory: after a restart nothing on the flash is found again. So tiers are only for
+//! runs that nothing has to outlive.
 
+mod beneath;
 mod completion;
 mod migrate;
 mod moves;
@@ -25,51 +30,19 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-use super::block::{BlockLayer, Elevator};
-use super::placements::Scheduler;
-use super::{Figure, Finished, Policy};
+use crate::bytes::Bytes;
 use crate::device::Completion;
-use crate::request::{Lane, Op, Request, RequestId};
+use crate::outcome::Outcome;
+use crate::placed::{Diverted, Placement, Plan, Planned};
+use crate::policy::Figure;
+use crate::request::{Lane, Op, Request};
 use crate::slab::Slab;
-use crate::time::Nanos;
 use migrate::Migration;
 use table::{Piece, SECTOR, Table};
 
+pub(super) use beneath::Tier;
 pub(super) use migrate::MigrateConfig;
 pub(super) use rolling::Rolling;
-
-/// A disk's scheduler, which may know of requests that are better done elsewhere.
-pub(super) trait Diverting: Policy {
-    /// The next of these.
-    fn divert(&mut self, now: Nanos) -> Option<Request>;
-    /// It is done elsewhere.
-    fn gone(&mut self, io: &Request);
-    /// There is no room elsewhere.
-    fn keep(&mut self, io: &Request);
-}
-
-impl<E: Elevator> Diverting for BlockLayer<E> {
-    #[inline]
-    fn divert(&mut self, now: Nanos) -> Option<Request> {
-        BlockLayer::divert(self, now)
-    }
-    fn gone(&mut self, io: &Request) {
-        BlockLayer::gone(self, io);
-    }
-    fn keep(&mut self, io: &Request) {
-        BlockLayer::keep(self, io);
-    }
-}
-
-/// A scheduler from the list diverts nothing.
-impl Diverting for Scheduler {
-    #[inline]
-    fn divert(&mut self, _now: Nanos) -> Option<Request> {
-        None
-    }
-    fn gone(&mut self, _io: &Request) {}
-    fn keep(&mut self, _io: &Request) {}
-}
 
 /// Decides when a request arrives whether its write is for the flash.
 pub(super) trait Choose {
@@ -88,33 +61,23 @@ impl Choose for Later {
     }
 }
 
-/// The stream of moves; those of clients follow it.
-const MOVES: u32 = 0;
-
-/// A client request on its way.
-#[derive(Clone, Copy, Debug)]
-struct Client {
-    request: Request,
-    left: u32,
-    /// When the first of its pieces was admitted.
-    admitted: Nanos,
-}
-
 /// For what an I/O is done.
 #[derive(Clone, Copy, Debug)]
 enum For {
     /// A client request.
-    Client(u32),
+    Client,
     /// A request that a disk's scheduler diverted.
     Diverted(u32),
     /// A move.
     Move,
 }
 
-/// An I/O given to a lane's scheduler.
+/// An I/O that was planned.
 #[derive(Clone, Copy, Debug)]
 struct Io {
     purpose: For,
+    /// Whether it is on the flash.
+    on_flash: bool,
     op: Op,
     /// Where the data belong on the disk.
     disk: Lane,
@@ -124,10 +87,10 @@ struct Io {
 
 /// A diverted request on its way.
 #[derive(Clone, Copy, Debug)]
-struct Diverted {
+struct Offloaded {
     request: Request,
-    since: Nanos,
     left: u32,
+    outcome: Outcome,
 }
 
 /// What happened, for the results.
@@ -144,98 +107,86 @@ struct Counts {
 }
 
 /// Two tiers.
-pub(super) struct Tiers<D, C> {
-    disks: Vec<D>,
-    flash: Scheduler,
+pub(super) struct Tiers<C> {
+    /// The lane of the flash.
+    flash: Lane,
     table: Table,
     choose: C,
-    clients: Slab<Client>,
+    /// By token.
     ios: Slab<Io>,
-    diverted: Slab<Diverted>,
+    offloaded: Slab<Offloaded>,
     migration: Option<Migration>,
     pieces: Vec<Piece>,
     reserved: Vec<Piece>,
-    /// Of the disks, and of the flash.
-    finished: [Finished; 2],
     counts: Counts,
 }
 
-impl<D: Diverting, C: Choose> Tiers<D, C> {
-    /// A scheduler for each disk and one for the flash, of which `flash_bytes` may be used.
-    pub(super) fn new(disks: Vec<D>, flash: Scheduler, flash_bytes: u64, choose: C) -> Tiers<D, C> {
+impl<C: Choose> Tiers<C> {
+    /// Disks, and a flash after them of which `flash_bytes` may be used.
+    pub(super) fn new(disks: u16, flash_bytes: u64, choose: C) -> Tiers<C> {
         Tiers {
+            flash: disks.max(1),
             table: Table::new(flash_bytes),
-            disks,
-            flash,
             choose,
-            clients: Slab::default(),
             ios: Slab::default(),
-            diverted: Slab::default(),
+            offloaded: Slab::default(),
             migration: None,
             pieces: Vec::new(),
             reserved: Vec::new(),
-            finished: Default::default(),
             counts: Counts::default(),
         }
     }
 
     /// The same, moving what is hot to the flash and what is cold away.
-    pub(super) fn migrating(self, config: Option<MigrateConfig>) -> Tiers<D, C> {
+    pub(super) fn migrating(self, config: Option<MigrateConfig>) -> Tiers<C> {
         Tiers { migration: config.map(Migration::new), ..self }
     }
 
-    /// Reads and writes: cut by where the data are.
-    fn submit_data(&mut self, now: Nanos, client: u32, request: &Request) {
-        let lane = request.lane;
+    /// Reads and writes: cut by where the data are. `io` is the whole, on its disk.
+    fn data(&mut self, io: &Planned, request: &Request, plan: &mut Plan<'_>) {
+        let (lane, is_write) = (io.lane, io.op == Op::Write);
         let light = self.choose.is_for_flash(request);
         let mut pieces = std::mem::take(&mut self.pieces);
-        self.table.split(lane, request.offset, request.len, &mut pieces);
-        self.counts.split_requests += u64::from(pieces.len() > 1);
-        self.clients[client].left = pieces.len() as u32;
         let mut reserved = std::mem::take(&mut self.reserved);
+        self.table.split(lane, io.offset, io.len, &mut pieces);
+        self.counts.split_requests += u64::from(pieces.len() > 1);
         for piece in &pieces {
+            let wanted = light && is_write;
             if piece.flash.is_some() {
-                let count = match request.op {
-                    Op::Write => &mut self.counts.flash_updates,
-                    _ => &mut self.counts.flash_reads,
-                };
-                *count += 1;
-                self.submit_flash(now, For::Client(client), request, lane, piece);
-            } else if light
-                && request.op == Op::Write
-                && self.reserve(lane, piece.offset, piece.len, &mut reserved)
-            {
-                self.clients[client].left += reserved.len() as u32 - 1;
+                let counts = &mut self.counts;
+                *if is_write { &mut counts.flash_updates } else { &mut counts.flash_reads } += 1;
+                self.on_flash(For::Client, io, piece, plan);
+            } else if wanted && self.reserve(lane, piece.offset, piece.len, &mut reserved) {
                 for piece in &reserved {
-                    self.submit_flash(now, For::Client(client), request, lane, piece);
+                    self.on_flash(For::Client, io, piece, plan);
                 }
             } else {
-                self.submit_disk(now, client, request, piece);
+                self.on_disk(For::Client, &cut(io, piece.offset, piece.len), plan);
             }
         }
         self.reserved = reserved;
         self.pieces = pieces;
     }
 
-    fn submit_disk(&mut self, now: Nanos, client: u32, request: &Request, piece: &Piece) {
-        let (disk, op) = (request.lane, request.op);
-        let Piece { offset, len, .. } = *piece;
+    /// An I/O on a disk.
+    fn on_disk(&mut self, purpose: For, io: &Planned, plan: &mut Plan<'_>) {
+        let Planned { lane: disk, op, offset, len, .. } = *io;
         if matches!(op, Op::Write | Op::Trim) && len > 0 {
             self.table.count_write(disk, offset, len, true);
         }
-        let purpose = For::Client(client);
-        let id = RequestId::from(self.ios.insert(Io { purpose, op, disk, offset, len }));
-        let io = Request { at: now, offset, id, len, lane: 0, ..*request };
-        self.disks[usize::from(disk)].submit(now, io);
+        let token = self.ios.insert(Io { purpose, on_flash: false, op, disk, offset, len });
+        plan.io(Planned { token: token.into(), ..*io });
     }
 
-    /// An I/O to where a piece is on the flash.
-    fn submit_flash(&mut self, now: Nanos, purpose: For, of: &Request, disk: Lane, piece: &Piece) {
+    /// The part of an I/O on a disk that is where `piece` is on the flash.
+    fn on_flash(&mut self, purpose: For, io: &Planned, piece: &Piece, plan: &mut Plan<'_>) {
         let Piece { offset, len, flash } = *piece;
         let Some(place) = flash else { return };
+        let (disk, op) = (io.lane, io.op);
         self.table.begin(disk, offset, len);
-        let id = RequestId::from(self.ios.insert(Io { purpose, op: of.op, disk, offset, len }));
-        self.flash.submit(now, Request { at: now, offset: place, id, len, lane: 0, ..*of });
+        let token = self.ios.insert(Io { purpose, on_flash: true, op, disk, offset, len }).into();
+        let io = cut(io, offset, len);
+        plan.io(Planned { lane: self.flash, offset: place, token, ..io });
     }
 
     /// Room on the flash for a write, unless there is none, which is counted.
@@ -257,79 +208,46 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
         }
         true
     }
-
-    /// Sends what the disks' schedulers do not want to the flash.
-    fn divert(&mut self, now: Nanos) {
-        for lane in 0..self.disks.len() {
-            while let Some(request) = self.disks[lane].divert(now) {
-                self.offload(now, lane as Lane, &request);
-            }
-        }
-    }
-
-    fn offload(&mut self, now: Nanos, lane: Lane, request: &Request) {
-        let mut pieces = std::mem::take(&mut self.pieces);
-        let is_move = request.stream == MOVES;
-        if !is_move && self.reserve(lane, request.offset, request.len, &mut pieces) {
-            self.disks[usize::from(lane)].gone(request);
-            let left = pieces.len() as u32;
-            let key = self.diverted.insert(Diverted { request: *request, since: now, left });
-            for piece in &pieces {
-                self.submit_flash(now, For::Diverted(key), request, lane, piece);
-            }
-        } else {
-            self.disks[usize::from(lane)].keep(request);
-        }
-        self.pieces = pieces;
-    }
 }
 
-impl<D: Diverting, C: Choose> Policy for Tiers<D, C> {
-    fn submit(&mut self, now: Nanos, request: Request) {
-        let last = self.disks.len() as Lane - 1;
-        // Background work has a stream of its own, next to the others.
-        let stream = request.stream.wrapping_add(1);
-        let placed = Request { lane: request.lane.min(last), stream, ..request };
-        let client = self.clients.insert(Client { request, left: 0, admitted: Nanos::MAX });
-        self.migrate(now, Some(&placed));
+/// The part of `io` of `len` bytes from `offset`, where both count from its device's first byte.
+fn cut(io: &Planned, offset: u64, len: u32) -> Planned {
+    io.part((offset - io.offset) as u32, len)
+}
+
+impl<C: Choose> Placement for Tiers<C> {
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let placed = Request { lane: request.lane.min(self.flash - 1), ..*request };
+        self.migrate(plan, Some(&placed));
+        let io = Planned::whole(client, &placed, bytes);
         if request.op.moves_data() && request.len > 0 {
-            self.submit_data(now, client, &placed);
-            return;
+            return self.data(&io, &placed, plan);
         }
-        let piece = Piece { offset: request.offset, len: request.len, flash: None };
-        self.clients[client].left = 1 + u32::from(request.op == Op::Flush);
+        if request.op == Op::Open {
+            return (0..=self.flash).for_each(|lane| {
+                self.on_disk(For::Client, &Planned { lane, ..io }, plan);
+            });
+        }
         if request.op == Op::Flush {
-            let everything = Piece { offset: 0, len: 0, flash: Some(0) };
-            self.submit_flash(now, For::Client(client), &placed, placed.lane, &everything);
+            let everything = Piece { offset: io.offset, len: 0, flash: Some(0) };
+            self.on_flash(For::Client, &io, &everything, plan);
         }
-        self.submit_disk(now, client, &placed, &piece);
+        self.on_disk(For::Client, &io, plan);
     }
 
-    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        self.divert(now);
-        let flash = self.disks.len();
-        let io = match usize::from(lane) {
-            disk if disk < flash => self.disks[disk].dispatch(now, 0),
-            _ => self.flash.dispatch(now, 0),
-        }?;
-        Some(Request { lane, stream: io.stream.wrapping_sub(1), ..io })
+    fn done(&mut self, planned: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        self.ended_io(planned, outcome, plan)
     }
 
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        let lane = done.io.lane;
-        let beneath = Completion { io: Request { lane: 0, ..done.io }, ..*done };
-        if usize::from(lane) == self.disks.len() {
-            self.flash_done(now, &beneath, finished);
-            return;
+    fn ended(&mut self, done: &Completion) {
+        let Completion { io, outcome, .. } = done;
+        if io.lane != self.flash && outcome.is_ok() && self.clears(io) {
+            self.table.clear(io.lane, io.offset, io.len);
         }
-        if self.clears(lane, &done.io) {
-            self.table.clear(lane, done.io.offset, done.io.len);
-        }
-        self.disk_done(now, lane, &beneath, finished);
     }
 
-    fn wakeup(&self) -> Option<Nanos> {
-        self.disks.iter().filter_map(Policy::wakeup).chain(self.flash.wakeup()).min()
+    fn divert(&mut self, io: &Request, parts: &[Diverted], plan: &mut Plan<'_>) -> bool {
+        self.offload(io, parts, plan)
     }
 
     fn figures(&self) -> Vec<Figure> {

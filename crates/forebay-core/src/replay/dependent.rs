@@ -13,6 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Intensity;
+use crate::bytes::Slots;
 use crate::policy::Done;
 use crate::request::Request;
 use crate::slab::Slab;
@@ -218,7 +219,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
         Request { at, id: u64::from(key), ..self.active[key].request }
     }
 
-    fn finished(&mut self, now: Nanos, done: &Done) {
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
         let key = done.request.id as u32;
         let Active { request, waiting, .. } = self.active[key];
         self.overlaps.remove(key, &request);

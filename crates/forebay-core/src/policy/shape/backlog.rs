@@ -5,7 +5,9 @@
 use std::collections::VecDeque;
 
 use super::overlap::Overlaps;
-use crate::request::Request;
+use crate::bytes::{Bytes, Piece};
+use crate::outcome::{Outcome, worst};
+use crate::request::{Flags, Lane, Op, Request};
 use crate::slab::Slab;
 use crate::time::Nanos;
 
@@ -19,22 +21,46 @@ pub(super) struct Pending {
     pub(super) number: u64,
     /// Whether it conflicted with an unfinished request when it came.
     follows: bool,
+    bytes: Bytes,
     sent_bytes: u32,
     is_sent: bool,
     parts: u32,
+    pub(super) outcome: Outcome,
+    preflush: Preflush,
+}
+
+/// What comes before a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preflush {
+    /// Nothing, or it is done.
+    None,
+    Due,
+    UnderWay,
 }
 
 impl Pending {
     /// Nothing of it is sent yet.
     pub(super) fn new(
         admitted: Nanos,
-        request: Request,
+        (request, bytes): (Request, Bytes),
         class: usize,
         number: u64,
         follows: bool,
     ) -> Pending {
-        let (sent_bytes, is_sent, parts) = (0, false, 0);
-        Pending { request, class, admitted, number, follows, sent_bytes, is_sent, parts }
+        let parted = request.op == Op::Write && request.flags.has(Flags::PREFLUSH);
+        Pending {
+            request,
+            class,
+            admitted,
+            number,
+            follows,
+            bytes,
+            sent_bytes: 0,
+            is_sent: false,
+            parts: 0,
+            outcome: Ok(()),
+            preflush: if parted { Preflush::Due } else { Preflush::None },
+        }
     }
 }
 
@@ -109,8 +135,16 @@ impl Backlog {
         overlaps.highest_class(request, &self.pending, self.last_class)
     }
 
-    pub(super) fn push(&mut self, now: Nanos, request: Request, class: usize, follows: bool) {
-        let key = self.pending.insert(Pending::new(now, request, class, self.arrived, follows));
+    pub(super) fn push(
+        &mut self,
+        now: Nanos,
+        (request, bytes): (Request, Bytes),
+        class: usize,
+        follows: bool,
+    ) {
+        let number = self.arrived;
+        let key =
+            self.pending.insert(Pending::new(now, (request, bytes), class, number, follows));
         self.arrived += 1;
         if class >= self.queues.len() {
             self.queues.resize_with(class + 1, VecDeque::new);
@@ -130,25 +164,54 @@ impl Backlog {
         key
     }
 
+    /// Whether what is left of `key` has to wait for its preflush.
+    #[inline]
+    pub(super) fn is_flushing(&self, key: u32) -> bool {
+        self.pending[key].preflush == Preflush::UnderWay
+    }
+
     /// The next part of `key`, and whether it is the last.
     #[inline]
     pub(super) fn send(&mut self, key: u32, len_max: u32) -> (Request, bool) {
         let pending = &mut self.pending[key];
+        pending.parts += 1;
         let whole = pending.request;
+        if pending.preflush == Preflush::Due {
+            pending.preflush = Preflush::UnderWay;
+            let flush = Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..whole };
+            return (flush, false);
+        }
         let left = whole.len - pending.sent_bytes;
         let len = if whole.op.moves_data() { left.min(len_max.max(1)) } else { left };
         let offset = whole.offset.saturating_add(u64::from(pending.sent_bytes));
         pending.sent_bytes += len;
-        pending.parts += 1;
         pending.is_sent = len == left;
-        (Request { offset, len, ..whole }, pending.is_sent)
+        let flags = Flags(whole.flags.0 & !Flags::PREFLUSH.0);
+        (Request { offset, len, flags, ..whole }, pending.is_sent)
     }
 
-    /// A part of `key` is done; gives the request if that was all of it.
+    /// Where the bytes of a part of `key` are.
+    pub(super) fn piece(&self, key: u32, part: &Request) -> Piece {
+        let pending = &self.pending[key];
+        pending.bytes.on((part.offset - pending.request.offset) as u32).len(part.len)
+    }
+
+    /// The lane that `key` was submitted to.
+    pub(super) fn lane(&self, key: u32) -> Lane {
+        self.pending[key].request.lane
+    }
+
+    /// A part of `key` has ended; gives the request if that was all of it.
     #[inline]
-    pub(super) fn part_done(&mut self, key: u32) -> Option<Pending> {
+    pub(super) fn part_done(&mut self, key: u32, outcome: Outcome) -> Option<Pending> {
         let pending = &mut self.pending[key];
         pending.parts -= 1;
+        pending.outcome = worst(pending.outcome, outcome);
+        if pending.preflush == Preflush::UnderWay {
+            pending.preflush = Preflush::None;
+            // What was to be durable before is not: the write is not begun.
+            pending.is_sent = outcome.is_err();
+        }
         if pending.parts > 0 || !pending.is_sent {
             return None;
         }

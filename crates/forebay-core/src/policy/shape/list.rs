@@ -1,11 +1,12 @@
 //! Every shaper by name: one line in [`SHAPERS`] and one arm in [`with_shaper`] each.
 
 use super::{
-    Admission, Client, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Split, TokenBucket,
+    Above, Admission, Client, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Split, TokenBucket,
     Wf2q,
 };
 use crate::policy::Class;
 use crate::policy::list::{Listed, PolicyVisitor};
+use crate::policy::placements::Scheduler;
 use crate::rtt::{RATE_MAX_IOPS, Rtt, SERVICE, Tiers};
 use crate::spec::{Spec, SpecError};
 use crate::time::Nanos;
@@ -47,8 +48,9 @@ pub const SHAPERS: &[Listed] = &[
     },
 ];
 
-/// Parameters that every shaper takes.
-pub const SHAPER_PARAMETERS: &str = "delta-ms=10 dependencies=yes|no depth=1";
+/// Parameters that every shaper takes. With `over`, it stands above another policy or placement,
+/// written with `+` for `:` (and `++` for `+`), which it gives `depth` requests at a time.
+pub const SHAPER_PARAMETERS: &str = "delta-ms=10 dependencies=yes|no depth=1 over=NONE";
 
 /// Whether `name` is a shaper's.
 pub(in crate::policy) fn is_shaper(name: &str) -> bool {
@@ -56,12 +58,19 @@ pub(in crate::policy) fn is_shaper(name: &str) -> bool {
 }
 
 /// Builds the shaper that `spec` names, whose name [`is_shaper`], for a device whose longest I/O is
-/// `len_max` bytes, and hands it to `visitor` with its own type.
+/// `len_max` bytes, and hands it to `visitor` with its own type; boxed, above the stack that
+/// `beneath` is, where there is one.
 pub(in crate::policy) fn with_shaper<V: PolicyVisitor>(
     spec: &Spec,
     len_max: u32,
+    beneath: Option<Scheduler>,
     visitor: V,
 ) -> Result<V::Out, SpecError> {
+    let visitor = (visitor, beneath);
+    if visitor.1.is_some() {
+        // Looked at already.
+        spec.inner("over");
+    }
     let base = Base {
         depth: spec.at_least("depth", 1, 1)?,
         len_max,
@@ -102,10 +111,21 @@ fn finish<R: Recombine + Send + 'static, V: PolicyVisitor>(
     spec: &Spec,
     recombine: R,
     shape: Shape,
-    visitor: V,
+    (visitor, beneath): (V, Option<Scheduler>),
 ) -> Result<V::Out, SpecError> {
     spec.finish()?;
-    Ok(visitor.visit(Shaper::new(recombine, shape)))
+    let servers = shape.servers.len();
+    let shaper = Shaper::new(recombine, shape);
+    let Some(beneath) = beneath else { return Ok(visitor.visit(shaper)) };
+    if servers > 0 {
+        let text = spec.text();
+        return Err(SpecError(format!(
+            "'{text}': got {servers} servers of their own rates, expected a shaper of one server \
+             above another policy"
+        )));
+    }
+    let above: Scheduler = Box::new(Above::new(shaper, beneath));
+    Ok(visitor.visit(above))
 }
 
 /// What every shaper takes.

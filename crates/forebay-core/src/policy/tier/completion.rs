@@ -1,84 +1,97 @@
-//! What follows when an I/O is done: where the data are, and who is told.
+//! What follows when an I/O has ended: where the data are, who is told, and what is done instead of
+//! what failed. And what goes to the flash although it was queued for a disk.
 
-use super::{Choose, Client, Diverted, Diverting, For, MOVES, Tiers};
-use crate::device::Completion;
-use crate::policy::{Done, Finished, Policy};
-use crate::request::{Lane, Op, Request};
-use crate::time::Nanos;
+use super::{Choose, For, Io, Offloaded, Tiers};
+use crate::outcome::{Outcome, worst};
+use crate::placed::{Diverted, Owner, Plan, Planned};
+use crate::request::{BACKGROUND, Op, Request};
 
-impl<D: Diverting, C: Choose> Tiers<D, C> {
-    /// A piece of a client request is done, `wait` after it was admitted.
-    fn settle(&mut self, now: Nanos, key: u32, wait: Nanos, finished: &mut Finished) {
-        let client = &mut self.clients[key];
-        client.left -= 1;
-        client.admitted = client.admitted.min(now - wait);
-        if client.left == 0 {
-            let Client { request, admitted, .. } = self.clients.remove(key);
-            finished.push(Done { request, wait: now - admitted, class: 0 });
-        }
-    }
-
+impl<C: Choose> Tiers<C> {
     /// Whether what the flash holds of a range is void once a disk has done this.
-    pub(super) fn clears(&self, lane: Lane, io: &Request) -> bool {
-        let moving = |io: &Request| {
-            self.migration.as_ref().is_some_and(|moves| moves.is_moving(lane, io.offset, io.len))
+    pub(super) fn clears(&self, io: &Request) -> bool {
+        let moving = || {
+            let moves = self.migration.as_ref();
+            moves.is_some_and(|moves| moves.is_moving(io.lane, io.offset, io.len))
         };
         match io.op {
             _ if io.len == 0 => false,
             // Moves clear what they have moved themselves.
-            Op::Write => io.stream.wrapping_add(1) != MOVES,
+            Op::Write => io.stream != BACKGROUND,
             // While a move writes to the disk, nothing else may; and a trim need not take effect.
-            Op::Trim => !moving(io),
+            Op::Trim => !moving(),
             _ => false,
         }
     }
 
-    /// A disk has done an I/O, or the flash has done one for it.
-    pub(super) fn disk_done(
+    /// An I/O that was planned has ended.
+    pub(super) fn ended_io(
         &mut self,
-        now: Nanos,
-        lane: Lane,
-        done: &Completion,
-        finished: &mut Finished,
-    ) {
-        let mut parts = std::mem::take(&mut self.finished[0]);
-        self.disks[usize::from(lane)].complete(now, done, &mut parts);
-        for Done { request, wait, .. } in parts.drain(..) {
-            let io = self.ios.remove(request.id as u32);
-            if matches!(io.op, Op::Write | Op::Trim) && io.len > 0 {
-                self.table.count_write(io.disk, io.offset, io.len, false);
+        planned: &Planned,
+        outcome: Outcome,
+        plan: &mut Plan<'_>,
+    ) -> Outcome {
+        let io = self.ios.remove(planned.token as u32);
+        if matches!(io.purpose, For::Move) && outcome.is_err() {
+            self.void_move(&io);
+        }
+        if io.len > 0 && io.on_flash {
+            let written = io.op == Op::Write && outcome.is_ok() && !self.is_void(&io);
+            self.table.end(io.disk, io.offset, io.len, written);
+        } else if io.len > 0 && matches!(io.op, Op::Write | Op::Trim) {
+            self.table.count_write(io.disk, io.offset, io.len, false);
+        }
+        match io.purpose {
+            For::Client if outcome.is_err() && io.on_flash && io.op == Op::Write => {
+                let Io { disk: lane, offset, .. } = io;
+                self.on_disk(For::Client, &Planned { lane, offset, ..*planned }, plan);
+                Ok(())
             }
-            match io.purpose {
-                For::Client(key) => self.settle(now, key, wait, finished),
-                For::Move => self.step_done(now, &io),
-                For::Diverted(_) => {}
+            For::Client => outcome,
+            For::Move => {
+                self.step_done(&io, plan);
+                Ok(())
+            }
+            For::Diverted(key) => {
+                let offloaded = &mut self.offloaded[key];
+                offloaded.left -= 1;
+                offloaded.outcome = worst(offloaded.outcome, outcome);
+                if offloaded.left == 0 {
+                    let Offloaded { request, outcome, .. } = self.offloaded.remove(key);
+                    plan.diverted(request, outcome);
+                }
+                Ok(())
             }
         }
-        self.finished[0] = parts;
     }
 
-    pub(super) fn flash_done(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        let mut parts = std::mem::take(&mut self.finished[1]);
-        self.flash.complete(now, done, &mut parts);
-        for Done { request, wait, .. } in parts.drain(..) {
-            let io = self.ios.remove(request.id as u32);
-            if io.len > 0 {
-                let written = io.op == Op::Write && !self.is_void(&io);
-                self.table.end(io.disk, io.offset, io.len, written);
-            }
-            match io.purpose {
-                For::Client(key) => self.settle(now, key, wait, finished),
-                For::Move => self.step_done(now, &io),
-                For::Diverted(key) => {
-                    self.diverted[key].left -= 1;
-                    if self.diverted[key].left == 0 {
-                        let Diverted { request, since, .. } = self.diverted.remove(key);
-                        let whole = Completion { io: request, started: since, at: now, ..*done };
-                        self.disk_done(now, io.disk, &whole, finished);
-                    }
+    /// A disk's scheduler would have `io`, made of `parts`, done elsewhere: if there is room.
+    pub(super) fn offload(
+        &mut self,
+        io: &Request,
+        parts: &[Diverted],
+        plan: &mut Plan<'_>,
+    ) -> bool {
+        let mut pieces = std::mem::take(&mut self.reserved);
+        let taken = io.stream != BACKGROUND
+            && self.reserve(io.lane, io.offset, io.len, &mut pieces);
+        if taken {
+            let (request, outcome) = (*io, Ok(()));
+            let key = self.offloaded.insert(Offloaded { request, left: 0, outcome });
+            // Both are in order of address; an I/O has the bytes of one part.
+            for part in parts {
+                let Request { lane, stream, op, flags, .. } = *io;
+                let (owner, offset, len) = (Owner::Background, part.offset, part.piece.len);
+                let (bytes, token) = (part.piece.bytes(), 0);
+                let whole =
+                    Planned { owner, lane, op, offset, len, bytes, stream, flags, token };
+                for piece in &pieces {
+                    let Some(piece) = piece.within(part.offset, u64::from(len)) else { continue };
+                    self.offloaded[key].left += 1;
+                    self.on_flash(For::Diverted(key), &whole, &piece, plan);
                 }
             }
         }
-        self.finished[1] = parts;
+        self.reserved = pieces;
+        taken
     }
 }

@@ -10,6 +10,7 @@
 
 use std::cmp::Reverse;
 
+use crate::bytes::Buf;
 use crate::index::{Index, spread};
 use crate::request::Lane;
 use crate::time::Nanos;
@@ -46,6 +47,8 @@ pub(super) struct Move {
     pub(super) void: bool,
     /// I/Os that are not done.
     pub(super) left: u32,
+    /// What it carries.
+    pub(super) buf: Buf,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -148,7 +151,7 @@ impl Migration {
         let Extent { disk, number, .. } = self.extents[id as usize];
         let len = self.config.extent_bytes;
         let offset = number * u64::from(len);
-        let other = Move { disk, offset, len, up, writing: false, void: false, left: 0 };
+        let other = Move { disk, offset, len, up, writing: false, void: false, left: 0, buf: 0 };
         // What is on the flash is found out when it moves.
         self.extents[id as usize].on_flash = up;
         Some(other)

@@ -5,18 +5,19 @@
 
 use super::migrate::Move;
 use super::table::Piece;
-use super::{Choose, Diverting, For, Io, MOVES, Tiers};
-use crate::request::{Flags, Lane, Op, Request, RequestId};
-use crate::time::Nanos;
+use super::{Choose, For, Io, Tiers};
+use crate::bytes::Bytes;
+use crate::placed::{Owner, Plan, Planned};
+use crate::request::{BACKGROUND, Flags, Lane, Op, Request};
 
-impl<D: Diverting, C: Choose> Tiers<D, C> {
+impl<C: Choose> Tiers<C> {
     /// Begins what moves there are to begin, and counts a request.
-    pub(super) fn migrate(&mut self, now: Nanos, request: Option<&Request>) {
+    pub(super) fn migrate(&mut self, plan: &mut Plan<'_>, request: Option<&Request>) {
         let all = self.table.used_bytes() + self.table.free_bytes();
         while let Some(migration) = &mut self.migration
-            && let Some(next) = migration.next(now, self.table.free_bytes(), all)
+            && let Some(next) = migration.next(plan.now, self.table.free_bytes(), all)
         {
-            self.begin_move(now, next);
+            self.begin_move(next, plan);
         }
         // After that: it voids what has just begun.
         if let Some(migration) = &mut self.migration
@@ -28,7 +29,7 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
     }
 
     /// Begins a move unless something is under way there, or there is nothing to move.
-    fn begin_move(&mut self, now: Nanos, next: Move) {
+    fn begin_move(&mut self, next: Move, plan: &mut Plan<'_>) {
         let Move { disk, offset, len, up, .. } = next;
         let on_flash = self.table.settled_bytes(disk, offset, len);
         let room = self.table.free_bytes() >= u64::from(len);
@@ -44,29 +45,34 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
         let mut pieces = std::mem::take(&mut self.pieces);
         self.table.split(disk, offset, len, &mut pieces);
         pieces.retain(|piece| up || piece.flash.is_some());
-        migration.moves.push(Move { left: pieces.len() as u32, ..next });
+        let next = Move { left: pieces.len() as u32, buf: plan.slots.take(len), ..next };
+        migration.moves.push(next);
         for piece in &pieces {
-            self.submit_step(now, disk, Op::Read, piece);
+            self.step(&next, Op::Read, piece, plan);
         }
         self.pieces = pieces;
     }
 
     /// An I/O of a move, on the flash if the piece has a place there.
-    fn submit_step(&mut self, now: Nanos, disk: Lane, op: Op, piece: &Piece) {
-        let Piece { offset, len, flash } = *piece;
+    fn step(&mut self, moving: &Move, op: Op, piece: &Piece, plan: &mut Plan<'_>) {
+        let Move { disk: lane, offset, len, buf, .. } = *moving;
         // Merged with others it could not be told from them.
         let flags = if op == Op::Write { Flags::FUA } else { Flags::NONE };
-        let of = Request { at: now, offset, id: 0, len, stream: MOVES, lane: 0, op, flags };
-        if flash.is_some() {
-            self.submit_flash(now, For::Move, &of, disk, piece);
-            return;
+        let (owner, stream, bytes) = (Owner::Background, BACKGROUND, Bytes::of(buf));
+        let whole = Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 };
+        if piece.flash.is_some() {
+            self.on_flash(For::Move, &whole, piece, plan);
+        } else {
+            self.on_disk(For::Move, &super::cut(&whole, piece.offset, piece.len), plan);
         }
-        if op == Op::Write {
-            self.table.count_write(disk, offset, len, true);
+    }
+
+    /// An I/O of a move failed: it comes to nothing.
+    pub(super) fn void_move(&mut self, io: &Io) {
+        let Some(migration) = &mut self.migration else { return };
+        if let Some(at) = migration.moving(io.disk, io.offset) {
+            migration.moves[at].void = true;
         }
-        let purpose = For::Move;
-        let id = RequestId::from(self.ios.insert(Io { purpose, op, disk, offset, len }));
-        self.disks[usize::from(disk)].submit(now, Request { id, ..of });
     }
 
     /// Whether an I/O belongs to a move that came to nothing.
@@ -77,12 +83,12 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
     }
 
     /// An I/O of a move is done.
-    pub(super) fn step_done(&mut self, now: Nanos, io: &Io) {
+    pub(super) fn step_done(&mut self, io: &Io, plan: &mut Plan<'_>) {
         let Some(migration) = &mut self.migration else { return };
         let Some(at) = migration.moving(io.disk, io.offset) else { return };
         let moving = &mut migration.moves[at];
         moving.left -= 1;
-        let Move { disk, offset, len, up, writing, void, left } = *moving;
+        let Move { disk, offset, len, up, writing, void, left, buf } = *moving;
         if writing && !void {
             migration.moved_bytes += u64::from(io.len);
             if !up {
@@ -97,16 +103,18 @@ impl<D: Diverting, C: Choose> Tiers<D, C> {
         if goes_on && let Some(migration) = &mut self.migration {
             let moving = &mut migration.moves[at];
             (moving.writing, moving.left) = (true, pieces.len() as u32);
+            let moving = *moving;
             for piece in &pieces {
-                self.submit_step(now, disk, Op::Write, piece);
+                self.step(&moving, Op::Write, piece, plan);
             }
         } else if let Some(migration) = &mut self.migration {
             // Without room it came to nothing.
             migration.moves[at].void |= !writing;
             migration.finish(at);
+            plan.slots.free(buf);
         }
         self.pieces = pieces;
-        self.migrate(now, None);
+        self.migrate(plan, None);
     }
 
     /// Where a move's data are to be written; answers whether there is room.

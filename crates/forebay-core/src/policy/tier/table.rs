@@ -33,6 +33,17 @@ pub(super) struct Piece {
     pub(super) flash: Option<u64>,
 }
 
+impl Piece {
+    /// The part of it that lies in a range of the disk; none where nothing does.
+    pub(super) fn within(&self, offset: u64, len: u64) -> Option<Piece> {
+        let first = self.offset.max(offset);
+        let end = (self.offset + u64::from(self.len)).min(offset + len);
+        let skipped = first - self.offset;
+        let len = end.checked_sub(first).filter(|&len| len > 0)? as u32;
+        Some(Piece { offset: first, len, flash: self.flash.map(|place| place + skipped) })
+    }
+}
+
 #[derive(Clone, Copy, Debug)]
 struct Entry {
     key: u64,

@@ -1,0 +1,136 @@
+//! Bytes, named: policies say which bytes an I/O moves, a driver holds them.
+//!
+//! A *buffer* is a driver's memory; a request names one and a place in it ([`Bytes`]). The buffers of
+//! clients and the scratch *slots* of placements share one namespace, and a name goes down a stack
+//! unchanged.
+//!
+//! Naming is holding: a buffer lives as long as anything holds it, and whoever plans an I/O holds
+//! its buffer until that has ended. So a cache may fill its flash from a client's buffer after the
+//! client was answered, without a copy. A client therefore writes to a buffer only before it
+//! submits it, and to another one afterwards.
+//!
+//! Where nobody wants to see content, [`Null`] takes the driver's place: it answers nothing, so
+//! nothing can depend on it, and costs nothing.
+
+/// A buffer of the driver's; 0 has no content.
+pub type Buf = u32;
+
+/// Where the bytes of a request begin.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Bytes {
+    /// The buffer.
+    pub buf: Buf,
+    /// The first of them there.
+    pub at: u32,
+}
+
+impl Bytes {
+    /// No content.
+    pub const NONE: Bytes = Bytes { buf: 0, at: 0 };
+
+    /// From the first byte of a buffer.
+    #[inline]
+    pub fn of(buf: Buf) -> Bytes {
+        Bytes { buf, at: 0 }
+    }
+
+    /// `count` bytes further on.
+    #[inline]
+    pub fn on(self, count: u32) -> Bytes {
+        Bytes { buf: self.buf, at: self.at.wrapping_add(count) }
+    }
+
+    /// The `len` bytes from here.
+    #[inline]
+    pub fn len(self, len: u32) -> Piece {
+        Piece { buf: self.buf, at: self.at, len }
+    }
+}
+
+/// Bytes of one buffer that lie together.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Piece {
+    /// The buffer.
+    pub buf: Buf,
+    /// The first of them there.
+    pub at: u32,
+    /// How many.
+    pub len: u32,
+}
+
+impl Piece {
+    /// Where it begins.
+    #[inline]
+    pub fn bytes(self) -> Bytes {
+        Bytes { buf: self.buf, at: self.at }
+    }
+}
+
+/// What can be done to bytes without an I/O. A driver implements it.
+///
+/// Ranges must lie within their buffers, and no I/O that reads into them may be under way: else the
+/// driver panics, for the policy is wrong.
+pub trait Slots {
+    /// A buffer of `len` bytes, held once. What it contains is undefined.
+    fn take(&mut self, len: u32) -> Buf;
+
+    /// Holds a buffer once more.
+    fn keep(&mut self, buf: Buf);
+
+    /// Holds a buffer once less; with the last hold it is gone.
+    fn free(&mut self, buf: Buf);
+
+    /// Fills with zeros.
+    fn zero(&mut self, to: Piece);
+
+    /// Copies; the ranges do not overlap.
+    fn copy(&mut self, from: Piece, to: Bytes);
+
+    /// `to += factor * from`, byte by byte in GF(2^8) with the polynomial 0x11d. The ranges do not
+    /// overlap.
+    fn add(&mut self, from: Piece, to: Bytes, factor: u8);
+
+    /// Writes the parities of `data`, blocks of `len` bytes: one of them P, the sum of all blocks,
+    /// two of them P and Q, the sum of `2^i` times block `i`, in one pass.
+    fn parity(&mut self, data: &[Bytes], len: u32, parities: &[Bytes]);
+
+    /// Rebuilds in place the blocks of a stripe that are `lost`: data blocks by their number, then
+    /// the parities; no more of them than there are parities.
+    fn recover(&mut self, data: &[Bytes], len: u32, parities: &[Bytes], lost: &[usize]);
+
+    /// A checksum of 64 bits, the same on every machine; none without content.
+    fn checksum(&self, of: Piece) -> Option<u64>;
+
+    /// Stores a record.
+    fn put(&mut self, to: Piece, record: &[u8]);
+
+    /// Reads a record; answers whether there is content.
+    fn get(&self, from: Piece, record: &mut [u8]) -> bool;
+}
+
+/// No content: nothing is moved, nothing is answered.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Null;
+
+impl Slots for Null {
+    #[inline]
+    fn take(&mut self, _len: u32) -> Buf {
+        0
+    }
+    #[inline]
+    fn keep(&mut self, _buf: Buf) {}
+    #[inline]
+    fn free(&mut self, _buf: Buf) {}
+    fn zero(&mut self, _to: Piece) {}
+    fn copy(&mut self, _from: Piece, _to: Bytes) {}
+    fn add(&mut self, _from: Piece, _to: Bytes, _factor: u8) {}
+    fn parity(&mut self, _data: &[Bytes], _len: u32, _parities: &[Bytes]) {}
+    fn recover(&mut self, _data: &[Bytes], _len: u32, _parities: &[Bytes], _lost: &[usize]) {}
+    fn checksum(&self, _of: Piece) -> Option<u64> {
+        None
+    }
+    fn put(&mut self, _to: Piece, _record: &[u8]) {}
+    fn get(&self, _from: Piece, _record: &mut [u8]) -> bool {
+        false
+    }
+}

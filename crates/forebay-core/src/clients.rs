@@ -1,0 +1,164 @@
+//! The one bookkeeping of client requests: what of each is still to come, and what is answered when
+//! nothing is.
+//!
+//! A request is held by whatever is under way for it; with the last hold it is answered, by the
+//! worst outcome. A write with [`Flags::PREFLUSH`] is parted here, for every policy alike: a flush,
+//! and when that is done the write. Nobody beneath ever sees such a write.
+
+use crate::bytes::Bytes;
+use crate::outcome::{Outcome, worst};
+use crate::policy::Done;
+use crate::request::{Flags, Op, Request};
+use crate::slab::Slab;
+use crate::time::Nanos;
+
+/// A request that is not answered.
+#[derive(Clone, Copy, Debug)]
+struct Client {
+    request: Request,
+    bytes: Bytes,
+    /// When the first of its parts was admitted.
+    admitted: Nanos,
+    holds: u32,
+    class: u16,
+    outcome: Outcome,
+    /// A preflush is under way; the write comes after it.
+    flushing: bool,
+}
+
+/// What follows when a hold of a request ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// It has others.
+    Held,
+    /// It is answered.
+    Answered(Done),
+    /// Its preflush is done, and it is held once: the rest of it.
+    Flushed(Request, Bytes),
+}
+
+/// The end of a hold.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Release {
+    pub(crate) client: u32,
+    /// When what held it was admitted.
+    pub(crate) admitted: Nanos,
+    pub(crate) outcome: Outcome,
+    pub(crate) class: u16,
+}
+
+/// Requests that are not answered, named by small numbers.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Clients {
+    clients: Slab<Client>,
+}
+
+impl Clients {
+    /// A request arrives and is held once. Answers its name and what of it is to be done first.
+    #[inline]
+    pub(crate) fn open(&mut self, request: Request, bytes: Bytes) -> (u32, Request) {
+        let parted = request.op == Op::Write && request.flags.has(Flags::PREFLUSH);
+        let key = self.clients.insert(Client {
+            request,
+            bytes,
+            admitted: Nanos::MAX,
+            holds: 1,
+            class: 0,
+            outcome: Ok(()),
+            flushing: parted && request.len > 0,
+        });
+        if !parted {
+            return (key, request);
+        }
+        (key, Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..request })
+    }
+
+    /// `count` holds more, by what was `admitted` now; [`Nanos::MAX`] where that is told later.
+    #[inline]
+    pub(crate) fn hold(&mut self, key: u32, count: u32, admitted: Nanos) {
+        let client = &mut self.clients[key];
+        debug_assert!(client.holds > 0, "a request that was answered is held again");
+        client.holds += count;
+        client.admitted = client.admitted.min(admitted);
+    }
+
+    /// A hold ends.
+    #[inline]
+    pub(crate) fn release(&mut self, now: Nanos, release: Release) -> Ended {
+        let Release { client: key, admitted, outcome, class } = release;
+        let client = &mut self.clients[key];
+        client.holds -= 1;
+        client.admitted = client.admitted.min(admitted);
+        client.outcome = worst(client.outcome, outcome);
+        client.class = class;
+        if client.holds > 0 {
+            return Ended::Held;
+        }
+        if client.flushing && client.outcome.is_ok() {
+            (client.flushing, client.holds) = (false, 1);
+            let flags = Flags(client.request.flags.0 & !Flags::PREFLUSH.0);
+            return Ended::Flushed(Request { flags, ..client.request }, client.bytes);
+        }
+        let Client { request, admitted, class, outcome, .. } = self.clients.remove(key);
+        Ended::Answered(Done { request, wait: now - admitted, outcome, class })
+    }
+
+    /// Whether all are answered.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.clients.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Fault;
+
+    fn write(flags: Flags, len: u32) -> Request {
+        let (at, offset, id, stream, lane) = (Nanos(3), 4096, 7, 2, 1);
+        Request { at, offset, id, len, stream, lane, op: Op::Write, flags }
+    }
+
+    fn release(client: u32, admitted: u64, outcome: Outcome) -> Release {
+        Release { client, admitted: Nanos(admitted), outcome, class: 4 }
+    }
+
+    #[test]
+    fn a_request_is_answered_once_by_the_worst_outcome_and_since_the_first_admission() {
+        let mut clients = Clients::default();
+        let (key, first) = clients.open(write(Flags::FUA, 512), Bytes::of(9));
+        assert_eq!(first, write(Flags::FUA, 512));
+        clients.hold(key, 2, Nanos::MAX);
+        assert_eq!(clients.release(Nanos(20), release(key, 9, Ok(()))), Ended::Held);
+        let media = Err(Fault::Media);
+        assert_eq!(clients.release(Nanos(21), release(key, 5, media)), Ended::Held);
+        assert!(!clients.is_empty());
+        let done = Done { request: first, wait: Nanos(17), outcome: media, class: 4 };
+        let last = clients.release(Nanos(22), release(key, 8, Ok(())));
+        assert_eq!((last, clients.is_empty()), (Ended::Answered(done), true));
+    }
+
+    #[test]
+    fn a_preflush_goes_first_and_the_write_only_if_it_succeeds() {
+        let both = Flags::PREFLUSH.with(Flags::FUA);
+        let mut clients = Clients::default();
+        let (key, first) = clients.open(write(both, 512), Bytes::of(9));
+        let flush = Request { op: Op::Flush, offset: 0, len: 0, ..write(Flags::NONE, 0) };
+        assert_eq!(first, flush);
+        let next = clients.release(Nanos(8), release(key, 5, Ok(())));
+        assert_eq!(next, Ended::Flushed(write(Flags::FUA, 512), Bytes::of(9)));
+        let last = clients.release(Nanos(9), release(key, 8, Ok(())));
+        let done = Done { request: write(both, 512), wait: Nanos(4), outcome: Ok(()), class: 4 };
+        assert_eq!(last, Ended::Answered(done));
+
+        let (key, _) = clients.open(write(both, 512), Bytes::NONE);
+        let failed = clients.release(Nanos(8), release(key, 5, Err(Fault::Gone)));
+        assert!(matches!(failed, Ended::Answered(Done { outcome: Err(Fault::Gone), .. })));
+        // An empty one is a flush and no more.
+        let (key, first) = clients.open(write(both, 0), Bytes::NONE);
+        assert_eq!(first.op, Op::Flush);
+        let done = clients.release(Nanos(8), release(key, 5, Ok(())));
+        assert!(matches!(done, Ended::Answered(_)));
+    }
+}

@@ -1,0 +1,60 @@
+//! What came of an I/O or a request: done, or failed in one of a few ways.
+//!
+//! A fault is an answer like any other: policies, placements, workloads and observers see it, and
+//! where nothing else holds the data it reaches the client.
+
+/// Why an I/O failed, the least bad first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Fault {
+    /// This range cannot be read or written now; others can, and so may this one later.
+    Media,
+    /// There is no room for it.
+    Full,
+    /// The lane is gone, for good.
+    Gone,
+    /// The lane does no such thing: beyond its end, parts of blocks.
+    Refused,
+}
+
+impl Fault {
+    /// Every kind, the least bad first.
+    pub const ALL: [Fault; 4] = [Fault::Media, Fault::Full, Fault::Gone, Fault::Refused];
+
+    /// The name used in results and tapes: `media`, `full`, `gone`, `refused`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fault::Media => "media",
+            Fault::Full => "full",
+            Fault::Gone => "gone",
+            Fault::Refused => "refused",
+        }
+    }
+}
+
+/// Done, or why not.
+pub type Outcome = Result<(), Fault>;
+
+/// What came of two halves of a thing.
+#[inline]
+pub fn worst(a: Outcome, b: Outcome) -> Outcome {
+    match (a, b) {
+        (Err(a), Err(b)) => Err(a.max(b)),
+        (Ok(()), other) | (other, Ok(())) => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_worst_of_two_is_told() {
+        assert_eq!(worst(Ok(()), Ok(())), Ok(()));
+        for fault in Fault::ALL {
+            assert_eq!(worst(Err(fault), Ok(())), Err(fault));
+            assert_eq!(worst(Ok(()), Err(fault)), Err(fault));
+            assert_eq!(worst(Err(fault), Err(Fault::Gone)), Err(fault.max(Fault::Gone)));
+        }
+    }
+}

@@ -1,0 +1,85 @@
+//! What is beneath two tiers: the disks' schedulers, which may divert, and the flash's.
+
+use crate::bytes::{Bytes, Piece};
+use crate::device::Completion;
+use crate::placed::Beneath;
+use crate::policy::block::{BlockLayer, Elevator};
+use crate::policy::placements::Scheduler;
+use crate::policy::{Cx, Policy};
+use crate::request::{Lane, Request};
+use crate::time::Nanos;
+
+impl<E: Elevator> Beneath for BlockLayer<E> {
+    #[inline]
+    fn divert(&mut self, now: Nanos) -> Option<Request> {
+        BlockLayer::divert(self, now)
+    }
+    fn gone(&mut self, io: &Request) {
+        BlockLayer::gone(self, io);
+    }
+    fn keep(&mut self, io: &Request) {
+        BlockLayer::keep(self, io);
+    }
+    fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
+        BlockLayer::back(self, cx, io);
+    }
+    fn parts(&self, io: &Request, each: &mut dyn FnMut(u64, Piece)) {
+        BlockLayer::parts(self, io, each);
+    }
+}
+
+/// A lane's policy.
+pub(in super::super) enum Tier<D> {
+    /// A disk's.
+    Disk(D),
+    /// The flash's.
+    Flash(Scheduler),
+}
+
+macro_rules! each {
+    ($tier:expr, $one:ident => $answer:expr) => {
+        match $tier {
+            Tier::Disk($one) => $answer,
+            Tier::Flash($one) => $answer,
+        }
+    };
+}
+
+impl<D: Policy> Policy for Tier<D> {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        each!(self, tier => tier.submit(cx, request, bytes));
+    }
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        each!(self, tier => tier.dispatch(now, lane))
+    }
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        each!(self, tier => tier.complete(cx, done));
+    }
+    fn wakeup(&self) -> Option<Nanos> {
+        each!(self, tier => tier.wakeup())
+    }
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        each!(self, tier => tier.wake(cx));
+    }
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        each!(self, tier => tier.pieces(io, each));
+    }
+}
+
+impl<D: Beneath> Beneath for Tier<D> {
+    fn divert(&mut self, now: Nanos) -> Option<Request> {
+        each!(self, tier => tier.divert(now))
+    }
+    fn gone(&mut self, io: &Request) {
+        each!(self, tier => tier.gone(io));
+    }
+    fn keep(&mut self, io: &Request) {
+        each!(self, tier => tier.keep(io));
+    }
+    fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
+        each!(self, tier => tier.back(cx, io));
+    }
+    fn parts(&self, io: &Request, each: &mut dyn FnMut(u64, Piece)) {
+        each!(self, tier => tier.parts(io, each));
+    }
+}
