@@ -17,8 +17,8 @@ use crate::time::Nanos;
 struct Client {
     request: Request,
     bytes: Bytes,
-    /// When the first of its parts was admitted.
-    admitted: Nanos,
+    /// The longest time that a part of it took since it was admitted.
+    wait: Nanos,
     holds: u32,
     class: u16,
     outcome: Outcome,
@@ -41,8 +41,8 @@ pub(crate) enum Ended {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Release {
     pub(crate) client: u32,
-    /// When what held it was admitted.
-    pub(crate) admitted: Nanos,
+    /// The time since what held it was admitted.
+    pub(crate) wait: Nanos,
     pub(crate) outcome: Outcome,
     pub(crate) class: u16,
 }
@@ -61,7 +61,7 @@ impl Clients {
         let key = self.clients.insert(Client {
             request,
             bytes,
-            admitted: Nanos::MAX,
+            wait: Nanos::ZERO,
             holds: 1,
             class: 0,
             outcome: Ok(()),
@@ -73,22 +73,20 @@ impl Clients {
         (key, Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..request })
     }
 
-    /// `count` holds more, by what was `admitted` now; [`Nanos::MAX`] where that is told later.
+    /// `count` holds more.
     #[inline]
-    pub(crate) fn hold(&mut self, key: u32, count: u32, admitted: Nanos) {
-        let client = &mut self.clients[key];
-        debug_assert!(client.holds > 0, "a request that was answered is held again");
-        client.holds += count;
-        client.admitted = client.admitted.min(admitted);
+    pub(crate) fn hold(&mut self, key: u32, count: u32) {
+        debug_assert!(self.clients[key].holds > 0, "a request that was answered is held again");
+        self.clients[key].holds += count;
     }
 
     /// A hold ends.
     #[inline]
-    pub(crate) fn release(&mut self, now: Nanos, release: Release) -> Ended {
-        let Release { client: key, admitted, outcome, class } = release;
+    pub(crate) fn release(&mut self, release: Release) -> Ended {
+        let Release { client: key, wait, outcome, class } = release;
         let client = &mut self.clients[key];
         client.holds -= 1;
-        client.admitted = client.admitted.min(admitted);
+        client.wait = client.wait.max(wait);
         client.outcome = worst(client.outcome, outcome);
         client.class = class;
         if client.holds > 0 {
@@ -99,8 +97,8 @@ impl Clients {
             let flags = Flags(client.request.flags.0 & !Flags::PREFLUSH.0);
             return Ended::Flushed(Request { flags, ..client.request }, client.bytes);
         }
-        let Client { request, admitted, class, outcome, .. } = self.clients.remove(key);
-        Ended::Answered(Done { request, wait: now - admitted, outcome, class })
+        let Client { request, wait, class, outcome, .. } = self.clients.remove(key);
+        Ended::Answered(Done { request, wait, outcome, class })
     }
 
     /// Whether all are answered.
@@ -120,22 +118,22 @@ mod tests {
         Request { at, offset, id, len, stream, lane, op: Op::Write, flags }
     }
 
-    fn release(client: u32, admitted: u64, outcome: Outcome) -> Release {
-        Release { client, admitted: Nanos(admitted), outcome, class: 4 }
+    fn release(client: u32, wait: u64, outcome: Outcome) -> Release {
+        Release { client, wait: Nanos(wait), outcome, class: 4 }
     }
 
     #[test]
-    fn a_request_is_answered_once_by_the_worst_outcome_and_since_the_first_admission() {
+    fn a_request_is_answered_once_by_the_worst_outcome_and_the_longest_wait() {
         let mut clients = Clients::default();
         let (key, first) = clients.open(write(Flags::FUA, 512), Bytes::of(9));
         assert_eq!(first, write(Flags::FUA, 512));
-        clients.hold(key, 2, Nanos::MAX);
-        assert_eq!(clients.release(Nanos(20), release(key, 9, Ok(()))), Ended::Held);
+        clients.hold(key, 2);
+        assert_eq!(clients.release(release(key, 9, Ok(()))), Ended::Held);
         let media = Err(Fault::Media);
-        assert_eq!(clients.release(Nanos(21), release(key, 5, media)), Ended::Held);
+        assert_eq!(clients.release(release(key, 17, media)), Ended::Held);
         assert!(!clients.is_empty());
         let done = Done { request: first, wait: Nanos(17), outcome: media, class: 4 };
-        let last = clients.release(Nanos(22), release(key, 8, Ok(())));
+        let last = clients.release(release(key, 8, Ok(())));
         assert_eq!((last, clients.is_empty()), (Ended::Answered(done), true));
     }
 
@@ -146,19 +144,19 @@ mod tests {
         let (key, first) = clients.open(write(both, 512), Bytes::of(9));
         let flush = Request { op: Op::Flush, offset: 0, len: 0, ..write(Flags::NONE, 0) };
         assert_eq!(first, flush);
-        let next = clients.release(Nanos(8), release(key, 5, Ok(())));
+        let next = clients.release(release(key, 2, Ok(())));
         assert_eq!(next, Ended::Flushed(write(Flags::FUA, 512), Bytes::of(9)));
-        let last = clients.release(Nanos(9), release(key, 8, Ok(())));
+        let last = clients.release(release(key, 4, Ok(())));
         let done = Done { request: write(both, 512), wait: Nanos(4), outcome: Ok(()), class: 4 };
         assert_eq!(last, Ended::Answered(done));
 
         let (key, _) = clients.open(write(both, 512), Bytes::NONE);
-        let failed = clients.release(Nanos(8), release(key, 5, Err(Fault::Gone)));
+        let failed = clients.release(release(key, 5, Err(Fault::Gone)));
         assert!(matches!(failed, Ended::Answered(Done { outcome: Err(Fault::Gone), .. })));
         // An empty one is a flush and no more.
         let (key, first) = clients.open(write(both, 0), Bytes::NONE);
         assert_eq!(first.op, Op::Flush);
-        let done = clients.release(Nanos(8), release(key, 5, Ok(())));
+        let done = clients.release(release(key, 2, Ok(())));
         assert!(matches!(done, Ended::Answered(_)));
     }
 }

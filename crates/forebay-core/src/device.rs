@@ -4,6 +4,7 @@
 //! is done. Time never runs backwards in it and its energy never falls.
 
 pub mod drive;
+pub mod failing;
 pub mod fixed;
 pub mod hdd;
 pub mod list;

@@ -12,8 +12,8 @@
 pub mod arrange;
 pub mod bytes;
 pub mod cache;
-pub mod device;
 mod clients;
+pub mod device;
 mod index;
 pub mod observer;
 pub mod outcome;

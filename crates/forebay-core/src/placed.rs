@@ -11,7 +11,7 @@
 //! policy beneath may answer while it is asked. Holds come before releases, so that no request is
 //! answered twice; and a buffer is held from the plan of an I/O until that has ended.
 
-mod plan;
+pub(crate) mod plan;
 
 use crate::bytes::{Bytes, Piece};
 use crate::clients::{Clients, Ended, Release};
@@ -22,8 +22,8 @@ use crate::request::{Lane, Request, RequestId};
 use crate::slab::Slab;
 use crate::time::Nanos;
 
-pub use plan::{Owner, Plan, Planned};
 use plan::Wanted;
+pub use plan::{Owner, Plan, Planned};
 
 /// Decides which lanes data are on.
 pub trait Placement {
@@ -156,8 +156,8 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
     /// Works off whatever follows.
     fn pump(&mut self, cx: &mut Cx<'_>) {
         loop {
-            for (client, admitted) in self.wanted.holds.drain(..) {
-                self.clients.hold(client, 1, admitted);
+            for client in self.wanted.holds.drain(..) {
+                self.clients.hold(client, 1);
             }
             if let Some(release) = self.wanted.releases.pop_front() {
                 self.release(cx, release);
@@ -179,12 +179,12 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
     }
 
     fn release(&mut self, cx: &mut Cx<'_>, release: Release) {
-        match self.clients.release(cx.now, release) {
+        match self.clients.release(release) {
             Ended::Held => {}
             Ended::Answered(done) => cx.finished.push(done),
             Ended::Flushed(request, bytes) => {
                 self.placement.place(release.client, &request, bytes, plan!(self, cx));
-                self.wanted.release(release.client, Nanos::MAX, Ok(()), release.class);
+                self.wanted.release(release.client, Nanos::ZERO, Ok(()), release.class);
             }
         }
     }
@@ -209,23 +209,16 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
     /// A lane's policy has answered an I/O.
     fn settle(&mut self, cx: &mut Cx<'_>, done: &Done) {
         let io = self.planned.remove(done.request.id as u32);
-        self.finish(cx, &io, done.outcome, cx.now - done.wait, done.class);
+        self.finish(cx, &io, done.outcome, done.wait, done.class);
     }
 
-    fn finish(
-        &mut self,
-        cx: &mut Cx<'_>,
-        io: &Planned,
-        outcome: Outcome,
-        admitted: Nanos,
-        class: u16,
-    ) {
+    fn finish(&mut self, cx: &mut Cx<'_>, io: &Planned, outcome: Outcome, wait: Nanos, class: u16) {
         let outcome = self.placement.done(io, outcome, plan!(self, cx));
         if io.op.moves_data() {
             cx.slots.free(io.bytes.buf);
         }
         if let Owner::Client(client) = io.owner {
-            self.wanted.release(client, admitted, outcome, class);
+            self.wanted.release(client, wait, outcome, class);
         }
     }
 
@@ -295,7 +288,7 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         let (client, first) = self.clients.open(request, bytes);
         self.placement.place(client, &first, bytes, plan!(self, cx));
-        self.wanted.release(client, Nanos::MAX, Ok(()), 0);
+        self.wanted.release(client, Nanos::ZERO, Ok(()), 0);
         self.pump(cx);
     }
 
@@ -311,7 +304,7 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
         self.placement.ended(done);
         if done.io.id & PAST != 0 {
             let io = self.planned.remove(done.io.id as u32);
-            self.finish(cx, &io, done.outcome, done.started, 0);
+            self.finish(cx, &io, done.outcome, done.at - done.started, 0);
         } else {
             let (place, io) = self.inward(done.io);
             let beneath = &mut cx.beneath(&mut self.answered);

@@ -4,9 +4,11 @@
 //! fail, reads no clock, and gives the same answers to the same calls ([`crate::tape`] checks it).
 
 mod anticipatory;
+mod bare;
 mod bfq;
 mod bid;
 mod block;
+mod blocks;
 pub mod cached;
 mod cfq;
 mod deadline;
@@ -31,9 +33,11 @@ mod tier_lba;
 mod trial;
 
 pub use anticipatory::{Anticipatory, AnticipatoryConfig};
+pub use bare::Bare;
 pub use bfq::{Bfq, BfqConfig};
 pub use bid::{Bid, BidConfig};
 pub use block::{BlockLayer, Elevator, Limits};
+pub use blocks::Blocks;
 pub use cfq::{Cfq, CfqConfig};
 pub use deadline::{Deadline, DeadlineConfig};
 pub use forebay::{Forebay, ForebayConfig};
@@ -56,8 +60,9 @@ use crate::time::Nanos;
 pub struct Done {
     /// The request as it was submitted.
     pub request: Request,
-    /// The time from the admission of the first of its parts to the request queue to the answer.
-    /// Time spent waiting for admission is not in it; latency, from `request.at`, has both.
+    /// The longest time that any part of it spent between admission to the request queue and
+    /// completion. Time spent waiting for admission is not in it; latency, from `request.at`, has
+    /// both.
     pub wait: Nanos,
     /// What came of it: the worst of what came of its parts and could not be mended.
     pub outcome: Outcome,

@@ -266,6 +266,7 @@ impl Workload for Closed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::Null;
     use crate::request::{Flags, Op};
     use proptest::prelude::*;
 
@@ -294,7 +295,8 @@ mod tests {
                 (None, None) => return arrived,
                 (Some(done), arrival) if arrival.is_none_or(|arrival| done <= arrival) => {
                     let (_, request) = running.pop().unwrap();
-                    workload.finished(done, &Done { request, wait: Nanos::ZERO, class: 0 });
+                    let told = Done { request, wait: Nanos::ZERO, outcome: Ok(()), class: 0 };
+                    workload.finished(done, &told, &mut Null);
                 }
                 _ => {
                     let request = workload.take();

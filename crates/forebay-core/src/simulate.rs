@@ -38,7 +38,10 @@ where
             while device.next() == Some(now) {
                 let completion = device.finish(now);
                 observer.io(&completion);
-                policy.complete(&mut Cx { now, slots: &mut Null, finished: &mut finished }, &completion);
+                policy.complete(
+                    &mut Cx { now, slots: &mut Null, finished: &mut finished },
+                    &completion,
+                );
                 answer(now, &mut finished, workload, observer);
                 last = now;
             }
@@ -47,7 +50,11 @@ where
             let request = workload.take();
             let bytes = workload.bytes(&request, &mut Null);
             observer.arrived(&request);
-            policy.submit(&mut Cx { now, slots: &mut Null, finished: &mut finished }, request, bytes);
+            policy.submit(
+                &mut Cx { now, slots: &mut Null, finished: &mut finished },
+                request,
+                bytes,
+            );
             answer(now, &mut finished, workload, observer);
             last = now;
         }

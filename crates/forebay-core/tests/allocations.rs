@@ -116,7 +116,7 @@ impl PolicyVisitor for Placed {
 #[test]
 fn placements_allocate_only_to_grow_their_tables() {
     let flash = FlashLane { len_max: u32::MAX, capacity_bytes: 32 << 20 };
-    let lanes = Lanes { disks: 1, disk_len_max: u32::MAX, flash: Some(flash) };
+    let lanes = Lanes { disks: 1, disk_len_max: u32::MAX, flash: Some(flash), restarts: false };
     let specs =
         ["cache", "cache:replace=s3fifo", "bid-hybrid", "tier-lba", "tier-bcache", "migrate"];
     for spec in specs {

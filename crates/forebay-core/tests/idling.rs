@@ -9,7 +9,7 @@ mod load;
 use std::collections::BinaryHeap;
 
 use forebay_core::policy::build;
-use forebay_core::{Done, Flags, Nanos, Observer, Op, Request, Workload, simulate};
+use forebay_core::{Done, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate};
 
 const LEN: u32 = 64 << 10;
 const THINK: Nanos = Nanos::from_micros(500);
@@ -40,7 +40,7 @@ impl Workload for Readers {
         let (op, flags) = (Op::Read, Flags::NONE);
         Request { at, offset, id: self.asked, len: LEN, stream, lane: 0, op, flags }
     }
-    fn finished(&mut self, now: Nanos, done: &Done) {
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
         if now >= END {
             return;
         }

@@ -1,7 +1,7 @@
 //! Brute-force references: merging and elevator order done the obvious way, compared with the
 //! block layer on random cases.
 
-use forebay_core::policy::{BlockLayer, Deadline, DeadlineConfig, Limits, Noop, build};
+use forebay_core::policy::{Bare, BlockLayer, Deadline, DeadlineConfig, Limits, Noop, build};
 use forebay_core::{Completion, Finished, Flags, Mechanics, Nanos, Op, Policy, Request};
 use proptest::prelude::*;
 
@@ -10,8 +10,14 @@ fn request(id: u64, at: Nanos, offset: u64, len: u32, op: Op) -> Request {
 }
 
 fn complete(policy: &mut impl Policy, now: Nanos, io: Request) {
-    let done = Completion { io, started: io.at, at: now, mechanics: Mechanics::default() };
-    policy.complete(now, &done, &mut Finished::new());
+    let done = Completion {
+        io,
+        started: io.at,
+        at: now,
+        mechanics: Mechanics::default(),
+        outcome: Ok(()),
+    };
+    policy.complete_bare(now, &done, &mut Finished::new());
 }
 
 /// Merging by looking at every pair: a bio extends the request it touches, and a request that
@@ -69,7 +75,7 @@ proptest! {
         };
         let mut layer = BlockLayer::new(Noop::default(), limits);
         for (id, &(start, end, op)) in bios.iter().enumerate() {
-            layer.submit(Nanos::ZERO, request(id as u64, Nanos::ZERO, start, (end - start) as u32, op));
+            layer.submit_bare(Nanos::ZERO, request(id as u64, Nanos::ZERO, start, (end - start) as u32, op));
         }
         let mut given: Vec<(u64, u64, Op)> =
             std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0))
@@ -156,9 +162,9 @@ fn mq_deadline_resumes_its_reads_after_writes_and_deadline_does_not() {
             .expect("it is listed");
         let reads = [(0, 5000), (1, 1000), (2, 6000), (3, 7000), (4, 8000), (5, 9000)];
         for (id, offset) in reads {
-            layer.submit(Nanos::ZERO, request(id, Nanos::ZERO, offset, 1, Op::Read));
+            layer.submit_bare(Nanos::ZERO, request(id, Nanos::ZERO, offset, 1, Op::Read));
         }
-        layer.submit(Nanos::ZERO, request(6, Nanos::ZERO, 0, 1, Op::Write));
+        layer.submit_bare(Nanos::ZERO, request(6, Nanos::ZERO, 0, 1, Op::Write));
         std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).map(|io| io.offset).collect()
     };
     let (deadline, mq_deadline): (Vec<u64>, Vec<u64>) = (order("deadline"), order("mq-deadline"));
@@ -171,7 +177,7 @@ fn front_merges_can_be_turned_off() {
     let count = |spec: &str| {
         let mut layer = build(spec, u32::MAX).expect("it is listed");
         for (id, offset) in [(0, 10), (1, 0), (2, 20)] {
-            layer.submit(Nanos::ZERO, request(id, Nanos::ZERO, offset, 10, Op::Read));
+            layer.submit_bare(Nanos::ZERO, request(id, Nanos::ZERO, offset, 10, Op::Read));
         }
         std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).count()
     };
@@ -207,7 +213,7 @@ proptest! {
             let offset = place * 1000 + id as u64;
             let op = if write { Op::Write } else { Op::Read };
             let new = request(id as u64, now, offset, 1, op);
-            layer.submit(now, new);
+            layer.submit_bare(now, new);
             plain.waiting.push(new);
             for _ in 0..takes {
                 let given = layer.dispatch(now, 0);

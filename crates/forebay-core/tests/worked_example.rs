@@ -10,7 +10,8 @@
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{
-    Completion, Finished, Flags, Lane, Nanos, Observer, Op, Policy, Request, policy, simulate,
+    Bytes, Completion, Cx, Flags, Lane, Nanos, Observer, Op, Piece, Policy, Request, policy,
+    simulate,
 };
 
 const SECTORS_PER_TRACK: u64 = 100;
@@ -52,15 +53,18 @@ struct ReadyAtNine<P> {
 }
 
 impl<P: Policy> Policy for ReadyAtNine<P> {
-    fn submit(&mut self, now: Nanos, request: Request) {
-        self.policy.submit(now, request);
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        self.policy.submit(cx, request, bytes);
     }
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
         self.ready |= now >= Nanos::from_millis(9);
         if self.ready { self.policy.dispatch(now, lane) } else { None }
     }
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        self.policy.complete(now, done, finished);
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        self.policy.complete(cx, done);
+    }
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.policy.pieces(io, each);
     }
     fn wakeup(&self) -> Option<Nanos> {
         if self.ready { self.policy.wakeup() } else { Some(Nanos::from_millis(9)) }

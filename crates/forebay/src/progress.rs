@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-use forebay_core::{Done, Nanos, Request, Workload};
+use forebay_core::{Bytes, Done, Nanos, Request, Slots, Workload};
 
 /// An answer to news of progress: whether to go on. `()` goes on; `ControlFlow::Break` ends the
 /// verb soon, with [`crate::Error::Stopped`].
@@ -84,9 +84,19 @@ impl<W: Workload, P: GoOn, F: FnMut(u64) -> P> Workload for Metered<W, F> {
     }
 
     #[inline]
-    fn finished(&mut self, now: Nanos, done: &Done) {
+    fn bytes(&mut self, request: &Request, slots: &mut dyn Slots) -> Bytes {
+        self.workload.bytes(request, slots)
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
         self.stopped |= self.meter.stops_after(1);
-        self.workload.finished(now, done);
+        self.workload.finished(now, done, slots);
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.workload.is_over()
     }
 
     #[inline]

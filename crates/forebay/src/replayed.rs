@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use forebay_core::replay::{Closed, Dependent, Intensity, Open};
-use forebay_core::{Done, Nanos, Op, Request, Workload};
+use forebay_core::{Done, Nanos, Op, Request, Slots, Workload};
 use forebay_trace::TraceError;
 use serde::Serialize;
 
@@ -267,11 +267,11 @@ impl Workload for Replayed<'_> {
     }
 
     #[inline]
-    fn finished(&mut self, now: Nanos, done: &Done) {
+    fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
         match &mut self.kind {
             Kind::Open(_) => {}
-            Kind::Closed(closed, _) => closed.finished(now, done),
-            Kind::Dependent(dependent) => dependent.finished(now, done),
+            Kind::Closed(closed, _) => closed.finished(now, done, slots),
+            Kind::Dependent(dependent) => dependent.finished(now, done, slots),
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use forebay_core::policy::{PolicyVisitor, Rearranged, with_placed};
+use forebay_core::policy::{PolicyVisitor, Rearrange, Rearranged, with_placed};
 use forebay_core::{
     Completion, Device, Done, Nanos, Observer, Policy, Request, Workload, simulate,
 };
@@ -155,11 +155,12 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
         // Boxed, so that the loop is not compiled once more for each policy.
         let policy: Box<dyn Policy + Send> = Box::new(policy);
         let len_max = self.bed.disk.model.len_max();
-        let policy = match self.stretch.copied_from {
-            None => Rearranged::new(policy, map),
-            Some(from) => Rearranged::moving(policy, map, from, len_max),
+        let lanes = policy.servers().len().max(self.bed.devices(self.policy).len()) as u16;
+        let placement = match self.stretch.copied_from {
+            None => Rearrange::new(map),
+            Some(from) => Rearrange::moving(map, from, len_max),
         };
-        self.simulate(policy)
+        self.simulate(Rearranged::before(placement, policy, lanes))
     }
 }
 

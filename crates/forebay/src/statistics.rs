@@ -171,7 +171,10 @@ pub struct Statistics<D> {
     finished: u64,
     flushes: u64,
     trims: u64,
+    /// Reads, writes and other requests that failed.
+    failed: [u64; 3],
     ios: u64,
+    ios_failed: u64,
     floor: Nanos,
     seek: Nanos,
     rotation: Nanos,
@@ -197,7 +200,9 @@ impl<D: Known> Statistics<D> {
             finished: 0,
             flushes: 0,
             trims: 0,
+            failed: [0; 3],
             ios: 0,
+            ios_failed: 0,
             floor: Nanos::ZERO,
             seek: Nanos::ZERO,
             rotation: Nanos::ZERO,
@@ -256,12 +261,14 @@ impl<D: Known> Statistics<D> {
         let movement = Movement::sum(&self.movements);
         Figures {
             requests: self.finished,
-            reads: self.reads.count(),
-            writes: self.writes.count(),
+            reads: self.reads.count() + self.failed[0],
+            writes: self.writes.count() + self.failed[1],
             flushes: self.flushes,
             trims: self.trims,
             unfinished: self.arrived - self.finished,
+            failed: self.failed.iter().sum(),
             ios: self.ios,
+            ios_failed: self.ios_failed,
             makespan_s: makespan.as_secs_f64(),
             busy_s: busy.as_secs_f64(),
             transfer_bound_s: self.floor.as_secs_f64(),
@@ -322,7 +329,7 @@ impl<D: Known> Observer for Statistics<D> {
 
     #[inline]
     fn io(&mut self, completion: &Completion) {
-        let Completion { io, started, at, mechanics } = completion;
+        let Completion { io, started, at, mechanics, outcome } = completion;
         let took = *at - *started;
         let lane = usize::from(io.lane);
         let (asked, movement) = (&mut self.asked[lane], &mut self.movements[lane]);
@@ -338,6 +345,7 @@ impl<D: Known> Observer for Statistics<D> {
             _ => {}
         }
         self.ios += 1;
+        self.ios_failed += u64::from(outcome.is_err());
         self.floor += self.devices[lane].floor(io);
         self.seek += mechanics.seek;
         self.rotation += mechanics.rotation;
@@ -353,15 +361,20 @@ impl<D: Known> Observer for Statistics<D> {
     fn finished(&mut self, now: Nanos, done: &Done) {
         let latency = now - done.request.at;
         self.finished += 1;
-        self.waits.record(done.wait);
-        self.classes.record(done.class, latency);
         match done.request.op {
+            op if done.outcome.is_err() => {
+                // How soon a request fails says nothing of how soon others are served.
+                self.failed[if op.moves_data() { op as usize } else { 2 }] += 1;
+                return;
+            }
             Op::Read => self.reads.record(latency),
             Op::Write => self.writes.record(latency),
             Op::Flush => self.flushes += 1,
             Op::Trim => self.trims += 1,
-            Op::Park => {}
+            Op::Park | Op::Open => {}
         }
+        self.waits.record(done.wait);
+        self.classes.record(done.class, latency);
         let stream = self.stream(done.request.stream);
         stream.requests += 1;
         if (done.request.stream as usize) < STREAMS_MEASURED {
@@ -386,8 +399,12 @@ pub struct Figures {
     pub trims: u64,
     /// Client requests that never finished: always 0, or the policy is broken.
     pub unfinished: u64,
+    /// Client requests that failed. Latencies and waits are those of the others.
+    pub failed: u64,
     /// I/Os the devices did.
     pub ios: u64,
+    /// I/Os among them that failed.
+    pub ios_failed: u64,
     /// From the first arrival to the last completion.
     pub makespan_s: f64,
     /// Time the devices worked, one added to the other.

@@ -27,7 +27,7 @@ pub use record::{Blank, Tape, Taped};
 use forebay_core::policy::Lanes;
 
 /// What a tape begins with.
-const MAGIC: &str = "forebay tape 1";
+const MAGIC: &str = "forebay tape 2";
 
 /// Streams that a tape may tell apart: policies keep a place for each.
 const STREAMS_MAX: u32 = 1 << 20;

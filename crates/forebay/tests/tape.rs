@@ -45,7 +45,12 @@ fn requests(count: u64) -> Vec<Request> {
 fn tape(path: &Path, policy: &str, requests: &[Request]) -> u64 {
     let flash = FlashLane { len_max: LEN_MAX, capacity_bytes: 8 << 20 };
     let needs_flash = PLACEMENTS.iter().any(|listed| policy.starts_with(listed.name));
-    let lanes = Lanes { disks: 1, disk_len_max: LEN_MAX, flash: needs_flash.then_some(flash) };
+    let lanes = Lanes {
+        disks: 1,
+        disk_len_max: LEN_MAX,
+        flash: needs_flash.then_some(flash),
+        restarts: false,
+    };
     let tape = Blank::new(path, Path::new("trace"))
         .unwrap()
         .begin(&Header { policy: policy.into(), lanes });

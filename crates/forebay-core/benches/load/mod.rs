@@ -8,7 +8,7 @@ use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, zones,
 };
 use forebay_core::device::ssd::{self, Collection, Precondition, Ssd, SsdSpec};
-use forebay_core::{Done, Flags, Nanos, Op, Request, Workload};
+use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 
 /// Streams at work at a time, each with one request outstanding.
 pub(crate) const STREAMS: u32 = 100;
@@ -154,7 +154,7 @@ impl Workload for Streams {
     }
 
     #[inline]
-    fn finished(&mut self, now: Nanos, done: &Done) {
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
         self.ask(now, done.request.stream);
     }
 }
@@ -200,7 +200,7 @@ impl Workload for Small {
     }
 
     #[inline]
-    fn finished(&mut self, now: Nanos, done: &Done) {
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
         self.ask(now, done.request.stream);
     }
 }

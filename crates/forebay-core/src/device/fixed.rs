@@ -70,7 +70,13 @@ impl Device for Fixed {
     fn finish(&mut self, now: Nanos) -> Completion {
         self.done = None;
         self.busy += now - self.started;
-        Completion { io: self.io, started: self.started, at: now, mechanics: Mechanics::default(), outcome: Ok(()) }
+        Completion {
+            io: self.io,
+            started: self.started,
+            at: now,
+            mechanics: Mechanics::default(),
+            outcome: Ok(()),
+        }
     }
 
     fn joules(&self, _now: Nanos) -> f64 {

@@ -279,7 +279,13 @@ impl Device for Ssd {
         if self.completions.is_empty() {
             self.busy_ns += now.0 - self.busy_since;
         }
-        Completion { io, started: Nanos(started), at: now, mechanics: Mechanics::default(), outcome: Ok(()) }
+        Completion {
+            io,
+            started: Nanos(started),
+            at: now,
+            mechanics: Mechanics::default(),
+            outcome: Ok(()),
+        }
     }
 
     fn joules(&self, now: Nanos) -> f64 {

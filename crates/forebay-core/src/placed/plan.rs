@@ -50,12 +50,7 @@ impl Planned {
 
     /// The part of it from byte `skip` on.
     pub fn part(&self, skip: u32, len: u32) -> Planned {
-        Planned {
-            offset: self.offset + u64::from(skip),
-            len,
-            bytes: self.bytes.on(skip),
-            ..*self
-        }
+        Planned { offset: self.offset + u64::from(skip), len, bytes: self.bytes.on(skip), ..*self }
     }
 }
 
@@ -65,15 +60,14 @@ pub(super) struct Wanted {
     pub(super) ios: VecDeque<Planned>,
     /// Past the policies beneath, while no client waits.
     pub(super) past: VecDeque<Planned>,
-    /// With the time, where what holds it is the placement.
-    pub(super) holds: Vec<(u32, Nanos)>,
+    pub(super) holds: Vec<u32>,
     pub(super) releases: VecDeque<Release>,
     pub(super) diverted: VecDeque<(Request, Outcome)>,
 }
 
 impl Wanted {
-    pub(super) fn release(&mut self, client: u32, admitted: Nanos, outcome: Outcome, class: u16) {
-        self.releases.push_back(Release { client, admitted, outcome, class });
+    pub(super) fn release(&mut self, client: u32, wait: Nanos, outcome: Outcome, class: u16) {
+        self.releases.push_back(Release { client, wait, outcome, class });
     }
 }
 
@@ -136,22 +130,30 @@ impl<'a> Plan<'a> {
             self.slots.keep(io.bytes.buf);
         }
         if let Owner::Client(client) = io.owner {
-            self.wanted.holds.push((client, Nanos::MAX));
+            self.hold(client);
         }
     }
 
     /// A client request is not answered before it is released once more.
     pub fn hold(&mut self, client: u32) {
-        self.wanted.holds.push((client, self.now));
+        self.wanted.holds.push(client);
     }
 
     /// A hold ends.
     pub fn release(&mut self, client: u32, outcome: Outcome) {
-        self.wanted.release(client, self.now, outcome, 0);
+        self.wanted.release(client, Nanos::ZERO, outcome, 0);
     }
 
     /// What [`super::Placement::divert`] took over has ended; where it failed, the lane does it.
     pub fn diverted(&mut self, io: Request, outcome: Outcome) {
         self.wanted.diverted.push_back((io, outcome));
     }
+}
+
+/// What `call` plans, for tests of placements alone.
+#[cfg(test)]
+pub(crate) fn planned(call: impl FnOnce(&mut Plan<'_>)) -> Vec<Planned> {
+    let mut wanted = Wanted::default();
+    call(&mut Plan::new(Nanos::ZERO, &mut crate::bytes::Null, &mut wanted));
+    wanted.ios.into()
 }

@@ -325,7 +325,7 @@ impl<E: Elevator> BlockLayer<E> {
             self.submit_bio(now, *request, owner);
             return;
         }
-        self.clients.hold(client, bios(request, &self.limits).count() as u32 - 1, Nanos::MAX);
+        self.clients.hold(client, bios(request, &self.limits).count() as u32 - 1);
         for bio in bios(request, &self.limits) {
             let bytes = bytes.on((bio.offset - request.offset) as u32);
             self.submit_bio(now, bio, Owner { client, bytes });
@@ -348,8 +348,8 @@ impl<E: Elevator> BlockLayer<E> {
                 offset += u64::from(alone.len);
                 return;
             }
-            let Part { client, admitted, .. } = part;
-            match clients.release(cx.now, Release { client, admitted, outcome, class: 0 }) {
+            let (client, wait) = (part.client, cx.now - part.admitted);
+            match clients.release(Release { client, wait, outcome, class: 0 }) {
                 Ended::Held => {}
                 Ended::Answered(done) => cx.finished.push(done),
                 Ended::Flushed(write, bytes) => flushed.push((client, write, bytes)),
@@ -371,8 +371,8 @@ impl<E: Elevator> Policy for BlockLayer<E> {
         let (client, first) = self.clients.open(request, bytes);
         if request.op == Op::Open {
             // Nothing is kept here.
-            let release = Release { client, admitted: cx.now, outcome: Ok(()), class: 0 };
-            if let Ended::Answered(done) = self.clients.release(cx.now, release) {
+            let release = Release { client, wait: Nanos::ZERO, outcome: Ok(()), class: 0 };
+            if let Ended::Answered(done) = self.clients.release(release) {
                 cx.finished.push(done);
             }
             return;

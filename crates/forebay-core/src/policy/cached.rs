@@ -25,8 +25,8 @@ mod leaving;
 #[cfg(test)]
 mod tests;
 
-use crate::cache::{Cache, Frame};
 use crate::bytes::Bytes;
+use crate::cache::{Cache, Frame};
 use crate::index::spread;
 use crate::outcome::Outcome;
 use crate::placed::{Owner, Placement, Plan, Planned};

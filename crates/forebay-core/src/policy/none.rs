@@ -110,14 +110,14 @@ impl Elevator for NoScheduler {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{BlockLayer, Limits, Policy};
+    use crate::policy::{Bare, BlockLayer, Limits, Policy};
     use crate::request::{Flags, Op};
 
     /// Requests of 10 bytes given for bios (stream, offset), as (stream, offset, length).
     fn given(bios: &[(u32, u64)]) -> Vec<(u32, u64, u32)> {
         let mut layer = BlockLayer::new(NoScheduler::default(), Limits::default());
         for (id, &(stream, offset)) in bios.iter().enumerate() {
-            layer.submit(
+            layer.submit_bare(
                 Nanos::ZERO,
                 Request {
                     at: Nanos::ZERO,

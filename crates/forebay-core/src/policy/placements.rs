@@ -58,7 +58,8 @@ pub const PLACEMENTS: &[Listed] = &[
 pub fn is_placement(spec: &str) -> bool {
     let Ok(spec) = Spec::parse(spec) else { return false };
     PLACEMENTS.iter().any(|listed| listed.name == spec.name())
-        || shape::is_shaper(spec.name()) && spec.inner("over").is_some_and(|over| is_placement(&over))
+        || shape::is_shaper(spec.name())
+            && spec.inner("over").is_some_and(|over| is_placement(&over))
 }
 
 /// What a placement has to know of the flash device.
@@ -71,7 +72,7 @@ pub struct FlashLane {
 }
 
 /// The devices there are.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Lanes {
     /// Disks, all alike, at least one.
     pub disks: u16,
@@ -79,6 +80,9 @@ pub struct Lanes {
     pub disk_len_max: u32,
     /// The flash device they share.
     pub flash: Option<FlashLane>,
+    /// Whether what is on them has to be found again after a restart. Policies that keep in memory
+    /// where the newest data are cannot be had then.
+    pub restarts: bool,
 }
 
 /// What a lane's scheduler is here.
@@ -118,6 +122,7 @@ pub fn with_placed<V: PolicyVisitor>(
         )));
     };
     let place = Place { spec: &spec, lanes, flash };
+    place.refuse_restarts()?;
     match spec.name() {
         "cache" => match spec.choice("replace", &["lru", "s3fifo"])? {
             0 => place.cache(Lru::new, visitor),
@@ -169,13 +174,27 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
+    /// The disk of a cache that writes through or around has everything at all times.
+    fn refuse_restarts(&self) -> Result<(), SpecError> {
+        let on_disk = self.spec.name() == "cache"
+            && self.spec.choice("write", WRITING)? != Writing::Back as usize;
+        if !self.lanes.restarts || on_disk {
+            return Ok(());
+        }
+        Err(SpecError(format!(
+            "'{}': got a placement whose table is in memory, expected one whose data are found after a \
+             restart: cache:write=through, cache:write=around, or a scheduler",
+            self.spec.text()
+        )))
+    }
+
     fn cache<C: Cache + Send + 'static, V: PolicyVisitor>(
         &self,
         cache: impl Fn(u32) -> C,
         visitor: V,
     ) -> Result<V::Out, SpecError> {
         let block_bytes = self.spec.at_least("block-kib", 4, 1)?.saturating_mul(1024);
-        let writing = match self.spec.choice("write", &["back", "through", "around"])? {
+        let writing = match self.spec.choice("write", WRITING)? {
             0 => Writing::Back,
             1 => Writing::Through,
             _ => Writing::Around,
@@ -302,6 +321,9 @@ impl Place<'_> {
         Ok(Box::new(Link::new(none, latency)))
     }
 }
+
+/// What happens to writes, in the order of [`Writing`].
+const WRITING: &[&str] = &["back", "through", "around"];
 
 /// Requests at a time before a flash device: what an NVMe queue takes (Linux, 1023 tags).
 const FLASH_TAGS: u32 = 1023;

@@ -272,7 +272,8 @@ mod tests {
     #[test]
     fn a_request_is_done_with_its_last_piece() {
         let map = Rearrangement::laid(&[(8192, 4096)], 1 << 20).unwrap();
-        let (seen, _) = run(Rearranged::before(Rearrange::new(map), noop(), 1), &[read(0, 4096, 12_288)]);
+        let (seen, _) =
+            run(Rearranged::before(Rearrange::new(map), noop(), 1), &[read(0, 4096, 12_288)]);
         let mut places: Vec<u64> = seen.ios.iter().map(|io| io.1).collect();
         places.sort_unstable();
         assert_eq!(places, [4096, 12_288, 1 << 20]);
@@ -282,7 +283,8 @@ mod tests {
     #[test]
     fn copying_waits_for_its_time_and_yields_and_then_the_new_places_hold() {
         let map = Rearrangement::laid(&[(0, 4096), (65_536, 4096)], 1 << 20).unwrap();
-        let policy = Rearranged::before(Rearrange::moving(map, Nanos::from_millis(15), 1 << 20), noop(), 1);
+        let policy =
+            Rearranged::before(Rearrange::moving(map, Nanos::from_millis(15), 1 << 20), noop(), 1);
         let (seen, end) = run(policy, &[read(0, 0, 512), read(18, 0, 512), read(100, 0, 512)]);
         let new = 1 << 20;
         assert_eq!(
@@ -304,7 +306,8 @@ mod tests {
     #[test]
     fn copying_goes_on_without_requests_in_pieces_the_device_takes() {
         let map = Rearrangement::laid(&[(0, 3 << 10)], 1 << 20).unwrap();
-        let (seen, end) = run(Rearranged::before(Rearrange::moving(map, Nanos(1), 2 << 10), noop(), 1), &[]);
+        let (seen, end) =
+            run(Rearranged::before(Rearrange::moving(map, Nanos(1), 2 << 10), noop(), 1), &[]);
         let ios: Vec<_> = seen.ios.iter().map(|io| (io.0, io.1, io.2)).collect();
         let new = 1 << 20;
         assert_eq!(

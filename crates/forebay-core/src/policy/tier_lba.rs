@@ -125,7 +125,7 @@ impl Elevator for TierLba {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::policy::{BlockLayer, Limits, Policy};
+    use crate::policy::{Bare, BlockLayer, Limits, Policy};
     use crate::request::Flags;
 
     #[test]
@@ -143,7 +143,7 @@ mod tests {
         for (id, (op, offset)) in rows.into_iter().enumerate() {
             let (at, len, stream, lane, flags) = (Nanos::ZERO, 4096, 0, 0, Flags::NONE);
             let id = id as u64;
-            layer.submit(at, Request { at, offset, id, len, stream, lane, op, flags });
+            layer.submit_bare(at, Request { at, offset, id, len, stream, lane, op, flags });
         }
         let mut diverted = Vec::new();
         while let Some(io) = layer.divert(Nanos::ZERO) {

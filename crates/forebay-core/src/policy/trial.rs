@@ -3,7 +3,7 @@
 
 use super::block::{BlockLayer, Elevator, Limits};
 use crate::device::Completion;
-use crate::policy::{Finished, Policy};
+use crate::policy::{Bare, Finished, Policy};
 use crate::request::{Flags, Op, Request};
 use crate::time::Nanos;
 
@@ -78,16 +78,22 @@ impl<E: Elevator> Run<E> {
             now = next;
             while at_device.first().is_some_and(|&(at, _)| at == now) {
                 let (at, io) = at_device.remove(0);
-                let done = Completion { io, started: io.at, at, mechanics: Default::default() };
+                let done = Completion {
+                    io,
+                    started: io.at,
+                    at,
+                    mechanics: Default::default(),
+                    outcome: Ok(()),
+                };
                 let mut finished = Finished::new();
-                self.layer.complete(now, &done, &mut finished);
+                self.layer.complete_bare(now, &done, &mut finished);
                 for done in finished {
                     self.finished.push(done.request);
                     arrivals.extend(react(now, &done.request));
                 }
             }
             while let Some(index) = arrivals.iter().position(|request| request.at <= now) {
-                self.layer.submit(now, arrivals.remove(index));
+                self.layer.submit_bare(now, arrivals.remove(index));
             }
             while at_device.len() < self.depth {
                 let Some(io) = self.layer.dispatch(now, 0) else {

@@ -242,6 +242,7 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
 mod tests {
     use super::overlaps::conflict;
     use super::*;
+    use crate::bytes::Null;
     use crate::request::{Flags, Op};
     use proptest::prelude::*;
 
@@ -261,7 +262,8 @@ mod tests {
                 }
                 (Some(done), arrival) if arrival.is_none_or(|arrival| done <= arrival) => {
                     let (_, request) = running.pop().unwrap();
-                    workload.finished(done, &Done { request, wait: Nanos::ZERO, class: 0 });
+                    let told = Done { request, wait: Nanos::ZERO, outcome: Ok(()), class: 0 };
+                    workload.finished(done, &told, &mut Null);
                 }
                 _ => {
                     let request = workload.take();

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use forebay_core::device::fixed::Fixed;
 use forebay_core::policy::build;
 use forebay_core::{
-    Completion, Done, Finished, Flags, Lane, Nanos, Op, Policy, Request, Workload, simulate,
+    Bytes, Completion, Cx, Done, Flags, Lane, Nanos, Op, Piece, Policy, Request, Workload, simulate,
 };
 use proptest::prelude::*;
 
@@ -74,9 +74,9 @@ struct Noted<P> {
 }
 
 impl<P: Policy> Policy for Noted<P> {
-    fn submit(&mut self, now: Nanos, request: Request) {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         self.held += 1;
-        self.policy.submit(now, request);
+        self.policy.submit(cx, request, bytes);
     }
 
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
@@ -88,20 +88,23 @@ impl<P: Policy> Policy for Noted<P> {
         io
     }
 
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        let before = finished.len();
-        self.policy.complete(now, done, finished);
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        let before = cx.finished.len();
+        self.policy.complete(cx, done);
         let at = self.at_device.iter().position(|(id, _)| *id == done.io.id).unwrap();
         let (_, started) = self.at_device.swap_remove(at);
-        for Done { request, class, .. } in &finished[before..] {
+        for Done { request, class, .. } in cx.finished[before..].iter().copied() {
             self.held -= 1;
-            let (request, class) = (*request, *class);
-            self.outcomes.push(Outcome { request, class, started, finished: now });
+            self.outcomes.push(Outcome { request, class, started, finished: cx.now });
         }
     }
 
     fn wakeup(&self) -> Option<Nanos> {
         self.policy.wakeup()
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.policy.pieces(io, each);
     }
 }
 

@@ -136,7 +136,9 @@ impl Blktrace {
         }
         match r.op {
             // The kernel completes the flush as the write it was; the device's own bears the mark.
-            Op::Flush | Op::Park => done.categories = record::categories(Op::Write, Flags::NONE),
+            Op::Flush | Op::Park | Op::Open => {
+                done.categories = record::categories(Op::Write, Flags::NONE)
+            }
             Op::Write => done.trailing = r.flags.has(Flags::PREFLUSH),
             Op::Read | Op::Trim => {}
         }

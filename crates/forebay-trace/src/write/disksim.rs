@@ -36,7 +36,7 @@ impl Writer for DiskSim {
             let read = match r.op {
                 Op::Read => 1,
                 Op::Write => 0,
-                Op::Flush | Op::Trim | Op::Park => {
+                Op::Flush | Op::Trim | Op::Park | Op::Open => {
                     self.left_out += 1;
                     continue;
                 }

@@ -78,7 +78,7 @@ impl Writer for Fio {
                 Op::Read => "read",
                 Op::Write => "write",
                 Op::Trim => "trim",
-                Op::Flush | Op::Park => "sync",
+                Op::Flush | Op::Park | Op::Open => "sync",
             };
             let at_us = r.at.0 / 1000;
             self.put(&format!("{at_us} {name} {action} {} {}\n", r.offset, r.len))?;

@@ -107,7 +107,7 @@ impl Category {
         let op = match op {
             Op::Read => 0,
             Op::Write => 1,
-            Op::Flush | Op::Park => 2,
+            Op::Flush | Op::Park | Op::Open => 2,
             Op::Trim => 3,
         };
         Category(op | ((class % CLASSES_MAX) as u16) << 2 | (kind as u16) << 5)

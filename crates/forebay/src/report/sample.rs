@@ -55,6 +55,8 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         flushes: 309,
         trims: 0,
         unfinished: 0,
+        failed: 0,
+        ios_failed: 0,
         ios: 91_204,
         makespan_s: busy_s + 1.5,
         busy_s,

@@ -50,6 +50,7 @@ impl<'a> Bed<'a> {
             disks: self.disks.max(1),
             disk_len_max: self.disk.model.len_max(),
             flash: self.flash.map(flash),
+            restarts: false,
         }
     }
 

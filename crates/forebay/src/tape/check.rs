@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use forebay_core::device::{Completion, Mechanics};
 use forebay_core::policy::{Finished, build_placed};
 use forebay_core::tape::Call;
-use forebay_core::{Lane, Nanos, Policy, Request};
+use forebay_core::{Bytes, Cx, Lane, Nanos, Null, Policy, Request};
 use forebay_trace::TraceError;
 use forebay_trace::error::Place;
 use forebay_trace::unpack::unpack;
@@ -109,9 +109,14 @@ pub fn check_content(
         }
         checked.calls += 1;
         match &call {
-            Call::Submit(..) => checked.requests += 1,
+            Call::Submit(_, _, finished) => {
+                checked.requests += 1;
+                checked.finished += finished.len() as u64;
+            }
             Call::Dispatch(_, _, io) => checked.ios += u64::from(io.is_some()),
-            Call::Complete(_, _, finished) => checked.finished += finished.len() as u64,
+            Call::Complete(_, _, finished) | Call::Wake(_, finished) => {
+                checked.finished += finished.len() as u64;
+            }
         }
         if checked.calls.is_multiple_of(1 << 16) && go_on(checked.calls).is_break() {
             return Err(Error::Stopped);
@@ -133,11 +138,16 @@ struct Again {
 impl Again {
     /// Makes a call, if a driver might make it; answers it with the policy's answer.
     fn ask(&mut self, policy: &mut dyn Policy, asked: Asked) -> Result<Call, Wrong> {
-        let (Asked::Submit(now, _) | Asked::Dispatch(now, _) | Asked::Complete(now, ..)) = asked;
+        let (Asked::Submit(now, _)
+        | Asked::Dispatch(now, _)
+        | Asked::Complete(now, ..)
+        | Asked::Wake(now)) = asked;
         if now < self.now {
             return Err((format!("a call at {} ns", now.0), "none earlier than the one before"));
         }
         self.now = now;
+        self.finished.clear();
+        let cx = &mut Cx { now, slots: &mut Null, finished: &mut self.finished };
         match asked {
             Asked::Submit(now, request) => {
                 if request.lane >= self.disks {
@@ -149,8 +159,8 @@ impl Again {
                         "one that has arrived",
                     ));
                 }
-                policy.submit(now, request);
-                Ok(Call::Submit(now, request))
+                policy.submit(cx, request, Bytes::NONE);
+                Ok(Call::Submit(now, request, self.finished.clone()))
             }
             Asked::Dispatch(now, lane) => {
                 if lane >= self.lanes {
@@ -162,15 +172,18 @@ impl Again {
                 }
                 Ok(Call::Dispatch(now, lane, io))
             }
-            Asked::Complete(now, lane, id, started) => {
+            Asked::Wake(now) => {
+                policy.wake(cx);
+                Ok(Call::Wake(now, self.finished.clone()))
+            }
+            Asked::Complete(now, lane, id, started, outcome) => {
                 let Some(io) = self.under_way.remove(&(lane, id)) else {
                     let got = format!("the completion of I/O {id} on lane {lane}");
                     return Err((got, "one that is under way there"));
                 };
                 let mechanics = Mechanics::default();
-                let done = Completion { io, started, at: now, mechanics };
-                self.finished.clear();
-                policy.complete(now, &done, &mut self.finished);
+                let done = Completion { io, started, at: now, mechanics, outcome };
+                policy.complete(cx, &done);
                 Ok(Call::Complete(now, done, self.finished.clone()))
             }
         }

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use forebay_core::policy::{Done, FlashLane, Lanes};
 use forebay_core::tape::Call;
-use forebay_core::{Flags, Lane, Nanos, Op, Request};
+use forebay_core::{Fault, Flags, Lane, Nanos, Op, Outcome, Request};
 
 use super::{Header, MAGIC, STREAMS_MAX};
 
@@ -17,8 +17,9 @@ const END_BYTES_MAX: u64 = 1 << 63;
 pub(super) enum Asked {
     Submit(Nanos, Request),
     Dispatch(Nanos, Lane),
-    /// When, the lane, the I/O's name there, and when it was started.
-    Complete(Nanos, Lane, u64, Nanos),
+    /// When, the lane, the I/O's name there, when it was started, and what came of it.
+    Complete(Nanos, Lane, u64, Nanos, Outcome),
+    Wake(Nanos),
 }
 
 /// What a line may be.
@@ -32,7 +33,7 @@ pub(super) enum Line {
 pub(super) type Wrong = (String, &'static str);
 
 pub(super) fn write_header(out: &mut String, header: &Header) {
-    let Lanes { disks, disk_len_max, flash } = header.lanes;
+    let Lanes { disks, disk_len_max, flash, .. } = header.lanes;
     let _ = write!(out, "{MAGIC}\npolicy {}\nlanes {disks} {disk_len_max}", header.policy);
     if let Some(FlashLane { len_max, capacity_bytes }) = flash {
         let _ = write!(out, " {len_max} {capacity_bytes}");
@@ -44,9 +45,10 @@ pub(super) fn write_header(out: &mut String, header: &Header) {
 pub(super) fn write_call(out: &mut String, call: &Call) {
     // Writing to a string cannot fail.
     let _ = match call {
-        Call::Submit(now, request) => {
+        Call::Submit(now, request, finished) => {
             let _ = write!(out, "submit {} ", now.0);
-            write_request(out, request)
+            let _ = write_request(out, request);
+            write_answers(out, finished)
         }
         Call::Dispatch(now, lane, io) => {
             let _ = write!(out, "dispatch {} {lane} ", now.0);
@@ -57,10 +59,13 @@ pub(super) fn write_call(out: &mut String, call: &Call) {
         }
         Call::Complete(now, done, finished) => {
             let (io, started) = (&done.io, done.started.0);
-            let _ = write!(out, "complete {} {} {} {started}", now.0, io.lane, io.id);
-            finished.iter().try_for_each(|Done { request, wait, class }| {
-                write!(out, " {}/{}/{class}", request.id, wait.0)
-            })
+            let _ = write!(out, "complete {} {} {} {started} ", now.0, io.lane, io.id);
+            let _ = out.write_str(outcome_name(done.outcome));
+            write_answers(out, finished)
+        }
+        Call::Wake(now, finished) => {
+            let _ = write!(out, "wake {}", now.0);
+            write_answers(out, finished)
         }
     };
     out.push('\n');
@@ -68,6 +73,18 @@ pub(super) fn write_call(out: &mut String, call: &Call) {
 
 pub(super) fn write_end(out: &mut String, calls: u64) {
     let _ = writeln!(out, "end {calls}");
+}
+
+/// What a call answered: each request with its wait, its class and, if it failed, how.
+fn write_answers(out: &mut String, finished: &[Done]) -> std::fmt::Result {
+    finished.iter().try_for_each(|Done { request, wait, outcome, class }| {
+        let _ = write!(out, " {}/{}/{class}", request.id, wait.0);
+        outcome.or_else(|fault| write!(out, "/{}", fault.name()))
+    })
+}
+
+fn outcome_name(outcome: Outcome) -> &'static str {
+    outcome.map_or_else(Fault::name, |()| "ok")
 }
 
 fn write_request(out: &mut String, request: &Request) -> std::fmt::Result {
@@ -86,7 +103,7 @@ pub(super) fn lanes(line: &str) -> Result<Lanes, Wrong> {
             None => None,
         };
         let flash = flash.map(|(len_max, capacity_bytes)| FlashLane { len_max, capacity_bytes });
-        words.ended(Lanes { disks, disk_len_max, flash })
+        words.ended(Lanes { disks, disk_len_max, flash, restarts: false })
     })();
     let sound = |len_max: u32| (4096..=LEN_BYTES_MAX).contains(&len_max);
     lanes
@@ -102,7 +119,7 @@ pub(super) fn parse(line: &str) -> Result<Line, Wrong> {
     match words.0.next().unwrap_or_default() {
         "submit" => {
             let call = words.time().and_then(|now| Some((now, words.request()?)));
-            let call = call.and_then(|(now, request)| words.ended(Asked::Submit(now, request)));
+            let call = call.map(|(now, request)| Asked::Submit(now, request));
             call.map(Line::Call).ok_or_else(|| {
                 wrong("submit AT ID ARRIVED OP LANE OFFSET BYTES STREAM FLAGS, as a trace may have it")
             })
@@ -114,16 +131,20 @@ pub(super) fn parse(line: &str) -> Result<Line, Wrong> {
         "complete" => {
             let call = words.time().and_then(|now| {
                 let (lane, id) = (words.number()?, words.number()?);
-                Some(Asked::Complete(now, lane, id, words.time()?))
+                Some(Asked::Complete(now, lane, id, words.time()?, words.outcome()?))
             });
             call.map(Line::Call)
-                .ok_or_else(|| wrong("complete AT LANE ID STARTED and what it finished"))
+                .ok_or_else(|| wrong("complete AT LANE ID STARTED OUTCOME and what it answered"))
+        }
+        "wake" => {
+            let call = words.time().map(|now| Line::Call(Asked::Wake(now)));
+            call.ok_or_else(|| wrong("wake AT and what it answered"))
         }
         "end" => {
             let calls = words.number().and_then(|calls| words.ended(calls));
             calls.map(Line::End).ok_or_else(|| wrong("end CALLS"))
         }
-        _ => Err(wrong("submit, dispatch, complete or end")),
+        _ => Err(wrong("submit, dispatch, complete, wake or end")),
     }
 }
 
@@ -145,11 +166,18 @@ impl Words<'_> {
         self.number().map(Nanos)
     }
 
+    /// What came of an I/O.
+    fn outcome(&mut self) -> Option<Outcome> {
+        let name = self.0.next()?;
+        let fault = Fault::ALL.into_iter().find(|fault| fault.name() == name);
+        fault.map(Err).or_else(|| (name == "ok").then_some(Ok(())))
+    }
+
     /// A request that a workload may have: of somebody's.
     fn request(&mut self) -> Option<Request> {
         let (id, at) = (self.number()?, self.time()?);
         let name = self.0.next()?;
-        let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park];
+        let ops = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park, Op::Open];
         let op = ops.into_iter().find(|op| op.name() == name)?;
         let (lane, offset, len) = (self.number()?, self.number()?, self.number()?);
         let (stream, flags) = (self.number()?, Flags(self.number()?));

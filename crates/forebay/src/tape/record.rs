@@ -11,9 +11,9 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use forebay_core::device::Completion;
-use forebay_core::policy::{Class, Figure, Finished};
+use forebay_core::policy::{Class, Figure};
 use forebay_core::tape::{Call, Recorder};
-use forebay_core::{Lane, Nanos, Policy, Request};
+use forebay_core::{Bytes, Cx, Lane, Nanos, Piece, Policy, Request};
 use forebay_trace::TraceError;
 use forebay_trace::write::Draft;
 
@@ -125,8 +125,8 @@ impl<P: Policy> Drop for Taped<P> {
 }
 
 impl<P: Policy> Policy for Taped<P> {
-    fn submit(&mut self, now: Nanos, request: Request) {
-        self.recorder.submit(now, request);
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        self.recorder.submit(cx, request, bytes);
         self.hand_over(BUNCH);
     }
 
@@ -136,9 +136,18 @@ impl<P: Policy> Policy for Taped<P> {
         io
     }
 
-    fn complete(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
-        self.recorder.complete(now, done, finished);
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        self.recorder.complete(cx, done);
         self.hand_over(BUNCH);
+    }
+
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        self.recorder.wake(cx);
+        self.hand_over(BUNCH);
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.recorder.pieces(io, each);
     }
 
     fn wakeup(&self) -> Option<Nanos> {

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::policy::noop::Noop;
+use crate::policy::{Bare, Done, Finished};
 
 fn write(id: u64, offset: u64, len: u32) -> Request {
     Request {
@@ -19,7 +20,7 @@ fn write(id: u64, offset: u64, len: u32) -> Request {
 fn lens(limits: Limits, requests: &[Request]) -> Vec<(u64, u32)> {
     let mut layer = BlockLayer::new(Noop::default(), limits);
     for request in requests {
-        layer.submit(Nanos::ZERO, *request);
+        layer.submit_bare(Nanos::ZERO, *request);
     }
     std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).map(|io| (io.offset, io.len)).collect()
 }
@@ -45,15 +46,19 @@ fn the_limit_holds_until_completion_and_the_first_to_wait_enters_first() {
     let limits = Limits { writes_max: 1, merging: false, ..Limits::default() };
     let mut layer = BlockLayer::new(Noop::default(), limits);
     for id in 0..3 {
-        layer.submit(Nanos::ZERO, write(id, id * 100, 10));
+        layer.submit_bare(Nanos::ZERO, write(id, id * 100, 10));
     }
     let io = layer.dispatch(Nanos::ZERO, 0).unwrap();
     assert_eq!(layer.dispatch(Nanos::ZERO, 0), None, "two wait for admission");
     let mut finished = Finished::new();
     let at = Nanos(5);
-    let done = Completion { io, started: Nanos::ZERO, at, mechanics: Default::default() };
-    layer.complete(at, &done, &mut finished);
-    assert_eq!(finished, vec![Done { request: write(0, 0, 10), wait: Nanos(5), class: 0 }]);
+    let done =
+        Completion { io, started: Nanos::ZERO, at, mechanics: Default::default(), outcome: Ok(()) };
+    layer.complete_bare(at, &done, &mut finished);
+    assert_eq!(
+        finished,
+        vec![Done { request: write(0, 0, 10), wait: Nanos(5), outcome: Ok(()), class: 0 }]
+    );
     assert_eq!(layer.dispatch(at, 0).map(|io| io.offset), Some(100));
 }
 
@@ -63,15 +68,15 @@ fn one_pool_of_tags_admits_in_order_of_arrival() {
     let mut layer = BlockLayer::new(Noop::default(), limits);
     let read = |id, offset| Request { op: Op::Read, ..write(id, offset, 10) };
     for request in [write(0, 0, 10), write(1, 100, 10), read(2, 200), write(3, 300, 10)] {
-        layer.submit(Nanos::ZERO, request);
+        layer.submit_bare(Nanos::ZERO, request);
     }
     let mut order = Vec::new();
     while let Some(io) = layer.dispatch(Nanos::ZERO, 0) {
         assert_eq!(layer.dispatch(Nanos::ZERO, 0), None, "there is one tag");
         order.push(io.offset);
         let (started, at) = (Nanos::ZERO, Nanos::ZERO);
-        let done = Completion { io, started, at, mechanics: Default::default() };
-        layer.complete(at, &done, &mut Finished::new());
+        let done = Completion { io, started, at, mechanics: Default::default(), outcome: Ok(()) };
+        layer.complete_bare(at, &done, &mut Finished::new());
     }
     assert_eq!(order, [0, 100, 200, 300]);
 }

@@ -1,17 +1,16 @@
-//! Small caches by hand, contents against a plain model, and whole runs.
+//! Small caches by hand, and whole runs. (Contents: the live crate's laws.)
 
 use super::*;
-use crate::cache::{Lru, S3Fifo};
+use crate::cache::Lru;
 use crate::device::Completion;
 use crate::device::fixed::Fixed;
 use crate::observer::Observer;
-use crate::over::Over;
-use crate::policy::contents::{World, play, steps};
+use crate::placed::Placed;
+use crate::placed::plan::planned;
 use crate::policy::{BlockLayer, Done, Limits, Noop};
 use crate::replay::{Intensity, Open};
 use crate::simulate;
 use crate::time::Nanos;
-use proptest::prelude::*;
 use std::collections::VecDeque;
 
 const BLOCK: u64 = 4096;
@@ -27,15 +26,17 @@ fn blocks(at: u64, op: Op, first: u64, count: u64) -> Request {
     request(at, op, first * BLOCK, count * BLOCK)
 }
 
+/// What a request leads to first.
+fn asked<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<Planned> {
+    planned(|plan| cached.place(0, &request, Bytes::NONE, plan))
+}
+
 /// Lane, operation, first block and blocks of each I/O a request leads to, one after another.
 fn ios<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<(Lane, Op, u64, u64)> {
-    let (mut plan, mut all) = (Vec::new(), Vec::new());
-    cached.place(0, &request, &mut plan);
-    let mut queue: VecDeque<Planned> = plan.drain(..).collect();
+    let (mut all, mut queue) = (Vec::new(), VecDeque::from(asked(cached, request)));
     while let Some(io) = queue.pop_front() {
         all.push((io.lane, io.op, io.offset / BLOCK, u64::from(io.len) / BLOCK));
-        cached.done(&io, &mut plan);
-        queue.extend(plan.drain(..));
+        queue.extend(planned(|plan| assert_eq!(cached.done(&io, Ok(()), plan), Ok(()))));
     }
     all
 }
@@ -73,10 +74,8 @@ fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
 fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
-    let mut plan = Vec::new();
-    cached.place(0, &blocks(0, Op::Write, 8, 1), &mut plan);
-    plan.clear(); // not done yet
-    cached.place(0, &blocks(0, Op::Read, 7, 1), &mut plan);
+    asked(&mut cached, blocks(0, Op::Write, 8, 1)); // not done yet
+    let plan = asked(&mut cached, blocks(0, Op::Read, 7, 1));
     assert_eq!((plan[0].lane, plan[0].offset), (FLASH, 0));
 }
 
@@ -95,23 +94,21 @@ fn writes_through_go_to_both_and_around_forget() {
 fn parts_of_blocks_go_to_the_disk_unless_their_block_is_cached() {
     let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
     let part = request(0, Op::Write, 7 * BLOCK + 512, 1024);
-    let mut plan = Vec::new();
-    cached.place(0, &part, &mut plan);
+    let plan = asked(&mut cached, part);
     assert_eq!((plan[0].lane, plan[0].offset), (DISK, 7 * BLOCK + 512));
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
-    plan.clear();
-    cached.place(0, &part, &mut plan);
+    let plan = asked(&mut cached, part);
     assert_eq!((plan.len(), plan[0].lane, plan[0].offset), (1, FLASH, 512));
 }
 
 #[test]
 fn too_many_blocks_on_their_way_let_new_ones_pass() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
-    let mut plan = Vec::new();
     // One in the cache, sixteen on their way, none of which is done.
-    (0..17).for_each(|key| cached.place(0, &blocks(0, Op::Write, key, 1), &mut plan));
-    plan.clear();
-    cached.place(0, &blocks(0, Op::Write, 99, 1), &mut plan);
+    for key in 0..17 {
+        asked(&mut cached, blocks(0, Op::Write, key, 1));
+    }
+    let plan = asked(&mut cached, blocks(0, Op::Write, 99, 1));
     assert_eq!((plan.len(), plan[0].lane, cached.figures().blocks_past), (1, DISK, 1));
 }
 
@@ -119,30 +116,6 @@ fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 8
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(300))]
-
-    #[test]
-    fn reads_find_what_was_written_last(steps in steps(), frames in 1u32..40, how in 0usize..3) {
-        let writing = [Writing::Back, Writing::Through, Writing::Around][how];
-        let cached = Cached::new(S3Fifo::new(frames), BLOCK as u32, writing, 2);
-        // An I/O of a client and one of nobody would be told apart by neither.
-        let limits = Limits { merging: false, ..Limits::default() };
-        let lane = || BlockLayer::new(Noop::default(), limits);
-        let policy = Over::new(cached, vec![lane(), lane(), lane()]);
-        let mut world = World::new(policy, 2, |policy, place| {
-            let key = policy.placement().pending.get(place as usize)?.key;
-            Some(((key >> KEY_BITS) as Lane, key & ((1 << KEY_BITS) - 1)))
-        });
-        world.copies_reads = true;
-        play(&mut world, &steps);
-        let cached = world.policy.placement();
-        prop_assert!(cached.leaving.is_empty() && cached.flying.is_empty());
-        prop_assert!(cached.pending.iter().all(|it| it.all == 0 && it.writes == 0 && !it.gone));
-        prop_assert!(cached.stamps.iter().all(|it| it.pending == 0));
-    }
 }
 
 /// Requests that finished, and I/Os by lane.
@@ -175,7 +148,7 @@ fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
     for writing in [Writing::Back, Writing::Through, Writing::Around] {
         let cached = Cached::new(Lru::new(128), BLOCK as u32, writing, 1);
         let lane = || BlockLayer::new(Noop::default(), Limits::default());
-        let mut policy = Over::new(cached, vec![lane(), lane()]);
+        let mut policy = Placed::over(cached, vec![lane(), lane()]);
         let mut devices = [Fixed::new(5e3).unwrap(), Fixed::new(1e5).unwrap()];
         let mut workload = Open::new(requests.clone(), Intensity::RECORDED);
         let mut count = Count::default();

@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::bytes::Bytes;
+use crate::policy::queue::Owner;
 use crate::policy::trial::{LEN, MIB, Run, ms, on, read, write};
 use crate::request::{Flags, Op};
 
@@ -160,13 +162,13 @@ fn one_queue_has_half_the_quantum_at_the_device_until_its_slice_runs() {
 /// Calls the elevator itself, one request at a time.
 fn serve(cfq: &mut Cfq, queue: &mut Queue, now: Nanos, request: Request) {
     let scope = cfq.scope(&request);
-    let id = queue.insert(now, &request, 0, scope);
+    let id = queue.insert(now, &request, Owner { client: 0, bytes: Bytes::NONE }, scope);
     cfq.add(now, id, queue);
     let taken = cfq.take(now, queue);
     assert_eq!(taken, Some(id));
     queue.started(id);
     cfq.completed(now + ms(1.0), id, queue);
-    queue.finish(id, |_| ());
+    queue.finish(id, |_, _| ());
 }
 
 #[test]

@@ -143,8 +143,7 @@ impl Backlog {
         follows: bool,
     ) {
         let number = self.arrived;
-        let key =
-            self.pending.insert(Pending::new(now, (request, bytes), class, number, follows));
+        let key = self.pending.insert(Pending::new(now, (request, bytes), class, number, follows));
         self.arrived += 1;
         if class >= self.queues.len() {
             self.queues.resize_with(class + 1, VecDeque::new);

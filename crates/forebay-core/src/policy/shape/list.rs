@@ -1,8 +1,8 @@
 //! Every shaper by name: one line in [`SHAPERS`] and one arm in [`with_shaper`] each.
 
 use super::{
-    Above, Admission, Client, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Split, TokenBucket,
-    Wf2q,
+    Above, Admission, Client, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Split,
+    TokenBucket, Wf2q,
 };
 use crate::policy::Class;
 use crate::policy::list::{Listed, PolicyVisitor};

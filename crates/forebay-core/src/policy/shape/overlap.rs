@@ -196,6 +196,7 @@ impl Overlaps {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::bytes::Bytes;
     use crate::request::Flags;
     use crate::time::Nanos;
     use proptest::prelude::*;
@@ -203,7 +204,7 @@ mod tests {
     fn pending(number: u64, op: Op, offset: u64, len: u32, class: usize) -> Pending {
         let (at, stream, lane, flags) = (Nanos::ZERO, 0, 0, Flags::NONE);
         let request = Request { at, offset, id: number, len, stream, lane, op, flags };
-        Pending::new(Nanos::ZERO, request, class, number, false)
+        Pending::new(Nanos::ZERO, (request, Bytes::NONE), class, number, false)
     }
 
     proptest! {

@@ -72,8 +72,8 @@ impl<C: Choose> Tiers<C> {
         plan: &mut Plan<'_>,
     ) -> bool {
         let mut pieces = std::mem::take(&mut self.reserved);
-        let taken = io.stream != BACKGROUND
-            && self.reserve(io.lane, io.offset, io.len, &mut pieces);
+        let taken =
+            io.stream != BACKGROUND && self.reserve(io.lane, io.offset, io.len, &mut pieces);
         if taken {
             let (request, outcome) = (*io, Ok(()));
             let key = self.offloaded.insert(Offloaded { request, left: 0, outcome });
@@ -82,8 +82,7 @@ impl<C: Choose> Tiers<C> {
                 let Request { lane, stream, op, flags, .. } = *io;
                 let (owner, offset, len) = (Owner::Background, part.offset, part.piece.len);
                 let (bytes, token) = (part.piece.bytes(), 0);
-                let whole =
-                    Planned { owner, lane, op, offset, len, bytes, stream, flags, token };
+                let whole = Planned { owner, lane, op, offset, len, bytes, stream, flags, token };
                 for piece in &pieces {
                     let Some(piece) = piece.within(part.offset, u64::from(len)) else { continue };
                     self.offloaded[key].left += 1;

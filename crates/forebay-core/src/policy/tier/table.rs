@@ -291,25 +291,6 @@ impl Table {
         }
         Some(bytes)
     }
-
-    /// Whether no I/O to the flash is under way, for tests.
-    #[cfg(test)]
-    pub(super) fn is_idle(&self) -> bool {
-        self.entries.iter().all(|entry| entry.pending == 0)
-    }
-
-    /// Disk and block of each place on the flash that has one, for tests.
-    #[cfg(test)]
-    pub(super) fn owner(&self, slot: u64) -> Option<(Lane, u64)> {
-        let held = |entry: &&Entry| {
-            u64::from(entry.slot) == slot
-                && self
-                    .find(entry.key)
-                    .is_some_and(|id| std::ptr::eq(*entry, &self.entries[id as usize]))
-        };
-        let entry = self.entries.iter().find(held)?;
-        Some(((entry.key >> KEY_BITS) as Lane, entry.key & ((1 << KEY_BITS) - 1)))
-    }
 }
 
 /// Adds a piece, as part of the last one where it goes on.

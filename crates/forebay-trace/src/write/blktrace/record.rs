@@ -36,7 +36,7 @@ pub(super) fn categories(op: Op, flags: Flags) -> u16 {
         Op::Read => Category::READ,
         Op::Write => Category::WRITE,
         Op::Trim => Category::WRITE.with(Category::DISCARD),
-        Op::Flush | Op::Park => Category::WRITE.with(Category::FLUSH),
+        Op::Flush | Op::Park | Op::Open => Category::WRITE.with(Category::FLUSH),
     };
     let pairs = [
         (Flags::SYNC, Category::SYNC),

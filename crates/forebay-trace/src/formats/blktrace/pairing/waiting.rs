@@ -60,7 +60,7 @@ impl Volume {
         match op {
             Op::Write => &mut self.writes,
             Op::Trim => &mut self.discards,
-            Op::Read | Op::Flush | Op::Park => &mut self.reads,
+            Op::Read | Op::Flush | Op::Park | Op::Open => &mut self.reads,
         }
     }
 

@@ -1,0 +1,226 @@
+//! A device that fails: any model, with faults where one says.
+//!
+//! A lane that is gone answers at once; a fault of the media is found out after the time the I/O
+//! takes. Which I/Os fail depends on their number and place alone, so a run is repeatable.
+
+use std::collections::VecDeque;
+
+use crate::device::{Completion, Device, Mechanics};
+use crate::index::spread;
+use crate::outcome::Fault;
+use crate::request::{Lane, Op, Request};
+use crate::spec::SpecError;
+use crate::time::Nanos;
+
+/// When a lane's I/Os fail.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum When {
+    /// All of them, from a time on: the lane is gone.
+    From(Nanos),
+    /// Reads and writes that touch these bytes.
+    Range(u64, u64),
+    /// One read or write in so many, drawn by its number.
+    OneIn(u64),
+}
+
+/// A failure to be had.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Failure {
+    /// Of this lane; of all if none is named.
+    pub lane: Option<Lane>,
+    /// When.
+    pub when: When,
+}
+
+/// What [`Failure::parse`] takes, for help and messages.
+pub const FAILURES: &str = "[lane=N:]from-s=SECONDS, range=OFFSET+BYTES or one-in=N";
+
+impl Failure {
+    /// Reads `[lane=N:]from-s=SECONDS`, `[lane=N:]range=OFFSET+BYTES` or `[lane=N:]one-in=N`.
+    ///
+    /// # Errors
+    /// What stands there instead.
+    pub fn parse(text: &str) -> Result<Failure, SpecError> {
+        let wrong = || SpecError(format!("got '{text}', expected {FAILURES}"));
+        let (lane, rest) = match text.strip_prefix("lane=") {
+            None => (None, text),
+            Some(rest) => {
+                let (lane, rest) = rest.split_once(':').ok_or_else(wrong)?;
+                (Some(lane.parse().map_err(|_| wrong())?), rest)
+            }
+        };
+        let (key, value) = rest.split_once('=').ok_or_else(wrong)?;
+        let when = match key {
+            "from-s" => {
+                let seconds: f64 = value.parse().map_err(|_| wrong())?;
+                let known = (0.0..=1e9).contains(&seconds);
+                When::From(known.then(|| Nanos::from_secs_f64(seconds)).ok_or_else(wrong)?)
+            }
+            "range" => {
+                let (first, bytes) = value.split_once('+').ok_or_else(wrong)?;
+                let first: u64 = first.parse().map_err(|_| wrong())?;
+                let bytes: u64 = bytes.parse().map_err(|_| wrong())?;
+                let end = first.checked_add(bytes).filter(|_| bytes > 0);
+                When::Range(first, end.ok_or_else(wrong)?)
+            }
+            "one-in" => {
+                When::OneIn(value.parse().ok().filter(|&count| count > 0).ok_or_else(wrong)?)
+            }
+            _ => return Err(wrong()),
+        };
+        Ok(Failure { lane, when })
+    }
+
+    fn fault(&self, now: Nanos, number: u64, io: &Request) -> Option<Fault> {
+        let hit = match self.when {
+            When::From(at) => return (now >= at).then_some(Fault::Gone),
+            When::Range(first, end) => io.offset < end && first < io.end(),
+            When::OneIn(count) => spread(number).is_multiple_of(count),
+        };
+        (hit && io.op.moves_data()).then_some(Fault::Media)
+    }
+}
+
+/// `device`, failing.
+#[derive(Clone, Debug)]
+pub struct Failing<D> {
+    device: D,
+    failures: Vec<Failure>,
+    /// I/Os that were started, each lane's counted from another number.
+    number: u64,
+    /// What ends at once.
+    gone: VecDeque<(Nanos, Request)>,
+    /// Under way on the device and to fail: lane, name and fault.
+    failing: Vec<(u64, Fault)>,
+}
+
+impl<D: Device> Failing<D> {
+    /// The device of `lane`, with those of `failures` that are of it.
+    pub fn new(device: D, lane: Lane, failures: &[Failure]) -> Failing<D> {
+        let here = failures.iter().filter(|failure| failure.lane.is_none_or(|of| of == lane));
+        Failing {
+            device,
+            failures: here.copied().collect(),
+            number: u64::from(lane) << 48,
+            gone: VecDeque::new(),
+            failing: Vec::new(),
+        }
+    }
+
+    /// The device itself.
+    pub fn device(&self) -> &D {
+        &self.device
+    }
+}
+
+impl<D: Device> Device for Failing<D> {
+    fn room(&self) -> bool {
+        self.device.room() && self.gone.len() < 64
+    }
+
+    fn start(&mut self, now: Nanos, io: Request) {
+        self.number += 1;
+        let number = self.number;
+        let fault = self.failures.iter().filter_map(|one| one.fault(now, number, &io)).max();
+        match fault {
+            Some(Fault::Gone) if io.op != Op::Open => return self.gone.push_back((now, io)),
+            Some(fault) => self.failing.push((io.id, fault)),
+            None => {}
+        }
+        self.device.start(now, io);
+    }
+
+    fn next(&self) -> Option<Nanos> {
+        self.gone.front().map(|(at, _)| *at).into_iter().chain(self.device.next()).min()
+    }
+
+    fn finish(&mut self, now: Nanos) -> Completion {
+        if let Some((started, io)) = self.gone.pop_front() {
+            let (mechanics, outcome) = (Mechanics::default(), Err(Fault::Gone));
+            return Completion { io, started, at: now, mechanics, outcome };
+        }
+        let done = self.device.finish(now);
+        match self.failing.iter().position(|(id, _)| *id == done.io.id) {
+            Some(at) => Completion { outcome: Err(self.failing.swap_remove(at).1), ..done },
+            None => done,
+        }
+    }
+
+    fn joules(&self, now: Nanos) -> f64 {
+        self.device.joules(now)
+    }
+    fn busy(&self, now: Nanos) -> Nanos {
+        self.device.busy(now)
+    }
+    fn floor(&self, io: &Request) -> Nanos {
+        self.device.floor(io)
+    }
+    fn cylinders(&self) -> u32 {
+        self.device.cylinders()
+    }
+    fn capacity(&self) -> u64 {
+        self.device.capacity()
+    }
+    fn len_max(&self) -> u32 {
+        self.device.len_max()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::fixed::Fixed;
+    use crate::outcome::Outcome;
+    use crate::request::Flags;
+
+    fn io(op: Op, offset: u64) -> Request {
+        let (at, len, stream, lane, flags) = (Nanos::ZERO, 4096, 0, 0, Flags::NONE);
+        Request { at, offset, id: offset, len, stream, lane, op, flags }
+    }
+
+    /// The outcome of each, one after another from a time on, and when the last one ended.
+    fn outcomes(failures: &[&str], from: Nanos, ios: &[Request]) -> (Vec<Outcome>, Nanos) {
+        let failures: Vec<_> = failures.iter().map(|text| Failure::parse(text).unwrap()).collect();
+        let mut device = Failing::new(Fixed::new(1000.0).unwrap(), 3, &failures);
+        let (mut now, mut told) = (from, Vec::new());
+        for io in ios {
+            device.start(now, *io);
+            now = device.next().unwrap();
+            told.push(device.finish(now).outcome);
+        }
+        (told, now)
+    }
+
+    #[test]
+    fn a_lane_that_is_gone_answers_at_once() {
+        let ios = [io(Op::Read, 0), io(Op::Flush, 8), io(Op::Write, 16)];
+        let gone = Err(Fault::Gone);
+        let failing = ["lane=3:from-s=2", "lane=1:one-in=1"];
+        let (told, at) = outcomes(&failing, Nanos::from_secs(2), &ios);
+        assert_eq!((told, at), (vec![gone; 3], Nanos::from_secs(2)));
+        let (told, at) = outcomes(&failing, Nanos::from_secs(1), &ios);
+        assert_eq!((told, at), (vec![Ok(()); 3], Nanos::from_millis(1003)));
+    }
+
+    #[test]
+    fn ranges_fail_whoever_touches_them_and_one_in_n_fails_about_as_many() {
+        let media = Err(Fault::Media);
+        let ios = [io(Op::Read, 0), io(Op::Write, 4096), io(Op::Read, 8192), io(Op::Trim, 4096)];
+        let (told, _) = outcomes(&["range=8191+2"], Nanos::ZERO, &ios);
+        assert_eq!(told, [Ok(()), media, media, Ok(())]);
+        let many: Vec<Request> = (0..5000).map(|at| io(Op::Read, at * 4096)).collect();
+        let (told, _) = outcomes(&["one-in=10"], Nanos::ZERO, &many);
+        let failed = told.iter().filter(|outcome| outcome.is_err()).count();
+        assert!((400..600).contains(&failed), "{failed}");
+    }
+
+    #[test]
+    fn what_is_no_failure_is_told() {
+        for text in
+            ["", "from-s=x", "lane=1", "lane=x:one-in=3", "one-in=0", "range=5", "range=5+0"]
+        {
+            assert!(Failure::parse(text).unwrap_err().0.contains("expected [lane=N:]"), "{text}");
+        }
+        assert!(Failure::parse("range=18446744073709551615+1").is_err());
+    }
+}

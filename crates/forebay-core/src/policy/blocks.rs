@@ -1,0 +1,268 @@
+//! Whole blocks beneath: what begins or ends within a block is read, changed and written whole.
+//!
+//! Lanes carry whole blocks. A read of parts of blocks reads the blocks and copies what was asked for; a
+//! write of parts reads the first and the last block where it does not fill them, and writes all. Two
+//! writes that share a block, one of which fills it in part, follow each other, in the order they came:
+//! else the neighbour's bytes would be lost. Whole blocks pass as they are.
+
+use crate::bytes::{Buf, Bytes};
+use crate::outcome::{Outcome, worst};
+use crate::placed::{Owner, Placement, Plan, Planned};
+use crate::policy::Figure;
+use crate::request::{Op, Request};
+use crate::slab::Slab;
+
+/// A request of parts of blocks, or one that has to follow it.
+#[derive(Clone, Copy, Debug)]
+struct Work {
+    client: u32,
+    request: Request,
+    bytes: Bytes,
+    /// The blocks it touches.
+    first: u64,
+    end: u64,
+    /// Whether it fills all of them.
+    whole: bool,
+    /// The blocks' content, for what is not whole.
+    buf: Buf,
+    /// I/Os under way.
+    left: u32,
+    writing: bool,
+    outcome: Outcome,
+}
+
+impl Work {
+    fn changes(&self) -> bool {
+        matches!(self.request.op, Op::Write | Op::Trim)
+    }
+
+    /// Whether one has to follow the other.
+    fn conflicts(&self, other: &Work) -> bool {
+        let share = self.first < other.end && other.first < self.end;
+        let lanes = self.request.lane == other.request.lane;
+        share && lanes && self.changes() && other.changes() && !(self.whole && other.whole)
+    }
+}
+
+/// The token of what passes as it is.
+const PASSES: u64 = u64::MAX;
+
+/// Makes whole blocks of what is not.
+#[derive(Clone, Debug)]
+pub struct Blocks {
+    block: u64,
+    works: Slab<Work>,
+    /// Begun, and waiting for these and for each other, in the order they came.
+    active: Vec<u32>,
+    waiting: Vec<u32>,
+    partial_requests: u64,
+}
+
+impl Blocks {
+    /// For lanes of blocks of `block_bytes`, at least one.
+    pub fn new(block_bytes: u32) -> Blocks {
+        Blocks {
+            block: u64::from(block_bytes.max(1)),
+            works: Slab::default(),
+            active: Vec::new(),
+            waiting: Vec::new(),
+            partial_requests: 0,
+        }
+    }
+
+    fn must_wait(&self, key: u32, before: &[u32]) -> bool {
+        let work = &self.works[key];
+        self.active.iter().chain(before).any(|other| work.conflicts(&self.works[*other]))
+    }
+
+    /// Begins whatever need not wait any more.
+    fn begin_waiting(&mut self, plan: &mut Plan<'_>) {
+        let waiting = std::mem::take(&mut self.waiting);
+        for key in waiting {
+            let before = std::mem::take(&mut self.waiting);
+            let waits = self.must_wait(key, &before);
+            self.waiting = before;
+            if waits {
+                self.waiting.push(key);
+            } else {
+                self.begin(key, plan);
+            }
+        }
+    }
+
+    fn begin(&mut self, key: u32, plan: &mut Plan<'_>) {
+        self.active.push(key);
+        let Work { client, request, bytes, first, end, whole, .. } = self.works[key];
+        if whole || request.op == Op::Trim {
+            self.works[key].left = 1;
+            let io = Planned::whole(client, &request, bytes);
+            return plan.io(Planned { token: key.into(), ..io });
+        }
+        self.partial_requests += 1;
+        self.works[key].buf = plan.slots.take((end - first) as u32);
+        if request.op == Op::Read {
+            return self.io(key, Op::Read, first, end, plan);
+        }
+        let last = end - self.block;
+        let (head, tail) = (request.offset > first, request.end() < end);
+        if head {
+            self.io(key, Op::Read, first, first + self.block, plan);
+        }
+        if tail && !(head && last == first) {
+            self.io(key, Op::Read, last, end, plan);
+        }
+    }
+
+    /// An I/O of whole blocks from or to the buffer.
+    fn io(&mut self, key: u32, op: Op, from: u64, to: u64, plan: &mut Plan<'_>) {
+        let work = &mut self.works[key];
+        work.left += 1;
+        let Request { lane, stream, flags, .. } = work.request;
+        let bytes = Bytes::of(work.buf).on((from - work.first) as u32);
+        let (owner, offset, len) = (Owner::Client(work.client), from, (to - from) as u32);
+        plan.io(Planned { owner, lane, op, offset, len, bytes, stream, flags, token: key.into() });
+    }
+
+    /// Its I/Os have ended.
+    fn end(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let Work { client, request, bytes, first, end, buf, writing, outcome, .. } =
+            self.works[key];
+        let asked = Bytes::of(buf).on((request.offset - first) as u32);
+        if buf != 0 && outcome.is_ok() && request.op == Op::Read {
+            plan.slots.copy(asked.len(request.len), bytes);
+        }
+        let partial = !self.works[key].whole && request.op == Op::Write;
+        if partial && !writing && outcome.is_ok() {
+            if buf != 0 {
+                plan.slots.copy(bytes.len(request.len), asked);
+            }
+            self.works[key].writing = true;
+            return self.io(key, Op::Write, first, end, plan);
+        }
+        plan.slots.free(buf);
+        self.works.remove(key);
+        self.active.retain(|other| *other != key);
+        plan.release(client, outcome);
+        self.begin_waiting(plan);
+    }
+}
+
+impl Placement for Blocks {
+    const BACKGROUND: bool = false;
+
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let (first, end) =
+            (request.offset / self.block * self.block, request.end().next_multiple_of(self.block));
+        let whole = first == request.offset && end == request.end();
+        let touches = request.len > 0 && matches!(request.op, Op::Read | Op::Write | Op::Trim);
+        if !touches || whole && request.op == Op::Read {
+            let io = Planned::whole(client, request, bytes);
+            return plan.io(Planned { token: PASSES, ..io });
+        }
+        plan.hold(client);
+        let key = self.works.insert(Work {
+            client,
+            request: *request,
+            bytes,
+            first,
+            end,
+            whole,
+            buf: 0,
+            left: 0,
+            writing: false,
+            outcome: Ok(()),
+        });
+        if self.must_wait(key, &self.waiting) {
+            self.waiting.push(key);
+        } else {
+            self.begin(key, plan);
+        }
+    }
+
+    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        if io.token == PASSES {
+            return outcome;
+        }
+        let key = io.token as u32;
+        let work = &mut self.works[key];
+        work.left -= 1;
+        work.outcome = worst(work.outcome, outcome);
+        if work.left == 0 {
+            self.end(key, plan);
+        }
+        // The request is told by its release.
+        Ok(())
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![("partial_requests", self.partial_requests as f64)]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::placed::plan::planned;
+    use crate::request::Flags;
+    use crate::time::Nanos;
+
+    fn request(op: Op, offset: u64, len: u32) -> Request {
+        let (at, id, stream, lane, flags) = (Nanos::ZERO, 0, 0, 0, Flags::NONE);
+        Request { at, offset, id, len, stream, lane, op, flags }
+    }
+
+    fn asked(blocks: &mut Blocks, op: Op, offset: u64, len: u32) -> Vec<Planned> {
+        planned(|plan| blocks.place(0, &request(op, offset, len), Bytes::NONE, plan))
+    }
+
+    fn done(blocks: &mut Blocks, io: &Planned) -> Vec<Planned> {
+        planned(|plan| assert_eq!(blocks.done(io, Ok(()), plan), Ok(())))
+    }
+
+    fn told(ios: &[Planned]) -> Vec<(Op, u64, u32)> {
+        ios.iter().map(|io| (io.op, io.offset, io.len)).collect()
+    }
+
+    #[test]
+    fn parts_are_widened_and_wholes_pass() {
+        let mut blocks = Blocks::new(4096);
+        assert_eq!(told(&asked(&mut blocks, Op::Read, 4096, 8192)), [(Op::Read, 4096, 8192)]);
+        let part = asked(&mut blocks, Op::Read, 4608, 4096);
+        assert_eq!(told(&part), [(Op::Read, 4096, 8192)]);
+        done(&mut blocks, &part[0]);
+        let whole = asked(&mut blocks, Op::Write, 0, 4096);
+        assert_eq!(told(&whole), [(Op::Write, 0, 4096)]);
+        done(&mut blocks, &whole[0]);
+        // Both ends, one end, and within one block.
+        let cases: [(u64, u32, &[(Op, u64, u32)], (u64, u32)); 4] = [
+            (512, 12_288, &[(Op::Read, 0, 4096), (Op::Read, 12_288, 4096)], (0, 16_384)),
+            (0, 4608, &[(Op::Read, 4096, 4096)], (0, 8192)),
+            (3584, 4608, &[(Op::Read, 0, 4096)], (0, 8192)),
+            (512, 512, &[(Op::Read, 0, 4096)], (0, 4096)),
+        ];
+        for (offset, len, reads, (first, all)) in cases {
+            let ios = asked(&mut blocks, Op::Write, offset, len);
+            assert_eq!(told(&ios), reads);
+            let mut after: Vec<_> = ios.iter().map(|io| done(&mut blocks, io)).collect();
+            let last = after.pop().unwrap();
+            assert_eq!(told(&last), [(Op::Write, first, all)]);
+            assert_eq!(done(&mut blocks, &last[0]), []);
+        }
+        assert!(blocks.works.is_empty() && blocks.active.is_empty());
+    }
+
+    #[test]
+    fn writes_that_share_a_block_follow_each_other() {
+        let mut blocks = Blocks::new(4096);
+        let first = asked(&mut blocks, Op::Write, 512, 512);
+        assert_eq!(asked(&mut blocks, Op::Write, 0, 4096), [], "a whole one after a part");
+        assert_eq!(asked(&mut blocks, Op::Write, 4000, 200), [], "a part after both");
+        assert_eq!(asked(&mut blocks, Op::Write, 4096, 4096), [], "no overtaking");
+        assert_eq!(asked(&mut blocks, Op::Write, 8192, 4096).len(), 1, "nothing is shared");
+        let write = done(&mut blocks, &first[0]);
+        let second = done(&mut blocks, &write[0]);
+        assert_eq!(told(&second), [(Op::Write, 0, 4096)]);
+        let third = done(&mut blocks, &second[0]);
+        assert_eq!(told(&third), [(Op::Read, 0, 4096), (Op::Read, 4096, 4096)]);
+    }
+}
