@@ -128,14 +128,12 @@ impl Blocks {
         let Work { client, request, bytes, first, end, buf, writing, outcome, .. } =
             self.works[key];
         let asked = Bytes::of(buf).on((request.offset - first) as u32);
-        if buf != 0 && outcome.is_ok() && request.op == Op::Read {
+        if outcome.is_ok() && !self.works[key].whole && request.op == Op::Read {
             plan.slots.copy(asked.len(request.len), bytes);
         }
         let partial = !self.works[key].whole && request.op == Op::Write;
         if partial && !writing && outcome.is_ok() {
-            if buf != 0 {
-                plan.slots.copy(bytes.len(request.len), asked);
-            }
+            plan.slots.copy(bytes.len(request.len), asked);
             self.works[key].writing = true;
             return self.io(key, Op::Write, first, end, plan);
         }
