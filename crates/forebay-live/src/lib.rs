@@ -11,6 +11,7 @@ pub mod capture;
 mod clock;
 mod cpu;
 mod emulated;
+pub mod galois;
 mod lanes;
 mod memory;
 mod run;
