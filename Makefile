@@ -136,6 +136,7 @@ bench:
 	cargo bench -p forebay --bench model
 	cargo bench -p forebay --bench compare
 	cargo bench -p forebay-trace --bench readers
+	cargo bench -p forebay-live --bench galois
 
 # The live driver beside fio on the same file; lateness needs root and a tracefs.
 bench-play:

@@ -9,7 +9,7 @@ pub(crate) const ALIGN: usize = 4096;
 
 /// Zeroed bytes that begin at a page. The kernel may be told their address: they stay where they
 /// are until they are dropped.
-pub(crate) struct Memory {
+pub struct Memory {
     start: NonNull<u8>,
     layout: Layout,
 }
@@ -21,7 +21,7 @@ unsafe impl Sync for Memory {}
 
 impl Memory {
     /// `len` bytes, more than none.
-    pub(crate) fn zeroed(len: usize) -> Memory {
+    pub fn zeroed(len: usize) -> Memory {
         let layout = Layout::from_size_align(len.max(1), ALIGN).expect("a length that fits memory");
         // SAFETY: the layout's size is not zero.
         let start = unsafe { alloc_zeroed(layout) };
@@ -38,13 +38,15 @@ impl Memory {
         self.start.as_ptr()
     }
 
-    pub(crate) fn bytes(&self) -> &[u8] {
+    /// What it contains.
+    pub fn bytes(&self) -> &[u8] {
         // SAFETY: `start` is that many initialised bytes, changed only through `bytes_mut`. Memory
-        // whose address the kernel writes to is never asked for its bytes.
+        // whose address is used otherwise is never asked for its bytes.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.layout.size()) }
     }
 
-    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+    /// What it contains, to be changed.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as above, and the reference is the only one.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.layout.size()) }
     }

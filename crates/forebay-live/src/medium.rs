@@ -1,0 +1,456 @@
+//! The bytes of an emulated device that loses power: what was written, and what of it would be there
+//! afterwards.
+//!
+//! Writes are *loose* until a flush that began after them has ended, or unless they were durable
+//! themselves. When the power is cut, every grain ([`Tear`]) holds its durable content or any later version
+//! of it up to the last, each on its own: so writes are torn, and later ones may survive earlier
+//! ones elsewhere. Within a grain none is overtaken.
+//!
+//! Versions are of whole sectors; a write of a part of one makes a version of all of it. Memory is
+//! bounded by what was ever written plus every loose version of it. All is decided by seeds.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::ops::Range;
+
+use crate::store::{PAGE, Page, Sparse, Store, pages};
+
+/// Bytes that no power cut tears.
+pub const SECTOR: usize = 512;
+
+/// Where a power cut may tear writes: what survives as a whole, its grains.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tear {
+    /// 512 bytes.
+    Sector,
+    /// 4096 bytes, which begin at a multiple of that.
+    Page,
+}
+
+/// A device's bytes, written and durable.
+pub struct Medium {
+    written: Sparse,
+    /// Pages with loose writes. All others are durable as they are.
+    loose: BTreeMap<u64, Loose>,
+    writes: u64,
+    chance: Chance,
+}
+
+/// What is not durable of a page.
+struct Loose {
+    durable: Box<Page>,
+    /// In the order they were written.
+    versions: Vec<Version>,
+}
+
+/// A sector as write `number` left it.
+struct Version {
+    number: u64,
+    sector: usize,
+    content: [u8; SECTOR],
+}
+
+impl Medium {
+    /// All zeros. The seed decides what trims leave.
+    pub fn new(seed: u64) -> Medium {
+        let (written, loose) = (Sparse::new(), BTreeMap::new());
+        Medium { written, loose, writes: 0, chance: Chance(seed) }
+    }
+
+    /// Reads what was written last, durable or not.
+    pub fn read(&self, offset: u64, to: &mut [u8]) {
+        self.written.get(offset, to);
+    }
+
+    /// Writes; with `durable` for good.
+    pub fn write(&mut self, offset: u64, mut from: &[u8], durable: bool) {
+        for (page, range) in pages(offset, from.len() as u64) {
+            let (now, later) = from.split_at(range.len());
+            self.change(page, range, durable, |bytes| bytes.copy_from_slice(now));
+            from = later;
+        }
+        self.writes += 1;
+    }
+
+    /// Leaves zeros or junk in the whole sectors of a range; a loose write as any. Pages that were
+    /// never written stay zeros.
+    pub fn trim(&mut self, offset: u64, len: u64) {
+        let size = SECTOR as u64;
+        let end = offset.saturating_add(len) / size * size;
+        let begin = offset.div_ceil(size).saturating_mul(size);
+        let mut junk = (self.chance.next() % 2 == 0).then_some(Chance(self.chance.next()));
+        for (page, range) in self.written.present(begin, end.saturating_sub(begin)) {
+            self.change(page, range, false, |bytes| match &mut junk {
+                Some(junk) => bytes.fill_with(|| junk.next() as u8),
+                None => bytes.fill(0),
+            });
+        }
+        self.writes += 1;
+    }
+
+    /// How many writes and trims there were: where a flush that begins now stands.
+    pub fn mark(&self) -> u64 {
+        self.writes
+    }
+
+    /// A flush ends that began at the mark `upto`: what was written before it is durable.
+    pub fn flush(&mut self, upto: u64) {
+        self.loose.retain(|_, loose| {
+            let count = loose.versions.partition_point(|version| version.number < upto);
+            for version in loose.versions.drain(..count) {
+                loose.durable[bytes_of(version.sector)].copy_from_slice(&version.content);
+            }
+            !loose.versions.is_empty()
+        });
+    }
+
+    /// The power goes, and comes back: of what is loose any of it survives by the seed, in some
+    /// cases all or nothing. What is there then is durable.
+    pub fn cut(&mut self, seed: u64, tear: Tear) {
+        let mut chance = Chance(seed);
+        let sectors = match tear {
+            Tear::Sector => 1,
+            Tear::Page => PAGE / SECTOR,
+        };
+        let mode = chance.below(8);
+        for (page, Loose { mut durable, versions }) in std::mem::take(&mut self.loose) {
+            for first in (0..PAGE / SECTOR).step_by(sectors) {
+                let history = || {
+                    let here = first..first + sectors;
+                    versions.iter().filter(move |version| here.contains(&version.sector))
+                };
+                let mut numbers: Vec<u64> = history().map(|version| version.number).collect();
+                numbers.dedup();
+                let survive = match mode {
+                    0 => 0,
+                    1 => numbers.len(),
+                    _ => chance.below(numbers.len() as u64 + 1) as usize,
+                };
+                let survives = |version: &&Version| numbers[..survive].contains(&version.number);
+                for version in history().filter(survives) {
+                    durable[bytes_of(version.sector)].copy_from_slice(&version.content);
+                }
+            }
+            *self.written.page(page) = *durable;
+        }
+    }
+
+    /// Changes bytes of a page as part of the current write.
+    fn change(
+        &mut self,
+        page: u64,
+        range: Range<usize>,
+        durable: bool,
+        act: impl FnOnce(&mut [u8]),
+    ) {
+        let number = self.writes;
+        let content = self.written.page(page);
+        let before = (!durable).then(|| Box::new(*content));
+        act(&mut content[range.clone()]);
+        let sectors = range.start / SECTOR..range.end.div_ceil(SECTOR);
+        if let Some(before) = before {
+            let loose = self.loose.entry(page);
+            let loose = loose.or_insert_with(|| Loose { durable: before, versions: Vec::new() });
+            loose.versions.extend(sectors.map(|sector| {
+                let mut version = Version { number, sector, content: [0; SECTOR] };
+                version.content.copy_from_slice(&content[bytes_of(sector)]);
+                version
+            }));
+        } else if let Some(loose) = self.loose.get_mut(&page) {
+            loose.versions.retain(|version| !sectors.contains(&version.sector));
+            let bytes = sectors.start * SECTOR..sectors.end * SECTOR;
+            loose.durable[bytes.clone()].copy_from_slice(&content[bytes]);
+            if loose.versions.is_empty() {
+                self.loose.remove(&page);
+            }
+        }
+    }
+}
+
+fn bytes_of(sector: usize) -> Range<usize> {
+    sector * SECTOR..(sector + 1) * SECTOR
+}
+
+/// A flush of what was written before it; for who needs no power cuts during one.
+impl Store for Medium {
+    fn read(&mut self, offset: u64, to: &mut [u8]) -> io::Result<()> {
+        Medium::read(self, offset, to);
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, from: &[u8], durable: bool) -> io::Result<()> {
+        Medium::write(self, offset, from, durable);
+        Ok(())
+    }
+
+    fn trim(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        Medium::trim(self, offset, len);
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Medium::flush(self, self.writes);
+        Ok(())
+    }
+}
+
+/// SplitMix64 (G. L. Steele and others, 2014): random numbers, the same for the same seed.
+struct Chance(u64);
+
+impl Chance {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// Less than `bound`.
+    fn below(&mut self, bound: u64) -> u64 {
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGES: usize = 3;
+    const CAPACITY: usize = PAGES * PAGE;
+
+    #[derive(Clone, Debug)]
+    enum Act {
+        Write(usize, usize, u8, bool),
+        Trim(usize, usize),
+        Begin,
+        End,
+        Cut(u64, Tear),
+    }
+
+    fn act() -> impl Strategy<Value = Act> {
+        let at =
+            prop_oneof![0..CAPACITY, (0..CAPACITY / SECTOR).prop_map(|sector| sector * SECTOR)];
+        let len = prop_oneof![0..CAPACITY, Just(SECTOR), Just(PAGE), 0..2 * SECTOR];
+        let tear = prop_oneof![Just(Tear::Sector), Just(Tear::Page)];
+        prop_oneof![
+            6 => (at.clone(), len.clone(), any::<u8>(), proptest::bool::weighted(0.2))
+                .prop_map(|(at, len, byte, durable)| Act::Write(at, len, byte, durable)),
+            1 => (at, len).prop_map(|(at, len)| Act::Trim(at, len)),
+            1 => Just(Act::Begin),
+            1 => Just(Act::End),
+            1 => (any::<u64>(), tear).prop_map(|(seed, tear)| Act::Cut(seed, tear)),
+        ]
+    }
+
+    /// Every version of every sector, from the first on, and the first that may be found.
+    struct Model {
+        sectors: Vec<(usize, Vec<(u64, Vec<u8>)>)>,
+        writes: u64,
+    }
+
+    impl Model {
+        fn new() -> Model {
+            let sector = (0, vec![(0, vec![0; SECTOR])]);
+            Model { sectors: vec![sector; CAPACITY / SECTOR], writes: 0 }
+        }
+
+        fn content(&self) -> Vec<u8> {
+            self.sectors
+                .iter()
+                .flat_map(|(_, versions)| versions.last().unwrap().1.clone())
+                .collect()
+        }
+
+        /// The sectors that a write touches get what `content` has there.
+        fn write(&mut self, range: Range<usize>, content: &[u8], durable: bool) {
+            self.writes += 1;
+            if range.is_empty() {
+                return;
+            }
+            for sector in range.start / SECTOR..=(range.end - 1) / SECTOR {
+                let (first, versions) = &mut self.sectors[sector];
+                versions.push((self.writes, content[bytes_of(sector)].to_vec()));
+                if durable {
+                    *first = versions.len() - 1;
+                }
+            }
+        }
+
+        fn flush(&mut self, upto: u64) {
+            for (first, versions) in &mut self.sectors {
+                let last = versions.iter().rposition(|(number, _)| *number <= upto).unwrap();
+                *first = last.max(*first);
+            }
+        }
+
+        /// Whether these sectors may be found so, as after one moment for all of them.
+        fn may_be(&self, sectors: Range<usize>, found: &[u8]) -> bool {
+            (0..=self.writes).any(|moment| {
+                sectors.clone().all(|sector| {
+                    let (first, versions) = &self.sectors[sector];
+                    let last = versions.iter().rposition(|(number, _)| *number <= moment).unwrap();
+                    versions[last.max(*first)].1 == found[bytes_of(sector)]
+                })
+            })
+        }
+
+        /// The power is back, and this was found.
+        fn restart(&mut self, found: &[u8]) {
+            for (sector, (first, versions)) in self.sectors.iter_mut().enumerate() {
+                *first = 0;
+                *versions = vec![(0, found[bytes_of(sector)].to_vec())];
+            }
+        }
+    }
+
+    fn content(medium: &Medium) -> Vec<u8> {
+        let mut content = vec![0xAA; CAPACITY];
+        medium.read(0, &mut content);
+        content
+    }
+
+    fn step(medium: &mut Medium, model: &mut Model, begun: &mut Option<(u64, u64)>, act: Act) {
+        match act {
+            Act::Write(at, len, byte, durable) => {
+                let range = at..(at + len).min(CAPACITY);
+                medium.write(at as u64, &vec![byte; range.len()], durable);
+                let mut after = model.content();
+                after[range.clone()].fill(byte);
+                model.write(range, &after, durable);
+            }
+            Act::Trim(at, len) => {
+                let end = (at + len).min(CAPACITY);
+                let range = at.div_ceil(SECTOR) * SECTOR..end / SECTOR * SECTOR;
+                medium.trim(at as u64, (end - at) as u64);
+                let mut after = model.content();
+                if range.start < range.end {
+                    after[range.clone()].copy_from_slice(&content(medium)[range.clone()]);
+                }
+                model.write(range, &after, false);
+            }
+            Act::Begin => *begun = Some((medium.mark(), model.writes)),
+            Act::End => {
+                let (mark, writes) = begun.take().unwrap_or((medium.mark(), model.writes));
+                medium.flush(mark);
+                model.flush(writes);
+            }
+            Act::Cut(seed, tear) => {
+                medium.cut(seed, tear);
+                let found = content(medium);
+                let sectors = if tear == Tear::Sector { 1 } else { PAGE / SECTOR };
+                for first in (0..CAPACITY / SECTOR).step_by(sectors) {
+                    assert!(model.may_be(first..first + sectors, &found), "sector {first}");
+                }
+                model.restart(&found);
+                *begun = None;
+            }
+        }
+        assert!(content(medium) == model.content());
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_leaves_what_it_may(acts in proptest::collection::vec(act(), 1..60), seed: u64) {
+            let (mut medium, mut model, mut begun) = (Medium::new(seed), Model::new(), None);
+            for act in acts {
+                step(&mut medium, &mut model, &mut begun, act);
+            }
+            medium.flush(medium.mark());
+            prop_assert!(medium.loose.is_empty(), "nothing is kept twice");
+        }
+    }
+
+    /// What a cut leaves of the first bytes of sectors 0 and 1, over many seeds.
+    fn outcomes(tear: Tear, prepare: impl Fn(&mut Medium)) -> BTreeSet<(u8, u8)> {
+        let cut = |seed| {
+            let mut medium = Medium::new(0);
+            prepare(&mut medium);
+            medium.cut(seed, tear);
+            let found = content(&medium);
+            assert!(medium.loose.is_empty());
+            (found[0], found[SECTOR])
+        };
+        (0..400).map(cut).collect()
+    }
+
+    #[test]
+    fn every_outcome_that_may_be_comes_about_and_no_other() {
+        let twice = |medium: &mut Medium| {
+            medium.write(0, &[1; 2 * SECTOR], false);
+            medium.write(0, &[2; 2 * SECTOR], false);
+        };
+        let any = (0..3).flat_map(|first| (0..3).map(move |second| (first, second)));
+        assert_eq!(outcomes(Tear::Sector, twice), any.collect());
+        assert_eq!(outcomes(Tear::Page, twice), BTreeSet::from([(0, 0), (1, 1), (2, 2)]));
+        let durable = |medium: &mut Medium| {
+            twice(medium);
+            medium.write(0, &[3; SECTOR], true);
+        };
+        let second = BTreeSet::from([(3, 0), (3, 1), (3, 2)]);
+        assert_eq!(outcomes(Tear::Sector, durable), second);
+        assert_eq!(outcomes(Tear::Page, durable), second);
+    }
+
+    #[test]
+    fn a_flush_covers_what_was_written_before_it_began() {
+        let flushed = |medium: &mut Medium| {
+            medium.write(0, &[1; SECTOR], false);
+            let mark = medium.mark();
+            medium.write(0, &[2; 2 * SECTOR], false);
+            medium.flush(mark);
+        };
+        let found = outcomes(Tear::Sector, flushed);
+        assert_eq!(found, BTreeSet::from([(1, 0), (1, 2), (2, 0), (2, 2)]));
+    }
+
+    #[test]
+    fn all_and_nothing_survive_at_times() {
+        let many = |medium: &mut Medium| medium.write(0, &[1; CAPACITY], false);
+        let cut = |seed| {
+            let mut medium = Medium::new(0);
+            many(&mut medium);
+            medium.cut(seed, Tear::Sector);
+            content(&medium).chunks(SECTOR).filter(|sector| sector[0] == 1).count()
+        };
+        let survived: BTreeSet<usize> = (0..100).map(cut).collect();
+        let sectors = CAPACITY / SECTOR;
+        assert!(survived.contains(&0) && survived.contains(&sectors) && survived.len() > 5);
+    }
+
+    #[test]
+    fn the_same_seeds_give_the_same_bytes() {
+        let run = |seed| {
+            let mut medium = Medium::new(seed);
+            medium.write(0, &[7; CAPACITY], true);
+            for at in 0..10 {
+                medium.trim(at * 700, 2000);
+                medium.write(at * 900, &[at as u8; 700], false);
+            }
+            medium.cut(seed, Tear::Sector);
+            content(&medium)
+        };
+        assert_eq!(run(1), run(1));
+        assert_ne!(run(1), run(2));
+    }
+
+    #[test]
+    fn trims_leave_zeros_or_junk_and_take_no_memory() {
+        let trimmed: BTreeSet<Vec<u8>> = (0..20)
+            .map(|seed| {
+                let mut medium = Medium::new(seed);
+                medium.write(0, &[7; SECTOR], false);
+                medium.trim(0, u64::MAX);
+                assert_eq!(medium.written.present(0, u64::MAX).len(), 1);
+                let found = content(&medium);
+                assert!(found[PAGE..].iter().all(|byte| *byte == 0), "never written");
+                found
+            })
+            .collect();
+        assert!(trimmed.len() > 5 && trimmed.contains(&vec![0; CAPACITY]));
+        assert!(!trimmed.iter().any(|found| found[..SECTOR] == [7; SECTOR]));
+    }
+}

@@ -1,0 +1,479 @@
+//! The memory behind names: a driver's [`Slots`].
+//!
+//! A buffer lives while it is held; its memory is then given out again. Names are not: a name comes
+//! back only after 255 others for the same entry, so that who uses one that it does not hold is
+//! told. In debug builds a new buffer is full of 0xEE, one that was freed of 0xDD.
+//!
+//! While a device moves bytes they are *lent*. What a device writes to nobody may look at, what it
+//! reads nobody may change; so whoever passes addresses to the kernel and lends what is there for
+//! as long keeps all safe code safe. A pool that is dropped with bytes lent leaks its memory.
+//!
+//! Whatever breaks these rules panics in every build: the policy, or the driver, is wrong. Where
+//! an operation names a buffer that has no content (0), nothing happens.
+#![allow(unsafe_code)]
+
+mod room;
+mod slots;
+
+use std::mem;
+use std::slice;
+
+use forebay_core::{Buf, Bytes, Piece};
+
+use crate::memory::Memory;
+use room::{Place, Room};
+
+/// The low bits of a name are its entry, the high ones tell how often that was used.
+const ENTRY_BITS: u32 = 24;
+
+/// Who may do what with a buffer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Held,
+    /// Never changes.
+    Constant,
+    /// Takes what nobody wants.
+    Sink,
+}
+
+/// Bytes that a device reads or, with `writes`, changes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct Loan {
+    piece: Piece,
+    writes: bool,
+}
+
+struct Entry {
+    name: Buf,
+    holds: u32,
+    len: u32,
+    kind: Kind,
+    place: Place,
+    /// What is lent of it; of a buffer that is only held.
+    loans: Vec<Loan>,
+}
+
+/// Buffers in real memory.
+pub struct Pool {
+    room: Room,
+    constants: Vec<Memory>,
+    entries: Vec<Entry>,
+    /// Entries that name no buffer now.
+    free: Vec<u32>,
+    lent: usize,
+    live: usize,
+    held_bytes: u64,
+    peak_bytes: u64,
+}
+
+// SAFETY: the pointers in it lead to memory of its own, which no thread is bound to.
+unsafe impl Send for Pool {}
+
+impl Pool {
+    /// A pool whose first `arena_bytes` lie together, so that the kernel can be told of them once;
+    /// beyond them, or with 0, buffers come from the heap.
+    pub fn new(arena_bytes: usize) -> Pool {
+        let mut pool = Pool {
+            room: Room::new(arena_bytes),
+            constants: Vec::new(),
+            entries: Vec::new(),
+            free: Vec::new(),
+            lent: 0,
+            live: 0,
+            held_bytes: 0,
+            peak_bytes: 0,
+        };
+        // The entry of name 0, which nobody ever holds.
+        pool.name(0, Kind::Held, (std::ptr::null_mut(), false));
+        pool.entries[0].holds = 0;
+        pool
+    }
+
+    /// Where the arena begins and its length in bytes.
+    pub fn arena(&self) -> Option<(*mut u8, usize)> {
+        self.room.arena().map(|arena| (arena.address(), arena.len()))
+    }
+
+    /// Buffers that are held.
+    pub fn live(&self) -> usize {
+        self.live
+    }
+
+    /// The most memory that held buffers ever took.
+    pub fn peak_bytes(&self) -> u64 {
+        self.peak_bytes
+    }
+
+    /// Adds a buffer that never changes, for ever: it needs no holds, and any of it may be lent for
+    /// reading at any time.
+    pub fn constant(&mut self, memory: Memory) -> Buf {
+        let len = u32::try_from(memory.len()).expect("a buffer of less than 4 GiB");
+        let place = (memory.address(), false);
+        self.constants.push(memory);
+        self.name(len, Kind::Constant, place)
+    }
+
+    /// Adds a buffer of `len` bytes for what nobody wants to see, for ever: any of it may be lent
+    /// for writing, many times over, and nobody can look at it.
+    pub fn sink(&mut self, len: u32) -> Buf {
+        let place = self.room.take(len);
+        self.name(len, Kind::Sink, place)
+    }
+
+    /// The bytes there.
+    ///
+    /// # Panics
+    /// Where the buffer is not held, ends before, or a device writes there.
+    #[track_caller]
+    pub fn view(&self, piece: Piece) -> &[u8] {
+        let start = self.readable(piece);
+        // SAFETY: so many initialised bytes in a live buffer. No device writes to them, and others
+        // need the pool for themselves, which this borrows.
+        unsafe { slice::from_raw_parts(start, piece.len as usize) }
+    }
+
+    /// The bytes there, to be changed.
+    ///
+    /// # Panics
+    /// As [`Pool::view`], where a device reads there, and with a constant.
+    #[track_caller]
+    pub fn view_mut(&mut self, piece: Piece) -> &mut [u8] {
+        let start = self.writable(piece);
+        // SAFETY: as in `view`; no device reads there either, and the pool is borrowed alone.
+        unsafe { slice::from_raw_parts_mut(start, piece.len as usize) }
+    }
+
+    /// Where the bytes are, and whether that is in the arena; for a device. They stay there while
+    /// they are lent, and are to be used only then: read, or written too if lent so.
+    ///
+    /// # Panics
+    /// Where the buffer is not held or ends before.
+    #[track_caller]
+    pub fn address(&self, piece: Piece) -> (*mut u8, bool) {
+        let (start, inside) = self.entry(piece).place;
+        (start.wrapping_add(piece.at as usize), inside)
+    }
+
+    /// Lends bytes to a device that reads them or, with `writes`, changes them.
+    ///
+    /// # Panics
+    /// Where another device changes what this one uses, or uses what this one changes; with a
+    /// constant that is to change, or a sink that is to be read.
+    #[track_caller]
+    pub fn lend(&mut self, piece: Piece, writes: bool) {
+        match (self.entry(piece).kind, writes) {
+            (Kind::Held, _) => {
+                self.nobody_uses(piece, writes);
+                self.entries[entry_of(piece.buf)].loans.push(Loan { piece, writes });
+            }
+            (Kind::Constant, false) | (Kind::Sink, true) => {}
+            (Kind::Constant, true) => panic!("buffer {:#x} is constant", piece.buf),
+            (Kind::Sink, false) => panic!("buffer {:#x} is a sink", piece.buf),
+        }
+        self.lent += 1;
+    }
+
+    /// The device is done with what was lent so.
+    ///
+    /// # Panics
+    /// Where it was not lent.
+    #[track_caller]
+    pub fn give_back(&mut self, piece: Piece, writes: bool) {
+        if self.entry(piece).kind == Kind::Held {
+            let loans = &mut self.entries[entry_of(piece.buf)].loans;
+            let loan = Loan { piece, writes };
+            let Some(at) = loans.iter().position(|lent| *lent == loan) else {
+                panic!("{} not lent {}", told(piece), if writes { "to change" } else { "to read" });
+            };
+            loans.swap_remove(at);
+        }
+        self.lent = self.lent.checked_sub(1).expect("no more given back than lent");
+    }
+
+    /// Names a buffer that is held once.
+    fn name(&mut self, len: u32, kind: Kind, place: Place) -> Buf {
+        if let Some(free) = self.free.pop() {
+            let entry = &mut self.entries[free as usize];
+            (entry.holds, entry.len, entry.kind, entry.place) = (1, len, kind, place);
+            return entry.name;
+        }
+        let name = self.entries.len() as Buf;
+        assert!(name < 1 << ENTRY_BITS, "no more than {} buffers", 1 << ENTRY_BITS);
+        self.entries.push(Entry { name, holds: 1, len, kind, place, loans: Vec::new() });
+        name
+    }
+
+    /// The entry of a buffer that is held.
+    #[track_caller]
+    fn held(&self, buf: Buf) -> &Entry {
+        match self.entries.get(entry_of(buf)) {
+            Some(entry) if entry.name == buf && entry.holds > 0 => entry,
+            _ => panic!("buffer {buf:#x} is not held"),
+        }
+    }
+
+    /// The entry of a buffer that is held and contains these bytes.
+    #[track_caller]
+    fn entry(&self, piece: Piece) -> &Entry {
+        let entry = self.held(piece.buf);
+        let end = u64::from(piece.at) + u64::from(piece.len);
+        assert!(end <= u64::from(entry.len), "{} of {}", told(piece), entry.len);
+        entry
+    }
+
+    /// No device uses these bytes in a way that does not go with reading or, with `writes`, changing
+    /// them.
+    #[track_caller]
+    fn nobody_uses(&self, piece: Piece, writes: bool) {
+        let loans = &self.entries[entry_of(piece.buf)].loans;
+        if loans.is_empty() {
+            return;
+        }
+        let clash = |loan: &&Loan| (loan.writes || writes) && overlap(loan.piece, piece);
+        if let Some(loan) = loans.iter().find(clash) {
+            let how = if loan.writes { "changes" } else { "reads" };
+            panic!("{} in use: a device {how} {}", told(piece), told(loan.piece));
+        }
+    }
+
+    #[track_caller]
+    fn readable(&self, piece: Piece) -> *const u8 {
+        let entry = self.entry(piece);
+        assert!(entry.kind != Kind::Sink, "buffer {:#x} is a sink", piece.buf);
+        self.nobody_uses(piece, false);
+        entry.place.0.wrapping_add(piece.at as usize)
+    }
+
+    #[track_caller]
+    fn writable(&self, piece: Piece) -> *mut u8 {
+        let entry = self.entry(piece);
+        assert!(entry.kind == Kind::Held, "buffer {:#x} is constant or a sink", piece.buf);
+        self.nobody_uses(piece, true);
+        entry.place.0.wrapping_add(piece.at as usize)
+    }
+
+    /// Blocks of `len` bytes to read, empty ones for [`None`], and others to write, at once; `None`
+    /// where one of them has no content.
+    #[track_caller]
+    fn apart<const N: usize>(
+        &mut self,
+        len: u32,
+        from: impl Iterator<Item = Option<Bytes>> + Clone,
+        to: impl Iterator<Item = Bytes> + Clone,
+    ) -> Option<([&[u8]; N], [&mut [u8]; 2])> {
+        if from.clone().flatten().chain(to.clone()).any(|bytes| bytes.buf == 0) {
+            return None;
+        }
+        for (nth, written) in to.clone().enumerate() {
+            let others = from.clone().flatten().chain(to.clone().skip(nth + 1));
+            for other in others.map(|other| other.len(len)) {
+                let written = written.len(len);
+                let apart = !overlap(written, other);
+                assert!(apart, "{} written over {}", told(written), told(other));
+            }
+        }
+        let mut sources = [[].as_slice(); N];
+        for (source, bytes) in sources.iter_mut().zip(from) {
+            let Some(bytes) = bytes else { continue };
+            let start = self.readable(bytes.len(len));
+            // SAFETY: as in `view`; and nothing that is written here overlaps it.
+            *source = unsafe { slice::from_raw_parts(start, len as usize) };
+        }
+        let mut targets = [[].as_mut_slice(), [].as_mut_slice()];
+        for (target, bytes) in targets.iter_mut().zip(to) {
+            let start = self.writable(bytes.len(len));
+            // SAFETY: as in `view_mut`; it overlaps nothing else that is read or written here.
+            *target = unsafe { slice::from_raw_parts_mut(start, len as usize) };
+        }
+        Some((sources, targets))
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        if self.lent > 0 {
+            // A device may still use them.
+            mem::forget((mem::take(&mut self.room), mem::take(&mut self.constants)));
+        }
+    }
+}
+
+fn entry_of(buf: Buf) -> usize {
+    (buf & ((1 << ENTRY_BITS) - 1)) as usize
+}
+
+fn overlap(a: Piece, b: Piece) -> bool {
+    let ends = |piece: Piece| u64::from(piece.at) + u64::from(piece.len);
+    let together = u64::from(a.at.max(b.at)) < ends(a).min(ends(b));
+    a.buf == b.buf && together
+}
+
+/// For messages.
+fn told(piece: Piece) -> String {
+    let Piece { buf, at, len } = piece;
+    format!("bytes {at}..{} of buffer {buf:#x}", u64::from(at) + u64::from(len))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::panic::{AssertUnwindSafe, catch_unwind};
+
+    use forebay_core::Slots;
+
+    use super::*;
+
+    /// What this panics with.
+    fn refusal(act: impl FnOnce()) -> String {
+        let told = catch_unwind(AssertUnwindSafe(act)).expect_err("it panics");
+        match told.downcast::<String>() {
+            Ok(text) => *text,
+            Err(told) => (*told.downcast::<&str>().expect("a message")).into(),
+        }
+    }
+
+    fn piece(buf: Buf, at: u32, len: u32) -> Piece {
+        Piece { buf, at, len }
+    }
+
+    #[test]
+    fn a_buffer_lives_as_long_as_it_is_held() {
+        let mut pool = Pool::new(0);
+        let buf = pool.take(8);
+        pool.put(piece(buf, 0, 8), b"contents");
+        pool.keep(buf);
+        pool.free(buf);
+        assert_eq!(pool.view(piece(buf, 1, 3)), b"ont");
+        assert_eq!((pool.live(), pool.peak_bytes()), (1, 4096));
+        pool.free(buf);
+        assert_eq!(pool.live(), 0);
+        let told = format!("buffer {buf:#x} is not held");
+        assert_eq!(refusal(|| pool.free(buf)), told);
+        assert_eq!(refusal(|| pool.keep(buf)), told);
+        assert_eq!(refusal(|| drop(pool.view(piece(buf, 0, 1)).to_vec())), told);
+        let again = pool.take(8);
+        assert_eq!(refusal(|| pool.view_mut(piece(0, 0, 0)).fill(0)), "buffer 0x0 is not held");
+        assert_ne!(again, buf, "the same memory has another name");
+        assert_eq!(refusal(|| pool.free(buf)), told);
+        assert_eq!(pool.live(), 1);
+    }
+
+    #[test]
+    fn ranges_end_within_their_buffers() {
+        let mut pool = Pool::new(0);
+        let buf = pool.take(8);
+        assert_eq!(pool.view(piece(buf, 8, 0)), b"");
+        let told = format!("bytes 4..9 of buffer {buf:#x} of 8");
+        assert_eq!(refusal(|| pool.zero(piece(buf, 4, 5))), told);
+        assert_eq!(refusal(|| assert!(pool.address(piece(buf, 4, 5)).1)), told);
+        assert!(refusal(|| pool.zero(piece(buf, u32::MAX, u32::MAX))).contains("of 8"));
+    }
+
+    #[test]
+    fn what_a_device_changes_nobody_sees_and_what_it_reads_nobody_changes() {
+        let mut pool = Pool::new(0);
+        let buf = pool.take(100);
+        let (changed, read) = (piece(buf, 10, 10), piece(buf, 40, 10));
+        pool.lend(changed, true);
+        pool.lend(read, false);
+        pool.lend(read, false);
+        for apart in [piece(buf, 0, 10), piece(buf, 20, 20), piece(buf, 15, 0)] {
+            pool.zero(apart);
+        }
+        assert_eq!(pool.view(piece(buf, 35, 20)).len(), 20, "reading beside reading");
+        for at in [piece(buf, 0, 11), piece(buf, 19, 1), piece(buf, 12, 2), piece(buf, 0, 100)] {
+            let told = refusal(|| drop(pool.view(at).to_vec()));
+            assert!(told.ends_with(&format!("a device changes bytes 10..20 of buffer {buf:#x}")));
+            assert!(!refusal(|| pool.zero(at)).is_empty());
+            assert!(!refusal(|| pool.lend(at, false)).is_empty());
+            assert!(!refusal(|| pool.lend(at, true)).is_empty());
+        }
+        let told = refusal(|| pool.zero(piece(buf, 49, 2)));
+        assert!(told.ends_with(&format!("a device reads bytes 40..50 of buffer {buf:#x}")));
+        assert!(!refusal(|| pool.lend(piece(buf, 40, 1), true)).is_empty());
+        pool.give_back(read, false);
+        assert!(!refusal(|| pool.zero(read)).is_empty(), "lent once more");
+        assert!(refusal(|| pool.free(buf)).contains("freed while a device uses it"));
+        pool.give_back(read, false);
+        assert!(refusal(|| pool.give_back(read, false)).ends_with("not lent to read"));
+        assert!(refusal(|| pool.give_back(changed, false)).ends_with("not lent to read"));
+        pool.give_back(changed, true);
+        pool.zero(piece(buf, 0, 100));
+        pool.free(buf);
+    }
+
+    #[test]
+    fn constants_never_change_and_sinks_are_never_seen() {
+        let mut pool = Pool::new(0);
+        let mut memory = Memory::zeroed(8);
+        memory.bytes_mut().copy_from_slice(b"constant");
+        let (constant, sink) = (pool.constant(memory), pool.sink(5000));
+        pool.keep(constant);
+        for _ in 0..3 {
+            pool.free(constant);
+        }
+        assert_eq!(pool.view(piece(constant, 3, 5)), b"stant");
+        assert_eq!(pool.live(), 0);
+        for _ in 0..2 {
+            pool.lend(piece(constant, 0, 8), false);
+            pool.lend(piece(sink, 0, 5000), true);
+        }
+        assert!(refusal(|| pool.zero(piece(constant, 0, 1))).contains("is constant"));
+        assert!(refusal(|| pool.lend(piece(constant, 0, 1), true)).contains("is constant"));
+        assert!(refusal(|| drop(pool.view(piece(sink, 0, 1)).to_vec())).contains("is a sink"));
+        assert!(refusal(|| pool.lend(piece(sink, 0, 1), false)).contains("is a sink"));
+        assert_eq!(pool.lent, 4);
+        for _ in 0..2 {
+            pool.give_back(piece(constant, 0, 8), false);
+            pool.give_back(piece(sink, 0, 5000), true);
+        }
+        assert!(!refusal(|| pool.give_back(piece(sink, 0, 1), true)).is_empty());
+    }
+
+    #[test]
+    fn addresses_are_those_of_the_content() {
+        let mut pool = Pool::new(1 << 20);
+        let (inside, outside) = (pool.take(1 << 20), pool.take(4096));
+        let (start, len) = pool.arena().expect("an arena");
+        assert_eq!(len, 1 << 20);
+        assert_eq!(pool.address(piece(inside, 512, 1)), (start.wrapping_add(512), true));
+        assert!(!pool.address(piece(outside, 0, 1)).1);
+        let lent = piece(inside, 512, 4);
+        pool.lend(lent, true);
+        let (address, _) = pool.address(lent);
+        // SAFETY: lent to be changed.
+        unsafe { std::ptr::copy_nonoverlapping(b"read".as_ptr(), address, 4) };
+        pool.give_back(lent, true);
+        assert_eq!(pool.view(lent), b"read");
+        assert!(Pool::new(0).arena().is_none());
+    }
+
+    #[test]
+    fn a_warm_pool_allocates_nothing() {
+        let mut pool = Pool::new(0);
+        let round = |pool: &mut Pool| {
+            let bufs: Vec<Buf> = (0..20).map(|nth| pool.take(3000 * nth)).collect();
+            let starts = bufs.iter().map(|buf| pool.address(piece(*buf, 0, 0)).0 as usize);
+            let mut starts: Vec<usize> = starts.collect();
+            bufs.iter().for_each(|buf| pool.free(*buf));
+            starts.sort_unstable();
+            starts
+        };
+        let first = round(&mut pool);
+        for _ in 0..3 {
+            assert_eq!(round(&mut pool), first);
+        }
+        assert_eq!((pool.entries.len(), pool.live()), (21, 0));
+    }
+
+    #[test]
+    fn memory_that_is_lent_outlives_the_pool() {
+        let mut pool = Pool::new(64 << 20);
+        let buf = pool.take(1 << 20);
+        pool.lend(piece(buf, 0, 1), true);
+        let (address, _) = pool.address(piece(buf, 0, 1));
+        drop(pool);
+        // SAFETY: lent, so a device could still write there. Freed, so large a piece would have
+        // been unmapped.
+        unsafe { address.write_volatile(1) };
+    }
+}

@@ -1,0 +1,102 @@
+//! Page-aligned memory in sizes of powers of two, from an arena first and from the heap beyond it.
+//!
+//! What was given back is given out again, the last one first, since it may still be in the
+//! processor's caches; so a warm run allocates nothing. Nothing returns to the system before the
+//! end: a run that had many buffers once keeps their memory.
+
+use crate::memory::{ALIGN, Memory};
+
+/// Sizes are `ALIGN << class`; the largest holds any `u32` of bytes.
+const CLASSES: usize = 21;
+
+/// A place for bytes, and whether it is in the arena.
+pub(super) type Place = (*mut u8, bool);
+
+#[derive(Default)]
+pub(super) struct Room {
+    arena: Option<Memory>,
+    /// Bytes of the arena that were ever given out; the rest is not cut yet.
+    cut: usize,
+    heap: Vec<Memory>,
+    /// Free places by class: in the arena, and on the heap.
+    free: [[Vec<*mut u8>; 2]; CLASSES],
+}
+
+impl Room {
+    pub(super) fn new(arena_bytes: usize) -> Room {
+        let arena = (arena_bytes > 0).then(|| Memory::zeroed(arena_bytes));
+        Room { arena, ..Room::default() }
+    }
+
+    pub(super) fn arena(&self) -> Option<&Memory> {
+        self.arena.as_ref()
+    }
+
+    /// The bytes that a buffer of `len` takes.
+    pub(super) fn size(len: u32) -> usize {
+        ALIGN << class(len)
+    }
+
+    /// A place for `len` bytes; they are initialised.
+    pub(super) fn take(&mut self, len: u32) -> Place {
+        let size = Room::size(len);
+        let [inside, outside] = &mut self.free[class(len)];
+        if let Some(start) = inside.pop() {
+            return (start, true);
+        }
+        if let Some(arena) = self.arena.as_ref().filter(|arena| arena.len() - self.cut >= size) {
+            let start = arena.address().wrapping_add(self.cut);
+            self.cut += size;
+            return (start, true);
+        }
+        if let Some(start) = outside.pop() {
+            return (start, false);
+        }
+        let memory = Memory::zeroed(size);
+        let start = memory.address();
+        self.heap.push(memory);
+        (start, false)
+    }
+
+    /// Takes back what [`Room::take`] gave for as many bytes.
+    pub(super) fn give_back(&mut self, (start, inside): Place, len: u32) {
+        self.free[class(len)][usize::from(!inside)].push(start);
+    }
+}
+
+fn class(len: u32) -> usize {
+    let size = (len as usize).max(ALIGN).next_power_of_two();
+    (size.ilog2() - ALIGN.ilog2()) as usize
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_the_next_powers_of_two() {
+        let sizes = [0, 1, 4096, 4097, (1 << 20) + 8192, 2 << 20, u32::MAX].map(Room::size);
+        assert_eq!(sizes, [4096, 4096, 4096, 8192, 2 << 20, 2 << 20, 1 << 32]);
+        assert_eq!(class(u32::MAX), CLASSES - 1);
+    }
+
+    #[test]
+    fn the_arena_is_used_up_before_the_heap_and_again_before_it() {
+        let mut room = Room::new(5 * ALIGN);
+        let places = [8192, 8192, 8192, 1, 1].map(|len| (room.take(len), len));
+        assert_eq!(places.map(|((_, inside), _)| inside), [true, true, false, true, false]);
+        for ((start, _), len) in places {
+            assert_eq!(start as usize % ALIGN, 0, "{len} bytes begin at a page");
+        }
+        let begin = room.arena().map_or(0, |arena| arena.address() as usize);
+        let at = places.map(|((start, _), _)| (start as usize).wrapping_sub(begin));
+        assert_eq!([at[0], at[1], at[3]], [0, 2 * ALIGN, 4 * ALIGN]);
+        for (place, len) in places {
+            room.give_back(place, len);
+        }
+        assert_eq!(room.take(8000), places[1].0, "in the arena, the last one first");
+        assert_eq!(room.take(8000), places[0].0);
+        assert_eq!(room.take(8000), places[2].0);
+        assert_eq!(room.heap.len(), 2);
+    }
+}
