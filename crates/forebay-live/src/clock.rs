@@ -93,7 +93,8 @@ impl Clock for WallClock {
     fn wait(&mut self, until: Nanos) {
         let left = until - self.now() - SPIN;
         if left > Nanos::ZERO {
-            thread::sleep(Duration::from_nanos(left.0));
+            // Not `sleep`, so that a waker can end it.
+            thread::park_timeout(Duration::from_nanos(left.0));
         } else {
             std::hint::spin_loop();
         }

@@ -1,35 +1,89 @@
-//! Emulated devices: models of the core whose I/Os end in wall time.
+//! Emulated devices: models of the core whose I/Os end in wall time, with or without bytes behind them.
 //!
 //! The run's own time goes from event to event, arrivals and completions alike, each at exactly its
 //! time, and the wall clock decides when: no event before the clock has passed it. So policy and model
 //! go through the simulator's very run however late the host is. (A disk that is told a few
 //! microseconds late that its next command goes on where the last one ended would lose a revolution.)
 //! How late it is shows where somebody waits for an answer: observers measure by the wall clock.
+//!
+//! Bytes are moved to and from a [`Store`] when an I/O ends; without one there is no content.
 
+use std::collections::BTreeMap;
 use std::io;
+use std::thread;
 
-use forebay_core::{Device, Lane, Nanos, Request};
+use forebay_core::{Buf, Device, Flags, Lane, Nanos, Null, Op, Piece, Request, RequestId, Slots};
 
 use crate::clock::Clock;
-use crate::lanes::{Ended, Lanes};
+use crate::lanes::{Ended, Failure, Lanes};
+use crate::pool::Pool;
+use crate::store::Store;
+use crate::waker::Waker;
+use crate::wire::source;
 
 /// Device models as lanes, driven by a clock.
 pub struct Emulated<D, C> {
     devices: Vec<D>,
+    content: Option<Content>,
+    null: Null,
     clock: C,
     now: Nanos,
     under_way: usize,
 }
 
+/// Bytes behind the models.
+struct Content {
+    stores: Vec<Box<dyn Store>>,
+    pool: Pool,
+    pattern: Buf,
+    /// Of I/Os under way.
+    pieces: BTreeMap<(Lane, RequestId), Vec<Piece>>,
+}
+
+impl Content {
+    /// Moves the bytes of an I/O that the model has done.
+    fn serve(&mut self, io: &Request) -> io::Result<()> {
+        let Content { stores, pool, pieces, .. } = self;
+        let store = &mut stores[usize::from(io.lane)];
+        let mut offset = io.offset;
+        for piece in pieces.remove(&(io.lane, io.id)).unwrap_or_default() {
+            match io.op {
+                Op::Read => store.read(offset, pool.view_mut(piece))?,
+                _ => store.write(offset, pool.view(piece), io.flags.has(Flags::FUA))?,
+            }
+            offset += u64::from(piece.len);
+        }
+        match io.op {
+            Op::Flush => store.flush(),
+            Op::Trim => store.trim(io.offset, io.len.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
 impl<D: Device, C: Clock> Emulated<D, C> {
-    /// Lane `i` is `devices[i]`.
+    /// Lane `i` is `devices[i]`; there is no content.
     pub fn new(devices: Vec<D>, clock: C) -> Emulated<D, C> {
-        Emulated { devices, clock, now: Nanos::ZERO, under_way: 0 }
+        Emulated { devices, content: None, null: Null, clock, now: Nanos::ZERO, under_way: 0 }
+    }
+
+    /// The same with the bytes of lane `i` in `stores[i]`.
+    pub fn storing(self, stores: Vec<Box<dyn Store>>) -> Emulated<D, C> {
+        assert_eq!(stores.len(), self.devices.len(), "a store for each device");
+        let mut pool = Pool::new(0);
+        let pattern = pool.constant(source());
+        let content = Some(Content { stores, pool, pattern, pieces: BTreeMap::new() });
+        Emulated { content, ..self }
     }
 
     /// The models.
     pub fn devices(&self) -> &[D] {
         &self.devices
+    }
+
+    /// The buffer for [`crate::Patterned`]; 0 without content.
+    pub fn pattern(&self) -> Buf {
+        self.content.as_ref().map_or(0, |content| content.pattern)
     }
 
     fn next(&self) -> Option<Nanos> {
@@ -47,8 +101,15 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
         self.now = self.next().unwrap_or(Nanos::MAX).min(next).min(wall).max(self.now);
         for device in &mut self.devices {
             while device.next() == Some(self.now) {
-                let completion = device.finish(self.now);
-                ended.push(Ended { completion, failure: None });
+                let mut completion = device.finish(self.now);
+                let mut failure = completion.outcome.err().map(Failure::Emulated);
+                if let (Some(content), None) = (&mut self.content, failure)
+                    && let Err(error) = content.serve(&completion.io)
+                {
+                    failure = Some(Failure::of(&error));
+                }
+                completion.outcome = failure.map_or(Ok(()), |failure| Err(failure.fault()));
+                ended.push(Ended { completion, failure });
                 self.under_way -= 1;
             }
         }
@@ -63,7 +124,19 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
         self.devices[usize::from(lane)].room()
     }
 
-    fn start(&mut self, now: Nanos, io: Request) {
+    fn slots(&mut self) -> &mut dyn Slots {
+        match &mut self.content {
+            Some(content) => &mut content.pool,
+            None => &mut self.null,
+        }
+    }
+
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        if let Some(content) = &mut self.content
+            && !pieces.is_empty()
+        {
+            content.pieces.insert((io.lane, io.id), pieces.to_vec());
+        }
         self.devices[usize::from(io.lane)].start(now, io);
         self.under_way += 1;
     }
@@ -75,5 +148,9 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         self.clock.wait(self.next().unwrap_or(Nanos::MAX).min(until));
         Ok(())
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        Ok(Waker::thread(thread::current()))
     }
 }

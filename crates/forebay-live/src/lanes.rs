@@ -6,7 +6,9 @@
 use std::fmt;
 use std::io;
 
-use forebay_core::{Completion, Lane, Nanos, Request};
+use forebay_core::{Completion, Fault, Lane, Mechanics, Nanos, Piece, Request, Slots};
+
+use crate::waker::Waker;
 
 /// Why an I/O failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,12 +19,32 @@ pub enum Failure {
     Short,
     /// It lies beyond the target, or is longer than the driver takes; it was not tried.
     Beyond,
+    /// It begins or ends within a block of the target; it was not tried.
+    Partial,
+    /// It is a write of a request that names no bytes; it was not tried.
+    Empty,
+    /// The device is emulated, and so is its fault.
+    Emulated(Fault),
 }
 
 impl Failure {
     /// From an error of the system.
     pub(crate) fn of(error: &io::Error) -> Failure {
         Failure::Os(error.raw_os_error().unwrap_or(libc::EIO))
+    }
+
+    /// What a policy has to know of it.
+    pub fn fault(self) -> Fault {
+        match self {
+            Failure::Os(libc::ENOSPC | libc::EDQUOT | libc::EFBIG) => Fault::Full,
+            Failure::Os(libc::ENODEV | libc::ENXIO | libc::EBADF | libc::ESTALE) => Fault::Gone,
+            Failure::Os(libc::EINVAL | libc::EOPNOTSUPP | libc::EROFS | libc::EPERM) => {
+                Fault::Refused
+            }
+            Failure::Os(_) | Failure::Short => Fault::Media,
+            Failure::Beyond | Failure::Partial | Failure::Empty => Fault::Refused,
+            Failure::Emulated(fault) => fault,
+        }
     }
 
     /// Its name in results: the system's where it has one (`ENOSPC`).
@@ -51,6 +73,9 @@ impl Failure {
         match self {
             Failure::Short => "short".into(),
             Failure::Beyond => "beyond".into(),
+            Failure::Partial => "partial".into(),
+            Failure::Empty => "empty".into(),
+            Failure::Emulated(fault) => fault.name().into(),
             Failure::Os(number) => {
                 let name = known.iter().find(|(known, _)| *known == number);
                 name.map_or_else(|| format!("errno-{number}"), |(_, name)| (*name).into())
@@ -65,6 +90,9 @@ impl fmt::Display for Failure {
             Failure::Os(number) => io::Error::from_raw_os_error(*number).fmt(f),
             Failure::Short => f.write_str("fewer bytes moved than asked for"),
             Failure::Beyond => f.write_str("beyond the target; not tried"),
+            Failure::Partial => f.write_str("in the middle of a block; not tried"),
+            Failure::Empty => f.write_str("no bytes to write; not tried"),
+            Failure::Emulated(fault) => write!(f, "an emulated fault: {}", fault.name()),
         }
     }
 }
@@ -72,10 +100,19 @@ impl fmt::Display for Failure {
 /// An I/O that ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// The I/O and its times.
+    /// The I/O, its times and its outcome.
     pub completion: Completion,
     /// Why it failed, if it did.
     pub failure: Option<Failure>,
+}
+
+impl Ended {
+    /// An I/O that took from `started` to `at` and failed or not.
+    pub fn new(io: Request, started: Nanos, at: Nanos, failure: Option<Failure>) -> Ended {
+        let outcome = failure.map_or(Ok(()), |failure| Err(failure.fault()));
+        let mechanics = Mechanics::default();
+        Ended { completion: Completion { io, started, at, mechanics, outcome }, failure }
+    }
 }
 
 /// Serves I/Os in wall time. Lane `i` is the `i`-th device.
@@ -98,9 +135,19 @@ pub trait Lanes {
     /// Whether `lane` takes another I/O.
     fn room(&self, lane: Lane) -> bool;
 
-    /// Takes an I/O. It is on its way after the next [`Lanes::proceed`]. Called only where there is
-    /// room, with the time of the last [`Lanes::reap`].
-    fn start(&mut self, now: Nanos, io: Request);
+    /// The memory that policies name.
+    fn slots(&mut self) -> &mut dyn Slots;
+
+    /// Takes an I/O of whole blocks, whose bytes are `pieces`, in order of address. It is on its way
+    /// after the next [`Lanes::proceed`]. Called only where there is room, with the time of the last
+    /// [`Lanes::reap`].
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]);
+
+    /// Wakes whoever waits in [`Lanes::proceed`], from any thread.
+    ///
+    /// # Errors
+    /// Where the system has no more of what that takes.
+    fn waker(&mut self) -> io::Result<Waker>;
 
     /// I/Os that were started and have not ended.
     fn under_way(&self) -> usize;

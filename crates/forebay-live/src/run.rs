@@ -1,13 +1,14 @@
 //! The driver in wall time: the simulator's loop with a clock that nobody can stop.
 //!
-//! Each pass takes what has ended, then what has arrived, then offers every lane with room to the
-//! policy until it declines, and sends what came of it off at once. As in virtual time the policy is
-//! asked only when something arrived, ended or was to be woken: a recorded run replays identically
+//! Each pass takes what has ended, then what has arrived, wakes the policy if that is due, then offers
+//! every lane with room to it until it declines, and sends what came of it off at once. As in virtual
+//! time the policy is asked only when something arrived, ended or was to be woken: a recorded run replays identically
 //! ([`forebay_core::tape`]). Nothing is allocated per request once the loop is warm.
 
 use std::io;
+use std::mem;
 
-use forebay_core::{Finished, Lane, Nanos, Observer, Policy, Request, Workload};
+use forebay_core::{Cx, Finished, Lane, Nanos, Observer, Piece, Policy, Request, Workload};
 
 use crate::lanes::{Ended, Failure, Lanes};
 
@@ -25,7 +26,7 @@ pub trait Watch: Observer {
     #[inline]
     fn started(&mut self, _now: Nanos, _io: &Request) {}
 
-    /// An I/O failed; [`Observer::io`] is not told of it.
+    /// An I/O failed: why, as the system says. [`Observer::io`] is told its outcome.
     #[inline]
     fn failed(&mut self, _now: Nanos, _io: &Request, _failure: Failure) {}
 
@@ -40,14 +41,17 @@ pub trait Watch: Observer {
 /// An observer that sees nothing.
 impl Watch for () {}
 
-/// Runs `workload` through `policy` on `lanes` until nothing is left to do, or until the workload or
-/// the observer stops it; answers the time of the last completion or arrival.
+/// Runs `workload` through `policy` on `lanes` until the workload is over and nothing is left to do,
+/// or until the workload or the observer stops it; answers the time of the last completion or
+/// arrival.
 ///
 /// # Errors
-/// Where the driver itself fails. I/Os that fail are told to the observer, and the run goes on.
+/// Where the driver itself fails. I/Os that fail are told to the policy and the observer, and the run
+/// goes on.
 ///
 /// # Panics
-/// If the policy dispatches to a lane other than the one offered: a programmer's error.
+/// If the policy dispatches to a lane other than the one offered, or names bytes that it does not
+/// hold: a programmer's error.
 pub fn run<P, L, W, O>(
     policy: &mut P,
     lanes: &mut L,
@@ -61,27 +65,39 @@ where
     O: Watch + ?Sized,
 {
     let mut pass = Pass::default();
-    let mut next = workload.peek();
+    let mut driven = Driven { policy, lanes, workload, observer };
+    let mut next = driven.workload.peek();
     loop {
-        let now = lanes.reap(next.unwrap_or(Nanos::MAX), &mut pass.ended)?;
-        let wall = lanes.wall();
+        let now = driven.lanes.reap(next.unwrap_or(Nanos::MAX), &mut pass.ended)?;
+        let wall = driven.lanes.wall();
         let mut asks = pass.wakeup.is_some_and(|at| at <= now);
-        asks |= pass.complete(now, wall, policy, workload, observer);
-        let stopping = workload.is_stopped() || observer.stops(wall);
+        asks |= pass.complete(now, wall, &mut driven);
+        let stopping = driven.workload.is_stopped() || driven.observer.stops(wall);
         if !stopping {
-            asks |= pass.arrive(now, policy, workload, observer);
+            asks |= pass.arrive(now, wall, &mut driven);
             if asks {
-                offer(now, policy, lanes, observer);
-                pass.wakeup = policy.wakeup().filter(|&at| at > now);
+                pass.wake(now, wall, &mut driven);
+                pass.offer(now, &mut driven);
+                pass.wakeup = driven.policy.wakeup().filter(|&at| at > now);
             }
-            pass.issue(lanes, observer);
+            pass.issue(&mut driven);
         }
-        next = if stopping { None } else { earliest(workload.peek(), pass.wakeup) };
-        if next.is_none() && lanes.under_way() == 0 {
+        let coming = driven.workload.peek();
+        next = if stopping { None } else { earliest(coming, pass.wakeup) };
+        let over = stopping || next.is_none() && driven.workload.is_over();
+        if over && driven.lanes.under_way() == 0 {
             return Ok(pass.last);
         }
-        lanes.proceed(next.unwrap_or(Nanos::MAX).min(wall + TICK))?;
+        driven.lanes.proceed(next.unwrap_or(Nanos::MAX).min(wall + TICK))?;
     }
+}
+
+/// Who takes part in a run.
+struct Driven<'a, P: ?Sized, L: ?Sized, W: ?Sized, O: ?Sized> {
+    policy: &'a mut P,
+    lanes: &'a mut L,
+    workload: &'a mut W,
+    observer: &'a mut O,
 }
 
 /// What the loop keeps from pass to pass.
@@ -89,6 +105,7 @@ where
 struct Pass {
     ended: Vec<Ended>,
     finished: Finished,
+    pieces: Vec<Piece>,
     /// When those that arrived in this pass were wanted.
     wanted: Vec<Nanos>,
     wakeup: Option<Nanos>,
@@ -99,85 +116,128 @@ struct Pass {
 impl Pass {
     /// Tells everybody what has ended; answers whether anything has.
     #[inline]
-    fn complete<P, W, O>(
+    fn complete<P, L, W, O>(
         &mut self,
         now: Nanos,
         wall: Nanos,
-        policy: &mut P,
-        workload: &mut W,
-        observer: &mut O,
+        driven: &mut Driven<'_, P, L, W, O>,
     ) -> bool
     where
         P: Policy + ?Sized,
+        L: Lanes + ?Sized,
         W: Workload + ?Sized,
         O: Watch + ?Sized,
     {
-        let any = !self.ended.is_empty();
-        for Ended { completion, failure } in self.ended.drain(..) {
-            match failure {
-                None => observer.io(&completion),
-                Some(failure) => observer.failed(now, &completion.io, failure),
+        let ended = mem::take(&mut self.ended);
+        for Ended { completion, failure } in &ended {
+            if let Some(failure) = failure {
+                driven.observer.failed(now, &completion.io, *failure);
             }
-            policy.complete(now, &completion, &mut self.finished);
-            for done in self.finished.drain(..) {
-                observer.finished(wall, &done);
-                workload.finished(now, &done);
-            }
+            driven.observer.io(completion);
+            let (slots, finished) = (driven.lanes.slots(), &mut self.finished);
+            driven.policy.complete(&mut Cx { now, slots, finished }, completion);
+            self.answer(now, wall, driven);
             self.last = now;
         }
+        let any = !ended.is_empty();
+        self.ended = ended;
+        self.ended.clear();
         any
     }
 
     /// Hands what has arrived to the policy; answers whether anything has.
     #[inline]
-    fn arrive<P, W, O>(
+    fn arrive<P, L, W, O>(
         &mut self,
         now: Nanos,
-        policy: &mut P,
-        workload: &mut W,
-        observer: &mut O,
+        wall: Nanos,
+        driven: &mut Driven<'_, P, L, W, O>,
     ) -> bool
     where
         P: Policy + ?Sized,
+        L: Lanes + ?Sized,
         W: Workload + ?Sized,
         O: Watch + ?Sized,
     {
-        while workload.peek().is_some_and(|at| at <= now) {
-            let request = workload.take();
+        while driven.workload.peek().is_some_and(|at| at <= now) {
+            let request = driven.workload.take();
+            let bytes = driven.workload.bytes(&request, driven.lanes.slots());
             self.wanted.push(request.at);
             self.last = now;
-            observer.arrived(&request);
-            policy.submit(now, request);
+            driven.observer.arrived(&request);
+            let (slots, finished) = (driven.lanes.slots(), &mut self.finished);
+            driven.policy.submit(&mut Cx { now, slots, finished }, request, bytes);
+            self.answer(now, wall, driven);
         }
         !self.wanted.is_empty()
     }
 
+    /// Wakes the policy if that is due.
+    #[inline]
+    fn wake<P, L, W, O>(&mut self, now: Nanos, wall: Nanos, driven: &mut Driven<'_, P, L, W, O>)
+    where
+        P: Policy + ?Sized,
+        L: Lanes + ?Sized,
+        W: Workload + ?Sized,
+        O: Watch + ?Sized,
+    {
+        if driven.policy.wakeup().is_some_and(|at| at <= now) {
+            let (slots, finished) = (driven.lanes.slots(), &mut self.finished);
+            driven.policy.wake(&mut Cx { now, slots, finished });
+            self.answer(now, wall, driven);
+        }
+    }
+
+    /// Tells what a call answered.
+    #[inline]
+    fn answer<P, L, W, O>(&mut self, now: Nanos, wall: Nanos, driven: &mut Driven<'_, P, L, W, O>)
+    where
+        P: ?Sized,
+        L: Lanes + ?Sized,
+        W: Workload + ?Sized,
+        O: Watch + ?Sized,
+    {
+        for done in self.finished.drain(..) {
+            driven.observer.finished(wall, &done);
+            driven.workload.finished(now, &done, driven.lanes.slots());
+        }
+    }
+
+    /// Offers every lane with room until the policy declines.
+    #[inline]
+    fn offer<P, L, W, O>(&mut self, now: Nanos, driven: &mut Driven<'_, P, L, W, O>)
+    where
+        P: Policy + ?Sized,
+        L: Lanes + ?Sized,
+        W: ?Sized,
+        O: Watch + ?Sized,
+    {
+        for lane in 0..driven.lanes.count() as Lane {
+            while driven.lanes.room(lane) {
+                let Some(io) = driven.policy.dispatch(now, lane) else { break };
+                assert_eq!(io.lane, lane, "policy answered for another lane");
+                driven.observer.started(now, &io);
+                self.pieces.clear();
+                driven.policy.pieces(&io, &mut |piece| self.pieces.push(piece));
+                driven.lanes.start(now, io, &self.pieces);
+            }
+        }
+    }
+
     /// Tells how late this pass's arrivals are.
     #[inline]
-    fn issue<L: Lanes + ?Sized, O: Watch + ?Sized>(&mut self, lanes: &mut L, observer: &mut O) {
+    fn issue<P, L, W, O>(&mut self, driven: &mut Driven<'_, P, L, W, O>)
+    where
+        P: ?Sized,
+        L: Lanes + ?Sized,
+        W: ?Sized,
+        O: Watch + ?Sized,
+    {
         if self.wanted.is_empty() {
             return;
         }
-        let at = lanes.wall();
-        self.wanted.drain(..).for_each(|wanted| observer.issued(wanted, at));
-    }
-}
-
-/// Offers every lane with room until the policy declines.
-#[inline]
-fn offer<P, L, O>(now: Nanos, policy: &mut P, lanes: &mut L, observer: &mut O)
-where
-    P: Policy + ?Sized,
-    L: Lanes + ?Sized,
-    O: Watch + ?Sized,
-{
-    for lane in 0..lanes.count() as Lane {
-        while lanes.room(lane) {
-            let Some(io) = policy.dispatch(now, lane) else { break };
-            assert_eq!(io.lane, lane, "policy answered for another lane");
-            observer.started(now, &io);
-            lanes.start(now, io);
-        }
+        let at = driven.lanes.wall();
+        self.wanted.drain(..).for_each(|wanted| driven.observer.issued(wanted, at));
     }
 }
 

@@ -1,7 +1,8 @@
 //! Files and block devices through plain reads and writes on threads, where io_uring is not to be had.
 //!
-//! Each lane has threads of its own, as many as it takes I/Os at a time. Targets and data are those of
-//! [`crate::Uring`]; times are less precise, since each I/O passes from thread to thread twice.
+//! Each lane has threads of its own, as many as it takes I/Os at a time. An I/O carries its bytes with it,
+//! in memory of its own; so times are less precise than [`crate::Uring`]'s: bytes are copied once more,
+//! and each I/O passes from thread to thread twice.
 
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -10,14 +11,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
-use forebay_core::{Completion, Flags, Lane, Mechanics, Nanos, Op, Request};
+use forebay_core::{Buf, Flags, Lane, Nanos, Op, Piece, Request, Slots};
 use rustix::fs::{FallocateFlags, fallocate};
 
 use crate::clock::{Clock, SPIN, WallClock};
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::memory::Memory;
+use crate::pool::Pool;
 use crate::target::Target;
-use crate::wire::{Extent, WIRE_MAX, outcome, source, source_at};
+use crate::waker::Waker;
+use crate::wire::{Extent, LEN_MAX, outcome, source};
 
 /// The most threads a lane has.
 const THREADS_MAX: u32 = 64;
@@ -27,6 +30,9 @@ struct Job {
     io: Request,
     started: Nanos,
     extent: Extent,
+    pieces: Vec<Piece>,
+    /// What it writes, or has read; none where it moves nothing.
+    memory: Option<Memory>,
 }
 
 /// One target with its threads.
@@ -41,11 +47,23 @@ struct Served {
 pub struct Threads {
     served: Vec<Served>,
     depth: u32,
-    done: Receiver<(Job, Option<Failure>)>,
+    done: Receiver<Message>,
+    /// For wakers.
+    messages: Sender<Message>,
     /// What ended and was not reaped yet.
     waiting: Vec<(Job, Option<Failure>)>,
+    pool: Pool,
+    pattern: Buf,
+    /// Memory of I/Os that ended, for others.
+    spare: Vec<Memory>,
     clock: WallClock,
     now: Nanos,
+}
+
+/// What reaches the driver.
+enum Message {
+    Done(Job, Option<Failure>),
+    Wake,
 }
 
 impl Threads {
@@ -57,67 +75,112 @@ impl Threads {
     pub fn new(targets: Vec<Target>, depth: u32) -> io::Result<Threads> {
         let depth = depth.clamp(1, THREADS_MAX);
         let (finished, done) = channel();
-        let source = Arc::new(source());
         let mut served = Vec::new();
         for target in targets {
             let target = Arc::new(target);
             let (jobs, queue) = channel();
             let queue = Arc::new(Mutex::new(queue));
             let threads = (0..depth).map(|_| {
-                let worker = Worker {
-                    target: Arc::clone(&target),
-                    source: Arc::clone(&source),
-                    sink: Memory::zeroed(WIRE_MAX),
-                };
+                let worker = Worker { target: Arc::clone(&target) };
                 let (queue, finished) = (Arc::clone(&queue), finished.clone());
                 Builder::new().name("play".into()).spawn(move || worker.work(&queue, &finished))
             });
             let threads = threads.collect::<Result<_, _>>()?;
             served.push(Served { target, jobs: Some(jobs), in_flight: 0, threads });
         }
-        let (waiting, clock) = (Vec::new(), WallClock::start());
-        Ok(Threads { served, depth, done, waiting, clock, now: Nanos::ZERO })
+        let mut pool = Pool::new(0);
+        let pattern = pool.constant(source());
+        Ok(Threads {
+            served,
+            depth,
+            done,
+            messages: finished,
+            waiting: Vec::new(),
+            pool,
+            pattern,
+            spare: Vec::new(),
+            clock: WallClock::start(),
+            now: Nanos::ZERO,
+        })
     }
 
     /// The targets.
     pub fn targets(&self) -> impl Iterator<Item = &Target> {
         self.served.iter().map(|served| &*served.target)
     }
+
+    /// The buffer for [`crate::Patterned`].
+    pub fn pattern(&self) -> Buf {
+        self.pattern
+    }
+
+    /// The memory that an I/O carries with it, filled if it writes.
+    fn memory(&mut self, io: &Request, pieces: &[Piece]) -> Result<Option<Memory>, Failure> {
+        if !io.op.moves_data() || io.len == 0 {
+            return Ok(None);
+        }
+        let mut memory = self.spare.pop().unwrap_or_else(|| Memory::zeroed(LEN_MAX as usize));
+        if io.op == Op::Read {
+            return Ok(Some(memory));
+        }
+        let mut at = 0;
+        for piece in pieces {
+            if piece.buf == 0 {
+                self.spare.push(memory);
+                return Err(Failure::Empty);
+            }
+            let end = at + piece.len as usize;
+            memory.bytes_mut()[at..end].copy_from_slice(self.pool.view(*piece));
+            at = end;
+        }
+        Ok(Some(memory))
+    }
+
+    /// Gives what was read to whom it belongs.
+    fn hand_out(&mut self, job: &mut Job, failure: Option<Failure>) {
+        let Some(memory) = job.memory.take() else { return };
+        let mut at = 0;
+        for piece in job.pieces.iter().filter(|piece| piece.buf != 0) {
+            let end = at + piece.len as usize;
+            if job.io.op == Op::Read && failure.is_none() {
+                self.pool.view_mut(*piece).copy_from_slice(&memory.bytes()[at..end]);
+            }
+            at = end;
+        }
+        self.spare.push(memory);
+    }
 }
 
 /// What a thread has.
 struct Worker {
     target: Arc<Target>,
-    source: Arc<Memory>,
-    sink: Memory,
 }
 
 impl Worker {
-    fn work(mut self, queue: &Mutex<Receiver<Job>>, finished: &Sender<(Job, Option<Failure>)>) {
+    fn work(self, queue: &Mutex<Receiver<Job>>, finished: &Sender<Message>) {
         loop {
             let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(job) = job else { return };
-            let failure = match self.serve(&job) {
+            let Ok(mut job) = job else { return };
+            let failure = match self.serve(&mut job) {
                 Ok(moved) => outcome(job.io.op, job.extent, moved),
                 Err(error) => Some(Failure::of(&error)),
             };
-            if finished.send((job, failure)).is_err() {
+            if finished.send(Message::Done(job, failure)).is_err() {
                 return;
             }
         }
     }
 
     /// Does it; answers the bytes moved.
-    fn serve(&mut self, job: &Job) -> io::Result<u64> {
-        let Job { io, extent: Extent { offset, len }, .. } = *job;
-        let file = self.target.file();
-        let len_bytes = len as usize;
+    fn serve(&self, job: &mut Job) -> io::Result<u64> {
+        let Job { io, extent: Extent { offset, len }, memory, .. } = job;
+        let (file, offset, len) = (self.target.file(), *offset, *len);
+        let bytes = memory.as_mut().map(|memory| &mut memory.bytes_mut()[..len as usize]);
         match io.op {
-            Op::Read => Ok(file.read_at(&mut self.sink.bytes_mut()[..len_bytes], offset)? as u64),
+            Op::Read => Ok(file.read_at(bytes.unwrap_or_default(), offset)? as u64),
             Op::Write => {
-                let at = source_at(offset);
-                let moved = file.write_at(&self.source.bytes()[at..at + len_bytes], offset)?;
-                if io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH) {
+                let moved = file.write_at(bytes.unwrap_or_default(), offset)?;
+                if io.flags.has(Flags::FUA) {
                     file.sync_data()?;
                 }
                 Ok(moved as u64)
@@ -129,7 +192,7 @@ impl Worker {
                 fallocate(file, how, offset, u64::from(len))?;
                 Ok(0)
             }
-            Op::Park => Ok(0),
+            Op::Park | Op::Open => Ok(0),
         }
     }
 }
@@ -140,12 +203,16 @@ impl Lanes for Threads {
     }
 
     fn reap(&mut self, _next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
-        self.waiting.extend(self.done.try_iter());
+        while let Ok(message) = self.done.try_recv() {
+            if let Message::Done(job, failure) = message {
+                self.waiting.push((job, failure));
+            }
+        }
         self.now = self.clock.now();
-        for (Job { io, started, .. }, failure) in self.waiting.drain(..) {
-            self.served[usize::from(io.lane)].in_flight -= 1;
-            let (at, mechanics) = (self.now, Mechanics::default());
-            ended.push(Ended { completion: Completion { io, started, at, mechanics }, failure });
+        for (mut job, failure) in std::mem::take(&mut self.waiting) {
+            self.served[usize::from(job.io.lane)].in_flight -= 1;
+            self.hand_out(&mut job, failure);
+            ended.push(Ended::new(job.io, job.started, self.now, failure));
         }
         Ok(self.now)
     }
@@ -159,17 +226,26 @@ impl Lanes for Threads {
         self.served[usize::from(lane)].in_flight < self.depth
     }
 
-    fn start(&mut self, now: Nanos, io: Request) {
-        let served = &mut self.served[usize::from(io.lane)];
-        served.in_flight += 1;
-        let nothing = Extent { offset: 0, len: 0 };
-        match served.target.shape().extent(&io) {
-            Err(failure) => {
-                self.waiting.push((Job { io, started: now, extent: nothing }, Some(failure)));
-            }
-            Ok(extent) => {
-                let job = Job { io, started: now, extent };
-                let sent = served.jobs.as_ref().map(|jobs| jobs.send(job));
+    fn slots(&mut self) -> &mut dyn Slots {
+        &mut self.pool
+    }
+
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        let lane = usize::from(io.lane);
+        self.served[lane].in_flight += 1;
+        let mut job = Job {
+            io,
+            started: now,
+            extent: Extent { offset: 0, len: 0 },
+            pieces: pieces.to_vec(),
+            memory: None,
+        };
+        let known = self.served[lane].target.shape().extent(&io);
+        match known.and_then(|extent| Ok((extent, self.memory(&io, pieces)?))) {
+            Err(failure) => self.waiting.push((job, Some(failure))),
+            Ok((extent, memory)) => {
+                (job.extent, job.memory) = (extent, memory);
+                let sent = self.served[lane].jobs.as_ref().map(|jobs| jobs.send(job));
                 debug_assert!(matches!(sent, Some(Ok(()))), "threads live as long as their lane");
             }
         }
@@ -183,7 +259,8 @@ impl Lanes for Threads {
         let left = until - self.clock.now() - SPIN;
         if left > Nanos::ZERO && self.waiting.is_empty() {
             match self.done.recv_timeout(Duration::from_nanos(left.0)) {
-                Ok(done) => self.waiting.push(done),
+                Ok(Message::Done(job, failure)) => self.waiting.push((job, failure)),
+                Ok(Message::Wake) => {}
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
                     return Err(io::Error::other("every thread of the driver has ended"));
@@ -191,6 +268,11 @@ impl Lanes for Threads {
             }
         }
         Ok(())
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        let messages = self.messages.clone();
+        Ok(Waker::message(move || drop(messages.send(Message::Wake))))
     }
 }
 

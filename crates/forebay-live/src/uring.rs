@@ -1,41 +1,54 @@
 //! Files and block devices through io_uring.
 //!
-//! Files are registered, and two buffers: one that all reads fill (nobody looks at it) and one that
-//! holds the data of writes. What a pass of the driver starts goes to the kernel a few at a time, the
+//! Files are registered, and the first part of the pool that buffers come from. What a pass of the driver starts goes to the kernel a few at a time, the
 //! last of them in the call that also waits where there is time to wait. Completions are read from shared memory; the kernel is
 //! entered for them only where it says that it has work to do for us.
 //!
-//! Invariant: the buffers outlive every I/O. Dropping waits for those under way; where that fails the
-//! buffers are leaked.
+//! Invariant: bytes are lent from before an I/O goes to the kernel until it has ended. Dropping waits for
+//! those under way; where that fails the pool leaks its memory, because bytes are still lent.
 #![allow(unsafe_code)]
 
 use std::io;
-use std::mem;
-use std::os::fd::AsRawFd;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
 
-use forebay_core::{Completion, Flags, Lane, Mechanics, Nanos, Op, Request};
+use forebay_core::{Buf, Bytes, Flags, Lane, Nanos, Op, Piece, Request, Slots};
 use io_uring::squeue::Entry;
-use io_uring::types::{Fixed, FsyncFlags, SubmitArgs, Timespec};
+use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
 use io_uring::{IoUring, opcode};
+use rustix::event::{EventfdFlags, eventfd};
 
 use crate::clock::{Clock, SPIN, WallClock};
 use crate::lanes::{Ended, Failure, Lanes};
-use crate::memory::Memory;
+use crate::pool::Pool;
 use crate::target::Target;
-use crate::wire::{Extent, Shape, WIRE_MAX, outcome, source, source_at};
+use crate::waker::Waker;
+use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
 
-/// The registered buffers' places.
-const SINK: u16 = 0;
-const SOURCE: u16 = 1;
+/// The registered buffer's place.
+const ARENA: u16 = 0;
+/// Bytes of the pool that are registered: some hundred I/Os of the longest, more in one class fewer
+/// than in many.
+const ARENA_BYTES: usize = 32 << 20;
+/// Names the wait for the waker among I/Os.
+const WOKEN: u64 = u64::MAX;
 /// I/Os that are handed over at once: more save calls, but let the device wait for the first of them.
 const BATCH: usize = 4;
 
-/// An I/O under way.
-#[derive(Clone, Copy)]
+/// An I/O under way. Its lists are used again.
 struct Slot {
     io: Request,
     started: Nanos,
     extent: Extent,
+    pieces: Vec<Piece>,
+    /// The same for the kernel, where there are several.
+    vectors: Vec<libc::iovec>,
+}
+
+impl Slot {
+    fn new(io: Request, started: Nanos, extent: Extent) -> Slot {
+        Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new() }
+    }
 }
 
 /// Targets as lanes.
@@ -50,16 +63,17 @@ pub struct Uring {
     free: Vec<u32>,
     /// What ended without being tried.
     refused: Vec<Ended>,
-    /// Whether the buffers are registered.
+    /// Whether the arena is registered.
     registered: bool,
-    buffers: Option<Buffers>,
+    pool: Pool,
+    pattern: Buf,
+    /// For reads that name no bytes.
+    sink: Buf,
+    /// What wakers add to, and whether the ring watches it.
+    counter: Option<Arc<OwnedFd>>,
+    watched: bool,
     clock: WallClock,
     now: Nanos,
-}
-
-struct Buffers {
-    sink: Memory,
-    source: Memory,
 }
 
 impl Uring {
@@ -71,15 +85,18 @@ impl Uring {
     pub fn new(targets: Vec<Target>, depth: u32) -> Result<Uring, (io::Error, Vec<Target>)> {
         let entries = depth.saturating_mul(targets.len() as u32).clamp(1, 1 << 15);
         let depth = (entries / targets.len().max(1) as u32).max(1);
-        let ring = match prepare(&targets, entries.next_power_of_two()) {
+        // One entry is for the waker.
+        let ring = match prepare(&targets, (entries + 1).next_power_of_two()) {
             Ok(ring) => ring,
             Err(error) => return Err((error, targets)),
         };
-        let buffers = Buffers { sink: Memory::zeroed(WIRE_MAX), source: source() };
-        let vectors = [&buffers.sink, &buffers.source]
-            .map(|memory| libc::iovec { iov_base: memory.address().cast(), iov_len: memory.len() });
-        // SAFETY: both stay where they are until the ring is dropped, or for ever.
-        let registered = unsafe { ring.submitter().register_buffers(&vectors) }.is_ok();
+        let mut pool = Pool::new(ARENA_BYTES);
+        let (pattern, sink) = (pool.constant(source()), pool.sink(LEN_MAX));
+        let registered = pool.arena().is_some_and(|(start, len)| {
+            let arena = [libc::iovec { iov_base: start.cast(), iov_len: len }];
+            // SAFETY: it stays where it is until the pool is dropped, after the ring, or for ever.
+            unsafe { ring.submitter().register_buffers(&arena) }.is_ok()
+        });
         Ok(Uring {
             shapes: targets.iter().map(Target::shape).collect(),
             in_flight: vec![0; targets.len()],
@@ -90,7 +107,11 @@ impl Uring {
             targets,
             depth,
             registered,
-            buffers: Some(buffers),
+            pool,
+            pattern,
+            sink,
+            counter: None,
+            watched: false,
             clock: WallClock::start(),
             now: Nanos::ZERO,
         })
@@ -101,45 +122,88 @@ impl Uring {
         &self.targets
     }
 
-    /// Whether the buffers could be registered; where not, the kernel maps them for each I/O.
+    /// Whether the pool could be registered; where not, the kernel maps buffers for each I/O.
     pub fn is_registered(&self) -> bool {
         self.registered
     }
 
-    /// The entry for an I/O.
-    fn entry(&self, io: &Request, extent: Extent) -> Entry {
-        let file = Fixed(u32::from(io.lane));
-        let Extent { offset, len } = extent;
-        let Some(buffers) = &self.buffers else { return opcode::Nop::new().build() };
-        match io.op {
-            Op::Read => {
-                let to = buffers.sink.address();
-                match self.registered {
-                    true => opcode::ReadFixed::new(file, to, len, SINK).offset(offset).build(),
-                    false => opcode::Read::new(file, to, len).offset(offset).build(),
-                }
-            }
-            Op::Write => {
-                // Within the source: it is a period and the longest extent long.
-                let from = buffers.source.address().wrapping_add(source_at(offset)).cast_const();
-                let durable = io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH);
-                let how = if durable { libc::RWF_DSYNC } else { 0 };
-                let fixed = opcode::WriteFixed::new(file, from, len, SOURCE);
-                match self.registered {
-                    true => fixed.offset(offset).rw_flags(how).build(),
-                    false => {
-                        opcode::Write::new(file, from, len).offset(offset).rw_flags(how).build()
+    /// The buffer for [`crate::Patterned`].
+    pub fn pattern(&self) -> Buf {
+        self.pattern
+    }
+
+    /// The entry for an I/O, whose bytes are lent.
+    fn entry(&mut self, key: u32) -> Entry {
+        let Slot { io, extent: Extent { offset, len }, pieces, vectors, .. } =
+            &mut self.slots[key as usize];
+        let (file, offset, len) = (Fixed(u32::from(io.lane)), *offset, *len);
+        let how = if io.flags.has(Flags::FUA) { libc::RWF_DSYNC } else { 0 };
+        match (io.op, &pieces[..]) {
+            (Op::Read | Op::Write, [piece]) => {
+                let (start, inside) = self.pool.address(*piece);
+                match (io.op, inside && self.registered) {
+                    (Op::Read, true) => {
+                        opcode::ReadFixed::new(file, start, len, ARENA).offset(offset).build()
+                    }
+                    (Op::Read, false) => {
+                        opcode::Read::new(file, start, len).offset(offset).build()
+                    }
+                    (_, true) => opcode::WriteFixed::new(file, start, len, ARENA)
+                        .offset(offset)
+                        .rw_flags(how)
+                        .build(),
+                    (_, false) => {
+                        opcode::Write::new(file, start, len).offset(offset).rw_flags(how).build()
                     }
                 }
             }
-            Op::Flush => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
-            Op::Trim if len == 0 => opcode::Nop::new().build(),
-            Op::Trim => opcode::Fallocate::new(file, u64::from(len))
+            (Op::Read | Op::Write, several) if !several.is_empty() => {
+                vectors.clear();
+                vectors.extend(several.iter().map(|piece| libc::iovec {
+                    iov_base: self.pool.address(*piece).0.cast(),
+                    iov_len: piece.len as usize,
+                }));
+                let (first, count) = (vectors.as_ptr(), vectors.len() as u32);
+                match io.op {
+                    Op::Read => opcode::Readv::new(file, first, count).offset(offset).build(),
+                    _ => opcode::Writev::new(file, first, count)
+                        .offset(offset)
+                        .rw_flags(how)
+                        .build(),
+                }
+            }
+            (Op::Flush, _) => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),
+            (Op::Trim, _) if len > 0 => opcode::Fallocate::new(file, u64::from(len))
                 .offset(offset)
                 .mode(libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE)
                 .build(),
-            Op::Park => opcode::Nop::new().build(),
+            _ => opcode::Nop::new().build(),
         }
+    }
+
+    /// What `pieces` are for the kernel, lent: a read that names no bytes goes to the sink.
+    fn lend(&mut self, key: u32, pieces: &[Piece]) -> Result<(), Failure> {
+        let Slot { io, pieces: kept, .. } = &mut self.slots[key as usize];
+        kept.clear();
+        for piece in pieces.iter().copied().filter(|piece| piece.len > 0) {
+            kept.push(match (piece.buf, io.op) {
+                (0, Op::Write) => return Err(Failure::Empty),
+                (0, _) => Bytes::of(self.sink).len(piece.len),
+                _ => piece,
+            });
+        }
+        for piece in kept {
+            self.pool.lend(*piece, io.op == Op::Read);
+        }
+        Ok(())
+    }
+
+    /// Has the ring tell when a waker was used, if there is one.
+    fn watch(&mut self) {
+        let Some(counter) = self.counter.as_ref().filter(|_| !self.watched) else { return };
+        let poll = opcode::PollAdd::new(Fd(counter.as_raw_fd()), libc::POLLIN as u32).build();
+        // SAFETY: the counter is open as long as the ring may use it: fields are dropped in order.
+        self.watched = unsafe { self.ring.submission().push(&poll.user_data(WOKEN)) }.is_ok();
     }
 
     /// Enters the kernel; that time is up or there is nothing to do yet is no error.
@@ -193,16 +257,26 @@ impl Lanes for Uring {
         }
         self.now = self.clock.now();
         for entry in self.ring.completion() {
+            if entry.user_data() == WOKEN {
+                self.watched = false;
+                if let Some(counter) = &self.counter {
+                    // It does not block; what it counted does not matter.
+                    let _ = rustix::io::read(counter, &mut [0; 8]);
+                }
+                continue;
+            }
             let key = entry.user_data() as u32;
-            let Slot { io, started, extent } = self.slots[key as usize];
+            let Slot { io, started, extent, pieces, .. } = &self.slots[key as usize];
+            for piece in pieces {
+                self.pool.give_back(*piece, io.op == Op::Read);
+            }
             self.free.push(key);
             self.in_flight[usize::from(io.lane)] -= 1;
             let failure = match entry.result() {
                 error if error < 0 => Some(Failure::Os(-error)),
-                moved => outcome(io.op, extent, moved as u64),
+                moved => outcome(io.op, *extent, moved as u64),
             };
-            let (at, mechanics) = (self.now, Mechanics::default());
-            ended.push(Ended { completion: Completion { io, started, at, mechanics }, failure });
+            ended.push(Ended::new(*io, *started, self.now, failure));
         }
         for mut refused in self.refused.drain(..) {
             refused.completion.at = self.now;
@@ -222,20 +296,19 @@ impl Lanes for Uring {
         self.in_flight[usize::from(lane)] < self.depth
     }
 
+    fn slots(&mut self) -> &mut dyn Slots {
+        &mut self.pool
+    }
+
     #[inline]
-    fn start(&mut self, now: Nanos, io: Request) {
-        let extent = match self.shapes[usize::from(io.lane)].extent(&io) {
-            Ok(extent) => extent,
-            Err(failure) => {
-                let mechanics = Mechanics::default();
-                let completion = Completion { io, started: now, at: now, mechanics };
-                return self.refused.push(Ended { completion, failure: Some(failure) });
-            }
-        };
-        let slot = Slot { io, started: now, extent };
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        let shape = self.shapes[usize::from(io.lane)];
+        let extent = shape.extent(&io).unwrap_or(Extent { offset: 0, len: 0 });
+        let slot = Slot::new(io, now, extent);
         let key = match self.free.pop() {
             Some(key) => {
-                self.slots[key as usize] = slot;
+                let known = &mut self.slots[key as usize];
+                (known.io, known.started, known.extent) = (io, now, extent);
                 key
             }
             None => {
@@ -243,8 +316,12 @@ impl Lanes for Uring {
                 (self.slots.len() - 1) as u32
             }
         };
-        let entry = self.entry(&io, extent).user_data(u64::from(key));
-        // SAFETY: the buffers and files it names live until it has ended, see `Drop`.
+        if let Err(failure) = shape.extent(&io).and_then(|_| self.lend(key, pieces)) {
+            self.free.push(key);
+            return self.refused.push(Ended::new(io, now, now, Some(failure)));
+        }
+        let entry = self.entry(key).user_data(u64::from(key));
+        // SAFETY: the bytes are lent, and files and vectors live, until it has ended; see `Drop`.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         pushed.expect("the queue has as many entries as all lanes take");
         self.in_flight[usize::from(io.lane)] += 1;
@@ -260,11 +337,21 @@ impl Lanes for Uring {
 
     #[inline]
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
+        self.watch();
         let left = until - self.clock.now() - SPIN;
         if left > Nanos::ZERO && self.refused.is_empty() {
             return self.enter(Some(left));
         }
         if self.ring.submission().is_empty() { Ok(()) } else { self.enter(None) }
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        let counter = match &self.counter {
+            Some(counter) => Arc::clone(counter),
+            None => Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
+        };
+        self.counter = Some(Arc::clone(&counter));
+        Ok(Waker::counter(counter))
     }
 }
 
@@ -278,8 +365,7 @@ impl Drop for Uring {
                 self.reap(Nanos::MAX, &mut ended)
             });
             if reaped.is_err() {
-                // The kernel may still write to them.
-                mem::forget(self.buffers.take());
+                // The kernel may still write to what is lent, which the pool leaks.
                 return;
             }
         }

@@ -1,20 +1,19 @@
-//! What an I/O becomes on a target: its extent there, and the data that writes carry.
+//! What an I/O becomes on a target: its extent there; and the data that a workload's writes may carry.
 //!
-//! Direct I/O moves whole blocks: what begins or ends within one is widened to them, and counted; a
-//! trim is narrowed to them.
-//! Writes carry pseudo-random bytes, which do not compress; the byte at an address is always the
+//! Direct I/O moves whole blocks: what begins or ends within one is refused, a trim is narrowed to
+//! them. (`forebay_core::policy::Blocks` makes whole blocks of parts.)
+//!
+//! A workload without data of its own ([`crate::Patterned`]) has writes carry pseudo-random bytes, which do not compress; the byte at an address is always the
 //! same one ([`payload`]), so what a run leaves on its target can be checked, and does not depend on
 //! the order of writes. They repeat every [`PERIOD_BYTES`], a prime number of 4 KiB blocks.
 
 use forebay_core::{Op, Request};
 
 use crate::lanes::Failure;
-use crate::memory::{ALIGN, Memory};
+use crate::memory::Memory;
 
 /// The longest I/O in bytes.
 pub const LEN_MAX: u32 = 1 << 20;
-/// Widened at both ends.
-pub(crate) const WIRE_MAX: usize = LEN_MAX as usize + 2 * ALIGN;
 /// The data of writes repeat after so many bytes.
 const PERIOD_BYTES: u64 = 1021 * 4096;
 
@@ -34,7 +33,7 @@ fn word(index: u64) -> u64 {
 
 /// The data of writes: a period, and on as far as the longest I/O.
 pub(crate) fn source() -> Memory {
-    let mut memory = Memory::zeroed(PERIOD_BYTES as usize + WIRE_MAX);
+    let mut memory = Memory::zeroed(PERIOD_BYTES as usize + LEN_MAX as usize);
     for (index, bytes) in memory.bytes_mut().chunks_exact_mut(8).enumerate() {
         let index = index as u64 % (PERIOD_BYTES / 8);
         bytes.copy_from_slice(&word(index).to_le_bytes());
@@ -65,7 +64,7 @@ pub(crate) struct Shape {
 }
 
 impl Shape {
-    /// The extent of `io`, in whole blocks.
+    /// The extent of `io`, which is of whole blocks; of a trim those that it covers.
     #[inline]
     pub(crate) fn extent(&self, io: &Request) -> Result<Extent, Failure> {
         if io.end() > self.capacity || (io.op.moves_data() && io.len > LEN_MAX) {
@@ -78,12 +77,11 @@ impl Shape {
             let len = (io.end() / block * block).saturating_sub(begin);
             return Ok(Extent { offset: begin, len: len as u32 });
         }
-        if !io.op.moves_data() || io.len == 0 {
-            return Ok(Extent { offset: io.offset, len: io.len });
+        let whole = io.offset.is_multiple_of(block) && u64::from(io.len).is_multiple_of(block);
+        match whole || !io.op.moves_data() || io.len == 0 {
+            true => Ok(Extent { offset: io.offset, len: io.len }),
+            false => Err(Failure::Partial),
         }
-        let begin = io.offset / block * block;
-        let end = io.end().next_multiple_of(block).min(self.capacity);
-        Ok(Extent { offset: begin, len: (end - begin) as u32 })
     }
 }
 
@@ -103,8 +101,8 @@ mod tests {
         let source = source();
         for address in [0, 4096, PERIOD_BYTES - 512, 7 * PERIOD_BYTES + 1536] {
             let at = source_at(address);
-            let data = &source.bytes()[at..at + WIRE_MAX];
-            for step in [0, 1, 511, 4096, WIRE_MAX - 1] {
+            let data = &source.bytes()[at..at + LEN_MAX as usize];
+            for step in [0, 1, 511, 4096, LEN_MAX as usize - 1] {
                 assert_eq!(data[step], payload(address + step as u64), "{address} + {step}");
             }
         }
@@ -125,11 +123,8 @@ mod tests {
         let direct = Shape { capacity: 1 << 20, block: 4096 };
         let extent = |offset, len| direct.extent(&io(Op::Read, offset, len));
         assert_eq!(extent(4096, 4096), Ok(Extent { offset: 4096, len: 4096 }));
-        assert_eq!(extent(4608, 4096), Ok(Extent { offset: 4096, len: 8192 }));
-        assert_eq!(
-            extent((1 << 20) - 512, 512),
-            Ok(Extent { offset: (1 << 20) - 4096, len: 4096 })
-        );
+        assert_eq!(extent(4608, 4096), Err(Failure::Partial));
+        assert_eq!(extent(4096, 512), Err(Failure::Partial));
         assert_eq!(extent((1 << 20) - 512, 513), Err(Failure::Beyond));
         assert_eq!(extent(512, 0), Ok(Extent { offset: 512, len: 0 }));
         let large = Shape { capacity: 1 << 40, block: 1 };

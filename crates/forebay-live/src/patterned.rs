@@ -1,0 +1,87 @@
+//! Content for workloads that have none: writes carry a pattern of their place, reads get a buffer.
+//!
+//! The byte that a write carries for an address is [`payload`]'s, so what a run leaves can be checked
+//! wherever a policy has put it, and nothing is copied to write it: the pattern is a buffer of its own.
+
+use std::collections::BTreeMap;
+
+use forebay_core::{Buf, Bytes, Done, Nanos, Op, Piece, Request, RequestId, Slots, Workload};
+
+use crate::wire::{LEN_MAX, payload, source_at};
+
+/// `workload` with content.
+pub struct Patterned<W> {
+    /// The workload itself.
+    pub workload: W,
+    pattern: Buf,
+    /// Buffers of their own: of reads, and of writes longer than the pattern is.
+    taken: BTreeMap<RequestId, Buf>,
+}
+
+impl<W: Workload> Patterned<W> {
+    /// With writes from the buffer `pattern`, as [`crate::Uring::pattern`] gives it; without content
+    /// if that is 0.
+    pub fn new(workload: W, pattern: Buf) -> Patterned<W> {
+        Patterned { workload, pattern, taken: BTreeMap::new() }
+    }
+}
+
+/// Stores the payload of the addresses from `offset` on.
+fn fill(offset: u64, to: Piece, slots: &mut dyn Slots) {
+    const STEP: u32 = 4096;
+    for done in (0..to.len).step_by(STEP as usize) {
+        let len = (to.len - done).min(STEP);
+        let from = offset + u64::from(done);
+        let bytes: Vec<u8> = (from..from + u64::from(len)).map(payload).collect();
+        slots.put(to.bytes().on(done).len(len), &bytes);
+    }
+}
+
+impl<W: Workload> Workload for Patterned<W> {
+    #[inline]
+    fn peek(&self) -> Option<Nanos> {
+        self.workload.peek()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.workload.take()
+    }
+
+    #[inline]
+    fn bytes(&mut self, request: &Request, slots: &mut dyn Slots) -> Bytes {
+        match request.op {
+            _ if self.pattern == 0 => Bytes::NONE,
+            Op::Write if request.len <= LEN_MAX => {
+                Bytes { buf: self.pattern, at: source_at(request.offset) as u32 }
+            }
+            Op::Read | Op::Write if request.len > 0 => {
+                let buf = slots.take(request.len);
+                self.taken.insert(request.id, buf);
+                if request.op == Op::Write {
+                    fill(request.offset, Bytes::of(buf).len(request.len), slots);
+                }
+                Bytes::of(buf)
+            }
+            _ => Bytes::NONE,
+        }
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
+        if let Some(buf) = self.taken.remove(&done.request.id) {
+            slots.free(buf);
+        }
+        self.workload.finished(now, done, slots);
+    }
+
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.workload.is_over()
+    }
+
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        self.workload.is_stopped()
+    }
+}
