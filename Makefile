@@ -37,7 +37,7 @@ proptest-long:
 	@for round in $$(seq $(PROPTEST_SEEDS)); do \
 	  seed=$$(od -An -N4 -tu4 /dev/urandom | tr -d ' '); \
 	  echo "round $$round: PROPTEST_RNG_SEED=$$seed"; \
-	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay; \
+	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay-live -p forebay; \
 	done
 
 # blktrace for the parity tests, a C++ compiler for the fuzzer's engine, venv for Python's tests.

@@ -35,7 +35,8 @@ fn stripe(width: usize) {
     line("P", gigabytes_s(width, || galois::parity(&data, &mut p, None)));
     line("P and Q", gigabytes_s(width, || galois::parity(&data, &mut p, Some(&mut q))));
     let added = gigabytes_s(width, || {
-        (p.fill(0), q.fill(0));
+        p.fill(0);
+        q.fill(0);
         for (index, from) in data.iter().enumerate() {
             galois::add(&mut p, from, 1);
             galois::add(&mut q, from, 1 << (index % 8));

@@ -252,15 +252,16 @@ impl Pool {
         entry.place.0.wrapping_add(piece.at as usize)
     }
 
-    /// Blocks of `len` bytes to read, empty ones for [`None`], and others to write, at once; `None`
-    /// where one of them has no content.
+    /// Blocks of `len` bytes to write, and to `sources` others to read at the same time, none for
+    /// [`None`]; `None` where one of them has no content.
     #[track_caller]
-    fn apart<const N: usize>(
-        &mut self,
+    fn apart<'a>(
+        &'a mut self,
         len: u32,
         from: impl Iterator<Item = Option<Bytes>> + Clone,
+        sources: &mut [&'a [u8]],
         to: impl Iterator<Item = Bytes> + Clone,
-    ) -> Option<([&[u8]; N], [&mut [u8]; 2])> {
+    ) -> Option<[&'a mut [u8]; 2]> {
         if from.clone().flatten().chain(to.clone()).any(|bytes| bytes.buf == 0) {
             return None;
         }
@@ -272,7 +273,6 @@ impl Pool {
                 assert!(apart, "{} written over {}", told(written), told(other));
             }
         }
-        let mut sources = [[].as_slice(); N];
         for (source, bytes) in sources.iter_mut().zip(from) {
             let Some(bytes) = bytes else { continue };
             let start = self.readable(bytes.len(len));
@@ -285,7 +285,7 @@ impl Pool {
             // SAFETY: as in `view_mut`; it overlaps nothing else that is read or written here.
             *target = unsafe { slice::from_raw_parts_mut(start, len as usize) };
         }
-        Some((sources, targets))
+        Some(targets)
     }
 }
 

@@ -44,11 +44,12 @@ pub(crate) type Page = [u8; PAGE];
 /// The pages that a range touches, and the bytes of each.
 pub(crate) fn pages(offset: u64, len: u64) -> impl Iterator<Item = (u64, Range<usize>)> {
     let (size, end) = (PAGE as u64, offset.saturating_add(len));
-    (offset / size..end.div_ceil(size)).map(move |page| {
+    let touched = (offset / size..end.div_ceil(size)).map(move |page| {
         let begin = page * size;
         let within = |at: u64| (at.max(begin) - begin).min(size) as usize;
         (page, within(offset)..within(end))
-    })
+    });
+    touched.filter(|(_, range)| !range.is_empty())
 }
 
 /// Memory for what was written, and only for that.
@@ -85,7 +86,7 @@ impl Sparse {
     pub(crate) fn present(&self, offset: u64, len: u64) -> Vec<(u64, Range<usize>)> {
         let size = PAGE as u64;
         let end = offset.saturating_add(len);
-        let touched = self.pages.range(offset / size..end.div_ceil(size).max(offset / size));
+        let touched = self.pages.range(offset / size..end.div_ceil(size));
         let part = |(page, _): (&u64, _)| {
             let begin = (page * size).max(offset);
             pages(begin, end.min((page * size).saturating_add(size)) - begin).next()

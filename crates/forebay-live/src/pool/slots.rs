@@ -70,17 +70,19 @@ impl Slots for Pool {
 
     #[track_caller]
     fn copy(&mut self, from: Piece, to: Bytes) {
-        let from_bytes = [Some(from.bytes())].into_iter();
-        if let Some(([from], [to, _])) = self.apart(from.len, from_bytes, [to].into_iter()) {
-            to.copy_from_slice(from);
+        let (mut source, one) = ([[].as_slice()], [Some(from.bytes())]);
+        let apart = self.apart(from.len, one.into_iter(), &mut source, [to].into_iter());
+        if let Some([to, _]) = apart {
+            to.copy_from_slice(source[0]);
         }
     }
 
     #[track_caller]
     fn add(&mut self, from: Piece, to: Bytes, factor: u8) {
-        let from_bytes = [Some(from.bytes())].into_iter();
-        if let Some(([from], [to, _])) = self.apart(from.len, from_bytes, [to].into_iter()) {
-            galois::add(to, from, factor);
+        let (mut source, one) = ([[].as_slice()], [Some(from.bytes())]);
+        let apart = self.apart(from.len, one.into_iter(), &mut source, [to].into_iter());
+        if let Some([to, _]) = apart {
+            galois::add(to, source[0], factor);
         }
     }
 
@@ -88,9 +90,10 @@ impl Slots for Pool {
     fn parity(&mut self, data: &[Bytes], len: u32, parities: &[Bytes]) {
         assert!((1..=2).contains(&parities.len()), "one parity or two, not {}", parities.len());
         assert!(data.len() <= BLOCKS_MAX, "{} data blocks, at most {BLOCKS_MAX}", data.len());
+        let mut blocks = [[].as_slice(); BLOCKS_MAX];
         let from = data.iter().copied().map(Some);
-        let apart = self.apart::<BLOCKS_MAX>(len, from, parities.iter().copied());
-        if let Some((blocks, [p, q])) = apart {
+        let apart = self.apart(len, from, &mut blocks, parities.iter().copied());
+        if let Some([p, q]) = apart {
             galois::parity(&blocks[..data.len()], p, (parities.len() == 2).then_some(q));
         }
     }
@@ -108,8 +111,9 @@ impl Slots for Pool {
         let all = data.iter().chain(parities).copied().enumerate();
         let left = all.map(|(index, bytes)| (!lost.contains(&index)).then_some(bytes));
         let place = |index: &usize| *data.iter().chain(parities).nth(*index).expect("checked");
-        let apart = self.apart::<{ BLOCKS_MAX + 2 }>(len, left, lost.iter().map(place));
-        if let Some((blocks, mut rebuilt)) = apart {
+        let mut blocks = [[].as_slice(); BLOCKS_MAX + 2];
+        let apart = self.apart(len, left, &mut blocks, lost.iter().map(place));
+        if let Some(mut rebuilt) = apart {
             let (data, parities) = blocks[..count].split_at(data.len());
             galois::recover(data, parities, lost, &mut rebuilt[..lost.len()]);
         }
