@@ -10,6 +10,7 @@
 pub mod capture;
 mod clock;
 mod cpu;
+mod crash;
 mod emulated;
 pub mod galois;
 mod lanes;
@@ -27,6 +28,7 @@ mod wire;
 
 pub use clock::{Clock, Punctual, WallClock};
 pub use cpu::CpuTime;
+pub use crash::{Crash, Troubles};
 pub use emulated::Emulated;
 pub use lanes::{Ended, Failure, Lanes};
 pub use medium::{Medium, SECTOR, Tear};

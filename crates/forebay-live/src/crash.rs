@@ -1,0 +1,277 @@
+//! The third clock: lanes in memory that do I/Os in any order, fail some, and lose power.
+//!
+//! A device here does a part of an I/O's sectors when it gets it and the others when it ends, in an order
+//! that the seed decides; so whatever a policy takes for granted of the order comes to light. Written
+//! and durable bytes are kept apart ([`Medium`]): what a completed flush or FUA write covered is there
+//! after a cut, of everything else any subset. Same seed, same run.
+
+use std::io;
+use std::thread;
+
+use forebay_core::{Fault, Flags, Lane, Nanos, Op, Piece, Request, Slots};
+
+use crate::lanes::{Ended, Failure, Lanes};
+use crate::medium::{Medium, SECTOR, Tear};
+use crate::pool::Pool;
+use crate::waker::Waker;
+
+/// Passes without anything to do after which a run is stuck.
+const STUCK: u32 = 10_000;
+
+/// What goes wrong, and when.
+#[derive(Clone, Debug, Default)]
+pub struct Troubles {
+    /// One read in so many fails; none if 0.
+    pub reads_one_in: u64,
+    /// One write in so many fails, some of it done; none if 0.
+    pub writes_one_in: u64,
+    /// Lanes that are gone, each from so many passes of the driver on.
+    pub gone: Vec<(Lane, u64)>,
+    /// The power goes after so many passes.
+    pub cut_after: Option<u64>,
+}
+
+/// An I/O under way.
+struct Flying {
+    io: Request,
+    started: Nanos,
+    pieces: Vec<Piece>,
+    data: Vec<u8>,
+    /// By sector: it was moved when the device got it.
+    early: Vec<bool>,
+    /// What a flush covers.
+    mark: u64,
+}
+
+/// Media as lanes.
+pub struct Crash {
+    media: Vec<Medium>,
+    block: u32,
+    depth: usize,
+    troubles: Troubles,
+    pool: Pool,
+    flying: Vec<Flying>,
+    refused: Vec<Ended>,
+    state: u64,
+    now: Nanos,
+    passes: u64,
+    idle: u32,
+}
+
+impl Crash {
+    /// Lane `i` is `media[i]`, in blocks of `block` bytes, with `depth` I/Os at a time.
+    pub fn new(media: Vec<Medium>, block: u32, depth: usize, seed: u64, troubles: Troubles) -> Crash {
+        Crash {
+            media,
+            block,
+            depth,
+            troubles,
+            pool: Pool::new(0),
+            flying: Vec::new(),
+            refused: Vec::new(),
+            state: seed,
+            now: Nanos::ZERO,
+            passes: 0,
+            idle: 0,
+        }
+    }
+
+    /// From now on nothing goes wrong.
+    pub fn soothe(&mut self) {
+        self.troubles = Troubles::default();
+    }
+
+    /// The memory, to see what is still held.
+    pub fn pool(&self) -> &Pool {
+        &self.pool
+    }
+
+    /// The power goes: the media as they are found afterwards. Of what was under way any sector may
+    /// have been written.
+    pub fn cut(mut self, tear: Tear) -> Vec<Medium> {
+        for flying in std::mem::take(&mut self.flying) {
+            if flying.io.op == Op::Write && !self.is_gone(flying.io.lane) {
+                let some: Vec<bool> = flying.early.iter().map(|_| self.below(2) == 0).collect();
+                self.write(&flying, |sector| some[sector], false);
+            }
+            self.give_back(&flying);
+        }
+        let seed = self.draw();
+        for (lane, medium) in self.media.iter_mut().enumerate() {
+            medium.cut(seed ^ lane as u64, tear);
+        }
+        std::mem::take(&mut self.media)
+    }
+
+    /// The next number (SplitMix64).
+    fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, count: u64) -> u64 {
+        self.draw() % count.max(1)
+    }
+
+    fn is_gone(&self, lane: Lane) -> bool {
+        let passes = self.passes;
+        self.troubles.gone.iter().any(|&(gone, from)| gone == lane && passes >= from)
+    }
+
+    fn give_back(&mut self, flying: &Flying) {
+        for piece in &flying.pieces {
+            self.pool.give_back(*piece, flying.io.op == Op::Read);
+        }
+    }
+
+    /// Writes the sectors of an I/O that are wanted.
+    fn write(&mut self, flying: &Flying, wanted: impl Fn(usize) -> bool, durable: bool) {
+        let medium = &mut self.media[usize::from(flying.io.lane)];
+        for (sector, bytes) in flying.data.chunks(SECTOR).enumerate() {
+            if wanted(sector) {
+                let offset = flying.io.offset + (sector * SECTOR) as u64;
+                medium.write(offset, bytes, durable);
+            }
+        }
+    }
+
+    fn read(&self, flying: &mut Flying, early: bool) {
+        let medium = &self.media[usize::from(flying.io.lane)];
+        for (sector, bytes) in flying.data.chunks_mut(SECTOR).enumerate() {
+            if flying.early[sector] == early {
+                medium.read(flying.io.offset + (sector * SECTOR) as u64, bytes);
+            }
+        }
+    }
+
+    /// The device gets an I/O, and moves some of it at once.
+    fn begin(&mut self, mut flying: Flying) {
+        if !self.is_gone(flying.io.lane) {
+            let sectors = flying.data.len() / SECTOR;
+            flying.early = (0..sectors).map(|_| self.below(2) == 0).collect();
+            match flying.io.op {
+                Op::Write => self.write(&flying, |sector| flying.early[sector], false),
+                Op::Read => self.read(&mut flying, true),
+                _ => {}
+            }
+        }
+        self.flying.push(flying);
+    }
+
+    /// What comes of an I/O.
+    fn fault(&mut self, io: &Request) -> Option<Fault> {
+        if self.is_gone(io.lane) {
+            return Some(Fault::Gone);
+        }
+        let one_in = match io.op {
+            Op::Read => self.troubles.reads_one_in,
+            Op::Write => self.troubles.writes_one_in,
+            _ => 0,
+        };
+        (one_in > 0 && self.below(one_in) == 0).then_some(Fault::Media)
+    }
+
+    /// An I/O ends.
+    fn end(&mut self, mut flying: Flying) -> Ended {
+        self.give_back(&flying);
+        let io = flying.io;
+        let fault = self.fault(&io);
+        if fault.is_none() {
+            match io.op {
+                Op::Write => self.write(&flying, |_| true, io.flags.has(Flags::FUA)),
+                Op::Read => {
+                    self.read(&mut flying, false);
+                    let mut at = 0;
+                    for piece in &flying.pieces {
+                        let end = at + piece.len as usize;
+                        self.pool.view_mut(*piece).copy_from_slice(&flying.data[at..end]);
+                        at = end;
+                    }
+                }
+                Op::Flush => self.media[usize::from(io.lane)].flush(flying.mark),
+                Op::Trim => self.media[usize::from(io.lane)].trim(io.offset, io.len.into()),
+                Op::Park | Op::Open => {}
+            }
+        }
+        Ended::new(io, flying.started, self.now, fault.map(Failure::Emulated))
+    }
+}
+
+impl Lanes for Crash {
+    fn count(&self) -> usize {
+        self.media.len()
+    }
+
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        self.passes += 1;
+        if self.troubles.cut_after.is_some_and(|passes| self.passes > passes) {
+            return Err(io::Error::other("the power is gone"));
+        }
+        ended.append(&mut self.refused);
+        let waits = next > self.now;
+        if !self.flying.is_empty() && (next == Nanos::MAX || self.below(3) > 0) {
+            self.now += if waits { Nanos(1000).min(next - self.now) } else { Nanos::ZERO };
+            let which = self.below(self.flying.len() as u64) as usize;
+            let flying = self.flying.swap_remove(which);
+            let done = self.end(flying);
+            ended.push(done);
+            self.idle = 0;
+        } else if next < Nanos::MAX {
+            self.now = self.now.max(next);
+            self.idle = 0;
+        } else {
+            self.idle += 1;
+        }
+        match self.idle < STUCK {
+            true => Ok(self.now),
+            false => Err(io::Error::other("stuck: nothing is under way and nothing comes")),
+        }
+    }
+
+    fn wall(&mut self) -> Nanos {
+        self.now
+    }
+
+    fn room(&self, lane: Lane) -> bool {
+        self.flying.iter().filter(|flying| flying.io.lane == lane).count() < self.depth
+    }
+
+    fn slots(&mut self) -> &mut dyn Slots {
+        &mut self.pool
+    }
+
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        let (block, moves) = (u64::from(self.block), io.op.moves_data());
+        let whole = io.offset.is_multiple_of(block) && u64::from(io.len).is_multiple_of(block);
+        if moves && !whole {
+            return self.refused.push(Ended::new(io, now, now, Some(Failure::Partial)));
+        }
+        let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
+        assert!(!moves || named == u64::from(io.len), "{io:?} names {named} bytes");
+        let mut data = Vec::new();
+        for piece in pieces {
+            self.pool.lend(*piece, io.op == Op::Read);
+            match io.op {
+                Op::Write => data.extend_from_slice(self.pool.view(*piece)),
+                _ => data.resize(data.len() + piece.len as usize, 0),
+            }
+        }
+        let (pieces, early) = (pieces.to_vec(), vec![false; data.len() / SECTOR]);
+        let mark = self.media[usize::from(io.lane)].mark();
+        self.begin(Flying { io, started: now, pieces, data, early, mark });
+    }
+
+    fn under_way(&self) -> usize {
+        self.flying.len() + self.refused.len()
+    }
+
+    fn proceed(&mut self, _until: Nanos) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        Ok(Waker::thread(thread::current()))
+    }
+}

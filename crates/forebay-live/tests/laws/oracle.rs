@@ -1,0 +1,337 @@
+//! A workload that knows what every read may find: of each sector, which writes' content may be there
+//! now, and which after the power was cut.
+//!
+//! A write's content may be found from its submission until another write that was submitted after it
+//! ended has succeeded. Of writes that overlap and are under way together either may win, by sector. A
+//! write that failed may have been done in part. Once a write is durable (FUA, or covered by a flush that
+//! was submitted after it ended) nothing that ended before it was submitted may come back.
+
+use std::collections::BTreeMap;
+
+use forebay_core::{Bytes, Done, Flags, Lane, Nanos, Op, Outcome, Piece, Request, Slots, Workload};
+
+pub(crate) const SECTOR: u64 = 512;
+
+/// Content that may be anything: trimmed.
+const ANY: u64 = u64::MAX;
+
+/// One write to a sector.
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    stamp: u64,
+    submitted: u64,
+    ended: Option<u64>,
+    failed: bool,
+    durable: bool,
+    /// When another was surely written over it.
+    over: Option<u64>,
+}
+
+impl Version {
+    /// Whether a read that was submitted then may find it.
+    fn may_be_found(&self, read: u64) -> bool {
+        self.over.is_none_or(|over| over >= read)
+    }
+}
+
+/// A request that is not answered.
+#[derive(Clone, Copy)]
+struct Asked {
+    request: Request,
+    bytes: Bytes,
+    submitted: u64,
+}
+
+/// How requests are drawn.
+#[derive(Clone, Copy)]
+pub(crate) struct Mix {
+    pub(crate) disks: Lane,
+    /// Sectors of each disk.
+    pub(crate) sectors: u64,
+    /// What many requests are whole multiples of, in sectors.
+    pub(crate) unit: u64,
+    pub(crate) trims: bool,
+}
+
+pub(crate) struct Oracle {
+    mix: Mix,
+    state: u64,
+    /// A clock of its own: every submission and every answer is a moment.
+    time: u64,
+    next_at: Nanos,
+    left: u64,
+    depth: usize,
+    last: u64,
+    /// What is asked one after another instead of the mix: places to read.
+    settling: Option<Vec<(Lane, u64)>>,
+    asked: BTreeMap<u64, Asked>,
+    versions: Vec<Vec<Version>>,
+    pub(crate) checked: u64,
+    pub(crate) failed: u64,
+}
+
+fn pattern(stamp: u64, sector: u64, bytes: &mut [u8]) {
+    bytes.fill(0);
+    if stamp > 0 {
+        let mixed = (stamp ^ sector << 40).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        bytes.chunks_mut(8).for_each(|word| word.copy_from_slice(&mixed.to_le_bytes()));
+        bytes[..8].copy_from_slice(&stamp.to_le_bytes());
+    }
+}
+
+impl Oracle {
+    /// `count` requests of a mix.
+    pub(crate) fn new(mix: Mix, count: u64, seed: u64) -> Oracle {
+        let first = Version {
+            stamp: 0,
+            submitted: 0,
+            ended: Some(0),
+            failed: false,
+            durable: true,
+            over: None,
+        };
+        Oracle {
+            mix,
+            state: seed,
+            time: 1,
+            next_at: Nanos::ZERO,
+            left: count,
+            depth: 12,
+            last: 0,
+            settling: None,
+            asked: BTreeMap::new(),
+            versions: vec![vec![first]; (u64::from(mix.disks) * mix.sectors) as usize],
+            checked: 0,
+            failed: 0,
+        }
+    }
+
+    /// `count` requests more.
+    pub(crate) fn more(&mut self, count: u64) {
+        (self.settling, self.left, self.next_at) = (None, count, Nanos::ZERO);
+    }
+
+    /// Reads everything there is.
+    pub(crate) fn settle(&mut self) {
+        let step = 16;
+        let of = |lane| (0..self.mix.sectors / step).map(move |place| (lane, place * step));
+        let places: Vec<(Lane, u64)> = (0..self.mix.disks).flat_map(of).collect();
+        (self.left, self.next_at) = (places.len() as u64, Nanos::ZERO);
+        self.settling = Some(places);
+    }
+
+    /// The power was cut: what was under way is not answered any more.
+    pub(crate) fn cut(&mut self) {
+        self.asked.clear();
+        self.time += 1;
+        let now = self.time;
+        for list in &mut self.versions {
+            let all = list.clone();
+            list.retain(|version| !buried(&all, version));
+            for version in list.iter_mut() {
+                (version.over, version.ended) = (None, Some(version.ended.unwrap_or(now)));
+            }
+        }
+    }
+
+    pub(crate) fn outstanding(&self) -> usize {
+        self.asked.len()
+    }
+
+    fn below(&mut self, count: u64) -> u64 {
+        crate::random(&mut self.state) % count.max(1)
+    }
+
+    fn draw(&mut self) -> Request {
+        let Mix { disks, sectors, unit, trims } = self.mix;
+        let lane = self.below(disks.into()) as Lane;
+        let stream = self.below(5) as u32;
+        let count = match self.below(4) {
+            0 => 1 + self.below(8),
+            1 => unit,
+            2 => 1 + self.below(2 * unit),
+            _ => unit * (1 + self.below(6)),
+        };
+        // Half of it in few places, some of it one after another, forwards and backwards.
+        let first = match self.below(8) {
+            0 | 1 => self.last,
+            2 => self.last.saturating_sub(2 * count),
+            3 | 4 => self.below(sectors) / unit * unit,
+            _ => self.below(16 * unit),
+        };
+        let first = first.min(sectors - count);
+        self.last = first + count;
+        let (op, flags) = match self.below(24) {
+            0 => (Op::Flush, Flags::NONE),
+            1 if trims => (Op::Trim, Flags::NONE),
+            2..10 => (Op::Read, Flags::NONE),
+            11 => (Op::Write, Flags::FUA),
+            12 => (Op::Write, Flags::FUA.with(Flags::PREFLUSH)),
+            13 => (Op::Write, Flags::PREFLUSH),
+            14 | 15 => (Op::Write, Flags::SYNC),
+            _ => (Op::Write, Flags::NONE),
+        };
+        let (offset, len) = match op {
+            Op::Flush => (0, 0),
+            _ => (first * SECTOR, (count * SECTOR) as u32),
+        };
+        Request { at: self.next_at, offset, id: 0, len, stream, lane, op, flags }
+    }
+
+    fn list(&mut self, lane: Lane, sector: u64) -> &mut Vec<Version> {
+        &mut self.versions[(u64::from(lane) * self.mix.sectors + sector) as usize]
+    }
+
+    fn sectors(request: &Request) -> std::ops::Range<u64> {
+        request.offset / SECTOR..request.end() / SECTOR
+    }
+
+    /// A sector was read by a request submitted at `read`.
+    fn check(&mut self, lane: Lane, sector: u64, read: u64, bytes: &[u8]) {
+        let stamp = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
+        let settling = self.settling.is_some();
+        self.checked += 1;
+        let list = self.list(lane, sector);
+        let found = |version: &&Version| version.may_be_found(read);
+        if list.iter().filter(found).any(|version| version.stamp == ANY) {
+            return;
+        }
+        let mut expected = [0; SECTOR as usize];
+        pattern(stamp, u64::from(lane) << 32 | sector, &mut expected);
+        let known = list.iter().filter(found).any(|version| version.stamp == stamp);
+        let stamps: Vec<u64> = list.iter().filter(found).map(|version| version.stamp).collect();
+        assert!(
+            known && bytes == expected,
+            "disk {lane}, sector {sector}: found {stamp:#x} (whole: {}), expected one of {stamps:x?}",
+            bytes == expected,
+        );
+        if settling {
+            // It is known now, and nothing else may come.
+            list.retain(|version| version.stamp == stamp);
+            list.iter_mut().for_each(|version| (version.durable, version.failed) = (true, false));
+        }
+    }
+
+    fn written(&mut self, asked: &Asked, outcome: Outcome) {
+        let (now, request) = (self.time, asked.request);
+        let oldest = self.asked.values().map(|other| other.submitted).min().unwrap_or(now);
+        for sector in Oracle::sectors(&request) {
+            let list = self.list(request.lane, sector);
+            for version in list.iter_mut() {
+                if version.submitted == asked.submitted {
+                    version.ended = Some(now);
+                    version.failed = outcome.is_err();
+                    version.durable = outcome.is_ok() && request.flags.has(Flags::FUA);
+                } else if outcome.is_ok()
+                    && version.over.is_none()
+                    && version.ended.is_some_and(|ended| ended < asked.submitted)
+                {
+                    version.over = Some(now);
+                }
+            }
+            forget(list, oldest);
+        }
+    }
+
+    fn flushed(&mut self, asked: &Asked) {
+        // On its disk alone.
+        let lane = usize::from(asked.request.lane);
+        let count = self.mix.sectors as usize;
+        for list in &mut self.versions[lane * count..(lane + 1) * count] {
+            for version in list.iter_mut() {
+                let before = version.ended.is_some_and(|ended| ended < asked.submitted);
+                version.durable |= before && !version.failed;
+            }
+        }
+    }
+}
+
+/// Whether a version cannot come back after a cut.
+fn buried(list: &[Version], version: &Version) -> bool {
+    let ended = version.ended.unwrap_or(u64::MAX);
+    list.iter().any(|other| other.durable && other.submitted > ended)
+}
+
+/// Forgets what no read that is under way may find, nor one after a cut.
+fn forget(list: &mut Vec<Version>, oldest: u64) {
+    if list.len() > 4 {
+        let all = list.clone();
+        list.retain(|version| {
+            version.may_be_found(oldest) || version.over >= Some(oldest) || !buried(&all, version)
+        });
+    }
+}
+
+impl Workload for Oracle {
+    fn peek(&self) -> Option<Nanos> {
+        (self.left > 0 && self.asked.len() < self.depth).then_some(self.next_at)
+    }
+
+    fn take(&mut self) -> Request {
+        self.left -= 1;
+        self.time += 1;
+        let at = self.next_at;
+        let drawn = match &mut self.settling {
+            None => self.draw(),
+            Some(places) => {
+                let (lane, first) = places.pop().expect("as many as are left");
+                let (offset, len, flags) = (first * SECTOR, 16 * SECTOR as u32, Flags::NONE);
+                Request { at, offset, id: 0, len, stream: 0, lane, op: Op::Read, flags }
+            }
+        };
+        self.next_at += Nanos(self.below(150_000));
+        Request { at, id: self.time, ..drawn }
+    }
+
+    fn bytes(&mut self, request: &Request, slots: &mut dyn Slots) -> Bytes {
+        let submitted = self.time;
+        let moves = request.op.moves_data();
+        let bytes = if moves { Bytes::of(slots.take(request.len)) } else { Bytes::NONE };
+        self.asked.insert(request.id, Asked { request: *request, bytes, submitted });
+        if !matches!(request.op, Op::Write | Op::Trim) {
+            return bytes;
+        }
+        let stamp = if request.op == Op::Trim { ANY } else { submitted };
+        for (index, sector) in Oracle::sectors(request).enumerate() {
+            if request.op == Op::Write {
+                let mut content = [0; SECTOR as usize];
+                pattern(stamp, u64::from(request.lane) << 32 | sector, &mut content);
+                slots.put(bytes.on(index as u32 * SECTOR as u32).len(SECTOR as u32), &content);
+            }
+            let (ended, failed, durable, over) = (None, false, false, None);
+            let version = Version { stamp, submitted, ended, failed, durable, over };
+            self.list(request.lane, sector).push(version);
+        }
+        bytes
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
+        self.time += 1;
+        self.next_at = self.next_at.max(now);
+        let asked = self.asked.remove(&done.request.id).expect("it is answered once");
+        assert_eq!(asked.request, done.request, "answered as it was asked");
+        self.failed += u64::from(done.outcome.is_err());
+        match asked.request.op {
+            Op::Read if done.outcome.is_ok() => {
+                for (index, sector) in Oracle::sectors(&asked.request).enumerate() {
+                    let mut content = [0; SECTOR as usize];
+                    let at = asked.bytes.on(index as u32 * SECTOR as u32);
+                    let piece: Piece = at.len(SECTOR as u32);
+                    assert!(slots.get(piece, &mut content), "there is content");
+                    self.check(asked.request.lane, sector, asked.submitted, &content);
+                }
+            }
+            Op::Write | Op::Trim => self.written(&asked, done.outcome),
+            Op::Flush if done.outcome.is_ok() => self.flushed(&asked),
+            _ => {}
+        }
+        if asked.request.flags.has(Flags::PREFLUSH) && done.outcome.is_ok() {
+            self.flushed(&asked);
+        }
+        slots.free(asked.bytes.buf);
+    }
+
+    fn is_over(&self) -> bool {
+        self.left == 0
+    }
+}
