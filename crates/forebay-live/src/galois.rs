@@ -1,13 +1,14 @@
-//! Redundancy over blocks of bytes: vectors over GF(2^8) with the polynomial 0x11d and the generator
-//! 2, as RAID-6 has it (H. P. Anvin, *The mathematics of RAID-6*).
+//! Redundancy over blocks of bytes: vectors over GF(2^8) with the polynomial 0x11d and the
+//! generator 2, as RAID-6 has it (H. P. Anvin, *The mathematics of RAID-6*).
 //!
-//! P is the sum of all data blocks, Q the sum of `2^i` times block `i`. Both come from one pass that
-//! reads every byte once: Q by Horner's scheme from the highest block down, which needs nothing but
-//! doublings. Whatever was lost is a combination of the same two sums over what is left, so parity
-//! and every recovery are one loop with other [`Rows`].
+//! P is the sum of all data blocks, Q the sum of `2^i` times block `i`. Both come from one pass
+//! that reads every byte once: Q by Horner's scheme from the highest block down, which needs
+//! nothing but doublings. Whatever was lost is a combination of the same two sums over what is
+//! left, so parity and every recovery are one loop with other `Rows`.
 //!
-//! A [`Step`] is as many bytes as stay in registers; its arithmetic is plain byte by byte and kept
-//! simple enough for the compiler to make vectors of it. No tables, so no time depends on data.
+//! A `Step` is as many bytes as stay in registers; its arithmetic is plain byte by byte and kept
+//! simple enough for the compiler to make vectors of it (words of eight bytes with masks are half
+//! as fast). No tables, so no time depends on data.
 
 /// The most data blocks under one Q: the powers of 2 repeat from here.
 pub const BLOCKS_MAX: usize = 255;
@@ -58,7 +59,8 @@ pub fn parity(data: &[&[u8]], p: &mut [u8], q: Option<&mut [u8]>) {
 /// and may be empty.
 ///
 /// # Panics
-/// Where more is lost than there are parities, a block is named twice or unknown, or lengths differ.
+/// Where more is lost than there are parities, a block is named twice or unknown, or lengths
+/// differ.
 pub fn recover(data: &[&[u8]], parities: &[&[u8]], lost: &[usize], rebuilt: &mut [&mut [u8]]) {
     assert!((1..=2).contains(&parities.len()), "one parity or two, not {}", parities.len());
     let count = data.len() + parities.len();

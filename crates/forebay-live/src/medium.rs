@@ -1,10 +1,10 @@
-//! The bytes of an emulated device that loses power: what was written, and what of it would be there
-//! afterwards.
+//! The bytes of an emulated device that loses power: what was written, and what of it would be
+//! there afterwards.
 //!
 //! Writes are *loose* until a flush that began after them has ended, or unless they were durable
-//! themselves. When the power is cut, every grain ([`Tear`]) holds its durable content or any later version
-//! of it up to the last, each on its own: so writes are torn, and later ones may survive earlier
-//! ones elsewhere. Within a grain none is overtaken.
+//! themselves. When the power is cut, every grain ([`Tear`]) holds its durable content or any later
+//! version of it up to the last, each on its own: so writes are torn, and later ones may survive
+//! earlier ones elsewhere. Within a grain none is overtaken.
 //!
 //! Versions are of whole sectors; a write of a part of one makes a version of all of it. Memory is
 //! bounded by what was ever written plus every loose version of it. All is decided by seeds.

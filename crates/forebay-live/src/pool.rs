@@ -221,8 +221,8 @@ impl Pool {
         entry
     }
 
-    /// No device uses these bytes in a way that does not go with reading or, with `writes`, changing
-    /// them.
+    /// No device uses these bytes in a way that does not go with reading or, with `writes`,
+    /// changing them.
     #[track_caller]
     fn nobody_uses(&self, piece: Piece, writes: bool) {
         let loans = &self.entries[entry_of(piece.buf)].loans;
@@ -252,8 +252,8 @@ impl Pool {
         entry.place.0.wrapping_add(piece.at as usize)
     }
 
-    /// Blocks of `len` bytes to write, and to `sources` others to read at the same time, none for
-    /// [`None`]; `None` where one of them has no content.
+    /// Answers blocks of `len` bytes to write, and puts those to read at the same time in
+    /// `sources`, which stays as it is for [`None`]. `None` where one of them has no content.
     #[track_caller]
     fn apart<'a>(
         &'a mut self,

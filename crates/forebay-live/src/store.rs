@@ -1,4 +1,5 @@
-//! Where the bytes of an emulated device are: in memory, page by page as it is written, or in a file.
+//! Where the bytes of an emulated device are: in memory, page by page as it is written, or in a
+//! file.
 //!
 //! What was never written reads as zeros. What was trimmed has no certain content.
 
