@@ -60,7 +60,13 @@ pub struct Crash {
 
 impl Crash {
     /// Lane `i` is `media[i]`, in blocks of `block` bytes, with `depth` I/Os at a time.
-    pub fn new(media: Vec<Medium>, block: u32, depth: usize, seed: u64, troubles: Troubles) -> Crash {
+    pub fn new(
+        media: Vec<Medium>,
+        block: u32,
+        depth: usize,
+        seed: u64,
+        troubles: Troubles,
+    ) -> Crash {
         Crash {
             media,
             block,

@@ -145,9 +145,7 @@ impl Uring {
                     (Op::Read, true) => {
                         opcode::ReadFixed::new(file, start, len, ARENA).offset(offset).build()
                     }
-                    (Op::Read, false) => {
-                        opcode::Read::new(file, start, len).offset(offset).build()
-                    }
+                    (Op::Read, false) => opcode::Read::new(file, start, len).offset(offset).build(),
                     (_, true) => opcode::WriteFixed::new(file, start, len, ARENA)
                         .offset(offset)
                         .rw_flags(how)
@@ -166,10 +164,9 @@ impl Uring {
                 let (first, count) = (vectors.as_ptr(), vectors.len() as u32);
                 match io.op {
                     Op::Read => opcode::Readv::new(file, first, count).offset(offset).build(),
-                    _ => opcode::Writev::new(file, first, count)
-                        .offset(offset)
-                        .rw_flags(how)
-                        .build(),
+                    _ => {
+                        opcode::Writev::new(file, first, count).offset(offset).rw_flags(how).build()
+                    }
                 }
             }
             (Op::Flush, _) => opcode::Fsync::new(file).flags(FsyncFlags::DATASYNC).build(),

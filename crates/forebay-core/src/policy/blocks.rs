@@ -133,8 +133,13 @@ impl Blocks {
         }
         let partial = !self.works[key].whole && request.op == Op::Write;
         if partial && !writing && outcome.is_ok() {
-            plan.slots.copy(bytes.len(request.len), asked);
-            self.works[key].writing = true;
+            // Into another buffer: what was read may be on its way elsewhere, as into a cache.
+            let len = (end - first) as u32;
+            let fresh = plan.slots.take(len);
+            plan.slots.copy(Bytes::of(buf).len(len), Bytes::of(fresh));
+            plan.slots.copy(bytes.len(request.len), Bytes { buf: fresh, ..asked });
+            plan.slots.free(buf);
+            (self.works[key].buf, self.works[key].writing) = (fresh, true);
             return self.io(key, Op::Write, first, end, plan);
         }
         plan.slots.free(buf);

@@ -51,6 +51,7 @@ fn what_is_read_is_what_was_last_written() {
     let mut checked = 0;
     for stack in stacks() {
         for seed in 0..SEEDS {
+            println!("{}, seed {seed}", stack.name);
             let mut policy = (stack.build)();
             let depth = 1 + seed as usize % 5;
             let mut lanes =
@@ -77,6 +78,7 @@ fn what_was_durable_is_there_after_a_cut_anywhere() {
     let mut cuts = 0;
     for stack in stacks().into_iter().filter(|stack| stack.restarts) {
         for seed in 0..3 * SEEDS {
+            println!("{}, seed {seed}", stack.name);
             let mut oracle = Oracle::new(mix(&stack), 0, seed);
             let mut disks = media(&stack, seed);
             let mut state = seed;

@@ -1,9 +1,9 @@
 //! Every stack there is: policies by name with forms and parameters that matter, and combinations.
 
+use forebay_core::placed::Placed;
 use forebay_core::policy::{
     Blocks, FlashLane, Lanes, PLACEMENTS, POLICIES, Rearrange, Rearranged, build, build_placed,
 };
-use forebay_core::placed::Placed;
 use forebay_core::{Lane, Nanos, Policy, Rearrangement};
 
 const LEN_MAX: u32 = 64 << 10;
@@ -66,9 +66,8 @@ fn lanes(disks: u16, restarts: bool) -> Lanes {
 /// A policy by name on some disks and a flash.
 fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     let text = spec.to_string();
-    let build = move || -> Box<dyn Policy> {
-        build_placed(&text, &lanes(disks, restarts)).unwrap()
-    };
+    let build =
+        move || -> Box<dyn Policy> { build_placed(&text, &lanes(disks, restarts)).unwrap() };
     let name = format!("{spec} on {disks}");
     let (build, sectors) = (Box::new(build), SECTORS);
     Stack { name, build, disks, lanes: disks + 1, sectors, block: 512, restarts }
