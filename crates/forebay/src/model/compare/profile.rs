@@ -39,6 +39,8 @@ pub(super) enum Sum {
     GapTime,
     /// Blocks of the miss-ratio curve that were used.
     Accesses,
+    /// As many as those that were looked at stand for: the same but where blocks are sampled.
+    StoodFor,
 }
 
 /// Cache sizes at which curves are compared: eight for each doubling, in blocks.
@@ -72,6 +74,8 @@ pub(super) struct Profile {
     hits: Tally,
     /// Distinct blocks of the cache.
     pub(super) footprint_blocks: u64,
+    /// One in so many of them was looked at.
+    pub(super) sampled_one_in: u64,
     pub(super) clock: Clock,
 }
 
@@ -95,9 +99,10 @@ impl Sample {
     /// The miss ratios of caches of these [`cache_sizes`].
     pub(super) fn miss_ratios(&self, sizes: usize) -> Vec<f64> {
         let (mut hits, all) = (0, self.of(Sum::Accesses).max(1) as f64);
+        let stood_for = self.of(Sum::StoodFor);
         let ratio = |size| {
             hits += self.hits.of(size);
-            1.0 - hits as f64 / all
+            (stood_for.saturating_sub(hits) as f64 / all).min(1.0)
         };
         (0..sizes).map(ratio).collect()
     }
@@ -186,6 +191,7 @@ impl<'a> Pass<'a> {
             bins: None,
             hits: empty(),
             footprint_blocks: 0,
+            sampled_one_in: 1,
             clock,
         };
         Pass {
@@ -255,10 +261,12 @@ impl<'a> Pass<'a> {
         }
         for key in keys(record, self.asked.block_bytes) {
             self.profile.sums.add(block, Sum::Accesses as usize, 1);
-            if let Some(distance) = self.curve.distance(key) {
+            let Some(told) = self.curve.access(key) else { continue };
+            self.profile.sums.add(block, Sum::StoodFor as usize, told.stands_for);
+            if let Some(distance) = told.distance {
                 // The first cache with more blocks than that.
                 let size = self.cache_sizes.partition_point(|&size| size <= distance);
-                self.profile.hits.add(block, size, 1);
+                self.profile.hits.add(block, size, told.stands_for);
             }
         }
     }
@@ -267,6 +275,7 @@ impl<'a> Pass<'a> {
         debug_assert_eq!(self.ends.len(), self.side.extents.len());
         self.profile.bins = self.bins.map(Bins::finish);
         self.profile.footprint_blocks = self.curve.blocks();
+        self.profile.sampled_one_in = self.curve.sample().one_in();
         self.profile.sizes.compact();
         self.profile.gaps.compact();
         self.profile

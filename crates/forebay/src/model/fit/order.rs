@@ -5,6 +5,8 @@ use super::super::file::{self, Mix, WRITTEN_MAX, written_len};
 
 /// Stretches that are told apart while requests come.
 const STRETCHES_MAX: usize = 1 << 18;
+/// Counts of all stretches together, unless one alone has more.
+const COUNTS_MAX: usize = 1 << 21;
 /// How many times shorter phrases may make an order that it is tried.
 const SHORTER_MAX: usize = 5;
 
@@ -27,7 +29,7 @@ impl Order {
     #[inline]
     pub(super) fn add(&mut self, state: u32) {
         if self.last == 0 {
-            if self.stretches.begins.len() == STRETCHES_MAX {
+            if self.stretches.is_full() {
                 *self = self.halved();
             }
             self.stretches.begin();
@@ -109,6 +111,11 @@ struct Stretches {
 }
 
 impl Stretches {
+    fn is_full(&self) -> bool {
+        let stretches = self.begins.len();
+        stretches == STRETCHES_MAX || (stretches > 1 && self.counts.len() >= COUNTS_MAX)
+    }
+
     #[inline]
     fn begin(&mut self) {
         self.begins.push(self.counts.len() as u32);
