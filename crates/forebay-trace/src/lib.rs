@@ -17,7 +17,7 @@ mod letters;
 mod lines;
 mod naming;
 pub mod open;
-mod order;
+pub mod order;
 pub mod partition;
 mod rows;
 pub mod streams;

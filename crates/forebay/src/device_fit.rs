@@ -24,6 +24,8 @@ pub use log::{Sample, parse};
 pub use seek::SeekFit;
 pub use zones::ZoneFit;
 
+use crate::whole;
+
 /// Why a drive could not be fitted.
 #[derive(Debug, thiserror::Error)]
 pub enum FitError {

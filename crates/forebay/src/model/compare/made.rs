@@ -50,7 +50,7 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
         responses: measured
             .responses
             .iter()
-            .zip(&options.devices)
+            .zip(&measured.devices)
             .map(|(both, device)| compared(device, both, &weights, options.level))
             .collect(),
         left_out: Vec::new(),
@@ -154,7 +154,7 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
             input.path.display()
         ));
     }
-    let mut cautions = Vec::new();
+    let mut cautions = measured.stand_ins.clone();
     let volumes = inputs.map(|input| input.extents.len());
     if !measured.layout.shared {
         cautions.push(format!(
