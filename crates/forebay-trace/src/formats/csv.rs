@@ -233,6 +233,20 @@ mod tests {
     }
 
     #[test]
+    fn long_names_are_refused_and_rows_may_have_many_lines() {
+        let name = "n".repeat(5000);
+        let text = format!("{}\n5,write,4096,512,9,v,,SM,7,,{name}\n", HEADER.join(","));
+        let told = message(open, text.as_bytes());
+        assert!(told.contains("line 2: got a name of 5000 bytes, \"nnn"), "{told}");
+        assert!(told.contains("in column name, expected at most 4096 bytes"), "{told}");
+        // Longer than a row may be, all together.
+        let rows = "5,write,4096,512,9,\"v\n\n\nw\",,SM,7,,x\n".repeat(9000);
+        let (records, dictionary, _) =
+            read(open, format!("{}\n{rows}", HEADER.join(",")).as_bytes());
+        assert_eq!((dictionary.volumes.len(), records.len()), (1, 9000));
+    }
+
+    #[test]
     fn messages_name_line_and_column() {
         let good = format!("{}\n5,write,4096,512,9,v,,SM,7,,x\n", HEADER.join(","));
         for (bad, expected) in [

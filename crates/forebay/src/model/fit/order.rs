@@ -207,6 +207,19 @@ mod tests {
     }
 
     #[test]
+    fn stretches_of_many_states_are_fewer() {
+        let mut order = Order::new();
+        // Few repeat within a stretch, so that each has nearly as many counts as requests.
+        let states = 5_000u32;
+        let requests = 2 * COUNTS_MAX as u64;
+        (0..requests).for_each(|n| order.add((n as u32).wrapping_mul(2_654_435_761) % states));
+        let counts = &order.stretches.counts;
+        assert!(counts.len() <= COUNTS_MAX + order.each as usize, "{}", counts.len());
+        assert_eq!(counts.iter().map(|count| u64::from(count.1)).sum::<u64>(), requests);
+        assert!(order.each > 16, "{}", order.each);
+    }
+
+    #[test]
     fn nothing_is_lost_of_a_long_trace() {
         let requests = 3 * STRETCHES_MAX + 5;
         let (each, _, found) = kept((0..requests as u32).map(|n| n % 7), 1 << 20);
