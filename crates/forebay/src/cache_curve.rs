@@ -295,6 +295,55 @@ mod tests {
     }
 
     #[test]
+    fn more_blocks_than_are_kept_are_sampled() {
+        let folder = std::env::temp_dir().join(format!("forebay-sampled-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("large.spc");
+        // Ten requests of a GiB, twice over: 2.6 million blocks.
+        let row = |n: u64| format!("0,{},{},R,{n}.0\n", (n % 10) << 21, 1u64 << 30);
+        std::fs::write(&path, (0..20).map(row).collect::<String>()).unwrap();
+        let mut reader = forebay_trace::open::open(&path, None).unwrap();
+        let blocks = 10 << 18;
+        let sizes_blocks = vec![1000, blocks / 2, blocks + blocks / 8];
+        let options = CurveOptions { sizes_blocks, ..CurveOptions::default() };
+        let curve = curve(&path, &mut *reader, &options, |_| ()).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let off = |found: f64, expected: f64| (found / expected - 1.0).abs();
+        assert_eq!((curve.accesses, curve.sampled_one_in), (2 * u64::from(blocks), 2));
+        assert!(off(curve.distinct_blocks as f64, blocks.into()) < 0.01);
+        assert!(curve.sample_error_share < 0.01 && curve.sample_error_share > 0.0);
+        for point in curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some()) {
+            let fits = point.size_blocks > blocks.into();
+            let expected = if fits { 0.5 } else { 1.0 };
+            assert!(off(point.lru_miss_ratio, expected) < 0.01, "{point:?}");
+            if fits {
+                let found = point.s3fifo_miss_ratio.unwrap();
+                assert!(off(found, 0.5) < 0.01 && point.s3fifo_sampled_one_in > Some(1));
+            }
+        }
+    }
+
+    #[test]
+    fn caches_in_miniature_miss_as_often() {
+        let size = 1 << 17;
+        let sample = Sample::keeping(1 << 13, size);
+        let mini = S3Fifo::new((size / sample.one_in()) as u32);
+        let mut mini = Simulated { size: size as u32, cache: mini, sample, misses: 0 };
+        let (mut whole, mut misses, mut state) = (S3Fifo::new(size as u32), 0u64, 1u64);
+        let accesses = 2_000_000;
+        for _ in 0..accesses {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let uniform = (state >> 33) as f64 / f64::from(1u32 << 31);
+            let key = (uniform.powi(3) * f64::from(1 << 20)) as u64;
+            misses += u64::from(!whole.access(key));
+            mini.access(key);
+        }
+        let ratios = [misses, mini.misses].map(|misses| misses as f64 / f64::from(accesses));
+        assert!(sample.one_in() == 16 && ratios[0] > 0.2, "{ratios:?}");
+        assert!((ratios[0] - ratios[1]).abs() < 0.01, "{ratios:?}");
+    }
+
+    #[test]
     fn blocks_and_sizes_that_cannot_be_are_refused() {
         for kib in [0.5, 0.0, 1.5, -4.0, 70_000.0, f64::NAN] {
             let text = CurveOptions::new(Some(kib), &[]).unwrap_err().to_string();
