@@ -49,7 +49,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         return Err(broken(&input.path, &source, error));
     }
     let header = source.byte_headers().cloned().unwrap_or_default();
-    if header != ByteRecord::from(HEADER.to_vec()) {
+    if header.iter().ne(HEADER.map(str::as_bytes)) {
         let got = header.iter().collect::<Vec<_>>().join(&b","[..]);
         return Err(Wrong::new(
             HEADER[0],
