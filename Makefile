@@ -163,7 +163,7 @@ reproduce-short: py-build
 	mkdir -p $(REPRODUCE)
 	$(PY)/python $(REPRODUCED) --short -o $(REPRODUCE)/short.md
 
-# Describes and simulates a synthetic trace, each within 512 MiB. Needs 1.6 GB of disk.
+# Verbs on synthetic traces, each within the 512 MiB of docs/memory.md. Needs 1.6 GB of disk.
 BIG_REQUESTS ?= 100000000
 
 big:

@@ -1,6 +1,7 @@
-//! Writes a synthetic trace of any length, for measuring memory: `big REQUESTS OUTPUT`.
+//! Writes a synthetic trace of any length, for measuring memory: `big REQUESTS OUTPUT [scattered]`.
 //!
-//! The same requests every time. One volume of 900 GiB, half again of what the footprint is counted
+//! The same requests every time. Scattered ones are 4 KiB each anywhere on 256 TiB, so that hardly a
+//! block is used twice. The others: one volume of 900 GiB, half again of what the footprint is counted
 //! exactly for; 200 threads; two requests in three go on where their thread's last one ended, the
 //! others are anywhere. 20 requests a second, which one disk keeps up with: in open replay a slower
 //! device's queue grows with the trace, and so would its memory.
@@ -12,6 +13,7 @@ use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::{Dictionary, Notes, Record, Stream, write};
 
 const VOLUME_BYTES: u64 = 900 << 30;
+const SCATTERED_BLOCKS: u64 = 1 << 36;
 const THREADS: usize = 200;
 const MEAN_GAP_NS: u64 = 50_000_000;
 const BATCH: usize = 8192;
@@ -30,6 +32,7 @@ impl Random {
 
 /// Makes the requests.
 struct Synthesis {
+    scattered: bool,
     random: Random,
     at_ns: u64,
     next_offsets: [u64; THREADS],
@@ -40,9 +43,10 @@ impl Synthesis {
         let random = &mut self.random;
         self.at_ns += random.below(2 * MEAN_GAP_NS);
         let thread = random.below(THREADS as u64) as usize;
-        let len = 4096u32 << random.below(5);
+        let len = if self.scattered { 4096 } else { 4096u32 << random.below(5) };
         let last = VOLUME_BYTES - u64::from(len);
         let offset = match random.below(3) {
+            _ if self.scattered => random.below(SCATTERED_BLOCKS) * 4096,
             0 => random.below(last / 4096) * 4096,
             _ => self.next_offsets[thread].min(last),
         };
@@ -62,8 +66,10 @@ impl Synthesis {
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [requests, output] = &arguments[..] else {
-        return Err("usage: big REQUESTS OUTPUT".into());
+    let (requests, output, scattered) = match &arguments[..] {
+        [requests, output] => (requests, output, false),
+        [requests, output, word] if word == "scattered" => (requests, output, true),
+        _ => return Err("usage: big REQUESTS OUTPUT [scattered]".into()),
     };
     let mut left: usize = requests.parse()?;
     let thread = |number| Stream {
@@ -75,7 +81,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         streams: (0..THREADS as u32).map(thread).collect(),
         volumes: vec!["big".into()],
     };
-    let mut synthesis = Synthesis { random: Random(1), at_ns: 0, next_offsets: [0; THREADS] };
+    let mut synthesis =
+        Synthesis { scattered, random: Random(1), at_ns: 0, next_offsets: [0; THREADS] };
     let mut writer = write::create(Path::new(output), None, None)?;
     let mut batch = Vec::with_capacity(BATCH);
     while left > 0 {

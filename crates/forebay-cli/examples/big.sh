@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# big.sh FOREBAY GENERATOR REQUESTS: describes and simulates a synthetic trace of that many requests
-# and fails where one of them takes more than 512 MiB of memory.
+# big.sh FOREBAY GENERATOR REQUESTS: describes and simulates a synthetic trace of that many requests,
+# and caches, fits and compares one of blocks that hardly ever come back, of 20 million at most; fails
+# where one of them takes more than 512 MiB of memory.
 set -euo pipefail
 
 forebay=$1 generator=$2 requests=$3
@@ -33,3 +34,10 @@ measured describe "$trace" --format table
 grep -i 'footprint\|touched' "$folder/out" || true
 measured simulate "$trace" --device fixed:500 --policy noop
 measured simulate "$trace" --device st1000nm0011 --policy deadline
+
+scattered_max=20000000
+"$generator" $((requests < scattered_max ? requests : scattered_max)) "$trace" scattered
+measured cache "$trace"
+measured cache "$trace" --sizes-mib 1000,8191
+measured fit "$trace" -o "$folder/model.json"
+measured compare "$trace" "$trace"

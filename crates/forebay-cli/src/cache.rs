@@ -65,7 +65,32 @@ fn table(curve: &Curve) -> String {
         false => format!("blocks of {} KiB", f64::from(curve.block_bytes) / 1024.0),
     };
     format!(
-        "{} uses of {} distinct ones among {size}\n{table}",
-        curve.accesses, curve.distinct_blocks
+        "{} uses of {}{} distinct ones among {size}\n{table}{}",
+        curve.accesses,
+        if curve.sampled_one_in > 1 { "about " } else { "" },
+        curve.distinct_blocks,
+        sampled(curve)
     )
+}
+
+/// What is no longer exact, and how far it may be off.
+fn sampled(curve: &Curve) -> String {
+    let mut told = String::new();
+    if curve.sampled_one_in > 1 {
+        told = format!(
+            "\nLRU is estimated on one in {} blocks, {} of them; they stand for the number of uses to \
+             {:.2} %",
+            curve.sampled_one_in,
+            curve.sampled_blocks,
+            curve.sample_error_share * 100.0
+        );
+    }
+    let others = curve.points.iter().filter_map(|point| point.s3fifo_sampled_one_in);
+    if let Some(most) = others.max().filter(|&one_in| one_in > 1) {
+        told += &format!(
+            "\nS3-FIFO of caches with very many blocks is simulated in miniature, on one in {most} of \
+             them at the least"
+        );
+    }
+    told
 }

@@ -11,10 +11,12 @@ mod curve;
 mod frames;
 mod lru;
 mod s3fifo;
+mod sample;
 
-pub use curve::MissRatioCurve;
+pub use curve::{MissRatioCurve, Use};
 pub use lru::Lru;
 pub use s3fifo::S3Fifo;
+pub use sample::Sample;
 
 /// A place for one block.
 pub type Frame = u32;

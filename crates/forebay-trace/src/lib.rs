@@ -15,6 +15,7 @@ mod fields;
 pub mod formats;
 mod letters;
 mod lines;
+mod naming;
 pub mod open;
 pub mod order;
 pub mod partition;

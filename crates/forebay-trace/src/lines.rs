@@ -11,7 +11,7 @@ use crate::error::{Place, TraceError};
 const CHUNK_BYTES: usize = 1 << 18;
 
 /// Longest line taken for one.
-const LINE_BYTES_MAX: usize = 1 << 16;
+pub(crate) const LINE_BYTES_MAX: usize = 1 << 16;
 
 /// Bytes behind a block that can be looked at, whatever they are.
 pub(crate) const PADDING_BYTES: usize = 64;

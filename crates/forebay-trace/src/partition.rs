@@ -16,7 +16,7 @@ mod spool;
 
 use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
-use std::io::{self, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
@@ -280,10 +280,15 @@ fn file_name(volume: &str, number: usize) -> String {
     }
 }
 
+/// Bytes of a file of ours that are read: names have room for 32 MiB.
+const OURS_MAX: u64 = 256 << 20;
+
 /// Reads a file of ours; `None` where there is none.
 fn load<T: for<'de> Deserialize<'de>>(path: &Path) -> Result<Option<T>, TraceError> {
-    let text = match fs::read_to_string(path) {
-        Ok(text) => text,
+    let mut text = String::new();
+    let read = fs::File::open(path).and_then(|file| file.take(OURS_MAX).read_to_string(&mut text));
+    match read {
+        Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Ok(None),
         Err(error) => return Err(io_error(path, error)),

@@ -4,10 +4,14 @@
 //! Reads and writes use every block they touch, in the order of the trace; flushes and trims use
 //! none. LRU's misses are known for all sizes at once; S3-FIFO is simulated at the sizes asked for.
 //! Times play no part.
+//!
+//! Memory is bounded: where blocks are too many a sample stands for them, and a cache of too many is
+//! simulated in miniature, as much smaller as the sample is (Waldspurger, Saemundsson, Ahmad and Park,
+//! USENIX ATC 2017).
 
 use std::path::Path;
 
-use forebay_core::cache::{Cache, MissRatioCurve, S3Fifo};
+use forebay_core::cache::{Cache, MissRatioCurve, S3Fifo, Sample};
 use forebay_core::{Op, SpecError};
 use forebay_trace::{Reader, Record};
 use serde::Serialize;
@@ -20,6 +24,11 @@ use crate::progress::GoOn;
 const POINTS: u32 = 64;
 /// Bits of a block's number in its key, the volume above.
 const KEY_BITS: u32 = 40;
+
+/// Blocks of all simulated caches together: 200 MB of memory.
+const FRAMES_MAX: u64 = 1 << 21;
+/// Sizes that can be asked for.
+const SIZES_MAX: usize = 1024;
 
 /// Bytes of a block where neither the options nor the trace say.
 const BLOCK_BYTES: u32 = 4096;
@@ -73,6 +82,12 @@ impl CurveOptions {
         sizes.extend(&self.sizes_blocks);
         sizes.sort_unstable();
         sizes.dedup();
+        if sizes.len() > SIZES_MAX {
+            return Err(SpecError(format!(
+                "cache sizes: got {} of them, expected at most {SIZES_MAX}",
+                sizes.len()
+            )));
+        }
         Ok(sizes)
     }
 }
@@ -88,8 +103,14 @@ pub struct Curve {
     pub is_own_block: bool,
     /// Blocks used, each time counted.
     pub accesses: u64,
-    /// Distinct blocks: a larger cache gains nothing.
+    /// Distinct blocks: a larger cache gains nothing. An estimate where they were sampled.
     pub distinct_blocks: u64,
+    /// One in so many blocks was looked at for LRU: 1 if the curve is exact.
+    pub sampled_one_in: u64,
+    /// Distinct blocks that were looked at.
+    pub sampled_blocks: u64,
+    /// How far the uses that the sample stands for are from all, as a share of these.
+    pub sample_error_share: f64,
     /// By rising size.
     pub points: Vec<CurvePoint>,
 }
@@ -105,6 +126,41 @@ pub struct CurvePoint {
     pub lru_miss_ratio: f64,
     /// The same with S3-FIFO; none for sizes that were not asked for.
     pub s3fifo_miss_ratio: Option<f64>,
+    /// One in so many blocks was looked at for that: 1 if it is exact.
+    pub s3fifo_sampled_one_in: Option<u64>,
+}
+
+/// S3-FIFO at one size, all of it or in miniature.
+struct Simulated {
+    size: u32,
+    cache: S3Fifo,
+    sample: Sample,
+    misses: u64,
+}
+
+impl Simulated {
+    /// One of `caches` that share the memory.
+    fn new(size: u32, caches: usize) -> Simulated {
+        let sample = Sample::keeping(FRAMES_MAX / caches as u64, size.into());
+        let frames = u64::from(size).div_ceil(sample.one_in());
+        Simulated { size, cache: S3Fifo::new(frames as u32), sample, misses: 0 }
+    }
+
+    #[inline]
+    fn access(&mut self, key: u64) {
+        if self.sample.holds(key) && !self.cache.access(key) {
+            self.misses += self.sample.one_in();
+        }
+    }
+
+    /// Misses, and one in how many blocks tells them, where LRU has been asked too.
+    fn told(&self, lru: &MissRatioCurve) -> (u64, u64) {
+        // What is as large as all blocks misses first uses alone, whatever it would evict.
+        match lru.sample().one_in() == 1 && u64::from(self.size) >= lru.blocks() {
+            true => (lru.blocks(), 1),
+            false => (self.misses.min(lru.accesses()), self.sample.one_in()),
+        }
+    }
 }
 
 /// The curve of what `reader` reads; messages call it `name`.
@@ -118,23 +174,23 @@ pub fn curve<P: GoOn>(
     let block = options.block_bytes.or(own).unwrap_or(BLOCK_BYTES);
     let (block_bytes, sizes) = (u64::from(block), options.sizes(block)?);
     let mut lru = MissRatioCurve::default();
-    let mut others: Vec<(S3Fifo, u64)> = sizes.iter().map(|&size| (S3Fifo::new(size), 0)).collect();
+    let mut others: Vec<Simulated> =
+        sizes.iter().map(|&size| Simulated::new(size, sizes.len())).collect();
     read_through(name, reader, progress, |batch, _| {
         for key in batch.iter().flat_map(|record| keys(record, block_bytes)) {
             lru.access(key);
-            for (cache, misses) in &mut others {
-                *misses += u64::from(!cache.access(key));
-            }
+            others.iter_mut().for_each(|other| other.access(key));
         }
     })?;
-    let others: Vec<(u32, u64)> =
-        sizes.into_iter().zip(others.into_iter().map(|(_, misses)| misses)).collect();
     Ok(Curve {
         trace: name.display().to_string(),
         block_bytes: block,
         is_own_block: own == Some(block),
         accesses: lru.accesses(),
         distinct_blocks: lru.blocks(),
+        sampled_one_in: lru.sample().one_in(),
+        sampled_blocks: lru.kept(),
+        sample_error_share: lru.error_share(),
         points: points(&lru, &others, block_bytes),
     })
 }
@@ -150,26 +206,28 @@ pub(crate) fn keys(record: &Record, block_bytes: u64) -> impl Iterator<Item = u6
 }
 
 /// Points at even ratios of size, and at the sizes asked for.
-fn points(lru: &MissRatioCurve, others: &[(u32, u64)], block_bytes: u64) -> Vec<CurvePoint> {
+fn points(lru: &MissRatioCurve, others: &[Simulated], block_bytes: u64) -> Vec<CurvePoint> {
     let (blocks, accesses) = (lru.blocks(), lru.accesses().max(1) as f64);
     let even = |point: u32| {
         let share = f64::from(point) / f64::from(POINTS);
         (blocks.max(1) as f64).powf(share).round() as u64
     };
     let mut sizes: Vec<u64> = (0..=POINTS).map(even).collect();
-    sizes.extend(others.iter().map(|&(size, _)| u64::from(size)));
+    sizes.extend(others.iter().map(|other| u64::from(other.size)));
     sizes.sort_unstable();
     sizes.dedup();
     let misses: Vec<u64> = lru.misses().collect();
-    let last = misses.len() - 1;
-    let point = |size: u64| CurvePoint {
-        size_blocks: size,
-        size_mib: size as f64 * block_bytes as f64 / f64::from(1 << 20),
-        lru_miss_ratio: misses[(size as usize).min(last)] as f64 / accesses,
-        s3fifo_miss_ratio: others
-            .iter()
-            .find(|&&(other, _)| u64::from(other) == size)
-            .map(|&(_, misses)| misses as f64 / accesses),
+    let (last, one_in) = (misses.len() as u64 - 1, lru.sample().one_in());
+    let point = |size: u64| {
+        let other = others.iter().find(|other| u64::from(other.size) == size);
+        let other = other.map(|other| other.told(lru));
+        CurvePoint {
+            size_blocks: size,
+            size_mib: size as f64 * block_bytes as f64 / f64::from(1 << 20),
+            lru_miss_ratio: misses[size.div_ceil(one_in).min(last) as usize] as f64 / accesses,
+            s3fifo_miss_ratio: other.map(|(misses, _)| misses as f64 / accesses),
+            s3fifo_sampled_one_in: other.map(|(_, one_in)| one_in),
+        }
     };
     sizes.into_iter().map(point).collect()
 }
@@ -234,6 +292,55 @@ mod tests {
         assert!(own.is_own_block && !larger.is_own_block);
         assert_eq!((own.block_bytes, own.accesses, own.distinct_blocks), (512, 5, 4));
         assert_eq!((larger.accesses, larger.distinct_blocks), (3, 1));
+    }
+
+    #[test]
+    fn more_blocks_than_are_kept_are_sampled() {
+        let folder = std::env::temp_dir().join(format!("forebay-sampled-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("large.spc");
+        // Ten requests of a GiB, twice over: 2.6 million blocks.
+        let row = |n: u64| format!("0,{},{},R,{n}.0\n", (n % 10) << 21, 1u64 << 30);
+        std::fs::write(&path, (0..20).map(row).collect::<String>()).unwrap();
+        let mut reader = forebay_trace::open::open(&path, None).unwrap();
+        let blocks = 10 << 18;
+        let sizes_blocks = vec![1000, blocks / 2, blocks + blocks / 8];
+        let options = CurveOptions { sizes_blocks, ..CurveOptions::default() };
+        let curve = curve(&path, &mut *reader, &options, |_| ()).unwrap();
+        std::fs::remove_dir_all(&folder).unwrap();
+        let off = |found: f64, expected: f64| (found / expected - 1.0).abs();
+        assert_eq!((curve.accesses, curve.sampled_one_in), (2 * u64::from(blocks), 2));
+        assert!(off(curve.distinct_blocks as f64, blocks.into()) < 0.01);
+        assert!(curve.sample_error_share < 0.01 && curve.sample_error_share > 0.0);
+        for point in curve.points.iter().filter(|point| point.s3fifo_miss_ratio.is_some()) {
+            let fits = point.size_blocks > blocks.into();
+            let expected = if fits { 0.5 } else { 1.0 };
+            assert!(off(point.lru_miss_ratio, expected) < 0.01, "{point:?}");
+            if fits {
+                let found = point.s3fifo_miss_ratio.unwrap();
+                assert!(off(found, 0.5) < 0.01 && point.s3fifo_sampled_one_in > Some(1));
+            }
+        }
+    }
+
+    #[test]
+    fn caches_in_miniature_miss_as_often() {
+        let size = 1 << 17;
+        let sample = Sample::keeping(1 << 13, size);
+        let mini = S3Fifo::new((size / sample.one_in()) as u32);
+        let mut mini = Simulated { size: size as u32, cache: mini, sample, misses: 0 };
+        let (mut whole, mut misses, mut state) = (S3Fifo::new(size as u32), 0u64, 1u64);
+        let accesses = 2_000_000;
+        for _ in 0..accesses {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let uniform = (state >> 33) as f64 / f64::from(1u32 << 31);
+            let key = (uniform.powi(3) * f64::from(1 << 20)) as u64;
+            misses += u64::from(!whole.access(key));
+            mini.access(key);
+        }
+        let ratios = [misses, mini.misses].map(|misses| misses as f64 / f64::from(accesses));
+        assert!(sample.one_in() == 16 && ratios[0] > 0.2, "{ratios:?}");
+        assert!((ratios[0] - ratios[1]).abs() < 0.01, "{ratios:?}");
     }
 
     #[test]

@@ -21,6 +21,7 @@ use forebay_core::device::hdd::HddSpec;
 use forebay_core::device::list::{self, DeviceModel};
 use forebay_core::{Spec, SpecError};
 
+use crate::whole;
 use change::Wrong;
 use file::{DeviceFile, Kind};
 pub use sources::Sources;
@@ -160,8 +161,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     if !is_path(path) {
         return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| DevicesError::Io { path: path.to_path_buf(), source })?;
+    let text = read_file(path)?;
     read_changed(path, &text, changes.as_ref())
 }
 
@@ -219,8 +219,7 @@ pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError>
     if !is_path(path) {
         return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
     }
-    let text = std::fs::read_to_string(path)
-        .map_err(|source| DevicesError::Io { path: path.to_path_buf(), source })?;
+    let text = read_file(path)?;
     read_spec(path, &text)
 }
 
@@ -245,6 +244,12 @@ fn malformed(path: &Path, text: &str, (span, what): file::Fault) -> DevicesError
         line: line(text, span.map_or(0, |span| locate::key(text, &span, &what))),
         what: plain_words(&what),
     }
+}
+
+/// The text of the device file at `path`.
+fn read_file(path: &Path) -> Result<String, DevicesError> {
+    whole::read_text(path, whole::WRITTEN_MAX, "a device file")
+        .map_err(|source| DevicesError::Io { path: path.to_path_buf(), source })
 }
 
 /// Whether a name is a path to a device file.

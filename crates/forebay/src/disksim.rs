@@ -16,6 +16,7 @@ use std::path::{Path, PathBuf};
 use forebay_core::device::drive::DriveSpec;
 
 use crate::devices::DevicesError;
+use crate::whole;
 
 use layout::Layout;
 use libparam::{Block, Entry, Fault, Value};
@@ -73,8 +74,10 @@ pub type Beside<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 pub fn import(path: &Path) -> Result<Imported, ImportError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let fail = |path: PathBuf| |source| ImportError::Io { path, source };
-    let read =
-        |path: &Path| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let read = |path: &Path| {
+        let bytes = whole::read(path, FILE_BYTES_MAX, WHAT)?;
+        Ok(String::from_utf8_lossy(&bytes).into_owned())
+    };
     let text = read(path).map_err(fail(path.to_path_buf()))?;
     import_text(path, &text, &|name| {
         let beside = folder.join(name);
@@ -90,13 +93,16 @@ fn packed(path: &Path) -> Option<std::io::Result<String>> {
     path.is_file().then(|| {
         let unpacked = forebay_trace::unpack::unpack(path).map_err(std::io::Error::other)?;
         let mut bytes = Vec::new();
-        unpacked.content.take(PACKED_MAX).read_to_end(&mut bytes)?;
+        unpacked.content.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+        let bytes = whole::within(bytes, FILE_BYTES_MAX, WHAT)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     })
 }
 
-/// As much of a packed file is read, bytes.
-const PACKED_MAX: u64 = 1 << 28;
+/// Bytes that a file may have, unpacked: layouts of whole disks have some 2 MB.
+const FILE_BYTES_MAX: u64 = 8 << 20;
+/// What each is called in messages.
+const WHAT: &str = "a drive file of DiskSim";
 
 /// The same from `text`, the content of the file at `path`.
 pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Imported, ImportError> {

@@ -29,6 +29,7 @@ pub mod sample;
 pub mod simulate;
 pub mod statistics;
 pub mod tape;
+mod whole;
 mod words;
 
 pub use error::Error;

@@ -4,8 +4,17 @@
 //! use. That number is the count of last uses after its own: one bit an access in a bitmap, counted
 //! word by word within a stretch of 4,096 and by a Fenwick tree over stretches. Positions are
 //! numbered anew when they run out, so memory follows the number of distinct blocks.
+//!
+//! Where these are more than may be kept, a [`Sample`] stands for them, half as large each time it is
+//! full (SHARDS, section 4; misses over all accesses are what it calls SHARDS-adj). A use of a block of
+//! the sample then stands for as many as there are blocks to one of the sample, at a distance as many
+//! times longer. Until then all is exact.
 
+use super::Sample;
 use crate::index::{Index, spread};
+
+/// Blocks kept unless asked otherwise: 130 MB of memory.
+const KEPT_MAX: usize = 1 << 21;
 
 /// Words in a stretch.
 const STRETCH: usize = 64;
@@ -31,13 +40,34 @@ pub struct MissRatioCurve {
     stretches: Vec<u32>,
     /// Block at each position, for numbering anew.
     blocks: Vec<u32>,
-    /// Accesses by stack distance: how many other blocks were used since.
+    /// Accesses by stack distance, how many other blocks were used since: in blocks of the sample.
     distances: Vec<u64>,
     accesses: u64,
+    /// Accesses that those of the sample stand for.
+    stood_for: u64,
+    sample: Sample,
+    kept_max: usize,
+}
+
+/// What a use of a block tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Its stack distance: how many other blocks were used since its last use; `None` where it had
+    /// none. A cache of more blocks than that finds it.
+    pub distance: Option<u64>,
+    /// The accesses that it stands for, itself included.
+    pub stands_for: u64,
 }
 
 impl Default for MissRatioCurve {
     fn default() -> MissRatioCurve {
+        MissRatioCurve::keeping(KEPT_MAX)
+    }
+}
+
+impl MissRatioCurve {
+    /// One that keeps at most so many blocks, and a sample where there are more.
+    pub fn keeping(kept_max: usize) -> MissRatioCurve {
         let positions = 16 * STRETCH_BITS;
         MissRatioCurve {
             index: Index::new(),
@@ -48,22 +78,19 @@ impl Default for MissRatioCurve {
             blocks: Vec::with_capacity(positions),
             distances: Vec::new(),
             accesses: 0,
+            stood_for: 0,
+            sample: Sample::default(),
+            kept_max: kept_max.max(1),
         }
     }
-}
 
-impl MissRatioCurve {
-    /// Uses a block.
+    /// Uses a block, and tells what is learnt from it; `None` if it is not in the sample.
     #[inline]
-    pub fn access(&mut self, key: u64) {
-        self.distance(key);
-    }
-
-    /// Uses a block, and tells its stack distance: how many other blocks were used since its last
-    /// use; `None` where it had none. A cache of more blocks than that finds it.
-    #[inline]
-    pub fn distance(&mut self, key: u64) -> Option<u64> {
+    pub fn access(&mut self, key: u64) -> Option<Use> {
         self.accesses += 1;
+        if !self.sample.holds(key) {
+            return None;
+        }
         if self.blocks.len() == self.words.len() * 64 {
             self.renumber();
         }
@@ -72,27 +99,60 @@ impl MissRatioCurve {
             Some(block) => {
                 let position = self.last[block as usize] as usize;
                 let distance = self.keys.len() - self.up_to(position);
-                self.distances[distance] += 1;
+                self.distances[distance] += self.sample.one_in();
                 self.clear(position);
-                (block, Some(distance as u64))
+                (block, Some(distance as u64 * self.sample.one_in()))
             }
-            None => (self.learn(key), None),
+            None => (self.learn(key)?, None),
         };
+        let stands_for = self.sample.one_in();
+        self.stood_for += stands_for;
         let position = self.blocks.len();
         self.last[block as usize] = position as u32;
         self.blocks.push(block);
         self.words[position / 64] |= 1 << (position % 64);
         self.count(position / STRETCH_BITS, 1);
-        distance
+        Some(Use { distance, stands_for })
     }
 
-    fn learn(&mut self, key: u64) -> u32 {
+    /// Gives a block its number, unless it leaves the sample with those it would be too many with.
+    fn learn(&mut self, key: u64) -> Option<u32> {
+        while self.keys.len() >= self.kept_max {
+            self.thin();
+            if !self.sample.holds(key) {
+                return None;
+            }
+        }
         let block = self.keys.len() as u32;
         self.index.insert(near(key), block);
         self.keys.push(key);
         self.last.push(0);
         self.distances.push(0);
-        block
+        Some(block)
+    }
+
+    /// Leaves out the blocks that half the sample does not hold.
+    #[cold]
+    fn thin(&mut self) {
+        self.sample = self.sample.halved();
+        let is_last = |&(position, &block): &(usize, &u32)| {
+            self.last[block as usize] as usize == position
+                && self.sample.holds(self.keys[block as usize])
+        };
+        let used = self.blocks.iter().enumerate().filter(is_last);
+        self.keys = used.map(|(_, &block)| self.keys[block as usize]).collect();
+        self.index = Index::new();
+        for (&key, block) in self.keys.iter().zip(0..) {
+            self.index.insert(near(key), block);
+        }
+        self.last = (0..self.keys.len() as u32).collect();
+        self.blocks.clear();
+        self.blocks.extend(0..self.keys.len() as u32);
+        self.mark();
+        // Two neighbouring distances are one in the smaller sample.
+        self.distances = self.distances.chunks(2).map(|pair| pair.iter().sum()).collect();
+        let len = self.distances.len().max(self.keys.len());
+        self.distances.resize(len, 0);
     }
 
     /// Last uses at positions up to and with this one.
@@ -141,6 +201,11 @@ impl MissRatioCurve {
             }
             current
         });
+        self.mark();
+    }
+
+    /// Counts all positions as last uses, with room for as many again.
+    fn mark(&mut self) {
         let room =
             (2 * self.blocks.len()).next_multiple_of(STRETCH_BITS).max(self.words.len() * 64);
         self.words.clear();
@@ -158,19 +223,36 @@ impl MissRatioCurve {
         self.accesses
     }
 
-    /// Distinct blocks so far: no cache larger than this hits more.
+    /// Distinct blocks so far, as the sample tells: no cache larger than this hits more.
     pub fn blocks(&self) -> u64 {
+        self.kept() * self.sample.one_in()
+    }
+
+    /// Distinct blocks in the sample.
+    pub fn kept(&self) -> u64 {
         self.keys.len() as u64
     }
 
-    /// Misses of an LRU cache of each size: the element at `n` is for `n` blocks, from 0 to
-    /// [`MissRatioCurve::blocks`].
+    /// The blocks that stand for all: all of them, unless they were too many.
+    pub fn sample(&self) -> Sample {
+        self.sample
+    }
+
+    /// How far the accesses that the sample stands for are from all, as a share of these: what is known
+    /// of its error.
+    pub fn error_share(&self) -> f64 {
+        self.stood_for.abs_diff(self.accesses) as f64 / self.accesses.max(1) as f64
+    }
+
+    /// Misses of an LRU cache of each size: the element at `n` is for `n` blocks of the sample, each
+    /// for [`Sample::one_in`] blocks, from 0 to all.
     pub fn misses(&self) -> impl Iterator<Item = u64> + '_ {
         let hits = self.distances.iter().scan(0, |hits, &more| {
             *hits += more;
             Some(*hits)
         });
-        std::iter::once(0).chain(hits).map(|hits| self.accesses - hits)
+        let misses = hits.map(|hits| (self.stood_for - hits).min(self.accesses));
+        std::iter::once(self.accesses).chain(misses)
     }
 }
 
@@ -192,7 +274,7 @@ mod tests {
     #[test]
     fn every_size_agrees_with_a_cache_of_that_size() {
         let mut curve = MissRatioCurve::default();
-        keys(20_000, 60).for_each(|key| curve.access(key));
+        keys(20_000, 60).for_each(|key| _ = curve.access(key));
         let misses: Vec<u64> = curve.misses().collect();
         assert_eq!(misses.len(), 61);
         assert_eq!((misses[0], misses[60]), (20_000, 60));
@@ -207,7 +289,7 @@ mod tests {
     fn long_streams_are_numbered_anew() {
         let mut curve = MissRatioCurve::default();
         let (count, distinct) = (400_000, 90_000);
-        keys(count, distinct).for_each(|key| curve.access(key));
+        keys(count, distinct).for_each(|key| _ = curve.access(key));
         let misses: Vec<u64> = curve.misses().collect();
         for size in [1, 100, 5_000, 60_000] {
             let mut cache = Lru::new(size);
@@ -221,5 +303,45 @@ mod tests {
     fn nothing_seen_has_nothing_to_miss() {
         let curve = MissRatioCurve::default();
         assert_eq!(curve.misses().collect::<Vec<_>>(), [0]);
+    }
+
+    #[test]
+    fn a_sample_stands_for_all() {
+        let (mut exact, mut sampled) =
+            (MissRatioCurve::default(), MissRatioCurve::keeping(1 << 13));
+        let (count, distinct) = (1_000_000, 150_000);
+        for key in keys(count, distinct) {
+            exact.access(key);
+            sampled.access(key);
+            assert!(sampled.keys.len() <= 1 << 13);
+        }
+        let one_in = sampled.sample().one_in();
+        assert_eq!((exact.sample().one_in(), one_in, exact.error_share()), (1, 32, 0.0));
+        assert!(sampled.blocks().abs_diff(exact.blocks()) < exact.blocks() / 30);
+        let all = exact.misses().collect::<Vec<_>>();
+        let off = sampled.misses().enumerate().map(|(size, misses)| {
+            let size = (size * one_in as usize).min(all.len() - 1);
+            misses.abs_diff(all[size]) as f64 / count as f64
+        });
+        let off: Vec<f64> = off.collect();
+        let mean = off.iter().sum::<f64>() / off.len() as f64;
+        // At the hottest block, which is in no sample, it is off most.
+        let most = off.iter().fold(0.0, |most: f64, &off| most.max(off));
+        assert!(mean < 0.01 && most < 0.05, "{mean} {most}");
+        assert!(sampled.error_share() < 0.05, "{}", sampled.error_share());
+    }
+
+    #[test]
+    fn what_a_use_stands_for_adds_up() {
+        let mut curve = MissRatioCurve::keeping(64);
+        let (mut stood_for, mut hits) = (0, 0);
+        for key in keys(20_000, 1000) {
+            let Some(told) = curve.access(key) else { continue };
+            stood_for += told.stands_for;
+            hits += told.distance.map_or(0, |_| told.stands_for);
+            assert!(told.distance.is_none_or(|distance| distance < 1000 * 4));
+        }
+        assert_eq!(curve.misses().last(), Some(stood_for - hits));
+        assert!(curve.misses().is_sorted_by(|a, b| a >= b));
     }
 }

@@ -48,6 +48,8 @@ pub(crate) enum Fault {
     Address,
     /// The completion lies before the arrival.
     Backwards,
+    /// There is no room for the name.
+    Name,
 }
 
 /// A place in text.

@@ -9,6 +9,7 @@ use crate::columns::unit::TimeUnit;
 use crate::columns::values::{expected, letters, number, operation, optional_time, time};
 use crate::columns::words::OpCode;
 use crate::fields::digits;
+use crate::naming::{self, Room};
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong};
 use crate::trace::{Dictionary, Record, Stream};
 
@@ -20,6 +21,13 @@ pub(crate) struct Bad {
     /// Where its field begins.
     from: usize,
     fault: Fault,
+}
+
+impl Bad {
+    /// The same field, for which there is no room.
+    fn named(self) -> Bad {
+        Bad { fault: Fault::Name, ..self }
+    }
 }
 
 /// Where the fields of a name stand in a row.
@@ -82,6 +90,7 @@ pub(crate) struct Plan {
     has_stream: bool,
     volumes: Names,
     streams: Names,
+    room: Room,
 }
 
 impl Plan {
@@ -113,6 +122,7 @@ impl Plan {
             len: columns.len_bytes.unwrap_or(0),
             volumes: Names::default(),
             streams: Names::default(),
+            room: Room::default(),
         }
     }
 
@@ -233,13 +243,15 @@ impl Plan {
         dictionary: &mut Dictionary,
     ) -> Result<u32, Bad> {
         let mut whole = Vec::new();
+        let mut last = Bad { column: 0, from: 0, fault: Fault::Field };
         for (column, step) in self.steps.iter().enumerate() {
             let Step::Volume(part) = step else { continue };
             let from = name.starts[part % PARTS];
             let mut field = field_at(cursor, from);
+            last = Bad { column, from, fault: Fault::Field };
             if matches!(self.roles.get(column), Some(Role::Volume(true))) {
                 if digits(field).is_none() {
-                    return Err(Bad { column, from, fault: Fault::Field });
+                    return Err(last);
                 }
                 let zeros = field.iter().take_while(|&&byte| byte == b'0').count();
                 field = field.get(zeros.min(field.len() - 1)..).unwrap_or_default();
@@ -249,12 +261,16 @@ impl Plan {
             }
             whole.extend_from_slice(field);
         }
-        let number = self.volumes.known(&whole).unwrap_or_else(|| {
-            let number = dictionary.volumes.len() as u32;
-            self.volumes.add(&whole, number);
-            dictionary.volumes.push(String::from_utf8_lossy(&whole).into_owned());
-            number
-        });
+        let number = match self.volumes.known(&whole) {
+            Some(number) => number,
+            None => {
+                self.room.take("", &whole).map_err(|_| last.named())?;
+                let number = dictionary.volumes.len() as u32;
+                self.volumes.add(&whole, number);
+                dictionary.volumes.push(String::from_utf8_lossy(&whole).into_owned());
+                number
+            }
+        };
         self.volumes.remember(name.short.then_some(name.keys), number);
         Ok(number)
     }
@@ -270,14 +286,16 @@ impl Plan {
         let mut fields: [Option<&[u8]>; PARTS] = [None; PARTS];
         let mut ids = [None; PARTS];
         let mut whole = Vec::new();
+        let mut last = Bad { column: 0, from: 0, fault: Fault::Field };
         for (column, step) in self.steps.iter().enumerate() {
             let Step::Stream(part) = step else { continue };
             let (part, from) = (part % PARTS, name.starts[part % PARTS]);
             let field = field_at(cursor, from);
+            last = Bad { column, from, fault: Fault::Field };
             fields[part] = Some(field);
             if part != NAME && !field.is_empty() {
                 let id = digits(field).and_then(|id| u32::try_from(id).ok());
-                let wrong = Bad { column, from, fault: Fault::Field };
+                let wrong = last;
                 ids[part] = Some(id.ok_or(wrong)?);
             }
         }
@@ -286,16 +304,20 @@ impl Plan {
             whole.extend_from_slice(field.unwrap_or_default());
             whole.push(b'\n');
         }
-        let number = self.streams.known(&whole).unwrap_or_else(|| {
-            let number = dictionary.streams.len() as u32;
-            self.streams.add(&whole, number);
-            dictionary.streams.push(Stream {
-                thread: ids[THREAD],
-                process: ids[PROCESS],
-                name: String::from_utf8_lossy(fields[NAME].unwrap_or_default()).into_owned(),
-            });
-            number
-        });
+        let number = match self.streams.known(&whole) {
+            Some(number) => number,
+            None => {
+                self.room.take("", &whole).map_err(|_| last.named())?;
+                let number = dictionary.streams.len() as u32;
+                self.streams.add(&whole, number);
+                dictionary.streams.push(Stream {
+                    thread: ids[THREAD],
+                    process: ids[PROCESS],
+                    name: String::from_utf8_lossy(fields[NAME].unwrap_or_default()).into_owned(),
+                });
+                number
+            }
+        };
         self.streams.remember(name.short.then_some(name.keys), number);
         Ok(number)
     }
@@ -364,6 +386,7 @@ impl Plan {
                 got: "an open quote".into(),
                 expected: "a quote that ends the field".into(),
             },
+            Fault::Name => naming::refused(title(bad.column), got),
             Fault::Length => Wrong::new(title(bad.column), got, "at most 1 GiB a request"),
             Fault::Address => {
                 let column = column_of(|role| matches!(role, Role::Offset(_)));

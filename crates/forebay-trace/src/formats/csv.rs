@@ -7,7 +7,7 @@
 //! their first row. Rows of zero length that are no flush are skipped and counted.
 
 use std::collections::BTreeMap;
-use std::io::BufRead;
+use std::io::{self, BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use ::csv::ByteRecord;
@@ -17,6 +17,8 @@ use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;
 use crate::letters::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
+use crate::lines::LINE_BYTES_MAX;
+use crate::naming::Room;
 use crate::order::Ordered;
 use crate::rows::{self, Wrong, shorten};
 use crate::trace::{BATCH, Dictionary, Notes, Reader, Record, Stream};
@@ -41,9 +43,13 @@ pub(crate) fn sniff(head: &[u8]) -> bool {
 }
 
 pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
-    let mut source = ::csv::ReaderBuilder::new().from_reader(input.content);
-    let header = source.byte_headers().map_err(|error| broken(&input.path, error))?;
-    if header != &ByteRecord::from(HEADER.to_vec()) {
+    let content = Rationed { content: input.content, left: ROW_BYTES_MAX, is_short: false };
+    let mut source = ::csv::ReaderBuilder::new().from_reader(content);
+    if let Err(error) = source.byte_headers() {
+        return Err(broken(&input.path, &source, error));
+    }
+    let header = source.byte_headers().cloned().unwrap_or_default();
+    if header.iter().ne(HEADER.map(str::as_bytes)) {
         let got = header.iter().collect::<Vec<_>>().join(&b","[..]);
         return Err(Wrong::new(
             HEADER[0],
@@ -57,16 +63,44 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
         source,
         streams: BTreeMap::new(),
         volumes: BTreeMap::new(),
+        room: Room::default(),
         dictionary: Dictionary::default(),
         notes: Notes { format: "csv", ..Notes::default() },
     })))
 }
 
+type Source = ::csv::Reader<Rationed>;
+
+/// A row, line feeds within quotes included, and what is read ahead of it.
+const ROW_BYTES_MAX: usize = LINE_BYTES_MAX;
+
+/// Content of which so much may be read until more is allowed: the CSV crate takes rows of any length.
+struct Rationed {
+    content: Box<dyn BufRead + Send>,
+    left: usize,
+    /// Whether more was asked for.
+    is_short: bool,
+}
+
+impl Read for Rationed {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let most = buffer.len().min(self.left);
+        if most == 0 {
+            self.is_short = true;
+            return Err(io::Error::other("a row that is too long"));
+        }
+        let read = self.content.read(&mut buffer[..most])?;
+        self.left -= read;
+        Ok(read)
+    }
+}
+
 struct Csv {
     path: PathBuf,
-    source: ::csv::Reader<Box<dyn BufRead + Send>>,
+    source: Source,
     streams: BTreeMap<u64, u32>,
     volumes: BTreeMap<Vec<u8>, u32>,
+    room: Room,
     dictionary: Dictionary,
     notes: Notes,
 }
@@ -94,6 +128,7 @@ impl Csv {
         record.stream = match self.streams.get(&stream) {
             Some(&known) => known,
             None => {
+                self.room.take("name", field(10))?;
                 let name = String::from_utf8_lossy(field(10)).into_owned();
                 self.dictionary.streams.push(Stream { thread: id(8)?, process: id(9)?, name });
                 let index = (self.dictionary.streams.len() - 1) as u32;
@@ -104,6 +139,7 @@ impl Csv {
         record.volume = match self.volumes.get(field(5)) {
             Some(&known) => known,
             None => {
+                self.room.take("volume", field(5))?;
                 self.dictionary.volumes.push(String::from_utf8_lossy(field(5)).into_owned());
                 let index = (self.dictionary.volumes.len() - 1) as u32;
                 self.volumes.insert(field(5).to_vec(), index);
@@ -115,8 +151,17 @@ impl Csv {
 }
 
 /// The CSV crate's complaint as ours.
-fn broken(path: &Path, error: ::csv::Error) -> TraceError {
+fn broken(path: &Path, source: &Source, error: ::csv::Error) -> TraceError {
     let path = path.to_path_buf();
+    if source.get_ref().is_short {
+        return TraceError::Malformed {
+            path,
+            place: Place::Line(source.position().line()),
+            got: format!("a row of more than {ROW_BYTES_MAX} bytes"),
+            expected: format!("the {} fields {}", HEADER.len(), HEADER.join(",")),
+            hint: "look for a quote that is not closed".into(),
+        };
+    }
     let line = error.position().map(|p| p.line());
     match error.into_kind() {
         ::csv::ErrorKind::Io(source) => TraceError::Io { path, source },
@@ -138,8 +183,11 @@ impl Reader for Csv {
         batch.clear();
         let mut row = ByteRecord::new();
         while batch.len() < BATCH {
-            if !self.source.read_byte_record(&mut row).map_err(|e| broken(&self.path, e))? {
-                break;
+            self.source.get_mut().left = ROW_BYTES_MAX;
+            match self.source.read_byte_record(&mut row) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return Err(broken(&self.path, &self.source, error)),
             }
             let record = self.record(&row).map_err(|wrong| {
                 let place = row.position().map_or(Place::File, |p| Place::Line(p.line()));
@@ -182,6 +230,20 @@ mod tests {
         assert_eq!((dictionary.streams[0].thread, dictionary.streams[0].process), (Some(7), None));
         assert_eq!(dictionary.volumes, ["a,b", "c"]);
         assert_eq!((records[1].at, records[1].latency), (Nanos(1), Some(Nanos(10))));
+    }
+
+    #[test]
+    fn long_names_are_refused_and_rows_may_have_many_lines() {
+        let name = "n".repeat(5000);
+        let text = format!("{}\n5,write,4096,512,9,v,,SM,7,,{name}\n", HEADER.join(","));
+        let told = message(open, text.as_bytes());
+        assert!(told.contains("line 2: got a name of 5000 bytes, \"nnn"), "{told}");
+        assert!(told.contains("in column name, expected at most 4096 bytes"), "{told}");
+        // Longer than a row may be, all together.
+        let rows = "5,write,4096,512,9,\"v\n\n\nw\",,SM,7,,x\n".repeat(9000);
+        let (records, dictionary, _) =
+            read(open, format!("{}\n{rows}", HEADER.join(",")).as_bytes());
+        assert_eq!((dictionary.volumes.len(), records.len()), (1, 9000));
     }
 
     #[test]

@@ -95,7 +95,7 @@ impl Fio {
             _ => rows::record(ns, op, offset, length)?,
         };
         self.untimed += u64::from(self.version == Some(Version::Two));
-        let volume = self.who.volume(file, dictionary);
+        let volume = self.who.volume(file, dictionary)?;
         Ok(Line::Request(Record { volume, ..record }))
     }
 }

@@ -149,9 +149,11 @@ impl HpSrt {
             _ => self.unfinished += 1,
         }
         let volume = format!("{}.{disk}", self.header.host());
-        record.volume = self.who.volume(volume.as_bytes(), &mut self.dictionary);
+        let volume = self.who.volume(volume.as_bytes(), &mut self.dictionary);
         let stream = Stream { name: self.header.section(disk, section), ..Stream::default() };
-        record.stream = self.who.stream(stream, &mut self.dictionary);
+        let stream = self.who.stream(stream, &mut self.dictionary);
+        record.volume = volume.map_err(|wrong| self.frames.wrong(wrong))?;
+        record.stream = stream.map_err(|wrong| self.frames.wrong(wrong))?;
         Ok(Some(record))
     }
 

@@ -83,8 +83,8 @@ impl Snoop {
         record.len = bytes;
         record.latency = Some(Nanos(latency_ns));
         record.flags = span.flags();
-        record.volume = self.who.volume(cells.get(Column::Disk), dictionary);
-        record.stream = self.who.stream(stream, dictionary);
+        record.volume = self.who.volume(cells.get(Column::Disk), dictionary)?;
+        record.stream = self.who.stream(stream, dictionary)?;
         Ok(Line::Request(record))
     }
 

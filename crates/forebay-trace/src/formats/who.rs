@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use crate::naming::Room;
+use crate::rows::Wrong;
 use crate::trace::{Dictionary, Stream};
 
 /// The names seen so far and their numbers in the dictionary.
@@ -9,26 +11,40 @@ use crate::trace::{Dictionary, Stream};
 pub(super) struct Who {
     volumes: HashMap<Box<[u8]>, u32>,
     streams: HashMap<Stream, u32>,
+    room: Room,
 }
 
 impl Who {
     /// Number of the volume called `name`.
-    pub(super) fn volume(&mut self, name: &[u8], dictionary: &mut Dictionary) -> u32 {
+    pub(super) fn volume(
+        &mut self,
+        name: &[u8],
+        dictionary: &mut Dictionary,
+    ) -> Result<u32, Wrong> {
         if let Some(&number) = self.volumes.get(name) {
-            return number;
+            return Ok(number);
         }
+        self.room.take("volume", name)?;
         let number = dictionary.volumes.len() as u32;
         dictionary.volumes.push(String::from_utf8_lossy(name).into_owned());
         self.volumes.insert(name.into(), number);
-        number
+        Ok(number)
     }
 
     /// Number of a submitter.
-    pub(super) fn stream(&mut self, stream: Stream, dictionary: &mut Dictionary) -> u32 {
-        *self.streams.entry(stream).or_insert_with_key(|stream| {
-            dictionary.streams.push(stream.clone());
-            (dictionary.streams.len() - 1) as u32
-        })
+    pub(super) fn stream(
+        &mut self,
+        stream: Stream,
+        dictionary: &mut Dictionary,
+    ) -> Result<u32, Wrong> {
+        if let Some(&number) = self.streams.get(&stream) {
+            return Ok(number);
+        }
+        self.room.take("stream", stream.name.as_bytes())?;
+        let number = dictionary.streams.len() as u32;
+        dictionary.streams.push(stream.clone());
+        self.streams.insert(stream, number);
+        Ok(number)
     }
 }
 
@@ -47,9 +63,11 @@ mod tests {
     #[test]
     fn numbers_are_dense_and_stay() {
         let (mut who, mut dictionary) = (Who::default(), Dictionary::default());
-        let volumes = [&b"b"[..], b"a", b"b"].map(|name| who.volume(name, &mut dictionary));
+        let volumes =
+            [&b"b"[..], b"a", b"b"].map(|name| who.volume(name, &mut dictionary).unwrap());
         let stream = |name: &str| Stream { name: name.into(), ..Stream::default() };
-        let streams = ["x", "y", "x"].map(|name| who.stream(stream(name), &mut dictionary));
+        let streams =
+            ["x", "y", "x"].map(|name| who.stream(stream(name), &mut dictionary).unwrap());
         assert_eq!((volumes, streams), ([0, 1, 0], [0, 1, 0]));
         assert_eq!(dictionary.volumes, ["b", "a"]);
         assert_eq!(dictionary.streams, [stream("x"), stream("y")]);

@@ -49,7 +49,7 @@ impl Sizing {
             if meter.stops_after(1) {
                 return Err(Error::Stopped);
             }
-            keys(&record, block_bytes).for_each(|key| curve.access(key));
+            keys(&record, block_bytes).for_each(|key| _ = curve.access(key));
         }
         if let Some(error) = failed.take() {
             return Err(error.into());
@@ -83,13 +83,14 @@ impl Sizing {
 
     fn from(curve: &MissRatioCurve, block_bytes: u32) -> Sizing {
         let accesses = curve.accesses();
-        let hits_max = accesses - curve.blocks();
+        let hits_max = accesses - curve.misses().last().unwrap_or(0);
         let enough = accesses - (hits_max as f64 * HITS_THAT_SUFFICE).ceil() as u64;
         let found = curve.misses().enumerate().find(|&(_, misses)| misses <= enough);
         let (size, misses) = found.unwrap_or((0, accesses));
+        let size = size as u64 * curve.sample().one_in();
         let share = |hits: u64| hits as f64 / accesses.max(1) as f64;
         // A cache keeps a little more flash than it uses, for blocks on their way to the disk.
-        let blocks = size as u64 + (size as u64 / 32).max(32);
+        let blocks = size + (size / 32).max(32);
         Sizing {
             block_bytes,
             footprint_bytes: curve.blocks() * u64::from(block_bytes),
@@ -109,9 +110,9 @@ mod tests {
         let mut curve = MissRatioCurve::default();
         // 1000 blocks used in turn a hundred times, and once 100000 others.
         for _ in 0..100 {
-            (0..1000).for_each(|key| curve.access(key));
+            (0..1000).for_each(|key| _ = curve.access(key));
         }
-        (5000..105_000).for_each(|key| curve.access(key));
+        (5000..105_000).for_each(|key| _ = curve.access(key));
         let sizing = Sizing::from(&curve, 4096);
         assert_eq!(sizing.size_mib, (1032u64 * 4096).div_ceil(1 << 20));
         assert_eq!((sizing.hit_share, sizing.hit_share_max), (0.495, 0.495));

@@ -21,6 +21,8 @@ mod response;
 mod tally;
 mod verdict;
 
+use forebay_core::Device;
+use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::Intensity;
 
 pub use card::{
@@ -35,12 +37,15 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::progress::GoOn;
 use layout::Layout;
-use profile::{Asked, Profile};
+use profile::{Asked, Profile, STRETCHES_MAX};
 use response::{Responses, responses};
 use tally::Clock;
 
 /// A disk, a SATA solid-state drive and an NVMe one.
 pub const DEVICES: [&str; 3] = ["st1000nm0011", "samsung-830", "990-pro"];
+
+/// Gigabytes of a drive whose whole map takes 125 MiB.
+const STAND_IN_GB: u64 = 64;
 
 /// Blocks of the cache at most, unless their size was asked for.
 const CACHE_BLOCKS_MAX: u64 = 1 << 22;
@@ -59,6 +64,8 @@ pub struct Options {
     pub level: f64,
     /// Makes the resamples.
     pub seed: u64,
+    /// What the devices were asked for by.
+    names: Vec<String>,
 }
 
 impl Options {
@@ -81,18 +88,44 @@ impl Options {
             return unfit(format!("intensity: got {intensity}, expected 1e-6 to 1e12"));
         }
         let named = |name: &String| devices::open(name);
-        let opened = match devices {
-            [] => DEVICES.iter().map(|name| devices::open(name)).collect::<Result<_, _>>()?,
-            names => names.iter().map(named).collect::<Result<_, _>>()?,
+        let names = match devices {
+            [] => DEVICES.map(str::to_string).to_vec(),
+            names => names.to_vec(),
         };
+        let devices = names.iter().map(named).collect::<Result<_, _>>()?;
         let block_bytes = block_kib.map(|kib| kib * 1024);
-        Ok(Options { devices: opened, block_bytes, intensity, level: 0.95, seed })
+        Ok(Options { devices, block_bytes, intensity, level: 0.95, seed, names })
+    }
+
+    /// The devices, and smaller ones for solid-state drives whose map would take too much memory, each
+    /// with a sentence. A map follows what is written to, up to the whole drive.
+    fn affordable(&self, profiles: &[Profile; 2]) -> Result<(Vec<OpenDevice>, Vec<String>), Error> {
+        let is_scattered = profiles.iter().any(|of| of.written_stretches > STRETCHES_MAX);
+        let (mut devices, mut told) = (self.devices.clone(), Vec::new());
+        for (device, name) in devices.iter_mut().zip(&self.names).filter(|_| is_scattered) {
+            let is_large = device.model.capacity() > STAND_IN_GB * 1_000_000_000;
+            let is_asked = name.contains("capacity-gb");
+            if !matches!(device.model, DeviceModel::Ssd(_)) || !is_large || is_asked {
+                continue;
+            }
+            let stand_in = format!("{name}:capacity-gb={STAND_IN_GB}");
+            told.push(format!(
+                "{}: so much of it is written to that its model would take gigabytes of memory: \
+                 {stand_in} stands in for it",
+                device.name
+            ));
+            *device = devices::open(&stand_in)?;
+        }
+        Ok((devices, told))
     }
 }
 
 /// Both traces, measured.
 struct Measured {
     profiles: [Profile; 2],
+    devices: Vec<OpenDevice>,
+    /// Which of them stand in for others.
+    stand_ins: Vec<String>,
     /// On each device; empty without times.
     responses: Vec<[Responses; 2]>,
     layout: Layout,
@@ -126,7 +159,8 @@ pub fn compare<P: GoOn>(
     };
     let profiles = [profile(0)?, profile(1)?];
     let mut simulated = Vec::new();
-    for device in options.devices.iter().filter(|_| asked.timed) {
+    let (devices, stand_ins) = options.affordable(&profiles)?;
+    for device in devices.iter().filter(|_| asked.timed) {
         let mut on = |side: usize| {
             let doing = format!("simulating {} on {}", inputs[side].path.display(), device.name);
             let clock = profiles[side].clock;
@@ -135,7 +169,8 @@ pub fn compare<P: GoOn>(
         };
         simulated.push([on(0)?, on(1)?]);
     }
-    let measured = Measured { profiles, responses: simulated, layout, block_bytes };
+    let measured =
+        Measured { profiles, devices, stand_ins, responses: simulated, layout, block_bytes };
     Ok(made::card(inputs, &measured, options))
 }
 

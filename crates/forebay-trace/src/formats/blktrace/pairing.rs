@@ -139,6 +139,7 @@ impl Pairing {
             self.release(ready);
         }
         self.notes.warnings.extend(self.tally.sentences());
+        self.notes.warnings.extend(self.streams.sentence());
     }
 
     /// Without queue events the issue events so far are the requests, if there are any.

@@ -1,16 +1,24 @@
 //! Numbers threads by id and name.
 //!
 //! A thread is named by a record of its own, which may come before or after its first request. A
-//! name that comes late fills the empty entry; a change of name begins a new stream.
+//! name that comes late fills the empty entry; a change of name begins a new stream. Threads for
+//! whose names there is no room are one stream.
 
 use std::collections::HashMap;
 
+use crate::naming::Room;
 use crate::trace::{Dictionary, Stream};
+
+/// Threads that are not told apart.
+const OTHERS: &str = "others";
 
 #[derive(Default)]
 pub(crate) struct Streams {
     threads: HashMap<u32, Thread>,
     numbers: HashMap<Stream, u32>,
+    room: Room,
+    /// The stream of those for which there is no room.
+    others: Option<u32>,
 }
 
 #[derive(Default)]
@@ -23,10 +31,13 @@ struct Thread {
 impl Streams {
     /// The thread is called `name` from now on.
     pub(crate) fn name(&mut self, pid: u32, name: &str, dictionary: &mut Dictionary) {
-        let thread = self.threads.entry(pid).or_default();
-        if name.is_empty() || thread.name == name {
+        let known = self.threads.get(&pid).map_or("", |thread| &thread.name);
+        // Twice: of the thread, and of its streams.
+        let mut has_room = || (0..2).all(|_| self.room.take("name", name.as_bytes()).is_ok());
+        if name.is_empty() || known == name || !has_room() {
             return;
         }
+        let thread = self.threads.entry(pid).or_default();
         let unnamed = thread.name.is_empty();
         thread.name = name.to_owned();
         let Some(number) = thread.number.take() else { return };
@@ -41,6 +52,9 @@ impl Streams {
 
     /// Number of the thread's stream.
     pub(crate) fn number(&mut self, pid: u32, dictionary: &mut Dictionary) -> u32 {
+        if !self.threads.contains_key(&pid) && self.room.take("name", b"").is_err() {
+            return self.other(dictionary);
+        }
         let thread = self.threads.entry(pid).or_default();
         if let Some(number) = thread.number {
             return number;
@@ -53,11 +67,46 @@ impl Streams {
         thread.number = Some(number);
         number
     }
+
+    fn other(&mut self, dictionary: &mut Dictionary) -> u32 {
+        *self.others.get_or_insert_with(|| {
+            dictionary.streams.push(Stream { name: OTHERS.to_owned(), ..Stream::default() });
+            (dictionary.streams.len() - 1) as u32
+        })
+    }
+
+    /// A warning, if threads were not told apart.
+    pub(crate) fn sentence(&self) -> Option<String> {
+        self.others.map(|_| {
+            format!(
+                "more threads than are told apart, {}: the later ones are one stream, {OTHERS:?}",
+                self.threads.len()
+            )
+        })
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_without_room_are_one_stream() {
+        let (mut streams, mut dictionary) = (Streams::default(), Dictionary::default());
+        let count = 1 << 20;
+        let numbers: Vec<u32> = (0..count).map(|n| streams.number(n, &mut dictionary)).collect();
+        let told_apart = dictionary.streams.len() as u32 - 1;
+        assert!(told_apart > 1 << 18 && told_apart < count);
+        assert!(numbers[told_apart as usize..].iter().all(|&number| number == told_apart));
+        assert_eq!(dictionary.streams[told_apart as usize].name, OTHERS);
+        assert_eq!(
+            (streams.number(5, &mut dictionary), streams.threads.len()),
+            (5, told_apart as usize)
+        );
+        streams.name(count + 1, "late", &mut dictionary);
+        assert_eq!(streams.threads.len() as u32, told_apart);
+        assert!(streams.sentence().is_some());
+    }
 
     #[test]
     fn a_late_name_fills_the_entry_and_a_new_name_begins_a_stream() {

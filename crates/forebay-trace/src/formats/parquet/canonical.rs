@@ -19,6 +19,7 @@ use super::{Schema, Table, damaged, shown};
 use crate::error::TraceError;
 use crate::formats::parquet::columns::{Columns, Numbers};
 use crate::letters::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
+use crate::naming::Room;
 use crate::rows::{self, Wrong};
 use crate::trace::{Dictionary, Record, Stream};
 
@@ -79,6 +80,7 @@ impl Numbering {
         &mut self,
         number: u64,
         column: &'static str,
+        room: &mut Room,
         new: impl FnOnce(String),
     ) -> Result<u32, Wrong> {
         match self {
@@ -88,11 +90,14 @@ impl Numbering {
                 Err(Wrong::new(column, got.as_bytes(), "an index into the file's dictionary"))
             }
             Numbering::Found(known) => {
-                let next = known.len() as u32;
-                Ok(*known.entry(number).or_insert_with(|| {
-                    new(number.to_string());
-                    next
-                }))
+                if let Some(&index) = known.get(&number) {
+                    return Ok(index);
+                }
+                let (name, next) = (number.to_string(), known.len() as u32);
+                room.take(column, name.as_bytes())?;
+                known.insert(number, next);
+                new(name);
+                Ok(next)
             }
         }
     }
@@ -102,6 +107,7 @@ impl Numbering {
 pub(super) struct Canonical {
     streams: Numbering,
     volumes: Numbering,
+    room: Room,
 }
 
 impl Schema for Canonical {
@@ -124,7 +130,16 @@ impl Schema for Canonical {
         let volumes: Option<Vec<String>> = (table.metadata(KEY_VOLUMES))
             .map(|text| serde_json::from_str(text).map_err(|e| bad(KEY_VOLUMES, e)))
             .transpose()?;
+        let mut room = Room::default();
+        let wrong = |wrong: Wrong| damaged(&table.path, wrong.got, &wrong.expected);
+        for stream in streams.iter().flatten() {
+            room.take(KEY_STREAMS, stream.name.as_bytes()).map_err(wrong)?;
+        }
+        for volume in volumes.iter().flatten() {
+            room.take(KEY_VOLUMES, volume.as_bytes()).map_err(wrong)?;
+        }
         let schema = Canonical {
+            room,
             streams: Numbering::of(streams.as_ref().map(Vec::len)),
             volumes: Numbering::of(volumes.as_ref().map(Vec::len)),
         };
@@ -168,12 +183,14 @@ impl Schema for Canonical {
                 record.latency = columns.optional(latency, row, "latency_ns")?.map(Nanos);
             }
             record.stream = (self.streams)
-                .index(value(&stream, row, "stream")?, "stream", |name| {
+                .index(value(&stream, row, "stream")?, "stream", &mut self.room, |name| {
                     dictionary.streams.push(Stream { name, ..Stream::default() })
                 })
                 .map_err(|wrong| columns.wrong(row, wrong))?;
             record.volume = (self.volumes)
-                .index(value(&volume, row, "volume")?, "volume", |n| dictionary.volumes.push(n))
+                .index(value(&volume, row, "volume")?, "volume", &mut self.room, |name| {
+                    dictionary.volumes.push(name)
+                })
                 .map_err(|wrong| columns.wrong(row, wrong))?;
             batch.push(record);
         }

@@ -13,6 +13,7 @@ use super::{Schema, Table};
 use crate::error::TraceError;
 use crate::formats::parquet::columns::Columns;
 use crate::letters::{FLAGS_EXPECTED, flags_of, op_of};
+use crate::naming::Room;
 use crate::rows::{self, Wrong};
 use crate::trace::{Dictionary, Record, Stream};
 
@@ -22,6 +23,7 @@ const SECTOR_BYTES: u64 = 512;
 /// The capture form.
 pub(super) struct Hadoop {
     streams: BTreeMap<Stream, u32>,
+    room: Room,
 }
 
 impl Schema for Hadoop {
@@ -29,7 +31,7 @@ impl Schema for Hadoop {
 
     fn new(_: &Table, dictionary: &mut Dictionary) -> Result<Hadoop, TraceError> {
         dictionary.volumes.push("disk".into());
-        Ok(Hadoop { streams: BTreeMap::new() })
+        Ok(Hadoop { streams: BTreeMap::new(), room: Room::default() })
     }
 
     fn records(
@@ -73,6 +75,8 @@ impl Schema for Hadoop {
             record.stream = match self.streams.get(&stream) {
                 Some(&known) => known,
                 None => {
+                    (self.room.take("name", stream.name.as_bytes()))
+                        .map_err(|wrong| columns.wrong(row, wrong))?;
                     dictionary.streams.push(stream.clone());
                     let index = (dictionary.streams.len() - 1) as u32;
                     self.streams.insert(stream, index);

@@ -59,6 +59,8 @@ pub struct CardTrace {
     pub duration_s: f64,
     /// Distinct blocks of the miss-ratio curve.
     pub footprint_blocks: u64,
+    /// One in so many of them was looked at for miss ratios and footprint: 1 if they are exact.
+    pub sampled_one_in: u64,
 }
 
 /// A figure of both traces.

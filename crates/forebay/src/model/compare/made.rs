@@ -7,7 +7,7 @@ use super::card::{
 use super::distance::Apart;
 use super::drawn::{Against, Apartness, Drawn};
 use super::measure::{Measure, measures, relative};
-use super::profile::{RANGES, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
+use super::profile::{Profile, RANGES, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
 use super::response::{Responses, compared};
 use super::tally::{Counts, RESAMPLES, resamples, whole};
 use super::verdict::{Verdict, verdict};
@@ -36,8 +36,8 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
     let (features, dispersions) = quantities.split_at(against.measures.len());
     let found = against.apart(&whole_b);
     let mut card = Card {
-        a: trace(inputs[0], a.footprint_blocks),
-        b: trace(inputs[1], b.footprint_blocks),
+        a: trace(inputs[0], a),
+        b: trace(inputs[1], b),
         verdict: Verdict::default(),
         features: against.measures.iter().zip(features).filter_map(feature).collect(),
         distances: distances(&against.whole, &found, &drawn),
@@ -50,7 +50,7 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
         responses: measured
             .responses
             .iter()
-            .zip(&options.devices)
+            .zip(&measured.devices)
             .map(|(both, device)| compared(device, both, &weights, options.level))
             .collect(),
         left_out: Vec::new(),
@@ -65,12 +65,13 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
     card
 }
 
-fn trace(input: &Input, footprint_blocks: u64) -> CardTrace {
+fn trace(input: &Input, profile: &Profile) -> CardTrace {
     CardTrace {
         trace: input.path.display().to_string(),
         requests: input.description.requests,
         duration_s: input.description.duration_s,
-        footprint_blocks,
+        footprint_blocks: profile.footprint_blocks,
+        sampled_one_in: profile.sampled_one_in,
     }
 }
 
@@ -153,7 +154,7 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
             input.path.display()
         ));
     }
-    let mut cautions = Vec::new();
+    let mut cautions = measured.stand_ins.clone();
     let volumes = inputs.map(|input| input.extents.len());
     if !measured.layout.shared {
         cautions.push(format!(
@@ -161,6 +162,15 @@ fn told(inputs: [&Input; 2], measured: &Measured, card: &Card) -> (Vec<String>, 
              on the disk mean little",
             volumes[0], volumes[1]
         ));
+    }
+    for (profile, input) in measured.profiles.iter().zip(inputs) {
+        if profile.sampled_one_in > 1 {
+            cautions.push(format!(
+                "{}: its miss ratios and its footprint are estimated on one in {} of its blocks",
+                input.path.display(),
+                profile.sampled_one_in
+            ));
+        }
     }
     for (response, both) in card.responses.iter().zip(&measured.responses) {
         let which = match (response.a_overloaded, response.b_overloaded) {

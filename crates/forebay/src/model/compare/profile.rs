@@ -1,6 +1,6 @@
 //! Everything that the card asks of one trace, from one pass over it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use forebay_core::cache::MissRatioCurve;
 use forebay_core::{Nanos, Op};
@@ -23,6 +23,11 @@ pub(super) const RANGES: usize = 256;
 /// Streams told apart; all others are one.
 pub(super) const STREAMS_MAX: usize = 4096;
 
+/// A stretch of pages that a solid-state drive's model keeps a map for: 4 MiB.
+const STRETCH_BITS: u32 = 22;
+/// Stretches written to that are counted: the maps for so many take 256 MiB.
+pub(super) const STRETCHES_MAX: usize = 1 << 15;
+
 /// Sums over data requests, each a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Sum {
@@ -39,6 +44,8 @@ pub(super) enum Sum {
     GapTime,
     /// Blocks of the miss-ratio curve that were used.
     Accesses,
+    /// As many as those that were looked at stand for: the same but where blocks are sampled.
+    StoodFor,
 }
 
 /// Cache sizes at which curves are compared: eight for each doubling, in blocks.
@@ -72,6 +79,10 @@ pub(super) struct Profile {
     hits: Tally,
     /// Distinct blocks of the cache.
     pub(super) footprint_blocks: u64,
+    /// One in so many of them was looked at.
+    pub(super) sampled_one_in: u64,
+    /// Stretches of 4 MiB that were written to, as far as they are counted.
+    pub(super) written_stretches: usize,
     pub(super) clock: Clock,
 }
 
@@ -95,9 +106,10 @@ impl Sample {
     /// The miss ratios of caches of these [`cache_sizes`].
     pub(super) fn miss_ratios(&self, sizes: usize) -> Vec<f64> {
         let (mut hits, all) = (0, self.of(Sum::Accesses).max(1) as f64);
+        let stood_for = self.of(Sum::StoodFor);
         let ratio = |size| {
             hits += self.hits.of(size);
-            1.0 - hits as f64 / all
+            (stood_for.saturating_sub(hits) as f64 / all).min(1.0)
         };
         (0..sizes).map(ratio).collect()
     }
@@ -160,6 +172,7 @@ struct Pass<'a> {
     placement: crate::place::Placement,
     curve: MissRatioCurve,
     cache_sizes: Vec<u64>,
+    written: BTreeSet<u64>,
     bins: Option<Bins>,
     first: Option<Nanos>,
     last: Option<Nanos>,
@@ -186,6 +199,8 @@ impl<'a> Pass<'a> {
             bins: None,
             hits: empty(),
             footprint_blocks: 0,
+            sampled_one_in: 1,
+            written_stretches: 0,
             clock,
         };
         Pass {
@@ -195,6 +210,7 @@ impl<'a> Pass<'a> {
             placement: side.placement(u64::MAX),
             curve: MissRatioCurve::default(),
             cache_sizes: cache_sizes(),
+            written: BTreeSet::new(),
             bins,
             first: None,
             last: None,
@@ -252,14 +268,24 @@ impl<'a> Pass<'a> {
             let place = u128::from(request.offset) * RANGES as u128;
             let range = (place / u128::from(self.asked.span.max(1))) as usize;
             self.profile.ranges.add(block, range.min(RANGES - 1), 1);
+            self.write(record.op, request.offset, request.end());
         }
         for key in keys(record, self.asked.block_bytes) {
             self.profile.sums.add(block, Sum::Accesses as usize, 1);
-            if let Some(distance) = self.curve.distance(key) {
+            let Some(told) = self.curve.access(key) else { continue };
+            self.profile.sums.add(block, Sum::StoodFor as usize, told.stands_for);
+            if let Some(distance) = told.distance {
                 // The first cache with more blocks than that.
                 let size = self.cache_sizes.partition_point(|&size| size <= distance);
-                self.profile.hits.add(block, size, 1);
+                self.profile.hits.add(block, size, told.stands_for);
             }
+        }
+    }
+
+    fn write(&mut self, op: Op, offset: u64, end: u64) {
+        if op == Op::Write && self.written.len() <= STRETCHES_MAX {
+            let last = end.saturating_sub(1) >> STRETCH_BITS;
+            self.written.extend(offset >> STRETCH_BITS..=last);
         }
     }
 
@@ -267,6 +293,8 @@ impl<'a> Pass<'a> {
         debug_assert_eq!(self.ends.len(), self.side.extents.len());
         self.profile.bins = self.bins.map(Bins::finish);
         self.profile.footprint_blocks = self.curve.blocks();
+        self.profile.sampled_one_in = self.curve.sample().one_in();
+        self.profile.written_stretches = self.written.len();
         self.profile.sizes.compact();
         self.profile.gaps.compact();
         self.profile

@@ -77,6 +77,22 @@ fn a_trace_is_its_own_twin() {
 }
 
 #[test]
+fn very_many_blocks_are_sampled_and_the_card_says_so() {
+    // Ten requests of a GiB, twice over: 2.6 million blocks.
+    let whole: Vec<Record> =
+        (0..20).map(|n| record(n * 1000 * MS, (n % 10) << 30, 1 << 30, Op::Read)).collect();
+    let card = compare(&input(&whole), &input(&whole[..11]), &options(&["fixed:10"]), |_| ());
+    let card = card.unwrap();
+    assert_eq!((card.a.sampled_one_in, card.b.sampled_one_in), (2, 2));
+    assert!(card.a.footprint_blocks.abs_diff(10 << 18) < 10 << 12);
+    let (first, last) = (card.mrc[0], card.mrc.last().unwrap());
+    assert!(first.a > 0.99 && (last.a - 0.5).abs() < 0.01, "{first:?} {last:?}");
+    assert!((last.b - 10.0 / 11.0).abs() < 0.01, "{last:?}");
+    let sampled = |text: &&String| text.contains("estimated on one in 2 of its blocks");
+    assert_eq!(card.cautions.iter().filter(sampled).count(), 2);
+}
+
+#[test]
 fn gaps_in_another_order_are_no_burst() {
     let a = bursty(1);
     let mut gaps: Vec<u64> = a.windows(2).map(|pair| pair[1].at.0 - pair[0].at.0).collect();

@@ -5,6 +5,8 @@ use super::super::file::{self, Mix, WRITTEN_MAX, written_len};
 
 /// Stretches that are told apart while requests come.
 const STRETCHES_MAX: usize = 1 << 18;
+/// Counts of all stretches together, unless one alone has more.
+const COUNTS_MAX: usize = 1 << 21;
 /// How many times shorter phrases may make an order that it is tried.
 const SHORTER_MAX: usize = 5;
 
@@ -27,7 +29,7 @@ impl Order {
     #[inline]
     pub(super) fn add(&mut self, state: u32) {
         if self.last == 0 {
-            if self.stretches.begins.len() == STRETCHES_MAX {
+            if self.stretches.is_full() {
                 *self = self.halved();
             }
             self.stretches.begin();
@@ -109,6 +111,11 @@ struct Stretches {
 }
 
 impl Stretches {
+    fn is_full(&self) -> bool {
+        let stretches = self.begins.len();
+        stretches == STRETCHES_MAX || (stretches > 1 && self.counts.len() >= COUNTS_MAX)
+    }
+
     #[inline]
     fn begin(&mut self) {
         self.begins.push(self.counts.len() as u32);
@@ -197,6 +204,19 @@ mod tests {
             |state| found.iter().flatten().filter(|k| k.0 == state).map(|k| k.1).sum::<u32>();
         let low = noise(4096).filter(|&place| place < 2).count() as u32;
         assert_eq!([0, 1].map(counts), [low, 4096 - low]);
+    }
+
+    #[test]
+    fn stretches_of_many_states_are_fewer() {
+        let mut order = Order::new();
+        // Few repeat within a stretch, so that each has nearly as many counts as requests.
+        let states = 5_000u32;
+        let requests = 2 * COUNTS_MAX as u64;
+        (0..requests).for_each(|n| order.add((n as u32).wrapping_mul(2_654_435_761) % states));
+        let counts = &order.stretches.counts;
+        assert!(counts.len() <= COUNTS_MAX + order.each as usize, "{}", counts.len());
+        assert_eq!(counts.iter().map(|count| u64::from(count.1)).sum::<u64>(), requests);
+        assert!(order.each > 16, "{}", order.each);
     }
 
     #[test]

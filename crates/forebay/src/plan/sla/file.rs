@@ -13,6 +13,7 @@ use serde::Deserialize;
 
 use crate::error::Error;
 use crate::plan::amount::{Fraction, span};
+use crate::whole;
 
 /// What a tier looks like.
 const FORM: &str = "each [[tier]] with fraction = 0.99 and within_ms = 50";
@@ -57,7 +58,7 @@ impl Sla {
     /// # Errors
     /// A file that cannot be read, or as [`Sla::read`].
     pub fn open(path: &Path) -> Result<Sla, Error> {
-        let text = std::fs::read_to_string(path).map_err(|error| {
+        let text = whole::read_text(path, whole::WRITTEN_MAX, "a promise").map_err(|error| {
             Error::Unfit(format!("{}: cannot read the promise: {error}", path.display()))
         })?;
         Sla::read(path, &text)

@@ -1,0 +1,80 @@
+//! How many names a trace may have, so that memory is bounded whatever it says.
+
+use std::borrow::Cow;
+
+use crate::rows::{Wrong, shorten};
+
+/// Longest name of a stream or a volume: as long as a path.
+pub(crate) const NAME_BYTES_MAX: usize = 4096;
+/// Bytes of all names together, [`ENTRY_BYTES`] more for each.
+const NAMES_BYTES_MAX: usize = 32 << 20;
+/// What a name costs beside its bytes, about.
+const ENTRY_BYTES: usize = 64;
+
+/// Room for the names of one trace.
+#[derive(Debug)]
+pub(crate) struct Room {
+    left_bytes: usize,
+}
+
+impl Default for Room {
+    fn default() -> Room {
+        Room { left_bytes: NAMES_BYTES_MAX }
+    }
+}
+
+impl Room {
+    /// Takes the room of one more name, which stands in `column`.
+    pub(crate) fn take(
+        &mut self,
+        column: impl Into<Cow<'static, str>>,
+        name: &[u8],
+    ) -> Result<(), Wrong> {
+        let left_bytes = self.left_bytes.checked_sub(name.len() + ENTRY_BYTES);
+        match left_bytes.filter(|_| name.len() <= NAME_BYTES_MAX) {
+            Some(left_bytes) => self.left_bytes = left_bytes,
+            None => return Err(refused(column, name)),
+        }
+        Ok(())
+    }
+}
+
+/// What is wrong with a name for which there is no room.
+#[cold]
+pub(crate) fn refused(column: impl Into<Cow<'static, str>>, name: &[u8]) -> Wrong {
+    let (got, expected) = match name.len() {
+        long if long > NAME_BYTES_MAX => {
+            let got = format!("a name of {long} bytes, {},", shorten(name));
+            (got, format!("at most {NAME_BYTES_MAX} bytes"))
+        }
+        _ => {
+            let mib = NAMES_BYTES_MAX >> 20;
+            let got = format!("one more name, {},", shorten(name));
+            (
+                got,
+                format!("at most {mib} MiB of different names, each with {ENTRY_BYTES} bytes more"),
+            )
+        }
+    };
+    Wrong { column: column.into(), got, expected: expected.into() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_names_and_too_many_are_refused() {
+        let mut room = Room::default();
+        assert_eq!(room.take("volume", &[b'x'; NAME_BYTES_MAX]), Ok(()));
+        let wrong = room.take("volume", &[b'x'; NAME_BYTES_MAX + 1]).unwrap_err();
+        assert!(wrong.got.starts_with("a name of 4097 bytes, \"xx"), "{wrong:?}");
+        assert_eq!(
+            (wrong.column.as_ref(), wrong.expected.as_ref()),
+            ("volume", "at most 4096 bytes")
+        );
+        let more = (0..1 << 20).find_map(|n: u32| room.take("name", &n.to_le_bytes()).err());
+        assert!(more.unwrap().expected.starts_with("at most 32 MiB of different names"));
+        assert!(room.left_bytes < NAME_BYTES_MAX);
+    }
+}

@@ -1,0 +1,79 @@
+//! Files that are read whole: no larger than anybody would write them, and no pipes or devices, which
+//! may have no end or never begin.
+
+use std::fs::File;
+use std::io::{Error, ErrorKind, Read, Result};
+use std::path::Path;
+
+/// Bytes of a text that a person writes: a device, a promise.
+pub(crate) const WRITTEN_MAX: u64 = 1 << 20;
+
+/// The content of `path`, which has to be a file of at most `bytes_max`; messages say `what` was
+/// expected.
+///
+/// # Errors
+/// What cannot be opened or read, is no file, or is longer.
+pub(crate) fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
+    let refused = |got: &str| {
+        Err(Error::new(ErrorKind::InvalidInput, format!("got {got}, expected {what}, a file")))
+    };
+    // Before it is opened: opening a pipe waits for whoever writes to it.
+    let found = std::fs::metadata(path)?;
+    if found.is_dir() {
+        return refused("a folder");
+    }
+    if !found.is_file() {
+        return refused("a pipe or a device");
+    }
+    let mut content = Vec::new();
+    File::open(path)?.take(bytes_max + 1).read_to_end(&mut content)?;
+    within(content, bytes_max, what)
+}
+
+/// The same as text.
+///
+/// # Errors
+/// As [`read`], and what is no text.
+pub(crate) fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<String> {
+    String::from_utf8(read(path, bytes_max, what)?).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let got = format!("byte {at}: got bytes that are no UTF-8, expected {what}, a text");
+        Error::new(ErrorKind::InvalidData, got)
+    })
+}
+
+/// What was read, unless it is longer.
+///
+/// # Errors
+/// More than `bytes_max`.
+pub(crate) fn within(content: Vec<u8>, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
+    if content.len() as u64 <= bytes_max {
+        return Ok(content);
+    }
+    let got = format!("got more than {} KiB, expected {what}, which is shorter", bytes_max >> 10);
+    Err(Error::new(ErrorKind::InvalidInput, got))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_no_end_is_refused_and_what_fits_is_read() {
+        let folder = std::env::temp_dir().join(format!("forebay-whole-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let path = folder.join("file");
+        std::fs::write(&path, vec![b'x'; 2048]).unwrap();
+        let told = |path: &Path, max| read_text(path, max, "a thing").map_err(|e| e.to_string());
+        assert_eq!(told(&path, 2048).map(|text| text.len()), Ok(2048));
+        let long = "got more than 1 KiB, expected a thing, which is shorter";
+        assert_eq!(told(&path, 1024), Err(long.into()));
+        std::fs::write(&path, b"ab\xff").unwrap();
+        assert!(told(&path, 9).unwrap_err().starts_with("byte 2: got bytes that are no UTF-8"));
+        let folders = told(&folder, 9).unwrap_err();
+        std::fs::remove_dir_all(&folder).unwrap();
+        assert_eq!(folders, "got a folder, expected a thing, a file");
+        let zeros = told(Path::new("/dev/zero"), 9).unwrap_err();
+        assert_eq!(zeros, "got a pipe or a device, expected a thing, a file");
+    }
+}
