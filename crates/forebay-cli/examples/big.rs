@@ -76,7 +76,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         volumes: vec!["big".into()],
     };
     let mut synthesis = Synthesis { random: Random(1), at_ns: 0, next_offsets: [0; THREADS] };
-    let mut writer = write::create(Path::new(output), None, None)?;
+    let mut writer = write::create(Path::new(output), None, &write::Kept::default())?;
     let mut batch = Vec::with_capacity(BATCH);
     while left > 0 {
         batch.clear();

@@ -1,6 +1,6 @@
 //! `forebay device import`, `forebay device validate` and, in a file of its own, `forebay device fit`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
@@ -48,15 +48,10 @@ struct Import {
 
 impl Import {
     fn run(self) -> anyhow::Result<()> {
-        if let Some(output) = &self.output
-            && is_same(output, &self.file)
-        {
-            let file = output.display();
-            anyhow::bail!(Error::Unfit(format!(
-                "-o {file}: got the file that is read, expected another, as in -o drive.toml"
-            )));
-        }
         let imported = disksim::import(&self.file).map_err(Error::from)?;
+        if let Some(output) = &self.output {
+            imported.kept.refuse(output).map_err(Error::from)?;
+        }
         for note in &imported.notes {
             eprintln!("forebay: {note}");
         }
@@ -68,17 +63,9 @@ impl Import {
         eprintln!("forebay: {}: {}", device.name, device.summary);
         match self.output {
             None => output::print(text.trim_end())?,
-            Some(path) => forebay::devices::write::file(&path, &text)?,
+            Some(path) => write::file(&path, &text, &imported.kept)?,
         }
         Ok(())
-    }
-}
-
-/// Whether two paths lead to one file that exists.
-pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
     }
 }
 

@@ -45,7 +45,10 @@ pub(super) fn open(
     let flash = real.flash.as_deref().filter(|_| placement);
     let need_bytes = (needed.iter().sum::<u64>() / 10).max(FLASH_MIN_BYTES);
     wanted.extend(flash.map(|path| (path, how(true, need_bytes))));
-    let kept = [(Some(&*input.path), "the trace itself"), (plan.tape, "the tape to write")];
+    let trace = input.kept();
+    let kept: Vec<_> = (trace.paths().iter().map(|path| (path.as_path(), "the trace itself")))
+        .chain(plan.tape.map(|path| (path, "the tape to write")))
+        .collect();
     let mut targets: Vec<Target> = Vec::new();
     for (path, how) in wanted {
         match open_one(path, how, &kept, &targets) {
@@ -118,7 +121,7 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
 fn open_one(
     path: &Path,
     how: Opening,
-    kept: &[(Option<&Path>, &str)],
+    kept: &[(&Path, &str)],
     open: &[Target],
 ) -> Result<Target, Error> {
     let refused = |what: String| {
@@ -128,8 +131,7 @@ fn open_one(
         return Err(refused(format!("the same target as {}", target.path.display())));
     }
     let target = Target::open(path, how)?;
-    let same = |path: &Option<&Path>| path.is_some_and(|path| target.is_same(path));
-    if let Some((_, what)) = kept.iter().find(|(path, _)| same(path)) {
+    if let Some((_, what)) = kept.iter().find(|(path, _)| target.is_same(path)) {
         target.discard();
         return Err(refused(what.to_string()));
     }

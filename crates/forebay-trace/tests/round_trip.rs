@@ -7,7 +7,7 @@ use std::path::Path;
 
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::open::open;
-use forebay_trace::write::create;
+use forebay_trace::write::{Kept, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream};
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn write(path: &Path) -> Vec<String> {
 }
 
 fn write_all(path: &Path, records: &[Record], dictionary: &Dictionary) -> Vec<String> {
-    let mut writer = create(path, None, None).unwrap();
+    let mut writer = create(path, None, &Kept::default()).unwrap();
     for batch in records.chunks(1000) {
         writer.write(batch, dictionary).unwrap();
     }
@@ -155,7 +155,7 @@ fn blktrace_keeps_every_field_it_can_hold() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.blktrace.0");
     let (records, dictionary) = traceable();
-    let mut writer = create(&path, None, None).unwrap();
+    let mut writer = create(&path, None, &Kept::default()).unwrap();
     for batch in records.chunks(777) {
         writer.write(batch, &dictionary).unwrap();
     }
@@ -197,7 +197,7 @@ fn a_file_is_whole_or_absent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.csv");
     let (records, dictionary) = sample();
-    let mut writer = create(&path, None, None).unwrap();
+    let mut writer = create(&path, None, &Kept::default()).unwrap();
     writer.write(&records, &dictionary).unwrap();
     assert!(!path.exists());
     drop(writer);
@@ -226,7 +226,7 @@ fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let (records, dictionary) = sample();
-    let mut writer = create(&path, None, None).unwrap();
+    let mut writer = create(&path, None, &Kept::default()).unwrap();
     writer.write(&records[..50], &dictionary).unwrap();
     writer.finish(&dictionary, &Notes::default()).unwrap();
     let whole = fs::read(&path).unwrap();

@@ -10,10 +10,12 @@ mod libparam;
 mod model;
 mod params;
 
+use std::cell::RefCell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::DriveSpec;
+use forebay_trace::write::Kept;
 
 use crate::devices::DevicesError;
 
@@ -64,6 +66,8 @@ pub struct Imported {
     pub drive: DriveSpec,
     /// What was not taken over, a line each.
     pub notes: Vec<String>,
+    /// The files it was read from.
+    pub kept: Kept,
 }
 
 /// Files that belong to a drive file, by name; how they are found is the caller's business.
@@ -73,26 +77,30 @@ pub type Beside<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 pub fn import(path: &Path) -> Result<Imported, ImportError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let fail = |path: PathBuf| |source| ImportError::Io { path, source };
-    let read =
-        |path: &Path| std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    let asked = RefCell::new(vec![path.to_path_buf()]);
+    let read = |path: &Path| {
+        asked.borrow_mut().push(path.to_path_buf());
+        std::fs::read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+    };
     let text = read(path).map_err(fail(path.to_path_buf()))?;
-    import_text(path, &text, &|name| {
-        let beside = folder.join(name);
-        read(&beside).or_else(|error| packed(&beside).unwrap_or(Err(error)))
-    })
+    let imported = import_text(path, &text, &|name| {
+        let (beside, packed) = (folder.join(name), folder.join(format!("{name}.zst")));
+        match read(&beside) {
+            Err(_) if packed.is_file() => {
+                asked.borrow_mut().push(packed.clone());
+                unpacked(&packed)
+            }
+            other => other,
+        }
+    })?;
+    Ok(Imported { kept: asked.into_inner().into_iter().collect(), ..imported })
 }
 
-/// The file under its name with `.zst` behind it, if there is one.
-fn packed(path: &Path) -> Option<std::io::Result<String>> {
-    let mut name = path.as_os_str().to_os_string();
-    name.push(".zst");
-    let path = Path::new(&name);
-    path.is_file().then(|| {
-        let unpacked = forebay_trace::unpack::unpack(path).map_err(std::io::Error::other)?;
-        let mut bytes = Vec::new();
-        unpacked.content.take(PACKED_MAX).read_to_end(&mut bytes)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    })
+fn unpacked(path: &Path) -> std::io::Result<String> {
+    let unpacked = forebay_trace::unpack::unpack(path).map_err(std::io::Error::other)?;
+    let mut bytes = Vec::new();
+    unpacked.content.take(PACKED_MAX).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// As much of a packed file is read, bytes.
@@ -125,7 +133,7 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
     check(&block.name, &drive).map_err(|what| malformed(&model_path)((model.line, what)))?;
-    Ok(Imported { name: block.name.clone(), drive, notes: said })
+    Ok(Imported { name: block.name.clone(), drive, notes: said, kept: Kept::default() })
 }
 
 fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {
