@@ -60,8 +60,8 @@ pub(super) fn open(
         }
     }
     if input.description.reads > 0 {
-        targets.iter_mut().filter(|target| target.kind == Kind::Created).for_each(|target| {
-            target.notes.push(
+        targets.iter_mut().filter(|target| target.kind() == Kind::Created).for_each(|target| {
+            target.note(
                 "it was created and holds nothing: reads of what was not written before are no \
                  disk's"
                     .into(),
@@ -69,7 +69,7 @@ pub(super) fn open(
         });
     }
     let flash = flash.and_then(|_| targets.pop());
-    let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes).collect();
+    let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes()).collect();
     Ok(Opened { placement: Placement::on(&volumes, &capacities, map), targets, flash })
 }
 
@@ -128,7 +128,7 @@ fn open_one(
         unfit(format!("{}: got {what}, expected another file or device", path.display()))
     };
     if let Some(target) = open.iter().find(|target| target.is_same(path)) {
-        return Err(refused(format!("the same target as {}", target.path.display())));
+        return Err(refused(format!("the same target as {}", target.path().display())));
     }
     let target = Target::open(path, how)?;
     if let Some((_, what)) = kept.iter().find(|(path, _)| target.is_same(path)) {
@@ -196,9 +196,9 @@ mod tests {
         let (x, y) = (folder.path().join("x"), folder.path().join("y"));
         let input = input(folder.path());
         let opened = open(&input, &real(Some(&x), &[("b", &y)]), PLAN, false).unwrap();
-        let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes).collect();
+        let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes()).collect();
         assert_eq!(lens, [2 << 20, 2 << 20]);
-        assert!(opened.targets.iter().all(|target| target.notes[0].contains("holds nothing")));
+        assert!(opened.targets.iter().all(|target| target.notes()[0].contains("holds nothing")));
         let mut placement = opened.placement;
         let lanes: Vec<_> =
             records().iter().map(|record| placement.place(record, 0).unwrap().lane).collect();
@@ -216,12 +216,12 @@ mod tests {
         assert_eq!(lanes.iter().map(|(_, lane)| *lane).collect::<Vec<_>>(), [0, 1, 0]);
         // One after another on one target.
         let opened = open(&input, &real(Some(&x), &[]), PLAN, false).unwrap();
-        assert_eq!(opened.targets[0].capacity_bytes, 4 << 20);
+        assert_eq!(opened.targets[0].capacity_bytes(), 4 << 20);
         assert!(opened.flash.is_none());
         let flash = Real { flash: Some(y.clone()), ..real(None, &[("a", &x), ("b", &x)]) };
         let flash = Real { overwrite: true, ..flash };
         let opened = open(&input, &flash, PLAN, true).unwrap();
-        assert_eq!(opened.flash.unwrap().path, y);
+        assert_eq!(opened.flash.unwrap().path(), y);
     }
 
     #[test]
