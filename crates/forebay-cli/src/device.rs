@@ -57,7 +57,8 @@ impl Import {
         }
         let file = self.file.file_name().unwrap_or_default().to_string_lossy();
         let source = format!("{}, from DiskSim's {file}", imported.name);
-        let text = write::text(&imported.name, &source, &imported.drive);
+        let text =
+            write::noted(&write::text(&imported.name, &source, &imported.drive), &imported.notes);
         let path = self.output.as_deref().unwrap_or(&self.file);
         let device = devices::read(path, &text).map_err(Error::from)?;
         eprintln!("forebay: {}: {}", device.name, device.summary);

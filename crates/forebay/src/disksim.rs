@@ -64,7 +64,7 @@ pub struct Imported {
     pub name: String,
     /// Its figures.
     pub drive: DriveSpec,
-    /// What was not taken over, a line each.
+    /// What was not taken over, or repaired, a line each.
     pub notes: Vec<String>,
     /// The files it was read from.
     pub kept: Kept,
@@ -425,6 +425,51 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("by 0.050 ms at most")), "{notes:?}");
         let said = import("h\n1, 1\n2, 2\n4, 900.0\n8, 3\n39, 4\n").unwrap_err().to_string();
         assert!(said.contains("c.seek, line 4: 900 ms over 4 cylinders"), "{said}");
+    }
+
+    #[test]
+    fn small_faults_of_real_drives_are_repaired_and_told() {
+        let with = |from: &str, to: &str| {
+            assert!(WHOLE.contains(from), "{from}");
+            alone(&WHOLE.replace(from, to))
+        };
+        let noted = |imported: &Imported, part: &str| {
+            let found = imported.notes.iter().filter(|note| note.contains(part)).count();
+            assert_eq!(found, 1, "{part}: {:?}", imported.notes);
+        };
+        let settle = |ms: &str| with("settling delay = 0.4", &format!("settling delay = {ms}"));
+        let repaired = settle("-0.7").unwrap();
+        assert_eq!(repaired.drive.disk.write_settle, Nanos::ZERO);
+        noted(&repaired, "line 22: Add. write settling delay: got -0.7 ms, taken as 0");
+        assert!(settle("-10.1").unwrap_err().to_string().contains("got -10.1, expected a time"));
+        let last = |cylinder: &str| {
+            with("Last cylinder number = 39", &format!("Last cylinder number = {cylinder}"))
+        };
+        let repaired = last("40").unwrap();
+        assert_eq!(repaired.drive.disk.zones[0].last_cylinder, 39);
+        noted(&repaired, "Number of cylinders: got 40, the last zone ends at 40; clipped by 1");
+        assert!(last("41").unwrap_err().to_string().contains("got 40, expected 42 or more"));
+    }
+
+    /// An equation fitted to the two sides of its knee apart seldom meets there.
+    #[test]
+    fn an_equation_may_fall_at_its_knee_by_noise_only() {
+        // The root ends at 2.31 ms, the line begins at 2.25 ms.
+        let import = |kind: &str, long: &str| {
+            let text = WHOLE.replace("hplplus10", kind).replace("[ 10, 1.0, 0.3, 2.0", long);
+            alone(&text)
+        };
+        for (kind, from) in [("hpl", 1.3), ("hplplus10", 1.0)] {
+            let imported = import(kind, "[ 20, 1.0, 0.3, 2.05").unwrap();
+            let SeekSpec::Table(points) = &imported.drive.disk.seek else { panic!("no table") };
+            assert_eq!(points.first(), Some(&(1, Nanos::from_millis_f64(from))), "{kind}");
+            assert_eq!(points.last(), Some(&(39, Nanos::from_millis_f64(2.05 + 0.01 * 39.0))));
+            assert!(points.is_sorted_by(|one, other| one.0 < other.0 && one.1 <= other.1));
+            let notes = &imported.notes;
+            assert!(notes.iter().any(|note| note.contains("the seek equation falls")), "{notes:?}");
+        }
+        let said = import("hpl", "[ 20, 4.0, 0.3, 1.0").unwrap_err().to_string();
+        assert!(said.contains("the seek equation falls by some"), "{said}");
     }
 
     #[test]

@@ -21,6 +21,14 @@ pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
     out
 }
 
+/// The device file `text` under `notes` on where its figures are not those of its source, a comment
+/// each.
+pub fn noted(text: &str, notes: &[String]) -> String {
+    let plain = |note: &String| note.replace(char::is_control, " ");
+    let comments: String = notes.iter().map(|note| format!("# {}\n", plain(note))).collect();
+    comments + text
+}
+
 /// Writes a device file; whole, or not at all, and never over one of `kept`.
 pub fn file(path: &Path, text: &str, kept: &Kept) -> Result<(), Error> {
     let draft = Draft::new(path, kept).map_err(Error::output)?;
