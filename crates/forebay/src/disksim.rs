@@ -359,7 +359,7 @@ mod tests {
         for (from, to, expected) in [
             ("Blocks per track = 30", "Blocks per track = 0", "expected a whole number from 1"),
             ("surfaces = 2", "surfaces = 0", "expected a whole number from 1 to 64"),
-            ("cylinders = 40", "cylinders = 39", "expected 40 or more, where the zones end"),
+            ("cylinders = 40", "cylinders = 38", "expected 40 or more, where the zones end"),
             ("cylinder number = 39", "cylinder number = 900", "zone"),
             ("after read = 0.3", "after read = 50000", "expected a time in ms from 0 to 1000"),
             ("buffer segments = 2", "buffer segments = 65537", "0 to 65536"),
