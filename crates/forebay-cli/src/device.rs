@@ -1,6 +1,6 @@
 //! `forebay device import`, `forebay device validate` and, in a file of its own, `forebay device fit`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
@@ -57,16 +57,22 @@ impl Import {
         }
         let file = self.file.file_name().unwrap_or_default().to_string_lossy();
         let source = format!("{}, from DiskSim's {file}", imported.name);
-        let text =
-            write::noted(&write::text(&imported.name, &source, &imported.drive), &imported.notes);
+        let text = write::text(&imported.name, &source, &imported.drive);
+        let text = write::noted(&text, imported.notes.iter().map(|note| self.within(note)));
         let path = self.output.as_deref().unwrap_or(&self.file);
         let device = devices::read(path, &text).map_err(Error::from)?;
         eprintln!("forebay: {}: {}", device.name, device.summary);
-        match self.output {
+        match &self.output {
             None => output::print(text.trim_end())?,
-            Some(path) => write::file(&path, &text, &imported.kept)?,
+            Some(path) => write::file(path, &text, &imported.kept)?,
         }
         Ok(())
+    }
+
+    /// A note without the folder of the files: a device file is passed on.
+    fn within<'a>(&self, note: &'a str) -> &'a str {
+        let folder = self.file.parent().unwrap_or(Path::new("")).display().to_string();
+        note.strip_prefix(&folder).map_or(note, |rest| rest.trim_start_matches('/'))
     }
 }
 

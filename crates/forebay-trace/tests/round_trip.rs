@@ -209,16 +209,19 @@ fn bad_outputs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.csv");
     write(&path);
-    let message = |path: &Path, to, input: Option<&Path>| {
-        let Err(error) = create(path, to, input) else { panic!("created") };
+    let message = |path: &Path, to, kept: &Kept| {
+        let Err(error) = create(path, to, kept) else { panic!("created") };
         error.to_string()
     };
+    let none = &Kept::default();
     let other_way = folder.path().join(".").join("trace.csv");
-    assert!(message(&path, Some("parquet"), Some(&other_way)).contains("the input as output"));
-    assert!(message(&folder.path().join("x.txt"), None, None).contains("--to"));
-    assert!(message(&path, Some("x"), None).contains("parquet, csv, fio, disksim, blktrace"));
-    assert!(message(folder.path(), Some("csv"), None).contains("no file"));
-    assert!(message(&folder.path().join("no/x.csv"), None, None).contains("x.csv: "));
+    assert!(
+        message(&path, Some("parquet"), &Kept::trace(&other_way)).contains("a file that is read")
+    );
+    assert!(message(&folder.path().join("x.txt"), None, none).contains("--to"));
+    assert!(message(&path, Some("x"), none).contains("parquet, csv, fio, disksim, blktrace"));
+    assert!(message(folder.path(), Some("csv"), none).contains("no file"));
+    assert!(message(&folder.path().join("no/x.csv"), None, none).contains("x.csv: "));
 }
 
 #[test]

@@ -23,10 +23,9 @@ pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
 
 /// The device file `text` under `notes` on where its figures are not those of its source, a comment
 /// each.
-pub fn noted(text: &str, notes: &[String]) -> String {
-    let plain = |note: &String| note.replace(char::is_control, " ");
-    let comments: String = notes.iter().map(|note| format!("# {}\n", plain(note))).collect();
-    comments + text
+pub fn noted<'a>(text: &str, notes: impl Iterator<Item = &'a str>) -> String {
+    let comment = |note: &str| format!("# {}\n", note.replace(char::is_control, " "));
+    notes.map(comment).collect::<String>() + text
 }
 
 /// Writes a device file; whole, or not at all, and never over one of `kept`.
