@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Writes the fuzzers' seeds: small valid inputs that reach most of each parser.
 
-Needs pyarrow, for Parquet only. Those of models are of `forebay fit --level 1` and `2` on 80 requests. The seeds are committed; run this again when a format grows:
+Needs pyarrow, for Parquet only, and the command (`cargo build`), for models only. The seeds are
+committed; run this again when a format grows:
 python3 fuzz/seeds.py
 """
 
@@ -9,8 +10,11 @@ import bz2
 import gzip
 import io
 import lzma
+import random
 import struct
+import subprocess
 import tarfile
+import tempfile
 from pathlib import Path
 
 import pyarrow as pa
@@ -386,6 +390,34 @@ def tape():
         seed("tape", spec.split(":")[0], head % (spec, flash) + submits + "dispatch 5 1 -\nend 3\n")
 
 
+def models():
+    """What `forebay fit` makes of 80 requests, with each of its ways to keep arrivals and order."""
+    command = HERE.parent / "target" / "debug" / "forebay"
+    if not command.exists():
+        print(f"!!! no command at {command}: the seeds of models stay as they are")
+        return
+    draw = random.Random(1)
+    rows, at = ["at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name"], 0
+    for n in range(80):
+        at += draw.choice([1_000, 50_000, 2_000_000])
+        volume, jump = n // 5 % 2, draw.randrange(1 << 18)
+        offset = (jump if n % 4 == 0 else 40 * volume + n % 4) * 4096
+        op, size = draw.choice([("read", 4096), ("read", 65536), ("write", 8192)])
+        rows.append(f"{at},{op},{offset},{size},{n // 3 % 3},{volume},{1_000 * (n % 7 + 1)},,{n // 3 % 3},1,t")
+    variants = {
+        "level-1": ["--level", "1"], "level-2-flat": ["--level", "2", "--flat"],
+        "by-stream": ["--level", "1", "--by", "stream", "--names"],
+        "period": ["--level", "1", "--period=20ms"],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        trace, model = Path(folder) / "trace.csv", Path(folder) / "model.json"
+        trace.write_text("\n".join(rows) + "\n")
+        for name, options in variants.items():
+            subprocess.run([command, "fit", trace, "-o", model, *options], check=True,
+                           stdout=subprocess.DEVNULL)
+            seed("model", f"{name}.json", model.read_bytes())
+
+
 def main():
     parts = blktrace()
     text = blkparse()
@@ -398,6 +430,7 @@ def main():
     words()
     disksim()
     tape()
+    models()
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{Advice, BASELINE, RemedyKind, advise, default_device, default_flash};
 use forebay::devices;
 use forebay::report;
+use forebay_trace::write::Kept;
 
 use crate::options::{Reading, Replaying, TracePath};
 use crate::output::{self, Format};
@@ -37,6 +38,10 @@ pub(crate) struct Advise {
 
 impl Advise {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        let kept = self.trace.as_deref().map(Kept::trace).unwrap_or_default();
+        let named = self.device.iter().chain(&self.flash).map(String::as_str);
+        let kept = devices::and_kept(kept, named);
+        let page = report::begin(&self.output, &kept)?;
         let input = match &self.trace {
             Some(path) => self.reading.read(path)?,
             None => self.reading.read_sample()?,
@@ -55,7 +60,7 @@ impl Advise {
             progress.say(format!("trying {remedy} on {}", device.name));
         })?;
         drop(progress);
-        report::write(&self.output, &report::html(&advice))?;
+        report::write(page, &report::html(&advice))?;
         match self.format {
             Format::Json => output::print_json(&advice)?,
             Format::Table => output::print(&text(&advice, &self.output))?,

@@ -6,9 +6,10 @@ use std::time::Duration;
 use clap::{Args, ValueEnum};
 use forebay::convert::convert;
 use forebay_live::capture::{self, CaptureError, Captured, Device, News, Places, Plan, Via};
+use forebay_trace::Reader;
 use forebay_trace::formats::blktrace::Blktrace;
 use forebay_trace::words::counted;
-use forebay_trace::{Reader, write};
+use forebay_trace::write::{self, Kept};
 
 use crate::interrupt::{self, Second};
 use crate::options::{duration, say_notes};
@@ -44,7 +45,7 @@ enum Interface {
 impl Capture {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let device = Device::find(&self.device)?;
-        let writer = write::create(&self.output, self.to.as_deref(), None)
+        let writer = write::create(&self.output, self.to.as_deref(), &Kept::file(&self.device))
             .map_err(forebay::Error::output)?;
         let folder = match self.output.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,

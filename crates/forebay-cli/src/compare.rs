@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::model::compare::{Card, DeviationKind, Options, Quantity, compare};
-use forebay::report;
+use forebay::{devices, report};
+use forebay_trace::write::Kept;
 
 use crate::options::{Reading, TracePath};
 use crate::output::{self, Format};
@@ -43,13 +44,16 @@ pub(crate) struct Compare {
 impl Compare {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let options = Options::new(&self.device, self.block_kib, self.intensity, self.seed)?;
+        let kept = Kept::trace(&self.a).and_trace(&self.b);
+        let kept = devices::and_kept(kept, self.device.iter().map(String::as_str));
+        let page = self.output.as_deref().map(|path| report::begin(path, &kept)).transpose()?;
         let a = self.reading.read(&self.a)?;
         let b = self.reading.read(&self.b)?;
         let progress = Progress::new("comparing");
         let card = compare(&a, &b, &options, |doing| progress.say(doing.to_string()))?;
         drop(progress);
-        if let Some(path) = &self.output {
-            report::write(path, &report::card_html(&card))?;
+        if let Some(page) = page {
+            report::write(page, &report::card_html(&card))?;
         }
         match self.format {
             Format::Json => output::print_json(&card)?,

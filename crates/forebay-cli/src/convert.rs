@@ -7,7 +7,8 @@ use forebay::convert::{Converted, convert};
 use forebay::model::open::expect_trace;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::words::counted;
-use forebay_trace::{Reader, open, write};
+use forebay_trace::write::{self, Kept};
+use forebay_trace::{Reader, open};
 
 use crate::options::{Source, TracePath, say_notes};
 use crate::partition;
@@ -42,7 +43,8 @@ impl Convert {
         let progress = Progress::reading("converting", &self.trace);
         let opened = open::open_counting(&self.trace, from.as_deref(), progress.consumed())?;
         let mut reader = Ahead::new(opened);
-        let writer = write::create(&self.output, self.to.as_deref(), Some(&self.trace))
+        let kept = Kept::trace(&self.trace);
+        let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;
         let Converted { records, lost } = convert(&self.trace, &mut reader, writer, |records| {
             progress.say(format!("converting: {records} requests"));

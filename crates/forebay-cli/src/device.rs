@@ -48,37 +48,31 @@ struct Import {
 
 impl Import {
     fn run(self) -> anyhow::Result<()> {
-        if let Some(output) = &self.output
-            && is_same(output, &self.file)
-        {
-            let file = output.display();
-            anyhow::bail!(Error::Unfit(format!(
-                "-o {file}: got the file that is read, expected another, as in -o drive.toml"
-            )));
-        }
         let imported = disksim::import(&self.file).map_err(Error::from)?;
+        if let Some(output) = &self.output {
+            imported.kept.refuse(output).map_err(Error::from)?;
+        }
         for note in &imported.notes {
             eprintln!("forebay: {note}");
         }
         let file = self.file.file_name().unwrap_or_default().to_string_lossy();
         let source = format!("{}, from DiskSim's {file}", imported.name);
         let text = write::text(&imported.name, &source, &imported.drive);
+        let text = write::noted(&text, imported.notes.iter().map(|note| self.within(note)));
         let path = self.output.as_deref().unwrap_or(&self.file);
         let device = devices::read(path, &text).map_err(Error::from)?;
         eprintln!("forebay: {}: {}", device.name, device.summary);
-        match self.output {
+        match &self.output {
             None => output::print(text.trim_end())?,
-            Some(path) => forebay::devices::write::file(&path, &text)?,
+            Some(path) => write::file(path, &text, &imported.kept)?,
         }
         Ok(())
     }
-}
 
-/// Whether two paths lead to one file that exists.
-pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
-    match (one.canonicalize(), other.canonicalize()) {
-        (Ok(one), Ok(other)) => one == other,
-        _ => false,
+    /// A note without the folder of the files: a device file is passed on.
+    fn within<'a>(&self, note: &'a str) -> &'a str {
+        let folder = self.file.parent().unwrap_or(Path::new("")).display().to_string();
+        note.strip_prefix(&folder).map_or(note, |rest| rest.trim_start_matches('/'))
     }
 }
 

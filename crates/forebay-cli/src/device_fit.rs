@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use forebay::device_fit::{Figure, Fitted, Known, Measurements, fit};
+use forebay_trace::write::Kept;
 use serde::Serialize;
 
-use crate::device::is_same;
 use crate::output::{self, Format};
 
 /// Fit a disk model to latencies measured with fio (docs/measure-a-drive.md has the jobs)
@@ -54,13 +54,8 @@ struct Figures {
 impl Fit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let measurements = Measurements::read(&self.measurements).map_err(forebay::Error::from)?;
-        if measurements.paths.iter().any(|path| is_same(path, &self.output)) {
-            let output = self.output.display();
-            anyhow::bail!(forebay::Error::Unfit(format!(
-                "-o {output}: got one of the logs that are read, expected another file, as in \
-                 -o drive.toml"
-            )));
-        }
+        let kept: Kept = measurements.paths.iter().cloned().collect();
+        kept.refuse(&self.output).map_err(forebay::Error::from)?;
         let stem = self.output.file_stem().map(|stem| stem.to_string_lossy().into_owned());
         let name = self.name.or(stem).unwrap_or_default();
         let known = Known { name, capacity_bytes: self.capacity, heads: self.heads };
@@ -68,7 +63,7 @@ impl Fit {
         let text = fitted.toml();
         // What is written can be read, or the measurements do not describe a disk.
         forebay::devices::read(&self.output, &text)?;
-        forebay::devices::write::file(&self.output, &text)?;
+        forebay::devices::write::file(&self.output, &text, &kept)?;
         if fitted.lines_skipped > 0 {
             eprintln!("forebay: {} log lines are no reads and were skipped", fitted.lines_skipped);
         }

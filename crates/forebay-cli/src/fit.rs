@@ -7,7 +7,7 @@ use clap::Args;
 use forebay::model::file::{Arrivals, Model};
 use forebay::model::fit::{COMMON_SIZES, FitOptions, Fitted, PERIODS_MAX, Tried, fit};
 use forebay_core::Nanos;
-use forebay_trace::write;
+use forebay_trace::write::{Draft, Kept};
 use serde::Serialize;
 
 use crate::options::{Source, TracePath, say_notes, span};
@@ -80,8 +80,8 @@ struct Summary {
 impl Fit {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         // A place that cannot be written to is told before the trace is read.
-        let draft =
-            write::begin(&self.output, Some(&self.trace)).map_err(forebay::Error::output)?;
+        let kept = Kept::trace(&self.trace);
+        let draft = Draft::new(&self.output, &kept).map_err(forebay::Error::output)?;
         let progress = Progress::reading("fitting", &self.trace);
         let opening = || self.source.open(&self.trace, progress.consumed());
         let options = FitOptions {

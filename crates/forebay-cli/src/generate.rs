@@ -9,7 +9,7 @@ use forebay::model::generate::{GenerateOptions, Generator};
 use forebay::model::open::open_model;
 use forebay_core::Nanos;
 use forebay_trace::Reader;
-use forebay_trace::write;
+use forebay_trace::write::{self, Draft, Kept};
 
 use crate::options::span;
 use crate::progress::Progress;
@@ -64,7 +64,8 @@ impl Generate {
         if self.writes_job() {
             return self.job(&mut generator);
         }
-        let writer = write::create(&self.output, self.to.as_deref(), Some(&self.model))
+        let kept = Kept::file(&self.model);
+        let writer = write::create(&self.output, self.to.as_deref(), &kept)
             .map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
         let Converted { records, lost } =
@@ -86,8 +87,8 @@ impl Generate {
 
     /// Writes a fio job of what is drawn.
     fn job(&self, generator: &mut dyn Reader) -> anyhow::Result<()> {
-        let draft =
-            write::begin(&self.output, Some(&self.model)).map_err(forebay::Error::output)?;
+        let kept = Kept::file(&self.model);
+        let draft = Draft::new(&self.output, &kept).map_err(forebay::Error::output)?;
         let progress = Progress::new("generating");
         let (mut job, mut batch, mut records) = (FioJob::default(), Vec::new(), 0);
         loop {

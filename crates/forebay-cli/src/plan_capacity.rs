@@ -1,6 +1,6 @@
 //! `forebay plan capacity`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
@@ -10,6 +10,7 @@ use forebay::plan::capacity::{self, Doubt, Promises, Row, answer};
 use forebay::plan::confidence::Bootstrap;
 use forebay::report;
 use forebay_core::Nanos;
+use forebay_trace::write::{Draft, Kept};
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
@@ -72,14 +73,17 @@ impl Capacity {
         }
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
+        let begin = |path| report::begin(path, &Kept::trace(&self.trace));
+        let page = self.output.as_deref().map(begin).transpose()?;
         let arrivals = plan::arrivals(&self.source, &self.trace, self.by.is_some())?;
         let answer = {
             let _progress = Progress::new("searching for capacities");
             answer(&arrivals, &promises, doubt)?
         };
         say_doubts(&arrivals, &answer.rows, doubt);
-        if let Some(output) = &self.output {
-            write_report(output, &arrivals, &promises, &answer.rows)?;
+        if let (Some(page), Some(output)) = (page, &self.output) {
+            write_report(page, &arrivals, &promises, &answer.rows)?;
+            eprintln!("forebay: report: {}", output.display());
         }
         match self.format {
             Format::Json => output::print_json(&answer)?,
@@ -101,16 +105,14 @@ fn say_doubts(arrivals: &Arrivals, rows: &[Row], doubt: Doubt) {
 }
 
 fn write_report(
-    output: &Path,
+    draft: Draft,
     arrivals: &Arrivals,
     promises: &Promises,
     rows: &[Row],
 ) -> anyhow::Result<()> {
     let curves = capacity::curve(arrivals, &promises.within)?;
     let page = report::capacity_html(&report::CapacityPage { arrivals, promises, rows, curves });
-    report::write(output, &page)?;
-    eprintln!("forebay: report: {}", output.display());
-    Ok(())
+    Ok(report::write(draft, &page)?)
 }
 
 /// Bounds down, fractions across.

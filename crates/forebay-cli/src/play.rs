@@ -9,6 +9,7 @@ use forebay::devices;
 use forebay::simulate::Bed;
 use forebay_core::Nanos;
 use forebay_play::{AS_RECORDED, Driver, News, On, Plan, PlayResult, Real};
+use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::interrupt::{self, Second};
@@ -96,6 +97,13 @@ impl Play {
     }
 
     fn play(&self, trace: &Path) -> anyhow::Result<()> {
+        if let Some(tape) = &self.tape {
+            // Without --emulate flash is a target, which is held against the tape when it is opened.
+            let flash = self.flash.iter().filter(|_| self.emulate.is_some());
+            let named = self.emulate.iter().chain(flash).map(String::as_str);
+            let kept = devices::and_kept(Kept::trace(trace), named);
+            kept.refuse(tape).map_err(forebay::Error::from)?;
+        }
         let emulated = self.emulate.as_deref().map(devices::open).transpose()?;
         let flash = match (&emulated, &self.flash) {
             (Some(_), Some(name)) => Some(devices::open(name)?),

@@ -39,6 +39,9 @@ fn a_disksim_drive_is_imported_and_validated() {
         import.args(["device", "import"]).arg(&specs).arg("-o").arg(&drive).assert().success();
     let notes = String::from_utf8_lossy(&said.get_output().stderr).into_owned();
     assert!(notes.contains("Oddity = 7 is not modelled"), "{notes}");
+    let kept = std::fs::read_to_string(&drive).unwrap();
+    let noted = kept.lines().find(|line| line.contains("Oddity")).unwrap();
+    assert_eq!(noted, "# x.diskspecs, line 12: Oddity = 7 is not modelled");
     let trace = folder.file("x.trace", "R Hit 10 4 5000.0 2000.0\nW Hit 14 4 900.0 20000.0\n");
     let mut validate = forebay(&[]);
     validate.args(["device", "validate"]).arg(&drive).arg(&trace).args(["--format", "json"]);

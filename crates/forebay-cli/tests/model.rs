@@ -106,7 +106,7 @@ fn a_fio_job_is_one_that_fio_takes() {
         assert!(fs::read_to_string(folder.join(out)).unwrap().starts_with("fio version 3 iolog"));
     }
     let (status, said) = draw("m.json", &["--to", "fio-job"]);
-    assert!(status == Some(2) && said.contains("got the input as output"), "{said}");
+    assert!(status == Some(2) && said.contains("got a file that is read"), "{said}");
     assert!(fs::read_to_string(folder.join("m.json")).unwrap().starts_with('{'));
     let fio = std::process::Command::new("fio")
         .args(["--parse-only", "--warnings-fatal", "out.fio"])
@@ -141,8 +141,8 @@ fn a_fit_never_writes_over_its_trace_nor_half_a_model() {
     // Damaged, so that what is said of the output was said before the trace was read.
     fs::write(folder.join("cut.parquet"), &trace[..5000]).unwrap();
     let refused = |words: &[&str], status, parts: &[&str]| refused(folder, words, status, parts);
-    refused(&["fit", "t.parquet", "-o", "t.parquet"], 2, &["got the input as output"]);
-    refused(&["fit", "t.parquet", "-o", "./t.parquet"], 2, &["got the input as output"]);
+    refused(&["fit", "t.parquet", "-o", "t.parquet"], 2, &["got a file that is read"]);
+    refused(&["fit", "t.parquet", "-o", "./t.parquet"], 2, &["got a file that is read"]);
     refused(&["fit", "cut.parquet", "-o", "no/m.json"], 1, &["no/m.json: No such file"]);
     refused(&["fit", "cut.parquet", "-o", "."], 2, &["got something that is no file"]);
     refused(&["fit", "cut.parquet", "-o", "m.json"], 2, &["cut.parquet: got a Parquet error"]);

@@ -142,7 +142,7 @@ fn bad_targets_and_options_are_refused() {
         (&["--target", "disk", "--for", "0s"], &["got '0s', expected a time above 0"]),
         (&["--emulate", "sata250", "--depth", "4"], &["'--depth <COUNT>'"]),
         (&["--target", "disk", "--tape", "disk"], &["disk: got the tape to write"]),
-        (&["--target", "disk", "--tape", "trace.csv"], &["got the trace as the tape"]),
+        (&["--target", "disk", "--tape", "trace.csv"], &["trace.csv: got a file that is read"]),
     ];
     for (options, parts) in cases {
         refused(play(&folder, &trace).args(options), parts);

@@ -1,8 +1,15 @@
 //! Targets: the files and block devices that I/O is done on.
 //!
 //! Nothing is written to what was there before unless the user says so, nothing at all where the
-//! workload only reads, and never to a block device that is in use. Files that did not exist are
-//! created, as long as needed.
+//! workload only reads, and never to a block device that is in use, nor to a file that a loop device
+//! or the swap stands on. Files that did not exist are created, as long as needed, but none among
+//! devices, where a wrong name would become a file in memory.
+//!
+//! Drivers trust the block and the capacity with the bounds of their buffers: nobody outside can
+//! change them.
+
+mod held;
+mod place;
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -11,7 +18,7 @@ use std::path::{Path, PathBuf};
 
 use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor};
 
-use crate::memory::Memory;
+use crate::memory::{ALIGN, Memory};
 use crate::wire::Shape;
 
 /// A target shorter than this is a mistake.
@@ -59,16 +66,11 @@ pub struct TargetError {
 #[derive(Debug)]
 pub struct Target {
     file: File,
-    /// As the user named it.
-    pub path: PathBuf,
-    /// What it is.
-    pub kind: Kind,
-    /// Bytes it holds; whole blocks.
-    pub capacity_bytes: u64,
-    /// The block of direct I/O; none where the page cache is in between.
-    pub block_bytes: Option<u32>,
-    /// What the user should know, one sentence each.
-    pub notes: Vec<String>,
+    path: PathBuf,
+    kind: Kind,
+    capacity_bytes: u64,
+    block_bytes: Option<u32>,
+    notes: Vec<String>,
 }
 
 impl Target {
@@ -80,7 +82,13 @@ impl Target {
     pub fn open(path: &Path, how: Opening) -> Result<Target, TargetError> {
         let wrong = |what: String| TargetError { path: path.to_path_buf(), what };
         let kind = match fs::metadata(path) {
-            Ok(found) => kind_of(&found, how).map_err(wrong)?,
+            Ok(found) => {
+                let kind = kind_of(&found, how).map_err(wrong)?;
+                if how.writes && kind == Kind::File {
+                    held::refuse(&found).map_err(wrong)?;
+                }
+                kind
+            }
             Err(_) if path.is_symlink() => {
                 return Err(wrong("is a link that leads nowhere; name the file itself".into()));
             }
@@ -89,6 +97,7 @@ impl Target {
         };
         let mut notes = Vec::new();
         if kind == Kind::Created {
+            place::refuse_devices(path).map_err(wrong)?;
             create(path, how.need_bytes, &mut notes).map_err(wrong)?;
         }
         let (file, block_bytes) = open(path, kind, how, &mut notes).map_err(wrong)?;
@@ -103,6 +112,36 @@ impl Target {
         }
         let path = path.to_path_buf();
         Ok(Target { file, path, kind, capacity_bytes, block_bytes, notes })
+    }
+
+    /// As the user named it.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What it is.
+    pub fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    /// Bytes it holds; whole blocks.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.capacity_bytes
+    }
+
+    /// The block of direct I/O; none where the page cache is in between.
+    pub fn block_bytes(&self) -> Option<u32> {
+        self.block_bytes
+    }
+
+    /// What the user should know, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Adds a sentence to what the user should know.
+    pub fn note(&mut self, sentence: String) {
+        self.notes.push(sentence);
     }
 
     pub(crate) fn file(&self) -> &File {
@@ -221,7 +260,7 @@ fn open(
         match open(flags | OFlags::DIRECT) {
             Ok(file) => {
                 if let Some(block) = block_of(&file, kind) {
-                    return Ok((file, Some(block)));
+                    return Ok((file, Some(aligned(block)?)));
                 }
             }
             Err(error) if error.raw_os_error() == Some(libc::EINVAL) => {}
@@ -230,6 +269,17 @@ fn open(
         notes.push("the file system refuses direct I/O: the page cache is in between".into());
     }
     Ok((open(flags).map_err(said)?, None))
+}
+
+/// Refuses a block that memory is not aligned to: buffers have room for a widened I/O up to [`ALIGN`].
+fn aligned(block: u32) -> Result<u32, String> {
+    if block.is_power_of_two() && block as usize <= ALIGN {
+        return Ok(block);
+    }
+    Err(format!(
+        "has logical blocks of {block} bytes, expected a power of two up to {ALIGN}; go through the \
+         page cache (--buffered)"
+    ))
 }
 
 /// The block that direct I/O on `file` needs: what a device says, the smallest that a file takes.
@@ -244,4 +294,21 @@ fn block_of(file: &File, kind: Kind) -> Option<u32> {
         // A disk that fails is told of later, as an I/O that fails.
         !read.is_err_and(|error| error.raw_os_error() == Some(libc::EINVAL))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_beyond_the_alignment_of_memory_are_refused() {
+        assert_eq!([512, 4096].map(aligned), [Ok(512), Ok(4096)]);
+        for block in [0, 1536, 8192, 65_536] {
+            let said = aligned(block).unwrap_err();
+            assert!(
+                said.contains(&format!("{block} bytes")) && said.contains("--buffered"),
+                "{said}"
+            );
+        }
+    }
 }

@@ -97,8 +97,8 @@ fn what_is_written_lands_where_it_should_and_nowhere_else() {
         for direct in [true, false] {
             filled(&path, len);
             let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
-            assert_eq!((target.kind, target.capacity_bytes), (Kind::File, len));
-            let block = target.block_bytes.unwrap_or(1);
+            assert_eq!((target.kind(), target.capacity_bytes()), (Kind::File, len));
+            let block = target.block_bytes().unwrap_or(1);
             let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
             assert!(seen.failures.is_empty(), "{driver}, {direct}: {:?}", seen.failures);
             assert_eq!(seen.finished, requests.len() as u64, "{driver}, {direct}");
@@ -210,8 +210,8 @@ fn a_full_disk_is_counted() {
     each_driver(|driver, lanes| {
         let _ = fs::remove_file(&path);
         let target = Target::open(&path, opening(true, false)).unwrap();
-        assert_eq!((target.kind, target.capacity_bytes), (Kind::Created, 4 * MIB));
-        assert!(target.notes.iter().any(|note| note.contains("sparse")), "{:?}", target.notes);
+        assert_eq!((target.kind(), target.capacity_bytes()), (Kind::Created, 4 * MIB));
+        assert!(target.notes().iter().any(|note| note.contains("sparse")), "{:?}", target.notes());
         let policy = &mut *build("noop:merge=no", LEN_MAX).unwrap();
         let seen = played(policy, &mut *lanes(vec![target]), &requests);
         assert_eq!(seen.finished, 64, "{driver}");
@@ -251,7 +251,7 @@ fn a_device_that_fails_is_counted() {
         let error = Target::open(&device.0, opening(true, false)).unwrap_err().to_string();
         assert!(error.contains("block device") && error.contains("--overwrite"), "{error}");
         let target = Target::open(&device.0, opening(true, true)).unwrap();
-        assert_eq!((target.kind, target.capacity_bytes), (Kind::BlockDevice, 4 * MIB));
+        assert_eq!((target.kind(), target.capacity_bytes()), (Kind::BlockDevice, 4 * MIB));
         // The second half of the medium is gone.
         File::options().write(true).open(&backing).unwrap().set_len(2 * MIB).unwrap();
         let requests: Vec<Request> =
@@ -279,6 +279,46 @@ fn a_device_that_is_in_use_or_read_only_is_not_written() {
     let _held = File::options().read(true).custom_flags(libc::O_EXCL).open(&device.0).unwrap();
     assert!(refused(&device).to_string().contains("is in use"));
     assert!(Target::open(&device.0, opening(false, false)).is_ok());
+}
+
+#[test]
+fn what_a_loop_device_stands_on_is_not_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let [backing, hard] = ["backing", "hard"].map(|name| folder.path().join(name));
+    filled(&backing, 4 * MIB);
+    fs::hard_link(&backing, &hard).unwrap();
+    let Some(device) = Loop::over(&backing, &[]) else {
+        return skipped("a loop device needs root and losetup");
+    };
+    for path in [&backing, &hard] {
+        let said = Target::open(path, opening(true, true)).unwrap_err().to_string();
+        assert!(said.contains(&format!("{} stands on", device.0.display())), "{said}");
+        assert!(Target::open(path, opening(false, false)).is_ok());
+    }
+    drop(device);
+    assert!(Target::open(&backing, opening(true, true)).is_ok());
+    assert_eq!(fs::read(&backing).unwrap(), vec![0xAA; 4 * MIB as usize]);
+}
+
+#[test]
+fn no_file_is_created_among_devices() {
+    let folder = tempfile::tempdir().unwrap();
+    let link = folder.path().join("link");
+    std::os::unix::fs::symlink("/dev", &link).unwrap();
+    let name = "forebay-test-no-such-device";
+    let folders = [Path::new("/dev"), Path::new("/dev/cpu"), Path::new("/dev/../dev"), &link];
+    for folder in folders.into_iter().filter(|folder| folder.is_dir()) {
+        let path = folder.join(name);
+        for overwrite in [false, true] {
+            let said = Target::open(&path, opening(true, overwrite)).unwrap_err().to_string();
+            assert!(said.contains("check the name"), "{said}");
+        }
+        assert!(!path.exists(), "{}", path.display());
+    }
+    // What is mounted there may be a place for files.
+    if let Ok(shared) = tempfile::tempdir_in("/dev/shm") {
+        Target::open(&shared.path().join("disk"), opening(true, false)).unwrap().discard();
+    }
 }
 
 #[test]
@@ -335,8 +375,8 @@ fn a_broken_block_at_the_end_is_left_alone() {
         for direct in [true, false] {
             filled(&path, len);
             let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
-            let block = u64::from(target.block_bytes.unwrap_or(1));
-            assert_eq!(target.capacity_bytes, len / block * block);
+            let block = u64::from(target.block_bytes().unwrap_or(1));
+            assert_eq!(target.capacity_bytes(), len / block * block);
             let fits = [block == 1, block < 4096];
             let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
             let done = requests.iter().zip(fits).filter(|(_, fits)| *fits).map(|(one, _)| *one);
@@ -353,7 +393,7 @@ fn a_created_file_is_as_long_as_needed() {
     let path = folder.path().join("new");
     let how = Opening { need_bytes: MIB + 1, ..opening(false, false) };
     let target = Target::open(&path, how).unwrap();
-    assert_eq!((target.kind, target.capacity_bytes), (Kind::Created, 2 * MIB));
+    assert_eq!((target.kind(), target.capacity_bytes()), (Kind::Created, 2 * MIB));
     assert!(target.is_same(&path) && !target.is_same(folder.path()));
     assert!(target.is_in_place());
     fs::rename(&path, folder.path().join("moved")).unwrap();

@@ -152,7 +152,7 @@ fn played(
     let tape = tape.map(Tape::finish);
     let gone = lanes.targets().into_iter().filter(|target| !target.is_in_place());
     notes.extend(gone.map(|target| {
-        let path = target.path.display();
+        let path = target.path().display();
         format!("{path}: moved or removed during the run; what was opened before was played on")
     }));
     let played = Played {

@@ -94,7 +94,7 @@ impl<'a> On<'a> {
             On::Real(real) => {
                 let placement = is_placement(plan.policy);
                 let opened = targets::open(input, real, plan, placement)?;
-                let flash = opened.flash.as_ref().map(|flash| flash.capacity_bytes);
+                let flash = opened.flash.as_ref().map(|flash| flash.capacity_bytes());
                 Ok(Prepared {
                     policy_lanes: policy_lanes(opened.targets.len(), flash),
                     placement: opened.placement,
@@ -147,8 +147,8 @@ impl Prepared<'_> {
     pub(super) fn notes(&self) -> Vec<String> {
         let Source::Targets { targets, .. } = &self.source else { return Vec::new() };
         let of = |target: &Target| {
-            let path = target.path.display().to_string();
-            target.notes.iter().map(move |note| format!("{path}: {note}")).collect::<Vec<_>>()
+            let path = target.path().display().to_string();
+            target.notes().iter().map(move |note| format!("{path}: {note}")).collect::<Vec<_>>()
         };
         targets.iter().flat_map(of).collect()
     }
@@ -256,7 +256,7 @@ impl LiveLanes {
                 models.map(|model| LaneKnown::Model(Box::new(model.without_content()))).collect()
             }
             real => {
-                let blocks = real.targets().into_iter().map(|target| target.block_bytes);
+                let blocks = real.targets().into_iter().map(|target| target.block_bytes());
                 blocks.map(|block| LaneKnown::Real { block: block.unwrap_or(1).into() }).collect()
             }
         }

@@ -185,20 +185,20 @@ impl Played<'_> {
             let model = self.lanes.models().get(lane);
             TargetFigures {
                 target: match target {
-                    Some(target) => target.path.display().to_string(),
+                    Some(target) => target.path().display().to_string(),
                     None => self.names.get(lane).cloned().unwrap_or_default(),
                 },
-                kind: match target.map(|target| target.kind) {
+                kind: match target.map(|target| target.kind()) {
                     Some(Kind::File) => "file",
                     Some(Kind::Created) => "created file",
                     Some(Kind::BlockDevice) => "block device",
                     None => "emulated device",
                 },
                 role: if lane < self.disks { "disk" } else { "flash" },
-                direct: target.map(|target| target.block_bytes.is_some()),
-                block_bytes: target.and_then(|target| target.block_bytes),
+                direct: target.map(|target| target.block_bytes().is_some()),
+                block_bytes: target.and_then(|target| target.block_bytes()),
                 capacity_bytes: match (target, model) {
-                    (Some(target), _) => target.capacity_bytes,
+                    (Some(target), _) => target.capacity_bytes(),
                     (None, model) => model.map_or(0, Device::capacity),
                 },
                 ios: asked.ios,

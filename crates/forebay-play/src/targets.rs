@@ -45,7 +45,10 @@ pub(super) fn open(
     let flash = real.flash.as_deref().filter(|_| placement);
     let need_bytes = (needed.iter().sum::<u64>() / 10).max(FLASH_MIN_BYTES);
     wanted.extend(flash.map(|path| (path, how(true, need_bytes))));
-    let kept = [(Some(&*input.path), "the trace itself"), (plan.tape, "the tape to write")];
+    let trace = input.kept();
+    let kept: Vec<_> = (trace.paths().iter().map(|path| (path.as_path(), "the trace itself")))
+        .chain(plan.tape.map(|path| (path, "the tape to write")))
+        .collect();
     let mut targets: Vec<Target> = Vec::new();
     for (path, how) in wanted {
         match open_one(path, how, &kept, &targets) {
@@ -57,8 +60,8 @@ pub(super) fn open(
         }
     }
     if input.description.reads > 0 {
-        targets.iter_mut().filter(|target| target.kind == Kind::Created).for_each(|target| {
-            target.notes.push(
+        targets.iter_mut().filter(|target| target.kind() == Kind::Created).for_each(|target| {
+            target.note(
                 "it was created and holds nothing: reads of what was not written before are no \
                  disk's"
                     .into(),
@@ -66,7 +69,7 @@ pub(super) fn open(
         });
     }
     let flash = flash.and_then(|_| targets.pop());
-    let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes).collect();
+    let capacities: Vec<u64> = targets.iter().map(|target| target.capacity_bytes()).collect();
     Ok(Opened { placement: Placement::on(&volumes, &capacities, map), targets, flash })
 }
 
@@ -118,18 +121,17 @@ fn assign<'a>(input: &Input, real: &'a Real) -> Result<Assigned<'a>, Error> {
 fn open_one(
     path: &Path,
     how: Opening,
-    kept: &[(Option<&Path>, &str)],
+    kept: &[(&Path, &str)],
     open: &[Target],
 ) -> Result<Target, Error> {
     let refused = |what: String| {
         unfit(format!("{}: got {what}, expected another file or device", path.display()))
     };
     if let Some(target) = open.iter().find(|target| target.is_same(path)) {
-        return Err(refused(format!("the same target as {}", target.path.display())));
+        return Err(refused(format!("the same target as {}", target.path().display())));
     }
     let target = Target::open(path, how)?;
-    let same = |path: &Option<&Path>| path.is_some_and(|path| target.is_same(path));
-    if let Some((_, what)) = kept.iter().find(|(path, _)| same(path)) {
+    if let Some((_, what)) = kept.iter().find(|(path, _)| target.is_same(path)) {
         target.discard();
         return Err(refused(what.to_string()));
     }
@@ -194,9 +196,9 @@ mod tests {
         let (x, y) = (folder.path().join("x"), folder.path().join("y"));
         let input = input(folder.path());
         let opened = open(&input, &real(Some(&x), &[("b", &y)]), PLAN, false).unwrap();
-        let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes).collect();
+        let lens: Vec<_> = opened.targets.iter().map(|target| target.capacity_bytes()).collect();
         assert_eq!(lens, [2 << 20, 2 << 20]);
-        assert!(opened.targets.iter().all(|target| target.notes[0].contains("holds nothing")));
+        assert!(opened.targets.iter().all(|target| target.notes()[0].contains("holds nothing")));
         let mut placement = opened.placement;
         let lanes: Vec<_> =
             records().iter().map(|record| placement.place(record, 0).unwrap().lane).collect();
@@ -214,12 +216,12 @@ mod tests {
         assert_eq!(lanes.iter().map(|(_, lane)| *lane).collect::<Vec<_>>(), [0, 1, 0]);
         // One after another on one target.
         let opened = open(&input, &real(Some(&x), &[]), PLAN, false).unwrap();
-        assert_eq!(opened.targets[0].capacity_bytes, 4 << 20);
+        assert_eq!(opened.targets[0].capacity_bytes(), 4 << 20);
         assert!(opened.flash.is_none());
         let flash = Real { flash: Some(y.clone()), ..real(None, &[("a", &x), ("b", &x)]) };
         let flash = Real { overwrite: true, ..flash };
         let opened = open(&input, &flash, PLAN, true).unwrap();
-        assert_eq!(opened.flash.unwrap().path, y);
+        assert_eq!(opened.flash.unwrap().path(), y);
     }
 
     #[test]

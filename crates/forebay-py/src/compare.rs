@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use forebay::input::Input;
 use forebay::model::compare::Options;
-use forebay::report;
+use forebay::{devices, report};
+use forebay_trace::write::Kept;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -46,6 +47,9 @@ pub(crate) fn compare<'py>(
     let sources = [Source::new(a, from_.clone(), None)?, Source::new(b, from_, None)?];
     let by = options::stream_by(stream_by)?;
     let options = Options::new(&device, block_kib, intensity, seed).map_err(raised)?;
+    let kept: Kept = sources.iter().flat_map(|source| source.kept().paths().to_vec()).collect();
+    let kept = devices::and_kept(kept, device.iter().map(String::as_str));
+    let page = report.map(|path| report::begin(&path, &kept)).transpose().map_err(raised)?;
     let (card, notes) = detached(py, |signals| {
         let [a, b] = sources.map(|source| {
             let name = source.name().to_path_buf();
@@ -53,8 +57,8 @@ pub(crate) fn compare<'py>(
         });
         let (a, b) = (a?, b?);
         let card = forebay::model::compare::compare(&a, &b, &options, |_| signals.go_on())?;
-        if let Some(path) = &report {
-            report::write(path, &report::card_html(&card))?;
+        if let Some(page) = page {
+            report::write(page, &report::card_html(&card))?;
         }
         Ok((card, [(a.path, a.notes), (b.path, b.notes)]))
     })?;

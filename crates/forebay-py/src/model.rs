@@ -6,7 +6,7 @@ use forebay::convert::{Converted, convert};
 use forebay::model::fit::{FitOptions, Fitted};
 use forebay::model::generate::{GenerateOptions, Generator};
 use forebay::model::open::open_model;
-use forebay_trace::write;
+use forebay_trace::write::{self, Draft, Kept};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -59,7 +59,7 @@ pub(crate) fn fit<'py>(
     };
     let source = Source::new(trace, from_, names)?;
     let name = source.name().to_path_buf();
-    let begin = |output: PathBuf| write::begin(&output, Some(&name));
+    let begin = |output: PathBuf| Draft::new(&output, &source.kept());
     let draft =
         output.map(begin).transpose().map_err(|error| raised(forebay::Error::output(error)))?;
     let period = period_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
@@ -106,8 +106,8 @@ pub(crate) fn generate(
     let Converted { records, lost } = detached(py, |signals| {
         let fitted = open_model(&model)?;
         options.expect_end(&model, &fitted)?;
-        let writer =
-            write::create(&output, to.as_deref(), Some(&model)).map_err(forebay::Error::output)?;
+        let writer = write::create(&output, to.as_deref(), &Kept::file(&model))
+            .map_err(forebay::Error::output)?;
         let mut generator = Generator::new(&fitted, options);
         convert(&model, &mut generator, writer, |_| signals.go_on())
     })?;

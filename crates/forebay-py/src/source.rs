@@ -7,6 +7,7 @@ use arrow_pyarrow::FromPyArrow;
 use forebay::input::Opening;
 use forebay::model::open::open_any;
 use forebay_trace::unpack::Consumed;
+use forebay_trace::write::Kept;
 use forebay_trace::{Dictionary, Reader, TraceError, table};
 use pyo3::exceptions::PyTypeError;
 use pyo3::intern;
@@ -56,6 +57,14 @@ impl Source {
     pub(crate) fn name(&self) -> &Path {
         match self {
             Source::File(path, _) | Source::Table(_, path, _) => path,
+        }
+    }
+
+    /// Its files, which nothing is written over.
+    pub(crate) fn kept(&self) -> Kept {
+        match self {
+            Source::File(path, _) => Kept::trace(path),
+            Source::Table(..) => Kept::default(),
         }
     }
 

@@ -33,7 +33,7 @@ pub(crate) type End = Arc<Mutex<Option<Ended>>>;
 /// `pa.table(trace)`, `pa.RecordBatchReader.from_stream(trace)` for one batch after another.
 ///
 /// Columns: `at_ns` (int64, nanoseconds from the first request), `op` (read, write, flush, trim),
-/// `offset` (uint64, bytes), `len` (uint32, bytes), `stream` (uint32, an index into `streams`),
+/// `offset` (uint64, bytes), `len` (uint64, bytes), `stream` (uint32, an index into `streams`),
 /// `volume` (uint32, an index into `volumes`), `latency_ns` (int64, nanoseconds, null where unknown),
 /// `flags` (letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata).
 #[pyclass(frozen, module = "forebay")]

@@ -9,7 +9,7 @@ use forebay::defragment::study;
 use forebay::input::{Input, describe_from};
 use forebay::plan::amount::span;
 use forebay::simulate::{Bed, run_on};
-use forebay::{report, sample};
+use forebay::{devices, report, sample};
 use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use forebay_trace::write;
 use pyo3::prelude::*;
@@ -43,9 +43,8 @@ pub(crate) fn convert(
     let name = source.name().to_path_buf();
     let (Converted { records, lost }, notes) = detached(py, |signals| {
         let mut reader = source.open()?;
-        let input = matches!(source, Source::File(..)).then_some(&*name);
-        let writer =
-            write::create(&output, to.as_deref(), input).map_err(forebay::Error::output)?;
+        let writer = write::create(&output, to.as_deref(), &source.kept())
+            .map_err(forebay::Error::output)?;
         let go_on = |_| signals.go_on();
         let converted = forebay::convert::convert(&name, &mut *reader, writer, go_on)?;
         Ok((converted, reader.notes().clone()))
@@ -279,10 +278,14 @@ pub(crate) fn advise(
     names: Option<&Bound<'_, Trace>>,
 ) -> PyResult<Advice> {
     let source = trace.map(|trace| Source::new(trace, from_, names)).transpose()?;
-    let device = device.map(|name| options::device(&name)).transpose()?;
-    let flash = flash.map(|name| options::device(&name)).transpose()?;
+    let kept = source.as_ref().map(Source::kept).unwrap_or_default();
+    let named: Vec<_> = device.iter().chain(&flash).map(|name| name.to_string_lossy()).collect();
+    let kept = devices::and_kept(kept, named.iter().map(|name| &**name));
+    let device = device.as_deref().map(options::device).transpose()?;
+    let flash = flash.as_deref().map(options::device).transpose()?;
     let setup = options::setup(replay, intensity, map)?;
     let by = options::stream_by(stream_by)?;
+    let page = report.map(|path| report::begin(&path, &kept)).transpose().map_err(raised)?;
     let work = |signals: &mut Signals| {
         let input = match source {
             None => sample::read(by, |_| signals.go_on())?,
@@ -299,8 +302,8 @@ pub(crate) fn advise(
         let go_on = |_: &str| signals.go_on();
         let advice = forebay::advise::advise(&input, &device, reason, &flash, setup, go_on)?;
         let html = report::html(&advice);
-        if let Some(path) = &report {
-            report::write(path, &html)?;
+        if let Some(page) = page {
+            report::write(page, &html)?;
         }
         Ok((input.path, input.notes, advice, html))
     };

@@ -99,11 +99,31 @@ def test_a_stream_that_is_used_up_has_no_requests(trace):
         forebay.describe(reader)
 
 
-def test_the_input_is_not_overwritten(trace):
-    before = TERASORT.stat().st_mtime_ns
-    with pytest.raises(forebay.Error, match="input as output"):
-        forebay.convert(trace, TERASORT)
-    assert TERASORT.stat().st_mtime_ns == before
+@pytest.mark.parametrize("by", ["name", "link", "hard link"])
+def test_what_is_read_is_not_written_over(tmp_path, by):
+    kept, model, output = tmp_path / "t.parquet", tmp_path / "m.json", tmp_path / "other"
+    kept.write_bytes(TERASORT.read_bytes())
+    forebay.fit(kept, model, level=1)
+    drive = tmp_path / "d.toml"
+    drive.write_text((TERASORT.parents[1] / "devices" / "sata250.toml").read_text())
+    verbs = [
+        (kept, lambda to: forebay.convert(forebay.read(kept), to, to="csv")),
+        (kept, lambda to: forebay.advise(kept, report=to)),
+        (drive, lambda to: forebay.advise(kept, device=drive, report=to)),
+        (kept, lambda to: forebay.compare(TERASORT, kept, report=to)),
+        (kept, lambda to: forebay.fit(kept, to)),
+        (model, lambda to: forebay.generate(model, to, to="csv")),
+    ]
+    for read, verb in verbs:
+        output.unlink(missing_ok=True)
+        if by == "link":
+            output.symlink_to(read)
+        elif by == "hard link":
+            output.hardlink_to(read)
+        before = read.read_bytes()
+        with pytest.raises(forebay.Error, match="a file that is read"):
+            verb(read if by == "name" else output)
+        assert read.read_bytes() == before
 
 
 def test_a_folder_that_is_not_there_is_an_os_error(trace, tmp_path):

@@ -136,3 +136,17 @@ def test_offline_limit_is_below_every_scheduler(start):
         assert window["transfer_bound_s"] < window["best_s"] <= min(window["makespan_s"].values())
     with pytest.raises(forebay.Error, match="got 13 in a window, expected 1 to 12"):
         forebay.offline(start, device="sata250", policies="noop", ios=13)
+
+
+def test_the_table_is_not_written_over_what_is_read(tmp_path, capsys):
+    (tmp_path / "expected.toml").write_text("kept")
+    (tmp_path / "table.md").write_text("old")
+    link = tmp_path.parent / f"{tmp_path.name}-link"
+    link.symlink_to(tmp_path / "expected.toml")
+    for output in (tmp_path / "expected.toml", link):
+        with pytest.raises(SystemExit) as ended:
+            reproduce.main([str(tmp_path), "-o", str(output)])
+        assert ended.value.code == 2 and "a file that is read" in capsys.readouterr().err
+    for output in (tmp_path / "table.md", tmp_path / "new"):
+        assert reproduce.arguments([str(tmp_path), "-o", str(output)]).output == output
+    assert (tmp_path / "expected.toml").read_text() == "kept"

@@ -5,6 +5,8 @@ import itertools
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute
+import pyarrow.parquet as pq
 import pytest
 from conftest import TERASORT
 
@@ -23,8 +25,8 @@ def test_columns_are_the_canonical_ones(trace):
     table = pa.table(trace)
     types = dict(zip(table.schema.names, table.schema.types, strict=True))
     text = pa.dictionary(pa.int8(), pa.string())
-    u32 = pa.uint32()
-    kinds = [pa.int64(), text, pa.uint64(), u32, u32, u32, pa.int64(), text]
+    u32, u64 = pa.uint32(), pa.uint64()
+    kinds = [pa.int64(), text, u64, u64, u32, u32, pa.int64(), text]
     assert list(types.items()) == list(zip(COLUMNS, kinds, strict=True))
 
 
@@ -40,9 +42,46 @@ def test_every_library_has_the_same_rows(trace):
 
 
 def test_rows_are_those_of_the_parquet_file(trace):
-    pq = pytest.importorskip("pyarrow.parquet")
     read = pq.read_table(TERASORT).select(COLUMNS)
     assert pa.table(trace).to_pylist() == read.to_pylist()
+
+
+def test_lengths_add_up_beyond_32_bits(tmp_path):
+    path = tmp_path / "big.spc"
+    path.write_text("".join(f"0,{n},1073741824,R,{n}.0\n" for n in range(5)))
+    trace = forebay.read(path)
+    assert pl.DataFrame(trace)["len"].sum() == 5 << 30
+    assert pa.compute.sum(pa.table(trace)["len"]).as_py() == 5 << 30
+    assert int(trace.to_pandas()["len"].to_numpy().sum()) == 5 << 30
+    numbers = pl.DataFrame(trace)["len"].to_numpy()
+    assert int(numbers.cumsum(dtype=numbers.dtype)[-1]) == 5 << 30
+    forebay.convert(trace, tmp_path / "big.parquet")
+    assert pq.read_schema(tmp_path / "big.parquet").field("len").type == pa.uint32()
+
+
+@pytest.mark.parametrize("codec", ["snappy", "gzip", "brotli", "lz4", "zstd", "none"])
+def test_parquet_of_every_codec_is_read(trace, tmp_path, codec):
+    path = tmp_path / "t.parquet"
+    pq.write_table(pa.table(trace), path, compression=codec)
+    assert pa.table(forebay.read(path)).to_pylist() == pa.table(trace).to_pylist()
+
+
+def test_integers_that_pandas_made_floats_are_read(tmp_path):
+    frame = pd.DataFrame({"at_ns": [0, 1000], "op": "read", "offset": [0, 4096], "len": 512})
+    frame["latency_ns"] = [7_000_000, None]
+    assert frame["latency_ns"].dtype == "float64"
+    path = tmp_path / "t.parquet"
+    frame.to_parquet(path)
+    assert pl.DataFrame(forebay.read(path))["latency_ns"].to_list() == [7_000_000, None]
+    # With NaN itself, as Polars writes what came through numpy.
+    pl.DataFrame({name: frame[name].to_numpy() for name in frame.columns if name != "op"}).with_columns(
+        op=pl.lit("read")
+    ).write_parquet(path)
+    assert pl.DataFrame(forebay.read(path))["latency_ns"].to_list() == [7_000_000, None]
+    frame["latency_ns"] = [7_000_000, 0.5]
+    frame.to_parquet(path)
+    with pytest.raises(forebay.Error, match=r"row 2: got \"0.5\" in column latency_ns"):
+        forebay.describe(path)
 
 
 def test_nothing_is_copied_on_the_way(trace):

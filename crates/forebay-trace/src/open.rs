@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::columns::{BadColumns, Columns};
 use crate::error::{Place, TraceError};
-use crate::formats::blktrace::Blktrace;
+use crate::formats::blktrace::{Blktrace, set};
 use crate::formats::presets::open_columns;
 use crate::formats::{FORMATS, Format, Input};
 use crate::lines::BYTE_ORDER_MARK;
@@ -70,6 +70,16 @@ pub fn open_counting(
         }
     };
     Ok(Box::new(Checked::new(reader, path, doubt)))
+}
+
+/// The files that [`open`] reads for the trace at `path`. Where there is none, `path` alone: opening
+/// it tells why.
+pub fn files(path: &Path) -> Vec<PathBuf> {
+    let of_one = || match path.is_file() && set::split_name(path).is_none() {
+        true => vec![path.to_path_buf()],
+        false => set::paths(path).unwrap_or_else(|_| vec![path.to_path_buf()]),
+    };
+    partition::files(path).unwrap_or_else(of_one)
 }
 
 /// Whether what is at `path` gives its content but once: a pipe, the standard input of one, a device.

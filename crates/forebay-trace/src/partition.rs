@@ -27,7 +27,7 @@ use crate::error::{Place, TraceError};
 use crate::formats::FORMATS;
 use crate::formats::parquet::canonical::StreamText;
 use crate::trace::{Dictionary, Notes, Record, Stream};
-use crate::write;
+use crate::write::{self, Kept};
 
 /// Tells that all volumes are there, and what they are.
 const MANIFEST: &str = "manifest.json";
@@ -138,6 +138,7 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
     }
     fs::create_dir_all(&work).map_err(|source| io_error(folder, source))?;
     let path = work.join("spool");
+    Kept::trace(input).refuse(&path)?;
     let file = File::create(&path).map_err(|error| io_error(&path, error))?;
     Ok(Partition::Begun(Intake { folder: folder.to_path_buf(), source, spool: Spool::new(file) }))
 }
@@ -145,6 +146,13 @@ pub fn open(folder: &Path, input: &Path, from: Option<&str>) -> Result<Partition
 /// Whether `folder` is a finished partition.
 pub(crate) fn is_finished(folder: &Path) -> bool {
     load::<Manifest>(&folder.join(MANIFEST)).is_ok_and(|manifest| manifest.is_some())
+}
+
+/// The files of a finished partition.
+pub(crate) fn files(folder: &Path) -> Option<Vec<PathBuf>> {
+    let manifest = load::<Manifest>(&folder.join(MANIFEST)).ok().flatten()?;
+    let parts = manifest.parts.iter().map(|part| folder.join(&part.file));
+    Some(parts.chain([folder.join(MANIFEST)]).collect())
 }
 
 /// The first step: takes the trace in.
@@ -242,7 +250,7 @@ impl Volumes {
         runs: &mut Runs<'_>,
         streams: &[Stream],
     ) -> Result<(), TraceError> {
-        let mut writer = write::create(file, Some("parquet"), None)?;
+        let mut writer = write::create(file, Some("parquet"), &Kept::default())?;
         let mut dictionary = Dictionary { volumes: vec![part.volume.clone()], streams: Vec::new() };
         let (mut own, mut batch) = (HashMap::new(), Vec::new());
         loop {

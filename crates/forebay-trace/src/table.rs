@@ -21,14 +21,24 @@ use crate::formats::parquet::open_table;
 use crate::letters::flag_letters;
 use crate::trace::{Dictionary, Reader, Record};
 
-/// The columns.
+/// The columns of a table in memory. Its `len` is wider than that of a file: who adds up lengths in
+/// their own type must not get a sum that overflowed.
 pub fn schema() -> Schema {
+    with_len(DataType::UInt64)
+}
+
+/// The columns of a file.
+pub fn file_schema() -> Schema {
+    with_len(DataType::UInt32)
+}
+
+fn with_len(len: DataType) -> Schema {
     let text = DataType::Dictionary(Box::new(DataType::Int8), Box::new(DataType::Utf8));
     Schema::new(vec![
         Field::new("at_ns", DataType::Int64, false),
         Field::new("op", text.clone(), false),
         Field::new("offset", DataType::UInt64, false),
-        Field::new("len", DataType::UInt32, false),
+        Field::new("len", len, false),
         Field::new("stream", DataType::UInt32, false),
         Field::new("volume", DataType::UInt32, false),
         Field::new("latency_ns", DataType::Int64, true),
@@ -50,9 +60,10 @@ pub fn metadata(dictionary: &Dictionary, format: &str) -> Vec<(&'static str, Str
     ]
 }
 
-/// Records as rows of `schema`, which has the columns of [`schema`].
+/// Records as rows of `schema`, which has the columns of [`schema`] or [`file_schema`].
 pub fn rows(schema: &SchemaRef, records: &[Record]) -> Result<RecordBatch, ArrowError> {
-    RecordBatch::try_new(schema.clone(), columns(records)?)
+    let wide = schema.field_with_name("len")?.data_type() == &DataType::UInt64;
+    RecordBatch::try_new(schema.clone(), columns(records, wide)?)
 }
 
 /// Small numbers as strings of a fixed list.
@@ -62,9 +73,13 @@ fn texts(keys: impl Iterator<Item = i8>, values: Vec<String>) -> Result<ArrayRef
     Ok(Arc::new(DictionaryArray::<Int8Type>::try_new(keys, values)?))
 }
 
-fn columns(batch: &[Record]) -> Result<Vec<ArrayRef>, ArrowError> {
+fn columns(batch: &[Record], wide: bool) -> Result<Vec<ArrayRef>, ArrowError> {
     let u32s = |field: fn(&Record) -> u32| -> ArrayRef {
         Arc::new(UInt32Array::from_iter_values(batch.iter().map(field)))
+    };
+    let len = match wide {
+        true => Arc::new(UInt64Array::from_iter_values(batch.iter().map(|r| r.len.into()))),
+        false => u32s(|r| r.len),
     };
     // Times beyond 292 years are cut.
     let signed = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
@@ -74,7 +89,7 @@ fn columns(batch: &[Record]) -> Result<Vec<ArrayRef>, ArrowError> {
         Arc::new(Int64Array::from_iter_values(batch.iter().map(|r| signed(r.at.0)))),
         texts(batch.iter().map(|r| r.op as i8), ops.map(|op| op.name().into()).to_vec())?,
         Arc::new(UInt64Array::from_iter_values(batch.iter().map(|r| r.offset))),
-        u32s(|r| r.len),
+        len,
         u32s(|r| r.stream),
         u32s(|r| r.volume),
         Arc::new(Int64Array::from_iter(batch.iter().map(|r| r.latency.map(|l| signed(l.0))))),
@@ -212,6 +227,22 @@ mod tests {
         let batches = Batches::new(given(&records), Some(&dictionary()));
         let (back, names) = drain(read(Path::new("t"), Box::new(batches), None).unwrap());
         assert!(back == records && names == dictionary());
+    }
+
+    /// In memory lengths add up, in a file they keep their type.
+    #[test]
+    fn lengths_are_wide_in_memory_only() {
+        let records = [Record { len: 1 << 30, ..record(0) }; 5];
+        for (schema, wide) in [(schema(), true), (file_schema(), false)] {
+            let rows = rows(&Arc::new(schema), &records).unwrap();
+            let len = rows.column_by_name("len").unwrap();
+            assert_eq!(len.as_any().downcast_ref::<UInt64Array>().is_some(), wide);
+            assert_eq!(len.as_any().downcast_ref::<UInt32Array>().is_some(), !wide);
+        }
+        let batch = Batches::new(given(&records), None).next().unwrap().unwrap();
+        let len = batch.column_by_name("len").unwrap();
+        let sum: u64 = len.as_any().downcast_ref::<UInt64Array>().unwrap().values().iter().sum();
+        assert_eq!(sum, 5 << 30);
     }
 
     #[test]

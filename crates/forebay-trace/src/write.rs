@@ -8,6 +8,7 @@ pub mod blktrace;
 pub mod csv;
 pub mod disksim;
 pub mod fio;
+mod kept;
 mod lost;
 pub mod parquet;
 
@@ -19,6 +20,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tempfile::NamedTempFile;
 
+pub use self::kept::Kept;
 use self::lost::Lost;
 use crate::error::{Place, TraceError};
 use crate::rows::shorten;
@@ -57,13 +59,9 @@ pub static TARGETS: &[Target] = &[
     Target { name: "blktrace", endings: &["blktrace.0", "blktrace"], create: blktrace::create },
 ];
 
-/// Begins the file `path`, in the format `to` or, without it, that of the ending of its name. The
-/// `input` is what the trace is read from, which is never overwritten.
-pub fn create(
-    path: &Path,
-    to: Option<&str>,
-    input: Option<&Path>,
-) -> Result<Box<dyn Writer>, TraceError> {
+/// Begins the file `path`, in the format `to` or, without it, that of the ending of its name. None of
+/// `kept` is ever written over.
+pub fn create(path: &Path, to: Option<&str>, kept: &Kept) -> Result<Box<dyn Writer>, TraceError> {
     let ending = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
     let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let ends = |ending: &&str| file.strip_suffix(*ending).is_some_and(|stem| stem.ends_with('.'));
@@ -80,17 +78,7 @@ pub fn create(
         let hint = "name the format with --to";
         return Err(refused(path, got, format!("one of {}", names.join(", ")), hint));
     };
-    (target.create)(begin(path, input)?)
-}
-
-/// Begins the file `path`, unless it is the `input` that is read: that is never overwritten.
-pub fn begin(path: &Path, input: Option<&Path>) -> Result<Draft, TraceError> {
-    let canonical = |path: &Path| fs::canonicalize(path).ok();
-    if input.is_some_and(|input| canonical(path).is_some_and(|p| canonical(input) == Some(p))) {
-        let expected = "another file".into();
-        return Err(refused(path, "the input as output".into(), expected, ""));
-    }
-    Draft::new(path)
+    (target.create)(Draft::new(path, kept)?)
 }
 
 fn refused(path: &Path, got: String, expected: String, hint: &str) -> TraceError {
@@ -149,8 +137,9 @@ fn destination(path: &Path) -> Result<PathBuf, TraceError> {
 
 impl Draft {
     /// Begins the file that will be called `path`. What is there already must be a file, or a link
-    /// to one, which stays a link.
-    pub fn new(path: &Path) -> Result<Draft, TraceError> {
+    /// to one, which stays a link, and none of `kept`.
+    pub fn new(path: &Path, kept: &Kept) -> Result<Draft, TraceError> {
+        kept.refuse(path)?;
         let path = &destination(path)?;
         let folder = match path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -228,7 +217,9 @@ mod tests {
 
     #[test]
     fn messages_name_the_file_and_never_the_temporary_one() {
-        let Err(error) = Draft::new(Path::new("/nonexistent/out.csv")) else { panic!("made") };
+        let Err(error) = Draft::new(Path::new("/nonexistent/out.csv"), &Kept::default()) else {
+            panic!("made")
+        };
         let text = error.to_string();
         assert!(text.starts_with("/nonexistent/out.csv: ") && !text.contains("partial"), "{text}");
     }
@@ -239,7 +230,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         let write = |name: &str| {
-            let mut draft = Draft::new(&at(name))?;
+            let mut draft = Draft::new(&at(name), &Kept::default())?;
             draft.write_all(b"new").unwrap();
             draft.publish()
         };
@@ -260,11 +251,11 @@ mod tests {
     fn a_draft_is_listed_until_it_is_dropped_or_published() {
         let folder = tempfile::tempdir().unwrap();
         let listed = || drafts().iter().filter(|path| path.starts_with(folder.path())).count();
-        let draft = Draft::new(&folder.path().join("a")).unwrap();
+        let draft = Draft::new(&folder.path().join("a"), &Kept::default()).unwrap();
         assert_eq!(listed(), 1);
         draft.publish().unwrap();
         assert_eq!(listed(), 0);
-        drop(Draft::new(&folder.path().join("b")).unwrap());
+        drop(Draft::new(&folder.path().join("b"), &Kept::default()).unwrap());
         assert_eq!((listed(), fs::read_dir(folder.path()).unwrap().count()), (0, 1));
     }
 }

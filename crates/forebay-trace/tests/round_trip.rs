@@ -7,7 +7,7 @@ use std::path::Path;
 
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::open::open;
-use forebay_trace::write::create;
+use forebay_trace::write::{Kept, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream};
 use proptest::prelude::*;
 
@@ -46,7 +46,7 @@ fn write(path: &Path) -> Vec<String> {
 }
 
 fn write_all(path: &Path, records: &[Record], dictionary: &Dictionary) -> Vec<String> {
-    let mut writer = create(path, None, None).unwrap();
+    let mut writer = create(path, None, &Kept::default()).unwrap();
     for batch in records.chunks(1000) {
         writer.write(batch, dictionary).unwrap();
     }
@@ -155,7 +155,7 @@ fn blktrace_keeps_every_field_it_can_hold() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.blktrace.0");
     let (records, dictionary) = traceable();
-    let mut writer = create(&path, None, None).unwrap();
+    let mut writer = create(&path, None, &Kept::default()).unwrap();
     for batch in records.chunks(777) {
         writer.write(batch, &dictionary).unwrap();
     }
@@ -197,7 +197,7 @@ fn a_file_is_whole_or_absent() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.csv");
     let (records, dictionary) = sample();
-    let mut writer = create(&path, None, None).unwrap();
+    let mut writer = create(&path, None, &Kept::default()).unwrap();
     writer.write(&records, &dictionary).unwrap();
     assert!(!path.exists());
     drop(writer);
@@ -209,16 +209,19 @@ fn bad_outputs_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.csv");
     write(&path);
-    let message = |path: &Path, to, input: Option<&Path>| {
-        let Err(error) = create(path, to, input) else { panic!("created") };
+    let message = |path: &Path, to, kept: &Kept| {
+        let Err(error) = create(path, to, kept) else { panic!("created") };
         error.to_string()
     };
+    let none = &Kept::default();
     let other_way = folder.path().join(".").join("trace.csv");
-    assert!(message(&path, Some("parquet"), Some(&other_way)).contains("the input as output"));
-    assert!(message(&folder.path().join("x.txt"), None, None).contains("--to"));
-    assert!(message(&path, Some("x"), None).contains("parquet, csv, fio, disksim, blktrace"));
-    assert!(message(folder.path(), Some("csv"), None).contains("no file"));
-    assert!(message(&folder.path().join("no/x.csv"), None, None).contains("x.csv: "));
+    assert!(
+        message(&path, Some("parquet"), &Kept::trace(&other_way)).contains("a file that is read")
+    );
+    assert!(message(&folder.path().join("x.txt"), None, none).contains("--to"));
+    assert!(message(&path, Some("x"), none).contains("parquet, csv, fio, disksim, blktrace"));
+    assert!(message(folder.path(), Some("csv"), none).contains("no file"));
+    assert!(message(&folder.path().join("no/x.csv"), None, none).contains("x.csv: "));
 }
 
 #[test]
@@ -226,7 +229,7 @@ fn damaged_parquet_is_an_error_or_reads_and_never_panics() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("trace.parquet");
     let (records, dictionary) = sample();
-    let mut writer = create(&path, None, None).unwrap();
+    let mut writer = create(&path, None, &Kept::default()).unwrap();
     writer.write(&records[..50], &dictionary).unwrap();
     writer.finish(&dictionary, &Notes::default()).unwrap();
     let whole = fs::read(&path).unwrap();

@@ -20,6 +20,7 @@ use forebay_core::device::fixed::Fixed;
 use forebay_core::device::hdd::HddSpec;
 use forebay_core::device::list::{self, DeviceModel};
 use forebay_core::{Spec, SpecError};
+use forebay_trace::write::Kept;
 
 use crate::whole;
 use change::Wrong;
@@ -147,13 +148,8 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             sources: Sources::default(),
         });
     }
-    // A file may have any name, also one with a colon.
-    let (name, changes) = match whole.split_once(':') {
-        Some((name, rest)) if rest.contains('=') && !Path::new(whole).is_file() => {
-            (name.trim(), Some(spec?))
-        }
-        _ => (whole, None),
-    };
+    let (name, changed) = name_of(whole);
+    let changes = changed.then_some(spec).transpose()?;
     if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
         return read_changed(Path::new(&format!("devices/{stem}.toml")), text, changes.as_ref());
     }
@@ -163,6 +159,23 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     }
     let text = read_file(path)?;
     read_changed(path, &text, changes.as_ref())
+}
+
+/// The bundled name or the path in `whole`, and whether there are changes behind it.
+fn name_of(whole: &str) -> (&str, bool) {
+    match whole.split_once(':') {
+        // A file may have any name, also one with a colon.
+        Some((name, rest)) if rest.contains('=') && !Path::new(whole).is_file() => {
+            (name.trim(), true)
+        }
+        _ => (whole, false),
+    }
+}
+
+/// `kept`, and the files of the devices called `names`, which are read too.
+pub fn and_kept<'a>(kept: Kept, names: impl IntoIterator<Item = &'a str>) -> Kept {
+    let file = |name: &'a str| Path::new(name_of(name.trim()).0);
+    names.into_iter().fold(kept, |kept, name| kept.and_file(file(name)))
 }
 
 /// All bundled devices, by name.

@@ -10,10 +10,12 @@ mod libparam;
 mod model;
 mod params;
 
+use std::cell::RefCell;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::DriveSpec;
+use forebay_trace::write::Kept;
 
 use crate::devices::DevicesError;
 use crate::whole;
@@ -63,8 +65,10 @@ pub struct Imported {
     pub name: String,
     /// Its figures.
     pub drive: DriveSpec,
-    /// What was not taken over, a line each.
+    /// What was not taken over, or repaired, a line each.
     pub notes: Vec<String>,
+    /// The files it was read from.
+    pub kept: Kept,
 }
 
 /// Files that belong to a drive file, by name; how they are found is the caller's business.
@@ -74,29 +78,32 @@ pub type Beside<'a> = &'a dyn Fn(&str) -> std::io::Result<String>;
 pub fn import(path: &Path) -> Result<Imported, ImportError> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let fail = |path: PathBuf| |source| ImportError::Io { path, source };
+    let asked = RefCell::new(vec![path.to_path_buf()]);
     let read = |path: &Path| {
+        asked.borrow_mut().push(path.to_path_buf());
         let bytes = whole::read(path, FILE_BYTES_MAX, WHAT)?;
         Ok(String::from_utf8_lossy(&bytes).into_owned())
     };
     let text = read(path).map_err(fail(path.to_path_buf()))?;
-    import_text(path, &text, &|name| {
-        let beside = folder.join(name);
-        read(&beside).or_else(|error| packed(&beside).unwrap_or(Err(error)))
-    })
+    let imported = import_text(path, &text, &|name| {
+        let (beside, packed) = (folder.join(name), folder.join(format!("{name}.zst")));
+        match read(&beside) {
+            Err(_) if packed.is_file() => {
+                asked.borrow_mut().push(packed.clone());
+                unpacked(&packed)
+            }
+            other => other,
+        }
+    })?;
+    Ok(Imported { kept: asked.into_inner().into_iter().collect(), ..imported })
 }
 
-/// The file under its name with `.zst` behind it, if there is one.
-fn packed(path: &Path) -> Option<std::io::Result<String>> {
-    let mut name = path.as_os_str().to_os_string();
-    name.push(".zst");
-    let path = Path::new(&name);
-    path.is_file().then(|| {
-        let unpacked = forebay_trace::unpack::unpack(path).map_err(std::io::Error::other)?;
-        let mut bytes = Vec::new();
-        unpacked.content.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
-        let bytes = whole::within(bytes, FILE_BYTES_MAX, WHAT)?;
-        Ok(String::from_utf8_lossy(&bytes).into_owned())
-    })
+fn unpacked(path: &Path) -> std::io::Result<String> {
+    let unpacked = forebay_trace::unpack::unpack(path).map_err(std::io::Error::other)?;
+    let mut bytes = Vec::new();
+    unpacked.content.take(FILE_BYTES_MAX + 1).read_to_end(&mut bytes)?;
+    let bytes = whole::within(bytes, FILE_BYTES_MAX, WHAT)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
 /// Bytes that a file may have, unpacked: layouts of whole disks have some 2 MB.
@@ -131,7 +138,7 @@ pub fn import_text(path: &Path, text: &str, beside: Beside<'_>) -> Result<Import
     say(&model_path, &mut notes, &mut said);
     let drive = DriveSpec { disk: hdd, format: Some(format), controller };
     check(&block.name, &drive).map_err(|what| malformed(&model_path)((model.line, what)))?;
-    Ok(Imported { name: block.name.clone(), drive, notes: said })
+    Ok(Imported { name: block.name.clone(), drive, notes: said, kept: Kept::default() })
 }
 
 fn say(path: &Path, notes: &mut Notes, said: &mut Vec<String>) {
@@ -357,7 +364,7 @@ mod tests {
         for (from, to, expected) in [
             ("Blocks per track = 30", "Blocks per track = 0", "expected a whole number from 1"),
             ("surfaces = 2", "surfaces = 0", "expected a whole number from 1 to 64"),
-            ("cylinders = 40", "cylinders = 39", "expected 40 or more, where the zones end"),
+            ("cylinders = 40", "cylinders = 38", "expected 40 or more, where the zones end"),
             ("cylinder number = 39", "cylinder number = 900", "zone"),
             ("after read = 0.3", "after read = 50000", "expected a time in ms from 0 to 1000"),
             ("buffer segments = 2", "buffer segments = 65537", "0 to 65536"),
@@ -423,6 +430,51 @@ mod tests {
         assert!(notes.iter().any(|note| note.contains("by 0.050 ms at most")), "{notes:?}");
         let said = import("h\n1, 1\n2, 2\n4, 900.0\n8, 3\n39, 4\n").unwrap_err().to_string();
         assert!(said.contains("c.seek, line 4: 900 ms over 4 cylinders"), "{said}");
+    }
+
+    #[test]
+    fn small_faults_of_real_drives_are_repaired_and_told() {
+        let with = |from: &str, to: &str| {
+            assert!(WHOLE.contains(from), "{from}");
+            alone(&WHOLE.replace(from, to))
+        };
+        let noted = |imported: &Imported, part: &str| {
+            let found = imported.notes.iter().filter(|note| note.contains(part)).count();
+            assert_eq!(found, 1, "{part}: {:?}", imported.notes);
+        };
+        let settle = |ms: &str| with("settling delay = 0.4", &format!("settling delay = {ms}"));
+        let repaired = settle("-0.7").unwrap();
+        assert_eq!(repaired.drive.disk.write_settle, Nanos::ZERO);
+        noted(&repaired, "line 22: Add. write settling delay: got -0.7 ms, taken as 0");
+        assert!(settle("-10.1").unwrap_err().to_string().contains("got -10.1, expected a time"));
+        let last = |cylinder: &str| {
+            with("Last cylinder number = 39", &format!("Last cylinder number = {cylinder}"))
+        };
+        let repaired = last("40").unwrap();
+        assert_eq!(repaired.drive.disk.zones[0].last_cylinder, 39);
+        noted(&repaired, "Number of cylinders: got 40, the last zone ends at 40; clipped by 1");
+        assert!(last("41").unwrap_err().to_string().contains("got 40, expected 42 or more"));
+    }
+
+    /// An equation fitted to the two sides of its knee apart seldom meets there.
+    #[test]
+    fn an_equation_may_fall_at_its_knee_by_noise_only() {
+        // The root ends at 2.31 ms, the line begins at 2.25 ms.
+        let import = |kind: &str, long: &str| {
+            let text = WHOLE.replace("hplplus10", kind).replace("[ 10, 1.0, 0.3, 2.0", long);
+            alone(&text)
+        };
+        for (kind, from) in [("hpl", 1.3), ("hplplus10", 1.0)] {
+            let imported = import(kind, "[ 20, 1.0, 0.3, 2.05").unwrap();
+            let SeekSpec::Table(points) = &imported.drive.disk.seek else { panic!("no table") };
+            assert_eq!(points.first(), Some(&(1, Nanos::from_millis_f64(from))), "{kind}");
+            assert_eq!(points.last(), Some(&(39, Nanos::from_millis_f64(2.05 + 0.01 * 39.0))));
+            assert!(points.is_sorted_by(|one, other| one.0 < other.0 && one.1 <= other.1));
+            let notes = &imported.notes;
+            assert!(notes.iter().any(|note| note.contains("the seek equation falls")), "{notes:?}");
+        }
+        let said = import("hpl", "[ 20, 4.0, 0.3, 1.0").unwrap_err().to_string();
+        assert!(said.contains("the seek equation falls by some"), "{said}");
     }
 
     #[test]

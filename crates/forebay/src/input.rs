@@ -12,6 +12,7 @@ use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
 use forebay_trace::streams::{self, Grouping, StreamBy};
 use forebay_trace::unpack::Consumed;
+use forebay_trace::write::Kept;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
 
 use crate::error::Error;
@@ -138,6 +139,11 @@ impl Input {
             stream_by: StreamBy::Thread,
             kept: Some(records),
         }
+    }
+
+    /// The files it was read from, which nothing is written over.
+    pub fn kept(&self) -> Kept {
+        Kept::trace(&self.path)
     }
 
     /// The records in time order, streams grouped. After the last one, ask `failed`.

@@ -20,11 +20,10 @@ pub(crate) mod sample;
 
 pub use capacity::CapacityPage;
 
-use std::io::{self, Write};
 use std::path::Path;
 
 use forebay_trace::TraceError;
-use forebay_trace::write::Draft;
+use forebay_trace::write::{Draft, Kept};
 
 use crate::advise::Advice;
 use crate::error::Error;
@@ -45,19 +44,22 @@ pub fn card_html(card: &Card) -> String {
     card::page(card)
 }
 
-/// Writes a report, which has its name only when it is whole.
-pub fn write(path: &Path, html: &str) -> Result<(), Error> {
-    let fail = |source| Error::Report { path: path.to_path_buf(), source };
-    if path.exists() && !path.is_file() {
-        return Err(fail(io::Error::other("it is not a file; name a file for the report")));
+/// Begins the report that will be called `path`, before the work that it tells of; it has its name
+/// only when it is whole. None of `kept` is ever written over.
+pub fn begin(path: &Path, kept: &Kept) -> Result<Draft, Error> {
+    Draft::new(path, kept).map_err(cannot)
+}
+
+/// Writes a report that was begun.
+pub fn write(draft: Draft, html: &str) -> Result<(), Error> {
+    draft.fill(html.as_bytes()).map_err(cannot)
+}
+
+fn cannot(error: TraceError) -> Error {
+    match error {
+        TraceError::Io { path, source } => Error::Report { path, source },
+        usage => Error::Trace(usage),
     }
-    let cannot = |error| match error {
-        TraceError::Io { source, .. } => fail(source),
-        other => Error::Output(other),
-    };
-    let mut draft = Draft::new(path).map_err(cannot)?;
-    draft.write_all(html.as_bytes()).map_err(fail)?;
-    draft.publish().map_err(cannot)
 }
 
 #[cfg(test)]

@@ -8,6 +8,8 @@ mod damaged;
 mod kept;
 #[path = "model/nearby.rs"]
 mod nearby;
+#[path = "model/seeds.rs"]
+mod seeds;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -207,7 +207,7 @@ fn a_tape_that_cannot_be_written_is_told_and_leaves_nothing() {
     let trace = folder.path().join("trace");
     fs::write(&trace, "a trace").unwrap();
     let said = Blank::new(&trace, &trace).err().unwrap().to_string();
-    assert!(said.contains("got the trace as the tape"), "{said}");
+    assert!(said.contains("got a file that is read as the one to write"), "{said}");
     assert!(Blank::new(&folder.path().join("no/such"), &trace).is_err());
     drop(Blank::new(&folder.path().join("t.tape"), &trace).unwrap());
     let left = fs::read_dir(folder.path()).unwrap().count();

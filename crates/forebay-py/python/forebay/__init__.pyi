@@ -57,7 +57,7 @@ class Trace:
     """A block-I/O trace on disk, read in batches whenever its rows are asked for.
 
     Columns: `at_ns` (int64, nanoseconds from the first request), `op` (read, write, flush, trim),
-    `offset` (uint64, bytes), `len` (uint32, bytes), `stream` and `volume` (uint32, indices into
+    `offset` (uint64, bytes), `len` (uint64, bytes), `stream` and `volume` (uint32, indices into
     `streams` and `volumes`), `latency_ns` (int64, nanoseconds, null where unknown), `flags`
     (letters of PFASM: preflush, FUA, read-ahead, synchronous, metadata).
     """

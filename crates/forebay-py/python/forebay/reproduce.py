@@ -157,7 +157,17 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--pictures", type=Path, help="folder for the figures (needs matplotlib)")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("-o", "--output", type=Path, help="instead of table.md beside run.py")
-    return parser.parse_args(words)
+    options = parser.parse_args(words)
+    if options.output is not None and _is_read(options.output, options):
+        parser.error(f"{options.output}: got a file that is read, expected another file")
+    return options
+
+
+def _is_read(output: Path, options: argparse.Namespace) -> bool:
+    """Whether it is a file of the paper or of the traces, by whatever name."""
+    folders = [folder for folder in (options.paper, options.traces) if folder is not None]
+    read = (path for folder in folders for path in folder.rglob("*") if path.name != "table.md")
+    return output.is_file() and any(path.is_file() and path.samefile(output) for path in read)
 
 
 def main(words: Sequence[str] | None = None) -> None:

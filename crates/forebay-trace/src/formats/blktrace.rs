@@ -9,7 +9,7 @@ mod event;
 mod order;
 mod pairing;
 mod record;
-mod set;
+pub(crate) mod set;
 mod streams;
 
 use std::io::Read;

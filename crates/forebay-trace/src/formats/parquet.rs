@@ -1,7 +1,8 @@
 //! Parquet tables of requests: the [canonical](canonical) form and the [capture](hadoop) form.
 //!
 //! Both are read batch by batch and put in order of time. Integer columns may have any integer
-//! type and strings any string type, dictionaries included, as long as every value fits.
+//! type, or floating point of whole numbers, and strings any string type, dictionaries included, as
+//! long as every value fits.
 
 pub mod canonical;
 mod columns;

@@ -29,7 +29,7 @@ const ZSTD_LEVEL: i32 = 1;
 const DELTA: Encoding = Encoding::DELTA_BINARY_PACKED;
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {
-    let schema = Arc::new(table::schema());
+    let schema = Arc::new(table::file_schema());
     let path = draft.path.clone();
     let fail = |error| failed(&path, error);
     let level = ZstdLevel::try_new(ZSTD_LEVEL).map_err(fail)?;

@@ -1,7 +1,6 @@
 //! A disk with a controller, written as a device file that reads back to the same figures.
 
 use std::fmt::{self, Write};
-use std::io::Write as _;
 use std::path::Path;
 
 use forebay_core::Nanos;
@@ -10,8 +9,7 @@ use forebay_core::device::drive::{
     ZoneFormat,
 };
 use forebay_core::device::hdd::{HddSpec, SeekSpec, Zone};
-use forebay_trace::TraceError;
-use forebay_trace::write::Draft;
+use forebay_trace::write::{Draft, Kept};
 
 use crate::error::Error;
 
@@ -23,12 +21,17 @@ pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
     out
 }
 
-/// Writes a device file; whole, or not at all.
-pub fn file(path: &Path, text: &str) -> Result<(), Error> {
-    let failed = |source| TraceError::Io { path: path.to_path_buf(), source };
-    let mut draft = Draft::new(path).map_err(Error::output)?;
-    draft.write_all(text.as_bytes()).map_err(|error| Error::Output(failed(error)))?;
-    draft.publish().map_err(Error::Output)
+/// The device file `text` under `notes` on where its figures are not those of its source, a comment
+/// each.
+pub fn noted<'a>(text: &str, notes: impl Iterator<Item = &'a str>) -> String {
+    let comment = |note: &str| format!("# {}\n", note.replace(char::is_control, " "));
+    notes.map(comment).collect::<String>() + text
+}
+
+/// Writes a device file; whole, or not at all, and never over one of `kept`.
+pub fn file(path: &Path, text: &str, kept: &Kept) -> Result<(), Error> {
+    let draft = Draft::new(path, kept).map_err(Error::output)?;
+    draft.fill(text.as_bytes()).map_err(Error::output)
 }
 
 fn write_all(out: &mut String, name: &str, source: &str, drive: &DriveSpec) -> fmt::Result {

@@ -41,15 +41,26 @@ impl Layout {
     }
 }
 
-/// The zones must lie within the cylinders that `disk` says it has.
+/// The zones must lie within the cylinders that `disk` says it has. One that ends a cylinder beyond
+/// them, as where cylinders were counted from 1, is clipped.
 pub(super) fn check_cylinders(
     disk: &Params<'_>,
     cylinders: u32,
-    zones: &[Zone],
+    zones: &mut [Zone],
     notes: &mut Notes,
 ) -> Result<(), Fault> {
     let key = "Number of cylinders";
     let used = zones.last().map_or(0, |zone| zone.last_cylinder + 1);
+    if let Some(zone) = zones.last_mut()
+        && zone.last_cylinder == cylinders
+        && zone.first_cylinder < cylinders
+    {
+        zone.last_cylinder -= 1;
+        let what =
+            format!("{key}: got {cylinders}, the last zone ends at {cylinders}; clipped by 1");
+        notes.push((disk.line_of(key), what));
+        return Ok(());
+    }
     if cylinders < used {
         let what = format!("{key}: got {cylinders}, expected {used} or more, where the zones end");
         return Err((disk.line_of(key), what));

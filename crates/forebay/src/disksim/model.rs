@@ -1,9 +1,11 @@
 //! DiskSim's `dm_disk`: arm, rotation and layout of a disk.
 //!
 //! Of the layouts `dm_layout_g1` is read, of the mechanics `dm_mech_g1`, with every kind of seek
-//! curve it knows. A measured curve that falls by no more than [`NOISE_SHARE`] of a time or
-//! [`NOISE_MS`], as measurements do, is made to rise by the least change (pool adjacent violators),
-//! which is noted; one that falls farther is refused.
+//! curve it knows. DiskSim asks less of a drive file than a model of ours: what real drives' files get
+//! slightly wrong is repaired and noted, a line each, what they get grossly wrong is refused. A curve
+//! that falls by no more than [`NOISE_SHARE`] of a time or [`NOISE_MS`], as measurements do and equations
+//! fitted to them at their knee, is made to rise by the least change (pool adjacent violators). A
+//! negative settling time, which DiskSim takes off a write's seek, is 0.
 
 use forebay_core::Nanos;
 use forebay_core::device::drive::Format;
@@ -32,6 +34,9 @@ pub(super) struct SeekPoint {
 const NOISE_SHARE: f64 = 0.25;
 const NOISE_MS: f64 = 1.0;
 
+/// A settling time below zero by up to this is a correction of measured writes, beyond it a fault.
+const SETTLE_NEGATIVE_MS_MAX: f64 = 10.0;
+
 /// Arm, platters and format of the `dm_disk` in `block`.
 pub(super) fn read(
     block: &Block,
@@ -44,8 +49,8 @@ pub(super) fn read(
     let cylinders = disk.needed_count("Number of cylinders", 1..=MAX_CYLINDERS)?;
     disk.entry("Layout Model"); // is in `from`
     let mechanics = Params::new(inner(&disk, "Mechanical Model", "dm_mech_g1")?);
-    let (zones, format) = from.read(notes)?;
-    layout::check_cylinders(&disk, cylinders, &zones, notes)?;
+    let (mut zones, format) = from.read(notes)?;
+    layout::check_cylinders(&disk, cylinders, &mut zones, notes)?;
     let rpm = mechanics.needed("Rotation speed (in rpms)")?;
     if !(60.0..=1_000_000.0).contains(&rpm) {
         let line = mechanics.line_of("Rotation speed (in rpms)");
@@ -61,7 +66,7 @@ pub(super) fn read(
         start_phase: Nanos::ZERO,
         cylinder_switch: head_switch.max(first_time(&seek)),
         seek,
-        write_settle: millis("Add. write settling delay")?,
+        write_settle: settle(&mechanics, notes)?,
         head_switch,
         track_skew: None,
         cylinder_skew: None,
@@ -81,6 +86,18 @@ pub(super) fn read(
         list_unknown(params, &["Access time type", "Skew units"], notes);
     }
     Ok((spec, format))
+}
+
+/// What a write waits longer than a read until the head has settled.
+fn settle(mechanics: &Params<'_>, notes: &mut Notes) -> Result<Nanos, Fault> {
+    let key = "Add. write settling delay";
+    let ms = mechanics.or_zero(key)?;
+    if (-SETTLE_NEGATIVE_MS_MAX..0.0).contains(&ms) {
+        let what = format!("{key}: got {ms} ms, taken as 0: no write settles before a read does");
+        notes.push((mechanics.line_of(key), what));
+        return Ok(Nanos::ZERO);
+    }
+    Ok(Nanos::from_millis_f64(mechanics.time(key)?))
 }
 
 pub(super) fn list_unknown(params: &Params<'_>, without_effect: &[&str], notes: &mut Notes) {
@@ -154,39 +171,7 @@ fn seek_of(
                 distances.zip(times.into_iter().map(Nanos::from_millis_f64)).collect(),
             ))
         }
-        "hpl" | "hplplus10" => {
-            let values = mechanics.numbers("HPL seek equation values")?;
-            let [knee, short, root, long, each, first] = values[..] else {
-                let line = mechanics.line_of("HPL seek equation values");
-                return Err((
-                    line,
-                    format!("HPL seek equation: got {} values, expected 6", values.len()),
-                ));
-            };
-            let rest = SeekSpec::Coefficients {
-                short_ns: short * 1e6,
-                root_ns: root * 1e6,
-                long_ns: long * 1e6,
-                cylinder_ns: each * 1e6,
-                knee: knee.max(0.0) as u32,
-            };
-            let mut times = match kind {
-                "hplplus10" => mechanics.numbers("First ten seek times")?,
-                _ if first >= 0.0 => vec![first],
-                _ => return Ok(rest),
-            };
-            let next = f64::from(times.len() as u32 + 1);
-            let beyond = if next < knee { short + root * next.sqrt() } else { long + each * next };
-            times.push(beyond);
-            made_to_rise(&mut times).check("the list of first seek times", line, notes)?;
-            times.pop();
-            let first =
-                times.into_iter().map(|ms| Nanos::from_millis_f64(ms.min(beyond))).collect();
-            for key in ["Single cylinder seek time", "Average seek time", "Full strobe seek time"] {
-                mechanics.number(key)?;
-            }
-            Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
-        }
+        "hpl" | "hplplus10" => equation(kind, mechanics, cylinders, line, notes),
         "linear" | "curve" => three_times(kind, mechanics, cylinders, line, notes),
         "constant" => {
             let time = match mechanics.number("Constant seek time")? {
@@ -203,6 +188,74 @@ fn seek_of(
             ),
         )),
     }
+}
+
+/// Hewlett-Packard's equation: a root before the knee, a line from there on; before it there may be
+/// times of their own for the first cylinder or the first ten.
+fn equation(
+    kind: &str,
+    mechanics: &Params<'_>,
+    cylinders: u32,
+    line: usize,
+    notes: &mut Notes,
+) -> Result<SeekSpec, Fault> {
+    let values = mechanics.numbers("HPL seek equation values")?;
+    let [knee, short, root, long, each, first] = values[..] else {
+        let line = mechanics.line_of("HPL seek equation values");
+        return Err((line, format!("HPL seek equation: got {} values, expected 6", values.len())));
+    };
+    let knee = knee.max(0.0) as u32;
+    let rest = SeekSpec::Coefficients {
+        short_ns: short * 1e6,
+        root_ns: root * 1e6,
+        long_ns: long * 1e6,
+        cylinder_ns: each * 1e6,
+        knee,
+    };
+    let at = |distance: u32| match distance < knee {
+        true => short + root * f64::from(distance).sqrt(),
+        false => long + each * f64::from(distance),
+    };
+    let mut times = match kind {
+        "hplplus10" => mechanics.numbers("First ten seek times")?,
+        _ if first >= 0.0 => vec![first],
+        _ => Vec::new(),
+    };
+    for key in ["Single cylinder seek time", "Average seek time", "Full strobe seek time"] {
+        mechanics.number(key)?;
+    }
+    let next = times.len() as u32 + 1;
+    let equation = distances(next, cylinders, knee).map(|distance| (distance, at(distance)));
+    let equation: Vec<(u32, f64)> = equation.collect();
+    let falls = !equation.is_sorted_by(|one, other| one.1 <= other.1);
+    if falls && equation.iter().all(|(_, ms)| (0.0..=1_000.0).contains(ms)) {
+        let (beyond, more): (Vec<u32>, Vec<f64>) = equation.into_iter().unzip();
+        times.extend(more);
+        made_to_rise(&mut times).check("the seek equation", line, notes)?;
+        let times = times.into_iter().map(Nanos::from_millis_f64);
+        return Ok(SeekSpec::Table((1..next).chain(beyond).zip(times).collect()));
+    }
+    if times.is_empty() {
+        return Ok(rest);
+    }
+    let beyond = at(next);
+    times.push(beyond);
+    made_to_rise(&mut times).check("the list of first seek times", line, notes)?;
+    times.pop();
+    let first = times.into_iter().map(|ms| Nanos::from_millis_f64(ms.min(beyond))).collect();
+    Ok(SeekSpec::Prefixed { first, rest: Box::new(rest) })
+}
+
+/// Distances from `first` on to the end of the stroke, a hundredth apart, and those on both sides of
+/// the `knee`.
+fn distances(first: u32, cylinders: u32, knee: u32) -> impl Iterator<Item = u32> {
+    let last = cylinders.saturating_sub(1).max(first + 1);
+    std::iter::successors(Some(first), move |&distance| {
+        let next = distance.saturating_add(1 + distance / 100);
+        let knees = [knee.saturating_sub(1), knee];
+        let stop = knees.into_iter().find(|stop| (distance + 1..next).contains(stop));
+        (distance < last).then(|| stop.unwrap_or(next).min(last))
+    })
 }
 
 /// A curve of `kind` through the three times that data sheets give.
@@ -240,16 +293,11 @@ fn lee_curve(cylinders: u32, [one, average, full]: [f64; 3]) -> Vec<(u32, f64)> 
     let all = f64::from(cylinders.max(2));
     let root = (-10.0 * one + 15.0 * average - 5.0 * full) / (3.0 * all.sqrt());
     let each = (7.0 * one - 15.0 * average + 8.0 * full) / (3.0 * all);
-    let (mut points, mut distance) = (Vec::new(), 1_u32);
-    loop {
+    let point = |distance: u32| {
         let beyond = f64::from(distance - 1);
-        points.push((distance, root * beyond.sqrt() + each * beyond + one));
-        if distance >= cylinders.saturating_sub(1).max(2) {
-            return points;
-        }
-        let next = distance.saturating_add(1 + distance / 100);
-        distance = next.min(cylinders.saturating_sub(1).max(2));
-    }
+        (distance, root * beyond.sqrt() + each * beyond + one)
+    };
+    distances(1, cylinders, 1).map(point).collect()
 }
 
 const FALLS: &str = "expected times that rise but for noise (25 % or 1 ms, whichever is more)";

@@ -3,7 +3,6 @@
 //! Calls are handed over in bunches to a thread that makes text of them: whoever drives the policy
 //! does not wait for the file, unless it falls far behind.
 
-use std::fs;
 use std::io::Write;
 use std::mem;
 use std::path::Path;
@@ -15,7 +14,7 @@ use forebay_core::policy::{Class, Figure};
 use forebay_core::tape::{Call, Recorder};
 use forebay_core::{Bytes, Cx, Lane, Nanos, Piece, Policy, Request};
 use forebay_trace::TraceError;
-use forebay_trace::write::Draft;
+use forebay_trace::write::{Draft, Kept};
 
 use super::Header;
 use super::lines::{write_call, write_end, write_header};
@@ -32,14 +31,9 @@ impl Blank {
     /// A tape that will be called `path`.
     ///
     /// # Errors
-    /// A file that cannot be made, or is the trace `input`.
+    /// A file that cannot be made, or is one of the trace `input`.
     pub fn new(path: &Path, input: &Path) -> Result<Blank, Error> {
-        let canonical = |path: &Path| fs::canonicalize(path).ok();
-        if canonical(path).is_some_and(|path| canonical(input) == Some(path)) {
-            let what = "got the trace as the tape to write, expected another file";
-            return Err(Error::Unfit(format!("{}: {what}", path.display())));
-        }
-        Ok(Blank(Draft::new(path).map_err(Error::output)?))
+        Draft::new(path, &Kept::trace(input)).map(Blank).map_err(Error::output)
     }
 
     /// Begins the tape of a policy.

@@ -30,24 +30,29 @@ pub(crate) fn split_name(path: &Path) -> Option<(&str, u32)> {
 
 /// The files of the set `path` names, in order of CPU.
 pub(crate) fn find(path: &Path) -> Result<Files, TraceError> {
+    if path.is_file() && split_name(path).is_none() {
+        return from_one(path);
+    }
+    opened(paths(path)?)
+}
+
+/// Where the files of the set are that `path` names, unless it is a tar of them.
+pub(crate) fn paths(path: &Path) -> Result<Vec<PathBuf>, TraceError> {
     if path.is_dir() {
         let paths = listed(path)?.into_iter().filter(|path| split_name(path).is_some()).collect();
-        return opened(one_set(path, paths)?);
+        return one_set(path, paths);
     }
     if let Some((base, _)) = split_name(path) {
         // Opened for its error, should it not exist.
         open(path)?;
-        return opened(siblings(path, base)?);
-    }
-    if path.is_file() {
-        return from_one(path);
+        return siblings(path, base);
     }
     let base = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
     let paths = siblings(path, base)?;
     if paths.is_empty() {
         open(path)?;
     }
-    opened(paths)
+    Ok(paths)
 }
 
 /// The files of the set `base` beside `path`.

@@ -1,10 +1,11 @@
 //! The columns of a batch, checked: present, of a fitting type, without nulls where none may be.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, RecordBatch};
+use arrow_array::types::{Float64Type, Int32Type, Int64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
 use arrow_cast::{CastOptions, cast_with_options};
 use arrow_schema::DataType;
 
@@ -21,7 +22,7 @@ pub(super) struct Columns<'a> {
 
 /// Integers without nulls, unless asked for.
 pub(super) struct Numbers {
-    array: arrow_array::Int64Array,
+    array: Int64Array,
 }
 
 impl Numbers {
@@ -89,14 +90,38 @@ impl<'a> Columns<'a> {
         nullable: bool,
     ) -> Result<Numbers, TraceError> {
         let got = self.column(name)?.data_type();
-        if !got.is_integer() {
-            return Err(self.type_error(name, got, "an integer type"));
-        }
-        let array = self.converted(name, &DataType::Int64, "integers below 2^63")?;
+        let array = match got {
+            integer if integer.is_integer() => {
+                self.converted(name, &DataType::Int64, "integers below 2^63")?
+            }
+            float if float.is_floating() => Arc::new(self.whole(name)?),
+            other => return Err(self.type_error(name, other, "an integer type")),
+        };
         if !nullable {
             self.without_nulls(name, &array)?;
         }
         Ok(Numbers { array: array.as_primitive::<Int64Type>().clone() })
+    }
+
+    /// A column of floating point whose values are all whole: what pandas makes of integers where
+    /// one is missing. NaN is null. Beyond what its type tells apart, a value has been rounded.
+    fn whole(&self, name: &'static str) -> Result<Int64Array, TraceError> {
+        let (exact_max, expected) = match self.column(name)?.data_type() {
+            DataType::Float16 => (2f64.powi(11), "a whole number within 2^11, exact in float16"),
+            DataType::Float32 => (2f64.powi(24), "a whole number within 2^24, exact in float32"),
+            _ => (2f64.powi(53), "a whole number within 2^53, exact in float64"),
+        };
+        let array = self.converted(name, &DataType::Float64, expected)?;
+        let whole = |(row, value): (usize, Option<f64>)| match value {
+            Some(value) if value.fract() == 0.0 && value.abs() <= exact_max => {
+                Ok(Some(value as i64))
+            }
+            Some(value) if !value.is_nan() => {
+                Err(self.wrong(row, Wrong::new(name, value.to_string().as_bytes(), expected)))
+            }
+            _ => Ok(None),
+        };
+        array.as_primitive::<Float64Type>().iter().enumerate().map(whole).collect()
     }
 
     /// Whether there is such a column.

@@ -1,0 +1,52 @@
+//! Where a target may be created: not among devices, where a name that is wrong by a letter would
+//! become a plain file in the system's memory.
+
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+
+use rustix::fs::{major, minor};
+
+/// Refuses to create a file in `/dev` or in any folder of its file system, through links too. What is
+/// mounted below it, as `/dev/shm`, is a place for files.
+pub(super) fn refuse_devices(path: &Path) -> Result<(), String> {
+    let folder = match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => folder,
+        _ => Path::new("."),
+    };
+    // Where the folder cannot be looked at, creating a file in it fails and says why.
+    let (Ok(folder), Ok(found)) = (fs::canonicalize(folder), fs::metadata(folder)) else {
+        return Ok(());
+    };
+    let dev = Path::new("/dev");
+    let among = fs::metadata(dev).is_ok_and(|dev| dev.dev() == found.dev());
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
+    if (folder.starts_with(dev) && among) || is_devtmpfs(&mounts, found.dev()) {
+        return Err("is no device, and no file is created among devices; check the name".into());
+    }
+    Ok(())
+}
+
+/// Whether the file system of that number holds devices, by the text of `/proc/self/mountinfo`.
+fn is_devtmpfs(mounts: &str, device: u64) -> bool {
+    let number = format!("{}:{}", major(device), minor(device));
+    let is_it = |line: &str| {
+        let kind = line.split_once(" - ").map_or("", |(_, kind)| kind);
+        line.split(' ').nth(2) == Some(&number) && kind.starts_with("devtmpfs ")
+    };
+    mounts.lines().any(is_it)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::fs::makedev;
+
+    #[test]
+    fn a_file_system_of_devices_is_known_by_its_number() {
+        let mounts = "24 27 0:6 / /dev rw,relatime shared:2 - devtmpfs devtmpfs rw,size=1k\n\
+                      25 24 0:23 / /dev/shm rw - tmpfs tmpfs rw\n";
+        assert!(is_devtmpfs(mounts, makedev(0, 6)));
+        assert!(!is_devtmpfs(mounts, makedev(0, 23)) && !is_devtmpfs(mounts, makedev(0, 7)));
+    }
+}

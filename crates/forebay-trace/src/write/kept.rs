@@ -1,0 +1,124 @@
+//! The files that a verb reads, which it never writes over.
+//!
+//! Invariant: a file counts as the same by device and inode, whatever name, link or hard link leads
+//! to it. Every [`Draft`](super::Draft) asks before anything is made, so no verb can forget to.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use super::refused;
+use crate::error::TraceError;
+use crate::open;
+
+/// Files that are kept from being written over.
+#[derive(Clone, Debug, Default)]
+pub struct Kept {
+    paths: Vec<PathBuf>,
+}
+
+impl Kept {
+    /// The files of the trace or model at `path`: one, or all of a set or a folder.
+    pub fn trace(path: &Path) -> Kept {
+        Kept::default().and_trace(path)
+    }
+
+    /// The file at `path`.
+    pub fn file(path: &Path) -> Kept {
+        Kept::default().and_file(path)
+    }
+
+    /// These, and the files of the trace or model at `path`.
+    pub fn and_trace(mut self, path: &Path) -> Kept {
+        self.paths.extend(open::files(path));
+        self
+    }
+
+    /// These, and the file at `path`. A name that leads to no file, as that of a bundled device,
+    /// keeps nothing.
+    pub fn and_file(mut self, path: &Path) -> Kept {
+        self.paths.push(path.to_path_buf());
+        self
+    }
+
+    /// Where they are.
+    pub fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    /// Refuses `output` if it is one of them.
+    ///
+    /// # Errors
+    /// [`TraceError::Malformed`], which names both.
+    pub fn refuse(&self, output: &Path) -> Result<(), TraceError> {
+        let Some(kept) = self.paths.iter().find(|kept| is_same(kept, output)) else {
+            return Ok(());
+        };
+        let got = match kept == output {
+            true => "a file that is read as the one to write".into(),
+            false => format!("a file that is read, {}, as the one to write", kept.display()),
+        };
+        Err(refused(output, got, "another file".into(), "name one that is not read"))
+    }
+}
+
+impl FromIterator<PathBuf> for Kept {
+    fn from_iter<I: IntoIterator<Item = PathBuf>>(paths: I) -> Kept {
+        Kept { paths: paths.into_iter().collect() }
+    }
+}
+
+/// Whether both paths lead to one file that exists.
+#[cfg(unix)]
+fn is_same(one: &Path, other: &Path) -> bool {
+    use std::os::unix::fs::MetadataExt;
+    let identity = |path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    identity(one).is_some_and(|one| identity(other) == Some(one))
+}
+
+/// Whether both paths lead to one file that exists; of hard links nothing is known here.
+#[cfg(not(unix))]
+fn is_same(one: &Path, other: &Path) -> bool {
+    let place = |path| fs::canonicalize(path).ok();
+    place(one).is_some_and(|one| place(other) == Some(one))
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_kept_under_every_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("trace"), "t").unwrap();
+        fs::write(at("twin"), "t").unwrap();
+        fs::hard_link(at("trace"), at("hard")).unwrap();
+        std::os::unix::fs::symlink(at("trace"), at("link")).unwrap();
+        std::os::unix::fs::symlink(folder.path(), at("folder")).unwrap();
+        let kept = Kept::file(&at("none")).and_trace(&at("trace"));
+        for name in ["trace", "hard", "link", "./trace", "folder/link"] {
+            let said = kept.refuse(&at(name)).unwrap_err().to_string();
+            assert!(
+                said.contains("a file that is read") && said.contains("another file"),
+                "{said}"
+            );
+        }
+        for name in ["twin", "new", "none"] {
+            assert!(kept.refuse(&at(name)).is_ok(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_file_of_a_set_is_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let files = ["sda.blktrace.0", "sda.blktrace.1.gz"];
+        files.iter().for_each(|name| fs::write(at(name), name).unwrap());
+        fs::write(at("other"), "").unwrap();
+        for named in [at("sda"), at(files[0]), folder.path().to_path_buf()] {
+            let kept = Kept::trace(&named);
+            files.iter().for_each(|name| assert!(kept.refuse(&at(name)).is_err(), "{named:?}"));
+            assert!(kept.refuse(&at("other")).is_ok() && kept.refuse(&at("sda")).is_ok());
+        }
+    }
+}
