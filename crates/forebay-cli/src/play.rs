@@ -119,7 +119,12 @@ impl Play {
             depth: self.depth,
         };
         let on = match &emulated {
-            Some(disk) => On::Emulated(Bed { disk, disks: 1, flash: flash.as_ref() }),
+            Some(disk) => On::Emulated(Bed {
+                disk,
+                disks: 1,
+                flash: flash.as_ref(),
+                failures: &self.fail,
+            }),
             None => On::Real(&real),
         };
         forebay_play::check(on, &self.policy)?;

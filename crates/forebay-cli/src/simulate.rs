@@ -53,7 +53,12 @@ impl Simulate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let device = devices::open(&self.device)?;
         let flash = self.flash.as_deref().map(devices::open).transpose()?;
-        let bed = Bed { disk: &device, disks: self.disks, flash: flash.as_ref() };
+        let bed = Bed {
+            disk: &device,
+            disks: self.disks,
+            flash: flash.as_ref(),
+            failures: &self.fail,
+        };
         for policy in &self.policy {
             bed.check(policy)?;
         }

@@ -11,8 +11,8 @@ use forebay_core::device::hdd::{Hdd, HddSpec, Power, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::policy::{POLICIES, build};
 use forebay_core::tape::{self, Recorder};
-use forebay_core::{Completion, Device, Lane, Mechanics, Nanos, Op, Request, Workload, simulate};
-use forebay_live::{Emulated, Ended, Failure, LEN_MAX, Lanes, run};
+use forebay_core::{Device, Lane, Nanos, Null, Op, Piece, Request, Slots, Workload, simulate};
+use forebay_live::{Emulated, Ended, Failure, LEN_MAX, Lanes, Waker, run};
 
 use rig::{Counted, Exact, Sloppy, mixed, open, request};
 
@@ -107,6 +107,7 @@ fn a_late_clock_hardly_changes_responses() {
 /// Lanes in memory: every I/O ends on the next pass, every third one badly.
 #[derive(Default)]
 struct Failing {
+    null: Null,
     now: Nanos,
     under_way: Vec<Request>,
     served: u64,
@@ -119,9 +120,8 @@ impl Lanes for Failing {
     fn reap(&mut self, _next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         for io in self.under_way.drain(..) {
             self.served += 1;
-            let (started, at, mechanics) = (self.now, self.now, Mechanics::default());
             let failure = self.served.is_multiple_of(3).then_some(Failure::Os(28));
-            ended.push(Ended { completion: Completion { io, started, at, mechanics }, failure });
+            ended.push(Ended::new(io, self.now, self.now, failure));
         }
         Ok(self.now)
     }
@@ -131,7 +131,10 @@ impl Lanes for Failing {
     fn room(&self, _lane: Lane) -> bool {
         self.under_way.len() < 4
     }
-    fn start(&mut self, _now: Nanos, io: Request) {
+    fn slots(&mut self) -> &mut dyn Slots {
+        &mut self.null
+    }
+    fn start(&mut self, _now: Nanos, io: Request, _pieces: &[Piece]) {
         self.under_way.push(io);
     }
     fn under_way(&self) -> usize {
@@ -142,6 +145,9 @@ impl Lanes for Failing {
             self.now = self.now.max(until);
         }
         Ok(())
+    }
+    fn waker(&mut self) -> io::Result<Waker> {
+        Err(io::Error::other("nobody waits"))
     }
 }
 

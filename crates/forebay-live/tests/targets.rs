@@ -10,10 +10,13 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use forebay_core::policy::{Lanes as PolicyLanes, build, build_placed};
+use forebay_core::placed::Placed;
+use forebay_core::policy::{Blocks, Lanes as PolicyLanes, build, build_placed};
 use forebay_core::tape::{self, Call, Recorder};
-use forebay_core::{Nanos, Op, Policy, Request};
-use forebay_live::{Failure, Kind, LEN_MAX, Lanes, Opening, Target, Threads, Uring, payload, run};
+use forebay_core::{Buf, Nanos, Op, Policy, Request};
+use forebay_live::{
+    Failure, Kind, LEN_MAX, Lanes, Opening, Patterned, Target, Threads, Uring, payload, run,
+};
 
 use rig::{Counted, mixed, open, request};
 
@@ -24,14 +27,20 @@ fn opening(writes: bool, overwrite: bool) -> Opening {
 }
 
 /// Through every driver there is: the drivers' names say which.
-fn each_driver(mut test: impl FnMut(&str, &dyn Fn(Vec<Target>) -> Box<dyn Lanes>)) {
-    test("threads", &|targets| Box::new(Threads::new(targets, 8).unwrap()));
+fn each_driver(mut test: impl FnMut(&str, &dyn Fn(Vec<Target>) -> (Box<dyn Lanes>, Buf))) {
+    test("threads", &|targets| {
+        let threads = Threads::new(targets, 8).unwrap();
+        let pattern = threads.pattern();
+        (Box::new(threads), pattern)
+    });
     let scratch = tempfile::NamedTempFile::new().unwrap();
     scratch.as_file().set_len(MIB).unwrap();
     let target = Target::open(scratch.path(), opening(false, false)).unwrap();
     match Uring::new(vec![target], 1) {
         Ok(_) => test("io_uring", &|targets| {
-            Box::new(Uring::new(targets, 8).map_err(|(error, _)| error).unwrap())
+            let uring = Uring::new(targets, 8).map_err(|(error, _)| error).unwrap();
+            let pattern = uring.pattern();
+            (Box::new(uring), pattern)
         }),
         Err((error, _)) => skipped(&format!("io_uring: {error}")),
     }
@@ -43,9 +52,14 @@ fn skipped(why: &str) {
     let _ = writeln!(past, "!!! a test of play is SKIPPED: {why}");
 }
 
-fn played(policy: &mut dyn Policy, lanes: &mut dyn Lanes, requests: &[Request]) -> Counted {
+/// Writes carry the pattern of their place.
+fn played(
+    policy: &mut dyn Policy,
+    (mut lanes, pattern): (Box<dyn Lanes>, Buf),
+    requests: &[Request],
+) -> Counted {
     let mut seen = Counted::default();
-    run(policy, lanes, &mut open(requests), &mut seen).unwrap();
+    run(policy, &mut *lanes, &mut Patterned::new(open(requests), pattern), &mut seen).unwrap();
     seen
 }
 
@@ -58,14 +72,19 @@ fn filled(path: &Path, len: u64) {
     fs::write(path, vec![0xAA; len as usize]).unwrap();
 }
 
-/// What `requests` leave of such a file, moved in blocks of `block` bytes.
-fn expected(len: u64, block: u64, requests: &[Request]) -> Vec<u8> {
+/// With whole blocks beneath.
+fn in_blocks(block: Option<u32>) -> Box<dyn Policy> {
+    Box::new(Placed::new(Blocks::new(block.unwrap_or(1)), [(noop(), 1)]))
+}
+
+/// What `requests` leave of such a file.
+fn expected(len: u64, requests: &[Request]) -> Vec<u8> {
     let mut bytes = vec![0xAA; len as usize];
     for request in requests.iter().filter(|request| request.len > 0) {
-        let begin = request.offset / block * block;
-        let end = request.end().next_multiple_of(block).min(len);
         match request.op {
-            Op::Write => (begin..end).for_each(|at| bytes[at as usize] = payload(at)),
+            Op::Write => {
+                (request.offset..request.end()).for_each(|at| bytes[at as usize] = payload(at));
+            }
             Op::Trim => bytes[request.offset as usize..request.end() as usize].fill(0),
             _ => {}
         }
@@ -98,12 +117,12 @@ fn what_is_written_lands_where_it_should_and_nowhere_else() {
             filled(&path, len);
             let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
             assert_eq!((target.kind(), target.capacity_bytes()), (Kind::File, len));
-            let block = target.block_bytes().unwrap_or(1);
-            let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+            let mut policy = in_blocks(target.block_bytes());
+            let seen = played(&mut *policy, lanes(vec![target]), &requests);
             assert!(seen.failures.is_empty(), "{driver}, {direct}: {:?}", seen.failures);
             assert_eq!(seen.finished, requests.len() as u64, "{driver}, {direct}");
             let bytes = fs::read(&path).unwrap();
-            let expected = expected(len, u64::from(block), &requests);
+            let expected = expected(len, &requests);
             let wrong = bytes.iter().zip(&expected).position(|(got, wanted)| got != wanted);
             assert_eq!((bytes.len(), wrong), (expected.len(), None), "{driver}, {direct}");
         }
@@ -122,7 +141,7 @@ fn a_tape_of_a_real_run_replays() {
         for spec in ["deadline", "cfq", "bid", "fcfs:depth=3"] {
             let mut recorder = Recorder::new(build(spec, LEN_MAX).unwrap());
             let target = Target::open(&path, opening(true, true)).unwrap();
-            let seen = played(&mut recorder, &mut *lanes(vec![target]), &requests);
+            let seen = played(&mut recorder, lanes(vec![target]), &requests);
             assert_eq!(seen.finished, 500, "{driver}, {spec}");
             let answered = recorder.calls.iter().filter_map(|call| match call {
                 Call::Dispatch(_, _, io) => *io,
@@ -145,12 +164,12 @@ fn lanes_are_targets() {
         let targets = paths.iter().map(|path| Target::open(path, opening(true, true)).unwrap());
         let requests = [(0, 8192), (1, 65_536), (1, 131_072)]
             .map(|(lane, offset)| Request { lane, ..request(offset, 0, Op::Write, offset, 4096) });
-        let both = PolicyLanes { disks: 2, disk_len_max: LEN_MAX, flash: None };
+        let both = PolicyLanes { disks: 2, disk_len_max: LEN_MAX, flash: None, restarts: false };
         let policy = &mut *build_placed("deadline", &both).unwrap();
-        let seen = played(policy, &mut *lanes(targets.collect()), &requests);
+        let seen = played(policy, lanes(targets.collect()), &requests);
         assert_eq!((seen.finished, seen.ios), (3, 3), "{driver}");
         for (path, written) in paths.iter().zip([&requests[..1], &requests[1..]]) {
-            assert!(fs::read(path).unwrap() == expected(MIB, 1, written), "{driver}");
+            assert!(fs::read(path).unwrap() == expected(MIB, written), "{driver}");
         }
     });
 }
@@ -169,7 +188,7 @@ fn a_target_that_shrinks_gives_short_reads_and_nothing_is_written_beyond_it() {
         filled(&path, 4 * MIB);
         let target = Target::open(&path, opening(true, true)).unwrap();
         File::options().write(true).open(&path).unwrap().set_len(2 * MIB).unwrap();
-        let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+        let seen = played(&mut *noop(), lanes(vec![target]), &requests);
         assert_eq!((seen.finished, seen.ios), (4, 1), "{driver}");
         let failures: Vec<_> = seen.failures.into_iter().collect();
         assert_eq!(failures, [(Failure::Short, 1), (Failure::Beyond, 2)], "{driver}");
@@ -213,7 +232,7 @@ fn a_full_disk_is_counted() {
         assert_eq!((target.kind(), target.capacity_bytes()), (Kind::Created, 4 * MIB));
         assert!(target.notes().iter().any(|note| note.contains("sparse")), "{:?}", target.notes());
         let policy = &mut *build("noop:merge=no", LEN_MAX).unwrap();
-        let seen = played(policy, &mut *lanes(vec![target]), &requests);
+        let seen = played(policy, lanes(vec![target]), &requests);
         assert_eq!(seen.finished, 64, "{driver}");
         let full = seen.failures.iter().filter(|(failure, _)| failure.name() == "ENOSPC");
         let failed: u64 = seen.failures.values().sum();
@@ -256,7 +275,7 @@ fn a_device_that_fails_is_counted() {
         File::options().write(true).open(&backing).unwrap().set_len(2 * MIB).unwrap();
         let requests: Vec<Request> =
             (0..8).map(|id| request(id, id, Op::Read, id * MIB / 2, 4096)).collect();
-        let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+        let seen = played(&mut *noop(), lanes(vec![target]), &requests);
         assert_eq!((seen.finished, seen.ios), (8, 4), "{driver}: {:?}", seen.failures);
         assert_eq!(seen.failures.keys().map(|kind| kind.name()).collect::<Vec<_>>(), ["EIO"]);
     });
@@ -356,7 +375,7 @@ fn a_reader_opens_for_reading_only() {
     let requests = [request(0, 0, Op::Read, 0, 4096), request(1, 0, Op::Write, 0, 4096)];
     each_driver(|driver, lanes| {
         let target = Target::open(&path, opening(false, false)).unwrap();
-        let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
+        let seen = played(&mut *noop(), lanes(vec![target]), &requests);
         assert_eq!(seen.ios, 1, "{driver}");
         let failures: Vec<_> = seen.failures.keys().map(|failure| failure.name()).collect();
         assert_eq!(failures, ["EBADF"], "{driver}");
@@ -377,13 +396,35 @@ fn a_broken_block_at_the_end_is_left_alone() {
             let target = Target::open(&path, Opening { direct, ..opening(true, true) }).unwrap();
             let block = u64::from(target.block_bytes().unwrap_or(1));
             assert_eq!(target.capacity_bytes(), len / block * block);
-            let fits = [block == 1, block < 4096];
-            let seen = played(&mut *noop(), &mut *lanes(vec![target]), &requests);
-            let done = requests.iter().zip(fits).filter(|(_, fits)| *fits).map(|(one, _)| *one);
-            let done: Vec<Request> = done.collect();
-            assert_eq!(seen.ios, done.len() as u64, "{driver}, {direct}");
-            assert!(fs::read(&path).unwrap() == expected(len, block, &done), "{driver}, {direct}");
+            // The first reaches beyond the last block unless there are none.
+            let done = if block == 1 { &requests[..] } else { &requests[1..] };
+            let mut policy = in_blocks(target.block_bytes());
+            let seen = played(&mut *policy, lanes(vec![target]), &requests);
+            let beyond = seen.failures.get(&Failure::Beyond).copied().unwrap_or(0);
+            assert_eq!(beyond > 0, block > 1, "{driver}, {direct}: {:?}", seen.failures);
+            let reaches = done[0].end().next_multiple_of(block) <= len / block * block;
+            let done = if reaches { done } else { &[] };
+            assert!(fs::read(&path).unwrap() == expected(len, done), "{driver}, {direct}");
         }
+    });
+}
+
+/// A write in the middle of a block harms no neighbour, and a lane refuses it without that.
+#[test]
+fn parts_of_blocks_are_refused_by_lanes_and_done_by_whole_blocks_beneath() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    let requests = [request(0, 0, Op::Write, 100, 77), request(1, 0, Op::Read, 33, 5000)];
+    each_driver(|driver, lanes| {
+        filled(&path, MIB);
+        let open = || Target::open(&path, opening(true, true)).unwrap();
+        let Some(block) = open().block_bytes() else { return skipped("no direct I/O here") };
+        let seen = played(&mut *noop(), lanes(vec![open()]), &requests);
+        assert_eq!(seen.failures.into_iter().collect::<Vec<_>>(), [(Failure::Partial, 2)]);
+        assert!(fs::read(&path).unwrap() == expected(MIB, &[]), "{driver}");
+        let seen = played(&mut *in_blocks(Some(block)), lanes(vec![open()]), &requests);
+        assert!(seen.failures.is_empty(), "{driver}: {:?}", seen.failures);
+        assert!(fs::read(&path).unwrap() == expected(MIB, &requests[..1]), "{driver}");
     });
 }
 

@@ -18,9 +18,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_core::policy::build_placed;
-use forebay_core::{Nanos, Policy};
-use forebay_live::{CpuTime, Punctual, run};
+use forebay_core::placed::Placed;
+use forebay_core::policy::{Blocks, build_placed};
+use forebay_core::{Lane, Nanos, Policy};
+use forebay_live::{CpuTime, Lanes, Patterned, Punctual, run};
 
 use forebay::input::Input;
 use forebay::progress::Meter;
@@ -122,13 +123,17 @@ fn played(
         false => ControlFlow::Continue(()),
     });
     let placement = prepared.placement.clone();
-    let (mut workload, imputed_share) =
+    let (workload, imputed_share) =
         Replayed::new(input, placement, plan.setup, 0..u64::MAX, &mut reading)?;
     let (disks, names) = (prepared.disks(&*policy), prepared.names(plan.policy));
     let mut notes = prepared.notes();
     let _punctual = punctual(plan)?;
     // The clock starts with them.
     let mut lanes = prepared.lanes(&*policy, plan.policy, &mut notes)?;
+    let mut workload = Patterned::new(workload, lanes.pattern());
+    if let Some(block) = lanes.block_bytes() {
+        policy = Box::new(Placed::new(Blocks::new(block), [(policy, lanes.count() as Lane)]));
+    }
     let before = CpuTime::used();
     let limits = Limits { stop, length: plan.length };
     let mut watch = Watched::new(lanes.known(), policy.classes(), limits, tell);
@@ -136,6 +141,7 @@ fn played(
     let makespan = run(&mut *policy, &mut lanes, &mut workload, &mut watch)
         .map_err(|source| Error::Driver { driver, source })?;
     let cpu = CpuTime::used().since(before);
+    let workload = workload.workload;
     if let Some(error) = workload.failed() {
         return Err(forebay::Error::from(error).into());
     }

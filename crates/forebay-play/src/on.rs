@@ -4,10 +4,11 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::policy::{FlashLane, Lanes as PolicyLanes, is_placement};
-use forebay_core::{Device, Lane, Nanos, Policy, Request};
-use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, WallClock};
+use forebay_core::{Buf, Device, Lane, Nanos, Piece, Policy, Request, Slots};
+use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Waker, WallClock};
 
 use crate::Plan;
 use crate::error::Error;
@@ -112,7 +113,14 @@ impl<'a> On<'a> {
 
 fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> PolicyLanes {
     let flash = |capacity_bytes| FlashLane { len_max: LEN_MAX, capacity_bytes };
-    PolicyLanes { disks: disks as u16, disk_len_max: LEN_MAX, flash: flash_bytes.map(flash) }
+    // A run's data need not be found again.
+    let restarts = false;
+    PolicyLanes {
+        disks: disks as u16,
+        disk_len_max: LEN_MAX,
+        flash: flash_bytes.map(flash),
+        restarts,
+    }
 }
 
 /// Everything opened, nothing begun.
@@ -167,6 +175,9 @@ impl Prepared<'_> {
                     [] => bed.devices(spec).iter().map(|device| device.model.clone()).collect(),
                     servers => bed.disk.lanes(servers)?,
                 };
+                let failing = |(lane, model)| Failing::new(model, lane as Lane, bed.failures);
+                let models: Vec<DeviceModel> = models;
+                let models = models.into_iter().enumerate().map(failing).collect();
                 Ok(LiveLanes::Emulated(Emulated::new(models, WallClock::start())))
             }
             Source::Targets { targets, driver, depth } => real(targets, driver, depth, notes),
@@ -208,7 +219,7 @@ fn real(
 pub(super) enum LiveLanes {
     Uring(Box<Uring>),
     Threads(Threads),
-    Emulated(Emulated<DeviceModel, WallClock>),
+    Emulated(Emulated<Failing<DeviceModel>, WallClock>),
 }
 
 macro_rules! each {
@@ -232,11 +243,23 @@ impl LiveLanes {
     }
 
     /// The models, where devices are emulated.
-    pub(super) fn models(&self) -> &[DeviceModel] {
+    pub(super) fn models(&self) -> Vec<&DeviceModel> {
         match self {
-            LiveLanes::Emulated(emulated) => emulated.devices(),
-            _ => &[],
+            LiveLanes::Emulated(emulated) => {
+                emulated.devices().iter().map(Failing::device).collect()
+            }
+            _ => Vec::new(),
         }
+    }
+
+    /// What writes carry; 0 without content.
+    pub(super) fn pattern(&self) -> Buf {
+        each!(self, lanes => lanes.pattern())
+    }
+
+    /// The block that all lanes can move; none where they move any bytes.
+    pub(super) fn block_bytes(&self) -> Option<u32> {
+        self.targets().iter().filter_map(|target| target.block_bytes()).max()
     }
 
     /// The targets, where they are real.
@@ -252,13 +275,10 @@ impl LiveLanes {
     pub(super) fn known(&self) -> Vec<LaneKnown> {
         match self {
             LiveLanes::Emulated(emulated) => {
-                let models = emulated.devices().iter();
+                let models = emulated.devices().iter().map(Failing::device);
                 models.map(|model| LaneKnown::Model(Box::new(model.without_content()))).collect()
             }
-            real => {
-                let blocks = real.targets().into_iter().map(|target| target.block_bytes());
-                blocks.map(|block| LaneKnown::Real { block: block.unwrap_or(1).into() }).collect()
-            }
+            real => real.targets().iter().map(|_| LaneKnown::Real).collect(),
         }
     }
 }
@@ -276,8 +296,11 @@ impl Lanes for LiveLanes {
     fn room(&self, lane: Lane) -> bool {
         each!(self, lanes => lanes.room(lane))
     }
-    fn start(&mut self, now: Nanos, io: Request) {
-        each!(self, lanes => lanes.start(now, io));
+    fn slots(&mut self) -> &mut dyn Slots {
+        each!(self, lanes => lanes.slots())
+    }
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        each!(self, lanes => lanes.start(now, io, pieces));
     }
     fn under_way(&self) -> usize {
         each!(self, lanes => lanes.under_way())
@@ -285,39 +308,28 @@ impl Lanes for LiveLanes {
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         each!(self, lanes => lanes.proceed(until))
     }
+    fn waker(&mut self) -> io::Result<Waker> {
+        each!(self, lanes => lanes.waker())
+    }
 }
 
-/// What is known of a lane beside what it does: of a real one only the blocks it moves.
+/// What is known of a lane beside what it does: of a real one nothing.
 pub(super) enum LaneKnown {
     Model(Box<DeviceModel>),
-    Real { block: u64 },
-}
-
-impl LaneKnown {
-    /// Whether `io` has to be widened to whole blocks.
-    #[inline]
-    pub(super) fn widens(&self, io: &Request) -> bool {
-        match self {
-            LaneKnown::Model(_) => false,
-            LaneKnown::Real { block } => {
-                let whole = |bytes: u64| bytes.is_multiple_of(*block);
-                io.op.moves_data() && !(whole(io.offset) && whole(io.len.into()))
-            }
-        }
-    }
+    Real,
 }
 
 impl Known for LaneKnown {
     fn floor(&self, io: &Request) -> Nanos {
         match self {
             LaneKnown::Model(model) => Device::floor(&**model, io),
-            LaneKnown::Real { .. } => Nanos::ZERO,
+            LaneKnown::Real => Nanos::ZERO,
         }
     }
     fn cylinders(&self) -> u32 {
         match self {
             LaneKnown::Model(model) => Device::cylinders(&**model),
-            LaneKnown::Real { .. } => 0,
+            LaneKnown::Real => 0,
         }
     }
 }

@@ -57,11 +57,10 @@ pub struct PlayResult {
     pub cpu_user_s: f64,
     /// Processor time in the kernel.
     pub cpu_system_s: f64,
-    /// I/Os that began or ended within a block of direct I/O and were widened to whole ones.
-    pub ios_widened: u64,
-    /// I/Os that failed. The requests they were for count as finished.
-    pub ios_failed: u64,
-    /// The same by kind, the most frequent first.
+    /// Requests that began or ended within a block of direct I/O: read, changed and written in whole
+    /// blocks.
+    pub requests_partial: u64,
+    /// I/Os that failed by kind, the most frequent first.
     pub errors: Vec<ErrorCount>,
     /// Each target, disks first.
     pub targets: Vec<TargetFigures>,
@@ -99,7 +98,7 @@ pub struct TargetFigures {
     pub role: &'static str,
     /// Whether the page cache was kept out of it; none where it is emulated.
     pub direct: Option<bool>,
-    /// The block that direct I/O moves: I/Os are widened to whole ones.
+    /// The block that direct I/O moves.
     pub block_bytes: Option<u32>,
     /// Bytes it holds.
     pub capacity_bytes: u64,
@@ -137,14 +136,14 @@ impl Played<'_> {
     pub(super) fn result<F: FnMut(&News)>(self, watch: &Watched<'_, F>) -> PlayResult {
         let targets = self.targets(watch);
         let busy = watch.work().fold(Nanos::ZERO, |sum, (busy, _)| sum + busy);
-        let models = self.lanes.models().iter();
-        let joules = models.fold(0.0, |sum, model| sum + model.joules(self.makespan));
+        let models = self.lanes.models();
+        let joules = models.iter().fold(0.0, |sum, model| sum + model.joules(self.makespan));
         let figures = watch.statistics.figures(self.makespan, busy, joules, &self.input.labels);
         let errors = errors(watch);
         let mut result = PlayResult {
             verdict: Vec::new(),
             host_kept_up: true,
-            result: if self.lanes.models().is_empty() { "measured" } else { "emulated" },
+            result: if models.is_empty() { "measured" } else { "emulated" },
             driver: self.lanes.driver(),
             policy: self.plan.policy.to_string(),
             replay: self.plan.setup.replay,
@@ -163,8 +162,7 @@ impl Played<'_> {
             achieved_iops: figures.requests as f64 / figures.makespan_s.max(1e-9),
             cpu_user_s: self.cpu.user.as_secs_f64(),
             cpu_system_s: self.cpu.system.as_secs_f64(),
-            ios_widened: watch.widened,
-            ios_failed: errors.iter().map(|error| error.ios).sum(),
+            requests_partial: partial(&self.placement),
             errors,
             targets,
             placement: self.placement.into_iter().collect(),
@@ -178,11 +176,11 @@ impl Played<'_> {
     }
 
     fn targets<F: FnMut(&News)>(&self, watch: &Watched<'_, F>) -> Vec<TargetFigures> {
-        let real = self.lanes.targets();
+        let (real, models) = (self.lanes.targets(), self.lanes.models());
         let lanes = watch.statistics.asked().iter().zip(watch.work());
         let figures = lanes.enumerate().map(|(lane, (asked, (busy, ios_failed)))| {
             let target = real.get(lane);
-            let model = self.lanes.models().get(lane);
+            let model = models.get(lane);
             TargetFigures {
                 target: match target {
                     Some(target) => target.path().display().to_string(),
@@ -210,6 +208,12 @@ impl Played<'_> {
         });
         figures.collect()
     }
+}
+
+/// What [`forebay_core::policy::Blocks`] counted, if it stands above the policy.
+fn partial(placement: &[Figure]) -> u64 {
+    let count = placement.iter().find(|(name, _)| *name == "partial_requests");
+    count.map_or(0, |(_, count)| *count as u64)
 }
 
 fn errors<F: FnMut(&News)>(watch: &Watched<'_, F>) -> Vec<ErrorCount> {

@@ -69,8 +69,6 @@ pub(super) struct Watched<'a, F> {
     pub(super) wanted: Option<(Nanos, Nanos)>,
     pub(super) failures: BTreeMap<(Failure, Op), u64>,
     pub(super) ending: Option<Ending>,
-    /// I/Os that were widened to whole blocks.
-    pub(super) widened: u64,
     work: Vec<Work>,
     news: News,
     told: Nanos,
@@ -92,7 +90,6 @@ impl<'a, F: FnMut(&News)> Watched<'a, F> {
             wanted: None,
             failures: BTreeMap::new(),
             ending: None,
-            widened: 0,
             news: News::default(),
             told: Nanos::ZERO,
             limits,
@@ -142,15 +139,11 @@ impl<F: FnMut(&News)> Watch for Watched<'_, F> {
             work.since = now;
         }
         work.under_way += 1;
-        let lane = &self.statistics.devices()[usize::from(io.lane)];
-        self.widened += u64::from(lane.widens(io));
     }
 
     #[cold]
-    fn failed(&mut self, now: Nanos, io: &Request, failure: Failure) {
-        let work = &mut self.work[usize::from(io.lane)];
-        work.ends(now);
-        work.failed += 1;
+    fn failed(&mut self, _now: Nanos, io: &Request, failure: Failure) {
+        self.work[usize::from(io.lane)].failed += 1;
         self.news.failed += 1;
         *self.failures.entry((failure, io.op)).or_default() += 1;
     }

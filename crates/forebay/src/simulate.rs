@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use forebay_core::device::failing::Failing;
 use forebay_core::policy::{PolicyVisitor, Rearrange, Rearranged, with_placed};
 use forebay_core::{
-    Completion, Device, Done, Nanos, Observer, Policy, Request, Workload, simulate,
+    Completion, Device, Done, Lane, Nanos, Observer, Policy, Request, Workload, simulate,
 };
 use serde::Serialize;
 
@@ -188,7 +189,19 @@ impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
             idle: Idle::new(self.stretch.idle_needed),
         };
         let begun = Instant::now();
-        let makespan = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
+        let makespan = match self.bed.failures {
+            [] => simulate::run(&mut policy, &mut devices, &mut workload, &mut watch),
+            failures => {
+                let failing = devices.drain(..).enumerate();
+                let failing = failing.map(|(lane, one)| Failing::new(one, lane as Lane, failures));
+                let mut failing: Vec<_> = failing.collect();
+                // Not compiled once more for each policy.
+                let policy: &mut dyn Policy = &mut policy;
+                let makespan = simulate::run(policy, &mut failing, &mut workload, &mut watch);
+                devices.extend(failing.into_iter().map(Failing::into_device));
+                makespan
+            }
+        };
         let wall_s = begun.elapsed().as_secs_f64();
         if workload.is_stopped() {
             return Err(Error::Stopped);

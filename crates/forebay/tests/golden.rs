@@ -82,7 +82,7 @@ fn placed_table() -> String {
     let input = Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap();
     let disk = devices::open("st1000nm0011").unwrap();
     let flash = devices::open("samsung-830").unwrap();
-    let bed = Bed { disk: &disk, disks: 1, flash: Some(&flash) };
+    let bed = Bed { flash: Some(&flash), ..Bed::of(&disk) };
     let mut table =
         String::from("TeraSort, the bundled trace, on st1000nm0011 and samsung-830\n\n");
     writeln!(

@@ -111,6 +111,11 @@ impl<D: Device> Failing<D> {
     pub fn device(&self) -> &D {
         &self.device
     }
+
+    /// The same, without its failures.
+    pub fn into_device(self) -> D {
+        self.device
+    }
 }
 
 impl<D: Device> Device for Failing<D> {

@@ -2,7 +2,7 @@
 
 use forebay_core::policy::Done;
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::{Flags, Nanos, Op, Request, Workload};
+use forebay_core::{Flags, Nanos, Op, Request, Slots, Workload};
 
 const LEN: u32 = 4096;
 
@@ -35,6 +35,7 @@ fn read(state: &mut u64, id: u64, at: Nanos, file_bytes: u64) -> Request {
 /// Random reads, so many at a time, for ever.
 pub(crate) struct Outstanding {
     ready: u32,
+    asked: u64,
     now: Nanos,
     state: u64,
     file_bytes: u64,
@@ -42,7 +43,7 @@ pub(crate) struct Outstanding {
 
 impl Outstanding {
     pub(crate) fn new(depth: u32, file_bytes: u64) -> Outstanding {
-        Outstanding { ready: depth, now: Nanos::ZERO, state: 1, file_bytes }
+        Outstanding { ready: depth, asked: 0, now: Nanos::ZERO, state: 1, file_bytes }
     }
 }
 
@@ -52,9 +53,10 @@ impl Workload for Outstanding {
     }
     fn take(&mut self) -> Request {
         self.ready -= 1;
-        read(&mut self.state, 0, self.now, self.file_bytes)
+        self.asked += 1;
+        read(&mut self.state, self.asked, self.now, self.file_bytes)
     }
-    fn finished(&mut self, now: Nanos, _done: &Done) {
+    fn finished(&mut self, now: Nanos, _done: &Done, _slots: &mut dyn Slots) {
         self.now = now;
         self.ready += 1;
     }

@@ -33,7 +33,7 @@ use forebay_core::device::fixed::Fixed;
 use forebay_core::policy::{Done, PolicyVisitor, build, with_policy};
 use forebay_core::{Nanos, Observer, Policy, Workload, simulate};
 use forebay_live::{
-    CpuTime, Emulated, LEN_MAX, Opening, Punctual, Target, Uring, WallClock, Watch, run,
+    CpuTime, Emulated, LEN_MAX, Opening, Patterned, Punctual, Target, Uring, WallClock, Watch, run,
 };
 
 use load::{Outstanding, Timed};
@@ -93,14 +93,16 @@ struct Play<'a, W> {
 
 impl<W: Workload> PolicyVisitor for Play<'_, W> {
     type Out = (Watched, Nanos, CpuTime);
-    fn visit<P: Policy + Send + 'static>(mut self, mut policy: P) -> Self::Out {
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Self::Out {
         let how = Opening { writes: false, overwrite: false, need_bytes: FILE_BYTES, direct: true };
         let target = Target::open(self.file, how).unwrap();
         let mut lanes = Uring::new(vec![target], self.depth).map_err(|(error, _)| error).unwrap();
         let mut watched = Watched { length: self.length, ..Watched::default() };
         let _punctual = Punctual::thread(false).unwrap();
         let before = CpuTime::used();
-        let end = run(&mut policy, &mut lanes, &mut self.workload, &mut watched).unwrap();
+        let pattern = lanes.pattern();
+        let mut workload = Patterned::new(self.workload, pattern);
+        let end = run(&mut policy, &mut lanes, &mut workload, &mut watched).unwrap();
         (watched, end, CpuTime::used().since(before))
     }
 }

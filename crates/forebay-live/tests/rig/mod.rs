@@ -97,8 +97,8 @@ impl Observer for Counted {
     fn arrived(&mut self, _request: &Request) {
         self.arrived += 1;
     }
-    fn io(&mut self, _completion: &Completion) {
-        self.ios += 1;
+    fn io(&mut self, completion: &Completion) {
+        self.ios += u64::from(completion.outcome.is_ok());
     }
     fn finished(&mut self, now: Nanos, done: &Done) {
         self.finished += 1;

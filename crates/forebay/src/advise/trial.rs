@@ -97,7 +97,7 @@ impl Trial<'_> {
     }
 
     fn bed(&self) -> Bed<'_> {
-        Bed { disk: self.device, disks: 1, flash: Some(self.flash) }
+        Bed { flash: Some(self.flash), ..Bed::of(self.device) }
     }
 
     fn offloading<P: GoOn>(&self, progress: impl FnMut(u64) -> P) -> Result<Remedy, Error> {

@@ -1,5 +1,6 @@
 //! The devices that a trace is tried on: disks, and a flash device beside them.
 
+use forebay_core::device::failing::Failure;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement};
 use forebay_core::{Device, Spec};
@@ -20,12 +21,14 @@ pub struct Bed<'a> {
     pub disks: u16,
     /// The flash device they share, which only placements use.
     pub flash: Option<&'a OpenDevice>,
+    /// Which of their I/Os fail, by lane.
+    pub failures: &'a [Failure],
 }
 
 impl<'a> Bed<'a> {
     /// One device alone.
     pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
-        Bed { disk, disks: 1, flash: None }
+        Bed { disk, disks: 1, flash: None, failures: &[] }
     }
 
     /// The devices that `policy` uses, disks first: a scheduler has no use for the flash.
@@ -164,7 +167,7 @@ mod tests {
         let (disk, flash) = (open("sata250").unwrap(), open("samsung-830").unwrap());
         let told = |disks, flash, policies: &[&str]| {
             let policies: Vec<String> = policies.iter().map(|name| name.to_string()).collect();
-            Bed { disk: &disk, disks, flash }.idle_parts(&input, &policies)
+            Bed { disk: &disk, disks, flash, failures: &[] }.idle_parts(&input, &policies)
         };
         assert!(told(1, None, &["noop"]).is_empty());
         assert!(told(1, Some(&flash), &["noop", "cache:size-mib=9"]).is_empty());
