@@ -11,6 +11,7 @@ use forebay::place::Map;
 pub(crate) use forebay::plan::amount::span;
 use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
+use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Description, Options, ThreadOptions};
@@ -183,3 +184,8 @@ pub(crate) fn duration(text: &str) -> Result<Duration, String> {
 
 /// A path as an argument names it.
 pub(crate) type TracePath = PathBuf;
+
+/// A failure to be had.
+pub(crate) fn failure(text: &str) -> Result<Failure, String> {
+    Failure::parse(text).map_err(|error| error.0)
+}

@@ -8,12 +8,13 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
 use forebay::simulate::Bed;
 use forebay_core::Nanos;
+use forebay_core::device::failing::Failure;
 use forebay_play::{AS_RECORDED, Driver, News, On, Plan, PlayResult, Real};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
 use crate::interrupt::{self, Second};
-use crate::options::{Reading, Replaying, TracePath, duration};
+use crate::options::{Reading, Replaying, TracePath, duration, failure};
 use crate::output::{self, Format};
 use crate::play_tape;
 use crate::progress::Progress;
@@ -44,6 +45,9 @@ pub(crate) struct Play {
     /// A file or block device (with --emulate: a device) that placements use as flash beside it
     #[arg(long, value_name = "FILE")]
     flash: Option<String>,
+    /// With --emulate: let I/Os fail (see `forebay simulate --help`)
+    #[arg(long, value_name = "FAILURE", value_parser = failure, requires = "emulate")]
+    fail: Vec<Failure>,
     /// The policy in between (see `forebay policies`) [default: requests as recorded, no merging]
     #[arg(long, value_name = "POLICY", default_value = AS_RECORDED, hide_default_value = true)]
     policy: String,
@@ -119,12 +123,9 @@ impl Play {
             depth: self.depth,
         };
         let on = match &emulated {
-            Some(disk) => On::Emulated(Bed {
-                disk,
-                disks: 1,
-                flash: flash.as_ref(),
-                failures: &self.fail,
-            }),
+            Some(disk) => {
+                On::Emulated(Bed { disk, disks: 1, flash: flash.as_ref(), failures: &self.fail })
+            }
             None => On::Real(&real),
         };
         forebay_play::check(on, &self.policy)?;
@@ -192,8 +193,9 @@ fn table(result: &PlayResult) -> String {
         ("reads", |result| result.figures.reads.to_string()),
         ("writes", |result| result.figures.writes.to_string()),
         ("I/Os", |result| result.figures.ios.to_string()),
-        ("I/Os widened", |result| result.ios_widened.to_string()),
-        ("I/Os failed", |result| result.ios_failed.to_string()),
+        ("requests of parts of blocks", |result| result.requests_partial.to_string()),
+        ("requests failed", |result| result.figures.failed.to_string()),
+        ("I/Os failed", |result| result.figures.ios_failed.to_string()),
         ("makespan s", |result| format!("{:.2}", result.figures.makespan_s)),
         ("busy s", |result| format!("{:.2}", result.figures.busy_s)),
         ("wanted requests/s", |result| {

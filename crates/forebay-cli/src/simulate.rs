@@ -5,9 +5,10 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
 use forebay::simulate::{Bed, DeviceFigures, RunResult, run_on};
+use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
-use crate::options::{Reading, Replaying, TracePath};
+use crate::options::{Reading, Replaying, TracePath, failure};
 use crate::output::{self, Format};
 use crate::progress::Progress;
 
@@ -28,6 +29,10 @@ pub(crate) struct Simulate {
     /// Policies (see `forebay policies`), comma-separated, each NAME[:KEY=VALUE]...
     #[arg(long, value_name = "POLICY,...", value_delimiter = ',', required = true)]
     policy: Vec<String>,
+    /// Let I/Os fail: [lane=N:]from-s=SECONDS (the device is gone from then on), range=OFFSET+BYTES
+    /// or one-in=N; disks are lanes from 0, the flash is the last. May be given several times
+    #[arg(long, value_name = "FAILURE", value_parser = failure)]
+    fail: Vec<Failure>,
     /// Ask of each policy too what laying blocks in the order they are read would gain and cost
     #[arg(long)]
     defragment: bool,
@@ -53,12 +58,8 @@ impl Simulate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let device = devices::open(&self.device)?;
         let flash = self.flash.as_deref().map(devices::open).transpose()?;
-        let bed = Bed {
-            disk: &device,
-            disks: self.disks,
-            flash: flash.as_ref(),
-            failures: &self.fail,
-        };
+        let bed =
+            Bed { disk: &device, disks: self.disks, flash: flash.as_ref(), failures: &self.fail };
         for policy in &self.policy {
             bed.check(policy)?;
         }
@@ -116,6 +117,8 @@ fn table(runs: &[RunResult]) -> String {
         ("flushes", |run| run.figures.flushes.to_string()),
         ("trims", |run| run.figures.trims.to_string()),
         ("I/Os", |run| run.figures.ios.to_string()),
+        ("requests failed", |run| run.figures.failed.to_string()),
+        ("I/Os failed", |run| run.figures.ios_failed.to_string()),
         ("makespan s", |run| format!("{:.2}", run.figures.makespan_s)),
         ("busy s", |run| format!("{:.2}", run.figures.busy_s)),
         ("transfer bound s", |run| format!("{:.2}", run.figures.transfer_bound_s)),
@@ -148,7 +151,8 @@ fn table(runs: &[RunResult]) -> String {
     let device = runs.first().map(|run| run.device.clone()).unwrap_or_default();
     let policies = runs.iter().map(|run| Cell::new(&run.policy));
     table.set_header(std::iter::once(Cell::new(device)).chain(policies));
-    for (name, show) in rows {
+    let failed = runs.iter().any(|run| run.figures.ios_failed + run.figures.failed > 0);
+    for (name, show) in rows.iter().filter(|(name, _)| failed || !name.ends_with(" failed")) {
         let cells = runs.iter().map(|run| Cell::new(show(run)).set_alignment(CellAlignment::Right));
         table.add_row(std::iter::once(Cell::new(name)).chain(cells));
     }

@@ -197,7 +197,7 @@ impl Played<'_> {
                 block_bytes: target.and_then(|target| target.block_bytes()),
                 capacity_bytes: match (target, model) {
                     (Some(target), _) => target.capacity_bytes(),
-                    (None, model) => model.map_or(0, Device::capacity),
+                    (None, model) => model.map_or(0, |model| model.capacity()),
                 },
                 ios: asked.ios,
                 ios_failed,

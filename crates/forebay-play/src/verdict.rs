@@ -23,8 +23,13 @@ pub(super) fn judge(result: &mut PlayResult) {
     }
     if let Some(first) = result.errors.first() {
         said.push(format!(
-            "{} I/Os failed, {} of them {}s with {} ({}).",
-            result.ios_failed, first.ios, first.op, first.error, first.message
+            "{} I/Os failed, {} of them {}s with {} ({}); {} requests failed.",
+            result.figures.ios_failed,
+            first.ios,
+            first.op,
+            first.error,
+            first.message,
+            result.figures.failed
         ));
     }
     if let Some(why) = result.ended_early {

@@ -185,7 +185,8 @@ mod tests {
     }
 
     fn completion(io: Request, at: Nanos) -> Completion {
-        Completion { io, started: Nanos::ZERO, at, mechanics: Mechanics::default() }
+        let (started, mechanics, outcome) = (Nanos::ZERO, Mechanics::default(), Ok(()));
+        Completion { io, started, at, mechanics, outcome }
     }
 
     #[test]
@@ -193,7 +194,7 @@ mod tests {
         let stop = AtomicBool::new(false);
         let length = Some(Nanos::from_secs(2));
         let mut told = Vec::new();
-        let known = vec![LaneKnown::Real { block: 1024 }];
+        let known = vec![LaneKnown::Real];
         let tell = |news: &News| told.push(*news);
         let limits = Limits { stop: &stop, length };
         let mut watch = Watched::new(known, &[], limits, tell);
@@ -207,15 +208,15 @@ mod tests {
         watch.started(ms(10), &io(512));
         watch.started(ms(20), &io(1024));
         watch.failed(ms(30), &io(1024), Failure::Short);
+        watch.io(&completion(io(1024), ms(30)));
         watch.io(&completion(io(512), ms(40)));
         watch.started(ms(100), &Request { len: 1024, ..io(1024) });
         watch.failed(ms(105), &io(1024), Failure::Beyond);
+        watch.io(&completion(io(1024), ms(105)));
         assert_eq!(watch.work().collect::<Vec<_>>(), [(ms(35), 2)]);
         let failures: Vec<_> = watch.failures.iter().collect();
         let write = Op::Write;
         assert_eq!(failures, [(&(Failure::Short, write), &1), (&(Failure::Beyond, write), &1)]);
-        // All but the one of a whole block.
-        assert_eq!(watch.widened, 2);
         assert!(!watch.stops(ms(400)) && !watch.stops(ms(500)) && !watch.stops(ms(999)));
         assert!(watch.stops(ms(2000)));
         assert_eq!(watch.ending, Some(Ending::TimeIsUp));

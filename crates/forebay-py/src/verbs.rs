@@ -170,11 +170,13 @@ pub(crate) fn defragment<'py>(
 /// data. `disks`: how many of the device there are, sharing the flash; volumes are dealt over them.
 /// `replay`: "open" (recorded arrivals) or "closed" (recorded think times). `intensity`: how many
 /// times as fast as recorded. `map`: what becomes of addresses beyond the device, "scale", "wrap" or
-/// "clip". Longer traces than 8 million requests are read again for each policy.
+/// "clip". `fail`: I/Os that fail, each "[lane=N:]from-s=SECONDS" (the device is gone from then on),
+/// "[lane=N:]range=OFFSET+BYTES" or "[lane=N:]one-in=N"; disks are lanes from 0, the flash is the last.
+/// Longer traces than 8 million requests are read again for each policy.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, device, policies, flash=None, disks=1, replay="open", intensity=1.0, map="scale",
-    stream_by="thread", from_=None, names=None,
+    stream_by="thread", from_=None, names=None, fail=vec![],
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn simulate(
@@ -190,11 +192,18 @@ pub(crate) fn simulate(
     stream_by: &str,
     from_: Option<String>,
     names: Option<&Bound<'_, Trace>>,
+    fail: Vec<String>,
 ) -> PyResult<Simulation> {
     let source = Source::new(trace, from_, names)?;
     let device = options::device(&device)?;
     let flash = flash.map(|name| options::device(&name)).transpose()?;
-    let bed = Bed { disk: &device, disks: options::disks(disks)?, flash: flash.as_ref() };
+    let failures = options::failures(&fail)?;
+    let bed = Bed {
+        disk: &device,
+        disks: options::disks(disks)?,
+        flash: flash.as_ref(),
+        failures: &failures,
+    };
     let policies = policies.each(bed)?;
     let setup = options::setup(replay, intensity, map)?;
     let by = options::stream_by(stream_by)?;
