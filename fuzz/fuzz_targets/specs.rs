@@ -1,6 +1,7 @@
 //! Specs of policies and devices; a policy that is accepted also takes and dispatches a request.
 #![no_main]
 
+use forebay_core::policy::Bare;
 use forebay_core::{Flags, Nanos, Op, Request, Spec, device, policy};
 use libfuzzer_sys::fuzz_target;
 
@@ -14,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         let _ = device::list::build(&spec);
     }
     let flash = policy::FlashLane { len_max: LEN_MAX_BYTES, capacity_bytes: 64 << 20 };
-    let lanes = policy::Lanes { disks: 1, disk_len_max: LEN_MAX_BYTES, flash: Some(flash) };
+    let lanes = policy::Lanes { disks: 1, disk_len_max: LEN_MAX_BYTES, flash: Some(flash), restarts: false };
     let Ok(mut built) = policy::build_placed(text, &lanes) else { return };
     let request = Request {
         at: Nanos::ZERO,
@@ -26,7 +27,7 @@ fuzz_target!(|data: &[u8]| {
         op: Op::Read,
         flags: Flags::NONE,
     };
-    built.submit(Nanos::ZERO, request);
+    built.submit_bare(Nanos::ZERO, request);
     if let Some(io) = built.dispatch(Nanos::ZERO, 0) {
         assert!(io.len > 0 && io.len <= LEN_MAX_BYTES, "{io:?}");
     }

@@ -4,18 +4,19 @@
 //! A tape is text, one call a line, words parted by blanks, times in nanoseconds since the start:
 //!
 //! ```text
-//! forebay tape 1
+//! forebay tape 2
 //! policy SPEC
 //! lanes DISKS LEN-MAX [FLASH-LEN-MAX FLASH-BYTES]
-//! submit AT REQUEST
+//! submit AT REQUEST [ANSWER ...]
 //! dispatch AT LANE REQUEST                       or - where there was no I/O for it
-//! complete AT LANE ID STARTED [REQUEST-ID/WAIT/CLASS ...]
+//! complete AT LANE ID STARTED OUTCOME [ANSWER ...]
+//! wake AT [ANSWER ...]
 //! end CALLS
 //! ```
 //!
 //! `REQUEST` is its name, when it arrived (an I/O: was dispatched), what it does, lane, offset,
-//! bytes, stream and flags. A completion names the I/O that was dispatched to that lane, and tells the
-//! requests that it finished. A tape may be packed, as traces may.
+//! bytes, stream and flags. A completion names the I/O that was dispatched to that lane. `OUTCOME` is ok or
+//! a fault. `ANSWER` is a request that the call answered, as ID/WAIT/CLASS, with /FAULT if it failed. A tape may be packed, as traces may.
 
 mod check;
 mod lines;

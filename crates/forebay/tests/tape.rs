@@ -131,7 +131,8 @@ fn whatever_is_altered_is_found() {
         // What was asked, up to the answer.
         let asked = match words[0] {
             "dispatch" => 3,
-            "complete" => 5,
+            "complete" => 6,
+            "wake" => 2,
             _ => words.len(),
         };
         for place in 1..words.len() {
@@ -157,18 +158,18 @@ fn whatever_is_altered_is_found() {
 
 #[test]
 fn what_is_no_tape_is_refused_in_a_line() {
-    let head = "forebay tape 1\npolicy noop\nlanes 1 1048576\n";
+    let head = "forebay tape 2\npolicy noop\nlanes 1 1048576\n";
     let submit = "submit 5 0 5 read 0 0 4096 0 0\n";
     let io = "dispatch 5 0 0 5 read 0 0 4096 0 0\n";
     let cases = [
         (String::new(), "line 1: got an empty file"),
         ("at_ns,op\n".into(), "line 1: got 'at_ns,op', expected a tape"),
-        ("forebay tape 1\nlanes 1 4096\n".into(), "line 2: got 'lanes 1 4096', expected policy"),
-        ("forebay tape 1\npolicy nope\nlanes 1 4096\n".into(), "line 2: got 'nope', expected a"),
-        ("forebay tape 1\npolicy noop\n".into(), "line 2: got '', expected lanes"),
-        ("forebay tape 1\npolicy noop\nlanes 0 4096\n".into(), "line 3: got 'lanes 0 4096'"),
-        ("forebay tape 1\npolicy noop\nlanes 1 4096 9\n".into(), "line 3: got 'lanes 1 4096 9'"),
-        ("forebay tape 1\npolicy cache\nlanes 1 4096\n".into(), "no flash device"),
+        ("forebay tape 2\nlanes 1 4096\n".into(), "line 2: got 'lanes 1 4096', expected policy"),
+        ("forebay tape 2\npolicy nope\nlanes 1 4096\n".into(), "line 2: got 'nope', expected a"),
+        ("forebay tape 2\npolicy noop\n".into(), "line 2: got '', expected lanes"),
+        ("forebay tape 2\npolicy noop\nlanes 0 4096\n".into(), "line 3: got 'lanes 0 4096'"),
+        ("forebay tape 2\npolicy noop\nlanes 1 4096 9\n".into(), "line 3: got 'lanes 1 4096 9'"),
+        ("forebay tape 2\npolicy cache\nlanes 1 4096\n".into(), "no flash device"),
         (format!("{head}{submit}"), "line 4: got no more after 1 calls, expected the tape's last"),
         (format!("{head}{submit}dispa"), "line 5: got a line without an end after 5 bytes"),
         (format!("{head}jump 5\n"), "line 4: got 'jump 5', expected submit, dispatch"),
@@ -181,9 +182,9 @@ fn what_is_no_tape_is_refused_in_a_line() {
         (format!("{head}submit 5 0 6 read 0 0 1 0 0\n"), "got a request of 6 ns"),
         (format!("{head}dispatch 5 1 -\n"), "got lane 1, expected one that there is"),
         (format!("{head}{submit}dispatch 4 0 -\n"), "line 5: got a call at 4 ns, expected none"),
-        (format!("{head}complete 5 0 0 5\n"), "got the completion of I/O 0 on lane 0"),
+        (format!("{head}complete 5 0 0 5 ok\n"), "got the completion of I/O 0 on lane 0"),
         (
-            format!("{head}{submit}{io}complete 6 0 0 5 0/1/0\ncomplete 7 0 0 5\n"),
+            format!("{head}{submit}{io}complete 6 0 0 5 ok 0/1/0\ncomplete 7 0 0 5 ok\n"),
             "line 7: got the",
         ),
         (format!("{head}{submit}end 2\n"), "line 5: got 1 calls, expected as many as"),
@@ -194,11 +195,11 @@ fn what_is_no_tape_is_refused_in_a_line() {
         assert!(said.contains(part) && said.starts_with("t.tape, line "), "{part}: {said}");
         assert_eq!(said.lines().count(), 1);
     }
-    let whole = format!("{head}{submit}{io}complete 6 0 0 5 0/1/0\nend 3\n");
+    let whole = format!("{head}{submit}{io}complete 6 0 0 5 ok 0/1/0\nend 3\n");
     assert!(checked(whole.as_bytes()).unwrap().identical);
     let long = format!("{head}submit {}\n", "5".repeat(2 << 20));
     assert!(checked(long.as_bytes()).unwrap_err().to_string().contains("without an end"));
-    assert!(checked(b"forebay tape 1\npolicy \xff\n").unwrap_err().to_string().contains("no text"));
+    assert!(checked(b"forebay tape 2\npolicy \xff\n").unwrap_err().to_string().contains("no text"));
 }
 
 #[test]

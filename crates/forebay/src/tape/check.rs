@@ -232,7 +232,7 @@ impl<R: BufRead> Text<R> {
     }
 
     fn header(&mut self) -> Result<Header, Error> {
-        let none = "a tape, which begins with 'forebay tape 1'; forebay play --tape writes one";
+        let none = "a tape, which begins with 'forebay tape 2'; forebay play --tape writes one";
         if !self.advance()? {
             return Err(self.wrong(("an empty file".into(), none)));
         }
