@@ -26,15 +26,16 @@ struct Client {
     flushing: bool,
 }
 
-/// What follows when a hold of a request ends.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ended {
-    /// It has others.
-    Held,
-    /// It is answered.
-    Answered(Done),
-    /// Its preflush is done, and it is held once: the rest of it.
-    Flushed(Request, Bytes),
+/// Whether a request is a preflush and then a write.
+#[inline]
+pub(crate) fn is_parted(request: &Request) -> bool {
+    request.op == Op::Write && request.flags.has(Flags::PREFLUSH)
+}
+
+/// The preflush of a request that [`is_parted`]; it is to be done first.
+#[cold]
+pub(crate) fn preflush(request: &Request) -> Request {
+    Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..*request }
 }
 
 /// The end of a hold.
@@ -54,23 +55,19 @@ pub(crate) struct Clients {
 }
 
 impl Clients {
-    /// A request arrives and is held once. Answers its name and what of it is to be done first.
+    /// A request arrives and is held once. Where it [`is_parted`]
+    /// its [`preflush`] is to be done first.
     #[inline]
-    pub(crate) fn open(&mut self, request: Request, bytes: Bytes) -> (u32, Request) {
-        let parted = request.op == Op::Write && request.flags.has(Flags::PREFLUSH);
-        let key = self.clients.insert(Client {
+    pub(crate) fn open(&mut self, request: Request, bytes: Bytes) -> u32 {
+        self.clients.insert(Client {
             request,
             bytes,
             wait: Nanos::ZERO,
             holds: 1,
             class: 0,
             outcome: Ok(()),
-            flushing: parted && request.len > 0,
-        });
-        if !parted {
-            return (key, request);
-        }
-        (key, Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..request })
+            flushing: is_parted(&request) && request.len > 0,
+        })
     }
 
     /// `count` holds more.
@@ -80,25 +77,38 @@ impl Clients {
         self.clients[key].holds += count;
     }
 
-    /// A hold ends.
+    /// A hold ends; answers whether it was the last. Then comes [`Clients::flushed`] or, where that
+    /// has nothing, [`Clients::answer`].
     #[inline]
-    pub(crate) fn release(&mut self, release: Release) -> Ended {
+    pub(crate) fn release(&mut self, release: Release) -> bool {
         let Release { client: key, wait, outcome, class } = release;
         let client = &mut self.clients[key];
         client.holds -= 1;
         client.wait = client.wait.max(wait);
-        client.outcome = worst(client.outcome, outcome);
+        if outcome.is_err() {
+            client.outcome = worst(client.outcome, outcome);
+        }
         client.class = class;
-        if client.holds > 0 {
-            return Ended::Held;
+        client.holds == 0
+    }
+
+    /// The rest of a request whose preflush is done: it is held once again.
+    #[inline]
+    pub(crate) fn flushed(&mut self, key: u32) -> Option<(Request, Bytes)> {
+        let client = &mut self.clients[key];
+        if !client.flushing || client.outcome.is_err() {
+            return None;
         }
-        if client.flushing && client.outcome.is_ok() {
-            (client.flushing, client.holds) = (false, 1);
-            let flags = Flags(client.request.flags.0 & !Flags::PREFLUSH.0);
-            return Ended::Flushed(Request { flags, ..client.request }, client.bytes);
-        }
+        (client.flushing, client.holds) = (false, 1);
+        let flags = Flags(client.request.flags.0 & !Flags::PREFLUSH.0);
+        Some((Request { flags, ..client.request }, client.bytes))
+    }
+
+    /// The answer to a request that nothing holds any more.
+    #[inline]
+    pub(crate) fn answer(&mut self, key: u32) -> Done {
         let Client { request, wait, class, outcome, .. } = self.clients.remove(key);
-        Ended::Answered(Done { request, wait, outcome, class })
+        Done { request, wait, outcome, class }
     }
 
     /// Whether all are answered.
@@ -125,38 +135,43 @@ mod tests {
     #[test]
     fn a_request_is_answered_once_by_the_worst_outcome_and_the_longest_wait() {
         let mut clients = Clients::default();
-        let (key, first) = clients.open(write(Flags::FUA, 512), Bytes::of(9));
-        assert_eq!(first, write(Flags::FUA, 512));
+        let asked = write(Flags::FUA, 512);
+        let key = clients.open(asked, Bytes::of(9));
+        assert!(!is_parted(&asked));
         clients.hold(key, 2);
-        assert_eq!(clients.release(release(key, 9, Ok(()))), Ended::Held);
+        assert!(!clients.release(release(key, 9, Ok(()))));
         let media = Err(Fault::Media);
-        assert_eq!(clients.release(release(key, 17, media)), Ended::Held);
-        assert!(!clients.is_empty());
-        let done = Done { request: first, wait: Nanos(17), outcome: media, class: 4 };
-        let last = clients.release(release(key, 8, Ok(())));
-        assert_eq!((last, clients.is_empty()), (Ended::Answered(done), true));
+        assert!(!clients.release(release(key, 17, media)) && !clients.is_empty());
+        assert!(clients.release(release(key, 8, Ok(()))));
+        assert_eq!(clients.flushed(key), None);
+        let done = Done { request: asked, wait: Nanos(17), outcome: media, class: 4 };
+        assert_eq!((clients.answer(key), clients.is_empty()), (done, true));
     }
 
     #[test]
     fn a_preflush_goes_first_and_the_write_only_if_it_succeeds() {
         let both = Flags::PREFLUSH.with(Flags::FUA);
         let mut clients = Clients::default();
-        let (key, first) = clients.open(write(both, 512), Bytes::of(9));
+        let key = clients.open(write(both, 512), Bytes::of(9));
         let flush = Request { op: Op::Flush, offset: 0, len: 0, ..write(Flags::NONE, 0) };
-        assert_eq!(first, flush);
-        let next = clients.release(release(key, 2, Ok(())));
-        assert_eq!(next, Ended::Flushed(write(Flags::FUA, 512), Bytes::of(9)));
-        let last = clients.release(release(key, 4, Ok(())));
+        assert!(is_parted(&write(both, 512)));
+        assert_eq!(preflush(&write(both, 512)), flush);
+        assert!(clients.release(release(key, 2, Ok(()))));
+        let rest = Some((write(Flags::FUA, 512), Bytes::of(9)));
+        assert_eq!(clients.flushed(key), rest);
+        assert!(clients.release(release(key, 4, Ok(()))));
+        assert_eq!(clients.flushed(key), None);
         let done = Done { request: write(both, 512), wait: Nanos(4), outcome: Ok(()), class: 4 };
-        assert_eq!(last, Ended::Answered(done));
+        assert_eq!(clients.answer(key), done);
 
-        let (key, _) = clients.open(write(both, 512), Bytes::NONE);
-        let failed = clients.release(release(key, 5, Err(Fault::Gone)));
-        assert!(matches!(failed, Ended::Answered(Done { outcome: Err(Fault::Gone), .. })));
+        let key = clients.open(write(both, 512), Bytes::NONE);
+        assert!(clients.release(release(key, 5, Err(Fault::Gone))));
+        assert_eq!(clients.flushed(key), None, "the write is not begun");
+        assert_eq!(clients.answer(key).outcome, Err(Fault::Gone));
         // An empty one is a flush and no more.
-        let (key, first) = clients.open(write(both, 0), Bytes::NONE);
-        assert_eq!(first.op, Op::Flush);
-        let done = clients.release(release(key, 2, Ok(())));
-        assert!(matches!(done, Ended::Answered(_)));
+        let key = clients.open(write(both, 0), Bytes::NONE);
+        assert!(is_parted(&write(both, 0)));
+        assert!(clients.release(release(key, 5, Ok(()))));
+        assert_eq!(clients.flushed(key), None);
     }
 }

@@ -14,7 +14,7 @@
 pub(crate) mod plan;
 
 use crate::bytes::{Bytes, Piece};
-use crate::clients::{Clients, Ended, Release};
+use crate::clients::{Clients, Release, is_parted, preflush};
 use crate::device::Completion;
 use crate::outcome::Outcome;
 use crate::policy::{Class, Cx, Done, Figure, Finished, Policy};
@@ -179,10 +179,12 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
     }
 
     fn release(&mut self, cx: &mut Cx<'_>, release: Release) {
-        match self.clients.release(release) {
-            Ended::Held => {}
-            Ended::Answered(done) => cx.finished.push(done),
-            Ended::Flushed(request, bytes) => {
+        if !self.clients.release(release) {
+            return;
+        }
+        match self.clients.flushed(release.client) {
+            None => cx.finished.push(self.clients.answer(release.client)),
+            Some((request, bytes)) => {
                 self.placement.place(release.client, &request, bytes, plan!(self, cx));
                 self.wanted.release(release.client, Nanos::ZERO, Ok(()), release.class);
             }
@@ -214,7 +216,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
 
     fn finish(&mut self, cx: &mut Cx<'_>, io: &Planned, outcome: Outcome, wait: Nanos, class: u16) {
         let outcome = self.placement.done(io, outcome, plan!(self, cx));
-        if io.op.moves_data() {
+        if io.bytes.buf != 0 && io.op.moves_data() {
             cx.slots.free(io.bytes.buf);
         }
         if let Owner::Client(client) = io.owner {
@@ -286,8 +288,11 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
 
 impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
-        let (client, first) = self.clients.open(request, bytes);
-        self.placement.place(client, &first, bytes, plan!(self, cx));
+        let client = self.clients.open(request, bytes);
+        match is_parted(&request) {
+            false => self.placement.place(client, &request, bytes, plan!(self, cx)),
+            true => self.placement.place(client, &preflush(&request), bytes, plan!(self, cx)),
+        }
         self.wanted.release(client, Nanos::ZERO, Ok(()), 0);
         self.pump(cx);
     }

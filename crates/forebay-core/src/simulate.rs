@@ -77,6 +77,9 @@ where
     W: Workload + ?Sized,
     O: Observer + ?Sized,
 {
+    if finished.is_empty() {
+        return;
+    }
     for done in finished.drain(..) {
         observer.finished(now, &done);
         workload.finished(now, &done, &mut Null);

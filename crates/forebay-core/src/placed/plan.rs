@@ -126,7 +126,7 @@ impl<'a> Plan<'a> {
     }
 
     fn name(&mut self, io: &Planned) {
-        if io.op.moves_data() {
+        if io.bytes.buf != 0 && io.op.moves_data() {
             self.slots.keep(io.bytes.buf);
         }
         if let Owner::Client(client) = io.owner {

@@ -19,7 +19,7 @@ use std::collections::VecDeque;
 
 use super::queue::{Owner, Part, Queue, QueuedId, fits};
 use crate::bytes::{Bytes, Piece};
-use crate::clients::{Clients, Ended, Release};
+use crate::clients::{Clients, Release, is_parted, preflush};
 use crate::device::Completion;
 use crate::outcome::{Fault, Outcome};
 use crate::policy::{Cx, Figure, Policy};
@@ -180,7 +180,7 @@ impl<E: Elevator> BlockLayer<E> {
 
     /// It failed elsewhere: each of its parts is done here, by itself.
     pub(super) fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
-        self.end(cx, io.id as QueuedId, Ok(()), true);
+        self.again(cx.now, io.id as QueuedId);
     }
 
     /// Calls `each` with the parts of a request that was given or diverted, in the order of their
@@ -332,35 +332,52 @@ impl<E: Elevator> BlockLayer<E> {
         }
     }
 
-    /// A request was done, or has to be done again part by part.
+    /// A request has ended for all its parts.
     #[inline]
-    fn end(&mut self, cx: &mut Cx<'_>, id: QueuedId, outcome: Outcome, again: bool) {
-        let (io, bypasses) = (self.io(cx.now, id, self.lane), self.queue[id].bypasses);
+    fn end(&mut self, cx: &mut Cx<'_>, id: QueuedId, outcome: Outcome) {
+        let (op, bypasses) = (self.queue[id].op, self.queue[id].bypasses);
         if !bypasses {
             self.elevator.completed(cx.now, id, &self.queue);
         }
-        let BlockLayer { clients, bypass, flushed, .. } = self;
-        let mut offset = io.offset;
-        self.queue.finish(id, |queue, part| {
-            if again {
-                let alone = Request { offset, len: part.len, ..io };
-                bypass.push_back(queue.insert_bypassing(&alone, part));
-                offset += u64::from(alone.len);
-                return;
-            }
+        let BlockLayer { clients, flushed, .. } = self;
+        self.queue.finish(id, |part| {
             let (client, wait) = (part.client, cx.now - part.admitted);
-            match clients.release(Release { client, wait, outcome, class: 0 }) {
-                Ended::Held => {}
-                Ended::Answered(done) => cx.finished.push(done),
-                Ended::Flushed(write, bytes) => flushed.push((client, write, bytes)),
+            if clients.release(Release { client, wait, outcome, class: 0 }) {
+                match clients.flushed(client) {
+                    None => cx.finished.push(clients.answer(client)),
+                    Some((write, bytes)) => flushed.push((client, write, bytes)),
+                }
             }
         });
-        if !bypasses {
-            self.counts[side(io.op)] -= 1;
-            self.admit(cx.now);
-        }
+        self.leave(cx.now, op, bypasses);
         while let Some((client, write, bytes)) = self.flushed.pop() {
             self.enter(cx.now, client, &write, bytes);
+        }
+    }
+
+    /// A request has to be done again, each of its parts by itself.
+    #[cold]
+    fn again(&mut self, now: Nanos, id: QueuedId) {
+        let (mut io, bypasses) = (self.io(now, id, self.lane), self.queue[id].bypasses);
+        if !bypasses {
+            self.elevator.completed(now, id, &self.queue);
+        }
+        let mut parts = Vec::new();
+        self.queue.finish(id, |part| parts.push(part));
+        for part in parts {
+            io.len = part.len;
+            self.bypass.push_back(self.queue.insert_bypassing(&io, part));
+            io.offset += u64::from(part.len);
+        }
+        self.leave(now, io.op, bypasses);
+    }
+
+    /// A request has left the queue.
+    #[inline]
+    fn leave(&mut self, now: Nanos, op: Op, bypasses: bool) {
+        if !bypasses {
+            self.counts[side(op)] -= 1;
+            self.admit(now);
         }
     }
 }
@@ -368,16 +385,15 @@ impl<E: Elevator> BlockLayer<E> {
 impl<E: Elevator> Policy for BlockLayer<E> {
     #[inline]
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
-        let (client, first) = self.clients.open(request, bytes);
+        let client = self.clients.open(request, bytes);
         if request.op == Op::Open {
             // Nothing is kept here.
-            let release = Release { client, wait: Nanos::ZERO, outcome: Ok(()), class: 0 };
-            if let Ended::Answered(done) = self.clients.release(release) {
-                cx.finished.push(done);
-            }
-            return;
+            return cx.finished.push(self.clients.answer(client));
         }
-        self.enter(cx.now, client, &first, bytes);
+        match is_parted(&request) {
+            false => self.enter(cx.now, client, &request, bytes),
+            true => self.enter(cx.now, client, &preflush(&request), bytes),
+        }
     }
 
     #[inline]
@@ -399,11 +415,12 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     #[inline]
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
         let id = done.io.id as QueuedId;
-        let again = match done.outcome {
-            Ok(()) | Err(Fault::Gone) => false,
-            Err(_) => !self.queue.is_single(id),
-        };
-        self.end(cx, id, done.outcome, again);
+        match done.outcome {
+            Err(fault) if fault != Fault::Gone && !self.queue.is_single(id) => {
+                self.again(cx.now, id);
+            }
+            outcome => self.end(cx, id, outcome),
+        }
     }
 
     #[inline]

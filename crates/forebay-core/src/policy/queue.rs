@@ -271,12 +271,12 @@ impl Queue {
 
     /// Forgets `id`, calling `each` with its parts in the order of their bytes.
     #[inline]
-    pub(super) fn finish(&mut self, id: QueuedId, mut each: impl FnMut(&mut Queue, Part)) {
+    pub(super) fn finish(&mut self, id: QueuedId, mut each: impl FnMut(Part)) {
         let mut next = self.requests.remove(id).parts_head;
         while next != NIL {
             let part = self.parts.remove(next);
             next = part.next;
-            each(self, part);
+            each(part);
         }
     }
 
