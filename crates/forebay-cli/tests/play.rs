@@ -277,6 +277,60 @@ fn placements_have_a_flash_target_beside() {
     );
 }
 
+/// What a placement leaves on the disk is what a scheduler alone leaves there.
+#[test]
+fn a_cache_moves_the_data_itself() {
+    let folder = Folder::new();
+    let mut written: Vec<_> =
+        (0..40).map(|n| (n * 50, "write", n * 7919 % 512 * 4096, 8192)).collect();
+    // Of parts of blocks too.
+    written.extend((0..40).map(|n| (2000 + n * 50, "write", n * 104_729 % 2_000_000 + 77, 5000)));
+    written.extend((0..80).map(|n| (4000 + n * 50, "read", n * 7919 % 512 * 4096, 4096)));
+    let trace = trace_of(&folder, &written);
+    let alone = json(play(&folder, &trace).args([
+        "--target",
+        "alone",
+        "--policy",
+        "noop:merge=no:reads-max=1:writes-max=1",
+    ]));
+    assert_eq!(alone["failed"], 0);
+    let expected = fs::read(folder.path("alone")).unwrap();
+    assert!(expected.iter().filter(|byte| **byte != 0).count() > 400_000);
+    for (name, policy) in [
+        ("through", "cache:write=through:size-mib=1"),
+        ("around", "cache:write=around:size-mib=1:disk=cfq"),
+        ("shaped", "fcfs:depth=4:over=cache+write=through+size-mib=1"),
+    ] {
+        let flash = format!("{name}.flash");
+        let result = json(
+            play(&folder, &trace).args(["--target", name, "--flash", &flash, "--policy", policy]),
+        );
+        assert_eq!((&result["failed"], &result["ios_failed"]), (&0.into(), &0.into()), "{name}");
+        if name != "around" {
+            assert!(result["targets"][1]["written_bytes"].as_u64() > Some(0), "{name}");
+        }
+        assert!(fs::read(folder.path(name)).unwrap() == expected, "{name}: the disk differs");
+    }
+}
+
+#[test]
+fn an_emulated_device_fails_where_it_is_told_to() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &rows(300, 50, false));
+    let fails = |options: &[&str]| {
+        json(play(&folder, &trace).args(["--emulate", "fixed:20000"]).args(options))
+    };
+    let gone = fails(&["--fail", "from-s=0"]);
+    assert_eq!((&gone["failed"], &gone["errors"][0]["error"]), (&300.into(), &"gone".into()));
+    let some = fails(&["--fail", "one-in=10", "--policy", "noop:merge=no"]);
+    assert!((10..60).contains(&some["failed"].as_u64().unwrap()), "{}", some["failed"]);
+    refused(play(&folder, &trace).args(["--target", "x", "--fail", "one-in=10"]), &["--emulate"]);
+    refused(
+        play(&folder, &trace).args(["--emulate", "fixed:9", "--fail", "often"]),
+        &["got 'often'", "one-in=N"],
+    );
+}
+
 fn check_tape(folder: &Folder, tape: &str) -> (Option<i32>, Value, String) {
     let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
     command.args(["play", "--check-tape", tape, "--format", "json"]).current_dir(folder.root());

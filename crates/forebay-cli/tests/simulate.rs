@@ -252,3 +252,31 @@ fn a_cache_counts_an_arc_list_in_its_own_blocks() {
         fails(command.arg(&trace), 2, &[wrong, "whole KiB from 1 to 65536", "ARC list"]);
     }
 }
+
+/// A failed I/O is seen by the policy and the result; a cache's disk stands in for its flash.
+#[test]
+fn failures_reach_the_client_where_nothing_else_holds_the_data() {
+    let folder = Folder::new();
+    let rows = (0..400).map(|n| format!("0,{},4096,R,{}\n", n % 40 * 8, n as f64 / 100.0));
+    let trace = folder.file("trace.spc", rows.collect::<String>());
+    let runs = |options: &[&str]| {
+        let mut command = forebay(&["simulate", "--device", "sata250", "--flash", "samsung-830"]);
+        json(command.args(["--policy", "noop,cache:write=around"]).args(options).arg(&trace)).0
+    };
+    let figures = |options: &[&str], key: &str| {
+        let result = runs(options);
+        [0, 1].map(|run| result["runs"][run][key].as_u64().unwrap())
+    };
+    assert_eq!(figures(&[], "failed"), [0, 0]);
+    // The flash is gone from the beginning: whatever it fails to give, the disk has.
+    let gone = ["--fail", "lane=1:from-s=0"];
+    assert_eq!(figures(&gone, "failed"), [0, 0]);
+    assert!(figures(&gone, "ios_failed")[1] > 0);
+    assert_eq!(figures(&["--fail", "lane=0:from-s=0"], "failed"), [400, 400]);
+    fails(
+        forebay(&["simulate", "--device", "sata250", "--policy", "noop", "--fail", "x=1"])
+            .arg(&trace),
+        2,
+        &["got 'x=1'"],
+    );
+}
