@@ -46,7 +46,7 @@ pub(crate) struct Play {
     #[arg(long, value_name = "FILE")]
     flash: Option<String>,
     /// With --emulate: let I/Os fail (see `forebay simulate --help`)
-    #[arg(long, value_name = "FAILURE", value_parser = failure, requires = "emulate")]
+    #[arg(long, value_name = "FAILURE", value_parser = failure, conflicts_with_all = ["target", "map_volume"])]
     fail: Vec<Failure>,
     /// The policy in between (see `forebay policies`) [default: requests as recorded, no merging]
     #[arg(long, value_name = "POLICY", default_value = AS_RECORDED, hide_default_value = true)]

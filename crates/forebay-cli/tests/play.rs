@@ -324,7 +324,14 @@ fn an_emulated_device_fails_where_it_is_told_to() {
     assert_eq!((&gone["failed"], &gone["errors"][0]["error"]), (&300.into(), &"gone".into()));
     let some = fails(&["--fail", "one-in=10", "--policy", "noop:merge=no"]);
     assert!((10..60).contains(&some["failed"].as_u64().unwrap()), "{}", some["failed"]);
-    refused(play(&folder, &trace).args(["--target", "x", "--fail", "one-in=10"]), &["--emulate"]);
+    refused(
+        play(&folder, &trace).args(["--target", "x", "--fail", "one-in=10"]),
+        &["--target", "--fail"],
+    );
+    refused(
+        play(&folder, &trace).args(["--emulate", "fixed:9", "--fail", "lane=3:one-in=2"]),
+        &["lane 3", "expected a lane from 0 to 0"],
+    );
     refused(
         play(&folder, &trace).args(["--emulate", "fixed:9", "--fail", "often"]),
         &["got 'often'", "one-in=N"],

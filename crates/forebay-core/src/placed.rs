@@ -89,8 +89,8 @@ pub trait Beneath: Policy {
 
 impl Beneath for Box<dyn Policy + Send> {}
 
-/// Names I/Os that went past the policies beneath, which name theirs by smaller numbers.
-const PAST: RequestId = 1 << 63;
+/// The lowest bit of a name: the I/O went past the policies beneath, whose names are above it.
+const PAST: RequestId = 1;
 
 /// A placement over policies.
 pub struct Placed<A, P> {
@@ -258,14 +258,16 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
     #[inline]
     fn outward(&self, place: usize, io: Request) -> Request {
         let stream = io.stream.wrapping_sub(u32::from(A::BACKGROUND));
-        Request { lane: self.firsts[place] + io.lane, stream, ..io }
+        let (lane, id) = (self.firsts[place] + io.lane, io.id << 1);
+        Request { lane, id, stream, ..io }
     }
 
     /// An I/O as the policy beneath whose it is knows it.
     #[inline]
     fn inward(&self, io: Request) -> (usize, Request) {
         let (place, lane) = self.routes[usize::from(io.lane)];
-        (place, Request { lane, stream: io.stream.wrapping_add(u32::from(A::BACKGROUND)), ..io })
+        let (stream, id) = (io.stream.wrapping_add(u32::from(A::BACKGROUND)), io.id >> 1);
+        (place, Request { lane, stream, id, ..io })
     }
 
     /// The policy beneath, if there is but one.
@@ -281,7 +283,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         let next = self.wanted.past.iter().position(|io| io.lane == lane)?;
         let planned = self.wanted.past.remove(next)?;
         let Planned { offset, len, stream, op, flags, .. } = planned;
-        let id = PAST | RequestId::from(self.planned.insert(planned));
+        let id = RequestId::from(self.planned.insert(planned)) << 1 | PAST;
         Some(Request { at: now, offset, id, len, stream, lane, op, flags })
     }
 }
@@ -308,7 +310,7 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
         self.placement.ended(done);
         if done.io.id & PAST != 0 {
-            let io = self.planned.remove(done.io.id as u32);
+            let io = self.planned.remove((done.io.id >> 1) as u32);
             self.finish(cx, &io, done.outcome, done.at - done.started, 0);
         } else {
             let (place, io) = self.inward(done.io);
@@ -341,7 +343,7 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
             let (place, io) = self.inward(*io);
             self.beneath[place].pieces(&io, each);
         } else if io.op.moves_data() {
-            each(self.planned[io.id as u32].bytes.len(io.len));
+            each(self.planned[(io.id >> 1) as u32].bytes.len(io.len));
         }
     }
 

@@ -107,8 +107,8 @@ pub trait Policy {
     /// the policy likes.
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes);
 
-    /// `lane` has room: the next I/O for it, or `None` to leave it idle for now. The driver asks
-    /// again when something is submitted, completes, or [`Policy::wakeup`] is reached.
+    /// `lane` has room: the next I/O for it, or `None` to leave it idle for now. Names of I/Os that
+    /// are under way on a lane differ. The driver asks again when something is submitted, completes, or [`Policy::wakeup`] is reached.
     fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request>;
 
     /// An I/O that this policy dispatched has ended, well or not.

@@ -12,7 +12,7 @@ use crate::time::Nanos;
 use crate::workload::Workload;
 
 /// Runs `workload` through `policy` on `devices` (lane `i` is `devices[i]`) until nothing is left
-/// to do or the workload stops, and returns the time of the last completion or arrival. Nothing is
+/// to do or the workload stops, and returns the time of the last completion, arrival or answer. Nothing is
 /// moved: there is no content.
 ///
 /// # Panics
@@ -60,6 +60,7 @@ where
         }
         if policy.wakeup().is_some_and(|at| at <= now) {
             policy.wake(&mut Cx { now, slots: &mut Null, finished: &mut finished });
+            last = if finished.is_empty() { last } else { now };
             answer(now, &mut finished, workload, observer);
         }
         offer(now, policy, devices);

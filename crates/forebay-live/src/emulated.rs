@@ -42,11 +42,11 @@ struct Content {
 
 impl Content {
     /// Moves the bytes of an I/O that the model has done.
-    fn serve(&mut self, io: &Request) -> io::Result<()> {
-        let Content { stores, pool, pieces, .. } = self;
+    fn serve(&mut self, io: &Request, pieces: &[Piece]) -> io::Result<()> {
+        let Content { stores, pool, .. } = self;
         let store = &mut stores[usize::from(io.lane)];
         let mut offset = io.offset;
-        for piece in pieces.remove(&(io.lane, io.id)).unwrap_or_default() {
+        for &piece in pieces {
             match io.op {
                 // Nobody wants to see it.
                 Op::Read if piece.buf == 0 => {}
@@ -106,10 +106,14 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
             while device.next() == Some(self.now) {
                 let mut completion = device.finish(self.now);
                 let mut failure = completion.outcome.err().map(Failure::Emulated);
-                if let (Some(content), None) = (&mut self.content, failure)
-                    && let Err(error) = content.serve(&completion.io)
-                {
-                    failure = Some(Failure::of(&error));
+                if let Some(content) = &mut self.content {
+                    let io = &completion.io;
+                    let pieces = content.pieces.remove(&(io.lane, io.id)).unwrap_or_default();
+                    if failure.is_none()
+                        && let Err(error) = content.serve(io, &pieces)
+                    {
+                        failure = Some(Failure::of(&error));
+                    }
                 }
                 completion.outcome = failure.map_or(Ok(()), |failure| Err(failure.fault()));
                 ended.push(Ended { completion, failure });
@@ -135,10 +139,14 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
     }
 
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
-        if let Some(content) = &mut self.content
-            && !pieces.is_empty()
-        {
-            content.pieces.insert((io.lane, io.id), pieces.to_vec());
+        if let Some(content) = &mut self.content {
+            let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
+            assert!(
+                !io.op.moves_data() || named == u64::from(io.len),
+                "{io:?} names {named} bytes"
+            );
+            let other = content.pieces.insert((io.lane, io.id), pieces.to_vec());
+            assert!(other.is_none(), "{io:?} has the name of another I/O under way");
         }
         self.devices[usize::from(io.lane)].start(now, io);
         self.under_way += 1;

@@ -143,7 +143,8 @@ pub trait Lanes {
     /// [`Lanes::reap`].
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]);
 
-    /// Wakes whoever waits in [`Lanes::proceed`], from any thread.
+    /// Wakes whoever waits in [`Lanes::proceed`], from any thread. To be asked for on the thread that
+    /// drives the lanes.
     ///
     /// # Errors
     /// Where the system has no more of what that takes.

@@ -14,15 +14,18 @@ pub struct Patterned<W> {
     /// The workload itself.
     pub workload: W,
     pattern: Buf,
+    /// Whether what is read is wanted, by a cache if by nobody else.
+    reads: bool,
     /// Buffers of their own: of reads, and of writes longer than the pattern is.
     taken: BTreeMap<RequestId, Buf>,
 }
 
 impl<W: Workload> Patterned<W> {
     /// With writes from the buffer `pattern`, as [`crate::Uring::pattern`] gives it; without content
-    /// if that is 0.
-    pub fn new(workload: W, pattern: Buf) -> Patterned<W> {
-        Patterned { workload, pattern, taken: BTreeMap::new() }
+    /// if that is 0. Reads have a buffer each if `reads`, as a policy wants that copies what was read;
+    /// else they name none, and take no memory while they wait.
+    pub fn new(workload: W, pattern: Buf, reads: bool) -> Patterned<W> {
+        Patterned { workload, pattern, reads, taken: BTreeMap::new() }
     }
 }
 
@@ -52,6 +55,7 @@ impl<W: Workload> Workload for Patterned<W> {
     fn bytes(&mut self, request: &Request, slots: &mut dyn Slots) -> Bytes {
         match request.op {
             _ if self.pattern == 0 => Bytes::NONE,
+            Op::Read if !self.reads => Bytes::NONE,
             Op::Write if request.len <= LEN_MAX => {
                 Bytes { buf: self.pattern, at: source_at(request.offset) as u32 }
             }

@@ -184,6 +184,7 @@ impl Pass {
         if driven.policy.wakeup().is_some_and(|at| at <= now) {
             let (slots, finished) = (driven.lanes.slots(), &mut self.finished);
             driven.policy.wake(&mut Cx { now, slots, finished });
+            self.last = if self.finished.is_empty() { self.last } else { now };
             self.answer(now, wall, driven);
         }
     }

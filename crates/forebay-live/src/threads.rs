@@ -119,6 +119,8 @@ impl Threads {
         if !io.op.moves_data() || io.len == 0 {
             return Ok(None);
         }
+        let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
+        assert!(named == u64::from(io.len), "{io:?} names {named} bytes");
         let mut memory = self.spare.pop().unwrap_or_else(|| Memory::zeroed(LEN_MAX as usize));
         if io.op == Op::Read {
             return Ok(Some(memory));

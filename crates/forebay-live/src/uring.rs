@@ -30,6 +30,8 @@ const ARENA: u16 = 0;
 /// Bytes of the pool that are registered: some hundred I/Os of the longest, more in one class fewer
 /// than in many.
 const ARENA_BYTES: usize = 32 << 20;
+/// Pieces that the kernel takes at a time (IOV_MAX).
+const PIECES_MAX: usize = 1024;
 /// Names the wait for the waker among I/Os.
 const WOKEN: u64 = u64::MAX;
 /// I/Os that are handed over at once: more save calls, but let the device wait for the first of them.
@@ -43,11 +45,13 @@ struct Slot {
     pieces: Vec<Piece>,
     /// The same for the kernel, where there are several.
     vectors: Vec<libc::iovec>,
+    /// More pieces than the kernel takes at a time go through one buffer; these are they.
+    bounced: Vec<Piece>,
 }
 
 impl Slot {
     fn new(io: Request, started: Nanos, extent: Extent) -> Slot {
-        Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new() }
+        Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new(), bounced: Vec::new() }
     }
 }
 
@@ -83,7 +87,7 @@ impl Uring {
     /// Where the kernel has no io_uring, does not let us use it, or one that is too old (before 5.11);
     /// the targets come back.
     pub fn new(targets: Vec<Target>, depth: u32) -> Result<Uring, (io::Error, Vec<Target>)> {
-        let entries = depth.saturating_mul(targets.len() as u32).clamp(1, 1 << 15);
+        let entries = depth.saturating_mul(targets.len() as u32).clamp(1, (1 << 15) - 1);
         let depth = (entries / targets.len().max(1) as u32).max(1);
         // One entry is for the waker.
         let ring = match prepare(&targets, (entries + 1).next_power_of_two()) {
@@ -180,14 +184,28 @@ impl Uring {
 
     /// What `pieces` are for the kernel, lent: a read that names no bytes goes to the sink.
     fn lend(&mut self, key: u32, pieces: &[Piece]) -> Result<(), Failure> {
-        let Slot { io, pieces: kept, .. } = &mut self.slots[key as usize];
-        kept.clear();
+        let Slot { io, pieces: kept, bounced, .. } = &mut self.slots[key as usize];
+        (kept.clear(), bounced.clear());
+        let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
+        let moves = io.op.moves_data();
+        // The kernel is told the I/O's length, which must not reach beyond what is lent.
+        assert!(!moves || named == u64::from(io.len), "{io:?} names {named} bytes");
         for piece in pieces.iter().copied().filter(|piece| piece.len > 0) {
             kept.push(match (piece.buf, io.op) {
                 (0, Op::Write) => return Err(Failure::Empty),
                 (0, _) => Bytes::of(self.sink).len(piece.len),
                 _ => piece,
             });
+        }
+        if kept.len() > PIECES_MAX {
+            std::mem::swap(kept, bounced);
+            let through = Bytes::of(self.pool.take(io.len)).len(io.len);
+            kept.push(through);
+            let mut at = 0;
+            for piece in bounced.iter().filter(|_| io.op == Op::Write) {
+                self.pool.copy(*piece, through.bytes().on(at));
+                at += piece.len;
+            }
         }
         for piece in kept {
             self.pool.lend(*piece, io.op == Op::Read);
@@ -263,9 +281,20 @@ impl Lanes for Uring {
                 continue;
             }
             let key = entry.user_data() as u32;
-            let Slot { io, started, extent, pieces, .. } = &self.slots[key as usize];
-            for piece in pieces {
+            let Slot { io, started, extent, pieces, bounced, .. } = &mut self.slots[key as usize];
+            for piece in pieces.iter() {
                 self.pool.give_back(*piece, io.op == Op::Read);
+            }
+            if let (false, [through]) = (bounced.is_empty(), &pieces[..]) {
+                let mut at = 0;
+                for piece in bounced.drain(..).filter(|_| io.op == Op::Read) {
+                    // What nobody wants to see is in the sink, which is not to be written.
+                    if piece.buf != self.sink {
+                        self.pool.copy(through.bytes().on(at).len(piece.len), piece.bytes());
+                    }
+                    at += piece.len;
+                }
+                self.pool.free(through.buf);
             }
             self.free.push(key);
             self.in_flight[usize::from(io.lane)] -= 1;

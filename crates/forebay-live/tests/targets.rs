@@ -59,7 +59,8 @@ fn played(
     requests: &[Request],
 ) -> Counted {
     let mut seen = Counted::default();
-    run(policy, &mut *lanes, &mut Patterned::new(open(requests), pattern), &mut seen).unwrap();
+    run(policy, &mut *lanes, &mut Patterned::new(open(requests), pattern, true), &mut seen)
+        .unwrap();
     seen
 }
 

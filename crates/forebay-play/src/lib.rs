@@ -19,7 +19,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_core::placed::Placed;
-use forebay_core::policy::{Blocks, build_placed};
+use forebay_core::policy::{Blocks, build_placed, is_placement};
 use forebay_core::{Lane, Nanos, Policy};
 use forebay_live::{CpuTime, Lanes, Patterned, Punctual, run};
 
@@ -89,6 +89,9 @@ fn punctual(plan: Plan<'_>) -> Result<Punctual, Error> {
 /// Whether `policy` can be built, before anything is read or created.
 pub fn check(on: On<'_>, policy: &str) -> Result<(), Error> {
     let lanes = on.lanes_before();
+    if let On::Emulated(bed) = on {
+        bed.check_failures(policy)?;
+    }
     refuse_servers(&*build_placed(policy, &lanes)?, policy, on)
 }
 
@@ -130,7 +133,7 @@ fn played(
     let _punctual = punctual(plan)?;
     // The clock starts with them.
     let mut lanes = prepared.lanes(&*policy, plan.policy, &mut notes)?;
-    let mut workload = Patterned::new(workload, lanes.pattern());
+    let mut workload = Patterned::new(workload, lanes.pattern(), is_placement(plan.policy));
     if let Some(block) = lanes.block_bytes() {
         policy = Box::new(Placed::new(Blocks::new(block), [(policy, lanes.count() as Lane)]));
     }

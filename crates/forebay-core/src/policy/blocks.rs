@@ -5,8 +5,10 @@
 //! writes that share a block, one of which fills it in part, follow each other, in the order they came:
 //! else the neighbour's bytes would be lost. Whole blocks pass as they are.
 
+use std::collections::BTreeSet;
+
 use crate::bytes::{Buf, Bytes};
-use crate::outcome::{Outcome, worst};
+use crate::outcome::{Fault, Outcome, worst};
 use crate::placed::{Owner, Placement, Plan, Planned};
 use crate::policy::Figure;
 use crate::request::{Op, Request};
@@ -53,8 +55,10 @@ pub struct Blocks {
     block: u64,
     works: Slab<Work>,
     /// Begun, and waiting for these and for each other, in the order they came.
-    active: Vec<u32>,
+    active: BTreeSet<u32>,
     waiting: Vec<u32>,
+    /// How many of both are not whole: where none is, nothing waits.
+    partial: u64,
     partial_requests: u64,
 }
 
@@ -64,7 +68,8 @@ impl Blocks {
         Blocks {
             block: u64::from(block_bytes.max(1)),
             works: Slab::default(),
-            active: Vec::new(),
+            active: BTreeSet::new(),
+            partial: 0,
             waiting: Vec::new(),
             partial_requests: 0,
         }
@@ -72,6 +77,9 @@ impl Blocks {
 
     fn must_wait(&self, key: u32, before: &[u32]) -> bool {
         let work = &self.works[key];
+        if self.partial == 0 || !work.changes() {
+            return false;
+        }
         self.active.iter().chain(before).any(|other| work.conflicts(&self.works[*other]))
     }
 
@@ -91,7 +99,7 @@ impl Blocks {
     }
 
     fn begin(&mut self, key: u32, plan: &mut Plan<'_>) {
-        self.active.push(key);
+        self.active.insert(key);
         let Work { client, request, bytes, first, end, whole, .. } = self.works[key];
         if whole || request.op == Op::Trim {
             self.works[key].left = 1;
@@ -125,7 +133,7 @@ impl Blocks {
 
     /// Its I/Os have ended.
     fn end(&mut self, key: u32, plan: &mut Plan<'_>) {
-        let Work { client, request, bytes, first, end, buf, writing, outcome, .. } =
+        let Work { client, request, bytes, first, end, whole, buf, writing, outcome, .. } =
             self.works[key];
         let asked = Bytes::of(buf).on((request.offset - first) as u32);
         if outcome.is_ok() && !self.works[key].whole && request.op == Op::Read {
@@ -144,7 +152,8 @@ impl Blocks {
         }
         plan.slots.free(buf);
         self.works.remove(key);
-        self.active.retain(|other| *other != key);
+        self.active.remove(&key);
+        self.partial -= u64::from(!whole);
         plan.release(client, outcome);
         self.begin_waiting(plan);
     }
@@ -154,8 +163,12 @@ impl Placement for Blocks {
     const BACKGROUND: bool = false;
 
     fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
-        let (first, end) =
-            (request.offset / self.block * self.block, request.end().next_multiple_of(self.block));
+        let first = request.offset / self.block * self.block;
+        let end = request.end().checked_next_multiple_of(self.block);
+        let Some(end) = end.filter(|end| end - first <= u64::from(u32::MAX)) else {
+            plan.hold(client);
+            return plan.release(client, Err(Fault::Refused));
+        };
         let whole = first == request.offset && end == request.end();
         let touches = request.len > 0 && matches!(request.op, Op::Read | Op::Write | Op::Trim);
         if !touches || whole && request.op == Op::Read {
@@ -163,6 +176,7 @@ impl Placement for Blocks {
             return plan.io(Planned { token: PASSES, ..io });
         }
         plan.hold(client);
+        self.partial += u64::from(!whole);
         let key = self.works.insert(Work {
             client,
             request: *request,

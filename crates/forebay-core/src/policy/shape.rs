@@ -144,13 +144,16 @@ impl<R: Recombine> Policy for Shaper<R> {
         }
         let key = self.chosen(now, lane)?;
         if self.backlog.is_flushing(key) {
+            self.wakeup = None;
             return None;
         }
         let (part, is_last) = self.backlog.send(key, self.shape.len_max);
         let server = &mut self.servers[usize::from(lane)];
         server.in_flight += 1;
         server.sending = (!is_last).then_some(key);
-        Some(Request { at: now, id: u64::from(key), lane, ..part })
+        // Parts under way together are told apart by their number.
+        let id = u64::from(key) | u64::from(self.backlog.parts_sent(key)) << 32;
+        Some(Request { at: now, id, lane, ..part })
     }
 
     #[inline]

@@ -101,7 +101,7 @@ impl<W: Workload> PolicyVisitor for Play<'_, W> {
         let _punctual = Punctual::thread(false).unwrap();
         let before = CpuTime::used();
         let pattern = lanes.pattern();
-        let mut workload = Patterned::new(self.workload, pattern);
+        let mut workload = Patterned::new(self.workload, pattern, false);
         let end = run(&mut policy, &mut lanes, &mut workload, &mut watched).unwrap();
         (watched, end, CpuTime::used().since(before))
     }

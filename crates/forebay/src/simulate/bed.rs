@@ -60,8 +60,24 @@ impl<'a> Bed<'a> {
     /// Fails if `policy` is not what can run here, before anything is read.
     pub fn check(&self, policy: &str) -> Result<(), Error> {
         self.check_flash()?;
+        self.check_failures(policy)?;
         build_placed(policy, &self.lanes())?;
         self.check_promise(policy)
+    }
+
+    /// Fails if a lane is to fail that there is not.
+    pub fn check_failures(&self, policy: &str) -> Result<(), Error> {
+        let servers = build_placed(policy, &self.lanes())?.servers().len();
+        let lanes = self.devices(policy).len().max(servers);
+        let beyond = |lane: &u16| usize::from(*lane) >= lanes;
+        match self.failures.iter().filter_map(|failure| failure.lane).find(beyond) {
+            None => Ok(()),
+            Some(lane) => Err(Error::Unfit(format!(
+                "'{policy}': a failure of lane {lane}: got {}, expected a lane from 0 to {}",
+                counted(lanes as u64, "lane"),
+                lanes - 1
+            ))),
+        }
     }
 
     /// Fails if the flash is a mechanical disk.

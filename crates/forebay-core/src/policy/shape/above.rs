@@ -32,12 +32,14 @@ impl<R: Recombine, P: Policy> Above<R, P> {
     /// Passes requests down and answers up until neither goes on.
     fn pump(&mut self, cx: &mut Cx<'_>) {
         loop {
-            for done in std::mem::take(&mut self.answered) {
+            let mut answered = std::mem::take(&mut self.answered);
+            for done in answered.drain(..) {
                 let io = self.sent.remove(done.request.id as u32);
                 let (started, at, mechanics) = (cx.now - done.wait, cx.now, Mechanics::default());
                 let outcome = done.outcome;
                 self.shaper.complete(cx, &Completion { io, started, at, mechanics, outcome });
             }
+            self.answered = answered;
             let Some(io) = self.shaper.dispatch(cx.now, 0) else { return };
             let (lane, mut bytes) = (self.shaper.lane(&io), Bytes::NONE);
             self.shaper.pieces(&io, &mut |piece| bytes = piece.bytes());

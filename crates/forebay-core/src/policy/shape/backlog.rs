@@ -24,7 +24,9 @@ pub(super) struct Pending {
     bytes: Bytes,
     sent_bytes: u32,
     is_sent: bool,
+    /// Under way, and sent so far.
     parts: u32,
+    parts_sent: u32,
     pub(super) outcome: Outcome,
     preflush: Preflush,
 }
@@ -58,6 +60,7 @@ impl Pending {
             sent_bytes: 0,
             is_sent: false,
             parts: 0,
+            parts_sent: 0,
             outcome: Ok(()),
             preflush: if parted { Preflush::Due } else { Preflush::None },
         }
@@ -174,6 +177,7 @@ impl Backlog {
     pub(super) fn send(&mut self, key: u32, len_max: u32) -> (Request, bool) {
         let pending = &mut self.pending[key];
         pending.parts += 1;
+        pending.parts_sent = (pending.parts_sent + 1) & 0x3FFF_FFFF;
         let whole = pending.request;
         if pending.preflush == Preflush::Due {
             pending.preflush = Preflush::UnderWay;
@@ -187,6 +191,12 @@ impl Backlog {
         pending.is_sent = len == left;
         let flags = Flags(whole.flags.0 & !Flags::PREFLUSH.0);
         (Request { offset, len, flags, ..whole }, pending.is_sent)
+    }
+
+    /// The number of the last part of `key` that was sent.
+    #[inline]
+    pub(super) fn parts_sent(&self, key: u32) -> u32 {
+        self.pending[key].parts_sent
     }
 
     /// Where the bytes of a part of `key` are.
