@@ -15,7 +15,8 @@
 //! Invariants: each flash block belongs to a frame, is leaving, or is free, and is free only when no
 //! I/O to it is under way; a block is read where its newest content is, in whatever order devices
 //! complete: a place is read once its first write is done, a copy is made only of what nobody wrote
-//! since it was read, and one write-back of a block is under way at a time.
+//! since it was read, and one write-back of a block is under way at a time. Writes to a block wait while
+//! they could be lost, or done in another order on flash and disk ([`waiting`]).
 //!
 //! The table is in memory: after a restart nothing on the flash is found again. So writing *back* is
 //! only for runs that nothing has to outlive.
@@ -24,6 +25,7 @@ mod failing;
 mod leaving;
 #[cfg(test)]
 mod tests;
+mod waiting;
 
 use crate::bytes::Bytes;
 use crate::cache::{Cache, Frame};
@@ -88,6 +90,8 @@ const DESTAGED: u64 = 4;
 const READ: u64 = 5;
 /// After a client's write to the disk.
 const ON_DISK: u64 = 6;
+/// After a client's write to the disk that the flash failed; above is the flash block.
+const MENDED: u64 = 7;
 
 /// A block's place on the flash.
 #[derive(Clone, Copy, Debug, Default)]
@@ -118,6 +122,8 @@ struct Pending {
     writes: u32,
     /// It is free once there are none.
     gone: bool,
+    /// No other write may begin: the first is not done, or one that failed is not mended.
+    closed: bool,
     /// Whose place it is.
     key: u64,
 }
@@ -149,6 +155,8 @@ pub struct Cached<C> {
     leaving: Vec<Leaving>,
     /// Blocks whose write-back to the disk is under way.
     flying: Vec<u64>,
+    /// Parts of writes that wait for their block, in the order they came.
+    waiting: Vec<Planned>,
     stamps: Vec<Stamp>,
     /// Counts requests and departures.
     serial: u64,
@@ -189,6 +197,7 @@ impl<C: Cache> Cached<C> {
             free: Vec::new(),
             leaving: Vec::new(),
             flying: Vec::new(),
+            waiting: Vec::new(),
             stamps: vec![Stamp::default(); STAMPS],
             serial: 0,
             figures: CacheFigures::default(),
@@ -265,18 +274,28 @@ impl<C: Cache> Cached<C> {
     fn write(&mut self, io: Planned, request: &Request, plan: &mut Plan<'_>) {
         for part in self.parts(request.lane, request.offset, request.end()) {
             self.stamp(part.key).last = self.serial;
-            let io = part.of(&io);
-            let cached = match self.writing {
-                Writing::Around => {
-                    self.forget(part.key);
-                    false
-                }
-                Writing::Through | Writing::Back => self.write_cached(io, part, plan),
-            };
-            if self.writing != Writing::Back || !cached {
-                self.stamp(part.key).pending += 1;
-                plan.extend(Planned { token: ON_DISK, ..io });
+            self.write_part(part.of(&io), part, plan);
+        }
+    }
+
+    /// Writes a part to where its block is, or lets it wait.
+    fn write_part(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) {
+        if self.must_wait(part.key) {
+            return self.wait(io, plan);
+        }
+        let overlaps = self.stamp(part.key).pending > 0;
+        let cached = match self.writing {
+            Writing::Around => {
+                self.forget(part.key);
+                false
             }
+            // It is not cached: else it had to wait.
+            Writing::Through if overlaps => false,
+            Writing::Through | Writing::Back => self.write_cached(io, part, plan),
+        };
+        if self.writing != Writing::Back || !cached {
+            self.stamp(part.key).pending += 1;
+            plan.extend(Planned { token: ON_DISK, ..io });
         }
     }
 
@@ -325,7 +344,8 @@ impl<C: Cache> Cached<C> {
             self.figures.blocks_past += 1;
             return None;
         };
-        self.pending[at as usize].key = key;
+        let closed = !is_copy && self.writing == Writing::Back;
+        self.pending[at as usize] = Pending { key, closed, ..Pending::default() };
         Some(self.hold(key, Held { at, dirty: false, ready: false, is_copy }, plan))
     }
 
@@ -400,26 +420,31 @@ impl<C: Cache> Cached<C> {
     /// I/Os to flash blocks have ended.
     fn flash_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
         for at in self.blocks_of(io) {
-            let pending = &mut self.pending[at as usize];
-            pending.all -= 1;
-            let key = pending.key;
-            if io.op == Op::Write {
-                // Who asked the disk before this may have got what was there before.
-                self.serial += 1;
-                self.stamp(key).last = self.serial;
+            self.place_done(at, io.op == Op::Write, outcome, plan);
+        }
+    }
+
+    /// An I/O to a flash block has ended.
+    fn place_done(&mut self, at: u32, writes: bool, outcome: Outcome, plan: &mut Plan<'_>) {
+        let pending = &mut self.pending[at as usize];
+        pending.all -= 1;
+        pending.writes -= u32::from(writes);
+        pending.closed &= pending.writes > 0;
+        let key = pending.key;
+        if pending.gone && pending.all == 0 {
+            pending.gone = false;
+            self.free.push(at);
+        } else if writes {
+            if outcome.is_ok() {
+                self.written(key, at);
             }
-            let pending = &mut self.pending[at as usize];
-            if pending.gone && pending.all == 0 {
-                pending.gone = false;
-                pending.writes = 0;
-                self.free.push(at);
-            } else if io.op == Op::Write {
-                pending.writes -= 1;
-                if outcome.is_ok() {
-                    self.written(key, at);
-                }
-                self.destage(key, plan);
-            }
+            self.destage(key, plan);
+        }
+        if writes {
+            // Who asked the disk before this may have got what was there before.
+            self.serial += 1;
+            self.stamp(key).last = self.serial;
+            self.resume(plan);
         }
     }
 
@@ -442,10 +467,14 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// A client's write to the disk is done.
-    fn on_disk(&mut self, io: &Planned) {
+    /// A client's write to the disk has ended.
+    fn on_disk(&mut self, io: &Planned, outcome: Outcome) {
         self.serial += 1;
         for part in self.parts_of(io) {
+            if self.writing == Writing::Through && outcome.is_err() {
+                // The flash may have what the disk does not.
+                self.forget(part.key);
+            }
             let serial = self.serial;
             let stamp = self.stamp(part.key);
             stamp.pending -= 1;
@@ -492,7 +521,15 @@ impl<C: Cache> Placement for Cached<C> {
                 }
             }
             DESTAGED => self.destaged(io, outcome, plan),
-            ON_DISK => self.on_disk(io),
+            ON_DISK => {
+                self.on_disk(io, outcome);
+                self.resume(plan);
+            }
+            MENDED => self.mended(io, outcome, plan),
+            // The flash has nothing that the disk does not.
+            _ if io.op == Op::Flush && io.lane == self.flash && self.writing != Writing::Back => {
+                return Ok(());
+            }
             _ => {}
         }
         outcome

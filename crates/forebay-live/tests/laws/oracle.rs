@@ -3,7 +3,8 @@
 //!
 //! A write's content may be found from its submission until another write that was submitted after it
 //! ended has succeeded. Of writes that overlap and are under way together either may win, by sector. A
-//! write that failed may have been done in part. Once a write is durable (FUA, or covered by a flush that
+//! write that failed may have been done in part. But once no write is under way it is settled which: what
+//! one read finds every later one finds, and after a flush so does one after a cut. Once a write is durable (FUA, or covered by a flush that
 //! was submitted after it ended) nothing that ended before it was submitted may come back.
 
 use std::collections::BTreeMap;
@@ -23,8 +24,10 @@ struct Version {
     ended: Option<u64>,
     failed: bool,
     durable: bool,
-    /// When another was surely written over it.
+    /// When another was surely written over it, or found in its place.
     over: Option<u64>,
+    /// That is durable: it does not come back after a cut.
+    gone: bool,
 }
 
 impl Version {
@@ -89,6 +92,7 @@ impl Oracle {
             failed: false,
             durable: true,
             over: None,
+            gone: false,
         };
         Oracle {
             mix,
@@ -127,7 +131,7 @@ impl Oracle {
         let now = self.time;
         for list in &mut self.versions {
             let all = list.clone();
-            list.retain(|version| !buried(&all, version));
+            list.retain(|version| !version.gone && !buried(&all, version));
             for version in list.iter_mut() {
                 (version.over, version.ended) = (None, Some(version.ended.unwrap_or(now)));
             }
@@ -213,6 +217,8 @@ impl Oracle {
             // It is known now, and nothing else may come.
             list.retain(|version| version.stamp == stamp);
             list.iter_mut().for_each(|version| (version.durable, version.failed) = (true, false));
+        } else {
+            settle(list, read, stamp);
         }
     }
 
@@ -245,8 +251,24 @@ impl Oracle {
             for version in list.iter_mut() {
                 let before = version.ended.is_some_and(|ended| ended < asked.submitted);
                 version.durable |= before && !version.failed;
+                version.gone |= version.over.is_some_and(|over| over < asked.submitted);
             }
         }
+    }
+}
+
+/// A read that was submitted when no write was under way found this: the others will not be found.
+fn settle(list: &mut [Version], read: u64, stamp: u64) {
+    let before = |version: &Version| version.submitted < read;
+    let ended = |version: &Version| version.ended.filter(|ended| *ended < read);
+    let known = list.iter().filter(|version| before(version));
+    let Some(since) = known.clone().map(ended).collect::<Option<Vec<u64>>>() else { return };
+    if known.clone().all(|version| version.stamp != stamp) {
+        return;
+    }
+    let since = since.into_iter().max();
+    for version in list.iter_mut().filter(|version| before(version) && version.stamp != stamp) {
+        version.over = version.over.or(since);
     }
 }
 
@@ -303,8 +325,8 @@ impl Workload for Oracle {
                 pattern(stamp, u64::from(request.lane) << 32 | sector, &mut content);
                 slots.put(bytes.on(index as u32 * SECTOR as u32).len(SECTOR as u32), &content);
             }
-            let (ended, failed, durable, over) = (None, false, false, None);
-            let version = Version { stamp, submitted, ended, failed, durable, over };
+            let (ended, failed, durable, over, gone) = (None, false, false, None, false);
+            let version = Version { stamp, submitted, ended, failed, durable, over, gone };
             self.list(request.lane, sector).push(version);
         }
         bytes

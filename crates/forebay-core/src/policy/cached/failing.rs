@@ -3,9 +3,9 @@
 //! A dirty block that cannot be read, or not be written to the disk, stays where it is: whoever reads
 //! it gets the fault, not what the disk held before.
 
-use super::{Cached, Held, NOTHING, ON_DISK, Writing};
+use super::{Cached, Held, MENDED, NOTHING, STEP_BITS, Writing};
 use crate::cache::Cache;
-use crate::outcome::Outcome;
+use crate::outcome::{Fault, Outcome};
 use crate::placed::{Owner, Plan, Planned};
 
 impl<C: Cache> Cached<C> {
@@ -38,7 +38,8 @@ impl<C: Cache> Cached<C> {
     }
 
     /// A write to a flash block failed. A copy is not missed; a client's whole block goes to the disk;
-    /// of a part, the rest is on the flash, and the client is told.
+    /// of a part, the rest is on the flash, and the client is told. So it is where older content of the
+    /// block is on its way to the disk.
     pub(super) fn write_failed(
         &mut self,
         io: &Planned,
@@ -49,22 +50,48 @@ impl<C: Cache> Cached<C> {
         let key = self.pending[at as usize].key;
         let is_whole = u64::from(io.len) == self.block_bytes;
         let is_client = matches!(io.owner, Owner::Client(_));
-        let on_disk = !is_client || self.writing == Writing::Through;
-        let mut told = outcome;
-        if on_disk || is_whole {
-            if self.held_at(key, at).is_some() {
-                self.forget(key);
-            }
-            self.leave_no_more(at);
-            told = Ok(());
+        if !is_client || self.writing == Writing::Through {
+            self.give_up(key, at);
+            self.flash_done(io, outcome, plan);
+            return Ok(());
         }
-        self.flash_done(io, outcome, plan);
-        if !on_disk && is_whole {
-            self.stamp(key).pending += 1;
-            let (lane, offset) = self.on_disk_at(key, 0);
-            plan.io(Planned { lane, offset, token: ON_DISK, ..*io });
+        if !is_whole || self.flying.contains(&key) {
+            self.flash_done(io, outcome, plan);
+            return outcome;
         }
-        told
+        // Until the disk has it the place stays what it was, and the write counts as under way.
+        self.pending[at as usize].closed = true;
+        self.stamp(key).pending += 1;
+        let ((lane, offset), token) =
+            (self.on_disk_at(key, 0), MENDED | u64::from(at) << STEP_BITS);
+        plan.io(Planned { lane, offset, token, ..*io });
+        Ok(())
+    }
+
+    /// The disk has what the flash failed to write, or has not.
+    pub(super) fn mended(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let at = (io.token >> STEP_BITS) as u32;
+        let key = self.pending[at as usize].key;
+        self.on_disk(io, outcome);
+        if outcome.is_ok() || !self.is_ready(key, at) {
+            self.give_up(key, at);
+        }
+        self.place_done(at, true, Err(Fault::Media), plan);
+    }
+
+    /// A flash block holds its block no more.
+    fn give_up(&mut self, key: u64, at: u32) {
+        if self.held_at(key, at).is_some() {
+            self.forget(key);
+        }
+        self.leave_no_more(at);
+    }
+
+    /// Whether a flash block has content of its block.
+    fn is_ready(&self, key: u64, at: u32) -> bool {
+        let leaving = || self.leaving.iter().find(|leaving| leaving.held.at == at);
+        let held = self.held_at(key, at).or_else(|| leaving().map(|leaving| leaving.held));
+        held.is_some_and(|held| held.ready)
     }
 
     /// A cached block's place, if it is `at`.

@@ -90,5 +90,6 @@ impl<C: Cache> Cached<C> {
         }
         // It may have come back and left again.
         self.destage(part.key, plan);
+        self.resume(plan);
     }
 }

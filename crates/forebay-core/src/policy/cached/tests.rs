@@ -5,6 +5,7 @@ use crate::cache::Lru;
 use crate::device::Completion;
 use crate::device::fixed::Fixed;
 use crate::observer::Observer;
+use crate::outcome::Fault;
 use crate::placed::Placed;
 use crate::placed::plan::planned;
 use crate::policy::{BlockLayer, Done, Limits, Noop};
@@ -99,6 +100,75 @@ fn parts_of_blocks_go_to_the_disk_unless_their_block_is_cached() {
     ios(&mut cached, blocks(0, Op::Write, 7, 1));
     let plan = asked(&mut cached, part);
     assert_eq!((plan.len(), plan[0].lane, plan[0].offset), (1, FLASH, 512));
+}
+
+#[test]
+fn a_write_waits_for_the_first_one_of_its_block() {
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
+    let first = asked(&mut cached, blocks(0, Op::Write, 7, 1));
+    let part = request(0, Op::Write, 7 * BLOCK + 512, 1024);
+    assert_eq!(asked(&mut cached, part), []);
+    let read = asked(&mut cached, request(0, Op::Read, 7 * BLOCK, 512));
+    assert_eq!(read[0].lane, DISK, "it is not there yet");
+    let after = planned(|plan| assert_eq!(cached.done(&first[0], Ok(()), plan), Ok(())));
+    assert_eq!((after.len(), after[0].lane, after[0].offset), (1, FLASH, 512));
+}
+
+#[test]
+fn what_the_flash_fails_to_write_stays_what_it_was_until_the_disk_has_it() {
+    let media = Err(Fault::Media);
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
+    ios(&mut cached, blocks(0, Op::Write, 7, 1));
+    let lane = |cached: &mut Cached<_>| asked(cached, blocks(0, Op::Read, 7, 1))[0].lane;
+    for (outcome, then) in [(media, FLASH), (Ok(()), DISK)] {
+        let write = asked(&mut cached, blocks(0, Op::Write, 7, 1));
+        let mend = planned(|plan| assert_eq!(cached.done(&write[0], media, plan), Ok(())));
+        assert_eq!((mend.len(), mend[0].lane, mend[0].offset), (1, DISK, 7 * BLOCK));
+        assert_eq!(lane(&mut cached), FLASH, "what it was");
+        assert_eq!(asked(&mut cached, blocks(0, Op::Write, 7, 1)), [], "a write waits");
+        let after = planned(|plan| assert_eq!(cached.done(&mend[0], outcome, plan), outcome));
+        assert_eq!((after.len(), after[0].lane), (1, FLASH));
+        // The first write of a new place is not done, that of an old one need not be.
+        assert_eq!(lane(&mut cached), then);
+        planned(|plan| assert_eq!(cached.done(&after[0], Ok(()), plan), Ok(())));
+    }
+}
+
+#[test]
+fn writes_through_that_overlap_follow_each_other() {
+    for order in [[0, 1], [1, 0]] {
+        let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through, 1);
+        let both = asked(&mut through, blocks(0, Op::Write, 7, 1));
+        assert_eq!(asked(&mut through, request(0, Op::Write, 7 * BLOCK, 512)), []);
+        let mut done =
+            |at: usize| planned(|plan| assert_eq!(through.done(&both[at], Ok(()), plan), Ok(())));
+        assert_eq!(done(order[0]), [], "one of both is not done");
+        let after: Vec<Lane> = done(order[1]).iter().map(|io| io.lane).collect();
+        assert_eq!(after, [FLASH, DISK]);
+    }
+}
+
+#[test]
+fn a_write_through_that_the_disk_failed_is_not_read_from_the_flash() {
+    let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through, 1);
+    let media = Err(Fault::Media);
+    for io in asked(&mut through, blocks(0, Op::Write, 7, 1)) {
+        let outcome = if io.lane == DISK { media } else { Ok(()) };
+        planned(|plan| assert_eq!(through.done(&io, outcome, plan), outcome));
+    }
+    assert_eq!(asked(&mut through, blocks(0, Op::Read, 7, 1))[0].lane, DISK);
+}
+
+#[test]
+fn a_flush_goes_to_both_and_a_flash_without_news_may_fail_it() {
+    for (writing, told) in [(Writing::Back, Err(Fault::Gone)), (Writing::Through, Ok(()))] {
+        let mut cached = Cached::new(Lru::new(4), BLOCK as u32, writing, 1);
+        let flushes = asked(&mut cached, request(0, Op::Flush, 0, 0));
+        assert_eq!(flushes.iter().map(|io| io.lane).collect::<Vec<_>>(), [DISK, FLASH]);
+        let gone = Err(Fault::Gone);
+        planned(|plan| assert_eq!(cached.done(&flushes[0], gone, plan), gone));
+        planned(|plan| assert_eq!(cached.done(&flushes[1], gone, plan), told));
+    }
 }
 
 #[test]
