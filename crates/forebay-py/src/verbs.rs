@@ -176,7 +176,7 @@ pub(crate) fn defragment<'py>(
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, device, policies, flash=None, disks=1, replay="open", intensity=1.0, map="scale",
-    stream_by="thread", from_=None, names=None, fail=vec![],
+    stream_by="thread", from_=None, names=None, fail=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn simulate(
@@ -192,12 +192,12 @@ pub(crate) fn simulate(
     stream_by: &str,
     from_: Option<String>,
     names: Option<&Bound<'_, Trace>>,
-    fail: Vec<String>,
+    fail: Option<Vec<String>>,
 ) -> PyResult<Simulation> {
     let source = Source::new(trace, from_, names)?;
     let device = options::device(&device)?;
     let flash = flash.map(|name| options::device(&name)).transpose()?;
-    let failures = options::failures(&fail)?;
+    let failures = options::failures(&fail.unwrap_or_default())?;
     let bed = Bed {
         disk: &device,
         disks: options::disks(disks)?,

@@ -118,7 +118,9 @@ def test_heads_and_latencies_are_tables(start):
     result = forebay.simulate(start, device="sata250", policies="noop,bid")
     heads, run = result.heads.to_pyarrow(), result.runs[0]
     noop = heads.filter(pc.equal(heads["policy"], "noop"))
-    assert noop.num_rows == run["ios"] - run["flushes"]
+    # Flushes move no heads, neither those that are asked for nor those that go before a write.
+    flushes = run["ios"] - noop.num_rows
+    assert run["flushes"] <= flushes < 0.01 * run["ios"]
     cylinders = noop["cylinder"].to_pylist()
     moved = sum(a != b for a, b in zip(cylinders, cylinders[1:]))
     assert 0 < moved <= run["head_movements"] * 1.5

@@ -306,7 +306,7 @@ def simulate(
     stream_by: _StreamBy = "thread",
     from_: str | None = None,
     names: Trace | None = None,
-    fail: Sequence[str] = (),
+    fail: Sequence[str] | None = None,
 ) -> Result:
     """Runs a trace through policies on a model of a device, in virtual time."""
 
