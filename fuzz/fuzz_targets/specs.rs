@@ -15,7 +15,12 @@ fuzz_target!(|data: &[u8]| {
         let _ = device::list::build(&spec);
     }
     let flash = policy::FlashLane { len_max: LEN_MAX_BYTES, capacity_bytes: 64 << 20 };
-    let lanes = policy::Lanes { disks: 1, disk_len_max: LEN_MAX_BYTES, flash: Some(flash), restarts: false };
+    let lanes = policy::Lanes {
+        disks: 1,
+        disk_len_max: LEN_MAX_BYTES,
+        flash: Some(flash),
+        restarts: false,
+    };
     let Ok(mut built) = policy::build_placed(text, &lanes) else { return };
     let request = Request {
         at: Nanos::ZERO,
