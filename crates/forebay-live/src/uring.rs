@@ -185,7 +185,8 @@ impl Uring {
     /// What `pieces` are for the kernel, lent: a read that names no bytes goes to the sink.
     fn lend(&mut self, key: u32, pieces: &[Piece]) -> Result<(), Failure> {
         let Slot { io, pieces: kept, bounced, .. } = &mut self.slots[key as usize];
-        (kept.clear(), bounced.clear());
+        kept.clear();
+        bounced.clear();
         let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
         let moves = io.op.moves_data();
         // The kernel is told the I/O's length, which must not reach beyond what is lent.
