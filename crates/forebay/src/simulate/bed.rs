@@ -68,7 +68,9 @@ impl<'a> Bed<'a> {
     /// Fails if a lane is to fail that there is not.
     pub fn check_failures(&self, policy: &str) -> Result<(), Error> {
         let servers = build_placed(policy, &self.lanes())?.servers().len();
-        let lanes = self.devices(policy).len().max(servers);
+        // A scheduler beside placements leaves the flash alone, whatever becomes of it.
+        let devices = usize::from(self.disks.max(1)) + usize::from(self.flash.is_some());
+        let lanes = devices.max(servers);
         let beyond = |lane: &u16| usize::from(*lane) >= lanes;
         match self.failures.iter().filter_map(|failure| failure.lane).find(beyond) {
             None => Ok(()),
