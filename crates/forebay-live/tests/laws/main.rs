@@ -7,8 +7,8 @@
 mod oracle;
 mod stacks;
 
-use forebay_core::{Lane, Policy, Workload};
-use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};
+use forebay_live::{Crash, Medium, Tear, Troubles, Watch, run};
 
 use oracle::{Mix, Oracle};
 use stacks::{Mends, Stack, stacks};
@@ -21,9 +21,20 @@ pub(crate) fn random(state: &mut u64) -> u64 {
     mixed ^ (mixed >> 31)
 }
 
+/// Sees that no lane is asked for what policies do themselves.
+struct Parted;
+
+impl Observer for Parted {
+    fn io(&mut self, done: &Completion) {
+        assert!(!done.io.flags.has(Flags::PREFLUSH), "{:?} is not parted", done.io);
+    }
+}
+
+impl Watch for Parted {}
+
 /// Runs until the oracle is over, and no request and no buffer is left.
 fn drive(stack: &Stack, policy: &mut dyn Policy, lanes: &mut Crash, oracle: &mut Oracle) {
-    let told = run(policy, lanes, oracle, &mut ());
+    let told = run(policy, lanes, oracle, &mut Parted);
     assert!(told.is_ok(), "{}: {told:?}, {} wait", stack.name, oracle.outstanding());
     assert_eq!(oracle.outstanding(), 0, "{}: requests were never answered", stack.name);
 }

@@ -70,7 +70,15 @@ const ON_DISK: &[&str] = &[
     "cache:size-mib=1:write=around:block-kib=8",
     "sfq:cmin=3000:depth=2:over=cache+write=through+size-mib=1",
     "fcfs:depth=8:over=deadline",
+    "token-bucket:rate=20000:burst=2:over=bid+wait-ms=1",
 ];
+
+/// A policy on a disk that takes I/Os of 4096 bytes.
+fn short(spec: &'static str) -> Stack {
+    let build = move || -> Box<dyn Policy> { build(spec, 4096).unwrap() };
+    let name = format!("{spec} in I/Os of 4096 bytes");
+    Stack { name, ..stack(Box::new(build)) }
+}
 
 fn lanes(disks: u16, restarts: bool) -> Lanes {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 1 << 20 });
@@ -170,7 +178,8 @@ pub(crate) fn stacks() -> Vec<Stack> {
     let mut all: Vec<Stack> = Vec::new();
     all.extend(POLICIES.iter().map(|listed| named(listed.name, 1, true)));
     all.extend(SCHEDULERS.iter().map(|spec| named(spec, 1, true)));
-    all.extend(["noop", "cfq"].map(|spec| named(spec, 2, true)));
+    all.extend(["noop", "cfq", "bid:wait-ms=1"].map(|spec| named(spec, 2, true)));
+    all.extend(["noop", "fcfs:depth=3", "sfq:cmin=3000:depth=2"].map(short));
     all.extend(ON_DISK.iter().map(|spec| named(spec, 2, true)));
     all.extend(PLACEMENTS.iter().map(|listed| named(listed.name, 2, false)));
     all.extend(PLACED.iter().map(|spec| named(spec, 2, false)));

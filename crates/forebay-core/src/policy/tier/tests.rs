@@ -214,6 +214,19 @@ fn light_writes_go_to_the_flash_and_bulky_ones_to_the_disk() {
 }
 
 #[test]
+fn parts_of_sectors_go_to_the_disk_and_flushes_to_both() {
+    let mut policy = hybrid(1000, 16 << 10, None);
+    let mut now = Nanos::ZERO;
+    let part = Request { offset: 100, ..request(Op::Write, 0, 0, 8, 0) };
+    policy.submit_bare(now, part);
+    assert_eq!(settle(&mut policy, &mut now), [(0, Op::Write, 100, 4096)]);
+    policy.submit_bare(now, request(Op::Flush, 1, 0, 0, 0));
+    let mut ios = settle(&mut policy, &mut now);
+    ios.sort_by_key(|io| io.0);
+    assert_eq!(ios, [(1, Op::Flush, 0, 0), (2, Op::Flush, 0, 0)]);
+}
+
+#[test]
 fn without_room_writes_go_to_the_disk_and_are_counted() {
     let mut policy = hybrid(2, 16 << 10, None);
     let mut now = Nanos::ZERO;
