@@ -122,3 +122,109 @@ fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
         (a, b) => a.or(b),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::{Bytes, Piece};
+    use crate::device::Completion;
+    use crate::device::fixed::Fixed;
+    use crate::policy::Done;
+    use crate::request::{Flags, Op, Request};
+
+    /// Answers trims when they come, writes when it is woken 5 ns later, reads by an I/O; and is
+    /// woken once more, for nothing, at 5 s.
+    #[derive(Default)]
+    struct Late {
+        writes: Vec<Request>,
+        reads: Vec<Request>,
+        begun: Option<Request>,
+        at: Option<Nanos>,
+    }
+
+    fn tell(cx: &mut Cx<'_>, request: Request) {
+        cx.finished.push(Done { request, wait: Nanos::ZERO, outcome: Ok(()), class: 0 });
+    }
+
+    impl Policy for Late {
+        fn submit(&mut self, cx: &mut Cx<'_>, request: Request, _bytes: Bytes) {
+            match request.op {
+                Op::Read => self.reads.push(request),
+                Op::Write => {
+                    self.writes.push(request);
+                    self.at = Some(cx.now + Nanos(5));
+                }
+                _ => tell(cx, request),
+            }
+        }
+        fn dispatch(&mut self, _now: Nanos, _lane: Lane) -> Option<Request> {
+            self.begun = self.reads.pop();
+            self.begun
+        }
+        fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+            tell(cx, done.io);
+        }
+        fn wakeup(&self) -> Option<Nanos> {
+            self.at
+        }
+        fn wake(&mut self, cx: &mut Cx<'_>) {
+            let end = Nanos::from_secs(5);
+            self.at = Some(end).filter(|at| *at > cx.now);
+            self.writes.drain(..).for_each(|write| tell(cx, write));
+        }
+        fn pieces(&self, _io: &Request, _each: &mut dyn FnMut(Piece)) {}
+    }
+
+    #[derive(Default)]
+    struct Few {
+        left: Vec<Request>,
+        told: Vec<(u64, Nanos)>,
+        stops_after: usize,
+    }
+
+    impl Workload for Few {
+        fn peek(&self) -> Option<Nanos> {
+            self.left.last().map(|request| request.at)
+        }
+        fn take(&mut self) -> Request {
+            self.left.pop().unwrap()
+        }
+        fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn crate::bytes::Slots) {
+            self.told.push((done.request.id, now));
+        }
+        fn is_stopped(&self) -> bool {
+            self.told.len() >= self.stops_after
+        }
+    }
+
+    /// Requests at some times on a device of a thousand I/Os a second; what was told, and the end.
+    fn told(ops: &[(u64, Op)], stops_after: usize) -> (Vec<(u64, Nanos)>, Nanos) {
+        let request = |(id, &(at, op)): (usize, &(u64, Op))| {
+            let (at, id, flags) = (Nanos(at), id as u64, Flags::NONE);
+            Request { at, offset: 0, id, len: 512, stream: 0, lane: 0, op, flags }
+        };
+        let left = ops.iter().enumerate().map(request).rev().collect();
+        let mut few = Few { left, stops_after, ..Few::default() };
+        let mut devices = [Fixed::new(1000.0).unwrap()];
+        let end = run(&mut Late::default(), &mut devices, &mut few, &mut ());
+        (few.told, end)
+    }
+
+    #[test]
+    fn a_run_ends_with_the_last_completion_arrival_or_answer_whatever_wakes() {
+        // Woken at 15 ns, which answers, and at 5 s, which is no end.
+        let write = told(&[(10, Op::Write)], 9);
+        assert_eq!(write, (vec![(0, Nanos(15))], Nanos(15)));
+        let read = told(&[(10, Op::Write), (20, Op::Read)], 9);
+        let done = Nanos(1_000_020);
+        assert_eq!(read, (vec![(0, Nanos(15)), (1, done)], done));
+        let trim = told(&[(10, Op::Read), (2_000_000, Op::Trim)], 9);
+        assert_eq!(trim, (vec![(0, Nanos(1_000_010)), (1, Nanos(2_000_000))], Nanos(2_000_000)));
+    }
+
+    #[test]
+    fn a_workload_may_stop_a_run() {
+        let all = [(10, Op::Trim), (20, Op::Trim), (30, Op::Trim)];
+        assert_eq!(told(&all, 2), (vec![(0, Nanos(10)), (1, Nanos(20))], Nanos(20)));
+    }
+}

@@ -257,6 +257,20 @@ fn mq_deadline_resumes_its_reads_after_writes_and_deadline_does_not() {
 }
 
 #[test]
+fn requests_of_two_processes_are_not_joined_by_cfq() {
+    let count = |spec: &str, stream: u32| {
+        let mut layer = build(spec, u32::MAX).expect("it is listed");
+        for (id, offset, stream) in [(0, 20, stream), (1, 0, 0), (2, 10, 0)] {
+            let bio = request(id, Nanos::ZERO, offset, 10, Op::Read);
+            layer.submit_bare(Nanos::ZERO, Request { stream, ..bio });
+        }
+        std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).count()
+    };
+    let cfq = "cfq:slice-idle-ms=0";
+    assert_eq!((count(cfq, 0), count(cfq, 1), count("noop", 1)), (1, 2, 1));
+}
+
+#[test]
 fn front_merges_can_be_turned_off() {
     let count = |spec: &str| {
         let mut layer = build(spec, u32::MAX).expect("it is listed");

@@ -21,6 +21,10 @@ const STUCK: u32 = 10_000;
 /// What goes wrong, and when.
 #[derive(Clone, Debug, Default)]
 pub struct Troubles {
+    /// Only on this lane I/Os fail; on all if none is named.
+    pub lane: Option<Lane>,
+    /// One flush in so many fails; none if 0.
+    pub flushes_one_in: u64,
     /// One read in so many fails; none if 0.
     pub reads_one_in: u64,
     /// One write in so many fails, some of it done; none if 0.
@@ -174,8 +178,10 @@ impl Crash {
         let one_in = match io.op {
             Op::Read => self.troubles.reads_one_in,
             Op::Write => self.troubles.writes_one_in,
+            Op::Flush => self.troubles.flushes_one_in,
             _ => 0,
         };
+        let one_in = if self.troubles.lane.is_none_or(|lane| lane == io.lane) { one_in } else { 0 };
         (one_in > 0 && self.below(one_in) == 0).then_some(Fault::Media)
     }
 

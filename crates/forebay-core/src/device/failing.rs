@@ -220,6 +220,51 @@ mod tests {
     }
 
     #[test]
+    fn edges() {
+        let media = Err(Fault::Media);
+        let ios = [io(Op::Read, 0), io(Op::Read, 4096), io(Op::Read, 8192), io(Op::Flush, 4096)];
+        let (told, _) = outcomes(&["range=4096+4096"], Nanos::ZERO, &ios);
+        assert_eq!(told, [Ok(()), media, Ok(()), Ok(())]);
+        // The worst of several, and the same name again.
+        let all = ["lane=3:from-s=0", "range=0+4096"];
+        assert_eq!(outcomes(&all, Nanos::ZERO, &ios[..1]).0, [Err(Fault::Gone)]);
+        let (told, _) =
+            outcomes(&["range=0+1"], Nanos::ZERO, &[ios[0], Request { offset: 9, ..ios[0] }]);
+        assert_eq!(told, [media, Ok(())]);
+        let which = |lane| {
+            let failure = Failure::parse("one-in=5").unwrap();
+            let mut device = Failing::new(Fixed::new(1000.0).unwrap(), lane, &[failure]);
+            let mut one = |at: u64| {
+                device.start(Nanos::ZERO, io(Op::Read, at * 4096));
+                device.finish(device.next().unwrap()).outcome.is_err()
+            };
+            (0..50).map(&mut one).collect::<Vec<bool>>()
+        };
+        assert_ne!(which(0), which(1), "lanes fail apart");
+    }
+
+    #[test]
+    fn what_is_gone_ends_before_what_is_under_way_and_takes_so_many() {
+        let failure = Failure::parse("from-s=1").unwrap();
+        let mut device = Failing::new(Fixed::new(0.5).unwrap(), 0, &[failure]);
+        let now = Nanos::from_secs(1);
+        for at in 0..64 {
+            assert!(device.room());
+            device.start(now, io(Op::Read, at));
+        }
+        assert!(!device.room());
+        assert_eq!(device.finish(now).started, now);
+        assert!(device.room());
+        let mut device = Failing::new(Fixed::new(0.5).unwrap(), 0, &[failure]);
+        device.start(Nanos::ZERO, io(Op::Read, 0));
+        device.start(now, io(Op::Read, 1));
+        assert_eq!(device.next(), Some(now));
+        assert_eq!(device.finish(now).outcome, Err(Fault::Gone));
+        let two = Nanos::from_secs(2);
+        assert_eq!((device.next(), device.finish(two).outcome), (Some(two), Ok(())));
+    }
+
+    #[test]
     fn what_is_no_failure_is_told() {
         for text in
             ["", "from-s=x", "lane=1", "lane=x:one-in=3", "one-in=0", "range=5", "range=5+0"]

@@ -65,3 +65,37 @@ impl<P: Policy> Policy for Each<P> {
         self.lanes[usize::from(io.lane)].pieces(&Request { lane: 0, ..*io }, each);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::link::Link;
+    use super::*;
+    use crate::bytes::Null;
+    use crate::policy::{BlockLayer, Limits, Noop};
+    use crate::request::{Flags, Op};
+    use crate::time::Nanos;
+
+    #[test]
+    fn every_lane_is_woken_and_answers_as_it_was_asked() {
+        let layer = || BlockLayer::new(Noop::default(), Limits::default());
+        let mut each = Each::new(vec![Link::new(layer(), Nanos(9)), Link::new(layer(), Nanos(4))]);
+        let (at, offset, stream) = (Nanos::ZERO, 0, 0);
+        let read = |lane| {
+            let (id, op, flags) = (u64::from(lane), Op::Read, Flags::NONE);
+            Request { at, offset, id, len: 512, stream, lane, op, flags }
+        };
+        let mut finished = Finished::new();
+        let mut cx = Cx { now: at, slots: &mut Null, finished: &mut finished };
+        [0, 1].map(|lane| each.submit(&mut cx, read(lane), Bytes::NONE));
+        for (lane, due) in [(1, 4), (0, 9)] {
+            assert_eq!(each.wakeup(), Some(Nanos(due)));
+            cx.now = Nanos(due);
+            each.wake(&mut cx);
+            let io = each.dispatch(cx.now, lane).unwrap();
+            let (started, at, mechanics) = (cx.now, cx.now, Default::default());
+            each.complete(&mut cx, &Completion { io, started, at, mechanics, outcome: Ok(()) });
+        }
+        let asked: Vec<Request> = finished.iter().map(|done| done.request).collect();
+        assert_eq!(asked, [read(1), read(0)]);
+    }
+}

@@ -82,3 +82,39 @@ impl<P: Policy> Policy for Link<P> {
         self.policy.pieces(io, each);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::bytes::Null;
+    use crate::policy::{BlockLayer, Finished, Limits, Noop};
+    use crate::request::{Flags, Op};
+
+    #[test]
+    fn requests_arrive_later_with_their_bytes_and_are_charged_the_way() {
+        let mut link = Link::new(BlockLayer::new(Noop::default(), Limits::default()), Nanos(100));
+        let mut finished = Finished::new();
+        let mut cx = Cx { now: Nanos(7), slots: &mut Null, finished: &mut finished };
+        for id in 0..2 {
+            let (at, offset, stream, lane) = (cx.now, id * 4096, 0, 0);
+            let (op, flags) = (Op::Read, Flags::NONE);
+            let read = Request { at, offset, id, len: 512, stream, lane, op, flags };
+            link.submit(&mut cx, read, Bytes { buf: 5, at: offset as u32 });
+        }
+        assert_eq!((link.dispatch(cx.now, 0), link.wakeup()), (None, Some(Nanos(107))));
+        cx.now = Nanos(107);
+        link.wake(&mut cx);
+        assert_eq!(link.wakeup(), None, "both are there");
+        for id in 0..2 {
+            let io = link.dispatch(cx.now, 0).unwrap();
+            let mut pieces = Vec::new();
+            link.pieces(&io, &mut |piece| pieces.push(piece));
+            assert_eq!(pieces, [Piece { buf: 5, at: id * 4096, len: 512 }]);
+            cx.now = Nanos(110);
+            let (started, at, mechanics) = (Nanos(107), cx.now, Default::default());
+            link.complete(&mut cx, &Completion { io, started, at, mechanics, outcome: Ok(()) });
+        }
+        let waits: Vec<Nanos> = finished.iter().map(|done| done.wait).collect();
+        assert_eq!(waits, [Nanos(103); 2]);
+    }
+}

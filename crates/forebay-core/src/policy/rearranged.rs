@@ -223,7 +223,8 @@ impl<P: crate::placed::Beneath> Rearranged<P> {
 mod tests {
     use super::*;
     use crate::device::fixed::Fixed;
-    use crate::policy::{BlockLayer, Done, Limits, Noop, Policy};
+    use crate::outcome::Fault;
+    use crate::policy::{Bare, BlockLayer, Done, Limits, Noop, Policy};
     use crate::replay::{Intensity, Open};
     use crate::{Observer, simulate};
 
@@ -301,6 +302,111 @@ mod tests {
         );
         assert_eq!(seen.done, [(0, 10), (0, 17), (0, 10)]);
         assert_eq!(end, 110);
+    }
+
+    fn figure(policy: &impl Policy, name: &str) -> f64 {
+        policy.figures().iter().find(|(known, _)| *known == name).unwrap().1
+    }
+
+    /// One extent that moves from 5 ns on; calls at that time.
+    fn moving() -> Rearranged<BlockLayer<Noop>> {
+        let map = Rearrangement::laid(&[(0, 4096)], 1 << 20).unwrap();
+        let mut policy = Rearranged::before(Rearrange::moving(map, Nanos(5), 1 << 20), noop(), 1);
+        policy.wake_bare(Nanos(5), &mut Vec::new());
+        policy
+    }
+
+    fn end(policy: &mut impl Policy, io: Request, outcome: Outcome) -> Vec<Done> {
+        let (started, at, mechanics) = (io.at, Nanos(5), Default::default());
+        let mut finished = Vec::new();
+        let done = Completion { io, started, at, mechanics, outcome };
+        policy.complete_bare(at, &done, &mut finished);
+        finished
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_the_disk_as_it_is() {
+        for fails in [Op::Read, Op::Write] {
+            let mut policy = moving();
+            while let Some(io) = policy.dispatch(Nanos(5), 0) {
+                let outcome = if io.op == fails { Err(Fault::Media) } else { Ok(()) };
+                end(&mut policy, io, outcome);
+            }
+            assert_eq!(figure(&policy, "rearranging_abandoned"), 1.0, "{fails:?}");
+            policy.submit_bare(Nanos(5), read(0, 0, 512));
+            assert_eq!(policy.dispatch(Nanos(5), 0).unwrap().offset, 0);
+        }
+    }
+
+    #[test]
+    fn copying_yields_to_what_is_under_way_and_new_places_wait_for_it() {
+        let mut policy = moving();
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        let client = policy.dispatch(Nanos(5), 0).unwrap();
+        assert_eq!(policy.dispatch(Nanos(5), 0), None, "it yields");
+        end(&mut policy, client, Ok(()));
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, copy, Ok(()));
+        let write = policy.dispatch(Nanos(5), 0).unwrap();
+        assert_eq!((write.op, write.offset), (Op::Write, 1 << 20));
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        let client = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, write, Ok(()));
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        let second = policy.dispatch(Nanos(5), 0).unwrap();
+        assert_eq!(second.offset, 0, "all is copied, but one is under way");
+        end(&mut policy, client, Ok(()));
+        end(&mut policy, second, Ok(()));
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        assert_eq!(policy.dispatch(Nanos(5), 0).unwrap().offset, 1 << 20);
+    }
+
+    #[test]
+    fn a_write_to_a_new_place_waits_for_the_copy_there_and_ends_the_copying() {
+        let mut policy = moving();
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, copy, Ok(()));
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        let write = Request { op: Op::Write, ..read(0, 1 << 20, 512) };
+        policy.submit_bare(Nanos(5), write);
+        assert_eq!(policy.dispatch(Nanos(5), 0), None, "the copy is under way");
+        end(&mut policy, copy, Ok(()));
+        for _ in 0..2 {
+            let io = policy.dispatch(Nanos(5), 0).unwrap();
+            assert_eq!((io.op, io.offset, io.len), (Op::Write, 1 << 20, 512));
+            assert_eq!(end(&mut policy, io, Ok(())).len(), 1);
+            policy.submit_bare(Nanos(5), write);
+        }
+        assert_eq!(figure(&policy, "rearranging_abandoned"), 1.0);
+    }
+
+    #[test]
+    fn what_is_written_after_all_is_copied_is_copied_again() {
+        let mut policy = moving();
+        policy.submit_bare(Nanos(5), read(0, 65_536, 512));
+        let under_way = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, under_way, Ok(()));
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, copy, Ok(()));
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        // It keeps the old places valid until the write is noted.
+        policy.submit_bare(Nanos(5), read(0, 65_536, 512));
+        let under_way = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, copy, Ok(()));
+        policy.submit_bare(Nanos(5), Request { op: Op::Write, ..read(0, 0, 512) });
+        let write = policy.dispatch(Nanos(5), 0).unwrap();
+        assert_eq!(write.offset, 0);
+        end(&mut policy, write, Ok(()));
+        end(&mut policy, under_way, Ok(()));
+        let again: Vec<_> = std::iter::from_fn(|| {
+            let io = policy.dispatch(Nanos(5), 0)?;
+            end(&mut policy, io, Ok(()));
+            Some((io.op, io.offset))
+        })
+        .collect();
+        assert_eq!(again, [(Op::Read, 0), (Op::Write, 1 << 20)]);
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        assert_eq!(policy.dispatch(Nanos(5), 0).unwrap().offset, 1 << 20);
     }
 
     #[test]

@@ -116,6 +116,8 @@ pub(super) struct Tiers<C> {
     ios: Slab<Io>,
     offloaded: Slab<Offloaded>,
     migration: Option<Migration>,
+    /// Writes that the flash failed and that wait for a move to end: it writes there too.
+    stalled: Vec<Planned>,
     pieces: Vec<Piece>,
     reserved: Vec<Piece>,
     counts: Counts,
@@ -131,6 +133,7 @@ impl<C: Choose> Tiers<C> {
             ios: Slab::default(),
             offloaded: Slab::default(),
             migration: None,
+            stalled: Vec::new(),
             pieces: Vec::new(),
             reserved: Vec::new(),
             counts: Counts::default(),
@@ -191,7 +194,7 @@ impl<C: Choose> Tiers<C> {
 
     /// Room on the flash for a write, unless there is none, which is counted.
     fn reserve(&mut self, disk: Lane, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> bool {
-        if self.migration.as_ref().is_some_and(|moves| moves.is_moving(disk, offset, len)) {
+        if self.is_moving(disk, offset, len) {
             return false;
         }
         let aligned = offset.is_multiple_of(SECTOR) && u64::from(len).is_multiple_of(SECTOR);

@@ -54,6 +54,8 @@ pub(crate) struct Mix {
     /// What many requests are whole multiples of, in sectors.
     pub(crate) unit: u64,
     pub(crate) trims: bool,
+    /// Sectors from here on hold anything at first.
+    pub(crate) anything_from: u64,
 }
 
 pub(crate) struct Oracle {
@@ -94,6 +96,9 @@ impl Oracle {
             over: None,
             gone: false,
         };
+        let junk = Version { stamp: ANY, ..first };
+        let version = |sector| if sector < mix.anything_from { first } else { junk };
+        let disk = (0..mix.sectors).map(|sector| vec![version(sector)]);
         Oracle {
             mix,
             state: seed,
@@ -104,7 +109,7 @@ impl Oracle {
             last: 0,
             settling: None,
             asked: BTreeMap::new(),
-            versions: vec![vec![first]; (u64::from(mix.disks) * mix.sectors) as usize],
+            versions: (0..mix.disks).flat_map(|_| disk.clone()).collect(),
             checked: 0,
             failed: 0,
         }
@@ -147,7 +152,7 @@ impl Oracle {
     }
 
     fn draw(&mut self) -> Request {
-        let Mix { disks, sectors, unit, trims } = self.mix;
+        let Mix { disks, sectors, unit, trims, .. } = self.mix;
         let lane = self.below(disks.into()) as Lane;
         let stream = self.below(5) as u32;
         let count = match self.below(4) {

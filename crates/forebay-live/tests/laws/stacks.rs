@@ -1,6 +1,8 @@
 //! Every stack there is: policies by name with forms and parameters that matter, and combinations.
 
+use forebay_core::cache::{Lru, S3Fifo};
 use forebay_core::placed::Placed;
+use forebay_core::policy::cached::{Cached, Writing};
 use forebay_core::policy::{
     Blocks, FlashLane, Lanes, PLACEMENTS, POLICIES, Rearrange, Rearranged, build, build_placed,
 };
@@ -10,6 +12,14 @@ const LEN_MAX: u32 = 64 << 10;
 /// Sectors of a disk: twice what a flash of a mebibyte holds.
 const SECTORS: u64 = 4096;
 
+/// What a stack makes up for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mends {
+    Nothing,
+    Writes,
+    Everything,
+}
+
 pub(crate) struct Stack {
     pub(crate) name: String,
     pub(crate) build: Box<dyn Fn() -> Box<dyn Policy>>,
@@ -18,6 +28,10 @@ pub(crate) struct Stack {
     /// Sectors of each disk that are asked for.
     pub(crate) sectors: u64,
     pub(crate) block: u32,
+    /// Those from here on hold anything at first.
+    pub(crate) anything_from: u64,
+    /// What may fail of the last lane without anybody being told.
+    pub(crate) mends: Mends,
     /// Whether it finds its data after a restart.
     pub(crate) restarts: bool,
 }
@@ -56,7 +70,15 @@ const ON_DISK: &[&str] = &[
     "cache:size-mib=1:write=around:block-kib=8",
     "sfq:cmin=3000:depth=2:over=cache+write=through+size-mib=1",
     "fcfs:depth=8:over=deadline",
+    "token-bucket:rate=20000:burst=2:over=bid+wait-ms=1",
 ];
+
+/// A policy on a disk that takes I/Os of 4096 bytes.
+fn short(spec: &'static str) -> Stack {
+    let build = move || -> Box<dyn Policy> { build(spec, 4096).unwrap() };
+    let name = format!("{spec} in I/Os of 4096 bytes");
+    Stack { name, ..stack(Box::new(build)) }
+}
 
 fn lanes(disks: u16, restarts: bool) -> Lanes {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 1 << 20 });
@@ -69,13 +91,61 @@ fn named(spec: &str, disks: u16, restarts: bool) -> Stack {
     let build =
         move || -> Box<dyn Policy> { build_placed(&text, &lanes(disks, restarts)).unwrap() };
     let name = format!("{spec} on {disks}");
-    let (build, sectors) = (Box::new(build), SECTORS);
-    Stack { name, build, disks, lanes: disks + 1, sectors, block: 512, restarts }
+    let mends = match (restarts, spec.contains("cache")) {
+        (true, _) => Mends::Everything,
+        (false, true) => Mends::Nothing,
+        (false, false) => Mends::Writes,
+    };
+    let (lanes, block) = (disks + 1, 512);
+    Stack { name, mends, disks, lanes, block, restarts, ..stack(Box::new(build)) }
+}
+
+/// A stack on one disk, all of which is asked for.
+fn stack(build: Box<dyn Fn() -> Box<dyn Policy>>) -> Stack {
+    Stack {
+        name: String::new(),
+        build,
+        disks: 1,
+        lanes: 1,
+        sectors: SECTORS,
+        block: 512,
+        anything_from: SECTORS,
+        mends: Mends::Nothing,
+        restarts: true,
+    }
+}
+
+/// A cache of a few blocks of 2048 bytes: all leave soon, and come back.
+fn small(writing: Writing, spec: &'static str, s3fifo: bool) -> Stack {
+    let build = move || -> Box<dyn Policy> {
+        let lane = |spec| build(spec, LEN_MAX).unwrap();
+        let lanes = vec![lane(spec), lane(spec), lane("none")];
+        match s3fifo {
+            true => Box::new(Placed::over(Cached::new(S3Fifo::new(10), 2048, writing, 2), lanes)),
+            false => Box::new(Placed::over(Cached::new(Lru::new(6), 2048, writing, 2), lanes)),
+        }
+    };
+    let name = format!("a small cache writing {writing:?} over {spec}, s3fifo: {s3fifo}");
+    let restarts = writing != Writing::Back;
+    let mends = if restarts { Mends::Everything } else { Mends::Nothing };
+    let rest = stack(Box::new(build));
+    Stack { name, disks: 2, lanes: 3, sectors: 256, mends, restarts, ..rest }
+}
+
+/// Policies of one and of two lanes side by side.
+fn side_by_side() -> Stack {
+    let build = || -> Box<dyn Policy> {
+        let two = build_placed("deadline", &lanes(2, true)).unwrap();
+        let one = build("noop", LEN_MAX).unwrap();
+        Box::new(Placed::new(Blocks::new(1024), [(one, 1), (two, 2)]))
+    };
+    let name = "blocks over one disk and two".to_string();
+    Stack { name, disks: 3, lanes: 3, block: 1024, ..stack(Box::new(build)) }
 }
 
 /// A disk whose blocks were rearranged; they move while it works if `moving`. The new places, which
-/// are taken for free, are not asked for while they move.
-fn rearranged(spec: &'static str, moving: bool) -> Stack {
+/// are taken for free, hold anything then, and are not asked for unless `all` is.
+fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
     let to = SECTORS * 512 - (64 << 10);
     let build = move || -> Box<dyn Policy> {
@@ -86,9 +156,10 @@ fn rearranged(spec: &'static str, moving: bool) -> Stack {
         };
         Box::new(Rearranged::before(placement, build(spec, LEN_MAX).unwrap(), 1))
     };
-    let (name, build) = (format!("{spec}, rearranged, moving: {moving}"), Box::new(build));
-    let sectors = if moving { to / 512 } else { SECTORS };
-    Stack { name, build, disks: 1, lanes: 1, sectors, block: 512, restarts: !moving }
+    let name = format!("{spec}, rearranged, moving: {moving}, all: {all}");
+    let sectors = if all { SECTORS } else { to / 512 };
+    let anything_from = if moving { to / 512 } else { SECTORS };
+    Stack { name, sectors, anything_from, restarts: !moving, ..stack(Box::new(build)) }
 }
 
 /// Large blocks beneath.
@@ -97,20 +168,29 @@ fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
         let policy = build_placed(spec, &lanes(disks, restarts)).unwrap();
         Box::new(Placed::new(Blocks::new(4096), [(policy, disks + 1)]))
     };
-    let (name, build) = (format!("{spec} in blocks of 4096"), Box::new(build));
-    Stack { name, build, disks, lanes: disks + 1, sectors: SECTORS, block: 4096, restarts }
+    let name = format!("{spec} in blocks of 4096");
+    let mends = if restarts { Mends::Everything } else { Mends::Nothing };
+    let (lanes, block) = (disks + 1, 4096);
+    Stack { name, disks, lanes, block, mends, restarts, ..stack(Box::new(build)) }
 }
 
 pub(crate) fn stacks() -> Vec<Stack> {
     let mut all: Vec<Stack> = Vec::new();
     all.extend(POLICIES.iter().map(|listed| named(listed.name, 1, true)));
     all.extend(SCHEDULERS.iter().map(|spec| named(spec, 1, true)));
-    all.extend(["noop", "cfq"].map(|spec| named(spec, 2, true)));
+    all.extend(["noop", "cfq", "bid:wait-ms=1"].map(|spec| named(spec, 2, true)));
+    all.extend(["noop", "fcfs:depth=3", "sfq:cmin=3000:depth=2"].map(short));
     all.extend(ON_DISK.iter().map(|spec| named(spec, 2, true)));
     all.extend(PLACEMENTS.iter().map(|listed| named(listed.name, 2, false)));
     all.extend(PLACED.iter().map(|spec| named(spec, 2, false)));
-    all.extend(["noop", "deadline"].map(|spec| rearranged(spec, false)));
-    all.extend(["noop", "deadline"].map(|spec| rearranged(spec, true)));
+    all.extend(["noop", "deadline"].map(|spec| rearranged(spec, false, true)));
+    all.extend(["noop", "deadline"].map(|spec| rearranged(spec, true, false)));
+    all.extend(["noop", "cfq"].map(|spec| rearranged(spec, true, true)));
+    all.extend([false, true].map(|s3fifo| small(Writing::Back, "noop", s3fifo)));
+    all.push(small(Writing::Back, "bid:wait-ms=1", false));
+    all.push(small(Writing::Through, "mq-deadline", false));
+    all.push(small(Writing::Around, "noop", false));
+    all.push(side_by_side());
     all.push(blocks("noop", 1, true));
     all.push(blocks("cache:size-mib=1:write=through", 2, true));
     all.push(blocks("cache:size-mib=1", 2, false));

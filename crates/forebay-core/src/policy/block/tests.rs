@@ -86,4 +86,36 @@ fn barriers_do_not_merge() {
     let fua = Request { flags: Flags::FUA, ..write(1, 10, 10) };
     let requests = [write(0, 0, 10), fua, write(2, 20, 10)];
     assert_eq!(lens(Limits::default(), &requests).len(), 3);
+    // Nor are they joined when one beside them grows.
+    let requests = [write(0, 0, 10), Request { offset: 20, ..fua }, write(2, 10, 10)];
+    assert_eq!(lens(Limits::default(), &requests), [(0, 20), (20, 10)]);
+}
+
+#[test]
+fn parts_of_what_failed_are_tried_alone_unless_the_device_is_gone() {
+    let end = |layer: &mut BlockLayer<Noop>, outcome| {
+        let io = layer.dispatch(Nanos::ZERO, 0).unwrap();
+        let (started, at) = (Nanos::ZERO, Nanos(7));
+        let done = Completion { io, started, at, mechanics: Default::default(), outcome };
+        let mut finished = Finished::new();
+        layer.complete_bare(at, &done, &mut finished);
+        let told = finished.iter().map(|done| (done.request.id, done.outcome, done.wait));
+        ((io.offset, io.len), told.collect::<Vec<_>>())
+    };
+    let three = || {
+        let mut layer = BlockLayer::new(Noop::default(), Limits::default());
+        for id in 0..3 {
+            layer.submit_bare(Nanos::ZERO, write(id, id * 10, 10));
+        }
+        layer
+    };
+    let (media, gone) = (Err(Fault::Media), Err(Fault::Gone));
+    let mut layer = three();
+    assert_eq!(end(&mut layer, media), ((0, 30), vec![]));
+    assert_eq!(end(&mut layer, Ok(())), ((0, 10), vec![(0, Ok(()), Nanos(7))]));
+    assert_eq!(end(&mut layer, media), ((10, 10), vec![(1, media, Nanos(7))]));
+    assert_eq!(end(&mut layer, Ok(())), ((20, 10), vec![(2, Ok(()), Nanos(7))]));
+    assert_eq!(layer.dispatch(Nanos::ZERO, 0), None);
+    let all = (0..3).map(|id| (id, gone, Nanos(7))).collect();
+    assert_eq!(end(&mut three(), gone), ((0, 30), all));
 }

@@ -171,6 +171,42 @@ fn a_flush_goes_to_both_and_a_flash_without_news_may_fail_it() {
     }
 }
 
+/// Ends an I/O well; what follows.
+fn ended<C: Cache>(cached: &mut Cached<C>, io: &Planned) -> Vec<Planned> {
+    planned(|plan| assert_eq!(cached.done(io, Ok(()), plan), Ok(())))
+}
+
+#[test]
+fn what_the_disk_was_asked_for_before_a_write_was_done_is_not_copied() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
+    let write = asked(&mut cached, blocks(0, Op::Write, 7, 1));
+    let late = asked(&mut cached, blocks(0, Op::Read, 7, 1));
+    assert_eq!(late[0].lane, DISK);
+    ended(&mut cached, &write[0]);
+    ios(&mut cached, blocks(0, Op::Write, 8, 1)); // 7 goes to the disk
+    assert_eq!(asked(&mut cached, blocks(0, Op::Read, 7, 1))[0].lane, DISK);
+    assert_eq!(ended(&mut cached, &late[0]), []);
+}
+
+#[test]
+fn a_block_leaves_once_when_its_last_write_is_done() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
+    ios(&mut cached, blocks(0, Op::Write, 7, 1));
+    let parts = [0, 512].map(|at| asked(&mut cached, request(0, Op::Write, 7 * BLOCK + at, 512)));
+    assert_eq!(asked(&mut cached, blocks(0, Op::Write, 8, 1)).len(), 1, "7 is written to");
+    assert_eq!(ended(&mut cached, &parts[0][0]), []);
+    let leaves = ended(&mut cached, &parts[1][0]);
+    assert_eq!((leaves.len(), leaves[0].op, leaves[0].offset), (1, Op::Read, 0));
+    // It comes back, is written to and leaves again while its old content goes to the disk.
+    let old = ended(&mut cached, &leaves[0]);
+    assert_eq!((old.len(), old[0].lane), (1, DISK));
+    let part = asked(&mut cached, request(0, Op::Write, 7 * BLOCK, 512));
+    ended(&mut cached, &part[0]);
+    assert_eq!(asked(&mut cached, blocks(0, Op::Write, 9, 1)).len(), 1, "one at a time");
+    let again = ended(&mut cached, &old[0]);
+    assert_eq!((again.len(), again[0].op, again[0].lane), (1, Op::Read, FLASH));
+}
+
 #[test]
 fn too_many_blocks_on_their_way_let_new_ones_pass() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);

@@ -232,3 +232,45 @@ impl Backlog {
         Some(whole)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::outcome::Fault;
+
+    #[test]
+    fn a_write_follows_its_preflush_in_parts_and_not_one_that_failed() {
+        let (at, id, stream, lane) = (Nanos::ZERO, 0, 0, 0);
+        let flags = Flags::PREFLUSH.with(Flags::FUA);
+        let write = Request { at, offset: 4096, id, len: 12, stream, lane, op: Op::Write, flags };
+        let mut backlog = Backlog::new(true, 1);
+        let begin = |backlog: &mut Backlog| {
+            backlog.push(at, (write, Bytes { buf: 3, at: 100 }), 0, false);
+            let key = backlog.take(0);
+            let (flush, is_last) = backlog.send(key, 8);
+            assert_eq!(
+                (flush.op, flush.len, flush.flags, is_last),
+                (Op::Flush, 0, Flags::NONE, false)
+            );
+            assert!(backlog.is_flushing(key));
+            key
+        };
+        let key = begin(&mut backlog);
+        assert!(backlog.part_done(key, Ok(())).is_none() && !backlog.is_flushing(key));
+        for (offset, len, first, is_last) in [(4096, 8, 100, false), (4104, 4, 108, true)] {
+            let (part, last) = backlog.send(key, 8);
+            assert_eq!((part.offset, part.len, part.flags), (offset, len, Flags::FUA));
+            assert_eq!(
+                (backlog.piece(key, &part), last),
+                (Piece { buf: 3, at: first, len }, is_last)
+            );
+        }
+        let media = Err(Fault::Media);
+        assert!(backlog.part_done(key, media).is_none());
+        let whole = backlog.part_done(key, Ok(())).expect("that was all of it");
+        assert_eq!((whole.request, whole.outcome), (write, media));
+        let key = begin(&mut backlog);
+        let whole = backlog.part_done(key, media).expect("nothing follows");
+        assert_eq!((whole.outcome, backlog.is_idle()), (media, true));
+    }
+}

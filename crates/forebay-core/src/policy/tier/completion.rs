@@ -9,16 +9,12 @@ use crate::request::{BACKGROUND, Op, Request};
 impl<C: Choose> Tiers<C> {
     /// Whether what the flash holds of a range is void once a disk has done this.
     pub(super) fn clears(&self, io: &Request) -> bool {
-        let moving = || {
-            let moves = self.migration.as_ref();
-            moves.is_some_and(|moves| moves.is_moving(io.lane, io.offset, io.len))
-        };
         match io.op {
             _ if io.len == 0 => false,
             // Moves clear what they have moved themselves.
             Op::Write => io.stream != BACKGROUND,
             // While a move writes to the disk, nothing else may; and a trim need not take effect.
-            Op::Trim => !moving(),
+            Op::Trim => !self.is_moving(io.lane, io.offset, io.len),
             _ => false,
         }
     }
@@ -43,7 +39,7 @@ impl<C: Choose> Tiers<C> {
         match io.purpose {
             For::Client if outcome.is_err() && io.on_flash && io.op == Op::Write => {
                 let Io { disk: lane, offset, .. } = io;
-                self.on_disk(For::Client, &Planned { lane, offset, ..*planned }, plan);
+                self.instead(Planned { lane, offset, ..*planned }, plan);
                 Ok(())
             }
             For::Client => outcome,

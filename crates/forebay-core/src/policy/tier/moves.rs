@@ -114,7 +114,34 @@ impl<C: Choose> Tiers<C> {
             plan.slots.free(buf);
         }
         self.pieces = pieces;
+        self.resume(plan);
         self.migrate(plan, None);
+    }
+
+    /// Whether a range of a disk is being moved.
+    pub(super) fn is_moving(&self, disk: Lane, offset: u64, len: u32) -> bool {
+        self.migration.as_ref().is_some_and(|moves| moves.is_moving(disk, offset, len))
+    }
+
+    /// A write that the flash failed goes to the disk, but not while a move does.
+    pub(super) fn instead(&mut self, io: Planned, plan: &mut Plan<'_>) {
+        if !self.is_moving(io.lane, io.offset, io.len) {
+            return self.on_disk(For::Client, &io, plan);
+        }
+        if let Owner::Client(client) = io.owner {
+            plan.hold(client);
+        }
+        self.stalled.push(io);
+    }
+
+    /// A move has ended, for which some may have waited.
+    fn resume(&mut self, plan: &mut Plan<'_>) {
+        for io in std::mem::take(&mut self.stalled) {
+            self.instead(io, plan);
+            if let Owner::Client(client) = io.owner {
+                plan.release(client, Ok(()));
+            }
+        }
     }
 
     /// Where a move's data are to be written; answers whether there is room.

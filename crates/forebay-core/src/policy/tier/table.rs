@@ -357,6 +357,23 @@ mod tests {
     }
 
     #[test]
+    fn ranges_over_two_regions_are_of_both() {
+        let mut table = Table::new(4 * BLOCK);
+        let (offset, len) = (REGION - 512, 1024);
+        assert!(write(&mut table, REGION, 512));
+        assert_eq!(split(&table, offset, len), [(offset, 512, None), (REGION, 512, Some(0))]);
+        assert!(table.is_quiet(0, offset, len));
+        table.count_write(0, REGION, 512, true);
+        assert!(!table.is_quiet(0, offset, len) && table.is_quiet(0, offset, 512));
+        table.count_write(0, offset, len, true);
+        assert!(!table.is_quiet(0, offset, 512));
+        table.count_write(0, REGION, 512, false);
+        assert!(!table.is_quiet(0, REGION, 512));
+        table.count_write(0, offset, len, false);
+        assert!(table.is_quiet(0, offset, len));
+    }
+
+    #[test]
     fn places_are_free_again_when_nothing_is_there_nor_under_way() {
         let mut table = Table::new(2 * BLOCK);
         assert!(write(&mut table, 0, 2 * BLOCK as u32));

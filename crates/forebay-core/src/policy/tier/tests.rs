@@ -106,6 +106,49 @@ fn a_write_that_overtakes_a_move_is_not_lost() {
     assert_eq!(settle(&mut policy, &mut now), [(0, Op::Read, 64 * SECTOR, 8192)]);
 }
 
+#[test]
+fn a_write_that_the_flash_fails_does_not_race_a_move() {
+    let config =
+        MigrateConfig { extent_bytes: 32 << 10, period: Nanos::from_secs(1), hot: 3, moves_max: 8 };
+    let mut policy = hybrid(8, 16 << 10, Some(config));
+    let mut now = Nanos::ZERO;
+    policy.submit_bare(now, request(Op::Write, 0, 64, 8, 0));
+    assert_eq!(settle(&mut policy, &mut now), [(2, Op::Write, 0, 4096)]);
+    for _ in 0..3 {
+        policy.submit_bare(now, request(Op::Read, 0, 640, 8, 0));
+        settle(&mut policy, &mut now);
+    }
+    now += Nanos::from_secs(2);
+    // What was written is cold, and makes room.
+    policy.submit_bare(now, request(Op::Read, 1, 0, 8, 0));
+    let back = loop {
+        let io = policy.dispatch(now, 0);
+        match io.or_else(|| (1..3).find_map(|lane| policy.dispatch(now, lane))) {
+            Some(io) if (io.lane, io.op) == (0, Op::Write) => break io,
+            Some(io) => complete(&mut policy, now, io),
+            None => {
+                now = now.max(policy.wakeup().expect("the move goes on"));
+                policy.wake_bare(now, &mut Finished::new());
+            }
+        }
+    };
+    assert_eq!((back.offset, back.len), (64 * SECTOR, 4096));
+    policy.submit_bare(now, request(Op::Write, 0, 66, 2, 0));
+    let io = policy.dispatch(now, 2).expect("it is on the flash still");
+    let outcome = Err(crate::outcome::Fault::Media);
+    let failed = Completion { io, started: now, at: now, mechanics: Default::default(), outcome };
+    let mut finished = Finished::new();
+    policy.complete_bare(now, &failed, &mut finished);
+    now += Nanos::from_millis(100);
+    policy.wake_bare(now, &mut finished);
+    assert_eq!((policy.dispatch(now, 0), finished.len()), (None, 0), "it waits for the move");
+    complete(&mut policy, now, back);
+    let ios = settle(&mut policy, &mut now);
+    // It is light: BID-Hybrid tries the flash again.
+    assert!(ios.contains(&(2, Op::Write, 1024, 1024)), "{ios:?}");
+    assert!(policy.is_idle());
+}
+
 /// Runs until nothing is left to do.
 fn settle(policy: &mut Hybrid, now: &mut Nanos) -> Vec<(Lane, Op, u64, u32)> {
     let ios = std::iter::from_fn(|| step(policy, now));
@@ -168,6 +211,19 @@ fn light_writes_go_to_the_flash_and_bulky_ones_to_the_disk() {
     let figure = |name| policy.figures().iter().find(|(known, _)| *known == name).unwrap().1;
     assert_eq!((figure("offloaded_requests"), figure("offloaded_bytes")), (2.0, 8192.0));
     assert_eq!((figure("flash_updates"), figure("split_requests")), (1.0, 1.0));
+}
+
+#[test]
+fn parts_of_sectors_go_to_the_disk_and_flushes_to_both() {
+    let mut policy = hybrid(1000, 16 << 10, None);
+    let mut now = Nanos::ZERO;
+    let part = Request { offset: 100, ..request(Op::Write, 0, 0, 8, 0) };
+    policy.submit_bare(now, part);
+    assert_eq!(settle(&mut policy, &mut now), [(0, Op::Write, 100, 4096)]);
+    policy.submit_bare(now, request(Op::Flush, 1, 0, 0, 0));
+    let mut ios = settle(&mut policy, &mut now);
+    ios.sort_by_key(|io| io.0);
+    assert_eq!(ios, [(1, Op::Flush, 0, 0), (2, Op::Flush, 0, 0)]);
 }
 
 #[test]
