@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use crate::device::{Completion, Device, Mechanics};
 use crate::index::spread;
 use crate::outcome::Fault;
-use crate::request::{Lane, Op, Request};
+use crate::request::{Lane, Request};
 use crate::spec::SpecError;
 use crate::time::Nanos;
 
@@ -128,7 +128,7 @@ impl<D: Device> Device for Failing<D> {
         let number = self.number;
         let fault = self.failures.iter().filter_map(|one| one.fault(now, number, &io)).max();
         match fault {
-            Some(Fault::Gone) if io.op != Op::Open => return self.gone.push_back((now, io)),
+            Some(Fault::Gone) => return self.gone.push_back((now, io)),
             Some(fault) => self.failing.push((io.id, fault)),
             None => {}
         }
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
     use crate::device::fixed::Fixed;
     use crate::outcome::Outcome;
-    use crate::request::Flags;
+    use crate::request::{Flags, Op};
 
     fn io(op: Op, offset: u64) -> Request {
         let (at, len, stream, lane, flags) = (Nanos::ZERO, 4096, 0, 0, Flags::NONE);
@@ -198,7 +198,7 @@ mod tests {
 
     #[test]
     fn a_lane_that_is_gone_answers_at_once() {
-        let ios = [io(Op::Read, 0), io(Op::Flush, 8), io(Op::Write, 16)];
+        let ios = [io(Op::Read, 0), io(Op::Flush, 8), io(Op::Open, 16)];
         let gone = Err(Fault::Gone);
         let failing = ["lane=3:from-s=2", "lane=1:one-in=1"];
         let (told, at) = outcomes(&failing, Nanos::from_secs(2), &ios);

@@ -386,10 +386,6 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     #[inline]
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         let client = self.clients.open(request, bytes);
-        if request.op == Op::Open {
-            // Nothing is kept here.
-            return cx.finished.push(self.clients.answer(client));
-        }
         match is_parted(&request) {
             false => self.enter(cx.now, client, &request, bytes),
             true => self.enter(cx.now, client, &preflush(&request), bytes),

@@ -1,11 +1,11 @@
 //! Whole blocks beneath: what begins or ends within a block is read, changed and written whole.
 //!
 //! Lanes carry whole blocks. A read of parts of blocks reads the blocks and copies what was asked for; a
-//! write of parts reads the first and the last block where it does not fill them, and writes all. Two
-//! writes that share a block, one of which fills it in part, follow each other, in the order they came:
-//! else the neighbour's bytes would be lost. Whole blocks pass as they are.
+//! write of parts reads the first and the last block where it does not fill them, and writes all. Of
+//! two changes of a block, one of which fills it in part, the later follows the earlier: else the
+//! neighbour's bytes would be lost ([`order`]). Whole blocks pass as they are.
 
-use std::collections::BTreeSet;
+mod order;
 
 use crate::bytes::{Buf, Bytes};
 use crate::outcome::{Fault, Outcome, worst};
@@ -14,13 +14,15 @@ use crate::policy::Figure;
 use crate::request::{Op, Request};
 use crate::slab::Slab;
 
-/// A request of parts of blocks, or one that has to follow it.
+use order::{Order, Span};
+
+/// A request of parts of blocks, or a change that others may have to follow.
 #[derive(Clone, Copy, Debug)]
 struct Work {
     client: u32,
     request: Request,
     bytes: Bytes,
-    /// The blocks it touches.
+    /// The bytes of the blocks it touches: from, to.
     first: u64,
     end: u64,
     /// Whether it fills all of them.
@@ -34,15 +36,18 @@ struct Work {
 }
 
 impl Work {
-    fn changes(&self) -> bool {
-        matches!(self.request.op, Op::Write | Op::Trim)
-    }
-
-    /// Whether one has to follow the other.
-    fn conflicts(&self, other: &Work) -> bool {
-        let share = self.first < other.end && other.first < self.end;
-        let lanes = self.request.lane == other.request.lane;
-        share && lanes && self.changes() && other.changes() && !(self.whole && other.whole)
+    /// The blocks it changes, if it does.
+    fn span(&self, block: u64) -> Option<Span> {
+        let lane = self.request.lane;
+        let begin = self.request.offset > self.first;
+        let within = self.request.end() < self.end;
+        matches!(self.request.op, Op::Write | Op::Trim).then_some(Span {
+            lane,
+            first: self.first / block,
+            end: self.end / block,
+            begins_within: begin,
+            ends_within: within,
+        })
     }
 }
 
@@ -54,11 +59,7 @@ const PASSES: u64 = u64::MAX;
 pub struct Blocks {
     block: u64,
     works: Slab<Work>,
-    /// Begun, and waiting for these and for each other, in the order they came.
-    active: BTreeSet<u32>,
-    waiting: Vec<u32>,
-    /// How many of both are not whole: where none is, nothing waits.
-    partial: u64,
+    order: Order,
     partial_requests: u64,
 }
 
@@ -68,38 +69,12 @@ impl Blocks {
         Blocks {
             block: u64::from(block_bytes.max(1)),
             works: Slab::default(),
-            active: BTreeSet::new(),
-            partial: 0,
-            waiting: Vec::new(),
+            order: Order::default(),
             partial_requests: 0,
         }
     }
 
-    fn must_wait(&self, key: u32, before: &[u32]) -> bool {
-        let work = &self.works[key];
-        if self.partial == 0 || !work.changes() {
-            return false;
-        }
-        self.active.iter().chain(before).any(|other| work.conflicts(&self.works[*other]))
-    }
-
-    /// Begins whatever need not wait any more.
-    fn begin_waiting(&mut self, plan: &mut Plan<'_>) {
-        let waiting = std::mem::take(&mut self.waiting);
-        for key in waiting {
-            let before = std::mem::take(&mut self.waiting);
-            let waits = self.must_wait(key, &before);
-            self.waiting = before;
-            if waits {
-                self.waiting.push(key);
-            } else {
-                self.begin(key, plan);
-            }
-        }
-    }
-
     fn begin(&mut self, key: u32, plan: &mut Plan<'_>) {
-        self.active.insert(key);
         let Work { client, request, bytes, first, end, whole, .. } = self.works[key];
         if whole || request.op == Op::Trim {
             self.works[key].left = 1;
@@ -133,13 +108,13 @@ impl Blocks {
 
     /// Its I/Os have ended.
     fn end(&mut self, key: u32, plan: &mut Plan<'_>) {
-        let Work { client, request, bytes, first, end, whole, buf, writing, outcome, .. } =
-            self.works[key];
+        let work = self.works[key];
+        let Work { client, request, bytes, first, end, buf, writing, outcome, .. } = work;
         let asked = Bytes::of(buf).on((request.offset - first) as u32);
-        if outcome.is_ok() && !self.works[key].whole && request.op == Op::Read {
+        if outcome.is_ok() && !work.whole && request.op == Op::Read {
             plan.slots.copy(asked.len(request.len), bytes);
         }
-        let partial = !self.works[key].whole && request.op == Op::Write;
+        let partial = !work.whole && request.op == Op::Write;
         if partial && !writing && outcome.is_ok() {
             // Into another buffer: what was read may be on its way elsewhere, as into a cache.
             let len = (end - first) as u32;
@@ -152,10 +127,12 @@ impl Blocks {
         }
         plan.slots.free(buf);
         self.works.remove(key);
-        self.active.remove(&key);
-        self.partial -= u64::from(!whole);
         plan.release(client, outcome);
-        self.begin_waiting(plan);
+        if let Some(span) = work.span(self.block) {
+            for next in self.order.end(key, &span) {
+                self.begin(next, plan);
+            }
+        }
     }
 }
 
@@ -176,7 +153,6 @@ impl Placement for Blocks {
             return plan.io(Planned { token: PASSES, ..io });
         }
         plan.hold(client);
-        self.partial += u64::from(!whole);
         let key = self.works.insert(Work {
             client,
             request: *request,
@@ -189,9 +165,8 @@ impl Placement for Blocks {
             writing: false,
             outcome: Ok(()),
         });
-        if self.must_wait(key, &self.waiting) {
-            self.waiting.push(key);
-        } else {
+        let span = self.works[key].span(self.block);
+        if span.is_none_or(|span| self.order.begin(key, &span)) {
             self.begin(key, plan);
         }
     }
@@ -266,7 +241,7 @@ mod tests {
             assert_eq!(told(&last), [(Op::Write, 0, all)]);
             assert_eq!(done(&mut blocks, &last[0]), []);
         }
-        assert!(blocks.works.is_empty() && blocks.active.is_empty());
+        assert!(blocks.works.is_empty() && blocks.order.is_empty());
     }
 
     #[test]

@@ -30,7 +30,7 @@ mod waiting;
 use crate::bytes::Bytes;
 use crate::cache::{Cache, Frame};
 use crate::index::spread;
-use crate::outcome::Outcome;
+use crate::outcome::{Fault, Outcome};
 use crate::placed::{Owner, Placement, Plan, Planned};
 use crate::policy::Figure;
 use crate::request::{BACKGROUND, Flags, Lane, Op, Request};
@@ -158,6 +158,8 @@ pub struct Cached<C> {
     /// Parts of writes that wait for their block, in the order they came.
     waiting: Vec<Planned>,
     stamps: Vec<Stamp>,
+    /// The flash is gone for good: what it does not hold alone is on the disk.
+    flash_gone: bool,
     /// Counts requests and departures.
     serial: u64,
     figures: CacheFigures,
@@ -199,6 +201,7 @@ impl<C: Cache> Cached<C> {
             flying: Vec::new(),
             waiting: Vec::new(),
             stamps: vec![Stamp::default(); STAMPS],
+            flash_gone: false,
             serial: 0,
             figures: CacheFigures::default(),
         }
@@ -246,6 +249,9 @@ impl<C: Cache> Cached<C> {
     /// Where a block's content can be read from the flash, if it can: what is not written there yet is
     /// read from the disk, which has what was there before.
     fn readable(&mut self, key: u64) -> Option<u32> {
+        if self.flash_gone {
+            self.forget_clean(key);
+        }
         if let Some(frame) = self.cache.get(key) {
             let held = self.held[frame as usize];
             return held.ready.then_some(held.at);
@@ -305,6 +311,9 @@ impl<C: Cache> Cached<C> {
 
     /// Writes a part to the flash if its block is cached or can be; answers whether it was written.
     fn write_cached(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) -> bool {
+        if self.flash_gone {
+            self.forget_clean(part.key);
+        }
         let mut found = self.cache.get(part.key);
         if let Some(frame) = found
             && self.held[frame as usize].is_copy
@@ -339,6 +348,9 @@ impl<C: Cache> Cached<C> {
 
     /// Gives a block a frame and a flash block; none if no flash block is free.
     fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Plan<'_>) -> Option<Frame> {
+        if self.flash_gone {
+            return None;
+        }
         // Eviction frees a flash block at once only if it was clean, which is not known before.
         let Some(at) = self.free_block() else {
             self.figures.blocks_past += 1;
@@ -509,6 +521,7 @@ impl<C: Cache> Placement for Cached<C> {
     }
 
     fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        self.flash_gone |= io.lane == self.flash && outcome == Err(Fault::Gone);
         match io.token & ((1 << STEP_BITS) - 1) {
             FILL if outcome.is_ok() => self.fill(io, plan),
             READ if outcome.is_err() => return self.read_failed(io, outcome, plan),

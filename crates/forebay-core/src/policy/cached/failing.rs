@@ -87,6 +87,15 @@ impl<C: Cache> Cached<C> {
         self.leave_no_more(at);
     }
 
+    /// Forgets a block of which the disk has all.
+    pub(super) fn forget_clean(&mut self, key: u64) {
+        if let Some(frame) = self.cache.peek(key)
+            && !self.held[frame as usize].dirty
+        {
+            self.forget(key);
+        }
+    }
+
     /// Whether a flash block has content of its block.
     fn is_ready(&self, key: u64, at: u32) -> bool {
         let leaving = || self.leaving.iter().find(|leaving| leaving.held.at == at);

@@ -208,6 +208,36 @@ fn a_block_leaves_once_when_its_last_write_is_done() {
 }
 
 #[test]
+fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
+    let gone = Err(Fault::Gone);
+    let mut cached = Cached::new(Lru::new(8), BLOCK as u32, Writing::Back, 1);
+    for key in 1..=3 {
+        ios(&mut cached, blocks(0, Op::Read, key, 1));
+    }
+    ios(&mut cached, blocks(0, Op::Write, 4, 1));
+    // Clean blocks are read from the disk instead, once the flash has said it.
+    let first = asked(&mut cached, blocks(0, Op::Read, 1, 1));
+    assert_eq!(first[0].lane, FLASH);
+    let instead = planned(|plan| assert_eq!(cached.done(&first[0], gone, plan), Ok(())));
+    assert_eq!((instead[0].lane, ended(&mut cached, &instead[0])), (DISK, vec![]));
+    for op in [Op::Read, Op::Write] {
+        for key in [2, 3, 9] {
+            let io = asked(&mut cached, blocks(0, op, key, 1));
+            assert_eq!((io.len(), io[0].lane, ended(&mut cached, &io[0])), (1, DISK, vec![]));
+        }
+    }
+    // What it holds alone is lost, and told.
+    let lost = asked(&mut cached, blocks(0, Op::Read, 4, 1));
+    assert_eq!(lost[0].lane, FLASH);
+    assert_eq!(planned(|plan| assert_eq!(cached.done(&lost[0], gone, plan), gone)), []);
+    // A whole block written again is on the disk.
+    let again = asked(&mut cached, blocks(0, Op::Write, 4, 1));
+    let instead = planned(|plan| assert_eq!(cached.done(&again[0], gone, plan), Ok(())));
+    assert_eq!((instead[0].lane, ended(&mut cached, &instead[0])), (DISK, vec![]));
+    assert_eq!(asked(&mut cached, blocks(0, Op::Read, 4, 1))[0].lane, DISK);
+}
+
+#[test]
 fn too_many_blocks_on_their_way_let_new_ones_pass() {
     let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
     // One in the cache, sixteen on their way, none of which is done.
