@@ -197,7 +197,7 @@ impl<C: Choose> Tiers<C> {
         if self.is_moving(disk, offset, len) {
             return false;
         }
-        let aligned = offset.is_multiple_of(SECTOR) && u64::from(len).is_multiple_of(SECTOR);
+        let aligned = (offset | u64::from(len)).is_multiple_of(SECTOR);
         if !aligned || !self.table.reserve(disk, offset, len, pieces) {
             self.counts.exhausted_requests += 1;
             self.counts.exhausted_bytes += u64::from(len);

@@ -1,8 +1,9 @@
 //! What follows when an I/O has ended: where the data are, who is told, and what is done instead of
 //! what failed. And what goes to the flash although it was queued for a disk.
 
+use super::table::SECTOR;
 use super::{Choose, For, Io, Offloaded, Tiers};
-use crate::outcome::{Outcome, worst};
+use crate::outcome::{Fault, Outcome, worst};
 use crate::placed::{Diverted, Owner, Plan, Planned};
 use crate::request::{BACKGROUND, Op, Request};
 
@@ -27,6 +28,9 @@ impl<C: Choose> Tiers<C> {
         plan: &mut Plan<'_>,
     ) -> Outcome {
         let io = self.ios.remove(planned.token as u32);
+        if io.on_flash && outcome == Err(Fault::Gone) {
+            self.table.close();
+        }
         if matches!(io.purpose, For::Move) && outcome.is_err() {
             self.void_move(&io);
         }
@@ -36,8 +40,10 @@ impl<C: Choose> Tiers<C> {
         } else if io.len > 0 && matches!(io.op, Op::Write | Op::Trim) {
             self.table.count_write(io.disk, io.offset, io.len, false);
         }
+        let aligned = (io.offset | u64::from(io.len)).is_multiple_of(SECTOR);
         match io.purpose {
-            For::Client if outcome.is_err() && io.on_flash && io.op == Op::Write => {
+            // Of a part of a sector the rest is on the flash alone: the client is told.
+            For::Client if outcome.is_err() && io.on_flash && io.op == Op::Write && aligned => {
                 let Io { disk: lane, offset, .. } = io;
                 self.instead(Planned { lane, offset, ..*planned }, plan);
                 Ok(())

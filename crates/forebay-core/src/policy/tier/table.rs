@@ -70,6 +70,8 @@ pub(super) struct Table {
     vacant: Vec<u32>,
     slots: Slots,
     regions: Vec<Region>,
+    /// Nothing more is placed.
+    closed: bool,
 }
 
 #[inline]
@@ -113,7 +115,13 @@ impl Table {
             vacant: Vec::new(),
             slots: Slots::new((flash_bytes / BLOCK).min(u32::MAX.into())),
             regions: vec![Region::default(); REGIONS],
+            closed: false,
         }
+    }
+
+    /// The flash is gone: from now on there is no room.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
     }
 
     pub(super) fn free_bytes(&self) -> u64 {
@@ -180,7 +188,7 @@ impl Table {
     ) -> bool {
         pieces.clear();
         let new = blocks(offset, len).filter(|&block| self.find(key(lane, block)).is_none());
-        if new.count() as u64 > self.slots.free() {
+        if self.closed || new.count() as u64 > self.slots.free() {
             return false;
         }
         let end = offset.saturating_add(u64::from(len));

@@ -2,6 +2,7 @@
 
 use super::table::BLOCK;
 use super::*;
+use crate::outcome::Fault;
 use crate::placed::Placed;
 use crate::policy::bid::{Bid, BidConfig};
 use crate::policy::hybrid::Packing;
@@ -135,7 +136,7 @@ fn a_write_that_the_flash_fails_does_not_race_a_move() {
     assert_eq!((back.offset, back.len), (64 * SECTOR, 4096));
     policy.submit_bare(now, request(Op::Write, 0, 66, 2, 0));
     let io = policy.dispatch(now, 2).expect("it is on the flash still");
-    let outcome = Err(crate::outcome::Fault::Media);
+    let outcome = Err(Fault::Media);
     let failed = Completion { io, started: now, at: now, mechanics: Default::default(), outcome };
     let mut finished = Finished::new();
     policy.complete_bare(now, &failed, &mut finished);
@@ -147,6 +148,41 @@ fn a_write_that_the_flash_fails_does_not_race_a_move() {
     // It is light: BID-Hybrid tries the flash again.
     assert!(ios.contains(&(2, Op::Write, 1024, 1024)), "{ios:?}");
     assert!(policy.is_idle());
+}
+
+/// Begins a write on disk 0 that the flash fails; what is told.
+fn failing(policy: &mut Hybrid, offset: u64, len: u32, fault: Fault) -> Vec<Outcome> {
+    let (now, mut finished) = (Nanos::ZERO, Finished::new());
+    let write = Request { offset, len, ..request(Op::Write, 0, 0, 0, 0) };
+    policy.submit_bare(now, write);
+    let io = policy.dispatch(now, 2).expect("it goes to the flash");
+    let (started, at, outcome) = (now, now, Err(fault));
+    let failed = Completion { io, started, at, mechanics: Default::default(), outcome };
+    policy.complete_bare(now, &failed, &mut finished);
+    finished.iter().map(|done| done.outcome).collect()
+}
+
+#[test]
+fn of_a_part_of_a_sector_the_flash_has_the_rest() {
+    let mut policy = hybrid(8, 16 << 10, None);
+    policy.submit_bare(Nanos::ZERO, request(Op::Write, 0, 64, 8, 0));
+    let mut now = Nanos::ZERO;
+    settle(&mut policy, &mut now);
+    let (sector, media) = (64 * SECTOR, Err(Fault::Media));
+    assert_eq!(failing(&mut policy, sector + 100, 50, Fault::Media), [media], "it is told");
+    assert_eq!(failing(&mut policy, sector, 512, Fault::Media), [], "the disk takes it");
+}
+
+#[test]
+fn nothing_more_is_placed_on_a_flash_that_is_gone() {
+    let mut policy = hybrid(8, 16 << 10, None);
+    let mut now = Nanos::ZERO;
+    policy.submit_bare(now, request(Op::Write, 0, 64, 8, 0));
+    settle(&mut policy, &mut now);
+    assert_eq!(failing(&mut policy, 64 * SECTOR, 4096, Fault::Gone), []);
+    policy.submit_bare(now, request(Op::Write, 0, 640, 8, 0));
+    let both = [64, 640].map(|at| (0, Op::Write, at * SECTOR, 4096));
+    assert_eq!(settle(&mut policy, &mut now), both);
 }
 
 /// Runs until nothing is left to do.
