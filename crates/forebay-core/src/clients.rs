@@ -77,8 +77,8 @@ impl Clients {
         self.clients[key].holds += count;
     }
 
-    /// A hold ends; answers whether it was the last. Then comes [`Clients::flushed`] or, where that
-    /// has nothing, [`Clients::answer`].
+    /// A hold ends; answers whether it was the last. Then comes [`Clients::rest`] where it
+    /// [`Clients::was_flushed`], else [`Clients::answer`].
     #[inline]
     pub(crate) fn release(&mut self, release: Release) -> bool {
         let Release { client: key, wait, outcome, class } = release;
@@ -92,16 +92,20 @@ impl Clients {
         client.holds == 0
     }
 
-    /// The rest of a request whose preflush is done: it is held once again.
+    /// Whether it was a preflush that has ended, and well.
     #[inline]
-    pub(crate) fn flushed(&mut self, key: u32) -> Option<(Request, Bytes)> {
+    pub(crate) fn was_flushed(&self, key: u32) -> bool {
+        let client = &self.clients[key];
+        client.flushing && client.outcome.is_ok()
+    }
+
+    /// The rest of a request that [`Clients::was_flushed`]: it is held once again.
+    #[cold]
+    pub(crate) fn rest(&mut self, key: u32) -> (Request, Bytes) {
         let client = &mut self.clients[key];
-        if !client.flushing || client.outcome.is_err() {
-            return None;
-        }
         (client.flushing, client.holds) = (false, 1);
         let flags = Flags(client.request.flags.0 & !Flags::PREFLUSH.0);
-        Some((Request { flags, ..client.request }, client.bytes))
+        (Request { flags, ..client.request }, client.bytes)
     }
 
     /// The answer to a request that nothing holds any more.
@@ -143,7 +147,7 @@ mod tests {
         let media = Err(Fault::Media);
         assert!(!clients.release(release(key, 17, media)) && !clients.is_empty());
         assert!(clients.release(release(key, 8, Ok(()))));
-        assert_eq!(clients.flushed(key), None);
+        assert!(!clients.was_flushed(key));
         let done = Done { request: asked, wait: Nanos(17), outcome: media, class: 4 };
         assert_eq!((clients.answer(key), clients.is_empty()), (done, true));
     }
@@ -157,21 +161,21 @@ mod tests {
         assert!(is_parted(&write(both, 512)));
         assert_eq!(preflush(&write(both, 512)), flush);
         assert!(clients.release(release(key, 2, Ok(()))));
-        let rest = Some((write(Flags::FUA, 512), Bytes::of(9)));
-        assert_eq!(clients.flushed(key), rest);
+        assert!(clients.was_flushed(key));
+        assert_eq!(clients.rest(key), (write(Flags::FUA, 512), Bytes::of(9)));
         assert!(clients.release(release(key, 4, Ok(()))));
-        assert_eq!(clients.flushed(key), None);
+        assert!(!clients.was_flushed(key));
         let done = Done { request: write(both, 512), wait: Nanos(4), outcome: Ok(()), class: 4 };
         assert_eq!(clients.answer(key), done);
 
         let key = clients.open(write(both, 512), Bytes::NONE);
         assert!(clients.release(release(key, 5, Err(Fault::Gone))));
-        assert_eq!(clients.flushed(key), None, "the write is not begun");
+        assert!(!clients.was_flushed(key), "the write is not begun");
         assert_eq!(clients.answer(key).outcome, Err(Fault::Gone));
         // An empty one is a flush and no more.
         let key = clients.open(write(both, 0), Bytes::NONE);
         assert!(is_parted(&write(both, 0)));
         assert!(clients.release(release(key, 5, Ok(()))));
-        assert_eq!(clients.flushed(key), None);
+        assert!(!clients.was_flushed(key));
     }
 }

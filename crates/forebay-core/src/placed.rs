@@ -182,13 +182,12 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
         if !self.clients.release(release) {
             return;
         }
-        match self.clients.flushed(release.client) {
-            None => cx.finished.push(self.clients.answer(release.client)),
-            Some((request, bytes)) => {
-                self.placement.place(release.client, &request, bytes, plan!(self, cx));
-                self.wanted.release(release.client, Nanos::ZERO, Ok(()), release.class);
-            }
+        if !self.clients.was_flushed(release.client) {
+            return cx.finished.push(self.clients.answer(release.client));
         }
+        let (request, bytes) = self.clients.rest(release.client);
+        self.placement.place(release.client, &request, bytes, plan!(self, cx));
+        self.wanted.release(release.client, Nanos::ZERO, Ok(()), release.class);
     }
 
     /// Gives an I/O to its lane's policy.

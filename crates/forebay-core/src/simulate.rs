@@ -34,34 +34,28 @@ where
     while let Some(next) = next_event(now, policy, devices, workload) {
         debug_assert!(next >= now, "time runs backwards: {next} after {now}");
         now = next;
+        let cx = &mut Cx { now, slots: &mut Null, finished: &mut finished };
         for device in devices.iter_mut() {
             while device.next() == Some(now) {
                 let completion = device.finish(now);
                 observer.io(&completion);
-                policy.complete(
-                    &mut Cx { now, slots: &mut Null, finished: &mut finished },
-                    &completion,
-                );
-                answer(now, &mut finished, workload, observer);
+                policy.complete(cx, &completion);
+                answer(cx, workload, observer);
                 last = now;
             }
         }
         while workload.peek().is_some_and(|at| at <= now) {
             let request = workload.take();
-            let bytes = workload.bytes(&request, &mut Null);
+            let bytes = workload.bytes(&request, cx.slots);
             observer.arrived(&request);
-            policy.submit(
-                &mut Cx { now, slots: &mut Null, finished: &mut finished },
-                request,
-                bytes,
-            );
-            answer(now, &mut finished, workload, observer);
+            policy.submit(cx, request, bytes);
+            answer(cx, workload, observer);
             last = now;
         }
         if policy.wakeup().is_some_and(|at| at <= now) {
-            policy.wake(&mut Cx { now, slots: &mut Null, finished: &mut finished });
-            last = if finished.is_empty() { last } else { now };
-            answer(now, &mut finished, workload, observer);
+            policy.wake(cx);
+            last = if cx.finished.is_empty() { last } else { now };
+            answer(cx, workload, observer);
         }
         offer(now, policy, devices);
         if workload.is_stopped() {
@@ -73,17 +67,15 @@ where
 
 /// Tells what a call answered.
 #[inline]
-fn answer<W, O>(now: Nanos, finished: &mut Finished, workload: &mut W, observer: &mut O)
+fn answer<W, O>(cx: &mut Cx<'_>, workload: &mut W, observer: &mut O)
 where
     W: Workload + ?Sized,
     O: Observer + ?Sized,
 {
-    if finished.is_empty() {
-        return;
-    }
+    let Cx { now, slots, finished } = cx;
     for done in finished.drain(..) {
-        observer.finished(now, &done);
-        workload.finished(now, &done, &mut Null);
+        observer.finished(*now, &done);
+        workload.finished(*now, &done, *slots);
     }
 }
 

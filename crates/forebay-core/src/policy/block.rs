@@ -135,8 +135,8 @@ pub struct BlockLayer<E> {
     tickets: u64,
     /// Flushes, trims and parts of failed requests, which the elevator does not see.
     bypass: VecDeque<QueuedId>,
-    /// Writes whose preflush is done.
-    flushed: Vec<(u32, Request, Bytes)>,
+    /// Clients' writes whose preflush is done.
+    flushed: Vec<u32>,
 }
 
 impl<E: Elevator> BlockLayer<E> {
@@ -313,7 +313,7 @@ impl<E: Elevator> BlockLayer<E> {
 
 impl<E: Elevator> BlockLayer<E> {
     /// A client request, held once, goes to the queue whole or in bios.
-    #[inline]
+    #[inline(always)]
     fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
         let owner = Owner { client, bytes };
         if !request.op.moves_data() || request.len == 0 {
@@ -333,26 +333,43 @@ impl<E: Elevator> BlockLayer<E> {
     }
 
     /// A request has ended for all its parts.
-    #[inline]
+    #[inline(always)]
     fn end(&mut self, cx: &mut Cx<'_>, id: QueuedId, outcome: Outcome) {
-        let (op, bypasses) = (self.queue[id].op, self.queue[id].bypasses);
+        let bypasses = self.queue[id].bypasses;
         if !bypasses {
             self.elevator.completed(cx.now, id, &self.queue);
         }
-        let BlockLayer { clients, flushed, .. } = self;
-        self.queue.finish(id, |part| {
+        let (op, mut next) = self.queue.finish(id);
+        while let Some(part) = self.queue.take_part(&mut next) {
             let (client, wait) = (part.client, cx.now - part.admitted);
-            if clients.release(Release { client, wait, outcome, class: 0 }) {
-                match clients.flushed(client) {
-                    None => cx.finished.push(clients.answer(client)),
-                    Some((write, bytes)) => flushed.push((client, write, bytes)),
-                }
+            if !self.clients.release(Release { client, wait, outcome, class: 0 }) {
+                continue;
             }
-        });
-        self.leave(cx.now, op, bypasses);
-        while let Some((client, write, bytes)) = self.flushed.pop() {
-            self.enter(cx.now, client, &write, bytes);
+            if self.clients.was_flushed(client) {
+                self.flushed.push(client);
+            } else {
+                cx.finished.push(self.clients.answer(client));
+            }
         }
+        self.leave(cx.now, op, bypasses);
+        if !self.flushed.is_empty() {
+            self.enter_flushed(cx.now);
+        }
+    }
+
+    /// Writes whose preflush is done go to the queue.
+    #[cold]
+    fn enter_flushed(&mut self, now: Nanos) {
+        while let Some(client) = self.flushed.pop() {
+            let (write, bytes) = self.clients.rest(client);
+            self.enter(now, client, &write, bytes);
+        }
+    }
+
+    /// A preflush goes first.
+    #[cold]
+    fn enter_preflush(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
+        self.enter(now, client, &preflush(request), bytes);
     }
 
     /// A request has to be done again, each of its parts by itself.
@@ -362,9 +379,8 @@ impl<E: Elevator> BlockLayer<E> {
         if !bypasses {
             self.elevator.completed(now, id, &self.queue);
         }
-        let mut parts = Vec::new();
-        self.queue.finish(id, |part| parts.push(part));
-        for part in parts {
+        let (_, mut next) = self.queue.finish(id);
+        while let Some(part) = self.queue.take_part(&mut next) {
             io.len = part.len;
             self.bypass.push_back(self.queue.insert_bypassing(&io, part));
             io.offset += u64::from(part.len);
@@ -388,7 +404,7 @@ impl<E: Elevator> Policy for BlockLayer<E> {
         let client = self.clients.open(request, bytes);
         match is_parted(&request) {
             false => self.enter(cx.now, client, &request, bytes),
-            true => self.enter(cx.now, client, &preflush(&request), bytes),
+            true => self.enter_preflush(cx.now, client, &request, bytes),
         }
     }
 

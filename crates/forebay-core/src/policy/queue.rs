@@ -269,15 +269,21 @@ impl Queue {
         self.unindex(id);
     }
 
-    /// Forgets `id`, calling `each` with its parts in the order of their bytes.
+    /// Forgets `id`; answers what it did and its first part, for [`Queue::take_part`].
     #[inline]
-    pub(super) fn finish(&mut self, id: QueuedId, mut each: impl FnMut(Part)) {
-        let mut next = self.requests.remove(id).parts_head;
-        while next != NIL {
-            let part = self.parts.remove(next);
-            next = part.next;
-            each(part);
-        }
+    pub(super) fn finish(&mut self, id: QueuedId) -> (Op, u32) {
+        let Queued { parts_head, op, .. } = self.requests.remove(id);
+        (op, parts_head)
+    }
+
+    /// Takes a part of a request that is forgotten, and steps to the next in the order of their bytes.
+    #[inline]
+    pub(super) fn take_part(&mut self, next: &mut u32) -> Option<Part> {
+        (*next != NIL).then(|| {
+            let part = self.parts.remove(*next);
+            *next = part.next;
+            part
+        })
     }
 
     /// Calls `each` with the parts of `id` in the order of their bytes.

@@ -168,7 +168,7 @@ fn serve(cfq: &mut Cfq, queue: &mut Queue, now: Nanos, request: Request) {
     assert_eq!(taken, Some(id));
     queue.started(id);
     cfq.completed(now + ms(1.0), id, queue);
-    queue.finish(id, |_| ());
+    queue.finish(id);
 }
 
 #[test]
