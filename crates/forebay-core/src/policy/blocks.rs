@@ -1,9 +1,9 @@
 //! Whole blocks beneath: what begins or ends within a block is read, changed and written whole.
 //!
 //! Lanes carry whole blocks. A read of parts of blocks reads the blocks and copies what was asked for; a
-//! write of parts reads the first and the last block where it does not fill them, and writes all. Of
-//! two changes of a block, one of which fills it in part, the later follows the earlier: else the
-//! neighbour's bytes would be lost ([`order`]). Whole blocks pass as they are.
+//! write of parts reads the first and the last block where it does not fill them, and writes all; a trim
+//! is of the whole blocks in it. Of two changes of a block, one of which fills it in part, the later follows
+//! the earlier: else the neighbour's bytes would be lost ([`order`]). Whole blocks pass as they are.
 
 mod order;
 
@@ -74,9 +74,16 @@ impl Blocks {
         }
     }
 
+    /// The whole blocks of a trim, which may leave out what it likes.
+    fn narrowed(&self, trim: &Request) -> Request {
+        let first = trim.offset.div_ceil(self.block).saturating_mul(self.block);
+        let end = trim.end() / self.block * self.block;
+        Request { offset: first, len: end.saturating_sub(first) as u32, ..*trim }
+    }
+
     fn begin(&mut self, key: u32, plan: &mut Plan<'_>) {
         let Work { client, request, bytes, first, end, whole, .. } = self.works[key];
-        if whole || request.op == Op::Trim {
+        if whole {
             self.works[key].left = 1;
             let io = Planned::whole(client, &request, bytes);
             return plan.io(Planned { token: key.into(), ..io });
@@ -140,6 +147,13 @@ impl Placement for Blocks {
     const BACKGROUND: bool = false;
 
     fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let request = &match request.op {
+            Op::Trim => self.narrowed(request),
+            _ => *request,
+        };
+        if request.op == Op::Trim && request.len == 0 {
+            return; // It is answered.
+        }
         let first = request.offset / self.block * self.block;
         let end = request.end().checked_next_multiple_of(self.block);
         let Some(end) = end.filter(|end| end - first <= u64::from(u32::MAX)) else {
@@ -242,6 +256,19 @@ mod tests {
             assert_eq!(done(&mut blocks, &last[0]), []);
         }
         assert!(blocks.works.is_empty() && blocks.order.is_empty());
+    }
+
+    #[test]
+    fn trims_are_of_whole_blocks() {
+        let mut blocks = Blocks::new(4096);
+        for (offset, len) in [(512, 3584), (0, 4095), (4000, 4000)] {
+            assert_eq!(asked(&mut blocks, Op::Trim, offset, len), []);
+        }
+        let inner = asked(&mut blocks, Op::Trim, 1, 12_290);
+        assert_eq!(told(&inner), [(Op::Trim, 4096, 8192)]);
+        assert_eq!(asked(&mut blocks, Op::Write, 4608, 512), [], "it follows the trim");
+        let next = done(&mut blocks, &inner[0]);
+        assert_eq!(told(&next), [(Op::Read, 4096, 4096)]);
     }
 
     #[test]

@@ -174,6 +174,69 @@ fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     Stack { name, disks, lanes, block, mends, restarts, ..stack(Box::new(build)) }
 }
 
+/// How many stacks are drawn.
+const DRAWN: u64 = 16;
+
+/// A stack of floors drawn by number: whole blocks or not, over a shaper or none, over a placement or
+/// none, over a scheduler a disk.
+fn drawn(number: u64) -> Stack {
+    const DISKS: &[&str] = &[
+        "noop",
+        "deadline",
+        "cfq",
+        "anticipatory",
+        "bid",
+        "forebay",
+        "none",
+        "mq-deadline",
+        "bfq",
+    ];
+    const PLACED: &[&str] = &[
+        "cache:size-mib=1",
+        "cache:size-mib=1:replace=s3fifo:block-kib=8",
+        "cache:size-mib=1:write=through",
+        "cache:size-mib=1:write=around",
+        "tier-lba:deviation-mib=1:size-mib=1",
+        "tier-bcache:cutoff-kib=32:size-mib=1",
+        "migrate:period-s=0.001:hot=1:extent-kib=16:size-mib=1",
+        "bid-hybrid:packing-kib=256:size-mib=1",
+    ];
+    const SHAPERS: &[&str] = &[
+        "fcfs:depth=5",
+        "sfq:cmin=3000:depth=3",
+        "wf2q:cmin=3000:depth=4",
+        "miser:cmin=3000:delta-ms=20:depth=3",
+        "token-bucket:rate=50000:burst=4",
+        "dmclock:reservation=100/0:weight=1/5:depth=4",
+    ];
+    let mut state = number;
+    let mut below = |count: usize| (crate::random(&mut state) % count as u64) as usize;
+    let disk = DISKS[below(DISKS.len())];
+    let (mut spec, mut restarts) = (disk.to_string(), true);
+    if below(4) > 0 {
+        spec = PLACED[below(PLACED.len())].to_string();
+        restarts = spec.contains("write=");
+        if !spec.starts_with("bid-hybrid") && !spec.starts_with("tier-lba") {
+            spec = format!("{spec}:disk={disk}");
+        }
+    }
+    if below(2) > 0 {
+        spec = format!("{}:over={}", SHAPERS[below(SHAPERS.len())], spec.replace(':', "+"));
+    }
+    let (disks, block) = (1 + below(2) as u16, [512, 512, 1024, 4096][below(4)]);
+    let text = spec.clone();
+    let build = move || -> Box<dyn Policy> {
+        let policy = build_placed(&text, &lanes(disks, restarts)).unwrap();
+        match block {
+            512 => policy,
+            block => Box::new(Placed::new(Blocks::new(block), [(policy, disks + 1)])),
+        }
+    };
+    let name = format!("drawn {number}: {spec} on {disks} in blocks of {block}");
+    let mends = if restarts { Mends::Everything } else { Mends::Nothing };
+    Stack { name, disks, lanes: disks + 1, block, mends, restarts, ..stack(Box::new(build)) }
+}
+
 pub(crate) fn stacks() -> Vec<Stack> {
     let mut all: Vec<Stack> = Vec::new();
     all.extend(POLICIES.iter().map(|listed| named(listed.name, 1, true)));
@@ -191,6 +254,7 @@ pub(crate) fn stacks() -> Vec<Stack> {
     all.push(small(Writing::Through, "mq-deadline", false));
     all.push(small(Writing::Around, "noop", false));
     all.push(side_by_side());
+    all.extend((0..DRAWN).map(drawn));
     all.push(blocks("noop", 1, true));
     all.push(blocks("cache:size-mib=1:write=through", 2, true));
     all.push(blocks("cache:size-mib=1", 2, false));
