@@ -2,7 +2,7 @@
 #![no_main]
 
 use forebay::devices;
-use forebay_core::device::Device;
+use forebay_core::contract::device::Device;
 use forebay_core::{Flags, Nanos, Op, Request};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Specs of policies and devices; a policy that is accepted also takes and dispatches a request.
 #![no_main]
 
-use forebay_core::policy::Bare;
-use forebay_core::{Flags, Nanos, Op, Request, Spec, device, policy};
+use forebay_core::contract::Bare;
+use forebay_core::{Flags, Nanos, Op, Request, Spec, catalog, device};
 use libfuzzer_sys::fuzz_target;
 
 /// Longest I/O of the device the policies are built for.
@@ -14,14 +14,14 @@ fuzz_target!(|data: &[u8]| {
         assert!(!spec.name().is_empty());
         let _ = device::list::build(&spec);
     }
-    let flash = policy::FlashLane { len_max: LEN_MAX_BYTES, capacity_bytes: 64 << 20 };
-    let lanes = policy::Lanes {
+    let flash = catalog::FlashLane { len_max: LEN_MAX_BYTES, capacity_bytes: 64 << 20 };
+    let lanes = catalog::Lanes {
         disks: 1,
         disk_len_max: LEN_MAX_BYTES,
         flash: Some(flash),
         restarts: false,
     };
-    let Ok(mut built) = policy::build_placed(text, &lanes) else { return };
+    let Ok(mut built) = catalog::build_placed(text, &lanes) else { return };
     let request = Request {
         at: Nanos::ZERO,
         offset: 1 << 30,

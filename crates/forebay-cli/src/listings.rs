@@ -3,8 +3,9 @@
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use forebay::devices::{self, OpenDevice};
-use forebay_core::policy::shape::{SHAPER_PARAMETERS, SHAPERS};
-use forebay_core::policy::{BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES};
+use forebay_core::catalog::{
+    BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES, SHAPER_PARAMETERS, SHAPERS,
+};
 
 use crate::output;
 

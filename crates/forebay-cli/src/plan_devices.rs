@@ -56,7 +56,7 @@ impl Devices {
         asked: Asked<'_>,
     ) -> anyhow::Result<()> {
         let device = devices::open(asked.device)?;
-        forebay_core::policy::build(&self.policy, u32::MAX).map_err(forebay::Error::from)?;
+        forebay_core::catalog::build(&self.policy, u32::MAX).map_err(forebay::Error::from)?;
         let input = Reading::of(source, StreamBy::default()).read(trace)?;
         for caution in cautions(&input) {
             eprintln!("forebay: {}: {caution}", trace.display());

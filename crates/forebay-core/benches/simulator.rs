@@ -14,11 +14,11 @@ mod load;
 use std::sync::OnceLock;
 use std::time::Instant;
 
-use forebay_core::device::fixed::Fixed;
-use forebay_core::device::list::DeviceModel;
-use forebay_core::policy::{
+use forebay_core::catalog::{
     FlashLane, Lanes, PLACEMENTS, POLICIES, PolicyVisitor, with_placed, with_policy,
 };
+use forebay_core::device::fixed::Fixed;
+use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Flags, Nanos, Op, Policy, Request, Workload, simulate};
 

@@ -11,8 +11,8 @@
 //! back the copying within a time as long as the one learnt from stay as they are. The others are laid one
 //! after another into the gap, never touched so far, that is nearest to where they come from.
 
+use crate::contract::request::{Op, Request};
 use crate::rearrangement::Rearrangement;
-use crate::request::{Op, Request};
 
 /// Addresses are rounded to this: blocks of file systems.
 const GRAIN: u64 = 4096;

@@ -5,12 +5,12 @@
 //! worst outcome. A write with [`Flags::PREFLUSH`] is parted here, for every policy alike: a flush,
 //! and when that is done the write. Nobody beneath ever sees such a write.
 
-use crate::bytes::Bytes;
-use crate::outcome::{Outcome, worst};
-use crate::policy::Done;
-use crate::request::{Flags, Op, Request};
+use crate::contract::bytes::Bytes;
+use crate::contract::outcome::{Outcome, worst};
+use crate::contract::policy::Done;
+use crate::contract::request::{Flags, Op, Request};
+use crate::contract::time::Nanos;
 use crate::slab::Slab;
-use crate::time::Nanos;
 
 /// A request that is not answered.
 #[derive(Clone, Copy, Debug)]
@@ -125,7 +125,7 @@ impl Clients {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::outcome::Fault;
+    use crate::contract::outcome::Fault;
 
     fn write(flags: Flags, len: u32) -> Request {
         let (at, offset, id, stream, lane) = (Nanos(3), 4096, 7, 2, 1);

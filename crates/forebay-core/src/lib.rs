@@ -4,39 +4,36 @@
 //! machine: no clock, no I/O, no threads, no dependencies, no unseeded randomness. The same
 //! policies run in virtual time ([`simulate`]) and, through another crate, in wall time.
 //!
-//! Floors: the root files are the vocabulary and import nothing; [`cache`], [`policy`] and
-//! [`device`] import only the vocabulary, and a policy may use a cache; [`simulate`] and [`replay`] stand on both.
+//! Floors, each importing only what is below: [`contract`]; slabs, indices and the bookkeeping of
+//! client requests; [`elevator`], [`shape`], [`cache`] and [`device`], which do not know each other;
+//! [`stack`]; [`catalog`]. [`simulate`] and [`replay`] know the contract alone.
 
 #![forbid(unsafe_code)]
 
 pub mod arrange;
-pub mod bytes;
 pub mod cache;
+pub mod catalog;
 mod clients;
+pub mod contract;
 pub mod device;
+pub mod elevator;
 mod index;
-pub mod observer;
-pub mod outcome;
-pub mod placed;
-pub mod policy;
 pub mod rearrangement;
 pub mod replay;
-pub mod request;
 pub mod rtt;
+pub mod shape;
 pub mod simulate;
 pub mod slab;
-pub mod spec;
+pub mod stack;
 pub mod tape;
-pub mod time;
-pub mod workload;
 
-pub use bytes::{Buf, Bytes, Null, Piece, Slots};
-pub use device::{Completion, Device, Mechanics};
-pub use observer::Observer;
-pub use outcome::{Fault, Outcome, worst};
-pub use policy::{Cx, Done, Finished, Policy};
+pub use contract::bytes::{Buf, Bytes, Null, Piece, Slots};
+pub use contract::device::{Completion, Device, Mechanics};
+pub use contract::observer::Observer;
+pub use contract::outcome::{Fault, Outcome, worst};
+pub use contract::policy::{Cx, Done, Finished, Policy};
+pub use contract::request::{BACKGROUND, Flags, Lane, Op, Request, RequestId};
+pub use contract::spec::{Spec, SpecError};
+pub use contract::time::Nanos;
+pub use contract::workload::Workload;
 pub use rearrangement::Rearrangement;
-pub use request::{BACKGROUND, Flags, Lane, Op, Request, RequestId};
-pub use spec::{Spec, SpecError};
-pub use time::Nanos;
-pub use workload::Workload;

@@ -13,12 +13,12 @@ pub use dependent::{AHEAD_MAX, Dependent};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
-use crate::bytes::Slots;
-use crate::policy::Done;
-use crate::request::Request;
+use crate::contract::bytes::Slots;
+use crate::contract::policy::Done;
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
+use crate::contract::workload::Workload;
 use crate::slab::Slab;
-use crate::time::Nanos;
-use crate::workload::Workload;
 
 /// Scales recorded time: arrivals and think times are divided by the intensity.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -266,8 +266,8 @@ impl Workload for Closed {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::Null;
-    use crate::request::{Flags, Op};
+    use crate::contract::bytes::Null;
+    use crate::contract::request::{Flags, Op};
     use proptest::prelude::*;
 
     fn request(id: u64, at: u64, stream: u32) -> Request {

@@ -27,8 +27,8 @@ mod window;
 pub use lanes::{Gaps, LANES_MAX, Segment, admitted, admitted_by_part};
 pub use window::least_rate_for_all;
 
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 
 /// What a service takes, in units of `1 / rate` nanoseconds.
 pub(crate) const SERVICE: u64 = 1_000_000_000;

@@ -3,13 +3,13 @@
 //! At each instant completions come first, then arrivals, then the policy is woken if that is due, then
 //! every lane with room is offered to it until it declines. Nothing is allocated per request here.
 
-use crate::bytes::Null;
-use crate::device::Device;
-use crate::observer::Observer;
-use crate::policy::{Cx, Finished, Policy};
-use crate::request::Lane;
-use crate::time::Nanos;
-use crate::workload::Workload;
+use crate::contract::bytes::Null;
+use crate::contract::device::Device;
+use crate::contract::observer::Observer;
+use crate::contract::policy::{Cx, Finished, Policy};
+use crate::contract::request::Lane;
+use crate::contract::time::Nanos;
+use crate::contract::workload::Workload;
 
 /// Runs `workload` through `policy` on `devices` (lane `i` is `devices[i]`) until nothing is left
 /// to do or the workload stops, and returns the time of the last completion, arrival or answer. Nothing is
@@ -118,11 +118,11 @@ fn earliest(a: Option<Nanos>, b: Option<Nanos>) -> Option<Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::bytes::{Bytes, Piece};
-    use crate::device::Completion;
+    use crate::contract::bytes::{Bytes, Piece};
+    use crate::contract::device::Completion;
+    use crate::contract::policy::Done;
+    use crate::contract::request::{Flags, Op, Request};
     use crate::device::fixed::Fixed;
-    use crate::policy::Done;
-    use crate::request::{Flags, Op, Request};
 
     /// Answers trims when they come, writes when it is woken 5 ns later, reads by an I/O; and is
     /// woken once more, for nothing, at 5 s.
@@ -181,7 +181,12 @@ mod tests {
         fn take(&mut self) -> Request {
             self.left.pop().unwrap()
         }
-        fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn crate::bytes::Slots) {
+        fn finished(
+            &mut self,
+            now: Nanos,
+            done: &Done,
+            _slots: &mut dyn crate::contract::bytes::Slots,
+        ) {
             self.told.push((done.request.id, now));
         }
         fn is_stopped(&self) -> bool {

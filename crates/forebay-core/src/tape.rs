@@ -3,11 +3,11 @@
 //! A [`Recorder`] writes down every call to a policy with its answer; [`replay`] makes the same
 //! calls to a fresh one and fails at the first different answer.
 
-use crate::bytes::{Bytes, Null, Piece};
-use crate::device::Completion;
-use crate::policy::{Class, Cx, Done, Figure, Finished, Policy};
-use crate::request::{Lane, Request};
-use crate::time::Nanos;
+use crate::contract::bytes::{Bytes, Null, Piece};
+use crate::contract::device::Completion;
+use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Policy};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
 
 /// One call to a policy, with its answer.
 #[derive(Clone, Debug, PartialEq)]

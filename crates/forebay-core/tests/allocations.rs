@@ -8,8 +8,8 @@ mod load;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
+use forebay_core::catalog::{FlashLane, Lanes, POLICIES, PolicyVisitor, with_placed, with_policy};
 use forebay_core::device::list::DeviceModel;
-use forebay_core::policy::{FlashLane, Lanes, POLICIES, PolicyVisitor, with_placed, with_policy};
 use forebay_core::{Done, Nanos, Observer, Policy, simulate};
 
 thread_local! {

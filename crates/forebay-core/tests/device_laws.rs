@@ -13,7 +13,8 @@ use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Power, SeekSpec, Standby, Zone,
 };
 use forebay_core::device::list::{DeviceModel, build};
-use forebay_core::device::ssd::{self, Collection, Precondition, Ssd, SsdSpec};
+use forebay_core::device::ssd;
+use forebay_core::device::ssd::{Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Completion, Device, Flags, Nanos, Op, Request, Spec};
 use proptest::prelude::*;
 

@@ -8,7 +8,7 @@ mod load;
 
 use std::collections::BinaryHeap;
 
-use forebay_core::policy::build;
+use forebay_core::catalog::build;
 use forebay_core::{Done, Flags, Nanos, Observer, Op, Request, Slots, Workload, simulate};
 
 const LEN: u32 = 64 << 10;

@@ -7,10 +7,8 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::policy::shape::SHAPERS;
-use forebay_core::policy::{
-    FlashLane, Lanes, PLACEMENTS, POLICIES, Rearrange, Rearranged, build, build_placed,
-};
+use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, POLICIES, SHAPERS, build, build_placed};
+use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::tape::{Recorder, replay};
 use forebay_core::{
     Bytes, Completion, Cx, Device, Done, Flags, Lane, Mechanics, Nanos, Observer, Op, Piece,

@@ -1,7 +1,9 @@
 //! Brute-force references: merging and elevator order done the obvious way, compared with the
 //! block layer on random cases.
 
-use forebay_core::policy::{Bare, BlockLayer, Deadline, DeadlineConfig, Limits, Noop, build};
+use forebay_core::catalog::build;
+use forebay_core::contract::Bare;
+use forebay_core::elevator::{BlockLayer, Deadline, DeadlineConfig, Limits, Noop};
 use forebay_core::{Completion, Finished, Flags, Mechanics, Nanos, Op, Policy, Request};
 use proptest::prelude::*;
 

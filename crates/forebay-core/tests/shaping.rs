@@ -15,7 +15,7 @@ mod miser;
 #[path = "shaping/parts.rs"]
 mod parts;
 
-use forebay_core::policy::{Lanes, build_placed};
+use forebay_core::catalog::{Lanes, build_placed};
 use forebay_core::rtt::{Rtt, Tiers};
 use forebay_core::{Flags, Nanos, Op, Request};
 use harness::{Ran, arrivals, read, reads, run};
@@ -288,7 +288,7 @@ fn dmclock_shares_by_weight_above_reservations_and_within_limits() {
 
 #[test]
 fn flags_say_what_is_wrong() {
-    let said = |spec: &str| forebay_core::policy::build(spec, 4096).map(|_| ()).unwrap_err().0;
+    let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
     assert!(said("miser").contains("cmin: not given") && said("miser").contains("plan capacity"));
     assert!(said("sfq:cmin=0").contains("from 1 to 1000000000"));
     assert!(said("sfq:cmin=20").contains("serves one request within 10 ms"));

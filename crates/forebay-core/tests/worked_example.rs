@@ -10,7 +10,7 @@
 use forebay_core::device::fixed::Fixed;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{
-    Bytes, Completion, Cx, Flags, Lane, Nanos, Observer, Op, Piece, Policy, Request, policy,
+    Bytes, Completion, Cx, Flags, Lane, Nanos, Observer, Op, Piece, Policy, Request, catalog,
     simulate,
 };
 
@@ -105,7 +105,7 @@ impl Order {
 }
 
 fn run(spec: &str) -> Order {
-    let policy = policy::build(&format!("{spec}:merge=no"), u32::MAX).unwrap();
+    let policy = catalog::build(&format!("{spec}:merge=no"), u32::MAX).unwrap();
     let mut policy = ReadyAtNine { policy, ready: false };
     let mut order = Order::default();
     let mut device = [Fixed::new(10_000.0).unwrap()];

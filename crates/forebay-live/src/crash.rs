@@ -5,8 +5,7 @@
 //! and durable bytes are kept apart ([`Medium`]): what a completed flush or FUA write covered is there
 //! after a cut, of everything else any subset. Same seed, same run.
 
-use std::io;
-use std::thread;
+use std::{io, thread};
 
 use forebay_core::{Fault, Flags, Lane, Nanos, Op, Piece, Request, Slots};
 

@@ -9,8 +9,7 @@
 //! Bytes are moved to and from a [`Store`] when an I/O ends; without one there is no content.
 
 use std::collections::BTreeMap;
-use std::io;
-use std::thread;
+use std::{io, thread};
 
 use forebay_core::{Buf, Device, Flags, Lane, Nanos, Null, Op, Piece, Request, RequestId, Slots};
 

@@ -3,8 +3,7 @@
 //! Invariants: the times that [`Lanes::reap`] answers never decrease; every I/O that was started ends
 //! exactly once, with or without a failure.
 
-use std::fmt;
-use std::io;
+use std::{fmt, io};
 
 use forebay_core::{Completion, Fault, Lane, Mechanics, Nanos, Piece, Request, Slots};
 

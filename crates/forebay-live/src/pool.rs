@@ -15,8 +15,7 @@
 mod room;
 mod slots;
 
-use std::mem;
-use std::slice;
+use std::{mem, slice};
 
 use forebay_core::{Buf, Bytes, Piece};
 

@@ -5,8 +5,7 @@
 //! time the policy is asked only when something arrived, ended or was to be woken: a recorded run replays identically
 //! ([`forebay_core::tape`]). Nothing is allocated per request once the loop is warm.
 
-use std::io;
-use std::mem;
+use std::{io, mem};
 
 use forebay_core::{Cx, Finished, Lane, Nanos, Observer, Piece, Policy, Request, Workload};
 

@@ -1,7 +1,7 @@
 //! What an I/O becomes on a target: its extent there; and the data that a workload's writes may carry.
 //!
 //! Direct I/O moves whole blocks: what begins or ends within one is refused, a trim is narrowed to
-//! them. (`forebay_core::policy::Blocks` makes whole blocks of parts.)
+//! them. (`forebay_core::stack::Blocks` makes whole blocks of parts.)
 //!
 //! A workload without data of its own ([`crate::Patterned`]) has writes carry pseudo-random bytes, which do not compress; the byte at an address is always the
 //! same one ([`payload`]), so what a run leaves on its target can be checked, and does not depend on

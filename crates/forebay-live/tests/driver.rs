@@ -6,12 +6,14 @@ mod rig;
 
 use std::io;
 
+use forebay_core::catalog::{POLICIES, build};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::hdd::{Hdd, HddSpec, Power, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
-use forebay_core::policy::{POLICIES, build};
-use forebay_core::tape::{self, Recorder};
-use forebay_core::{Device, Lane, Nanos, Null, Op, Piece, Request, Slots, Workload, simulate};
+use forebay_core::tape::Recorder;
+use forebay_core::{
+    Device, Lane, Nanos, Null, Op, Piece, Request, Slots, Workload, simulate, tape,
+};
 use forebay_live::{Emulated, Ended, Failure, LEN_MAX, Lanes, Waker, run};
 
 use rig::{Counted, Exact, Sloppy, mixed, open, request};

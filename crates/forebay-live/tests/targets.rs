@@ -10,10 +10,11 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use forebay_core::placed::Placed;
-use forebay_core::policy::{Blocks, Lanes as PolicyLanes, build, build_placed};
-use forebay_core::tape::{self, Call, Recorder};
-use forebay_core::{Buf, Nanos, Op, Policy, Request};
+use forebay_core::catalog::{Lanes as PolicyLanes, build, build_placed};
+use forebay_core::stack::Blocks;
+use forebay_core::stack::placed::Placed;
+use forebay_core::tape::{Call, Recorder};
+use forebay_core::{Buf, Nanos, Op, Policy, Request, tape};
 use forebay_live::{
     Failure, Kind, LEN_MAX, Lanes, Opening, Patterned, Target, Threads, Uring, payload, run,
 };

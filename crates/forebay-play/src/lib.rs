@@ -18,8 +18,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_core::placed::Placed;
-use forebay_core::policy::{Blocks, build_placed, is_placement};
+use forebay_core::catalog::{build_placed, is_placement};
+use forebay_core::stack::Blocks;
+use forebay_core::stack::placed::Placed;
 use forebay_core::{Lane, Nanos, Policy};
 use forebay_live::{CpuTime, Lanes, Patterned, Punctual, run};
 

@@ -4,15 +4,14 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use forebay_core::catalog::{FlashLane, Lanes as PolicyLanes, is_placement};
 use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
-use forebay_core::policy::{FlashLane, Lanes as PolicyLanes, is_placement};
 use forebay_core::{Buf, Device, Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Waker, WallClock};
 
-use crate::Plan;
 use crate::error::Error;
-use crate::targets;
+use crate::{Plan, targets};
 use forebay::input::Input;
 use forebay::place::Placement;
 use forebay::simulate::Bed;

@@ -2,15 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use forebay_core::policy::Figure;
+use forebay_core::contract::policy::Figure;
 use forebay_core::{Device, Nanos};
 use forebay_live::{CpuTime, Kind};
 use serde::Serialize;
 
-use crate::Plan;
 use crate::on::LiveLanes;
-use crate::verdict;
 use crate::watch::{Ending, News, Watched};
+use crate::{Plan, verdict};
 use forebay::input::Input;
 use forebay::place::Changed;
 use forebay::replayed::Replay;
@@ -210,7 +209,7 @@ impl Played<'_> {
     }
 }
 
-/// What [`forebay_core::policy::Blocks`] counted, if it stands above the policy.
+/// What [`forebay_core::stack::Blocks`] counted, if it stands above the policy.
 fn partial(placement: &[Figure]) -> u64 {
     let count = placement.iter().find(|(name, _)| *name == "partial_requests");
     count.map_or(0, |(_, count)| *count as u64)

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_core::policy::Class;
+use forebay_core::contract::policy::Class;
 use forebay_core::{Completion, Done, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 

@@ -8,7 +8,7 @@
 //! scheduler can save) and the time to the last completion under closed replay.
 
 use forebay_core::Device;
-use forebay_core::policy::POLICIES;
+use forebay_core::catalog::POLICIES;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 

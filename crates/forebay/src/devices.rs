@@ -18,7 +18,8 @@ use std::path::{Path, PathBuf};
 use forebay_core::device::drive::DriveSpec;
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::hdd::HddSpec;
-use forebay_core::device::list::{self, DeviceModel};
+use forebay_core::device::list;
+use forebay_core::device::list::DeviceModel;
 use forebay_core::{Spec, SpecError};
 use forebay_trace::write::Kept;
 

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use forebay_core::catalog::{PolicyVisitor, with_placed};
 use forebay_core::device::failing::Failing;
-use forebay_core::policy::{PolicyVisitor, Rearrange, Rearranged, with_placed};
+use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::{
     Completion, Device, Done, Lane, Nanos, Observer, Policy, Request, Workload, simulate,
 };

@@ -6,7 +6,7 @@
 //! cylinders; the approach to the first I/O is not counted (the **bid** paper's worked example,
 //! section "Disk head movement (seek) distance").
 
-use forebay_core::policy::Class;
+use forebay_core::contract::policy::Class;
 use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op, Request};
 use hdrhistogram::Histogram;
 use serde::Serialize;

@@ -25,7 +25,7 @@ mod record;
 pub use check::{Checked, Difference, check, check_content};
 pub use record::{Blank, Tape, Taped};
 
-use forebay_core::policy::Lanes;
+use forebay_core::catalog::Lanes;
 
 /// What a tape begins with.
 const MAGIC: &str = "forebay tape 2";

@@ -7,7 +7,7 @@ use forebay::advise::{Advice, Remedy, RemedyKind, Verdict, advise, default_flash
 use forebay::devices;
 use forebay::input::Input;
 use forebay::simulate::Setup;
-use forebay_core::policy::POLICIES;
+use forebay_core::catalog::POLICIES;
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use forebay::devices;
 use forebay::input::Input;
 use forebay::simulate::{Bed, Replay, Setup, run, run_on};
-use forebay_core::policy::POLICIES;
+use forebay_core::catalog::POLICIES;
 use forebay_core::replay::Intensity;
 use forebay_trace::streams::StreamBy;
 

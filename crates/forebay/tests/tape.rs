@@ -8,10 +8,9 @@ use std::path::Path;
 
 use forebay::Error;
 use forebay::tape::{Blank, Checked, Header, check, check_content};
+use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, POLICIES, SHAPERS, build_placed};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::list::DeviceModel;
-use forebay_core::policy::shape::SHAPERS;
-use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, POLICIES, build_placed};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Flags, Nanos, Op, Policy, Request, simulate};
 

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, zones,
 };
-use forebay_core::device::ssd::{self, Collection, Precondition, Ssd, SsdSpec};
+use forebay_core::device::ssd;
+use forebay_core::device::ssd::{Collection, Precondition, Ssd, SsdSpec};
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 
 /// Streams at work at a time, each with one request outstanding.

@@ -1,6 +1,6 @@
 use super::*;
-use crate::request::Flags;
-use crate::time::Nanos;
+use crate::contract::request::Flags;
+use crate::contract::time::Nanos;
 use proptest::prelude::*;
 
 const KIB: u64 = 1024;

@@ -34,11 +34,11 @@ pub use controller::{
 pub use sparing::{Defects, SpareRange, Sparing};
 pub use surface::{Format, HeadOrder, ZoneFormat};
 
+use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::request::{Flags, Op, Request};
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
-use crate::device::{Completion, Device, Mechanics};
-use crate::request::{Flags, Op, Request};
-use crate::spec::SpecError;
-use crate::time::Nanos;
 use buffer::Buffer;
 use mechanism::Mechanism;
 use write_cache::WriteCache;

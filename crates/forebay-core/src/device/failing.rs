@@ -5,12 +5,12 @@
 
 use std::collections::VecDeque;
 
-use crate::device::{Completion, Device, Mechanics};
+use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::outcome::Fault;
+use crate::contract::request::{Lane, Request};
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 use crate::index::spread;
-use crate::outcome::Fault;
-use crate::request::{Lane, Request};
-use crate::spec::SpecError;
-use crate::time::Nanos;
 
 /// When a lane's I/Os fail.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -174,9 +174,9 @@ impl<D: Device> Device for Failing<D> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::contract::outcome::Outcome;
+    use crate::contract::request::{Flags, Op};
     use crate::device::fixed::Fixed;
-    use crate::outcome::Outcome;
-    use crate::request::{Flags, Op};
 
     fn io(op: Op, offset: u64) -> Request {
         let (at, len, stream, lane, flags) = (Nanos::ZERO, 4096, 0, 0, Flags::NONE);

@@ -3,10 +3,10 @@
 //! The unit-service server of capacity planning, and the cheapest device to simulate. Size,
 //! position and operation make no difference; it has no moving parts, no energy and no end.
 
-use crate::device::{Completion, Device, Mechanics};
-use crate::request::{Flags, Op, Request};
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::request::{Flags, Op, Request};
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 
 const NOTHING: Request = Request {
     at: Nanos::ZERO,

@@ -29,10 +29,10 @@ pub use geometry::{Layout, SECTOR, Zone, zones};
 pub use power::{Power, Standby};
 pub use seek::{KNEE_SHARE, SeekSpec};
 
-use crate::device::{Completion, Device, Mechanics};
-use crate::request::{Op, Request};
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::request::{Op, Request};
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 use geometry::{Divisor, Geometry, step};
 use power::Meter;
 use seek::SeekCurve;

@@ -3,14 +3,14 @@
 //! A constant-rate server is named in a spec (`fixed:RATE`); disks have too many figures for that
 //! and come from device files, which this crate knows nothing about.
 
+use crate::contract::device::{Completion, Device};
+use crate::contract::request::Request;
+use crate::contract::spec::{Spec, SpecError};
+use crate::contract::time::Nanos;
 use crate::device::drive::Drive;
 use crate::device::fixed::Fixed;
 use crate::device::hdd::Hdd;
 use crate::device::ssd::{Ssd, Wear};
-use crate::device::{Completion, Device};
-use crate::request::Request;
-use crate::spec::{Spec, SpecError};
-use crate::time::Nanos;
 
 /// The kinds that [`build`] makes from a spec alone, each with what it is.
 pub const KINDS: &[(&str, &str)] = &[("fixed:RATE", "a server of RATE I/Os per second")];

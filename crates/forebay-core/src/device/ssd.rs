@@ -26,10 +26,10 @@ mod spec;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::device::{Completion, Device, Mechanics};
-use crate::request::{Flags, Op, Request};
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::request::{Flags, Op, Request};
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 use flash::Flash;
 use ftl::Ftl;
 

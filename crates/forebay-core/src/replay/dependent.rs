@@ -13,12 +13,12 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use super::Intensity;
-use crate::bytes::Slots;
-use crate::policy::Done;
-use crate::request::Request;
+use crate::contract::bytes::Slots;
+use crate::contract::policy::Done;
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
+use crate::contract::workload::Workload;
 use crate::slab::Slab;
-use crate::time::Nanos;
-use crate::workload::Workload;
 use overlaps::Overlaps;
 
 /// Requests that are held at most because they depend on others.
@@ -242,8 +242,8 @@ impl<I: Iterator<Item = (Request, Option<Nanos>)>> Workload for Dependent<I> {
 mod tests {
     use super::overlaps::conflict;
     use super::*;
-    use crate::bytes::Null;
-    use crate::request::{Flags, Op};
+    use crate::contract::bytes::Null;
+    use crate::contract::request::{Flags, Op};
     use proptest::prelude::*;
 
     /// When each request was issued, and when it ended, on a device that takes `took` for each.

@@ -13,7 +13,7 @@
 use std::iter::Peekable;
 
 use super::{RATE_MAX_IOPS, Rtt, SERVICE};
-use crate::time::Nanos;
+use crate::contract::time::Nanos;
 
 /// Servers that are counted in one pass at most.
 pub const LANES_MAX: usize = 16;

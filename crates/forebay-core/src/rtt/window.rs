@@ -9,7 +9,7 @@
 
 use super::lanes::Gaps;
 use super::{RATE_MAX_IOPS, SERVICE};
-use crate::time::Nanos;
+use crate::contract::time::Nanos;
 
 /// The least whole rate at which RTT admits all of `gaps` under `within`, from 1 on; `None` if it
 /// lies above [`RATE_MAX_IOPS`].

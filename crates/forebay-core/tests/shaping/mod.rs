@@ -5,8 +5,8 @@
 
 use std::collections::VecDeque;
 
+use forebay_core::catalog::build;
 use forebay_core::device::fixed::Fixed;
-use forebay_core::policy::build;
 use forebay_core::{
     Bytes, Completion, Cx, Done, Flags, Lane, Nanos, Op, Piece, Policy, Request, Workload, simulate,
 };

@@ -1,7 +1,8 @@
 //! Requests longer than the device takes, and servers that are given several I/Os at a time.
 
-use forebay_core::device::Mechanics;
-use forebay_core::policy::{Bare, build};
+use forebay_core::catalog::build;
+use forebay_core::contract::Bare;
+use forebay_core::contract::device::Mechanics;
 use forebay_core::{Completion, Finished, Nanos, Policy, Request};
 
 use crate::harness::read;

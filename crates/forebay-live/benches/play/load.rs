@@ -1,6 +1,6 @@
 //! The requests of the bench.
 
-use forebay_core::policy::Done;
+use forebay_core::contract::policy::Done;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Flags, Nanos, Op, Request, Slots, Workload};
 

@@ -29,8 +29,9 @@ use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use forebay_core::catalog::{PolicyVisitor, build, with_policy};
+use forebay_core::contract::policy::Done;
 use forebay_core::device::fixed::Fixed;
-use forebay_core::policy::{Done, PolicyVisitor, build, with_policy};
 use forebay_core::{Nanos, Observer, Policy, Workload, simulate};
 use forebay_live::{
     CpuTime, Emulated, LEN_MAX, Opening, Patterned, Punctual, Target, Uring, WallClock, Watch, run,

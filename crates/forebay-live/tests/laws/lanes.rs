@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use forebay_core::catalog::{FlashLane, Lanes as PolicyLanes, build, build_placed};
 use forebay_core::device::fixed::Fixed;
-use forebay_core::placed::Placed;
-use forebay_core::policy::{Blocks, FlashLane, Lanes as PolicyLanes, build, build_placed};
+use forebay_core::stack::Blocks;
+use forebay_core::stack::placed::Placed;
 use forebay_core::{Flags, Nanos, Op, Policy, Request, Workload};
 use forebay_live::{
     Emulated, LEN_MAX, Lanes, Opening, Sparse, Store, Target, Threads, Uring, Waker, WallClock, run,

@@ -1,11 +1,10 @@
 //! Every stack there is: policies by name with forms and parameters that matter, and combinations.
 
 use forebay_core::cache::{Lru, S3Fifo};
-use forebay_core::placed::Placed;
-use forebay_core::policy::cached::{Cached, Writing};
-use forebay_core::policy::{
-    Blocks, FlashLane, Lanes, PLACEMENTS, POLICIES, Rearrange, Rearranged, build, build_placed,
-};
+use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, POLICIES, build, build_placed};
+use forebay_core::stack::cached::{Cached, Writing};
+use forebay_core::stack::placed::Placed;
+use forebay_core::stack::{Blocks, Rearrange, Rearranged};
 use forebay_core::{Lane, Nanos, Policy, Rearrangement};
 
 const LEN_MAX: u32 = 64 << 10;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_core::policy::Done;
+use forebay_core::contract::policy::Done;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Completion, Flags, Nanos, Observer, Op, Request, Workload};
 use forebay_live::{Clock, Failure, Watch};

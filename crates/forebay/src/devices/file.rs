@@ -6,8 +6,9 @@
 use std::ops::Range;
 
 use forebay_core::device::drive::{Drive, DriveSpec};
+use forebay_core::device::hdd;
 use forebay_core::device::hdd::{
-    self, Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Standby, Zone,
+    Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Standby, Zone,
 };
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Nanos, SpecError};

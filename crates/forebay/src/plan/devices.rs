@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use forebay_core::policy::{PolicyVisitor, build, with_policy};
+use forebay_core::catalog::{PolicyVisitor, build, with_policy};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
 use serde::Serialize;

@@ -1,8 +1,8 @@
 //! The devices that a trace is tried on: disks, and a flash device beside them.
 
+use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement};
 use forebay_core::device::failing::Failure;
 use forebay_core::device::list::DeviceModel;
-use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement};
 use forebay_core::{Device, Spec};
 
 use crate::devices::OpenDevice;

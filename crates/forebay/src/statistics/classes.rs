@@ -1,7 +1,7 @@
 //! Response times by class of service, as the policy tells the classes apart.
 
 use forebay_core::Nanos;
-use forebay_core::policy::Class;
+use forebay_core::contract::policy::Class;
 use serde::Serialize;
 
 use super::Latencies;

@@ -8,8 +8,9 @@ use std::io::{BufRead, Read};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
-use forebay_core::device::{Completion, Mechanics};
-use forebay_core::policy::{Finished, build_placed};
+use forebay_core::catalog::build_placed;
+use forebay_core::contract::device::{Completion, Mechanics};
+use forebay_core::contract::policy::Finished;
 use forebay_core::tape::Call;
 use forebay_core::{Bytes, Cx, Lane, Nanos, Null, Policy, Request};
 use forebay_trace::TraceError;

@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use forebay_core::policy::{Done, FlashLane, Lanes};
+use forebay_core::catalog::{FlashLane, Lanes};
+use forebay_core::contract::policy::Done;
 use forebay_core::tape::Call;
 use forebay_core::{Fault, Flags, Lane, Nanos, Op, Outcome, Request};
 

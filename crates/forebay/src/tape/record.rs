@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
-use forebay_core::device::Completion;
-use forebay_core::policy::{Class, Figure};
+use forebay_core::contract::device::Completion;
+use forebay_core::contract::policy::{Class, Figure};
 use forebay_core::tape::{Call, Recorder};
 use forebay_core::{Bytes, Cx, Lane, Nanos, Piece, Policy, Request};
 use forebay_trace::TraceError;

@@ -3,8 +3,8 @@
 //! The terms are DiskSim's (Bucy, Schindler, Schlosser, Ganger: "The DiskSim Simulation
 //! Environment Version 4.0 Reference Manual", CMU-PDL-08-101, section 3.2), its names in brackets.
 
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 
 /// Controller time of a command, by what it is and what the one before it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -4,10 +4,10 @@
 //! sooner than the one before it ends. An access may be settled after it began, so the arm must
 //! not use less than idle power, or energy could fall.
 
+use crate::contract::spec::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place};
 use crate::device::hdd::seek::SeekCurve;
 use crate::device::hdd::{HddSpec, Power};
-use crate::spec::SpecError;
 
 use super::surface::{Format, Surface};
 

@@ -5,7 +5,7 @@
 //! one, up to the range's end or the zone's; a *remapped* one has its sector elsewhere. Where whole
 //! tracks are the unit, defects and spares count tracks. The mapping rises strictly, remaps aside.
 
-use crate::spec::SpecError;
+use crate::contract::spec::SpecError;
 
 use super::surface::search;
 

@@ -5,9 +5,9 @@
 //! revolution. Beyond it, each zone has skews, an angle at which it begins, reserved sectors,
 //! spares and defects of its own, and cylinders may lie between zones that hold nothing.
 
+use crate::contract::spec::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place, check, step};
 use crate::device::hdd::{HddSpec, Zone};
-use crate::spec::SpecError;
 
 use super::sparing::{Defects, Extent, Spared, Sparing};
 

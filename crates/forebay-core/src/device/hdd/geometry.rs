@@ -6,8 +6,8 @@
 //! included. Skew is built into it, so the angle of a sector is its stream time modulo one
 //! revolution, and the time to move any run of sectors is a difference of two stream times.
 
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 
 /// Bytes in a sector.
 pub const SECTOR: u32 = 512;

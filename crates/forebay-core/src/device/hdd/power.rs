@@ -7,10 +7,10 @@
 //!
 //! Invariant: the energy never falls.
 //!
-//! [`Op::Park`]: crate::request::Op::Park
+//! [`Op::Park`]: crate::contract::request::Op::Park
 
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 
 /// Watts while the platters turn, and what standing still saves and costs.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

@@ -4,8 +4,8 @@
 //! where it coasts at full speed, `c + e*d` (Ruemmler and Wilkes, "An introduction to disk drive
 //! modeling", 1994). The curve never falls; no move takes no time.
 
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 
 /// No arm is slower than this over any distance; keeps all sums far from overflow.
 const LONGEST_NS: f64 = 10e9;

@@ -5,7 +5,7 @@
 //! 900 us + 4 us a cylinder above.
 
 use super::*;
-use crate::request::Flags;
+use crate::contract::request::Flags;
 
 fn tiny() -> HddSpec {
     HddSpec {

@@ -16,7 +16,7 @@
 use std::collections::VecDeque;
 
 use super::sparse::Sparse;
-use crate::spec::SpecError;
+use crate::contract::spec::SpecError;
 
 /// Which block is collected next.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! The figures of a solid-state drive.
 
 use super::ftl::{Collection, RESERVE_BLOCKS, Shape};
-use crate::spec::SpecError;
-use crate::time::Nanos;
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
 
 /// Watts of a drive.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]

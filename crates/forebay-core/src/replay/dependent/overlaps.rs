@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::Active;
-use crate::request::{Op, Request};
+use crate::contract::request::{Op, Request};
 use crate::slab::Slab;
 
 /// Longer requests are looked at one by one.

@@ -1,7 +1,7 @@
 //! Responses on device models: open replay, times from arrival to completion by block of arrival.
 
+use forebay_core::catalog::{Lanes, build_placed};
 use forebay_core::device::list::DeviceModel;
-use forebay_core::policy::{Lanes, build_placed};
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Request, Workload, simulate};
 

@@ -1,0 +1,9 @@
+//! Every policy by name: schedulers, shapers, placements.
+
+mod placements;
+mod schedulers;
+mod shapers;
+
+pub use placements::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement, with_placed};
+pub use schedulers::{BLOCK_PARAMETERS, Listed, POLICIES, PolicyVisitor, build, with_policy};
+pub use shapers::{SHAPER_PARAMETERS, SHAPERS};

@@ -1,0 +1,325 @@
+//! Policies that decide which device data are on, by name: one line in [`PLACEMENTS`] and one arm in
+//! [`with_placed`] each.
+//!
+//! Disks are lanes 0 to n - 1, the flash device is lane n. A scheduler from
+//! [`POLICIES`](super::POLICIES) works here too, once for each disk, and leaves the flash alone.
+
+use super::schedulers::{Listed, PolicyVisitor, with_policy};
+use super::{schedulers, shapers};
+use crate::cache::{Cache, Lru, S3Fifo};
+use crate::contract::policy::{AnyPolicy, Policy};
+use crate::contract::spec::{Spec, SpecError};
+use crate::contract::time::Nanos;
+use crate::elevator::packing::Packing;
+use crate::elevator::tier_lba::TierLba;
+use crate::elevator::{Bid, BlockLayer, Elevator};
+use crate::stack::cached::{Cached, Writing};
+use crate::stack::placed::Placed;
+use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
+use crate::stack::{Link, PerDisk};
+
+/// Every policy that places data, simplest first.
+pub const PLACEMENTS: &[Listed] = &[
+    Listed {
+        name: "cache",
+        summary: "the flash keeps blocks of the disk, evicted as a replacement policy says",
+        parameters: "replace=lru|s3fifo write=back|through|around size-mib=ALL block-kib=4 \
+                     disk=mq-deadline transfer-us=0",
+    },
+    Listed {
+        name: "migrate",
+        summary: "extents of the disk that are used often move to the flash, cold ones move back",
+        parameters: "extent-kib=1024 period-s=10 hot=4 moves-max=64 size-mib=ALL disk=mq-deadline \
+                     transfer-us=0",
+    },
+    Listed {
+        name: "tier-lba",
+        summary: "writes that lie far from most of the request queue go to the flash",
+        parameters: "deviation-mib=64 size-mib=ALL transfer-us=0 migrate=no|yes",
+    },
+    Listed {
+        name: "tier-bcache",
+        summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
+        parameters: "cutoff-kib=4096 size-mib=ALL disk=mq-deadline transfer-us=0 migrate=no|yes",
+    },
+    Listed {
+        name: "bid-hybrid",
+        summary: "BID-HDD on the disk, and the writes of processes that write little at a time on the \
+                  flash",
+        parameters: "packing-kib=64 size-mib=ALL transfer-us=0 history=8 wait-ms=10 \
+                     read-deadline-ms=500 write-deadline-ms=5000 staging-limit=yes|no \
+                     migrate=no|yes, then extent-kib, period-s, hot and moves-max as of migrate",
+    },
+];
+
+/// Whether `spec` names a policy that needs a flash device, itself or beneath a shaper.
+pub fn is_placement(spec: &str) -> bool {
+    let Ok(spec) = Spec::parse(spec) else { return false };
+    PLACEMENTS.iter().any(|listed| listed.name == spec.name())
+        || shapers::is_shaper(spec.name())
+            && spec.inner("over").is_some_and(|over| is_placement(&over))
+}
+
+/// What a placement has to know of the flash device.
+#[derive(Clone, Copy, Debug)]
+pub struct FlashLane {
+    /// Its longest I/O in bytes.
+    pub len_max: u32,
+    /// Bytes it holds.
+    pub capacity_bytes: u64,
+}
+
+/// The devices there are.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Lanes {
+    /// Disks, all alike, at least one.
+    pub disks: u16,
+    /// Their longest I/O in bytes.
+    pub disk_len_max: u32,
+    /// The flash device they share.
+    pub flash: Option<FlashLane>,
+    /// Whether what is on them has to be found again after a restart. Policies that keep in memory
+    /// where the newest data are cannot be had then.
+    pub restarts: bool,
+}
+
+/// Builds the policy that `spec` names, a scheduler or a placement, and hands it to `visitor` with
+/// its own type.
+pub fn with_placed<V: PolicyVisitor>(
+    spec: &str,
+    lanes: &Lanes,
+    visitor: V,
+) -> Result<V::Out, SpecError> {
+    if let Some(beneath) = beneath(spec, lanes) {
+        let parsed = Spec::parse(spec)?;
+        // What a device takes at a time is the affair of the stack.
+        return shapers::with_shaper(&parsed, u32::MAX, Some(beneath?), visitor);
+    }
+    if !is_placement(spec) {
+        if lanes.disks <= 1 {
+            return with_policy(spec, lanes.disk_len_max, visitor).map_err(known);
+        }
+        let each = (0..lanes.disks).map(|_| schedulers::build(spec, lanes.disk_len_max));
+        let each: Vec<_> = each.collect::<Result<_, _>>().map_err(known)?;
+        if each.iter().any(|policy| !policy.servers().is_empty() || !policy.classes().is_empty()) {
+            let (text, disks) = (spec.trim(), lanes.disks);
+            let what =
+                "got a shaper, which keeps one promise for the whole trace, expected one disk";
+            return Err(SpecError(format!("'{text}' on {disks} disks: {what}")));
+        }
+        return Ok(visitor.visit(PerDisk::new(each)));
+    }
+    let spec = Spec::parse(spec)?;
+    let Some(flash) = lanes.flash else {
+        return Err(SpecError(format!(
+            "'{}': got no flash device, expected one (--flash DEVICE)",
+            spec.text()
+        )));
+    };
+    let place = Place { spec: &spec, lanes, flash };
+    place.refuse_restarts()?;
+    match spec.name() {
+        "cache" => match spec.choice("replace", &["lru", "s3fifo"])? {
+            0 => place.cache(Lru::new, visitor),
+            _ => place.cache(S3Fifo::new, visitor),
+        },
+        "migrate" => place.scheduled(Later, true, visitor),
+        "tier-bcache" => {
+            let cutoff_kib = spec.at_least("cutoff-kib", 4096, 1)?;
+            let rolling = Rolling::new(u64::from(cutoff_kib) * 1024);
+            place.scheduled(rolling, false, visitor)
+        }
+        "tier-lba" => place.tier_lba(visitor),
+        "bid-hybrid" => place.bid_hybrid(visitor),
+        name => Err(SpecError(format!("no placement '{name}'"))),
+    }
+}
+
+/// The stack that a shaper is to stand above, if `spec` is of such a one.
+fn beneath(spec: &str, lanes: &Lanes) -> Option<Result<AnyPolicy, SpecError>> {
+    let parsed = Spec::parse(spec).ok().filter(|parsed| shapers::is_shaper(parsed.name()))?;
+    let over = parsed.inner("over")?;
+    if Spec::parse(&over).is_ok_and(|inner| shapers::is_shaper(inner.name())) {
+        let what = "over: got a shaper above a shaper, expected a scheduler or a placement";
+        return Some(Err(SpecError(format!("'{}': {what}", parsed.text()))));
+    }
+    let within = |error| SpecError(format!("'{}': over: {error}", parsed.text()));
+    Some(build_placed(&over, lanes).map_err(within))
+}
+
+/// Builds the policy that `spec` names as a boxed value.
+pub fn build_placed(spec: &str, lanes: &Lanes) -> Result<Box<dyn Policy + Send>, SpecError> {
+    with_placed(spec, lanes, schedulers::Boxed)
+}
+
+/// A policy that is not known might have been meant as a placement.
+fn known(error: SpecError) -> SpecError {
+    if !error.0.starts_with("no policy") {
+        return error;
+    }
+    let names: Vec<&str> = PLACEMENTS.iter().map(|listed| listed.name).collect();
+    SpecError(format!("{} or, with a flash device, {}", error.0, names.join(", ")))
+}
+
+/// What placements are built from.
+struct Place<'a> {
+    spec: &'a Spec,
+    lanes: &'a Lanes,
+    flash: FlashLane,
+}
+
+impl Place<'_> {
+    /// The disk of a cache that writes through or around has everything at all times.
+    fn refuse_restarts(&self) -> Result<(), SpecError> {
+        let on_disk = self.spec.name() == "cache"
+            && self.spec.choice("write", WRITING)? != Writing::Back as usize;
+        if !self.lanes.restarts || on_disk {
+            return Ok(());
+        }
+        Err(SpecError(format!(
+            "'{}': got a placement whose table is in memory, expected one whose data are found after a \
+             restart: cache:write=through, cache:write=around, or a scheduler",
+            self.spec.text()
+        )))
+    }
+
+    fn cache<C: Cache + Send + 'static, V: PolicyVisitor>(
+        &self,
+        cache: impl Fn(u32) -> C,
+        visitor: V,
+    ) -> Result<V::Out, SpecError> {
+        let block_bytes = self.spec.at_least("block-kib", 4, 1)?.saturating_mul(1024);
+        let writing = match self.spec.choice("write", WRITING)? {
+            0 => Writing::Back,
+            1 => Writing::Through,
+            _ => Writing::Around,
+        };
+        let size_bytes = self.size_bytes()?;
+        let disks = self.disks()?;
+        let flash = self.flash_lane()?;
+        self.spec.finish()?;
+        let frames = Cached::<C>::frames(size_bytes, block_bytes);
+        if frames == 0 {
+            return Err(SpecError(format!(
+                "'{}': got {size_bytes} bytes of flash, expected room for some blocks of \
+                 {block_bytes} bytes",
+                self.spec.text()
+            )));
+        }
+        let cached = Cached::new(cache(frames), block_bytes, writing, self.lanes.disks);
+        Ok(visitor.visit(Placed::over(cached, disks.into_iter().chain([flash]).collect())))
+    }
+
+    fn bid_hybrid<V: PolicyVisitor>(&self, visitor: V) -> Result<V::Out, SpecError> {
+        let threshold_bytes = self.spec.at_least("packing-kib", 64, 0)?.saturating_mul(1024);
+        let limits = schedulers::bid_limits(self.spec, self.lanes.disk_len_max)?;
+        let config = schedulers::bid(self.spec)?;
+        let packing = Packing { threshold_bytes };
+        self.diverting(|| BlockLayer::new(Bid::hybrid(config, packing), limits), visitor)
+    }
+
+    fn tier_lba<V: PolicyVisitor>(&self, visitor: V) -> Result<V::Out, SpecError> {
+        let deviation_mib = self.spec.at_least("deviation-mib", 64, 1)?;
+        let limits = schedulers::limits(self.spec, self.lanes.disk_len_max)?;
+        let elevator = TierLba::new(u64::from(deviation_mib) << 20);
+        self.diverting(|| BlockLayer::new(elevator.clone(), limits), visitor)
+    }
+
+    /// Disks whose own schedulers decide what goes to the flash.
+    fn diverting<E: Elevator + Send + 'static, V: PolicyVisitor>(
+        &self,
+        disk: impl Fn() -> BlockLayer<E>,
+        visitor: V,
+    ) -> Result<V::Out, SpecError> {
+        let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
+        let migrates = self.spec.choice("migrate", &["no", "yes"])? == 1;
+        let migrate = migrates.then(|| self.migration()).transpose()?;
+        self.spec.finish()?;
+        let disks = (0..self.lanes.disks.max(1)).map(|_| Tier::Disk(disk()));
+        let lanes = disks.chain([Tier::Flash(flash)]).collect();
+        let tiers = Tiers::new(self.lanes.disks, size_bytes, Later).migrating(migrate);
+        Ok(visitor.visit(Placed::over(tiers, lanes)))
+    }
+
+    /// Disks with any scheduler, where what goes to the flash is decided before.
+    fn scheduled<C: Choose + Send + 'static, V: PolicyVisitor>(
+        &self,
+        choose: C,
+        always_migrates: bool,
+        visitor: V,
+    ) -> Result<V::Out, SpecError> {
+        let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
+        let disks = self.disks()?;
+        let migrates = always_migrates || self.spec.choice("migrate", &["no", "yes"])? == 1;
+        let migrate = migrates.then(|| self.migration()).transpose()?;
+        self.spec.finish()?;
+        let lanes = disks.into_iter().chain([flash]).collect();
+        let tiers = Tiers::new(self.lanes.disks, size_bytes, choose).migrating(migrate);
+        Ok(visitor.visit(Placed::over(tiers, lanes)))
+    }
+
+    fn migration(&self) -> Result<MigrateConfig, SpecError> {
+        let extent_kib = self.spec.at_least("extent-kib", 1024, 4)?;
+        let period_s: f64 = self.spec.get("period-s", 10.0, "seconds")?;
+        let wrong = |what: String| Err(SpecError(format!("'{}': {what}", self.spec.text())));
+        if !extent_kib.is_multiple_of(4) || extent_kib > 1 << 20 {
+            return wrong(format!(
+                "extent-kib: got {extent_kib}, expected a multiple of 4 up to 1048576"
+            ));
+        }
+        if !(0.001..=1e6).contains(&period_s) {
+            return wrong(format!("period-s: got {period_s}, expected 0.001 to 1000000"));
+        }
+        Ok(MigrateConfig {
+            extent_bytes: extent_kib * 1024,
+            period: Nanos::from_secs_f64(period_s),
+            hot: self.spec.at_least("hot", 4, 1)?,
+            moves_max: self.spec.at_least("moves-max", 64, 1)?,
+        })
+    }
+
+    /// How much of the flash may be used.
+    fn size_bytes(&self) -> Result<u64, SpecError> {
+        let all_mib = (self.flash.capacity_bytes >> 20).min(u32::MAX.into()) as u32;
+        let asked = self.spec.at_least("size-mib", all_mib, 1)?;
+        if asked > all_mib {
+            return Err(SpecError(format!(
+                "'{}': size-mib: got {asked}, expected at most the {all_mib} of the flash device",
+                self.spec.text()
+            )));
+        }
+        Ok(u64::from(asked) << 20)
+    }
+
+    /// The schedulers of the disks: `disk=NAME`, with parameters as in `disk=bid+history=4`.
+    fn disks(&self) -> Result<Vec<AnyPolicy>, SpecError> {
+        let default = "mq-deadline".to_string();
+        let scheduler = self.spec.inner("disk").unwrap_or(default);
+        let build = |_| {
+            schedulers::build(&scheduler, self.lanes.disk_len_max)
+                .map_err(|error| SpecError(format!("'{}': disk: {error}", self.spec.text())))
+        };
+        (0..self.lanes.disks.max(1)).map(build).collect()
+    }
+
+    /// The flash device: multi-queue, first in, first out, behind a link.
+    fn flash_lane(&self) -> Result<AnyPolicy, SpecError> {
+        let us: f64 = self.spec.get("transfer-us", 0.0, "microseconds")?;
+        if !(0.0..=1e6).contains(&us) {
+            return Err(SpecError(format!(
+                "'{}': transfer-us: got {us}, expected 0 to 1000000",
+                self.spec.text()
+            )));
+        }
+        let latency = Nanos((us * 1e3).round() as u64);
+        let none =
+            schedulers::build(&format!("none:requests-max={FLASH_TAGS}"), self.flash.len_max)?;
+        Ok(Box::new(Link::new(none, latency)))
+    }
+}
+
+/// What happens to writes, in the order of [`Writing`].
+const WRITING: &[&str] = &["back", "through", "around"];
+
+/// Requests at a time before a flash device: what an NVMe queue takes (Linux, 1023 tags).
+const FLASH_TAGS: u32 = 1023;

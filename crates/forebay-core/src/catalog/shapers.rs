@@ -1,0 +1,289 @@
+//! Every shaper by name: one line in [`SHAPERS`] and one arm in [`with_shaper`] each.
+
+use crate::catalog::schedulers::{Listed, PolicyVisitor};
+use crate::contract::policy::{AnyPolicy, Class};
+use crate::contract::spec::{Spec, SpecError};
+use crate::contract::time::Nanos;
+use crate::rtt::{RATE_MAX_IOPS, Rtt, SERVICE, Tiers};
+use crate::shape::{
+    Above, Admission, Client, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Split,
+    TokenBucket, Wf2q,
+};
+
+/// Every shaper. Where `cmin` and `delta-ms` are taken, both may list tiers, as in
+/// `cmin=300/40:delta-ms=20/50`.
+pub const SHAPERS: &[Listed] = &[
+    Listed { name: "fcfs", summary: "first come, first served, undivided", parameters: "" },
+    Listed {
+        name: "split",
+        summary: "RTT's classes on a server each, of rates cmin and delta-c",
+        parameters: "cmin=IOPS delta-c=1/delta",
+    },
+    Listed {
+        name: "wf2q",
+        summary: "RTT's classes share a server by weights cmin to delta-c, by WF2Q+",
+        parameters: "cmin=IOPS delta-c=1/delta",
+    },
+    Listed {
+        name: "sfq",
+        summary: "the same by start-time fair queueing",
+        parameters: "cmin=IOPS delta-c=1/delta",
+    },
+    Listed {
+        name: "miser",
+        summary: "RTT's overflow served whenever the slack of what is promised allows it",
+        parameters: "cmin=IOPS admission=length|rate slack-min=1",
+    },
+    Listed {
+        name: "token-bucket",
+        summary: "at most rate requests a second, and burst at once",
+        parameters: "rate=IOPS burst=1",
+    },
+    Listed {
+        name: "dmclock",
+        summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; the \
+                  last for those past the end",
+        parameters: "reservation=0 weight=1 limit=0",
+    },
+];
+
+/// Parameters that every shaper takes. With `over`, it stands above another policy or placement,
+/// written with `+` for `:` (and `++` for `+`), which it gives `depth` requests at a time.
+pub const SHAPER_PARAMETERS: &str = "delta-ms=10 dependencies=yes|no depth=1 over=NONE";
+
+/// Whether `name` is a shaper's.
+pub(crate) fn is_shaper(name: &str) -> bool {
+    SHAPERS.iter().any(|listed| listed.name == name)
+}
+
+/// Builds the shaper that `spec` names, whose name [`is_shaper`], for a device whose longest I/O is
+/// `len_max` bytes, and hands it to `visitor` with its own type; boxed, above the stack that
+/// `beneath` is, where there is one.
+pub(crate) fn with_shaper<V: PolicyVisitor>(
+    spec: &Spec,
+    len_max: u32,
+    beneath: Option<AnyPolicy>,
+    visitor: V,
+) -> Result<V::Out, SpecError> {
+    let visitor = (visitor, beneath);
+    if visitor.1.is_some() {
+        // Looked at already.
+        spec.inner("over");
+    }
+    let base = Base {
+        depth: spec.at_least("depth", 1, 1)?,
+        len_max,
+        dependencies: spec.choice("dependencies", &["yes", "no"])? == 0,
+    };
+    match spec.name() {
+        "fcfs" => finish(spec, Fcfs, base.one_class(spec)?, visitor),
+        "token-bucket" => {
+            let bucket = TokenBucket::new(rate(spec, "rate")?, spec.at_least("burst", 1, 1)?);
+            finish(spec, bucket, base.one_class(spec)?, visitor)
+        }
+        "dmclock" => finish(spec, DmClock::new(clients(spec)?), base.one_class(spec)?, visitor),
+        "miser" => {
+            let asked = Asked::new(spec)?;
+            let slack_min = spec.at_least("slack-min", 1, 1)?;
+            let admission = match spec.choice("admission", &["length", "rate"])? {
+                0 => Admission::Length,
+                _ => Admission::Rate(asked.tiers()?),
+            };
+            let miser = Miser::new(admission, &asked.places(), slack_min);
+            finish(spec, miser, base.classes(&asked, false), visitor)
+        }
+        name => {
+            let mut asked = Asked::new(spec)?;
+            asked.delta_c(spec)?;
+            let (tiers, weights) = (asked.tiers()?, &asked.rates);
+            let shape = base.classes(&asked, name == "split");
+            match name {
+                "split" => finish(spec, Split::new(tiers), shape, visitor),
+                "sfq" => finish(spec, Sfq::new(tiers, weights), shape, visitor),
+                _ => finish(spec, Wf2q::new(tiers, weights), shape, visitor),
+            }
+        }
+    }
+}
+
+fn finish<R: Recombine + Send + 'static, V: PolicyVisitor>(
+    spec: &Spec,
+    recombine: R,
+    shape: Shape,
+    (visitor, beneath): (V, Option<AnyPolicy>),
+) -> Result<V::Out, SpecError> {
+    spec.finish()?;
+    let servers = shape.servers.len();
+    let shaper = Shaper::new(recombine, shape);
+    let Some(beneath) = beneath else { return Ok(visitor.visit(shaper)) };
+    if servers > 0 {
+        let text = spec.text();
+        return Err(SpecError(format!(
+            "'{text}': got {servers} servers of their own rates, expected a shaper of one server \
+             above another policy"
+        )));
+    }
+    let above: AnyPolicy = Box::new(Above::new(shaper, beneath));
+    Ok(visitor.visit(above))
+}
+
+/// What every shaper takes.
+struct Base {
+    depth: u32,
+    len_max: u32,
+    dependencies: bool,
+}
+
+impl Base {
+    fn one_class(&self, spec: &Spec) -> Result<Shape, SpecError> {
+        let within = spec.millis("delta-ms", 10.0)?;
+        if within == Nanos::ZERO {
+            return Err(error(spec, "delta-ms", "0", BOUND));
+        }
+        let classes = vec![Class { name: "all".to_string(), within }];
+        Ok(self.shape(classes, Vec::new()))
+    }
+
+    /// A class for each tier and one for the rest, which is measured against the last bound.
+    fn classes(&self, asked: &Asked, own_servers: bool) -> Shape {
+        let bounds = asked.within.iter().chain(asked.within.last());
+        let class =
+            |(at, within): (usize, &Nanos)| Class { name: format!("q{}", at + 1), within: *within };
+        let servers = if own_servers { asked.rates.clone() } else { Vec::new() };
+        self.shape(bounds.enumerate().map(class).collect(), servers)
+    }
+
+    fn shape(&self, classes: Vec<Class>, servers: Vec<u64>) -> Shape {
+        let Base { depth, len_max, dependencies } = *self;
+        Shape { classes, servers, depth, len_max, dependencies }
+    }
+}
+
+/// The tiers that are asked for.
+struct Asked {
+    /// `cmin` of each tier, and delta-C where there is one.
+    rates: Vec<u64>,
+    within: Vec<Nanos>,
+}
+
+impl Asked {
+    fn new(spec: &Spec) -> Result<Asked, SpecError> {
+        let rates = rates(spec, "cmin")?;
+        let bounds: String = spec.get("delta-ms", "10".to_string(), "milliseconds")?;
+        let millis = |text: &str| {
+            let wrong = || error(spec, "delta-ms", text, &format!("{BOUND}, one for each tier"));
+            let ms: f64 = text.parse().map_err(|_| wrong())?;
+            let within = Nanos::from_millis_f64(ms);
+            if within > Nanos::ZERO && ms <= 86_400_000.0 { Ok(within) } else { Err(wrong()) }
+        };
+        let within: Vec<Nanos> = bounds.split('/').map(millis).collect::<Result<_, _>>()?;
+        if within.len() != rates.len() {
+            let expected = format!("{} bounds, as many as cmin lists rates", rates.len());
+            return Err(error(spec, "delta-ms", &bounds, &expected));
+        }
+        if within.windows(2).any(|pair| pair[0] >= pair[1]) {
+            return Err(error(spec, "delta-ms", &bounds, "bounds that rise from tier to tier"));
+        }
+        for (rate, within) in rates.iter().zip(&within) {
+            if u128::from(*rate) * u128::from(within.0) < u128::from(SERVICE) {
+                let expected = format!("a rate that serves one request within {within}");
+                return Err(error(spec, "cmin", &rate.to_string(), &expected));
+            }
+        }
+        Ok(Asked { rates, within })
+    }
+
+    /// Adds `delta-c`, by default one request in the first bound.
+    fn delta_c(&mut self, spec: &Spec) -> Result<(), SpecError> {
+        let default = SERVICE.div_ceil(self.within[0].0);
+        let rate = spec.get("delta-c", default, RATE)?;
+        if !(1..=RATE_MAX_IOPS).contains(&rate) {
+            return Err(error(spec, "delta-c", &rate.to_string(), RATE));
+        }
+        self.rates.push(rate);
+        Ok(())
+    }
+
+    fn tiers(&self) -> Result<Tiers, SpecError> {
+        let tiers = self.rates.iter().zip(&self.within);
+        tiers
+            .map(|(rate, within)| Rtt::new(*rate, *within))
+            .collect::<Result<_, _>>()
+            .map(Tiers::new)
+    }
+
+    /// Requests that each tier may hold.
+    fn places(&self) -> Vec<u64> {
+        let places = |(rate, within): (&u64, &Nanos)| {
+            let whole = u128::from(*rate) * u128::from(within.0) / u128::from(SERVICE);
+            u64::try_from(whole).unwrap_or(u64::MAX)
+        };
+        self.rates.iter().zip(&self.within).map(places).collect()
+    }
+}
+
+const BOUND: &str = "milliseconds above 0, up to 86400000";
+const RATE: &str = "whole requests a second from 1 to 1000000000";
+
+/// Parameter `key`, which has no default.
+fn rate(spec: &Spec, key: &str) -> Result<u64, SpecError> {
+    match rates(spec, key)?[..] {
+        [rate] => Ok(rate),
+        _ => Err(error(spec, key, "several", RATE)),
+    }
+}
+
+fn rates(spec: &Spec, key: &str) -> Result<Vec<u64>, SpecError> {
+    let text: String = spec.get(key, String::new(), RATE)?;
+    if text.is_empty() {
+        let hint = "`forebay plan capacity` finds the rate that a promise needs";
+        return Err(SpecError(format!(
+            "'{}': {key}: not given, expected {RATE}; {hint}",
+            spec.text()
+        )));
+    }
+    numbers(spec, key, &text, 1, RATE)
+}
+
+fn numbers(
+    spec: &Spec,
+    key: &str,
+    text: &str,
+    least: u64,
+    expected: &str,
+) -> Result<Vec<u64>, SpecError> {
+    let number = |text: &str| {
+        let number = text.parse().ok().filter(|number| (least..=RATE_MAX_IOPS).contains(number));
+        number.ok_or_else(|| error(spec, key, text, expected))
+    };
+    text.split('/').map(number).collect()
+}
+
+fn clients(spec: &Spec) -> Result<Vec<Client>, SpecError> {
+    let list = |key, default: &str, least, expected| {
+        let text: String = spec.get(key, default.to_string(), expected)?;
+        numbers(spec, key, &text, least, expected)
+    };
+    let iops = "whole requests a second from 0 (none) to 1000000000, by stream";
+    let reservations = list("reservation", "0", 0, iops)?;
+    let weights = list("weight", "1", 1, "whole numbers from 1 to 1000000000, by stream")?;
+    let limits = list("limit", "0", 0, iops)?;
+    let count = reservations.len().max(weights.len()).max(limits.len());
+    let of = |list: &[u64], at: usize| list[at.min(list.len() - 1)];
+    let client = |at| Client {
+        reservation_iops: of(&reservations, at),
+        weight: of(&weights, at),
+        limit_iops: of(&limits, at),
+    };
+    let clients: Vec<Client> = (0..count).map(client).collect();
+    let broken = |one: &&Client| one.limit_iops > 0 && one.reservation_iops > one.limit_iops;
+    if let Some(Client { reservation_iops, limit_iops, .. }) = clients.iter().find(broken) {
+        let expected = format!("at most the limit of the same stream, {limit_iops}");
+        return Err(error(spec, "reservation", &reservation_iops.to_string(), &expected));
+    }
+    Ok(clients)
+}
+
+fn error(spec: &Spec, key: &str, got: &str, expected: &str) -> SpecError {
+    SpecError(format!("'{}': {key}: got '{got}', expected {expected}", spec.text()))
+}

@@ -1,0 +1,38 @@
+//! Calls of a policy where there is no content: for tests, and for drivers that move nothing.
+
+use super::policy::{Cx, Finished, Policy};
+use crate::contract::bytes::{Bytes, Null};
+use crate::contract::device::Completion;
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
+
+/// Calls without content.
+pub trait Bare: Policy {
+    /// [`Policy::submit`] of a request that is not answered at once.
+    ///
+    /// # Panics
+    /// If it is.
+    fn submit_bare(&mut self, now: Nanos, request: Request) {
+        let mut finished = Finished::new();
+        self.submit(
+            &mut Cx { now, slots: &mut Null, finished: &mut finished },
+            request,
+            Bytes::NONE,
+        );
+        assert!(finished.is_empty(), "answered at once: {finished:?}");
+    }
+
+    /// [`Policy::complete`].
+    fn complete_bare(&mut self, now: Nanos, done: &Completion, finished: &mut Finished) {
+        self.complete(&mut Cx { now, slots: &mut Null, finished }, done);
+    }
+
+    /// [`Policy::wake`], where that is due.
+    fn wake_bare(&mut self, now: Nanos, finished: &mut Finished) {
+        if self.wakeup().is_some_and(|at| at <= now) {
+            self.wake(&mut Cx { now, slots: &mut Null, finished });
+        }
+    }
+}
+
+impl<P: Policy + ?Sized> Bare for P {}

@@ -1,0 +1,109 @@
+//! What serves I/Os and how long it takes.
+//!
+//! A device model is a state machine like a policy: it is told what starts when and says when it
+//! is done. Time never runs backwards in it and its energy never falls.
+
+use super::outcome::Outcome;
+use super::request::Request;
+use super::time::Nanos;
+
+/// Where a disk's time went for one I/O. All zero on devices without moving parts.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mechanics {
+    /// Cylinder under the heads when the I/O started.
+    pub cylinder_from: u32,
+    /// Cylinder of its first sector.
+    pub cylinder_first: u32,
+    /// Cylinder under the heads when it was done.
+    pub cylinder_last: u32,
+    /// Time moving the arm to the first sector's cylinder, settling included.
+    pub seek: Nanos,
+    /// Time waiting for the first sector to come round.
+    pub rotation: Nanos,
+    /// Time moving data, head and cylinder switches on the way included.
+    pub transfer: Nanos,
+}
+
+/// An I/O that a device finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// The I/O as it was started.
+    pub io: Request,
+    /// When the device took it.
+    pub started: Nanos,
+    /// When it was done.
+    pub at: Nanos,
+    /// Where the time went.
+    pub mechanics: Mechanics,
+    /// What came of it.
+    pub outcome: Outcome,
+}
+
+/// Serves I/Os in virtual time.
+pub trait Device {
+    /// Whether another I/O can be started now.
+    fn room(&self) -> bool;
+
+    /// Takes an I/O. Called only while there is room, with times that never decrease.
+    fn start(&mut self, now: Nanos, io: Request);
+
+    /// When the next I/O will be done; `None` while idle.
+    fn next(&self) -> Option<Nanos>;
+
+    /// The I/O that is done at `now`, which is what [`Device::next`] said.
+    fn finish(&mut self, now: Nanos) -> Completion;
+
+    /// Joules used since the start of the run.
+    fn joules(&self, now: Nanos) -> f64;
+
+    /// Time the device was at work until `now`, from start to completion of its I/Os.
+    fn busy(&self, now: Nanos) -> Nanos;
+
+    /// The least time that moving `io`'s data can take: its bytes at media rate, or its share of
+    /// a constant-rate server. The sum over a workload is the floor no schedule can go below.
+    fn floor(&self, io: &Request) -> Nanos;
+
+    /// Cylinders of a disk, for expressing head movement in full sweeps; 0 without moving parts.
+    fn cylinders(&self) -> u32 {
+        0
+    }
+
+    /// Bytes the device holds.
+    fn capacity(&self) -> u64;
+
+    /// The longest I/O it takes, in bytes.
+    fn len_max(&self) -> u32;
+}
+
+impl<D: Device + ?Sized> Device for Box<D> {
+    fn room(&self) -> bool {
+        (**self).room()
+    }
+    fn start(&mut self, now: Nanos, io: Request) {
+        (**self).start(now, io);
+    }
+    fn next(&self) -> Option<Nanos> {
+        (**self).next()
+    }
+    fn finish(&mut self, now: Nanos) -> Completion {
+        (**self).finish(now)
+    }
+    fn joules(&self, now: Nanos) -> f64 {
+        (**self).joules(now)
+    }
+    fn busy(&self, now: Nanos) -> Nanos {
+        (**self).busy(now)
+    }
+    fn floor(&self, io: &Request) -> Nanos {
+        (**self).floor(io)
+    }
+    fn cylinders(&self) -> u32 {
+        (**self).cylinders()
+    }
+    fn capacity(&self) -> u64 {
+        (**self).capacity()
+    }
+    fn len_max(&self) -> u32 {
+        (**self).len_max()
+    }
+}

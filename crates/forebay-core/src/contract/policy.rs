@@ -1,0 +1,137 @@
+//! Policies: what decides where and when I/O happens.
+//!
+//! A policy is a state machine fed with requests and completions and asked for I/Os. It cannot
+//! fail, reads no clock, and gives the same answers to the same calls (`tape` checks it).
+
+use super::bytes::{Bytes, Piece, Slots};
+use super::device::Completion;
+use super::outcome::Outcome;
+use super::request::{Lane, Request};
+use super::time::Nanos;
+
+/// A client request that is answered, as the policy that answers it tells it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Done {
+    /// The request as it was submitted.
+    pub request: Request,
+    /// The longest time that any part of it spent between admission to the request queue and
+    /// completion. Time spent waiting for admission is not in it; latency, from `request.at`, has
+    /// both.
+    pub wait: Nanos,
+    /// What came of it: the worst of what came of its parts and could not be mended.
+    pub outcome: Outcome,
+    /// Which of [`Policy::classes`] it was served in; 0 where there are none.
+    pub class: u16,
+}
+
+/// A class of service that a policy keeps apart from others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Class {
+    /// Its name: `q1`, `q2`, ... or `all`.
+    pub name: String,
+    /// The response time that its requests are measured against.
+    pub within: Nanos,
+}
+
+/// Collects the client requests that a call answered. Emptied and reused by the driver.
+pub type Finished = Vec<Done>;
+
+/// What a call is given that may answer requests or touch bytes.
+pub struct Cx<'a> {
+    /// The time.
+    pub now: Nanos,
+    /// The driver's memory, by name.
+    pub slots: &'a mut dyn Slots,
+    /// Where answers go.
+    pub finished: &'a mut Finished,
+}
+
+impl Cx<'_> {
+    /// The same for a policy beneath, whose answers go to `finished`.
+    #[inline]
+    pub fn beneath<'b>(&'b mut self, finished: &'b mut Finished) -> Cx<'b> {
+        Cx { now: self.now, slots: &mut *self.slots, finished }
+    }
+}
+
+/// Decides where and when I/O happens. Calls come with times that never decrease.
+pub trait Policy {
+    /// A client request arrives, whose data begin at `bytes`; they stay there, held and, if it
+    /// writes, unchanged, until it is answered. It may be answered at once, or held for as long as
+    /// the policy likes.
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes);
+
+    /// `lane` has room: the next I/O for it, or `None` to leave it idle for now. Names of I/Os that
+    /// are under way on a lane differ. The driver asks again when something is submitted, completes, or [`Policy::wakeup`] is reached.
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request>;
+
+    /// An I/O that this policy dispatched has ended, well or not.
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion);
+
+    /// When to be asked again although nothing happens. After [`Policy::wake`] and an offer of every
+    /// lane with room at `now`, it is later than `now`, unless a lane that is busy is due.
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// [`Policy::wakeup`] is reached. Whoever only wants to be offered its lane again has nothing to
+    /// do.
+    #[inline]
+    fn wake(&mut self, _cx: &mut Cx<'_>) {}
+
+    /// Whose bytes `io` moves, in order of address. Asked of an I/O that was dispatched and has not
+    /// ended.
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece));
+
+    /// What it counted for itself; nothing for most.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
+
+    /// The classes of service that [`Done::class`] names; none unless the policy shapes.
+    fn classes(&self) -> &[Class] {
+        &[]
+    }
+
+    /// The rates in IOPS of the servers it needs, one a lane; none where one of any rate will do.
+    fn servers(&self) -> &[u64] {
+        &[]
+    }
+}
+
+/// A policy whose type is known only at run time.
+pub type AnyPolicy = Box<dyn Policy + Send>;
+
+/// A figure of a policy's own: its name as in results, the unit last, and its value.
+pub type Figure = (&'static str, f64);
+
+impl<P: Policy + ?Sized> Policy for Box<P> {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        (**self).submit(cx, request, bytes);
+    }
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        (**self).dispatch(now, lane)
+    }
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        (**self).complete(cx, done);
+    }
+    fn wakeup(&self) -> Option<Nanos> {
+        (**self).wakeup()
+    }
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        (**self).wake(cx);
+    }
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        (**self).pieces(io, each);
+    }
+    fn figures(&self) -> Vec<Figure> {
+        (**self).figures()
+    }
+    fn classes(&self) -> &[Class] {
+        (**self).classes()
+    }
+    fn servers(&self) -> &[u64] {
+        (**self).servers()
+    }
+}

@@ -1,0 +1,145 @@
+//! Requests: what a workload asks for, and what a policy asks of a device.
+
+use crate::contract::time::Nanos;
+
+/// One device queue: a disk, a flash device. Small integers from 0.
+pub type Lane = u16;
+
+/// Names a request. Client requests are named by the workload, I/Os by the policy.
+pub type RequestId = u64;
+
+/// The stream of work that no client asked for.
+pub const BACKGROUND: u32 = u32::MAX;
+
+/// What a request does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Op {
+    /// Data from the device.
+    Read,
+    /// Data to the device.
+    Write,
+    /// Make everything acknowledged durable; carries no data.
+    Flush,
+    /// The range's content is no longer needed.
+    Trim,
+    /// Sleep until the next I/O.
+    Park,
+    /// Get the state back that was there before the run; the first request, if any. Whoever keeps
+    /// none beneath itself answers it at once.
+    Open,
+}
+
+impl Op {
+    /// Whether the request moves data ([`Op::Read`] and [`Op::Write`]).
+    #[inline]
+    pub fn moves_data(self) -> bool {
+        matches!(self, Op::Read | Op::Write)
+    }
+
+    /// The name used in files and tables: `read`, `write`, `flush`, `trim`, `park`, `open`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Op::Read => "read",
+            Op::Write => "write",
+            Op::Flush => "flush",
+            Op::Trim => "trim",
+            Op::Park => "park",
+            Op::Open => "open",
+        }
+    }
+}
+
+/// Properties of a request beyond its operation, as a set of bits.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Flags(pub u8);
+
+impl Flags {
+    /// No flag.
+    pub const NONE: Flags = Flags(0);
+    /// Somebody waits for it (Linux `REQ_SYNC`). Reads are waited for without it.
+    pub const SYNC: Flags = Flags(1);
+    /// Durable before it completes (Linux `REQ_FUA`).
+    pub const FUA: Flags = Flags(2);
+    /// File-system metadata (Linux `REQ_META`).
+    pub const META: Flags = Flags(4);
+    /// Read ahead of need (Linux `REQ_RAHEAD`).
+    pub const READAHEAD: Flags = Flags(8);
+    /// What was written before is durable before it is begun (Linux `REQ_PREFLUSH`). Policies part
+    /// such a write: a flush, then the write.
+    pub const PREFLUSH: Flags = Flags(16);
+
+    /// Whether every flag of `other` is in this set.
+    #[inline]
+    pub fn has(self, other: Flags) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// The union of both sets.
+    #[inline]
+    pub fn with(self, other: Flags) -> Flags {
+        Flags(self.0 | other.0)
+    }
+}
+
+/// A request, without its data. 40 bytes, plain values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request {
+    /// When it arrived (client requests) or was dispatched (I/Os), since the start of the run.
+    pub at: Nanos,
+    /// First byte.
+    pub offset: u64,
+    /// Its name.
+    pub id: RequestId,
+    /// Bytes; 0 for flushes.
+    pub len: u32,
+    /// Who asks: a thread, a process, a tenant; a dense small integer.
+    pub stream: u32,
+    /// The device queue.
+    pub lane: Lane,
+    /// What it does.
+    pub op: Op,
+    /// Its properties.
+    pub flags: Flags,
+}
+
+impl Request {
+    /// The first byte after it.
+    #[inline]
+    pub fn end(&self) -> u64 {
+        self.offset.saturating_add(u64::from(self.len))
+    }
+
+    /// Whether somebody waits for it: reads, and writes marked [`Flags::SYNC`].
+    #[inline]
+    pub fn is_sync(&self) -> bool {
+        self.op == Op::Read || self.flags.has(Flags::SYNC)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_forty_bytes() {
+        assert_eq!(std::mem::size_of::<Request>(), 40);
+    }
+
+    #[test]
+    fn reads_are_waited_for() {
+        let request = |op, flags| Request {
+            at: Nanos::ZERO,
+            offset: 0,
+            id: 0,
+            len: 1,
+            stream: 0,
+            lane: 0,
+            op,
+            flags,
+        };
+        assert!(request(Op::Read, Flags::NONE).is_sync());
+        assert!(!request(Op::Write, Flags::META).is_sync());
+        assert!(request(Op::Write, Flags::SYNC.with(Flags::META)).is_sync());
+    }
+}

@@ -1,0 +1,216 @@
+//! How policies and devices are named on a command line: `name[:key=value]...`.
+//!
+//! A bare value after the first colon (`fixed:500`) is the unnamed argument. Keys that nobody
+//! asked for are errors, so a misspelt parameter never passes silently.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::contract::time::Nanos;
+
+/// What is wrong with a spec, in one line that says what would be right.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SpecError(pub String);
+
+impl fmt::Display for SpecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for SpecError {}
+
+/// A parsed spec.
+#[derive(Clone, Debug)]
+pub struct Spec {
+    text: String,
+    name: String,
+    argument: Option<String>,
+    parameters: Vec<(String, String)>,
+    asked: RefCell<Vec<String>>,
+}
+
+impl Spec {
+    /// Splits `text`; the name and keys are lower-cased, so case does not matter.
+    pub fn parse(text: &str) -> Result<Spec, SpecError> {
+        let mut fields = text.trim().split(':');
+        let name = fields.next().unwrap_or_default().trim().to_ascii_lowercase();
+        if name.is_empty() {
+            return Err(SpecError(format!("'{text}': got no name, expected NAME[:KEY=VALUE]...")));
+        }
+        let mut spec = Spec {
+            text: text.trim().to_string(),
+            name,
+            argument: None,
+            parameters: Vec::new(),
+            asked: RefCell::default(),
+        };
+        for (index, field) in fields.enumerate() {
+            match field.split_once('=') {
+                Some((key, value)) => {
+                    let key = key.trim().to_ascii_lowercase();
+                    if spec.parameters.iter().any(|(known, _)| *known == key) {
+                        return Err(SpecError(format!("'{text}': '{key}' is given twice")));
+                    }
+                    spec.parameters.push((key, value.trim().to_string()));
+                }
+                None if index == 0 && !field.trim().is_empty() => {
+                    spec.argument = Some(field.trim().to_string());
+                }
+                None => {
+                    return Err(SpecError(format!(
+                        "'{text}': got '{field}', expected KEY=VALUE after each colon"
+                    )));
+                }
+            }
+        }
+        Ok(spec)
+    }
+
+    /// The name before the first colon, lower-cased.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The whole spec as it was written.
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// The unnamed argument, as in `fixed:500`.
+    pub fn argument(&self) -> Option<&str> {
+        self.asked.borrow_mut().push(String::new());
+        self.argument.as_deref()
+    }
+
+    /// Parameter `key`, or `default` when it is not given. `expected` says what it should be.
+    pub fn get<T: FromStr>(&self, key: &str, default: T, expected: &str) -> Result<T, SpecError> {
+        match self.raw(key) {
+            None => Ok(default),
+            Some(value) => value.parse().map_err(|_| self.wrong(key, value, expected)),
+        }
+    }
+
+    /// Parameter `key` as a whole number of at least `least`.
+    pub fn at_least(&self, key: &str, default: u32, least: u32) -> Result<u32, SpecError> {
+        let value = self.get(key, default, "a whole number")?;
+        if value < least {
+            let expected = format!("a whole number of at least {least}");
+            return Err(self.wrong(key, &value.to_string(), &expected));
+        }
+        Ok(value)
+    }
+
+    /// Parameter `key`, whose name ends in `-ms`: milliseconds from 0 to a day.
+    pub fn millis(&self, key: &str, default_ms: f64) -> Result<Nanos, SpecError> {
+        let expected = "milliseconds from 0 to 86400000";
+        let value: f64 = self.get(key, default_ms, expected)?;
+        if !(0.0..=86_400_000.0).contains(&value) {
+            return Err(self.wrong(key, &value.to_string(), expected));
+        }
+        Ok(Nanos::from_millis_f64(value))
+    }
+
+    /// Parameter `key` as one of `choices`; gives its index.
+    pub fn choice(&self, key: &str, choices: &[&str]) -> Result<usize, SpecError> {
+        let Some(value) = self.raw(key) else { return Ok(0) };
+        let found = choices.iter().position(|choice| value.eq_ignore_ascii_case(choice));
+        found.ok_or_else(|| self.wrong(key, value, &choices.join(" or ")))
+    }
+
+    /// Parameter `key` as the spec of another policy: `+` stands for `:` there, and `++` for `+`.
+    pub fn inner(&self, key: &str) -> Option<String> {
+        let parts = self.raw(key)?.split("++").map(|part| part.replace('+', ":"));
+        Some(parts.collect::<Vec<_>>().join("+"))
+    }
+
+    /// Fails if the spec holds anything that was never asked for.
+    pub fn finish(&self) -> Result<(), SpecError> {
+        let asked = self.asked.borrow();
+        if let (Some(argument), false) = (&self.argument, asked.iter().any(String::is_empty)) {
+            let keys = known(&asked);
+            return Err(SpecError(format!("'{}': got '{argument}', expected {keys}", self.text)));
+        }
+        for (key, _) in &self.parameters {
+            if !asked.contains(key) {
+                return Err(SpecError(format!(
+                    "'{}': no parameter '{key}', expected {}",
+                    self.text,
+                    known(&asked)
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn raw(&self, key: &str) -> Option<&str> {
+        self.asked.borrow_mut().push(key.to_string());
+        self.parameters.iter().find(|(known, _)| known == key).map(|(_, value)| value.as_str())
+    }
+
+    fn wrong(&self, key: &str, got: &str, expected: &str) -> SpecError {
+        SpecError(format!("'{}': {key}: got '{got}', expected {expected}", self.text))
+    }
+}
+
+fn known(asked: &[String]) -> String {
+    let mut keys: Vec<&str> =
+        asked.iter().filter(|key| !key.is_empty()).map(String::as_str).collect();
+    keys.dedup();
+    match keys.is_empty() {
+        true => "nothing after the name".to_string(),
+        false => format!("one of {}", keys.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parameters_are_found_and_defaulted() {
+        let spec = Spec::parse("Deadline:fifo-batch=4:read-expire-ms=2.5").unwrap();
+        assert_eq!(spec.name(), "deadline");
+        assert_eq!(spec.at_least("fifo-batch", 16, 1), Ok(4));
+        assert_eq!(spec.at_least("writes-starved", 2, 1), Ok(2));
+        assert_eq!(spec.millis("read-expire-ms", 500.0), Ok(Nanos(2_500_000)));
+        assert_eq!(spec.finish(), Ok(()));
+    }
+
+    #[test]
+    fn mistakes_say_what_is_right() {
+        let error = |text: &str| {
+            let spec = Spec::parse(text)?;
+            spec.at_least("quantum", 8, 1)?;
+            spec.choice("form", &["linux", "paper"])?;
+            spec.finish()
+        };
+        let said = |text: &str| error(text).unwrap_err().0;
+        assert_eq!(error("cfq:quantum=2:form=paper"), Ok(()));
+        assert!(said("").contains("got no name"));
+        assert!(said("cfq:quantum=0").contains("at least 1"));
+        assert!(said("cfq:quantum=two").contains("got 'two'"));
+        assert!(said("cfq:quantum=1:quantum=2").contains("twice"));
+        assert!(said("cfq:quantun=2").contains("expected one of quantum, form"));
+        assert!(said("cfq:form=bsd").contains("linux or paper"));
+        assert!(said("cfq:8").contains("got '8'"));
+        assert!(said("cfq:quantum=2:8").contains("KEY=VALUE"));
+    }
+
+    #[test]
+    fn specs_within_specs() {
+        let spec = Spec::parse("miser:over=cache+write=back+disk=bid++wait-ms=1:cmin=3").unwrap();
+        assert_eq!(spec.inner("over").as_deref(), Some("cache:write=back:disk=bid+wait-ms=1"));
+        let within = Spec::parse(&spec.inner("over").unwrap()).unwrap();
+        assert_eq!(within.inner("disk").as_deref(), Some("bid:wait-ms=1"));
+        assert_eq!(spec.inner("disk"), None);
+    }
+
+    #[test]
+    fn the_unnamed_argument() {
+        let spec = Spec::parse("fixed:500").unwrap();
+        assert_eq!(spec.argument(), Some("500"));
+        assert_eq!(spec.finish(), Ok(()));
+    }
+}

@@ -1,0 +1,34 @@
+//! Schedulers of one disk: the block layer, and a file for each elevator that chooses the order in it.
+//!
+//! An [`Elevator`] sees queued requests of the [`BlockLayer`], which splits, merges and admits them.
+
+mod anticipatory;
+mod bfq;
+mod bid;
+mod block;
+mod cfq;
+mod deadline;
+mod forebay;
+mod history;
+mod none;
+mod noop;
+pub(crate) mod packing;
+mod paper;
+mod queue;
+mod seek_order;
+mod sorted;
+pub(crate) mod tier_lba;
+#[cfg(test)]
+pub(crate) mod trial;
+
+pub use anticipatory::{Anticipatory, AnticipatoryConfig};
+pub use bfq::{Bfq, BfqConfig};
+pub use bid::{Bid, BidConfig};
+pub use block::{BlockLayer, Elevator, Limits};
+pub use cfq::{Cfq, CfqConfig};
+pub use deadline::{Deadline, DeadlineConfig};
+pub use forebay::{Forebay, ForebayConfig};
+pub use none::NoScheduler;
+pub use noop::Noop;
+pub use paper::{PaperCfq, PaperDeadline};
+pub use queue::{List, Queue, Queued, QueuedId};

@@ -1,0 +1,321 @@
+//! anticipatory: a sweep in batches of reads and of writes that waits after a read for the next one
+//! of the same process.
+//!
+//! Source: Linux 2.6 `as-iosched` as its documentation describes it, after Iyer and Druschel,
+//! "Anticipatory scheduling" (SOSP 2001). The head sweeps upwards; a short way back (512 MiB)
+//! competes at double price. Waited-for requests ("reads") and others ("writes") are served in
+//! batches of limited time by turns while both wait, and one kind is off the device before the other
+//! begins. A write batch is limited in number too, tuned so that it takes its time. In a batch a
+//! request that has expired goes first, looked for once in that time.
+//!
+//! After a read the disk waits up to `antic_expire` for its process to read on, unless the process
+//! already has asked, is known to think longer, or another read is about as close as what is waited
+//! for (closeness grows with the time waited, and with the process's own mean distance). A process
+//! that has read once is judged by what such processes did before it: how many never read again.
+//!
+//! Departures: nobody tells when a process ends, so one that is waited for in vain after its first
+//! read counts as ended; a cooperating process's close request ends the wait but is not remembered
+//! (`exit_no_coop`); a turn to the other kind is decided anew until the device is empty; time is in
+//! nanoseconds, not ticks.
+
+mod process;
+#[cfg(test)]
+mod tests;
+
+use super::block::Elevator;
+use super::queue::{Queue, QueuedId};
+use super::seek_order::{BackSeek, SeekOrder};
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
+use process::{Newcomers, Process};
+
+/// Kinds of requests, which are scopes too: waited for or not.
+const READS: usize = 0;
+const WRITES: usize = 1;
+
+const BACK: BackSeek = BackSeek { max: 512 << 20, penalty: 2 };
+
+/// A request this close (8192 sectors) is as good as the one that is waited for.
+const CLOSE_BYTES: u64 = 8192 * 512;
+
+/// Writes of the first batch take about this long each.
+const FIRST_WRITE: Nanos = Nanos::from_millis(10);
+
+/// The scheduler's tunables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnticipatoryConfig {
+    /// How long the disk waits for a process to read on; 0 turns waiting off.
+    pub antic_expire: Nanos,
+    /// A request older than this goes first in its batch; waited-for ones, then others.
+    pub expire: [Nanos; 2],
+    /// How long a batch goes on while the other kind waits; waited-for requests, then others.
+    pub batch_expire: [Nanos; 2],
+}
+
+impl Default for AnticipatoryConfig {
+    fn default() -> Self {
+        AnticipatoryConfig {
+            antic_expire: Nanos::from_micros(6_700),
+            expire: [Nanos::from_millis(125), Nanos::from_millis(250)],
+            batch_expire: [Nanos::from_millis(500), Nanos::from_millis(125)],
+        }
+    }
+}
+
+/// The batch that is going on.
+#[derive(Clone, Copy, Debug)]
+struct Batch {
+    kind: usize,
+    started: Nanos,
+    /// When its time is up; a read batch's time runs from its first completion.
+    ends: Option<Nanos>,
+    /// Nothing was given in it yet.
+    is_new: bool,
+    /// Writes left of a write batch.
+    writes_left: u32,
+    /// A write batch ran out of writes.
+    idled: bool,
+}
+
+/// Linux's anticipatory elevator.
+#[derive(Clone, Debug)]
+pub struct Anticipatory {
+    config: AnticipatoryConfig,
+    /// By kind.
+    requests: [SeekOrder; 2],
+    /// Where the last request of each kind ends.
+    heads: [u64; 2],
+    in_flight: [u32; 2],
+    fifo_checked: [Nanos; 2],
+    /// By stream.
+    processes: Vec<Process>,
+    newcomers: Newcomers,
+    batch: Batch,
+    /// Writes of the next write batch.
+    write_batch: u32,
+    /// The process to wait for: that of the last request, if this was a read.
+    expected: Option<u32>,
+    /// When waiting for it ends, while it goes on.
+    wait_ends: Option<Nanos>,
+}
+
+impl Anticipatory {
+    /// An empty elevator.
+    pub fn new(config: AnticipatoryConfig) -> Self {
+        let write_batch = (config.batch_expire[WRITES].0 / FIRST_WRITE.0).clamp(2, 1000) as u32;
+        let (started, ends) = (Nanos::ZERO, None);
+        let batch =
+            Batch { kind: READS, started, ends, is_new: true, writes_left: 0, idled: false };
+        Anticipatory {
+            config,
+            requests: Default::default(),
+            heads: [0; 2],
+            in_flight: [0; 2],
+            fifo_checked: [Nanos::ZERO; 2],
+            processes: Vec::new(),
+            newcomers: Newcomers::default(),
+            batch,
+            write_batch,
+            expected: None,
+            wait_ends: None,
+        }
+    }
+
+    /// Goes on with the batch, begins one, or waits.
+    fn choose(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
+        let waited = self.wait_ends.take().is_some();
+        let kind = self.batch.kind;
+        let [here, there] = [kind, 1 - kind].map(|kind| !self.requests[kind].is_empty());
+        if !here && !there {
+            return None;
+        }
+        if !(here && there && self.is_batch_over(now)) {
+            if kind == READS {
+                if let Some(id) = self.expired(now, READS, queue) {
+                    return Some(id);
+                }
+                if self.anticipates(now, waited) {
+                    return None;
+                }
+            }
+            if here {
+                return self.in_batch(now, queue);
+            }
+        }
+        if self.in_flight[kind] > 0 {
+            return None; // until the device is empty
+        }
+        self.begin_batch(now, 1 - kind);
+        self.in_batch(now, queue)
+    }
+
+    /// The request of this batch to give.
+    fn in_batch(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
+        let kind = self.batch.kind;
+        let is_new = std::mem::take(&mut self.batch.is_new);
+        if is_new && kind == READS {
+            self.fifo_checked[READS] = now;
+            return self.requests[READS].oldest();
+        }
+        let expired = self.expired(now, kind, queue);
+        expired.or(self.requests[kind].next().map(|(_, id)| id))
+    }
+
+    /// The oldest request if it has expired; looked for once in that time.
+    fn expired(&mut self, now: Nanos, kind: usize, queue: &Queue) -> Option<QueuedId> {
+        let expire = self.config.expire[kind];
+        if self.fifo_checked[kind] + expire > now {
+            return None;
+        }
+        self.fifo_checked[kind] = now;
+        self.requests[kind].expired(now, expire, queue)
+    }
+
+    fn is_batch_over(&self, now: Nanos) -> bool {
+        let Batch { kind, ends, writes_left, .. } = self.batch;
+        ends.is_some_and(|ends| ends <= now) || kind == WRITES && writes_left == 0
+    }
+
+    fn begin_batch(&mut self, now: Nanos, kind: usize) {
+        if kind == READS {
+            self.tune_write_batch(now - self.batch.started);
+        }
+        let ends = (kind == WRITES).then(|| now + self.config.batch_expire[WRITES]);
+        let writes_left = self.write_batch;
+        self.batch = Batch { kind, started: now, ends, is_new: true, writes_left, idled: false };
+    }
+
+    /// The write batch that is over took `took` until the device was empty.
+    fn tune_write_batch(&mut self, took: Nanos) {
+        let (limit, Batch { writes_left, idled, .. }) =
+            (self.config.batch_expire[WRITES], self.batch);
+        let count = self.write_batch;
+        let tuned = if took > limit && !idled {
+            if took.0 / 3 > limit.0 { count / 2 } else { count - 1 }
+        } else if took < limit && writes_left == 0 {
+            if took.0 < limit.0 / 3 { count.saturating_mul(2) } else { count.saturating_add(1) }
+        } else {
+            count
+        };
+        self.write_batch = tuned.max(1);
+    }
+
+    /// Whether to wait for the process of the last read although others have asked. `waited` tells
+    /// whether it was waited for until now.
+    fn anticipates(&mut self, now: Nanos, waited: bool) -> bool {
+        let (Some(stream), span) = (self.expected, self.config.antic_expire) else { return false };
+        let process = &self.processes[stream as usize];
+        if process.queued > 0 || !process.reads_on_within(span, &self.newcomers) {
+            return false;
+        }
+        if process.in_flight > 0 {
+            return span > Nanos::ZERO; // first its answer, then its next request
+        }
+        let ends = process.idle_since() + span;
+        if ends <= now {
+            if waited && process.is_new() {
+                self.newcomers.end();
+            }
+            self.expected = None;
+            return false;
+        }
+        let elapsed = now - process.idle_since();
+        let next = self.requests[READS].next();
+        if next.is_some_and(|(offset, _)| self.is_close(offset, elapsed, process.seek_mean())) {
+            return false;
+        }
+        self.wait_ends = Some(ends);
+        true
+    }
+
+    /// Whether a request at `offset` is as good as what was waited for during `elapsed`.
+    fn is_close(&self, offset: u64, elapsed: Nanos, seek_mean: u64) -> bool {
+        let head = self.heads[READS];
+        let elapsed_ms = (elapsed.0 / 1_000_000).min(20);
+        let close = if elapsed_ms <= 1 { CLOSE_BYTES } else { CLOSE_BYTES << elapsed_ms };
+        match offset.checked_sub(head) {
+            Some(forward) => forward <= close.max(seek_mean),
+            None => head - offset <= (close / 2).max(seek_mean),
+        }
+    }
+
+    fn process(&mut self, stream: u32) -> &mut Process {
+        let place = stream as usize;
+        if place >= self.processes.len() {
+            self.processes.resize(place + 1, Process::default());
+        }
+        &mut self.processes[place]
+    }
+}
+
+impl Elevator for Anticipatory {
+    #[inline]
+    fn scope(&self, bio: &Request) -> u32 {
+        if bio.is_sync() { READS as u32 } else { WRITES as u32 }
+    }
+
+    fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue) {
+        let request = queue[id];
+        let kind = request.scope as usize;
+        if kind == READS {
+            let mut newcomers = self.newcomers;
+            let process = self.process(request.stream);
+            process.arrive(now, request.offset, request.end(), &mut newcomers);
+            self.newcomers = newcomers;
+        }
+        self.requests[kind].add(id, self.heads[kind], BACK, queue);
+    }
+
+    fn grown(&mut self, _now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue) {
+        let kind = queue[id].scope as usize;
+        if queue[id].offset != offset_before {
+            self.requests[kind].moved(id, offset_before, self.heads[kind], BACK, queue);
+        }
+    }
+
+    fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        let kind = queue[gone].scope as usize;
+        if kind == READS {
+            self.processes[queue[gone].stream as usize].queued -= 1;
+        }
+        self.requests[kind].join(kept, gone, BACK, queue);
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        let id = self.choose(now, queue)?;
+        let request = queue[id];
+        let kind = request.scope as usize;
+        self.requests[kind].take(id, BACK, queue);
+        self.heads[kind] = request.end();
+        self.in_flight[kind] += 1;
+        if kind == READS {
+            let process = &mut self.processes[request.stream as usize];
+            process.queued -= 1;
+            process.in_flight += 1;
+            self.expected = Some(request.stream);
+        } else {
+            self.batch.writes_left = self.batch.writes_left.saturating_sub(1);
+            self.expected = None;
+        }
+        Some(id)
+    }
+
+    fn completed(&mut self, now: Nanos, id: QueuedId, queue: &Queue) {
+        let request = &queue[id];
+        let kind = request.scope as usize;
+        self.in_flight[kind] -= 1;
+        if kind == READS {
+            self.processes[request.stream as usize].completed(now);
+            if self.batch.kind == READS && self.batch.ends.is_none() {
+                self.batch.ends = Some(now + self.config.batch_expire[READS]);
+            }
+        } else if self.requests[WRITES].is_empty() {
+            self.batch.idled = true;
+        }
+    }
+
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.wait_ends
+    }
+}

@@ -1,0 +1,149 @@
+//! What the anticipatory scheduler knows of processes: whether one that has read reads on, when and
+//! where.
+
+use crate::contract::time::Nanos;
+use crate::elevator::history::ThinkTime;
+
+/// Think times count as this at most (20 ms), given as half of it.
+const THINK_HALF_MAX: Nanos = Nanos::from_millis(10);
+
+/// A distance counts as four mean distances and this at most.
+const DISTANCE_SLACK_BYTES: u64 = 64 << 20;
+
+/// Mean distance between a process's requests, an exponential mean in which each weighs one eighth.
+#[derive(Clone, Copy, Debug, Default)]
+struct SeekDistance {
+    samples: u64,
+    total: u128,
+    mean: u64,
+    last_end: Option<u64>,
+}
+
+impl SeekDistance {
+    fn arrive(&mut self, offset: u64, end: u64) {
+        if let Some(last) = self.last_end {
+            let most = self.mean.saturating_mul(4).saturating_add(DISTANCE_SLACK_BYTES);
+            let distance = match self.samples {
+                0 => offset.abs_diff(last),
+                _ => offset.abs_diff(last).min(most),
+            };
+            self.samples = (7 * self.samples + 256) / 8;
+            self.total = (7 * self.total + 256 * u128::from(distance)) / 8;
+            self.mean = u64::try_from(self.total / u128::from(self.samples)).unwrap_or(u64::MAX);
+        }
+        self.last_end = Some(end);
+    }
+}
+
+/// One process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Process {
+    think: ThinkTime,
+    seeks: SeekDistance,
+    has_read: bool,
+    /// Its waited-for requests in the queue.
+    pub(super) queued: u32,
+    /// Its waited-for requests at the device.
+    pub(super) in_flight: u32,
+}
+
+impl Process {
+    /// A waited-for request arrives, and enters the queue.
+    pub(super) fn arrive(&mut self, now: Nanos, offset: u64, end: u64, newcomers: &mut Newcomers) {
+        if self.queued + self.in_flight > 0 {
+            self.think.last_end = now; // it does not wait for an answer: it thinks no time
+        }
+        if self.has_read {
+            if self.think.mean().is_none() {
+                newcomers.second_read(now - self.think.last_end);
+            }
+            self.think.arrive(now, THINK_HALF_MAX);
+        }
+        self.has_read = true;
+        self.seeks.arrive(offset, end);
+        self.queued += 1;
+    }
+
+    /// One of its requests has completed.
+    pub(super) fn completed(&mut self, now: Nanos) {
+        self.in_flight -= 1;
+        self.think.last_end = now;
+    }
+
+    /// When its last request completed.
+    pub(super) fn idle_since(&self) -> Nanos {
+        self.think.last_end
+    }
+
+    /// Whether it has read only once so far.
+    pub(super) fn is_new(&self) -> bool {
+        self.think.mean().is_none()
+    }
+
+    /// Whether its next read can be expected within `span` of its last one.
+    pub(super) fn reads_on_within(&self, span: Nanos, newcomers: &Newcomers) -> bool {
+        match self.think.mean() {
+            Some(mean) => mean <= span,
+            None => newcomers.read_on_within(span),
+        }
+    }
+
+    /// How far from its last request its next one is, on average.
+    pub(super) fn seek_mean(&self) -> u64 {
+        self.seeks.mean
+    }
+}
+
+/// What processes that have read once do next: what is believed of the next such process.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Newcomers {
+    /// Share that never read again, of 256: an exponential mean in which each weighs one eighth.
+    ended: u32,
+    think: Option<Nanos>,
+}
+
+impl Newcomers {
+    fn second_read(&mut self, think: Nanos) {
+        let think = think.min(Nanos(2 * THINK_HALF_MAX.0));
+        self.ended = 7 * self.ended / 8;
+        self.think = Some(self.think.map_or(think, |mean| Nanos((7 * mean.0 + think.0) / 8)));
+    }
+
+    /// One was waited for in vain.
+    pub(super) fn end(&mut self) {
+        self.ended = (7 * self.ended + 256) / 8;
+    }
+
+    fn read_on_within(&self, span: Nanos) -> bool {
+        self.ended <= 128 && self.think.is_none_or(|mean| mean <= span)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn newcomers_that_end_are_no_longer_waited_for_until_one_reads_on() {
+        let (mut newcomers, span) = (Newcomers::default(), Nanos::from_millis(6));
+        for _ in 0..5 {
+            assert!(newcomers.read_on_within(span));
+            newcomers.end();
+        }
+        newcomers.end();
+        assert!(!newcomers.read_on_within(span));
+        (0..4).for_each(|_| newcomers.second_read(Nanos::from_millis(1)));
+        assert!(newcomers.read_on_within(span));
+    }
+
+    #[test]
+    fn a_far_outlier_does_not_ruin_the_mean_distance() {
+        let mut seeks = SeekDistance::default();
+        for step in 0..50 {
+            seeks.arrive(step * 8192, step * 8192 + 4096);
+        }
+        assert!((4_096..4_300).contains(&seeks.mean), "{}", seeks.mean);
+        seeks.arrive(1 << 40, (1 << 40) + 4096);
+        assert!(seeks.mean < 10 << 20, "{}", seeks.mean);
+    }
+}

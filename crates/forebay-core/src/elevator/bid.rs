@@ -1,0 +1,370 @@
+//! BID-HDD: per-process staging queues with need-based anticipation, flushed one at a time.
+//!
+//! Source: the **bid** paper, section "BID-HDD", Algorithms 1 and 2. Each process's requests are
+//! staged apart; a staging queue is marked for flushing when its wait timer (the weighted mean of
+//! its last k arrival gaps) or its deadline timer runs out, and marked queues are flushed whole, in
+//! address order, in the order they were marked.
+//!
+//! Merging comes before staging and knows no process ("merged with any existing requests"), so what
+//! one thread reads ahead of another joins the other's request and counts as an arrival there.
+//!
+//! Decisions where the paper leaves room: requests are staged when they enter the queue; arrivals
+//! at one instant are one set, so they give one gap; weights fall linearly, the newest gap weighs
+//! k; until k gaps are known the default wait holds; the history dies with its queue. A queue is
+//! sealed when its flush begins: later arrivals open a new one, or a busy process would hold the
+//! disk for ever. Bios still merge with sealed requests that wait for the device.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::block::Elevator;
+use super::packing::Packing;
+use super::queue::{NIL, Queue, QueuedId};
+use super::sorted::Sorted;
+use crate::contract::request::{Op, Request};
+use crate::contract::time::Nanos;
+
+/// Gaps remembered at most; `history` may be set lower.
+const HISTORY_MAX: usize = 32;
+
+/// Longer gaps (three days) count as this, so that their weighted sum fits.
+const GAP_MAX: u64 = 1 << 48;
+
+/// [`super::queue::Queued::mark`] of a request whose staging queue is being flushed.
+const SEALED: u32 = NIL;
+
+/// The same of one that is meant for the flash.
+const OFFLOADED: u32 = NIL - 1;
+
+/// The scheduler's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BidConfig {
+    /// Arrival gaps (k) in the weighted mean; 1 to 32.
+    pub history: u32,
+    /// Wait timer until that many gaps are known.
+    pub wait_default: Nanos,
+    /// Deadline timer of a staging queue once it holds a read.
+    pub read_deadline: Nanos,
+    /// Deadline timer of a staging queue of writes.
+    pub write_deadline: Nanos,
+}
+
+impl Default for BidConfig {
+    fn default() -> Self {
+        BidConfig {
+            history: 8,
+            wait_default: Nanos::from_millis(10),
+            read_deadline: Nanos::from_millis(500),
+            write_deadline: Nanos::from_millis(5000),
+        }
+    }
+}
+
+/// A process's staging queue.
+#[derive(Clone, Debug)]
+struct Staging {
+    stream: u32,
+    /// Tells a queue from an earlier one in the same place.
+    serial: u64,
+    requests: Sorted,
+    newest: Nanos,
+    deadline: Nanos,
+    gaps: [u64; HISTORY_MAX],
+    gaps_known: u32,
+    /// Time of its live entry in the timer heap; others of it are stale.
+    timer: Nanos,
+    marked: bool,
+}
+
+impl Staging {
+    fn wait(&self, config: &BidConfig) -> Nanos {
+        let k = config.history;
+        if self.gaps_known < k {
+            return config.wait_default;
+        }
+        let mut sum = 0;
+        for age in 0..k {
+            let at = (self.gaps_known - 1 - age) as usize % HISTORY_MAX;
+            sum += u64::from(k - age) * self.gaps[at];
+        }
+        Nanos(sum / u64::from(k * (k + 1) / 2))
+    }
+
+    fn expiry(&self, config: &BidConfig) -> Nanos {
+        (self.newest + self.wait(config)).min(self.deadline)
+    }
+
+    /// A set of requests arrives.
+    fn arrive(&mut self, now: Nanos, op: Op, config: &BidConfig) {
+        if now > self.newest {
+            self.gaps[self.gaps_known as usize % HISTORY_MAX] = (now - self.newest).0.min(GAP_MAX);
+            // Beyond two rounds only the position within the ring matters.
+            self.gaps_known += 1;
+            if self.gaps_known as usize == 2 * HISTORY_MAX {
+                self.gaps_known = HISTORY_MAX as u32;
+            }
+            self.newest = now;
+        }
+        if op == Op::Read {
+            self.deadline = self.deadline.min(now + config.read_deadline);
+        }
+    }
+}
+
+/// BID-HDD.
+#[derive(Clone, Debug)]
+pub struct Bid {
+    config: BidConfig,
+    queues: Vec<Staging>,
+    free: Vec<u32>,
+    /// Place of each stream's staging queue, or [`NIL`].
+    by_stream: Vec<u32>,
+    serial: u64,
+    /// (time, serial, place) of wait and deadline timers.
+    timers: BinaryHeap<Reverse<(Nanos, u64, u32)>>,
+    marked: VecDeque<u32>,
+    /// Requests of the queue that is being flushed, last first.
+    sealed: Vec<QueuedId>,
+    /// Which writes are for the flash; none with BID-HDD.
+    packing: Option<Packing>,
+    /// Those, in the order they were found.
+    offloaded: VecDeque<QueuedId>,
+}
+
+impl Bid {
+    /// An empty scheduler.
+    pub fn new(config: BidConfig) -> Self {
+        Bid {
+            packing: None,
+            offloaded: VecDeque::new(),
+            config,
+            queues: Vec::new(),
+            free: Vec::new(),
+            by_stream: Vec::new(),
+            serial: 0,
+            timers: BinaryHeap::new(),
+            marked: VecDeque::new(),
+            sealed: Vec::new(),
+        }
+    }
+
+    /// One that diverts the writes of what `packing` calls light processes.
+    pub(crate) fn hybrid(config: BidConfig, packing: Packing) -> Self {
+        Bid { packing: Some(packing), ..Bid::new(config) }
+    }
+
+    /// Marks every staging queue whose timers have run out, in the order they did.
+    #[inline]
+    fn expire(&mut self, now: Nanos, requests: &mut Queue) {
+        while let Some(&Reverse((at, serial, place))) = self.timers.peek() {
+            if at > now {
+                break;
+            }
+            self.timers.pop();
+            let queue = &mut self.queues[place as usize];
+            if queue.serial != serial || queue.marked || queue.timer != at {
+                continue;
+            }
+            let expiry = queue.expiry(&self.config);
+            if expiry <= at {
+                queue.marked = true;
+                self.offload(place, requests);
+                if self.queues[place as usize].requests.as_slice().is_empty() {
+                    self.retire(place);
+                } else {
+                    self.marked.push_back(place);
+                }
+            } else {
+                queue.timer = expiry;
+                self.timers.push(Reverse((expiry, serial, place)));
+            }
+        }
+    }
+
+    /// The staging queue of `stream`, new if there is none.
+    fn staging(&mut self, now: Nanos, stream: u32, op: Op) -> u32 {
+        let index = stream as usize;
+        if index >= self.by_stream.len() {
+            self.by_stream.resize(index + 1, NIL);
+        }
+        if self.by_stream[index] != NIL {
+            return self.by_stream[index];
+        }
+        self.serial += 1;
+        let place = self.free.pop().unwrap_or(self.queues.len() as u32);
+        if place as usize == self.queues.len() {
+            self.queues.push(Staging {
+                stream,
+                serial: 0,
+                requests: Sorted::default(),
+                newest: now,
+                deadline: now,
+                gaps: [0; HISTORY_MAX],
+                gaps_known: 0,
+                timer: Nanos::MAX,
+                marked: false,
+            });
+        }
+        let queue = &mut self.queues[place as usize];
+        queue.stream = stream;
+        queue.serial = self.serial;
+        queue.newest = now;
+        queue.deadline = now
+            + if op == Op::Read { self.config.read_deadline } else { self.config.write_deadline };
+        queue.gaps_known = 0;
+        queue.timer = Nanos::MAX;
+        queue.marked = false;
+        self.by_stream[index] = place;
+        place
+    }
+
+    /// Tells the staging queue at `place` of an arrival and sets its timer.
+    fn arrive(&mut self, now: Nanos, place: u32, op: Op) {
+        let queue = &mut self.queues[place as usize];
+        queue.arrive(now, op, &self.config);
+        let expiry = queue.expiry(&self.config);
+        if expiry < queue.timer && !queue.marked {
+            queue.timer = expiry;
+            self.timers.push(Reverse((expiry, queue.serial, place)));
+        }
+    }
+
+    /// Takes the writes of a staging queue that is to be flushed for the flash, if they are light.
+    fn offload(&mut self, place: u32, queue: &mut Queue) {
+        let Some(packing) = self.packing else { return };
+        let staged = &mut self.queues[place as usize].requests;
+        let is_write = |id: QueuedId| queue[id].op == Op::Write;
+        let lens = staged.as_slice().iter().filter(|&&(_, id)| is_write(id));
+        if !packing.is_light(lens.map(|&(_, id)| queue[id].len)) {
+            return;
+        }
+        for &(_, id) in staged.as_slice() {
+            if queue[id].op == Op::Write {
+                queue[id].mark = OFFLOADED;
+                self.offloaded.push_back(id);
+            }
+        }
+        staged.retain(|id| queue[id].mark != OFFLOADED);
+    }
+
+    /// Forgets a staging queue that holds nothing.
+    fn retire(&mut self, place: u32) {
+        let staging = &mut self.queues[place as usize];
+        staging.serial = 0;
+        self.by_stream[staging.stream as usize] = NIL;
+        self.free.push(place);
+    }
+
+    /// Seals the queue marked first.
+    fn seal(&mut self, queue: &mut Queue) {
+        let Some(place) = self.marked.pop_front() else { return };
+        // Writes that came since it was marked.
+        self.offload(place, queue);
+        let staging = &mut self.queues[place as usize];
+        for &(_, id) in staging.requests.as_slice().iter().rev() {
+            queue[id].mark = SEALED;
+            self.sealed.push(id);
+        }
+        staging.requests.clear();
+        self.retire(place);
+    }
+}
+
+impl Bid {
+    /// `gone`, which was to be offloaded, joins `kept`.
+    fn join_offloaded(&mut self, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        match queue[kept].mark {
+            OFFLOADED | SEALED => self.offloaded.retain(|&id| id != gone),
+            place => {
+                self.queues[place as usize].requests.remove(queue[kept].offset, kept);
+                queue[kept].mark = OFFLOADED;
+                let of_gone = self.offloaded.iter().position(|&id| id == gone);
+                of_gone.into_iter().for_each(|at| self.offloaded[at] = kept);
+            }
+        }
+    }
+}
+
+impl Elevator for Bid {
+    #[inline]
+    fn scope(&self, _bio: &Request) -> u32 {
+        0
+    }
+
+    fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue) {
+        self.expire(now, queue);
+        let request = &mut queue[id];
+        let place = self.staging(now, request.stream, request.op);
+        request.mark = place;
+        self.queues[place as usize].requests.insert(request.offset, id);
+        self.arrive(now, place, request.op);
+    }
+
+    fn grown(&mut self, now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue) {
+        self.expire(now, queue);
+        let request = &queue[id];
+        if request.mark >= OFFLOADED {
+            return;
+        }
+        if request.offset != offset_before {
+            let requests = &mut self.queues[request.mark as usize].requests;
+            requests.remove(offset_before, id);
+            requests.insert(request.offset, id);
+        }
+        self.arrive(now, request.mark, request.op);
+    }
+
+    fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        let request = &queue[gone];
+        if request.mark < OFFLOADED {
+            self.queues[request.mark as usize].requests.remove(request.offset, gone);
+            return;
+        }
+        if request.mark == OFFLOADED {
+            self.join_offloaded(kept, gone, queue);
+            return;
+        }
+        if queue[kept].mark == OFFLOADED {
+            self.offloaded.retain(|&id| id != kept);
+            queue[kept].mark = SEALED;
+            let place = self.sealed.iter().position(|&id| id == gone);
+            place.into_iter().for_each(|place| self.sealed[place] = kept);
+            return;
+        }
+        // The older place in the flush is kept, whichever of the two holds it.
+        let place = self.sealed.iter().position(|&id| id == gone);
+        if let Some(place) = place {
+            self.sealed.remove(place);
+        }
+        if queue[kept].mark != SEALED {
+            let request = queue[kept];
+            self.queues[request.mark as usize].requests.remove(request.offset, kept);
+            queue[kept].mark = SEALED;
+            self.sealed.insert(place.unwrap_or(self.sealed.len()), kept);
+        }
+    }
+
+    fn divert(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        self.packing?;
+        self.expire(now, queue);
+        self.offloaded.pop_front()
+    }
+
+    fn keep(&mut self, id: QueuedId, queue: &mut Queue) {
+        queue[id].mark = SEALED;
+        // The last of what is being flushed.
+        self.sealed.insert(0, id);
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        self.expire(now, queue);
+        while self.sealed.is_empty() && !self.marked.is_empty() {
+            self.seal(queue);
+        }
+        self.sealed.pop()
+    }
+
+    fn wakeup(&self) -> Option<Nanos> {
+        self.timers.peek().map(|&Reverse((at, _, _))| at)
+    }
+}

@@ -1,0 +1,474 @@
+//! The block layer: bios, merging, the request queue and its limits, around an elevator.
+//!
+//! Source: the **bid** paper's appendix (a bio holds up to 256 pages of 4 KiB; a request up to
+//! 512 KiB; 128 read and 128 write requests) and Linux before multi-queue: a bio is merged if it
+//! can, else it needs a free request of its direction, and submitters wait for one first come
+//! first in, reads and writes apart. A request stays allocated until it completes. Flushes and
+//! trims bypass the elevator and go first, as Linux's flush machinery lets them; a write with preflush
+//! becomes a flush and, once that is done, a write.
+//!
+//! Where a request that was merged fails, an innocent neighbour must not fail with the guilty: each
+//! part is tried again by itself, past the elevator; unless the device is gone.
+//!
+//! Departures: no plugging; requests with FUA do not merge, otherwise they are ordinary.
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use super::queue::{Owner, Part, Queue, QueuedId, fits};
+use crate::clients::{Clients, Release, is_parted, preflush};
+use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::device::Completion;
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::policy::{Cx, Figure, Policy};
+use crate::contract::request::{Flags, Lane, Op, Request};
+use crate::contract::time::Nanos;
+
+/// Decides the order of the request queue. Requests named in the calls are in the queue.
+pub trait Elevator {
+    /// Only bios and requests of one scope (and one direction) merge.
+    fn scope(&self, bio: &Request) -> u32;
+
+    /// Request `id` is new in the queue.
+    fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue);
+
+    /// A bio was merged into `id`; its offset was `offset_before`.
+    fn grown(&mut self, now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue);
+
+    /// `gone`, which starts where `kept` ends, is about to be joined to `kept` and forgotten.
+    fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue);
+
+    /// The request to give to the device now, or none.
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId>;
+
+    /// A request that another device should do; it stays in the queue until that has done it.
+    #[inline]
+    fn divert(&mut self, _now: Nanos, _queue: &mut Queue) -> Option<QueuedId> {
+        None
+    }
+
+    /// The other device has no room for `id`, which [`Elevator::divert`] gave last: it is to be
+    /// taken after all.
+    #[inline]
+    fn keep(&mut self, _id: QueuedId, _queue: &mut Queue) {}
+
+    /// The device has completed `id`, which is still in the queue.
+    #[inline]
+    fn completed(&mut self, _now: Nanos, _id: QueuedId, _queue: &Queue) {}
+
+    /// When to ask again although nothing happens.
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// What it counted for itself; nothing for most.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
+
+    /// Whether requests that come to touch when one of them grows are joined.
+    const JOINS: bool = true;
+
+    /// Whether `bio` may merge with request `id`, of its scope, which it touches.
+    #[inline]
+    fn may_merge(&self, _bio: &Request, _id: QueuedId, _queue: &Queue) -> bool {
+        true
+    }
+}
+
+/// Limits of the block layer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// The longest bio, in bytes.
+    pub bio_len_max: u32,
+    /// The longest request, in bytes.
+    pub request_len_max: u32,
+    /// Read requests between admission and completion.
+    pub reads_max: u32,
+    /// Write requests between admission and completion.
+    pub writes_max: u32,
+    /// Both together: the tags of a multi-queue device. `u32::MAX` before multi-queue.
+    pub requests_max: u32,
+    /// Whether adjacent bios and requests merge.
+    pub merging: bool,
+}
+
+impl Default for Limits {
+    /// The **bid** paper's appendix.
+    fn default() -> Self {
+        Limits {
+            bio_len_max: 256 * 4096,
+            request_len_max: 512 * 1024,
+            reads_max: 128,
+            writes_max: 128,
+            requests_max: u32::MAX,
+            merging: true,
+        }
+    }
+}
+
+/// A bio waiting for admission.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    bio: Request,
+    owner: Owner,
+    /// Bios that had to wait before it.
+    ticket: u64,
+}
+
+/// A policy for one lane: the block layer around `elevator`.
+#[derive(Clone, Debug)]
+pub struct BlockLayer<E> {
+    elevator: E,
+    limits: Limits,
+    lane: Lane,
+    clients: Clients,
+    queue: Queue,
+    /// Requests in the queue, reads and writes.
+    counts: [u32; 2],
+    /// Bios waiting for admission, reads and writes.
+    waiting: [VecDeque<Waiting>; 2],
+    /// Bios that had to wait so far.
+    tickets: u64,
+    /// Flushes, trims and parts of failed requests, which the elevator does not see.
+    bypass: VecDeque<QueuedId>,
+    /// Clients' writes whose preflush is done.
+    flushed: Vec<u32>,
+}
+
+impl<E: Elevator> BlockLayer<E> {
+    /// A block layer for lane 0.
+    pub fn new(elevator: E, limits: Limits) -> Self {
+        BlockLayer {
+            elevator,
+            limits,
+            lane: 0,
+            clients: Clients::default(),
+            queue: Queue::new(limits.merging),
+            counts: [0; 2],
+            waiting: Default::default(),
+            tickets: 0,
+            bypass: VecDeque::new(),
+            flushed: Vec::new(),
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn elevator(&self) -> &E {
+        &self.elevator
+    }
+
+    /// The next request that another device should do, if there is one. It completes like one that
+    /// was dispatched.
+    pub(crate) fn divert(&mut self, now: Nanos) -> Option<Request> {
+        let id = self.elevator.divert(now, &mut self.queue)?;
+        Some(self.io(now, id, self.lane))
+    }
+
+    /// A request that was diverted is done here after all.
+    pub(crate) fn keep(&mut self, io: &Request) {
+        self.elevator.keep(io.id as QueuedId, &mut self.queue);
+    }
+
+    /// It is done elsewhere: it merges no more.
+    pub(crate) fn gone(&mut self, io: &Request) {
+        self.queue.started(io.id as QueuedId);
+    }
+
+    /// It failed elsewhere: each of its parts is done here, by itself.
+    pub(crate) fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
+        self.again(cx.now, io.id as QueuedId);
+    }
+
+    /// Calls `each` with the parts of a request that was given or diverted, in the order of their
+    /// bytes: the first byte, and where the bytes are.
+    pub(crate) fn parts(&self, io: &Request, each: &mut dyn FnMut(u64, Piece)) {
+        let mut offset = io.offset;
+        self.queue.parts(io.id as QueuedId, |part| {
+            each(offset, part.bytes.len(part.len));
+            offset += u64::from(part.len);
+        });
+    }
+
+    /// Queued request `id` as an I/O.
+    #[inline]
+    fn io(&self, now: Nanos, id: QueuedId, lane: Lane) -> Request {
+        let queued = &self.queue[id];
+        Request {
+            at: now,
+            offset: queued.offset,
+            id: u64::from(id),
+            len: queued.len,
+            stream: queued.stream,
+            lane,
+            op: queued.op,
+            flags: queued.flags,
+        }
+    }
+
+    /// Merges `bio` or queues it, or lets it wait for admission.
+    #[inline]
+    fn submit_bio(&mut self, now: Nanos, bio: Request, owner: Owner) {
+        let scope = self.elevator.scope(&bio);
+        if self.merge(now, &bio, owner, scope) {
+            return;
+        }
+        let side = side(bio.op);
+        if !self.waiting[side].is_empty() || !self.has_room(side) {
+            let ticket = self.tickets;
+            self.tickets += 1;
+            self.waiting[side].push_back(Waiting { bio, owner, ticket });
+            return;
+        }
+        self.insert(now, &bio, owner, scope);
+    }
+
+    #[inline]
+    fn has_room(&self, side: usize) -> bool {
+        self.counts[side] < [self.limits.reads_max, self.limits.writes_max][side]
+            && self.counts[0] + self.counts[1] < self.limits.requests_max
+    }
+
+    #[inline]
+    fn insert(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) {
+        let id = self.queue.insert(now, bio, owner, scope);
+        self.counts[side(bio.op)] += 1;
+        self.elevator.add(now, id, &mut self.queue);
+    }
+
+    /// Merges `bio` with a queued neighbour if there is one, and then that with the next one.
+    #[inline]
+    fn merge(&mut self, now: Nanos, bio: &Request, owner: Owner, scope: u32) -> bool {
+        if !self.limits.merging || bio.flags.has(Flags::FUA) {
+            return false;
+        }
+        let len_max = self.limits.request_len_max;
+        let mergeable = |id: &QueuedId| {
+            let known = &self.queue[*id];
+            !known.flags.has(Flags::FUA)
+                && fits(known.len, bio.len, len_max)
+                && self.elevator.may_merge(bio, *id, &self.queue)
+        };
+        if let Some(id) = self.queue.before(bio, scope).filter(mergeable) {
+            self.grow(now, id, bio, owner);
+            if E::JOINS
+                && let Some(next) = self.queue.joinable(id, len_max)
+            {
+                self.join(now, id, next);
+            }
+            return true;
+        }
+        if let Some(id) = self.queue.after(bio, scope).filter(mergeable) {
+            self.grow(now, id, bio, owner);
+            if E::JOINS
+                && let Some(before) = self.queue.joinable_before(id, len_max)
+            {
+                self.join(now, before, id);
+            }
+            return true;
+        }
+        false
+    }
+
+    fn grow(&mut self, now: Nanos, id: QueuedId, bio: &Request, owner: Owner) {
+        let offset_before = self.queue[id].offset;
+        self.queue.extend(now, id, bio, owner);
+        self.elevator.grown(now, id, offset_before, &mut self.queue);
+    }
+
+    fn join(&mut self, now: Nanos, kept: QueuedId, gone: QueuedId) {
+        if self.queue[kept].flags.with(self.queue[gone].flags).has(Flags::FUA) {
+            return;
+        }
+        self.counts[side(self.queue[gone].op)] -= 1;
+        self.elevator.join(now, kept, gone, &mut self.queue);
+        self.queue.join(kept, gone);
+    }
+
+    /// Admits waiting bios while there is room, the first that had to wait first.
+    #[inline]
+    fn admit(&mut self, now: Nanos) {
+        while let Some(side) = self.first_to_enter() {
+            let Some(Waiting { bio, owner, .. }) = self.waiting[side].pop_front() else { break };
+            let scope = self.elevator.scope(&bio);
+            if !self.merge(now, &bio, owner, scope) {
+                self.insert(now, &bio, owner, scope);
+            }
+        }
+    }
+
+    /// The side with room whose first bio has waited longest.
+    #[inline]
+    fn first_to_enter(&self) -> Option<usize> {
+        let ticket = |side: usize| self.waiting[side].front().map(|first| first.ticket);
+        match (ticket(0).filter(|_| self.has_room(0)), ticket(1).filter(|_| self.has_room(1))) {
+            (Some(read), Some(write)) => Some(usize::from(write < read)),
+            (read, write) => read.map(|_| 0).or(write.map(|_| 1)),
+        }
+    }
+}
+
+impl<E: Elevator> BlockLayer<E> {
+    /// A client request, held once, goes to the queue whole or in bios.
+    #[inline(always)]
+    fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
+        let owner = Owner { client, bytes };
+        if !request.op.moves_data() || request.len == 0 {
+            let part = Part::new(now, request, owner);
+            self.bypass.push_back(self.queue.insert_bypassing(request, part));
+            return;
+        }
+        if request.len <= self.limits.bio_len_max.min(self.limits.request_len_max) {
+            self.submit_bio(now, *request, owner);
+            return;
+        }
+        self.clients.hold(client, bios(request, &self.limits).count() as u32 - 1);
+        for bio in bios(request, &self.limits) {
+            let bytes = bytes.on((bio.offset - request.offset) as u32);
+            self.submit_bio(now, bio, Owner { client, bytes });
+        }
+    }
+
+    /// A request has ended for all its parts.
+    #[inline(always)]
+    fn end(&mut self, cx: &mut Cx<'_>, id: QueuedId, outcome: Outcome) {
+        let bypasses = self.queue[id].bypasses;
+        if !bypasses {
+            self.elevator.completed(cx.now, id, &self.queue);
+        }
+        let (op, mut next) = self.queue.finish(id);
+        while let Some(part) = self.queue.take_part(&mut next) {
+            let (client, wait) = (part.client, cx.now - part.admitted);
+            if !self.clients.release(Release { client, wait, outcome, class: 0 }) {
+                continue;
+            }
+            if self.clients.was_flushed(client) {
+                self.flushed.push(client);
+            } else {
+                cx.finished.push(self.clients.answer(client));
+            }
+        }
+        self.leave(cx.now, op, bypasses);
+        if !self.flushed.is_empty() {
+            self.enter_flushed(cx.now);
+        }
+    }
+
+    /// Writes whose preflush is done go to the queue.
+    #[cold]
+    fn enter_flushed(&mut self, now: Nanos) {
+        while let Some(client) = self.flushed.pop() {
+            let (write, bytes) = self.clients.rest(client);
+            self.enter(now, client, &write, bytes);
+        }
+    }
+
+    /// A preflush goes first.
+    #[cold]
+    fn enter_preflush(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
+        self.enter(now, client, &preflush(request), bytes);
+    }
+
+    /// A request has to be done again, each of its parts by itself.
+    #[cold]
+    fn again(&mut self, now: Nanos, id: QueuedId) {
+        let (mut io, bypasses) = (self.io(now, id, self.lane), self.queue[id].bypasses);
+        if !bypasses {
+            self.elevator.completed(now, id, &self.queue);
+        }
+        let (_, mut next) = self.queue.finish(id);
+        while let Some(part) = self.queue.take_part(&mut next) {
+            io.len = part.len;
+            self.bypass.push_back(self.queue.insert_bypassing(&io, part));
+            io.offset += u64::from(part.len);
+        }
+        self.leave(now, io.op, bypasses);
+    }
+
+    /// A request has left the queue.
+    #[inline]
+    fn leave(&mut self, now: Nanos, op: Op, bypasses: bool) {
+        if !bypasses {
+            self.counts[side(op)] -= 1;
+            self.admit(now);
+        }
+    }
+}
+
+impl<E: Elevator> Policy for BlockLayer<E> {
+    #[inline]
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        let client = self.clients.open(request, bytes);
+        match is_parted(&request) {
+            false => self.enter(cx.now, client, &request, bytes),
+            true => self.enter_preflush(cx.now, client, &request, bytes),
+        }
+    }
+
+    #[inline]
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        if lane != self.lane {
+            return None;
+        }
+        let id = match self.bypass.pop_front() {
+            Some(id) => id,
+            None => {
+                let id = self.elevator.take(now, &mut self.queue)?;
+                self.queue.started(id);
+                id
+            }
+        };
+        Some(self.io(now, id, lane))
+    }
+
+    #[inline]
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        let id = done.io.id as QueuedId;
+        match done.outcome {
+            Err(fault) if fault != Fault::Gone && !self.queue.is_single(id) => {
+                self.again(cx.now, id);
+            }
+            outcome => self.end(cx, id, outcome),
+        }
+    }
+
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.elevator.wakeup()
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        if io.op.moves_data() {
+            self.queue.parts(io.id as QueuedId, |part| each(part.bytes.len(part.len)));
+        }
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.elevator.figures()
+    }
+}
+
+#[inline]
+fn side(op: Op) -> usize {
+    usize::from(op == Op::Write)
+}
+
+/// The bios of a client request, each no longer than a bio or a request may be.
+#[inline]
+fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request> + use<> {
+    let (whole, bio_max, request_max) = (*request, limits.bio_len_max, limits.request_len_max);
+    let mut done = 0;
+    std::iter::from_fn(move || {
+        if done == whole.len {
+            return None;
+        }
+        let bio_left = bio_max - done % bio_max;
+        let len = (whole.len - done).min(bio_left).min(request_max);
+        let bio = Request { offset: whole.offset.saturating_add(u64::from(done)), len, ..whole };
+        done += len;
+        Some(bio)
+    })
+}

@@ -1,0 +1,303 @@
+//! CFQ: streams take turns, each alone with the disk for a slice of time.
+//!
+//! Source: Linux `cfq-iosched` of the single-queue block layer (3.x and 4.x) as its documentation
+//! and tuning guides describe it, and its observable behaviour. Reads and waited-for writes
+//! queue by stream, other writes in one queue for all. Queues are served in three kinds (waited
+//! for and sequential; waited for and seeking; asynchronous) by turns. A queue's slice begins
+//! when its first request completes; what it overruns is charged to its next turn. A sequential
+//! stream that reads on soon is waited for (`slice_idle`) although others have requests; streams
+//! that seek are waited for together, at the end of their turn. Streams that read close to each
+//! other come to share a queue and part again when that begins to seek.
+//!
+//! In files: one queue ([`stream_queue`]), what is remembered of streams ([`super::history`]), the order
+//! of queues ([`service_tree`]), slices and idling ([`slices`]), whose turn it is ([`select`]),
+//! shared queues ([`cooperate`]).
+//!
+//! Invariants: the active queue is in a service tree; every queue with requests is in one; only
+//! the active queue can be there without. The idle timer runs only for an active queue without
+//! requests in the queue or at the device.
+//!
+//! Departures: one priority (best effort, 4) and no groups, so nothing of theirs (`group_idle`,
+//! classes, boosts); the disk has moving parts, so nothing of the rules for flash; no hint
+//! against idling after single sync writes (`REQ_NOIDLE`), no priority for metadata
+//! (`REQ_PRIO`); nobody tells when a stream ends; no waiting for a small request to grow; time is
+//! in nanoseconds, not ticks; a request that grows at its end counts as one for the seek history,
+//! as plugging would make it; a shared queue parts as soon as it seeks (later kernels), not after
+//! a second (2.6.33); the close queue is the next one above the head, else the next below.
+
+mod cooperate;
+mod select;
+mod service_tree;
+mod slices;
+mod stream_queue;
+#[cfg(test)]
+mod tests;
+
+use super::block::Elevator;
+use super::history::ThinkTime;
+use super::queue::{Queue, QueuedId};
+use super::seek_order::BackSeek;
+use super::sorted::Sorted;
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
+use service_tree::{Kind, ServiceTree};
+use stream_queue::StreamQueue;
+
+/// Place of the asynchronous queue in [`Cfq::queues`] and of its figures in pairs.
+const ASYNC: u32 = 0;
+
+/// The scheduler's tunables, under Linux's names.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CfqConfig {
+    /// Requests of one queue at the device at most, when others wait.
+    pub quantum: u32,
+    /// Slice of a stream's queue.
+    pub slice_sync: Nanos,
+    /// Slice of the asynchronous queue.
+    pub slice_async: Nanos,
+    /// Requests in a slice of the asynchronous queue, divided by 8 (at this priority).
+    pub slice_async_rq: u32,
+    /// How long a stream is waited for; 0 turns waiting off.
+    pub slice_idle: Nanos,
+    /// A waited-for request older than this goes first in its queue's slice.
+    pub fifo_expire_sync: Nanos,
+    /// The same for the asynchronous queue.
+    pub fifo_expire_async: Nanos,
+    /// The longest way back that competes with the way forward, in bytes.
+    pub back_seek_max: u64,
+    /// How many times longer the way back counts.
+    pub back_seek_penalty: u32,
+    /// Whether slices shrink with many streams, and asynchronous depth grows slowly.
+    pub low_latency: bool,
+    /// All streams should have had their turn within this time.
+    pub target_latency: Nanos,
+}
+
+impl Default for CfqConfig {
+    fn default() -> Self {
+        CfqConfig {
+            quantum: 8,
+            slice_sync: Nanos::from_millis(100),
+            slice_async: Nanos::from_millis(40),
+            slice_async_rq: 2,
+            slice_idle: Nanos::from_millis(8),
+            fifo_expire_sync: Nanos::from_millis(125),
+            fifo_expire_async: Nanos::from_millis(250),
+            back_seek_max: 16 << 20,
+            back_seek_penalty: 2,
+            low_latency: true,
+            target_latency: Nanos::from_millis(300),
+        }
+    }
+}
+
+/// A stream.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stream {
+    /// Its queue, once it has asked for anything waited for.
+    queue: Option<u32>,
+    think: ThinkTime,
+}
+
+/// Linux's CFQ elevator.
+#[derive(Clone, Debug)]
+pub struct Cfq {
+    config: CfqConfig,
+    back: BackSeek,
+    /// The asynchronous queue, then at least one for each stream.
+    queues: Vec<StreamQueue>,
+    streams: Vec<Stream>,
+    /// By [`Kind`].
+    trees: [ServiceTree; 3],
+    /// Waited-for queues with requests by the position of their next one, but for the active one.
+    positions: Sorted,
+    active: Option<u32>,
+    serving: Kind,
+    /// Until when queues of the kind that is served come before others.
+    kind_end: Option<Nanos>,
+    /// When waiting for the active queue's next request ends.
+    idle_timer: Option<Nanos>,
+    /// Where the last request given ends.
+    head: u64,
+    /// Requests in queues.
+    queued: u32,
+    /// Requests at the device, asynchronous and waited for.
+    in_flight: [u32; 2],
+    /// Waited-for queues in service trees.
+    busy_sync: u32,
+    /// Slow mean of the number of queues in service trees.
+    busy_mean: u64,
+    /// When a waited-for request last completed late.
+    last_delayed_sync: Option<Nanos>,
+}
+
+impl Cfq {
+    /// An empty elevator.
+    pub fn new(config: CfqConfig) -> Self {
+        Cfq {
+            config,
+            back: BackSeek {
+                max: config.back_seek_max,
+                penalty: u64::from(config.back_seek_penalty),
+            },
+            queues: vec![StreamQueue::new(false)],
+            streams: Vec::new(),
+            trees: Default::default(),
+            positions: Sorted::default(),
+            active: None,
+            serving: Kind::SyncIdle,
+            kind_end: None,
+            idle_timer: None,
+            head: 0,
+            queued: 0,
+            in_flight: [0; 2],
+            busy_sync: 0,
+            busy_mean: 0,
+            last_delayed_sync: None,
+        }
+    }
+
+    #[inline]
+    fn queue(&mut self, place: u32) -> &mut StreamQueue {
+        &mut self.queues[place as usize]
+    }
+
+    /// Queues in service trees, the active one included.
+    #[inline]
+    fn busy(&self) -> usize {
+        self.trees.iter().map(ServiceTree::len).sum()
+    }
+
+    /// Learns from the arrival of a request that is already in its queue.
+    #[inline]
+    fn learn(&mut self, now: Nanos, place: u32, stream: u32, offset: u64, end: u64) {
+        let idle = self.config.slice_idle;
+        let queue = &mut self.queues[place as usize];
+        queue.seeks.arrive(offset, end);
+        if place == ASYNC {
+            return;
+        }
+        let think = &mut self.streams[stream as usize].think;
+        think.arrive(now, idle);
+        queue.deep |= queue.order.len() >= 4;
+        if idle == Nanos::ZERO || (!queue.deep && queue.seeks.is_seeky()) {
+            queue.idle_window = false;
+        } else if think.is_known() {
+            queue.idle_window = !think.exceeds(idle);
+        }
+        if let Some((kind, _)) = queue.waits {
+            self.trees[kind as usize].think.arrive(now, idle);
+        }
+    }
+
+    /// Lists a queue by position if it should be and where it should be.
+    #[inline]
+    fn list(&mut self, place: u32) {
+        if place == ASYNC {
+            return;
+        }
+        let queue = &mut self.queues[place as usize];
+        let next = if self.active == Some(place) { None } else { queue.order.next() };
+        let at = next.map(|next| next.0);
+        if queue.listed_at == at {
+            return;
+        }
+        let before = std::mem::replace(&mut queue.listed_at, at);
+        if let Some(before) = before {
+            self.positions.remove(before, place);
+        }
+        if let Some(at) = at {
+            self.positions.insert(at, place);
+        }
+    }
+
+    #[inline]
+    fn give(&mut self, place: u32, id: QueuedId, queue: &mut Queue) {
+        let back = self.back;
+        self.queue(place).give(id, back, queue);
+        self.head = queue[id].end();
+        self.queued -= 1;
+        self.in_flight[usize::from(place != ASYNC)] += 1;
+    }
+}
+
+impl Elevator for Cfq {
+    #[inline]
+    fn scope(&self, bio: &Request) -> u32 {
+        if bio.is_sync() { self.queue_of(bio.stream) } else { ASYNC }
+    }
+
+    fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue) {
+        let request = queue[id];
+        let place = request.scope;
+        if place != ASYNC {
+            self.attach(now, request.stream, place);
+        }
+        let (head, back) = (self.head, self.back);
+        self.queue(place).order.add(id, head, back, queue);
+        self.queued += 1;
+        if self.queue(place).waits.is_none() {
+            self.enter(now, place);
+        }
+        self.learn(now, place, request.stream, request.offset, request.end());
+        if self.active == Some(place) {
+            self.idle_timer = None;
+        } else if self.should_preempt(now, place, request.offset) {
+            self.preempt(now, place);
+        }
+        self.list(place);
+    }
+
+    fn grown(&mut self, _now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue) {
+        let request = &queue[id];
+        let (head, back) = (self.head, self.back);
+        let place = request.scope;
+        if request.offset == offset_before {
+            let end = request.end();
+            self.queue(place).seeks.grow(end);
+            return;
+        }
+        self.queue(place).order.moved(id, offset_before, head, back, queue);
+        self.list(place);
+    }
+
+    fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        let (place, back) = (queue[gone].scope, self.back);
+        self.queue(place).order.join(kept, gone, back, queue);
+        self.queued -= 1;
+        self.list(place);
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        self.stop_idling(now);
+        if self.queued == 0 {
+            return None;
+        }
+        let place = self.select(now)?;
+        if !self.may_give(now, place) {
+            return None;
+        }
+        let expire = match place {
+            ASYNC => self.config.fifo_expire_async,
+            _ => self.config.fifo_expire_sync,
+        };
+        let from = self.queue(place);
+        let id = from.expired(now, expire, queue).or(from.order.next().map(|next| next.1))?;
+        self.give(place, id, queue);
+        self.end_async_batch(now, place);
+        Some(id)
+    }
+
+    fn completed(&mut self, now: Nanos, id: QueuedId, queue: &Queue) {
+        let request = &queue[id];
+        self.count_completed(now, request.scope, request.stream, request.added);
+        if self.active == Some(request.scope) {
+            self.continue_slice(now, request.scope, request.stream);
+        }
+    }
+
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.idle_timer
+    }
+}

@@ -1,0 +1,113 @@
+//! Shared queues: streams whose requests lie close together come to use one queue.
+//!
+//! When the active queue runs dry and another one's next request is near the head, that one goes
+//! on and the two are to merge: each stream of the less used queue moves over with its next
+//! request. A shared queue that seeks is split the same way.
+
+use super::stream_queue::StreamQueue;
+use super::{ASYNC, Cfq, Stream};
+use crate::contract::time::Nanos;
+
+/// Requests within this many bytes of the head (8192 sectors) are close.
+const CLOSE_BYTES: u64 = 8 * 1024 * 512;
+
+impl Cfq {
+    #[inline]
+    pub(super) fn is_close(&self, offset: u64) -> bool {
+        offset.abs_diff(self.head) <= CLOSE_BYTES
+    }
+
+    /// A queue that can go on where `place`, which has no requests, ends.
+    #[inline]
+    pub(super) fn close_queue(&self, place: u32) -> Option<u32> {
+        if place == ASYNC || self.queues[place as usize].seeks.is_seeky() {
+            return None;
+        }
+        let above = self.positions.at_or_above(self.head);
+        let near = above.filter(|&(offset, _)| self.is_close(offset));
+        let (_, close) = near.or_else(|| {
+            self.positions.below(self.head).filter(|&(offset, _)| self.is_close(offset))
+        })?;
+        (!self.queues[close as usize].seeks.is_seeky()).then_some(close)
+    }
+
+    /// The streams of `a` and `b` shall use one queue: the one at the end of `b`'s plans, or `a`.
+    pub(super) fn plan_merge(&mut self, a: u32, mut b: u32) {
+        if self.queues[a as usize].merges_into.is_some() {
+            return;
+        }
+        while let Some(next) = self.queues[b as usize].merges_into {
+            if next == a {
+                return;
+            }
+            b = next;
+        }
+        let [a_streams, b_streams] = [a, b].map(|place| self.queues[place as usize].streams);
+        if a_streams == 0 || b_streams == 0 {
+            return;
+        }
+        if b_streams >= a_streams {
+            self.queue(a).merges_into = Some(b);
+        } else {
+            self.queue(b).merges_into = Some(a);
+        }
+    }
+
+    /// The queue for the next waited-for request of `stream`.
+    #[inline]
+    pub(super) fn queue_of(&self, stream: u32) -> u32 {
+        let known = self.streams.get(stream as usize).and_then(|stream| stream.queue);
+        let Some(place) = known else { return self.vacant(stream) };
+        let queue = &self.queues[place as usize];
+        if queue.shared && queue.splitting {
+            return if queue.streams > 1 { self.vacant(stream) } else { place };
+        }
+        queue.merges_into.unwrap_or(place)
+    }
+
+    /// A queue that no stream uses, preferably this stream's own. There are as many queues as
+    /// streams, and this stream needs one, so there is one.
+    fn vacant(&self, stream: u32) -> u32 {
+        let own = stream + 1;
+        if self.queues.get(own as usize).is_none_or(|queue| queue.streams == 0) {
+            return own;
+        }
+        let free = self.queues.iter().skip(1).position(|queue| queue.streams == 0);
+        free.map_or(own, |free| free as u32 + 1)
+    }
+
+    /// Lets `stream` use queue `place`, which [`Cfq::queue_of`] said it shall.
+    #[inline]
+    pub(super) fn attach(&mut self, now: Nanos, stream: u32, place: u32) {
+        let index = stream as usize;
+        if index >= self.streams.len() {
+            self.streams.resize(index + 1, Stream::default());
+            self.queues.resize(index + 2, StreamQueue::new(true));
+        }
+        match self.streams[index].queue {
+            Some(before) if before == place => {
+                let queue = self.queue(place);
+                if queue.shared && queue.splitting {
+                    (queue.shared, queue.splitting) = (false, false);
+                }
+                return;
+            }
+            Some(before) => {
+                let queue = self.queue(before);
+                queue.streams -= 1;
+                if queue.streams == 0 {
+                    queue.merges_into = None;
+                }
+            }
+            None => self.streams[index].think.last_end = now,
+        }
+        self.streams[index].queue = Some(place);
+        let queue = self.queue(place);
+        if queue.streams == 0 {
+            queue.renew();
+        } else {
+            queue.shared = true;
+        }
+        queue.streams += 1;
+    }
+}

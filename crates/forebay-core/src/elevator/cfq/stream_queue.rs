@@ -1,0 +1,110 @@
+//! One of CFQ's queues: a stream's waited-for requests, or everybody's asynchronous ones.
+
+use super::service_tree::Kind;
+use crate::contract::time::Nanos;
+use crate::elevator::history::SeekHistory;
+use crate::elevator::queue::{Queue, QueuedId};
+use crate::elevator::seek_order::{BackSeek, SeekOrder};
+
+/// The part of a slice that is running or left over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Slice {
+    /// The queue was chosen but none of its requests has completed: its time does not run yet.
+    pub(super) is_new: bool,
+    pub(super) start: Nanos,
+    pub(super) end: Nanos,
+    /// Nanoseconds left unused (positive) or overrun (negative) by the last slice.
+    pub(super) residual: i64,
+    /// Requests given in this slice.
+    pub(super) given: u32,
+    /// The oldest request's age was looked at in this slice.
+    pub(super) fifo_checked: bool,
+}
+
+impl Slice {
+    #[inline]
+    pub(super) fn is_used(&self, now: Nanos) -> bool {
+        !self.is_new && now >= self.end
+    }
+}
+
+/// A CFQ queue.
+#[derive(Clone, Debug)]
+pub(super) struct StreamQueue {
+    pub(super) order: SeekOrder,
+    /// Where the scheduler lists this queue by position, if it does.
+    pub(super) listed_at: Option<u64>,
+    pub(super) is_sync: bool,
+    /// The kind and key under which it waits for service, while it has requests or is active.
+    pub(super) waits: Option<(Kind, u64)>,
+    /// Requests at the device.
+    pub(super) in_flight: u32,
+    pub(super) slice: Slice,
+    pub(super) seeks: SeekHistory,
+    /// Waiting for its next request pays, from what is known of it.
+    pub(super) idle_window: bool,
+    /// It once held several requests at a time, which excuses its seeks.
+    pub(super) deep: bool,
+    /// Streams that use it.
+    pub(super) streams: u32,
+    /// The queue that its streams shall move to.
+    pub(super) merges_into: Option<u32>,
+    /// It serves cooperating streams,
+    pub(super) shared: bool,
+    /// which no longer cooperate.
+    pub(super) splitting: bool,
+}
+
+impl StreamQueue {
+    pub(super) fn new(is_sync: bool) -> Self {
+        StreamQueue {
+            order: SeekOrder::default(),
+            listed_at: None,
+            is_sync,
+            waits: None,
+            in_flight: 0,
+            slice: Slice::default(),
+            seeks: SeekHistory::default(),
+            idle_window: is_sync,
+            deep: false,
+            streams: 0,
+            merges_into: None,
+            shared: false,
+            splitting: false,
+        }
+    }
+
+    /// Forgets what was learnt of the streams before, keeping requests and place.
+    pub(super) fn renew(&mut self) {
+        self.seeks = SeekHistory::default();
+        self.idle_window = self.is_sync;
+        (self.deep, self.shared, self.splitting, self.merges_into) = (false, false, false, None);
+    }
+
+    /// The kind of service it gets when it is placed anew.
+    #[inline]
+    pub(super) fn kind(&self) -> Kind {
+        match (self.is_sync, self.idle_window) {
+            (false, _) => Kind::Async,
+            (true, false) => Kind::SyncNoidle,
+            (true, true) => Kind::SyncIdle,
+        }
+    }
+
+    /// Takes `id` off the queue to give it.
+    #[inline]
+    pub(super) fn give(&mut self, id: QueuedId, back: BackSeek, queue: &mut Queue) {
+        self.order.take(id, back, queue);
+        self.in_flight += 1;
+        self.slice.given += 1;
+    }
+
+    /// The oldest request if it is older than `expire`; asked for once a slice.
+    #[inline]
+    pub(super) fn expired(&mut self, now: Nanos, expire: Nanos, queue: &Queue) -> Option<QueuedId> {
+        if std::mem::replace(&mut self.slice.fifo_checked, true) {
+            return None;
+        }
+        self.order.expired(now, expire, queue)
+    }
+}

@@ -1,0 +1,204 @@
+//! deadline and mq-deadline: batches in address order, broken off for requests that waited too long.
+//!
+//! Source: Linux `deadline-iosched` as described in its documentation (`read_expire` 500 ms,
+//! `write_expire` 5 s, `writes_starved` 2, `fifo_batch` 16). Reads go before writes, but not more
+//! than `writes_starved` batches in a row while writes wait. A batch goes on upwards from the last
+//! request of its direction; it starts again at the oldest request when that has expired or
+//! nothing lies above. Which request is next is fixed when the last one is given: what comes in between
+//! afterwards waits for the next sweep.
+//!
+//! mq-deadline is Linux's port to the multi-queue block layer, as it is since 6.5. It keeps all of
+//! these rules, with the same tunables, but for two: each direction remembers the place of its last
+//! request, so a read batch after a write batch goes on where reads were ([`DeadlineConfig::resumes`]),
+//! where deadline starts it at the oldest read; and what lies next above that place is looked up when
+//! it is due, latecomers included. And reads and writes take their tags out of one
+//! pool ([`super::Limits::requests_max`]); `writes-max` is what Linux calls `async_depth`.
+//!
+//! Departures: requests have no priority here, so all are of one class (best effort), and
+//! `prio_aging_expire`, which lets a lower class through, has nothing to do; no zoned devices; no
+//! requests put in front of the line (`at_head`).
+
+use super::block::Elevator;
+use super::queue::{List, Queue, QueuedId};
+use super::sorted::Sorted;
+use crate::contract::request::{Op, Request};
+use crate::contract::time::Nanos;
+
+const READ: usize = 0;
+const WRITE: usize = 1;
+
+/// The scheduler's tunables.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeadlineConfig {
+    /// A read older than this ends the batch.
+    pub read_expire: Nanos,
+    /// A write older than this ends the batch.
+    pub write_expire: Nanos,
+    /// Read batches that may pass waiting writes; with 0 writes would starve reads.
+    pub writes_starved: u32,
+    /// Requests of a batch.
+    pub fifo_batch: u32,
+    /// Whether a bio may merge with the request that it precedes.
+    pub front_merges: bool,
+    /// Whether a batch goes on above its direction's last request although the other direction
+    /// came between (mq-deadline), or starts at the oldest request then (deadline).
+    pub resumes: bool,
+}
+
+impl DeadlineConfig {
+    /// The defaults of mq-deadline.
+    pub fn multi_queue() -> Self {
+        DeadlineConfig { resumes: true, ..DeadlineConfig::default() }
+    }
+}
+
+impl Default for DeadlineConfig {
+    fn default() -> Self {
+        DeadlineConfig {
+            read_expire: Nanos::from_millis(500),
+            write_expire: Nanos::from_millis(5000),
+            writes_starved: 2,
+            fifo_batch: 16,
+            front_merges: true,
+            resumes: false,
+        }
+    }
+}
+
+/// One direction: the same requests by age and by address.
+#[derive(Clone, Debug, Default)]
+struct Side {
+    fifo: List,
+    sorted: Sorted,
+    /// First byte of the last request given (mq-deadline).
+    position: Option<u64>,
+    /// The request with which a batch goes on (deadline).
+    next: Option<QueuedId>,
+}
+
+/// Linux's deadline and mq-deadline elevators.
+#[derive(Clone, Debug)]
+pub struct Deadline {
+    config: DeadlineConfig,
+    sides: [Side; 2],
+    /// Direction of the last request given.
+    last: usize,
+    /// Requests given in this batch.
+    batched: u32,
+    /// Read batches since writes began to wait.
+    starved: u32,
+}
+
+impl Deadline {
+    /// An empty elevator.
+    pub fn new(config: DeadlineConfig) -> Self {
+        Deadline { config, sides: Default::default(), last: READ, batched: 0, starved: 0 }
+    }
+
+    /// The request in address order with which a batch goes on.
+    fn next_in_order(&self, side: usize) -> Option<QueuedId> {
+        let Side { sorted, position, next, .. } = &self.sides[side];
+        if !self.config.resumes {
+            return *next;
+        }
+        sorted.at_or_above((*position)?).map(|(_, id)| id)
+    }
+
+    fn has_expired(&self, now: Nanos, side: usize, queue: &Queue) -> bool {
+        let expire = [self.config.read_expire, self.config.write_expire][side];
+        self.sides[side].fifo.front().is_some_and(|id| queue[id].added + expire <= now)
+    }
+
+    /// Chooses the direction of a new batch.
+    fn choose_side(&mut self) -> Option<usize> {
+        let (reads, writes) =
+            (!self.sides[READ].sorted.is_empty(), !self.sides[WRITE].sorted.is_empty());
+        if reads && !(writes && self.starved >= self.config.writes_starved) {
+            self.starved += u32::from(writes);
+            return Some(READ);
+        }
+        if writes {
+            self.starved = 0;
+            return Some(WRITE);
+        }
+        None
+    }
+
+    fn give(&mut self, side: usize, id: QueuedId, queue: &mut Queue) -> QueuedId {
+        self.sides[1 - side].next = None;
+        let Side { fifo, sorted, position, next } = &mut self.sides[side];
+        let offset = queue[id].offset;
+        queue.unlink(fifo, id);
+        *next = sorted.after(offset, id).map(|(_, id)| id);
+        sorted.remove(offset, id);
+        // Not the end: requests may overlap, and "above" is by first byte.
+        *position = Some(offset);
+        self.batched += 1;
+        self.last = side;
+        id
+    }
+}
+
+impl Elevator for Deadline {
+    #[inline]
+    fn scope(&self, _bio: &Request) -> u32 {
+        0
+    }
+
+    #[inline]
+    fn add(&mut self, _now: Nanos, id: QueuedId, queue: &mut Queue) {
+        let Side { fifo, sorted, .. } = &mut self.sides[side(queue[id].op)];
+        sorted.insert(queue[id].offset, id);
+        queue.push(fifo, id);
+    }
+
+    fn grown(&mut self, _now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue) {
+        let offset = queue[id].offset;
+        if offset != offset_before {
+            let sorted = &mut self.sides[side(queue[id].op)].sorted;
+            sorted.remove(offset_before, id);
+            sorted.insert(offset, id);
+        }
+    }
+
+    /// The joined request takes the older one's place in the fifo.
+    fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        let Side { fifo, sorted, next, .. } = &mut self.sides[side(queue[gone].op)];
+        let offset = queue[gone].offset;
+        if *next == Some(gone) {
+            *next = sorted.after(offset, gone).map(|(_, id)| id);
+        }
+        sorted.remove(offset, gone);
+        if queue[gone].added < queue[kept].added {
+            queue.unlink(fifo, kept);
+            queue.insert_before(fifo, kept, gone);
+        }
+        queue.unlink(fifo, gone);
+    }
+
+    #[inline]
+    fn may_merge(&self, bio: &Request, id: QueuedId, queue: &Queue) -> bool {
+        self.config.front_merges || bio.offset >= queue[id].offset
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        if self.batched < self.config.fifo_batch
+            && let Some(id) = self.next_in_order(self.last)
+        {
+            return Some(self.give(self.last, id, queue));
+        }
+        let side = self.choose_side()?;
+        let oldest = self.sides[side].fifo.front()?;
+        let id = match self.next_in_order(side) {
+            Some(id) if !self.has_expired(now, side, queue) => id,
+            _ => oldest,
+        };
+        self.batched = 0;
+        Some(self.give(side, id, queue))
+    }
+}
+
+#[inline]
+fn side(op: Op) -> usize {
+    if op == Op::Write { WRITE } else { READ }
+}

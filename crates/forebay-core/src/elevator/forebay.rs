@@ -1,0 +1,333 @@
+//! forebay: long sweeps by turns, waiting for streams found by address as long as it pays, and a
+//! bound on every wait.
+//!
+//! Ours, after what the others do well. As anticipatory, it serves waited-for requests (reads and
+//! synchronous writes) and others in turns, one kind off the device before the other begins, and
+//! waits after a read for the next one of its stream. It departs from what is known:
+//!
+//! * *Long sweeps.* A turn goes upwards from where its kind's last one ended. While the other kind
+//!   waits it lasts until half (others: a quarter) of what waits there could have been served, and
+//!   no less than [`ForebayConfig::turn`]: few requests interrupt a sweep soon, many let it go on.
+//! * *Streams by address* ([`trails`]): a file read half by one thread and half by another is one.
+//! * *Expected gain* ([`thinking`], [`cost`]). The wait for a stream ends where what it is expected to
+//!   save, by how the stream has thought so far and what the device was seen to take to get elsewhere
+//!   and to go on after a pause, exceeds what it costs by most; there is none if it never does. A
+//!   device that loses a turn on every pause, or gets everywhere soon, is not kept idle, and one that
+//!   queues is let run dry only for a stream that is likely to go on for long.
+//! * *A bound.* A request goes first as soon as serving all that is outstanding, at the pace of late
+//!   and a quarter slower, would take it beyond [`ForebayConfig::bound`]; the oldest such before the
+//!   others. A device that serves a full queue within the bound keeps it; whether this one did, and
+//!   by how much, is counted ([`kept`]).
+//!
+//! Invariants: a request in the queue is in its side's `sorted` and `fifo`; `wait_ends` is set only
+//! while waited-for requests are held back.
+
+mod cost;
+mod kept;
+#[cfg(test)]
+mod tests;
+mod thinking;
+mod trails;
+
+use super::block::Elevator;
+use super::queue::{List, Queue, QueuedId};
+use super::sorted::Sorted;
+use crate::contract::policy::Figure;
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
+use cost::{Cost, Step};
+use kept::Kept;
+use trails::{TrailId, Trails};
+
+/// Waited-for requests and others: places in arrays, and scopes.
+const READS: usize = 0;
+const WRITES: usize = 1;
+
+/// A request this little ahead of the head goes on from there.
+const AHEAD_BYTES: u64 = 256 << 10;
+
+/// A request this little ahead is as good as the one that is waited for.
+const CLOSE_BYTES: u64 = 4 << 20;
+
+/// Letting its queue run dry costs a device a share, one of so many, of a move for each I/O there.
+const DRAINS: u64 = 4;
+
+/// The scheduler's parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ForebayConfig {
+    /// The longest wait for a stream's next request; 0 turns waiting off.
+    pub wait: Nanos,
+    /// How long one stream that is waited for keeps the disk while others ask.
+    pub hold: Nanos,
+    /// The least turn while the other kind waits; of waited-for requests, then of others.
+    pub turn: [Nanos; 2],
+    /// No admitted request is to wait longer for its answer.
+    pub bound: Nanos,
+}
+
+impl Default for ForebayConfig {
+    fn default() -> Self {
+        ForebayConfig {
+            wait: Nanos::from_millis(8),
+            hold: Nanos::from_millis(200),
+            turn: [Nanos::from_millis(500), Nanos::from_millis(80)],
+            bound: Nanos::from_secs(10),
+        }
+    }
+}
+
+/// One kind: the same requests by age and by address.
+#[derive(Clone, Debug, Default)]
+struct Side {
+    fifo: List,
+    sorted: Sorted,
+    /// First byte of the last request given.
+    position: u64,
+    in_flight: u32,
+}
+
+/// What is known of a queued request.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    trail: Option<TrailId>,
+    given: Nanos,
+    step: Step,
+}
+
+/// A stream that has the disk to itself.
+#[derive(Clone, Copy, Debug)]
+struct Held {
+    trail: TrailId,
+    since: Nanos,
+}
+
+/// The elevator.
+#[derive(Clone, Debug)]
+pub struct Forebay {
+    config: ForebayConfig,
+    sides: [Side; 2],
+    /// By queued id.
+    known: Vec<Known>,
+    trails: Trails,
+    cost: Cost,
+    /// The kind whose turn it is, and since when.
+    turn: usize,
+    turn_began: Nanos,
+    /// Where the last request given ends.
+    head: u64,
+    idle_since: Nanos,
+    /// The trail of the last request given, while it may be waited for.
+    last: Option<TrailId>,
+    held: Option<Held>,
+    wait_ends: Option<Nanos>,
+    kept: Kept,
+}
+
+impl Forebay {
+    /// An empty elevator.
+    pub fn new(config: ForebayConfig) -> Self {
+        Forebay {
+            config,
+            sides: Default::default(),
+            known: Vec::new(),
+            trails: Trails::default(),
+            cost: Cost::default(),
+            turn: READS,
+            turn_began: Nanos::ZERO,
+            head: 0,
+            idle_since: Nanos::ZERO,
+            last: None,
+            held: None,
+            wait_ends: None,
+            kept: Kept::default(),
+        }
+    }
+
+    fn in_flight(&self) -> u32 {
+        self.sides[READS].in_flight + self.sides[WRITES].in_flight
+    }
+
+    /// The request that has to go now to keep the bound.
+    fn overdue(&self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
+        let oldest = |side: &Side| side.fifo.front().map(|id| (queue[id].added, id));
+        let [read, write] = [READS, WRITES].map(|kind| oldest(&self.sides[kind]));
+        let (added, id) = match (read, write) {
+            (Some(read), Some(write)) => read.min(write),
+            (read, write) => read.or(write)?,
+        };
+        let waiting: usize = self.sides.iter().map(|side| side.sorted.len()).sum();
+        let ahead = waiting as u64 + u64::from(self.in_flight());
+        let needed = Nanos(self.cost.service().0.saturating_mul(ahead * 5) / 4);
+        (added + self.config.bound <= now + needed).then_some(id)
+    }
+
+    /// Whether to hold others back for the trail read last.
+    fn waits(&mut self, now: Nanos) -> bool {
+        let waited = self.wait_ends.take().is_some();
+        let Some(last) = self.last else { return false };
+        let trail = &self.trails[last];
+        if self.turn != READS || trail.queued > 0 {
+            return false;
+        }
+        let saving = self.cost.saving();
+        let pause = trail.pause(saving);
+        let others = u64::from(self.in_flight() - trail.in_flight);
+        if !pause.is_worth(Nanos(saving.0.saturating_mul(others) / DRAINS)) {
+            return false;
+        }
+        let held = self.held.filter(|held| held.trail == last);
+        let held = *self.held.insert(held.unwrap_or(Held { trail: last, since: now }));
+        if now - held.since >= self.config.hold {
+            return false;
+        }
+        if trail.in_flight > 0 {
+            return true; // first its answer, then its next request
+        }
+        let ends = trail.answered + pause.until.min(self.config.wait);
+        if ends <= now {
+            self.last = None;
+            if waited {
+                self.trails[last].missed();
+            }
+            return false;
+        }
+        let next = self.sides[READS].sorted.at_or_above(self.head);
+        if next.is_some_and(|(offset, _)| offset - self.head <= CLOSE_BYTES) {
+            return false;
+        }
+        self.wait_ends = Some(ends);
+        true
+    }
+
+    /// Whether the turn goes to the other kind.
+    fn turn_is_over(&self, now: Nanos) -> bool {
+        let [here, there] = [self.turn, 1 - self.turn].map(|kind| self.sides[kind].sorted.len());
+        if here == 0 || there == 0 {
+            return here == 0;
+        }
+        let work = Nanos(self.cost.service().0.saturating_mul(there as u64));
+        let share = if self.turn == READS { work } else { Nanos(work.0 / 2) };
+        now - self.turn_began >= share.max(self.config.turn[self.turn])
+    }
+
+    fn choose(&mut self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
+        if self.sides.iter().all(|side| side.sorted.is_empty()) {
+            return None;
+        }
+        if let Some(id) = self.overdue(now, queue) {
+            self.wait_ends = None;
+            return Some(id);
+        }
+        if self.waits(now) {
+            return None;
+        }
+        if self.turn_is_over(now) {
+            if self.sides[self.turn].in_flight > 0 {
+                return None; // one kind at a time at the device
+            }
+            (self.turn, self.turn_began) = (1 - self.turn, now);
+        }
+        let side = &self.sides[self.turn];
+        side.sorted.at_or_above(side.position).or(side.sorted.first()).map(|(_, id)| id)
+    }
+
+    fn know(&mut self, id: QueuedId, known: Known) {
+        let place = id as usize;
+        if place >= self.known.len() {
+            self.known.resize(place + 1, known);
+        }
+        self.known[place] = known;
+    }
+}
+
+impl Elevator for Forebay {
+    #[inline]
+    fn scope(&self, bio: &Request) -> u32 {
+        if bio.is_sync() { READS as u32 } else { WRITES as u32 }
+    }
+
+    fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue) {
+        let request = queue[id];
+        let kind = request.scope as usize;
+        let trail = (kind == READS)
+            .then(|| self.trails.arrive(now, request.stream, request.offset, request.end()));
+        self.know(id, Known { trail, given: now, step: Step::On });
+        let side = &mut self.sides[kind];
+        side.sorted.insert(request.offset, id);
+        queue.push(&mut side.fifo, id);
+    }
+
+    fn grown(&mut self, _now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue) {
+        let request = &queue[id];
+        if let Some(trail) = self.known[id as usize].trail {
+            self.trails[trail].reach(request.end());
+        }
+        if request.offset != offset_before {
+            let sorted = &mut self.sides[request.scope as usize].sorted;
+            sorted.remove(offset_before, id);
+            sorted.insert(request.offset, id);
+        }
+    }
+
+    /// The joined request takes the older one's place in the fifo.
+    fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        if let Some(trail) = self.known[gone as usize].trail {
+            self.trails[trail].queued -= 1;
+        }
+        let Side { fifo, sorted, .. } = &mut self.sides[queue[gone].scope as usize];
+        sorted.remove(queue[gone].offset, gone);
+        if queue[gone].added < queue[kept].added {
+            queue.unlink(fifo, kept);
+            queue.insert_before(fifo, kept, gone);
+        }
+        queue.unlink(fifo, gone);
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        let id = self.choose(now, queue)?;
+        let request = queue[id];
+        let ahead = request.offset.checked_sub(self.head).is_some_and(|gap| gap <= AHEAD_BYTES);
+        let paused = self.in_flight() == 0 && now > self.idle_since;
+        let step = match (ahead, paused) {
+            (false, _) => Step::Away,
+            (true, true) => Step::OnAfterPause,
+            (true, false) => Step::On,
+        };
+        let side = &mut self.sides[request.scope as usize];
+        queue.unlink(&mut side.fifo, id);
+        side.sorted.remove(request.offset, id);
+        side.position = request.offset;
+        side.in_flight += 1;
+        self.head = request.end();
+        let known = &mut self.known[id as usize];
+        (known.given, known.step) = (now, step);
+        self.last = known.trail;
+        if let Some(trail) = self.last {
+            self.trails[trail].queued -= 1;
+            self.trails[trail].in_flight += 1;
+        }
+        self.held = self.held.filter(|held| Some(held.trail) == self.last);
+        Some(id)
+    }
+
+    fn completed(&mut self, now: Nanos, id: QueuedId, queue: &Queue) {
+        let Known { trail, given, step } = self.known[id as usize];
+        self.sides[queue[id].scope as usize].in_flight -= 1;
+        self.idle_since = now;
+        self.cost.learn(now, given, queue[id].len, step);
+        self.kept.answered(now - queue[id].added, self.config.bound);
+        if let Some(trail) = trail {
+            self.trails[trail].in_flight -= 1;
+            self.trails[trail].answered = now;
+        }
+    }
+
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.wait_ends
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.kept.figures(self.config.bound)
+    }
+}

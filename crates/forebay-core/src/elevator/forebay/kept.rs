@@ -1,0 +1,32 @@
+//! Whether the bound was kept: waits from admission to the answer, held against it.
+//!
+//! A bound shorter than the device takes for a full queue cannot be kept, whatever the order; then
+//! the oldest go first, and what is late is counted.
+
+use crate::contract::policy::Figure;
+use crate::contract::time::Nanos;
+
+/// What was seen so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Kept {
+    longest: Nanos,
+    beyond: u64,
+}
+
+impl Kept {
+    /// An I/O was answered `wait` after the first of its requests had been admitted.
+    pub(super) fn answered(&mut self, wait: Nanos, bound: Nanos) {
+        self.longest = self.longest.max(wait);
+        self.beyond += u64::from(wait > bound);
+    }
+
+    /// `bound_held` is 1 or 0.
+    pub(super) fn figures(&self, bound: Nanos) -> Vec<Figure> {
+        vec![
+            ("bound_ms", bound.as_millis_f64()),
+            ("bound_held", f64::from(u8::from(self.beyond == 0))),
+            ("longest_queue_wait_ms", self.longest.as_millis_f64()),
+            ("ios_beyond_bound", self.beyond as f64),
+        ]
+    }
+}

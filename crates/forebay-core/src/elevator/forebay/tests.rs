@@ -1,0 +1,129 @@
+//! The forebay scheduler behind the block layer, before a device of constant service time.
+
+use super::*;
+use crate::contract::request::Op;
+use crate::elevator::trial::{LEN, MIB, Run, ms, on, read, write};
+
+fn run(config: ForebayConfig) -> Run<Forebay> {
+    Run::new(Forebay::new(config), false)
+}
+
+/// A file read by two threads by turns, each request after `think_ms`, and far reads of a third
+/// that all come at 10 ms.
+fn file_against_far_reads(config: ForebayConfig, think_ms: f64) -> Run<Forebay> {
+    let mut run = run(config);
+    run.until = ms(300.0);
+    let far = (0..400).map(|i| read(10.0, 2, (50_000 + 300 * i) * MIB));
+    let arrivals = std::iter::once(read(0.0, 0, 0)).chain(far).collect();
+    run.run(arrivals, |now, done| {
+        let next = on(now, done, think_ms, u64::from(done.len)).filter(|_| done.stream < 2)?;
+        Some(Request { stream: 1 - done.stream, ..next })
+    });
+    run
+}
+
+/// Reads of the file that were given after the far ones had come.
+fn of_the_file(run: &Run<Forebay>) -> usize {
+    run.given.iter().filter(|io| io.offset < 50_000 * MIB && io.at > ms(10.0)).count()
+}
+
+#[test]
+fn a_file_that_two_threads_read_by_turns_is_one_stream() {
+    let waiting = of_the_file(&file_against_far_reads(ForebayConfig::default(), 0.5));
+    assert!(waiting > 30, "{waiting} in 50 ms");
+    let config = ForebayConfig { wait: Nanos::ZERO, ..ForebayConfig::default() };
+    let without = of_the_file(&file_against_far_reads(config, 0.5));
+    assert!(without < 3, "{without} without waiting");
+}
+
+#[test]
+fn waiting_ends_where_a_move_costs_less() {
+    // All requests take 1 ms wherever they are: moves cost nothing, which is soon found out.
+    let mut run = run(ForebayConfig::default());
+    run.until = ms(20_000.0);
+    let arrivals = vec![read(0.0, 0, 0), read(0.0, 1, 5000 * MIB)];
+    run.run(arrivals, |now, done| on(now, done, 0.5, u64::from(done.len)));
+    let late = run.given.iter().filter(|io| io.at > ms(19_500.0)).count();
+    assert!(late >= 498, "{late} in 500 ms: each thinks while the other is served");
+    let first = run.given.iter().take(30).filter(|io| io.stream == 0).count();
+    assert!(first >= 20, "{first} of 30: at first a move is taken to cost 8 ms");
+}
+
+#[test]
+fn one_stream_does_not_hold_the_disk_for_ever() {
+    let run = file_against_far_reads(ForebayConfig::default(), 0.5);
+    let first_far = run.given.iter().find(|io| io.stream == 2).map(|io| io.at);
+    assert!(first_far.is_some_and(|at| at <= ms(220.0)), "{first_far:?}");
+}
+
+#[test]
+fn a_sweep_goes_up_and_begins_again_below() {
+    let mut run = run(ForebayConfig::default());
+    let places = [(0.0, 500), (0.0, 100), (0.0, 900), (0.0, 300), (2.5, 50), (2.5, 600)];
+    run.run(places.map(|(at, place)| write(at, 0, place * MIB)).to_vec(), |_, _| None);
+    let order: Vec<u64> = run.given.iter().map(|io| io.offset / MIB).collect();
+    assert_eq!(order, [100, 300, 500, 600, 900, 50]);
+}
+
+#[test]
+fn kinds_take_turns_and_never_share_the_device() {
+    let mut run = run(ForebayConfig::default());
+    (run.depth, run.until) = (8, ms(3000.0));
+    let reads = (0..20).map(|stream| read(0.0, stream, u64::from(stream) * 100 * MIB));
+    let writes = (20..60).map(|stream| write(0.0, stream, u64::from(stream) * 1000 * MIB));
+    run.run(reads.chain(writes).collect(), |now, done| on(now, done, 0.0, 50 * MIB));
+    let turns: Vec<usize> = run.given.chunk_by(|a, b| a.op == b.op).map(<[Request]>::len).collect();
+    // 500 ms of reads; 80 ms of writes, eight of which are at the device when the time is up.
+    assert!(turns[2..6].chunks(2).all(|t| (500..=510).contains(&t[0]) && t[1] < 90), "{turns:?}");
+    for pair in run.given.windows(2).filter(|pair| pair[0].op != pair[1].op) {
+        assert!(pair[1].at >= pair[0].at + ms(1.0), "the device was not empty");
+    }
+}
+
+#[test]
+fn a_single_read_interrupts_a_long_sweep_of_writes() {
+    let mut run = run(ForebayConfig::default());
+    let writes = (0..500).map(|i| write(0.0, 0, i * 10 * MIB));
+    run.run(writes.chain([read(200.0, 1, 0)]).collect(), |_, _| None);
+    let read = run.given.iter().find(|io| io.op == Op::Read).map(|io| io.at);
+    assert!(read.is_some_and(|at| at <= ms(202.0)), "{read:?}");
+}
+
+#[test]
+fn no_request_waits_beyond_the_bound() {
+    for kind in [read, write] {
+        let config = ForebayConfig { bound: ms(300.0), ..ForebayConfig::default() };
+        let mut run = run(config);
+        run.until = ms(3000.0);
+        // One far behind the head, and 60 streams that always ask ahead of it.
+        let busy = (1..61).map(|stream| kind(0.0, stream, (1000 + u64::from(stream)) * MIB));
+        let arrivals: Vec<Request> = busy.chain([kind(5.0, 0, 0)]).collect();
+        run.run(arrivals, |now, done| on(now, done, 0.0, 100 * MIB).filter(|_| done.stream != 0));
+        let lone = run.given.iter().find(|io| io.offset == 0).map(|io| io.at);
+        assert!(lone.is_some_and(|at| at + ms(1.0) <= ms(305.0)), "{lone:?}");
+        assert!(lone.is_some_and(|at| at > ms(200.0)), "not before it must: {lone:?}");
+    }
+}
+
+#[test]
+fn a_bound_too_short_to_be_kept_is_told() {
+    let counted = |bound_ms| {
+        let mut run = run(ForebayConfig { bound: ms(bound_ms), ..ForebayConfig::default() });
+        run.run((0..50).map(|i| write(0.0, 0, i * 10 * MIB)).collect(), |_, _| None);
+        run.elevator().figures().into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    assert_eq!(counted(20.0), [20.0, 0.0, 50.0, 30.0]);
+    assert_eq!(counted(50.0), [50.0, 1.0, 50.0, 0.0]);
+}
+
+#[test]
+fn joined_requests_keep_the_older_ones_age_and_their_trails() {
+    let mut run = Run::new(Forebay::new(ForebayConfig::default()), true);
+    let len = u64::from(LEN);
+    let arrivals =
+        vec![write(0.0, 9, 900 * MIB), read(0.1, 0, 2 * len), read(0.2, 0, 0), read(0.3, 1, len)];
+    run.run(arrivals, |_, _| None);
+    let lens: Vec<u32> = run.given.iter().map(|io| io.len).collect();
+    assert_eq!(lens, [LEN, 3 * LEN]);
+    assert_eq!(run.finished.len(), 4);
+}

@@ -1,0 +1,140 @@
+//! How long a stream thinks between an answer and its next request, and how long to wait for that.
+//!
+//! Times are counted in classes, each twice as wide as the one before; old ones fade. Waiting until
+//! `t` saves a move if the request has come by then, and costs the device the time that was waited.
+//! The best `t` is that for which what is expected to be saved exceeds what is lost by most.
+
+use crate::contract::time::Nanos;
+
+/// Classes of time; the last has no end.
+const CLASSES: usize = 9;
+/// Where the first class ends.
+const FIRST: Nanos = Nanos(125_000);
+/// The sum of all shares, but for rounding.
+const WHOLE: u32 = 1 << 16;
+
+/// All of them, as a share.
+pub(super) const ALL: u64 = 256;
+
+/// A fading histogram.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thinking {
+    shares: [u32; CLASSES],
+}
+
+/// A wait, and what it is expected to bring.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Pause {
+    /// How long after the answer to give up; zero: not to wait.
+    pub(super) until: Nanos,
+    /// Time saved less time waited, on average.
+    pub(super) gain: Nanos,
+    /// Share, of [`ALL`], of waits that end with the stream going on.
+    pub(super) share: u64,
+}
+
+impl Default for Thinking {
+    /// Before anything is known: half within a millisecond, half never.
+    fn default() -> Thinking {
+        let mut shares = [0; CLASSES];
+        (shares[3], shares[CLASSES - 1]) = (WHOLE / 2, WHOLE / 2);
+        Thinking { shares }
+    }
+}
+
+impl Thinking {
+    /// Counts `think` as one of about the last 2^`last`.
+    pub(super) fn add(&mut self, think: Nanos, last: u32) {
+        let class = (think.0 / FIRST.0).checked_ilog2().map_or(0, |class| class as usize + 1);
+        for share in &mut self.shares {
+            *share -= *share >> last;
+        }
+        self.shares[class.min(CLASSES - 1)] += WHOLE >> last;
+    }
+
+    /// How long to wait for a request whose coming saves `saving`, where a share `near`, of [`ALL`],
+    /// of those that come save it.
+    pub(super) fn pause(&self, saving: Nanos, near: u64) -> Pause {
+        let all: i64 = self.shares.iter().map(|&share| i64::from(share)).sum();
+        let saved = (saving.0.min(1 << 36) * near / ALL) as i64;
+        let (mut come, mut waited, mut begins) = (0, 0, 0);
+        let (mut best, mut come_by_best, mut until) = (0, 0, 0);
+        for (class, &share) in self.shares[..CLASSES - 1].iter().enumerate() {
+            let ends = (FIRST.0 << class) as i64;
+            come += i64::from(share);
+            waited += i64::from(share) * (begins + ends) / 2;
+            let gain = come * saved - waited - (all - come) * ends;
+            if gain > best {
+                (best, come_by_best, until) = (gain, come, ends);
+            }
+            begins = ends;
+        }
+        Pause {
+            until: Nanos(until as u64),
+            gain: Nanos((best / all) as u64),
+            share: come_by_best as u64 * near / all as u64,
+        }
+    }
+}
+
+impl Pause {
+    /// Whether it, and those that follow it while the stream goes on, gain more than `price`.
+    pub(super) fn is_worth(&self, price: Nanos) -> bool {
+        // As many on average as it takes until one is in vain.
+        let each = self.gain.0.saturating_mul(ALL);
+        self.until > Nanos::ZERO && each >= price.0.saturating_mul(ALL + 1 - self.share)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ms(ms: f64) -> Nanos {
+        Nanos::from_millis_f64(ms)
+    }
+
+    fn counted(thinks: &[f64]) -> Thinking {
+        let mut thinking = Thinking::default();
+        (0..100).for_each(|i| thinking.add(ms(thinks[i % thinks.len()]), 3));
+        thinking
+    }
+
+    #[test]
+    fn the_wait_is_as_long_as_it_pays() {
+        let even = counted(&[0.8]);
+        assert_eq!(even.pause(ms(5.0), ALL).until, ms(1.0));
+        assert_eq!(even.pause(ms(0.7), ALL), Pause::default(), "0.75 ms waited for 0.7 ms");
+        // Half come at once, half much later: those are not worth it.
+        let either = counted(&[0.05, 12.0]);
+        assert_eq!(either.pause(ms(5.0), ALL).until, ms(0.125));
+        assert_eq!(either.pause(ms(50.0), ALL).until, ms(16.0), "unless there is a lot to save");
+        let pause = either.pause(ms(5.0), ALL);
+        assert!(pause.share.abs_diff(ALL / 2) < 20, "{pause:?}");
+        assert!(pause.gain > ms(2.0) && pause.gain < ms(2.8), "{pause:?}");
+    }
+
+    #[test]
+    fn what_comes_elsewhere_saves_nothing() {
+        let soon = counted(&[0.05]);
+        assert!(soon.pause(ms(5.0), ALL).gain > ms(4.5));
+        assert!(soon.pause(ms(5.0), ALL / 4).gain < ms(1.3));
+        assert_eq!(soon.pause(ms(5.0), 0), Pause::default());
+    }
+
+    #[test]
+    fn times_fade_and_the_longest_have_no_end() {
+        let mut thinking = counted(&[0.2]);
+        (0..40).for_each(|_| thinking.add(Nanos(u64::MAX), 3));
+        assert_eq!(thinking.pause(ms(50.0), ALL).until, Nanos::ZERO);
+    }
+
+    #[test]
+    fn a_long_run_may_have_a_price() {
+        let (run, rare) = (counted(&[0.05]), counted(&[0.05, 40.0, 40.0]));
+        assert!(run.pause(ms(5.0), ALL).is_worth(ms(50.0)));
+        assert!(!rare.pause(ms(5.0), ALL).is_worth(ms(50.0)));
+        assert!(rare.pause(ms(5.0), ALL).is_worth(Nanos::ZERO));
+        assert!(!Pause::default().is_worth(Nanos::ZERO));
+    }
+}

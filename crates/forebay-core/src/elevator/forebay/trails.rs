@@ -1,0 +1,239 @@
+//! Streams found by address: what reads on where another read ended belongs to the same stream,
+//! whichever process asks. Such a stream is called a *trail* here.
+//!
+//! A request that goes on nowhere belongs to the trail that its process used last, so that a process
+//! that reads here and there has one trail, which is not waited for long (`near`).
+//!
+//! A trail's thinking is what is known of the time from its answer to its next request where that had
+//! not come before the answer; requests that overlap tell nothing of it. One that is new is taken to
+//! think as all do.
+//!
+//! Invariants: `queued` and `in_flight` count requests by [`Trails::arrive`]'s answer; a trail with
+//! requests outstanding is never given away.
+
+use super::thinking::{ALL, Pause, Thinking};
+use crate::contract::time::Nanos;
+
+/// A trail remembers about 2^this thinking times, all together 2^[`OF_ALL`].
+const OF_ONE: u32 = 3;
+const OF_ALL: u32 = 8;
+
+/// Trails remembered, unless more have requests outstanding.
+const TRAILS_MAX: usize = 128;
+
+/// A request that begins so little beyond the end of a trail continues it.
+const GAP_BYTES: u64 = 256 << 10;
+
+/// A request this near to where its process's last one ended costs no seek to speak of.
+const NEAR_BYTES: u64 = 2 << 20;
+
+/// Names a trail.
+pub(super) type TrailId = u32;
+
+/// One stream.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Trail {
+    /// Where it goes on.
+    end: u64,
+    /// The process that asked last.
+    process: Option<u32>,
+    /// Its requests in the queue.
+    pub(super) queued: u32,
+    /// Its requests at the device.
+    pub(super) in_flight: u32,
+    /// When its last answer came.
+    pub(super) answered: Nanos,
+    thinking: Thinking,
+    /// Share, of [`ALL`], of requests after an answer that came near the end of the one before.
+    near: u64,
+    /// When it was used last, as a count of uses.
+    used: u64,
+}
+
+/// Every trail remembered.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Trails {
+    trails: Vec<Trail>,
+    /// The trail that each process used last.
+    by_process: Vec<Option<TrailId>>,
+    uses: u64,
+    thinking: Thinking,
+}
+
+impl std::ops::Index<TrailId> for Trails {
+    type Output = Trail;
+    #[inline]
+    fn index(&self, id: TrailId) -> &Trail {
+        &self.trails[id as usize]
+    }
+}
+
+impl std::ops::IndexMut<TrailId> for Trails {
+    #[inline]
+    fn index_mut(&mut self, id: TrailId) -> &mut Trail {
+        &mut self.trails[id as usize]
+    }
+}
+
+impl Trail {
+    /// The wait for its next request, where not having to come back saves `saving`.
+    pub(super) fn pause(&self, saving: Nanos) -> Pause {
+        self.thinking.pause(saving, self.near)
+    }
+
+    /// It was waited for in vain.
+    pub(super) fn missed(&mut self) {
+        self.thinking.add(Nanos(u64::MAX), OF_ONE);
+    }
+
+    /// How long it has thought until `now`; nothing where it has not, or has not yet been answered.
+    fn think(&self, now: Nanos) -> Option<Nanos> {
+        let thinks = self.used > 0 && self.queued + self.in_flight == 0;
+        thinks.then(|| now - self.answered)
+    }
+
+    /// It reaches to `end` now.
+    pub(super) fn reach(&mut self, end: u64) {
+        self.end = self.end.max(end);
+    }
+}
+
+impl Trails {
+    /// A request of `process` for `offset` to `end` enters the queue; says which trail's it is.
+    pub(super) fn arrive(&mut self, now: Nanos, process: u32, offset: u64, end: u64) -> TrailId {
+        self.uses += 1;
+        let by = process as usize;
+        if by >= self.by_process.len() {
+            self.by_process.resize(by + 1, None);
+        }
+        let continued = self.ending_at(offset);
+        let own = self.by_process[by].filter(|&id| self[id].process == Some(process));
+        let id = continued.or(own).unwrap_or_else(|| self.give());
+        let used = self.uses;
+        let trail = &mut self[id];
+        let think = trail.think(now);
+        if let Some(think) = think {
+            let near = continued.is_some() || trail.end.abs_diff(offset) <= NEAR_BYTES;
+            trail.thinking.add(think, OF_ONE);
+            trail.near = share(trail.near, near);
+        }
+        (trail.end, trail.process, trail.used) = (end, Some(process), used);
+        trail.queued += 1;
+        if let Some(think) = think {
+            self.thinking.add(think, OF_ALL);
+        }
+        self.by_process[by] = Some(id);
+        id
+    }
+
+    /// The trail that a request at `offset` continues: the one that ends nearest before it.
+    fn ending_at(&self, offset: u64) -> Option<TrailId> {
+        let gap = |trail: &Trail| offset.checked_sub(trail.end).filter(|&gap| gap <= GAP_BYTES);
+        let gaps = self.trails.iter().enumerate().filter_map(|(id, t)| Some((gap(t)?, id)));
+        gaps.min().map(|(_, id)| id as TrailId)
+    }
+
+    /// A new trail, in place of the one unused longest where there are enough.
+    fn give(&mut self) -> TrailId {
+        let fresh = Trail { thinking: self.thinking, near: ALL, ..Trail::default() };
+        if self.trails.len() >= TRAILS_MAX {
+            let idle = self.trails.iter_mut().enumerate();
+            let idle = idle.filter(|(_, trail)| trail.queued + trail.in_flight == 0);
+            if let Some((id, trail)) = idle.min_by_key(|(_, trail)| trail.used) {
+                *trail = fresh;
+                return id as TrailId;
+            }
+        }
+        self.trails.push(fresh);
+        self.trails.len() as TrailId - 1
+    }
+}
+
+fn share(share: u64, hit: bool) -> u64 {
+    (7 * share + if hit { ALL } else { 0 }) / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MIB: u64 = 1 << 20;
+
+    fn read(trails: &mut Trails, at_ms: u64, process: u32, offset: u64) -> TrailId {
+        let id = trails.arrive(Nanos::from_millis(at_ms), process, offset, offset + MIB);
+        trails[id].queued -= 1;
+        trails[id].answered = Nanos::from_millis(at_ms);
+        id
+    }
+
+    #[test]
+    fn two_processes_that_read_one_file_by_turns_are_one_trail() {
+        let mut trails = Trails::default();
+        let ids: Vec<_> = (0..6).map(|i| read(&mut trails, i, (i % 2) as u32, i * MIB)).collect();
+        assert_eq!(ids, [0; 6]);
+        assert_eq!(read(&mut trails, 7, 2, 6 * MIB + GAP_BYTES), 0, "over a gap");
+        assert_ne!(read(&mut trails, 8, 3, 9 * MIB), 0, "over more than that");
+    }
+
+    #[test]
+    fn a_trail_is_waited_for_as_it_thinks() {
+        let mut trails = Trails::default();
+        let id = read(&mut trails, 0, 0, 0);
+        let saving = Nanos::from_millis(8);
+        assert_eq!(trails[id].pause(saving).until, Nanos::from_millis(1), "as all are taken to");
+        for i in 1..30 {
+            read(&mut trails, 3 * i, 0, i * MIB);
+        }
+        assert_eq!(trails[id].pause(saving).until, Nanos::from_millis(4));
+        assert_eq!(trails[id].pause(Nanos::from_millis(2)).until, Nanos::ZERO);
+        (0..9).for_each(|_| trails[id].missed());
+        assert_eq!(trails[id].pause(saving).until, Nanos::ZERO);
+        // A new one is taken to think as all did.
+        let other = read(&mut trails, 100, 7, 5000 * MIB);
+        assert_eq!(
+            trails[other].pause(saving).until,
+            Nanos::from_millis(1),
+            "few have thought yet"
+        );
+        for i in 30..1000 {
+            read(&mut trails, 3 * i, 0, i * MIB);
+        }
+        let other = read(&mut trails, 4000, 8, 9000 * MIB);
+        assert_eq!(trails[other].pause(saving).until, Nanos::from_millis(4));
+    }
+
+    #[test]
+    fn requests_before_the_answer_tell_nothing_of_thinking() {
+        let mut trails = Trails::default();
+        let id = trails.arrive(Nanos::ZERO, 0, 0, MIB);
+        let before = trails[id].pause(Nanos::from_millis(8));
+        for i in 1..50 {
+            assert_eq!(trails.arrive(Nanos::from_millis(i), 0, i * MIB, (i + 1) * MIB), id);
+        }
+        assert_eq!(trails[id].pause(Nanos::from_millis(8)), before);
+    }
+
+    #[test]
+    fn a_process_that_reads_everywhere_is_not_waited_for() {
+        let mut trails = Trails::default();
+        let mut id = 0;
+        for i in 0..20 {
+            id = read(&mut trails, i, 0, i * 1000 * MIB);
+        }
+        assert_eq!(id, 0);
+        assert_eq!(trails[id].pause(Nanos::from_millis(5)).until, Nanos::ZERO);
+    }
+
+    #[test]
+    fn the_trail_unused_longest_is_given_away_but_none_with_requests() {
+        let mut trails = Trails::default();
+        for i in 0..TRAILS_MAX as u64 {
+            read(&mut trails, i, i as u32, i * 1000 * MIB);
+        }
+        trails[0].in_flight = 1;
+        assert_eq!(read(&mut trails, 500, 900, 1 << 50), 1);
+        assert_eq!(read(&mut trails, 501, 1, 1 << 51), 2, "process 1 has lost its trail");
+        trails.trails.iter_mut().for_each(|trail| trail.in_flight = 1);
+        assert_eq!(read(&mut trails, 502, 901, 1 << 52), TRAILS_MAX as u32);
+    }
+}

@@ -1,0 +1,119 @@
+//! What CFQ, anticipatory and BFQ remember of the past: how long a stream thinks and how often it seeks.
+
+use crate::contract::time::Nanos;
+
+/// Mean time between the completion of a request and the arrival of the next, an exponential
+/// mean in which each arrival weighs one eighth.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ThinkTime {
+    /// 256 when fully known; the third arrival takes it above 80.
+    samples: u64,
+    total: u64,
+    mean: Nanos,
+    /// When the last request completed.
+    pub(crate) last_end: Nanos,
+}
+
+impl ThinkTime {
+    /// A request arrives. Thinking longer than two idle times counts as that.
+    #[inline]
+    pub(crate) fn arrive(&mut self, now: Nanos, slice_idle: Nanos) {
+        let elapsed = (now - self.last_end).0.min(2 * slice_idle.0);
+        self.samples = (7 * self.samples + 256) / 8;
+        self.total = (7 * self.total + 256 * elapsed) / 8;
+        self.mean = Nanos((self.total + 128) / self.samples);
+    }
+
+    /// Whether enough arrivals were seen to trust the mean.
+    #[inline]
+    pub(crate) fn is_known(&self) -> bool {
+        self.samples > 80
+    }
+
+    /// The mean so far, from the first arrival on.
+    #[inline]
+    pub(crate) fn mean(&self) -> Option<Nanos> {
+        (self.samples > 0).then_some(self.mean)
+    }
+
+    /// Whether the mean is known and longer than `span`.
+    #[inline]
+    pub(crate) fn exceeds(&self, span: Nanos) -> bool {
+        self.is_known() && self.mean > span
+    }
+}
+
+/// Of the last 32 requests, which lay far from the one before them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct SeekHistory {
+    far: u32,
+    /// Where the last request ended; 0 before the first.
+    last_end: u64,
+}
+
+/// Requests further apart (800 sectors) count as a seek.
+const FAR_BYTES: u64 = 8 * 100 * 512;
+
+impl SeekHistory {
+    #[inline]
+    pub(crate) fn arrive(&mut self, offset: u64, end: u64) {
+        let far = self.last_end != 0 && offset.abs_diff(self.last_end) > FAR_BYTES;
+        self.far = self.far << 1 | u32::from(far);
+        self.last_end = end;
+    }
+
+    /// The last request has grown at its end.
+    #[inline]
+    pub(crate) fn grow(&mut self, end: u64) {
+        self.last_end = end;
+    }
+
+    /// How many of the last 32 requests needed a seek.
+    #[inline]
+    pub(crate) fn far(&self) -> u32 {
+        self.far.count_ones()
+    }
+
+    /// Whether more than an eighth of the last 32 requests needed a seek.
+    #[inline]
+    pub(crate) fn is_seeky(&self) -> bool {
+        self.far() > 4
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn think_time_is_known_from_the_third_arrival_and_capped() {
+        let mut think = ThinkTime::default();
+        let idle = Nanos(1000);
+        for (arrival, known) in [(1, false), (2, false), (3, true)] {
+            think.arrive(Nanos(arrival * 500), idle);
+            think.last_end = Nanos(arrival * 500);
+            assert_eq!(think.is_known(), known, "arrival {arrival}");
+        }
+        assert!(think.exceeds(Nanos(450)) && !think.exceeds(Nanos(550)), "{think:?}");
+        for _ in 0..100 {
+            think.arrive(Nanos::MAX, idle);
+        }
+        assert!(think.exceeds(Nanos(1900)) && !think.exceeds(Nanos(2100)), "{think:?}");
+    }
+
+    #[test]
+    fn five_of_thirty_two_are_seeky() {
+        let mut seeks = SeekHistory::default();
+        for far in 1..=5 {
+            assert!(!seeks.is_seeky());
+            seeks.arrive(far << 30, (far << 30) + 4096);
+        }
+        assert!(!seeks.is_seeky(), "the first request has no distance");
+        seeks.arrive(9 << 30, (9 << 30) + 4096);
+        assert!(seeks.is_seeky());
+        for near in 0..31 {
+            seeks.arrive((9 << 30) + 4096, (9 << 30) + 4096 + FAR_BYTES * (near & 1));
+        }
+        assert!(!seeks.is_seeky(), "exactly the threshold is near");
+    }
+}

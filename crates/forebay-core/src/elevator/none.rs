@@ -1,0 +1,159 @@
+//! none: no scheduler; the software queues of the multi-queue block layer, served by turns.
+//!
+//! Source: Linux `blk-mq` with the scheduler `none` and a device that is busy: each submitter's
+//! requests wait in a software queue, first in, first out, and the queues give one request each by
+//! turns. A bio merges only with one of the newest eight requests of its own software queue; no two
+//! requests are joined. There are as many requests as the device has tags (32 on SATA).
+//!
+//! It differs from noop, which has one queue and merges neighbours whoever submitted them, however
+//! long ago.
+//!
+//! Departures: a stream has a software queue of its own, where Linux has one for each processor; the
+//! plug, which holds back a submitter's requests for some microseconds and merges them, is not
+//! there: what it would merge meets in the software queue, unless the device was idle.
+
+use super::block::Elevator;
+use super::queue::{List, Queue, QueuedId};
+use crate::contract::request::Request;
+use crate::contract::time::Nanos;
+
+/// Only that many of the newest requests of a software queue are tried for merging.
+const MERGE_DEPTH: u32 = 8;
+
+/// One submitter's requests.
+#[derive(Clone, Copy, Debug, Default)]
+struct SoftwareQueue {
+    fifo: List,
+    /// Requests that ever entered.
+    entered: u32,
+    /// The next queue in the round, while this one has requests.
+    next: usize,
+}
+
+/// blk-mq without a scheduler.
+#[derive(Clone, Debug, Default)]
+pub struct NoScheduler {
+    queues: Vec<SoftwareQueue>,
+    /// The queue that gave last. Those with requests form a ring from here.
+    last: Option<usize>,
+}
+
+impl NoScheduler {
+    /// Puts a queue that got its first request at the end of the round.
+    fn enter_round(&mut self, place: usize) {
+        match self.last {
+            Some(last) => {
+                self.queues[place].next = self.queues[last].next;
+                self.queues[last].next = place;
+            }
+            None => self.queues[place].next = place,
+        }
+        self.last = Some(place);
+    }
+}
+
+impl Elevator for NoScheduler {
+    const JOINS: bool = false;
+
+    #[inline]
+    fn scope(&self, bio: &Request) -> u32 {
+        bio.stream
+    }
+
+    /// Requests are marked with their number in their queue.
+    fn may_merge(&self, _bio: &Request, id: QueuedId, queue: &Queue) -> bool {
+        let request = &queue[id];
+        let entered = self.queues[request.scope as usize].entered;
+        entered.wrapping_sub(request.mark) <= MERGE_DEPTH
+    }
+
+    fn add(&mut self, _now: Nanos, id: QueuedId, queue: &mut Queue) {
+        let place = queue[id].scope as usize;
+        if place >= self.queues.len() {
+            self.queues.resize(place + 1, SoftwareQueue::default());
+        }
+        let software = &mut self.queues[place];
+        queue[id].mark = software.entered;
+        software.entered = software.entered.wrapping_add(1);
+        let was_empty = software.fifo.front().is_none();
+        queue.push(&mut software.fifo, id);
+        if was_empty {
+            self.enter_round(place);
+        }
+    }
+
+    #[inline]
+    fn grown(&mut self, _now: Nanos, _id: QueuedId, _offset_before: u64, _queue: &mut Queue) {}
+
+    fn join(&mut self, _now: Nanos, _kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        let place = queue[gone].scope as usize;
+        queue.unlink(&mut self.queues[place].fifo, gone);
+    }
+
+    fn take(&mut self, _now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        let last = self.last?;
+        let place = self.queues[last].next;
+        let software = &mut self.queues[place];
+        let id = software.fifo.front()?;
+        queue.unlink(&mut software.fifo, id);
+        if software.fifo.front().is_some() {
+            self.last = Some(place);
+        } else if place == last {
+            self.last = None;
+        } else {
+            self.queues[last].next = self.queues[place].next;
+        }
+        Some(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Bare;
+    use crate::contract::policy::Policy;
+    use crate::contract::request::{Flags, Op};
+    use crate::elevator::{BlockLayer, Limits};
+
+    /// Requests of 10 bytes given for bios (stream, offset), as (stream, offset, length).
+    fn given(bios: &[(u32, u64)]) -> Vec<(u32, u64, u32)> {
+        let mut layer = BlockLayer::new(NoScheduler::default(), Limits::default());
+        for (id, &(stream, offset)) in bios.iter().enumerate() {
+            layer.submit_bare(
+                Nanos::ZERO,
+                Request {
+                    at: Nanos::ZERO,
+                    offset,
+                    id: id as u64,
+                    len: 10,
+                    stream,
+                    lane: 0,
+                    op: Op::Read,
+                    flags: Flags::NONE,
+                },
+            );
+        }
+        std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0))
+            .map(|io| (io.stream, io.offset, io.len))
+            .collect()
+    }
+
+    #[test]
+    fn software_queues_take_turns() {
+        let bios = [(0, 100), (0, 300), (0, 500), (2, 700), (2, 900), (1, 50)];
+        let order: Vec<_> = given(&bios).iter().map(|io| (io.0, io.1)).collect();
+        assert_eq!(order, [(0, 100), (2, 700), (1, 50), (0, 300), (2, 900), (0, 500)]);
+    }
+
+    #[test]
+    fn only_one_streams_newest_requests_merge_and_none_are_joined() {
+        assert_eq!(given(&[(0, 0), (1, 10)]).len(), 2, "two streams");
+        assert_eq!(given(&[(0, 0), (0, 10)]), [(0, 0, 20)]);
+        assert_eq!(given(&[(0, 10), (0, 0)]), [(0, 0, 20)]);
+        assert_eq!(given(&[(0, 0), (0, 20), (0, 10)]).len(), 2, "the gap is filled, no more");
+        let far = |count: u64| (1..=count).map(|i| (0, i * 1000));
+        let bios = |count| std::iter::once((0, 0)).chain(far(count)).chain([(0, 10)]);
+        assert_eq!(given(&bios(7).collect::<Vec<_>>()).len(), 8, "the eighth newest");
+        assert_eq!(given(&bios(8).collect::<Vec<_>>()).len(), 10, "the ninth newest");
+    }
+}

@@ -1,0 +1,93 @@
+//! Requests in address order: a sorted vector, which beats a tree at a request queue's size.
+
+/// Ids sorted by offset, those of one offset by id.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Sorted {
+    entries: Vec<(u64, u32)>,
+}
+
+impl Sorted {
+    #[inline]
+    pub(crate) fn insert(&mut self, offset: u64, id: u32) {
+        let at = self.entries.partition_point(|&entry| entry < (offset, id));
+        self.entries.insert(at, (offset, id));
+    }
+
+    /// Removes an entry that is there.
+    #[inline]
+    pub(crate) fn remove(&mut self, offset: u64, id: u32) {
+        let at = self.entries.partition_point(|&entry| entry < (offset, id));
+        debug_assert_eq!(self.entries.get(at), Some(&(offset, id)), "removing what is not there");
+        self.entries.remove(at);
+    }
+
+    /// The lowest entry at `offset` or above.
+    #[inline]
+    pub(crate) fn at_or_above(&self, offset: u64) -> Option<(u64, u32)> {
+        self.entries.get(self.entries.partition_point(|entry| entry.0 < offset)).copied()
+    }
+
+    /// The entry after one that is there.
+    #[inline]
+    pub(crate) fn after(&self, offset: u64, id: u32) -> Option<(u64, u32)> {
+        self.entries.get(self.entries.partition_point(|&entry| entry <= (offset, id))).copied()
+    }
+
+    /// The highest entry below `offset`.
+    #[inline]
+    pub(crate) fn below(&self, offset: u64) -> Option<(u64, u32)> {
+        let at = self.entries.partition_point(|entry| entry.0 < offset);
+        at.checked_sub(1).map(|at| self.entries[at])
+    }
+
+    #[inline]
+    pub(crate) fn first(&self) -> Option<(u64, u32)> {
+        self.entries.first().copied()
+    }
+
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// The entries in order.
+    #[inline]
+    pub(crate) fn as_slice(&self) -> &[(u64, u32)] {
+        &self.entries
+    }
+
+    /// Keeps the entries whose id `keep` accepts.
+    pub(crate) fn retain(&mut self, keep: impl Fn(u32) -> bool) {
+        self.entries.retain(|&(_, id)| keep(id));
+    }
+
+    /// Removes everything, keeping the memory.
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn neighbours() {
+        let mut sorted = Sorted::default();
+        for (offset, id) in [(30, 1), (10, 2), (20, 3), (20, 0)] {
+            sorted.insert(offset, id);
+        }
+        assert_eq!(sorted.first(), Some((10, 2)));
+        assert_eq!(sorted.at_or_above(20), Some((20, 0)));
+        assert_eq!(sorted.at_or_above(31), None);
+        assert_eq!((sorted.below(20), sorted.below(10)), (Some((10, 2)), None));
+        sorted.remove(20, 0);
+        assert_eq!(sorted.at_or_above(11), Some((20, 3)));
+        assert_eq!(sorted.len(), 3);
+    }
+}

@@ -1,0 +1,90 @@
+//! A shaper above a stack: the shaper decides which class is served next, the stack beneath where its
+//! data are and in which order devices do its I/Os.
+//!
+//! The window is the shaper's depth: so many requests, or parts of long ones, are under way in the
+//! stack at a time. A wide one leaves a scheduler more to choose from, a narrow one keeps the
+//! shaper's order. The shaper admits by a server of constant rate all the same.
+
+use super::{Recombine, Shaper};
+use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::device::{Completion, Mechanics};
+use crate::contract::policy::{Class, Cx, Figure, Finished, Policy};
+use crate::contract::request::{Lane, Request, RequestId};
+use crate::contract::time::Nanos;
+use crate::slab::Slab;
+
+/// `shaper` above `beneath`.
+pub struct Above<R, P> {
+    shaper: Shaper<R>,
+    beneath: P,
+    /// What the shaper has given to the stack, by its name there.
+    sent: Slab<Request>,
+    answered: Finished,
+}
+
+impl<R: Recombine, P: Policy> Above<R, P> {
+    /// A shaper, which may not need servers of its own, above a stack.
+    pub fn new(shaper: Shaper<R>, beneath: P) -> Above<R, P> {
+        debug_assert!(shaper.servers().is_empty(), "a stack is no server of constant rate");
+        Above { shaper, beneath, sent: Slab::default(), answered: Finished::new() }
+    }
+
+    /// Passes requests down and answers up until neither goes on.
+    fn pump(&mut self, cx: &mut Cx<'_>) {
+        loop {
+            let mut answered = std::mem::take(&mut self.answered);
+            for done in answered.drain(..) {
+                let io = self.sent.remove(done.request.id as u32);
+                let (started, at, mechanics) = (cx.now - done.wait, cx.now, Mechanics::default());
+                let outcome = done.outcome;
+                self.shaper.complete(cx, &Completion { io, started, at, mechanics, outcome });
+            }
+            self.answered = answered;
+            let Some(io) = self.shaper.dispatch(cx.now, 0) else { return };
+            let (lane, mut bytes) = (self.shaper.lane(&io), Bytes::NONE);
+            self.shaper.pieces(&io, &mut |piece| bytes = piece.bytes());
+            let id = RequestId::from(self.sent.insert(io));
+            let beneath = &mut cx.beneath(&mut self.answered);
+            self.beneath.submit(beneath, Request { id, lane, ..io }, bytes);
+        }
+    }
+}
+
+impl<R: Recombine, P: Policy> Policy for Above<R, P> {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        self.shaper.submit(cx, request, bytes);
+        self.pump(cx);
+    }
+
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        self.beneath.dispatch(now, lane)
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        self.beneath.complete(&mut cx.beneath(&mut self.answered), done);
+        self.pump(cx);
+    }
+
+    fn wakeup(&self) -> Option<Nanos> {
+        self.shaper.wakeup().into_iter().chain(self.beneath.wakeup()).min()
+    }
+
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        if self.beneath.wakeup().is_some_and(|at| at <= cx.now) {
+            self.beneath.wake(&mut cx.beneath(&mut self.answered));
+        }
+        self.pump(cx);
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.beneath.pieces(io, each);
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        self.beneath.figures()
+    }
+
+    fn classes(&self) -> &[Class] {
+        self.shaper.classes()
+    }
+}

@@ -1,0 +1,276 @@
+//! What a shaper holds: requests by class, those at the device, and who must follow whom.
+//!
+//! Invariant: a class's queue is in order of arrival, so its first is its oldest.
+
+use std::collections::VecDeque;
+
+use super::overlap::Overlaps;
+use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::outcome::{Outcome, worst};
+use crate::contract::request::{Flags, Lane, Op, Request};
+use crate::contract::time::Nanos;
+use crate::slab::Slab;
+
+/// A request that is not complete.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) request: Request,
+    pub(super) class: usize,
+    pub(super) admitted: Nanos,
+    /// How many came before it.
+    pub(super) number: u64,
+    /// Whether it conflicted with an unfinished request when it came.
+    follows: bool,
+    bytes: Bytes,
+    sent_bytes: u32,
+    is_sent: bool,
+    /// Under way, and sent so far.
+    parts: u32,
+    parts_sent: u32,
+    pub(super) outcome: Outcome,
+    preflush: Preflush,
+}
+
+/// What comes before a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Preflush {
+    /// Nothing, or it is done.
+    None,
+    Due,
+    UnderWay,
+}
+
+impl Pending {
+    /// Nothing of it is sent yet.
+    pub(super) fn new(
+        admitted: Nanos,
+        (request, bytes): (Request, Bytes),
+        class: usize,
+        number: u64,
+        follows: bool,
+    ) -> Pending {
+        let parted = request.op == Op::Write && request.flags.has(Flags::PREFLUSH);
+        Pending {
+            request,
+            class,
+            admitted,
+            number,
+            follows,
+            bytes,
+            sent_bytes: 0,
+            is_sent: false,
+            parts: 0,
+            parts_sent: 0,
+            outcome: Ok(()),
+            preflush: if parted { Preflush::Due } else { Preflush::None },
+        }
+    }
+}
+
+/// Requests that a shaper holds.
+#[derive(Clone, Debug)]
+pub struct Backlog {
+    queues: Vec<VecDeque<u32>>,
+    pending: Slab<Pending>,
+    overlaps: Option<Overlaps>,
+    at_device: Vec<u32>,
+    arrived: u64,
+    last_class: usize,
+}
+
+impl Backlog {
+    pub(super) fn new(dependencies: bool, classes: usize) -> Backlog {
+        Backlog {
+            queues: vec![VecDeque::new(); classes],
+            pending: Slab::default(),
+            overlaps: dependencies.then(Overlaps::new),
+            at_device: Vec::new(),
+            arrived: 0,
+            last_class: classes.saturating_sub(1),
+        }
+    }
+
+    /// Whether nothing waits and nothing is at the device.
+    #[inline]
+    pub fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
+    /// Requests of `class` that wait.
+    #[inline]
+    pub fn waiting(&self, class: usize) -> usize {
+        self.queues.get(class).map_or(0, VecDeque::len)
+    }
+
+    /// When the request that `class` would serve next arrived here.
+    #[inline]
+    pub fn first_arrival(&self, class: usize) -> Option<Nanos> {
+        let key = self.queues.get(class)?.front()?;
+        Some(self.pending[*key].admitted)
+    }
+
+    /// Whether `class` has a request that may be started.
+    #[inline]
+    pub fn is_ready(&self, class: usize) -> bool {
+        let first = self.queues.get(class).and_then(VecDeque::front);
+        first.is_some_and(|key| !self.pending[*key].follows || !self.is_held(*key))
+    }
+
+    /// Whether an unfinished request that came before `key` must be complete first.
+    fn is_held(&self, key: u32) -> bool {
+        let held = &self.pending[key];
+        let Some(overlaps) = &self.overlaps else { return false };
+        if !Overlaps::is_wide(&held.request) {
+            return overlaps.is_after_any(held, &self.pending);
+        }
+        let firsts = self.queues.iter().filter_map(VecDeque::front);
+        firsts.chain(&self.at_device).any(|other| self.pending[*other].number < held.number)
+    }
+
+    /// The highest class of the unfinished requests that `request` has to follow.
+    #[inline]
+    pub(super) fn least_class(&self, request: &Request) -> Option<usize> {
+        let overlaps = self.overlaps.as_ref()?;
+        if Overlaps::is_wide(request) {
+            let waiting = self.queues.iter().rposition(|queue| !queue.is_empty());
+            return waiting.max(self.at_device.iter().map(|key| self.pending[*key].class).max());
+        }
+        overlaps.highest_class(request, &self.pending, self.last_class)
+    }
+
+    pub(super) fn push(
+        &mut self,
+        now: Nanos,
+        (request, bytes): (Request, Bytes),
+        class: usize,
+        follows: bool,
+    ) {
+        let number = self.arrived;
+        let key = self.pending.insert(Pending::new(now, (request, bytes), class, number, follows));
+        self.arrived += 1;
+        if class >= self.queues.len() {
+            self.queues.resize_with(class + 1, VecDeque::new);
+        }
+        self.queues[class].push_back(key);
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.insert(key, &request);
+        }
+    }
+
+    /// Takes the first request of `class`, which has one.
+    #[inline]
+    pub(super) fn take(&mut self, class: usize) -> u32 {
+        debug_assert!(self.is_ready(class), "class {class} has nothing to start");
+        let key = self.queues[class].pop_front().unwrap_or_default();
+        self.at_device.push(key);
+        key
+    }
+
+    /// Whether what is left of `key` has to wait for its preflush.
+    #[inline]
+    pub(super) fn is_flushing(&self, key: u32) -> bool {
+        self.pending[key].preflush == Preflush::UnderWay
+    }
+
+    /// The next part of `key`, and whether it is the last.
+    #[inline]
+    pub(super) fn send(&mut self, key: u32, len_max: u32) -> (Request, bool) {
+        let pending = &mut self.pending[key];
+        pending.parts += 1;
+        pending.parts_sent = (pending.parts_sent + 1) & 0x3FFF_FFFF;
+        let whole = pending.request;
+        if pending.preflush == Preflush::Due {
+            pending.preflush = Preflush::UnderWay;
+            let flush = Request { op: Op::Flush, offset: 0, len: 0, flags: Flags::NONE, ..whole };
+            return (flush, false);
+        }
+        let left = whole.len - pending.sent_bytes;
+        let len = if whole.op.moves_data() { left.min(len_max.max(1)) } else { left };
+        let offset = whole.offset.saturating_add(u64::from(pending.sent_bytes));
+        pending.sent_bytes += len;
+        pending.is_sent = len == left;
+        let flags = Flags(whole.flags.0 & !Flags::PREFLUSH.0);
+        (Request { offset, len, flags, ..whole }, pending.is_sent)
+    }
+
+    /// The number of the last part of `key` that was sent.
+    #[inline]
+    pub(super) fn parts_sent(&self, key: u32) -> u32 {
+        self.pending[key].parts_sent
+    }
+
+    /// Where the bytes of a part of `key` are.
+    pub(super) fn piece(&self, key: u32, part: &Request) -> Piece {
+        let pending = &self.pending[key];
+        pending.bytes.on((part.offset - pending.request.offset) as u32).len(part.len)
+    }
+
+    /// The lane that `key` was submitted to.
+    pub(super) fn lane(&self, key: u32) -> Lane {
+        self.pending[key].request.lane
+    }
+
+    /// A part of `key` has ended; gives the request if that was all of it.
+    #[inline]
+    pub(super) fn part_done(&mut self, key: u32, outcome: Outcome) -> Option<Pending> {
+        let pending = &mut self.pending[key];
+        pending.parts -= 1;
+        pending.outcome = worst(pending.outcome, outcome);
+        if pending.preflush == Preflush::UnderWay {
+            pending.preflush = Preflush::None;
+            // What was to be durable before is not: the write is not begun.
+            pending.is_sent = outcome.is_err();
+        }
+        if pending.parts > 0 || !pending.is_sent {
+            return None;
+        }
+        let whole = self.pending.remove(key);
+        self.at_device.retain(|other| *other != key);
+        if let Some(overlaps) = &mut self.overlaps {
+            overlaps.remove(key, &whole.request);
+        }
+        Some(whole)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::outcome::Fault;
+
+    #[test]
+    fn a_write_follows_its_preflush_in_parts_and_not_one_that_failed() {
+        let (at, id, stream, lane) = (Nanos::ZERO, 0, 0, 0);
+        let flags = Flags::PREFLUSH.with(Flags::FUA);
+        let write = Request { at, offset: 4096, id, len: 12, stream, lane, op: Op::Write, flags };
+        let mut backlog = Backlog::new(true, 1);
+        let begin = |backlog: &mut Backlog| {
+            backlog.push(at, (write, Bytes { buf: 3, at: 100 }), 0, false);
+            let key = backlog.take(0);
+            let (flush, is_last) = backlog.send(key, 8);
+            assert_eq!(
+                (flush.op, flush.len, flush.flags, is_last),
+                (Op::Flush, 0, Flags::NONE, false)
+            );
+            assert!(backlog.is_flushing(key));
+            key
+        };
+        let key = begin(&mut backlog);
+        assert!(backlog.part_done(key, Ok(())).is_none() && !backlog.is_flushing(key));
+        for (offset, len, first, is_last) in [(4096, 8, 100, false), (4104, 4, 108, true)] {
+            let (part, last) = backlog.send(key, 8);
+            assert_eq!((part.offset, part.len, part.flags), (offset, len, Flags::FUA));
+            assert_eq!(
+                (backlog.piece(key, &part), last),
+                (Piece { buf: 3, at: first, len }, is_last)
+            );
+        }
+        let media = Err(Fault::Media);
+        assert!(backlog.part_done(key, media).is_none());
+        let whole = backlog.part_done(key, Ok(())).expect("that was all of it");
+        assert_eq!((whole.request, whole.outcome), (write, media));
+        let key = begin(&mut backlog);
+        let whole = backlog.part_done(key, media).expect("nothing follows");
+        assert_eq!((whole.outcome, backlog.is_idle()), (media, true));
+    }
+}

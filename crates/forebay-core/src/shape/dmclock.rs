@@ -1,0 +1,162 @@
+//! dmClock: each stream has a reservation, a weight and a limit.
+//!
+//! Source: Gulati, Merchant and Varman, "mClock: handling throughput variability for hypervisor IO
+//! scheduling" (OSDI 2010). A stream whose reservation is due goes first, the one due longest before
+//! the others; else, of the streams within their limits, the one whose share by weight is due. What
+//! a stream gets by weight is not taken from its reservation. With one server, as here, dmClock's
+//! counts of what other servers did are all zero, and it is mClock.
+//!
+//! Departures: tags are given to a stream's first request when it is asked for, not to all as
+//! they come. Shares go by start tags in virtual time, so a stream that was idle begins at the others'
+//! level, where the source shifts the others to it. Streams are found by a scan of those that wait.
+
+use super::{Backlog, Recombine};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+
+/// Fractional bits of tags, which count nanoseconds.
+const FRACTION: u32 = 20;
+const SECOND: u128 = 1_000_000_000 << FRACTION;
+
+/// What is promised to a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Client {
+    /// Requests a second that it gets whatever the others ask; 0 for none.
+    pub reservation_iops: u64,
+    /// Its part of what is left; above 0.
+    pub weight: u64,
+    /// Requests a second that it gets at most, beyond its reservation; 0 for no limit.
+    pub limit_iops: u64,
+}
+
+/// A stream's tags: those of its next request, had it come long ago.
+#[derive(Clone, Copy, Debug)]
+struct Stream {
+    reservation_span: u128,
+    limit_span: u128,
+    weight_span: u128,
+    reservation: u128,
+    limit: u128,
+    /// Virtual start of its next request.
+    share: u128,
+}
+
+impl Stream {
+    fn new(client: &Client) -> Stream {
+        let span = |iops: u64| SECOND.checked_div(u128::from(iops)).unwrap_or(0);
+        Stream {
+            reservation_span: span(client.reservation_iops),
+            limit_span: span(client.limit_iops),
+            weight_span: span(client.weight.max(1)),
+            reservation: 0,
+            limit: 0,
+            share: 0,
+        }
+    }
+
+    /// When the reservation of a request that came at `arrival` is due.
+    #[inline]
+    fn reserved_at(&self, arrival: u128) -> Option<u128> {
+        (self.reservation_span > 0).then(|| self.reservation.max(arrival))
+    }
+
+    /// When a request that came at `arrival` is within the limit.
+    #[inline]
+    fn allowed_at(&self, arrival: u128) -> u128 {
+        if self.limit_span == 0 { 0 } else { self.limit.max(arrival) }
+    }
+}
+
+/// Scheduling by reservation, weight and limit.
+#[derive(Clone, Debug)]
+pub struct DmClock {
+    clients: Vec<Client>,
+    streams: Vec<Stream>,
+    /// Streams with requests that wait.
+    active: Vec<usize>,
+    virtual_time: u128,
+    wakeup: Option<Nanos>,
+}
+
+#[inline]
+fn tag(at: Nanos) -> u128 {
+    u128::from(at.0) << FRACTION
+}
+
+impl DmClock {
+    /// Stream `i` is promised `clients[i]`, and those past the end what the last one is. There is
+    /// at least one.
+    pub fn new(clients: Vec<Client>) -> DmClock {
+        DmClock { clients, streams: Vec::new(), active: Vec::new(), virtual_time: 0, wakeup: None }
+    }
+
+    fn know(&mut self, stream: usize) {
+        while self.streams.len() <= stream {
+            let client = self.clients.get(self.streams.len()).or(self.clients.last());
+            let idle = Client { reservation_iops: 0, weight: 1, limit_iops: 0 };
+            self.streams.push(Stream::new(client.unwrap_or(&idle)));
+        }
+    }
+
+    /// `stream` is served its first request, which came at `arrival`.
+    fn serve(&mut self, stream: usize, arrival: u128, by_reservation: bool, waiting: usize) {
+        let known = &mut self.streams[stream];
+        if let Some(due) = known.reserved_at(arrival) {
+            known.reservation = if by_reservation { due + known.reservation_span } else { due };
+        }
+        known.limit = known.allowed_at(arrival) + known.limit_span;
+        self.virtual_time = self.virtual_time.max(known.share);
+        known.share += known.weight_span;
+        if waiting == 1 {
+            self.active.retain(|other| *other != stream);
+        }
+    }
+}
+
+impl Recombine for DmClock {
+    #[inline]
+    fn arrive(&mut self, _: Nanos, request: &Request, _: usize, backlog: &Backlog) -> usize {
+        let stream = request.stream as usize;
+        self.know(stream);
+        if backlog.waiting(stream) == 0 {
+            let known = &mut self.streams[stream];
+            known.share = known.share.max(self.virtual_time);
+            self.active.push(stream);
+        }
+        stream
+    }
+
+    fn next(&mut self, now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let (mut reserved, mut shared, mut later) = (None, None, u128::MAX);
+        for &stream in self.active.iter().filter(|stream| backlog.is_ready(**stream)) {
+            let known = &self.streams[stream];
+            let arrival = tag(backlog.first_arrival(stream).unwrap_or(now));
+            if let Some(due) = known.reserved_at(arrival) {
+                if due <= tag(now) {
+                    reserved = Some((due, stream)).min(reserved.or(Some((due, stream))));
+                }
+                later = later.min(due);
+            }
+            let allowed = known.allowed_at(arrival);
+            if allowed <= tag(now) {
+                let share = (known.share, stream);
+                shared = Some(share).min(shared.or(Some(share)));
+            }
+            later = later.min(allowed);
+        }
+        self.wakeup = None;
+        let Some((_, stream)) = reserved.or(shared) else {
+            let at = later.div_ceil(1 << FRACTION);
+            self.wakeup = u64::try_from(at).ok().map(Nanos);
+            return None;
+        };
+        let arrival = tag(backlog.first_arrival(stream).unwrap_or(now));
+        self.serve(stream, arrival, reserved.is_some(), backlog.waiting(stream));
+        Some(stream)
+    }
+
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.wakeup
+    }
+}

@@ -1,0 +1,145 @@
+//! Miser: the rest is served whenever no promised request is so close to its bound that it could
+//! not wait one service more.
+//!
+//! Source: Lu, Algorithm 2. A request that joins Q1 gets as slack the places that are left in Q1;
+//! one that is served from Q2 meanwhile takes one off. Q2 is served while the least slack in Q1 is
+//! at least 1, as the text has it, or above 1, as the listing has it.
+//!
+//! **With delta-C = Cmin no request of Q1 is ever late**, whichever way it is admitted. Let M be the places, at most C times
+//! the bound. A request whose queue had L with it waits for at most the rest of a service, L of Q1
+//! and, if any was served from Q2 since it came, M - L of Q2: M + 1 services at 2C. If none
+//! was, take the last that was served from Q2: Q1 then held less than M, RTT has let in at most
+//! what C serves since and within the bound, and 2C did nothing but serve it.
+//!
+//! More tiers: the classes after a tier are its Q2, by recursion. Slacks are kept as their sum with
+//! the number served from below, which never changes; the least is found by a queue of those
+//! that nothing after them undercuts.
+
+use std::collections::VecDeque;
+
+use super::{Backlog, Recombine};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+use crate::rtt::Tiers;
+
+/// A tier's queue as Miser sees it.
+#[derive(Clone, Debug)]
+struct Tier {
+    /// Requests it may hold: rate times bound.
+    places: i64,
+    /// Requests that wait or are at the device.
+    held: i64,
+    /// Requests served from later classes.
+    passed: i64,
+    /// Requests put into and taken from the queue.
+    arrived: u64,
+    taken: u64,
+    /// (number, slack + passed) of those with less than any after them.
+    least: VecDeque<(u64, i64)>,
+}
+
+impl Tier {
+    fn arrive(&mut self) {
+        self.held += 1;
+        let slack = self.places - self.held + self.passed;
+        while self.least.back().is_some_and(|(_, other)| *other >= slack) {
+            self.least.pop_back();
+        }
+        self.least.push_back((self.arrived, slack));
+        self.arrived += 1;
+    }
+
+    fn take(&mut self) {
+        if self.least.front().is_some_and(|(number, _)| *number == self.taken) {
+            self.least.pop_front();
+        }
+        self.taken += 1;
+    }
+
+    /// The least slack of those that wait.
+    fn slack(&self) -> Option<i64> {
+        self.least.front().map(|(_, slack)| slack - self.passed)
+    }
+}
+
+/// Which requests a tier takes.
+#[derive(Clone, Debug)]
+pub enum Admission {
+    /// Those that a server of the tier's rate alone finishes in time: the most that can be. Some may
+    /// be late, as the rest was served meanwhile.
+    Rate(Tiers),
+    /// Those that find a place among the tier's requests that are not complete, as in the source's
+    /// listing. None is late where the server does one request more than there are places within
+    /// the bound, which delta-C = 1/bound ensures: each waits for at most the rest of a
+    /// service and as many more as there are places. Fewer may be taken.
+    Length,
+}
+
+/// Recombination by slack.
+#[derive(Clone, Debug)]
+pub struct Miser {
+    admission: Admission,
+    queues: Vec<Tier>,
+    /// The least slack at which later classes are served.
+    slack_min: i64,
+}
+
+impl Miser {
+    /// `places` holds rate times bound of each tier, rounded down. Later classes are served
+    /// while the least slack is `slack_min` or more: 1 in the text, 2 in the listing.
+    pub fn new(admission: Admission, places: &[u64], slack_min: u32) -> Miser {
+        let tier = |places: &u64| Tier {
+            places: i64::try_from(*places).unwrap_or(i64::MAX >> 1),
+            held: 0,
+            passed: 0,
+            arrived: 0,
+            taken: 0,
+            least: VecDeque::new(),
+        };
+        let queues = places.iter().map(tier).collect();
+        Miser { admission, queues, slack_min: i64::from(slack_min) }
+    }
+}
+
+impl Recombine for Miser {
+    #[inline]
+    fn arrive(&mut self, now: Nanos, _: &Request, least: usize, _: &Backlog) -> usize {
+        let class = match &mut self.admission {
+            Admission::Rate(tiers) => tiers.admit_from(least, now),
+            Admission::Length => {
+                let has_place = |at: &usize| self.queues[*at].held < self.queues[*at].places;
+                (least..self.queues.len()).find(has_place)
+            }
+        };
+        let class = class.unwrap_or(self.queues.len());
+        if let Some(tier) = self.queues.get_mut(class) {
+            tier.arrive();
+        }
+        class
+    }
+
+    #[inline]
+    fn next(&mut self, _now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let mut chosen = None;
+        for class in (0..=self.queues.len()).filter(|class| backlog.is_ready(*class)) {
+            chosen = Some(class);
+            let slack = self.queues.get(class).and_then(Tier::slack);
+            if slack.is_some_and(|slack| slack < self.slack_min) {
+                break;
+            }
+        }
+        let class = chosen?;
+        self.queues[..class].iter_mut().for_each(|tier| tier.passed += 1);
+        if let Some(tier) = self.queues.get_mut(class) {
+            tier.take();
+        }
+        Some(class)
+    }
+
+    #[inline]
+    fn completed(&mut self, class: usize) {
+        if let Some(tier) = self.queues.get_mut(class) {
+            tier.held -= 1;
+        }
+    }
+}

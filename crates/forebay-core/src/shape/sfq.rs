@@ -1,0 +1,47 @@
+//! SFQ: the class whose next request starts first in virtual time.
+//!
+//! Source: Goyal, Vin and Cheng, "Start-time fair queueing" (SIGCOMM 1996). The virtual time is the
+//! start of the request served last.
+//!
+//! A request of a class that keeps to its rate is done, at the latest, as many services after its
+//! turn as there are classes. With two classes at equal weights that is its bound in RTT, so with
+//! delta-C = Cmin none is missed.
+
+use super::tags::Flows;
+use super::{Backlog, Recombine};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+use crate::rtt::Tiers;
+
+/// Fair queueing by start times.
+#[derive(Clone, Debug)]
+pub struct Sfq {
+    tiers: Tiers,
+    flows: Flows,
+}
+
+impl Sfq {
+    /// Shares the server between `tiers` and the rest by `weights`, one more than tiers.
+    pub fn new(tiers: Tiers, weights: &[u64]) -> Sfq {
+        Sfq { tiers, flows: Flows::new(weights) }
+    }
+}
+
+impl Recombine for Sfq {
+    #[inline]
+    fn arrive(&mut self, now: Nanos, _: &Request, least: usize, backlog: &Backlog) -> usize {
+        let class = self.tiers.admit_from(least, now).unwrap_or(self.tiers.count());
+        self.flows.arrive(class, backlog.waiting(class) > 0, backlog.is_idle());
+        class
+    }
+
+    #[inline]
+    fn next(&mut self, _now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let flows = &self.flows.flows;
+        let ready = (0..flows.len()).filter(|class| backlog.is_ready(*class));
+        let class = ready.min_by_key(|class| (flows[*class].start, *class))?;
+        self.flows.now = self.flows.now.max(flows[class].start);
+        self.flows.serve(class);
+        Some(class)
+    }
+}

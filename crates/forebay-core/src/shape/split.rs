@@ -1,0 +1,36 @@
+//! Split: every class has a server to itself.
+//!
+//! The servers are lanes, of rates `cmin` (one a tier) and delta-C. A server of constant rate is
+//! then the one that RTT counts on, so no request of a tier ever misses its bound, whatever the
+//! rest does; but no server helps another.
+
+use super::{Backlog, Recombine};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+use crate::rtt::Tiers;
+
+/// A lane a class.
+#[derive(Clone, Debug)]
+pub struct Split {
+    tiers: Tiers,
+}
+
+impl Split {
+    /// Serves `tiers`, and one more class for the rest.
+    pub fn new(tiers: Tiers) -> Split {
+        Split { tiers }
+    }
+}
+
+impl Recombine for Split {
+    #[inline]
+    fn arrive(&mut self, now: Nanos, _: &Request, least: usize, _: &Backlog) -> usize {
+        self.tiers.admit_from(least, now).unwrap_or(self.tiers.count())
+    }
+
+    #[inline]
+    fn next(&mut self, _now: Nanos, lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let class = usize::from(lane);
+        backlog.is_ready(class).then_some(class)
+    }
+}

@@ -1,0 +1,62 @@
+//! Token bucket: at most `rate` requests a second, and `burst` at once after a pause.
+//!
+//! What hypervisors and container runtimes throttle by. It knows no bound and leaves the server
+//! idle while requests wait, so what it protects is the server's other users.
+//!
+//! Invariant: in any span of time `t` it lets through at most `rate * t + burst` requests, counted
+//! exactly in `1 / rate` nanoseconds.
+
+use super::{Backlog, Recombine};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+use crate::rtt::SERVICE;
+
+/// One bucket for all requests, full at first.
+#[derive(Clone, Copy, Debug)]
+pub struct TokenBucket {
+    rate_iops: u128,
+    full: u128,
+    level: u128,
+    filled_at: Nanos,
+    wakeup: Option<Nanos>,
+}
+
+impl TokenBucket {
+    /// A bucket of `burst` tokens that gets `rate_iops` a second, both at least 1.
+    pub fn new(rate_iops: u64, burst: u32) -> TokenBucket {
+        let full = u128::from(burst) * u128::from(SERVICE);
+        let rate_iops = u128::from(rate_iops.max(1));
+        TokenBucket { rate_iops, full, level: full, filled_at: Nanos::ZERO, wakeup: None }
+    }
+}
+
+impl Recombine for TokenBucket {
+    #[inline]
+    fn arrive(&mut self, _: Nanos, _: &Request, _: usize, _: &Backlog) -> usize {
+        0
+    }
+
+    #[inline]
+    fn next(&mut self, now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let poured = u128::from((now - self.filled_at).0) * self.rate_iops;
+        self.level = (self.level + poured).min(self.full);
+        self.filled_at = now;
+        self.wakeup = None;
+        if !backlog.is_ready(0) {
+            return None;
+        }
+        let Some(left) = self.level.checked_sub(u128::from(SERVICE)) else {
+            let missing = u128::from(SERVICE) - self.level;
+            let wait = missing.div_ceil(self.rate_iops);
+            self.wakeup = Some(now + Nanos(u64::try_from(wait).unwrap_or(u64::MAX)));
+            return None;
+        };
+        self.level = left;
+        Some(0)
+    }
+
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.wakeup
+    }
+}

@@ -1,0 +1,50 @@
+//! WF2Q+: of the classes whose turn has come in virtual time, the one that finishes first.
+//!
+//! Source: Bennett and Zhang, "Hierarchical packet fair queueing algorithms" (SIGCOMM 1996). The
+//! virtual time advances by the service given, and at least to the least start among those that
+//! wait. A dispatched request counts as given at once, as nobody knows how long a disk will take.
+//!
+//! Two classes at equal weights: a request of a class that keeps to its rate is done two services
+//! after its turn at the latest, which is its bound in RTT; so with delta-C = Cmin none is missed.
+
+use super::tags::{Flows, UNIT};
+use super::{Backlog, Recombine};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+use crate::rtt::Tiers;
+
+/// Fair queueing by WF2Q+.
+#[derive(Clone, Debug)]
+pub struct Wf2q {
+    tiers: Tiers,
+    flows: Flows,
+}
+
+impl Wf2q {
+    /// Shares the server between `tiers` and the rest by `weights`, one more than tiers.
+    pub fn new(tiers: Tiers, weights: &[u64]) -> Wf2q {
+        Wf2q { tiers, flows: Flows::new(weights) }
+    }
+}
+
+impl Recombine for Wf2q {
+    #[inline]
+    fn arrive(&mut self, now: Nanos, _: &Request, least: usize, backlog: &Backlog) -> usize {
+        let class = self.tiers.admit_from(least, now).unwrap_or(self.tiers.count());
+        self.flows.arrive(class, backlog.waiting(class) > 0, backlog.is_idle());
+        class
+    }
+
+    #[inline]
+    fn next(&mut self, _now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let ready = |class: &usize| backlog.is_ready(*class);
+        let flows = &self.flows.flows;
+        let starts = (0..flows.len()).filter(ready).map(|class| flows[class].start);
+        let now = self.flows.now.max(starts.min()?);
+        let due = (0..flows.len()).filter(|class| flows[*class].start <= now).filter(ready);
+        let class = due.min_by_key(|class| (flows[*class].finish(), *class))?;
+        self.flows.now = now + UNIT;
+        self.flows.serve(class);
+        Some(class)
+    }
+}

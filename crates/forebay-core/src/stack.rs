@@ -1,0 +1,17 @@
+//! What stands above the schedulers: which device data are on, and combinations of policies.
+//!
+//! [`placed`] puts a placement over policies and keeps the books; the others are placements, or
+//! combine policies without one.
+
+pub mod blocks;
+pub mod cached;
+mod link;
+mod per_disk;
+pub mod placed;
+mod rearranged;
+pub(crate) mod tier;
+
+pub use blocks::Blocks;
+pub(crate) use link::Link;
+pub(crate) use per_disk::PerDisk;
+pub use rearranged::{Rearrange, Rearranged};

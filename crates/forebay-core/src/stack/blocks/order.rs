@@ -1,0 +1,212 @@
+//! Which changes of blocks have to follow which: of two that share a block which one of them fills in
+//! part, the later follows the earlier.
+//!
+//! A block that a change under way fills in part is a *join*; it knows the last of these changes
+//! (its tail) and what came after that and touches the block. A new change follows the tails of all
+//! joins it touches; where it fills a block in part itself it also follows what came after the tail,
+//! and is the new tail. So a change waits for the last ones only, and they wait for those before.
+//! What a request costs depends on what it has to follow, not on how many wait.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::contract::request::Lane;
+
+/// The blocks of a change.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) lane: Lane,
+    pub(super) first: u64,
+    /// The first block after it.
+    pub(super) end: u64,
+    /// Whether the first block is filled in part; and the last.
+    pub(super) begins_within: bool,
+    pub(super) ends_within: bool,
+}
+
+impl Span {
+    /// Blocks filled in part.
+    fn joins(&self) -> impl Iterator<Item = u64> + use<> {
+        let last = self.end.saturating_sub(1);
+        let one = last == self.first;
+        let begin = (self.begins_within || one && self.ends_within).then_some(self.first);
+        begin.into_iter().chain((self.ends_within && !one).then_some(last))
+    }
+}
+
+/// A block that changes fill in part.
+#[derive(Clone, Debug, Default)]
+struct Join {
+    tail: u32,
+    after: Vec<u32>,
+}
+
+/// A change under way or waiting.
+#[derive(Clone, Debug, Default)]
+struct Link {
+    /// How many have to end before it.
+    before: u32,
+    followers: Vec<u32>,
+}
+
+/// The changes of all lanes.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Order {
+    links: BTreeMap<u32, Link>,
+    joins: BTreeMap<(Lane, u64), Join>,
+    /// By first block: all changes, with the first block after each.
+    spans: BTreeSet<(Lane, u64, u64, u32)>,
+    /// The most blocks a change ever had.
+    blocks_max: u64,
+}
+
+impl Order {
+    /// A change comes, by a name that is its own until it ends; answers whether it may begin.
+    pub(super) fn begin(&mut self, key: u32, span: &Span) -> bool {
+        let Span { lane, first, end, .. } = *span;
+        let mut before = Vec::new();
+        for block in span.joins().filter(|block| !self.joins.contains_key(&(lane, *block))) {
+            before.extend(self.touching(lane, block));
+        }
+        for (_, join) in self.joins.range_mut((lane, first)..(lane, end)) {
+            before.push(join.tail);
+            join.after.push(key);
+        }
+        for block in span.joins() {
+            let join = self.joins.entry((lane, block)).or_default();
+            before.extend(std::mem::take(&mut join.after).into_iter().filter(|&it| it != key));
+            join.tail = key;
+        }
+        before.sort_unstable();
+        before.dedup();
+        let mut link = Link::default();
+        for other in before {
+            if let Some(other) = self.links.get_mut(&other) {
+                other.followers.push(key);
+                link.before += 1;
+            }
+        }
+        let begins = link.before == 0;
+        self.links.insert(key, link);
+        self.spans.insert((lane, first, end, key));
+        self.blocks_max = self.blocks_max.max(end - first);
+        begins
+    }
+
+    /// Changes that touch a block.
+    fn touching(&self, lane: Lane, block: u64) -> impl Iterator<Item = u32> + '_ {
+        let from = (block + 1).saturating_sub(self.blocks_max);
+        let near = self.spans.range((lane, from, 0, 0)..(lane, block + 1, 0, 0));
+        near.filter(move |(_, _, end, _)| *end > block).map(|&(.., key)| key)
+    }
+
+    /// A change has ended; which ones may begin.
+    pub(super) fn end(&mut self, key: u32, span: &Span) -> Vec<u32> {
+        let Span { lane, first, end, .. } = *span;
+        self.spans.remove(&(lane, first, end, key));
+        // All that came after the tail waited for it: who comes next finds them in `spans`.
+        for block in span.joins() {
+            if self.joins.get(&(lane, block)).is_some_and(|join| join.tail == key) {
+                self.joins.remove(&(lane, block));
+            }
+        }
+        let followers = self.links.remove(&key).map_or_else(Vec::new, |link| link.followers);
+        followers.into_iter().filter(|next| self.is_last_before(*next)).collect()
+    }
+
+    fn is_last_before(&mut self, key: u32) -> bool {
+        self.links.get_mut(&key).is_some_and(|link| {
+            link.before -= 1;
+            link.before == 0
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn is_empty(&self) -> bool {
+        self.links.is_empty() && self.joins.is_empty() && self.spans.is_empty()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BLOCK: u64 = 8;
+
+    /// Bytes of a change on one lane, as blocks.
+    fn span((from, len): (u64, u64)) -> Span {
+        Span {
+            lane: 0,
+            first: from / BLOCK,
+            end: (from + len).div_ceil(BLOCK),
+            begins_within: from % BLOCK != 0,
+            ends_within: (from + len) % BLOCK != 0,
+        }
+    }
+
+    /// Whether two share a block that one of them fills in part.
+    fn conflict(a: &Span, b: &Span) -> bool {
+        let touches = |span: &Span, block| (span.first..span.end).contains(&block);
+        a.joins().any(|block| touches(b, block)) || b.joins().any(|block| touches(a, block))
+    }
+
+    /// Whether `later` has to follow `earlier`, at once or through others between them.
+    fn follows(spans: &[Span], alive: &[bool], earlier: usize, later: usize) -> bool {
+        conflict(&spans[earlier], &spans[later])
+            || (earlier + 1..later).any(|middle| {
+                alive[middle]
+                    && conflict(&spans[middle], &spans[later])
+                    && follows(spans, alive, earlier, middle)
+            })
+    }
+
+    proptest! {
+        /// Changes come and end in any order that is allowed: one may begin exactly when nothing that
+        /// it has to follow is there.
+        #[test]
+        fn a_change_begins_when_nothing_it_has_to_follow_is_left(
+            changes in proptest::collection::vec((0_u64..48, 1_u64..40), 1..24),
+            ends in proptest::collection::vec((any::<bool>(), 0_usize..24), 0..200),
+        ) {
+            let spans: Vec<Span> = changes.into_iter().map(span).collect();
+            let mut order = Order::default();
+            let mut alive = vec![false; spans.len()];
+            let mut begun = vec![false; spans.len()];
+            let mut next = 0;
+            let tail = (0..2 * spans.len()).map(|at| (at < spans.len(), 0));
+            for (comes, which) in ends.into_iter().chain(tail) {
+                if comes && next < spans.len() {
+                    begun[next] = order.begin(next as u32, &spans[next]);
+                    alive[next] = true;
+                    next += 1;
+                } else {
+                    let running: Vec<usize> = (0..next).filter(|at| alive[*at] && begun[*at]).collect();
+                    let Some(&ended) = running.get(which % running.len().max(1)) else { continue };
+                    alive[ended] = false;
+                    for key in order.end(ended as u32, &spans[ended]) {
+                        prop_assert!(!std::mem::replace(&mut begun[key as usize], true));
+                    }
+                }
+                for later in (0..next).filter(|later| alive[*later]) {
+                    let waits = (0..later)
+                        .any(|earlier| alive[earlier] && follows(&spans, &alive, earlier, later));
+                    prop_assert_eq!(begun[later], !waits, "{} of {:?}", later, &spans[..next]);
+                }
+            }
+            prop_assert!(order.is_empty());
+        }
+    }
+
+    #[test]
+    fn many_that_share_a_block_each_follow_one() {
+        let mut order = Order::default();
+        for key in 0..100_000 {
+            assert_eq!(order.begin(key, &span((3, 2))), key == 0);
+        }
+        for key in 0..100_000 {
+            assert_eq!(order.end(key, &span((3, 2))).len(), usize::from(key < 99_999));
+        }
+        assert!(order.is_empty());
+    }
+}

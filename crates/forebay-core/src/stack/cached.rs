@@ -1,0 +1,564 @@
+//! A flash cache before a disk: a [`Placement`] of blocks, kept as a replacement policy says.
+//!
+//! Disks are lanes 0 to n - 1, the flash they share is lane n. Reads of cached blocks go to the flash, others to the disk,
+//! whence whole blocks are copied to the flash afterwards. Writes, by [`Writing`]:
+//! * *back*: to the flash alone. Such a block is dirty; when it is evicted it is read from the flash
+//!   and written to the disk;
+//! * *through*: to both; done when both are;
+//! * *around*: to the disk; cached copies are forgotten.
+//!
+//! The flash has some blocks more than the cache holds: a dirty block that is evicted stays where it
+//! is until the disk has it, and is taken back if it is written again. When all of those are taken,
+//! new blocks go past the cache. A write of part of a block that is not cached goes to the disk. A
+//! Flush goes to both devices; a Trim to the disk, cached copies forgotten.
+//!
+//! Invariants: each flash block belongs to a frame, is leaving, or is free, and is free only when no
+//! I/O to it is under way; a block is read where its newest content is, in whatever order devices
+//! complete: a place is read once its first write is done, a copy is made only of what nobody wrote
+//! since it was read, and one write-back of a block is under way at a time. Writes to a block wait while
+//! they could be lost, or done in another order on flash and disk ([`waiting`]).
+//!
+//! The table is in memory: after a restart nothing on the flash is found again. So writing *back* is
+//! only for runs that nothing has to outlive.
+
+mod failing;
+mod leaving;
+#[cfg(test)]
+mod tests;
+mod waiting;
+
+use crate::cache::{Cache, Frame};
+use crate::contract::bytes::Bytes;
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::policy::Figure;
+use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
+use crate::index::spread;
+use crate::stack::placed::{Owner, Placement, Plan, Planned};
+
+/// Flash blocks beyond what the cache holds, for dirty blocks on their way to the disk: one in this
+/// many, from 16 to 1024.
+const SPARE_SHARE: u32 = 64;
+const SPARE_MIN: u32 = 16;
+const SPARE_MAX: u32 = 1024;
+
+/// Blocks share counts of what was written when.
+const STAMPS: usize = 1 << 12;
+
+/// Bits of a block's number in a key; offsets beyond 2^48 blocks do not occur on real devices, and
+/// would only share keys.
+const KEY_BITS: u32 = 48;
+
+/// What happens to writes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Writing {
+    /// To the flash, to the disk later.
+    #[default]
+    Back,
+    /// To both.
+    Through,
+    /// To the disk.
+    Around,
+}
+
+/// How well a cache does, in blocks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheFigures {
+    /// Blocks read.
+    pub blocks_read: u64,
+    /// Of these, from the flash.
+    pub blocks_hit: u64,
+    /// Blocks copied from the disk to the flash.
+    pub blocks_filled: u64,
+    /// Dirty blocks written back to the disk.
+    pub blocks_destaged: u64,
+    /// Blocks that went past the cache because too many were on their way to the disk.
+    pub blocks_past: u64,
+}
+
+/// What is to be done after an I/O, by its token; above these bits is a number.
+const STEP_BITS: u32 = 8;
+const NOTHING: u64 = 0;
+/// After a read from the disk: its whole blocks are copied to the flash, unless written since.
+const FILL: u64 = 1;
+/// After a write to the flash.
+const WRITTEN: u64 = 2;
+/// After the read of an evicted block: it is written to the disk.
+const DESTAGE: u64 = 3;
+/// After that write: its flash block is free.
+const DESTAGED: u64 = 4;
+/// After a client's read from the flash.
+const READ: u64 = 5;
+/// After a client's write to the disk.
+const ON_DISK: u64 = 6;
+/// After a client's write to the disk that the flash failed; above is the flash block.
+const MENDED: u64 = 7;
+
+/// A block's place on the flash.
+#[derive(Clone, Copy, Debug, Default)]
+struct Held {
+    /// Flash block.
+    at: u32,
+    dirty: bool,
+    /// Its first write is done.
+    ready: bool,
+    /// That write is a copy from the disk.
+    is_copy: bool,
+}
+
+/// An evicted block that the disk does not have yet.
+#[derive(Clone, Copy, Debug)]
+struct Leaving {
+    key: u64,
+    held: Held,
+    /// Tells it from earlier departures.
+    serial: u64,
+    begun: bool,
+}
+
+/// I/Os to a flash block that are not done.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pending {
+    all: u32,
+    writes: u32,
+    /// It is free once there are none.
+    gone: bool,
+    /// No other write may begin: the first is not done, or one that failed is not mended.
+    closed: bool,
+    /// Whose place it is.
+    key: u64,
+}
+
+/// When blocks that share a count were written.
+#[derive(Clone, Copy, Debug, Default)]
+struct Stamp {
+    last: u64,
+    /// Writes to the disk that are not done.
+    pending: u32,
+}
+
+/// The placement.
+#[derive(Clone, Debug)]
+pub struct Cached<C> {
+    cache: C,
+    block_bytes: u64,
+    writing: Writing,
+    /// The lane of the flash.
+    flash: Lane,
+    /// By frame.
+    held: Vec<Held>,
+    /// By flash block.
+    pending: Vec<Pending>,
+    /// Flash blocks there are.
+    blocks: u32,
+    /// Those that were used and are free again.
+    free: Vec<u32>,
+    leaving: Vec<Leaving>,
+    /// Blocks whose write-back to the disk is under way.
+    flying: Vec<u64>,
+    /// Parts of writes that wait for their block, in the order they came.
+    waiting: Vec<Planned>,
+    stamps: Vec<Stamp>,
+    /// The flash is gone for good: what it does not hold alone is on the disk.
+    flash_gone: bool,
+    /// Counts requests and departures.
+    serial: u64,
+    figures: CacheFigures,
+}
+
+/// The part of a request on one block.
+#[derive(Clone, Copy)]
+struct Part {
+    /// Block number; the disk's lane above [`KEY_BITS`].
+    key: u64,
+    /// First byte on the disk.
+    offset: u64,
+    len: u32,
+}
+
+impl Part {
+    /// It alone of an I/O on the disk that it is a part of.
+    fn of(self, io: &Planned) -> Planned {
+        io.part((self.offset - io.offset) as u32, self.len)
+    }
+}
+
+impl<C: Cache> Cached<C> {
+    /// Caches blocks of `block_bytes`, at least one, of `disks`.
+    pub fn new(cache: C, block_bytes: u32, writing: Writing, disks: u16) -> Cached<C> {
+        let frames = cache.capacity();
+        let blocks = frames.saturating_add((frames / SPARE_SHARE).clamp(SPARE_MIN, SPARE_MAX));
+        Cached {
+            flash: disks.max(1),
+            cache,
+            block_bytes: u64::from(block_bytes.max(1)),
+            writing,
+            // These grow as blocks are used: a flash may be far larger than what a trace touches.
+            held: Vec::new(),
+            pending: Vec::new(),
+            blocks,
+            free: Vec::new(),
+            leaving: Vec::new(),
+            flying: Vec::new(),
+            waiting: Vec::new(),
+            stamps: vec![Stamp::default(); STAMPS],
+            flash_gone: false,
+            serial: 0,
+            figures: CacheFigures::default(),
+        }
+    }
+
+    /// The most frames for which `size_bytes` of flash suffice.
+    pub fn frames(size_bytes: u64, block_bytes: u32) -> u32 {
+        let blocks = (size_bytes / u64::from(block_bytes.max(1))).min(1 << 31);
+        let spare = (blocks / u64::from(SPARE_SHARE + 1)).clamp(SPARE_MIN.into(), SPARE_MAX.into());
+        blocks.saturating_sub(spare) as u32
+    }
+
+    /// How well it did so far.
+    pub fn figures(&self) -> CacheFigures {
+        self.figures
+    }
+
+    /// Bytes of flash it needs.
+    pub fn flash_bytes(&self) -> u64 {
+        u64::from(self.blocks) * self.block_bytes
+    }
+
+    /// The parts of what lies from `offset` to `end` on a disk.
+    fn parts(&self, disk: Lane, mut offset: u64, end: u64) -> impl Iterator<Item = Part> + use<C> {
+        let block = self.block_bytes;
+        let lane = u64::from(disk) << KEY_BITS;
+        std::iter::from_fn(move || {
+            let number = offset / block;
+            let len = end.min((number + 1).saturating_mul(block)).saturating_sub(offset);
+            let part = Part { key: lane ^ number, offset, len: len as u32 };
+            offset += len;
+            (len > 0).then_some(part)
+        })
+    }
+
+    fn is_whole(&self, part: Part) -> bool {
+        u64::from(part.len) == self.block_bytes
+    }
+
+    /// Where the part is on the flash, its block being `at`.
+    fn on_flash(&self, part: Part, at: u32) -> u64 {
+        u64::from(at) * self.block_bytes + part.offset % self.block_bytes
+    }
+
+    /// Where a block's content can be read from the flash, if it can: what is not written there yet is
+    /// read from the disk, which has what was there before.
+    fn readable(&mut self, key: u64) -> Option<u32> {
+        if self.flash_gone {
+            self.forget_clean(key);
+        }
+        if let Some(frame) = self.cache.get(key) {
+            let held = self.held[frame as usize];
+            return held.ready.then_some(held.at);
+        }
+        let leaving = self.leaving.iter().find(|leaving| leaving.key == key)?;
+        leaving.held.ready.then_some(leaving.held.at)
+    }
+
+    fn read(&mut self, io: Planned, request: &Request, plan: &mut Plan<'_>) {
+        for part in self.parts(request.lane, request.offset, request.end()) {
+            self.figures.blocks_read += 1;
+            let io = part.of(&io);
+            let next = match self.readable(part.key) {
+                Some(at) => {
+                    self.figures.blocks_hit += 1;
+                    self.pending[at as usize].all += 1;
+                    let offset = self.on_flash(part, at);
+                    Planned { lane: self.flash, offset, token: READ, ..io }
+                }
+                None => Planned { token: FILL | self.serial << STEP_BITS, ..io },
+            };
+            plan.extend(next);
+        }
+    }
+
+    fn write(&mut self, io: Planned, request: &Request, plan: &mut Plan<'_>) {
+        for part in self.parts(request.lane, request.offset, request.end()) {
+            self.stamp(part.key).last = self.serial;
+            self.write_part(part.of(&io), part, plan);
+        }
+    }
+
+    /// Writes a part to where its block is, or lets it wait.
+    fn write_part(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) {
+        if self.must_wait(part.key) {
+            return self.wait(io, plan);
+        }
+        let overlaps = self.stamp(part.key).pending > 0;
+        let cached = match self.writing {
+            Writing::Around => {
+                self.forget(part.key);
+                false
+            }
+            // It is not cached: else it had to wait.
+            Writing::Through if overlaps => false,
+            Writing::Through | Writing::Back => self.write_cached(io, part, plan),
+        };
+        if self.writing != Writing::Back || !cached {
+            self.stamp(part.key).pending += 1;
+            plan.extend(Planned { token: ON_DISK, ..io });
+        }
+    }
+
+    fn stamp(&mut self, key: u64) -> &mut Stamp {
+        &mut self.stamps[(spread(key) >> 52) as usize % STAMPS]
+    }
+
+    /// Writes a part to the flash if its block is cached or can be; answers whether it was written.
+    fn write_cached(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) -> bool {
+        if self.flash_gone {
+            self.forget_clean(part.key);
+        }
+        let mut found = self.cache.get(part.key);
+        if let Some(frame) = found
+            && self.held[frame as usize].is_copy
+            && !self.held[frame as usize].ready
+        {
+            // The copy and this write could arrive in either order.
+            self.forget(part.key);
+            found = None;
+        }
+        let frame = match found {
+            None if self.leaving.iter().any(|leaving| leaving.key == part.key) => {
+                self.take_back(part.key, plan)
+            }
+            None if self.is_whole(part) => self.take_in(part.key, false, plan),
+            found => found,
+        };
+        let Some(frame) = frame else { return false };
+        let held = &mut self.held[frame as usize];
+        held.dirty |= self.writing == Writing::Back;
+        let at = held.at;
+        self.write_flash(io, part, at, plan);
+        true
+    }
+
+    fn write_flash(&mut self, io: Planned, part: Part, at: u32, plan: &mut Plan<'_>) {
+        let pending = &mut self.pending[at as usize];
+        pending.all += 1;
+        pending.writes += 1;
+        let offset = self.on_flash(part, at);
+        plan.io(Planned { lane: self.flash, offset, token: WRITTEN, ..io });
+    }
+
+    /// Gives a block a frame and a flash block; none if no flash block is free.
+    fn take_in(&mut self, key: u64, is_copy: bool, plan: &mut Plan<'_>) -> Option<Frame> {
+        if self.flash_gone {
+            return None;
+        }
+        // Eviction frees a flash block at once only if it was clean, which is not known before.
+        let Some(at) = self.free_block() else {
+            self.figures.blocks_past += 1;
+            return None;
+        };
+        let closed = !is_copy && self.writing == Writing::Back;
+        self.pending[at as usize] = Pending { key, closed, ..Pending::default() };
+        Some(self.hold(key, Held { at, dirty: false, ready: false, is_copy }, plan))
+    }
+
+    /// One that was used before, else the next that never was.
+    fn free_block(&mut self) -> Option<u32> {
+        self.free.pop().or_else(|| {
+            let next = self.pending.len() as u32;
+            (next < self.blocks).then(|| {
+                self.pending.push(Pending::default());
+                next
+            })
+        })
+    }
+
+    fn hold(&mut self, key: u64, held: Held, plan: &mut Plan<'_>) -> Frame {
+        let inserted = self.cache.insert(key);
+        let frame = inserted.frame as usize;
+        if frame >= self.held.len() {
+            self.held.resize(frame + 1, Held::default());
+        }
+        let before = std::mem::replace(&mut self.held[frame], held);
+        if let Some(evicted) = inserted.evicted {
+            self.let_go(evicted, before, plan);
+        }
+        inserted.frame
+    }
+
+    /// Frees a flash block now or when its last I/O is done.
+    fn release(&mut self, at: u32) {
+        let pending = &mut self.pending[at as usize];
+        if pending.all == 0 {
+            self.free.push(at);
+        } else {
+            pending.gone = true;
+        }
+    }
+
+    /// Forgets a cached block, whatever it held.
+    fn forget(&mut self, key: u64) {
+        if let Some(frame) = self.cache.remove(key) {
+            self.release(self.held[frame as usize].at);
+        }
+    }
+
+    /// The parts of an I/O on a disk.
+    fn parts_of(&self, io: &Planned) -> impl Iterator<Item = Part> + use<C> {
+        self.parts(io.lane, io.offset, io.offset.saturating_add(u64::from(io.len)))
+    }
+
+    /// Copies the whole blocks that a read from the disk brought, unless they were written since it
+    /// was asked for.
+    fn fill(&mut self, io: &Planned, plan: &mut Plan<'_>) {
+        let asked = io.token >> STEP_BITS;
+        let (owner, op, flags) = (Owner::Background, Op::Write, Flags::NONE);
+        for part in self.parts_of(io) {
+            let stamp = *self.stamp(part.key);
+            let is_old = stamp.pending > 0 || stamp.last > asked;
+            let is_leaving = || self.leaving.iter().any(|leaving| leaving.key == part.key);
+            if !self.is_whole(part) || is_old || self.cache.peek(part.key).is_some() || is_leaving()
+            {
+                continue;
+            }
+            let Some(frame) = self.take_in(part.key, true, plan) else { continue };
+            self.figures.blocks_filled += 1;
+            let at = self.held[frame as usize].at;
+            // From the buffer that the client read into, although it may have been answered.
+            let copy = Planned { owner, op, flags, stream: BACKGROUND, ..part.of(io) };
+            self.write_flash(copy, part, at, plan);
+        }
+    }
+
+    /// I/Os to flash blocks have ended.
+    fn flash_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        for at in self.blocks_of(io) {
+            self.place_done(at, io.op == Op::Write, outcome, plan);
+        }
+    }
+
+    /// An I/O to a flash block has ended.
+    fn place_done(&mut self, at: u32, writes: bool, outcome: Outcome, plan: &mut Plan<'_>) {
+        let pending = &mut self.pending[at as usize];
+        pending.all -= 1;
+        pending.writes -= u32::from(writes);
+        pending.closed &= pending.writes > 0;
+        let key = pending.key;
+        if pending.gone && pending.all == 0 {
+            pending.gone = false;
+            self.free.push(at);
+        } else if writes {
+            if outcome.is_ok() {
+                self.written(key, at);
+            }
+            self.destage(key, plan);
+        }
+        if writes {
+            // Who asked the disk before this may have got what was there before.
+            self.serial += 1;
+            self.stamp(key).last = self.serial;
+            self.resume(plan);
+        }
+    }
+
+    /// The flash blocks of an I/O there.
+    fn blocks_of(&self, io: &Planned) -> std::ops::Range<u32> {
+        let end = (io.offset + u64::from(io.len)).div_ceil(self.block_bytes);
+        (io.offset / self.block_bytes) as u32..end as u32
+    }
+
+    /// The place of a block holds its content.
+    fn written(&mut self, key: u64, at: u32) {
+        if let Some(frame) = self.cache.peek(key)
+            && self.held[frame as usize].at == at
+        {
+            self.held[frame as usize].ready = true;
+        }
+        let of_block = |leaving: &&mut Leaving| leaving.held.at == at;
+        if let Some(leaving) = self.leaving.iter_mut().find(of_block) {
+            leaving.held.ready = true;
+        }
+    }
+
+    /// A client's write to the disk has ended.
+    fn on_disk(&mut self, io: &Planned, outcome: Outcome) {
+        self.serial += 1;
+        for part in self.parts_of(io) {
+            if self.writing == Writing::Through && outcome.is_err() {
+                // The flash may have what the disk does not.
+                self.forget(part.key);
+            }
+            let serial = self.serial;
+            let stamp = self.stamp(part.key);
+            stamp.pending -= 1;
+            stamp.last = serial;
+        }
+    }
+}
+
+impl<C: Cache> Placement for Cached<C> {
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        self.serial += 1;
+        let io = Planned { token: NOTHING, ..Planned::whole(client, request, bytes) };
+        match request.op {
+            Op::Read if request.len > 0 => self.read(io, request, plan),
+            Op::Write if request.len > 0 => self.write(io, request, plan),
+            Op::Flush => {
+                plan.io(io);
+                plan.io(Planned { lane: self.flash, ..io });
+            }
+            Op::Open => (0..=self.flash).for_each(|lane| plan.io(Planned { lane, ..io })),
+            Op::Trim => {
+                for part in self.parts(request.lane, request.offset, request.end()) {
+                    self.stamp(part.key).last = self.serial;
+                    if self.is_whole(part) {
+                        self.forget(part.key);
+                    }
+                }
+                plan.io(io);
+            }
+            Op::Read | Op::Write | Op::Park => plan.io(io),
+        }
+    }
+
+    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        self.flash_gone |= io.lane == self.flash && outcome == Err(Fault::Gone);
+        match io.token & ((1 << STEP_BITS) - 1) {
+            FILL if outcome.is_ok() => self.fill(io, plan),
+            READ if outcome.is_err() => return self.read_failed(io, outcome, plan),
+            WRITTEN if outcome.is_err() => return self.write_failed(io, outcome, plan),
+            WRITTEN | READ => self.flash_done(io, outcome, plan),
+            DESTAGE => {
+                self.flash_done(io, outcome, plan);
+                if outcome.is_ok() {
+                    self.write_back(io, plan);
+                }
+            }
+            DESTAGED => self.destaged(io, outcome, plan),
+            ON_DISK => {
+                self.on_disk(io, outcome);
+                self.resume(plan);
+            }
+            MENDED => self.mended(io, outcome, plan),
+            // The flash has nothing that the disk does not.
+            _ if io.op == Op::Flush && io.lane == self.flash && self.writing != Writing::Back => {
+                return Ok(());
+            }
+            _ => {}
+        }
+        outcome
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let CacheFigures { blocks_read, blocks_hit, blocks_filled, blocks_destaged, blocks_past } =
+            self.figures;
+        vec![
+            ("blocks_read", blocks_read as f64),
+            ("blocks_hit", blocks_hit as f64),
+            ("hit_share", blocks_hit as f64 / blocks_read.max(1) as f64),
+            ("blocks_filled", blocks_filled as f64),
+            ("blocks_destaged", blocks_destaged as f64),
+            ("blocks_past", blocks_past as f64),
+            ("flash_bytes", self.flash_bytes() as f64),
+        ]
+    }
+}

@@ -1,0 +1,95 @@
+//! Evicted blocks that the disk does not have yet: read from the flash, written to the disk, or
+//! taken back when they are written again.
+
+use super::{Cached, DESTAGE, DESTAGED, Held, KEY_BITS, Leaving, STEP_BITS};
+use crate::cache::{Cache, Frame};
+use crate::contract::bytes::Bytes;
+use crate::contract::outcome::Outcome;
+use crate::contract::request::{BACKGROUND, Flags, Lane, Op};
+use crate::stack::placed::{Owner, Plan, Planned};
+
+impl<C: Cache> Cached<C> {
+    /// A block that was leaving stays.
+    pub(super) fn take_back(&mut self, key: u64, plan: &mut Plan<'_>) -> Option<Frame> {
+        let place = self.leaving.iter().position(|leaving| leaving.key == key)?;
+        let Leaving { held, .. } = self.leaving.swap_remove(place);
+        Some(self.hold(key, held, plan))
+    }
+
+    /// Frees an evicted block's place, or sends its content to the disk first.
+    pub(super) fn let_go(&mut self, key: u64, held: Held, plan: &mut Plan<'_>) {
+        if !held.dirty {
+            self.release(held.at);
+            return;
+        }
+        self.serial += 1;
+        self.leaving.push(Leaving { key, held, serial: self.serial, begun: false });
+        self.destage(key, plan);
+    }
+
+    /// Begins to send a leaving block to the disk, unless it is being written, there or here.
+    pub(super) fn destage(&mut self, key: u64, plan: &mut Plan<'_>) {
+        if self.flying.contains(&key) {
+            return;
+        }
+        let Some(leaving) = self.leaving.iter_mut().find(|leaving| leaving.key == key) else {
+            return;
+        };
+        let pending = &mut self.pending[leaving.held.at as usize];
+        if leaving.begun || pending.writes > 0 {
+            return;
+        }
+        leaving.begun = true;
+        pending.all += 1;
+        let buf = plan.slots.take(self.block_bytes as u32);
+        plan.io(Planned {
+            owner: Owner::Background,
+            lane: self.flash,
+            op: Op::Read,
+            offset: u64::from(leaving.held.at) * self.block_bytes,
+            len: self.block_bytes as u32,
+            bytes: Bytes::of(buf),
+            stream: BACKGROUND,
+            flags: Flags::NONE,
+            token: DESTAGE | leaving.serial << STEP_BITS,
+        });
+        // From here on the I/O holds it, then the one that writes it back.
+        plan.slots.free(buf);
+    }
+
+    /// An evicted block was read: it goes to the disk, unless it was taken back meanwhile.
+    pub(super) fn write_back(&mut self, io: &Planned, plan: &mut Plan<'_>) {
+        let serial = io.token >> STEP_BITS;
+        let Some(leaving) = self.leaving.iter().find(|leaving| leaving.serial == serial) else {
+            return;
+        };
+        let key = leaving.key;
+        self.figures.blocks_destaged += 1;
+        self.flying.push(key);
+        let (lane, offset) = self.on_disk_at(key, 0);
+        let token = DESTAGED | serial << STEP_BITS;
+        plan.io(Planned { lane, op: Op::Write, offset, token, ..*io });
+    }
+
+    /// Byte `within` of a block on its disk.
+    pub(super) fn on_disk_at(&self, key: u64, within: u64) -> (Lane, u64) {
+        let block = key & ((1 << KEY_BITS) - 1);
+        ((key >> KEY_BITS) as Lane, block * self.block_bytes + within)
+    }
+
+    /// The disk has an evicted block, or refused it.
+    pub(super) fn destaged(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let serial = io.token >> STEP_BITS;
+        let Some(part) = self.parts_of(io).next() else { return };
+        self.flying.retain(|&key| key != part.key);
+        let left = self.leaving.iter().position(|leaving| leaving.serial == serial);
+        let left = left.filter(|_| outcome.is_ok());
+        if let Some(left) = left {
+            let at = self.leaving.swap_remove(left).held.at;
+            self.release(at);
+        }
+        // It may have come back and left again.
+        self.destage(part.key, plan);
+        self.resume(plan);
+    }
+}

@@ -1,0 +1,301 @@
+//! Small caches by hand, and whole runs. (Contents: the live crate's laws.)
+
+use super::*;
+use crate::cache::Lru;
+use crate::contract::device::Completion;
+use crate::contract::observer::Observer;
+use crate::contract::outcome::Fault;
+use crate::contract::policy::Done;
+use crate::contract::time::Nanos;
+use crate::device::fixed::Fixed;
+use crate::elevator::{BlockLayer, Limits, Noop};
+use crate::replay::{Intensity, Open};
+use crate::simulate;
+use crate::stack::placed::Placed;
+use crate::stack::placed::plan::planned;
+use std::collections::VecDeque;
+
+const BLOCK: u64 = 4096;
+const DISK: Lane = 0;
+const FLASH: Lane = 1;
+
+fn request(at: u64, op: Op, offset: u64, len: u64) -> Request {
+    let (at, len) = (Nanos(at), len as u32);
+    Request { at, offset, id: at.0, len, stream: 0, lane: 0, op, flags: Flags::NONE }
+}
+
+fn blocks(at: u64, op: Op, first: u64, count: u64) -> Request {
+    request(at, op, first * BLOCK, count * BLOCK)
+}
+
+/// What a request leads to first.
+fn asked<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<Planned> {
+    planned(|plan| cached.place(0, &request, Bytes::NONE, plan))
+}
+
+/// Lane, operation, first block and blocks of each I/O a request leads to, one after another.
+fn ios<C: Cache>(cached: &mut Cached<C>, request: Request) -> Vec<(Lane, Op, u64, u64)> {
+    let (mut all, mut queue) = (Vec::new(), VecDeque::from(asked(cached, request)));
+    while let Some(io) = queue.pop_front() {
+        all.push((io.lane, io.op, io.offset / BLOCK, u64::from(io.len) / BLOCK));
+        queue.extend(planned(|plan| assert_eq!(cached.done(&io, Ok(()), plan), Ok(()))));
+    }
+    all
+}
+
+#[test]
+fn what_was_read_is_read_from_the_flash_again() {
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
+    let first = ios(&mut cached, blocks(0, Op::Read, 100, 2));
+    assert_eq!(
+        first,
+        [(DISK, Op::Read, 100, 2), (FLASH, Op::Write, 0, 1), (FLASH, Op::Write, 1, 1)]
+    );
+    // Two blocks that lie together on the flash, then one that has to come from the disk.
+    let second = ios(&mut cached, blocks(0, Op::Read, 100, 3));
+    assert_eq!(second[..2], [(FLASH, Op::Read, 0, 2), (DISK, Op::Read, 102, 1)]);
+    let figures = cached.figures();
+    assert_eq!((figures.blocks_read, figures.blocks_hit, figures.blocks_filled), (5, 2, 3));
+}
+
+#[test]
+fn dirty_blocks_go_to_the_disk_when_they_are_evicted() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
+    assert_eq!(ios(&mut cached, blocks(0, Op::Write, 7, 1)), [(FLASH, Op::Write, 0, 1)]);
+    let evicting = ios(&mut cached, blocks(0, Op::Write, 8, 1));
+    assert_eq!(
+        evicting,
+        [(FLASH, Op::Read, 0, 1), (FLASH, Op::Write, 1, 1), (DISK, Op::Write, 7, 1)]
+    );
+    assert_eq!(cached.figures().blocks_destaged, 1);
+    // The frame of block 7 is free again, and used next.
+    assert_eq!(ios(&mut cached, blocks(0, Op::Write, 9, 1))[1], (FLASH, Op::Write, 0, 1));
+}
+
+#[test]
+fn a_block_on_its_way_to_the_disk_is_read_from_the_flash() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
+    ios(&mut cached, blocks(0, Op::Write, 7, 1));
+    asked(&mut cached, blocks(0, Op::Write, 8, 1)); // not done yet
+    let plan = asked(&mut cached, blocks(0, Op::Read, 7, 1));
+    assert_eq!((plan[0].lane, plan[0].offset), (FLASH, 0));
+}
+
+#[test]
+fn writes_through_go_to_both_and_around_forget() {
+    let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through, 1);
+    let both = [(FLASH, Op::Write, 0, 1), (DISK, Op::Write, 7, 1)];
+    assert_eq!(ios(&mut through, blocks(0, Op::Write, 7, 1)), both);
+    let mut around = Cached::new(Lru::new(4), BLOCK as u32, Writing::Around, 1);
+    ios(&mut around, blocks(0, Op::Read, 7, 1));
+    assert_eq!(ios(&mut around, blocks(0, Op::Write, 7, 1)), [(DISK, Op::Write, 7, 1)]);
+    assert_eq!(ios(&mut around, blocks(0, Op::Read, 7, 1))[0], (DISK, Op::Read, 7, 1));
+}
+
+#[test]
+fn parts_of_blocks_go_to_the_disk_unless_their_block_is_cached() {
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
+    let part = request(0, Op::Write, 7 * BLOCK + 512, 1024);
+    let plan = asked(&mut cached, part);
+    assert_eq!((plan[0].lane, plan[0].offset), (DISK, 7 * BLOCK + 512));
+    ios(&mut cached, blocks(0, Op::Write, 7, 1));
+    let plan = asked(&mut cached, part);
+    assert_eq!((plan.len(), plan[0].lane, plan[0].offset), (1, FLASH, 512));
+}
+
+#[test]
+fn a_write_waits_for_the_first_one_of_its_block() {
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
+    let first = asked(&mut cached, blocks(0, Op::Write, 7, 1));
+    let part = request(0, Op::Write, 7 * BLOCK + 512, 1024);
+    assert_eq!(asked(&mut cached, part), []);
+    let read = asked(&mut cached, request(0, Op::Read, 7 * BLOCK, 512));
+    assert_eq!(read[0].lane, DISK, "it is not there yet");
+    let after = planned(|plan| assert_eq!(cached.done(&first[0], Ok(()), plan), Ok(())));
+    assert_eq!((after.len(), after[0].lane, after[0].offset), (1, FLASH, 512));
+}
+
+#[test]
+fn what_the_flash_fails_to_write_stays_what_it_was_until_the_disk_has_it() {
+    let media = Err(Fault::Media);
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
+    ios(&mut cached, blocks(0, Op::Write, 7, 1));
+    let lane = |cached: &mut Cached<_>| asked(cached, blocks(0, Op::Read, 7, 1))[0].lane;
+    for (outcome, then) in [(media, FLASH), (Ok(()), DISK)] {
+        let write = asked(&mut cached, blocks(0, Op::Write, 7, 1));
+        let mend = planned(|plan| assert_eq!(cached.done(&write[0], media, plan), Ok(())));
+        assert_eq!((mend.len(), mend[0].lane, mend[0].offset), (1, DISK, 7 * BLOCK));
+        assert_eq!(lane(&mut cached), FLASH, "what it was");
+        assert_eq!(asked(&mut cached, blocks(0, Op::Write, 7, 1)), [], "a write waits");
+        let after = planned(|plan| assert_eq!(cached.done(&mend[0], outcome, plan), outcome));
+        assert_eq!((after.len(), after[0].lane), (1, FLASH));
+        // The first write of a new place is not done, that of an old one need not be.
+        assert_eq!(lane(&mut cached), then);
+        planned(|plan| assert_eq!(cached.done(&after[0], Ok(()), plan), Ok(())));
+    }
+}
+
+#[test]
+fn writes_through_that_overlap_follow_each_other() {
+    for order in [[0, 1], [1, 0]] {
+        let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through, 1);
+        let both = asked(&mut through, blocks(0, Op::Write, 7, 1));
+        assert_eq!(asked(&mut through, request(0, Op::Write, 7 * BLOCK, 512)), []);
+        let mut done =
+            |at: usize| planned(|plan| assert_eq!(through.done(&both[at], Ok(()), plan), Ok(())));
+        assert_eq!(done(order[0]), [], "one of both is not done");
+        let after: Vec<Lane> = done(order[1]).iter().map(|io| io.lane).collect();
+        assert_eq!(after, [FLASH, DISK]);
+    }
+}
+
+#[test]
+fn a_write_through_that_the_disk_failed_is_not_read_from_the_flash() {
+    let mut through = Cached::new(Lru::new(4), BLOCK as u32, Writing::Through, 1);
+    let media = Err(Fault::Media);
+    for io in asked(&mut through, blocks(0, Op::Write, 7, 1)) {
+        let outcome = if io.lane == DISK { media } else { Ok(()) };
+        planned(|plan| assert_eq!(through.done(&io, outcome, plan), outcome));
+    }
+    assert_eq!(asked(&mut through, blocks(0, Op::Read, 7, 1))[0].lane, DISK);
+}
+
+#[test]
+fn a_flush_goes_to_both_and_a_flash_without_news_may_fail_it() {
+    for (writing, told) in [(Writing::Back, Err(Fault::Gone)), (Writing::Through, Ok(()))] {
+        let mut cached = Cached::new(Lru::new(4), BLOCK as u32, writing, 1);
+        let flushes = asked(&mut cached, request(0, Op::Flush, 0, 0));
+        assert_eq!(flushes.iter().map(|io| io.lane).collect::<Vec<_>>(), [DISK, FLASH]);
+        let gone = Err(Fault::Gone);
+        planned(|plan| assert_eq!(cached.done(&flushes[0], gone, plan), gone));
+        planned(|plan| assert_eq!(cached.done(&flushes[1], gone, plan), told));
+    }
+}
+
+/// Ends an I/O well; what follows.
+fn ended<C: Cache>(cached: &mut Cached<C>, io: &Planned) -> Vec<Planned> {
+    planned(|plan| assert_eq!(cached.done(io, Ok(()), plan), Ok(())))
+}
+
+#[test]
+fn what_the_disk_was_asked_for_before_a_write_was_done_is_not_copied() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
+    let write = asked(&mut cached, blocks(0, Op::Write, 7, 1));
+    let late = asked(&mut cached, blocks(0, Op::Read, 7, 1));
+    assert_eq!(late[0].lane, DISK);
+    ended(&mut cached, &write[0]);
+    ios(&mut cached, blocks(0, Op::Write, 8, 1)); // 7 goes to the disk
+    assert_eq!(asked(&mut cached, blocks(0, Op::Read, 7, 1))[0].lane, DISK);
+    assert_eq!(ended(&mut cached, &late[0]), []);
+}
+
+#[test]
+fn a_block_leaves_once_when_its_last_write_is_done() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
+    ios(&mut cached, blocks(0, Op::Write, 7, 1));
+    let parts = [0, 512].map(|at| asked(&mut cached, request(0, Op::Write, 7 * BLOCK + at, 512)));
+    assert_eq!(asked(&mut cached, blocks(0, Op::Write, 8, 1)).len(), 1, "7 is written to");
+    assert_eq!(ended(&mut cached, &parts[0][0]), []);
+    let leaves = ended(&mut cached, &parts[1][0]);
+    assert_eq!((leaves.len(), leaves[0].op, leaves[0].offset), (1, Op::Read, 0));
+    // It comes back, is written to and leaves again while its old content goes to the disk.
+    let old = ended(&mut cached, &leaves[0]);
+    assert_eq!((old.len(), old[0].lane), (1, DISK));
+    let part = asked(&mut cached, request(0, Op::Write, 7 * BLOCK, 512));
+    ended(&mut cached, &part[0]);
+    assert_eq!(asked(&mut cached, blocks(0, Op::Write, 9, 1)).len(), 1, "one at a time");
+    let again = ended(&mut cached, &old[0]);
+    assert_eq!((again.len(), again[0].op, again[0].lane), (1, Op::Read, FLASH));
+}
+
+#[test]
+fn a_flash_that_is_gone_is_asked_only_for_what_it_holds_alone() {
+    let gone = Err(Fault::Gone);
+    let mut cached = Cached::new(Lru::new(8), BLOCK as u32, Writing::Back, 1);
+    for key in 1..=3 {
+        ios(&mut cached, blocks(0, Op::Read, key, 1));
+    }
+    ios(&mut cached, blocks(0, Op::Write, 4, 1));
+    // Clean blocks are read from the disk instead, once the flash has said it.
+    let first = asked(&mut cached, blocks(0, Op::Read, 1, 1));
+    assert_eq!(first[0].lane, FLASH);
+    let instead = planned(|plan| assert_eq!(cached.done(&first[0], gone, plan), Ok(())));
+    assert_eq!((instead[0].lane, ended(&mut cached, &instead[0])), (DISK, vec![]));
+    for op in [Op::Read, Op::Write] {
+        for key in [2, 3, 9] {
+            let io = asked(&mut cached, blocks(0, op, key, 1));
+            assert_eq!((io.len(), io[0].lane, ended(&mut cached, &io[0])), (1, DISK, vec![]));
+        }
+    }
+    // What it holds alone is lost, and told.
+    let lost = asked(&mut cached, blocks(0, Op::Read, 4, 1));
+    assert_eq!(lost[0].lane, FLASH);
+    assert_eq!(planned(|plan| assert_eq!(cached.done(&lost[0], gone, plan), gone)), []);
+    // A whole block written again is on the disk.
+    let again = asked(&mut cached, blocks(0, Op::Write, 4, 1));
+    let instead = planned(|plan| assert_eq!(cached.done(&again[0], gone, plan), Ok(())));
+    assert_eq!((instead[0].lane, ended(&mut cached, &instead[0])), (DISK, vec![]));
+    assert_eq!(asked(&mut cached, blocks(0, Op::Read, 4, 1))[0].lane, DISK);
+}
+
+#[test]
+fn too_many_blocks_on_their_way_let_new_ones_pass() {
+    let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
+    // One in the cache, sixteen on their way, none of which is done.
+    for key in 0..17 {
+        asked(&mut cached, blocks(0, Op::Write, key, 1));
+    }
+    let plan = asked(&mut cached, blocks(0, Op::Write, 99, 1));
+    assert_eq!((plan.len(), plan[0].lane, cached.figures().blocks_past), (1, DISK, 1));
+}
+
+fn splitmix(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    (x ^ (x >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb) >> 8
+}
+
+/// Requests that finished, and I/Os by lane.
+#[derive(Default)]
+struct Count {
+    finished: Vec<u64>,
+    ios: [u64; 2],
+}
+
+impl Observer for Count {
+    fn io(&mut self, done: &Completion) {
+        self.ios[usize::from(done.io.lane)] += 1;
+    }
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        assert!(done.wait <= now - done.request.at);
+        self.finished.push(done.request.id);
+    }
+}
+
+#[test]
+fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
+    let mut state = 1;
+    let requests: Vec<Request> = (0..4000)
+        .map(|n| {
+            let dice = splitmix(&mut state);
+            let op = if dice.is_multiple_of(3) { Op::Write } else { Op::Read };
+            Request { id: n, ..blocks(n * 100_000, op, (dice >> 8) % 64, 1 + (dice >> 16) % 8) }
+        })
+        .collect();
+    for writing in [Writing::Back, Writing::Through, Writing::Around] {
+        let cached = Cached::new(Lru::new(128), BLOCK as u32, writing, 1);
+        let lane = || BlockLayer::new(Noop::default(), Limits::default());
+        let mut policy = Placed::over(cached, vec![lane(), lane()]);
+        let mut devices = [Fixed::new(5e3).unwrap(), Fixed::new(1e5).unwrap()];
+        let mut workload = Open::new(requests.clone(), Intensity::RECORDED);
+        let mut count = Count::default();
+        simulate::run(&mut policy, &mut devices, &mut workload, &mut count);
+        count.finished.sort_unstable();
+        assert!(count.finished == (0..4000).collect::<Vec<_>>(), "{writing:?}");
+        match writing {
+            Writing::Back => assert!(count.ios[0] < 100, "{:?}", count.ios),
+            Writing::Through => assert!((1000..2000).contains(&count.ios[0]), "{:?}", count.ios),
+            Writing::Around => assert!(count.ios[0] > 2000, "{:?}", count.ios),
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Writes that wait for a block, for what is under way would undo them.
+//!
+//! A block's first write to the flash is alone there until it is done: before that a part of the block
+//! would be read with bytes of whatever was there before. So is one that the flash failed, until the
+//! disk has it. What is not cached does not go to the disk while an older content does. And of writes
+//! *through* that overlap one has to be done on flash and disk before the next begins, for they may do
+//! two in different orders.
+
+use super::{Cached, Writing};
+use crate::cache::Cache;
+use crate::stack::placed::{Owner, Plan, Planned};
+
+impl<C: Cache> Cached<C> {
+    /// Whether a write of a block has to wait.
+    pub(super) fn must_wait(&mut self, key: u64) -> bool {
+        let cached = self.cache.peek(key).map(|frame| self.held[frame as usize].at);
+        if self.writing == Writing::Through {
+            let on_disk = self.stamp(key).pending > 0;
+            return cached.is_some_and(|at| on_disk || self.pending[at as usize].writes > 0);
+        }
+        let leaving = || self.leaving.iter().find(|leaving| leaving.key == key);
+        match cached.or_else(|| leaving().map(|leaving| leaving.held.at)) {
+            Some(at) => self.pending[at as usize].closed,
+            None => self.flying.contains(&key),
+        }
+    }
+
+    /// Lets a part of a client's write wait.
+    pub(super) fn wait(&mut self, io: Planned, plan: &mut Plan<'_>) {
+        if let Owner::Client(client) = io.owner {
+            plan.hold(client);
+        }
+        self.waiting.push(io);
+    }
+
+    /// A write has ended: does what need not wait any more, in the order it came.
+    pub(super) fn resume(&mut self, plan: &mut Plan<'_>) {
+        for io in std::mem::take(&mut self.waiting) {
+            let Some(part) = self.parts_of(&io).next() else { continue };
+            if self.must_wait(part.key) {
+                self.waiting.push(io);
+                continue;
+            }
+            self.write_part(io, part, plan);
+            if let Owner::Client(client) = io.owner {
+                plan.release(client, Ok(()));
+            }
+        }
+    }
+}

@@ -1,0 +1,362 @@
+//! Placement over policies: one decides which lanes a request's data are on, the others decide the
+//! order on each lane.
+//!
+//! A [`Placement`] turns a client request into I/Os on lanes, and may add more when one of them has
+//! ended, when it is woken, or for nobody: reading ahead of writing, moving data, rebuilding. It may
+//! hold a request without an I/O, and answer one at once. [`Placed`] keeps the books: it gives the
+//! I/Os to the policies beneath, each of which has some lanes and knows them as its own first ones,
+//! and answers a request when nothing of it is held any more.
+//!
+//! Everything that follows from a call is worked off one by one from lists, never by recursion: a
+//! policy beneath may answer while it is asked. Holds come before releases, so that no request is
+//! answered twice; and a buffer is held from the plan of an I/O until that has ended.
+
+pub(crate) mod plan;
+
+use crate::clients::{Clients, Release, is_parted, preflush};
+use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::device::Completion;
+use crate::contract::outcome::Outcome;
+use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Policy};
+use crate::contract::request::{Lane, Request, RequestId};
+use crate::contract::time::Nanos;
+use crate::slab::Slab;
+
+use plan::Wanted;
+pub use plan::{Owner, Plan, Planned};
+
+/// Decides which lanes data are on.
+pub trait Placement {
+    /// Whether it plans I/Os of nobody's ([`Owner::Background`]). Streams beneath are then counted
+    /// from 1: stream 0 is nobody's.
+    const BACKGROUND: bool = true;
+
+    /// Plans the first I/Os of a client request whose data begin at `bytes`, or holds it, or does
+    /// neither and so has it answered. It never sees a preflush: that comes as a flush before.
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>);
+
+    /// An I/O it planned has ended; it may plan more, also for the same client. Answers what of the
+    /// outcome reaches the client.
+    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome;
+
+    /// When it is to be woken although nothing happens.
+    fn wakeup(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// [`Placement::wakeup`] is reached.
+    fn wake(&mut self, _plan: &mut Plan<'_>) {}
+
+    /// A lane has ended an I/O, whosever requests are in it; [`Placement::done`] follows for each.
+    fn ended(&mut self, _done: &Completion) {}
+
+    /// A lane's policy would have `io`, made of `parts` that this placement planned, done elsewhere.
+    /// Answers whether it is; then the placement says so when it has ended ([`Plan::diverted`]).
+    fn divert(&mut self, _io: &Request, _parts: &[Diverted], _plan: &mut Plan<'_>) -> bool {
+        false
+    }
+
+    /// What it counted; nothing for most.
+    fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
+}
+
+/// A part of an I/O that a lane's policy would have done elsewhere.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Diverted {
+    /// First byte on the lane.
+    pub offset: u64,
+    /// Its bytes.
+    pub piece: Piece,
+}
+
+/// A policy beneath a placement, which may know of requests that are better done elsewhere.
+pub trait Beneath: Policy {
+    /// The next of these.
+    fn divert(&mut self, _now: Nanos) -> Option<Request> {
+        None
+    }
+    /// It is done elsewhere.
+    fn gone(&mut self, _io: &Request) {}
+    /// There is no room elsewhere.
+    fn keep(&mut self, _io: &Request) {}
+    /// It failed elsewhere.
+    fn back(&mut self, _cx: &mut Cx<'_>, _io: &Request) {}
+    /// Its parts, in the order of their bytes: the first byte on the lane, and the bytes.
+    fn parts(&self, _io: &Request, _each: &mut dyn FnMut(u64, Piece)) {}
+}
+
+impl Beneath for Box<dyn Policy + Send> {}
+
+/// The lowest bit of a name: the I/O went past the policies beneath, whose names are above it.
+const PAST: RequestId = 1;
+
+/// A placement over policies.
+pub struct Placed<A, P> {
+    placement: A,
+    beneath: Vec<P>,
+    /// By lane: whose it is, and as which of its own it knows it.
+    routes: Vec<(usize, Lane)>,
+    /// By policy: its first lane.
+    firsts: Vec<Lane>,
+    clients: Clients,
+    planned: Slab<Planned>,
+    wanted: Wanted,
+    /// What policies beneath have answered, and how much of it is worked off.
+    answered: Finished,
+    answered_seen: usize,
+    parts: Vec<Diverted>,
+}
+
+macro_rules! plan {
+    ($self:ident, $cx:ident) => {
+        &mut Plan::new($cx.now, &mut *$cx.slots, &mut $self.wanted)
+    };
+}
+
+impl<A: Placement, P: Beneath> Placed<A, P> {
+    /// Places over `beneath`, each with the number of lanes it has; lanes are counted through.
+    pub fn new(placement: A, beneath: impl IntoIterator<Item = (P, Lane)>) -> Placed<A, P> {
+        let (mut policies, mut routes, mut firsts) = (Vec::new(), Vec::new(), Vec::new());
+        for (policy, lanes) in beneath {
+            firsts.push(routes.len() as Lane);
+            routes.extend((0..lanes).map(|lane| (policies.len(), lane)));
+            policies.push(policy);
+        }
+        Placed {
+            placement,
+            beneath: policies,
+            routes,
+            firsts,
+            clients: Clients::default(),
+            planned: Slab::default(),
+            wanted: Wanted::default(),
+            answered: Finished::new(),
+            answered_seen: 0,
+            parts: Vec::new(),
+        }
+    }
+
+    /// Places over policies of one lane each.
+    pub fn over(placement: A, lanes: Vec<P>) -> Placed<A, P> {
+        Placed::new(placement, lanes.into_iter().map(|policy| (policy, 1)))
+    }
+
+    /// The placement, for its figures.
+    pub fn placement(&self) -> &A {
+        &self.placement
+    }
+
+    /// Whether nothing is under way, of clients or of nobody.
+    pub fn is_idle(&self) -> bool {
+        self.clients.is_empty() && self.planned.is_empty()
+    }
+
+    /// Works off whatever follows.
+    fn pump(&mut self, cx: &mut Cx<'_>) {
+        loop {
+            for client in self.wanted.holds.drain(..) {
+                self.clients.hold(client, 1);
+            }
+            if let Some(release) = self.wanted.releases.pop_front() {
+                self.release(cx, release);
+            } else if let Some(planned) = self.wanted.ios.pop_front() {
+                self.issue(cx, planned);
+            } else if let Some(&done) = self.answered.get(self.answered_seen) {
+                self.answered_seen += 1;
+                self.settle(cx, &done);
+            } else if let Some((io, outcome)) = self.wanted.diverted.pop_front() {
+                self.end_diverted(cx, io, outcome);
+            } else {
+                self.answered.clear();
+                self.answered_seen = 0;
+                if !self.divert(cx) {
+                    return;
+                }
+            }
+        }
+    }
+
+    fn release(&mut self, cx: &mut Cx<'_>, release: Release) {
+        if !self.clients.release(release) {
+            return;
+        }
+        if !self.clients.was_flushed(release.client) {
+            return cx.finished.push(self.clients.answer(release.client));
+        }
+        let (request, bytes) = self.clients.rest(release.client);
+        self.placement.place(release.client, &request, bytes, plan!(self, cx));
+        self.wanted.release(release.client, Nanos::ZERO, Ok(()), release.class);
+    }
+
+    /// Gives an I/O to its lane's policy.
+    fn issue(&mut self, cx: &mut Cx<'_>, planned: Planned) {
+        let (place, lane) = self.routes[usize::from(planned.lane)];
+        let request = Request {
+            at: cx.now,
+            offset: planned.offset,
+            id: RequestId::from(self.planned.insert(planned)),
+            len: planned.len,
+            stream: planned.stream.wrapping_add(u32::from(A::BACKGROUND)),
+            lane,
+            op: planned.op,
+            flags: planned.flags,
+        };
+        let cx = &mut cx.beneath(&mut self.answered);
+        self.beneath[place].submit(cx, request, planned.bytes);
+    }
+
+    /// A lane's policy has answered an I/O.
+    fn settle(&mut self, cx: &mut Cx<'_>, done: &Done) {
+        let io = self.planned.remove(done.request.id as u32);
+        self.finish(cx, &io, done.outcome, done.wait, done.class);
+    }
+
+    fn finish(&mut self, cx: &mut Cx<'_>, io: &Planned, outcome: Outcome, wait: Nanos, class: u16) {
+        let outcome = self.placement.done(io, outcome, plan!(self, cx));
+        if io.bytes.buf != 0 && io.op.moves_data() {
+            cx.slots.free(io.bytes.buf);
+        }
+        if let Owner::Client(client) = io.owner {
+            self.wanted.release(client, wait, outcome, class);
+        }
+    }
+
+    /// Has done elsewhere what the policies beneath do not want; answers whether there was any.
+    fn divert(&mut self, cx: &mut Cx<'_>) -> bool {
+        for place in 0..self.beneath.len() {
+            let beneath = &mut self.beneath[place];
+            let Some(io) = beneath.divert(cx.now) else { continue };
+            self.parts.clear();
+            beneath.parts(&io, &mut |offset, piece| self.parts.push(Diverted { offset, piece }));
+            let outward = self.outward(place, io);
+            if self.placement.divert(&outward, &self.parts, plan!(self, cx)) {
+                self.beneath[place].gone(&io);
+            } else {
+                self.beneath[place].keep(&io);
+            }
+            return true;
+        }
+        false
+    }
+
+    /// What was diverted has ended: well, or its parts come back.
+    fn end_diverted(&mut self, cx: &mut Cx<'_>, diverted: Request, outcome: Outcome) {
+        let (place, io) = self.inward(diverted);
+        let (now, started) = (cx.now, io.at);
+        let cx = &mut cx.beneath(&mut self.answered);
+        if outcome.is_err() {
+            return self.beneath[place].back(cx, &io);
+        }
+        let done = Completion { io, started, at: now, mechanics: Default::default(), outcome };
+        self.beneath[place].complete(cx, &done);
+    }
+
+    /// An I/O of a policy beneath as it is seen from above.
+    #[inline]
+    fn outward(&self, place: usize, io: Request) -> Request {
+        let stream = io.stream.wrapping_sub(u32::from(A::BACKGROUND));
+        let (lane, id) = (self.firsts[place] + io.lane, io.id << 1);
+        Request { lane, id, stream, ..io }
+    }
+
+    /// An I/O as the policy beneath whose it is knows it.
+    #[inline]
+    fn inward(&self, io: Request) -> (usize, Request) {
+        let (place, lane) = self.routes[usize::from(io.lane)];
+        let (stream, id) = (io.stream.wrapping_add(u32::from(A::BACKGROUND)), io.id >> 1);
+        (place, Request { lane, stream, id, ..io })
+    }
+
+    /// The policy beneath, if there is but one.
+    fn only(&self) -> Option<&P> {
+        self.beneath.first().filter(|_| self.beneath.len() == 1)
+    }
+
+    /// The next I/O that goes past the policies, if no client's request is under way.
+    fn past(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        if !self.clients.is_empty() {
+            return None;
+        }
+        let next = self.wanted.past.iter().position(|io| io.lane == lane)?;
+        let planned = self.wanted.past.remove(next)?;
+        let Planned { offset, len, stream, op, flags, .. } = planned;
+        let id = RequestId::from(self.planned.insert(planned)) << 1 | PAST;
+        Some(Request { at: now, offset, id, len, stream, lane, op, flags })
+    }
+}
+
+impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        let client = self.clients.open(request, bytes);
+        match is_parted(&request) {
+            false => self.placement.place(client, &request, bytes, plan!(self, cx)),
+            true => self.placement.place(client, &preflush(&request), bytes, plan!(self, cx)),
+        }
+        self.wanted.release(client, Nanos::ZERO, Ok(()), 0);
+        self.pump(cx);
+    }
+
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        let &(place, own) = self.routes.get(usize::from(lane))?;
+        match self.beneath[place].dispatch(now, own) {
+            Some(io) => Some(self.outward(place, io)),
+            None => self.past(now, lane),
+        }
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        self.placement.ended(done);
+        if done.io.id & PAST != 0 {
+            let io = self.planned.remove((done.io.id >> 1) as u32);
+            self.finish(cx, &io, done.outcome, done.at - done.started, 0);
+        } else {
+            let (place, io) = self.inward(done.io);
+            let beneath = &mut cx.beneath(&mut self.answered);
+            self.beneath[place].complete(beneath, &Completion { io, ..*done });
+        }
+        self.pump(cx);
+    }
+
+    fn wakeup(&self) -> Option<Nanos> {
+        let beneath = self.beneath.iter().filter_map(Policy::wakeup);
+        beneath.chain(self.placement.wakeup()).min()
+    }
+
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        let now = cx.now;
+        for policy in &mut self.beneath {
+            if policy.wakeup().is_some_and(|at| at <= now) {
+                policy.wake(&mut cx.beneath(&mut self.answered));
+            }
+        }
+        if self.placement.wakeup().is_some_and(|at| at <= now) {
+            self.placement.wake(plan!(self, cx));
+        }
+        self.pump(cx);
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        if io.id & PAST == 0 {
+            let (place, io) = self.inward(*io);
+            self.beneath[place].pieces(&io, each);
+        } else if io.op.moves_data() {
+            each(self.planned[(io.id >> 1) as u32].bytes.len(io.len));
+        }
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let mut figures = self.only().map_or_else(Vec::new, Policy::figures);
+        figures.extend(self.placement.figures());
+        figures
+    }
+
+    fn classes(&self) -> &[Class] {
+        self.only().map_or(&[], Policy::classes)
+    }
+
+    fn servers(&self) -> &[u64] {
+        self.only().map_or(&[], Policy::servers)
+    }
+}

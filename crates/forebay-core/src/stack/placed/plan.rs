@@ -1,0 +1,159 @@
+//! What a placement wants: I/Os, holds and releases, each kept until [`super::Placed`] works it off.
+
+use std::collections::VecDeque;
+
+use crate::clients::Release;
+use crate::contract::bytes::{Bytes, Slots};
+use crate::contract::outcome::Outcome;
+use crate::contract::request::{Flags, Lane, Op, Request};
+use crate::contract::time::Nanos;
+
+/// For whom an I/O is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// A client request, as [`super::Placement::place`] was told.
+    Client(u32),
+    /// Nobody who waits.
+    Background,
+}
+
+/// An I/O that a placement wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// For whom.
+    pub owner: Owner,
+    /// On which lane.
+    pub lane: Lane,
+    /// What it does.
+    pub op: Op,
+    /// First byte there.
+    pub offset: u64,
+    /// How many.
+    pub len: u32,
+    /// Where the bytes are that it moves.
+    pub bytes: Bytes,
+    /// Who asked in the end.
+    pub stream: u32,
+    /// Its properties.
+    pub flags: Flags,
+    /// Whatever the placement wants to be told when it has ended.
+    pub token: u64,
+}
+
+impl Planned {
+    /// `request` as one I/O for its client.
+    pub fn whole(client: u32, request: &Request, bytes: Bytes) -> Planned {
+        let Request { offset, len, stream, lane, op, flags, .. } = *request;
+        let owner = Owner::Client(client);
+        Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 }
+    }
+
+    /// The part of it from byte `skip` on.
+    pub fn part(&self, skip: u32, len: u32) -> Planned {
+        Planned { offset: self.offset + u64::from(skip), len, bytes: self.bytes.on(skip), ..*self }
+    }
+}
+
+/// What is to be worked off.
+#[derive(Debug, Default)]
+pub(super) struct Wanted {
+    pub(super) ios: VecDeque<Planned>,
+    /// Past the policies beneath, while no client waits.
+    pub(super) past: VecDeque<Planned>,
+    pub(super) holds: Vec<u32>,
+    pub(super) releases: VecDeque<Release>,
+    pub(super) diverted: VecDeque<(Request, Outcome)>,
+}
+
+impl Wanted {
+    pub(super) fn release(&mut self, client: u32, wait: Nanos, outcome: Outcome, class: u16) {
+        self.releases.push_back(Release { client, wait, outcome, class });
+    }
+}
+
+/// What a placement is given to say what it wants, at a time.
+pub struct Plan<'a> {
+    /// The time.
+    pub now: Nanos,
+    /// The driver's memory.
+    pub slots: &'a mut dyn Slots,
+    wanted: &'a mut Wanted,
+}
+
+impl<'a> Plan<'a> {
+    pub(super) fn new(now: Nanos, slots: &'a mut dyn Slots, wanted: &'a mut Wanted) -> Plan<'a> {
+        Plan { now, slots, wanted }
+    }
+
+    /// An I/O. Its buffer and its client are held until it has ended: a placement may free a slot
+    /// that it took as soon as it has planned what is done with it.
+    pub fn io(&mut self, io: Planned) {
+        self.name(&io);
+        self.wanted.ios.push_back(io);
+    }
+
+    /// An I/O, as part of the last one planned where it goes on from that in every way.
+    pub fn extend(&mut self, io: Planned) {
+        if let Some(last) = self.wanted.ios.back_mut()
+            && let Some(len) = last.len.checked_add(io.len)
+            && last.offset + u64::from(last.len) == io.offset
+            && last.bytes.on(last.len) == io.bytes
+            && *last == (Planned { offset: last.offset, len: last.len, bytes: last.bytes, ..io })
+        {
+            last.len = len;
+        } else {
+            self.io(io);
+        }
+    }
+
+    /// An I/O that goes to its lane past the policy there, when that has nothing for it and no
+    /// client's request is under way.
+    pub fn when_idle(&mut self, io: Planned) {
+        self.name(&io);
+        self.wanted.past.push_back(io);
+    }
+
+    /// Forgets what was planned for idle times and is not begun; answers whether there was any.
+    pub fn forget_idle(&mut self) -> bool {
+        let forgotten = !self.wanted.past.is_empty();
+        for io in self.wanted.past.drain(..) {
+            debug_assert_eq!(io.owner, Owner::Background, "somebody waits for it");
+            if io.op.moves_data() {
+                self.slots.free(io.bytes.buf);
+            }
+        }
+        forgotten
+    }
+
+    fn name(&mut self, io: &Planned) {
+        if io.bytes.buf != 0 && io.op.moves_data() {
+            self.slots.keep(io.bytes.buf);
+        }
+        if let Owner::Client(client) = io.owner {
+            self.hold(client);
+        }
+    }
+
+    /// A client request is not answered before it is released once more.
+    pub fn hold(&mut self, client: u32) {
+        self.wanted.holds.push(client);
+    }
+
+    /// A hold ends.
+    pub fn release(&mut self, client: u32, outcome: Outcome) {
+        self.wanted.release(client, Nanos::ZERO, outcome, 0);
+    }
+
+    /// What [`super::Placement::divert`] took over has ended; where it failed, the lane does it.
+    pub fn diverted(&mut self, io: Request, outcome: Outcome) {
+        self.wanted.diverted.push_back((io, outcome));
+    }
+}
+
+/// What `call` plans, for tests of placements alone.
+#[cfg(test)]
+pub(crate) fn planned(call: impl FnOnce(&mut Plan<'_>)) -> Vec<Planned> {
+    let mut wanted = Wanted::default();
+    call(&mut Plan::new(Nanos::ZERO, &mut crate::contract::bytes::Null, &mut wanted));
+    wanted.ios.into()
+}

@@ -1,0 +1,432 @@
+//! A disk whose blocks were rearranged, before any policy: requests are mapped, split where their
+//! bytes no longer lie together, and answered when all their pieces are.
+//!
+//! Where the rearranging itself is to be seen ([`Rearrange::moving`]), old places hold until the last
+//! extent is copied and nothing is under way. The copying begins at a given time and yields: a piece
+//! is read or written only while no client request is under way and the policy beneath has nothing to
+//! do. It goes to the device past that policy, which so needs no notion of it. An extent that a client
+//! writes after its copying began is copied once more. The new places are taken for free; if a client
+//! writes there before they hold, or the copying fails, the disk stays as it is.
+//!
+//! The map is in memory: it is for simulations. Only lane 0 is rearranged.
+
+use crate::contract::bytes::Bytes;
+use crate::contract::device::Completion;
+use crate::contract::outcome::Outcome;
+use crate::contract::policy::Figure;
+use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
+use crate::contract::time::Nanos;
+use crate::rearrangement::{Extent, Rearrangement};
+use crate::stack::placed::{Owner, Placed, Placement, Plan, Planned};
+
+mod copying;
+
+use copying::{Copying, Step};
+
+/// A policy on a rearranged disk.
+pub type Rearranged<P> = Placed<Rearrange, P>;
+
+/// Maps requests to where their bytes are now.
+#[derive(Clone, Debug)]
+pub struct Rearrange {
+    map: Rearrangement,
+    copying: Option<Copying>,
+    /// A step of it is planned.
+    copies: bool,
+    /// Writes to the new places that wait for the end of that step.
+    stalled: Vec<(u32, Request, Bytes)>,
+    /// Whether the new places hold.
+    holds: bool,
+    /// I/Os of clients under way.
+    under_way: u64,
+    split_requests: u64,
+    displaced_requests: u64,
+    moved_s: f64,
+}
+
+impl Rearrange {
+    /// Rearranged as `map` says before the run begins.
+    pub fn new(map: Rearrangement) -> Rearrange {
+        Rearrange {
+            map,
+            copying: None,
+            copies: false,
+            stalled: Vec::new(),
+            holds: true,
+            under_way: 0,
+            split_requests: 0,
+            displaced_requests: 0,
+            moved_s: 0.0,
+        }
+    }
+
+    /// As [`Rearrange::new`], but the copying is part of the run, begins at `from` (above zero) or
+    /// when the disk is next idle, in I/Os of at most `len_max` bytes.
+    pub fn moving(map: Rearrangement, from: Nanos, len_max: u32) -> Rearrange {
+        let copying = Copying::new(map.moves().len(), from, len_max);
+        Rearrange { copying: Some(copying), holds: false, ..Rearrange::new(map) }
+    }
+
+    /// Plans the next step of the copying; without one the new places hold as soon as nothing is
+    /// under way.
+    fn copy(&mut self, plan: &mut Plan<'_>) {
+        let Some(copying) = &mut self.copying else { return };
+        let Some(Step { extent, skip, len, buf, writes }) = copying.next(self.map.moves()) else {
+            return self.settle();
+        };
+        let Extent { from, to, .. } = self.map.moves()[extent];
+        let (op, place) = if writes { (Op::Write, to) } else { (Op::Read, from) };
+        let buf = if writes { buf } else { plan.slots.take(len) };
+        // What was read is held by the I/O that read it as long as that is told.
+        plan.when_idle(Planned {
+            owner: Owner::Background,
+            lane: 0,
+            op,
+            offset: place + skip,
+            len,
+            bytes: Bytes::of(buf),
+            stream: BACKGROUND,
+            flags: Flags::NONE,
+            token: 0,
+        });
+        self.copies = true;
+        if !writes {
+            plan.slots.free(buf);
+        }
+    }
+
+    /// The new places hold from here on, if all is copied and nothing of the old ones is under way.
+    fn settle(&mut self) {
+        if self.under_way == 0 && self.copying.as_ref().is_some_and(Copying::is_done) {
+            (self.copying, self.holds) = (None, true);
+        }
+    }
+
+    /// A client writes while old places hold: what of it was copied already is void. Answers whether
+    /// it may go on now.
+    fn note(&mut self, request: &Request, plan: &mut Plan<'_>) -> bool {
+        let (offset, len) = (request.offset, u64::from(request.len));
+        if self.map.displaces(offset, len) && !self.holds {
+            // The new places are not free: a copy there must not overtake the client.
+            self.copying = None;
+            self.copies &= !plan.forget_idle();
+            return !self.copies;
+        }
+        let Some(copying) = &mut self.copying else { return true };
+        let was_done = copying.is_done();
+        for (place, len) in self.map.pieces(offset, len) {
+            let moves = self.map.moves();
+            let first = moves.partition_point(|extent| extent.to + extent.len <= place);
+            let hit = |extent: &&Extent| extent.to < place + len;
+            let count = moves[first..].iter().take_while(hit).count();
+            (first..first + count).for_each(|extent| copying.void(extent));
+        }
+        if was_done && !copying.is_done() {
+            self.copy(plan);
+        }
+        true
+    }
+
+    /// Plans the I/Os of a client request.
+    fn map(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let whole = Planned { token: CLIENT, ..Planned::whole(client, request, bytes) };
+        if !(self.holds && request.lane == 0 && request.len > 0) {
+            self.under_way += 1;
+            return plan.io(whole);
+        }
+        let len = u64::from(request.len);
+        self.displaced_requests += u64::from(self.map.displaces(request.offset, len));
+        let (mut skip, mut count) = (0, 0);
+        for (offset, len) in self.map.pieces(request.offset, len) {
+            plan.io(Planned { offset, ..whole.part(skip, len as u32) });
+            (skip, count) = (skip + len as u32, count + 1);
+        }
+        self.under_way += count;
+        self.split_requests += u64::from(count > 1);
+    }
+}
+
+impl Placement for Rearrange {
+    const BACKGROUND: bool = false;
+
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let writes = matches!(request.op, Op::Write | Op::Trim) && request.len > 0;
+        if writes && request.lane == 0 && !self.note(request, plan) {
+            plan.hold(client);
+            self.stalled.push((client, *request, bytes));
+            return;
+        }
+        self.map(client, request, bytes, plan);
+    }
+
+    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        if io.token == CLIENT {
+            self.under_way -= 1;
+            self.settle();
+            return outcome;
+        }
+        self.copies = false;
+        for (client, request, bytes) in std::mem::take(&mut self.stalled) {
+            self.map(client, &request, bytes, plan);
+            plan.release(client, Ok(()));
+        }
+        if let Some(copying) = &mut self.copying {
+            if outcome.is_err() {
+                self.copying = None;
+            } else {
+                copying.done(io, self.map.moves());
+                self.copy(plan);
+            }
+        }
+        outcome
+    }
+
+    fn ended(&mut self, done: &Completion) {
+        if done.io.lane == 0 && done.io.stream == BACKGROUND {
+            self.moved_s += (done.at - done.started).as_secs_f64();
+        }
+    }
+
+    fn wakeup(&self) -> Option<Nanos> {
+        self.copying.as_ref().and_then(Copying::begins)
+    }
+
+    fn wake(&mut self, plan: &mut Plan<'_>) {
+        if let Some(copying) = &mut self.copying {
+            copying.begin();
+            self.copy(plan);
+        }
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        vec![
+            ("rearranged_bytes", self.map.moved_bytes() as f64),
+            ("rearranging_s", self.moved_s),
+            ("rearranging_abandoned", f64::from(u8::from(!self.holds && self.copying.is_none()))),
+            ("rearranged_split_requests", self.split_requests as f64),
+            ("displaced_requests", self.displaced_requests as f64),
+        ]
+    }
+}
+
+/// Marks I/Os of clients; those of the copying have 0.
+const CLIENT: u64 = 1;
+
+impl<P: crate::stack::placed::Beneath> Rearranged<P> {
+    /// `placement` before `inner`, which has `lanes` lanes.
+    pub fn before(placement: Rearrange, inner: P, lanes: Lane) -> Rearranged<P> {
+        Placed::new(placement, [(inner, lanes.max(1))])
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::Bare;
+    use crate::contract::outcome::Fault;
+    use crate::contract::policy::{Done, Policy};
+    use crate::device::fixed::Fixed;
+    use crate::elevator::{BlockLayer, Limits, Noop};
+    use crate::replay::{Intensity, Open};
+    use crate::{Observer, simulate};
+
+    #[derive(Default)]
+    struct Seen {
+        ios: Vec<(Op, u64, u32, bool)>,
+        done: Vec<(u64, u64)>,
+    }
+
+    impl Observer for Seen {
+        fn io(&mut self, completion: &Completion) {
+            let io = &completion.io;
+            self.ios.push((io.op, io.offset, io.len, io.stream == BACKGROUND));
+        }
+        fn finished(&mut self, now: Nanos, done: &Done) {
+            self.done.push((done.request.offset, (now.0 - done.request.at.0) / 1_000_000));
+        }
+    }
+
+    fn noop() -> BlockLayer<Noop> {
+        BlockLayer::new(Noop::default(), Limits::default())
+    }
+
+    fn read(at_ms: u64, offset: u64, len: u32) -> Request {
+        Request {
+            at: Nanos::from_millis(at_ms),
+            offset,
+            id: at_ms,
+            len,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        }
+    }
+
+    /// On a device of 100 I/Os a second.
+    fn run(mut policy: impl Policy, requests: &[Request]) -> (Seen, u64) {
+        let mut seen = Seen::default();
+        let mut workload = Open::new(requests.iter().copied(), Intensity::RECORDED);
+        let mut devices = [Fixed::new(100.0).unwrap()];
+        let end = simulate::run(&mut policy, &mut devices, &mut workload, &mut seen);
+        (seen, end.0 / 1_000_000)
+    }
+
+    #[test]
+    fn a_request_is_done_with_its_last_piece() {
+        let map = Rearrangement::laid(&[(8192, 4096)], 1 << 20).unwrap();
+        let (seen, _) =
+            run(Rearranged::before(Rearrange::new(map), noop(), 1), &[read(0, 4096, 12_288)]);
+        let mut places: Vec<u64> = seen.ios.iter().map(|io| io.1).collect();
+        places.sort_unstable();
+        assert_eq!(places, [4096, 12_288, 1 << 20]);
+        assert_eq!(seen.done, [(4096, 30)]);
+    }
+
+    #[test]
+    fn copying_waits_for_its_time_and_yields_and_then_the_new_places_hold() {
+        let map = Rearrangement::laid(&[(0, 4096), (65_536, 4096)], 1 << 20).unwrap();
+        let policy =
+            Rearranged::before(Rearrange::moving(map, Nanos::from_millis(15), 1 << 20), noop(), 1);
+        let (seen, end) = run(policy, &[read(0, 0, 512), read(18, 0, 512), read(100, 0, 512)]);
+        let new = 1 << 20;
+        assert_eq!(
+            seen.ios,
+            [
+                (Op::Read, 0, 512, false),
+                (Op::Read, 0, 4096, true),
+                (Op::Read, 0, 512, false),
+                (Op::Write, new, 4096, true),
+                (Op::Read, 65_536, 4096, true),
+                (Op::Write, new + 4096, 4096, true),
+                (Op::Read, new, 512, false),
+            ]
+        );
+        assert_eq!(seen.done, [(0, 10), (0, 17), (0, 10)]);
+        assert_eq!(end, 110);
+    }
+
+    fn figure(policy: &impl Policy, name: &str) -> f64 {
+        policy.figures().iter().find(|(known, _)| *known == name).unwrap().1
+    }
+
+    /// One extent that moves from 5 ns on; calls at that time.
+    fn moving() -> Rearranged<BlockLayer<Noop>> {
+        let map = Rearrangement::laid(&[(0, 4096)], 1 << 20).unwrap();
+        let mut policy = Rearranged::before(Rearrange::moving(map, Nanos(5), 1 << 20), noop(), 1);
+        policy.wake_bare(Nanos(5), &mut Vec::new());
+        policy
+    }
+
+    fn end(policy: &mut impl Policy, io: Request, outcome: Outcome) -> Vec<Done> {
+        let (started, at, mechanics) = (io.at, Nanos(5), Default::default());
+        let mut finished = Vec::new();
+        let done = Completion { io, started, at, mechanics, outcome };
+        policy.complete_bare(at, &done, &mut finished);
+        finished
+    }
+
+    #[test]
+    fn a_copy_that_fails_leaves_the_disk_as_it_is() {
+        for fails in [Op::Read, Op::Write] {
+            let mut policy = moving();
+            while let Some(io) = policy.dispatch(Nanos(5), 0) {
+                let outcome = if io.op == fails { Err(Fault::Media) } else { Ok(()) };
+                end(&mut policy, io, outcome);
+            }
+            assert_eq!(figure(&policy, "rearranging_abandoned"), 1.0, "{fails:?}");
+            policy.submit_bare(Nanos(5), read(0, 0, 512));
+            assert_eq!(policy.dispatch(Nanos(5), 0).unwrap().offset, 0);
+        }
+    }
+
+    #[test]
+    fn copying_yields_to_what_is_under_way_and_new_places_wait_for_it() {
+        let mut policy = moving();
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        let client = policy.dispatch(Nanos(5), 0).unwrap();
+        assert_eq!(policy.dispatch(Nanos(5), 0), None, "it yields");
+        end(&mut policy, client, Ok(()));
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, copy, Ok(()));
+        let write = policy.dispatch(Nanos(5), 0).unwrap();
+        assert_eq!((write.op, write.offset), (Op::Write, 1 << 20));
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        let client = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, write, Ok(()));
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        let second = policy.dispatch(Nanos(5), 0).unwrap();
+        assert_eq!(second.offset, 0, "all is copied, but one is under way");
+        end(&mut policy, client, Ok(()));
+        end(&mut policy, second, Ok(()));
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        assert_eq!(policy.dispatch(Nanos(5), 0).unwrap().offset, 1 << 20);
+    }
+
+    #[test]
+    fn a_write_to_a_new_place_waits_for_the_copy_there_and_ends_the_copying() {
+        let mut policy = moving();
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, copy, Ok(()));
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        let write = Request { op: Op::Write, ..read(0, 1 << 20, 512) };
+        policy.submit_bare(Nanos(5), write);
+        assert_eq!(policy.dispatch(Nanos(5), 0), None, "the copy is under way");
+        end(&mut policy, copy, Ok(()));
+        for _ in 0..2 {
+            let io = policy.dispatch(Nanos(5), 0).unwrap();
+            assert_eq!((io.op, io.offset, io.len), (Op::Write, 1 << 20, 512));
+            assert_eq!(end(&mut policy, io, Ok(())).len(), 1);
+            policy.submit_bare(Nanos(5), write);
+        }
+        assert_eq!(figure(&policy, "rearranging_abandoned"), 1.0);
+    }
+
+    #[test]
+    fn what_is_written_after_all_is_copied_is_copied_again() {
+        let mut policy = moving();
+        policy.submit_bare(Nanos(5), read(0, 65_536, 512));
+        let under_way = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, under_way, Ok(()));
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, copy, Ok(()));
+        let copy = policy.dispatch(Nanos(5), 0).unwrap();
+        // It keeps the old places valid until the write is noted.
+        policy.submit_bare(Nanos(5), read(0, 65_536, 512));
+        let under_way = policy.dispatch(Nanos(5), 0).unwrap();
+        end(&mut policy, copy, Ok(()));
+        policy.submit_bare(Nanos(5), Request { op: Op::Write, ..read(0, 0, 512) });
+        let write = policy.dispatch(Nanos(5), 0).unwrap();
+        assert_eq!(write.offset, 0);
+        end(&mut policy, write, Ok(()));
+        end(&mut policy, under_way, Ok(()));
+        let again: Vec<_> = std::iter::from_fn(|| {
+            let io = policy.dispatch(Nanos(5), 0)?;
+            end(&mut policy, io, Ok(()));
+            Some((io.op, io.offset))
+        })
+        .collect();
+        assert_eq!(again, [(Op::Read, 0), (Op::Write, 1 << 20)]);
+        policy.submit_bare(Nanos(5), read(0, 0, 512));
+        assert_eq!(policy.dispatch(Nanos(5), 0).unwrap().offset, 1 << 20);
+    }
+
+    #[test]
+    fn copying_goes_on_without_requests_in_pieces_the_device_takes() {
+        let map = Rearrangement::laid(&[(0, 3 << 10)], 1 << 20).unwrap();
+        let (seen, end) =
+            run(Rearranged::before(Rearrange::moving(map, Nanos(1), 2 << 10), noop(), 1), &[]);
+        let ios: Vec<_> = seen.ios.iter().map(|io| (io.0, io.1, io.2)).collect();
+        let new = 1 << 20;
+        assert_eq!(
+            ios,
+            [
+                (Op::Read, 0, 2048),
+                (Op::Write, new, 2048),
+                (Op::Read, 2048, 1024),
+                (Op::Write, new + 2048, 1024)
+            ]
+        );
+        assert_eq!(end, 40);
+    }
+}

@@ -1,0 +1,110 @@
+//! The copying of a rearrangement: which extent is next, and how far it is.
+
+use std::collections::VecDeque;
+
+use crate::contract::bytes::Buf;
+use crate::contract::request::Op;
+use crate::contract::time::Nanos;
+use crate::rearrangement::Extent;
+use crate::stack::placed::Planned;
+
+/// The longest piece copied at a time.
+const COPY_BYTES: u32 = 1 << 20;
+
+/// A read of a piece from its old place, or a write to its new one.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Step {
+    /// Which of the moves.
+    pub(super) extent: usize,
+    /// First byte within it.
+    pub(super) skip: u64,
+    pub(super) len: u32,
+    /// What was read.
+    pub(super) buf: Buf,
+    pub(super) writes: bool,
+}
+
+/// What is left to copy, in order.
+#[derive(Clone, Debug)]
+pub(super) struct Copying {
+    from: Nanos,
+    begun: bool,
+    len_max: u32,
+    waiting: VecDeque<usize>,
+    /// By extent, whether it is waiting.
+    waits: Vec<bool>,
+    /// The one being copied, bytes of it that are, and whether a client wrote to it since.
+    current: Option<(usize, u64, bool)>,
+    /// A piece was read and not yet written.
+    read: Option<Buf>,
+}
+
+impl Copying {
+    /// Of `count` extents, from a time on.
+    pub(super) fn new(count: usize, from: Nanos, len_max: u32) -> Copying {
+        Copying {
+            from,
+            begun: false,
+            len_max: len_max.clamp(1, COPY_BYTES),
+            waiting: (0..count).collect(),
+            waits: vec![true; count],
+            current: None,
+            read: None,
+        }
+    }
+
+    /// When it begins, if it has not.
+    pub(super) fn begins(&self) -> Option<Nanos> {
+        (!self.begun).then_some(self.from)
+    }
+
+    pub(super) fn begin(&mut self) {
+        self.begun = true;
+    }
+
+    /// Whether all is copied.
+    pub(super) fn is_done(&self) -> bool {
+        self.current.is_none() && self.waiting.is_empty()
+    }
+
+    /// The next step.
+    pub(super) fn next(&mut self, moves: &[Extent]) -> Option<Step> {
+        if self.current.is_none() {
+            let extent = self.waiting.pop_front()?;
+            self.waits[extent] = false;
+            self.current = Some((extent, 0, false));
+        }
+        let (extent, skip, _) = self.current?;
+        let len = (moves[extent].len - skip).min(self.len_max.into()) as u32;
+        let (buf, writes) = (self.read.unwrap_or_default(), self.read.is_some());
+        Some(Step { extent, skip, len, buf, writes })
+    }
+
+    /// The last step is done.
+    pub(super) fn done(&mut self, io: &Planned, moves: &[Extent]) {
+        self.read = (io.op == Op::Read).then_some(io.bytes.buf);
+        let Some((extent, copied, void)) = self.current.filter(|_| io.op == Op::Write) else {
+            return;
+        };
+        let copied = copied + u64::from(io.len);
+        self.current = (copied < moves[extent].len).then_some((extent, copied, void));
+        if self.current.is_none() && void {
+            self.wait(extent);
+        }
+    }
+
+    /// A client writes to an extent.
+    pub(super) fn void(&mut self, extent: usize) {
+        match &mut self.current {
+            Some((current, _, void)) if *current == extent => *void = true,
+            _ => self.wait(extent),
+        }
+    }
+
+    fn wait(&mut self, extent: usize) {
+        if !self.waits[extent] {
+            self.waits[extent] = true;
+            self.waiting.push_back(extent);
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! What is beneath two tiers: the disks' schedulers, which may divert, and the flash's.
+
+use crate::contract::bytes::{Bytes, Piece};
+use crate::contract::device::Completion;
+use crate::contract::policy::{AnyPolicy, Cx, Policy};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+use crate::elevator::{BlockLayer, Elevator};
+use crate::stack::placed::Beneath;
+
+impl<E: Elevator> Beneath for BlockLayer<E> {
+    #[inline]
+    fn divert(&mut self, now: Nanos) -> Option<Request> {
+        BlockLayer::divert(self, now)
+    }
+    fn gone(&mut self, io: &Request) {
+        BlockLayer::gone(self, io);
+    }
+    fn keep(&mut self, io: &Request) {
+        BlockLayer::keep(self, io);
+    }
+    fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
+        BlockLayer::back(self, cx, io);
+    }
+    fn parts(&self, io: &Request, each: &mut dyn FnMut(u64, Piece)) {
+        BlockLayer::parts(self, io, each);
+    }
+}
+
+/// A lane's policy.
+pub(crate) enum Tier<D> {
+    /// A disk's.
+    Disk(D),
+    /// The flash's.
+    Flash(AnyPolicy),
+}
+
+macro_rules! each {
+    ($tier:expr, $one:ident => $answer:expr) => {
+        match $tier {
+            Tier::Disk($one) => $answer,
+            Tier::Flash($one) => $answer,
+        }
+    };
+}
+
+impl<D: Policy> Policy for Tier<D> {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        each!(self, tier => tier.submit(cx, request, bytes));
+    }
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        each!(self, tier => tier.dispatch(now, lane))
+    }
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        each!(self, tier => tier.complete(cx, done));
+    }
+    fn wakeup(&self) -> Option<Nanos> {
+        each!(self, tier => tier.wakeup())
+    }
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        each!(self, tier => tier.wake(cx));
+    }
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        each!(self, tier => tier.pieces(io, each));
+    }
+}
+
+impl<D: Beneath> Beneath for Tier<D> {
+    fn divert(&mut self, now: Nanos) -> Option<Request> {
+        each!(self, tier => tier.divert(now))
+    }
+    fn gone(&mut self, io: &Request) {
+        each!(self, tier => tier.gone(io));
+    }
+    fn keep(&mut self, io: &Request) {
+        each!(self, tier => tier.keep(io));
+    }
+    fn back(&mut self, cx: &mut Cx<'_>, io: &Request) {
+        each!(self, tier => tier.back(cx, io));
+    }
+    fn parts(&self, io: &Request, each: &mut dyn FnMut(u64, Piece)) {
+        each!(self, tier => tier.parts(io, each));
+    }
+}

@@ -1,0 +1,98 @@
+//! What follows when an I/O has ended: where the data are, who is told, and what is done instead of
+//! what failed. And what goes to the flash although it was queued for a disk.
+
+use super::table::SECTOR;
+use super::{Choose, For, Io, Offloaded, Tiers};
+use crate::contract::outcome::{Fault, Outcome, worst};
+use crate::contract::request::{BACKGROUND, Op, Request};
+use crate::stack::placed::{Diverted, Owner, Plan, Planned};
+
+impl<C: Choose> Tiers<C> {
+    /// Whether what the flash holds of a range is void once a disk has done this.
+    pub(super) fn clears(&self, io: &Request) -> bool {
+        match io.op {
+            _ if io.len == 0 => false,
+            // Moves clear what they have moved themselves.
+            Op::Write => io.stream != BACKGROUND,
+            // While a move writes to the disk, nothing else may; and a trim need not take effect.
+            Op::Trim => !self.is_moving(io.lane, io.offset, io.len),
+            _ => false,
+        }
+    }
+
+    /// An I/O that was planned has ended.
+    pub(super) fn ended_io(
+        &mut self,
+        planned: &Planned,
+        outcome: Outcome,
+        plan: &mut Plan<'_>,
+    ) -> Outcome {
+        let io = self.ios.remove(planned.token as u32);
+        if io.on_flash && outcome == Err(Fault::Gone) {
+            self.table.close();
+        }
+        if matches!(io.purpose, For::Move) && outcome.is_err() {
+            self.void_move(&io);
+        }
+        if io.len > 0 && io.on_flash {
+            let written = io.op == Op::Write && outcome.is_ok() && !self.is_void(&io);
+            self.table.end(io.disk, io.offset, io.len, written);
+        } else if io.len > 0 && matches!(io.op, Op::Write | Op::Trim) {
+            self.table.count_write(io.disk, io.offset, io.len, false);
+        }
+        let aligned = (io.offset | u64::from(io.len)).is_multiple_of(SECTOR);
+        match io.purpose {
+            // Of a part of a sector the rest is on the flash alone: the client is told.
+            For::Client if outcome.is_err() && io.on_flash && io.op == Op::Write && aligned => {
+                let Io { disk: lane, offset, .. } = io;
+                self.instead(Planned { lane, offset, ..*planned }, plan);
+                Ok(())
+            }
+            For::Client => outcome,
+            For::Move => {
+                self.step_done(&io, plan);
+                Ok(())
+            }
+            For::Diverted(key) => {
+                let offloaded = &mut self.offloaded[key];
+                offloaded.left -= 1;
+                offloaded.outcome = worst(offloaded.outcome, outcome);
+                if offloaded.left == 0 {
+                    let Offloaded { request, outcome, .. } = self.offloaded.remove(key);
+                    plan.diverted(request, outcome);
+                }
+                Ok(())
+            }
+        }
+    }
+
+    /// A disk's scheduler would have `io`, made of `parts`, done elsewhere: if there is room.
+    pub(super) fn offload(
+        &mut self,
+        io: &Request,
+        parts: &[Diverted],
+        plan: &mut Plan<'_>,
+    ) -> bool {
+        let mut pieces = std::mem::take(&mut self.reserved);
+        let taken =
+            io.stream != BACKGROUND && self.reserve(io.lane, io.offset, io.len, &mut pieces);
+        if taken {
+            let (request, outcome) = (*io, Ok(()));
+            let key = self.offloaded.insert(Offloaded { request, left: 0, outcome });
+            // Both are in order of address; an I/O has the bytes of one part.
+            for part in parts {
+                let Request { lane, stream, op, flags, .. } = *io;
+                let (owner, offset, len) = (Owner::Background, part.offset, part.piece.len);
+                let (bytes, token) = (part.piece.bytes(), 0);
+                let whole = Planned { owner, lane, op, offset, len, bytes, stream, flags, token };
+                for piece in &pieces {
+                    let Some(piece) = piece.within(part.offset, u64::from(len)) else { continue };
+                    self.offloaded[key].left += 1;
+                    self.on_flash(For::Diverted(key), &whole, &piece, plan);
+                }
+            }
+        }
+        self.reserved = pieces;
+        taken
+    }
+}

@@ -1,0 +1,166 @@
+//! Moving data between the tiers: reads on one device, then writes on the other, as I/Os of nobody's.
+//!
+//! A move begins only where no I/O is under way that could change its data, and changes where they are
+//! only if no client wrote there meanwhile.
+
+use super::migrate::Move;
+use super::table::Piece;
+use super::{Choose, For, Io, Tiers};
+use crate::contract::bytes::Bytes;
+use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
+use crate::stack::placed::{Owner, Plan, Planned};
+
+impl<C: Choose> Tiers<C> {
+    /// Begins what moves there are to begin, and counts a request.
+    pub(super) fn migrate(&mut self, plan: &mut Plan<'_>, request: Option<&Request>) {
+        let all = self.table.used_bytes() + self.table.free_bytes();
+        while let Some(migration) = &mut self.migration
+            && let Some(next) = migration.next(plan.now, self.table.free_bytes(), all)
+        {
+            self.begin_move(next, plan);
+        }
+        // After that: it voids what has just begun.
+        if let Some(migration) = &mut self.migration
+            && let Some(request) = request.filter(|request| request.len > 0)
+        {
+            let changes = matches!(request.op, Op::Write | Op::Trim);
+            migration.note(request.lane, request.offset, request.len, changes);
+        }
+    }
+
+    /// Begins a move unless something is under way there, or there is nothing to move.
+    fn begin_move(&mut self, next: Move, plan: &mut Plan<'_>) {
+        let Move { disk, offset, len, up, .. } = next;
+        let on_flash = self.table.settled_bytes(disk, offset, len);
+        let room = self.table.free_bytes() >= u64::from(len);
+        let is_due = if up { on_flash == Some(0) && room } else { on_flash > Some(0) };
+        let Some(migration) = &mut self.migration else { return };
+        if !is_due || !self.table.is_quiet(disk, offset, len) {
+            // It is still there, or not all of it is elsewhere.
+            if on_flash != Some(0) {
+                migration.placed(disk, offset, len);
+            }
+            return;
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        self.table.split(disk, offset, len, &mut pieces);
+        pieces.retain(|piece| up || piece.flash.is_some());
+        let next = Move { left: pieces.len() as u32, buf: plan.slots.take(len), ..next };
+        migration.moves.push(next);
+        for piece in &pieces {
+            self.step(&next, Op::Read, piece, plan);
+        }
+        self.pieces = pieces;
+    }
+
+    /// An I/O of a move, on the flash if the piece has a place there.
+    fn step(&mut self, moving: &Move, op: Op, piece: &Piece, plan: &mut Plan<'_>) {
+        let Move { disk: lane, offset, len, buf, .. } = *moving;
+        // Merged with others it could not be told from them.
+        let flags = if op == Op::Write { Flags::FUA } else { Flags::NONE };
+        let (owner, stream, bytes) = (Owner::Background, BACKGROUND, Bytes::of(buf));
+        let whole = Planned { owner, lane, op, offset, len, bytes, stream, flags, token: 0 };
+        if piece.flash.is_some() {
+            self.on_flash(For::Move, &whole, piece, plan);
+        } else {
+            self.on_disk(For::Move, &super::cut(&whole, piece.offset, piece.len), plan);
+        }
+    }
+
+    /// An I/O of a move failed: it comes to nothing.
+    pub(super) fn void_move(&mut self, io: &Io) {
+        let Some(migration) = &mut self.migration else { return };
+        if let Some(at) = migration.moving(io.disk, io.offset) {
+            migration.moves[at].void = true;
+        }
+    }
+
+    /// Whether an I/O belongs to a move that came to nothing.
+    pub(super) fn is_void(&mut self, io: &Io) -> bool {
+        let Some(migration) = &mut self.migration else { return false };
+        let at = migration.moving(io.disk, io.offset);
+        matches!(io.purpose, For::Move) && at.is_some_and(|at| migration.moves[at].void)
+    }
+
+    /// An I/O of a move is done.
+    pub(super) fn step_done(&mut self, io: &Io, plan: &mut Plan<'_>) {
+        let Some(migration) = &mut self.migration else { return };
+        let Some(at) = migration.moving(io.disk, io.offset) else { return };
+        let moving = &mut migration.moves[at];
+        moving.left -= 1;
+        let Move { disk, offset, len, up, writing, void, left, buf } = *moving;
+        if writing && !void {
+            migration.moved_bytes += u64::from(io.len);
+            if !up {
+                self.table.clear(disk, io.offset, io.len);
+            }
+        }
+        if left > 0 {
+            return;
+        }
+        let mut pieces = std::mem::take(&mut self.pieces);
+        let goes_on = !writing && !void && self.destinations(disk, offset, len, up, &mut pieces);
+        if goes_on && let Some(migration) = &mut self.migration {
+            let moving = &mut migration.moves[at];
+            (moving.writing, moving.left) = (true, pieces.len() as u32);
+            let moving = *moving;
+            for piece in &pieces {
+                self.step(&moving, Op::Write, piece, plan);
+            }
+        } else if let Some(migration) = &mut self.migration {
+            // Without room it came to nothing.
+            migration.moves[at].void |= !writing;
+            migration.finish(at);
+            plan.slots.free(buf);
+        }
+        self.pieces = pieces;
+        self.resume(plan);
+        self.migrate(plan, None);
+    }
+
+    /// Whether a range of a disk is being moved.
+    pub(super) fn is_moving(&self, disk: Lane, offset: u64, len: u32) -> bool {
+        self.migration.as_ref().is_some_and(|moves| moves.is_moving(disk, offset, len))
+    }
+
+    /// A write that the flash failed goes to the disk, but not while a move does.
+    pub(super) fn instead(&mut self, io: Planned, plan: &mut Plan<'_>) {
+        if !self.is_moving(io.lane, io.offset, io.len) {
+            return self.on_disk(For::Client, &io, plan);
+        }
+        if let Owner::Client(client) = io.owner {
+            plan.hold(client);
+        }
+        self.stalled.push(io);
+    }
+
+    /// A move has ended, for which some may have waited.
+    fn resume(&mut self, plan: &mut Plan<'_>) {
+        for io in std::mem::take(&mut self.stalled) {
+            self.instead(io, plan);
+            if let Owner::Client(client) = io.owner {
+                plan.release(client, Ok(()));
+            }
+        }
+    }
+
+    /// Where a move's data are to be written; answers whether there is room.
+    fn destinations(
+        &mut self,
+        disk: Lane,
+        offset: u64,
+        len: u32,
+        up: bool,
+        pieces: &mut Vec<Piece>,
+    ) -> bool {
+        if up {
+            let room = self.table.reserve(disk, offset, len, pieces);
+            self.counts.used_bytes_max = self.counts.used_bytes_max.max(self.table.used_bytes());
+            return room;
+        }
+        self.table.split(disk, offset, len, pieces);
+        pieces.retain(|piece| piece.flash.is_some());
+        pieces.iter_mut().for_each(|piece| piece.flash = None);
+        !pieces.is_empty()
+    }
+}

@@ -1,0 +1,68 @@
+//! Light and bulky tasks as bcache tells them apart: by how much a task reads or writes in a row.
+//!
+//! Source: Linux `drivers/md/bcache/request.c`, `check_should_bypass`: a task's current run of
+//! adjacent requests and the rolling average of its runs (each weighs one eighth); at the cut-off
+//! either makes its requests bypass the flash. Departure: one run a task is followed, where bcache
+//! finds the run by address among the last 128.
+
+use super::Choose;
+use crate::contract::request::{Op, Request};
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Task {
+    end: u64,
+    run_bytes: u64,
+    average_bytes: u64,
+}
+
+/// Decides by task.
+#[derive(Clone, Debug)]
+pub(crate) struct Rolling {
+    cutoff_bytes: u64,
+    tasks: Vec<Task>,
+}
+
+impl Rolling {
+    pub(crate) fn new(cutoff_bytes: u64) -> Rolling {
+        Rolling { cutoff_bytes, tasks: Vec::new() }
+    }
+}
+
+impl Choose for Rolling {
+    fn is_for_flash(&mut self, request: &Request) -> bool {
+        let index = request.stream as usize;
+        if index >= self.tasks.len() {
+            self.tasks.resize(index + 1, Task::default());
+        }
+        let task = &mut self.tasks[index];
+        if request.offset == task.end {
+            task.run_bytes += u64::from(request.len);
+        } else {
+            task.average_bytes = (7 * task.average_bytes + task.run_bytes) / 8;
+            task.run_bytes = request.len.into();
+        }
+        task.end = request.end();
+        request.op == Op::Write && task.run_bytes.max(task.average_bytes) < self.cutoff_bytes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::contract::request::Flags;
+    use crate::contract::time::Nanos;
+
+    #[test]
+    fn runs_reach_the_cut_off_and_are_remembered() {
+        let mut rolling = Rolling::new(8192);
+        let mut light = |stream, offset, len| {
+            let (at, id, lane, op, flags) = (Nanos::ZERO, 0, 0, Op::Write, Flags::NONE);
+            rolling.is_for_flash(&Request { at, offset, id, len, stream, lane, op, flags })
+        };
+        assert!(light(1, 1000, 4096) && !light(1, 5096, 4096) && light(2, 9192, 4096));
+        // A long run raises the average over the cut-off for requests elsewhere.
+        assert!(!light(1, 9192, 1 << 20));
+        assert!(!light(1, 50, 512), "average 1/8 of 1 MiB");
+        assert!(light(2, 50, 512));
+    }
+}

@@ -1,0 +1,398 @@
+//! Where data are: the table of what was placed on the flash, sector by sector.
+//!
+//! Blocks of [`BLOCK`] bytes of the disks have a place on the flash once any of their sectors is
+//! meant to go there; each sector is on the flash from the moment its write there is done. A block's
+//! place is free again when none of its sectors is on the flash and no I/O to it is under way, so
+//! that nothing late meets what took its place.
+//!
+//! Most of a disk has nothing on the flash; counts of regions, many of which share one, tell without a
+//! search.
+
+use super::slots::Slots;
+use crate::contract::request::Lane;
+use crate::index::{Index, spread};
+
+/// Bytes in a block.
+pub(super) const BLOCK: u64 = 4096;
+/// Bytes in a sector, the grain of placement.
+pub(super) const SECTOR: u64 = 512;
+/// Bytes of disk in a region.
+const REGION: u64 = 8 << 20;
+/// Counts of regions.
+const REGIONS: usize = 1 << 16;
+/// Bits of a block's number in a key, the disk above them.
+const KEY_BITS: u32 = 48;
+
+/// Bytes that lie together on one device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Piece {
+    /// First byte on the disk.
+    pub(super) offset: u64,
+    pub(super) len: u32,
+    /// First byte on the flash, if it is there.
+    pub(super) flash: Option<u64>,
+}
+
+impl Piece {
+    /// The part of it that lies in a range of the disk; none where nothing does.
+    pub(super) fn within(&self, offset: u64, len: u64) -> Option<Piece> {
+        let first = self.offset.max(offset);
+        let end = (self.offset + u64::from(self.len)).min(offset + len);
+        let skipped = first - self.offset;
+        let len = end.checked_sub(first).filter(|&len| len > 0)? as u32;
+        Some(Piece { offset: first, len, flash: self.flash.map(|place| place + skipped) })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    key: u64,
+    slot: u32,
+    /// I/Os to its place that are not done.
+    pending: u32,
+    /// One bit a sector that is on the flash.
+    sectors: u8,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+struct Region {
+    /// Blocks with a place on the flash.
+    placed: u32,
+    /// Writes to the disk that are not done.
+    writes: u32,
+}
+
+/// The table.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    index: Index,
+    entries: Vec<Entry>,
+    vacant: Vec<u32>,
+    slots: Slots,
+    regions: Vec<Region>,
+    /// Nothing more is placed.
+    closed: bool,
+}
+
+#[inline]
+fn key(lane: Lane, block: u64) -> u64 {
+    u64::from(lane) << KEY_BITS ^ block
+}
+
+/// Which count is that of a region: neighbours have their own.
+#[inline]
+fn region(lane: Lane, index: u64) -> usize {
+    let disk = spread(u64::from(lane)) >> 48;
+    (index ^ disk) as usize % REGIONS
+}
+
+/// Bits of the sectors from byte `from` to byte `to` of a block, whole or in part.
+#[inline]
+fn sectors(from: u64, to: u64) -> u8 {
+    let (first, end) = (from / SECTOR, to.div_ceil(SECTOR));
+    ((1u16 << end) - (1u16 << first)) as u8
+}
+
+/// Blocks that a range touches.
+#[inline]
+fn blocks(offset: u64, len: u32) -> std::ops::Range<u64> {
+    offset / BLOCK..(offset.saturating_add(u64::from(len))).div_ceil(BLOCK)
+}
+
+/// The part of a range within a block, from the block's first byte.
+#[inline]
+fn within(block: u64, offset: u64, end: u64) -> (u64, u64) {
+    let start = block * BLOCK;
+    (offset.max(start) - start, end.min(start + BLOCK) - start)
+}
+
+impl Table {
+    /// For a flash of `flash_bytes`.
+    pub(super) fn new(flash_bytes: u64) -> Table {
+        Table {
+            index: Index::new(),
+            entries: Vec::new(),
+            vacant: Vec::new(),
+            slots: Slots::new((flash_bytes / BLOCK).min(u32::MAX.into())),
+            regions: vec![Region::default(); REGIONS],
+            closed: false,
+        }
+    }
+
+    /// The flash is gone: from now on there is no room.
+    pub(super) fn close(&mut self) {
+        self.closed = true;
+    }
+
+    pub(super) fn free_bytes(&self) -> u64 {
+        self.slots.free() * BLOCK
+    }
+
+    pub(super) fn used_bytes(&self) -> u64 {
+        (self.slots.count() - self.slots.free()) * BLOCK
+    }
+
+    #[inline]
+    fn find(&self, key: u64) -> Option<u32> {
+        self.index.find(spread(key), |id| self.entries[id as usize].key == key)
+    }
+
+    #[inline]
+    fn region(&mut self, lane: Lane, offset: u64) -> &mut Region {
+        &mut self.regions[region(lane, offset / REGION)]
+    }
+
+    /// Whether any block of a range has a place on the flash.
+    #[inline]
+    fn may_be_placed(&self, lane: Lane, offset: u64, len: u32) -> bool {
+        let last = offset.saturating_add(u64::from(len.max(1)) - 1) / REGION;
+        (offset / REGION..=last).any(|index| self.regions[region(lane, index)].placed > 0)
+    }
+
+    /// Cuts a range into pieces by where they can be read, in order.
+    #[inline]
+    pub(super) fn split(&self, lane: Lane, offset: u64, len: u32, pieces: &mut Vec<Piece>) {
+        pieces.clear();
+        if !self.may_be_placed(lane, offset, len) {
+            pieces.push(Piece { offset, len, flash: None });
+            return;
+        }
+        let end = offset.saturating_add(u64::from(len));
+        for block in blocks(offset, len) {
+            let (mut from, to) = within(block, offset, end);
+            let found = self.find(key(lane, block)).map(|id| self.entries[id as usize]);
+            let on_flash = |sector: u64| found.is_some_and(|it| it.sectors >> sector & 1 == 1);
+            while from < to {
+                let here = on_flash(from / SECTOR);
+                let mut until = (from / SECTOR + 1) * SECTOR;
+                while until < to && on_flash(until / SECTOR) == here {
+                    until += SECTOR;
+                }
+                let until = until.min(to);
+                let place = found.filter(|_| here).map(|it| u64::from(it.slot) * BLOCK + from);
+                let (offset, len) = (block * BLOCK + from, (until - from) as u32);
+                join(pieces, Piece { offset, len, flash: place });
+                from = until;
+            }
+        }
+    }
+
+    /// Gives every block of a range a place on the flash; answers whether there was room, and if so
+    /// where each piece goes.
+    pub(super) fn reserve(
+        &mut self,
+        lane: Lane,
+        offset: u64,
+        len: u32,
+        pieces: &mut Vec<Piece>,
+    ) -> bool {
+        pieces.clear();
+        let new = blocks(offset, len).filter(|&block| self.find(key(lane, block)).is_none());
+        if self.closed || new.count() as u64 > self.slots.free() {
+            return false;
+        }
+        let end = offset.saturating_add(u64::from(len));
+        for block in blocks(offset, len) {
+            let known = self.find(key(lane, block));
+            let Some(id) = known.or_else(|| self.place(lane, block)) else { return false };
+            let (from, to) = within(block, offset, end);
+            let slot = self.entries[id as usize].slot;
+            let place = u64::from(slot) * BLOCK + from;
+            let (offset, len) = (block * BLOCK + from, (to - from) as u32);
+            join(pieces, Piece { offset, len, flash: Some(place) });
+        }
+        true
+    }
+
+    fn place(&mut self, lane: Lane, block: u64) -> Option<u32> {
+        let (slot, key) = (self.slots.take()?, key(lane, block));
+        let entry = Entry { key, slot, pending: 0, sectors: 0 };
+        let id = self.vacant.pop().unwrap_or(self.entries.len() as u32);
+        match self.entries.get_mut(id as usize) {
+            Some(vacant) => *vacant = entry,
+            None => self.entries.push(entry),
+        }
+        self.index.insert(spread(key), id);
+        self.region(lane, block * BLOCK).placed += 1;
+        Some(id)
+    }
+
+    /// An I/O to the places of a range, all of which have one, begins.
+    #[inline]
+    pub(super) fn begin(&mut self, lane: Lane, offset: u64, len: u32) {
+        for block in blocks(offset, len) {
+            if let Some(id) = self.find(key(lane, block)) {
+                self.entries[id as usize].pending += 1;
+            }
+        }
+    }
+
+    /// It is done; a write with `written` puts the sectors on the flash.
+    #[inline]
+    pub(super) fn end(&mut self, lane: Lane, offset: u64, len: u32, written: bool) {
+        let end = offset.saturating_add(u64::from(len));
+        for block in blocks(offset, len) {
+            let Some(id) = self.find(key(lane, block)) else { continue };
+            let (from, to) = within(block, offset, end);
+            let entry = &mut self.entries[id as usize];
+            entry.pending -= 1;
+            if written {
+                entry.sectors |= sectors(from, to);
+            }
+            self.release(lane, block, id);
+        }
+    }
+
+    /// What the flash holds of a range is no longer so.
+    #[inline]
+    pub(super) fn clear(&mut self, lane: Lane, offset: u64, len: u32) {
+        if !self.may_be_placed(lane, offset, len) {
+            return;
+        }
+        let end = offset.saturating_add(u64::from(len));
+        for block in blocks(offset, len) {
+            let Some(id) = self.find(key(lane, block)) else { continue };
+            let (from, to) = within(block, offset, end);
+            self.entries[id as usize].sectors &= !sectors(from, to);
+            self.release(lane, block, id);
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, lane: Lane, block: u64, id: u32) {
+        let Entry { key, slot, pending, sectors } = self.entries[id as usize];
+        if sectors == 0 && pending == 0 {
+            self.index.remove(spread(key), id);
+            self.vacant.push(id);
+            self.slots.give(slot);
+            self.region(lane, block * BLOCK).placed -= 1;
+        }
+    }
+
+    /// A write to the disk begins (`+1`) or is done (`-1`).
+    #[inline]
+    pub(super) fn count_write(&mut self, lane: Lane, offset: u64, len: u32, begins: bool) {
+        let end = offset.saturating_add(u64::from(len));
+        for index in offset / REGION..end.div_ceil(REGION) {
+            let writes = &mut self.region(lane, index * REGION).writes;
+            *writes = if begins { *writes + 1 } else { *writes - 1 };
+        }
+    }
+
+    /// Whether no write to the disk is under way near a range.
+    pub(super) fn is_quiet(&mut self, lane: Lane, offset: u64, len: u32) -> bool {
+        let end = offset.saturating_add(u64::from(len));
+        (offset / REGION..end.div_ceil(REGION))
+            .all(|index| self.region(lane, index * REGION).writes == 0)
+    }
+
+    /// Bytes of a range that are on the flash; none if an I/O to one of its places is under way.
+    pub(super) fn settled_bytes(&self, lane: Lane, offset: u64, len: u32) -> Option<u64> {
+        let mut bytes = 0;
+        for block in blocks(offset, len) {
+            let Some(id) = self.find(key(lane, block)) else { continue };
+            let entry = self.entries[id as usize];
+            if entry.pending > 0 {
+                return None;
+            }
+            bytes += u64::from(entry.sectors.count_ones()) * SECTOR;
+        }
+        Some(bytes)
+    }
+}
+
+/// Adds a piece, as part of the last one where it goes on.
+#[inline]
+fn join(pieces: &mut Vec<Piece>, next: Piece) {
+    if let Some(last) = pieces.last_mut() {
+        let goes_on = match (last.flash, next.flash) {
+            (None, None) => true,
+            (Some(at), Some(next)) => at + u64::from(last.len) == next,
+            _ => false,
+        };
+        if goes_on {
+            last.len += next.len;
+            return;
+        }
+    }
+    pieces.push(next);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn split(table: &Table, offset: u64, len: u32) -> Vec<(u64, u32, Option<u64>)> {
+        let mut pieces = Vec::new();
+        table.split(0, offset, len, &mut pieces);
+        pieces.iter().map(|piece| (piece.offset, piece.len, piece.flash)).collect()
+    }
+
+    fn write(table: &mut Table, offset: u64, len: u32) -> bool {
+        let room = table.reserve(0, offset, len, &mut Vec::new());
+        if room {
+            table.begin(0, offset, len);
+            table.end(0, offset, len, true);
+        }
+        room
+    }
+
+    #[test]
+    fn ranges_are_cut_where_the_data_change_device() {
+        let mut table = Table::new(4 * BLOCK);
+        assert_eq!(split(&table, 0, 100), [(0, 100, None)]);
+        // The second half of block 10 and the first sector of block 11.
+        assert!(write(&mut table, 10 * BLOCK + 2048, 2048 + 512));
+        let cut = split(&table, 10 * BLOCK, 2 * BLOCK as u32);
+        assert_eq!(
+            cut,
+            [
+                (10 * BLOCK, 2048, None),
+                (10 * BLOCK + 2048, 2048 + 512, Some(2048)),
+                (11 * BLOCK + 512, 4096 - 512, None),
+            ]
+        );
+        // Bytes within sectors.
+        assert_eq!(
+            split(&table, 10 * BLOCK + 2047, 3),
+            [(10 * BLOCK + 2047, 1, None), (10 * BLOCK + 2048, 2, Some(2048)),]
+        );
+        table.clear(0, 10 * BLOCK + 2048, 512);
+        assert_eq!(
+            split(&table, 10 * BLOCK + 2048, 1024),
+            [(10 * BLOCK + 2048, 512, None), (10 * BLOCK + 2560, 512, Some(2560)),]
+        );
+    }
+
+    #[test]
+    fn ranges_over_two_regions_are_of_both() {
+        let mut table = Table::new(4 * BLOCK);
+        let (offset, len) = (REGION - 512, 1024);
+        assert!(write(&mut table, REGION, 512));
+        assert_eq!(split(&table, offset, len), [(offset, 512, None), (REGION, 512, Some(0))]);
+        assert!(table.is_quiet(0, offset, len));
+        table.count_write(0, REGION, 512, true);
+        assert!(!table.is_quiet(0, offset, len) && table.is_quiet(0, offset, 512));
+        table.count_write(0, offset, len, true);
+        assert!(!table.is_quiet(0, offset, 512));
+        table.count_write(0, REGION, 512, false);
+        assert!(!table.is_quiet(0, REGION, 512));
+        table.count_write(0, offset, len, false);
+        assert!(table.is_quiet(0, offset, len));
+    }
+
+    #[test]
+    fn places_are_free_again_when_nothing_is_there_nor_under_way() {
+        let mut table = Table::new(2 * BLOCK);
+        assert!(write(&mut table, 0, 2 * BLOCK as u32));
+        assert!(!write(&mut table, 9 * BLOCK, BLOCK as u32), "full");
+        assert!(write(&mut table, 0, BLOCK as u32), "what has a place keeps it");
+        table.begin(0, 0, 512); // a read
+        table.clear(0, 0, 2 * BLOCK as u32);
+        assert_eq!((table.free_bytes(), table.used_bytes()), (BLOCK, BLOCK));
+        assert_eq!(split(&table, 0, 512), [(0, 512, None)]);
+        table.end(0, 0, 512, false);
+        assert_eq!(table.free_bytes(), 2 * BLOCK);
+        assert!(write(&mut table, 9 * BLOCK, BLOCK as u32));
+    }
+}
