@@ -222,6 +222,7 @@ fn request(id: u64, (_, op, offset, len): Step, after: u64) -> Request {
 fn play(name: &str, mut device: DeviceModel, steps: &[Step]) -> Vec<Completion> {
     let mut done: Vec<Completion> = Vec::new();
     let (mut now, mut joules, mut busy, mut after) = (Nanos::ZERO, 0.0, Nanos::ZERO, 0);
+    let mut cylinder = 0;
     let mut look = |device: &DeviceModel, now: Nanos| {
         let (joules_now, busy_now) = (device.joules(now), device.busy(now));
         assert!(joules_now >= joules, "{name}: energy falls from {joules} to {joules_now}");
@@ -247,12 +248,47 @@ fn play(name: &str, mut device: DeviceModel, steps: &[Step]) -> Vec<Completion> 
         let parts = completion.mechanics;
         assert!(parts.seek + parts.rotation + parts.transfer <= at - now, "{name}: {parts:?}");
         assert!(parts.cylinder_last < device.cylinders().max(1), "{name}: {parts:?}");
+        // A drive's own read-ahead and write cache move it in between.
+        let moves_alone = name.starts_with("by ");
+        assert!(moves_alone || parts.cylinder_from == cylinder, "{name}: {parts:?} of {io:?}");
+        cylinder = parts.cylinder_last;
         assert!(device.floor(&io) <= at - now, "{name}: {io:?} beats its floor");
         now = at;
         after = io.end() % device.capacity();
         done.push(completion);
     }
     done
+}
+
+proptest! {
+    /// A write with FUA tells when it is programmed, which is when a flush may end at the earliest.
+    #[test]
+    fn a_flush_of_flash_waits_for_every_write_before_it(
+        writes in prop::collection::vec((0u64..1_500, 1u32..40, 0u64..300_000), 1..4),
+        preflush: bool,
+    ) {
+        let ends = |flags| {
+            let mut device = flash(Collection::Greedy, 1.0);
+            let mut now = Nanos::ZERO;
+            for (id, &(page, pages, pause)) in (0..).zip(&writes) {
+                now += Nanos(pause);
+                let write = request(id, (0, 6, Some(page * 4096), pages * 4096), 0);
+                device.start(now, Request { flags, ..write });
+            }
+            let last = match preflush {
+                false => request(9, (0, 8, None, 0), 0),
+                true => Request { flags: Flags::PREFLUSH, ..request(9, (0, 6, Some(0), 4096), 0) },
+            };
+            device.start(now, last);
+            let done = std::iter::from_fn(|| device.next().map(|at| device.finish(at)));
+            let (last, writes): (Vec<_>, Vec<_>) = done.partition(|done| done.io.id == 9);
+            (last[0].at, writes.iter().map(|done| done.at).max().unwrap())
+        };
+        let ((flushed, accepted), (_, programmed)) = (ends(Flags::NONE), ends(Flags::FUA));
+        prop_assert!(flushed >= programmed && accepted < programmed);
+        // A flush has nothing else to wait for.
+        prop_assert!(preflush || flushed == programmed);
+    }
 }
 
 proptest! {

@@ -6,7 +6,9 @@
 mod bid;
 mod closed;
 mod deadline;
+mod hdd;
 mod merging;
+mod s3fifo;
 
 use forebay_core::policy::Bare;
 use forebay_core::{Completion, Finished, Flags, Mechanics, Nanos, Op, Policy, Request};
