@@ -51,7 +51,7 @@ const HABITS: &[Habit] = &[
     // One that seeks, one that reads a hot place again and again, one that comes in bursts.
     Habit { len_pages: (1, 4), step_pages: 0, think_us: (0, 9_000), pages: 9 << 20, ..READ },
     Habit {
-        pages: 300,
+        pages: 100,
         len_pages: (1, 3),
         step_pages: 0,
         think_us: (200, 2_500),
@@ -80,7 +80,7 @@ const HABITS: &[Habit] = &[
         ..WRITE
     },
     Habit {
-        pages: 300,
+        pages: 100,
         len_pages: (1, 2),
         step_pages: 0,
         think_us: (500, 4_000),
@@ -110,7 +110,7 @@ const HABITS: &[Habit] = &[
     Habit { op: Op::Flush, think_us: (30_000, 60_000), count: 15, len_pages: (0, 0), ..READ },
     Habit {
         op: Op::Trim,
-        pages: 300,
+        pages: 100,
         step_pages: 0,
         think_us: (20_000, 80_000),
         count: 12,
@@ -135,7 +135,7 @@ const HABITS: &[Habit] = &[
         count: 40,
         ..READ
     },
-    Habit { from_us: 4_050_000, pages: 300, len_pages: (4, 8), step_pages: 0, count: 60, ..WRITE },
+    Habit { from_us: 4_050_000, pages: 100, len_pages: (4, 8), step_pages: 0, count: 60, ..WRITE },
 ];
 
 /// The load.
