@@ -9,6 +9,7 @@
 mod devices;
 
 use devices::{drives, flash, models};
+use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Collection;
 use forebay_core::{Completion, Device, Flags, Nanos, Op, Request};
@@ -35,6 +36,43 @@ fn request(id: u64, (_, op, offset, len): Step, after: u64) -> Request {
     };
     let offset = offset.unwrap_or(after);
     Request { at: Nanos::ZERO, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }
+}
+
+/// What a device says of itself and of an I/O.
+fn says(device: &impl Device, io: &Request, now: Nanos) -> (Nanos, u32, u64, u32, f64, Nanos) {
+    let (floor, joules, busy) = (device.floor(io), device.joules(now), device.busy(now));
+    (floor, device.cylinders(), device.capacity(), device.len_max(), joules, busy)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(16))]
+
+    /// In a box, or where nothing fails, a device is what it is.
+    #[test]
+    fn what_wraps_a_device_changes_nothing(steps in steps()) {
+        for (name, mut model) in models().into_iter().chain(drives(3)) {
+            let mut failing = Failing::new(model.clone(), 1, &[]);
+            let mut boxed = Box::new(model.clone());
+            let (mut now, mut after) = (Nanos::ZERO, 0);
+            for (id, &step) in steps.iter().enumerate() {
+                while !model.room() || (id % 3 == 0 && model.next().is_some()) {
+                    now = now.max(model.next().unwrap());
+                    prop_assert_eq!((failing.next(), boxed.next()), (model.next(), model.next()));
+                    let done = model.finish(now);
+                    prop_assert_eq!((failing.finish(now), boxed.finish(now)), (done, done), "{}", name);
+                }
+                prop_assert!(failing.room() && boxed.room());
+                let io = request(id as u64, step, after);
+                after = io.end() % model.capacity();
+                model.start(now, io);
+                failing.start(now, io);
+                boxed.start(now, io);
+                let said = says(&model, &io, now);
+                prop_assert_eq!((says(&failing, &io, now), says(&boxed, &io, now)), (said, said));
+                prop_assert_eq!((failing.room(), boxed.room()), (model.room(), model.room()));
+            }
+        }
+    }
 }
 
 /// Plays `steps` one after another and checks the laws on the way.

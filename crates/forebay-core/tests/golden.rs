@@ -115,6 +115,11 @@ fn line(name: &str, mut policy: impl Policy, mut devices: Vec<DeviceModel>, disk
     writeln!(line, "  end, latency, wait, seek, rotation, transfer {times:?} ns").unwrap();
     let used = devices.iter().map(|it| (it.busy(end).0, (it.joules(end) * 1e6).round()));
     writeln!(line, "  busy ns, uJ {:?}", used.collect::<Vec<_>>()).unwrap();
+    for device in &devices {
+        let DeviceModel::Ssd(ssd) = device else { continue };
+        let wear = ssd.wear();
+        writeln!(line, "  {wear:?}, {:.4} erases a block", wear.erases_mean()).unwrap();
+    }
     let told = policy.figures();
     if !told.is_empty() {
         writeln!(line, "  {told:?}").unwrap();
