@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // tests
 
 mod bid;
+mod cfq;
 mod closed;
 mod deadline;
 mod hdd;
