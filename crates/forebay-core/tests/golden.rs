@@ -15,8 +15,10 @@ use devices::{drives, flash, hdd};
 use forebay_core::device::hdd::{Hdd, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Collection;
-use forebay_core::policy::{FlashLane, Lanes, PLACEMENTS, POLICIES, build, build_placed};
-use forebay_core::{Completion, Device, Done, Nanos, Observer, Policy, simulate};
+use forebay_core::policy::{
+    FlashLane, Lanes, PLACEMENTS, POLICIES, Rearrange, Rearranged, build, build_placed,
+};
+use forebay_core::{Completion, Device, Done, Nanos, Observer, Policy, Rearrangement, simulate};
 use mix::Mix;
 
 /// Parameters that turn on what the defaults leave off, or reach a limit sooner.
@@ -157,6 +159,27 @@ fn schedulers() -> String {
     plain.chain(shaped).collect()
 }
 
+/// A disk that was rearranged before, and one that is while it works.
+fn rearranged() -> String {
+    let page = 4096;
+    let extents = [(70, 9), (2, 3), (40, 1), (3 << 20, 500), (6 << 20, 90), (41, 12)];
+    let rows = extents.map(|(from, pages)| (from * page, pages * page));
+    let map = || Rearrangement::laid(&rows, (10 << 20) * page).unwrap();
+    let from = Nanos::from_millis(300);
+    let before = ["deadline", "noop:merge=no"].map(|spec| {
+        let inner = build(spec, 1 << 20).unwrap();
+        let policy = Rearranged::before(Rearrange::new(map()), inner, 1);
+        line(&format!("rearranged, {spec}"), policy, vec![disk()], 1)
+    });
+    let moving = ["cfq", "forebay"].map(|spec| {
+        let inner = build(spec, 1 << 20).unwrap();
+        let placement = Rearrange::moving(map(), from, 128 << 10);
+        let policy = Rearranged::before(placement, inner, 1);
+        line(&format!("rearranging, {spec}"), policy, vec![disk()], 1)
+    });
+    before.into_iter().chain(moving).collect()
+}
+
 fn placements() -> String {
     let listed = PLACEMENTS.iter().map(|listed| listed.name);
     let specs = listed.chain(PLACED.iter().copied());
@@ -195,7 +218,7 @@ fn compare(name: &str, stands: &str, table: &str) {
 
 #[test]
 fn schedulers_decide_as_they_did() {
-    compare("schedulers", include_str!("golden/schedulers.txt"), &schedulers());
+    compare("schedulers", include_str!("golden/schedulers.txt"), &(schedulers() + &rearranged()));
 }
 
 #[test]
