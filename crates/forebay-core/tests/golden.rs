@@ -148,15 +148,20 @@ fn disk() -> DeviceModel {
 fn schedulers() -> String {
     let listed = POLICIES.iter().map(|listed| listed.name);
     let plain = listed
+        .clone()
         .chain(SCHEDULERS.iter().copied())
         .map(|spec| line(spec, build(spec, 1 << 20).unwrap(), vec![disk()], 1));
+    let deep = listed.map(|spec| {
+        let (_, device) = drives(6).swap_remove(0);
+        line(&format!("{spec}, six at a time"), build(spec, 1 << 20).unwrap(), vec![device], 1)
+    });
     let shaped = SHAPERS.iter().map(|spec| {
         let lanes = Lanes { disks: 1, disk_len_max: 1 << 20, flash: None, restarts: false };
         let policy = build_placed(spec, &lanes).unwrap();
         let disks = (0..policy.servers().len().max(1)).map(|_| disk()).collect();
         line(spec, policy, disks, 1)
     });
-    plain.chain(shaped).collect()
+    plain.chain(deep).chain(shaped).collect()
 }
 
 /// A disk that was rearranged before, and one that is while it works.
