@@ -4,6 +4,7 @@
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make bench-play  the live driver beside fio
 # make proptest-long  the tests under PROPTEST_SEEDS random seeds
+# make mutants  which of MUTANTS one-line bugs in the core its tests catch; MUTANTS_SEED draws them
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
 SHELL := bash
@@ -16,7 +17,7 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape
 
-.PHONY: all build test proptest-long needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
+.PHONY: all build test proptest-long mutants needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
   bench bench-play report reproduce reproduce-short big big-short
 
 all: build
@@ -39,6 +40,17 @@ proptest-long:
 	  echo "round $$round: PROPTEST_RNG_SEED=$$seed"; \
 	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay-live -p forebay; \
 	done
+
+# One-line bugs drawn by a seed: how many do the tests catch? One takes half a minute, one that lives
+# two. Those that nobody could observe stand in .cargo/mutants.toml.
+MUTANTS ?= 60
+MUTANTS_SEED ?= 1
+MUTANTS_VERSION := 27.1.0
+
+mutants:
+	cargo mutants --version 2>/dev/null | grep -qx 'cargo-mutants $(MUTANTS_VERSION)' || \
+	  cargo install --locked cargo-mutants --version $(MUTANTS_VERSION)
+	python3 crates/forebay-core/mutants/plant.py $(MUTANTS_SEED) $(MUTANTS) target/mutants
 
 # blktrace for the parity tests, a C++ compiler for the fuzzer's engine, venv for Python's tests.
 # Without them this fails; ALLOW_SKIP=1 goes on and skips, loudly, what needs them.

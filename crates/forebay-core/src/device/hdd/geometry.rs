@@ -393,6 +393,15 @@ mod tests {
         assert!(said(&[zone(0, 9, 5), zone(11, 12, 5)]).contains("leaves a gap, expected 10"));
         assert!(said(&[zone(0, 9, 0)]).contains("0 sectors per track"));
         assert!(said(&[zone(0, u32::MAX, 1)]).contains("last cylinder"));
+        // The most that there may be of each, and one more.
+        assert!(said(&[zone(0, 0, 1 << 20)]).contains("1 to 1048575"));
+        assert!(Geometry::new(&[zone(0, 0, (1 << 20) - 1)], 64, 60_000, 0, 0).is_ok());
+        assert!(said(&[zone(0, 1 << 22, 1)]).contains("0 to 4194303"));
+        assert!(Geometry::new(&[zone(0, (1 << 22) - 1, 1)], 64, 60_000, 0, 0).is_ok());
+        assert!(Geometry::new(&ZONES, 65, 60_000, 0, 0).is_err());
+        let rings = |count| (0..count).map(|ring| zone(ring, ring, 1)).collect::<Vec<_>>();
+        assert!(Geometry::new(&rings(1 << 12), 1, 60_000, 0, 0).is_ok());
+        assert!(said(&rings((1 << 12) + 1)).contains("got 4097"));
         assert!(Geometry::new(&ZONES, 0, 60_000, 0, 0).is_err());
     }
 

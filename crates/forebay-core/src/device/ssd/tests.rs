@@ -222,3 +222,27 @@ fn figures_that_make_no_sense_are_refused() {
     let precondition = Precondition { filled_share: 1.5, ..Precondition::default() };
     assert!(refused(SsdSpec { precondition, ..spec() }).contains("filled share: got 1.5"));
 }
+
+#[test]
+fn an_emptied_drive_is_as_a_new_one() {
+    let spec = SsdSpec { capacity_bytes: 1024 << 12, ..spec() };
+    let precondition = Precondition { filled_share: 1.0, overwrites_share: 2.0, seed: 3 };
+    let used = Ssd::new(SsdSpec { precondition, ..spec.clone() }).unwrap();
+    let empty = Precondition { filled_share: 0.0, ..Precondition::default() };
+    let new = Ssd::new(SsdSpec { precondition: empty, ..spec }).unwrap();
+    let mut drives = [used.without_content(), new];
+    // Enough to collect garbage.
+    for id in 0..6_000 {
+        let at = Nanos::from_millis(id * 10);
+        let page = id * 7 % 1024;
+        let op = if id % 5 == 0 { Op::Read } else { Op::Write };
+        let [emptied, new] = drives.each_mut().map(|drive| {
+            drive.start(at, io(id, op, page, 1));
+            let next = drive.next().unwrap();
+            drive.finish(next)
+        });
+        assert_eq!(emptied, new, "{id}");
+    }
+    assert_eq!(drives[0].wear(), drives[1].wear());
+    assert!(drives[0].wear().erases > 100);
+}

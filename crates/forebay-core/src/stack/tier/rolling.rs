@@ -65,4 +65,19 @@ mod tests {
         assert!(!light(1, 50, 512), "average 1/8 of 1 MiB");
         assert!(light(2, 50, 512));
     }
+
+    #[test]
+    fn a_run_weighs_an_eighth_in_the_average() {
+        for (run, expected) in [(65_536, false), (65_528, true)] {
+            let mut rolling = Rolling::new(8192);
+            let mut light = |offset, len| {
+                let (at, id, lane, op, flags) = (Nanos::ZERO, 0, 0, Op::Write, Flags::NONE);
+                rolling.is_for_flash(&Request { at, offset, id, len, stream: 0, lane, op, flags })
+            };
+            light(1 << 30, run);
+            assert_eq!(light(1 << 20, 512), expected, "{run} / 8");
+            // It fades: 7 * 8192 and 512 are less than 8 * 8192.
+            assert!(light(1 << 25, 512));
+        }
+    }
 }

@@ -1,94 +1,11 @@
-//! Brute-force references: merging and elevator order done the obvious way, compared with the
-//! block layer on random cases.
+//! Deadline and mq-deadline: plain lists, scanned whole for every decision, and Linux's rules as cases.
 
+use super::{complete, request};
 use forebay_core::catalog::build;
 use forebay_core::contract::Bare;
-use forebay_core::elevator::{BlockLayer, Deadline, DeadlineConfig, Limits, Noop};
-use forebay_core::{Completion, Finished, Flags, Mechanics, Nanos, Op, Policy, Request};
+use forebay_core::elevator::{BlockLayer, Deadline, DeadlineConfig, Limits};
+use forebay_core::{Nanos, Op, Policy, Request};
 use proptest::prelude::*;
-
-fn request(id: u64, at: Nanos, offset: u64, len: u32, op: Op) -> Request {
-    Request { at, offset, id, len, stream: 0, lane: 0, op, flags: Flags::NONE }
-}
-
-fn complete(policy: &mut impl Policy, now: Nanos, io: Request) {
-    let done = Completion {
-        io,
-        started: io.at,
-        at: now,
-        mechanics: Mechanics::default(),
-        outcome: Ok(()),
-    };
-    policy.complete_bare(now, &done, &mut Finished::new());
-}
-
-/// Merging by looking at every pair: a bio extends the request it touches, and a request that
-/// then touches another is joined to it, as long as the length allows.
-fn merged_by_hand(bios: &[(u64, u64, Op)], len_max: u64) -> Vec<(u64, u64, Op)> {
-    let mut requests: Vec<(u64, u64, Op)> = Vec::new();
-    for &(start, end, op) in bios {
-        let fits = |a: &(u64, u64, Op), len: u64| a.2 == op && a.1 - a.0 + len <= len_max;
-        let back = requests.iter().position(|r| r.1 == start && fits(r, end - start));
-        let front = requests.iter().position(|r| r.0 == end && fits(r, end - start));
-        if let Some(at) = back {
-            requests[at].1 = end;
-            let len = requests[at].1 - requests[at].0;
-            if let Some(next) = requests.iter().position(|r| r.0 == end && fits(r, len)) {
-                requests[at].1 = requests[next].1;
-                requests.remove(next);
-            }
-        } else if let Some(at) = front {
-            requests[at].0 = start;
-            let len = requests[at].1 - requests[at].0;
-            if let Some(before) = requests.iter().position(|r| r.1 == start && fits(r, len)) {
-                requests[before].1 = requests[at].1;
-                requests.remove(at);
-            }
-        } else {
-            requests.push((start, end, op));
-        }
-    }
-    requests
-}
-
-proptest! {
-    /// Pieces of a range, each submitted once, in any order: what is adjacent is unambiguous.
-    #[test]
-    fn merging_does_what_looking_at_every_pair_does(
-        cuts in prop::collection::btree_set(1u64..200, 1..60),
-        shuffle in prop::collection::vec(any::<u32>(), 60),
-        writes in prop::collection::vec(any::<bool>(), 60),
-        len_max in 1u64..120,
-    ) {
-        let cuts: Vec<u64> = std::iter::once(0).chain(cuts).collect();
-        let mut bios: Vec<(u64, u64, Op)> = cuts
-            .windows(2)
-            .zip(&writes)
-            .filter(|(cut, _)| cut[1] - cut[0] <= len_max)
-            .map(|(cut, &write)| (cut[0] * 512, cut[1] * 512, if write { Op::Write } else { Op::Read }))
-            .collect();
-        let mut keys = shuffle.into_iter().cycle();
-        bios.sort_by_cached_key(|_| keys.next());
-        let limits = Limits {
-            request_len_max: len_max as u32 * 512,
-            reads_max: 1000,
-            writes_max: 1000,
-            ..Limits::default()
-        };
-        let mut layer = BlockLayer::new(Noop::default(), limits);
-        for (id, &(start, end, op)) in bios.iter().enumerate() {
-            layer.submit_bare(Nanos::ZERO, request(id as u64, Nanos::ZERO, start, (end - start) as u32, op));
-        }
-        let mut given: Vec<(u64, u64, Op)> =
-            std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0))
-                .map(|io| (io.offset, io.end(), io.op))
-                .collect();
-        given.sort();
-        let mut expected = merged_by_hand(&bios, len_max * 512);
-        expected.sort();
-        prop_assert_eq!(given, expected);
-    }
-}
 
 /// Deadline and mq-deadline the obvious way: plain lists, scanned whole for every decision.
 struct PlainDeadline {
@@ -256,32 +173,6 @@ fn mq_deadline_resumes_its_reads_after_writes_and_deadline_does_not() {
     let (deadline, mq_deadline): (Vec<u64>, Vec<u64>) = (order("deadline"), order("mq-deadline"));
     assert_eq!(deadline, [5000, 6000, 0, 1000, 7000, 8000, 9000]);
     assert_eq!(mq_deadline, [5000, 6000, 0, 7000, 8000, 9000, 1000]);
-}
-
-#[test]
-fn requests_of_two_processes_are_not_joined_by_cfq() {
-    let count = |spec: &str, stream: u32| {
-        let mut layer = build(spec, u32::MAX).expect("it is listed");
-        for (id, offset, stream) in [(0, 20, stream), (1, 0, 0), (2, 10, 0)] {
-            let bio = request(id, Nanos::ZERO, offset, 10, Op::Read);
-            layer.submit_bare(Nanos::ZERO, Request { stream, ..bio });
-        }
-        std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).count()
-    };
-    let cfq = "cfq:slice-idle-ms=0";
-    assert_eq!((count(cfq, 0), count(cfq, 1), count("noop", 1)), (1, 2, 1));
-}
-
-#[test]
-fn front_merges_can_be_turned_off() {
-    let count = |spec: &str| {
-        let mut layer = build(spec, u32::MAX).expect("it is listed");
-        for (id, offset) in [(0, 10), (1, 0), (2, 20)] {
-            layer.submit_bare(Nanos::ZERO, request(id, Nanos::ZERO, offset, 10, Op::Read));
-        }
-        std::iter::from_fn(|| layer.dispatch(Nanos::ZERO, 0)).count()
-    };
-    assert_eq!((count("mq-deadline"), count("mq-deadline:front-merges=no")), (1, 2));
 }
 
 proptest! {

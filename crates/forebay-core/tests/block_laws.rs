@@ -1,0 +1,193 @@
+//! Laws of the block layer under every scheduler: flushes go first and in order, a write follows its
+//! preflush, FUA writes are alone, and the wait that is told is the longest of the parts.
+
+#![allow(clippy::unwrap_used)] // a test
+
+use std::collections::{BTreeMap, VecDeque};
+
+use forebay_core::catalog::{POLICIES, build};
+use forebay_core::{
+    Bytes, Completion, Cx, Done, Finished, Flags, Mechanics, Nanos, Null, Op, Policy, Request,
+};
+use proptest::prelude::*;
+
+/// The device's longest I/O: most requests are parted.
+const LEN_MAX: u32 = 16 << 10;
+
+/// What is known of a client request that is not answered.
+struct Asked {
+    request: Request,
+    /// When its preflush was done, or it came if it has none; none before.
+    entered: Option<Nanos>,
+    /// Bytes given to the device, and done.
+    given: u32,
+    done: u32,
+}
+
+/// A policy, what was asked of it, and what the device is at.
+struct Bench<P> {
+    policy: P,
+    now: Nanos,
+    asked: BTreeMap<u64, Asked>,
+    /// Requests, or their preflushes, that go before all others.
+    first: VecDeque<(Op, u64)>,
+    /// I/Os with the requests that they are made of, and how much of each.
+    running: Vec<(Request, Vec<(u64, u32)>)>,
+    answered: usize,
+}
+
+impl<P: Policy> Bench<P> {
+    fn submit(&mut self, mut request: Request) {
+        request.at = self.now;
+        let (id, op) = (request.id, request.op);
+        let parted = op == Op::Write && request.flags.has(Flags::PREFLUSH);
+        if parted || !op.moves_data() {
+            self.first.push_back((if parted { Op::Flush } else { op }, id));
+        }
+        let entered = (!parted).then_some(self.now);
+        self.asked.insert(id, Asked { request, entered, given: 0, done: 0 });
+        // Each request's bytes are in a buffer of its own name.
+        let bytes = Bytes { buf: id as u32, at: 0 };
+        let mut finished = Finished::new();
+        let mut cx = Cx { now: self.now, slots: &mut Null, finished: &mut finished };
+        self.policy.submit(&mut cx, request, bytes);
+        assert!(finished.is_empty(), "answered at once");
+    }
+
+    /// Whether an I/O was given.
+    fn dispatch(&mut self) -> bool {
+        let Some(io) = self.policy.dispatch(self.now, 0) else {
+            assert!(self.first.is_empty(), "{:?} waits", self.first);
+            return false;
+        };
+        let mut parts = Vec::new();
+        match self.first.pop_front() {
+            Some((op, id)) => {
+                assert_eq!(io.op, op, "what goes first, in order");
+                parts.push((id, 0));
+            }
+            None => {
+                self.policy.pieces(&io, &mut |piece| parts.push((u64::from(piece.buf), piece.len)));
+                self.check_parts(&io, &parts);
+            }
+        }
+        assert!(self.running.iter().all(|(other, _)| other.id != io.id));
+        self.running.push((io, parts));
+        true
+    }
+
+    fn check_parts(&mut self, io: &Request, parts: &[(u64, u32)]) {
+        let mut offset = io.offset;
+        for (id, len) in parts {
+            let asked = self.asked.get_mut(id).expect("nobody asked for it");
+            let Asked { request, entered, .. } = asked;
+            assert!(entered.is_some(), "{request:?} before its preflush is done");
+            assert_eq!(io.op, request.op);
+            assert!(request.offset <= offset && offset + u64::from(*len) <= request.end());
+            let is_fua = request.flags.has(Flags::FUA);
+            assert!(!is_fua || parts.len() == 1, "{request:?} is merged");
+            assert!(!is_fua || io.flags.has(Flags::FUA), "{request:?} lost its flag");
+            asked.given += len;
+            offset += u64::from(*len);
+        }
+        assert_eq!(offset, io.end());
+    }
+
+    fn complete(&mut self, index: usize) {
+        let (io, parts) = self.running.remove(index);
+        let done = Completion {
+            io,
+            started: io.at,
+            at: self.now,
+            mechanics: Mechanics::default(),
+            outcome: Ok(()),
+        };
+        let mut finished = Finished::new();
+        let mut cx = Cx { now: self.now, slots: &mut Null, finished: &mut finished };
+        self.policy.complete(&mut cx, &done);
+        let mut expected = Vec::new();
+        for (id, len) in parts {
+            let asked = self.asked.get_mut(&id).expect("it was given");
+            asked.done += len;
+            if asked.entered.is_none() {
+                asked.entered = Some(self.now);
+            } else if asked.done == asked.request.len || !asked.request.op.moves_data() {
+                expected.push(self.answer(id));
+            }
+        }
+        assert_eq!(finished, expected);
+        self.answered += finished.len();
+    }
+
+    /// All parts enter together and the last one to end waits longest, but for a preflush that took
+    /// longer than what followed.
+    fn answer(&mut self, id: u64) -> Done {
+        let Asked { request, entered, given, .. } = self.asked.remove(&id).unwrap();
+        assert!(given == request.len || !request.op.moves_data());
+        let entered = entered.unwrap();
+        let wait = (self.now - entered).max(entered - request.at);
+        Done { request, wait, outcome: Ok(()), class: 0 }
+    }
+}
+
+fn requests() -> impl Strategy<Value = Vec<Request>> {
+    let op = prop_oneof![3 => Just(Op::Read), 6 => Just(Op::Write), 1 => Just(Op::Flush), 1 => Just(Op::Trim)];
+    let flags = prop_oneof![4 => Just(0), 1 => 0u8..32];
+    let one = (op, 0u64..30, prop_oneof![1u32..3, 1u32..12], 0u32..2, flags);
+    prop::collection::vec(one, 1..30).prop_map(|rows| {
+        let one = |(id, (op, place, pages, stream, flags))| Request {
+            at: Nanos::ZERO,
+            offset: place * 4096,
+            id,
+            len: if op == Op::Flush { 0 } else { pages * 4096 },
+            stream,
+            lane: 0,
+            op,
+            flags: Flags(flags),
+        };
+        (0..).zip(rows).map(one).collect()
+    })
+}
+
+fn check(spec: &str, requests: &[Request], steps: &[(u8, u64, usize)]) {
+    let policy = build(spec, LEN_MAX).unwrap();
+    let (asked, first, running, now) = (BTreeMap::new(), VecDeque::new(), Vec::new(), Nanos::ZERO);
+    let mut bench = Bench { policy, now, asked, first, running, answered: 0 };
+    let mut waiting: VecDeque<Request> = requests.iter().copied().collect();
+    let mut steps = steps.iter().cycle();
+    let mut idle = 0;
+    while bench.answered < requests.len() {
+        let &(kind, pause, which) = steps.next().unwrap();
+        bench.now += Nanos(pause);
+        match kind {
+            0..=2 if !waiting.is_empty() => bench.submit(waiting.pop_front().unwrap()),
+            3..=5 if bench.running.len() < 4 => drop(bench.dispatch()),
+            _ if !bench.running.is_empty() => bench.complete(which % bench.running.len()),
+            // Nothing can happen before the policy wakes.
+            _ if waiting.is_empty() && !bench.dispatch() => {
+                bench.now = bench.policy.wakeup().expect("requests wait for ever").max(bench.now);
+            }
+            _ => {}
+        }
+        idle += 1;
+        assert!(idle < 100_000, "{spec}: it goes on for ever");
+    }
+    assert_eq!(bench.policy.dispatch(Nanos::MAX, 0), None, "{spec}: more than was asked for");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(128))]
+    #[test]
+    fn every_scheduler_keeps_the_laws_of_the_block_layer(
+        requests in requests(),
+        steps in prop::collection::vec((0u8..9, 0u64..2_000_000, any::<usize>()), 20..60),
+    ) {
+        for listed in POLICIES {
+            // Nothing waits for admission.
+            let tags = if listed.parameters.contains("requests-max") { "requests-max" } else { "reads-max" };
+            for merge in ["yes", "no"] {
+                check(&format!("{}:{tags}=999:merge={merge}", listed.name), &requests, &steps);
+            }
+        }
+    }
+}
