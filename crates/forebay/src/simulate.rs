@@ -1,6 +1,7 @@
 //! The verb `simulate`: a trace through a policy on a device model, in virtual time.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use forebay_core::device::failing::Failing;
@@ -117,11 +118,15 @@ pub(crate) fn run_stretch<P: GoOn>(
     policy: &str,
     setup: Setup,
     stretch: Stretch<'_>,
-    progress: impl FnMut(u64) -> P,
+    mut progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
     bed.check_flash()?;
     let placement = bed.placement(input, setup);
-    let meter = Meter::new(progress);
+    let mut told = |count| match progress(count).stops() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let meter = Meter::new(&mut told as Told<'_>);
     let visit = Visit { input, bed, placement, setup, policy, stretch, meter };
     with_placed(policy, &bed.lanes(), visit)?
 }
@@ -138,17 +143,20 @@ pub(crate) fn requests(
     Ok((Placed::new(records, bed.placement(input, setup), 0..u64::MAX), failed))
 }
 
-struct Visit<'a, F> {
+/// Whoever is told of the progress, of one type: else every loop would be compiled for each caller too.
+type Told<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+struct Visit<'a> {
     input: &'a Input,
     bed: Bed<'a>,
     placement: Placement,
     setup: Setup,
     policy: &'a str,
     stretch: Stretch<'a>,
-    meter: Meter<F>,
+    meter: Meter<Told<'a>>,
 }
 
-impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
+impl PolicyVisitor for Visit<'_> {
     type Out = Result<Run, Error>;
 
     fn visit<P: Policy + Send + 'static>(self, policy: P) -> Result<Run, Error> {
@@ -165,7 +173,7 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
     }
 }
 
-impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
+impl Visit<'_> {
     fn simulate<P: Policy>(mut self, mut policy: P) -> Result<Run, Error> {
         let requests = self.stretch.requests.clone();
         let placement = self.placement.clone();
