@@ -1,7 +1,7 @@
 //! Device files; a device that is accepted also serves its first and its last bytes.
 #![no_main]
 
-use forebay::devices;
+use forebay_devices as devices;
 use forebay_core::device::Device;
 use forebay_core::{Flags, Nanos, Op, Request};
 use libfuzzer_sys::fuzz_target;

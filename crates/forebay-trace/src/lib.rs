@@ -25,6 +25,7 @@ pub mod table;
 pub mod trace;
 pub mod units;
 pub mod unpack;
+pub mod whole;
 pub mod words;
 pub mod write;
 
