@@ -113,7 +113,7 @@ impl Reading {
     ) -> anyhow::Result<Description> {
         let options = Options { stream_by: self.stream_by, threads };
         let progress = Progress::reading("reading", path);
-        let (description, notes) = forebay::input::describe_from(
+        let (description, notes) = forebay::input::describe(
             path,
             &mut *self.source.open(path, progress.consumed())?,
             options,

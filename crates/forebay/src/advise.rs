@@ -283,14 +283,6 @@ fn untimed<P: GoOn>(
     })
 }
 
-/// Total time of a run: what a scheduler can change.
-pub fn total_s(result: &RunResult) -> f64 {
-    match result.replay {
-        Replay::Open | Replay::Dependent => result.figures.busy_s,
-        Replay::Closed => result.figures.makespan_s,
-    }
-}
-
 /// By total time; equal ones keep the order of the list, which is simplest first. So do all where
 /// there are too few requests to compare.
 fn rank(results: &[RunResult]) -> Vec<Ranked> {
@@ -307,10 +299,10 @@ fn rank(results: &[RunResult]) -> Vec<Ranked> {
 fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
     Ranked {
         policy: result.policy.clone(),
-        total_s: total_s(result),
+        total_s: result.total_s(),
         // Adding zero turns -0.0 into 0.0.
         gain_share: baseline
-            .map(|baseline| 1.0 - total_s(result) / total_s(baseline).max(1e-9) + 0.0),
+            .map(|baseline| 1.0 - result.total_s() / baseline.total_s().max(1e-9) + 0.0),
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
         longest_wait_ms: result.figures.longest_wait_ms,

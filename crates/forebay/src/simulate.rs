@@ -80,6 +80,16 @@ pub struct RunResult {
     pub simulated_requests_per_s: f64,
 }
 
+impl RunResult {
+    /// Its total time: what a scheduler can change.
+    pub fn total_s(&self) -> f64 {
+        match self.replay {
+            Replay::Open | Replay::Dependent => self.figures.busy_s,
+            Replay::Closed => self.figures.makespan_s,
+        }
+    }
+}
+
 /// Runs `input` through the policy that `policy` names on `device`.
 ///
 /// # Errors
