@@ -7,7 +7,7 @@ use comfy_table::{Table, presets};
 use forebay::Error;
 use forebay::devices::validate::{self, Arrivals, Validation};
 use forebay::devices::{self, disksim, write};
-use forebay_trace::words::counted;
+use forebay_trace::plural::counted;
 
 use crate::device_fit::Fit;
 use crate::output::{self, Format};

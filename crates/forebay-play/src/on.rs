@@ -14,7 +14,7 @@ use crate::Plan;
 use crate::error::Error;
 use crate::targets;
 use forebay::input::Input;
-use forebay::place::Placement;
+use forebay::layout::VolumeLayout as Placement;
 use forebay::simulate::Bed;
 use forebay::statistics::Known;
 

@@ -12,7 +12,7 @@ use crate::on::LiveLanes;
 use crate::verdict;
 use crate::watch::{Ending, News, Watched};
 use forebay::input::Input;
-use forebay::place::Changed;
+use forebay::layout::Changed;
 use forebay::replayed::Replay;
 use forebay::statistics::Figures;
 

@@ -10,15 +10,15 @@
 //! beyond them are dropped.
 
 pub(crate) mod cursor;
-mod eight;
 pub(crate) mod names;
+pub(crate) mod op_words;
 mod plain;
 pub(crate) mod plan;
 pub(crate) mod reader;
 pub(crate) mod spec;
 mod split;
+mod swar;
 pub(crate) mod unit;
 pub(crate) mod values;
-pub(crate) mod words;
 
 pub use spec::{BadColumns, Columns};

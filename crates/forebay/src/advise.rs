@@ -16,17 +16,17 @@ use crate::defragment::Defragmentation;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
-use crate::place::Placement;
+use crate::layout::VolumeLayout;
 use crate::progress::GoOn;
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_with};
 
 mod cautions;
+mod findings;
 mod judge;
 mod remedies;
 mod sizing;
 mod times;
 mod trial;
-mod words;
 
 pub use remedies::{Before, Remedy, RemedyKind};
 pub use sizing::Sizing;
@@ -130,8 +130,8 @@ pub struct Pictures {
 pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
     let mut chosen = None;
     for device in devices::general()? {
-        let placement = Placement::new(&input.extents, device.model.capacity(), Default::default());
-        let fits = !placement.is_beyond();
+        let layout = VolumeLayout::new(&input.extents, device.model.capacity(), Default::default());
+        let fits = !layout.is_beyond();
         let reason = if fits {
             "the smallest of the general bundled drives that holds the trace".to_string()
         } else {
@@ -184,7 +184,7 @@ pub fn advise<P: GoOn>(
     let free = free.unwrap_or(baseline);
     let trial = Trial { input, device, flash, setup, baseline, free };
     let Tried { remedies, sizing, defragmentation } = trial.all(progress)?;
-    let case = words::Case {
+    let case = findings::Case {
         remedies: &remedies,
         flash,
         input,

@@ -14,8 +14,8 @@ use crate::error::Error;
 use crate::idle::Period;
 use crate::input::Input;
 use crate::progress::{GoOn, Meter};
+use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, requests, run_stretch};
-use crate::words::{bytes, counted, millis, percent, seconds};
 
 mod sequential;
 

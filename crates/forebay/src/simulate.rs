@@ -17,9 +17,9 @@ use crate::error::Error;
 use crate::head::HeadTrace;
 use crate::idle::{Idle, IdlePeriods};
 use crate::input::{Failed, Input};
-use crate::place::{Changed, Placement};
+use crate::layout::{Changed, VolumeLayout};
 use crate::progress::{GoOn, Meter, Metered};
-use crate::replayed::{Placed, Replayed};
+use crate::replayed::{DeviceRequests, Replayed};
 use crate::statistics::{Figures, Statistics};
 use forebay_core::device::list::DeviceModel;
 
@@ -131,13 +131,13 @@ pub(crate) fn run_stretch<P: GoOn>(
     mut progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
     bed.check_flash()?;
-    let placement = bed.placement(input, setup);
+    let layout = bed.placement(input, setup);
     let mut told = |count| match progress(count).stops() {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     };
-    let meter = Meter::new(&mut told as Told<'_>);
-    let visit = Visit { input, bed, placement, setup, policy, stretch, meter };
+    let meter = Meter::new(&mut told as Progress<'_>);
+    let visit = Visit { input, bed, layout, setup, policy, stretch, meter };
     with_placed(policy, &bed.lanes(), visit)?
 }
 
@@ -150,20 +150,20 @@ pub(crate) fn requests(
 ) -> Result<(impl Iterator<Item = Request>, Failed), Error> {
     let records = input.records()?;
     let failed = records.failed();
-    Ok((Placed::new(records, bed.placement(input, setup), 0..u64::MAX), failed))
+    Ok((DeviceRequests::new(records, bed.placement(input, setup), 0..u64::MAX), failed))
 }
 
 /// Whoever is told of the progress, of one type: else every loop would be compiled for each caller too.
-type Told<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
 
 struct Visit<'a> {
     input: &'a Input,
     bed: Bed<'a>,
-    placement: Placement,
+    layout: VolumeLayout,
     setup: Setup,
     policy: &'a str,
     stretch: Stretch<'a>,
-    meter: Meter<Told<'a>>,
+    meter: Meter<Progress<'a>>,
 }
 
 impl PolicyVisitor for Visit<'_> {
@@ -186,9 +186,9 @@ impl PolicyVisitor for Visit<'_> {
 impl Visit<'_> {
     fn simulate<P: Policy>(mut self, mut policy: P) -> Result<Run, Error> {
         let requests = self.stretch.requests.clone();
-        let placement = self.placement.clone();
+        let layout = self.layout.clone();
         let (replayed, imputed_share) =
-            Replayed::new(self.input, placement, self.setup, requests, &mut self.meter)?;
+            Replayed::new(self.input, layout, self.setup, requests, &mut self.meter)?;
         let mut workload = Metered::new(replayed, self.meter);
         let opened = match policy.servers() {
             [] => self.bed.devices(self.policy),

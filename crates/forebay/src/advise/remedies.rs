@@ -5,8 +5,8 @@
 use serde::Serialize;
 
 use super::judge::{SHARE_THAT_MATTERS, tail_ms};
+use crate::quantities::bytes;
 use crate::simulate::RunResult;
-use crate::words::bytes;
 
 /// What a remedy works with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]

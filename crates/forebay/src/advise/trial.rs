@@ -13,8 +13,8 @@ use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::GoOn;
+use crate::quantities::{bytes, change, counted, millis, percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, Stretch, run_on, run_stretch};
-use crate::words::{bytes, change, counted, millis, percent, seconds};
 
 /// A cache that would find fewer blocks than this, however large, is not tried.
 const HIT_SHARE_THAT_MATTERS: f64 = 0.05;

@@ -22,7 +22,7 @@ use crate::progress::GoOn;
 use super::check;
 use super::file::{Model, Part, Submitter, VERSION, Volume};
 use super::generate::{GenerateOptions, Generator};
-use super::leaves::{LEAVES_MAX, leaves};
+use super::leaf_ranges::{LEAVES_MAX, leaves};
 use super::level;
 use super::space::{GRAIN, Space};
 use lists::digits;

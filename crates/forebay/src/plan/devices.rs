@@ -1,7 +1,7 @@
 //! `plan capacity --device`: how many real devices keep a promise, by simulation.
 //!
 //! The trace's volumes are laid one after another over all devices, in stripes: stripe `s` lies on
-//! device `s mod n`. A request goes whole to the device of its first byte. Arrivals are as recorded,
+//! device `s mod n`. A request goes whole to the device of its first byte. ArrivalTimes are as recorded,
 //! each device has the policy to itself, and a response time runs from arrival to completion.
 //!
 //! More devices need not always be better: every number of them places the data anew. The answer is
@@ -15,12 +15,12 @@ use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
 use serde::Serialize;
 
-use super::arrivals::{self, timed};
+use super::arrival_times::{self, timed};
 use super::capacity::{Promises, on_all_cores};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::{Input, Records};
-use crate::place::{Map, Placement};
+use crate::layout::{Map, VolumeLayout};
 
 /// Bytes of a stripe.
 pub const STRIPE_BYTES: u64 = 1 << 20;
@@ -79,7 +79,7 @@ pub fn table(
 /// What to keep in mind of `input` where it has little to tell; one sentence each.
 pub fn cautions(input: &Input) -> Vec<String> {
     let described = &input.description;
-    arrivals::cautions(described.records, Nanos((described.duration_s * 1e9) as u64))
+    arrival_times::cautions(described.records, Nanos((described.duration_s * 1e9) as u64))
 }
 
 /// Requests of a run, and those within each bound.
@@ -144,8 +144,8 @@ impl Trial<'_> {
         let usable = self.device.model.capacity() / STRIPE_BYTES * STRIPE_BYTES;
         let usable = if usable == 0 { self.device.model.capacity() } else { usable };
         let capacity = usable.saturating_mul(devices as u64);
-        let placement = Placement::new(&self.input.extents, capacity, Map::Scale);
-        let striped = Striped { records, placement, devices, lane, usable, next: 0 };
+        let layout = VolumeLayout::new(&self.input.extents, capacity, Map::Scale);
+        let striped = Striped { records, layout, devices, lane, usable, next: 0 };
         let visit = Visit { striped, device: self.device, within: self.within };
         let count = with_policy(self.policy, self.device.model.len_max(), visit)?;
         match failed.take() {
@@ -158,7 +158,7 @@ impl Trial<'_> {
 /// The requests of one device.
 struct Striped<'a> {
     records: Records<'a>,
-    placement: Placement,
+    layout: VolumeLayout,
     devices: usize,
     lane: usize,
     /// Bytes used of a device.
@@ -172,7 +172,7 @@ impl Iterator for Striped<'_> {
     fn next(&mut self) -> Option<Request> {
         loop {
             let record = self.records.next()?;
-            let Some(mut request) = self.placement.place(&record, self.next) else { continue };
+            let Some(mut request) = self.layout.place(&record, self.next) else { continue };
             let (stripe, within) = (request.offset / STRIPE_BYTES, request.offset % STRIPE_BYTES);
             let devices = self.devices as u64;
             if stripe % devices != self.lane as u64 {

@@ -4,8 +4,8 @@ use super::judge::{TOO_FEW, tail_ms, tail_of, utilisation};
 use super::{Ranked, Remedy, RemedyKind, Verdict, baseline};
 use crate::devices::OpenDevice;
 use crate::input::Input;
+use crate::quantities::{bytes, change, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, Setup};
-use crate::words::{bytes, change, counted, millis, percent, seconds};
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
