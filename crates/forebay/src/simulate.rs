@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use forebay_core::device::failing::Failing;
+use forebay_core::device::failing::{Failing, Failure};
 use forebay_core::policy::{PolicyVisitor, Rearrange, Rearranged, with_placed};
 use forebay_core::{
     Completion, Device, Done, Lane, Nanos, Observer, Policy, Request, Workload, simulate,
@@ -183,44 +183,87 @@ impl PolicyVisitor for Visit<'_> {
     }
 }
 
-impl Visit<'_> {
-    fn simulate<P: Policy>(mut self, mut policy: P) -> Result<Run, Error> {
+impl<'a> Visit<'a> {
+    /// Only the loop is compiled for each policy.
+    fn simulate<P: Policy>(self, mut policy: P) -> Result<Run, Error> {
+        let (visit, mut ready) = self.ready(&policy)?;
+        let begun = Instant::now();
+        let makespan = match visit.bed.failures {
+            [] => {
+                let Ready { devices, workload, watch, .. } = &mut ready;
+                simulate::run(&mut policy, devices, workload, watch)
+            }
+            failures => ready.run_failing(&mut policy, failures),
+        };
+        visit.finish(ready, &policy, makespan, begun.elapsed().as_secs_f64())
+    }
+
+    /// What `policy` is to run on.
+    fn ready(mut self, policy: &dyn Policy) -> Result<(Visited<'a>, Ready<'a>), Error> {
         let requests = self.stretch.requests.clone();
-        let layout = self.layout.clone();
         let (replayed, imputed_share) =
-            Replayed::new(self.input, layout, self.setup, requests, &mut self.meter)?;
-        let mut workload = Metered::new(replayed, self.meter);
+            Replayed::new(self.input, self.layout, self.setup, requests, &mut self.meter)?;
         let opened = match policy.servers() {
             [] => self.bed.devices(self.policy),
             servers => vec![self.bed.disk; servers.len()],
         };
-        let mut devices: Vec<DeviceModel> = match policy.servers() {
+        let devices: Vec<DeviceModel> = match policy.servers() {
             [] => opened.iter().map(|device| device.model.clone()).collect(),
             servers => self.bed.disk.lanes(servers)?,
         };
         let unused = devices.iter().map(DeviceModel::without_content).collect();
-        let mut watch = Watch {
+        let watch = Watch {
             disks: self.bed.disks.max(policy.servers().len() as u16).max(1),
             statistics: Statistics::new(unused, policy.classes()),
             contention: Contention::default(),
             head: HeadTrace::default(),
             idle: Idle::new(self.stretch.idle_needed),
         };
-        let begun = Instant::now();
-        let makespan = match self.bed.failures {
-            [] => simulate::run(&mut policy, &mut devices, &mut workload, &mut watch),
-            failures => {
-                let failing = devices.drain(..).enumerate();
-                let failing = failing.map(|(lane, one)| Failing::new(one, lane as Lane, failures));
-                let mut failing: Vec<_> = failing.collect();
-                // Not compiled once more for each policy.
-                let policy: &mut dyn Policy = &mut policy;
-                let makespan = simulate::run(policy, &mut failing, &mut workload, &mut watch);
-                devices.extend(failing.into_iter().map(Failing::into_device));
-                makespan
-            }
-        };
-        let wall_s = begun.elapsed().as_secs_f64();
+        let workload = Metered::new(replayed, self.meter);
+        let visited =
+            Visited { input: self.input, bed: self.bed, setup: self.setup, policy: self.policy };
+        Ok((visited, Ready { opened, devices, workload, watch, imputed_share }))
+    }
+}
+
+/// What a run begins with.
+struct Ready<'a> {
+    opened: Vec<&'a OpenDevice>,
+    devices: Vec<DeviceModel>,
+    workload: Metered<Replayed<'a>, Progress<'a>>,
+    watch: Watch,
+    imputed_share: f64,
+}
+
+impl Ready<'_> {
+    fn run_failing(&mut self, policy: &mut dyn Policy, failures: &[Failure]) -> Nanos {
+        let failing = self.devices.drain(..).enumerate();
+        let failing = failing.map(|(lane, one)| Failing::new(one, lane as Lane, failures));
+        let mut failing: Vec<_> = failing.collect();
+        let makespan = simulate::run(policy, &mut failing, &mut self.workload, &mut self.watch);
+        self.devices.extend(failing.into_iter().map(Failing::into_device));
+        makespan
+    }
+}
+
+/// What a run was asked to be.
+struct Visited<'a> {
+    input: &'a Input,
+    bed: Bed<'a>,
+    setup: Setup,
+    policy: &'a str,
+}
+
+impl Visited<'_> {
+    /// The figures of a run that is over.
+    fn finish(
+        &self,
+        ready: Ready<'_>,
+        policy: &dyn Policy,
+        makespan: Nanos,
+        wall_s: f64,
+    ) -> Result<Run, Error> {
+        let Ready { opened, devices, workload, watch, imputed_share } = ready;
         if workload.is_stopped() {
             return Err(Error::Stopped);
         }
@@ -230,12 +273,7 @@ impl Visit<'_> {
             return Err(error.into());
         }
         if makespan == Nanos::ZERO && changed.requests_clipped > 0 && watch.statistics.is_empty() {
-            return Err(Error::Unfit(format!(
-                "{}: all {} requests lie beyond {}; use --map scale or wrap",
-                self.input.path.display(),
-                changed.requests_clipped,
-                self.bed.disk.name
-            )));
+            return Err(self.all_beyond(changed.requests_clipped));
         }
         let labels = &self.input.labels;
         let busy = devices.iter().fold(Nanos::ZERO, |sum, device| sum + device.busy(makespan));
@@ -244,6 +282,10 @@ impl Visit<'_> {
         let (write_amplification, erases, erases_max) = wear(&devices);
         let disks = usize::from(watch.disks);
         let each = opened.iter().copied().zip(&devices).zip(watch.statistics.asked());
+        let each = each.enumerate().map(|(lane, (device, asked))| {
+            let role = if lane < disks { "disk" } else { "flash" };
+            device_figures(device, asked, role, makespan)
+        });
         Ok(Run {
             result: RunResult {
                 policy: self.policy.to_string(),
@@ -252,13 +294,7 @@ impl Visit<'_> {
                 write_amplification,
                 erases,
                 erases_max,
-                devices: each
-                    .enumerate()
-                    .map(|(lane, (device, asked))| {
-                        let role = if lane < disks { "disk" } else { "flash" };
-                        device_figures(device, asked, role, makespan)
-                    })
-                    .collect(),
+                devices: each.collect(),
                 placement: policy.figures().into_iter().collect(),
                 changed,
                 imputed_share,
@@ -271,6 +307,14 @@ impl Visit<'_> {
             read_distribution: watch.statistics.reads().distribution(400),
             write_distribution: watch.statistics.writes().distribution(400),
         })
+    }
+
+    fn all_beyond(&self, requests: u64) -> Error {
+        Error::Unfit(format!(
+            "{}: all {requests} requests lie beyond {}; use --map scale or wrap",
+            self.input.path.display(),
+            self.bed.disk.name
+        ))
     }
 }
 
