@@ -2,6 +2,7 @@
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
 # make reproduce  papers/bid/table.md and its figures  make reproduce-short  the bundled trace alone
 # make report   the main job on the bundled trace    make build    the command, optimised
+# make dist     target/dist/forebay: smaller and somewhat faster, slow to build
 # make bench-play  the live driver beside fio
 # make proptest-long  the tests under PROPTEST_SEEDS random seeds
 # make mutants  which of MUTANTS one-line bugs in the core its tests catch; MUTANTS_SEED draws them
@@ -17,13 +18,17 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape
 
-.PHONY: all build test proptest-long mutants needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
+.PHONY: all build dist test proptest-long mutants needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
   bench bench-play report reproduce reproduce-short big big-short
 
 all: build
 
 build:
 	cargo build --release
+
+# What is shipped.
+dist:
+	cargo build --profile dist
 
 test: needs check
 	cargo test --workspace

@@ -1,9 +1,9 @@
 //! Device files; a device that is accepted also serves its first and its last bytes.
 #![no_main]
 
-use forebay::devices;
 use forebay_core::contract::device::Device;
 use forebay_core::{Flags, Nanos, Op, Request};
+use forebay_devices as devices;
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 

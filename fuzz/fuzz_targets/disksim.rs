@@ -2,8 +2,7 @@
 //! drive that is taken over survives being written as a device file.
 #![no_main]
 
-use forebay::devices::{DiskSpec, read_spec, write};
-use forebay::disksim;
+use forebay_devices::{DiskSpec, disksim, read_spec, write};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 

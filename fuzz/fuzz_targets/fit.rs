@@ -2,8 +2,8 @@
 //! make enough samples. What fits can be written and read, or is refused in one line.
 #![no_main]
 
-use forebay::device_fit::{Known, Measurements, fit, parse};
-use forebay::devices;
+use forebay_devices as devices;
+use forebay_devices::fit::{Known, Measurements, fit, parse};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 

@@ -8,7 +8,7 @@ use forebay::convert::convert;
 use forebay_live::capture::{self, CaptureError, Captured, Device, News, Places, Plan, Via};
 use forebay_trace::Reader;
 use forebay_trace::formats::blktrace::Blktrace;
-use forebay_trace::words::counted;
+use forebay_trace::plural::counted;
 use forebay_trace::write::{self, Kept};
 
 use crate::interrupt::{self, Second};

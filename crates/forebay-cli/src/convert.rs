@@ -6,7 +6,7 @@ use clap::Args;
 use forebay::convert::{Converted, convert};
 use forebay::model::open::expect_trace;
 use forebay_trace::ahead::Ahead;
-use forebay_trace::words::counted;
+use forebay_trace::plural::counted;
 use forebay_trace::write::{self, Kept};
 use forebay_trace::{Reader, open};
 

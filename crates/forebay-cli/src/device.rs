@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand, ValueEnum};
 use comfy_table::{Table, presets};
-use forebay::device_validate::{self, Arrivals, Validation};
-use forebay::devices::{self, write};
-use forebay::{Error, disksim};
-use forebay_trace::words::counted;
+use forebay::Error;
+use forebay::devices::validate::{self, Arrivals, Validation};
+use forebay::devices::{self, disksim, write};
+use forebay_trace::plural::counted;
 
 use crate::device_fit::Fit;
 use crate::output::{self, Format};
@@ -64,7 +64,7 @@ impl Import {
         eprintln!("forebay: {}: {}", device.name, device.summary);
         match &self.output {
             None => output::print(text.trim_end())?,
-            Some(path) => write::file(path, &text, &imported.kept)?,
+            Some(path) => write::file(path, &text, &imported.kept).map_err(Error::output)?,
         }
         Ok(())
     }
@@ -104,12 +104,12 @@ enum From {
 impl Validate {
     fn run(self) -> anyhow::Result<()> {
         let (name, spec) = devices::open_spec(&self.device).map_err(Error::from)?;
-        let trace = device_validate::read_trace(&self.trace)?;
+        let trace = validate::read_trace(&self.trace)?;
         let arrivals = match self.arrivals {
             From::Simulated => Arrivals::Simulated,
             From::Measured => Arrivals::Measured,
         };
-        let validation = device_validate::validate(&name, &spec, &trace, arrivals)?;
+        let validation = validate::validate(&name, &spec, &trace, arrivals).map_err(Error::from)?;
         for note in devices::open(&self.device).map_err(Error::from)?.notes {
             eprintln!("forebay: {}: {note}", self.device);
         }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use forebay::device_fit::{Figure, Fitted, Known, Measurements, fit};
+use forebay::devices::fit::{Figure, Fitted, Known, Measurements, fit};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -63,7 +63,8 @@ impl Fit {
         let text = fitted.toml();
         // What is written can be read, or the measurements do not describe a disk.
         forebay::devices::read(&self.output, &text)?;
-        forebay::devices::write::file(&self.output, &text, &kept)?;
+        forebay::devices::write::file(&self.output, &text, &kept)
+            .map_err(forebay::Error::output)?;
         if fitted.lines_skipped > 0 {
             eprintln!("forebay: {} log lines are no reads and were skipped", fitted.lines_skipped);
         }

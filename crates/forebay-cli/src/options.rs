@@ -6,8 +6,8 @@ use std::time::Duration;
 use clap::Args;
 use forebay::cache_curve::{self, Curve, CurveOptions};
 use forebay::input::Input;
+use forebay::layout::Map;
 use forebay::model::open::open_any;
-use forebay::place::Map;
 pub(crate) use forebay::plan::amount::span;
 use forebay::sample;
 use forebay::simulate::{IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
@@ -113,7 +113,7 @@ impl Reading {
     ) -> anyhow::Result<Description> {
         let options = Options { stream_by: self.stream_by, threads };
         let progress = Progress::reading("reading", path);
-        let (description, notes) = forebay::input::describe_from(
+        let (description, notes) = forebay::input::describe(
             path,
             &mut *self.source.open(path, progress.consumed())?,
             options,

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 use forebay::Error;
 use forebay_trace::ahead::Ahead;
 use forebay_trace::partition::{self, Intake, Manifest, Partition, Volumes};
-use forebay_trace::words::counted;
+use forebay_trace::plural::counted;
 use forebay_trace::{Reader, open};
 
 use crate::options::say_notes;

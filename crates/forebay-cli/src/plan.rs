@@ -4,7 +4,7 @@ use std::path::Path;
 
 use clap::{Args, Subcommand};
 use forebay::plan::amount::{self, Fraction};
-use forebay::plan::arrivals::Arrivals;
+use forebay::plan::arrival_times::ArrivalTimes;
 use forebay_core::Nanos;
 
 use crate::options::{Source, say_notes};
@@ -66,10 +66,14 @@ pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
 
 /// Reads when the requests of `path` arrive, with progress; what is to be known of them is said on
 /// standard error.
-pub(crate) fn arrivals(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<Arrivals> {
+pub(crate) fn arrivals(
+    source: &Source,
+    path: &Path,
+    by_volume: bool,
+) -> anyhow::Result<ArrivalTimes> {
     let progress = Progress::reading("reading", path);
     let mut reader = source.open(path, progress.consumed())?;
-    let arrivals = Arrivals::read(path, &mut *reader, by_volume, |records| {
+    let arrivals = ArrivalTimes::read(path, &mut *reader, by_volume, |records| {
         progress.say(format!("reading {}: {records} requests", path.display()));
     })?;
     drop(progress);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::plan::amount::Fraction;
-use forebay::plan::arrivals::Arrivals;
+use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises, Row, answer};
 use forebay::plan::confidence::Bootstrap;
 use forebay::report;
@@ -94,7 +94,7 @@ impl Capacity {
 }
 
 /// What was asked for and cannot be had.
-fn say_doubts(arrivals: &Arrivals, rows: &[Row], doubt: Doubt) {
+fn say_doubts(arrivals: &ArrivalTimes, rows: &[Row], doubt: Doubt) {
     let say = |what: &str| eprintln!("forebay: {}: {what}", arrivals.path.display());
     if doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none()) {
         say("no interval where all requests arrive at one instant");
@@ -106,7 +106,7 @@ fn say_doubts(arrivals: &Arrivals, rows: &[Row], doubt: Doubt) {
 
 fn write_report(
     draft: Draft,
-    arrivals: &Arrivals,
+    arrivals: &ArrivalTimes,
     promises: &Promises,
     rows: &[Row],
 ) -> anyhow::Result<()> {

@@ -4,7 +4,7 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::Error;
 use forebay::plan::amount::Fraction;
-use forebay::plan::arrivals::Arrivals;
+use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::{Consolidation, cautions, consolidate};
 use forebay_core::Nanos;
@@ -53,9 +53,9 @@ impl Consolidate {
             .into());
         }
         let arrivals = self.traces.iter().map(|path| plan::arrivals(&self.source, path, false));
-        let arrivals: Vec<Arrivals> = arrivals.collect::<anyhow::Result<_>>()?;
+        let arrivals: Vec<ArrivalTimes> = arrivals.collect::<anyhow::Result<_>>()?;
         let copies = if arrivals.len() == 1 { usize::from(self.clients.unwrap_or(2)) } else { 1 };
-        let clients: Vec<&Arrivals> =
+        let clients: Vec<&ArrivalTimes> =
             arrivals.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
         let shifts = match (self.shift.is_empty(), copies) {
             (false, _) => self.shift,

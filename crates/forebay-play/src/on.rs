@@ -13,7 +13,7 @@ use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Wake
 use crate::error::Error;
 use crate::{Plan, targets};
 use forebay::input::Input;
-use forebay::place::Placement;
+use forebay::layout::VolumeLayout as Placement;
 use forebay::simulate::Bed;
 use forebay::statistics::Known;
 

@@ -11,7 +11,7 @@ use crate::on::LiveLanes;
 use crate::watch::{Ending, News, Watched};
 use crate::{Plan, verdict};
 use forebay::input::Input;
-use forebay::place::Changed;
+use forebay::layout::Changed;
 use forebay::replayed::Replay;
 use forebay::statistics::Figures;
 

@@ -9,7 +9,7 @@ use crate::Plan;
 use crate::error::{Error, unfit};
 use crate::on::Real;
 use forebay::input::Input;
-use forebay::place::Placement;
+use forebay::layout::VolumeLayout as Placement;
 
 /// A flash target that is created is as long as a part of the others together, at least so long.
 const FLASH_MIN_BYTES: u64 = 1 << 30;
@@ -141,7 +141,7 @@ fn open_one(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use forebay::place::Map;
+    use forebay::layout::Map;
     use forebay::replayed::{Replay, Setup};
     use forebay_core::replay::Intensity;
     use forebay_core::{Flags, Nanos, Op};

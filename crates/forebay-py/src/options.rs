@@ -4,7 +4,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 use forebay::devices::{self, OpenDevice};
-use forebay::place::Map;
+use forebay::layout::Map;
 use forebay::simulate::{Bed, IMPUTED_SHARE_MAX, Replay, RunResult, Setup};
 use forebay_core::device::failing::Failure;
 use forebay_core::replay::Intensity;

@@ -9,7 +9,7 @@ pub(crate) use power::plan_power;
 pub(crate) use sla::plan_sla;
 
 use forebay::plan::amount::{Fraction, span};
-use forebay::plan::arrivals::Arrivals;
+use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
 use forebay_core::Nanos;
@@ -66,13 +66,13 @@ fn arrivals(
     source: &Source,
     by_volume: bool,
     signals: &mut Signals,
-) -> Result<Arrivals, forebay::Error> {
+) -> Result<ArrivalTimes, forebay::Error> {
     let mut reader = source.open()?;
-    Arrivals::read(source.name(), &mut *reader, by_volume, |_| signals.go_on())
+    ArrivalTimes::read(source.name(), &mut *reader, by_volume, |_| signals.go_on())
 }
 
 /// Warns of what is to be known of `arrivals`.
-fn warn_arrivals(py: Python<'_>, arrivals: &Arrivals) -> PyResult<()> {
+fn warn_arrivals(py: Python<'_>, arrivals: &ArrivalTimes) -> PyResult<()> {
     warn_notes(py, &arrivals.path, &arrivals.notes)?;
     for caution in arrivals.cautions() {
         warn(py, format!("{}: {caution}", arrivals.path.display()))?;

@@ -5,13 +5,13 @@
 //! of the description walks a batch by itself, in a loop short enough to overlap its cache misses.
 //! The figures and their definitions are in [`description`].
 
-mod arrivals;
 mod by_stream;
 pub mod by_thread;
 mod by_volume;
 pub mod description;
 mod distribution;
 mod footprint;
+mod inter_arrival;
 mod latency;
 mod outstanding;
 mod sequences;
@@ -45,7 +45,7 @@ pub struct Options {
 pub struct Describer {
     options: Options,
     totals: sizes::Totals,
-    times: arrivals::Times,
+    times: inter_arrival::Times,
     volumes: by_volume::Volumes,
     streams: by_stream::Streams,
     threads: Option<by_thread::Threads>,
@@ -61,7 +61,7 @@ impl Describer {
         Describer {
             options,
             totals: sizes::Totals::default(),
-            times: arrivals::Times::default(),
+            times: inter_arrival::Times::default(),
             volumes: by_volume::Volumes::default(),
             streams: by_stream::Streams::new(options.stream_by),
             threads: options.threads.map(by_thread::Threads::new),

@@ -10,11 +10,11 @@ pub mod fio_latency;
 mod frames;
 pub mod hp_srt;
 mod log;
+mod numbering;
 pub mod parquet;
 pub mod presets;
 pub mod snoop;
 pub mod vscsi;
-mod who;
 
 use std::io::BufRead;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@
 //! given the time of the last record handed out, and counted. Records of equal time keep the order
 //! of the file. Times are made relative to the earliest request.
 
-use crate::words::{counted, verb};
+use crate::plural::{counted, verb};
 use std::collections::VecDeque;
 
 use forebay_core::Nanos;

@@ -18,7 +18,7 @@ use forebay_core::{Flags, Op};
 use crate::error::TraceError;
 use crate::formats::parquet::canonical::{self, StreamText};
 use crate::formats::parquet::open_table;
-use crate::letters::flag_letters;
+use crate::op_flags::flag_letters;
 use crate::trace::{Dictionary, Reader, Record};
 
 /// The columns of a table in memory. Its `len` is wider than that of a file: who adds up lengths in

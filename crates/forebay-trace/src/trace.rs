@@ -3,7 +3,7 @@
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::error::TraceError;
-use crate::words::counted;
+use crate::plural::counted;
 
 /// One request of a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

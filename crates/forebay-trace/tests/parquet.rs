@@ -6,8 +6,10 @@ use std::fs::File;
 use std::path::Path;
 use std::sync::Arc;
 
+use arrow_array::types::{Int8Type, UInt32Type};
 use arrow_array::{
-    ArrayRef, Float32Array, Float64Array, Int64Array, RecordBatch, StringArray, UInt64Array,
+    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int64Array, LargeStringArray,
+    RecordBatch, StringArray, StringViewArray, UInt16Array, UInt64Array,
 };
 use forebay_core::Nanos;
 use forebay_trace::Record;
@@ -67,6 +69,43 @@ fn every_codec_is_read() {
     ] {
         assert_eq!(read(&table(&[]), codec), Ok(expected.clone()), "{codec}");
     }
+}
+
+#[test]
+fn every_type_of_strings_and_integers_is_read() {
+    let expected = read(&table(&[]), PLAIN).unwrap();
+    let ops = ["read", "write", "read"];
+    // With a text that no row uses, which means nothing.
+    let values = Arc::new(LargeStringArray::from(vec!["write", "no operation", "read"]));
+    let unused = DictionaryArray::<Int8Type>::new(Int8Array::from(vec![2, 0, 2]), values);
+    let columns: [ArrayRef; 5] = [
+        Arc::new(LargeStringArray::from(ops.to_vec())),
+        Arc::new(StringViewArray::from(ops.to_vec())),
+        Arc::new(ops.into_iter().collect::<DictionaryArray<Int8Type>>()),
+        Arc::new(ops.into_iter().collect::<DictionaryArray<UInt32Type>>()),
+        Arc::new(unused),
+    ];
+    for column in columns {
+        let kind = column.data_type().to_string();
+        assert_eq!(read(&table(&[("op", column)]), PLAIN), Ok(expected.clone()), "{kind}");
+    }
+    let narrow: ArrayRef = Arc::new(UInt16Array::from(vec![4096, 512, 65_535]));
+    assert_eq!(read(&table(&[("len", narrow)]), PLAIN).unwrap()[2].len, 65_535);
+}
+
+#[test]
+fn what_no_row_may_hold_is_refused_with_its_row() {
+    let refused = |name, column: ArrayRef, expected: &str| {
+        let said = read(&table(&[(name, column)]), PLAIN).unwrap_err();
+        assert!(said.contains(expected), "no {expected:?} in {said}");
+    };
+    let beyond: ArrayRef = Arc::new(UInt64Array::from(vec![0, 1 << 63, 0]));
+    refused("offset", beyond, "row 2: got \"9223372036854775808\" in column offset");
+    let ops: ArrayRef = Arc::new(StringArray::from(vec!["read", "write", "rite"]));
+    refused("op", ops, "row 3: got \"rite\" in column op");
+    let none: ArrayRef = Arc::new(StringArray::from(vec![Some("read"), None, Some("read")]));
+    refused("op", none, "row 2: got null in column op");
+    refused("op", Arc::new(Int64Array::from(vec![0, 1, 2])), "type Int64 in column op");
 }
 
 #[test]

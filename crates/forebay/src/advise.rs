@@ -16,17 +16,17 @@ use crate::defragment::Defragmentation;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
-use crate::place::Placement;
+use crate::layout::VolumeLayout;
 use crate::progress::GoOn;
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_with};
 
 mod cautions;
+mod findings;
 mod judge;
 mod remedies;
 mod sizing;
 mod times;
 mod trial;
-mod words;
 
 pub use remedies::{Before, Remedy, RemedyKind};
 pub use sizing::Sizing;
@@ -130,8 +130,8 @@ pub struct Pictures {
 pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
     let mut chosen = None;
     for device in devices::general()? {
-        let placement = Placement::new(&input.extents, device.model.capacity(), Default::default());
-        let fits = !placement.is_beyond();
+        let layout = VolumeLayout::new(&input.extents, device.model.capacity(), Default::default());
+        let fits = !layout.is_beyond();
         let reason = if fits {
             "the smallest of the general bundled drives that holds the trace".to_string()
         } else {
@@ -184,7 +184,7 @@ pub fn advise<P: GoOn>(
     let free = free.unwrap_or(baseline);
     let trial = Trial { input, device, flash, setup, baseline, free };
     let Tried { remedies, sizing, defragmentation } = trial.all(progress)?;
-    let case = words::Case {
+    let case = findings::Case {
         remedies: &remedies,
         flash,
         input,
@@ -283,14 +283,6 @@ fn untimed<P: GoOn>(
     })
 }
 
-/// Total time of a run: what a scheduler can change.
-pub fn total_s(result: &RunResult) -> f64 {
-    match result.replay {
-        Replay::Open | Replay::Dependent => result.figures.busy_s,
-        Replay::Closed => result.figures.makespan_s,
-    }
-}
-
 /// By total time; equal ones keep the order of the list, which is simplest first. So do all where
 /// there are too few requests to compare.
 fn rank(results: &[RunResult]) -> Vec<Ranked> {
@@ -307,10 +299,10 @@ fn rank(results: &[RunResult]) -> Vec<Ranked> {
 fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
     Ranked {
         policy: result.policy.clone(),
-        total_s: total_s(result),
+        total_s: result.total_s(),
         // Adding zero turns -0.0 into 0.0.
         gain_share: baseline
-            .map(|baseline| 1.0 - total_s(result) / total_s(baseline).max(1e-9) + 0.0),
+            .map(|baseline| 1.0 - result.total_s() / baseline.total_s().max(1e-9) + 0.0),
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
         longest_wait_ms: result.figures.longest_wait_ms,

@@ -10,13 +10,12 @@ use forebay_core::arrange::{Arrangement, Arranger, Prices};
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 use serde::Serialize;
 
-use crate::advise::total_s;
 use crate::error::Error;
 use crate::idle::Period;
 use crate::input::Input;
 use crate::progress::{GoOn, Meter};
+use crate::quantities::{bytes, counted, millis, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, requests, run_stretch};
-use crate::words::{bytes, counted, millis, percent, seconds};
 
 mod sequential;
 
@@ -66,7 +65,7 @@ pub struct Effect {
 
 impl Effect {
     fn of(before: &RunResult, after: &RunResult, sequential: Sequential) -> Effect {
-        let (was, is) = (total_s(before), total_s(after));
+        let (was, is) = (before.total_s(), after.total_s());
         Effect {
             requests: before.figures.requests,
             span_s: before.figures.makespan_s,

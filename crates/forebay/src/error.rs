@@ -6,9 +6,10 @@ use std::path::PathBuf;
 use forebay_core::SpecError;
 use forebay_trace::TraceError;
 
-use crate::device_fit::FitError;
 use crate::devices::DevicesError;
-use crate::disksim::ImportError;
+use crate::devices::disksim::ImportError;
+use crate::devices::fit::FitError;
+use crate::devices::validate::ValidateError;
 
 /// A verb's failure, in one message; the user's to mend unless [`Error::is_input`] denies it.
 #[derive(Debug, thiserror::Error)]
@@ -42,6 +43,9 @@ pub enum Error {
     /// A drive file of DiskSim.
     #[error(transparent)]
     Import(#[from] ImportError),
+    /// A model and what was measured do not go together.
+    #[error(transparent)]
+    Validate(#[from] ValidateError),
     /// Trace and device, or options, do not go together.
     #[error("{0}")]
     Unfit(String),

@@ -1,7 +1,8 @@
 //! Input: a trace read once, described, grouped into streams, and kept as far as memory allows.
 //!
 //! Up to [`KEPT_RECORDS_MAX`] records are kept; a longer trace is read again for every run, so
-//! memory stays bounded whatever its length.
+//! memory stays bounded whatever its length. What is read may be drawn from a model: whoever stands above
+//! opens it ([`Opening`]).
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -11,12 +12,10 @@ use forebay_trace::ahead::Ahead;
 use forebay_trace::describe::{Describer, Description, Options};
 use forebay_trace::error::Place;
 use forebay_trace::streams::{self, Grouping, StreamBy};
-use forebay_trace::unpack::Consumed;
 use forebay_trace::write::Kept;
 use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, open};
 
 use crate::error::Error;
-use crate::model::open::open_any;
 use crate::progress::{GoOn, Meter};
 
 /// Records kept in memory: 96 MiB, so that with the largest footprint they fit 512 MiB in all.
@@ -49,7 +48,7 @@ pub struct Input {
 
 impl Input {
     /// Reads the trace at `path` (format `from`, or found by looking) and tells `progress` now and
-    /// then how many records have been read.
+    /// then how many records have been read. Who takes models too opens them, for [`Input::read_from`].
     pub fn read<P: GoOn>(
         path: &Path,
         from: Option<&str>,
@@ -165,24 +164,14 @@ impl Input {
     }
 }
 
-/// Opens a trace, or a model in its place, to be read on a thread of its own.
+/// Opens a trace, to be read on a thread of its own.
 fn ahead(path: &Path, from: Option<&str>) -> Result<Box<dyn Reader>, TraceError> {
-    Ok(Box::new(Ahead::new(open_any(path, from, 0, Consumed::default())?)))
+    Ok(Box::new(Ahead::new(open::open(path, from)?)))
 }
 
-/// Describes the trace at `path` in one pass, as `options` say, keeping nothing, and tells `progress` now and then how
-/// many records have been read.
+/// Describes what `reader` reads in one pass, as `options` say, keeping nothing, and tells `progress` now
+/// and then how many records have been read; messages call it `name`.
 pub fn describe<P: GoOn>(
-    path: &Path,
-    from: Option<&str>,
-    options: Options,
-    progress: impl FnMut(u64) -> P,
-) -> Result<(Description, Notes), Error> {
-    describe_from(path, &mut *ahead(path, from)?, options, progress)
-}
-
-/// Describes what `reader` reads, as [`describe`] does; messages call it `name`.
-pub fn describe_from<P: GoOn>(
     name: &Path,
     reader: &mut dyn Reader,
     options: Options,
@@ -347,7 +336,8 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
         let read = Input::read(&path, None, StreamBy::Thread, |_| Break(()));
         assert!(matches!(read, Err(Error::Stopped)));
-        let described = describe(&path, None, Options::default(), |_| Break(()));
+        let mut reader = ahead(&path, None).unwrap();
+        let described = describe(&path, &mut *reader, Options::default(), |_| Break(()));
         assert!(matches!(described, Err(Error::Stopped)));
     }
 }

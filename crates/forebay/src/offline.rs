@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::place::{Map, Placement};
+use crate::layout::{Map, VolumeLayout};
 use crate::simulate::{Setup, run};
 
 /// I/Os of a window at most: the search visits 2^n sets of them.
@@ -118,11 +118,11 @@ fn best(device: &DeviceModel, runs: &[Joined]) -> Nanos {
 
 /// The placed requests that move data, all at the start of time.
 fn requests(input: &Input, capacity: u64) -> Result<Vec<Request>, Error> {
-    let mut placement = Placement::new(&input.extents, capacity, Map::Scale);
+    let mut layout = VolumeLayout::new(&input.extents, capacity, Map::Scale);
     let moves = |request: &Request| request.op.moves_data() && request.len > 0;
     let mut id = 0;
     let placed = input.records()?.filter_map(|record| {
-        let request = placement.place(&record, id).filter(moves)?;
+        let request = layout.place(&record, id).filter(moves)?;
         id += 1;
         Some(Request { at: Nanos::ZERO, ..request })
     });

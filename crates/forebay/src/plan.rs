@@ -12,7 +12,7 @@
 //! apart; nothing else grows with the trace.
 
 pub mod amount;
-pub mod arrivals;
+pub mod arrival_times;
 pub mod capacity;
 pub mod confidence;
 pub mod consolidate;

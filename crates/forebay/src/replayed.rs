@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 use crate::input::{Failed, Input, Records};
-use crate::place::{Changed, Imputed, Map, Placement};
+use crate::layout::{Changed, Imputed, Map, VolumeLayout};
 use crate::progress::{GoOn, Meter};
 
 /// How recorded requests become arrivals.
@@ -84,31 +84,31 @@ fn refuse_long(input: &Input, requests_max: u64) -> Result<(), Error> {
 }
 
 /// Records as requests on the device.
-pub(crate) struct Placed<'a> {
+pub(crate) struct DeviceRequests<'a> {
     records: Records<'a>,
-    placement: Placement,
+    layout: VolumeLayout,
     next: u64,
     wanted: Range<u64>,
     /// When the first wanted one arrives; the others' times run from there.
     begins: Option<Nanos>,
 }
 
-impl<'a> Placed<'a> {
+impl<'a> DeviceRequests<'a> {
     pub(crate) fn new(
         records: Records<'a>,
-        placement: Placement,
+        layout: VolumeLayout,
         wanted: Range<u64>,
-    ) -> Placed<'a> {
+    ) -> DeviceRequests<'a> {
         // The whole trace keeps its own beginning.
         let begins = (wanted.start == 0).then_some(Nanos::ZERO);
-        Placed { records, placement, next: 0, wanted, begins }
+        DeviceRequests { records, layout, next: 0, wanted, begins }
     }
 
     #[inline]
     fn next_with_latency(&mut self) -> Option<(Request, Option<Nanos>)> {
         while self.next < self.wanted.end {
             let record = self.records.next()?;
-            let Some(mut request) = self.placement.place(&record, self.next) else { continue };
+            let Some(mut request) = self.layout.place(&record, self.next) else { continue };
             self.next += 1;
             if self.next > self.wanted.start {
                 request.at = request.at - *self.begins.get_or_insert(request.at);
@@ -119,7 +119,7 @@ impl<'a> Placed<'a> {
     }
 }
 
-impl Iterator for Placed<'_> {
+impl Iterator for DeviceRequests<'_> {
     type Item = Request;
     #[inline]
     fn next(&mut self) -> Option<Request> {
@@ -136,13 +136,13 @@ pub struct Replayed<'a> {
 // One value a run: its size does not matter.
 #[allow(clippy::large_enum_variant)]
 enum Kind<'a> {
-    Open(Open<Placed<'a>>),
+    Open(Open<DeviceRequests<'a>>),
     Closed(Box<Closed>, Changed),
     Dependent(Box<Dependent<WithLatency<'a>>>),
 }
 
 /// Requests with the latencies they had.
-struct WithLatency<'a>(Placed<'a>);
+struct WithLatency<'a>(DeviceRequests<'a>);
 
 impl Iterator for WithLatency<'_> {
     type Item = (Request, Option<Nanos>);
@@ -153,21 +153,21 @@ impl Iterator for WithLatency<'_> {
 }
 
 impl<'a> Replayed<'a> {
-    /// The requests numbered `wanted` of `input`, where `placement` puts them, and the share of their
+    /// The requests numbered `wanted` of `input`, where `layout` puts them, and the share of their
     /// latencies that had to be imputed. `meter` is told of what is read beforehand.
     ///
     /// # Errors
     /// A trace that cannot be read again, or too long for closed replay.
     pub fn new<T: GoOn, F: FnMut(u64) -> T>(
         input: &'a Input,
-        placement: Placement,
+        layout: VolumeLayout,
         setup: Setup,
         wanted: Range<u64>,
         meter: &mut Meter<F>,
     ) -> Result<(Replayed<'a>, f64), Error> {
         let records = input.records()?;
         let failed = records.failed();
-        let placed = Placed::new(records, placement, wanted);
+        let placed = DeviceRequests::new(records, layout, wanted);
         let (kind, share) = match setup.replay {
             Replay::Open => (Kind::Open(Open::new(placed, setup.intensity)), 0.0),
             Replay::Closed => closed(input, placed, setup, meter)?,
@@ -182,9 +182,9 @@ impl<'a> Replayed<'a> {
     /// What was done so far to requests that did not fit.
     pub fn changed(&self) -> Changed {
         match &self.kind {
-            Kind::Open(open) => open.source().placement.changed(),
+            Kind::Open(open) => open.source().layout.changed(),
             Kind::Closed(_, changed) => *changed,
-            Kind::Dependent(dependent) => dependent.source().0.placement.changed(),
+            Kind::Dependent(dependent) => dependent.source().0.layout.changed(),
         }
     }
 
@@ -197,7 +197,7 @@ impl<'a> Replayed<'a> {
 /// Closed replay, and the share of latencies that had to be imputed.
 fn closed<'a, T: GoOn, F: FnMut(u64) -> T>(
     input: &Input,
-    mut placed: Placed<'a>,
+    mut placed: DeviceRequests<'a>,
     setup: Setup,
     meter: &mut Meter<F>,
 ) -> Result<(Kind<'a>, f64), Error> {
@@ -216,7 +216,7 @@ fn closed<'a, T: GoOn, F: FnMut(u64) -> T>(
     }
     let share = missing as f64 / all.max(1) as f64;
     let closed = Closed::new(recorded, setup.intensity);
-    Ok((Kind::Closed(Box::new(closed), placed.placement.changed()), share))
+    Ok((Kind::Closed(Box::new(closed), placed.layout.changed()), share))
 }
 
 /// The mean measured latency of each direction, for requests that have none.

@@ -1,10 +1,11 @@
 //! The verb `simulate`: a trace through a policy on a device model, in virtual time.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::time::Instant;
 
 use forebay_core::catalog::{PolicyVisitor, with_placed};
-use forebay_core::device::failing::Failing;
+use forebay_core::device::failing::{Failing, Failure};
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::{
     Completion, Device, Done, Lane, Nanos, Observer, Policy, Request, Workload, simulate,
@@ -17,9 +18,9 @@ use crate::error::Error;
 use crate::head::HeadTrace;
 use crate::idle::{Idle, IdlePeriods};
 use crate::input::{Failed, Input};
-use crate::place::{Changed, Placement};
+use crate::layout::{Changed, VolumeLayout};
 use crate::progress::{GoOn, Meter, Metered};
-use crate::replayed::{Placed, Replayed};
+use crate::replayed::{DeviceRequests, Replayed};
 use crate::statistics::{Figures, Statistics};
 use forebay_core::device::list::DeviceModel;
 
@@ -80,6 +81,16 @@ pub struct RunResult {
     pub simulated_requests_per_s: f64,
 }
 
+impl RunResult {
+    /// Its total time: what a scheduler can change.
+    pub fn total_s(&self) -> f64 {
+        match self.replay {
+            Replay::Open | Replay::Dependent => self.figures.busy_s,
+            Replay::Closed => self.figures.makespan_s,
+        }
+    }
+}
+
 /// Runs `input` through the policy that `policy` names on `device`.
 ///
 /// # Errors
@@ -118,12 +129,16 @@ pub(crate) fn run_stretch<P: GoOn>(
     policy: &str,
     setup: Setup,
     stretch: Stretch<'_>,
-    progress: impl FnMut(u64) -> P,
+    mut progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
     bed.check_flash()?;
-    let placement = bed.placement(input, setup);
-    let meter = Meter::new(progress);
-    let visit = Visit { input, bed, placement, setup, policy, stretch, meter };
+    let layout = bed.placement(input, setup);
+    let mut told = |count| match progress(count).stops() {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let meter = Meter::new(&mut told as Progress<'_>);
+    let visit = Visit { input, bed, layout, setup, policy, stretch, meter };
     with_placed(policy, &bed.lanes(), visit)?
 }
 
@@ -136,20 +151,23 @@ pub(crate) fn requests(
 ) -> Result<(impl Iterator<Item = Request>, Failed), Error> {
     let records = input.records()?;
     let failed = records.failed();
-    Ok((Placed::new(records, bed.placement(input, setup), 0..u64::MAX), failed))
+    Ok((DeviceRequests::new(records, bed.placement(input, setup), 0..u64::MAX), failed))
 }
 
-struct Visit<'a, F> {
+/// Whoever is told of the progress, of one type: else every loop would be compiled for each caller too.
+type Progress<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+struct Visit<'a> {
     input: &'a Input,
     bed: Bed<'a>,
-    placement: Placement,
+    layout: VolumeLayout,
     setup: Setup,
     policy: &'a str,
     stretch: Stretch<'a>,
-    meter: Meter<F>,
+    meter: Meter<Progress<'a>>,
 }
 
-impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
+impl PolicyVisitor for Visit<'_> {
     type Out = Result<Run, Error>;
 
     fn visit<P: Policy + Send + 'static>(self, policy: P) -> Result<Run, Error> {
@@ -166,44 +184,87 @@ impl<T: GoOn, F: FnMut(u64) -> T> PolicyVisitor for Visit<'_, F> {
     }
 }
 
-impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
-    fn simulate<P: Policy>(mut self, mut policy: P) -> Result<Run, Error> {
+impl<'a> Visit<'a> {
+    /// Only the loop is compiled for each policy.
+    fn simulate<P: Policy>(self, mut policy: P) -> Result<Run, Error> {
+        let (visit, mut ready) = self.ready(&policy)?;
+        let begun = Instant::now();
+        let makespan = match visit.bed.failures {
+            [] => {
+                let Ready { devices, workload, watch, .. } = &mut ready;
+                simulate::run(&mut policy, devices, workload, watch)
+            }
+            failures => ready.run_failing(&mut policy, failures),
+        };
+        visit.finish(ready, &policy, makespan, begun.elapsed().as_secs_f64())
+    }
+
+    /// What `policy` is to run on.
+    fn ready(mut self, policy: &dyn Policy) -> Result<(Visited<'a>, Ready<'a>), Error> {
         let requests = self.stretch.requests.clone();
-        let placement = self.placement.clone();
         let (replayed, imputed_share) =
-            Replayed::new(self.input, placement, self.setup, requests, &mut self.meter)?;
-        let mut workload = Metered::new(replayed, self.meter);
+            Replayed::new(self.input, self.layout, self.setup, requests, &mut self.meter)?;
         let opened = match policy.servers() {
             [] => self.bed.devices(self.policy),
             servers => vec![self.bed.disk; servers.len()],
         };
-        let mut devices: Vec<DeviceModel> = match policy.servers() {
+        let devices: Vec<DeviceModel> = match policy.servers() {
             [] => opened.iter().map(|device| device.model.clone()).collect(),
             servers => self.bed.disk.lanes(servers)?,
         };
         let unused = devices.iter().map(DeviceModel::without_content).collect();
-        let mut watch = Watch {
+        let watch = Watch {
             disks: self.bed.disks.max(policy.servers().len() as u16).max(1),
             statistics: Statistics::new(unused, policy.classes()),
             contention: Contention::default(),
             head: HeadTrace::default(),
             idle: Idle::new(self.stretch.idle_needed),
         };
-        let begun = Instant::now();
-        let makespan = match self.bed.failures {
-            [] => simulate::run(&mut policy, &mut devices, &mut workload, &mut watch),
-            failures => {
-                let failing = devices.drain(..).enumerate();
-                let failing = failing.map(|(lane, one)| Failing::new(one, lane as Lane, failures));
-                let mut failing: Vec<_> = failing.collect();
-                // Not compiled once more for each policy.
-                let policy: &mut dyn Policy = &mut policy;
-                let makespan = simulate::run(policy, &mut failing, &mut workload, &mut watch);
-                devices.extend(failing.into_iter().map(Failing::into_device));
-                makespan
-            }
-        };
-        let wall_s = begun.elapsed().as_secs_f64();
+        let workload = Metered::new(replayed, self.meter);
+        let visited =
+            Visited { input: self.input, bed: self.bed, setup: self.setup, policy: self.policy };
+        Ok((visited, Ready { opened, devices, workload, watch, imputed_share }))
+    }
+}
+
+/// What a run begins with.
+struct Ready<'a> {
+    opened: Vec<&'a OpenDevice>,
+    devices: Vec<DeviceModel>,
+    workload: Metered<Replayed<'a>, Progress<'a>>,
+    watch: Watch,
+    imputed_share: f64,
+}
+
+impl Ready<'_> {
+    fn run_failing(&mut self, policy: &mut dyn Policy, failures: &[Failure]) -> Nanos {
+        let failing = self.devices.drain(..).enumerate();
+        let failing = failing.map(|(lane, one)| Failing::new(one, lane as Lane, failures));
+        let mut failing: Vec<_> = failing.collect();
+        let makespan = simulate::run(policy, &mut failing, &mut self.workload, &mut self.watch);
+        self.devices.extend(failing.into_iter().map(Failing::into_device));
+        makespan
+    }
+}
+
+/// What a run was asked to be.
+struct Visited<'a> {
+    input: &'a Input,
+    bed: Bed<'a>,
+    setup: Setup,
+    policy: &'a str,
+}
+
+impl Visited<'_> {
+    /// The figures of a run that is over.
+    fn finish(
+        &self,
+        ready: Ready<'_>,
+        policy: &dyn Policy,
+        makespan: Nanos,
+        wall_s: f64,
+    ) -> Result<Run, Error> {
+        let Ready { opened, devices, workload, watch, imputed_share } = ready;
         if workload.is_stopped() {
             return Err(Error::Stopped);
         }
@@ -213,12 +274,7 @@ impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
             return Err(error.into());
         }
         if makespan == Nanos::ZERO && changed.requests_clipped > 0 && watch.statistics.is_empty() {
-            return Err(Error::Unfit(format!(
-                "{}: all {} requests lie beyond {}; use --map scale or wrap",
-                self.input.path.display(),
-                changed.requests_clipped,
-                self.bed.disk.name
-            )));
+            return Err(self.all_beyond(changed.requests_clipped));
         }
         let labels = &self.input.labels;
         let busy = devices.iter().fold(Nanos::ZERO, |sum, device| sum + device.busy(makespan));
@@ -227,6 +283,10 @@ impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
         let (write_amplification, erases, erases_max) = wear(&devices);
         let disks = usize::from(watch.disks);
         let each = opened.iter().copied().zip(&devices).zip(watch.statistics.asked());
+        let each = each.enumerate().map(|(lane, (device, asked))| {
+            let role = if lane < disks { "disk" } else { "flash" };
+            device_figures(device, asked, role, makespan)
+        });
         Ok(Run {
             result: RunResult {
                 policy: self.policy.to_string(),
@@ -235,13 +295,7 @@ impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
                 write_amplification,
                 erases,
                 erases_max,
-                devices: each
-                    .enumerate()
-                    .map(|(lane, (device, asked))| {
-                        let role = if lane < disks { "disk" } else { "flash" };
-                        device_figures(device, asked, role, makespan)
-                    })
-                    .collect(),
+                devices: each.collect(),
                 placement: policy.figures().into_iter().collect(),
                 changed,
                 imputed_share,
@@ -254,6 +308,14 @@ impl<T: GoOn, F: FnMut(u64) -> T> Visit<'_, F> {
             read_distribution: watch.statistics.reads().distribution(400),
             write_distribution: watch.statistics.writes().distribution(400),
         })
+    }
+
+    fn all_beyond(&self, requests: u64) -> Error {
+        Error::Unfit(format!(
+            "{}: all {requests} requests lie beyond {}; use --map scale or wrap",
+            self.input.path.display(),
+            self.bed.disk.name
+        ))
     }
 }
 

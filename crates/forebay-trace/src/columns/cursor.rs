@@ -4,7 +4,7 @@
 //! with the separator or with the line, and `stop` stands on what ended it. What a fast method does
 //! not understand it leaves untouched, for [`Cursor::field`] to look at.
 
-use crate::columns::eight::{HIGHS, ONES, POWERS, eight, load};
+use crate::columns::swar::{HIGHS, ONES, POWERS, eight, load};
 
 /// What parts fields.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,12 +8,12 @@
 use forebay_core::{Flags, Nanos, Op};
 
 use crate::columns::cursor::{Cursor, Separator};
-use crate::columns::eight::{key, number};
 use crate::columns::names::{Keys, Names, PARTS};
+use crate::columns::op_words::{OpCode, OpWords};
 use crate::columns::spec::{Columns, Role};
 use crate::columns::split::{Bounds, COLUMNS_MAX, split};
+use crate::columns::swar::{key, number};
 use crate::columns::unit::TimeUnit;
-use crate::columns::words::{OpCode, Words};
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX};
 use crate::trace::Record;
 
@@ -39,7 +39,7 @@ pub(crate) struct Plain {
 /// How a row says what it does.
 enum Operation {
     Same(Op),
-    Words(usize, Words),
+    Words(usize, OpWords),
     Disksim(usize),
 }
 

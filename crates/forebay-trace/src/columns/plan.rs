@@ -4,10 +4,10 @@ use forebay_core::{Flags, Nanos, Op};
 
 use crate::columns::cursor::{Cursor, Fault};
 use crate::columns::names::{Keys, Names, PARTS};
+use crate::columns::op_words::OpCode;
 use crate::columns::spec::{Columns, Role};
 use crate::columns::unit::TimeUnit;
 use crate::columns::values::{expected, letters, number, operation, optional_time, time};
-use crate::columns::words::OpCode;
 use crate::fields::digits;
 use crate::naming::{self, Room};
 use crate::rows::{END_BYTES_MAX, LEN_BYTES_MAX, Wrong};

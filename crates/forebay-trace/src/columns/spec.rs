@@ -7,8 +7,8 @@ use forebay_core::Op;
 
 use crate::columns::cursor::Separator;
 use crate::columns::names::PARTS;
+use crate::columns::op_words::{OpCode, OpWords};
 use crate::columns::unit::{TIME_UNITS, TimeUnit, length_unit_bytes};
-use crate::columns::words::{OpCode, Words};
 use crate::rows::LEN_BYTES_MAX;
 
 /// What stands in a column.
@@ -171,7 +171,7 @@ impl Columns {
                 }
             }
             "op" => {
-                self.op = Words::usual().word(value.as_bytes());
+                self.op = OpWords::usual().word(value.as_bytes());
                 if self.op.is_none() {
                     return wrong(piece, "op=read, op=write or op=trim");
                 }
@@ -278,10 +278,10 @@ fn role(name: &str, unit: Option<&str>) -> Result<Role, Wrong> {
 
 fn op_code(unit: Option<&str>) -> Result<OpCode, Wrong> {
     match unit {
-        None => Ok(OpCode::Words(Words::usual())),
+        None => Ok(OpCode::Words(OpWords::usual())),
         Some("scsi") => Ok(OpCode::Scsi),
         Some("disksim") => Ok(OpCode::Disksim),
-        Some(words) => Words::declared(words).map(OpCode::Words).ok_or((
+        Some(words) => OpWords::declared(words).map(OpCode::Words).ok_or((
             format!("{words:?} as the words of op"),
             "op, op:READ/WRITE with the words for them such as op:R/W or op:0/1, op:scsi (hex) or \
              op:disksim (bit 0 set for reads)"

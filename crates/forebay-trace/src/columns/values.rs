@@ -3,11 +3,11 @@
 use forebay_core::{Flags, Op};
 
 use crate::columns::cursor::{Cursor, Fault};
+use crate::columns::op_words::{OpCode, scsi};
 use crate::columns::spec::Role;
 use crate::columns::unit::TimeUnit;
-use crate::columns::words::{OpCode, scsi};
 use crate::fields::{decimal, digits};
-use crate::letters::{FLAGS_EXPECTED, flags_of};
+use crate::op_flags::{FLAGS_EXPECTED, flags_of};
 
 /// What a column may hold.
 pub(crate) fn expected(role: &Role) -> String {

@@ -6,7 +6,7 @@ use comfy_table::{CellAlignment, Table};
 
 use super::by_thread::rows::ByThread;
 use super::description::{Arrivals, Description, StreamRow, VolumeRow};
-use crate::words::counted;
+use crate::plural::counted;
 
 /// Streams and volumes shown; the description itself holds more.
 const ROWS: usize = 8;

@@ -9,7 +9,7 @@ pub(crate) mod ftlsim;
 mod line;
 pub(crate) mod rwbs;
 
-use crate::words::{counted, verb};
+use crate::plural::{counted, verb};
 use std::collections::HashMap;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};

@@ -12,7 +12,7 @@ use std::path::Path;
 use forebay_core::{Nanos, Op};
 
 use super::log::{Line, Log, LogReader, first_lines, words};
-use super::who::anonymous;
+use super::numbering::anonymous;
 use crate::error::{Place, TraceError};
 use crate::fields::digits;
 use crate::formats::Input;

@@ -9,13 +9,13 @@
 //! `wait` lines say for how many microseconds, and a request arrives at the sum of the waits before
 //! it. fio drops waits below 100 us when it replays; they count here. Epoch: the first request.
 //!
-//! A file is a volume. `sync` and its kin are flushes, whose offset means nothing. Who submitted a
+//! A file is a volume. `sync` and its kin are flushes, whose offset means nothing. Numbering submitted a
 //! request and how long it took is not recorded.
 
 use forebay_core::{Flags, Nanos, Op};
 
 use super::log::{Line, Log, LogReader, words};
-use super::who::{Who, anonymous};
+use super::numbering::{Numbering, anonymous};
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
@@ -43,7 +43,7 @@ impl Version {
 #[derive(Default)]
 struct Fio {
     version: Option<Version>,
-    who: Who,
+    who: Numbering,
     now_us: u64,
     waits: u64,
     /// Requests of version 2, which have no times of their own.

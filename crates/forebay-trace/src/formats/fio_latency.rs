@@ -16,7 +16,7 @@ use forebay_core::{Nanos, Op};
 
 use super::clock::arrival;
 use super::log::{Line, Log, LogReader, first_lines};
-use super::who::anonymous;
+use super::numbering::anonymous;
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;

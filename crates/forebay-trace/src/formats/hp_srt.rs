@@ -12,19 +12,19 @@
 //! of the flags is set for reads; the others are buffer flags of HP-UX, not kept.
 //!
 //! The device is major << 24 | disk << 8 | section. A volume is a disk, `host.disk`, because the
-//! sections of a disk share its addresses. Who submitted a request is not recorded; its stream is
+//! sections of a disk share its addresses. Numbering submitted a request is not recorded; its stream is
 //! called by the section's use in the header (`/`, `<swap>`), the nearest there is.
 
 mod header;
 
-use crate::words::{counted, verb};
+use crate::plural::{counted, verb};
 use std::io::BufRead;
 use std::path::Path;
 
 use forebay_core::{Nanos, Op};
 
 use super::frames::Frames;
-use super::who::Who;
+use super::numbering::Numbering;
 use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;
@@ -57,7 +57,7 @@ pub(crate) fn open(input: Input) -> Result<Box<dyn Reader>, TraceError> {
 struct HpSrt {
     frames: Frames,
     header: Header,
-    who: Who,
+    who: Numbering,
     dictionary: Dictionary,
     notes: Notes,
     /// Records of other kinds, and requests without a completion.
@@ -79,7 +79,7 @@ impl HpSrt {
         Ok(HpSrt {
             frames,
             header: Header::parse(&text),
-            who: Who::default(),
+            who: Numbering::default(),
             dictionary: Dictionary::default(),
             notes: Notes { format: "hp-srt", ..Notes::default() },
             others: 0,

@@ -17,14 +17,14 @@
 
 mod columns;
 
-use crate::words::{counted, verb};
+use crate::plural::{counted, verb};
 use forebay_core::Nanos;
 
 use super::blkparse::rwbs;
 use super::blktrace::{SECTOR_BYTES, Span};
 use super::clock::{arrival, scaled};
 use super::log::{Line, Log, LogReader, first_lines};
-use super::who::Who;
+use super::numbering::Numbering;
 use crate::error::TraceError;
 use crate::fields::digits;
 use crate::formats::Input;
@@ -37,7 +37,7 @@ use columns::{Cells, Column, Layout, Tool};
 #[derive(Default)]
 struct Snoop {
     layout: Option<Layout>,
-    who: Who,
+    who: Numbering,
     /// When the next request arrives, where the lines have no times.
     next_ns: u64,
     untimed: u64,
@@ -130,7 +130,7 @@ fn number(cells: &Cells, column: Column) -> Result<u64, Wrong> {
     digits(cell).ok_or_else(|| Wrong::new(column.name(), cell, "a whole number without a sign"))
 }
 
-/// Who submitted a request.
+/// Numbering submitted a request.
 fn stream(cells: &Cells) -> Result<Stream, Wrong> {
     let id = number(cells, Column::Pid)?;
     let id = u32::try_from(id)

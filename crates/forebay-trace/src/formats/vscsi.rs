@@ -18,7 +18,7 @@ use std::path::Path;
 use forebay_core::{Nanos, Op};
 
 use super::frames::Frames;
-use super::who::anonymous;
+use super::numbering::anonymous;
 use crate::error::TraceError;
 use crate::formats::Input;
 use crate::order::Ordered;

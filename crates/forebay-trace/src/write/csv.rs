@@ -5,7 +5,7 @@ use std::io::Write;
 use super::{Draft, Writer, entry};
 use crate::error::TraceError;
 use crate::formats::csv::HEADER;
-use crate::letters::flag_letters;
+use crate::op_flags::flag_letters;
 use crate::trace::{Dictionary, Notes, Record, Stream};
 
 pub(super) fn create(draft: Draft) -> Result<Box<dyn Writer>, TraceError> {

@@ -1,11 +1,11 @@
 //! What to keep in mind when believing an advice.
 
+use super::findings::Case;
 use super::judge::REQUESTS_THAT_MATTER;
-use super::words::Case;
 use super::{Remedy, RemedyKind, Verdict};
 use crate::devices;
+use crate::quantities::{counted, millis, percent};
 use crate::simulate::Replay;
-use crate::words::{counted, millis, percent};
 
 impl Case<'_> {
     pub(super) fn cautions(&self) -> Vec<String> {

@@ -1,7 +1,7 @@
 //! What counts as better: schedulers against the baseline; what needs flash against the baseline and
 //! the recommended scheduler both, by total time and tail together.
 
-use super::{Ranked, Verdict, baseline, total_s};
+use super::{Ranked, Verdict, baseline};
 use crate::simulate::{Replay, RunResult};
 
 /// Less than this share of the total is called no difference.
@@ -113,7 +113,7 @@ pub(super) fn against_flash(
 ) -> Option<&'static str> {
     let references = [free, baseline];
     let least = |of: &dyn Fn(&RunResult) -> f64| of(free).min(of(baseline));
-    let saved = 1.0 - total_s(run) / least(&total_s).max(1e-9);
+    let saved = 1.0 - run.total_s() / least(&RunResult::total_s).max(1e-9);
     let (was, is) = (least(&tail_of), tail_of(run));
     let placed = super::ranked(run, Some(baseline));
     let harmed = references.iter().any(|reference| harms(&placed, reference));

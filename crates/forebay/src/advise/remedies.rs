@@ -5,9 +5,8 @@
 use serde::Serialize;
 
 use super::judge::{SHARE_THAT_MATTERS, tail_ms};
-use super::total_s;
+use crate::quantities::bytes;
 use crate::simulate::RunResult;
-use crate::words::bytes;
 
 /// What a remedy works with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -49,7 +48,7 @@ pub struct Before {
 impl Before {
     pub(super) fn of(run: &RunResult) -> Before {
         Before {
-            total_s: total_s(run),
+            total_s: run.total_s(),
             read_p99_ms: run.figures.read_p99_ms,
             write_p99_ms: run.figures.write_p99_ms,
         }
@@ -126,9 +125,9 @@ impl Remedy {
         Remedy {
             requests: run.figures.requests,
             before: Some(before),
-            total_s: Some(total_s(run)),
+            total_s: Some(run.total_s()),
             // Adding zero turns -0.0 into 0.0.
-            gain_share: Some(1.0 - total_s(run) / before.total_s.max(1e-9) + 0.0),
+            gain_share: Some(1.0 - run.total_s() / before.total_s.max(1e-9) + 0.0),
             read_p99_ms: run.figures.read_p99_ms,
             write_p99_ms: run.figures.write_p99_ms,
             ..Remedy::untried(kind, &run.policy, String::new())

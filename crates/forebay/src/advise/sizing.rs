@@ -8,7 +8,7 @@ use crate::cache_curve::keys;
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::{GoOn, Meter};
-use crate::words::{bytes, counted, percent};
+use crate::quantities::{bytes, counted, percent};
 
 /// The share of what the largest cache finds that is enough: the last fifth costs most.
 const HITS_THAT_SUFFICE: f64 = 0.8;

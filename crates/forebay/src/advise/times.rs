@@ -5,7 +5,7 @@ use forebay_core::Nanos;
 
 use crate::error::Error;
 use crate::input::Input;
-use crate::words::{millis, seconds};
+use crate::quantities::{millis, seconds};
 
 /// A clock that steps by less tells requests apart about as well as a disk does.
 const STEP_FINE: Nanos = Nanos::from_millis(2);

@@ -8,14 +8,13 @@ use forebay_core::Device;
 use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, against_flash, is_at_ease, tail_of};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::sizing::Sizing;
-use super::total_s;
 use crate::defragment::{Defragmentation, study};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
 use crate::progress::GoOn;
+use crate::quantities::{bytes, change, counted, millis, percent, seconds};
 use crate::simulate::{Bed, RunResult, Setup, Stretch, run_on, run_stretch};
-use crate::words::{bytes, change, counted, millis, percent, seconds};
 
 /// A cache that would find fewer blocks than this, however large, is not tried.
 const HIT_SHARE_THAT_MATTERS: f64 = 0.05;
@@ -93,7 +92,7 @@ impl Trial<'_> {
     }
 
     fn totals(&self, run: &RunResult) -> String {
-        format!("{} and 99 % within {}", seconds(total_s(run)), millis(tail_of(run)))
+        format!("{} and 99 % within {}", seconds(run.total_s()), millis(tail_of(run)))
     }
 
     fn bed(&self) -> Bed<'_> {
@@ -176,12 +175,12 @@ impl Trial<'_> {
         let reason = format!(
             "{}, {held} (total {}): {evidence}.{}",
             self.totals(&run),
-            change(total_s(&run), total_s(free)),
+            change(run.total_s(), free.total_s()),
             against.map_or(String::new(), |why| format!(" {why}.")),
         );
         Remedy {
             flash_bytes: needed,
-            gain_over_free_share: Some(1.0 - total_s(&run) / total_s(free).max(1e-9) + 0.0),
+            gain_over_free_share: Some(1.0 - run.total_s() / free.total_s().max(1e-9) + 0.0),
             recommended: against.is_none(),
             reason,
             run: Some(Box::new(run.clone())),

@@ -8,15 +8,15 @@
 //! differs from the first by more than the first from itself. Responses are resampled from the run of
 //! the whole trace, not simulated again.
 
-mod arrivals;
+mod assemble;
+mod bounds;
 mod card;
+mod dispersion;
 mod distance;
-mod drawn;
-mod held;
 mod layout;
-mod made;
 mod measure;
 mod profile;
+mod resamples;
 mod response;
 mod tally;
 mod verdict;
@@ -25,10 +25,10 @@ use forebay_core::Device;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::Intensity;
 
+pub use bounds::BoundCheck;
 pub use card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Quantity, Response,
 };
-pub use held::Held;
 pub use measure::DeviationKind;
 pub use verdict::{Aspect, Verdict};
 
@@ -171,7 +171,7 @@ pub fn compare<P: GoOn>(
     }
     let measured =
         Measured { profiles, devices, stand_ins, responses: simulated, layout, block_bytes };
-    Ok(made::card(inputs, &measured, options))
+    Ok(assemble::card(inputs, &measured, options))
 }
 
 /// Whether arrival times mean anything.

@@ -11,7 +11,7 @@ mod states;
 
 use serde::{Deserialize, Serialize};
 
-use crate::words::counted;
+use crate::quantities::counted;
 
 pub use arrivals::{Arrivals, Periods, Scales};
 pub use category::{Bins, CategoryModel};

@@ -19,12 +19,11 @@ use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
 
-use super::check;
 use super::file::{Model, Part, Submitter, VERSION, Volume};
 use super::generate::{GenerateOptions, Generator};
-use super::leaves::{LEAVES_MAX, leaves};
-use super::level;
+use super::leaf_ranges::{LEAVES_MAX, leaves};
 use super::space::{GRAIN, Space};
+use super::{check, level};
 use lists::digits;
 use part::PartFitter;
 pub use periods::PERIODS_MAX;

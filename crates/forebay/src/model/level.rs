@@ -8,7 +8,7 @@ use forebay_trace::Record;
 
 use crate::devices;
 use crate::error::Error;
-use crate::place::{Map, Placement};
+use crate::layout::{Map, VolumeLayout};
 
 /// Levels that are tried.
 pub const TRIED_MAX: u8 = 4;
@@ -28,11 +28,11 @@ pub fn closed_loop_iops(
     requests: impl Iterator<Item = Record>,
 ) -> Result<f64, Error> {
     let mut device = devices::open(DISK)?.model;
-    let mut placement = Placement::new(extents, device.capacity(), Map::Scale);
+    let mut layout = VolumeLayout::new(extents, device.capacity(), Map::Scale);
     let (mut now, mut done) = (Nanos::ZERO, 0u64);
     for record in requests.take(REQUESTS).filter(|record| record.op.moves_data() && record.len > 0)
     {
-        let Some(request) = placement.place(&record, done) else { continue };
+        let Some(request) = layout.place(&record, done) else { continue };
         done += 1;
         let mut offset = request.offset;
         while offset < request.end() {

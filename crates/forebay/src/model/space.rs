@@ -1,6 +1,6 @@
 //! States of the model: ranges of the disk, each split in four, to any level.
 //!
-//! Volumes lie one after another in one linear space, on bounds of 1 MiB as [`crate::place`] lays them
+//! Volumes lie one after another in one linear space, on bounds of 1 MiB as [`crate::layout`] lays them
 //! on a device. The space is cut in [`CELLS`] cells of equal size; a state of level `l` is
 //! `CELLS / 4^l` of them.
 

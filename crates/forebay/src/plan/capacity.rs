@@ -10,7 +10,7 @@ use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
 use serde::Serialize;
 
 use super::amount::Fraction;
-use super::arrivals::Arrivals;
+use super::arrival_times::ArrivalTimes;
 use super::confidence::{self, Bootstrap};
 use super::search::least_capacities;
 use crate::error::Error;
@@ -96,7 +96,7 @@ pub struct Answer {
 ///
 /// # Errors
 /// As [`table`].
-pub fn answer(arrivals: &Arrivals, promises: &Promises, doubt: Doubt) -> Result<Answer, Error> {
+pub fn answer(arrivals: &ArrivalTimes, promises: &Promises, doubt: Doubt) -> Result<Answer, Error> {
     Ok(Answer {
         trace: arrivals.path.display().to_string(),
         requests: arrivals.requests(),
@@ -110,7 +110,11 @@ pub fn answer(arrivals: &Arrivals, promises: &Promises, doubt: Doubt) -> Result<
 ///
 /// # Errors
 /// A promise that takes more than [`RATE_MAX_IOPS`].
-pub fn table(arrivals: &Arrivals, promises: &Promises, doubt: Doubt) -> Result<Vec<Row>, Error> {
+pub fn table(
+    arrivals: &ArrivalTimes,
+    promises: &Promises,
+    doubt: Doubt,
+) -> Result<Vec<Row>, Error> {
     let whole = std::iter::once((None, &arrivals.whole));
     let volumes = arrivals.volumes.iter().map(|(name, gaps)| (Some(name), gaps));
     let traces: Vec<(Option<&String>, &Gaps)> = whole.chain(volumes).collect();
@@ -203,7 +207,7 @@ fn held_outs(
 ///
 /// # Errors
 /// As [`table`].
-pub fn curve(arrivals: &Arrivals, within: &[Nanos]) -> Result<Vec<Vec<(f64, u64)>>, Error> {
+pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, u64)>>, Error> {
     let steps = (900..990)
         .step_by(5)
         .map(|mille| mille * 10)
@@ -258,8 +262,8 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn arrivals(times: impl Iterator<Item = u64>) -> Arrivals {
-        Arrivals {
+    fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
+        ArrivalTimes {
             path: PathBuf::from("t"),
             whole: times.map(Nanos).collect(),
             volumes: vec![("a".into(), [Nanos(0)].into_iter().collect())],

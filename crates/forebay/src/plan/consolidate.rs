@@ -18,7 +18,7 @@ use serde::Serialize;
 
 use self::merged::Merged;
 use super::amount::Fraction;
-use super::arrivals::Arrivals;
+use super::arrival_times::ArrivalTimes;
 use super::capacity::{Doubt, Promises, Row, beyond, on_all_cores, table};
 use super::search::least_capacities;
 use crate::error::Error;
@@ -75,7 +75,7 @@ const DURATION_TOLERANCE: f64 = 0.1;
 /// # Errors
 /// A promise that no capacity keeps.
 pub fn consolidate(
-    clients: &[&Arrivals],
+    clients: &[&ArrivalTimes],
     shifts: &[Nanos],
     promises: &Promises,
 ) -> Result<Consolidation, Error> {
@@ -131,8 +131,8 @@ fn shared(
 
 /// What to keep in mind of `clients` that share so little that their capacity says little; one
 /// sentence each.
-pub fn cautions(clients: &[&Arrivals], shifts: &[Nanos]) -> Vec<String> {
-    let lasts = |client: &&Arrivals| client.duration();
+pub fn cautions(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Vec<String> {
+    let lasts = |client: &&ArrivalTimes| client.duration();
     let longest = clients.iter().map(lasts).max().unwrap_or_default();
     let shortest = clients.iter().map(lasts).min().unwrap_or_default();
     let mut said = Vec::new();
@@ -156,7 +156,7 @@ pub fn cautions(clients: &[&Arrivals], shifts: &[Nanos]) -> Vec<String> {
     said
 }
 
-fn alone(clients: &[&Arrivals], promises: &Promises) -> Result<Vec<Client>, Error> {
+fn alone(clients: &[&ArrivalTimes], promises: &Promises) -> Result<Vec<Client>, Error> {
     let mut alone: Vec<Client> = Vec::new();
     for (k, client) in clients.iter().enumerate() {
         let same = clients[..k].iter().position(|other| std::ptr::eq(*other, *client));
@@ -178,8 +178,8 @@ mod tests {
     use super::*;
     use std::path::PathBuf;
 
-    fn arrivals(times: &[u64]) -> Arrivals {
-        Arrivals {
+    fn arrivals(times: &[u64]) -> ArrivalTimes {
+        ArrivalTimes {
             path: PathBuf::from("t"),
             whole: times.iter().copied().map(Nanos).collect(),
             volumes: Vec::new(),
@@ -189,7 +189,7 @@ mod tests {
 
     const SECOND: u64 = 1_000_000_000;
 
-    fn rows(clients: &[&Arrivals], shift: u64) -> Vec<(u64, u64)> {
+    fn rows(clients: &[&ArrivalTimes], shift: u64) -> Vec<(u64, u64)> {
         let promises = Promises {
             within: vec![Nanos(SECOND)],
             fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],

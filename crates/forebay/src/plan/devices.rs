@@ -1,7 +1,7 @@
 //! `plan capacity --device`: how many real devices keep a promise, by simulation.
 //!
 //! The trace's volumes are laid one after another over all devices, in stripes: stripe `s` lies on
-//! device `s mod n`. A request goes whole to the device of its first byte. Arrivals are as recorded,
+//! device `s mod n`. A request goes whole to the device of its first byte. ArrivalTimes are as recorded,
 //! each device has the policy to itself, and a response time runs from arrival to completion.
 //!
 //! More devices need not always be better: every number of them places the data anew. The answer is
@@ -10,17 +10,17 @@
 
 use std::collections::BTreeMap;
 
-use forebay_core::catalog::{PolicyVisitor, build, with_policy};
+use forebay_core::catalog::build;
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
+use forebay_core::{Device, Done, Nanos, Observer, Request, simulate};
 use serde::Serialize;
 
-use super::arrivals::{self, timed};
+use super::arrival_times::{self, timed};
 use super::capacity::{Promises, on_all_cores};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::{Input, Records};
-use crate::place::{Map, Placement};
+use crate::layout::{Map, VolumeLayout};
 
 /// Bytes of a stripe.
 pub const STRIPE_BYTES: u64 = 1 << 20;
@@ -79,7 +79,7 @@ pub fn table(
 /// What to keep in mind of `input` where it has little to tell; one sentence each.
 pub fn cautions(input: &Input) -> Vec<String> {
     let described = &input.description;
-    arrivals::cautions(described.records, Nanos((described.duration_s * 1e9) as u64))
+    arrival_times::cautions(described.records, Nanos((described.duration_s * 1e9) as u64))
 }
 
 /// Requests of a run, and those within each bound.
@@ -144,13 +144,18 @@ impl Trial<'_> {
         let usable = self.device.model.capacity() / STRIPE_BYTES * STRIPE_BYTES;
         let usable = if usable == 0 { self.device.model.capacity() } else { usable };
         let capacity = usable.saturating_mul(devices as u64);
-        let placement = Placement::new(&self.input.extents, capacity, Map::Scale);
-        let striped = Striped { records, placement, devices, lane, usable, next: 0 };
-        let visit = Visit { striped, device: self.device, within: self.within };
-        let count = with_policy(self.policy, self.device.model.len_max(), visit)?;
+        let layout = VolumeLayout::new(&self.input.extents, capacity, Map::Scale);
+        let striped = Striped { records, layout, devices, lane, usable, next: 0 };
+        let mut policy = build(self.policy, self.device.model.len_max())?;
+        let in_time = vec![0; self.within.len()];
+        let mut watch = Watch { within: self.within, count: Count { requests: 0, in_time } };
+        let mut workload = Open::new(striped, Intensity::RECORDED);
+        let mut device = [self.device.model.clone()];
+        // Boxed, so that the loop is not compiled once more for each policy.
+        simulate::run(&mut policy, &mut device, &mut workload, &mut watch);
         match failed.take() {
             Some(error) => Err(error.into()),
-            None => Ok(count),
+            None => Ok(watch.count),
         }
     }
 }
@@ -158,7 +163,7 @@ impl Trial<'_> {
 /// The requests of one device.
 struct Striped<'a> {
     records: Records<'a>,
-    placement: Placement,
+    layout: VolumeLayout,
     devices: usize,
     lane: usize,
     /// Bytes used of a device.
@@ -172,7 +177,7 @@ impl Iterator for Striped<'_> {
     fn next(&mut self) -> Option<Request> {
         loop {
             let record = self.records.next()?;
-            let Some(mut request) = self.placement.place(&record, self.next) else { continue };
+            let Some(mut request) = self.layout.place(&record, self.next) else { continue };
             let (stripe, within) = (request.offset / STRIPE_BYTES, request.offset % STRIPE_BYTES);
             let devices = self.devices as u64;
             if stripe % devices != self.lane as u64 {
@@ -183,25 +188,6 @@ impl Iterator for Striped<'_> {
             self.next += 1;
             return Some(request);
         }
-    }
-}
-
-struct Visit<'a> {
-    striped: Striped<'a>,
-    device: &'a OpenDevice,
-    within: &'a [Nanos],
-}
-
-impl PolicyVisitor for Visit<'_> {
-    type Out = Count;
-
-    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Count {
-        let in_time = vec![0; self.within.len()];
-        let mut watch = Watch { within: self.within, count: Count { requests: 0, in_time } };
-        let mut workload = Open::new(self.striped, Intensity::RECORDED);
-        let mut devices = [self.device.model.clone()];
-        simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
-        watch.count
     }
 }
 

@@ -30,7 +30,7 @@ use serde::Serialize;
 use self::pools::Profile;
 use self::run::{Plant, Schedule, Tally, run};
 use super::amount::Fraction;
-use super::arrivals::Arrivals;
+use super::arrival_times::ArrivalTimes;
 use crate::error::Error;
 
 /// What is asked.
@@ -112,7 +112,7 @@ pub struct Power {
 /// # Errors
 /// A trace of no duration; disks that draw more off than idle; epochs shorter than a spin-up; pools
 /// too slow for the bound, or more of them or of epochs than can be dealt with.
-pub fn power(arrivals: &Arrivals, question: &Question) -> Result<Power, Error> {
+pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Error> {
     let wrong = |said: String| Error::Unfit(format!("{}: {said}", arrivals.path.display()));
     lasts(arrivals).map_err(wrong)?;
     let plant = Plant::new(question).map_err(wrong)?;
@@ -148,7 +148,7 @@ pub fn power(arrivals: &Arrivals, question: &Question) -> Result<Power, Error> {
 }
 
 /// A power is energy over time, which all at one instant do not have.
-fn lasts(arrivals: &Arrivals) -> Result<(), String> {
+fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
     match (arrivals.duration(), arrivals.requests()) {
         (Nanos::ZERO, requests) => Err(format!(
             "got {requests} requests at one instant, expected a trace that lasts: watts are energy \

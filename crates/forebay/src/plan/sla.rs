@@ -17,7 +17,7 @@ use serde::Serialize;
 
 use self::file::Tier;
 pub use self::file::{Sla, TIERS_MAX};
-use super::arrivals::Arrivals;
+use super::arrival_times::ArrivalTimes;
 use super::capacity::beyond;
 use super::search::least_capacities;
 use crate::error::Error;
@@ -63,7 +63,11 @@ pub struct Price {
 ///
 /// # Errors
 /// A tier that no capacity keeps.
-pub fn price(arrivals: &Arrivals, sla: &Sla, capacity_iops: Option<u64>) -> Result<Price, Error> {
+pub fn price(
+    arrivals: &ArrivalTimes,
+    sla: &Sla,
+    capacity_iops: Option<u64>,
+) -> Result<Price, Error> {
     let whole = &arrivals.whole;
     let requests = whole.len() as u64;
     let (mut floor_iops, mut total) = (0, Vec::new());
@@ -173,8 +177,8 @@ mod tests {
     use forebay_core::Nanos;
     use std::path::{Path, PathBuf};
 
-    fn arrivals(times: impl Iterator<Item = u64>) -> Arrivals {
-        Arrivals {
+    fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
+        ArrivalTimes {
             path: PathBuf::from("t"),
             whole: times.map(Nanos).collect(),
             volumes: Vec::new(),
@@ -192,7 +196,7 @@ mod tests {
     const MS: u64 = 1_000_000;
 
     /// A request a millisecond, and every second a hundred at once.
-    fn bursty() -> Arrivals {
+    fn bursty() -> ArrivalTimes {
         arrivals((0..3000).flat_map(|ms: u64| {
             let burst = if ms % 1000 == 500 { 100 } else { 1 };
             std::iter::repeat_n(ms * MS, burst)

@@ -6,13 +6,13 @@ use super::page::{document, figure, section};
 use super::plot::{Caption, Plot};
 use super::tables::table;
 use super::text::{count, escape, name, ratio, seconds, significant};
-use crate::plan::arrivals::Arrivals;
+use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::capacity::{Promises, Row};
 
 /// What the page shows.
 pub struct CapacityPage<'a> {
     /// The trace.
-    pub arrivals: &'a Arrivals,
+    pub arrivals: &'a ArrivalTimes,
     /// What was asked.
     pub promises: &'a Promises,
     /// The answers.
@@ -158,7 +158,7 @@ mod tests {
 
     fn html(path: &str) -> String {
         let times = (0..100u64).flat_map(|s| std::iter::repeat_n(s * 1_000_000_000, s as usize));
-        let arrivals = Arrivals {
+        let arrivals = ArrivalTimes {
             path: path.into(),
             whole: times.map(Nanos).collect(),
             volumes: Vec::new(),

@@ -1,12 +1,12 @@
 //! The report of `compare`: the verdict, each figure of both traces, and their distributions as
-//! pictures. A figure is green or red by the bound that the verdict holds it against ([`Held`]), and
+//! pictures. A figure is green or red by the bound that the verdict holds it against ([`BoundCheck`]), and
 //! neither where the verdict does not ask it.
 
 use super::axis::{Axis, plain};
 use super::page::{document, section};
 use super::tables::table;
 use super::text::{NONE, bytes, count, escape, millis, name, percent, seconds, significant};
-use crate::model::compare::{Card, CardTrace, DeviationKind, Held, Quantity};
+use crate::model::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
 
 mod pictures;
 
@@ -84,7 +84,7 @@ fn coloured(text: &str, holds: Option<bool>) -> String {
 fn row(
     title: String,
     (quantity, kind): (&Quantity, DeviationKind),
-    held: Option<Held>,
+    held: Option<BoundCheck>,
     shown: fn(f64) -> String,
 ) -> (bool, Vec<String>) {
     let unit = match kind {
@@ -96,7 +96,7 @@ fn row(
         format!("{sign}{}\u{a0}{unit}", significant(share * 100.0))
     };
     let deviation = quantity.deviation.map_or(NONE.to_string(), signed);
-    let deviation = coloured(&deviation, held.as_ref().map(Held::holds));
+    let deviation = coloured(&deviation, held.as_ref().map(BoundCheck::holds));
     let bound = held.map_or(NONE.to_string(), |held| escape(&held.bound()));
     let interval = format!("{} – {}", shown(quantity.a_low), shown(quantity.a_high));
     (false, vec![title, shown(quantity.a), shown(quantity.b), deviation, bound, interval])
@@ -126,12 +126,12 @@ fn title(key: &str) -> String {
 fn features(card: &Card) -> String {
     let rows = card.features.iter().map(|feature| {
         let figures = (&feature.quantity, feature.deviation_kind);
-        row(title(&feature.name), figures, Some(feature.held()), significant)
+        row(title(&feature.name), figures, Some(feature.bound_check()), significant)
     });
     let scales = card.dispersion.iter().map(|scale| {
         let title = format!("dispersion in {}", millis(scale.bin_ms as f64));
         let figures = (&scale.quantity, DeviationKind::Relative);
-        row(title, figures, Some(scale.held()), significant)
+        row(title, figures, Some(scale.bound_check()), significant)
     });
     format!(
         "{}<p class=\"small\">Green deviations are within what the verdict allows, red ones are not; it \
@@ -179,8 +179,8 @@ fn responses(card: &Card) -> String {
 
 fn distances(card: &Card) -> String {
     let number = |value: Option<f64>| value.map_or(NONE.to_string(), significant);
-    let row = |title: String, found: Option<f64>, itself: Option<f64>, held: Option<Held>| {
-        let found = coloured(&number(found), held.as_ref().map(Held::holds));
+    let row = |title: String, found: Option<f64>, itself: Option<f64>, held: Option<BoundCheck>| {
+        let found = coloured(&number(found), held.as_ref().map(BoundCheck::holds));
         let bound = held.map_or(NONE.to_string(), |held| held.bound());
         (false, vec![title, found, bound, number(itself)])
     };
@@ -188,18 +188,23 @@ fn distances(card: &Card) -> String {
     for distance in &card.distances {
         let of = title(distance.of);
         let (ks, itself) = (Some(distance.ks), Some(distance.ks_itself));
-        rows.push(row(format!("Kolmogorov-Smirnov, {of}"), ks, itself, Some(distance.held())));
+        rows.push(row(
+            format!("Kolmogorov-Smirnov, {of}"),
+            ks,
+            itself,
+            Some(distance.bound_check()),
+        ));
         let moved = (distance.wasserstein_over_mean, distance.wasserstein_over_mean_itself);
         rows.push(row(format!("Wasserstein over mean, {of}"), moved.0, moved.1, None));
     }
     let blocks = bytes(card.mrc_block_bytes as f64);
     let title = format!("Miss ratio of LRU caches, mean error, blocks of {blocks}");
     let (found, itself) = (Some(card.mrc_mean_error), Some(card.mrc_mean_error_itself));
-    rows.push(row(title, found, itself, Some(card.held_miss_ratio())));
+    rows.push(row(title, found, itself, Some(card.miss_ratio_check())));
     let (heat, ranges) = (&card.heat, bytes(card.heat.range_bytes as f64));
     let title = format!("Total variation, {} ranges of {ranges}", heat.a.len());
     let (found, itself) = (Some(heat.total_variation), Some(heat.total_variation_itself));
-    rows.push(row(title, found, itself, Some(heat.held())));
+    rows.push(row(title, found, itself, Some(heat.bound_check())));
     table(&headings(&["", "B from A", "allowed", "A from itself"]), &rows)
 }
 

@@ -5,7 +5,7 @@ use super::heads::Ground;
 use super::plot::Caption;
 use super::tables;
 use super::text::{NONE, escape, millis_or_none, name, percent, ratio, seconds, significant};
-use crate::advise::{Advice, BASELINE, Verdict, total_s};
+use crate::advise::{Advice, BASELINE, Verdict};
 use crate::simulate::{Replay, Run, RunResult};
 
 /// Paragraphs of one kind that are shown.
@@ -179,7 +179,7 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
     };
     format!(
         "<section class=\"tiles\"><p class=\"small\">{legend}</p><dl>{}{}{}{}</dl></section>\n",
-        tile("total time", &|run| seconds(total_s(run))),
+        tile("total time", &|run| seconds(run.total_s())),
         tile(if reads { "99 % of reads within" } else { "99 % of writes within" }, &tail),
         tile("of busy time moving heads", &moving),
         tile("of the time busy", &busy),

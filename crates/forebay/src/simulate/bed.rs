@@ -8,9 +8,9 @@ use forebay_core::{Device, Spec};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::place::Placement;
+use crate::layout::VolumeLayout;
+use crate::quantities::counted;
 use crate::replayed::Setup;
-use crate::words::counted;
 
 /// The devices a trace is tried on.
 #[derive(Clone, Copy)]
@@ -39,8 +39,8 @@ impl<'a> Bed<'a> {
     }
 
     /// Where the volumes of `input` lie on its disks.
-    pub fn placement(&self, input: &Input, setup: Setup) -> Placement {
-        Placement::over(&input.extents, self.disks, self.disk.model.capacity(), setup.map)
+    pub fn placement(&self, input: &Input, setup: Setup) -> VolumeLayout {
+        VolumeLayout::over(&input.extents, self.disks, self.disk.model.capacity(), setup.map)
     }
 
     /// Its devices as a policy has to know them.

@@ -17,7 +17,7 @@ fn the_bounds_are_those_of_the_manual() {
     let mut card = card(&a, &a, &["990-pro"]);
     for (error, holds) in [(0.03, true), (0.0301, false)] {
         card.mrc_mean_error = error;
-        assert_eq!(card.held_miss_ratio().holds(), holds, "{error}");
+        assert_eq!(card.miss_ratio_check().holds(), holds, "{error}");
     }
     // An interval as wide as this would let anything pass.
     let off = |deviation: f64| Quantity {
@@ -30,18 +30,18 @@ fn the_bounds_are_those_of_the_manual() {
     let narrow = |deviation: f64| Quantity { a_low: 1.0, a_high: 1.0, ..off(deviation) };
     for (deviation, holds) in [(0.067, true), (-0.067, true), (0.068, false), (-0.068, false)] {
         card.responses[0].mean_ms = off(deviation);
-        assert_eq!(card.responses[0].held_mean().holds(), holds, "{deviation}");
+        assert_eq!(card.responses[0].mean_check().holds(), holds, "{deviation}");
     }
     card.responses[0].p90_ms = narrow(0.5);
     for (p99, holds) in [(narrow(0.1), true), (narrow(0.11), false), (off(0.11), true)] {
         card.responses[0].p99_ms = p99;
-        assert_eq!(card.responses[0].held_p99().holds(), holds, "{p99:?}");
+        assert_eq!(card.responses[0].p99_check().holds(), holds, "{p99:?}");
         card.dispersion[0].quantity = p99;
-        assert_eq!(card.dispersion[0].held().holds(), holds, "{p99:?}");
+        assert_eq!(card.dispersion[0].bound_check().holds(), holds, "{p99:?}");
     }
     for (deviation, holds) in [(0.05, true), (-0.051, false)] {
         card.features[0].quantity = off(deviation);
-        assert_eq!(card.features[0].held().holds(), holds, "{deviation}");
+        assert_eq!(card.features[0].bound_check().holds(), holds, "{deviation}");
     }
 }
 

@@ -18,7 +18,7 @@
 
 mod waiting;
 
-use crate::words::{counted, verb};
+use crate::plural::{counted, verb};
 use std::collections::VecDeque;
 
 use forebay_core::{Nanos, Op};

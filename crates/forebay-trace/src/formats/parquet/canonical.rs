@@ -18,8 +18,8 @@ use serde::{Deserialize, Serialize};
 use super::{Schema, Table, damaged, shown};
 use crate::error::TraceError;
 use crate::formats::parquet::columns::{Columns, Numbers};
-use crate::letters::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::naming::Room;
+use crate::op_flags::{FLAGS_EXPECTED, OP_EXPECTED, flags_of, op_of};
 use crate::rows::{self, Wrong};
 use crate::trace::{Dictionary, Record, Stream};
 

@@ -1,13 +1,12 @@
 //! The columns of a batch, checked: present, of a fitting type, without nulls where none may be.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
-use arrow_array::types::{Float64Type, Int32Type, Int64Type};
-use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch};
-use arrow_cast::{CastOptions, cast_with_options};
+use arrow_array::types::{Float16Type, Float32Type, Float64Type};
+use arrow_array::{Array, ArrayRef, Int64Array, RecordBatch, downcast_integer_array};
 use arrow_schema::DataType;
+use rustc_hash::FxHashMap;
 
 use crate::error::{Place, TraceError};
 use crate::rows::Wrong;
@@ -66,52 +65,66 @@ impl<'a> Columns<'a> {
         }
     }
 
-    fn converted(
-        &self,
-        name: &'static str,
-        to: &DataType,
-        expected: &'static str,
-    ) -> Result<ArrayRef, TraceError> {
-        let column = self.column(name)?;
-        let options = CastOptions { safe: false, ..CastOptions::default() };
-        cast_with_options(column, to, &options).map_err(|error| TraceError::Malformed {
-            path: self.path.to_path_buf(),
-            place: Place::Row(self.before + 1),
-            got: format!("in column {name}, in this or one of the rows that follow: {error}"),
-            expected: expected.into(),
-            hint: String::new(),
-        })
-    }
-
     /// A column of integers; nulls only where `nullable`.
     pub(super) fn numbers(
         &self,
         name: &'static str,
         nullable: bool,
     ) -> Result<Numbers, TraceError> {
-        let got = self.column(name)?.data_type();
-        let array = match got {
-            integer if integer.is_integer() => {
-                self.converted(name, &DataType::Int64, "integers below 2^63")?
-            }
-            float if float.is_floating() => Arc::new(self.whole(name)?),
+        let column = self.column(name)?;
+        let array = match column.data_type() {
+            integer if integer.is_integer() => self.integers(name, column)?,
+            float if float.is_floating() => self.whole(name, column)?,
             other => return Err(self.type_error(name, other, "an integer type")),
         };
         if !nullable {
             self.without_nulls(name, &array)?;
         }
-        Ok(Numbers { array: array.as_primitive::<Int64Type>().clone() })
+        Ok(Numbers { array })
+    }
+
+    /// A column of any integer type.
+    fn integers(&self, name: &'static str, column: &ArrayRef) -> Result<Int64Array, TraceError> {
+        downcast_integer_array!(
+            column => {
+                let mut numbers = Vec::with_capacity(column.len());
+                for (row, value) in column.iter().enumerate() {
+                    let Some(value) = value else {
+                        numbers.push(None);
+                        continue;
+                    };
+                    let number = i64::try_from(value).map_err(|_| {
+                        let got = value.to_string();
+                        self.wrong(row, Wrong::new(name, got.as_bytes(), "an integer below 2^63"))
+                    })?;
+                    numbers.push(Some(number));
+                }
+                Ok(numbers.into())
+            }
+            other => Err(self.type_error(name, other, "an integer type")),
+        )
     }
 
     /// A column of floating point whose values are all whole: what pandas makes of integers where
     /// one is missing. NaN is null. Beyond what its type tells apart, a value has been rounded.
-    fn whole(&self, name: &'static str) -> Result<Int64Array, TraceError> {
-        let (exact_max, expected) = match self.column(name)?.data_type() {
-            DataType::Float16 => (2f64.powi(11), "a whole number within 2^11, exact in float16"),
-            DataType::Float32 => (2f64.powi(24), "a whole number within 2^24, exact in float32"),
-            _ => (2f64.powi(53), "a whole number within 2^53, exact in float64"),
+    fn whole(&self, name: &'static str, column: &ArrayRef) -> Result<Int64Array, TraceError> {
+        let (exact_max, expected, values) = match column.data_type() {
+            DataType::Float16 => (
+                2f64.powi(11),
+                "a whole number within 2^11, exact in float16",
+                column.as_primitive::<Float16Type>().unary::<_, Float64Type>(f64::from),
+            ),
+            DataType::Float32 => (
+                2f64.powi(24),
+                "a whole number within 2^24, exact in float32",
+                column.as_primitive::<Float32Type>().unary::<_, Float64Type>(f64::from),
+            ),
+            _ => (
+                2f64.powi(53),
+                "a whole number within 2^53, exact in float64",
+                column.as_primitive::<Float64Type>().clone(),
+            ),
         };
-        let array = self.converted(name, &DataType::Float64, expected)?;
         let whole = |(row, value): (usize, Option<f64>)| match value {
             Some(value) if value.fract() == 0.0 && value.abs() <= exact_max => {
                 Ok(Some(value as i64))
@@ -121,7 +134,7 @@ impl<'a> Columns<'a> {
             }
             _ => Ok(None),
         };
-        array.as_primitive::<Float64Type>().iter().enumerate().map(whole).collect()
+        values.iter().enumerate().map(whole).collect()
     }
 
     /// Whether there is such a column.
@@ -136,34 +149,43 @@ impl<'a> Columns<'a> {
         expected: &'static str,
         mut meaning: impl FnMut(&str) -> Option<T>,
     ) -> Result<Vec<T>, TraceError> {
-        let got = self.column(name)?.data_type();
-        let plain = match got {
-            DataType::Dictionary(_, value) => value,
-            other => other,
-        };
-        if !matches!(plain, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View) {
-            return Err(self.type_error(name, got, "a string type"));
+        let column = self.column(name)?;
+        self.without_nulls(name, column)?;
+        let rows = column.len();
+        if rows == 0 {
+            return Ok(Vec::new());
         }
-        let to = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
-        let array = self.converted(name, &to, expected)?;
-        self.without_nulls(name, &array)?;
-        let array = array.as_dictionary::<Int32Type>();
-        let texts = array.values().as_string::<i32>();
+        let (values, keys) = match column.as_any_dictionary_opt() {
+            Some(dictionary) if dictionary.values().is_empty() => {
+                return Err(self.wrong(0, Wrong::new(name, b"", expected)));
+            }
+            Some(dictionary) => (dictionary.values(), dictionary.normalized_keys()),
+            None => (column, (0..rows).collect()),
+        };
+        let texts: Vec<Option<&str>> = match values.data_type() {
+            DataType::Utf8 => values.as_string::<i32>().iter().collect(),
+            DataType::LargeUtf8 => values.as_string::<i64>().iter().collect(),
+            DataType::Utf8View => values.as_string_view().iter().collect(),
+            _ => return Err(self.type_error(name, column.data_type(), "a string type")),
+        };
         // A dictionary may hold texts that no row uses: only rows decide what is wrong.
-        let meanings: Vec<Option<T>> =
-            texts.iter().map(|text| text.and_then(&mut meaning)).collect();
-        let found = |(row, key): (usize, &i32)| {
-            let at = usize::try_from(*key).unwrap_or(usize::MAX);
-            meanings.get(at).cloned().flatten().ok_or_else(|| {
-                let text =
-                    if at < texts.len() && texts.is_valid(at) { texts.value(at) } else { "" };
+        let mut known: FxHashMap<&str, Option<T>> = FxHashMap::default();
+        let meanings: Vec<Option<T>> = texts
+            .iter()
+            .map(|text| {
+                text.and_then(|text| known.entry(text).or_insert_with(|| meaning(text)).clone())
+            })
+            .collect();
+        let found = |(row, key): (usize, usize)| {
+            meanings[key].clone().ok_or_else(|| {
+                let text = texts[key].unwrap_or_default();
                 self.wrong(row, Wrong::new(name, text.as_bytes(), expected))
             })
         };
-        array.keys().values().iter().enumerate().map(found).collect()
+        keys.into_iter().enumerate().map(found).collect()
     }
 
-    fn without_nulls(&self, name: &'static str, array: &ArrayRef) -> Result<(), TraceError> {
+    fn without_nulls(&self, name: &'static str, array: &dyn Array) -> Result<(), TraceError> {
         if array.null_count() == 0 {
             return Ok(());
         }

@@ -12,8 +12,8 @@ use forebay_core::{Nanos, Op};
 use super::{Schema, Table};
 use crate::error::TraceError;
 use crate::formats::parquet::columns::Columns;
-use crate::letters::{FLAGS_EXPECTED, flags_of, op_of};
 use crate::naming::Room;
+use crate::op_flags::{FLAGS_EXPECTED, flags_of, op_of};
 use crate::rows::{self, Wrong};
 use crate::trace::{Dictionary, Record, Stream};
 

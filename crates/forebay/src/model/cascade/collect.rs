@@ -1,6 +1,6 @@
 //! Collecting how stretches divide their time.
 
-use super::super::letters::letter;
+use super::super::base91::letter;
 use super::ratio::{BINS, bin, part};
 use super::{CLASSES, Division, Found, SCALES, Split, by_count, class};
 

@@ -1,6 +1,6 @@
 //! Drawing gaps from how stretches divide their time.
 
-use super::super::letters::numbers;
+use super::super::base91::numbers;
 use super::ratio::part;
 use super::{CLASSES, Division, SCALES, Split, by_count, class};
 

@@ -1,9 +1,9 @@
 //! Arrivals: epochs and their divisions, or periods.
 
+use super::super::base91::numbers;
 use super::super::cascade::{BINS, CLASSES, SCALES};
 use super::super::file::{Part, Periods, Scales};
 use super::super::fit::PERIODS_MAX;
-use super::super::letters::numbers;
 use super::LIST_MAX;
 use super::wrong::{Wrong, entries, some, within, wrong};
 

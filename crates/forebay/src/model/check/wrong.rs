@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 
 use super::super::state::Range;
-use crate::words::counted;
+use crate::quantities::counted;
 
 /// What is wrong with a model.
 #[derive(Debug)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::held::Held;
+use super::bounds::BoundCheck;
 use super::measure::DeviationKind;
 use super::verdict::Verdict;
 
@@ -180,12 +180,12 @@ pub struct Response {
 
 impl Response {
     /// Each figure with its name, and against its bound if the verdict asks it.
-    pub fn quantities(&self) -> [(&'static str, &Quantity, Option<Held>); 5] {
+    pub fn quantities(&self) -> [(&'static str, &Quantity, Option<BoundCheck>); 5] {
         [
-            ("mean_ms", &self.mean_ms, Some(self.held_mean())),
+            ("mean_ms", &self.mean_ms, Some(self.mean_check())),
             ("p50_ms", &self.p50_ms, None),
             ("p90_ms", &self.p90_ms, None),
-            ("p99_ms", &self.p99_ms, Some(self.held_p99())),
+            ("p99_ms", &self.p99_ms, Some(self.p99_check())),
             ("p999_ms", &self.p999_ms, None),
         ]
     }

@@ -4,7 +4,7 @@ use forebay_trace::Record;
 use forebay_trace::describe::description::VolumeRow;
 
 use crate::input::Input;
-use crate::place::{Map, Placement};
+use crate::layout::{Map, VolumeLayout};
 
 /// One trace's volumes.
 #[derive(Clone, Debug)]
@@ -41,7 +41,7 @@ impl Layout {
             let longer = extents[0].iter().zip(&extents[1]).map(|(a, b)| *a.max(b)).collect();
             extents = [Vec::clone(&longer), longer];
         }
-        let span = |extents: &Vec<u64>| Placement::new(extents, u64::MAX, Map::Clip).span();
+        let span = |extents: &Vec<u64>| VolumeLayout::new(extents, u64::MAX, Map::Clip).span();
         let span = extents.iter().map(span).max().unwrap_or(0);
         let [a, b] = extents;
         let [order_a, order_b] = orders;
@@ -59,8 +59,8 @@ impl Side {
     }
 
     /// Lays records on a device of `capacity` bytes.
-    pub(super) fn placement(&self, capacity: u64) -> Placement {
-        Placement::new(&self.extents, capacity, Map::Scale)
+    pub(super) fn on(&self, capacity: u64) -> VolumeLayout {
+        VolumeLayout::new(&self.extents, capacity, Map::Scale)
     }
 }
 

@@ -6,7 +6,7 @@ use forebay_core::cache::MissRatioCurve;
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 
-use super::arrivals::Bins;
+use super::dispersion::Bins;
 use super::layout::Side;
 use super::tally::{Clock, Counts, Tally, bucket};
 use crate::cache_curve::keys;
@@ -169,7 +169,7 @@ struct Pass<'a> {
     profile: Profile,
     side: &'a Side,
     asked: Asked,
-    placement: crate::place::Placement,
+    layout: crate::layout::VolumeLayout,
     curve: MissRatioCurve,
     cache_sizes: Vec<u64>,
     written: BTreeSet<u64>,
@@ -207,7 +207,7 @@ impl<'a> Pass<'a> {
             profile,
             side,
             asked,
-            placement: side.placement(u64::MAX),
+            layout: side.on(u64::MAX),
             curve: MissRatioCurve::default(),
             cache_sizes: cache_sizes(),
             written: BTreeSet::new(),
@@ -264,7 +264,7 @@ impl<'a> Pass<'a> {
     }
 
     fn place(&mut self, record: &Record, number: u64, block: usize) {
-        if let Some(request) = self.placement.place(record, number) {
+        if let Some(request) = self.layout.place(record, number) {
             let place = u128::from(request.offset) * RANGES as u128;
             let range = (place / u128::from(self.asked.span.max(1))) as usize;
             self.profile.ranges.add(block, range.min(RANGES - 1), 1);

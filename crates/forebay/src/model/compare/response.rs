@@ -59,11 +59,11 @@ pub(super) fn responses<P: GoOn>(
     let mut devices = [model.clone()];
     let records = input.records()?;
     let failed = records.failed();
-    let mut placement = side.placement(model.capacity());
+    let mut layout = side.on(model.capacity());
     let (mut id, mut first) = (0u64, None);
     let requests = records.filter_map(|record| {
         id += 1;
-        let mut request = placement.place(&side.renamed(record), id)?;
+        let mut request = layout.place(&side.renamed(record), id)?;
         request.at = request.at - *first.get_or_insert(request.at);
         Some(request)
     });
@@ -87,7 +87,7 @@ pub(super) fn responses<P: GoOn>(
         sums: watch.sums,
         busy_share,
         overloaded: drains || busy_share > BUSY_SHARE,
-        moved: placement.changed().requests_moved,
+        moved: layout.changed().requests_moved,
     })
 }
 

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
+use super::bounds::BoundCheck;
 use super::card::{Card, Response};
-use super::held::Held;
 
 /// The answer.
 #[derive(Clone, Debug, Default, Serialize)]
@@ -34,22 +34,22 @@ pub struct Aspect {
 }
 
 pub(super) fn verdict(card: &Card) -> Verdict {
-    let distance = |of: &str| -> Vec<Held> {
+    let distance = |of: &str| -> Vec<BoundCheck> {
         card.distances
             .iter()
             .filter(|distance| distance.of == of)
-            .map(|found| found.held())
+            .map(|found| found.bound_check())
             .collect()
     };
     let aspects: Vec<Aspect> = [
-        ("request features", card.features.iter().map(|feature| feature.held()).collect()),
+        ("request features", card.features.iter().map(|feature| feature.bound_check()).collect()),
         ("the distribution of sizes", distance("size_bytes")),
         ("the distribution of inter-arrival times", distance("inter_arrival_ms")),
-        ("burstiness", card.dispersion.iter().map(|scale| scale.held()).collect()),
-        ("caching", vec![card.held_miss_ratio()]),
-        ("where requests fall on the disk", vec![card.heat.held()]),
-        ("mean responses", card.responses.iter().map(Response::held_mean).collect()),
-        ("99th percentile responses", card.responses.iter().map(Response::held_p99).collect()),
+        ("burstiness", card.dispersion.iter().map(|scale| scale.bound_check()).collect()),
+        ("caching", vec![card.miss_ratio_check()]),
+        ("where requests fall on the disk", vec![card.heat.bound_check()]),
+        ("mean responses", card.responses.iter().map(Response::mean_check).collect()),
+        ("99th percentile responses", card.responses.iter().map(Response::p99_check).collect()),
     ]
     .into_iter()
     .filter_map(|(aspect, held)| judge(aspect, &held))
@@ -58,11 +58,11 @@ pub(super) fn verdict(card: &Card) -> Verdict {
     Verdict { faithful, text: sentence(card, &aspects), aspects }
 }
 
-fn judge(aspect: &'static str, held: &[Held]) -> Option<Aspect> {
+fn judge(aspect: &'static str, held: &[BoundCheck]) -> Option<Aspect> {
     let worst = held.iter().max_by(|a, b| a.severity().total_cmp(&b.severity()))?;
     Some(Aspect {
         aspect,
-        holds: held.iter().all(Held::holds),
+        holds: held.iter().all(BoundCheck::holds),
         worst: format!("{} {}", worst.what, worst.shown()),
         bound: worst.bound(),
         found: worst.found,
@@ -111,7 +111,7 @@ mod tests {
             let quantity =
                 Quantity { a: 1.0, b: 0.0, deviation: Some(deviation), a_low: 0.0, a_high: 9.0 };
             let deviation_kind = DeviationKind::Relative;
-            Feature { name: "f".to_string(), deviation_kind, quantity }.held()
+            Feature { name: "f".to_string(), deviation_kind, quantity }.bound_check()
         };
         let judged = judge("one", &[held(0.02), held(-0.04), held(0.01)]).unwrap();
         assert!(judged.holds && judged.found == -0.04 && judged.allowed == 0.05);

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::super::letters::{PAIRS, pairs, push_pair};
+use super::super::base91::{PAIRS, pairs, push_pair};
 use super::phrases::{Phrase, expand, shorten};
 
 /// States, or places of states, and how often each.

@@ -3,8 +3,8 @@
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use super::super::base91::{BASE, PAIRS, letter, numbers, push_pair};
 use super::super::families::Gaps;
-use super::super::letters::{BASE, PAIRS, letter, numbers, push_pair};
 
 /// What happens in a range, as a list to be short.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

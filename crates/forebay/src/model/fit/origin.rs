@@ -1,7 +1,7 @@
 //! Where the place of a request comes from: a run that goes on, the past again, or new ground.
 
 use super::super::history::{Latest, RangePast, Touched};
-use super::super::spot::NEAR_RANKS;
+use super::super::relative_place::NEAR_RANKS;
 use super::super::state::{FOLLOWS_MAX, Kind, NEAR_BYTES};
 
 /// Where a request's place came from.

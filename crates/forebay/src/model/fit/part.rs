@@ -7,9 +7,9 @@ use super::super::bins::{align_bin, reach_bin};
 use super::super::cascade::{Collector, Found};
 use super::super::file::{Arrivals, Part, Scales};
 use super::super::history::{Latest, Passing, RangePast, Touched, remember};
-use super::super::leaves::LeafOf;
+use super::super::leaf_ranges::LeafOf;
+use super::super::relative_place;
 use super::super::space::{CELLS, GRAIN, Space};
-use super::super::spot;
 use super::super::state::{CATEGORIES, Category, Kind, NEAR_BYTES, Range, SizeClasses};
 use super::lists::{digits, heat};
 use super::order::Order;
@@ -129,12 +129,14 @@ impl PartFitter {
             (kind, Some(rank)) if kind.is_sequential() => self.states.rank(state, rank),
             (kind, rank) => {
                 let spot = match kind {
-                    Kind::Near => spot::near(rank.unwrap_or(0), origin.distance, record.len),
+                    Kind::Near => {
+                        relative_place::near(rank.unwrap_or(0), origin.distance, record.len)
+                    }
                     kind if origin.is_inside => {
-                        spot::inside(kind, origin.ago, reference, (address, record.len))
+                        relative_place::inside(kind, origin.ago, reference, (address, record.len))
                     }
                     kind if kind.is_again() => {
-                        spot::again(kind, origin.ago, reference, (address, record.len))
+                        relative_place::again(kind, origin.ago, reference, (address, record.len))
                     }
                     _ => (align_bin(address), reach_bin(reference, address)),
                 };

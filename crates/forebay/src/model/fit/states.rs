@@ -4,7 +4,7 @@ use rustc_hash::FxHashMap;
 
 use super::super::families::Sketch;
 use super::super::file::{Joint, Places, State, Transition};
-use super::super::spot::Spot;
+use super::super::relative_place::RelativePlace;
 use super::super::state::{CATEGORIES, Category, GAP_CLASSES, Range, gap_class};
 use super::lists::transitions;
 
@@ -125,7 +125,7 @@ impl States {
 
     /// Where a request of the state was; answers the place's number.
     #[inline]
-    pub(super) fn place(&mut self, number: u32, spot: Spot) -> u32 {
+    pub(super) fn place(&mut self, number: u32, spot: RelativePlace) -> u32 {
         let key = (spot.0 as u8, spot.1 as u8);
         let place = self.all[number as usize].places.entry(key).or_insert_with(|| {
             self.places.push((number, key));

@@ -4,7 +4,7 @@ use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 use rustc_hash::FxHashMap;
 
-use super::super::leaves::Places;
+use super::super::leaf_ranges::Places;
 use super::super::state::{CLASSES_MAX, SizeClasses};
 
 /// What a first pass finds.

@@ -5,9 +5,9 @@ use forebay_trace::Record;
 
 use super::super::file::{Model, Part};
 use super::super::history::{Latest, Passing, Past, Touched, kept, remember};
-use super::super::leaves::LeafOf;
+use super::super::leaf_ranges::LeafOf;
+use super::super::relative_place;
 use super::super::space::{GRAIN, Space};
-use super::super::spot;
 use super::super::state::{CATEGORIES, Category, Kind, Range, SizeClasses};
 use super::arrivals::Clock;
 use super::categories::CategoryDrawer;
@@ -225,7 +225,7 @@ impl PartGenerator {
         let drawer = &mut self.categories[usize::from(category.0)];
         let range = &mut self.ranges[state.leaf];
         let wanted = state.place(known, dice);
-        let is_inside = spot::is_inside(kind, wanted);
+        let is_inside = relative_place::is_inside(kind, wanted);
         if is_inside && kind.is_near() {
             let len = drawer.size(None, dice);
             let address = range.within((kind, wanted, len), drawer, dice, &self.touched);

@@ -9,7 +9,7 @@ use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS, Rtt, least_rate_for_all};
 
 use crate::plan::amount::Fraction;
-use crate::plan::arrivals::Arrivals;
+use crate::plan::arrival_times::ArrivalTimes;
 
 /// All arrivals in order.
 pub(super) struct Merged {
@@ -23,7 +23,7 @@ pub(super) struct Merged {
 impl Merged {
     /// The arrivals of `clients`, at most 65,536 of them, each counted from its own first; the
     /// `k`-th begins `k` shifts late.
-    pub(super) fn new(clients: &[&Arrivals], shift: Nanos) -> Merged {
+    pub(super) fn new(clients: &[&ArrivalTimes], shift: Nanos) -> Merged {
         let mut sources: Vec<_> = clients
             .iter()
             .enumerate()
@@ -91,8 +91,8 @@ mod tests {
 
     use super::*;
 
-    fn arrivals(times: &[u64]) -> Arrivals {
-        Arrivals {
+    fn arrivals(times: &[u64]) -> ArrivalTimes {
+        ArrivalTimes {
             path: PathBuf::from("t"),
             whole: times.iter().copied().map(Nanos).collect(),
             volumes: Vec::new(),

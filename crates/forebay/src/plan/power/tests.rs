@@ -6,8 +6,8 @@ use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-fn arrivals(times: Vec<u64>) -> Arrivals {
-    Arrivals {
+fn arrivals(times: Vec<u64>) -> ArrivalTimes {
+    ArrivalTimes {
         path: PathBuf::from("t"),
         whole: times.into_iter().map(Nanos).collect(),
         volumes: Vec::new(),
@@ -38,7 +38,7 @@ fn question(fraction: &str) -> Question {
 }
 
 /// `bursts` of so many requests at the middle of each epoch, and one at the very end.
-fn bursts(bursts: &[u64]) -> Arrivals {
+fn bursts(bursts: &[u64]) -> ArrivalTimes {
     let middle = |epoch: usize| (epoch as u64 * 100 + 50) * SECOND;
     let mut times = vec![0];
     for (epoch, count) in bursts.iter().enumerate() {
@@ -48,7 +48,7 @@ fn bursts(bursts: &[u64]) -> Arrivals {
     arrivals(times)
 }
 
-fn rows(arrivals: &Arrivals, question: &Question) -> Vec<Row> {
+fn rows(arrivals: &ArrivalTimes, question: &Question) -> Vec<Row> {
     power(arrivals, question).unwrap().rows
 }
 

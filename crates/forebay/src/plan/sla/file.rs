@@ -9,11 +9,11 @@
 use std::path::Path;
 
 use forebay_core::Nanos;
+use forebay_trace::whole;
 use serde::Deserialize;
 
 use crate::error::Error;
 use crate::plan::amount::{Fraction, span};
-use crate::whole;
 
 /// What a tier looks like.
 const FORM: &str = "each [[tier]] with fraction = 0.99 and within_ms = 50";

@@ -2,8 +2,8 @@
 
 use super::super::super::bins::{reach, reach_bin};
 use super::super::super::history::Touched;
+use super::super::super::relative_place::{self, RelativePlace};
 use super::super::super::space::Space;
-use super::super::super::spot::{self, Spot};
 use super::super::categories::CategoryDrawer;
 use super::super::draw::Dice;
 use super::{RETRIES, RangeDrawer, align_near};
@@ -16,13 +16,13 @@ impl RangeDrawer {
     pub(in super::super) fn near(
         &self,
         drawer: &CategoryDrawer,
-        (wanted, len): (Spot, u32),
+        (wanted, len): (RelativePlace, u32),
         dice: &mut Dice,
         touched: &Touched,
     ) -> u64 {
         let mut best: Option<(usize, u64)> = None;
         for slid in 0..2 * RETRIES {
-            let (rank, distance, is_exact) = spot::beside(wanted, len, dice.unit());
+            let (rank, distance, is_exact) = relative_place::beside(wanted, len, dice.unit());
             let head = self.past.heads.at(rank.min(self.past.heads.len() - 1)).0;
             // Where that is used, further on.
             let slid = (slid as i64 / 2) * i64::from(len) * distance.signum();

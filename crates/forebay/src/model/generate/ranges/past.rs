@@ -2,8 +2,8 @@
 
 use super::super::super::bins::{age_bounds, align};
 use super::super::super::history::{Latest, Past, Touched};
+use super::super::super::relative_place::{self, RelativePlace};
 use super::super::super::space::SECTOR;
-use super::super::super::spot::{self, Spot};
 use super::super::super::state::{FOLLOWS_MAX, Kind, NEAR_BYTES};
 use super::super::categories::{CategoryDrawer, OUT_OF_PHASE};
 use super::super::draw::Dice;
@@ -20,7 +20,7 @@ impl RangeDrawer {
     pub(in super::super) fn follow(
         &mut self,
         on: u64,
-        wanted: Spot,
+        wanted: RelativePlace,
         misfit: impl Fn(Past) -> usize,
         latest: &Latest,
     ) -> Option<Past> {
@@ -35,8 +35,10 @@ impl RangeDrawer {
                 return None;
             }
             let ago = self.past.ring.count() - number;
-            let found = spot::again(Kind::Follow, ago, reference, (past.address, past.len));
-            let off = spot::off(Kind::Follow, found, wanted) + 4 * usize::from(distance != on);
+            let found =
+                relative_place::again(Kind::Follow, ago, reference, (past.address, past.len));
+            let off =
+                relative_place::off(Kind::Follow, found, wanted) + 4 * usize::from(distance != on);
             Some((off, number, past))
         };
         let (_, number, past) =
@@ -61,7 +63,7 @@ impl RangeDrawer {
     /// large. Some are looked at for their age, some for their place.
     pub(in super::super) fn again(
         &mut self,
-        (kind, wanted, next): (Kind, Spot, Option<Kind>),
+        (kind, wanted, next): (Kind, RelativePlace, Option<Kind>),
         misfit: impl Fn(Past) -> usize,
         dice: &mut Dice,
         (latest, touched): (&Latest, &Touched),
@@ -74,9 +76,9 @@ impl RangeDrawer {
             let Some(past) = self.past.ring.get(number) else { return false };
             let number = latest.find(past.address).unwrap_or(number).max(number);
             let ago = (newest + 1).saturating_sub(number);
-            let found = spot::again(kind, ago, reference, (past.address, past.len));
+            let found = relative_place::again(kind, ago, reference, (past.address, past.len));
             let strays = !side.contains(&past.address);
-            let off = spot::off(kind, found, wanted)
+            let off = relative_place::off(kind, found, wanted)
                 + 30 * usize::from(strays)
                 + misfit(past)
                 + self.misfit((number, past), next, latest, touched);
@@ -88,7 +90,7 @@ impl RangeDrawer {
             }
             best.is_some_and(|(least, ..)| least == 0)
         };
-        let (low, count) = age_bounds(spot::age(wanted));
+        let (low, count) = age_bounds(relative_place::age(wanted));
         let count = count.min((newest + 2).saturating_sub(low));
         let (tries, first) = (count.min(AIMS), dice.below(count.max(1)));
         // Evenly over the ages.
@@ -98,7 +100,7 @@ impl RangeDrawer {
             if done {
                 break;
             }
-            let place = spot::aim(kind, reference, wanted, dice.unit());
+            let place = relative_place::aim(kind, reference, wanted, dice.unit());
             let below = self.starts.below(place);
             let above = self.starts.from(place);
             done = [below, above]
@@ -140,7 +142,7 @@ impl RangeDrawer {
     /// A place near the last end for a request of `len` bytes, on ground used before.
     pub(in super::super) fn within(
         &self,
-        (kind, wanted, len): (Kind, Spot, u32),
+        (kind, wanted, len): (Kind, RelativePlace, u32),
         drawer: &CategoryDrawer,
         dice: &mut Dice,
         touched: &Touched,
@@ -148,7 +150,7 @@ impl RangeDrawer {
         let reference = self.past.reference(self.first);
         let mut address = self.first;
         for _ in 0..RETRIES {
-            let (distance, is_exact) = spot::within(wanted, len, dice.unit());
+            let (distance, is_exact) = relative_place::within(wanted, len, dice.unit());
             let aimed = match kind {
                 Kind::AgainBehind => reference.saturating_sub(distance),
                 _ => reference.saturating_add(distance),

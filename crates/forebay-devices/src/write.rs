@@ -9,9 +9,8 @@ use forebay_core::device::drive::{
     ZoneFormat,
 };
 use forebay_core::device::hdd::{HddSpec, SeekSpec, Zone};
+use forebay_trace::TraceError;
 use forebay_trace::write::{Draft, Kept};
-
-use crate::error::Error;
 
 /// The device file of `drive`, called `name`; `source` says where its figures come from.
 pub fn text(name: &str, source: &str, drive: &DriveSpec) -> String {
@@ -29,9 +28,8 @@ pub fn noted<'a>(text: &str, notes: impl Iterator<Item = &'a str>) -> String {
 }
 
 /// Writes a device file; whole, or not at all, and never over one of `kept`.
-pub fn file(path: &Path, text: &str, kept: &Kept) -> Result<(), Error> {
-    let draft = Draft::new(path, kept).map_err(Error::output)?;
-    draft.fill(text.as_bytes()).map_err(Error::output)
+pub fn file(path: &Path, text: &str, kept: &Kept) -> Result<(), TraceError> {
+    Draft::new(path, kept)?.fill(text.as_bytes())
 }
 
 fn write_all(out: &mut String, name: &str, source: &str, drive: &DriveSpec) -> fmt::Result {

@@ -6,14 +6,14 @@ use std::io::{Error, ErrorKind, Read, Result};
 use std::path::Path;
 
 /// Bytes of a text that a person writes: a device, a promise.
-pub(crate) const WRITTEN_MAX: u64 = 1 << 20;
+pub const WRITTEN_MAX: u64 = 1 << 20;
 
 /// The content of `path`, which has to be a file of at most `bytes_max`; messages say `what` was
 /// expected.
 ///
 /// # Errors
 /// What cannot be opened or read, is no file, or is longer.
-pub(crate) fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
+pub fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
     let refused = |got: &str| {
         Err(Error::new(ErrorKind::InvalidInput, format!("got {got}, expected {what}, a file")))
     };
@@ -34,7 +34,7 @@ pub(crate) fn read(path: &Path, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
 ///
 /// # Errors
 /// As [`read`], and what is no text.
-pub(crate) fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<String> {
+pub fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<String> {
     String::from_utf8(read(path, bytes_max, what)?).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
         let got = format!("byte {at}: got bytes that are no UTF-8, expected {what}, a text");
@@ -46,7 +46,7 @@ pub(crate) fn read_text(path: &Path, bytes_max: u64, what: &str) -> Result<Strin
 ///
 /// # Errors
 /// More than `bytes_max`.
-pub(crate) fn within(content: Vec<u8>, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
+pub fn within(content: Vec<u8>, bytes_max: u64, what: &str) -> Result<Vec<u8>> {
     if content.len() as u64 <= bytes_max {
         return Ok(content);
     }

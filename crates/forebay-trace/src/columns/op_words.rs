@@ -7,17 +7,17 @@ use crate::columns::cursor::short_key;
 /// How a column says what a request does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum OpCode {
-    /// Words, in any case.
-    Words(Words),
+    /// OpWords, in any case.
+    Words(OpWords),
     /// SCSI operation codes in hexadecimal; what moves no data is skipped.
     Scsi,
     /// DiskSim's flags: a number whose bit 0 is set for reads.
     Disksim,
 }
 
-/// Words and what they mean.
+/// OpWords and what they mean.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Words {
+pub(crate) struct OpWords {
     known: Vec<(String, Op)>,
     /// Short ones as [`short_key`] gives them, in the usual cases, each at its slot.
     keys: Vec<(u64, Op)>,
@@ -41,7 +41,7 @@ fn slot(key: u64, factor: u64) -> usize {
     (key.wrapping_mul(factor) >> 56) as usize
 }
 
-/// Words by their slots, if a factor gives each its own: which word comes next is hard to foretell,
+/// OpWords by their slots, if a factor gives each its own: which word comes next is hard to foretell,
 /// so one look has to do.
 fn apart(keys: &[(u64, Op)], factor: u64) -> Option<(u64, Vec<(u64, Op)>)> {
     let mut slots = vec![(NO_KEY, Op::Read); SLOTS];
@@ -52,7 +52,7 @@ fn apart(keys: &[(u64, Op)], factor: u64) -> Option<(u64, Vec<(u64, Op)>)> {
     Some((factor, slots))
 }
 
-/// Words that need no declaration.
+/// OpWords that need no declaration.
 const USUAL: &[(&str, Op)] = &[
     ("R", Op::Read),
     ("W", Op::Write),
@@ -71,17 +71,17 @@ const USUAL: &[(&str, Op)] = &[
 /// What the words of a declaration mean, in their order.
 const DECLARED: [Op; 4] = [Op::Read, Op::Write, Op::Trim, Op::Flush];
 
-impl Words {
-    pub(crate) fn usual() -> Words {
+impl OpWords {
+    pub(crate) fn usual() -> OpWords {
         let known = USUAL.iter().map(|(word, op)| (word.to_string(), *op)).collect();
-        Words::new(
+        OpWords::new(
             known,
             "R or W, read or write, trim, flush (0 and 1 need op:0/1 or op:1/0)".into(),
         )
     }
 
     /// From `R/W`: words for read, write, trim and flush; several of one meaning are joined by `+`.
-    pub(crate) fn declared(text: &str) -> Option<Words> {
+    pub(crate) fn declared(text: &str) -> Option<OpWords> {
         let mut known: Vec<(String, Op)> = Vec::new();
         let meanings: Vec<&str> = text.split('/').collect();
         if !(2..=DECLARED.len()).contains(&meanings.len()) {
@@ -99,10 +99,10 @@ impl Words {
         let (last, first) = known.split_last()?;
         let first: Vec<&str> = first.iter().map(|(word, _)| word.as_str()).collect();
         let expected = format!("{} or {}", first.join(", "), last.0);
-        Some(Words::new(known, expected))
+        Some(OpWords::new(known, expected))
     }
 
-    fn new(known: Vec<(String, Op)>, expected: String) -> Words {
+    fn new(known: Vec<(String, Op)>, expected: String) -> OpWords {
         let mut keys = Vec::new();
         for (word, op) in &known {
             for spelt in [word.clone(), word.to_lowercase(), word.to_uppercase()] {
@@ -114,10 +114,10 @@ impl Words {
         }
         let (factor, keys) =
             (0..TRIES).find_map(|n| apart(&keys, FACTOR + 2 * n)).unwrap_or_default();
-        Words { known, keys, factor, expected }
+        OpWords { known, keys, factor, expected }
     }
 
-    /// The operation of a short word; `None` says to ask [`Words::word`].
+    /// The operation of a short word; `None` says to ask [`OpWords::word`].
     #[inline]
     pub(crate) fn short(&self, key: u64) -> Option<Op> {
         let (known, op) = self.keys.get(slot(key, self.factor))?;
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn words_are_known_in_any_case() {
-        let words = Words::declared("Read+RS/Write").unwrap();
+        let words = OpWords::declared("Read+RS/Write").unwrap();
         assert_eq!(words.expected, "Read, RS or Write");
         for (word, op) in [("read", Op::Read), ("READ", Op::Read), ("rs", Op::Read)] {
             assert_eq!(words.short(short_key(word.as_bytes()).unwrap()), Some(op));
@@ -167,9 +167,9 @@ mod tests {
         assert_eq!(words.word(b"wRiTe"), Some(Op::Write));
         assert_eq!((words.word(b"W"), words.short(short_key(b"W").unwrap())), (None, None));
         for bad in ["R", "R/", "R/r", "R+/W", "a/b/c/d/e", ""] {
-            assert_eq!(Words::declared(bad), None, "{bad}");
+            assert_eq!(OpWords::declared(bad), None, "{bad}");
         }
-        assert_eq!(Words::declared("0/1/2/3").unwrap().word(b"3"), Some(Op::Flush));
+        assert_eq!(OpWords::declared("0/1/2/3").unwrap().word(b"3"), Some(Op::Flush));
     }
 
     #[test]

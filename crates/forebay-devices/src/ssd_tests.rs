@@ -4,7 +4,7 @@ use super::*;
 use forebay_core::Device;
 use forebay_core::device::ssd::{Collection, SsdSpec};
 
-const TEST_DRIVE: &str = include_str!("../../../../devices/samsung-830.toml");
+const TEST_DRIVE: &str = include_str!("../../../devices/samsung-830.toml");
 
 fn said(text: &str) -> String {
     read(Path::new("my.toml"), text).unwrap_err().to_string()

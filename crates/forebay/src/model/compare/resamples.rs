@@ -1,6 +1,6 @@
 //! What resamples of the first trace come to, and how far samples are from it.
 
-use super::arrivals::{BINS_MS, dispersion};
+use super::dispersion::{BINS_MS, dispersion};
 use super::distance::{Apart, apart, total_variation};
 use super::measure::Measure;
 use super::profile::{SIZE_DIGITS, Sample, TIME_DIGITS};
@@ -48,13 +48,13 @@ impl Against {
 
 /// What resampling the first trace gave.
 #[derive(Default)]
-pub(super) struct Drawn {
+pub(super) struct Resamples {
     pub(super) figures: Vec<Vec<Option<f64>>>,
     pub(super) apart: Vec<Apartness>,
     pub(super) level: f64,
 }
 
-impl Drawn {
+impl Resamples {
     pub(super) fn interval(&self, figure: usize) -> Option<(f64, f64)> {
         interval(self.figures.iter().filter_map(|drawn| drawn[figure]).collect(), self.level)
     }

@@ -11,7 +11,7 @@ use crate::input::read_through;
 use crate::progress::GoOn;
 
 /// A trace's times of arrival.
-pub struct Arrivals {
+pub struct ArrivalTimes {
     /// Where they were read from.
     pub path: PathBuf,
     /// Of all requests.
@@ -22,7 +22,7 @@ pub struct Arrivals {
     pub notes: Notes,
 }
 
-impl Arrivals {
+impl ArrivalTimes {
     /// Reads all that `reader` gives; messages call it `name`. With `by_volume`, volumes are told
     /// apart as well.
     ///
@@ -33,7 +33,7 @@ impl Arrivals {
         reader: &mut dyn Reader,
         by_volume: bool,
         progress: impl FnMut(u64) -> P,
-    ) -> Result<Arrivals, Error> {
+    ) -> Result<ArrivalTimes, Error> {
         let (mut whole, mut volumes) = (Gaps::default(), Vec::<Gaps>::new());
         read_through(name, reader, progress, |batch, _| {
             for record in batch {
@@ -52,7 +52,7 @@ impl Arrivals {
         let named = |(index, gaps)| (names.get(index).cloned().unwrap_or_default(), gaps);
         let volumes =
             volumes.into_iter().enumerate().filter(|(_, g)| !g.is_empty()).map(named).collect();
-        Ok(Arrivals { path: name.to_path_buf(), whole, volumes, notes: reader.notes().clone() })
+        Ok(ArrivalTimes { path: name.to_path_buf(), whole, volumes, notes: reader.notes().clone() })
     }
 
     /// Requests.

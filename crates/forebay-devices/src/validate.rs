@@ -25,8 +25,7 @@ use forebay_trace::error::Place;
 use forebay_trace::formats::disksim_valid::{self, Row};
 use serde::Serialize;
 
-use crate::devices::DiskSpec;
-use crate::error::Error;
+use crate::DiskSpec;
 
 /// Positions of the platters at the start, evenly spread over a turn.
 pub const PHASES: u32 = 20;
@@ -134,7 +133,7 @@ pub fn read_trace(path: &Path) -> Result<Vec<Measured>, TraceError> {
 
 /// How many requests of `trace` the disk is too small for; refuses more than 1 % of them, for then
 /// the trace was measured on another drive.
-fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, Error> {
+fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, ValidateError> {
     let bytes = match spec {
         DiskSpec::Hdd(hdd) => Hdd::new(hdd.clone())?.capacity(),
         DiskSpec::Drive(drive) => Drive::new(drive)?.capacity(),
@@ -146,11 +145,22 @@ fn beyond_end(name: &str, spec: &DiskSpec, trace: &[Measured]) -> Result<u64, Er
         return Ok(beyond);
     }
     let last = trace.iter().map(end).max().unwrap_or(0);
-    Err(Error::Unfit(format!(
+    Err(ValidateError::Unfit(format!(
         "the trace: got {beyond} of {} requests that reach beyond the {sectors} sectors of {name} \
          (to sector {last}), expected a trace measured on such a drive; choose the model of its drive",
         trace.len()
     )))
+}
+
+/// Why a model cannot be held against measurements.
+#[derive(Debug, thiserror::Error)]
+pub enum ValidateError {
+    /// The trace was not measured on such a drive.
+    #[error("{0}")]
+    Unfit(String),
+    /// The model.
+    #[error(transparent)]
+    Spec(#[from] SpecError),
 }
 
 /// Plays `trace` on the disk called `name` and compares.
@@ -159,9 +169,11 @@ pub fn validate(
     spec: &DiskSpec,
     trace: &[Measured],
     arrivals: Arrivals,
-) -> Result<Validation, Error> {
+) -> Result<Validation, ValidateError> {
     if trace.is_empty() {
-        return Err(Error::Unfit("the trace has no requests, expected one a line".to_string()));
+        return Err(ValidateError::Unfit(
+            "the trace has no requests, expected one a line".to_string(),
+        ));
     }
     let requests_beyond_end = beyond_end(name, spec, trace)?;
     let mut runs = Vec::new();
@@ -340,7 +352,7 @@ mod tests {
 
     #[test]
     fn a_trace_of_a_greater_drive_is_refused() {
-        let (name, spec) = crate::devices::open_spec("sata250").unwrap();
+        let (name, spec) = crate::open_spec("sata250").unwrap();
         let (response, gap) = (Nanos(500_000), Nanos(250_000));
         let inside = Measured { op: Op::Read, sector: 0, count: 8, response, gap };
         let beyond = Measured { sector: 1 << 40, ..inside };

@@ -7,9 +7,8 @@
 
 use std::path::{Path, PathBuf};
 
-use forebay::device_validate::{Arrivals, Validation, read_trace, validate};
-use forebay::devices::{DiskSpec, read_spec, write};
-use forebay::disksim;
+use forebay_devices::validate::{Arrivals, Validation, read_trace, validate};
+use forebay_devices::{DiskSpec, disksim, read_spec, write};
 
 /// Drive, and what the root-mean-square distance is at most, ms. DiskSim's own figures are 0.107,
 /// 0.090, 0.268 and 0.349: the first is missed by 2 %, the second by a factor of two.

@@ -4,13 +4,18 @@
 //! The bundled files are compiled in, so a name works anywhere. Each fault in a file is told in
 //! one message with file, line, got, expected and remedy.
 
+#![forbid(unsafe_code)]
+
 mod change;
+pub mod disksim;
 mod drive;
 mod file;
+pub mod fit;
 mod locate;
 mod plausible;
 mod sources;
 mod ssd;
+pub mod validate;
 pub mod write;
 
 use std::path::{Path, PathBuf};
@@ -21,9 +26,9 @@ use forebay_core::device::hdd::HddSpec;
 use forebay_core::device::list;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Spec, SpecError};
+use forebay_trace::whole;
 use forebay_trace::write::Kept;
 
-use crate::whole;
 use change::Wrong;
 use file::{DeviceFile, Kind};
 pub use sources::Sources;

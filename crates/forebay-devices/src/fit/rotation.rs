@@ -6,8 +6,7 @@
 //! revolution later; the gap where that changes is the overhead.
 
 use super::log::Sample;
-use super::robust;
-use super::{Figure, FitError};
+use super::{Figure, FitError, robust};
 
 /// Backward steps it takes.
 const STEPS_MIN: usize = 32;

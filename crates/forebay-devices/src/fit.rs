@@ -24,7 +24,7 @@ pub use log::{Sample, parse};
 pub use seek::SeekFit;
 pub use zones::ZoneFit;
 
-use crate::whole;
+use forebay_trace::whole;
 
 /// Why a drive could not be fitted.
 #[derive(Debug, thiserror::Error)]

@@ -16,12 +16,12 @@ pub const NEAR_RANKS: usize = 4;
 const SOON: usize = 4;
 
 /// The two numbers.
-pub type Spot = (usize, usize);
+pub type RelativePlace = (usize, usize);
 
 /// The spot of a request of `len` bytes that begins where one of `ago` requests ago did: its age, and how
 /// far it is from `reference`. Near ones have [`AGES`] added to the age where the distance is a multiple
 /// of the length.
-pub fn again(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) -> Spot {
+pub fn again(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) -> RelativePlace {
     let age = age_bin(ago).min(AGES - 1);
     if !kind.is_near() {
         return (age, reach_bin(reference, address));
@@ -31,7 +31,7 @@ pub fn again(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) -
 }
 
 /// The same of one that begins within another's place. Of a near one the distance tells enough.
-pub fn inside(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) -> Spot {
+pub fn inside(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) -> RelativePlace {
     let (age, distance) = again(kind, ago, reference, (address, len));
     match kind.is_near() {
         true => (2 * AGES + usize::from(age >= AGES), distance),
@@ -40,12 +40,12 @@ pub fn inside(kind: Kind, ago: u64, reference: u64, (address, len): (u64, u32)) 
 }
 
 /// Whether a request is to begin within another's place.
-pub fn is_inside(kind: Kind, wanted: Spot) -> bool {
+pub fn is_inside(kind: Kind, wanted: RelativePlace) -> bool {
     wanted.0 >= if kind.is_near() { 2 * AGES } else { AGES }
 }
 
 /// How ill what was found suits what is wanted of a place used again.
-pub fn off(kind: Kind, found: Spot, wanted: Spot) -> usize {
+pub fn off(kind: Kind, found: RelativePlace, wanted: RelativePlace) -> usize {
     let ages = [found.0 % AGES, wanted.0 % AGES];
     let is_soon = ages[0] != ages[1] && ages[0] < SOON;
     let by_age = 3 * ages[0].abs_diff(ages[1]) + 60 * usize::from(is_soon);
@@ -57,18 +57,18 @@ pub fn off(kind: Kind, found: Spot, wanted: Spot) -> usize {
 }
 
 /// The age that is wanted.
-pub fn age(wanted: Spot) -> usize {
+pub fn age(wanted: RelativePlace) -> usize {
     wanted.0 % AGES
 }
 
 /// How far a request of `len` bytes that begins within another's place is from the last end, if that is
 /// near, and whether it is exact.
-pub fn within(wanted: Spot, len: u32, uniform: f64) -> (u64, bool) {
+pub fn within(wanted: RelativePlace, len: u32, uniform: f64) -> (u64, bool) {
     distance(wanted.1, wanted.0 > 2 * AGES, len, uniform)
 }
 
 /// An address about as far from `reference` as wanted of a place used again; `uniform` is in `0..1`.
-pub fn aim(kind: Kind, reference: u64, wanted: Spot, uniform: f64) -> u64 {
+pub fn aim(kind: Kind, reference: u64, wanted: RelativePlace, uniform: f64) -> u64 {
     if !kind.is_near() {
         return reach(reference, wanted.1, uniform);
     }
@@ -85,7 +85,7 @@ fn is_multiple(distance: u64, len: u32) -> bool {
 }
 
 /// The spot of a request of `len` bytes on new ground, `distance` from the recent end of a rank.
-pub fn near(rank: usize, distance: i64, len: u32) -> Spot {
+pub fn near(rank: usize, distance: i64, len: u32) -> RelativePlace {
     let multiple = is_multiple(distance.unsigned_abs(), len);
     let side = usize::from(distance < 0) + 2 * usize::from(multiple);
     (4 * rank.min(NEAR_RANKS - 1) + side, log_bin(distance.unsigned_abs() / SECTOR))
@@ -93,7 +93,7 @@ pub fn near(rank: usize, distance: i64, len: u32) -> Spot {
 
 /// Rank and distance of a request of `len` bytes on new ground, and whether the distance is exact;
 /// `uniform` is in `0..1`.
-pub fn beside((first, bin): Spot, len: u32, uniform: f64) -> (usize, i64, bool) {
+pub fn beside((first, bin): RelativePlace, len: u32, uniform: f64) -> (usize, i64, bool) {
     let (distance, is_exact) = distance(bin, first & 2 > 0, len, uniform);
     let distance = distance.min(i64::MAX as u64) as i64;
     (first / 4, if first & 1 > 0 { -distance } else { distance }, is_exact)

@@ -15,10 +15,10 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::DriveSpec;
+use forebay_trace::whole;
 use forebay_trace::write::Kept;
 
-use crate::devices::DevicesError;
-use crate::whole;
+use crate::DevicesError;
 
 use layout::Layout;
 use libparam::{Block, Entry, Fault, Value};
@@ -225,8 +225,8 @@ fn layout_block(model: &Block, path: &Path, beside: Beside<'_>) -> Result<Layout
 /// Whether what was read makes a drive that can be written down; whatever the readers let pass is
 /// told here, of DiskSim's file and not of one that is yet to be written.
 fn check(name: &str, drive: &DriveSpec) -> Result<(), String> {
-    let text = crate::devices::write::text(name, "", drive);
-    match crate::devices::read_spec(Path::new(""), &text) {
+    let text = crate::write::text(name, "", drive);
+    match crate::read_spec(Path::new(""), &text) {
         Ok(_) => Ok(()),
         Err(DevicesError::Malformed { what, .. }) => Err(what),
         Err(other) => Err(other.to_string()),
@@ -301,7 +301,7 @@ fn seek_curve(text: &str, name: &str) -> Result<Vec<SeekPoint>, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::devices::{read_spec, write};
+    use crate::{read_spec, write};
     use forebay_core::Nanos;
     use forebay_core::device::hdd::SeekSpec;
 

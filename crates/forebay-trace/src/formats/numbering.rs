@@ -8,13 +8,13 @@ use crate::trace::{Dictionary, Stream};
 
 /// The names seen so far and their numbers in the dictionary.
 #[derive(Default)]
-pub(super) struct Who {
+pub(super) struct Numbering {
     volumes: HashMap<Box<[u8]>, u32>,
     streams: HashMap<Stream, u32>,
     room: Room,
 }
 
-impl Who {
+impl Numbering {
     /// Number of the volume called `name`.
     pub(super) fn volume(
         &mut self,
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn numbers_are_dense_and_stay() {
-        let (mut who, mut dictionary) = (Who::default(), Dictionary::default());
+        let (mut who, mut dictionary) = (Numbering::default(), Dictionary::default());
         let volumes =
             [&b"b"[..], b"a", b"b"].map(|name| who.volume(name, &mut dictionary).unwrap());
         let stream = |name: &str| Stream { name: name.into(), ..Stream::default() };

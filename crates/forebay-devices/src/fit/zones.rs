@@ -4,8 +4,7 @@
 //! block of a run gives the media rate. The whole run gives the sustained rate, switches included.
 
 use super::log::Sample;
-use super::robust;
-use super::{Figure, FitError, Known};
+use super::{Figure, FitError, Known, robust};
 
 /// Blocks at the start of a run that still pay for getting there.
 const BLOCKS_LEFT_OUT: usize = 2;

@@ -1,6 +1,6 @@
 //! Figures in plain words, for sentences.
 
-pub(crate) use forebay_trace::words::counted;
+pub(crate) use forebay_trace::plural::counted;
 
 pub(crate) fn seconds(s: f64) -> String {
     match s {

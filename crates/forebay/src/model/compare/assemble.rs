@@ -1,13 +1,13 @@
 //! Makes the card of what was measured.
 
-use super::arrivals::BINS_MS;
 use super::card::{
     Card, CardTrace, Dispersion, Distance, Feature, Heat, MissRatio, Pictures, Quantity,
 };
+use super::dispersion::BINS_MS;
 use super::distance::Apart;
-use super::drawn::{Against, Apartness, Drawn};
 use super::measure::{Measure, measures, relative};
 use super::profile::{Profile, RANGES, SIZE_DIGITS, Sample, Sum, TIME_DIGITS, cache_sizes};
+use super::resamples::{Against, Apartness, Resamples};
 use super::response::{Responses, compared};
 use super::tally::{Counts, RESAMPLES, resamples, whole};
 use super::verdict::{Verdict, verdict};
@@ -26,7 +26,7 @@ pub(super) fn card(inputs: [&Input; 2], measured: &Measured, options: &Options) 
         whole: whole_a,
         cache_sizes: sizes,
     };
-    let mut drawn = Drawn { level: options.level, ..Drawn::default() };
+    let mut drawn = Resamples { level: options.level, ..Resamples::default() };
     for weights in &weights {
         let sample = a.weigh(weights);
         drawn.figures.push(against.figures(&sample, 0));
@@ -76,7 +76,7 @@ fn trace(input: &Input, profile: &Profile) -> CardTrace {
 }
 
 /// Every figure with its interval; none where either trace has none.
-fn quantities(against: &Against, b: &Sample, drawn: &Drawn) -> Vec<Option<Quantity>> {
+fn quantities(against: &Against, b: &Sample, drawn: &Resamples) -> Vec<Option<Quantity>> {
     let both = against.figures(&against.whole, 0).into_iter().zip(against.figures(b, 1));
     let quantity = |(index, (a, b)): (usize, (Option<f64>, Option<f64>))| {
         let (a, b) = (a?, b?);
@@ -99,7 +99,7 @@ fn scale((bin_ms, quantity): (&u64, &Option<Quantity>)) -> Option<Dispersion> {
     quantity.map(|quantity| Dispersion { bin_ms: *bin_ms, quantity })
 }
 
-fn distances(a: &Sample, found: &Apartness, drawn: &Drawn) -> Vec<Distance> {
+fn distances(a: &Sample, found: &Apartness, drawn: &Resamples) -> Vec<Distance> {
     let over = |value: f64, mean: f64| (mean > 0.0).then(|| value / mean);
     let mean = |part, whole| a.of(part) as f64 / a.of(whole).max(1) as f64;
     let distance =
@@ -129,7 +129,7 @@ fn curves(against: &Against, b: &Sample, block_bytes: u64) -> Vec<MissRatio> {
     cache_sizes().into_iter().zip(ratios).map(point).collect()
 }
 
-fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Drawn, span: u64) -> Heat {
+fn heat(samples: [&Sample; 2], total_variation: f64, drawn: &Resamples, span: u64) -> Heat {
     let [a, b] = samples.map(|sample| {
         let requests = sample.of(Sum::Requests).max(1) as f64;
         sample.heat().into_iter().map(|count| count as f64 / requests).collect()

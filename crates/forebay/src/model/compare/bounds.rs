@@ -34,14 +34,14 @@ enum Unit {
 
 /// A figure held against its bound.
 #[derive(Clone, Debug)]
-pub struct Held {
+pub struct BoundCheck {
     pub(super) what: String,
     pub(super) found: f64,
     pub(super) allowed: f64,
     unit: Unit,
 }
 
-impl Held {
+impl BoundCheck {
     /// Whether the figure is within its bound.
     pub fn holds(&self) -> bool {
         self.found.abs() <= self.allowed
@@ -74,27 +74,27 @@ impl Held {
     }
 
     /// A distance within `bound`, or within what the first trace is from `itself` if that is farther.
-    fn distance(what: &str, found: f64, itself: f64) -> Held {
+    fn distance(what: &str, found: f64, itself: f64) -> BoundCheck {
         let allowed = itself.clamp(SHARE_MAX, CHANGING_SHARE_MAX);
-        Held { what: what.to_string(), found, allowed, unit: Unit::Plain }
+        BoundCheck { what: what.to_string(), found, allowed, unit: Unit::Plain }
     }
 }
 
 /// Within `bound`, or in the interval if that is wider.
-fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> Held {
+fn within(what: String, quantity: &Quantity, bound: f64, widened: bool) -> BoundCheck {
     let found = quantity.deviation.unwrap_or(f64::INFINITY);
     let end = if found < 0.0 { quantity.a_low } else { quantity.a_high };
     let to_end = (end / quantity.a - 1.0).abs();
     let allowed = if widened && to_end.is_finite() { bound.max(to_end) } else { bound };
-    Held { what, found, allowed, unit: Unit::Relative }
+    BoundCheck { what, found, allowed, unit: Unit::Relative }
 }
 
 impl Feature {
     /// Against its bound.
-    pub fn held(&self) -> Held {
+    pub fn bound_check(&self) -> BoundCheck {
         let held = within(self.name.clone(), &self.quantity, FEATURE_MAX, false);
         match self.deviation_kind {
-            DeviationKind::Points => Held { unit: Unit::Points, ..held },
+            DeviationKind::Points => BoundCheck { unit: Unit::Points, ..held },
             DeviationKind::Relative => held,
         }
     }
@@ -102,14 +102,14 @@ impl Feature {
 
 impl Distance {
     /// The Kolmogorov-Smirnov distance against its bound.
-    pub fn held(&self) -> Held {
-        Held::distance("Kolmogorov-Smirnov distance", self.ks, self.ks_itself)
+    pub fn bound_check(&self) -> BoundCheck {
+        BoundCheck::distance("Kolmogorov-Smirnov distance", self.ks, self.ks_itself)
     }
 }
 
 impl Dispersion {
     /// Against its bound.
-    pub fn held(&self) -> Held {
+    pub fn bound_check(&self) -> BoundCheck {
         let what = format!("index of dispersion at {} ms", self.bin_ms);
         within(what, &self.quantity, TAIL_MAX, true)
     }
@@ -117,29 +117,29 @@ impl Dispersion {
 
 impl Heat {
     /// The total variation against its bound.
-    pub fn held(&self) -> Held {
+    pub fn bound_check(&self) -> BoundCheck {
         let what = "share of requests that fall elsewhere";
-        Held::distance(what, self.total_variation, self.total_variation_itself)
+        BoundCheck::distance(what, self.total_variation, self.total_variation_itself)
     }
 }
 
 impl Response {
     /// The mean against its bound.
-    pub fn held_mean(&self) -> Held {
+    pub fn mean_check(&self) -> BoundCheck {
         within(format!("on {}", self.device), &self.mean_ms, MEAN_MAX, false)
     }
 
     /// The 99th percentile against its bound.
-    pub fn held_p99(&self) -> Held {
+    pub fn p99_check(&self) -> BoundCheck {
         within(format!("on {}", self.device), &self.p99_ms, TAIL_MAX, true)
     }
 }
 
 impl Card {
     /// The mean error of the miss ratio against its bound.
-    pub fn held_miss_ratio(&self) -> Held {
+    pub fn miss_ratio_check(&self) -> BoundCheck {
         let what = "mean error of the miss ratio".to_string();
-        Held { what, found: self.mrc_mean_error, allowed: MRC_MAX, unit: Unit::Plain }
+        BoundCheck { what, found: self.mrc_mean_error, allowed: MRC_MAX, unit: Unit::Plain }
     }
 }
 
@@ -171,14 +171,14 @@ mod tests {
 
     #[test]
     fn a_distance_gives_way_up_to_a_bound() {
-        let allowed = |itself| Held::distance("", 0.0, itself).allowed;
+        let allowed = |itself| BoundCheck::distance("", 0.0, itself).allowed;
         assert_eq!([0.0, 0.08, 0.9].map(allowed), [0.05, 0.08, 0.15]);
     }
 
     #[test]
     fn a_figure_and_its_bound_are_told_in_one_unit() {
         let told = |found: f64, unit| {
-            let held = Held { what: String::new(), found, allowed: 0.067, unit };
+            let held = BoundCheck { what: String::new(), found, allowed: 0.067, unit };
             (held.shown(), held.bound())
         };
         let pair = |shown: &str, bound: &str| (shown.to_string(), bound.to_string());

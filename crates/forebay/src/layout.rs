@@ -1,4 +1,4 @@
-//! Placement: where a trace's volumes lie on a device, or on several alike.
+//! VolumeLayout: where a trace's volumes lie on a device, or on several alike.
 //!
 //! Volumes are laid one after another, each as long as the trace reaches (rounded up to 1 MiB);
 //! over several devices they are dealt in turn.
@@ -13,7 +13,7 @@ use forebay_core::{Lane, Nanos, Request};
 use forebay_trace::Record;
 use serde::Serialize;
 
-use crate::words::counted;
+use crate::quantities::counted;
 
 /// What to do with a trace that reaches beyond the device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,7 +81,7 @@ impl Changed {
 
 /// Places records on devices.
 #[derive(Clone, Debug)]
-pub struct Placement {
+pub struct VolumeLayout {
     /// Device and first byte of each volume.
     bases: Vec<(Lane, u64)>,
     devices: Vec<Reach>,
@@ -100,18 +100,18 @@ struct Reach {
     end: u64,
 }
 
-impl Placement {
+impl VolumeLayout {
     /// For volumes that reach up to `extents` bytes and a device of `capacity` bytes.
-    pub fn new(extents: &[u64], capacity: u64, map: Map) -> Placement {
-        Placement::over(extents, 1, capacity, map)
+    pub fn new(extents: &[u64], capacity: u64, map: Map) -> VolumeLayout {
+        VolumeLayout::over(extents, 1, capacity, map)
     }
 
     /// The same for several devices of `capacity` bytes each, at least one.
-    pub fn over(extents: &[u64], devices: u16, capacity: u64, map: Map) -> Placement {
+    pub fn over(extents: &[u64], devices: u16, capacity: u64, map: Map) -> VolumeLayout {
         let capacities = vec![capacity; usize::from(devices.max(1))];
         let lane = |volume: usize| (volume % capacities.len()) as Lane;
         let volumes = extents.iter().enumerate().map(|(volume, extent)| (*extent, lane(volume)));
-        Placement::on(&volumes.collect::<Vec<_>>(), &capacities, map)
+        VolumeLayout::on(&volumes.collect::<Vec<_>>(), &capacities, map)
     }
 
     /// For volumes that reach up to so many bytes, each on a device of its own choice, and devices of
@@ -119,7 +119,7 @@ impl Placement {
     ///
     /// # Panics
     /// If a volume's device is none of those.
-    pub fn on(volumes: &[(u64, Lane)], capacities: &[u64], map: Map) -> Placement {
+    pub fn on(volumes: &[(u64, Lane)], capacities: &[u64], map: Map) -> VolumeLayout {
         let whole = |capacity: &u64| capacity / SECTOR * SECTOR;
         let mut devices: Vec<Reach> = capacities
             .iter()
@@ -135,7 +135,7 @@ impl Placement {
                 (lane, base)
             })
             .collect();
-        Placement { bases, devices, map, changed: Changed::default() }
+        VolumeLayout { bases, devices, map, changed: Changed::default() }
     }
 
     /// Whether the trace reaches beyond a device.
@@ -236,38 +236,39 @@ mod tests {
 
     #[test]
     fn volumes_follow_one_another() {
-        let mut placement = Placement::new(&[GRAIN + 1, 5 * GRAIN], 100 * GRAIN, Map::Scale);
-        assert_eq!(placement.place(&record(0, 4096), 0).unwrap().offset, 4096);
-        assert_eq!(placement.place(&record(1, 4096), 0).unwrap().offset, 2 * GRAIN + 4096);
-        assert!(!placement.is_beyond());
+        let mut layout = VolumeLayout::new(&[GRAIN + 1, 5 * GRAIN], 100 * GRAIN, Map::Scale);
+        assert_eq!(layout.place(&record(0, 4096), 0).unwrap().offset, 4096);
+        assert_eq!(layout.place(&record(1, 4096), 0).unwrap().offset, 2 * GRAIN + 4096);
+        assert!(!layout.is_beyond());
     }
 
     #[test]
     fn volumes_are_dealt_over_devices() {
         let extents = [GRAIN, 2 * GRAIN, 5 * GRAIN, 90 * GRAIN];
-        let mut placement = Placement::over(&extents, 2, 50 * GRAIN, Map::Wrap);
+        let mut layout = VolumeLayout::over(&extents, 2, 50 * GRAIN, Map::Wrap);
         let mut at = |volume, offset| {
-            let request = placement.place(&record(volume, offset), 0).unwrap();
+            let request = layout.place(&record(volume, offset), 0).unwrap();
             (request.lane, request.offset)
         };
         assert_eq!((at(0, 0), at(1, 0)), ((0, 0), (1, 0)));
         assert_eq!((at(2, 4096), at(3, 0)), ((0, GRAIN + 4096), (1, 2 * GRAIN)));
         // Only the second device is too small.
         assert_eq!((at(3, 49 * GRAIN), at(2, 49 * GRAIN)), ((1, GRAIN), (0, 50 * GRAIN)));
-        assert!(placement.is_beyond() && placement.span() == 92 * GRAIN);
+        assert!(layout.is_beyond() && layout.span() == 92 * GRAIN);
     }
 
     #[test]
     fn a_trace_that_ends_with_the_device_is_not_beyond_it() {
         let capacity = 5 * GRAIN + 4096;
-        assert!(!Placement::new(&[capacity], capacity, Map::Scale).is_beyond());
-        assert!(Placement::new(&[capacity + 512], capacity, Map::Scale).is_beyond());
+        assert!(!VolumeLayout::new(&[capacity], capacity, Map::Scale).is_beyond());
+        assert!(VolumeLayout::new(&[capacity + 512], capacity, Map::Scale).is_beyond());
     }
 
     #[test]
     fn beyond_the_device() {
         let (extents, capacity) = ([100 * GRAIN], 50 * GRAIN);
-        let at = |map, offset| Placement::new(&extents, capacity, map).place(&record(0, offset), 0);
+        let at =
+            |map, offset| VolumeLayout::new(&extents, capacity, map).place(&record(0, offset), 0);
         assert_eq!(at(Map::Clip, 60 * GRAIN), None);
         assert_eq!(at(Map::Wrap, 60 * GRAIN).unwrap().offset, 10 * GRAIN);
         assert_eq!(at(Map::Scale, 60 * GRAIN).unwrap().offset, 30 * GRAIN);
@@ -282,9 +283,9 @@ mod tests {
     fn what_is_changed_is_counted() {
         let capacity = 50 * GRAIN;
         let after = |map, records: &[Record]| {
-            let mut placement = Placement::new(&[100 * GRAIN], capacity, map);
-            let placed: Vec<_> = records.iter().map(|record| placement.place(record, 0)).collect();
-            let Changed { requests_moved, requests_cut, requests_clipped } = placement.changed();
+            let mut layout = VolumeLayout::new(&[100 * GRAIN], capacity, map);
+            let placed: Vec<_> = records.iter().map(|record| layout.place(record, 0)).collect();
+            let Changed { requests_moved, requests_cut, requests_clipped } = layout.changed();
             (placed, [requests_moved, requests_cut, requests_clipped])
         };
         // Inside, over the end, beyond it.
@@ -301,7 +302,7 @@ mod tests {
         let long = Record { len: 60 << 20, ..record(0, 0) };
         let (placed, counts) = after(Map::Wrap, &[long]);
         assert_eq!((placed[0].unwrap().len, counts), (50 << 20, [0, 1, 0]));
-        let mut fits = Placement::new(&[capacity], capacity, Map::Clip);
+        let mut fits = VolumeLayout::new(&[capacity], capacity, Map::Clip);
         assert_eq!(fits.place(&record(0, capacity - 4096), 0).unwrap().end(), capacity);
         assert_eq!(fits.changed(), Changed::default());
     }

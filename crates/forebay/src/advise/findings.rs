@@ -1,11 +1,11 @@
 //! The advice in words: headline and findings, all derived from the runs.
 
 use super::judge::{TOO_FEW, tail_ms, tail_of, utilisation};
-use super::{Ranked, Remedy, RemedyKind, Verdict, baseline, total_s};
+use super::{Ranked, Remedy, RemedyKind, Verdict, baseline};
 use crate::devices::OpenDevice;
 use crate::input::Input;
+use crate::quantities::{bytes, change, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, Setup};
-use crate::words::{bytes, change, counted, millis, percent, seconds};
 use forebay_core::Device;
 use forebay_trace::describe::printable;
 
@@ -88,15 +88,15 @@ impl Case<'_> {
             Verdict::Recommended if self.total_gain().abs() < 0.005 => format!(
                 "Use {}: total time stays the same ({}), but 99 % of {}.",
                 chosen.policy,
-                seconds(total_s(chosen)),
+                seconds(chosen.total_s()),
                 self.tail_change(),
             ),
             Verdict::Recommended => format!(
                 "Use {}: {} {} instead of {} with {} ({} less), {} 99 % of {}.",
                 chosen.policy,
                 self.total_words(),
-                seconds(total_s(chosen)),
-                seconds(total_s(baseline)),
+                seconds(chosen.total_s()),
+                seconds(baseline.total_s()),
                 baseline.policy,
                 percent(self.total_gain()),
                 if self.tail_is_worse() { "but" } else { "and" },
@@ -139,7 +139,7 @@ impl Case<'_> {
     }
 
     fn total_gain(&self) -> f64 {
-        1.0 - total_s(self.chosen) / total_s(self.baseline()).max(1e-9)
+        1.0 - self.chosen.total_s() / self.baseline().total_s().max(1e-9)
     }
 
     /// Why the first of the ranking is not the one to use.
@@ -149,7 +149,7 @@ impl Case<'_> {
             return None;
         }
         let tail = tail_ms(chosen.figures.read_p99_ms, chosen.figures.write_p99_ms);
-        let faster = percent(1.0 - first.total_s / total_s(chosen).max(1e-9));
+        let faster = percent(1.0 - first.total_s / chosen.total_s().max(1e-9));
         Some(format!(
             "{} is {faster} faster in total, which is no difference; {} has the better tail (99 % \
              within {} instead of {}).",
@@ -323,8 +323,8 @@ impl Case<'_> {
                 format!(
                     "{}: {} ({}){movement}, 99 % within {} ({}), longest wait {}.",
                     result.policy,
-                    seconds(total_s(result)),
-                    change(total_s(result), total_s(baseline)),
+                    seconds(result.total_s()),
+                    change(result.total_s(), baseline.total_s()),
                     millis(tail_ms(now.read_p99_ms, now.write_p99_ms)),
                     change(
                         tail_ms(now.read_p99_ms, now.write_p99_ms),

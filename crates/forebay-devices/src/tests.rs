@@ -138,7 +138,7 @@ fn faults_are_told_with_their_line() {
     has(with("[power]", "[power"), &["line 34:"]);
     has(with("rpm = 6000", "rpm = 6000\ncapacity_bytes = 1"), &["line 8:", "got `capacity_bytes`"]);
     let rates = |from: &str, to: &str| {
-        let text = include_str!("../../../../devices/sata250.toml");
+        let text = include_str!("../../../devices/sata250.toml");
         let line = text.lines().find(|line| line.starts_with(from)).unwrap();
         let number = text.lines().position(|other| other == line).unwrap() + 1;
         (said(&text.replace(line, to)), format!("line {number}:"))
@@ -186,7 +186,7 @@ fn letters_to_change() {
 
 #[test]
 fn the_documented_example_is_a_device_file() {
-    let page = include_str!("../../../../docs/device-files.md");
+    let page = include_str!("../../../docs/device-files.md");
     let example = page.split("```").nth(1).unwrap().strip_prefix("toml\n").unwrap();
     let device = read(Path::new("example.toml"), example).unwrap();
     assert_eq!(device.name, "example");

@@ -1,7 +1,6 @@
 //! Recovering known disks from what fio would measure on them, with noise.
 
 use super::*;
-use crate::devices;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
@@ -14,7 +13,7 @@ struct Bench {
 
 impl Bench {
     fn new(name: &str) -> Bench {
-        Bench { disk: devices::open(name).unwrap().model, now: 0, state: 7 }
+        Bench { disk: crate::open(name).unwrap().model, now: 0, state: 7 }
     }
 
     fn random(&mut self, below: u64) -> u64 {
@@ -111,7 +110,7 @@ fn known_disks_are_recovered() {
         near("track to track", fitted.seek.track_to_track_ms, truth(1), 0.15);
         let misfit = fitted.seek.misfit_ms;
         assert!((0.001..0.3).contains(&misfit), "{name}: misfit {misfit} ms");
-        let again = devices::read(Path::new("mine.toml"), &fitted.toml()).unwrap();
+        let again = crate::read(Path::new("mine.toml"), &fitted.toml()).unwrap();
         let size = bench.disk.capacity();
         let share = again.model.capacity() as f64 / size as f64;
         assert!((0.999..1.002).contains(&share), "{name}: capacity {share}");
