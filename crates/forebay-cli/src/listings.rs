@@ -4,7 +4,7 @@ use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use forebay::devices::{self, OpenDevice};
 use forebay_core::catalog::{
-    BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES, SHAPER_PARAMETERS, SHAPERS,
+    BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES, Parameter, SHAPER_PARAMETERS, SHAPERS,
 };
 
 use crate::output;
@@ -43,9 +43,9 @@ impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut table = listing(["policy", "what it does"]);
         table.add_rows(POLICIES.iter().chain(PLACEMENTS).map(row));
-        table.add_row(["(schedulers)", BLOCK_PARAMETERS]);
+        table.add_row(["(schedulers)".to_string(), shown(BLOCK_PARAMETERS)]);
         table.add_rows(SHAPERS.iter().map(row));
-        table.add_row(["(shapers)", SHAPER_PARAMETERS]);
+        table.add_row(["(shapers)".to_string(), shown(SHAPER_PARAMETERS)]);
         Ok(output::print(&table.to_string())?)
     }
 }
@@ -67,11 +67,16 @@ fn described(device: &OpenDevice) -> String {
 }
 
 fn row(listed: &Listed) -> [String; 2] {
-    let parameters = match listed.parameters {
-        "" => String::new(),
-        parameters => format!("\n{parameters}"),
+    let what = match shown(listed.parameters()) {
+        parameters if parameters.is_empty() => listed.summary.to_string(),
+        parameters => format!("{}\n{parameters}", listed.summary),
     };
-    [listed.name.to_string(), format!("{}{parameters}", listed.summary)]
+    [listed.name.to_string(), what]
+}
+
+/// Parameters with their defaults.
+fn shown(parameters: impl IntoIterator<Item = &'static Parameter>) -> String {
+    parameters.into_iter().map(Parameter::to_string).collect::<Vec<_>>().join(" ")
 }
 
 fn listing(header: [&str; 2]) -> Table {

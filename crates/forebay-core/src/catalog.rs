@@ -4,6 +4,8 @@ mod placements;
 mod schedulers;
 mod shapers;
 
+pub use crate::contract::parameter::{Listed, Parameter};
+pub use crate::elevator::BLOCK_PARAMETERS;
 pub use placements::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement, with_placed};
-pub use schedulers::{BLOCK_PARAMETERS, Listed, POLICIES, PolicyVisitor, build, with_policy};
+pub use schedulers::{POLICIES, PolicyVisitor, build, with_policy};
 pub use shapers::{SHAPER_PARAMETERS, SHAPERS};

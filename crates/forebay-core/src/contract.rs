@@ -9,6 +9,7 @@ pub mod bytes;
 pub mod device;
 pub mod observer;
 pub mod outcome;
+pub mod parameter;
 pub mod policy;
 pub mod request;
 pub mod spec;

@@ -184,7 +184,8 @@ proptest! {
     ) {
         for listed in POLICIES {
             // Nothing waits for admission.
-            let tags = if listed.parameters.contains("requests-max") { "requests-max" } else { "reads-max" };
+            let tags = listed.parameters().find(|parameter| parameter.key == "requests-max");
+            let tags = tags.map_or("reads-max", |parameter| parameter.key);
             for merge in ["yes", "no"] {
                 check(&format!("{}:{tags}=999:merge={merge}", listed.name), &requests, &steps);
             }

@@ -4,53 +4,86 @@
 //! Disks are lanes 0 to n - 1, the flash device is lane n. A scheduler from
 //! [`POLICIES`](super::POLICIES) works here too, once for each disk, and leaves the flash alone.
 
-use super::schedulers::{Listed, PolicyVisitor, with_policy};
+use super::schedulers::{PolicyVisitor, with_policy};
 use super::{schedulers, shapers};
 use crate::cache::{Cache, Lru, S3Fifo};
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::policy::{AnyPolicy, Policy};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 use crate::elevator::packing::Packing;
 use crate::elevator::tier_lba::TierLba;
-use crate::elevator::{Bid, BlockLayer, Elevator};
+use crate::elevator::{
+    BID_PARAMETERS, BLOCK_PARAMETERS, Bid, BidConfig, BlockLayer, Elevator, Limits, Scheduler,
+};
 use crate::stack::cached::{Cached, Writing};
 use crate::stack::placed::Placed;
 use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use crate::stack::{Link, PerDisk};
+
+const TRANSFER: Parameter = Parameter::own("transfer-us", "0");
+const SIZE: Parameter = Parameter::own("size-mib", "ALL");
+const DISK: Parameter = Parameter::own("disk", "mq-deadline");
+const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"]);
+
+/// What moves between the tiers, where something does.
+const MIGRATION: &[Parameter] = &[
+    Parameter::whole("extent-kib", 1024, 4),
+    Parameter::own("period-s", "10"),
+    Parameter::whole("hot", 4, 1),
+    Parameter::whole("moves-max", 64, 1),
+];
 
 /// Every policy that places data, simplest first.
 pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "cache",
         summary: "the flash keeps blocks of the disk, evicted as a replacement policy says",
-        parameters: "replace=lru|s3fifo write=back|through|around size-mib=ALL block-kib=4 \
-                     disk=mq-deadline transfer-us=0",
+        parameters: &[&[
+            Parameter::choice("replace", &["lru", "s3fifo"]),
+            Parameter::choice("write", &["back", "through", "around"]),
+            SIZE,
+            Parameter::whole("block-kib", 4, 1),
+            DISK,
+            TRANSFER,
+        ]],
     },
     Listed {
         name: "migrate",
         summary: "extents of the disk that are used often move to the flash, cold ones move back",
-        parameters: "extent-kib=1024 period-s=10 hot=4 moves-max=64 size-mib=ALL disk=mq-deadline \
-                     transfer-us=0",
+        parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER]],
     },
     Listed {
         name: "tier-lba",
         summary: "writes that lie far from most of the request queue go to the flash",
-        parameters: "deviation-mib=64 size-mib=ALL transfer-us=0 migrate=no|yes",
+        parameters: &[
+            &[Parameter::whole("deviation-mib", 64, 1), SIZE, TRANSFER, MIGRATE],
+            MIGRATION,
+        ],
     },
     Listed {
         name: "tier-bcache",
         summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
-        parameters: "cutoff-kib=4096 size-mib=ALL disk=mq-deadline transfer-us=0 migrate=no|yes",
+        parameters: &[
+            &[Parameter::whole("cutoff-kib", 4096, 1), SIZE, DISK, TRANSFER, MIGRATE],
+            MIGRATION,
+        ],
     },
     Listed {
         name: "bid-hybrid",
         summary: "BID-HDD on the disk, and the writes of processes that write little at a time on the \
                   flash",
-        parameters: "packing-kib=64 size-mib=ALL transfer-us=0 history=8 wait-ms=10 \
-                     read-deadline-ms=500 write-deadline-ms=5000 staging-limit=yes|no \
-                     migrate=no|yes, then extent-kib, period-s, hot and moves-max as of migrate",
+        parameters: &[
+            &[Parameter::whole("packing-kib", 64, 0), SIZE, TRANSFER],
+            BID_PARAMETERS,
+            &[MIGRATE],
+            MIGRATION,
+        ],
     },
 ];
+
+/// These have the block layer's parameters too: their disks' schedulers are their own.
+const DIVERTING: &[&str] = &["tier-lba", "bid-hybrid"];
 
 /// Whether `spec` names a policy that needs a flash device, itself or beneath a shaper.
 pub fn is_placement(spec: &str) -> bool {
@@ -116,16 +149,22 @@ pub fn with_placed<V: PolicyVisitor>(
             spec.text()
         )));
     };
-    let place = Place { spec: &spec, lanes, flash };
+    let listed = PLACEMENTS.iter().find(|listed| listed.name == spec.name());
+    let mut tables = listed.map_or_else(Vec::new, |listed| listed.parameters.to_vec());
+    if DIVERTING.contains(&spec.name()) {
+        tables.push(BLOCK_PARAMETERS);
+    }
+    let given = Given::new(&spec, &tables);
+    let place = Place { spec: &spec, given, lanes, flash };
     place.refuse_restarts()?;
     match spec.name() {
-        "cache" => match spec.choice("replace", &["lru", "s3fifo"])? {
-            0 => place.cache(Lru::new, visitor),
-            _ => place.cache(S3Fifo::new, visitor),
+        "cache" => match given.is_first("replace")? {
+            true => place.cache(Lru::new, visitor),
+            false => place.cache(S3Fifo::new, visitor),
         },
         "migrate" => place.scheduled(Later, true, visitor),
         "tier-bcache" => {
-            let cutoff_kib = spec.at_least("cutoff-kib", 4096, 1)?;
+            let cutoff_kib = given.whole("cutoff-kib")?;
             let rolling = Rolling::new(u64::from(cutoff_kib) * 1024);
             place.scheduled(rolling, false, visitor)
         }
@@ -164,6 +203,7 @@ fn known(error: SpecError) -> SpecError {
 /// What placements are built from.
 struct Place<'a> {
     spec: &'a Spec,
+    given: Given<'a>,
     lanes: &'a Lanes,
     flash: FlashLane,
 }
@@ -171,8 +211,8 @@ struct Place<'a> {
 impl Place<'_> {
     /// The disk of a cache that writes through or around has everything at all times.
     fn refuse_restarts(&self) -> Result<(), SpecError> {
-        let on_disk = self.spec.name() == "cache"
-            && self.spec.choice("write", WRITING)? != Writing::Back as usize;
+        let on_disk =
+            self.spec.name() == "cache" && self.given.choice("write")? != Writing::Back as usize;
         if !self.lanes.restarts || on_disk {
             return Ok(());
         }
@@ -188,8 +228,8 @@ impl Place<'_> {
         cache: impl Fn(u32) -> C,
         visitor: V,
     ) -> Result<V::Out, SpecError> {
-        let block_bytes = self.spec.at_least("block-kib", 4, 1)?.saturating_mul(1024);
-        let writing = match self.spec.choice("write", WRITING)? {
+        let block_bytes = self.given.whole("block-kib")?.saturating_mul(1024);
+        let writing = match self.given.choice("write")? {
             0 => Writing::Back,
             1 => Writing::Through,
             _ => Writing::Around,
@@ -211,18 +251,22 @@ impl Place<'_> {
     }
 
     fn bid_hybrid<V: PolicyVisitor>(&self, visitor: V) -> Result<V::Out, SpecError> {
-        let threshold_bytes = self.spec.at_least("packing-kib", 64, 0)?.saturating_mul(1024);
-        let limits = schedulers::bid_limits(self.spec, self.lanes.disk_len_max)?;
-        let config = schedulers::bid(self.spec)?;
+        let threshold_bytes = self.given.whole("packing-kib")?.saturating_mul(1024);
+        let limits = Bid::limits(&self.given, self.limits()?)?;
+        let config = BidConfig::given(&self.given)?;
         let packing = Packing { threshold_bytes };
         self.diverting(|| BlockLayer::new(Bid::hybrid(config, packing), limits), visitor)
     }
 
     fn tier_lba<V: PolicyVisitor>(&self, visitor: V) -> Result<V::Out, SpecError> {
-        let deviation_mib = self.spec.at_least("deviation-mib", 64, 1)?;
-        let limits = schedulers::limits(self.spec, self.lanes.disk_len_max)?;
+        let deviation_mib = self.given.whole("deviation-mib")?;
+        let limits = self.limits()?;
         let elevator = TierLba::new(u64::from(deviation_mib) << 20);
         self.diverting(|| BlockLayer::new(elevator.clone(), limits), visitor)
+    }
+
+    fn limits(&self) -> Result<Limits, SpecError> {
+        Limits::given(&self.given, self.lanes.disk_len_max)
     }
 
     /// Disks whose own schedulers decide what goes to the flash.
@@ -232,7 +276,7 @@ impl Place<'_> {
         visitor: V,
     ) -> Result<V::Out, SpecError> {
         let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
-        let migrates = self.spec.choice("migrate", &["no", "yes"])? == 1;
+        let migrates = !self.given.is_first("migrate")?;
         let migrate = migrates.then(|| self.migration()).transpose()?;
         self.spec.finish()?;
         let disks = (0..self.lanes.disks.max(1)).map(|_| Tier::Disk(disk()));
@@ -250,7 +294,7 @@ impl Place<'_> {
     ) -> Result<V::Out, SpecError> {
         let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
         let disks = self.disks()?;
-        let migrates = always_migrates || self.spec.choice("migrate", &["no", "yes"])? == 1;
+        let migrates = always_migrates || !self.given.is_first("migrate")?;
         let migrate = migrates.then(|| self.migration()).transpose()?;
         self.spec.finish()?;
         let lanes = disks.into_iter().chain([flash]).collect();
@@ -259,7 +303,7 @@ impl Place<'_> {
     }
 
     fn migration(&self) -> Result<MigrateConfig, SpecError> {
-        let extent_kib = self.spec.at_least("extent-kib", 1024, 4)?;
+        let extent_kib = self.given.whole("extent-kib")?;
         let period_s: f64 = self.spec.get("period-s", 10.0, "seconds")?;
         let wrong = |what: String| Err(SpecError(format!("'{}': {what}", self.spec.text())));
         if !extent_kib.is_multiple_of(4) || extent_kib > 1 << 20 {
@@ -273,8 +317,8 @@ impl Place<'_> {
         Ok(MigrateConfig {
             extent_bytes: extent_kib * 1024,
             period: Nanos::from_secs_f64(period_s),
-            hot: self.spec.at_least("hot", 4, 1)?,
-            moves_max: self.spec.at_least("moves-max", 64, 1)?,
+            hot: self.given.whole("hot")?,
+            moves_max: self.given.whole("moves-max")?,
         })
     }
 
@@ -317,9 +361,6 @@ impl Place<'_> {
         Ok(Box::new(Link::new(none, latency)))
     }
 }
-
-/// What happens to writes, in the order of [`Writing`].
-const WRITING: &[&str] = &["back", "through", "around"];
 
 /// Requests at a time before a flash device: what an NVMe queue takes (Linux, 1023 tags).
 const FLASH_TAGS: u32 = 1023;

@@ -1,6 +1,7 @@
 //! Every shaper by name: one line in [`SHAPERS`] and one arm in [`with_shaper`] each.
 
-use crate::catalog::schedulers::{Listed, PolicyVisitor};
+use super::schedulers::PolicyVisitor;
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::policy::{AnyPolicy, Class};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
@@ -13,43 +14,59 @@ use crate::shape::{
 /// Every shaper. Where `cmin` and `delta-ms` are taken, both may list tiers, as in
 /// `cmin=300/40:delta-ms=20/50`.
 pub const SHAPERS: &[Listed] = &[
-    Listed { name: "fcfs", summary: "first come, first served, undivided", parameters: "" },
+    Listed { name: "fcfs", summary: "first come, first served, undivided", parameters: &[] },
     Listed {
         name: "split",
         summary: "RTT's classes on a server each, of rates cmin and delta-c",
-        parameters: "cmin=IOPS delta-c=1/delta",
+        parameters: &[&[CMIN, DELTA_C]],
     },
     Listed {
         name: "wf2q",
         summary: "RTT's classes share a server by weights cmin to delta-c, by WF2Q+",
-        parameters: "cmin=IOPS delta-c=1/delta",
+        parameters: &[&[CMIN, DELTA_C]],
     },
     Listed {
         name: "sfq",
         summary: "the same by start-time fair queueing",
-        parameters: "cmin=IOPS delta-c=1/delta",
+        parameters: &[&[CMIN, DELTA_C]],
     },
     Listed {
         name: "miser",
         summary: "RTT's overflow served whenever the slack of what is promised allows it",
-        parameters: "cmin=IOPS admission=length|rate slack-min=1",
+        parameters: &[&[
+            CMIN,
+            Parameter::choice("admission", &["length", "rate"]),
+            Parameter::whole("slack-min", 1, 1),
+        ]],
     },
     Listed {
         name: "token-bucket",
         summary: "at most rate requests a second, and burst at once",
-        parameters: "rate=IOPS burst=1",
+        parameters: &[&[Parameter::own("rate", "IOPS"), Parameter::whole("burst", 1, 1)]],
     },
     Listed {
         name: "dmclock",
         summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; the \
                   last for those past the end",
-        parameters: "reservation=0 weight=1 limit=0",
+        parameters: &[&[
+            Parameter::own("reservation", "0"),
+            Parameter::own("weight", "1"),
+            Parameter::own("limit", "0"),
+        ]],
     },
 ];
 
 /// Parameters that every shaper takes. With `over`, it stands above another policy or placement,
 /// written with `+` for `:` (and `++` for `+`), which it gives `depth` requests at a time.
-pub const SHAPER_PARAMETERS: &str = "delta-ms=10 dependencies=yes|no depth=1 over=NONE";
+pub const SHAPER_PARAMETERS: &[Parameter] = &[
+    Parameter::own("delta-ms", "10"),
+    Parameter::choice("dependencies", &["yes", "no"]),
+    Parameter::whole("depth", 1, 1),
+    Parameter::own("over", "NONE"),
+];
+
+const CMIN: Parameter = Parameter::own("cmin", "IOPS");
+const DELTA_C: Parameter = Parameter::own("delta-c", "1/delta");
 
 /// Whether `name` is a shaper's.
 pub(crate) fn is_shaper(name: &str) -> bool {
@@ -70,24 +87,28 @@ pub(crate) fn with_shaper<V: PolicyVisitor>(
         // Looked at already.
         spec.inner("over");
     }
+    let listed = SHAPERS.iter().find(|listed| listed.name == spec.name());
+    let mut tables = listed.map_or_else(Vec::new, |listed| listed.parameters.to_vec());
+    tables.push(SHAPER_PARAMETERS);
+    let given = Given::new(spec, &tables);
     let base = Base {
-        depth: spec.at_least("depth", 1, 1)?,
+        depth: given.whole("depth")?,
         len_max,
-        dependencies: spec.choice("dependencies", &["yes", "no"])? == 0,
+        dependencies: given.is_first("dependencies")?,
     };
     match spec.name() {
         "fcfs" => finish(spec, Fcfs, base.one_class(spec)?, visitor),
         "token-bucket" => {
-            let bucket = TokenBucket::new(rate(spec, "rate")?, spec.at_least("burst", 1, 1)?);
+            let bucket = TokenBucket::new(rate(spec, "rate")?, given.whole("burst")?);
             finish(spec, bucket, base.one_class(spec)?, visitor)
         }
         "dmclock" => finish(spec, DmClock::new(clients(spec)?), base.one_class(spec)?, visitor),
         "miser" => {
             let asked = Asked::new(spec)?;
-            let slack_min = spec.at_least("slack-min", 1, 1)?;
-            let admission = match spec.choice("admission", &["length", "rate"])? {
-                0 => Admission::Length,
-                _ => Admission::Rate(asked.tiers()?),
+            let slack_min = given.whole("slack-min")?;
+            let admission = match given.is_first("admission")? {
+                true => Admission::Length,
+                false => Admission::Rate(asked.tiers()?),
             };
             let miser = Miser::new(admission, &asked.places(), slack_min);
             finish(spec, miser, base.classes(&asked, false), visitor)

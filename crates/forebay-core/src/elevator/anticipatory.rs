@@ -24,10 +24,34 @@ mod tests;
 
 use super::block::Elevator;
 use super::queue::{Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::{BackSeek, SeekOrder};
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::request::Request;
+use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use process::{Newcomers, Process};
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[
+    Parameter::millis("antic-expire-ms", 6.7),
+    Parameter::millis("read-expire-ms", 125.0),
+    Parameter::millis("write-expire-ms", 250.0),
+    Parameter::millis("read-batch-expire-ms", 500.0),
+    Parameter::millis("write-batch-expire-ms", 125.0),
+];
+
+impl Scheduler for Anticipatory {
+    const LISTED: Listed = Listed {
+        name: "anticipatory",
+        summary: "sweeps in read and write batches, waiting after a read for its process's next",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        Ok(visitor.visit(Anticipatory::new(AnticipatoryConfig::given(given)?)))
+    }
+}
 
 /// Kinds of requests, which are scopes too: waited for or not.
 const READS: usize = 0;
@@ -52,13 +76,20 @@ pub struct AnticipatoryConfig {
     pub batch_expire: [Nanos; 2],
 }
 
+impl AnticipatoryConfig {
+    fn given(given: &Given<'_>) -> Result<AnticipatoryConfig, SpecError> {
+        let both = |read, write| Ok([given.millis(read)?, given.millis(write)?]);
+        Ok(AnticipatoryConfig {
+            antic_expire: given.millis("antic-expire-ms")?,
+            expire: both("read-expire-ms", "write-expire-ms")?,
+            batch_expire: both("read-batch-expire-ms", "write-batch-expire-ms")?,
+        })
+    }
+}
+
 impl Default for AnticipatoryConfig {
     fn default() -> Self {
-        AnticipatoryConfig {
-            antic_expire: Nanos::from_micros(6_700),
-            expire: [Nanos::from_millis(125), Nanos::from_millis(250)],
-            batch_expire: [Nanos::from_millis(500), Nanos::from_millis(125)],
-        }
+        Given::defaults(PARAMETERS, AnticipatoryConfig::given)
     }
 }
 

@@ -32,16 +32,45 @@ mod tests;
 mod wf2q;
 
 use super::block::Elevator;
+use super::limits::SATA_TAGS;
 use super::queue::{Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::BackSeek;
 use super::sorted::Sorted;
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::request::Request;
+use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use budget::BudgetMax;
 use raise::Burst;
 use service::{Ended, Turn};
 use stream_queue::StreamQueue;
 use wf2q::Wf2q;
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[
+    Parameter::millis("slice-idle-ms", 8.0),
+    Parameter::millis("timeout-sync-ms", 125.0),
+    Parameter::whole("max-budget-kib", 0, 0),
+    Parameter::millis("fifo-expire-sync-ms", 125.0),
+    Parameter::millis("fifo-expire-async-ms", 250.0),
+    Parameter::whole("back-seek-max-kib", 16_384, 0),
+    Parameter::whole("back-seek-penalty", 2, 1),
+    Parameter::choice("low-latency", &["yes", "no"]),
+    Parameter::whole("requests-max", 2 * SATA_TAGS, 1),
+];
+
+impl Scheduler for Bfq {
+    const LISTED: Listed = Listed {
+        name: "bfq",
+        summary: "streams take turns of so many bytes each, by fair queueing, new ones weighing more",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        Ok(visitor.visit(Bfq::new(BfqConfig::given(given)?)))
+    }
+}
 
 /// Place of the asynchronous queue in [`Bfq::queues`].
 const ASYNC: u32 = 0;
@@ -67,18 +96,25 @@ pub struct BfqConfig {
     pub low_latency: bool,
 }
 
+impl BfqConfig {
+    fn given(given: &Given<'_>) -> Result<BfqConfig, SpecError> {
+        let bytes = |key| given.whole(key).map(|kib| 1024 * u64::from(kib));
+        Ok(BfqConfig {
+            slice_idle: given.millis("slice-idle-ms")?,
+            timeout: given.millis("timeout-sync-ms")?,
+            max_budget: bytes("max-budget-kib")?,
+            fifo_expire_sync: given.millis("fifo-expire-sync-ms")?,
+            fifo_expire_async: given.millis("fifo-expire-async-ms")?,
+            back_seek_max: bytes("back-seek-max-kib")?,
+            back_seek_penalty: given.whole("back-seek-penalty")?,
+            low_latency: given.is_first("low-latency")?,
+        })
+    }
+}
+
 impl Default for BfqConfig {
     fn default() -> Self {
-        BfqConfig {
-            slice_idle: Nanos::from_millis(8),
-            timeout: Nanos::from_millis(125),
-            max_budget: 0,
-            fifo_expire_sync: Nanos::from_millis(125),
-            fifo_expire_async: Nanos::from_millis(250),
-            back_seek_max: 16 << 20,
-            back_seek_penalty: 2,
-            low_latency: true,
-        }
+        Given::defaults(PARAMETERS, BfqConfig::given)
     }
 }
 

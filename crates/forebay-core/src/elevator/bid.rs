@@ -18,11 +18,44 @@ use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use super::block::Elevator;
+use super::limits::Limits;
 use super::packing::Packing;
 use super::queue::{NIL, Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::request::{Op, Request};
+use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
+
+/// What it takes.
+pub(crate) const PARAMETERS: &[Parameter] = &[
+    Parameter::whole("history", 8, 1),
+    Parameter::millis("wait-ms", 10.0),
+    Parameter::millis("read-deadline-ms", 500.0),
+    Parameter::millis("write-deadline-ms", 5000.0),
+    Parameter::choice("staging-limit", &["yes", "no"]),
+];
+
+impl Scheduler for Bid {
+    const LISTED: Listed = Listed {
+        name: "bid",
+        summary: "BID-HDD: processes staged apart and flushed whole, waiting where it should pay",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        Ok(visitor.visit(Bid::new(BidConfig::given(given)?)))
+    }
+
+    /// Staged requests wait for the disk; whether they take up the request queue is left open.
+    fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        Ok(match given.is_first("staging-limit")? {
+            true => limits,
+            false => Limits { reads_max: u32::MAX, writes_max: u32::MAX, ..limits },
+        })
+    }
+}
 
 /// Gaps remembered at most; `history` may be set lower.
 const HISTORY_MAX: usize = 32;
@@ -49,14 +82,26 @@ pub struct BidConfig {
     pub write_deadline: Nanos,
 }
 
+impl BidConfig {
+    pub(crate) fn given(given: &Given<'_>) -> Result<BidConfig, SpecError> {
+        let history = given.whole("history")?;
+        if history as usize > HISTORY_MAX {
+            let text = given.spec.text();
+            let expected = format!("expected 1 to {HISTORY_MAX}");
+            return Err(SpecError(format!("'{text}': history: got {history}, {expected}")));
+        }
+        Ok(BidConfig {
+            history,
+            wait_default: given.millis("wait-ms")?,
+            read_deadline: given.millis("read-deadline-ms")?,
+            write_deadline: given.millis("write-deadline-ms")?,
+        })
+    }
+}
+
 impl Default for BidConfig {
     fn default() -> Self {
-        BidConfig {
-            history: 8,
-            wait_default: Nanos::from_millis(10),
-            read_deadline: Nanos::from_millis(500),
-            write_deadline: Nanos::from_millis(5000),
-        }
+        Given::defaults(PARAMETERS, BidConfig::given)
     }
 }
 

@@ -17,6 +17,7 @@ mod tests;
 
 use std::collections::VecDeque;
 
+use super::limits::Limits;
 use super::queue::{Owner, Part, Queue, QueuedId, fits};
 use crate::clients::{Clients, Release, is_parted, preflush};
 use crate::contract::bytes::{Bytes, Piece};
@@ -76,37 +77,6 @@ pub trait Elevator {
     #[inline]
     fn may_merge(&self, _bio: &Request, _id: QueuedId, _queue: &Queue) -> bool {
         true
-    }
-}
-
-/// Limits of the block layer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// The longest bio, in bytes.
-    pub bio_len_max: u32,
-    /// The longest request, in bytes.
-    pub request_len_max: u32,
-    /// Read requests between admission and completion.
-    pub reads_max: u32,
-    /// Write requests between admission and completion.
-    pub writes_max: u32,
-    /// Both together: the tags of a multi-queue device. `u32::MAX` before multi-queue.
-    pub requests_max: u32,
-    /// Whether adjacent bios and requests merge.
-    pub merging: bool,
-}
-
-impl Default for Limits {
-    /// The **bid** paper's appendix.
-    fn default() -> Self {
-        Limits {
-            bio_len_max: 256 * 4096,
-            request_len_max: 512 * 1024,
-            reads_max: 128,
-            writes_max: 128,
-            requests_max: u32::MAX,
-            merging: true,
-        }
     }
 }
 

@@ -35,13 +35,48 @@ mod tests;
 
 use super::block::Elevator;
 use super::history::ThinkTime;
+use super::paper::PaperCfq;
 use super::queue::{Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::seek_order::BackSeek;
 use super::sorted::Sorted;
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::request::Request;
+use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use service_tree::{Kind, ServiceTree};
 use stream_queue::StreamQueue;
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[
+    Parameter::choice("form", &["linux", "paper"]),
+    Parameter::whole("quantum", 8, 1),
+    Parameter::millis("slice-sync-ms", 100.0),
+    Parameter::millis("slice-async-ms", 40.0),
+    Parameter::millis("slice-idle-ms", 8.0),
+    Parameter::millis("fifo-expire-sync-ms", 125.0),
+    Parameter::millis("fifo-expire-async-ms", 250.0),
+    Parameter::whole("back-seek-max-kib", 16_384, 0),
+    Parameter::whole("back-seek-penalty", 2, 1),
+    Parameter::choice("low-latency", &["yes", "no"]),
+];
+
+impl Scheduler for Cfq {
+    const LISTED: Listed = Listed {
+        name: "cfq",
+        summary: "streams take turns, each alone with the disk for a slice of time",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        let is_linux = given.is_first("form")?;
+        let config = CfqConfig::given(given)?;
+        Ok(match is_linux {
+            true => visitor.visit(Cfq::new(config)),
+            false => visitor.visit(PaperCfq::new(config.quantum)),
+        })
+    }
+}
 
 /// Place of the asynchronous queue in [`Cfq::queues`] and of its figures in pairs.
 const ASYNC: u32 = 0;
@@ -73,21 +108,27 @@ pub struct CfqConfig {
     pub target_latency: Nanos,
 }
 
+impl CfqConfig {
+    fn given(given: &Given<'_>) -> Result<CfqConfig, SpecError> {
+        Ok(CfqConfig {
+            quantum: given.whole("quantum")?,
+            slice_sync: given.millis("slice-sync-ms")?,
+            slice_async: given.millis("slice-async-ms")?,
+            slice_async_rq: 2,
+            slice_idle: given.millis("slice-idle-ms")?,
+            fifo_expire_sync: given.millis("fifo-expire-sync-ms")?,
+            fifo_expire_async: given.millis("fifo-expire-async-ms")?,
+            back_seek_max: 1024 * u64::from(given.whole("back-seek-max-kib")?),
+            back_seek_penalty: given.whole("back-seek-penalty")?,
+            low_latency: given.is_first("low-latency")?,
+            target_latency: Nanos::from_millis(300),
+        })
+    }
+}
+
 impl Default for CfqConfig {
     fn default() -> Self {
-        CfqConfig {
-            quantum: 8,
-            slice_sync: Nanos::from_millis(100),
-            slice_async: Nanos::from_millis(40),
-            slice_async_rq: 2,
-            slice_idle: Nanos::from_millis(8),
-            fifo_expire_sync: Nanos::from_millis(125),
-            fifo_expire_async: Nanos::from_millis(250),
-            back_seek_max: 16 << 20,
-            back_seek_penalty: 2,
-            low_latency: true,
-            target_latency: Nanos::from_millis(300),
-        }
+        Given::defaults(PARAMETERS, CfqConfig::given)
     }
 }
 

@@ -19,10 +19,40 @@
 //! requests put in front of the line (`at_head`).
 
 use super::block::Elevator;
+use super::paper::PaperDeadline;
 use super::queue::{List, Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::request::{Op, Request};
+use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[
+    Parameter::choice("form", &["linux", "paper"]),
+    Parameter::millis("read-expire-ms", 500.0),
+    Parameter::millis("write-expire-ms", 5000.0),
+    Parameter::whole("writes-starved", 2, 1),
+    Parameter::whole("fifo-batch", 16, 1),
+];
+
+impl Scheduler for Deadline {
+    const LISTED: Listed = Listed {
+        name: "deadline",
+        summary: "batches in address order, broken off for requests that waited too long",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        let is_linux = given.is_first("form")?;
+        let config = DeadlineConfig::given(given)?;
+        Ok(match is_linux {
+            true => visitor.visit(Deadline::new(config)),
+            false => visitor.visit(PaperDeadline::new(config.read_expire, config.write_expire)),
+        })
+    }
+}
 
 const READ: usize = 0;
 const WRITE: usize = 1;
@@ -52,16 +82,22 @@ impl DeadlineConfig {
     }
 }
 
-impl Default for DeadlineConfig {
-    fn default() -> Self {
-        DeadlineConfig {
-            read_expire: Nanos::from_millis(500),
-            write_expire: Nanos::from_millis(5000),
-            writes_starved: 2,
-            fifo_batch: 16,
+impl DeadlineConfig {
+    pub(super) fn given(given: &Given<'_>) -> Result<DeadlineConfig, SpecError> {
+        Ok(DeadlineConfig {
+            read_expire: given.millis("read-expire-ms")?,
+            write_expire: given.millis("write-expire-ms")?,
+            writes_starved: given.whole("writes-starved")?,
+            fifo_batch: given.whole("fifo-batch")?,
             front_merges: true,
             resumes: false,
-        }
+        })
+    }
+}
+
+impl Default for DeadlineConfig {
+    fn default() -> Self {
+        Given::defaults(PARAMETERS, DeadlineConfig::given)
     }
 }
 

@@ -31,13 +31,39 @@ mod trails;
 
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::policy::Figure;
 use crate::contract::request::Request;
+use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use cost::{Cost, Step};
 use kept::Kept;
 use trails::{TrailId, Trails};
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[
+    Parameter::millis("wait-ms", 8.0),
+    Parameter::millis("hold-ms", 200.0),
+    Parameter::millis("read-turn-ms", 500.0),
+    Parameter::millis("write-turn-ms", 80.0),
+    Parameter::millis("bound-ms", 10_000.0),
+];
+
+impl Scheduler for Forebay {
+    const LISTED: Listed = Listed {
+        name: "forebay",
+        summary: "long sweeps by turns, waiting for streams found by address as long as a gain is \
+                  expected; a bound on waits since admission, kept where a full queue is served \
+                  within it (figures: bound_held, ios_beyond_bound)",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        Ok(visitor.visit(Forebay::new(ForebayConfig::given(given)?)))
+    }
+}
 
 /// Waited-for requests and others: places in arrays, and scopes.
 const READS: usize = 0;
@@ -65,14 +91,20 @@ pub struct ForebayConfig {
     pub bound: Nanos,
 }
 
+impl ForebayConfig {
+    fn given(given: &Given<'_>) -> Result<ForebayConfig, SpecError> {
+        Ok(ForebayConfig {
+            wait: given.millis("wait-ms")?,
+            hold: given.millis("hold-ms")?,
+            turn: [given.millis("read-turn-ms")?, given.millis("write-turn-ms")?],
+            bound: given.millis("bound-ms")?,
+        })
+    }
+}
+
 impl Default for ForebayConfig {
     fn default() -> Self {
-        ForebayConfig {
-            wait: Nanos::from_millis(8),
-            hold: Nanos::from_millis(200),
-            turn: [Nanos::from_millis(500), Nanos::from_millis(80)],
-            bound: Nanos::from_secs(10),
-        }
+        Given::defaults(PARAMETERS, ForebayConfig::given)
     }
 }
 

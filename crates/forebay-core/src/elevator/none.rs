@@ -13,9 +13,28 @@
 //! there: what it would merge meets in the software queue, unless the device was idle.
 
 use super::block::Elevator;
+use super::limits::SATA_TAGS;
 use super::queue::{List, Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
+use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::request::Request;
+use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[Parameter::whole("requests-max", SATA_TAGS, 1)];
+
+impl Scheduler for NoScheduler {
+    const LISTED: Listed = Listed {
+        name: "none",
+        summary: "multi-queue without a scheduler: streams give by turns, merging only their own",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(_given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        Ok(visitor.visit(NoScheduler::default()))
+    }
+}
 
 /// Only that many of the newest requests of a software queue are tried for merging.
 const MERGE_DEPTH: u32 = 8;

@@ -4,8 +4,23 @@
 
 use super::block::Elevator;
 use super::queue::{List, Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
+use crate::contract::parameter::{Given, Listed};
 use crate::contract::request::Request;
+use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
+
+impl Scheduler for Noop {
+    const LISTED: Listed = Listed {
+        name: "noop",
+        summary: "first in, first out, merging neighbours",
+        parameters: &[],
+    };
+
+    fn visit<V: ElevatorVisitor>(_given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        Ok(visitor.visit(Noop::default()))
+    }
+}
 
 /// First in, first out.
 #[derive(Clone, Debug, Default)]

@@ -1,7 +1,8 @@
 //! A driver for tests of one elevator: behind the block layer, before a device of constant service
 //! time.
 
-use super::block::{BlockLayer, Elevator, Limits};
+use super::block::{BlockLayer, Elevator};
+use super::limits::Limits;
 use crate::contract::Bare;
 use crate::contract::device::Completion;
 use crate::contract::policy::{Finished, Policy};

@@ -1,0 +1,184 @@
+//! What a policy says of itself: its name, what it does, its parameters. Each default stands here once;
+//! what is built and what help shows are both made from it.
+
+use std::fmt;
+
+use super::spec::{Spec, SpecError};
+use super::time::Nanos;
+
+/// A policy that can be asked for by name.
+#[derive(Clone, Copy, Debug)]
+pub struct Listed {
+    /// Its name, as in `--policy`.
+    pub name: &'static str,
+    /// What it does, in a line.
+    pub summary: &'static str,
+    /// Its parameters, by table: as in `name:key=value`.
+    pub parameters: &'static [&'static [Parameter]],
+}
+
+impl Listed {
+    /// Its parameters.
+    pub fn parameters(&self) -> impl Iterator<Item = &'static Parameter> + use<> {
+        self.parameters.iter().copied().flatten()
+    }
+}
+
+/// What a parameter takes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Takes {
+    /// One of these, the first unless another is given.
+    Choice(&'static [&'static str]),
+    /// Milliseconds.
+    Millis(f64),
+    /// A whole number of at least so much.
+    Whole { default: u32, least: u32 },
+    /// Something of its own, of which this is shown.
+    Own(&'static str),
+}
+
+/// A parameter: its key, what it takes, and what it is unless it is given.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Parameter {
+    /// As in `key=value`.
+    pub key: &'static str,
+    takes: Takes,
+}
+
+impl Parameter {
+    /// One of `choices`, by default the first.
+    pub const fn choice(key: &'static str, choices: &'static [&'static str]) -> Parameter {
+        Parameter { key, takes: Takes::Choice(choices) }
+    }
+
+    /// Milliseconds from 0 to a day; its key ends in `-ms`.
+    pub const fn millis(key: &'static str, default_ms: f64) -> Parameter {
+        Parameter { key, takes: Takes::Millis(default_ms) }
+    }
+
+    /// A whole number of at least `least`.
+    pub const fn whole(key: &'static str, default: u32, least: u32) -> Parameter {
+        Parameter { key, takes: Takes::Whole { default, least } }
+    }
+
+    /// What its policy reads by itself; `shown` says what it is unless it is given.
+    pub const fn own(key: &'static str, shown: &'static str) -> Parameter {
+        Parameter { key, takes: Takes::Own(shown) }
+    }
+}
+
+/// As help shows it: `key=default` or `key=first|other`.
+impl fmt::Display for Parameter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}=", self.key)?;
+        match self.takes {
+            Takes::Choice(choices) => f.write_str(&choices.join("|")),
+            Takes::Millis(ms) => write!(f, "{ms}"),
+            Takes::Whole { default, .. } => write!(f, "{default}"),
+            Takes::Own(shown) => f.write_str(shown),
+        }
+    }
+}
+
+/// What is given of some parameters; the rest are their defaults.
+#[derive(Clone, Copy, Debug)]
+pub struct Given<'a> {
+    /// What was asked for.
+    pub spec: &'a Spec,
+    tables: &'a [&'a [Parameter]],
+}
+
+/// Each of these panics where the tables do not have the key as such a parameter.
+impl<'a> Given<'a> {
+    /// By `spec`, of `tables`.
+    pub fn new(spec: &'a Spec, tables: &'a [&'a [Parameter]]) -> Given<'a> {
+        Given { spec, tables }
+    }
+
+    /// What `read` makes of the defaults of a table.
+    pub fn defaults<T>(
+        table: &[Parameter],
+        read: impl FnOnce(&Given<'_>) -> Result<T, SpecError>,
+    ) -> T {
+        let read = Spec::parse("defaults").and_then(|spec| read(&Given::new(&spec, &[table])));
+        read.expect("a default is what its parameter takes")
+    }
+
+    /// Milliseconds.
+    pub fn millis(&self, key: &str) -> Result<Nanos, SpecError> {
+        let Takes::Millis(default) = self.takes(key) else { panic!("{key}: no milliseconds") };
+        self.spec.millis(key, default)
+    }
+
+    /// A whole number.
+    pub fn whole(&self, key: &str) -> Result<u32, SpecError> {
+        let Takes::Whole { default, least } = self.takes(key) else { panic!("{key}: no number") };
+        self.spec.at_least(key, default, least)
+    }
+
+    /// The place of a choice.
+    pub fn choice(&self, key: &str) -> Result<usize, SpecError> {
+        let Takes::Choice(choices) = self.takes(key) else { panic!("{key}: no choice") };
+        self.spec.choice(key, choices)
+    }
+
+    /// Whether the first choice holds, as in `yes|no`.
+    pub fn is_first(&self, key: &str) -> Result<bool, SpecError> {
+        Ok(self.choice(key)? == 0)
+    }
+
+    /// Whether the tables have a key.
+    pub fn has(&self, key: &str) -> bool {
+        self.parameter(key).is_some()
+    }
+
+    fn takes(&self, key: &str) -> Takes {
+        self.parameter(key).unwrap_or_else(|| panic!("{key}: no such parameter")).takes
+    }
+
+    fn parameter(&self, key: &str) -> Option<&Parameter> {
+        self.tables.iter().copied().flatten().find(|parameter| parameter.key == key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TABLE: &[Parameter] = &[
+        Parameter::choice("form", &["linux", "paper"]),
+        Parameter::millis("wait-ms", 6.7),
+        Parameter::whole("quantum", 8, 1),
+        Parameter::own("size-mib", "ALL"),
+    ];
+
+    #[test]
+    fn help_is_made_from_the_table() {
+        let listed = Listed { name: "x", summary: "", parameters: &[TABLE, TABLE] };
+        let shown: Vec<String> = listed.parameters().map(Parameter::to_string).collect();
+        let expected = ["form=linux|paper", "wait-ms=6.7", "quantum=8", "size-mib=ALL"];
+        assert_eq!(shown[..4], expected);
+        assert_eq!(shown[4..], expected);
+    }
+
+    #[test]
+    fn what_is_not_given_is_the_default() {
+        let read = |text: &str| -> Result<_, SpecError> {
+            let (spec, tables) = (Spec::parse(text)?, [TABLE]);
+            let given = Given::new(&spec, &tables);
+            Ok((given.is_first("form")?, given.millis("wait-ms")?, given.whole("quantum")?))
+        };
+        let defaults = (true, Nanos::from_micros(6700), 8);
+        assert_eq!(read("x"), Ok(defaults));
+        assert_eq!(
+            Given::defaults(TABLE, |given| Ok((
+                given.is_first("form")?,
+                given.millis("wait-ms")?,
+                given.whole("quantum")?
+            ))),
+            defaults
+        );
+        assert_eq!(read("x:form=paper:wait-ms=1:quantum=1"), Ok((false, Nanos::from_millis(1), 1)));
+        assert!(read("x:quantum=0").is_err_and(|error| error.0.contains("at least 1")));
+    }
+}
