@@ -140,25 +140,25 @@ fuzz-run:
 	  grep -E 'DONE|number_of_executed_units|peak_rss_mb' $$log | tail -n 3; \
 	done
 
-# Ratios to targets and, in the same run, to Polars reading CSV and to libCacheSim's loop.
+# Of what is shipped (profile dist). Ratios to targets and, in the same run, to Polars reading CSV and to libCacheSim's loop.
 bench:
 	python3 -m venv target/polars
 	target/polars/bin/pip install -q -r crates/forebay-trace/benches/requirements.txt
 	python3 -m venv target/libcachesim
 	target/libcachesim/bin/pip install -q numpy && target/libcachesim/bin/pip install -q --no-deps \
 	  -r crates/forebay-py/tests/libcachesim.txt || echo "!!! no libcachesim to compare with"
-	cargo bench -p forebay-core --bench simulator
-	cargo bench -p forebay-core --bench cache -- target/libcachesim/bin/python
-	cargo bench -p forebay --bench plan
-	cargo bench -p forebay --bench model
-	cargo bench -p forebay --bench compare
-	cargo bench -p forebay-trace --bench readers
-	cargo bench -p forebay-live --bench galois
+	cargo bench --profile dist -p forebay-core --bench simulator
+	cargo bench --profile dist -p forebay-core --bench cache -- target/libcachesim/bin/python
+	cargo bench --profile dist -p forebay --bench plan
+	cargo bench --profile dist -p forebay --bench model
+	cargo bench --profile dist -p forebay --bench compare
+	cargo bench --profile dist -p forebay-trace --bench readers
+	cargo bench --profile dist -p forebay-live --bench galois
 
 # The live driver beside fio on the same file; lateness needs root and a tracefs.
 bench-play:
 	@command -v fio >/dev/null || echo "!!! fio is not installed: nothing to compare with"
-	cargo bench -p forebay-live --bench play
+	cargo bench --profile dist -p forebay-live --bench play
 
 report:
 	cargo run --release -- advise

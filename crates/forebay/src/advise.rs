@@ -24,6 +24,8 @@ mod cautions;
 mod findings;
 mod judge;
 mod remedies;
+#[cfg(test)]
+pub(crate) mod sample;
 mod sizing;
 mod times;
 mod trial;

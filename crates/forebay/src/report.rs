@@ -15,9 +15,6 @@ mod plot;
 mod tables;
 mod text;
 
-#[cfg(test)]
-pub(crate) mod sample;
-
 pub use capacity::CapacityPage;
 
 use std::path::Path;
@@ -65,7 +62,7 @@ fn cannot(error: TraceError) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sample::advice;
+    use crate::advise::sample::advice;
 
     fn parse(page: &str) -> roxmltree::Document<'_> {
         let options = roxmltree::ParsingOptions { allow_dtd: true, ..Default::default() };

@@ -84,6 +84,8 @@ impl<'a> Columns<'a> {
     }
 
     /// A column of any integer type.
+    // The same lines for every type, also those that always fit.
+    #[allow(clippy::useless_conversion, clippy::unnecessary_fallible_conversions)]
     fn integers(&self, name: &'static str, column: &ArrayRef) -> Result<Int64Array, TraceError> {
         downcast_integer_array!(
             column => {

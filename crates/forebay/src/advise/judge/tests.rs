@@ -1,5 +1,5 @@
 use super::*;
-use crate::report::sample;
+use crate::advise::sample;
 
 /// A run that works `busy_s` of 1000 s, with these tails.
 fn run(busy_s: f64, read_p99_ms: f64, write_p99_ms: f64) -> RunResult {

@@ -1,6 +1,6 @@
 //! A made-up advice for tests: what a saturated disk under four schedulers may look like.
 
-use crate::advise::{Advice, Before, Pictures, Ranked, Remedy, RemedyKind, Verdict};
+use super::{Advice, Before, Pictures, Ranked, Remedy, RemedyKind, Verdict};
 use crate::contention::{ContentionFigures, Fight};
 use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
