@@ -86,7 +86,7 @@ mod tests {
         };
         let mut finished = Finished::new();
         let mut cx = Cx { now: at, slots: &mut Null, finished: &mut finished };
-        [0, 1].map(|lane| each.submit(&mut cx, read(lane), Bytes::NONE));
+        [0, 1].into_iter().for_each(|lane| each.submit(&mut cx, read(lane), Bytes::NONE));
         for (lane, due) in [(1, 4), (0, 9)] {
             assert_eq!(each.wakeup(), Some(Nanos(due)));
             cx.now = Nanos(due);

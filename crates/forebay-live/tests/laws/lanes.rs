@@ -88,7 +88,8 @@ fn what_is_read_on_real_lanes_is_what_was_last_written() {
                 // Others wrote to them.
                 drop(targets(folder.path()));
             }
-            let mix = Mix { disks: DISKS, sectors: 4096, unit: 8, trims: false, anything_from: 4096 };
+            let mix =
+                Mix { disks: DISKS, sectors: 4096, unit: 8, trims: false, anything_from: 4096 };
             let (mut policy, mut oracle) = (policy(spec), Oracle::new(mix, 600, seed));
             run(&mut *policy, &mut *lanes, &mut oracle, &mut ()).unwrap();
             oracle.settle();
