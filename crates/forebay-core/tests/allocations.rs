@@ -57,9 +57,9 @@ impl Observer for Marks {
     fn finished(&mut self, _now: Nanos, _done: &Done) {
         self.finished += 1;
         match self.finished {
-            200_000 => self.from = allocations(),
+            100_000 => self.from = allocations(),
             // Before the run drains: free lists are at their longest when nothing is left.
-            350_000 => self.to = allocations(),
+            175_000 => self.to = allocations(),
             _ => {}
         }
     }
@@ -71,7 +71,7 @@ impl PolicyVisitor for Counted {
     type Out = Marks;
     fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Marks {
         let mut marks = Marks::default();
-        let mut load = load::Streams::new(400_000);
+        let mut load = load::Streams::new(200_000);
         let mut disks = vec![load::disk(); policy.servers().len().max(1)];
         simulate::run(&mut policy, &mut disks, &mut load, &mut marks);
         marks
@@ -93,7 +93,7 @@ fn a_run_in_its_stride_allocates_nothing() {
         let before = allocations();
         let marks = with_policy(spec, u32::MAX, Counted).unwrap();
         assert!(marks.from > before, "the counter counts");
-        assert_eq!(marks.finished, 400_000);
+        assert_eq!(marks.finished, 200_000);
         assert_eq!(marks.to - marks.from, 0, "{spec} allocates in its loop");
     }
 }
@@ -104,7 +104,7 @@ impl PolicyVisitor for Placed {
     type Out = Marks;
     fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Marks {
         let mut marks = Marks::default();
-        let mut load = load::Streams::new(400_000);
+        let mut load = load::Streams::new(200_000);
         let mut devices = [DeviceModel::Hdd(load::disk()), DeviceModel::Ssd(load::ssd())];
         simulate::run(&mut policy, &mut devices, &mut load, &mut marks);
         marks
@@ -121,8 +121,8 @@ fn placements_allocate_only_to_grow_their_tables() {
         ["cache", "cache:replace=s3fifo", "bid-hybrid", "tier-lba", "tier-bcache", "migrate"];
     for spec in specs {
         let marks = with_placed(spec, &lanes, Placed).unwrap();
-        assert_eq!(marks.finished, 400_000);
-        // 150,000 requests.
+        assert_eq!(marks.finished, 200_000);
+        // 75,000 requests.
         assert!(marks.to - marks.from < 60, "{spec}: {} allocations", marks.to - marks.from);
     }
 }

@@ -79,6 +79,19 @@ fn the_link_used_most_is_kept() {
     assert_eq!(learnt.joined_jumps, 50);
 }
 
+/// A row that pays is not spoilt by a long extent to which few jump on from its end.
+#[test]
+fn a_long_extent_that_few_jump_to_is_left_where_it_is() {
+    let scan = |n: u32| {
+        let short = [request(Op::Read, n, 0, 64 * KIB), request(Op::Read, n, 500 * MIB, 64 * KIB)];
+        let long = (n < 5).then(|| request(Op::Read, n, 900 * MIB, 60 * MIB));
+        short.into_iter().chain(long)
+    };
+    let learnt = learnt((0..50).flat_map(scan));
+    assert_eq!((learnt.repeated_jumps, learnt.joined_jumps), (55, 50));
+    assert_eq!(learnt.rearrangement.unwrap().moved_bytes(), 128 * KIB);
+}
+
 #[test]
 fn a_full_disk_has_no_room() {
     let mut arranger = Arranger::default();

@@ -220,3 +220,18 @@ fn impossible_servers_are_refused() {
     assert!(said(RATE_MAX_IOPS + 1, Nanos(1)).contains("expected 1 to 1000000000"));
     assert!(said(1, Nanos::ZERO).contains("more than 0 ms"));
 }
+
+#[test]
+fn thinned_arrivals_are_every_so_many_stretches_a_day_apart() {
+    let mut gaps = Gaps::default();
+    (0..6 * 512 + 7).for_each(|nth| gaps.push(Nanos(nth * 10)));
+    let thin: Vec<u64> = gaps.thinned(3).times().map(|at| at.0).collect();
+    // Of seven stretches the first, the fourth, and the last, which is short.
+    let day = 86_400_000_000_000;
+    let stretch = |from: u64, count: u64| (0..count).map(move |nth| from + nth * 10);
+    let second = 2 * day + 511 * 10;
+    let third = second + 511 * 10 + day;
+    let expected = stretch(day, 512).chain(stretch(second, 512)).chain(stretch(third, 7));
+    assert_eq!(thin, expected.collect::<Vec<_>>());
+    assert_eq!(gaps.thinned(1).len(), gaps.len());
+}

@@ -159,6 +159,27 @@ fn deadline_fixes_what_is_next_when_it_gives_one() {
 }
 
 #[test]
+fn above_is_by_first_byte() {
+    let overlap = [Some(0), None, Some(30), Some(5), None, None];
+    assert_eq!(order("mq-deadline", &overlap), [(0, 10), (5, 10), (30, 10)]);
+    // Nothing lay above when the first was given.
+    assert_eq!(order("deadline", &overlap), [(0, 10), (30, 10), (5, 10)]);
+}
+
+#[test]
+fn a_batch_starts_at_the_oldest_from_the_moment_it_expires() {
+    // The read of 50 comes at 2 ns and has expired at 6 ns; a step is a ns.
+    let spec = "mq-deadline:fifo-batch=1:read-expire-ms=0.000004";
+    let at_5 = [Some(100), None, Some(50), Some(200), Some(300), None];
+    assert_eq!(order(spec, &at_5), [(100, 10), (200, 10)]);
+    let at_6 = [Some(100), None, Some(50), Some(200), Some(300), Some(400), None];
+    assert_eq!(order(spec, &at_6), [(100, 10), (50, 10)]);
+    // Within a batch nobody looks.
+    let batch = "mq-deadline:fifo-batch=2:read-expire-ms=0.000004";
+    assert_eq!(order(batch, &at_6), [(100, 10), (200, 10)]);
+}
+
+#[test]
 fn mq_deadline_resumes_its_reads_after_writes_and_deadline_does_not() {
     let order = |spec: &str| {
         let mut layer = build(&format!("{spec}:fifo-batch=2:writes-starved=1:merge=no"), u32::MAX)

@@ -157,3 +157,49 @@ pub(crate) fn planned(call: impl FnOnce(&mut Plan<'_>)) -> Vec<Planned> {
     call(&mut Plan::new(Nanos::ZERO, &mut crate::contract::bytes::Null, &mut wanted));
     wanted.ios.into()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::request::Flags;
+
+    #[test]
+    fn what_goes_on_in_every_way_is_one_io() {
+        let of = |buf, at| Bytes { buf, at };
+        let first = Planned {
+            owner: Owner::Client(3),
+            lane: 1,
+            op: Op::Read,
+            offset: 8192,
+            len: 4096,
+            bytes: of(7, 512),
+            stream: 2,
+            flags: Flags::SYNC,
+            token: 5,
+        };
+        let next = Planned { offset: 12_288, bytes: of(7, 4608), len: 512, ..first };
+        let count = |next: Planned| {
+            let plans = planned(|plan| {
+                plan.extend(first);
+                plan.extend(next);
+            });
+            plans.iter().map(|io| io.len).collect::<Vec<_>>()
+        };
+        assert_eq!(count(next), [4608]);
+        let apart = [
+            Planned { owner: Owner::Background, ..next },
+            Planned { lane: 0, ..next },
+            Planned { op: Op::Write, ..next },
+            Planned { offset: 12_800, ..next },
+            Planned { bytes: of(7, 4096), ..next },
+            Planned { bytes: of(8, 4608), ..next },
+            Planned { stream: 1, ..next },
+            Planned { flags: Flags::NONE, ..next },
+            Planned { token: 4, ..next },
+        ];
+        for next in apart {
+            assert_eq!(count(next), [4096, 512], "{next:?}");
+        }
+        assert_eq!(count(Planned { len: u32::MAX, ..next }), [4096, u32::MAX], "too long for one");
+    }
+}
