@@ -15,7 +15,7 @@ fuzz_target!(|data: &[u8]| {
         let _ = device::list::build(&spec);
     }
     let flash = catalog::FlashLane { len_max: LEN_MAX_BYTES, capacity_bytes: 64 << 20 };
-    let lanes = catalog::Lanes {
+    let lanes = catalog::DeviceSet {
         disks: 1,
         disk_len_max: LEN_MAX_BYTES,
         flash: Some(flash),

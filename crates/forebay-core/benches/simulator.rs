@@ -15,7 +15,7 @@ use std::sync::OnceLock;
 use std::time::Instant;
 
 use forebay_core::catalog::{
-    FlashLane, Lanes, PLACEMENTS, POLICIES, PolicyVisitor, with_placed, with_policy,
+    DeviceSet, FlashLane, PLACEMENTS, POLICIES, PolicyVisitor, with_placed, with_policy,
 };
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::list::DeviceModel;
@@ -111,7 +111,7 @@ fn main() {
         with_policy("none", u32::MAX, Timed(load::ssd(), load::Small::new(REQUESTS))).unwrap()
     });
     let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 64_000_000_000 });
-    let lanes = Lanes { disks: 1, disk_len_max: u32::MAX, flash, restarts: false };
+    let lanes = DeviceSet { disks: 1, disk_len_max: u32::MAX, flash, restarts: false };
     for listed in PLACEMENTS {
         row("both", listed.name, 1e6, || {
             let devices = [DeviceModel::Hdd(load::disk()), DeviceModel::Ssd(load::ssd())];

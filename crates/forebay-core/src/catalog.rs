@@ -6,6 +6,6 @@ mod shapers;
 
 pub use crate::contract::parameter::{Listed, Parameter};
 pub use crate::elevator::BLOCK_PARAMETERS;
-pub use placements::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement, with_placed};
+pub use placements::{DeviceSet, FlashLane, PLACEMENTS, build_placed, is_placement, with_placed};
 pub use schedulers::{POLICIES, PolicyVisitor, build, with_policy};
 pub use shapers::{SHAPER_PARAMETERS, SHAPERS};

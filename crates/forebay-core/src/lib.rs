@@ -13,11 +13,11 @@
 pub mod arrange;
 pub mod cache;
 pub mod catalog;
-mod clients;
 pub mod contract;
 pub mod device;
 pub mod elevator;
 mod index;
+mod outstanding;
 pub mod rearrangement;
 pub mod replay;
 pub mod rtt;

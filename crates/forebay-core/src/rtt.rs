@@ -19,12 +19,12 @@
 //!
 //! Invariant: exact. Time is counted in `1 / rate` nanoseconds, of which a service takes 10^9.
 
-mod lanes;
+mod rates;
 #[cfg(test)]
 mod tests;
 mod window;
 
-pub use lanes::{Gaps, LANES_MAX, Segment, admitted, admitted_by_part};
+pub use rates::{Gaps, LANES_MAX, Segment, admitted, admitted_by_part};
 pub use window::least_rate_for_all;
 
 use crate::contract::spec::SpecError;

@@ -32,7 +32,7 @@ mod wf2q;
 
 pub use above::Above;
 pub use backlog::Backlog;
-pub use dmclock::{Client, DmClock};
+pub use dmclock::{DmClock, Share};
 pub use fcfs::Fcfs;
 pub use miser::{Admission, Miser};
 pub use sfq::Sfq;

@@ -8,7 +8,9 @@ mod load;
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
-use forebay_core::catalog::{FlashLane, Lanes, POLICIES, PolicyVisitor, with_placed, with_policy};
+use forebay_core::catalog::{
+    DeviceSet, FlashLane, POLICIES, PolicyVisitor, with_placed, with_policy,
+};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Done, Nanos, Observer, Policy, simulate};
 
@@ -116,7 +118,7 @@ impl PolicyVisitor for Placed {
 #[test]
 fn placements_allocate_only_to_grow_their_tables() {
     let flash = FlashLane { len_max: u32::MAX, capacity_bytes: 32 << 20 };
-    let lanes = Lanes { disks: 1, disk_len_max: u32::MAX, flash: Some(flash), restarts: false };
+    let lanes = DeviceSet { disks: 1, disk_len_max: u32::MAX, flash: Some(flash), restarts: false };
     let specs =
         ["cache", "cache:replace=s3fifo", "bid-hybrid", "tier-lba", "tier-bcache", "migrate"];
     for spec in specs {

@@ -12,7 +12,7 @@ mod mix;
 use std::fmt::Write;
 
 use devices::{drives, flash, hdd};
-use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, POLICIES, build, build_placed};
+use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, build_placed};
 use forebay_core::device::hdd::{Hdd, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Collection;
@@ -155,7 +155,7 @@ fn schedulers() -> String {
         line(&format!("{spec}, six at a time"), build(spec, 1 << 20).unwrap(), vec![device], 1)
     });
     let shaped = SHAPERS.iter().map(|spec| {
-        let lanes = Lanes { disks: 1, disk_len_max: 1 << 20, flash: None, restarts: false };
+        let lanes = DeviceSet { disks: 1, disk_len_max: 1 << 20, flash: None, restarts: false };
         let policy = build_placed(spec, &lanes).unwrap();
         let disks = (0..policy.servers().len().max(1)).map(|_| disk()).collect();
         line(spec, policy, disks, 1)
@@ -191,7 +191,7 @@ fn placements() -> String {
         .map(|spec| {
             let flash_lane = Some(FlashLane { len_max: 256 << 10, capacity_bytes: 4 << 20 });
             let lanes =
-                Lanes { disks: 2, disk_len_max: 1 << 20, flash: flash_lane, restarts: false };
+                DeviceSet { disks: 2, disk_len_max: 1 << 20, flash: flash_lane, restarts: false };
             let devices = vec![disk(), disk(), flash(Collection::Greedy, 0.5)];
             line(spec, build_placed(spec, &lanes).unwrap(), devices, 2)
         })

@@ -7,7 +7,9 @@
 
 use std::collections::VecDeque;
 
-use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, POLICIES, SHAPERS, build, build_placed};
+use forebay_core::catalog::{
+    DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, build, build_placed,
+};
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::tape::{Recorder, replay};
 use forebay_core::{
@@ -270,9 +272,9 @@ fn placed_specs() -> impl Iterator<Item = String> {
     listed.chain(PLACED_VARIANTS.iter().map(|spec| spec.to_string()))
 }
 
-fn lanes(disks: u16) -> Lanes {
+fn lanes(disks: u16) -> DeviceSet {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 4 << 20 });
-    Lanes { disks, disk_len_max: LEN_MAX, flash, restarts: false }
+    DeviceSet { disks, disk_len_max: LEN_MAX, flash, restarts: false }
 }
 
 /// As [`check`], for policies that move data between devices: they do I/Os of their own.

@@ -15,7 +15,7 @@ mod miser;
 #[path = "shaping/parts.rs"]
 mod parts;
 
-use forebay_core::catalog::{Lanes, build_placed};
+use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::rtt::{Rtt, Tiers};
 use forebay_core::{Flags, Nanos, Op, Request};
 use harness::{Ran, arrivals, read, reads, run};
@@ -315,7 +315,7 @@ fn flags_say_what_is_wrong() {
 
 #[test]
 fn a_promise_for_the_whole_trace_is_not_dealt_over_disks() {
-    let lanes = |disks| Lanes { disks, disk_len_max: u32::MAX, flash: None, restarts: false };
+    let lanes = |disks| DeviceSet { disks, disk_len_max: u32::MAX, flash: None, restarts: false };
     for spec in ["split:cmin=100", "miser:cmin=100", "fcfs"] {
         assert!(build_placed(spec, &lanes(1)).is_ok(), "{spec}");
         let said = build_placed(spec, &lanes(2)).map(drop).unwrap_err().0;

@@ -8,7 +8,7 @@
 //! Drivers trust the block and the capacity with the bounds of their buffers: nobody outside can
 //! change them.
 
-mod held;
+mod in_use;
 mod place;
 
 use std::fs::{self, File, OpenOptions};
@@ -85,7 +85,7 @@ impl Target {
             Ok(found) => {
                 let kind = kind_of(&found, how).map_err(wrong)?;
                 if how.writes && kind == Kind::File {
-                    held::refuse(&found).map_err(wrong)?;
+                    in_use::refuse(&found).map_err(wrong)?;
                 }
                 kind
             }

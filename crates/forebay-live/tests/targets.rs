@@ -10,7 +10,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use forebay_core::catalog::{Lanes as PolicyLanes, build, build_placed};
+use forebay_core::catalog::{DeviceSet, build, build_placed};
 use forebay_core::stack::Blocks;
 use forebay_core::stack::placed::Placed;
 use forebay_core::tape::{Call, Recorder};
@@ -166,7 +166,7 @@ fn lanes_are_targets() {
         let targets = paths.iter().map(|path| Target::open(path, opening(true, true)).unwrap());
         let requests = [(0, 8192), (1, 65_536), (1, 131_072)]
             .map(|(lane, offset)| Request { lane, ..request(offset, 0, Op::Write, offset, 4096) });
-        let both = PolicyLanes { disks: 2, disk_len_max: LEN_MAX, flash: None, restarts: false };
+        let both = DeviceSet { disks: 2, disk_len_max: LEN_MAX, flash: None, restarts: false };
         let policy = &mut *build_placed("deadline", &both).unwrap();
         let seen = played(policy, lanes(targets.collect()), &requests);
         assert_eq!((seen.finished, seen.ios), (3, 3), "{driver}");

@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use forebay_core::catalog::{FlashLane, Lanes as PolicyLanes, is_placement};
+use forebay_core::catalog::{DeviceSet, FlashLane, is_placement};
 use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Buf, Device, Lane, Nanos, Piece, Policy, Request, Slots};
@@ -67,7 +67,7 @@ pub enum On<'a> {
 
 impl<'a> On<'a> {
     /// Lanes as a policy has to know them, before targets are opened: right but for their sizes.
-    pub(super) fn lanes_before(&self) -> PolicyLanes {
+    pub(super) fn lanes_before(&self) -> DeviceSet {
         match self {
             On::Emulated(bed) => bed.lanes(),
             On::Real(real) => {
@@ -110,11 +110,11 @@ impl<'a> On<'a> {
     }
 }
 
-fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> PolicyLanes {
+fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> DeviceSet {
     let flash = |capacity_bytes| FlashLane { len_max: LEN_MAX, capacity_bytes };
     // A run's data need not be found again.
     let restarts = false;
-    PolicyLanes {
+    DeviceSet {
         disks: disks as u16,
         disk_len_max: LEN_MAX,
         flash: flash_bytes.map(flash),
@@ -124,7 +124,7 @@ fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> PolicyLanes {
 
 /// Everything opened, nothing begun.
 pub(super) struct Prepared<'a> {
-    pub(super) policy_lanes: PolicyLanes,
+    pub(super) policy_lanes: DeviceSet,
     pub(super) placement: Placement,
     /// Lanes below this are disks, others flash.
     disks: usize,

@@ -25,7 +25,7 @@ mod record;
 pub use check::{Checked, Difference, check, check_content};
 pub use record::{Blank, Tape, Taped};
 
-use forebay_core::catalog::Lanes;
+use forebay_core::catalog::DeviceSet;
 
 /// What a tape begins with.
 const MAGIC: &str = "forebay tape 2";
@@ -39,5 +39,5 @@ pub struct Header {
     /// Its spec.
     pub policy: String,
     /// The lanes it was built for.
-    pub lanes: Lanes,
+    pub lanes: DeviceSet,
 }

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use forebay::Error;
 use forebay::tape::{Blank, Checked, Header, check, check_content};
-use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, POLICIES, SHAPERS, build_placed};
+use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, build_placed};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::{Intensity, Open};
@@ -44,7 +44,7 @@ fn requests(count: u64) -> Vec<Request> {
 fn tape(path: &Path, policy: &str, requests: &[Request]) -> u64 {
     let flash = FlashLane { len_max: LEN_MAX, capacity_bytes: 8 << 20 };
     let needs_flash = PLACEMENTS.iter().any(|listed| policy.starts_with(listed.name));
-    let lanes = Lanes {
+    let lanes = DeviceSet {
         disks: 1,
         disk_len_max: LEN_MAX,
         flash: needs_flash.then_some(flash),

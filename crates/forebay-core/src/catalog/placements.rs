@@ -104,7 +104,7 @@ pub struct FlashLane {
 
 /// The devices there are.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Lanes {
+pub struct DeviceSet {
     /// Disks, all alike, at least one.
     pub disks: u16,
     /// Their longest I/O in bytes.
@@ -120,7 +120,7 @@ pub struct Lanes {
 /// its own type.
 pub fn with_placed<V: PolicyVisitor>(
     spec: &str,
-    lanes: &Lanes,
+    lanes: &DeviceSet,
     visitor: V,
 ) -> Result<V::Out, SpecError> {
     if let Some(beneath) = beneath(spec, lanes) {
@@ -175,7 +175,7 @@ pub fn with_placed<V: PolicyVisitor>(
 }
 
 /// The stack that a shaper is to stand above, if `spec` is of such a one.
-fn beneath(spec: &str, lanes: &Lanes) -> Option<Result<AnyPolicy, SpecError>> {
+fn beneath(spec: &str, lanes: &DeviceSet) -> Option<Result<AnyPolicy, SpecError>> {
     let parsed = Spec::parse(spec).ok().filter(|parsed| shapers::is_shaper(parsed.name()))?;
     let over = parsed.inner("over")?;
     if Spec::parse(&over).is_ok_and(|inner| shapers::is_shaper(inner.name())) {
@@ -187,7 +187,7 @@ fn beneath(spec: &str, lanes: &Lanes) -> Option<Result<AnyPolicy, SpecError>> {
 }
 
 /// Builds the policy that `spec` names as a boxed value.
-pub fn build_placed(spec: &str, lanes: &Lanes) -> Result<Box<dyn Policy + Send>, SpecError> {
+pub fn build_placed(spec: &str, lanes: &DeviceSet) -> Result<Box<dyn Policy + Send>, SpecError> {
     with_placed(spec, lanes, schedulers::Boxed)
 }
 
@@ -204,7 +204,7 @@ fn known(error: SpecError) -> SpecError {
 struct Place<'a> {
     spec: &'a Spec,
     given: Given<'a>,
-    lanes: &'a Lanes,
+    lanes: &'a DeviceSet,
     flash: FlashLane,
 }
 

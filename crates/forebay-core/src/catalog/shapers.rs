@@ -7,7 +7,7 @@ use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 use crate::rtt::{RATE_MAX_IOPS, Rtt, SERVICE, Tiers};
 use crate::shape::{
-    Above, Admission, Client, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Split,
+    Above, Admission, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Share, Split,
     TokenBucket, Wf2q,
 };
 
@@ -280,7 +280,7 @@ fn numbers(
     text.split('/').map(number).collect()
 }
 
-fn clients(spec: &Spec) -> Result<Vec<Client>, SpecError> {
+fn clients(spec: &Spec) -> Result<Vec<Share>, SpecError> {
     let list = |key, default: &str, least, expected| {
         let text: String = spec.get(key, default.to_string(), expected)?;
         numbers(spec, key, &text, least, expected)
@@ -291,14 +291,14 @@ fn clients(spec: &Spec) -> Result<Vec<Client>, SpecError> {
     let limits = list("limit", "0", 0, iops)?;
     let count = reservations.len().max(weights.len()).max(limits.len());
     let of = |list: &[u64], at: usize| list[at.min(list.len() - 1)];
-    let client = |at| Client {
+    let client = |at| Share {
         reservation_iops: of(&reservations, at),
         weight: of(&weights, at),
         limit_iops: of(&limits, at),
     };
-    let clients: Vec<Client> = (0..count).map(client).collect();
-    let broken = |one: &&Client| one.limit_iops > 0 && one.reservation_iops > one.limit_iops;
-    if let Some(Client { reservation_iops, limit_iops, .. }) = clients.iter().find(broken) {
+    let clients: Vec<Share> = (0..count).map(client).collect();
+    let broken = |one: &&Share| one.limit_iops > 0 && one.reservation_iops > one.limit_iops;
+    if let Some(Share { reservation_iops, limit_iops, .. }) = clients.iter().find(broken) {
         let expected = format!("at most the limit of the same stream, {limit_iops}");
         return Err(error(spec, "reservation", &reservation_iops.to_string(), &expected));
     }

@@ -19,13 +19,13 @@ use std::collections::VecDeque;
 
 use super::limits::Limits;
 use super::queue::{Owner, Part, Queue, QueuedId, fits};
-use crate::clients::{Clients, Release, is_parted, preflush};
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::policy::{Cx, Figure, Policy};
 use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
+use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 
 /// Decides the order of the request queue. Requests named in the calls are in the queue.
 pub trait Elevator {
@@ -95,7 +95,7 @@ pub struct BlockLayer<E> {
     elevator: E,
     limits: Limits,
     lane: Lane,
-    clients: Clients,
+    clients: Outstanding,
     queue: Queue,
     /// Requests in the queue, reads and writes.
     counts: [u32; 2],
@@ -105,7 +105,7 @@ pub struct BlockLayer<E> {
     tickets: u64,
     /// Flushes, trims and parts of failed requests, which the elevator does not see.
     bypass: VecDeque<QueuedId>,
-    /// Clients' writes whose preflush is done.
+    /// Outstanding' writes whose preflush is done.
     flushed: Vec<u32>,
 }
 
@@ -116,7 +116,7 @@ impl<E: Elevator> BlockLayer<E> {
             elevator,
             limits,
             lane: 0,
-            clients: Clients::default(),
+            clients: Outstanding::default(),
             queue: Queue::new(limits.merging),
             counts: [0; 2],
             waiting: Default::default(),

@@ -7,7 +7,7 @@
 //! shows a higher rate that is needed. A pass that raises nothing proves the rate. Every rate on
 //! the way is needed by some window, so the last one is the least.
 
-use super::lanes::Gaps;
+use super::rates::Gaps;
 use super::{RATE_MAX_IOPS, SERVICE};
 use crate::contract::time::Nanos;
 

@@ -20,7 +20,7 @@ const SECOND: u128 = 1_000_000_000 << FRACTION;
 
 /// What is promised to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Client {
+pub struct Share {
     /// Requests a second that it gets whatever the others ask; 0 for none.
     pub reservation_iops: u64,
     /// Its part of what is left; above 0.
@@ -42,7 +42,7 @@ struct Stream {
 }
 
 impl Stream {
-    fn new(client: &Client) -> Stream {
+    fn new(client: &Share) -> Stream {
         let span = |iops: u64| SECOND.checked_div(u128::from(iops)).unwrap_or(0);
         Stream {
             reservation_span: span(client.reservation_iops),
@@ -70,7 +70,7 @@ impl Stream {
 /// Scheduling by reservation, weight and limit.
 #[derive(Clone, Debug)]
 pub struct DmClock {
-    clients: Vec<Client>,
+    clients: Vec<Share>,
     streams: Vec<Stream>,
     /// Streams with requests that wait.
     active: Vec<usize>,
@@ -86,14 +86,14 @@ fn tag(at: Nanos) -> u128 {
 impl DmClock {
     /// Stream `i` is promised `clients[i]`, and those past the end what the last one is. There is
     /// at least one.
-    pub fn new(clients: Vec<Client>) -> DmClock {
+    pub fn new(clients: Vec<Share>) -> DmClock {
         DmClock { clients, streams: Vec::new(), active: Vec::new(), virtual_time: 0, wakeup: None }
     }
 
     fn know(&mut self, stream: usize) {
         while self.streams.len() <= stream {
             let client = self.clients.get(self.streams.len()).or(self.clients.last());
-            let idle = Client { reservation_iops: 0, weight: 1, limit_iops: 0 };
+            let idle = Share { reservation_iops: 0, weight: 1, limit_iops: 0 };
             self.streams.push(Stream::new(client.unwrap_or(&idle)));
         }
     }

@@ -13,13 +13,13 @@
 
 pub(crate) mod plan;
 
-use crate::clients::{Clients, Release, is_parted, preflush};
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
 use crate::contract::outcome::Outcome;
 use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Policy};
 use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
+use crate::outstanding::{Outstanding, Release, is_parted, preflush};
 use crate::slab::Slab;
 
 use plan::Wanted;
@@ -100,7 +100,7 @@ pub struct Placed<A, P> {
     routes: Vec<(usize, Lane)>,
     /// By policy: its first lane.
     firsts: Vec<Lane>,
-    clients: Clients,
+    clients: Outstanding,
     planned: Slab<Planned>,
     wanted: Wanted,
     /// What policies beneath have answered, and how much of it is worked off.
@@ -129,7 +129,7 @@ impl<A: Placement, P: Beneath> Placed<A, P> {
             beneath: policies,
             routes,
             firsts,
-            clients: Clients::default(),
+            clients: Outstanding::default(),
             planned: Slab::default(),
             wanted: Wanted::default(),
             answered: Finished::new(),

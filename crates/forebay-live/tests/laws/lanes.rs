@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use forebay_core::catalog::{FlashLane, Lanes as PolicyLanes, build, build_placed};
+use forebay_core::catalog::{DeviceSet, FlashLane, build, build_placed};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::stack::Blocks;
 use forebay_core::stack::placed::Placed;
@@ -32,7 +32,7 @@ const SPECS: &[&str] = &[
 
 fn policy(spec: &str) -> Box<dyn Policy> {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: MIB });
-    let lanes = PolicyLanes { disks: DISKS, disk_len_max: LEN_MAX, flash, restarts: false };
+    let lanes = DeviceSet { disks: DISKS, disk_len_max: LEN_MAX, flash, restarts: false };
     // Files may want larger blocks than the oracle's.
     let policy = build_placed(spec, &lanes).unwrap();
     Box::new(Placed::new(Blocks::new(4096), [(policy, DISKS + 1)]))

@@ -1,7 +1,7 @@
 //! Every stack there is: policies by name with forms and parameters that matter, and combinations.
 
 use forebay_core::cache::{Lru, S3Fifo};
-use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, POLICIES, build, build_placed};
+use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, build_placed};
 use forebay_core::stack::cached::{Cached, Writing};
 use forebay_core::stack::placed::Placed;
 use forebay_core::stack::{Blocks, Rearrange, Rearranged};
@@ -79,9 +79,9 @@ fn short(spec: &'static str) -> Stack {
     Stack { name, ..stack(Box::new(build)) }
 }
 
-fn lanes(disks: u16, restarts: bool) -> Lanes {
+fn lanes(disks: u16, restarts: bool) -> DeviceSet {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 1 << 20 });
-    Lanes { disks, disk_len_max: LEN_MAX, flash, restarts }
+    DeviceSet { disks, disk_len_max: LEN_MAX, flash, restarts }
 }
 
 /// A policy by name on some disks and a flash.

@@ -1,6 +1,6 @@
 //! The devices that a trace is tried on: disks, and a flash device beside them.
 
-use forebay_core::catalog::{FlashLane, Lanes, PLACEMENTS, build_placed, is_placement};
+use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, build_placed, is_placement};
 use forebay_core::device::failing::Failure;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Spec};
@@ -44,12 +44,12 @@ impl<'a> Bed<'a> {
     }
 
     /// Its devices as a policy has to know them.
-    pub fn lanes(&self) -> Lanes {
+    pub fn lanes(&self) -> DeviceSet {
         let flash = |device: &OpenDevice| FlashLane {
             len_max: device.model.len_max(),
             capacity_bytes: device.model.capacity(),
         };
-        Lanes {
+        DeviceSet {
             disks: self.disks.max(1),
             disk_len_max: self.disk.model.len_max(),
             flash: self.flash.map(flash),

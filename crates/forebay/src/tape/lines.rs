@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use forebay_core::catalog::{FlashLane, Lanes};
+use forebay_core::catalog::{DeviceSet, FlashLane};
 use forebay_core::contract::policy::Done;
 use forebay_core::tape::Call;
 use forebay_core::{Fault, Flags, Lane, Nanos, Op, Outcome, Request};
@@ -34,7 +34,7 @@ pub(super) enum Line {
 pub(super) type Wrong = (String, &'static str);
 
 pub(super) fn write_header(out: &mut String, header: &Header) {
-    let Lanes { disks, disk_len_max, flash, .. } = header.lanes;
+    let DeviceSet { disks, disk_len_max, flash, .. } = header.lanes;
     let _ = write!(out, "{MAGIC}\npolicy {}\nlanes {disks} {disk_len_max}", header.policy);
     if let Some(FlashLane { len_max, capacity_bytes }) = flash {
         let _ = write!(out, " {len_max} {capacity_bytes}");
@@ -94,7 +94,7 @@ fn write_request(out: &mut String, request: &Request) -> std::fmt::Result {
 }
 
 /// The lanes of a header's third line.
-pub(super) fn lanes(line: &str) -> Result<Lanes, Wrong> {
+pub(super) fn lanes(line: &str) -> Result<DeviceSet, Wrong> {
     let wrong = || (shorten(line), "lanes DISKS LEN-MAX [FLASH-LEN-MAX FLASH-BYTES]");
     let mut words = Words(line.split(' '));
     let lanes = (|| {
@@ -104,7 +104,7 @@ pub(super) fn lanes(line: &str) -> Result<Lanes, Wrong> {
             None => None,
         };
         let flash = flash.map(|(len_max, capacity_bytes)| FlashLane { len_max, capacity_bytes });
-        words.ended(Lanes { disks, disk_len_max, flash, restarts: false })
+        words.ended(DeviceSet { disks, disk_len_max, flash, restarts: false })
     })();
     let sound = |len_max: u32| (4096..=LEN_BYTES_MAX).contains(&len_max);
     lanes

@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use crate::clients::Release;
 use crate::contract::bytes::{Bytes, Slots};
 use crate::contract::outcome::Outcome;
 use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
+use crate::outstanding::Release;
 
 /// For whom an I/O is done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,7 +161,7 @@ pub(crate) fn planned(call: impl FnOnce(&mut Plan<'_>)) -> Vec<Planned> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::Flags;
+    use crate::contract::request::Flags;
 
     #[test]
     fn what_goes_on_in_every_way_is_one_io() {

@@ -1,6 +1,6 @@
 //! Responses on device models: open replay, times from arrival to completion by block of arrival.
 
-use forebay_core::catalog::{Lanes, build_placed};
+use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::{Device, Done, Nanos, Observer, Request, Workload, simulate};
@@ -54,7 +54,7 @@ pub(super) fn responses<P: GoOn>(
     let clock = run_clock(clock, intensity);
     let intensity = Intensity::new(intensity).unwrap_or(Intensity::RECORDED);
     let model = &device.model;
-    let lanes = Lanes { disks: 1, disk_len_max: model.len_max(), flash: None, restarts: false };
+    let lanes = DeviceSet { disks: 1, disk_len_max: model.len_max(), flash: None, restarts: false };
     let mut policy = build_placed(scheduler(device), &lanes)?;
     let mut devices = [model.clone()];
     let records = input.records()?;

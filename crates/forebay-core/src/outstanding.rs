@@ -14,7 +14,7 @@ use crate::slab::Slab;
 
 /// A request that is not answered.
 #[derive(Clone, Copy, Debug)]
-struct Client {
+struct Unanswered {
     request: Request,
     bytes: Bytes,
     /// The longest time that a part of it took since it was admitted.
@@ -50,16 +50,16 @@ pub(crate) struct Release {
 
 /// Requests that are not answered, named by small numbers.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Clients {
-    clients: Slab<Client>,
+pub(crate) struct Outstanding {
+    requests: Slab<Unanswered>,
 }
 
-impl Clients {
+impl Outstanding {
     /// A request arrives and is held once. Where it [`is_parted`]
     /// its [`preflush`] is to be done first.
     #[inline]
     pub(crate) fn open(&mut self, request: Request, bytes: Bytes) -> u32 {
-        self.clients.insert(Client {
+        self.requests.insert(Unanswered {
             request,
             bytes,
             wait: Nanos::ZERO,
@@ -73,16 +73,16 @@ impl Clients {
     /// `count` holds more.
     #[inline]
     pub(crate) fn hold(&mut self, key: u32, count: u32) {
-        debug_assert!(self.clients[key].holds > 0, "a request that was answered is held again");
-        self.clients[key].holds += count;
+        debug_assert!(self.requests[key].holds > 0, "a request that was answered is held again");
+        self.requests[key].holds += count;
     }
 
-    /// A hold ends; answers whether it was the last. Then comes [`Clients::rest`] where it
-    /// [`Clients::was_flushed`], else [`Clients::answer`].
+    /// A hold ends; answers whether it was the last. Then comes [`Outstanding::rest`] where it
+    /// [`Outstanding::was_flushed`], else [`Outstanding::answer`].
     #[inline]
     pub(crate) fn release(&mut self, release: Release) -> bool {
         let Release { client: key, wait, outcome, class } = release;
-        let client = &mut self.clients[key];
+        let client = &mut self.requests[key];
         client.holds -= 1;
         client.wait = client.wait.max(wait);
         if outcome.is_err() {
@@ -95,14 +95,14 @@ impl Clients {
     /// Whether it was a preflush that has ended, and well.
     #[inline]
     pub(crate) fn was_flushed(&self, key: u32) -> bool {
-        let client = &self.clients[key];
+        let client = &self.requests[key];
         client.flushing && client.outcome.is_ok()
     }
 
-    /// The rest of a request that [`Clients::was_flushed`]: it is held once again.
+    /// The rest of a request that [`Outstanding::was_flushed`]: it is held once again.
     #[cold]
     pub(crate) fn rest(&mut self, key: u32) -> (Request, Bytes) {
-        let client = &mut self.clients[key];
+        let client = &mut self.requests[key];
         (client.flushing, client.holds) = (false, 1);
         let flags = Flags(client.request.flags.0 & !Flags::PREFLUSH.0);
         (Request { flags, ..client.request }, client.bytes)
@@ -111,14 +111,14 @@ impl Clients {
     /// The answer to a request that nothing holds any more.
     #[inline]
     pub(crate) fn answer(&mut self, key: u32) -> Done {
-        let Client { request, wait, class, outcome, .. } = self.clients.remove(key);
+        let Unanswered { request, wait, class, outcome, .. } = self.requests.remove(key);
         Done { request, wait, outcome, class }
     }
 
     /// Whether all are answered.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.clients.is_empty()
+        self.requests.is_empty()
     }
 }
 
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_request_is_answered_once_by_the_worst_outcome_and_the_longest_wait() {
-        let mut clients = Clients::default();
+        let mut clients = Outstanding::default();
         let asked = write(Flags::FUA, 512);
         let key = clients.open(asked, Bytes::of(9));
         assert!(!is_parted(&asked));
@@ -155,7 +155,7 @@ mod tests {
     #[test]
     fn a_preflush_goes_first_and_the_write_only_if_it_succeeds() {
         let both = Flags::PREFLUSH.with(Flags::FUA);
-        let mut clients = Clients::default();
+        let mut clients = Outstanding::default();
         let key = clients.open(write(both, 512), Bytes::of(9));
         let flush = Request { op: Op::Flush, offset: 0, len: 0, ..write(Flags::NONE, 0) };
         assert!(is_parted(&write(both, 512)));

@@ -170,7 +170,7 @@ fn pass<const LANES: usize>(
     if within.0.checked_mul(most).is_none_or(|units| units > EXACT_MAX) {
         return rates_iops.iter().map(|rate| one(gaps, within, *rate, ends)).collect();
     }
-    let mut lanes = Lanes::<LANES>::new(within.0, rates_iops);
+    let mut lanes = Rates::<LANES>::new(within.0, rates_iops);
     let mut parts = vec![Vec::with_capacity(ends.len()); rates_iops.len()];
     let (mut ends, mut at) = (ends.iter().copied().peekable(), 0);
     for segment in gaps.segments() {
@@ -208,7 +208,7 @@ fn one(gaps: &Gaps, within: Nanos, rate_iops: u64, ends: &[usize]) -> Vec<u64> {
 }
 
 /// Servers side by side. All numbers are whole.
-struct Lanes<const LANES: usize> {
+struct Rates<const LANES: usize> {
     within_ns: f64,
     rate: [f64; LANES],
     /// A backlog below this leaves room for one more.
@@ -217,11 +217,11 @@ struct Lanes<const LANES: usize> {
     admitted: [f64; LANES],
 }
 
-impl<const LANES: usize> Lanes<LANES> {
+impl<const LANES: usize> Rates<LANES> {
     fn new(within_ns: u64, rates_iops: &[u64]) -> Self {
         let rate: [u64; LANES] =
             std::array::from_fn(|l| rates_iops.get(l).map_or(0, |rate| (*rate).min(RATE_MAX_IOPS)));
-        Lanes {
+        Rates {
             within_ns: within_ns as f64,
             rate: rate.map(|rate| rate as f64),
             room: rate.map(|rate| (within_ns * rate + 1).saturating_sub(SERVICE) as f64),
