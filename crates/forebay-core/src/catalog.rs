@@ -5,7 +5,8 @@ mod schedulers;
 mod shapers;
 
 pub use crate::contract::parameter::{Listed, Parameter};
+pub use crate::contract::policy::PolicyVisitor;
 pub use crate::elevator::BLOCK_PARAMETERS;
 pub use placements::{DeviceSet, FlashLane, PLACEMENTS, build_placed, is_placement, with_placed};
-pub use schedulers::{POLICIES, PolicyVisitor, build, with_policy};
+pub use schedulers::{POLICIES, build, with_policy};
 pub use shapers::{SHAPER_PARAMETERS, SHAPERS};

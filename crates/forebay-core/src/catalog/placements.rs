@@ -4,11 +4,11 @@
 //! Disks are lanes 0 to n - 1, the flash device is lane n. A scheduler from
 //! [`POLICIES`](super::POLICIES) works here too, once for each disk, and leaves the flash alone.
 
-use super::schedulers::{PolicyVisitor, with_policy};
+use super::schedulers::with_policy;
 use super::{schedulers, shapers};
 use crate::cache::{Cache, Lru, S3Fifo};
 use crate::contract::parameter::{Given, Listed, Parameter};
-use crate::contract::policy::{AnyPolicy, Policy};
+use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 use crate::elevator::packing::Packing;

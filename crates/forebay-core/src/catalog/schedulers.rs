@@ -2,7 +2,7 @@
 
 use super::shapers;
 use crate::contract::parameter::{Given, Listed};
-use crate::contract::policy::{AnyPolicy, Policy};
+use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
 use crate::elevator::{
     Anticipatory, BLOCK_PARAMETERS, Bfq, Bid, BlockLayer, Cfq, Deadline, Elevator, ElevatorVisitor,
@@ -40,14 +40,6 @@ schedulers! {
     Bfq,
     Bid,
     Forebay,
-}
-
-/// Something done with a policy whose type is known at compile time.
-pub trait PolicyVisitor {
-    /// What comes of it.
-    type Out;
-    /// Does it.
-    fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out;
 }
 
 /// Builds the policy that `spec` names, for a device whose longest I/O is `len_max` bytes, and

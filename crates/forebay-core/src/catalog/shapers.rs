@@ -1,8 +1,7 @@
 //! Every shaper by name: one line in [`SHAPERS`] and one arm in [`with_shaper`] each.
 
-use super::schedulers::PolicyVisitor;
 use crate::contract::parameter::{Given, Listed, Parameter};
-use crate::contract::policy::{AnyPolicy, Class};
+use crate::contract::policy::{AnyPolicy, Class, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 use crate::rtt::{RATE_MAX_IOPS, Rtt, SERVICE, Tiers};

@@ -103,6 +103,14 @@ pub trait Policy {
 /// A policy whose type is known only at run time.
 pub type AnyPolicy = Box<dyn Policy + Send>;
 
+/// Something done with a policy whose type is known at compile time.
+pub trait PolicyVisitor {
+    /// What comes of it.
+    type Out;
+    /// Does it.
+    fn visit<P: Policy + Send + 'static>(self, policy: P) -> Self::Out;
+}
+
 /// A figure of a policy's own: its name as in results, the unit last, and its value.
 pub type Figure = (&'static str, f64);
 
