@@ -6,7 +6,7 @@ use forebay::advise::{default_device, default_flash};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
 use forebay::defragment::study;
-use forebay::input::{Input, describe};
+use forebay::input::{self, Input};
 use forebay::plan::amount::span;
 use forebay::simulate::{Bed, run_on};
 use forebay::{devices, report, sample};
@@ -90,7 +90,7 @@ pub(crate) fn describe<'py>(
         threads: threads.then_some(of_threads),
     };
     let (description, notes) = detached(py, |signals| {
-        describe(source.name(), &mut *source.open()?, options, |_| signals.go_on())
+        input::describe(source.name(), &mut *source.open()?, options, |_| signals.go_on())
     })?;
     warn_notes(py, source.name(), &notes)?;
     loads(py, &json(&description)?)
