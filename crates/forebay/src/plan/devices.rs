@@ -10,9 +10,9 @@
 
 use std::collections::BTreeMap;
 
-use forebay_core::catalog::build;
+use forebay_core::catalog::{PolicyVisitor, build, with_policy};
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::{Device, Done, Nanos, Observer, Request, simulate};
+use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
 use serde::Serialize;
 
 use super::arrival_times::{self, timed};
@@ -146,16 +146,11 @@ impl Trial<'_> {
         let capacity = usable.saturating_mul(devices as u64);
         let layout = VolumeLayout::new(&self.input.extents, capacity, Map::Scale);
         let striped = Striped { records, layout, devices, lane, usable, next: 0 };
-        let mut policy = build(self.policy, self.device.model.len_max())?;
-        let in_time = vec![0; self.within.len()];
-        let mut watch = Watch { within: self.within, count: Count { requests: 0, in_time } };
-        let mut workload = Open::new(striped, Intensity::RECORDED);
-        let mut device = [self.device.model.clone()];
-        // Boxed, so that the loop is not compiled once more for each policy.
-        simulate::run(&mut policy, &mut device, &mut workload, &mut watch);
+        let visit = Visit { striped, device: self.device, within: self.within };
+        let count = with_policy(self.policy, self.device.model.len_max(), visit)?;
         match failed.take() {
             Some(error) => Err(error.into()),
-            None => Ok(watch.count),
+            None => Ok(count),
         }
     }
 }
@@ -188,6 +183,25 @@ impl Iterator for Striped<'_> {
             self.next += 1;
             return Some(request);
         }
+    }
+}
+
+struct Visit<'a> {
+    striped: Striped<'a>,
+    device: &'a OpenDevice,
+    within: &'a [Nanos],
+}
+
+impl PolicyVisitor for Visit<'_> {
+    type Out = Count;
+
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Count {
+        let in_time = vec![0; self.within.len()];
+        let mut watch = Watch { within: self.within, count: Count { requests: 0, in_time } };
+        let mut workload = Open::new(self.striped, Intensity::RECORDED);
+        let mut devices = [self.device.model.clone()];
+        simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
+        watch.count
     }
 }
 
