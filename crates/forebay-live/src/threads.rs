@@ -142,9 +142,10 @@ impl Threads {
     fn hand_out(&mut self, job: &mut Job, failure: Option<Failure>) {
         let Some(memory) = job.memory.take() else { return };
         let mut at = 0;
-        for piece in job.pieces.iter().filter(|piece| piece.buf != 0) {
+        for piece in &job.pieces {
             let end = at + piece.len as usize;
-            if job.io.op == Op::Read && failure.is_none() {
+            // Some read what nobody wants to see.
+            if piece.buf != 0 && job.io.op == Op::Read && failure.is_none() {
                 self.pool.view_mut(*piece).copy_from_slice(&memory.bytes()[at..end]);
             }
             at = end;

@@ -105,7 +105,7 @@ pub struct BlockLayer<E> {
     tickets: u64,
     /// Flushes, trims and parts of failed requests, which the elevator does not see.
     bypass: VecDeque<QueuedId>,
-    /// Outstanding' writes whose preflush is done.
+    /// Clients' writes whose preflush is done.
     flushed: Vec<u32>,
 }
 
