@@ -130,7 +130,7 @@ impl Crash {
     }
 
     fn give_back(&mut self, flying: &Flying) {
-        for piece in &flying.pieces {
+        for piece in flying.pieces.iter().filter(|piece| piece.buf != 0) {
             self.pool.give_back(*piece, flying.io.op == Op::Read);
         }
     }
@@ -197,7 +197,10 @@ impl Crash {
                     let mut at = 0;
                     for piece in &flying.pieces {
                         let end = at + piece.len as usize;
-                        self.pool.view_mut(*piece).copy_from_slice(&flying.data[at..end]);
+                        // Some read what nobody wants to see.
+                        if piece.buf != 0 {
+                            self.pool.view_mut(*piece).copy_from_slice(&flying.data[at..end]);
+                        }
                         at = end;
                     }
                 }
@@ -261,9 +264,14 @@ impl Lanes for Crash {
         }
         let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
         assert!(!moves || named == u64::from(io.len), "{io:?} names {named} bytes");
+        if io.op == Op::Write && pieces.iter().any(|piece| piece.buf == 0) {
+            return self.refused.push(Ended::new(io, now, now, Some(Failure::Empty)));
+        }
         let mut data = Vec::new();
         for piece in pieces {
-            self.pool.lend(*piece, io.op == Op::Read);
+            if piece.buf != 0 {
+                self.pool.lend(*piece, io.op == Op::Read);
+            }
             match io.op {
                 Op::Write => data.extend_from_slice(self.pool.view(*piece)),
                 _ => data.resize(data.len() + piece.len as usize, 0),

@@ -131,6 +131,26 @@ fn what_is_written_lands_where_it_should_and_nowhere_else() {
     });
 }
 
+/// A write of part of a block is merged with a read that nobody wants to see: each has its own bytes.
+#[test]
+fn a_read_that_nobody_sees_moves_no_byte_of_another() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    let requests = [request(0, 0, Op::Read, 0, 4096), request(1, 0, Op::Write, 4608, 512)];
+    each_driver(|driver, lanes| {
+        let before: Vec<u8> = (0..MIB).map(|at| (at >> 9) as u8).collect();
+        fs::write(&path, &before).unwrap();
+        let target = Target::open(&path, Opening { need_bytes: MIB, ..opening(true, true) });
+        let mut policy = in_blocks(Some(4096));
+        let (mut lanes, pattern) = lanes(vec![target.unwrap()]);
+        let mut workload = Patterned::new(open(&requests), pattern, false);
+        run(&mut *policy, &mut *lanes, &mut workload, &mut Counted::default()).unwrap();
+        let mut wanted = before;
+        (4608..5120).for_each(|at| wanted[at as usize] = payload(at));
+        assert!(fs::read(&path).unwrap() == wanted, "{driver}");
+    });
+}
+
 /// The policy is in the path: what it answered is what the lanes got, and a fresh one, asked the same,
 /// answers the same, which another does not.
 #[test]

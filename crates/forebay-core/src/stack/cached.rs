@@ -27,6 +27,8 @@ mod leaving;
 mod tests;
 mod waiting;
 
+use std::collections::{BTreeMap, VecDeque};
+
 use crate::cache::{Cache, Frame};
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Fault, Outcome};
@@ -136,6 +138,11 @@ struct Stamp {
     pending: u32,
 }
 
+/// Which count a block has.
+fn stamp_of(key: u64) -> usize {
+    (spread(key) >> 52) as usize % STAMPS
+}
+
 /// The placement.
 #[derive(Clone, Debug)]
 pub struct Cached<C> {
@@ -155,8 +162,8 @@ pub struct Cached<C> {
     leaving: Vec<Leaving>,
     /// Blocks whose write-back to the disk is under way.
     flying: Vec<u64>,
-    /// Parts of writes that wait for their block, in the order they came.
-    waiting: Vec<Planned>,
+    /// Parts of writes that wait for their block, in the order they came; by its stamp and key.
+    waiting: BTreeMap<(usize, u64), VecDeque<Planned>>,
     stamps: Vec<Stamp>,
     /// The flash is gone for good: what it does not hold alone is on the disk.
     flash_gone: bool,
@@ -199,7 +206,7 @@ impl<C: Cache> Cached<C> {
             free: Vec::new(),
             leaving: Vec::new(),
             flying: Vec::new(),
-            waiting: Vec::new(),
+            waiting: BTreeMap::new(),
             stamps: vec![Stamp::default(); STAMPS],
             flash_gone: false,
             serial: 0,
@@ -287,7 +294,7 @@ impl<C: Cache> Cached<C> {
     /// Writes a part to where its block is, or lets it wait.
     fn write_part(&mut self, io: Planned, part: Part, plan: &mut Plan<'_>) {
         if self.must_wait(part.key) {
-            return self.wait(io, plan);
+            return self.wait(part.key, io, plan);
         }
         let overlaps = self.stamp(part.key).pending > 0;
         let cached = match self.writing {
@@ -306,7 +313,7 @@ impl<C: Cache> Cached<C> {
     }
 
     fn stamp(&mut self, key: u64) -> &mut Stamp {
-        &mut self.stamps[(spread(key) >> 52) as usize % STAMPS]
+        &mut self.stamps[stamp_of(key)]
     }
 
     /// Writes a part to the flash if its block is cached or can be; answers whether it was written.
@@ -354,6 +361,7 @@ impl<C: Cache> Cached<C> {
         // Eviction frees a flash block at once only if it was clean, which is not known before.
         let Some(at) = self.free_block() else {
             self.figures.blocks_past += 1;
+            self.destage_again(plan);
             return None;
         };
         let closed = !is_copy && self.writing == Writing::Back;
@@ -456,7 +464,7 @@ impl<C: Cache> Cached<C> {
             // Who asked the disk before this may have got what was there before.
             self.serial += 1;
             self.stamp(key).last = self.serial;
-            self.resume(plan);
+            self.resume(key, plan);
         }
     }
 
@@ -529,18 +537,24 @@ impl<C: Cache> Placement for Cached<C> {
             WRITTEN | READ => self.flash_done(io, outcome, plan),
             DESTAGE => {
                 self.flash_done(io, outcome, plan);
-                if outcome.is_ok() {
-                    self.write_back(io, plan);
+                match outcome {
+                    Ok(()) => self.write_back(io, plan),
+                    Err(_) => self.stays(io.token >> STEP_BITS),
                 }
             }
             DESTAGED => self.destaged(io, outcome, plan),
             ON_DISK => {
                 self.on_disk(io, outcome);
-                self.resume(plan);
+                for part in self.parts_of(io) {
+                    self.resume(part.key, plan);
+                }
             }
             MENDED => self.mended(io, outcome, plan),
             // The flash has nothing that the disk does not.
-            _ if io.op == Op::Flush && io.lane == self.flash && self.writing != Writing::Back => {
+            _ if matches!(io.op, Op::Flush | Op::Open)
+                && io.lane == self.flash
+                && self.writing != Writing::Back =>
+            {
                 return Ok(());
             }
             _ => {}

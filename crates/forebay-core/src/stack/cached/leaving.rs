@@ -82,14 +82,43 @@ impl<C: Cache> Cached<C> {
         let serial = io.token >> STEP_BITS;
         let Some(part) = self.parts_of(io).next() else { return };
         self.flying.retain(|&key| key != part.key);
-        let left = self.leaving.iter().position(|leaving| leaving.serial == serial);
-        let left = left.filter(|_| outcome.is_ok());
-        if let Some(left) = left {
+        match outcome {
+            Ok(()) => self.left(serial),
+            Err(_) => self.stays(serial),
+        }
+        // It may have come back and left again.
+        let again = |it: &&Leaving| it.key == part.key && it.serial != serial;
+        if self.leaving.iter().any(|leaving| again(&leaving)) {
+            self.destage(part.key, plan);
+        }
+        self.resume(part.key, plan);
+    }
+
+    /// The disk has a block: its place is free.
+    fn left(&mut self, serial: u64) {
+        if let Some(left) = self.leaving.iter().position(|leaving| leaving.serial == serial) {
             let at = self.leaving.swap_remove(left).held.at;
             self.release(at);
         }
-        // It may have come back and left again.
-        self.destage(part.key, plan);
-        self.resume(plan);
+    }
+
+    /// A block could not be read or not be written: it stays where it is, and is tried again when its
+    /// place is wanted, after all others.
+    pub(super) fn stays(&mut self, serial: u64) {
+        if let Some(place) = self.leaving.iter().position(|leaving| leaving.serial == serial) {
+            let leaving = self.leaving.remove(place);
+            self.leaving.push(Leaving { begun: false, ..leaving });
+        }
+    }
+
+    /// A place is wanted: tries the block again that stayed for the longest time.
+    pub(super) fn destage_again(&mut self, plan: &mut Plan<'_>) {
+        let idle = |leaving: &&Leaving| {
+            let writes = self.pending[leaving.held.at as usize].writes;
+            !leaving.begun && writes == 0 && !self.flying.contains(&leaving.key)
+        };
+        if let Some(&Leaving { key, .. }) = self.leaving.iter().find(idle) {
+            self.destage(key, plan);
+        }
     }
 }

@@ -249,6 +249,67 @@ fn too_many_blocks_on_their_way_let_new_ones_pass() {
     assert_eq!((plan.len(), plan[0].lane, cached.figures().blocks_past), (1, DISK, 1));
 }
 
+#[test]
+fn a_block_that_could_not_leave_leaves_when_its_place_is_wanted() {
+    let media = Err(Fault::Media);
+    // The read from the flash fails, or the write to the disk.
+    for failing in [FLASH, DISK] {
+        let mut cached = Cached::new(Lru::new(1), BLOCK as u32, Writing::Back, 1);
+        for key in 0..17 {
+            for io in asked(&mut cached, blocks(0, Op::Write, key, 1)) {
+                let is_destage = io.op == Op::Read;
+                let outcome = if is_destage && failing == FLASH { media } else { Ok(()) };
+                let next = planned(|plan| assert_eq!(cached.done(&io, outcome, plan), outcome));
+                for io in next {
+                    assert_eq!((io.lane, failing), (DISK, DISK));
+                    planned(|plan| assert_eq!(cached.done(&io, media, plan), media));
+                }
+            }
+        }
+        assert_eq!(cached.figures().blocks_past, 0);
+        // There is no place for a new block; the oldest that stayed is tried again, one a time.
+        let past = asked(&mut cached, blocks(0, Op::Write, 99, 1));
+        let (places, lanes): (Vec<u64>, Vec<Lane>) =
+            past.iter().map(|io| (io.offset / BLOCK, io.lane)).unzip();
+        assert_eq!((places, lanes), (vec![0, 99], vec![FLASH, DISK]));
+        let leaves = ended(&mut cached, &past[0]);
+        assert_eq!((leaves.len(), leaves[0].lane, leaves[0].offset), (1, DISK, 0));
+        ended(&mut cached, &leaves[0]);
+        let taken_in = asked(&mut cached, blocks(0, Op::Write, 99, 1));
+        let lanes: Vec<Lane> = taken_in.iter().map(|io| io.lane).collect();
+        assert!(lanes.iter().all(|&lane| lane == FLASH), "{taken_in:?}");
+    }
+}
+
+#[test]
+fn what_waits_for_one_block_is_not_held_up_by_another() {
+    let mut cached = Cached::new(Lru::new(4), BLOCK as u32, Writing::Back, 1);
+    let first = [7, 8].map(|key| asked(&mut cached, blocks(0, Op::Write, key, 1)));
+    let part = |key, at| request(0, Op::Write, key * BLOCK + at, 512);
+    for key in [7, 8, 7] {
+        assert_eq!(asked(&mut cached, part(key, 512)), []);
+    }
+    let after = |cached: &mut Cached<_>, io: &Planned| -> Vec<u64> {
+        ended(cached, io).iter().map(|io| io.offset).collect()
+    };
+    assert_eq!(after(&mut cached, &first[1][0]), [BLOCK + 512]);
+    assert_eq!(after(&mut cached, &first[0][0]), [512, 512]);
+}
+
+#[test]
+fn a_store_opens_without_a_flash_that_holds_nothing_alone() {
+    let gone = Err(Fault::Gone);
+    for (writing, told) in
+        [(Writing::Back, gone), (Writing::Through, Ok(())), (Writing::Around, Ok(()))]
+    {
+        let mut cached = Cached::new(Lru::new(4), BLOCK as u32, writing, 1);
+        let opens = asked(&mut cached, request(0, Op::Open, 0, 0));
+        assert_eq!(opens.iter().map(|io| io.lane).collect::<Vec<_>>(), [DISK, FLASH]);
+        planned(|plan| assert_eq!(cached.done(&opens[0], gone, plan), gone));
+        planned(|plan| assert_eq!(cached.done(&opens[1], gone, plan), told));
+    }
+}
+
 fn splitmix(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let x = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

@@ -6,7 +6,7 @@
 //! *through* that overlap one has to be done on flash and disk before the next begins, for they may do
 //! two in different orders.
 
-use super::{Cached, Writing};
+use super::{Cached, Writing, stamp_of};
 use crate::cache::Cache;
 use crate::stack::placed::{Owner, Plan, Planned};
 
@@ -25,22 +25,36 @@ impl<C: Cache> Cached<C> {
         }
     }
 
-    /// Lets a part of a client's write wait.
-    pub(super) fn wait(&mut self, io: Planned, plan: &mut Plan<'_>) {
+    /// Lets a part of a client's write wait for its block.
+    pub(super) fn wait(&mut self, key: u64, io: Planned, plan: &mut Plan<'_>) {
         if let Owner::Client(client) = io.owner {
             plan.hold(client);
         }
-        self.waiting.push(io);
+        self.waiting.entry((stamp_of(key), key)).or_default().push_back(io);
     }
 
-    /// A write has ended: does what need not wait any more, in the order it came.
-    pub(super) fn resume(&mut self, plan: &mut Plan<'_>) {
-        for io in std::mem::take(&mut self.waiting) {
+    /// A write of a block has ended: does what need not wait for it any more. Blocks that share a
+    /// count of writes wait for each other.
+    pub(super) fn resume(&mut self, key: u64, plan: &mut Plan<'_>) {
+        let stamp = stamp_of(key);
+        let mut from = 0;
+        loop {
+            let next = self.waiting.range((stamp, from)..=(stamp, u64::MAX)).next();
+            let Some((&(_, key), _)) = next else { return };
+            self.resume_block(key, plan);
+            from = key.saturating_add(1);
+        }
+    }
+
+    /// Does what waits for a block, in the order it came, until something has to wait on.
+    fn resume_block(&mut self, key: u64, plan: &mut Plan<'_>) {
+        while !self.must_wait(key) {
+            let Some(queue) = self.waiting.get_mut(&(stamp_of(key), key)) else { return };
+            let Some(io) = queue.pop_front() else {
+                self.waiting.remove(&(stamp_of(key), key));
+                return;
+            };
             let Some(part) = self.parts_of(&io).next() else { continue };
-            if self.must_wait(part.key) {
-                self.waiting.push(io);
-                continue;
-            }
             self.write_part(io, part, plan);
             if let Owner::Client(client) = io.owner {
                 plan.release(client, Ok(()));

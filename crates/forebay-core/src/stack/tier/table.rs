@@ -93,9 +93,12 @@ fn sectors(from: u64, to: u64) -> u8 {
     ((1u16 << end) - (1u16 << first)) as u8
 }
 
-/// Blocks that a range touches.
+/// Blocks that a range touches; none where it is empty.
 #[inline]
 fn blocks(offset: u64, len: u32) -> std::ops::Range<u64> {
+    if len == 0 {
+        return 0..0;
+    }
     offset / BLOCK..(offset.saturating_add(u64::from(len))).div_ceil(BLOCK)
 }
 
@@ -379,6 +382,16 @@ mod tests {
         assert!(!table.is_quiet(0, REGION, 512));
         table.count_write(0, offset, len, false);
         assert!(table.is_quiet(0, offset, len));
+    }
+
+    #[test]
+    fn a_flush_is_in_no_block() {
+        let mut table = Table::new(BLOCK);
+        assert!(table.reserve(0, 0, BLOCK as u32, &mut Vec::new()));
+        table.begin(0, 0, BLOCK as u32);
+        table.begin(0, 512, 0);
+        table.end(0, 0, BLOCK as u32, false);
+        assert_eq!(table.free_bytes(), BLOCK, "nothing is there, nor under way");
     }
 
     #[test]
