@@ -164,7 +164,14 @@ impl Worker {
         loop {
             let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
             let Ok(mut job) = job else { return };
-            let failure = match self.serve(&mut job) {
+            let served = loop {
+                match self.serve(&mut job) {
+                    // A signal came before anything was moved.
+                    Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                    served => break served,
+                }
+            };
+            let failure = match served {
                 Ok(moved) => outcome(job.io.op, job.extent, moved),
                 Err(error) => Some(Failure::of(&error)),
             };

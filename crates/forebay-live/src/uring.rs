@@ -242,6 +242,9 @@ impl Uring {
     }
 }
 
+/// How long a ring that is given up waits for what is under way: longer than the kernel tries a disk.
+const DROP_MAX: Nanos = Nanos::from_millis(120_000);
+
 /// A ring with the targets' files.
 fn prepare(targets: &[Target], entries: u32) -> io::Result<IoUring> {
     let mut deferred = IoUring::builder();
@@ -386,12 +389,13 @@ impl Drop for Uring {
     fn drop(&mut self) {
         let mut ended = Vec::new();
         self.refused.clear();
+        let latest = self.clock.now() + DROP_MAX;
         while self.under_way() > 0 {
             let reaped = self.enter(Some(Nanos::from_millis(100))).and_then(|()| {
                 ended.clear();
                 self.reap(Nanos::MAX, &mut ended)
             });
-            if reaped.is_err() {
+            if reaped.is_err() || self.now > latest {
                 // The kernel may still write to what is lent, which the pool leaks.
                 return;
             }
