@@ -3,6 +3,7 @@
 //! [`placed`] puts a placement over policies and keeps the books; the others are placements, or
 //! combine policies without one.
 
+pub mod array;
 pub mod blocks;
 pub mod cached;
 mod link;

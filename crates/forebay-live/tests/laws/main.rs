@@ -4,6 +4,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod array;
 mod lanes;
 mod oracle;
 mod stacks;

@@ -1,0 +1,507 @@
+//! An array of drives in which each unit has a RAID level of its own, and may change it: a
+//! [`Placement`] (Jeremic et al., *Towards workload-driven adaptation of data organization*, 2013).
+//!
+//! Clients see one lane of [`Geometry::capacity_bytes`]. A *unit* has a few data chunks (four of 64
+//! KiB in the paper) and a [`Level`]; a table says in which *cell* of which drive each role's bytes
+//! are. What is asked of a unit is done by a *job*: some roles are read, what is lost follows from
+//! the others, some roles are written.
+//!
+//! There is no write hole. A role is rewritten in a fresh cell ([`Update::Fresh`]) and the unit's new
+//! places count from a record on that is written after a flush of all drives ([`commit`]). What a record
+//! does not name yet is found after a power cut as it was. Each cell ends with a trailer that says
+//! whose content it holds and sums each block; the table holds the end of the trailer's own sum. So
+//! rot and lost writes are found when a chunk is read, and mended from redundancy. The paper's array
+//! writes in place ([`Update::InPlace`]) and has neither.
+//!
+//! Invariants: a cell that a durable or coming table names is not written to; a unit has one change
+//! at a time, no reads beside it; an answered write is read back, whatever drives fail within what its
+//! level tolerates; a write that is answered with fewer roles than its level has is made whole later.
+//!
+//! Departure from the paper: levels belong to units of all their chunks, and the two neighbouring
+//! segments that its mirrored layout has are the two halves of a unit. Chunks stay where they are when a
+//! level changes.
+
+mod allot;
+mod caring;
+mod commit;
+mod drives;
+mod geometry;
+mod job;
+mod level;
+mod locks;
+mod method;
+mod opening;
+mod reading;
+mod record;
+mod space;
+mod switching;
+mod table;
+mod unit;
+mod writing;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::contract::bytes::Bytes;
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::policy::Figure;
+use crate::contract::request::{BACKGROUND, Flags, Op, Request};
+use crate::contract::time::Nanos;
+use crate::stack::placed::{Owner, Placement, Plan, Planned};
+
+use commit::Log;
+use drives::Drives;
+use job::{Doing, Job};
+use level::Roles;
+use locks::{Locks, Part, Task};
+use opening::Opening;
+use table::Table;
+use unit::Unit;
+
+pub use geometry::{Geometry, Update};
+pub use level::{LEVELS, Level};
+pub use record::Label;
+
+/// Kinds of I/Os, in the highest byte of their tokens.
+const KIND: u32 = 56;
+const JOB: u64 = 0;
+const FLUSH: u64 = 1;
+const RECORD: u64 = 2;
+const OPENING: u64 = 3;
+const PASSES: u64 = 4;
+
+/// What an array counted.
+#[derive(Clone, Copy, Debug, Default)]
+struct Counts {
+    full_writes: u64,
+    reconstruct_writes: u64,
+    modify_writes: u64,
+    degraded: u64,
+    commits: u64,
+    stalls: u64,
+    switches: u64,
+    repaired_roles: u64,
+    rotten_blocks: u64,
+    mirrors_refused: u64,
+    drives_failed: u64,
+}
+
+/// Whether requests are served.
+enum Phase {
+    /// Until the first request: then the table is read, or made.
+    Closed {
+        creates: bool,
+    },
+    Opening(Box<Opening>),
+    Ready,
+    /// Nothing was found that may be believed.
+    Failed,
+}
+
+/// An array.
+pub struct Array {
+    geometry: Geometry,
+    /// Of units that are written for the first time.
+    first: Level,
+    /// The level that fits all promised data.
+    leanest: Level,
+    phase: Phase,
+    early: Vec<(u32, Request, Bytes)>,
+    drives: Drives,
+    /// What is durable, or all there is where nothing is to be.
+    table: Table,
+    /// Units that changed since, and those that the round under way makes durable.
+    changed: BTreeMap<u64, Unit>,
+    round: BTreeMap<u64, Unit>,
+    log: Log,
+    locks: Locks,
+    jobs: Vec<Job>,
+    vacant: Vec<u32>,
+    /// Units of which something may begin, and what begins.
+    ready: Vec<u64>,
+    tasks: Vec<Task>,
+    /// Jobs that wait for room.
+    stalled: VecDeque<u32>,
+    care: caring::Care,
+    counts: Counts,
+}
+
+impl Array {
+    /// An array that is there and empty, for a run that nothing has to outlive.
+    pub fn new(geometry: Geometry, first: Level) -> Array {
+        let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
+        Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
+    }
+
+    /// An array that its drives tell of, once it is opened. `numbers` are those of the drives by
+    /// lane, as their labels say; 0 where a lane has none.
+    pub fn found(geometry: Geometry, first: Level, numbers: &[u8]) -> Array {
+        Array::closed(geometry, first, numbers, false)
+    }
+
+    /// A new array on new drives: opening it writes labels and the first record, over whatever is there.
+    pub fn created(geometry: Geometry, first: Level) -> Array {
+        let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
+        Array::closed(geometry, first, &numbers, true)
+    }
+
+    fn closed(geometry: Geometry, first: Level, numbers: &[u8], creates: bool) -> Array {
+        let chunks = usize::from(geometry.chunks);
+        let lean = |level: &&Level| {
+            level.tolerates() >= first.tolerates() && level.width(chunks) <= geometry.lanes.into()
+        };
+        let leanest = LEVELS.iter().filter(lean).min_by_key(|level| level.roles(chunks));
+        Array {
+            first,
+            leanest: leanest.copied().unwrap_or(first),
+            phase: Phase::Closed { creates },
+            early: Vec::new(),
+            drives: Drives::new(numbers, geometry.cells),
+            table: Table::new(&geometry),
+            changed: BTreeMap::new(),
+            round: BTreeMap::new(),
+            log: Log::default(),
+            locks: Locks::default(),
+            jobs: Vec::new(),
+            vacant: Vec::new(),
+            ready: Vec::new(),
+            tasks: Vec::new(),
+            stalled: VecDeque::new(),
+            care: caring::Care::default(),
+            counts: Counts::default(),
+            geometry,
+        }
+    }
+
+    /// Its sizes.
+    pub fn geometry(&self) -> &Geometry {
+        &self.geometry
+    }
+
+    fn chunks(&self) -> usize {
+        self.geometry.chunks.into()
+    }
+
+    fn is_fresh(&self) -> bool {
+        self.geometry.update == Update::Fresh
+    }
+
+    /// A unit as a request finds it.
+    fn unit(&self, number: u64) -> Unit {
+        let newer = self.changed.get(&number).or_else(|| self.round.get(&number));
+        newer.copied().unwrap_or_else(|| self.table.get(number))
+    }
+
+    /// Has a client's request done.
+    fn serve(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let beyond = request.end() > self.geometry.capacity_bytes();
+        match request.op {
+            Op::Read | Op::Write | Op::Trim if beyond => {
+                plan.hold(client);
+                plan.release(client, Err(Fault::Refused));
+            }
+            Op::Read | Op::Write | Op::Trim => self.cut(client, request, bytes, plan),
+            Op::Flush if self.is_fresh() => self.flush(client, plan),
+            Op::Flush | Op::Park => self.pass(client, request, plan),
+            Op::Open => {}
+        }
+    }
+
+    /// To all drives as it is.
+    fn pass(&mut self, client: u32, request: &Request, plan: &mut Plan<'_>) {
+        let whole = Planned::whole(client, request, Bytes::NONE);
+        for lane in self.drives.present() {
+            plan.io(Planned { lane: lane as u16, token: PASSES << KIND, ..whole });
+        }
+    }
+
+    /// Cuts a request by units.
+    fn cut(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        let unit_bytes = self.geometry.unit_bytes();
+        let mut offset = request.offset;
+        while offset < request.end() {
+            let number = offset / unit_bytes;
+            let end = request.end().min((number + 1) * unit_bytes);
+            let part = Part {
+                client,
+                from: (offset % unit_bytes) as u32,
+                len: (end - offset) as u32,
+                bytes: bytes.on((offset - request.offset) as u32),
+                stream: request.stream,
+                durable: request.flags.has(Flags::FUA),
+            };
+            offset = end;
+            let task = match request.op {
+                Op::Read => Task::Read(part),
+                Op::Write => Task::Write(part),
+                // What is trimmed in part stays.
+                _ if u64::from(part.len) < unit_bytes => continue,
+                _ => Task::Trim(part),
+            };
+            plan.hold(client);
+            self.locks.ask(number, task);
+            self.ready.push(number);
+        }
+    }
+
+    /// Begins whatever may begin.
+    fn proceed(&mut self, plan: &mut Plan<'_>) {
+        loop {
+            let Some(number) = self.ready.pop() else {
+                self.make_room(plan);
+                match self.ready.is_empty() {
+                    true => return,
+                    false => continue,
+                }
+            };
+            let mut tasks = std::mem::take(&mut self.tasks);
+            self.locks.next(number, &mut tasks);
+            if !tasks.is_empty() {
+                self.ready.push(number);
+                let key = self.open_job(number, &tasks);
+                self.begin(key, plan);
+            }
+            self.tasks = tasks;
+        }
+    }
+
+    fn open_job(&mut self, number: u64, tasks: &[Task]) -> u32 {
+        let old = self.unit(number);
+        let level = old.level.unwrap_or(self.first);
+        let key = self.vacant.pop().unwrap_or_else(|| {
+            self.jobs.push(Job::new(number, old, level));
+            self.jobs.len() as u32 - 1
+        });
+        let job = &mut self.jobs[key as usize];
+        let mut parts = std::mem::take(&mut job.parts);
+        parts.clear();
+        *job = Job { parts, ..Job::new(number, old, level) };
+        job.ask(tasks);
+        key
+    }
+
+    fn begin(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let (chunk, fresh) = (self.geometry.chunk_bytes, self.is_fresh());
+        let job = &mut self.jobs[key as usize];
+        match job.doing {
+            Doing::Read => {
+                job.span(chunk, geometry::BLOCK.min(chunk), false);
+                if fresh {
+                    // As far as the trailer.
+                    job.hi = chunk;
+                }
+                self.gather(key, plan);
+            }
+            Doing::Write => self.begin_write(key, plan),
+            Doing::Trim => {
+                job.new = Unit::EMPTY;
+                self.finish(key, Ok(()), plan);
+            }
+            Doing::Switch(_) | Doing::Repair { .. } => self.begin_remake(key, plan),
+        }
+    }
+
+    /// The bytes that a read may name, and the trailer's.
+    fn buf_bytes(&self, job: &Job) -> u32 {
+        job.hi - job.lo + self.geometry.trailer_bytes()
+    }
+
+    /// The roles of a unit that are zeros, and those that can be read, zeros included.
+    fn usable(&self, unit: &Unit, level: Level, bad: Roles) -> (Roles, Roles) {
+        let (mut zero, mut usable) = (0, 0);
+        for role in 0..level.roles(self.chunks()) {
+            let place = unit.places[role];
+            if place == unit::Place::ZERO {
+                zero |= 1 << role;
+            } else if self.drives.lane(place).is_some() && bad >> role & 1 == 0 {
+                usable |= 1 << role;
+            }
+        }
+        (zero, usable | zero)
+    }
+
+    /// An I/O of a job, for one of its roles.
+    fn job_io(&self, key: u32, role: usize, unit: &Unit, op: Op) -> Option<Planned> {
+        let place = unit.places[role];
+        let (lane, (_, cell)) = (self.drives.lane(place)?, place.cell()?);
+        let job = &self.jobs[key as usize];
+        Some(Planned {
+            owner: Owner::Background,
+            lane: lane as u16,
+            op,
+            offset: self.geometry.cell_at(cell) + u64::from(job.lo),
+            len: job.hi - job.lo,
+            bytes: Bytes::NONE,
+            stream: job.stream(),
+            flags: Flags::NONE,
+            token: JOB << KIND | u64::from(key) << 8 | role as u64,
+        })
+    }
+
+    /// A job is over: clients are answered, the unit is as it is now, and the next may begin.
+    fn finish(&mut self, key: u32, outcome: Outcome, plan: &mut Plan<'_>) {
+        let job = &mut self.jobs[key as usize];
+        let (number, doing, old, new) = (job.number, job.doing, job.old, job.new);
+        let parts = std::mem::take(&mut job.parts);
+        let (bad, is_new) = (job.bad, new != old);
+        for buf in job.bufs.iter_mut().map(std::mem::take).filter(|buf| *buf != 0) {
+            plan.slots.free(buf);
+        }
+        match outcome {
+            Ok(()) if is_new => self.install(number, &old, &new, plan),
+            Ok(()) => {}
+            Err(_) => self.revert(&old, &new),
+        }
+        for part in &parts {
+            if part.durable && outcome.is_ok() && self.is_fresh() {
+                self.log.wait(part.client);
+            } else {
+                plan.release(part.client, outcome);
+            }
+        }
+        let is_repair = matches!(doing, Doing::Repair { .. });
+        self.care.busy &= !is_repair;
+        if bad != 0 && !is_repair {
+            self.locks.ask(number, Task::Repair { reads_all: true });
+        }
+        let durable = parts.iter().any(|part| part.durable);
+        self.jobs[key as usize].parts = parts;
+        self.vacant.push(key);
+        if durable {
+            self.commit(plan);
+        }
+        self.locks.end(number, doing == Doing::Read);
+        self.ready.push(number);
+    }
+
+    /// A unit has changed.
+    fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
+        let is_kept = |place| {
+            let before = self.is_fresh() && self.table.get(number).names(place);
+            before || new.names(place) || self.round.get(&number).is_some_and(|it| it.names(place))
+        };
+        let given: Vec<_> = old.places.into_iter().filter(|place| !is_kept(*place)).collect();
+        given.into_iter().for_each(|place| self.drives.give(place));
+        if self.is_fresh() {
+            self.changed.insert(number, *new);
+            self.log.changed(plan.now);
+        } else {
+            self.table.set(number, new);
+        }
+    }
+
+    /// The new cells of a change that comes to nothing are free again.
+    fn revert(&mut self, old: &Unit, new: &Unit) {
+        for place in new.places.into_iter().filter(|place| !old.names(*place)) {
+            self.drives.give(place);
+        }
+    }
+
+    /// An I/O of a drive failed.
+    fn fault(&mut self, lane: usize, fault: Fault, now: Nanos) {
+        if self.drives.fault(lane, fault == Fault::Gone) {
+            self.counts.drives_failed += 1;
+            self.suspect(lane);
+            self.care.begin(now);
+        }
+    }
+}
+
+impl Placement for Array {
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        match self.phase {
+            Phase::Ready => self.serve(client, request, bytes, plan),
+            Phase::Failed => {
+                plan.hold(client);
+                plan.release(client, Err(Fault::Gone));
+            }
+            Phase::Closed { .. } | Phase::Opening(_) => {
+                plan.hold(client);
+                self.early.push((client, *request, bytes));
+                if let Phase::Closed { creates } = self.phase {
+                    self.open(creates, plan);
+                }
+            }
+        }
+        self.proceed(plan);
+    }
+
+    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        if let Err(fault) = outcome {
+            self.fault(io.lane.into(), fault, plan.now);
+        }
+        match io.token >> KIND {
+            JOB => self.job_done(io, outcome, plan),
+            FLUSH => self.flushed(io.lane.into(), outcome, plan),
+            RECORD => self.recorded(io, outcome, plan),
+            OPENING => self.opened(io, outcome, plan),
+            // One of the drives; the others have it.
+            _ if outcome == Err(Fault::Gone) => return Ok(()),
+            _ => return outcome,
+        }
+        self.proceed(plan);
+        Ok(())
+    }
+
+    fn wakeup(&self) -> Option<Nanos> {
+        if !matches!(self.phase, Phase::Ready) {
+            return None;
+        }
+        let log = self.log.due().filter(|_| self.is_fresh());
+        [log, self.care.due()].into_iter().flatten().min()
+    }
+
+    fn wake(&mut self, plan: &mut Plan<'_>) {
+        if self.log.due().is_some_and(|due| due <= plan.now) {
+            self.commit(plan);
+        }
+        if self.care.due().is_some_and(|due| due <= plan.now) {
+            self.take_care(plan);
+        }
+        self.proceed(plan);
+    }
+
+    fn figures(&self) -> Vec<Figure> {
+        let counts = &self.counts;
+        vec![
+            ("full_writes", counts.full_writes as f64),
+            ("reconstruct_writes", counts.reconstruct_writes as f64),
+            ("modify_writes", counts.modify_writes as f64),
+            ("degraded", counts.degraded as f64),
+            ("commits", counts.commits as f64),
+            ("stalls", counts.stalls as f64),
+            ("switches", counts.switches as f64),
+            ("repaired_roles", counts.repaired_roles as f64),
+            ("rotten_blocks", counts.rotten_blocks as f64),
+            ("mirrors_refused", counts.mirrors_refused as f64),
+            ("drives_failed", counts.drives_failed as f64),
+        ]
+    }
+}
+
+impl Array {
+    /// An I/O of a job has ended.
+    fn job_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let (key, role) = ((io.token >> 8) as u32, io.token as u8 as usize);
+        let job = &mut self.jobs[key as usize];
+        job.left -= 1;
+        if job.writing {
+            job.failed |= Roles::from(outcome.is_err()) << role;
+            if job.left == 0 {
+                self.written(key, plan);
+            }
+            return;
+        }
+        let is_good = outcome.is_ok() && self.is_whole(key, role, plan.slots);
+        let job = &mut self.jobs[key as usize];
+        *if is_good { &mut job.read } else { &mut job.bad } |= 1 << role;
+        if job.left == 0 {
+            self.gather(key, plan);
+        }
+    }
+}
+
+/// An I/O that nobody waits for by name.
+fn nobodys(lane: usize, op: Op, offset: u64, len: u32, bytes: Bytes, token: u64) -> Planned {
+    let (owner, stream, flags) = (Owner::Background, BACKGROUND, Flags::NONE);
+    Planned { owner, lane: lane as u16, op, offset, len, bytes, stream, flags, token }
+}

@@ -1,0 +1,371 @@
+//! Rounds: what has changed becomes durable, all of it or nothing.
+//!
+//! A round takes the units that changed, flushes all drives, and then writes records of them to three
+//! drives with FUA, one after another in the ring. Flushes and FUA writes that come meanwhile share the
+//! next round. Cells that a unit no longer has are free when the record is durable.
+//!
+//! A flush that fails may have lost whatever its drive took since the last one: roles written there
+//! since are lost roles, made anew from the others.
+
+use std::collections::BTreeMap;
+
+use super::locks::Task;
+use super::record::{Record, units_a_record};
+use super::unit::{Place, Unit};
+use super::{Array, FLUSH, KIND, Level, Phase, RECORD, geometry, nobodys};
+use crate::contract::bytes::{Buf, Bytes};
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::request::{Flags, Op};
+use crate::contract::time::Nanos;
+use crate::stack::placed::{Plan, Planned};
+
+/// Drives that a record is on.
+const COPIES: usize = 3;
+/// Units that may have changed and not be durable.
+const CHANGED_MAX: usize = 2048;
+/// The longest time that a change stays without a record though nobody asks.
+const AGE_MAX: Nanos = Nanos::from_millis(5000);
+/// How often a record that a drive does not take is tried there.
+const TRIES_MAX: u32 = 3;
+
+/// What the records say, and the round under way.
+#[derive(Default)]
+pub(super) struct Log {
+    pub(super) epoch: u64,
+    /// The last durable record: its number, its sum, and from which on pages count.
+    pub(super) sequence: u64,
+    pub(super) sum: u64,
+    pub(super) base: u64,
+    waiters: Vec<u32>,
+    round: Option<Round>,
+    /// When the oldest change was made that no round has.
+    since: Option<Nanos>,
+}
+
+/// A round.
+struct Round {
+    /// Flushes or records under way.
+    left: u32,
+    waiters: Vec<u32>,
+    outcome: Outcome,
+    records: Vec<(u64, Buf)>,
+    sum: u64,
+    /// Lanes that do not have all records.
+    refused: Vec<usize>,
+    tries: u32,
+}
+
+impl Log {
+    /// Somebody waits for the next round.
+    pub(super) fn wait(&mut self, client: u32) {
+        self.waiters.push(client);
+    }
+
+    pub(super) fn changed(&mut self, now: Nanos) {
+        self.since.get_or_insert(now);
+    }
+
+    /// When a round is to begin at the latest.
+    pub(super) fn due(&self) -> Option<Nanos> {
+        self.since.filter(|_| self.round.is_none()).map(|since| since + AGE_MAX)
+    }
+
+    /// Whether so many units are too many for another one.
+    pub(super) fn is_full(&self, changed: usize) -> bool {
+        changed >= CHANGED_MAX
+    }
+
+    pub(super) fn is_idle(&self) -> bool {
+        self.round.is_none()
+    }
+}
+
+impl Array {
+    /// A client's flush.
+    pub(super) fn flush(&mut self, client: u32, plan: &mut Plan<'_>) {
+        plan.hold(client);
+        self.log.wait(client);
+        self.commit(plan);
+    }
+
+    /// Begins a round, unless one is under way or there is nothing for it.
+    pub(super) fn commit(&mut self, plan: &mut Plan<'_>) {
+        if !self.log.is_idle() || !self.is_fresh() {
+            return;
+        }
+        if matches!(self.phase, Phase::Failed) {
+            return self.give_up(plan);
+        }
+        if !self.changed.is_empty() {
+            return self.begin_round(plan);
+        }
+        for client in std::mem::take(&mut self.log.waiters) {
+            plan.release(client, Ok(()));
+        }
+    }
+
+    /// Begins a round, with whatever has changed.
+    pub(super) fn begin_round(&mut self, plan: &mut Plan<'_>) {
+        self.counts.commits += 1;
+        self.round = std::mem::take(&mut self.changed);
+        self.log.since = None;
+        let lanes: Vec<usize> = self.drives.present().collect();
+        self.log.round = Some(Round {
+            left: lanes.len() as u32,
+            waiters: std::mem::take(&mut self.log.waiters),
+            outcome: Ok(()),
+            records: Vec::new(),
+            sum: 0,
+            refused: Vec::new(),
+            tries: 0,
+        });
+        if lanes.is_empty() {
+            return self.give_up(plan);
+        }
+        for lane in lanes {
+            plan.io(nobodys(lane, Op::Flush, 0, 0, Bytes::NONE, FLUSH << KIND));
+        }
+    }
+
+    pub(super) fn flushed(&mut self, lane: usize, outcome: Outcome, plan: &mut Plan<'_>) {
+        if outcome.is_err() {
+            self.drives.lapse(lane);
+            let lost = self.suspect(lane);
+            if let Some(round) = self.log.round.as_mut().filter(|_| lost) {
+                round.outcome = outcome;
+            }
+        }
+        let Some(round) = &mut self.log.round else { return };
+        round.left -= 1;
+        if round.left == 0 {
+            self.write_records(plan);
+        }
+    }
+
+    /// What a drive took since the last round may be lost: it does not count. Answers whether that is
+    /// more than others make up for.
+    pub(super) fn suspect(&mut self, lane: usize) -> bool {
+        let number = self.drives.numbers()[lane];
+        let chunks = self.chunks();
+        let (table, drives) = (&self.table, &self.drives);
+        let mut is_lost = false;
+        for (at, unit) in self.round.iter_mut().chain(self.changed.iter_mut()) {
+            let durable = table.get(*at);
+            let mut without = *unit;
+            for place in &mut without.places {
+                if place.cell().is_some_and(|(drive, _)| drive == number) && !durable.names(*place)
+                {
+                    *place = Place::LOST;
+                }
+            }
+            if without == *unit {
+                continue;
+            }
+            if drives.has_all(&without, chunks) {
+                *unit = without;
+                self.locks.ask(*at, Task::Repair { reads_all: false });
+                self.ready.push(*at);
+            } else {
+                is_lost = true;
+            }
+        }
+        is_lost
+    }
+
+    /// Writes the round's records.
+    fn write_records(&mut self, plan: &mut Plan<'_>) {
+        let changed: Vec<(u64, Unit)> = self.round.iter().map(|(at, unit)| (*at, *unit)).collect();
+        let each = units_a_record(&self.geometry);
+        let count = changed.len().div_ceil(each).max(1) as u64;
+        let (first, mut before) = (self.log.sequence + 1, self.log.sum);
+        let mut records = Vec::new();
+        for sequence in first..first + count {
+            let from = ((sequence - first) as usize * each).min(changed.len());
+            let record = Record {
+                epoch: self.log.epoch,
+                sequence,
+                base: self.log.base,
+                round: first,
+                before,
+                count,
+                drives: self.drives.numbers(),
+                units: changed[from..changed.len().min(from + each)].to_vec(),
+            };
+            let mut bytes = record.encode(&self.geometry);
+            let page = sequence % self.geometry.pages();
+            let later = |at: u64| self.round.get(&at).copied();
+            let half = (geometry::RECORD - geometry::PAGE) as usize;
+            self.table.write_page(page, later, &mut bytes[half..]);
+            let (buf, sum) = sealed(&bytes, plan);
+            before = sum;
+            records.push((sequence, buf));
+        }
+        if let Some(round) = &mut self.log.round {
+            (round.records, round.sum) = (records, before);
+            round.refused = targets(self.drives.present().collect(), first);
+        }
+        self.send_records(plan);
+    }
+
+    /// Writes the round's records to the drives that do not have them.
+    fn send_records(&mut self, plan: &mut Plan<'_>) {
+        let Some(round) = &mut self.log.round else { return };
+        for lane in std::mem::take(&mut round.refused) {
+            for (sequence, buf) in &round.records {
+                let at = self.geometry.record_at(*sequence);
+                let token = RECORD << KIND;
+                let bytes = Bytes::of(*buf);
+                let io = nobodys(lane, Op::Write, at, geometry::RECORD, bytes, token);
+                plan.io(Planned { flags: Flags::FUA, ..io });
+                round.left += 1;
+            }
+        }
+    }
+
+    pub(super) fn recorded(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let Some(round) = &mut self.log.round else { return };
+        round.left -= 1;
+        let lane = usize::from(io.lane);
+        if outcome.is_err() && !round.refused.contains(&lane) {
+            round.refused.push(lane);
+        }
+        if round.left > 0 {
+            return;
+        }
+        if round.refused.is_empty() {
+            return self.end_round(plan);
+        }
+        round.tries += 1;
+        let (tries, first) = (round.tries, round.records.first().map_or(0, |it| it.0));
+        let refused = round.refused.clone();
+        for lane in refused.into_iter().filter(|_| tries > TRIES_MAX) {
+            self.lose(lane);
+        }
+        let present: Vec<usize> = self.drives.present().collect();
+        if present.is_empty() {
+            return self.give_up(plan);
+        }
+        if let Some(round) = &mut self.log.round {
+            // Once more to all: those that have them get the same bytes.
+            round.refused = targets(present, first + u64::from(tries));
+        }
+        self.send_records(plan);
+    }
+
+    /// The round is durable.
+    fn end_round(&mut self, plan: &mut Plan<'_>) {
+        let Some(round) = self.log.round.take() else { return };
+        self.care.reclaims = 0;
+        (self.log.sequence, self.log.sum) =
+            (round.records.last().map_or(self.log.sequence, |it| it.0), round.sum);
+        round.records.iter().for_each(|(_, buf)| plan.slots.free(*buf));
+        for (at, unit) in std::mem::take(&mut self.round) {
+            let before = self.table.get(at);
+            self.table.set(at, &unit);
+            for place in before.places.into_iter().filter(|place| !unit.names(*place)) {
+                self.drives.give(place);
+            }
+        }
+        for client in round.waiters {
+            plan.release(client, round.outcome);
+        }
+        if matches!(self.phase, Phase::Opening(_)) {
+            return self.ready_now(plan);
+        }
+        self.retry_stalled(plan);
+        if !self.log.waiters.is_empty() || !self.stalled.is_empty() {
+            self.commit(plan);
+        }
+    }
+
+    /// No drive takes records any more: nothing becomes durable.
+    pub(super) fn give_up(&mut self, plan: &mut Plan<'_>) {
+        self.phase = Phase::Failed;
+        let round = self.log.round.take();
+        if let Some(round) = &round {
+            round.records.iter().for_each(|(_, buf)| plan.slots.free(*buf));
+        }
+        let waiters = round.map_or_else(Vec::new, |round| round.waiters);
+        for client in waiters.into_iter().chain(std::mem::take(&mut self.log.waiters)) {
+            plan.release(client, Err(Fault::Gone));
+        }
+        for (client, ..) in std::mem::take(&mut self.early) {
+            plan.release(client, Err(Fault::Gone));
+        }
+        for key in std::mem::take(&mut self.stalled) {
+            self.finish(key, Err(Fault::Gone), plan);
+        }
+        self.round = BTreeMap::new();
+    }
+
+    /// A drive is used no more.
+    pub(super) fn lose(&mut self, lane: usize) {
+        if self.drives.present().any(|it| it == lane) {
+            self.counts.drives_failed += 1;
+            self.drives.fail(lane);
+            self.suspect(lane);
+        }
+    }
+
+    /// Jobs wait for room, and nothing under way will give any: makes some, or says that there is none.
+    pub(super) fn make_room(&mut self, plan: &mut Plan<'_>) {
+        if self.stalled.is_empty() || !self.log.is_idle() {
+            return;
+        }
+        if !self.changed.is_empty() && self.is_fresh() {
+            return self.commit(plan);
+        }
+        let active = self.jobs.len() - self.vacant.len() - self.stalled.len();
+        if active > 0 || self.reclaim() {
+            return;
+        }
+        if !self.is_fresh() {
+            let before = self.stalled.len();
+            self.retry_stalled(plan);
+            if self.stalled.len() < before {
+                return;
+            }
+        }
+        for key in std::mem::take(&mut self.stalled) {
+            self.finish(key, Err(Fault::Full), plan);
+        }
+    }
+
+    /// Has a unit that takes more than the leanest level shrink; answers whether there is one.
+    fn reclaim(&mut self) -> bool {
+        let chunks = self.chunks();
+        let lean = self.leanest.roles(chunks);
+        let is_fat =
+            |unit: &Unit| unit.level.is_some_and(|level: Level| level.roles(chunks) > lean);
+        let units = self.table.units();
+        self.care.reclaims += 1;
+        if self.care.reclaims > units {
+            return false;
+        }
+        let fat = (0..units).map(|step| (self.care.reclaimed + step) % units).find(|at| {
+            // Not one that a stalled write holds.
+            self.locks.is_quiet(*at) && is_fat(&self.unit(*at))
+        });
+        let Some(at) = fat else { return false };
+        self.care.reclaimed = at + 1;
+        self.locks.ask(at, Task::Switch(self.leanest));
+        self.ready.push(at);
+        true
+    }
+}
+
+/// A record in a buffer, with its sum.
+pub(super) fn sealed(bytes: &[u8], plan: &mut Plan<'_>) -> (Buf, u64) {
+    let len = bytes.len() as u32;
+    let buf = plan.slots.take(len);
+    plan.slots.put(Bytes::of(buf).len(len), bytes);
+    let sum = plan.slots.checksum(Bytes::of(buf).on(8).len(len - 8)).unwrap_or(0);
+    plan.slots.put(Bytes::of(buf).len(8), &sum.to_le_bytes());
+    (buf, sum)
+}
+
+/// Some of the drives that are there, others every time.
+fn targets(present: Vec<usize>, turn: u64) -> Vec<usize> {
+    let (count, first) = (present.len(), turn as usize);
+    (0..count.min(COPIES)).map(|step| present[(first + step) % count]).collect()
+}

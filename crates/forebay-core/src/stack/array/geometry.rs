@@ -1,0 +1,219 @@
+//! Sizes of an array: what lies where on each drive.
+//!
+//! A drive holds, in order: its label twice, the ring of records (with an array that is written in
+//! fresh cells), and its cells. A cell holds a chunk and, in fresh cells, its trailer.
+
+use super::level::{Level, ROLES_MAX};
+
+/// Bytes that are summed together, and the grain of what lanes carry.
+pub(super) const BLOCK: u32 = 4096;
+/// Bytes of a record.
+pub(super) const RECORD: u32 = 8192;
+/// Bytes of a page of the table, which each record carries one of.
+pub(super) const PAGE: u32 = 4096;
+/// Records of a round at most.
+pub(super) const ROUND_MAX: u64 = 256;
+/// The most lanes of an array.
+pub(super) const LANES_MAX: u16 = 32;
+
+/// How a chunk that is written takes the old one's place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// In another cell: what is durable stays whole until a record says otherwise.
+    Fresh,
+    /// Where it was, as the paper has it: a power cut while a stripe is written leaves its parity wrong.
+    InPlace,
+}
+
+/// Sizes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Names the volume.
+    pub volume: u64,
+    /// Drives.
+    pub lanes: u16,
+    /// Bytes of a chunk, a multiple of [`BLOCK`] up to a mebibyte.
+    pub chunk_bytes: u32,
+    /// Data chunks of a unit.
+    pub chunks: u8,
+    /// The most copies of a chunk.
+    pub copies_max: u8,
+    /// Units it promises to hold.
+    pub units: u64,
+    /// Cells of each drive.
+    pub cells: u32,
+    /// How chunks are written.
+    pub update: Update,
+}
+
+impl Geometry {
+    /// The sizes with which all of `units` have room at the leanest level and `spare` cells a drive are
+    /// left; none if that cannot be.
+    pub fn new(sizes: Geometry, leanest: Level, spare: u32) -> Option<Geometry> {
+        let Geometry { lanes, chunk_bytes, chunks, copies_max, units, .. } = sizes;
+        let roles = leanest.roles(chunks.into()) as u64;
+        let taken = units.checked_mul(roles)?.div_ceil(u64::from(lanes.max(1)));
+        let cells = u32::try_from(taken).ok()?.checked_add(spare)?;
+        let most = usize::from(chunks) * usize::from(copies_max);
+        let is_fit = (1..=LANES_MAX).contains(&lanes)
+            && chunk_bytes.is_multiple_of(BLOCK)
+            && (BLOCK..=1 << 20).contains(&chunk_bytes)
+            && chunks > 0
+            && usize::from(chunks) + 2 <= ROLES_MAX
+            && most <= ROLES_MAX
+            && leanest.width(chunks.into()) <= usize::from(lanes);
+        is_fit.then_some(Geometry { cells, ..sizes })
+    }
+
+    /// The largest array on drives of `lane_bytes`, of whose cells one in `spare_share` is spare, 64 at
+    /// least.
+    pub fn fitting(
+        sizes: Geometry,
+        leanest: Level,
+        lane_bytes: u64,
+        spare_share: u32,
+    ) -> Option<Geometry> {
+        let with = |units: u64| {
+            let bare = Geometry::new(Geometry { units, ..sizes }, leanest, 0)?;
+            let spare = (bare.cells / spare_share.max(1)).max(64);
+            let all = Geometry::new(Geometry { units, ..sizes }, leanest, spare)?;
+            (all.lane_bytes() <= lane_bytes).then_some(all)
+        };
+        let unit_bytes = u64::from(sizes.chunk_bytes.max(1)) * u64::from(sizes.chunks.max(1));
+        let most = (lane_bytes / unit_bytes).saturating_mul(sizes.lanes.into());
+        let (mut fits, mut too_many) = (0, most + 1);
+        while too_many - fits > 1 {
+            let units = fits + (too_many - fits) / 2;
+            *if with(units).is_some() { &mut fits } else { &mut too_many } = units;
+        }
+        with(fits).filter(|_| fits > 0)
+    }
+
+    /// Roles that the table has room for.
+    pub(super) fn roles_max(&self) -> usize {
+        let (chunks, copies) = (usize::from(self.chunks), usize::from(self.copies_max));
+        (chunks + 2).max(chunks * copies)
+    }
+
+    /// Words of a unit in the table.
+    pub(super) fn stride(&self) -> usize {
+        1 + self.roles_max()
+    }
+
+    pub(super) fn units_a_page(&self) -> u64 {
+        u64::from(PAGE) / 8 / self.stride() as u64
+    }
+
+    /// Pages of the table.
+    pub fn pages(&self) -> u64 {
+        self.units.div_ceil(self.units_a_page()).max(1)
+    }
+
+    /// Records that a drive has room for: those of the last pages, and two rounds beyond.
+    pub fn ring(&self) -> u64 {
+        match self.update {
+            Update::Fresh => self.pages() + 2 * ROUND_MAX,
+            Update::InPlace => 0,
+        }
+    }
+
+    /// First byte of a record on each drive that has it.
+    pub(super) fn record_at(&self, sequence: u64) -> u64 {
+        ring_at() + sequence % self.ring().max(1) * u64::from(RECORD)
+    }
+
+    fn cells_at(&self) -> u64 {
+        (ring_at() + self.ring() * u64::from(RECORD)).next_multiple_of(1 << 20)
+    }
+
+    pub(super) fn trailer_bytes(&self) -> u32 {
+        if self.update == Update::Fresh { BLOCK } else { 0 }
+    }
+
+    /// First byte of a cell.
+    pub(super) fn cell_at(&self, cell: u32) -> u64 {
+        let bytes = u64::from(self.chunk_bytes + self.trailer_bytes());
+        self.cells_at() + u64::from(cell) * bytes
+    }
+
+    /// Bytes that it needs of each drive.
+    pub fn lane_bytes(&self) -> u64 {
+        self.cell_at(self.cells)
+    }
+
+    /// Bytes of a unit's data.
+    pub fn unit_bytes(&self) -> u64 {
+        u64::from(self.chunk_bytes) * u64::from(self.chunks)
+    }
+
+    /// Bytes that clients may use.
+    pub fn capacity_bytes(&self) -> u64 {
+        self.units * self.unit_bytes()
+    }
+
+    /// Bytes of table in memory.
+    pub fn table_bytes(&self) -> u64 {
+        self.units * 8 * self.stride() as u64
+    }
+}
+
+/// The ring begins after both labels.
+pub(super) fn ring_at() -> u64 {
+    2 * u64::from(BLOCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sizes() -> Geometry {
+        Geometry {
+            volume: 1,
+            lanes: 6,
+            chunk_bytes: 65_536,
+            chunks: 4,
+            copies_max: 3,
+            units: 100,
+            cells: 0,
+            update: Update::Fresh,
+        }
+    }
+
+    #[test]
+    fn an_array_fits_its_drives_and_no_larger_one_does() {
+        for bytes in [1 << 30, 10_000_000_001, 1 << 40] {
+            let all = Geometry::fitting(sizes(), Level::RAID6, bytes, 64).unwrap();
+            assert!(all.lane_bytes() <= bytes && all.capacity_bytes() < 4 * bytes);
+            let more = Geometry { units: all.units + 100, ..all };
+            let more = Geometry::new(more, Level::RAID6, (all.cells / 64).max(64)).unwrap();
+            assert!(more.lane_bytes() > bytes, "{bytes}");
+            // Of a terabyte more than nine tenths are left.
+            let share = all.capacity_bytes() as f64 / (4 * bytes) as f64;
+            assert!(share > 0.85, "{share}");
+        }
+        assert_eq!(Geometry::fitting(sizes(), Level::RAID6, 1 << 20, 64), None);
+    }
+
+    #[test]
+    fn nothing_overlaps() {
+        let all = Geometry::new(sizes(), Level::RAID6, 10).unwrap();
+        assert_eq!(all.cells, 110);
+        let last = all.record_at(all.ring() - 1);
+        assert!(last + u64::from(RECORD) <= all.cell_at(0));
+        assert_eq!(all.cell_at(1) - all.cell_at(0), 65_536 + 4096);
+        assert_eq!(all.lane_bytes(), all.cell_at(110));
+        let in_place = Geometry { update: Update::InPlace, ..all };
+        assert_eq!(in_place.cell_at(1) - in_place.cell_at(0), 65_536);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let new = |sizes| Geometry::new(sizes, Level::RAID6, 10);
+        assert_eq!(new(Geometry { lanes: 5, ..sizes() }), None);
+        assert_eq!(new(Geometry { lanes: 33, ..sizes() }), None);
+        assert_eq!(new(Geometry { chunk_bytes: 1000, ..sizes() }), None);
+        assert_eq!(new(Geometry { copies_max: 5, ..sizes() }), None);
+        assert_eq!(new(Geometry { chunks: 15, copies_max: 1, ..sizes() }), None);
+        assert_eq!(new(Geometry { units: u64::MAX, ..sizes() }), None);
+    }
+}

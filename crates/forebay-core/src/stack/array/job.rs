@@ -1,0 +1,212 @@
+//! What is under way on a unit: first roles are read, then roles are written.
+
+use super::level::{Level, ROLES_MAX, Roles};
+use super::locks::{Part, Task};
+use super::method::Method;
+use super::unit::Unit;
+use crate::contract::bytes::{Buf, Bytes};
+
+/// For what a job is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Doing {
+    Read,
+    Write,
+    Trim,
+    Switch(Level),
+    Repair { reads_all: bool },
+}
+
+/// A job.
+#[derive(Clone, Debug)]
+pub(super) struct Job {
+    pub(super) doing: Doing,
+    pub(super) number: u64,
+    pub(super) parts: Vec<Part>,
+    /// The unit before and after.
+    pub(super) old: Unit,
+    pub(super) new: Unit,
+    /// The level it has before: its own, or that of the first write.
+    pub(super) level: Level,
+    /// The bytes of each chunk it is about.
+    pub(super) lo: u32,
+    pub(super) hi: u32,
+    /// Data chunks that parts touch, and those they cover from `lo` to `hi`.
+    pub(super) touched: Roles,
+    pub(super) covered: Roles,
+    pub(super) method: Method,
+    /// Roles that are to be read, that were, and that could not be.
+    pub(super) reads: Roles,
+    pub(super) read: Roles,
+    pub(super) bad: Roles,
+    /// What was read of each role, or is to be written.
+    pub(super) bufs: [Buf; ROLES_MAX],
+    /// What is written to each role.
+    pub(super) contents: [Bytes; ROLES_MAX],
+    /// Roles that are to be written, and those that were not.
+    pub(super) writes: Roles,
+    pub(super) failed: Roles,
+    pub(super) tries: u8,
+    /// I/Os under way.
+    pub(super) left: u32,
+    pub(super) writing: bool,
+    /// How many flushes had failed when it began to write.
+    pub(super) lapses: u32,
+}
+
+impl Job {
+    pub(super) fn new(number: u64, old: Unit, level: Level) -> Job {
+        Job {
+            doing: Doing::Read,
+            number,
+            parts: Vec::new(),
+            old,
+            new: old,
+            level,
+            lo: 0,
+            hi: 0,
+            touched: 0,
+            covered: 0,
+            method: Method::Reconstruct,
+            reads: 0,
+            read: 0,
+            bad: 0,
+            bufs: [0; ROLES_MAX],
+            contents: [Bytes::NONE; ROLES_MAX],
+            writes: 0,
+            failed: 0,
+            tries: 0,
+            left: 0,
+            writing: false,
+            lapses: 0,
+        }
+    }
+
+    /// Takes over what is asked.
+    pub(super) fn ask(&mut self, tasks: &[Task]) {
+        for task in tasks {
+            let (doing, part) = match *task {
+                Task::Read(part) => (Doing::Read, Some(part)),
+                Task::Write(part) => (Doing::Write, Some(part)),
+                Task::Trim(part) => (Doing::Trim, Some(part)),
+                Task::Switch(level) => (Doing::Switch(level), None),
+                Task::Repair { reads_all } => (Doing::Repair { reads_all }, None),
+            };
+            self.doing = doing;
+            self.parts.extend(part);
+        }
+    }
+
+    pub(super) fn stream(&self) -> u32 {
+        self.parts.first().map_or(crate::contract::request::BACKGROUND, |part| part.stream)
+    }
+
+    /// Which chunks its parts touch, and which bytes of them, in whole `grain`s and `whole` chunks
+    /// where that is asked for.
+    pub(super) fn span(&mut self, chunk: u32, grain: u32, whole: bool) {
+        let (mut lo, mut hi) = (chunk, 0);
+        self.touched = 0;
+        for part in &self.parts {
+            for number in part.from / chunk..part.end().div_ceil(chunk) {
+                self.touched |= 1 << number;
+                let (from, to) = within(part, number, chunk);
+                (lo, hi) = (lo.min(from / grain * grain), hi.max(to.next_multiple_of(grain)));
+            }
+        }
+        (self.lo, self.hi) = if whole { (0, chunk) } else { (lo, hi.min(chunk)) };
+        self.covered = 0;
+        for number in 0..ROLES_MAX as u32 {
+            if self.touched >> number & 1 == 1 && self.covers(number, chunk) {
+                self.covered |= 1 << number;
+            }
+        }
+    }
+
+    /// Whether its parts together fill a chunk from `lo` to `hi`.
+    fn covers(&self, number: u32, chunk: u32) -> bool {
+        let mut end = self.lo;
+        // Few parts: the one that goes on furthest, again and again.
+        loop {
+            let touching = self.parts.iter().filter_map(|part| touched(part, number, chunk));
+            let next = touching.filter(|(from, _)| *from <= end).map(|(_, to)| to).max();
+            match next {
+                _ if end >= self.hi => return true,
+                Some(to) if to > end => end = to,
+                _ => return false,
+            }
+        }
+    }
+
+    /// The part that alone fills a chunk and that no later one touches.
+    pub(super) fn sole(&self, number: u32, chunk: u32) -> Option<Bytes> {
+        let mut touching = self.parts.iter().rev();
+        let last = touching.find(|part| touched(part, number, chunk).is_some())?;
+        let (from, to) = within(last, number, chunk);
+        let skipped = (number * chunk + self.lo).checked_sub(last.from)?;
+        (from <= self.lo && to >= self.hi).then(|| last.bytes.on(skipped))
+    }
+}
+
+/// The bytes of a chunk that a part touches, counted from the chunk's first.
+pub(super) fn within(part: &Part, number: u32, chunk: u32) -> (u32, u32) {
+    let first = number * chunk;
+    (part.from.max(first) - first, part.end().min(first + chunk).max(first) - first)
+}
+
+/// The same, if there are any.
+pub(super) fn touched(part: &Part, number: u32, chunk: u32) -> Option<(u32, u32)> {
+    let touches = part.from < (number + 1) * chunk && part.end() > number * chunk;
+    touches.then(|| within(part, number, chunk))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(parts: &[(u32, u32)]) -> Job {
+        let mut job = Job::new(0, Unit::EMPTY, Level::RAID6);
+        job.parts = parts
+            .iter()
+            .zip(1..)
+            .map(|(&(from, len), client)| Part {
+                client,
+                from,
+                len,
+                bytes: Bytes { buf: client, at: 1000 },
+                stream: 0,
+                durable: false,
+            })
+            .collect();
+        job
+    }
+
+    #[test]
+    fn parts_touch_and_cover_chunks() {
+        let mut one = job(&[(10, 20)]);
+        one.span(64, 1, false);
+        assert_eq!((one.lo, one.hi, one.touched, one.covered), (10, 30, 1, 1));
+        one.span(64, 8, false);
+        assert_eq!((one.lo, one.hi, one.covered), (8, 32, 0), "not the whole grains");
+        one.span(64, 1, true);
+        assert_eq!((one.lo, one.hi, one.covered), (0, 64, 0));
+        let mut across = job(&[(60, 70)]);
+        across.span(64, 1, false);
+        assert_eq!((across.lo, across.hi, across.touched), (0, 64, 0b111));
+        assert_eq!(across.covered, 0b010);
+        let mut together = job(&[(40, 24), (0, 30), (20, 30)]);
+        together.span(64, 1, true);
+        assert_eq!(together.covered, 1);
+        assert_eq!(together.sole(0, 64), None);
+    }
+
+    #[test]
+    fn the_last_part_alone_may_fill_a_chunk() {
+        let mut job = job(&[(0, 10), (32, 192)]);
+        job.span(64, 1, true);
+        assert_eq!(job.sole(0, 64), None);
+        assert_eq!(job.sole(1, 64), Some(Bytes { buf: 2, at: 1032 }));
+        assert_eq!(job.sole(2, 64), Some(Bytes { buf: 2, at: 1096 }));
+        assert_eq!(job.sole(3, 64), None);
+        job.parts.push(Part { from: 70, len: 1, client: 9, ..job.parts[0] });
+        assert_eq!(job.sole(1, 64), None, "a later one touches it");
+    }
+}

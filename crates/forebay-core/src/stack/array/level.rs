@@ -1,0 +1,160 @@
+//! RAID levels of a unit: which roles its chunks, their copies and their parities play.
+//!
+//! Roles are counted through. Of a striped unit the first are the data chunks, then P, then Q; of a
+//! mirrored one the first copies of all chunks, then the second ones, and so on. So the first roles
+//! are the data chunks at any level, and a switch need not move them (section 4 of the paper).
+
+/// The most roles of a unit.
+pub(super) const ROLES_MAX: usize = 16;
+
+/// A set of roles, a bit each.
+pub(super) type Roles = u16;
+
+/// How a unit's chunks are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// On a drive each, with 0 to 2 parities: RAID 0, 5, 6.
+    Striped {
+        /// How many.
+        parities: u8,
+    },
+    /// On several drives each: RAID 10.
+    Mirrored {
+        /// How many copies of a chunk there are, the first included.
+        copies: u8,
+    },
+}
+
+impl Level {
+    /// Striping with P and Q.
+    pub const RAID6: Level = Level::Striped { parities: 2 };
+    /// Three copies: as much as two drives may fail, as with [`Level::RAID6`].
+    pub const TRIPLE: Level = Level::Mirrored { copies: 3 };
+
+    /// Its name: `raid0`, `raid5`, `raid6`, `raid10` (two copies), `raid10x3`, `raid10x4`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Level::Striped { parities: 0 } => "raid0",
+            Level::Striped { parities: 1 } => "raid5",
+            Level::Striped { .. } => "raid6",
+            Level::Mirrored { copies: 1 } => "raid0",
+            Level::Mirrored { copies: 2 } => "raid10",
+            Level::Mirrored { copies: 3 } => "raid10x3",
+            Level::Mirrored { .. } => "raid10x4",
+        }
+    }
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Level> {
+        LEVELS.into_iter().find(|level| level.name() == name)
+    }
+
+    /// In a table; never 0.
+    pub(super) fn code(self) -> u8 {
+        match self {
+            Level::Striped { parities } => 1 + parities,
+            Level::Mirrored { copies } => 16 + copies,
+        }
+    }
+
+    pub(super) fn of_code(code: u8) -> Option<Level> {
+        LEVELS.into_iter().find(|level| level.code() == code)
+    }
+
+    /// How many roles there are with `chunks` data chunks.
+    pub fn roles(self, chunks: usize) -> usize {
+        match self {
+            Level::Striped { parities } => chunks + usize::from(parities),
+            Level::Mirrored { copies } => chunks * usize::from(copies),
+        }
+    }
+
+    /// How many drives have to be there.
+    pub fn width(self, chunks: usize) -> usize {
+        match self {
+            Level::Striped { parities } => chunks + usize::from(parities),
+            Level::Mirrored { copies } => usize::from(copies),
+        }
+    }
+
+    /// How many drives may fail without loss.
+    pub fn tolerates(self) -> usize {
+        match self {
+            Level::Striped { parities } => usize::from(parities),
+            Level::Mirrored { copies } => usize::from(copies) - 1,
+        }
+    }
+
+    pub(super) fn parities(self) -> usize {
+        match self {
+            Level::Striped { parities } => usize::from(parities),
+            Level::Mirrored { .. } => 0,
+        }
+    }
+
+    /// The data chunk that a role holds; none if it is a parity.
+    pub(super) fn chunk(self, role: usize, chunks: usize) -> Option<usize> {
+        match self {
+            Level::Striped { .. } => (role < chunks).then_some(role),
+            Level::Mirrored { .. } => Some(role % chunks),
+        }
+    }
+
+    /// The roles that hold a data chunk.
+    pub(super) fn holders(self, chunk: usize, chunks: usize) -> impl Iterator<Item = usize> {
+        let copies = match self {
+            Level::Striped { .. } => 1,
+            Level::Mirrored { copies } => usize::from(copies),
+        };
+        (0..copies).map(move |copy| copy * chunks + chunk)
+    }
+}
+
+/// All there are.
+pub const LEVELS: [Level; 6] = [
+    Level::Striped { parities: 0 },
+    Level::Striped { parities: 1 },
+    Level::RAID6,
+    Level::Mirrored { copies: 2 },
+    Level::TRIPLE,
+    Level::Mirrored { copies: 4 },
+];
+
+/// The set of all roles before `count`.
+pub(super) fn all(count: usize) -> Roles {
+    ((1u32 << count) - 1) as Roles
+}
+
+/// The roles of a set.
+pub(super) fn each(roles: Roles) -> impl Iterator<Item = usize> {
+    (0..ROLES_MAX).filter(move |role| roles >> role & 1 == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_codes_tell_levels_apart() {
+        for level in LEVELS {
+            assert_eq!(Level::named(level.name()), Some(level));
+            assert_eq!(Level::of_code(level.code()), Some(level));
+        }
+        assert_eq!((Level::of_code(0), Level::named("raid1")), (None, None));
+    }
+
+    #[test]
+    fn first_roles_are_the_data_chunks() {
+        for level in LEVELS {
+            for chunk in 0..4 {
+                assert_eq!(level.chunk(chunk, 4), Some(chunk));
+                let holders: Vec<usize> = level.holders(chunk, 4).collect();
+                let held = (0..level.roles(4)).filter(|role| level.chunk(*role, 4) == Some(chunk));
+                assert_eq!(holders, held.collect::<Vec<_>>(), "{level:?}");
+            }
+        }
+        assert_eq!((Level::RAID6.roles(4), Level::TRIPLE.roles(4)), (6, 12));
+        assert_eq!(each(0b101).collect::<Vec<_>>(), [0, 2]);
+        assert_eq!(all(3), 0b111);
+    }
+}

@@ -1,0 +1,235 @@
+//! Opening: the table is found again from the records, or made.
+//!
+//! The newest record counts whose round is whole and from which a chain of sums goes back over all pages
+//! of the table. A round that is not whole was never answered, and is left out; a chain that breaks
+//! before it means that more is lost than may be, and the volume stays closed: it is never taken for a
+//! new one.
+//!
+//! What was found may stand on one drive alone. So it is written again, byte for byte in its place, on
+//! every drive that is there; then a record of a new epoch says so, before anything is served. A drive
+//! that has a newer record, and was not there, is overruled by the epoch.
+
+use std::collections::BTreeMap;
+
+use super::commit::sealed;
+use super::record::{Label, Record};
+use super::{Array, KIND, OPENING, Phase, geometry, nobodys};
+use crate::contract::bytes::{Buf, Bytes};
+use crate::contract::outcome::Outcome;
+use crate::contract::request::{Flags, Op};
+use crate::stack::placed::{Plan, Planned};
+
+/// Bytes that are read at a time.
+const STEP: u64 = 1 << 20;
+
+/// What was found so far.
+#[derive(Default)]
+pub(super) struct Opening {
+    /// I/Os under way.
+    left: u32,
+    /// By sequence number and sum: the record and its bytes.
+    records: BTreeMap<(u64, u64), (Record, Vec<u8>)>,
+    /// What is being written.
+    writing: bool,
+}
+
+impl Array {
+    /// Begins to find or make the table.
+    pub(super) fn open(&mut self, creates: bool, plan: &mut Plan<'_>) {
+        self.phase = Phase::Opening(Box::default());
+        if creates {
+            self.write_labels(plan);
+        } else {
+            let ring = self.geometry.ring() * u64::from(geometry::RECORD);
+            for lane in self.drives.present().collect::<Vec<_>>() {
+                self.read_ring(lane, 0, ring.min(STEP), plan);
+            }
+        }
+        if self.opening().is_none_or(|opening| opening.left == 0) {
+            self.give_up(plan);
+        }
+    }
+
+    fn opening(&mut self) -> Option<&mut Opening> {
+        match &mut self.phase {
+            Phase::Opening(opening) => Some(opening),
+            _ => None,
+        }
+    }
+
+    fn write_labels(&mut self, plan: &mut Plan<'_>) {
+        let (geometry, numbers) = (self.geometry, self.drives.numbers());
+        for lane in self.drives.present().collect::<Vec<_>>() {
+            let label = Label { geometry, drive: numbers[lane], lane: lane as u16 };
+            let (buf, _) = sealed(&label.encode(), plan);
+            for offset in [0, u64::from(geometry::BLOCK)] {
+                self.write_again(lane, offset, geometry::BLOCK, buf, plan);
+            }
+            plan.slots.free(buf);
+        }
+        (self.log.epoch, self.log.base) = (1, 1);
+    }
+
+    /// Writes what has to be durable before anything is served.
+    fn write_again(&mut self, lane: usize, at: u64, len: u32, buf: Buf, plan: &mut Plan<'_>) {
+        let io = nobodys(lane, Op::Write, at, len, Bytes::of(buf), OPENING << KIND);
+        plan.io(Planned { flags: Flags::FUA, ..io });
+        if let Some(opening) = self.opening() {
+            (opening.left, opening.writing) = (opening.left + 1, true);
+        }
+    }
+
+    fn read_ring(&mut self, lane: usize, from: u64, len: u64, plan: &mut Plan<'_>) {
+        let (at, len) = (geometry::ring_at() + from, len as u32);
+        let buf = plan.slots.take(len);
+        plan.io(nobodys(lane, Op::Read, at, len, Bytes::of(buf), OPENING << KIND));
+        plan.slots.free(buf);
+        if let Some(opening) = self.opening() {
+            opening.left += 1;
+        }
+    }
+
+    /// An I/O of the opening has ended.
+    pub(super) fn opened(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let Some(opening) = self.opening() else { return };
+        opening.left -= 1;
+        match io.op {
+            Op::Read => self.found_part(io, outcome, plan),
+            // A drive that does not take it is used no more.
+            _ if outcome.is_err() => self.lose(io.lane.into()),
+            _ => {}
+        }
+        let Some(opening) = self.opening().filter(|opening| opening.left == 0) else { return };
+        if opening.writing {
+            return self.begin_round(plan);
+        }
+        if self.settle(plan).is_none() {
+            self.give_up(plan);
+        }
+    }
+
+    /// A part of a drive's ring was read.
+    fn found_part(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let (from, len) = (io.offset - geometry::ring_at(), u64::from(io.len));
+        let (record, lane) = (u64::from(geometry::RECORD), usize::from(io.lane));
+        let there = self.drives.present().any(|it| it == lane);
+        if outcome.is_err() && len > record && there {
+            // One by one: a sector that cannot be read is one record's.
+            (0..len / record).for_each(|at| self.read_ring(lane, from + at * record, record, plan));
+        }
+        let next = from + len;
+        let ring = self.geometry.ring() * record;
+        let is_step = from.is_multiple_of(STEP) && (len == STEP || next == ring);
+        if is_step && next < ring && there {
+            self.read_ring(lane, next, STEP.min(ring - next), plan);
+        }
+        if outcome.is_ok() {
+            (0..len / record)
+                .for_each(|at| self.found_record(io.bytes.on((at * record) as u32), plan));
+        }
+    }
+
+    fn found_record(&mut self, at: Bytes, plan: &mut Plan<'_>) {
+        let mut bytes = vec![0; geometry::RECORD as usize];
+        if !plan.slots.get(at.len(geometry::RECORD), &mut bytes) {
+            return;
+        }
+        let Some(sum) = plan.slots.checksum(at.on(8).len(geometry::RECORD - 8)) else { return };
+        if let Some(record) = Record::decode(&bytes, sum, &self.geometry)
+            && let Some(opening) = self.opening()
+        {
+            opening.records.insert((record.sequence, sum), (record, bytes));
+        }
+    }
+
+    /// Takes over the newest state there is, and writes its last round again.
+    fn settle(&mut self, plan: &mut Plan<'_>) -> Option<()> {
+        let records = std::mem::take(&mut self.opening()?.records);
+        let chain = chain(&records, self.geometry.pages())?;
+        let (sequence, sum) = *chain.last()?;
+        let newest = &records.get(&(sequence, sum))?.0;
+        let (round, count) = (newest.round, newest.count);
+        self.adopt(newest);
+        (self.log.sequence, self.log.sum) = (sequence, sum);
+        (self.log.epoch, self.log.base) = (newest.epoch + 1, newest.base);
+        for key in &chain {
+            let (record, bytes) = records.get(key)?;
+            record.units.iter().for_each(|(at, unit)| self.table.set(*at, unit));
+            let page = &bytes[(geometry::RECORD - geometry::PAGE) as usize..];
+            self.table.read_page(key.0 % self.geometry.pages(), page);
+        }
+        for at in 0..self.table.units() {
+            let places = self.table.get(at).places;
+            // Two that share a cell: this is no table of ours.
+            places.iter().all(|place| self.drives.mark(*place)).then_some(())?;
+        }
+        let lanes: Vec<usize> = self.drives.present().collect();
+        for key in chain.iter().filter(|key| (round..round + count).contains(&key.0)) {
+            let bytes = &records.get(key)?.1;
+            let buf = plan.slots.take(geometry::RECORD);
+            plan.slots.put(Bytes::of(buf).len(geometry::RECORD), bytes);
+            for &lane in &lanes {
+                let at = self.geometry.record_at(key.0);
+                self.write_again(lane, at, geometry::RECORD, buf, plan);
+            }
+            plan.slots.free(buf);
+        }
+        (!lanes.is_empty()).then_some(())
+    }
+
+    /// The drives that the newest record names: others took their places, or are new and empty.
+    fn adopt(&mut self, newest: &Record) {
+        let highest = newest.drives.iter().copied().max().unwrap_or(0);
+        for lane in 0..self.drives.count() {
+            let (own, named) = (self.drives.numbers()[lane], newest.drives[lane]);
+            if own != named && own > 0 && own <= highest {
+                self.lose(lane);
+            }
+            if own == 0 {
+                self.drives.miss(lane, named);
+            }
+        }
+    }
+
+    /// What came before is served.
+    pub(super) fn ready_now(&mut self, plan: &mut Plan<'_>) {
+        self.phase = Phase::Ready;
+        self.care.begin(plan.now);
+        for (client, request, bytes) in std::mem::take(&mut self.early) {
+            self.serve(client, &request, bytes, plan);
+            plan.release(client, Ok(()));
+        }
+    }
+}
+
+/// The newest chain of records: all of its last round, and as many as there are pages.
+fn chain(records: &BTreeMap<(u64, u64), (Record, Vec<u8>)>, pages: u64) -> Option<Vec<(u64, u64)>> {
+    let mut newest: Vec<(u64, u64, u64)> = records
+        .iter()
+        .filter(|(_, (record, _))| record.sequence + 1 == record.round + record.count)
+        .map(|(&(sequence, sum), (record, _))| (record.epoch, sequence, sum))
+        .collect();
+    newest.sort_unstable();
+    for (_, sequence, sum) in newest.into_iter().rev() {
+        let (last, _) = records.get(&(sequence, sum))?;
+        let first = (sequence + 1).saturating_sub(pages).min(last.round).max(last.base);
+        let mut chain = vec![(sequence, sum)];
+        let mut record = last;
+        while record.sequence > first {
+            let before = (record.sequence - 1, record.before);
+            match records.get(&before) {
+                Some((next, _)) => record = next,
+                None => break,
+            }
+            chain.push(before);
+        }
+        if record.sequence == first {
+            chain.reverse();
+            return Some(chain);
+        }
+        if record.sequence <= last.round {
+            return None;
+        }
+    }
+    None
+}

@@ -1,0 +1,159 @@
+//! Reading roles of a unit, and what is lost of them from others.
+
+use super::job::{Doing, within};
+use super::level::{all, each};
+use super::method::{Method, Needs, View};
+use super::record::sums;
+use super::unit::Place;
+use super::{Array, geometry};
+use crate::contract::bytes::{Bytes, Slots};
+use crate::contract::outcome::Fault;
+use crate::contract::request::Op;
+use crate::stack::placed::{Plan, Planned};
+
+impl Array {
+    /// Reads what a job has to have and has not; goes on where it has all.
+    pub(super) fn gather(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let chunks = self.chunks();
+        let job = &self.jobs[key as usize];
+        let (zero, usable) = self.usable(&job.old, job.level, job.bad);
+        let copy = (job.number as usize).wrapping_add(key as usize);
+        let view = View { level: job.level, chunks, usable, zero, copy };
+        let needs = match job.doing {
+            Doing::Write => view.to_write(job.touched, job.covered),
+            Doing::Repair { reads_all: true } => {
+                let told = view.to_read(all(chunks));
+                told.map(|needs| Needs { reads: needs.reads | usable, ..needs })
+            }
+            _ => view.to_read(job.touched),
+        };
+        let Some(Needs { reads, method }) = needs else {
+            return self.finish(key, Err(Fault::Media), plan);
+        };
+        let job = &mut self.jobs[key as usize];
+        (job.reads, job.method) = (reads, method);
+        for role in each(reads & !self.jobs[key as usize].read) {
+            self.read_role(key, role, plan);
+        }
+        if self.jobs[key as usize].left == 0 {
+            self.recover(key, plan);
+            self.gathered(key, plan);
+        }
+    }
+
+    fn read_role(&mut self, key: u32, role: usize, plan: &mut Plan<'_>) {
+        let job = &self.jobs[key as usize];
+        let (len, old) = (self.buf_bytes(job), job.old);
+        let is_zero = old.places[role] == Place::ZERO;
+        let buf = plan.slots.take(len);
+        if is_zero {
+            plan.slots.zero(Bytes::of(buf).len(len));
+        } else if let Some(io) = self.job_io(key, role, &old, Op::Read) {
+            plan.io(Planned { len, bytes: Bytes::of(buf), ..io });
+        }
+        let job = &mut self.jobs[key as usize];
+        job.bufs[role] = buf;
+        match is_zero {
+            true => job.read |= 1 << role,
+            false => job.left += 1,
+        }
+    }
+
+    /// Whether what was read of a role is what was written: the right trailer, each block's sum. (What
+    /// is not is freed.)
+    pub(super) fn is_whole(&mut self, key: u32, role: usize, slots: &mut dyn Slots) -> bool {
+        if !self.is_fresh() {
+            return true;
+        }
+        let job = &self.jobs[key as usize];
+        let (buf, len) = (Bytes::of(job.bufs[role]), job.hi - job.lo);
+        let trailer = buf.on(len).len(geometry::BLOCK);
+        let mut bytes = [0; geometry::BLOCK as usize];
+        if !slots.get(trailer, &mut bytes) {
+            return true; // There is no content.
+        }
+        let check = slots.checksum(trailer).unwrap_or(0) as u32 & 0xFF_FFFF;
+        let what = job.level.chunk(role, self.chunks()).unwrap_or(role);
+        let known = sums(&bytes, self.geometry.volume, job.number, what)
+            .filter(|_| check == job.old.places[role].check());
+        let wrong = match known {
+            None => u64::from(len / geometry::BLOCK),
+            Some(sums) => {
+                let first = job.lo / geometry::BLOCK;
+                let is_wrong = |block: &u32| {
+                    let piece = buf.on(block * geometry::BLOCK).len(geometry::BLOCK);
+                    slots.checksum(piece) != Some(sums[(first + block) as usize])
+                };
+                (0..len / geometry::BLOCK).filter(is_wrong).count() as u64
+            }
+        };
+        self.counts.rotten_blocks += wrong;
+        if wrong > 0 {
+            slots.free(job.bufs[role]);
+            self.jobs[key as usize].bufs[role] = 0;
+        }
+        wrong == 0
+    }
+
+    /// What was read is all there is: the other roles of a stripe follow from it.
+    fn recover(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let chunks = self.chunks();
+        let job = &self.jobs[key as usize];
+        let level = job.level;
+        let roles = all(level.roles(chunks));
+        let lost: Vec<usize> = each(roles & !job.read).collect();
+        let wanted = match job.doing {
+            Doing::Write if job.method == Method::Modify => 0,
+            Doing::Write if level.parities() > 0 => all(chunks) & !job.covered,
+            Doing::Write => 0,
+            _ => job.touched,
+        };
+        if level.parities() == 0 || wanted & !job.read == 0 || lost.len() > level.parities() {
+            return;
+        }
+        self.counts.degraded += 1;
+        let len = job.hi - job.lo;
+        let job = &mut self.jobs[key as usize];
+        for role in &lost {
+            // What could not be read may have a buffer still.
+            if job.bufs[*role] == 0 {
+                job.bufs[*role] = plan.slots.take(len);
+            }
+            job.read |= 1 << role;
+        }
+        let bytes: Vec<Bytes> = job.bufs.iter().map(|buf| Bytes::of(*buf)).collect();
+        let (data, rest) = bytes.split_at(chunks);
+        plan.slots.recover(data, len, &rest[..level.parities()], &lost);
+    }
+
+    /// A job has what it wanted to read.
+    fn gathered(&mut self, key: u32, plan: &mut Plan<'_>) {
+        match self.jobs[key as usize].doing {
+            Doing::Read => {
+                self.hand_out(key, plan.slots);
+                self.finish(key, Ok(()), plan);
+            }
+            Doing::Write => self.compose(key, plan),
+            _ => self.remake(key, plan),
+        }
+    }
+
+    /// The role that was read of a data chunk.
+    pub(super) fn holder(&self, key: u32, chunk: usize) -> Option<usize> {
+        let job = &self.jobs[key as usize];
+        job.level.holders(chunk, self.chunks()).find(|role| job.read >> role & 1 == 1)
+    }
+
+    fn hand_out(&self, key: u32, slots: &mut dyn Slots) {
+        let (job, chunk) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
+        // Some read what nobody wants to see.
+        for part in job.parts.iter().filter(|part| part.bytes.buf != 0) {
+            for number in each(job.touched) {
+                let (from, to) = within(part, number as u32, chunk);
+                let Some(role) = self.holder(key, number).filter(|_| from < to) else { continue };
+                let read = Bytes::of(job.bufs[role]).on(from - job.lo).len(to - from);
+                slots.copy(read, part.bytes.on(number as u32 * chunk + from - part.from));
+            }
+        }
+    }
+}

@@ -1,0 +1,193 @@
+//! Other places for a unit that stays what it is: another level, or what is lost made anew.
+
+use super::Array;
+use super::job::Doing;
+use super::level::{Level, Roles, all, each};
+use super::unit::{Place, Unit};
+use crate::contract::bytes::Bytes;
+use crate::stack::placed::Plan;
+
+impl Array {
+    /// Begins a switch or a repair.
+    pub(super) fn begin_remake(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let chunks = self.chunks();
+        let job = &self.jobs[key as usize];
+        let (doing, old, level) = (job.doing, job.old, job.level);
+        let idle = match doing {
+            Doing::Switch(to) => {
+                let refused = !self.has_spare(to);
+                self.counts.mirrors_refused += u64::from(refused);
+                old.level.is_none() || level == to || refused
+            }
+            Doing::Repair { reads_all } => !reads_all && !self.drives.lacks(&old, chunks),
+            _ => true,
+        };
+        if idle || old.level.is_none() {
+            return self.finish(key, Ok(()), plan);
+        }
+        let (zero, _) = self.usable(&old, level, 0);
+        let job = &mut self.jobs[key as usize];
+        (job.lo, job.hi) = (0, self.geometry.chunk_bytes);
+        job.touched = all(chunks);
+        if !matches!(doing, Doing::Repair { .. }) {
+            job.touched &= !zero;
+        }
+        self.gather(key, plan);
+    }
+
+    /// All that is to be known was read: writes what is new.
+    pub(super) fn remake(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let chunks = self.chunks();
+        let job = &self.jobs[key as usize];
+        let (doing, number, old, level, bad) = (job.doing, job.number, job.old, job.level, job.bad);
+        let (to, mut new) = match doing {
+            Doing::Switch(to) => (to, self.moved(&old, level, to)),
+            _ => (level, old),
+        };
+        new.level = Some(to);
+        // Parities of nothing but zeros are zeros.
+        let empty = (0..chunks).all(|chunk| new.places[chunk] == Place::ZERO);
+        let (data, roles) = (all(chunks), all(to.roles(chunks)));
+        let mut writes: Roles = 0;
+        for role in each(roles) {
+            let place = new.places[role];
+            let is_rotten = to == level && bad >> role & 1 == 1;
+            let is_zero = match to.chunk(role, chunks) {
+                Some(chunk) => old.places[chunk] == Place::ZERO && self.is_zero(&old, level, chunk),
+                None => empty,
+            };
+            let is_wanted = match place {
+                Place::ZERO => !is_zero,
+                place => self.drives.lane(place).is_none() || is_rotten,
+            };
+            if is_wanted {
+                writes |= 1 << role;
+                new.places[role] = Place::LOST;
+            }
+        }
+        let moved = new;
+        if writes == 0 || self.allot(number, &mut new, to, writes).is_none() {
+            // There is nothing to write, or no room: then it stays as it is.
+            let stays = writes != 0;
+            self.jobs[key as usize].new = if stays { old } else { moved };
+            return self.finish(key, Ok(()), plan);
+        }
+        let parities = writes & roles & !data != 0 && to.parities() > 0;
+        for chunk in 0..chunks {
+            if let Some(role) = self.holder(key, chunk) {
+                let content = Bytes::of(self.jobs[key as usize].bufs[role]);
+                let holders = to.holders(chunk, chunks);
+                holders.for_each(|role| self.jobs[key as usize].contents[role] = content);
+            }
+        }
+        if parities {
+            self.remake_parities(key, to, plan);
+        }
+        match doing {
+            Doing::Switch(_) => self.counts.switches += 1,
+            _ => self.counts.repaired_roles += u64::from(writes.count_ones()),
+        }
+        let job = &mut self.jobs[key as usize];
+        (job.new, job.writes) = (new, writes);
+        self.write_out(key, plan);
+    }
+
+    /// Whether a chunk was never written.
+    fn is_zero(&self, unit: &Unit, level: Level, chunk: usize) -> bool {
+        level.holders(chunk, self.chunks()).all(|role| unit.places[role] == Place::ZERO)
+    }
+
+    fn remake_parities(&mut self, key: u32, to: Level, plan: &mut Plan<'_>) {
+        let (chunks, len) = (self.chunks(), self.geometry.chunk_bytes);
+        let mut zeros = Vec::new();
+        let data: Vec<Bytes> = (0..chunks)
+            .map(|chunk| match self.holder(key, chunk) {
+                Some(role) => Bytes::of(self.jobs[key as usize].bufs[role]),
+                None => {
+                    let buf = plan.slots.take(len);
+                    plan.slots.zero(Bytes::of(buf).len(len));
+                    zeros.push(buf);
+                    Bytes::of(buf)
+                }
+            })
+            .collect();
+        let job = &mut self.jobs[key as usize];
+        let parities: Vec<Bytes> = (0..to.parities())
+            .map(|parity| {
+                // A copy may have been read under the same number: its buffer stays till the end.
+                let role = chunks + parity;
+                if job.bufs[role] == 0 || job.level != to {
+                    let buf = plan.slots.take(len);
+                    let before = std::mem::replace(&mut job.bufs[role], buf);
+                    zeros.push(before);
+                }
+                Bytes::of(job.bufs[role])
+            })
+            .collect();
+        plan.slots.parity(&data, len, &parities);
+        for (parity, bytes) in parities.into_iter().enumerate() {
+            self.jobs[key as usize].contents[chunks + parity] = bytes;
+        }
+        zeros.into_iter().filter(|buf| *buf != 0).for_each(|buf| plan.slots.free(buf));
+    }
+
+    /// The places that stay when a unit changes its level; all others are zeros.
+    fn moved(&self, old: &Unit, from: Level, to: Level) -> Unit {
+        let chunks = self.chunks();
+        let mut new = Unit { level: Some(to), ..Unit::EMPTY };
+        match (from, to) {
+            (Level::Mirrored { .. }, Level::Striped { .. }) => {
+                let mut chosen = vec![0; chunks];
+                let found = self.represent(old, from, 0, &mut Vec::new(), &mut chosen);
+                for (chunk, role) in chosen.into_iter().enumerate() {
+                    new.places[chunk] = match found {
+                        true => old.places[role],
+                        false if self.is_zero(old, from, chunk) => Place::ZERO,
+                        false => Place::LOST,
+                    };
+                }
+            }
+            _ => {
+                let kept = from.roles(chunks).min(to.roles(chunks));
+                let kept = if from.parities() != to.parities() && to.parities() == 0 {
+                    // Copies come where parities were.
+                    kept.min(chunks)
+                } else {
+                    kept
+                };
+                new.places[..kept].copy_from_slice(&old.places[..kept]);
+            }
+        }
+        new
+    }
+
+    /// One copy of each chunk from `chunk` on, all on different drives; answers whether there are.
+    fn represent(
+        &self,
+        old: &Unit,
+        level: Level,
+        chunk: usize,
+        lanes: &mut Vec<usize>,
+        chosen: &mut [usize],
+    ) -> bool {
+        if chunk == self.chunks() {
+            return true;
+        }
+        let is_zero = self.is_zero(old, level, chunk);
+        for role in level.holders(chunk, self.chunks()) {
+            let lane = self.drives.lane(old.places[role]);
+            if lane.is_some_and(|lane| lanes.contains(&lane)) || lane.is_none() && !is_zero {
+                continue;
+            }
+            chosen[chunk] = role;
+            lanes.extend(lane);
+            if self.represent(old, level, chunk + 1, lanes, chosen) {
+                return true;
+            }
+            if lane.is_some() {
+                lanes.pop();
+            }
+        }
+        false
+    }
+}

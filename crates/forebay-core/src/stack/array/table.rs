@@ -1,0 +1,108 @@
+//! The table of units: a level and places each, as it is durable.
+
+use super::geometry::{Geometry, PAGE};
+use super::unit::Unit;
+
+/// Words of all units, one unit after another.
+#[derive(Clone, Debug)]
+pub(super) struct Table {
+    words: Vec<u64>,
+    stride: usize,
+    a_page: usize,
+}
+
+impl Table {
+    pub(super) fn new(geometry: &Geometry) -> Table {
+        let (stride, a_page) = (geometry.stride(), geometry.units_a_page() as usize);
+        Table { words: vec![0; geometry.units as usize * stride], stride, a_page }
+    }
+
+    pub(super) fn units(&self) -> u64 {
+        (self.words.len() / self.stride) as u64
+    }
+
+    pub(super) fn get(&self, unit: u64) -> Unit {
+        let at = unit as usize * self.stride;
+        Unit::get(self.words.get(at..at + self.stride).unwrap_or_default())
+    }
+
+    pub(super) fn set(&mut self, unit: u64, to: &Unit) {
+        let at = unit as usize * self.stride;
+        if let Some(words) = self.words.get_mut(at..at + self.stride) {
+            to.put(words);
+        }
+    }
+
+    /// The units of a page.
+    pub(super) fn page(&self, page: u64) -> std::ops::Range<u64> {
+        let first = (page * self.a_page as u64).min(self.units());
+        first..(first + self.a_page as u64).min(self.units())
+    }
+
+    /// A page as bytes, with later states of some units.
+    pub(super) fn write_page(&self, page: u64, later: impl Fn(u64) -> Option<Unit>, to: &mut [u8]) {
+        let mut words = vec![0; self.stride];
+        let bytes = 8 * self.stride;
+        for (unit, to) in self.page(page).zip(to[..PAGE as usize].chunks_exact_mut(bytes)) {
+            later(unit).unwrap_or_else(|| self.get(unit)).put(&mut words);
+            put_words(&words, to);
+        }
+    }
+
+    /// Takes over a page.
+    pub(super) fn read_page(&mut self, page: u64, from: &[u8]) {
+        let bytes = 8 * self.stride;
+        for (unit, from) in self.page(page).zip(from.chunks_exact(bytes)) {
+            self.set(unit, &Unit::get(&words(from)));
+        }
+    }
+}
+
+pub(super) fn put_words(words: &[u64], to: &mut [u8]) {
+    for (word, to) in words.iter().zip(to.chunks_exact_mut(8)) {
+        to.copy_from_slice(&word.to_le_bytes());
+    }
+}
+
+pub(super) fn words(from: &[u8]) -> Vec<u64> {
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    from.chunks_exact(8).map(word).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::geometry::Update;
+    use super::super::level::Level;
+    use super::super::unit::Place;
+    use super::*;
+
+    #[test]
+    fn pages_carry_the_whole_table() {
+        let geometry = Geometry {
+            volume: 1,
+            lanes: 6,
+            chunk_bytes: 4096,
+            chunks: 4,
+            copies_max: 3,
+            units: 100,
+            cells: 0,
+            update: Update::Fresh,
+        };
+        let (mut from, mut to) = (Table::new(&geometry), Table::new(&geometry));
+        let unit = |number: u64| {
+            let mut unit = Unit { level: Some(Level::TRIPLE), ..Unit::EMPTY };
+            unit.places[11] = Place::at(3, number as u32);
+            unit
+        };
+        (0..100).filter(|number| number % 3 > 0).for_each(|number| from.set(number, &unit(number)));
+        let mut bytes = [0; PAGE as usize];
+        for page in 0..geometry.pages() {
+            // One of them is newer than the table.
+            from.write_page(page, |number| (number == 42).then(|| unit(4242)), &mut bytes);
+            to.read_page(page, &bytes);
+        }
+        assert_eq!(to.get(42), unit(4242));
+        to.set(42, &Unit::EMPTY);
+        assert_eq!((geometry.pages(), to.words == from.words), (3, true));
+    }
+}

@@ -1,0 +1,104 @@
+//! Where a unit's chunks are: a level, and a place for each role.
+
+use super::level::{Level, ROLES_MAX};
+
+/// Where a role's bytes are: a cell of a drive, or nowhere because they are zeros, or lost.
+///
+/// Packed as it stands in the table: drive above bit 56, cell above bit 24, check below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Place(pub(super) u64);
+
+/// The highest number of a drive.
+pub(super) const DRIVE_MAX: u8 = 254;
+
+impl Place {
+    /// Never written: zeros, and no cell.
+    pub(super) const ZERO: Place = Place(0);
+    /// No drive has it.
+    pub(super) const LOST: Place = Place(255 << 56);
+
+    /// A cell of a drive (from 1), and what the sum of its trailer ends with.
+    pub(super) fn at(drive: u8, cell: u32) -> Place {
+        Place(u64::from(drive) << 56 | u64::from(cell) << 24)
+    }
+
+    pub(super) fn checked(self, check: u32) -> Place {
+        Place(self.0 >> 24 << 24 | u64::from(check & 0xFF_FFFF))
+    }
+
+    /// The drive and the cell, if it has one.
+    pub(super) fn cell(self) -> Option<(u8, u32)> {
+        let drive = (self.0 >> 56) as u8;
+        (1..=DRIVE_MAX).contains(&drive).then_some((drive, (self.0 >> 24) as u32))
+    }
+
+    pub(super) fn check(self) -> u32 {
+        self.0 as u32 & 0xFF_FFFF
+    }
+
+    pub(super) fn is_lost(self) -> bool {
+        self.0 >> 56 == 255
+    }
+
+    /// Whether both name one cell.
+    pub(super) fn is_same_cell(self, other: Place) -> bool {
+        self.cell().is_some() && self.cell() == other.cell()
+    }
+}
+
+/// A unit as it is found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unit {
+    /// None if nothing was ever written.
+    pub(super) level: Option<Level>,
+    pub(super) places: [Place; ROLES_MAX],
+}
+
+impl Unit {
+    pub(super) const EMPTY: Unit = Unit { level: None, places: [Place::ZERO; ROLES_MAX] };
+
+    /// Whether it names that cell.
+    pub(super) fn names(&self, place: Place) -> bool {
+        self.places.iter().any(|own| own.is_same_cell(place))
+    }
+
+    /// As it stands in the table.
+    pub(super) fn put(&self, words: &mut [u64]) {
+        if let Some((first, places)) = words.split_first_mut() {
+            *first = self.level.map_or(0, |level| u64::from(level.code()));
+            places.iter_mut().zip(self.places).for_each(|(word, place)| *word = place.0);
+        }
+    }
+
+    pub(super) fn get(words: &[u64]) -> Unit {
+        let mut unit = Unit::EMPTY;
+        if let Some((&first, places)) = words.split_first() {
+            unit.level = Level::of_code(first as u8);
+            unit.places.iter_mut().zip(places).for_each(|(place, word)| *place = Place(*word));
+        }
+        unit
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_and_units_come_back_as_they_were() {
+        let place = Place::at(254, u32::MAX).checked(0x1234_5678);
+        assert_eq!((place.cell(), place.check()), (Some((254, u32::MAX)), 0x34_5678));
+        assert!(place.is_same_cell(place.checked(7)) && place != place.checked(7));
+        assert_eq!((Place::ZERO.cell(), Place::LOST.cell()), (None, None));
+        assert!(Place::LOST.is_lost() && !Place::ZERO.is_lost() && !place.is_lost());
+        assert!(!Place::ZERO.is_same_cell(Place::ZERO));
+        let mut unit = Unit { level: Some(Level::RAID6), ..Unit::EMPTY };
+        unit.places[5] = place;
+        let mut words = [9; 13];
+        unit.put(&mut words);
+        assert_eq!(Unit::get(&words), unit);
+        assert!(unit.names(place) && !unit.names(Place::at(254, 3)));
+        Unit::EMPTY.put(&mut words);
+        assert_eq!((words, Unit::get(&words)), ([0; 13], Unit::EMPTY));
+    }
+}

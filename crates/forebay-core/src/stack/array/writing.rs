@@ -1,0 +1,251 @@
+//! Writing: the new content of each role, to its place, with a trailer.
+
+use super::job::{touched, within};
+use super::level::{Level, Roles, all, each};
+use super::method::Method;
+use super::record::trailer;
+use super::unit::Place;
+use super::{Array, geometry};
+use crate::contract::bytes::{Bytes, Slots};
+use crate::contract::outcome::Fault;
+use crate::contract::request::{Flags, Op};
+use crate::stack::placed::{Plan, Planned};
+
+/// How often what could not be written is tried elsewhere.
+const TRIES_MAX: u8 = 4;
+
+impl Array {
+    /// A write begins, if there is room for it.
+    pub(super) fn begin_write(&mut self, key: u32, plan: &mut Plan<'_>) {
+        if self.log.is_full(self.changed.len() + self.round.len()) || !self.has_place(key) {
+            self.counts.stalls += 1;
+            self.stalled.push_back(key);
+            return self.commit(plan);
+        }
+        self.gather(key, plan);
+    }
+
+    /// Gives the roles of a write their places; answers whether there was room.
+    fn has_place(&mut self, key: u32) -> bool {
+        let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
+        let number = self.jobs[key as usize].number;
+        let old = self.unit(number);
+        // It may have waited, and cells may lie elsewhere since.
+        let level = match old.level {
+            Some(level) => level,
+            None if self.has_spare(self.first) => self.first,
+            None => {
+                self.counts.mirrors_refused += 1;
+                self.leanest
+            }
+        };
+        let job = &mut self.jobs[key as usize];
+        (job.level, job.old, job.new) = (level, old, old);
+        job.new.level = Some(level);
+        job.span(chunk, geometry::BLOCK.min(chunk), false);
+        let writes = written(level, chunks, job.touched);
+        let is_new = |role| self.drives.lane(old.places[role]).is_none();
+        let whole = self.is_fresh() || each(writes).any(is_new);
+        let job = &mut self.jobs[key as usize];
+        job.span(chunk, 1, whole);
+        let mut new = job.new;
+        let room = self.allot(number, &mut new, level, writes).is_some();
+        let job = &mut self.jobs[key as usize];
+        (job.new, job.writes) = (if room { new } else { old }, writes);
+        room
+    }
+
+    /// The new content of all roles that are written.
+    pub(super) fn compose(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let chunks = self.chunks();
+        let (level, method) = (self.jobs[key as usize].level, self.jobs[key as usize].method);
+        let job = &self.jobs[key as usize];
+        let (len, covered) = (job.hi - job.lo, job.covered == all(chunks));
+        let counted = match (method, level.parities()) {
+            (_, 0) => None,
+            (Method::Modify, _) => Some(&mut self.counts.modify_writes),
+            _ if covered => Some(&mut self.counts.full_writes),
+            _ => Some(&mut self.counts.reconstruct_writes),
+        };
+        if let Some(count) = counted {
+            *count += 1;
+        }
+        let parities: Vec<Bytes> = (0..level.parities())
+            .map(|parity| {
+                let buf = &mut self.jobs[key as usize].bufs[chunks + parity];
+                if *buf == 0 {
+                    *buf = plan.slots.take(len);
+                }
+                Bytes::of(*buf)
+            })
+            .collect();
+        if method == Method::Modify {
+            self.sum(key, &parities, plan.slots);
+        }
+        for chunk in each(self.jobs[key as usize].touched) {
+            self.compose_chunk(key, chunk, plan.slots);
+        }
+        match method {
+            Method::Modify => self.sum(key, &parities, plan.slots),
+            Method::Reconstruct if !parities.is_empty() => {
+                let job = &self.jobs[key as usize];
+                let data = (0..chunks).map(|chunk| match job.touched >> chunk & 1 {
+                    1 => job.contents[chunk],
+                    _ => Bytes::of(job.bufs[chunk]),
+                });
+                plan.slots.parity(&data.collect::<Vec<_>>(), len, &parities);
+            }
+            Method::Reconstruct => {}
+        }
+        for (parity, bytes) in parities.into_iter().enumerate() {
+            self.jobs[key as usize].contents[chunks + parity] = bytes;
+        }
+        self.write_out(key, plan);
+    }
+
+    /// Adds the content of touched chunks to the parities: the old one before, the new one after.
+    fn sum(&self, key: u32, parities: &[Bytes], slots: &mut dyn Slots) {
+        let job = &self.jobs[key as usize];
+        let len = job.hi - job.lo;
+        for chunk in each(job.touched) {
+            let content = match job.contents[chunk] {
+                Bytes::NONE => Bytes::of(job.bufs[chunk]),
+                content => content,
+            };
+            for (parity, to) in parities.iter().enumerate() {
+                let factor = if parity == 0 { 1 } else { power_of_two(chunk) };
+                slots.add(content.len(len), *to, factor);
+            }
+        }
+    }
+
+    /// The content of a chunk after the write, for all roles that hold it.
+    fn compose_chunk(&mut self, key: u32, number: usize, slots: &mut dyn Slots) {
+        let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
+        let read = self.holder(key, number);
+        let job = &mut self.jobs[key as usize];
+        let content = job.sole(number as u32, chunk).unwrap_or_else(|| {
+            let role = read.unwrap_or(number);
+            if job.bufs[role] == 0 {
+                job.bufs[role] = slots.take(job.hi - job.lo);
+            }
+            let to = Bytes::of(job.bufs[role]);
+            for part in job.parts.iter().filter(|it| touched(it, number as u32, chunk).is_some()) {
+                let (from, end) = within(part, number as u32, chunk);
+                let bytes = part.bytes.on(number as u32 * chunk + from - part.from);
+                slots.copy(bytes.len(end - from), to.on(from - job.lo));
+            }
+            to
+        });
+        for role in job.level.holders(number, chunks) {
+            job.contents[role] = content;
+        }
+    }
+
+    /// Writes what is to be written and has a place.
+    pub(super) fn write_out(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let lapses = self.drives.lapses();
+        let job = &mut self.jobs[key as usize];
+        (job.writing, job.failed, job.lapses) = (true, 0, lapses);
+        for role in each(job.writes) {
+            self.write_role(key, role, plan);
+        }
+        if self.jobs[key as usize].left == 0 {
+            self.written(key, plan);
+        }
+    }
+
+    fn write_role(&mut self, key: u32, role: usize, plan: &mut Plan<'_>) {
+        let job = &self.jobs[key as usize];
+        let (new, content, len) = (job.new, job.contents[role], job.hi - job.lo);
+        let Some(io) = self.job_io(key, role, &new, Op::Write) else {
+            let is_lost = new.places[role].is_lost();
+            self.jobs[key as usize].failed |= Roles::from(!is_lost) << role;
+            return;
+        };
+        let durable = job.parts.iter().any(|part| part.durable) && !self.is_fresh();
+        let flags = if durable { Flags::FUA } else { Flags::NONE };
+        plan.io(Planned { bytes: content, flags, ..io });
+        self.jobs[key as usize].left += 1;
+        if !self.is_fresh() {
+            return;
+        }
+        let blocks = (0..len / geometry::BLOCK).map(|block| content.on(block * geometry::BLOCK));
+        let sums = blocks.map(|block| plan.slots.checksum(block.len(geometry::BLOCK)).unwrap_or(0));
+        let sums: Vec<u64> = sums.collect();
+        let buf = plan.slots.take(geometry::BLOCK);
+        let piece = Bytes::of(buf).len(geometry::BLOCK);
+        let (number, level) = (self.jobs[key as usize].number, new.level.unwrap_or(self.first));
+        let what = level.chunk(role, self.chunks()).unwrap_or(role);
+        plan.slots.put(piece, &trailer(self.geometry.volume, number, what, &sums));
+        let check = plan.slots.checksum(piece).unwrap_or(0) as u32;
+        let place = &mut self.jobs[key as usize].new.places[role];
+        *place = place.checked(check);
+        let (offset, len) = (io.offset + u64::from(len), geometry::BLOCK);
+        plan.io(Planned { offset, len, bytes: Bytes::of(buf), ..io });
+        plan.slots.free(buf);
+        self.jobs[key as usize].left += 1;
+    }
+
+    /// All writes of a job have ended: what failed goes elsewhere, or is lost.
+    pub(super) fn written(&mut self, key: u32, plan: &mut Plan<'_>) {
+        let chunks = self.chunks();
+        let job = &self.jobs[key as usize];
+        // A drive that is gone, or whose flush failed, may have lost what it took.
+        let is_gone = |role: &usize| {
+            let place = job.new.places[*role];
+            let there = self.drives.lane(place).is_some();
+            place.cell().is_some() && !there || self.drives.has_lapsed(place, job.lapses)
+        };
+        let gone = each(job.writes).filter(is_gone).fold(0, |roles: Roles, role| roles | 1 << role);
+        let failed = job.failed | gone;
+        let job = &mut self.jobs[key as usize];
+        if failed != 0 {
+            job.tries += 1;
+            let (number, old, level) = (job.number, job.old, job.new.level.unwrap_or(job.level));
+            let (again, mut new) = (job.tries < TRIES_MAX, job.new);
+            let mut refused = Vec::new();
+            for role in each(failed) {
+                // In place there is no other.
+                if self.is_fresh() || self.drives.lane(new.places[role]).is_none() {
+                    refused.push(std::mem::replace(&mut new.places[role], Place::LOST));
+                }
+            }
+            let room = self.allot(number, &mut new, level, failed).is_some();
+            // Others may have better luck with them, later.
+            refused.into_iter().filter(|it| !old.names(*it)).for_each(|it| self.drives.give(it));
+            let job = &mut self.jobs[key as usize];
+            (job.new, job.writes) = (new, failed);
+            if again && room {
+                return self.write_out(key, plan);
+            }
+            let given: Vec<Place> = each(failed).map(|role| job.new.places[role]).collect();
+            each(failed).for_each(|role| job.new.places[role] = Place::LOST);
+            given
+                .into_iter()
+                .filter(|place| !old.names(*place))
+                .for_each(|it| self.drives.give(it));
+        }
+        let whole = self.drives.has_all(&self.jobs[key as usize].new, chunks);
+        self.finish(key, if whole { Ok(()) } else { Err(Fault::Gone) }, plan);
+    }
+
+    /// There may be room again.
+    pub(super) fn retry_stalled(&mut self, plan: &mut Plan<'_>) {
+        for key in std::mem::take(&mut self.stalled) {
+            self.begin_write(key, plan);
+        }
+    }
+}
+
+/// The roles that a write of data chunks writes.
+fn written(level: Level, chunks: usize, touched: Roles) -> Roles {
+    let holders = each(touched).flat_map(|chunk| level.holders(chunk, chunks));
+    let holders = holders.fold(0, |roles: Roles, role| roles | 1 << role);
+    holders | all(level.roles(chunks)) & !all(level.roles(chunks) - level.parities())
+}
+
+/// `2^exponent` in GF(2^8) with the polynomial 0x11d: what Q counts a data chunk.
+fn power_of_two(exponent: usize) -> u8 {
+    (0..exponent).fold(1u8, |power, _| (power << 1) ^ ((power >> 7) * 0x1d))
+}
