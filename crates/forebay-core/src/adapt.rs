@@ -23,7 +23,7 @@ mod trial;
 mod work_function;
 mod workload;
 
-pub use best::{Best, BestUnit, Tuning};
+pub use best::{Best, BestUnit, Simple, Tuning};
 pub use bonus_malus::{BonusMalus, Factor, Scored};
 pub use costs::{Class, Costs, LAYOUTS_MAX, Layout, RAID6, RAID10};
 pub use first::First;

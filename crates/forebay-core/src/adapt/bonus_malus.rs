@@ -55,7 +55,8 @@ impl Rule for BonusMalus {
     }
 
     fn seen(&mut self, costs: &Costs, unit: &mut Scored, class: Class) -> Option<Layout> {
-        let to = step(costs, self.factor, &mut unit.scores[..costs.layouts() - 1], unit.layout, class)?;
+        let layout = costs.nearest(unit.layout);
+        let to = step(costs, self.factor, &mut unit.scores[..costs.layouts() - 1], layout, class)?;
         unit.layout = to;
         Some(to)
     }

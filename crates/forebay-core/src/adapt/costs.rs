@@ -196,7 +196,8 @@ impl Costs {
 /// Two layouts in points: writes, and for 6 to 10 and 10 to 6 the cost of a switch and its threshold.
 fn paper(point: u64, writes: [[u64; 4]; 2], switch: [u64; 2], threshold: [u64; 2]) -> Costs {
     let square = |[there, back]: [u64; 2]| vec![0, there * point, back * point, 0];
-    let mut cost: Vec<u64> = (0..4).flat_map(|i| [writes[0][i] * point, writes[1][i] * point]).collect();
+    let mut cost: Vec<u64> =
+        (0..4).flat_map(|i| [writes[0][i] * point, writes[1][i] * point]).collect();
     cost.resize(2 * 9, 0);
     Costs {
         layouts: 2,
@@ -217,7 +218,10 @@ mod tests {
         let costs = Costs::paper_hdd();
         let one = costs.class(Op::Write, 1);
         assert_eq!((costs.cost(RAID6, one), costs.cost(RAID10, one)), (5_600_000, 2_900_000));
-        assert_eq!((costs.switch(RAID6, RAID10), costs.switch(RAID10, RAID6)), (9_900_000, 6_500_000));
+        assert_eq!(
+            (costs.switch(RAID6, RAID10), costs.switch(RAID10, RAID6)),
+            (9_900_000, 6_500_000)
+        );
         assert_eq!(costs.threshold(RAID10, RAID6), 6_600_000);
         let ssd = Costs::paper_ssd();
         assert_eq!(ssd.cost(RAID10, ssd.class(Op::Write, 4)), 390_000);

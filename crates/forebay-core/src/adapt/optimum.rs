@@ -25,8 +25,9 @@ impl Optimum {
     #[inline]
     pub fn seen(&mut self, costs: &Costs, class: Class) {
         let row = costs.row(class);
-        let served: [u64; LAYOUTS_MAX] =
-            std::array::from_fn(|at| self.least[at].saturating_add(row.get(at).map_or(0, |&cost| cost)));
+        let served: [u64; LAYOUTS_MAX] = std::array::from_fn(|at| {
+            self.least[at].saturating_add(row.get(at).map_or(0, |&cost| cost))
+        });
         for to in costs.allowed() {
             let ways = costs.allowed().map(|from| {
                 let way = if from == to { 0 } else { costs.switch(from, to) };
@@ -43,7 +44,11 @@ impl Optimum {
 }
 
 /// What these requests of one unit cost at least, whose first layout is given or free.
-pub fn optimum(costs: &Costs, first: Option<Layout>, classes: impl IntoIterator<Item = Class>) -> u64 {
+pub fn optimum(
+    costs: &Costs,
+    first: Option<Layout>,
+    classes: impl IntoIterator<Item = Class>,
+) -> u64 {
     let mut optimum = Optimum::new(costs, first);
     classes.into_iter().for_each(|class| optimum.seen(costs, class));
     optimum.cost()

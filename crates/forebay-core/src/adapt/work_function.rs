@@ -33,7 +33,8 @@ impl Rule for WorkFunction {
     }
 
     fn seen(&mut self, costs: &Costs, unit: &mut Worked, class: Class) -> Option<Layout> {
-        let to = step(costs, &mut unit.work[..costs.layouts() - 1], unit.layout, class)?;
+        let layout = costs.nearest(unit.layout);
+        let to = step(costs, &mut unit.work[..costs.layouts() - 1], layout, class)?;
         unit.layout = to;
         Some(to)
     }
@@ -58,7 +59,12 @@ pub(super) fn start(costs: &Costs, work: &mut [u32], layout: Layout) {
 
 /// One request.
 #[inline]
-pub(super) fn step(costs: &Costs, work: &mut [u32], layout: Layout, class: Class) -> Option<Layout> {
+pub(super) fn step(
+    costs: &Costs,
+    work: &mut [u32],
+    layout: Layout,
+    class: Class,
+) -> Option<Layout> {
     let layouts = costs.layouts();
     let row = costs.row(class);
     // Served: what it costs to be in each layout after the request and before any switch.
@@ -104,6 +110,8 @@ fn way(costs: &Costs, from: Layout, to: Layout) -> u64 {
 fn pack(full: &[u64], work: &mut [u32]) {
     let last = full[full.len() - 1] as i64;
     for (work, &value) in work.iter_mut().zip(full) {
-        *work = (value as i64).saturating_sub(last).saturating_add(ZERO).clamp(0, i64::from(u32::MAX)) as u32;
+        *work =
+            (value as i64).saturating_sub(last).saturating_add(ZERO).clamp(0, i64::from(u32::MAX))
+                as u32;
     }
 }

@@ -68,7 +68,8 @@ impl Mix {
     pub fn draws(&self) -> Draws {
         let mut dice = self.seed;
         let units = self.units.max(1);
-        let runs = (0..units).map(|_| Run { dice: roll(&mut dice), left: 0, flipped: false, class: 0 });
+        let runs =
+            (0..units).map(|_| Run { dice: roll(&mut dice), left: 0, flipped: false, class: 0 });
         let runs = runs.collect();
         Draws { mix: *self, dice, runs, left: u64::from(units) * u64::from(self.writes_per_unit) }
     }
