@@ -200,12 +200,11 @@ impl Rule for Best {
         self.moved *= self.keep;
         let (before, to) = self.follow(costs, unit, class);
         let here = unit.layout();
-        let has_changed_rule = unit.enter() && before != here;
+        if unit.enter() && before != here {
+            self.moved += change(costs, here, before, to, class);
+        }
         if to == here {
             return None;
-        }
-        if has_changed_rule {
-            self.moved += costs.switch(here, to) as f64;
         }
         unit.set_layout(to);
         Some(to)
@@ -214,6 +213,14 @@ impl Rule for Best {
     fn layout(&self, unit: &BestUnit) -> Layout {
         unit.layout()
     }
+}
+
+/// What a change of rule costs a unit that was in `here` where its new rule was in `before`: what the request
+/// cost more, and the way.
+fn change(costs: &Costs, here: Layout, before: Layout, to: Layout, class: Class) -> f64 {
+    let more = costs.cost(here, class).saturating_sub(costs.cost(before, class));
+    let way = if here == to { 0 } else { costs.switch(here, to) };
+    more.saturating_add(way) as f64
 }
 
 /// A request for a rule that keeps something of a unit: where it was, and where it goes.

@@ -58,3 +58,62 @@ pub fn optimum(
 pub fn regret(paid: u64, optimum: u64) -> f64 {
     if optimum == 0 { 0.0 } else { (paid as f64 - optimum as f64) / optimum as f64 }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::roll;
+    use super::*;
+
+    fn three_layouts() -> Costs {
+        let writes = [vec![9, 2, 5], vec![1, 8, 5], vec![4, 6, 0]];
+        let switch = [vec![0, 7, 3], vec![5, 0, 20], vec![9, 2, 0]];
+        Costs::new(&writes, &[], &switch, &switch).unwrap()
+    }
+
+    /// The least over all sequences of layouts, one a request.
+    fn by_trying_all(costs: &Costs, first: Option<Layout>, classes: &[Class]) -> u64 {
+        let layouts = costs.layouts() as u64;
+        let sequences = 0..layouts.pow(classes.len() as u32);
+        let paid = |mut sequence: u64| {
+            let mut at = None;
+            let mut paid = 0;
+            for &class in classes {
+                let to = (sequence % layouts) as Layout;
+                sequence /= layouts;
+                paid += at.filter(|&at| at != to).map_or(0, |at| costs.switch(at, to));
+                paid += costs.cost(to, class);
+                at = Some(to);
+            }
+            paid
+        };
+        let begins =
+            |&sequence: &u64| first.is_none_or(|first| sequence % layouts == u64::from(first));
+        sequences.filter(begins).map(paid).min().unwrap()
+    }
+
+    #[test]
+    fn nothing_is_cheaper_and_it_can_be_had() {
+        let mut dice = 11;
+        for (costs, most) in
+            [(Costs::paper_hdd(), 10), (Costs::paper_ssd(), 10), (three_layouts(), 6)]
+        {
+            for length in 1..=most {
+                for first in [None, Some(0), Some(1)] {
+                    let classes: Vec<Class> =
+                        (0..length).map(|_| (roll(&mut dice) % 4) as Class).collect();
+                    assert_eq!(
+                        optimum(&costs, first, classes.iter().copied()),
+                        by_trying_all(&costs, first, &classes)
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_requests_cost_nothing_and_regret_is_a_share() {
+        assert_eq!(optimum(&Costs::paper_hdd(), None, []), 0);
+        assert_eq!(regret(105, 100), 0.05);
+        assert_eq!(regret(5, 0), 0.0);
+    }
+}

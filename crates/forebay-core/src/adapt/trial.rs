@@ -68,3 +68,30 @@ pub fn trial<R: Rule>(
     }
     trial
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Mix, Never, RAID6, RAID10};
+    use super::*;
+
+    #[test]
+    fn who_never_switches_pays_what_a_static_array_does_and_no_less_than_the_optimum() {
+        let costs = Costs::paper_hdd();
+        for layout in [RAID6, RAID10] {
+            let trial =
+                trial(&mut Never, &costs, First::Fixed(layout), Mix::c(40, 60, 8, 1).draws());
+            assert_eq!((trial.requests, trial.switches), (2400, 0));
+            assert_eq!(trial.paid, trial.fixed[usize::from(layout)]);
+            assert!(trial.free_optimum <= trial.optimum && trial.optimum <= trial.paid);
+            assert_eq!(trial.better_static(), trial.fixed[usize::from(RAID10)]);
+        }
+    }
+
+    #[test]
+    fn a_first_layout_by_the_first_write_suits_it() {
+        let costs = Costs::paper_hdd();
+        let trial = trial(&mut Never, &costs, First::ByFirstWrite, [(0, 0), (5, 3)]);
+        assert_eq!(trial.paid, 2_900_000 + 5_400_000);
+        assert_eq!(trial.paid, trial.free_optimum);
+    }
+}

@@ -115,3 +115,56 @@ fn pack(full: &[u64], work: &mut [u32]) {
                 as u32;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::workload::roll;
+    use super::*;
+
+    fn three_layouts() -> Costs {
+        let writes = [vec![9, 2, 5, 0], vec![1, 8, 5, 3], vec![4, 6, 0, 3]];
+        let switch = [vec![0, 8, 12], vec![6, 0, 20], vec![10, 4, 0]];
+        Costs::new(&writes, &[], &switch, &switch).unwrap()
+    }
+
+    /// The least over all sequences of layouts that begin in `first` and end in `last`, a switch after each request.
+    fn work(costs: &Costs, first: Layout, last: Layout, classes: &[Class]) -> u64 {
+        let Some((&class, before)) = classes.split_last() else { return way(costs, first, last) };
+        let through = costs.allowed();
+        let ways = through.map(|at| {
+            work(costs, first, at, before) + costs.cost(at, class) + way(costs, at, last)
+        });
+        ways.min().unwrap()
+    }
+
+    #[test]
+    fn it_goes_where_its_definition_says() {
+        let mut dice = 5;
+        for (costs, most) in
+            [(Costs::paper_hdd(), 9), (Costs::paper_ssd(), 9), (three_layouts(), 6)]
+        {
+            for _ in 0..20 {
+                let classes: Vec<Class> =
+                    (0..most).map(|_| (roll(&mut dice) % 4) as Class).collect();
+                let mut unit = WorkFunction.begin(&costs, 0, 0, 0);
+                for seen in 1..=classes.len() {
+                    let here = unit.layout;
+                    WorkFunction.seen(&costs, &mut unit, classes[seen - 1]);
+                    let value = |to| work(&costs, 0, to, &classes[..seen]) + way(&costs, here, to);
+                    let least = costs.allowed().map(value).min().unwrap();
+                    assert_eq!(value(unit.layout), least, "{classes:?} after {seen}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_leaves_when_staying_has_cost_a_round_trip() {
+        // Half of 164 points either way; 27 a write, ahead by 82 at first: 27 · 7 = 189 is the first beyond 164.
+        let costs = Costs::paper_hdd();
+        let mut unit = WorkFunction.begin(&costs, 0, 0, 0);
+        let switch = (1..99).find(|_| WorkFunction.seen(&costs, &mut unit, 0).is_some());
+        assert_eq!(switch, Some(7));
+        assert!(size_of::<Worked>() <= 32);
+    }
+}

@@ -142,3 +142,63 @@ pub(super) fn roll(state: &mut u64) -> u64 {
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one unit receives.
+    fn received(mix: &Mix, unit: u32) -> Vec<Class> {
+        mix.draws().filter(|&(at, _)| at == unit).map(|(_, class)| class).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_writes_and_as_many_as_asked_for() {
+        let mix = Mix::b(50, 20, 8, 1);
+        assert!(mix.draws().eq(mix.draws()));
+        assert!(!mix.draws().eq(Mix { seed: 2, ..mix }.draws()));
+        assert_eq!(mix.draws().count(), 1000);
+    }
+
+    #[test]
+    fn sizes_are_biased_nine_to_one() {
+        let large =
+            |mix: Mix| mix.draws().filter(|&(_, class)| class >= 2).count() as f64 / 100_000.0;
+        let near = |share: f64, of: f64| assert!((share - of).abs() < 0.01, "{share} for {of}");
+        near(large(Mix::a(1000, 100, 3)), 0.5);
+        near(large(Mix::b(1000, 100, 1, 3)), 0.9);
+        near(large(Mix::c(1000, 100, 2, 3)), 0.1);
+    }
+
+    #[test]
+    fn a_run_repeats_one_size() {
+        let writes = received(&Mix::b(3, 400, 8, 4), 1);
+        assert!(writes.chunks(8).all(|run| run.iter().all(|class| *class == run[0])));
+        assert!(writes.chunks(8).any(|run| run[0] != writes[0]));
+    }
+
+    #[test]
+    fn the_bias_turns_round_after_each_run() {
+        let mix = Mix {
+            large_percent: 100,
+            within: Within::Draws,
+            after: After::OppositeBias,
+            ..Mix::b(3, 400, 8, 4)
+        };
+        let writes = received(&mix, 0);
+        let is_large = |run: &[Class]| run.iter().all(|&class| class >= 2);
+        let is_small = |run: &[Class]| run.iter().all(|&class| class < 2);
+        for (number, run) in writes.chunks(8).enumerate() {
+            assert!(if number % 2 == 0 { is_large(run) } else { is_small(run) });
+        }
+    }
+
+    #[test]
+    fn bad_values_are_clamped() {
+        let mix = Mix { units: 0, width: 0, large_percent: 255, run: 0, ..Mix::a(1, 10, 1) };
+        assert!(
+            mix.draws().eq((0..0).map(|_| (0, 0)))
+                || mix.draws().all(|(unit, class)| unit == 0 && class < 2)
+        );
+    }
+}

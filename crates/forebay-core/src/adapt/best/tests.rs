@@ -1,6 +1,9 @@
 use super::super::{First, Mix, Objective, RAID6, RAID10, trial};
 use super::*;
 
+/// Throws of the dice to average over.
+const DICE: u64 = 12;
+
 #[test]
 fn what_is_kept_of_a_unit_is_32_bytes() {
     assert_eq!(size_of::<BestUnit>(), 32);
@@ -58,17 +61,22 @@ fn shifting(seed: u64, units: u32, requests: usize) -> Vec<(u32, Class)> {
     list
 }
 
-/// The bound in the module's text for every ε of a few, with what is left of it for the tightest.
-fn held(costs: &Costs, units: u32, requests: &[(u32, Class)], seed: u64) -> bool {
-    let tuning = Tuning { memory: f64::INFINITY, seed, ..Tuning::default() };
-    let mut best = Best::new(costs, tuning);
-    let paid = trial(&mut best, costs, First::Fixed(RAID6), requests.iter().copied()).paid as f64;
-    let least = best.shadows().map(|(_, paid)| paid).fold(f64::INFINITY, f64::min);
+/// The bound in the module's text for a few ε: what is paid on average over the dice.
+fn held(costs: &Costs, units: u32, requests: &[(u32, Class)]) -> bool {
+    let mut sum = 0.0;
+    let (mut least, mut rules) = (f64::INFINITY, 0.0);
+    for seed in 0..DICE {
+        let tuning = Tuning { memory: f64::INFINITY, seed, ..Tuning::default() };
+        let mut best = Best::new(costs, tuning);
+        sum += trial(&mut best, costs, First::Fixed(RAID6), requests.iter().copied()).paid as f64;
+        least = best.shadows().map(|(_, paid)| paid).fold(f64::INFINITY, f64::min);
+        rules = best.shadows().count() as f64;
+    }
+    let paid = sum / DICE as f64;
     let differences =
         (0..4).map(|class| costs.cost(RAID6, class).abs_diff(costs.cost(RAID10, class)));
     let d = (costs.diameter() + differences.max().unwrap()) as f64;
-    let rules = best.shadows().count() as f64;
-    let per_unit = |eps: f64| d * (1.0 + 2.0 * rules.ln() / eps);
+    let per_unit = |eps: f64| d * (1.0 + 2.0 * f64::ln(rules) / eps);
     [0.1, 0.3, 1.0]
         .into_iter()
         .all(|eps| paid <= (1.0 + eps) * least + f64::from(units) * per_unit(eps))
@@ -80,7 +88,7 @@ fn what_is_lost_to_the_best_rule_is_bounded() {
         for seed in 0..20 {
             for units in [1, 4, 64] {
                 assert!(
-                    held(&costs, units, &shifting(seed, units, 20_000), seed),
+                    held(&costs, units, &shifting(seed, units, 10_000)),
                     "{units} units, {seed}"
                 );
             }
@@ -93,8 +101,8 @@ fn requests_that_go_round_with_any_period_are_bounded_too() {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {
         for period in [1, 2, 3, 4, 5, 8, 12, 20, 50, 200] {
             let write = |i: u32| (i % 4, if i / 4 / period % 2 == 0 { 0 } else { 3 });
-            let requests: Vec<_> = (0..20_000).map(write).collect();
-            assert!(held(&costs, 4, &requests, 1), "period {period}");
+            let requests: Vec<_> = (0..10_000).map(write).collect();
+            assert!(held(&costs, 4, &requests), "period {period}");
         }
     }
 }
