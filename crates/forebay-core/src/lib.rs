@@ -10,6 +10,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod adapt;
 pub mod arrange;
 pub mod cache;
 pub mod catalog;

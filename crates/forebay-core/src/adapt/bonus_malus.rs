@@ -1,0 +1,154 @@
+//! The paper's rule (sections 3.1 and 4.1): a score that grows when another layout would have been better.
+
+use super::costs::{Class, Costs, LAYOUTS_MAX, Layout};
+use super::rule::Rule;
+
+/// Thresholds are multiplied by this.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Factor {
+    /// Times this,
+    pub times: u32,
+    /// over this; 0 counts as 1.
+    pub over: u32,
+}
+
+impl Factor {
+    /// Thresholds as they are.
+    pub const ONE: Factor = Factor { times: 1, over: 1 };
+
+    #[inline]
+    fn of(self, threshold: u64) -> u64 {
+        threshold.saturating_mul(u64::from(self.times)) / u64::from(self.over.max(1))
+    }
+}
+
+/// A malus (what the request would have cost less in another layout) raises that layout's score, a bonus
+/// (what it would have cost more there) lowers it, to 0 at least. When a score reaches the threshold of the
+/// switch, the unit switches after the request and all scores start again.
+///
+/// With more than two layouts each other one has its score; of several that reach their thresholds the one that
+/// is furthest beyond wins, the first of equals.
+#[derive(Clone, Copy, Debug)]
+pub struct BonusMalus {
+    factor: Factor,
+}
+
+impl BonusMalus {
+    /// The rule with its thresholds multiplied.
+    pub fn new(factor: Factor) -> BonusMalus {
+        BonusMalus { factor }
+    }
+}
+
+/// A unit's layout and the scores of the others.
+#[derive(Clone, Copy, Debug)]
+pub struct Scored {
+    scores: [u32; LAYOUTS_MAX - 1],
+    layout: Layout,
+}
+
+impl Rule for BonusMalus {
+    type Unit = Scored;
+
+    fn begin(&mut self, costs: &Costs, first: Layout, _: Class, _: u64) -> Scored {
+        Scored { scores: [0; LAYOUTS_MAX - 1], layout: costs.nearest(first) }
+    }
+
+    fn seen(&mut self, costs: &Costs, unit: &mut Scored, class: Class) -> Option<Layout> {
+        let layout = costs.nearest(unit.layout);
+        let to = step(costs, self.factor, &mut unit.scores[..costs.layouts() - 1], layout, class)?;
+        unit.layout = to;
+        Some(to)
+    }
+
+    fn layout(&self, unit: &Scored) -> Layout {
+        unit.layout
+    }
+}
+
+/// One request: scores of all layouts but `layout`, in their order.
+#[inline]
+pub(super) fn step(
+    costs: &Costs,
+    factor: Factor,
+    scores: &mut [u32],
+    layout: Layout,
+    class: Class,
+) -> Option<Layout> {
+    let row = costs.row(class);
+    let here = row[usize::from(layout)];
+    let mut winner: Option<(u64, Layout)> = None;
+    for (slot, score) in scores.iter_mut().enumerate() {
+        let other = (slot + usize::from(slot >= usize::from(layout))) as Layout;
+        let there = row[usize::from(other)];
+        let up = u32::try_from(here.saturating_sub(there)).unwrap_or(u32::MAX);
+        let down = u32::try_from(there.saturating_sub(here)).unwrap_or(u32::MAX);
+        *score = score.saturating_add(up).saturating_sub(down);
+        let threshold = factor.of(costs.threshold(layout, other));
+        // A score of nothing is no reason, whatever the threshold.
+        let reached = *score > 0 && u64::from(*score) >= threshold && costs.allows(other);
+        if reached && winner.is_none_or(|(by, _)| u64::from(*score) - threshold > by) {
+            winner = Some((u64::from(*score) - threshold, other));
+        }
+    }
+    let (_, to) = winner?;
+    scores.fill(0);
+    Some(to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::costs::{RAID6, RAID10};
+    use super::*;
+
+    /// When a unit switches that is written in these numbers of chunks over and over, up to 99 writes.
+    fn switches(costs: &Costs, first: Layout, factor: Factor, chunks: &[u8]) -> Option<usize> {
+        let mut rule = BonusMalus::new(factor);
+        let mut unit = rule.begin(costs, first, 0, 0);
+        let mut writes = chunks.iter().cycle().map(|&chunks| chunks - 1).take(99);
+        writes.position(|class| rule.seen(costs, &mut unit, class).is_some()).map(|at| at + 1)
+    }
+
+    #[test]
+    fn table_1_by_hand() {
+        let hdd = Costs::paper_hdd();
+        let half = Factor { times: 1, over: 2 };
+        let twice = Factor { times: 2, over: 1 };
+        // 27, 54, 81, 108.
+        assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[1]), Some(4));
+        // 54 reaches 50.
+        assert_eq!(switches(&hdd, RAID6, half, &[1]), Some(2));
+        assert_eq!(switches(&hdd, RAID6, twice, &[1]), Some(8));
+        // 2 a write: 100 exactly reaches, after 50.
+        assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[2]), Some(50));
+        // 16 a write to 66; 40, 80.
+        assert_eq!(switches(&hdd, RAID10, Factor::ONE, &[3]), Some(5));
+        assert_eq!(switches(&hdd, RAID10, Factor::ONE, &[4]), Some(2));
+        // 27 up and 16 down: 27, 11, 38, 22 ... +11 a pair; the 15th write makes 27 + 7 · 11 = 104.
+        assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[1, 3]), Some(15));
+        // 27 up and 40 down: never beyond 27.
+        assert_eq!(switches(&hdd, RAID6, Factor::ONE, &[1, 4]), None);
+        let ssd = Costs::paper_ssd();
+        assert_eq!(switches(&ssd, RAID6, Factor::ONE, &[1]), Some(3));
+        assert_eq!(switches(&ssd, RAID10, Factor::ONE, &[4]), Some(2));
+        // Half of 55 is 27.5 points, not 27: 8 a write reach it with the fourth.
+        assert_eq!(switches(&ssd, RAID6, half, &[2]), Some(4));
+    }
+
+    #[test]
+    fn of_three_layouts_the_one_furthest_beyond_its_threshold_wins() {
+        let flat = |by: u64| vec![vec![by; 3]; 3];
+        let costs = Costs::new(&[vec![9], vec![5], vec![4]], &[], &flat(10), &flat(10)).unwrap();
+        let mut rule = BonusMalus::new(Factor::ONE);
+        let mut unit = rule.begin(&costs, 0, 0, 0);
+        assert_eq!(rule.seen(&costs, &mut unit, 0), None);
+        assert_eq!(unit.scores[..2], [4, 5]);
+        assert_eq!(rule.seen(&costs, &mut unit, 0), Some(2));
+        assert_eq!((unit.scores[..2].to_vec(), rule.layout(&unit)), (vec![0, 0], 2));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_unit_is_small() {
+        assert!(size_of::<Scored>() <= 32);
+    }
+}

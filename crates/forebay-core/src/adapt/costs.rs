@@ -1,0 +1,258 @@
+//! What requests and switches cost, as data.
+
+use crate::contract::request::Op;
+
+/// A layout: its row in [`Costs`].
+pub type Layout = u8;
+
+/// What matters of a request, and the passing of time: a column of [`Costs`].
+pub type Class = u8;
+
+/// Layouts that a unit can choose from, at most: a layout is three bits of what is kept of a unit.
+pub const LAYOUTS_MAX: usize = 8;
+
+/// Chunks that a class tells apart, at most.
+const WIDTH_MAX: usize = 64;
+
+/// RAID 6 in the paper's tables.
+pub const RAID6: Layout = 0;
+/// RAID 10 with three copies in the paper's tables.
+pub const RAID10: Layout = 1;
+
+/// What each class of requests costs in each layout, what a switch costs, and how much better another
+/// layout must have been before a unit switches. All in nanoseconds.
+///
+/// Classes are writes of 1 to `width` chunks, then reads of as many, then the *tick*: a period gone by,
+/// which costs a layout the rent of the space that it takes ([`super::Objective`]), by default nothing.
+///
+/// Layouts that are not known count as the last, classes that are not known as the tick.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Costs {
+    layouts: usize,
+    width: usize,
+    /// By class, then layout: what a request costs in all layouts stands together.
+    cost: Vec<u64>,
+    switch: Vec<u64>,
+    threshold: Vec<u64>,
+    /// A bit a layout.
+    allowed: u8,
+}
+
+impl Costs {
+    /// Costs by layout: `writes[layout]` for 1, 2 ... chunks, `reads` likewise or empty where reads cost the
+    /// same everywhere, and for each pair of layouts what a switch costs and its threshold.
+    ///
+    /// `None` unless there are 2 to [`LAYOUTS_MAX`] layouts, 1 to 64 chunks, and rows of one length.
+    pub fn new(
+        writes: &[Vec<u64>],
+        reads: &[Vec<u64>],
+        switch: &[Vec<u64>],
+        threshold: &[Vec<u64>],
+    ) -> Option<Costs> {
+        let layouts = writes.len();
+        let width = writes.first()?.len();
+        let is_table = |table: &[Vec<u64>], columns: usize| {
+            table.len() == layouts && table.iter().all(|row| row.len() == columns)
+        };
+        let fits = (2..=LAYOUTS_MAX).contains(&layouts)
+            && (1..=WIDTH_MAX).contains(&width)
+            && is_table(writes, width)
+            && (reads.is_empty() || is_table(reads, width))
+            && is_table(switch, layouts)
+            && is_table(threshold, layouts);
+        if !fits {
+            return None;
+        }
+        let mut cost = vec![0; (2 * width + 1) * layouts];
+        for layout in 0..layouts {
+            for chunks in 0..width {
+                cost[chunks * layouts + layout] = writes[layout][chunks];
+                let read = reads.get(layout).map_or(0, |row| row[chunks]);
+                cost[(width + chunks) * layouts + layout] = read;
+            }
+        }
+        Some(Costs {
+            layouts,
+            width,
+            cost,
+            switch: switch.concat(),
+            threshold: threshold.concat(),
+            allowed: u8::MAX >> (LAYOUTS_MAX - layouts),
+        })
+    }
+
+    /// The paper's hard disks (Table 1 and section 4.1; a point is 0.1 ms): [`RAID6`] and [`RAID10`] of six
+    /// Seagate ST91000640SS, units of four chunks of 64 KiB.
+    pub fn paper_hdd() -> Costs {
+        paper(100_000, [[56, 55, 56, 54], [29, 53, 72, 94]], [99, 65], [100, 66])
+    }
+
+    /// The paper's solid-state drives (Table 1 and section 4.1; a point is 0.01 ms): [`RAID6`] and [`RAID10`]
+    /// of six Samsung 830.
+    pub fn paper_ssd() -> Costs {
+        paper(10_000, [[30, 28, 24, 21], [10, 20, 38, 39]], [54, 29], [55, 30])
+    }
+
+    /// How many layouts there are.
+    pub fn layouts(&self) -> usize {
+        self.layouts
+    }
+
+    /// How many classes there are, the tick included.
+    pub fn classes(&self) -> usize {
+        2 * self.width + 1
+    }
+
+    /// The class of a request that touches so many chunks; more than there are count as all, and what
+    /// neither reads nor writes as a read.
+    pub fn class(&self, op: Op, chunks: usize) -> Class {
+        let chunk = chunks.clamp(1, self.width) - 1;
+        let class = if op == Op::Write { chunk } else { self.width + chunk };
+        class as Class
+    }
+
+    /// The class of a period gone by.
+    pub fn tick(&self) -> Class {
+        (2 * self.width) as Class
+    }
+
+    /// What a request of this class costs, by layout.
+    #[inline]
+    pub fn row(&self, class: Class) -> &[u64] {
+        let class = usize::from(class).min(2 * self.width);
+        &self.cost[class * self.layouts..][..self.layouts]
+    }
+
+    /// What a request of this class costs in this layout.
+    #[inline]
+    pub fn cost(&self, layout: Layout, class: Class) -> u64 {
+        self.row(class)[self.known(layout)]
+    }
+
+    /// What a switch costs.
+    #[inline]
+    pub fn switch(&self, from: Layout, to: Layout) -> u64 {
+        self.switch[self.known(from) * self.layouts + self.known(to)]
+    }
+
+    /// How much better `to` must have been for a switch from `from`.
+    #[inline]
+    pub fn threshold(&self, from: Layout, to: Layout) -> u64 {
+        self.threshold[self.known(from) * self.layouts + self.known(to)]
+    }
+
+    /// Whether a unit may have this layout.
+    #[inline]
+    pub fn allows(&self, layout: Layout) -> bool {
+        usize::from(layout) < self.layouts && self.allowed >> layout & 1 == 1
+    }
+
+    /// The layouts that a unit may have.
+    pub fn allowed(&self) -> impl Iterator<Item = Layout> + '_ {
+        (0..self.layouts as Layout).filter(|&layout| self.allows(layout))
+    }
+
+    /// The layout that serves this class best, the first of equals, among those allowed.
+    pub fn cheapest(&self, class: Class) -> Layout {
+        self.allowed().min_by_key(|&layout| self.cost(layout, class)).unwrap_or(0)
+    }
+
+    /// This layout if it is allowed, else the one allowed that it costs least to get to.
+    pub fn nearest(&self, layout: Layout) -> Layout {
+        if self.allows(layout) {
+            return layout;
+        }
+        self.allowed().min_by_key(|&to| self.switch(layout, to)).unwrap_or(0)
+    }
+
+    /// The dearest switch there and back: by how much a unit in one layout can be behind one in another.
+    pub fn diameter(&self) -> u64 {
+        let pairs = self.allowed().flat_map(|a| self.allowed().map(move |b| (a, b)));
+        pairs.map(|(a, b)| self.switch(a, b).saturating_add(self.switch(b, a))).max().unwrap_or(0)
+    }
+
+    /// Costs with only those layouts allowed that `keep` names and are so now; as they are if none would be left.
+    pub(super) fn keeping(mut self, keep: u8) -> Costs {
+        let left = self.allowed & keep;
+        self.allowed = if left == 0 { self.allowed } else { left };
+        self
+    }
+
+    /// Costs of requests times `by`, and these rents for the tick; layouts without one pay none.
+    pub(super) fn weighing(mut self, by: u64, rents: &[u64]) -> Costs {
+        self.cost.iter_mut().for_each(|cost| *cost = cost.saturating_mul(by));
+        let tick = 2 * self.width * self.layouts;
+        for (cost, &rent) in self.cost[tick..].iter_mut().zip(rents) {
+            *cost = rent;
+        }
+        self
+    }
+
+    fn known(&self, layout: Layout) -> usize {
+        usize::from(layout).min(self.layouts - 1)
+    }
+}
+
+/// Two layouts in points: writes, and for 6 to 10 and 10 to 6 the cost of a switch and its threshold.
+fn paper(point: u64, writes: [[u64; 4]; 2], switch: [u64; 2], threshold: [u64; 2]) -> Costs {
+    let square = |[there, back]: [u64; 2]| vec![0, there * point, back * point, 0];
+    let mut cost: Vec<u64> =
+        (0..4).flat_map(|i| [writes[0][i] * point, writes[1][i] * point]).collect();
+    cost.resize(2 * 9, 0);
+    Costs {
+        layouts: 2,
+        width: 4,
+        cost,
+        switch: square(switch),
+        threshold: square(threshold),
+        allowed: 0b11,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_papers_table_stands_where_it_is_asked_for() {
+        let costs = Costs::paper_hdd();
+        let one = costs.class(Op::Write, 1);
+        assert_eq!((costs.cost(RAID6, one), costs.cost(RAID10, one)), (5_600_000, 2_900_000));
+        assert_eq!(
+            (costs.switch(RAID6, RAID10), costs.switch(RAID10, RAID6)),
+            (9_900_000, 6_500_000)
+        );
+        assert_eq!(costs.threshold(RAID10, RAID6), 6_600_000);
+        let ssd = Costs::paper_ssd();
+        assert_eq!(ssd.cost(RAID10, ssd.class(Op::Write, 4)), 390_000);
+        assert_eq!(ssd.diameter(), 830_000);
+        assert_eq!(ssd.cost(RAID10, ssd.class(Op::Read, 2)), 0);
+    }
+
+    #[test]
+    fn the_constructor_and_the_table_agree() {
+        let points = |rows: [[u64; 4]; 2]| rows.map(|row| row.map(|p| p * 10_000).to_vec());
+        let square = |there, back| [vec![0, there], vec![back, 0]];
+        let built = Costs::new(
+            &points([[30, 28, 24, 21], [10, 20, 38, 39]]),
+            &[],
+            &square(540_000, 290_000),
+            &square(550_000, 300_000),
+        );
+        assert_eq!(built, Some(Costs::paper_ssd()));
+    }
+
+    #[test]
+    fn bad_tables_are_refused_and_bad_values_clamped() {
+        let square = [vec![0, 1], vec![1, 0]];
+        assert_eq!(Costs::new(&[], &[], &[], &[]), None);
+        assert_eq!(Costs::new(&[vec![1], vec![1, 2]], &[], &square, &square), None);
+        assert_eq!(Costs::new(&[vec![1], vec![1]], &[], &square, &square[..1]), None);
+        let costs = Costs::paper_hdd();
+        assert_eq!(costs.cost(200, 0), costs.cost(RAID10, 0));
+        assert_eq!(costs.class(Op::Write, 0), 0);
+        assert_eq!(costs.class(Op::Write, 99), 3);
+        assert_eq!(costs.cost(RAID6, 200), 0);
+        assert!(!costs.allows(200));
+    }
+}

@@ -1,0 +1,22 @@
+//! The layout that a unit begins with.
+
+use super::costs::{Class, Costs, Layout};
+
+/// How a unit's first layout is chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum First {
+    /// Always this one.
+    Fixed(Layout),
+    /// The one that serves its first write best: nothing is there yet, so it costs nothing to choose.
+    ByFirstWrite,
+}
+
+impl First {
+    /// The layout of a unit whose first write is of this class; one that is allowed.
+    pub fn layout(self, costs: &Costs, class: Class) -> Layout {
+        match self {
+            First::Fixed(layout) => costs.nearest(layout),
+            First::ByFirstWrite => costs.cheapest(class),
+        }
+    }
+}

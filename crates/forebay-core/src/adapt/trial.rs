@@ -1,0 +1,97 @@
+//! Rules held against the optimum.
+
+use super::costs::{Class, Costs, LAYOUTS_MAX};
+use super::first::First;
+use super::optimum::Optimum;
+use super::rule::Rule;
+
+/// What a rule paid, and what others would have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Trial {
+    /// Requests.
+    pub requests: u64,
+    /// What the rule paid for requests and switches.
+    pub paid: u64,
+    /// Its switches.
+    pub switches: u64,
+    /// The optimum of units that begin where the rule's did.
+    pub optimum: u64,
+    /// The optimum of units whose first layout is free.
+    pub free_optimum: u64,
+    /// By layout, what units would have paid that have it from first to last; the greatest number if it is not allowed.
+    pub fixed: [u64; LAYOUTS_MAX],
+}
+
+impl Trial {
+    /// What the best of the static arrays paid.
+    pub fn better_static(&self) -> u64 {
+        self.fixed.iter().copied().min().unwrap_or(0)
+    }
+}
+
+/// Gives a rule these requests: which unit, counted from 0 without large gaps, and of which class.
+pub fn trial<R: Rule>(
+    rule: &mut R,
+    costs: &Costs,
+    first: First,
+    requests: impl IntoIterator<Item = (u32, Class)>,
+) -> Trial {
+    let mut trial = Trial { fixed: [u64::MAX; LAYOUTS_MAX], ..Trial::default() };
+    costs.allowed().for_each(|layout| trial.fixed[usize::from(layout)] = 0);
+    let mut units: Vec<Option<(R::Unit, Optimum, Optimum)>> = Vec::new();
+    for (number, class) in requests {
+        let at = number as usize;
+        if units.len() <= at {
+            units.resize(at + 1, None);
+        }
+        let (unit, optimum, free) = units[at].get_or_insert_with(|| {
+            let layout = first.layout(costs, class);
+            let unit = rule.begin(costs, layout, class, u64::from(number));
+            (unit, Optimum::new(costs, Some(layout)), Optimum::new(costs, None))
+        });
+        let layout = rule.layout(unit);
+        trial.requests += 1;
+        trial.paid += costs.cost(layout, class);
+        if let Some(to) = rule.seen(costs, unit, class) {
+            trial.paid += costs.switch(layout, to);
+            trial.switches += 1;
+        }
+        optimum.seen(costs, class);
+        free.seen(costs, class);
+        for layout in costs.allowed() {
+            trial.fixed[usize::from(layout)] += costs.cost(layout, class);
+        }
+    }
+    for (_, optimum, free) in units.iter().flatten() {
+        trial.optimum += optimum.cost();
+        trial.free_optimum += free.cost();
+    }
+    trial
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{Mix, Never, RAID6, RAID10};
+    use super::*;
+
+    #[test]
+    fn who_never_switches_pays_what_a_static_array_does_and_no_less_than_the_optimum() {
+        let costs = Costs::paper_hdd();
+        for layout in [RAID6, RAID10] {
+            let trial =
+                trial(&mut Never, &costs, First::Fixed(layout), Mix::c(40, 60, 8, 1).draws());
+            assert_eq!((trial.requests, trial.switches), (2400, 0));
+            assert_eq!(trial.paid, trial.fixed[usize::from(layout)]);
+            assert!(trial.free_optimum <= trial.optimum && trial.optimum <= trial.paid);
+            assert_eq!(trial.better_static(), trial.fixed[usize::from(RAID10)]);
+        }
+    }
+
+    #[test]
+    fn a_first_layout_by_the_first_write_suits_it() {
+        let costs = Costs::paper_hdd();
+        let trial = trial(&mut Never, &costs, First::ByFirstWrite, [(0, 0), (5, 3)]);
+        assert_eq!(trial.paid, 2_900_000 + 5_400_000);
+        assert_eq!(trial.paid, trial.free_optimum);
+    }
+}

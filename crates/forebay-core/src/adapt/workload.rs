@@ -1,0 +1,204 @@
+//! The paper's workloads A, B1, B2, C1 and C2 (section 4.2), from a seed.
+//!
+//! Each write goes to a unit chosen at random. What one unit receives comes in *runs*: "a particular file segment receives a number of
+//! recurring writes that last for a certain period". The paper does not say whether a run repeats one
+//! size or only one bias, how long it lasts, or what follows it: these are parameters. Our reading: a run
+//! repeats one size, 8 times in B1 and C1 and 32 times in B2 and C2, and the next run draws its size
+//! afresh, nine times in ten from the larger half in B and from the smaller half in C.
+
+use super::costs::Class;
+
+/// What a run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Within {
+    /// One size, drawn once and repeated.
+    Repeats,
+    /// Sizes drawn for each write with the run's bias.
+    Draws,
+}
+
+/// What follows a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum After {
+    /// A run of the same bias.
+    SameBias,
+    /// A run of the opposite bias.
+    OppositeBias,
+}
+
+/// A workload of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mix {
+    /// Units that are written; at least 1.
+    pub units: u32,
+    /// Writes for each unit, on average.
+    pub writes_per_unit: u32,
+    /// Chunks of the largest write, 2 to 64; sizes above half of it are large.
+    pub width: u8,
+    /// Large sizes in a hundred.
+    pub large_percent: u8,
+    /// Writes in a run; at least 1.
+    pub run: u32,
+    /// What a run is.
+    pub within: Within,
+    /// What follows a run.
+    pub after: After,
+    /// Where the dice begin.
+    pub seed: u64,
+}
+
+impl Mix {
+    /// Every size equally likely, every time.
+    pub fn a(units: u32, writes_per_unit: u32, seed: u64) -> Mix {
+        let (within, after) = (Within::Repeats, After::SameBias);
+        Mix { units, writes_per_unit, width: 4, large_percent: 50, run: 1, within, after, seed }
+    }
+
+    /// Biased to large writes: `run` is 8 in B1 and 32 in B2.
+    pub fn b(units: u32, writes_per_unit: u32, run: u32, seed: u64) -> Mix {
+        Mix { large_percent: 90, run, ..Mix::a(units, writes_per_unit, seed) }
+    }
+
+    /// Biased to small writes: `run` is 8 in C1 and 32 in C2.
+    pub fn c(units: u32, writes_per_unit: u32, run: u32, seed: u64) -> Mix {
+        Mix { large_percent: 10, run, ..Mix::a(units, writes_per_unit, seed) }
+    }
+
+    /// The writes: which unit, and the class of the write.
+    pub fn draws(&self) -> Draws {
+        let mut dice = self.seed;
+        let units = self.units.max(1);
+        let runs =
+            (0..units).map(|_| Run { dice: roll(&mut dice), left: 0, flipped: false, class: 0 });
+        let runs = runs.collect();
+        Draws { mix: *self, dice, runs, left: u64::from(units) * u64::from(self.writes_per_unit) }
+    }
+}
+
+/// Where a unit is in its run; its sizes do not depend on the order of units.
+#[derive(Clone, Copy, Debug)]
+struct Run {
+    dice: u64,
+    left: u32,
+    flipped: bool,
+    class: Class,
+}
+
+/// The writes of a [`Mix`].
+#[derive(Clone, Debug)]
+pub struct Draws {
+    mix: Mix,
+    dice: u64,
+    runs: Vec<Run>,
+    left: u64,
+}
+
+impl Iterator for Draws {
+    type Item = (u32, Class);
+
+    fn next(&mut self) -> Option<(u32, Class)> {
+        self.left = self.left.checked_sub(1)?;
+        let unit = below(&mut self.dice, self.runs.len() as u64);
+        let class = self.runs[unit as usize].next(&self.mix);
+        Some((unit as u32, class))
+    }
+}
+
+impl Run {
+    fn next(&mut self, mix: &Mix) -> Class {
+        let begins = self.left == 0;
+        if begins {
+            self.left = mix.run.max(1);
+        }
+        if begins || mix.within == Within::Draws {
+            self.class = self.draw(mix);
+        }
+        self.left -= 1;
+        if self.left == 0 && mix.after == After::OppositeBias {
+            self.flipped = !self.flipped;
+        }
+        self.class
+    }
+
+    fn draw(&mut self, mix: &Mix) -> Class {
+        let width = u64::from(mix.width.clamp(2, 64));
+        let small = width / 2;
+        let large = below(&mut self.dice, 100) < u64::from(mix.large_percent.min(100));
+        let (from, sizes) = if large != self.flipped { (small, width - small) } else { (0, small) };
+        (from + below(&mut self.dice, sizes)) as Class
+    }
+}
+
+/// A number below `bound`, which is small.
+fn below(dice: &mut u64, bound: u64) -> u64 {
+    ((u128::from(roll(dice)) * u128::from(bound)) >> 64) as u64
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+pub(super) fn roll(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What one unit receives.
+    fn received(mix: &Mix, unit: u32) -> Vec<Class> {
+        mix.draws().filter(|&(at, _)| at == unit).map(|(_, class)| class).collect()
+    }
+
+    #[test]
+    fn the_same_seed_gives_the_same_writes_and_as_many_as_asked_for() {
+        let mix = Mix::b(50, 20, 8, 1);
+        assert!(mix.draws().eq(mix.draws()));
+        assert!(!mix.draws().eq(Mix { seed: 2, ..mix }.draws()));
+        assert_eq!(mix.draws().count(), 1000);
+    }
+
+    #[test]
+    fn sizes_are_biased_nine_to_one() {
+        let large =
+            |mix: Mix| mix.draws().filter(|&(_, class)| class >= 2).count() as f64 / 100_000.0;
+        let near = |share: f64, of: f64| assert!((share - of).abs() < 0.01, "{share} for {of}");
+        near(large(Mix::a(1000, 100, 3)), 0.5);
+        near(large(Mix::b(1000, 100, 1, 3)), 0.9);
+        near(large(Mix::c(1000, 100, 2, 3)), 0.1);
+    }
+
+    #[test]
+    fn a_run_repeats_one_size() {
+        let writes = received(&Mix::b(3, 400, 8, 4), 1);
+        assert!(writes.chunks(8).all(|run| run.iter().all(|class| *class == run[0])));
+        assert!(writes.chunks(8).any(|run| run[0] != writes[0]));
+    }
+
+    #[test]
+    fn the_bias_turns_round_after_each_run() {
+        let mix = Mix {
+            large_percent: 100,
+            within: Within::Draws,
+            after: After::OppositeBias,
+            ..Mix::b(3, 400, 8, 4)
+        };
+        let writes = received(&mix, 0);
+        let is_large = |run: &[Class]| run.iter().all(|&class| class >= 2);
+        let is_small = |run: &[Class]| run.iter().all(|&class| class < 2);
+        for (number, run) in writes.chunks(8).enumerate() {
+            assert!(if number % 2 == 0 { is_large(run) } else { is_small(run) });
+        }
+    }
+
+    #[test]
+    fn bad_values_are_clamped() {
+        let mix = Mix { units: 0, width: 0, large_percent: 255, run: 0, ..Mix::a(1, 10, 1) };
+        assert!(
+            mix.draws().eq((0..0).map(|_| (0, 0)))
+                || mix.draws().all(|(unit, class)| unit == 0 && class < 2)
+        );
+    }
+}
