@@ -1,5 +1,6 @@
 //! Every policy by name: schedulers, shapers, placements.
 
+mod arrays;
 mod placements;
 mod schedulers;
 mod shapers;
@@ -7,6 +8,7 @@ mod shapers;
 pub use crate::contract::parameter::{Listed, Parameter};
 pub use crate::contract::policy::PolicyVisitor;
 pub use crate::elevator::BLOCK_PARAMETERS;
+pub use arrays::{ARRAYS, is_array, volume_bytes};
 pub use placements::{DeviceSet, FlashLane, PLACEMENTS, build_placed, is_placement, with_placed};
 pub use schedulers::{POLICIES, build, with_policy};
 pub use shapers::{SHAPER_PARAMETERS, SHAPERS};

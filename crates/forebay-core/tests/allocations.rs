@@ -118,7 +118,13 @@ impl PolicyVisitor for Placed {
 #[test]
 fn placements_allocate_only_to_grow_their_tables() {
     let flash = FlashLane { len_max: u32::MAX, capacity_bytes: 32 << 20 };
-    let lanes = DeviceSet { disks: 1, disk_len_max: u32::MAX, flash: Some(flash), restarts: false };
+    let lanes = DeviceSet {
+        disks: 1,
+        disk_len_max: u32::MAX,
+        disk_bytes: 1 << 40,
+        flash: Some(flash),
+        restarts: false,
+    };
     let specs =
         ["cache", "cache:replace=s3fifo", "bid-hybrid", "tier-lba", "tier-bcache", "migrate"];
     for spec in specs {

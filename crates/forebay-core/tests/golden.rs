@@ -155,7 +155,13 @@ fn schedulers() -> String {
         line(&format!("{spec}, six at a time"), build(spec, 1 << 20).unwrap(), vec![device], 1)
     });
     let shaped = SHAPERS.iter().map(|spec| {
-        let lanes = DeviceSet { disks: 1, disk_len_max: 1 << 20, flash: None, restarts: false };
+        let lanes = DeviceSet {
+            disks: 1,
+            disk_len_max: 1 << 20,
+            disk_bytes: 1 << 40,
+            flash: None,
+            restarts: false,
+        };
         let policy = build_placed(spec, &lanes).unwrap();
         let disks = (0..policy.servers().len().max(1)).map(|_| disk()).collect();
         line(spec, policy, disks, 1)
@@ -190,8 +196,13 @@ fn placements() -> String {
     specs
         .map(|spec| {
             let flash_lane = Some(FlashLane { len_max: 256 << 10, capacity_bytes: 4 << 20 });
-            let lanes =
-                DeviceSet { disks: 2, disk_len_max: 1 << 20, flash: flash_lane, restarts: false };
+            let lanes = DeviceSet {
+                disks: 2,
+                disk_len_max: 1 << 20,
+                disk_bytes: 1 << 40,
+                flash: flash_lane,
+                restarts: false,
+            };
             let devices = vec![disk(), disk(), flash(Collection::Greedy, 0.5)];
             line(spec, build_placed(spec, &lanes).unwrap(), devices, 2)
         })

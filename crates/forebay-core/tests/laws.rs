@@ -274,7 +274,7 @@ fn placed_specs() -> impl Iterator<Item = String> {
 
 fn lanes(disks: u16) -> DeviceSet {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 4 << 20 });
-    DeviceSet { disks, disk_len_max: LEN_MAX, flash, restarts: false }
+    DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts: false }
 }
 
 /// As [`check`], for policies that move data between devices: they do I/Os of their own.

@@ -315,7 +315,13 @@ fn flags_say_what_is_wrong() {
 
 #[test]
 fn a_promise_for_the_whole_trace_is_not_dealt_over_disks() {
-    let lanes = |disks| DeviceSet { disks, disk_len_max: u32::MAX, flash: None, restarts: false };
+    let lanes = |disks| DeviceSet {
+        disks,
+        disk_len_max: u32::MAX,
+        disk_bytes: 1 << 40,
+        flash: None,
+        restarts: false,
+    };
     for spec in ["split:cmin=100", "miser:cmin=100", "fcfs"] {
         assert!(build_placed(spec, &lanes(1)).is_ok(), "{spec}");
         let said = build_placed(spec, &lanes(2)).map(drop).unwrap_err().0;

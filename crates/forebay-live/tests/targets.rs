@@ -186,7 +186,13 @@ fn lanes_are_targets() {
         let targets = paths.iter().map(|path| Target::open(path, opening(true, true)).unwrap());
         let requests = [(0, 8192), (1, 65_536), (1, 131_072)]
             .map(|(lane, offset)| Request { lane, ..request(offset, 0, Op::Write, offset, 4096) });
-        let both = DeviceSet { disks: 2, disk_len_max: LEN_MAX, flash: None, restarts: false };
+        let both = DeviceSet {
+            disks: 2,
+            disk_len_max: LEN_MAX,
+            disk_bytes: 1 << 40,
+            flash: None,
+            restarts: false,
+        };
         let policy = &mut *build_placed("deadline", &both).unwrap();
         let seen = played(policy, lanes(targets.collect()), &requests);
         assert_eq!((seen.finished, seen.ios), (3, 3), "{driver}");

@@ -87,7 +87,7 @@ impl<'a> On<'a> {
         match self {
             On::Emulated(bed) => Ok(Prepared {
                 policy_lanes: bed.lanes(),
-                placement: bed.placement(input, plan.setup),
+                placement: bed.placement(input, plan.policy, plan.setup),
                 disks: usize::from(bed.disks.max(1)),
                 source: Source::Models(bed),
             }),
@@ -117,6 +117,8 @@ fn policy_lanes(disks: usize, flash_bytes: Option<u64>) -> DeviceSet {
     DeviceSet {
         disks: disks as u16,
         disk_len_max: LEN_MAX,
+        // Arrays on real drives are volumes.
+        disk_bytes: 0,
         flash: flash_bytes.map(flash),
         restarts,
     }

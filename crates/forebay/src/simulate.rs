@@ -132,7 +132,7 @@ pub(crate) fn run_stretch<P: GoOn>(
     mut progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
     bed.check_flash()?;
-    let layout = bed.placement(input, setup);
+    let layout = bed.placement(input, policy, setup);
     let mut told = |count| match progress(count).stops() {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
@@ -151,7 +151,7 @@ pub(crate) fn requests(
 ) -> Result<(impl Iterator<Item = Request>, Failed), Error> {
     let records = input.records()?;
     let failed = records.failed();
-    Ok((DeviceRequests::new(records, bed.placement(input, setup), 0..u64::MAX), failed))
+    Ok((DeviceRequests::new(records, bed.placement(input, "noop", setup), 0..u64::MAX), failed))
 }
 
 /// Whoever is told of the progress, of one type: else every loop would be compiled for each caller too.

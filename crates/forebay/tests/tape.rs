@@ -47,6 +47,7 @@ fn tape(path: &Path, policy: &str, requests: &[Request]) -> u64 {
     let lanes = DeviceSet {
         disks: 1,
         disk_len_max: LEN_MAX,
+        disk_bytes: 1 << 40,
         flash: needs_flash.then_some(flash),
         restarts: false,
     };

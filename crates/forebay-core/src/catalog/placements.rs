@@ -5,7 +5,7 @@
 //! [`POLICIES`](super::POLICIES) works here too, once for each disk, and leaves the flash alone.
 
 use super::schedulers::with_policy;
-use super::{schedulers, shapers};
+use super::{arrays, schedulers, shapers};
 use crate::cache::{Cache, Lru, S3Fifo};
 use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
@@ -109,6 +109,8 @@ pub struct DeviceSet {
     pub disks: u16,
     /// Their longest I/O in bytes.
     pub disk_len_max: u32,
+    /// Bytes that each of them holds; only arrays want to know.
+    pub disk_bytes: u64,
     /// The flash device they share.
     pub flash: Option<FlashLane>,
     /// Whether what is on them has to be found again after a restart. Policies that keep in memory
@@ -127,6 +129,9 @@ pub fn with_placed<V: PolicyVisitor>(
         let parsed = Spec::parse(spec)?;
         // What a device takes at a time is the affair of the stack.
         return shapers::with_shaper(&parsed, u32::MAX, Some(beneath?), visitor);
+    }
+    if arrays::is_array(spec) {
+        return arrays::with_array(&Spec::parse(spec)?, lanes, visitor);
     }
     if !is_placement(spec) {
         if lanes.disks <= 1 {
@@ -197,7 +202,12 @@ fn known(error: SpecError) -> SpecError {
         return error;
     }
     let names: Vec<&str> = PLACEMENTS.iter().map(|listed| listed.name).collect();
-    SpecError(format!("{} or, with a flash device, {}", error.0, names.join(", ")))
+    let arrays: Vec<&str> = arrays::names().collect();
+    let (names, arrays) = (names.join(", "), arrays.join(", "));
+    SpecError(format!(
+        "{} or, with a flash device, {names}, or, with several disks, {arrays}",
+        error.0
+    ))
 }
 
 /// What placements are built from.

@@ -21,6 +21,7 @@
 //! segments that its mirrored layout has are the two halves of a unit. Chunks stay where they are when a
 //! level changes.
 
+mod adapting;
 mod allot;
 mod caring;
 mod commit;
@@ -41,6 +42,7 @@ mod writing;
 
 use std::collections::{BTreeMap, VecDeque};
 
+use crate::adapt::{Costs, First, Rule};
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Fault, Outcome};
 use crate::contract::policy::Figure;
@@ -48,6 +50,7 @@ use crate::contract::request::{BACKGROUND, Flags, Op, Request};
 use crate::contract::time::Nanos;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
 
+use adapting::Adapting;
 use commit::Log;
 use drives::Drives;
 use job::{Doing, Job};
@@ -122,6 +125,7 @@ pub struct Array {
     /// Jobs that wait for room.
     stalled: VecDeque<u32>,
     care: caring::Care,
+    adapting: Option<Adapting>,
     counts: Counts,
 }
 
@@ -142,6 +146,29 @@ impl Array {
     pub fn created(geometry: Geometry, first: Level) -> Array {
         let numbers: Vec<u8> = (1..=geometry.lanes as u8).collect();
         Array::closed(geometry, first, &numbers, true)
+    }
+
+    /// The same, with levels that follow the workload by `rule`: layout `i` of `costs` is `levels[i]`.
+    pub fn adapting<R>(self, rule: R, costs: Costs, first: First, levels: Vec<Level>) -> Array
+    where
+        R: Rule + Send + 'static,
+        R::Unit: Send,
+    {
+        Array { adapting: Some(Adapting::new(rule, costs, first, levels)), ..self }
+    }
+
+    /// The same, with so many units written already at its first level, without any I/O: as a simulation
+    /// may begin.
+    pub fn filled(mut self, units: u64) -> Array {
+        let level = self.first;
+        for number in 0..units.min(self.geometry.units) {
+            let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
+            let roles = level::all(level.roles(self.chunks()));
+            if self.allot(number, &mut unit, level, roles).is_some() {
+                self.table.set(number, &unit);
+            }
+        }
+        self
     }
 
     fn closed(geometry: Geometry, first: Level, numbers: &[u8], creates: bool) -> Array {
@@ -167,6 +194,7 @@ impl Array {
             tasks: Vec::new(),
             stalled: VecDeque::new(),
             care: caring::Care::default(),
+            adapting: None,
             counts: Counts::default(),
             geometry,
         }
@@ -342,7 +370,7 @@ impl Array {
         let job = &mut self.jobs[key as usize];
         let (number, doing, old, new) = (job.number, job.doing, job.old, job.new);
         let parts = std::mem::take(&mut job.parts);
-        let (bad, is_new) = (job.bad, new != old);
+        let (bad, is_new, chunks) = (job.bad, new != old, job.touched.count_ones() as usize);
         for buf in job.bufs.iter_mut().map(std::mem::take).filter(|buf| *buf != 0) {
             plan.slots.free(buf);
         }
@@ -357,6 +385,13 @@ impl Array {
             } else {
                 plan.release(part.client, outcome);
             }
+        }
+        let op = if doing == Doing::Write { Op::Write } else { Op::Read };
+        if let (Doing::Read | Doing::Write, Some(adapting), Some(level), Ok(())) =
+            (doing, &mut self.adapting, new.level, outcome)
+            && let Some(to) = adapting.seen(number, level, op, chunks)
+        {
+            self.locks.ask_first(number, Task::Switch(to));
         }
         let is_repair = matches!(doing, Doing::Repair { .. });
         self.care.busy &= !is_repair;

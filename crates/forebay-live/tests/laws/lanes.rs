@@ -32,7 +32,13 @@ const SPECS: &[&str] = &[
 
 fn policy(spec: &str) -> Box<dyn Policy> {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: MIB });
-    let lanes = DeviceSet { disks: DISKS, disk_len_max: LEN_MAX, flash, restarts: false };
+    let lanes = DeviceSet {
+        disks: DISKS,
+        disk_len_max: LEN_MAX,
+        disk_bytes: 1 << 40,
+        flash,
+        restarts: false,
+    };
     // Files may want larger blocks than the oracle's.
     let policy = build_placed(spec, &lanes).unwrap();
     Box::new(Placed::new(Blocks::new(4096), [(policy, DISKS + 1)]))

@@ -81,7 +81,7 @@ fn short(spec: &'static str) -> Stack {
 
 fn lanes(disks: u16, restarts: bool) -> DeviceSet {
     let flash = Some(FlashLane { len_max: LEN_MAX, capacity_bytes: 1 << 20 });
-    DeviceSet { disks, disk_len_max: LEN_MAX, flash, restarts }
+    DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 1 << 40, flash, restarts }
 }
 
 /// A policy by name on some disks and a flash.

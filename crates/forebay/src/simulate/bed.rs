@@ -1,6 +1,8 @@
 //! The devices that a trace is tried on: disks, and a flash device beside them.
 
-use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, build_placed, is_placement};
+use forebay_core::catalog::{
+    DeviceSet, FlashLane, PLACEMENTS, build_placed, is_array, is_placement, volume_bytes,
+};
 use forebay_core::device::failing::Failure;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Spec};
@@ -38,8 +40,12 @@ impl<'a> Bed<'a> {
         std::iter::repeat_n(self.disk, disks).chain(flash).collect()
     }
 
-    /// Where the volumes of `input` lie on its disks.
-    pub fn placement(&self, input: &Input, setup: Setup) -> VolumeLayout {
+    /// Where the volumes of `input` lie under `policy`: on the disks, or on the one volume that an array
+    /// makes of them.
+    pub fn placement(&self, input: &Input, policy: &str, setup: Setup) -> VolumeLayout {
+        if let Ok(Some(bytes)) = volume_bytes(policy, &self.lanes()) {
+            return VolumeLayout::new(&input.extents, bytes, setup.map);
+        }
         VolumeLayout::over(&input.extents, self.disks, self.disk.model.capacity(), setup.map)
     }
 
@@ -52,6 +58,7 @@ impl<'a> Bed<'a> {
         DeviceSet {
             disks: self.disks.max(1),
             disk_len_max: self.disk.model.len_max(),
+            disk_bytes: self.disk.model.capacity(),
             flash: self.flash.map(flash),
             restarts: false,
         }
@@ -115,7 +122,8 @@ impl<'a> Bed<'a> {
     pub fn idle_parts(&self, input: &Input, policies: &[String]) -> Vec<String> {
         let mut told = Vec::new();
         let volumes = input.extents.len().max(1);
-        if usize::from(self.disks) > volumes {
+        let arrays = policies.iter().any(|name| is_array(name));
+        if usize::from(self.disks) > volumes && !arrays {
             let idle = usize::from(self.disks) - volumes;
             told.push(format!(
                 "{} of the {} disks stay{} idle: volumes are dealt over disks whole, and the trace \

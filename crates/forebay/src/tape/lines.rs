@@ -104,7 +104,8 @@ pub(super) fn lanes(line: &str) -> Result<DeviceSet, Wrong> {
             None => None,
         };
         let flash = flash.map(|(len_max, capacity_bytes)| FlashLane { len_max, capacity_bytes });
-        words.ended(DeviceSet { disks, disk_len_max, flash, restarts: false })
+        // Arrays are not taped.
+        words.ended(DeviceSet { disks, disk_len_max, disk_bytes: 0, flash, restarts: false })
     })();
     let sound = |len_max: u32| (4096..=LEN_BYTES_MAX).contains(&len_max);
     lanes

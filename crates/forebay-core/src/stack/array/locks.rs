@@ -57,6 +57,11 @@ impl Locks {
         self.units.entry(unit).or_default().queue.push_back(task);
     }
 
+    /// Before whatever waits.
+    pub(super) fn ask_first(&mut self, unit: u64, task: Task) {
+        self.units.entry(unit).or_default().queue.push_front(task);
+    }
+
     /// Whether nothing is under way there, nor waits.
     pub(super) fn is_quiet(&self, unit: u64) -> bool {
         !self.units.contains_key(&unit)

@@ -3,10 +3,11 @@
 use super::geometry::{Geometry, PAGE};
 use super::unit::Unit;
 
-/// Words of all units, one unit after another.
+/// Words of units, one after another, in pages; those that were never written take no memory.
 #[derive(Clone, Debug)]
 pub(super) struct Table {
-    words: Vec<u64>,
+    pages: Vec<Option<Box<[u64]>>>,
+    units: u64,
     stride: usize,
     a_page: usize,
 }
@@ -14,22 +15,31 @@ pub(super) struct Table {
 impl Table {
     pub(super) fn new(geometry: &Geometry) -> Table {
         let (stride, a_page) = (geometry.stride(), geometry.units_a_page() as usize);
-        Table { words: vec![0; geometry.units as usize * stride], stride, a_page }
+        let pages = vec![None; geometry.pages() as usize];
+        Table { pages, units: geometry.units, stride, a_page }
     }
 
     pub(super) fn units(&self) -> u64 {
-        (self.words.len() / self.stride) as u64
+        self.units
+    }
+
+    /// The page of a unit, and its words there.
+    fn at(&self, unit: u64) -> (usize, std::ops::Range<usize>) {
+        let (page, within) = (unit as usize / self.a_page, unit as usize % self.a_page);
+        (page, within * self.stride..(within + 1) * self.stride)
     }
 
     pub(super) fn get(&self, unit: u64) -> Unit {
-        let at = unit as usize * self.stride;
-        Unit::get(self.words.get(at..at + self.stride).unwrap_or_default())
+        let (page, range) = self.at(unit);
+        let words = self.pages.get(page).and_then(Option::as_ref);
+        words.map_or(Unit::EMPTY, |words| Unit::get(&words[range]))
     }
 
     pub(super) fn set(&mut self, unit: u64, to: &Unit) {
-        let at = unit as usize * self.stride;
-        if let Some(words) = self.words.get_mut(at..at + self.stride) {
-            to.put(words);
+        let ((page, range), len) = (self.at(unit), self.a_page * self.stride);
+        let Some(words) = self.pages.get_mut(page).filter(|_| unit < self.units) else { return };
+        if words.is_some() || *to != Unit::EMPTY {
+            to.put(&mut words.get_or_insert_with(|| vec![0; len].into())[range]);
         }
     }
 
@@ -103,6 +113,6 @@ mod tests {
         }
         assert_eq!(to.get(42), unit(4242));
         to.set(42, &Unit::EMPTY);
-        assert_eq!((geometry.pages(), to.words == from.words), (3, true));
+        assert_eq!((geometry.pages(), to.pages == from.pages), (3, true));
     }
 }

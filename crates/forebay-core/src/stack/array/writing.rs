@@ -31,9 +31,14 @@ impl Array {
         let number = self.jobs[key as usize].number;
         let old = self.unit(number);
         // It may have waited, and cells may lie elsewhere since.
+        let job = &mut self.jobs[key as usize];
+        job.span(chunk, geometry::BLOCK.min(chunk), false);
+        let touched = job.touched;
+        let first = self.adapting.as_ref().and_then(|it| it.first(touched.count_ones() as usize));
+        let first = first.unwrap_or(self.first);
         let level = match old.level {
             Some(level) => level,
-            None if self.has_spare(self.first) => self.first,
+            None if self.has_spare(first) => first,
             None => {
                 self.counts.mirrors_refused += 1;
                 self.leanest
@@ -42,8 +47,7 @@ impl Array {
         let job = &mut self.jobs[key as usize];
         (job.level, job.old, job.new) = (level, old, old);
         job.new.level = Some(level);
-        job.span(chunk, geometry::BLOCK.min(chunk), false);
-        let writes = written(level, chunks, job.touched);
+        let writes = written(level, chunks, touched);
         let is_new = |role| self.drives.lane(old.places[role]).is_none();
         let whole = self.is_fresh() || each(writes).any(is_new);
         let job = &mut self.jobs[key as usize];

@@ -54,7 +54,13 @@ pub(super) fn responses<P: GoOn>(
     let clock = run_clock(clock, intensity);
     let intensity = Intensity::new(intensity).unwrap_or(Intensity::RECORDED);
     let model = &device.model;
-    let lanes = DeviceSet { disks: 1, disk_len_max: model.len_max(), flash: None, restarts: false };
+    let lanes = DeviceSet {
+        disks: 1,
+        disk_len_max: model.len_max(),
+        disk_bytes: 1 << 40,
+        flash: None,
+        restarts: false,
+    };
     let mut policy = build_placed(scheduler(device), &lanes)?;
     let mut devices = [model.clone()];
     let records = input.records()?;
