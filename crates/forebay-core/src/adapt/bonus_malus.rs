@@ -16,9 +16,11 @@ impl Factor {
     /// Thresholds as they are.
     pub const ONE: Factor = Factor { times: 1, over: 1 };
 
+    /// By how much a score is at or beyond its threshold, in parts of the factor's divisor: nothing is rounded.
     #[inline]
-    fn of(self, threshold: u64) -> u64 {
-        threshold.saturating_mul(u64::from(self.times)) / u64::from(self.over.max(1))
+    fn beyond(self, score: u32, threshold: u64) -> Option<u64> {
+        let threshold = threshold.saturating_mul(u64::from(self.times));
+        (u64::from(score) * u64::from(self.over.max(1))).checked_sub(threshold)
     }
 }
 
@@ -84,11 +86,15 @@ pub(super) fn step(
         let up = u32::try_from(here.saturating_sub(there)).unwrap_or(u32::MAX);
         let down = u32::try_from(there.saturating_sub(here)).unwrap_or(u32::MAX);
         *score = score.saturating_add(up).saturating_sub(down);
-        let threshold = factor.of(costs.threshold(layout, other));
         // A score of nothing is no reason, whatever the threshold.
-        let reached = *score > 0 && u64::from(*score) >= threshold && costs.allows(other);
-        if reached && winner.is_none_or(|(by, _)| u64::from(*score) - threshold > by) {
-            winner = Some((u64::from(*score) - threshold, other));
+        if *score == 0 || !costs.allows(other) {
+            continue;
+        }
+        let beyond = factor.beyond(*score, costs.threshold(layout, other));
+        if let Some(beyond) = beyond
+            && winner.is_none_or(|(most, _)| beyond > most)
+        {
+            winner = Some((beyond, other));
         }
     }
     let (_, to) = winner?;

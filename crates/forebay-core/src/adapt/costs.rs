@@ -34,6 +34,7 @@ pub struct Costs {
     cost: Vec<u64>,
     switch: Vec<u64>,
     threshold: Vec<u64>,
+    half: Vec<u64>,
     /// A bit a layout.
     allowed: u8,
 }
@@ -75,6 +76,7 @@ impl Costs {
             layouts,
             width,
             cost,
+            half: halves(&switch.concat(), layouts),
             switch: switch.concat(),
             threshold: threshold.concat(),
             allowed: u8::MAX >> (LAYOUTS_MAX - layouts),
@@ -135,6 +137,14 @@ impl Costs {
         self.switch[self.known(from) * self.layouts + self.known(to)]
     }
 
+    /// Half of the way there and back, to or from each layout: a distance that is the same both ways. With two
+    /// layouts any sequence of switches costs the same by it, but for one half of the difference; with more it stands in
+    /// for it.
+    #[inline]
+    pub fn half_ways(&self, layout: Layout) -> &[u64] {
+        &self.half[self.known(layout) * self.layouts..][..self.layouts]
+    }
+
     /// How much better `to` must have been for a switch from `from`.
     #[inline]
     pub fn threshold(&self, from: Layout, to: Layout) -> u64 {
@@ -193,6 +203,15 @@ impl Costs {
     }
 }
 
+fn halves(switch: &[u64], layouts: usize) -> Vec<u64> {
+    let half = |from: usize, to: usize| {
+        let there_and_back =
+            switch[from * layouts + to].saturating_add(switch[to * layouts + from]);
+        if from == to { 0 } else { there_and_back / 2 }
+    };
+    (0..layouts * layouts).map(|at| half(at / layouts, at % layouts)).collect()
+}
+
 /// Two layouts in points: writes, and for 6 to 10 and 10 to 6 the cost of a switch and its threshold.
 fn paper(point: u64, writes: [[u64; 4]; 2], switch: [u64; 2], threshold: [u64; 2]) -> Costs {
     let square = |[there, back]: [u64; 2]| vec![0, there * point, back * point, 0];
@@ -203,6 +222,7 @@ fn paper(point: u64, writes: [[u64; 4]; 2], switch: [u64; 2], threshold: [u64; 2
         layouts: 2,
         width: 4,
         cost,
+        half: halves(&square(switch), 2),
         switch: square(switch),
         threshold: square(threshold),
         allowed: 0b11,
