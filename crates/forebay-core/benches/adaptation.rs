@@ -10,7 +10,7 @@ use forebay_core::adapt::{
     Best, BonusMalus, Class, Costs, Factor, Mix, RAID6, Rule, Tuning, WorkFunction,
 };
 
-const UNITS: u32 = 100_000;
+const UNITS: u32 = 1_000;
 
 fn measure<R: Rule>(name: &str, rule: &mut R, costs: &Costs, requests: &[(u32, Class)]) {
     let mut units: Vec<R::Unit> =
@@ -28,7 +28,7 @@ fn measure<R: Rule>(name: &str, rule: &mut R, costs: &Costs, requests: &[(u32, C
 
 fn main() {
     let costs = Costs::paper_hdd();
-    let requests: Vec<(u32, Class)> = Mix::c(UNITS, 50, 8, 1).draws().collect();
+    let requests: Vec<(u32, Class)> = Mix::c(UNITS, 5000, 8, 1).draws().collect();
     measure("bonus-malus", &mut BonusMalus::new(Factor::ONE), &costs, &requests);
     measure("work function", &mut WorkFunction, &costs, &requests);
     measure("best", &mut Best::new(&costs, Tuning::default()), &costs, &requests);

@@ -58,7 +58,13 @@ impl Rule for BonusMalus {
 
     fn seen(&mut self, costs: &Costs, unit: &mut Scored, class: Class) -> Option<Layout> {
         let layout = costs.nearest(unit.layout);
-        let to = step(costs, self.factor, &mut unit.scores[..costs.layouts() - 1], layout, class)?;
+        let to = step(
+            costs,
+            self.factor,
+            &mut unit.scores[..costs.layouts() - 1],
+            layout,
+            costs.row(class),
+        )?;
         unit.layout = to;
         Some(to)
     }
@@ -68,24 +74,23 @@ impl Rule for BonusMalus {
     }
 }
 
-/// One request: scores of all layouts but `layout`, in their order.
+/// One request that costs `row` by layout: scores of all layouts but `layout`, in their order.
 #[inline]
 pub(super) fn step(
     costs: &Costs,
     factor: Factor,
     scores: &mut [u32],
     layout: Layout,
-    class: Class,
+    row: &[u64],
 ) -> Option<Layout> {
-    let row = costs.row(class);
     let here = row[usize::from(layout)];
     let mut winner: Option<(u64, Layout)> = None;
     for (slot, score) in scores.iter_mut().enumerate() {
         let other = (slot + usize::from(slot >= usize::from(layout))) as Layout;
         let there = row[usize::from(other)];
-        let up = u32::try_from(here.saturating_sub(there)).unwrap_or(u32::MAX);
-        let down = u32::try_from(there.saturating_sub(here)).unwrap_or(u32::MAX);
-        *score = score.saturating_add(up).saturating_sub(down);
+        // Costs are below 2^60, so nothing overflows.
+        let changed = i64::from(*score) + here as i64 - there as i64;
+        *score = changed.clamp(0, i64::from(u32::MAX)) as u32;
         // A score of nothing is no reason, whatever the threshold.
         if *score == 0 || !costs.allows(other) {
             continue;

@@ -14,6 +14,9 @@ pub const LAYOUTS_MAX: usize = 8;
 /// Chunks that a class tells apart, at most.
 const WIDTH_MAX: usize = 64;
 
+/// Costs are this at most, 36 years, so that sums of a few need no care.
+const COST_MAX: u64 = 1 << 60;
+
 /// RAID 6 in the paper's tables.
 pub const RAID6: Layout = 0;
 /// RAID 10 with three copies in the paper's tables.
@@ -67,8 +70,8 @@ impl Costs {
         let mut cost = vec![0; (2 * width + 1) * layouts];
         for layout in 0..layouts {
             for chunks in 0..width {
-                cost[chunks * layouts + layout] = writes[layout][chunks];
-                let read = reads.get(layout).map_or(0, |row| row[chunks]);
+                cost[chunks * layouts + layout] = writes[layout][chunks].min(COST_MAX);
+                let read = reads.get(layout).map_or(0, |row| row[chunks].min(COST_MAX));
                 cost[(width + chunks) * layouts + layout] = read;
             }
         }
@@ -76,9 +79,9 @@ impl Costs {
             layouts,
             width,
             cost,
-            half: halves(&switch.concat(), layouts),
-            switch: switch.concat(),
-            threshold: threshold.concat(),
+            half: halves(&clamped(switch), layouts),
+            switch: clamped(switch),
+            threshold: clamped(threshold),
             allowed: u8::MAX >> (LAYOUTS_MAX - layouts),
         })
     }
@@ -190,10 +193,10 @@ impl Costs {
 
     /// Costs of requests times `by`, and these rents for the tick; layouts without one pay none.
     pub(super) fn weighing(mut self, by: u64, rents: &[u64]) -> Costs {
-        self.cost.iter_mut().for_each(|cost| *cost = cost.saturating_mul(by));
+        self.cost.iter_mut().for_each(|cost| *cost = cost.saturating_mul(by).min(COST_MAX));
         let tick = 2 * self.width * self.layouts;
         for (cost, &rent) in self.cost[tick..].iter_mut().zip(rents) {
-            *cost = rent;
+            *cost = rent.min(COST_MAX);
         }
         self
     }
@@ -203,6 +206,11 @@ impl Costs {
     }
 }
 
+fn clamped(table: &[Vec<u64>]) -> Vec<u64> {
+    table.iter().flatten().map(|&cost| cost.min(COST_MAX)).collect()
+}
+
+/// Half of each way there and back.
 fn halves(switch: &[u64], layouts: usize) -> Vec<u64> {
     let half = |from: usize, to: usize| {
         let there_and_back =
@@ -274,5 +282,8 @@ mod tests {
         assert_eq!(costs.class(Op::Write, 99), 3);
         assert_eq!(costs.cost(RAID6, 200), 0);
         assert!(!costs.allows(200));
+        let dear = [vec![u64::MAX], vec![0]];
+        let costs = Costs::new(&dear, &[], &square, &square).unwrap();
+        assert_eq!(costs.cost(0, 0), COST_MAX);
     }
 }

@@ -35,7 +35,7 @@ impl Rule for WorkFunction {
 
     fn seen(&mut self, costs: &Costs, unit: &mut Worked, class: Class) -> Option<Layout> {
         let layout = costs.nearest(unit.layout);
-        let to = step(costs, &mut unit.work[..costs.layouts() - 1], layout, class)?;
+        let to = step(costs, &mut unit.work[..costs.layouts() - 1], layout, costs.row(class))?;
         unit.layout = to;
         Some(to)
     }
@@ -58,16 +58,10 @@ pub(super) fn start(costs: &Costs, work: &mut [u32], layout: Layout) {
     pack(&full[..layouts], work);
 }
 
-/// One request.
+/// One request that costs `row` by layout.
 #[inline]
-pub(super) fn step(
-    costs: &Costs,
-    work: &mut [u32],
-    layout: Layout,
-    class: Class,
-) -> Option<Layout> {
+pub(super) fn step(costs: &Costs, work: &mut [u32], layout: Layout, row: &[u64]) -> Option<Layout> {
     let layouts = costs.layouts();
-    let row = costs.row(class);
     // Served: what it costs to be in each layout after the request and before any switch.
     let mut served = [0; LAYOUTS_MAX];
     for (at, served) in served.iter_mut().enumerate().take(layouts) {
