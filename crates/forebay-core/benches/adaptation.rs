@@ -1,4 +1,4 @@
-//! Nanoseconds that a rule takes to see a request, with 100,000 units asked in random order.
+//! Nanoseconds that a rule takes to see a request, with 1,000 units asked in random order.
 
 // A bench reads the clock; the core it measures does not.
 #![allow(clippy::disallowed_types)]
