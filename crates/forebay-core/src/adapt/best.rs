@@ -141,13 +141,13 @@ impl Best {
 
     /// Shows a request to the rule at this place and charges it.
     #[inline]
-    fn shadow(&mut self, costs: &Costs, unit: &mut BestUnit, at: usize, class: Class) -> Shadow {
+    fn shadow(&mut self, costs: &Costs, unit: &mut BestUnit, at: usize, row: &[u64]) -> Shadow {
         let rule = self.rules[at];
         let (before, after) = match rule {
             Simple::Stay(layout) => (layout, None),
-            _ => keeping(costs, unit, at - self.stays, rule, class),
+            _ => keeping(costs, unit, at - self.stays, rule, row),
         };
-        let mut cost = costs.cost(before, class);
+        let mut cost = row[usize::from(before)];
         if let Some(after) = after {
             cost = cost.saturating_add(costs.switch(before, after));
         }
@@ -157,13 +157,13 @@ impl Best {
 
     /// Shows a request to all rules; answers where the one is that the unit follows.
     #[inline]
-    fn follow(&mut self, costs: &Costs, unit: &mut BestUnit, class: Class) -> Shadow {
+    fn follow(&mut self, costs: &Costs, unit: &mut BestUnit, row: &[u64]) -> Shadow {
         let dice = unit.cohort() * self.rules.len();
         let scale = self.units * self.base + self.moved * self.slope;
         let mut followed = (0, 0);
         let mut least = f64::INFINITY;
         for at in 0..self.rules.len() {
-            let shadow = self.shadow(costs, unit, at, class);
+            let shadow = self.shadow(costs, unit, at, row);
             let value = self.paid[at] + scale * self.dice[dice + at];
             if value < least {
                 (least, followed) = (value, shadow);
@@ -198,7 +198,7 @@ impl Rule for Best {
             return None;
         }
         self.moved *= self.keep;
-        let (before, to) = self.follow(costs, unit, class);
+        let (before, to) = self.follow(costs, unit, costs.row(class));
         let here = unit.layout();
         if unit.enter() && before != here {
             self.moved += change(costs, here, before, to, class);
@@ -230,14 +230,14 @@ fn keeping(
     unit: &mut BestUnit,
     slot: usize,
     rule: Simple,
-    class: Class,
+    row: &[u64],
 ) -> (Layout, Option<Layout>) {
     let each = costs.layouts() - 1;
     let before = unit.shadow(slot);
     let values = &mut unit.values[slot * each..][..each];
     let after = match rule {
-        Simple::BonusMalus(factor) => bonus_malus::step(costs, factor, values, before, class),
-        _ => work_function::step(costs, values, before, class),
+        Simple::BonusMalus(factor) => bonus_malus::step(costs, factor, values, before, row),
+        _ => work_function::step(costs, values, before, row),
     };
     if let Some(after) = after {
         unit.set_shadow(slot, after);

@@ -16,9 +16,11 @@ impl Factor {
     /// Thresholds as they are.
     pub const ONE: Factor = Factor { times: 1, over: 1 };
 
+    /// By how much a score is at or beyond its threshold, in parts of the factor's divisor: nothing is rounded.
     #[inline]
-    fn of(self, threshold: u64) -> u64 {
-        threshold.saturating_mul(u64::from(self.times)) / u64::from(self.over.max(1))
+    fn beyond(self, score: u32, threshold: u64) -> Option<u64> {
+        let threshold = threshold.saturating_mul(u64::from(self.times));
+        (u64::from(score) * u64::from(self.over.max(1))).checked_sub(threshold)
     }
 }
 
@@ -56,7 +58,13 @@ impl Rule for BonusMalus {
 
     fn seen(&mut self, costs: &Costs, unit: &mut Scored, class: Class) -> Option<Layout> {
         let layout = costs.nearest(unit.layout);
-        let to = step(costs, self.factor, &mut unit.scores[..costs.layouts() - 1], layout, class)?;
+        let to = step(
+            costs,
+            self.factor,
+            &mut unit.scores[..costs.layouts() - 1],
+            layout,
+            costs.row(class),
+        )?;
         unit.layout = to;
         Some(to)
     }
@@ -66,29 +74,32 @@ impl Rule for BonusMalus {
     }
 }
 
-/// One request: scores of all layouts but `layout`, in their order.
+/// One request that costs `row` by layout: scores of all layouts but `layout`, in their order.
 #[inline]
 pub(super) fn step(
     costs: &Costs,
     factor: Factor,
     scores: &mut [u32],
     layout: Layout,
-    class: Class,
+    row: &[u64],
 ) -> Option<Layout> {
-    let row = costs.row(class);
     let here = row[usize::from(layout)];
     let mut winner: Option<(u64, Layout)> = None;
     for (slot, score) in scores.iter_mut().enumerate() {
         let other = (slot + usize::from(slot >= usize::from(layout))) as Layout;
         let there = row[usize::from(other)];
-        let up = u32::try_from(here.saturating_sub(there)).unwrap_or(u32::MAX);
-        let down = u32::try_from(there.saturating_sub(here)).unwrap_or(u32::MAX);
-        *score = score.saturating_add(up).saturating_sub(down);
-        let threshold = factor.of(costs.threshold(layout, other));
+        // Costs are below 2^60, so nothing overflows.
+        let changed = i64::from(*score) + here as i64 - there as i64;
+        *score = changed.clamp(0, i64::from(u32::MAX)) as u32;
         // A score of nothing is no reason, whatever the threshold.
-        let reached = *score > 0 && u64::from(*score) >= threshold && costs.allows(other);
-        if reached && winner.is_none_or(|(by, _)| u64::from(*score) - threshold > by) {
-            winner = Some((u64::from(*score) - threshold, other));
+        if *score == 0 || !costs.allows(other) {
+            continue;
+        }
+        let beyond = factor.beyond(*score, costs.threshold(layout, other));
+        if let Some(beyond) = beyond
+            && winner.is_none_or(|(most, _)| beyond > most)
+        {
+            winner = Some((beyond, other));
         }
     }
     let (_, to) = winner?;

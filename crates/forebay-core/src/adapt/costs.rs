@@ -14,6 +14,9 @@ pub const LAYOUTS_MAX: usize = 8;
 /// Chunks that a class tells apart, at most.
 const WIDTH_MAX: usize = 64;
 
+/// Costs are this at most, 36 years, so that sums of a few need no care.
+const COST_MAX: u64 = 1 << 60;
+
 /// RAID 6 in the paper's tables.
 pub const RAID6: Layout = 0;
 /// RAID 10 with three copies in the paper's tables.
@@ -34,6 +37,7 @@ pub struct Costs {
     cost: Vec<u64>,
     switch: Vec<u64>,
     threshold: Vec<u64>,
+    half: Vec<u64>,
     /// A bit a layout.
     allowed: u8,
 }
@@ -66,8 +70,8 @@ impl Costs {
         let mut cost = vec![0; (2 * width + 1) * layouts];
         for layout in 0..layouts {
             for chunks in 0..width {
-                cost[chunks * layouts + layout] = writes[layout][chunks];
-                let read = reads.get(layout).map_or(0, |row| row[chunks]);
+                cost[chunks * layouts + layout] = writes[layout][chunks].min(COST_MAX);
+                let read = reads.get(layout).map_or(0, |row| row[chunks].min(COST_MAX));
                 cost[(width + chunks) * layouts + layout] = read;
             }
         }
@@ -75,8 +79,9 @@ impl Costs {
             layouts,
             width,
             cost,
-            switch: switch.concat(),
-            threshold: threshold.concat(),
+            half: halves(&clamped(switch), layouts),
+            switch: clamped(switch),
+            threshold: clamped(threshold),
             allowed: u8::MAX >> (LAYOUTS_MAX - layouts),
         })
     }
@@ -135,6 +140,14 @@ impl Costs {
         self.switch[self.known(from) * self.layouts + self.known(to)]
     }
 
+    /// Half of the way there and back, to or from each layout: a distance that is the same both ways. With two
+    /// layouts any sequence of switches costs the same by it, but for one half of the difference; with more it stands in
+    /// for it.
+    #[inline]
+    pub fn half_ways(&self, layout: Layout) -> &[u64] {
+        &self.half[self.known(layout) * self.layouts..][..self.layouts]
+    }
+
     /// How much better `to` must have been for a switch from `from`.
     #[inline]
     pub fn threshold(&self, from: Layout, to: Layout) -> u64 {
@@ -180,10 +193,10 @@ impl Costs {
 
     /// Costs of requests times `by`, and these rents for the tick; layouts without one pay none.
     pub(super) fn weighing(mut self, by: u64, rents: &[u64]) -> Costs {
-        self.cost.iter_mut().for_each(|cost| *cost = cost.saturating_mul(by));
+        self.cost.iter_mut().for_each(|cost| *cost = cost.saturating_mul(by).min(COST_MAX));
         let tick = 2 * self.width * self.layouts;
         for (cost, &rent) in self.cost[tick..].iter_mut().zip(rents) {
-            *cost = rent;
+            *cost = rent.min(COST_MAX);
         }
         self
     }
@@ -191,6 +204,20 @@ impl Costs {
     fn known(&self, layout: Layout) -> usize {
         usize::from(layout).min(self.layouts - 1)
     }
+}
+
+fn clamped(table: &[Vec<u64>]) -> Vec<u64> {
+    table.iter().flatten().map(|&cost| cost.min(COST_MAX)).collect()
+}
+
+/// Half of each way there and back.
+fn halves(switch: &[u64], layouts: usize) -> Vec<u64> {
+    let half = |from: usize, to: usize| {
+        let there_and_back =
+            switch[from * layouts + to].saturating_add(switch[to * layouts + from]);
+        if from == to { 0 } else { there_and_back / 2 }
+    };
+    (0..layouts * layouts).map(|at| half(at / layouts, at % layouts)).collect()
 }
 
 /// Two layouts in points: writes, and for 6 to 10 and 10 to 6 the cost of a switch and its threshold.
@@ -203,6 +230,7 @@ fn paper(point: u64, writes: [[u64; 4]; 2], switch: [u64; 2], threshold: [u64; 2
         layouts: 2,
         width: 4,
         cost,
+        half: halves(&square(switch), 2),
         switch: square(switch),
         threshold: square(threshold),
         allowed: 0b11,
@@ -254,5 +282,8 @@ mod tests {
         assert_eq!(costs.class(Op::Write, 99), 3);
         assert_eq!(costs.cost(RAID6, 200), 0);
         assert!(!costs.allows(200));
+        let dear = [vec![u64::MAX], vec![0]];
+        let costs = Costs::new(&dear, &[], &square, &square).unwrap();
+        assert_eq!(costs.cost(0, 0), COST_MAX);
     }
 }

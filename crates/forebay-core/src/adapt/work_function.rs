@@ -3,7 +3,8 @@
 //! A unit is a task system: layouts are its states, a switch its distance, a request its task. The work
 //! function says for every layout what it would have cost, at least, to serve all requests so far and end there. The rule goes
 //! where the work function plus the way there is least, which costs at most 2L - 1 times the optimum and a constant, the
-//! best that any rule without dice can promise, where distances are the same both ways (Borodin, Linial and Saks, *An optimal on-line
+//! best that any rule without dice can promise, where distances are the same both ways: so half of the
+//! way there and back stands for either ([`Costs::half_ways`]) (Borodin, Linial and Saks, *An optimal on-line
 //! algorithm for metrical task systems*, J. ACM 39, 1992). There a task may be met by switching first;
 //! here a request is served before the switch, which adds what the requests that cause switches cost.
 
@@ -34,7 +35,7 @@ impl Rule for WorkFunction {
 
     fn seen(&mut self, costs: &Costs, unit: &mut Worked, class: Class) -> Option<Layout> {
         let layout = costs.nearest(unit.layout);
-        let to = step(costs, &mut unit.work[..costs.layouts() - 1], layout, class)?;
+        let to = step(costs, &mut unit.work[..costs.layouts() - 1], layout, costs.row(class))?;
         unit.layout = to;
         Some(to)
     }
@@ -45,74 +46,67 @@ impl Rule for WorkFunction {
 }
 
 /// Half of what is kept: differences are stored above this.
-const ZERO: i64 = 1 << 31;
+const ZERO: u64 = 1 << 31;
 
 /// The work function of a unit that is in `layout`.
 pub(super) fn start(costs: &Costs, work: &mut [u32], layout: Layout) {
     let layouts = costs.layouts();
     let mut full = [0; LAYOUTS_MAX];
     for (to, work) in full.iter_mut().enumerate().take(layouts) {
-        *work = way(costs, layout, to as Layout);
+        *work = costs.half_ways(layout)[to];
     }
     pack(&full[..layouts], work);
 }
 
-/// One request.
+/// One request that costs `row` by layout.
 #[inline]
-pub(super) fn step(
-    costs: &Costs,
-    work: &mut [u32],
-    layout: Layout,
-    class: Class,
-) -> Option<Layout> {
+pub(super) fn step(costs: &Costs, work: &mut [u32], layout: Layout, row: &[u64]) -> Option<Layout> {
     let layouts = costs.layouts();
-    let row = costs.row(class);
     // Served: what it costs to be in each layout after the request and before any switch.
     let mut served = [0; LAYOUTS_MAX];
-    for at in 0..layouts {
-        let before = if at + 1 < layouts { u64::from(work[at]) } else { ZERO as u64 };
-        served[at] = before.saturating_add(row[at]);
+    for (at, served) in served.iter_mut().enumerate().take(layouts) {
+        let before = work.get(at).map_or(ZERO, |&work| u64::from(work));
+        let allowed = costs.allows(at as Layout);
+        *served = if allowed { before.saturating_add(row[at]) } else { u64::MAX };
     }
     let mut full = [0; LAYOUTS_MAX];
-    for to in 0..layouts {
-        full[to] = reach(costs, &served[..layouts], to as Layout);
+    for (to, work) in full.iter_mut().enumerate().take(layouts) {
+        *work = reach(costs, &served[..layouts], to as Layout);
     }
     pack(&full[..layouts], work);
-    let value = |to: Layout| full[usize::from(to)].saturating_add(way(costs, layout, to));
-    let mut best = layout;
-    for to in costs.allowed() {
-        // Of equals the one whose own requests made the work function, not a way there: the algorithm's
-        // second condition, without which it would stay for ever.
-        let own = |at: Layout| full[usize::from(at)] == served[usize::from(at)];
-        let (old, new) = (value(best), value(to));
-        if new < old || new == old && own(to) && !own(best) {
+    let there = choose(costs, &served[..layouts], &full[..layouts], layout);
+    (there != layout).then_some(there)
+}
+
+/// Where the work function plus the way there is least. Of equals the one whose own requests made the work function, not a
+/// way there: the algorithm's second condition, without which it would stay for ever.
+#[inline]
+fn choose(costs: &Costs, served: &[u64], full: &[u64], layout: Layout) -> Layout {
+    let ways = costs.half_ways(layout);
+    let value = |at: usize| (full[at].saturating_add(ways[at]), full[at] != served[at]);
+    let mut best = usize::from(layout);
+    for to in 0..full.len() {
+        if value(to) < value(best) && costs.allows(to as Layout) {
             best = to;
         }
     }
-    (best != layout).then_some(best)
+    best as Layout
 }
 
 /// The cheapest way to end in `to`.
-fn reach(costs: &Costs, served: &[u64], to: Layout) -> u64 {
-    let ways =
-        costs.allowed().map(|from| served[usize::from(from)].saturating_add(way(costs, from, to)));
-    ways.min().unwrap_or(served[usize::from(to)])
-}
-
-/// Half of the way there and back. Where ways differ by direction the sum over any tour is the same if they differ by no
-/// more than what being in a layout is worth, as with two layouts always; only then is a distance one both ways.
 #[inline]
-fn way(costs: &Costs, from: Layout, to: Layout) -> u64 {
-    if from == to { 0 } else { costs.switch(from, to).saturating_add(costs.switch(to, from)) / 2 }
+fn reach(costs: &Costs, served: &[u64], to: Layout) -> u64 {
+    let ways = served.iter().zip(costs.half_ways(to));
+    ways.map(|(served, way)| served.saturating_add(*way)).min().unwrap_or(0)
 }
 
 /// Differences to the last layout, within what fits.
+#[inline]
 fn pack(full: &[u64], work: &mut [u32]) {
-    let last = full[full.len() - 1] as i64;
+    let last = full[full.len() - 1];
     for (work, &value) in work.iter_mut().zip(full) {
-        *work =
-            (value as i64).saturating_sub(last).saturating_add(ZERO).clamp(0, i64::from(u32::MAX))
-                as u32;
+        let above = ZERO.saturating_add(value).saturating_sub(last);
+        *work = u32::try_from(above).unwrap_or(u32::MAX);
     }
 }
 
@@ -125,6 +119,10 @@ mod tests {
         let writes = [vec![9, 2, 5, 0], vec![1, 8, 5, 3], vec![4, 6, 0, 3]];
         let switch = [vec![0, 8, 12], vec![6, 0, 20], vec![10, 4, 0]];
         Costs::new(&writes, &[], &switch, &switch).unwrap()
+    }
+
+    fn way(costs: &Costs, from: Layout, to: Layout) -> u64 {
+        costs.half_ways(from)[usize::from(to)]
     }
 
     /// The least over all sequences of layouts that begin in `first` and end in `last`, a switch after each request.

@@ -100,7 +100,7 @@ fn what_is_lost_to_the_best_rule_is_bounded() {
 fn requests_that_go_round_with_any_period_are_bounded_too() {
     for costs in [Costs::paper_hdd(), Costs::paper_ssd()] {
         for period in [1, 2, 3, 4, 5, 8, 12, 20, 50, 200] {
-            let write = |i: u32| (i % 4, if i / 4 / period % 2 == 0 { 0 } else { 3 });
+            let write = |i: u32| (i % 4, if (i / 4 / period).is_multiple_of(2) { 0 } else { 3 });
             let requests: Vec<_> = (0..10_000).map(write).collect();
             assert!(held(&costs, 4, &requests), "period {period}");
         }
