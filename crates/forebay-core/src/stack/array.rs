@@ -24,6 +24,7 @@
 mod adapting;
 mod allot;
 mod caring;
+mod census;
 mod commit;
 mod drives;
 mod geometry;
@@ -60,6 +61,7 @@ use opening::Opening;
 use table::Table;
 use unit::Unit;
 
+pub use census::{Census, DriveState};
 pub use geometry::{Geometry, Update};
 pub use level::{LEVELS, Level};
 pub use record::Label;
@@ -126,6 +128,7 @@ pub struct Array {
     stalled: VecDeque<u32>,
     care: caring::Care,
     adapting: Option<Adapting>,
+    reads_only: bool,
     counts: Counts,
 }
 
@@ -155,6 +158,11 @@ impl Array {
         R::Unit: Send,
     {
         Array { adapting: Some(Adapting::new(rule, costs, first, levels)), ..self }
+    }
+
+    /// The same, which is only read: nothing at all is written to its drives.
+    pub fn reading(self) -> Array {
+        Array { reads_only: true, ..self }
     }
 
     /// The same, with so many units written already at its first level, without any I/O: as a simulation
@@ -195,6 +203,7 @@ impl Array {
             stalled: VecDeque::new(),
             care: caring::Care::default(),
             adapting: None,
+            reads_only: false,
             counts: Counts::default(),
             geometry,
         }
@@ -227,9 +236,17 @@ impl Array {
                 plan.hold(client);
                 plan.release(client, Err(Fault::Refused));
             }
+            Op::Write | Op::Trim if self.reads_only => {
+                plan.hold(client);
+                plan.release(client, Err(Fault::Refused));
+            }
             Op::Read | Op::Write | Op::Trim => self.cut(client, request, bytes, plan),
             Op::Flush if self.is_fresh() => self.flush(client, plan),
             Op::Flush | Op::Park => self.pass(client, request, plan),
+            Op::Open if self.care.waits && self.care.due().is_some() => {
+                plan.hold(client);
+                self.care.waiters.push(client);
+            }
             Op::Open => {}
         }
     }
@@ -395,7 +412,7 @@ impl Array {
         }
         let is_repair = matches!(doing, Doing::Repair { .. });
         self.care.busy &= !is_repair;
-        if bad != 0 && !is_repair {
+        if bad != 0 && !is_repair && !self.reads_only {
             self.locks.ask(number, Task::Repair { reads_all: true });
         }
         let durable = parts.iter().any(|part| part.durable);
@@ -478,7 +495,7 @@ impl Placement for Array {
     }
 
     fn wakeup(&self) -> Option<Nanos> {
-        if !matches!(self.phase, Phase::Ready) {
+        if !matches!(self.phase, Phase::Ready) || self.reads_only {
             return None;
         }
         let log = self.log.due().filter(|_| self.is_fresh());

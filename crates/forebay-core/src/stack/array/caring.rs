@@ -24,6 +24,9 @@ pub(super) struct Care {
     /// Where room was last made, and how often that was tried since there was any.
     pub(super) reclaimed: u64,
     pub(super) reclaims: u64,
+    /// Who opens it is answered when all care is taken.
+    pub(super) waits: bool,
+    pub(super) waiters: Vec<u32>,
 }
 
 impl Care {
@@ -47,13 +50,13 @@ impl Array {
     /// The same, which reads all there is once and mends what is wrong.
     pub fn scrubbing(mut self) -> Array {
         self.care.scrubs = true;
-        self.care.due = Some(Nanos::ZERO);
         self
     }
 
-    /// Whether all care is taken.
-    pub fn is_cared_for(&self) -> bool {
-        self.care.due.is_none()
+    /// The same, whose opening is answered only when all care is taken and is durable.
+    pub fn mending(mut self) -> Array {
+        self.care.waits = true;
+        self
     }
 
     /// Looks after the next unit that needs it.
@@ -66,6 +69,12 @@ impl Array {
             let is_over = end == units;
             self.care.scrubs &= !is_over;
             self.care.due = (!is_over).then_some(plan.now + Nanos(1));
+            if is_over {
+                for client in std::mem::take(&mut self.care.waiters) {
+                    self.log.wait(client);
+                }
+                self.commit(plan);
+            }
             return;
         };
         (self.care.next, self.care.busy) = (at + 1, true);

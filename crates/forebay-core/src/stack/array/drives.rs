@@ -1,5 +1,6 @@
 //! The drives of an array: which are there, and where there is room.
 
+use super::census::DriveState;
 use super::geometry::{Geometry, LANES_MAX};
 use super::level::{Level, each};
 use super::space::Space;
@@ -62,6 +63,16 @@ impl Drives {
     pub(super) fn lane(&self, place: Place) -> Option<usize> {
         let (drive, _) = place.cell()?;
         self.lanes[usize::from(drive)].map(usize::from)
+    }
+
+    pub(super) fn states(&self) -> Vec<DriveState> {
+        let state = |drive: &Drive| DriveState {
+            number: drive.number,
+            is_present: drive.present,
+            free_cells: drive.space.free(),
+            faults: drive.faults,
+        };
+        self.all.iter().map(state).collect()
     }
 
     pub(super) fn numbers(&self) -> [u8; LANES_MAX as usize] {

@@ -60,7 +60,8 @@ impl Array {
     fn write_labels(&mut self, plan: &mut Plan<'_>) {
         let (geometry, numbers) = (self.geometry, self.drives.numbers());
         for lane in self.drives.present().collect::<Vec<_>>() {
-            let label = Label { geometry, drive: numbers[lane], lane: lane as u16 };
+            let label =
+                Label { geometry, drive: numbers[lane], lane: lane as u16, first: self.first };
             let (buf, _) = sealed(&label.encode(), plan);
             for offset in [0, u64::from(geometry::BLOCK)] {
                 self.write_again(lane, offset, geometry::BLOCK, buf, plan);
@@ -163,6 +164,10 @@ impl Array {
             // Two that share a cell: this is no table of ours.
             places.iter().all(|place| self.drives.mark(*place)).then_some(())?;
         }
+        if self.reads_only {
+            self.ready_now(plan);
+            return Some(());
+        }
         let lanes: Vec<usize> = self.drives.present().collect();
         for key in chain.iter().filter(|key| (round..round + count).contains(&key.0)) {
             let bytes = &records.get(key)?.1;
@@ -194,7 +199,9 @@ impl Array {
     /// What came before is served.
     pub(super) fn ready_now(&mut self, plan: &mut Plan<'_>) {
         self.phase = Phase::Ready;
-        self.care.begin(plan.now);
+        if !self.reads_only {
+            self.care.begin(plan.now);
+        }
         for (client, request, bytes) in std::mem::take(&mut self.early) {
             self.serve(client, &request, bytes, plan);
             plan.release(client, Ok(()));

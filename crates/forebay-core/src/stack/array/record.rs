@@ -7,6 +7,7 @@
 //! chain without gaps is believed.
 
 use super::geometry::{BLOCK, Geometry, LANES_MAX, PAGE, RECORD, Update};
+use super::level::Level;
 use super::table::{put_words, words};
 use super::unit::Unit;
 
@@ -30,6 +31,8 @@ pub struct Label {
     pub drive: u8,
     /// Its lane.
     pub lane: u16,
+    /// The level of units that are written for the first time.
+    pub first: Level,
 }
 
 impl Label {
@@ -53,6 +56,7 @@ impl Label {
             fresh,
             self.drive.into(),
             self.lane.into(),
+            self.first.code().into(),
         ];
         put_words(&numbers, &mut bytes);
         bytes
@@ -63,7 +67,7 @@ impl Label {
         let words = words(bytes);
         let (head, sizes) = words.split_at_checked(4)?;
         let &[own, mark, version, volume] = head.first_chunk()?;
-        let &[lanes, chunk, chunks, copies, units, cells, fresh, drive, lane] =
+        let &[lanes, chunk, chunks, copies, units, cells, fresh, drive, lane, first] =
             sizes.first_chunk()?;
         if (own, mark, version) != (sum, LABEL, VERSION) {
             return None;
@@ -80,12 +84,13 @@ impl Label {
         };
         let (drive, lane) = (drive.try_into().ok()?, lane.try_into().ok()?);
         // Sizes as they are made, and no others.
-        let width = super::level::Level::Striped { parities: 0 };
-        let known = Geometry::new(geometry, width, 0)?;
+        let first = Level::of_code(first.try_into().ok()?)?;
+        let known = Geometry::new(geometry, first, 0)
+            .or_else(|| Geometry::new(geometry, Level::RAID6, 0))?;
         let is_fit = (1..=super::unit::DRIVE_MAX).contains(&drive)
-            && known.cells <= geometry.cells
+            && (known.cells <= geometry.cells || known.units > 0)
             && lane < geometry.lanes;
-        is_fit.then_some(Label { geometry, drive, lane })
+        is_fit.then_some(Label { geometry, drive, lane, first })
     }
 }
 
@@ -176,7 +181,6 @@ pub(super) fn sums(bytes: &[u8], volume: u64, unit: u64, what: usize) -> Option<
 
 #[cfg(test)]
 mod tests {
-    use super::super::level::Level;
     use super::super::unit::Place;
     use super::*;
 
@@ -196,7 +200,7 @@ mod tests {
 
     #[test]
     fn labels_come_back_and_others_are_refused() {
-        let label = Label { geometry: geometry(), drive: 5, lane: 2 };
+        let label = Label { geometry: geometry(), drive: 5, lane: 2, first: Level::RAID6 };
         let mut bytes = label.encode();
         assert_eq!(Label::decode(&bytes, 0), Some(label));
         assert_eq!(Label::decode(&bytes, 1), None);
