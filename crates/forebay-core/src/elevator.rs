@@ -2,18 +2,18 @@
 //!
 //! An [`Elevator`] sees queued requests of the [`BlockLayer`], which splits, merges and admits them.
 
-mod anticipatory;
-mod bfq;
-mod bid;
+pub(crate) mod anticipatory;
+pub(crate) mod bfq;
+pub(crate) mod bid;
 mod block;
-mod cfq;
-mod deadline;
-mod forebay;
+pub(crate) mod cfq;
+pub(crate) mod deadline;
+pub(crate) mod forebay;
 mod history;
 mod limits;
-mod mq_deadline;
-mod none;
-mod noop;
+pub(crate) mod mq_deadline;
+pub(crate) mod none;
+pub(crate) mod noop;
 pub(crate) mod packing;
 mod paper;
 mod queue;

@@ -88,12 +88,12 @@ impl Rtt {
 /// Every tier has a server of its own. The promise that a share of all requests is answered within
 /// a tier's bound counts what that tier and those before it admit.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Tiers(Vec<Rtt>);
+pub struct Classes(Vec<Rtt>);
 
-impl Tiers {
+impl Classes {
     /// `tiers`, in the order in which they are asked.
-    pub fn new(tiers: Vec<Rtt>) -> Tiers {
-        Tiers(tiers)
+    pub fn new(tiers: Vec<Rtt>) -> Classes {
+        Classes(tiers)
     }
 
     /// The first tier that admits the request that arrives at `at`, from 0; `None` if none does.

@@ -24,6 +24,7 @@ mod dmclock;
 mod fcfs;
 mod miser;
 mod overlap;
+mod pending;
 mod sfq;
 mod split;
 mod tags;

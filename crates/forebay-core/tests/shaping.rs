@@ -16,7 +16,7 @@ mod miser;
 mod parts;
 
 use forebay_core::catalog::{DeviceSet, build_placed};
-use forebay_core::rtt::{Rtt, Tiers};
+use forebay_core::rtt::{Classes, Rtt};
 use forebay_core::{Flags, Nanos, Op, Request};
 use harness::{Ran, arrivals, read, reads, run};
 use proptest::prelude::*;
@@ -143,7 +143,7 @@ proptest! {
         );
         let ran = run(&spec, &[a, b, rest], &reads(&times));
         let rtt = |rate, within| Rtt::new(rate, Nanos::from_millis_f64(within)).unwrap();
-        let mut tiers = Tiers::new(vec![rtt(a, within[0]), rtt(b, within[1])]);
+        let mut tiers = Classes::new(vec![rtt(a, within[0]), rtt(b, within[1])]);
         let mut counts = [0; 3];
         times.iter().for_each(|at| counts[tiers.admit(Nanos(*at)).unwrap_or(2)] += 1);
         prop_assert_eq!([0, 1, 2].map(|class| ran.class(class).len()), counts);

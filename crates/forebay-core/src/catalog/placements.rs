@@ -26,6 +26,9 @@ const SIZE: Parameter = Parameter::own("size-mib", "ALL");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline");
 const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"]);
 
+/// Of a cache, unless another is given.
+const BLOCK_KIB: u32 = 4;
+
 /// What moves between the tiers, where something does.
 const MIGRATION: &[Parameter] = &[
     Parameter::whole("extent-kib", 1024, 4),
@@ -43,7 +46,7 @@ pub const PLACEMENTS: &[Listed] = &[
             Parameter::choice("replace", &["lru", "s3fifo"]),
             Parameter::choice("write", &["back", "through", "around"]),
             SIZE,
-            Parameter::whole("block-kib", 4, 1),
+            Parameter::whole("block-kib", BLOCK_KIB, 1),
             DISK,
             TRANSFER,
         ]],
@@ -238,7 +241,8 @@ impl Place<'_> {
         cache: impl Fn(u32) -> C,
         visitor: V,
     ) -> Result<V::Out, SpecError> {
-        let block_bytes = self.given.whole("block-kib")?.saturating_mul(1024);
+        let expected = "a whole number from 1 to 1048576";
+        let block_bytes = self.spec.between("block-kib", BLOCK_KIB, 1..=1 << 20, expected)? * 1024;
         let writing = match self.given.choice("write")? {
             0 => Writing::Back,
             1 => Writing::Through,
@@ -314,15 +318,13 @@ impl Place<'_> {
 
     fn migration(&self) -> Result<MigrateConfig, SpecError> {
         let extent_kib = self.given.whole("extent-kib")?;
-        let period_s: f64 = self.spec.get("period-s", 10.0, "seconds")?;
+        let period_s =
+            self.spec.between("period-s", 10.0, 0.001..=1e6, "seconds from 0.001 to 1000000")?;
         let wrong = |what: String| Err(SpecError(format!("'{}': {what}", self.spec.text())));
         if !extent_kib.is_multiple_of(4) || extent_kib > 1 << 20 {
             return wrong(format!(
                 "extent-kib: got {extent_kib}, expected a multiple of 4 up to 1048576"
             ));
-        }
-        if !(0.001..=1e6).contains(&period_s) {
-            return wrong(format!("period-s: got {period_s}, expected 0.001 to 1000000"));
         }
         Ok(MigrateConfig {
             extent_bytes: extent_kib * 1024,
@@ -358,13 +360,8 @@ impl Place<'_> {
 
     /// The flash device: multi-queue, first in, first out, behind a link.
     fn flash_lane(&self) -> Result<AnyPolicy, SpecError> {
-        let us: f64 = self.spec.get("transfer-us", 0.0, "microseconds")?;
-        if !(0.0..=1e6).contains(&us) {
-            return Err(SpecError(format!(
-                "'{}': transfer-us: got {us}, expected 0 to 1000000",
-                self.spec.text()
-            )));
-        }
+        let expected = "microseconds from 0 to 1000000";
+        let us: f64 = self.spec.between("transfer-us", 0.0, 0.0..=1e6, expected)?;
         let latency = Nanos((us * 1e3).round() as u64);
         let none =
             schedulers::build(&format!("none:requests-max={FLASH_TAGS}"), self.flash.len_max)?;
@@ -374,3 +371,26 @@ impl Place<'_> {
 
 /// Requests at a time before a flash device: what an NVMe queue takes (Linux, 1023 tags).
 const FLASH_TAGS: u32 = 1023;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn said(spec: &str) -> String {
+        let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 1 << 40 });
+        let lanes = DeviceSet { disks: 1, disk_len_max: 1 << 20, flash, restarts: false };
+        build_placed(spec, &lanes).err().map_or_else(String::new, |error| error.0)
+    }
+
+    #[test]
+    fn mistakes_of_a_placement_say_what_is_right() {
+        assert_eq!(said("cache:write=through:block-kib=1048576:size-mib=100000"), "");
+        assert!(
+            said("cache:block-kib=4194304").ends_with("expected a whole number from 1 to 1048576")
+        );
+        assert!(said("cache:transfer-us=1e300").contains("got '1e300', expected microseconds"));
+        assert!(said("migrate:period-s=1e300").contains("got '1e300', expected seconds"));
+        let unknown = said("cache:write=through:x=1");
+        assert_eq!(unknown.matches("write").count(), 2, "in the spec and in the list: {unknown}");
+    }
+}

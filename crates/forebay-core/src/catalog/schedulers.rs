@@ -1,18 +1,16 @@
-//! Every scheduler by name: a row each. Its file says the rest ([`Scheduler`]).
+//! Every scheduler by name: a row each, the module of [`elevator`](crate::elevator) and the type in
+//! it. Its file says the rest ([`Scheduler`]).
 
 use super::shapers;
 use crate::contract::parameter::{Given, Listed};
 use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
-use crate::elevator::{
-    Anticipatory, BLOCK_PARAMETERS, Bfq, Bid, BlockLayer, Cfq, Deadline, Elevator, ElevatorVisitor,
-    Forebay, Limits, MqDeadline, NoScheduler, Noop, Scheduler,
-};
+use crate::elevator::{BLOCK_PARAMETERS, BlockLayer, Elevator, ElevatorVisitor, Limits, Scheduler};
 
 macro_rules! schedulers {
-    ($($scheduler:ident,)*) => {
+    ($($module:ident::$scheduler:ident,)*) => {
         /// Every listed scheduler, simplest first. [`super::SHAPERS`] lists the shapers.
-        pub const POLICIES: &[Listed] = &[$($scheduler::LISTED),*];
+        pub const POLICIES: &[Listed] = &[$($crate::elevator::$module::$scheduler::LISTED),*];
 
         /// Builds the scheduler that `spec` names, if there is such a one.
         fn with_scheduler<V: PolicyVisitor>(
@@ -21,8 +19,8 @@ macro_rules! schedulers {
             visitor: V,
         ) -> Option<Result<V::Out, SpecError>> {
             $(
-                if spec.name() == $scheduler::LISTED.name {
-                    return Some(layered::<$scheduler, V>(spec, len_max, visitor));
+                if spec.name() == $crate::elevator::$module::$scheduler::LISTED.name {
+                    return Some(layered::<$crate::elevator::$module::$scheduler, V>(spec, len_max, visitor));
                 }
             )*
             None
@@ -31,15 +29,15 @@ macro_rules! schedulers {
 }
 
 schedulers! {
-    Noop,
-    Deadline,
-    Anticipatory,
-    Cfq,
-    NoScheduler,
-    MqDeadline,
-    Bfq,
-    Bid,
-    Forebay,
+    noop::Noop,
+    deadline::Deadline,
+    anticipatory::Anticipatory,
+    cfq::Cfq,
+    none::NoScheduler,
+    mq_deadline::MqDeadline,
+    bfq::Bfq,
+    bid::Bid,
+    forebay::Forebay,
 }
 
 /// Builds the policy that `spec` names, for a device whose longest I/O is `len_max` bytes, and

@@ -4,7 +4,7 @@ use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::policy::{AnyPolicy, Class, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
-use crate::rtt::{RATE_MAX_IOPS, Rtt, SERVICE, Tiers};
+use crate::rtt::{Classes, RATE_MAX_IOPS, Rtt, SERVICE};
 use crate::shape::{
     Above, Admission, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Share, Split,
     TokenBucket, Wf2q,
@@ -224,12 +224,12 @@ impl Asked {
         Ok(())
     }
 
-    fn tiers(&self) -> Result<Tiers, SpecError> {
+    fn tiers(&self) -> Result<Classes, SpecError> {
         let tiers = self.rates.iter().zip(&self.within);
         tiers
             .map(|(rate, within)| Rtt::new(*rate, *within))
             .collect::<Result<_, _>>()
-            .map(Tiers::new)
+            .map(Classes::new)
     }
 
     /// Requests that each tier may hold.

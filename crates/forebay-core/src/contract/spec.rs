@@ -5,6 +5,7 @@
 
 use std::cell::RefCell;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::str::FromStr;
 
 use crate::contract::time::Nanos;
@@ -105,11 +106,24 @@ impl Spec {
     /// Parameter `key`, whose name ends in `-ms`: milliseconds from 0 to a day.
     pub fn millis(&self, key: &str, default_ms: f64) -> Result<Nanos, SpecError> {
         let expected = "milliseconds from 0 to 86400000";
-        let value: f64 = self.get(key, default_ms, expected)?;
-        if !(0.0..=86_400_000.0).contains(&value) {
-            return Err(self.wrong(key, &value.to_string(), expected));
-        }
+        let value = self.between(key, default_ms, 0.0..=86_400_000.0, expected)?;
         Ok(Nanos::from_millis_f64(value))
+    }
+
+    /// Parameter `key` as a number of `range`. What is wrong is shown as it was written: `1e300`
+    /// has 301 digits.
+    pub fn between<T: FromStr + PartialOrd>(
+        &self,
+        key: &str,
+        default: T,
+        range: RangeInclusive<T>,
+        expected: &str,
+    ) -> Result<T, SpecError> {
+        let value = self.get(key, default, expected)?;
+        if !range.contains(&value) {
+            return Err(self.wrong(key, self.raw(key).unwrap_or("the default"), expected));
+        }
+        Ok(value)
     }
 
     /// Parameter `key` as one of `choices`; gives its index.
@@ -155,9 +169,13 @@ impl Spec {
 }
 
 fn known(asked: &[String]) -> String {
-    let mut keys: Vec<&str> =
-        asked.iter().filter(|key| !key.is_empty()).map(String::as_str).collect();
-    keys.dedup();
+    let mut keys: Vec<&str> = Vec::new();
+    // A key may be asked for more than once, with others between.
+    for key in asked.iter().map(String::as_str).filter(|key| !key.is_empty()) {
+        if !keys.contains(&key) {
+            keys.push(key);
+        }
+    }
     match keys.is_empty() {
         true => "nothing after the name".to_string(),
         false => format!("one of {}", keys.join(", ")),
@@ -184,6 +202,7 @@ mod tests {
             let spec = Spec::parse(text)?;
             spec.at_least("quantum", 8, 1)?;
             spec.choice("form", &["linux", "paper"])?;
+            spec.at_least("quantum", 8, 1)?;
             spec.finish()
         };
         let said = |text: &str| error(text).unwrap_err().0;
@@ -192,9 +211,12 @@ mod tests {
         assert!(said("cfq:quantum=0").contains("at least 1"));
         assert!(said("cfq:quantum=two").contains("got 'two'"));
         assert!(said("cfq:quantum=1:quantum=2").contains("twice"));
-        assert!(said("cfq:quantun=2").contains("expected one of quantum, form"));
+        assert!(said("cfq:quantun=2").ends_with("expected one of quantum, form"));
         assert!(said("cfq:form=bsd").contains("linux or paper"));
         assert!(said("cfq:8").contains("got '8'"));
+        let spec = Spec::parse("bid:wait-ms=1e300").unwrap();
+        let far = spec.millis("wait-ms", 1.0).unwrap_err().0;
+        assert!(far.ends_with("got '1e300', expected milliseconds from 0 to 86400000"), "{far}");
         assert!(said("cfq:quantum=2:8").contains("KEY=VALUE"));
     }
 

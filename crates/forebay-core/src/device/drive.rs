@@ -22,6 +22,7 @@
 mod buffer;
 mod controller;
 mod mechanism;
+mod search;
 mod service;
 mod sparing;
 mod surface;

@@ -169,7 +169,7 @@ proptest! {
     #[test]
     fn tiers_are_rtt_on_what_is_left(times in arrivals(300), rate in 1u64..2000) {
         let tier = |within| Rtt::new(rate, Nanos(within)).unwrap();
-        let mut tiers = Tiers::new(vec![tier(3_000_000), tier(50_000_000)]);
+        let mut tiers = Classes::new(vec![tier(3_000_000), tier(50_000_000)]);
         let placed: Vec<_> = times.iter().map(|at| tiers.admit(Nanos(*at))).collect();
         let left: Vec<u64> =
             times.iter().zip(&placed).filter(|(_, p)| **p != Some(0)).map(|(at, _)| *at).collect();

@@ -5,67 +5,12 @@
 use std::collections::VecDeque;
 
 use super::overlap::Overlaps;
+use super::pending::{Pending, Preflush};
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::outcome::{Outcome, worst};
 use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::slab::Slab;
-
-/// A request that is not complete.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Pending {
-    pub(super) request: Request,
-    pub(super) class: usize,
-    pub(super) admitted: Nanos,
-    /// How many came before it.
-    pub(super) number: u64,
-    /// Whether it conflicted with an unfinished request when it came.
-    follows: bool,
-    bytes: Bytes,
-    sent_bytes: u32,
-    is_sent: bool,
-    /// Under way, and sent so far.
-    parts: u32,
-    parts_sent: u32,
-    pub(super) outcome: Outcome,
-    preflush: Preflush,
-}
-
-/// What comes before a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Preflush {
-    /// Nothing, or it is done.
-    None,
-    Due,
-    UnderWay,
-}
-
-impl Pending {
-    /// Nothing of it is sent yet.
-    pub(super) fn new(
-        admitted: Nanos,
-        (request, bytes): (Request, Bytes),
-        class: usize,
-        number: u64,
-        follows: bool,
-    ) -> Pending {
-        let parted = request.op == Op::Write && request.flags.has(Flags::PREFLUSH);
-        Pending {
-            request,
-            class,
-            admitted,
-            number,
-            follows,
-            bytes,
-            sent_bytes: 0,
-            is_sent: false,
-            parts: 0,
-            parts_sent: 0,
-            outcome: Ok(()),
-            preflush: if parted { Preflush::Due } else { Preflush::None },
-        }
-    }
-}
 
 /// Requests that a shaper holds.
 #[derive(Clone, Debug)]

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use super::{Backlog, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
-use crate::rtt::Tiers;
+use crate::rtt::Classes;
 
 /// A tier's queue as Miser sees it.
 #[derive(Clone, Debug)]
@@ -67,7 +67,7 @@ impl Tier {
 pub enum Admission {
     /// Those that a server of the tier's rate alone finishes in time: the most that can be. Some may
     /// be late, as the rest was served meanwhile.
-    Rate(Tiers),
+    Rate(Classes),
     /// Those that find a place among the tier's requests that are not complete, as in the source's
     /// listing. None is late where the server does one request more than there are places within
     /// the bound, which delta-C = 1/bound ensures: each waits for at most the rest of a

@@ -8,7 +8,7 @@ use crate::contract::request::{Op, Request};
 use crate::index::{Index, spread};
 use crate::slab::Slab;
 
-use super::backlog::Pending;
+use super::pending::Pending;
 
 const BUCKET_BITS: u32 = 18;
 /// Requests from here on are not listed by bucket.

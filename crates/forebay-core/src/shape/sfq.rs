@@ -11,18 +11,18 @@ use super::tags::Flows;
 use super::{Backlog, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
-use crate::rtt::Tiers;
+use crate::rtt::Classes;
 
 /// Fair queueing by start times.
 #[derive(Clone, Debug)]
 pub struct Sfq {
-    tiers: Tiers,
+    tiers: Classes,
     flows: Flows,
 }
 
 impl Sfq {
     /// Shares the server between `tiers` and the rest by `weights`, one more than tiers.
-    pub fn new(tiers: Tiers, weights: &[u64]) -> Sfq {
+    pub fn new(tiers: Classes, weights: &[u64]) -> Sfq {
         Sfq { tiers, flows: Flows::new(weights) }
     }
 }

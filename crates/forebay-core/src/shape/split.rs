@@ -7,17 +7,17 @@
 use super::{Backlog, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
-use crate::rtt::Tiers;
+use crate::rtt::Classes;
 
 /// A lane a class.
 #[derive(Clone, Debug)]
 pub struct Split {
-    tiers: Tiers,
+    tiers: Classes,
 }
 
 impl Split {
     /// Serves `tiers`, and one more class for the rest.
-    pub fn new(tiers: Tiers) -> Split {
+    pub fn new(tiers: Classes) -> Split {
         Split { tiers }
     }
 }

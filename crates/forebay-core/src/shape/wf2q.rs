@@ -11,18 +11,18 @@ use super::tags::{Flows, UNIT};
 use super::{Backlog, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
-use crate::rtt::Tiers;
+use crate::rtt::Classes;
 
 /// Fair queueing by WF2Q+.
 #[derive(Clone, Debug)]
 pub struct Wf2q {
-    tiers: Tiers,
+    tiers: Classes,
     flows: Flows,
 }
 
 impl Wf2q {
     /// Shares the server between `tiers` and the rest by `weights`, one more than tiers.
-    pub fn new(tiers: Tiers, weights: &[u64]) -> Wf2q {
+    pub fn new(tiers: Classes, weights: &[u64]) -> Wf2q {
         Wf2q { tiers, flows: Flows::new(weights) }
     }
 }

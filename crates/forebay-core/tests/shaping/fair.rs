@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use forebay_core::Nanos;
-use forebay_core::rtt::{Rtt, Tiers};
+use forebay_core::rtt::{Classes, Rtt};
 use proptest::prelude::*;
 
 use crate::harness::{arrivals, reads, run};
@@ -94,7 +94,7 @@ proptest! {
         let bounds = &[20u64, 50][..tiers];
         let rest = weights[2] * 100;
         let rtt = |(rate, ms): (&u64, &u64)| Rtt::new(*rate, Nanos::from_millis(*ms)).unwrap();
-        let mut admits = Tiers::new(rates.iter().zip(bounds).map(rtt).collect());
+        let mut admits = Classes::new(rates.iter().zip(bounds).map(rtt).collect());
         let class = |at: &u64| admits.admit(Nanos(*at)).unwrap_or(tiers);
         let classes: Vec<usize> = times.iter().map(class).collect();
         let all: Vec<u64> = rates.iter().copied().chain([rest]).collect();

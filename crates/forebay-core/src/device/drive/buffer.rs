@@ -10,7 +10,8 @@
 use crate::device::hdd::geometry::Place;
 
 use super::controller::{BufferSpec, ReadAhead};
-use super::surface::{Surface, search};
+use super::search::search;
+use super::surface::Surface;
 
 /// A run of sectors in the buffer, empty where `start` is `end`.
 #[derive(Clone, Copy, Debug, Default)]

@@ -192,7 +192,7 @@ impl Drive {
         if buffer.spec().read_before && access.rotation > 0 {
             let (track, _) = surface.track(first);
             let passed = access.from.begins.saturating_sub(access.rotation);
-            start = super::surface::search(track, first, |s| surface.place(s).begins < passed);
+            start = super::search::search(track, first, |s| surface.place(s).begins < passed);
         }
         let request = (first, count);
         let until = buffer.fill(surface, hit, start, request, access.ends, access.last);

@@ -7,7 +7,7 @@
 
 use crate::contract::spec::SpecError;
 
-use super::surface::search;
+use super::search::search;
 
 /// Over what the spares of a zone are spread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -9,6 +9,7 @@ use crate::contract::spec::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place, check, step};
 use crate::device::hdd::{HddSpec, Zone};
 
+use super::search::search;
 use super::sparing::{Defects, Extent, Spared, Sparing};
 
 /// Fixed-point places of a sector's time.
@@ -281,14 +282,4 @@ impl Row {
         let index = self.index(sector);
         self.spared.as_ref().map_or(index, |spared| spared.physical(index))
     }
-}
-
-/// The first of `from..to` for which `before` is false; `to` if there is none.
-pub(super) fn search(from: u64, to: u64, before: impl Fn(u64) -> bool) -> u64 {
-    let (mut from, mut to) = (from, to);
-    while from < to {
-        let middle = from + (to - from) / 2;
-        if before(middle) { from = middle + 1 } else { to = middle }
-    }
-    from
 }

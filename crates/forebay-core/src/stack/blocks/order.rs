@@ -53,10 +53,21 @@ struct Link {
 pub(super) struct Order {
     links: BTreeMap<u32, Link>,
     joins: BTreeMap<(Lane, u64), Join>,
-    /// By first block: all changes, with the first block after each.
-    spans: BTreeSet<(Lane, u64, u64, u32)>,
-    /// The most blocks a change ever had.
-    blocks_max: u64,
+    /// By class of length and first block: all changes, with the first block after each.
+    spans: BTreeSet<(u32, Lane, u64, u64, u32)>,
+    /// How many changes of each class there are: a long one must not make those who look for short
+    /// ones look far back.
+    counts: BTreeMap<u32, u32>,
+}
+
+/// The class of a length: how many bits it has.
+fn class(blocks: u64) -> u32 {
+    u64::BITS - blocks.leading_zeros()
+}
+
+/// The most blocks that a change of `class` has.
+fn blocks_max(class: u32) -> u64 {
+    u64::MAX.checked_shr(u64::BITS - class).unwrap_or(0)
 }
 
 impl Order {
@@ -87,22 +98,32 @@ impl Order {
         }
         let begins = link.before == 0;
         self.links.insert(key, link);
-        self.spans.insert((lane, first, end, key));
-        self.blocks_max = self.blocks_max.max(end - first);
+        let class = class(end - first);
+        self.spans.insert((class, lane, first, end, key));
+        *self.counts.entry(class).or_default() += 1;
         begins
     }
 
     /// Changes that touch a block.
     fn touching(&self, lane: Lane, block: u64) -> impl Iterator<Item = u32> + '_ {
-        let from = (block + 1).saturating_sub(self.blocks_max);
-        let near = self.spans.range((lane, from, 0, 0)..(lane, block + 1, 0, 0));
-        near.filter(move |(_, _, end, _)| *end > block).map(|&(.., key)| key)
+        let near = self.counts.keys().flat_map(move |&class| {
+            let from = (block + 1).saturating_sub(blocks_max(class));
+            self.spans.range((class, lane, from, 0, 0)..(class, lane, block + 1, 0, 0))
+        });
+        near.filter(move |(.., end, _)| *end > block).map(|&(.., key)| key)
     }
 
     /// A change has ended; which ones may begin.
     pub(super) fn end(&mut self, key: u32, span: &Span) -> Vec<u32> {
         let Span { lane, first, end, .. } = *span;
-        self.spans.remove(&(lane, first, end, key));
+        let class = class(end - first);
+        self.spans.remove(&(class, lane, first, end, key));
+        if let Some(count) = self.counts.get_mut(&class) {
+            *count -= 1;
+            if *count == 0 {
+                self.counts.remove(&class);
+            }
+        }
         // All that came after the tail waited for it: who comes next finds them in `spans`.
         for block in span.joins() {
             if self.joins.get(&(lane, block)).is_some_and(|join| join.tail == key) {
@@ -122,7 +143,10 @@ impl Order {
 
     #[cfg(test)]
     pub(super) fn is_empty(&self) -> bool {
-        self.links.is_empty() && self.joins.is_empty() && self.spans.is_empty()
+        self.links.is_empty()
+            && self.joins.is_empty()
+            && self.spans.is_empty()
+            && self.counts.is_empty()
     }
 }
 
@@ -196,6 +220,23 @@ mod tests {
             }
             prop_assert!(order.is_empty());
         }
+    }
+
+    /// Would take minutes if each looked at all that a long one could reach.
+    #[test]
+    fn a_long_change_does_not_make_the_short_ones_look_far_back() {
+        let mut order = Order::default();
+        let long = span((4 * BLOCK, 1_000_000 * BLOCK));
+        assert!(order.begin(0, &long));
+        for key in 1..100_000 {
+            let begins = order.begin(key, &span((u64::from(key) * BLOCK, 2)));
+            assert_eq!(begins, key < 4, "{key}");
+        }
+        assert_eq!(order.end(0, &long).len(), 99_996);
+        for key in 1..100_000 {
+            assert!(order.end(key, &span((u64::from(key) * BLOCK, 2))).is_empty());
+        }
+        assert!(order.is_empty());
     }
 
     #[test]

@@ -1,0 +1,62 @@
+//! A request that a shaper holds.
+
+use crate::contract::bytes::Bytes;
+use crate::contract::outcome::Outcome;
+use crate::contract::request::{Flags, Op, Request};
+use crate::contract::time::Nanos;
+
+/// A request that is not complete.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pending {
+    pub(super) request: Request,
+    pub(super) class: usize,
+    pub(super) admitted: Nanos,
+    /// How many came before it.
+    pub(super) number: u64,
+    /// Whether it conflicted with an unfinished request when it came.
+    pub(super) follows: bool,
+    pub(super) bytes: Bytes,
+    pub(super) sent_bytes: u32,
+    pub(super) is_sent: bool,
+    /// Under way, and sent so far.
+    pub(super) parts: u32,
+    pub(super) parts_sent: u32,
+    pub(super) outcome: Outcome,
+    pub(super) preflush: Preflush,
+}
+
+/// What comes before a write.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preflush {
+    /// Nothing, or it is done.
+    None,
+    Due,
+    UnderWay,
+}
+
+impl Pending {
+    /// Nothing of it is sent yet.
+    pub(super) fn new(
+        admitted: Nanos,
+        (request, bytes): (Request, Bytes),
+        class: usize,
+        number: u64,
+        follows: bool,
+    ) -> Pending {
+        let parted = request.op == Op::Write && request.flags.has(Flags::PREFLUSH);
+        Pending {
+            request,
+            class,
+            admitted,
+            number,
+            follows,
+            bytes,
+            sent_bytes: 0,
+            is_sent: false,
+            parts: 0,
+            parts_sent: 0,
+            outcome: Ok(()),
+            preflush: if parted { Preflush::Due } else { Preflush::None },
+        }
+    }
+}
