@@ -30,6 +30,7 @@ mod play;
 mod play_tape;
 mod progress;
 mod simulate;
+mod volume;
 
 use std::panic;
 use std::process::ExitCode;
@@ -60,6 +61,7 @@ enum Verb {
     Generate(generate::Generate),
     Capture(capture::Capture),
     Play(play::Play),
+    Volume(volume::Volume),
     Device(device::Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
@@ -79,6 +81,7 @@ impl Verb {
             Verb::Generate(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Play(verb) => verb.run(),
+            Verb::Volume(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),

@@ -9,7 +9,7 @@ use forebay::devices;
 use forebay::simulate::Bed;
 use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
-use forebay_play::{AS_RECORDED, Driver, News, On, Plan, PlayResult, Real};
+use forebay_play::{AS_RECORDED, Driver, News, On, OnVolume, Plan, PlayResult, Real};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -33,12 +33,16 @@ pub(crate) struct Play {
     #[arg(
         long,
         value_name = "FILE",
-        required_unless_present_any = ["map_volume", "emulate", "check_tape"]
+        required_unless_present_any = ["map_volume", "emulate", "volume", "check_tape"]
     )]
     target: Option<PathBuf>,
     /// Play this volume of the trace on that file or block device
     #[arg(long, value_name = "NAME=FILE", value_parser = mapped)]
     map_volume: Vec<(String, PathBuf)>,
+    /// Play it on the volume of these drives, or of those in this folder (see `forebay volume`); the
+    /// policy is then that of each drive
+    #[arg(long, value_name = "DIR|DEVICE,...", value_delimiter = ',', conflicts_with_all = ["target", "map_volume", "emulate", "flash", "tape", "buffered"])]
+    volume: Vec<PathBuf>,
     /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so
     #[arg(long, value_name = "DEVICE", conflicts_with_all = ["target", "map_volume", "driver", "buffered", "depth"])]
     emulate: Option<String>,
@@ -122,10 +126,13 @@ impl Play {
             direct: !self.buffered,
             depth: self.depth,
         };
+        let volume =
+            OnVolume { drives: self.volume.clone(), driver: self.driver, depth: self.depth };
         let on = match &emulated {
             Some(disk) => {
                 On::Emulated(Bed { disk, disks: 1, flash: flash.as_ref(), failures: &self.fail })
             }
+            None if !self.volume.is_empty() => On::Volume(&volume),
             None => On::Real(&real),
         };
         forebay_play::check(on, &self.policy)?;

@@ -34,7 +34,7 @@ pub use lanes::{Ended, Failure, Lanes};
 pub use medium::{Medium, SECTOR, Tear};
 pub use memory::Memory;
 pub use patterned::Patterned;
-pub use pool::Pool;
+pub use pool::{Pool, checksum};
 pub use run::{Watch, run};
 pub use store::{Sparse, Store};
 pub use target::{Kind, Opening, Target, TargetError};

@@ -15,6 +15,8 @@
 mod room;
 mod slots;
 
+pub use slots::checksum;
+
 use std::{mem, slice};
 
 use forebay_core::{Buf, Bytes, Piece};

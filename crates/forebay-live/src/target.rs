@@ -16,7 +16,9 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{FallocateFlags, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor};
+use rustix::fs::{
+    FallocateFlags, FlockOperation, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor,
+};
 
 use crate::memory::{ALIGN, Memory};
 use crate::wire::Shape;
@@ -137,6 +139,23 @@ impl Target {
     /// What the user should know, one sentence each.
     pub fn notes(&self) -> &[String] {
         &self.notes
+    }
+
+    /// Keeps other processes from it, writers from all, readers from writers, until it is dropped; answers
+    /// whether nobody else has it.
+    ///
+    /// # Errors
+    /// Where the system knows no locks on it.
+    pub fn lock(&self, writes: bool) -> io::Result<bool> {
+        let how = match writes {
+            true => FlockOperation::NonBlockingLockExclusive,
+            false => FlockOperation::NonBlockingLockShared,
+        };
+        match rustix::fs::flock(&self.file, how) {
+            Ok(()) => Ok(true),
+            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Adds a sentence to what the user should know.

@@ -14,6 +14,9 @@ pub enum Error {
     /// A target.
     #[error(transparent)]
     Target(#[from] TargetError),
+    /// A volume.
+    #[error(transparent)]
+    Volume(#[from] forebay_volume::Error),
     /// The live driver fails; the system is to blame.
     #[error("the {driver} driver failed; another may do (--driver): {source}")]
     Driver {
@@ -30,6 +33,7 @@ impl Error {
         match self {
             Error::Verb(error) => error.is_input(),
             Error::Target(_) => true,
+            Error::Volume(error) => error.is_input(),
             Error::Driver { .. } => false,
         }
     }

@@ -30,7 +30,7 @@ use forebay::replayed::{Replayed, Setup};
 use forebay::tape::{Blank, Header, Tape};
 
 pub use error::Error;
-pub use on::{Driver, On, Real};
+pub use on::{Driver, On, OnVolume, Real};
 use result::Played;
 pub use result::{ErrorCount, PlayResult, TargetFigures};
 pub use watch::News;
@@ -116,7 +116,8 @@ fn played(
     stop: &AtomicBool,
     tell: impl FnMut(&News),
 ) -> Result<PlayResult, Error> {
-    let mut policy = build_placed(plan.policy, &prepared.policy_lanes)?;
+    let mut policy = prepared.policy(plan.policy)?;
+    let is_volume = prepared.is_volume();
     let header = Header { policy: plan.policy.to_string(), lanes: prepared.policy_lanes };
     let tape = blank.map(|blank| blank.begin(&header));
     if let Some(tape) = &tape {
@@ -135,7 +136,7 @@ fn played(
     // The clock starts with them.
     let mut lanes = prepared.lanes(&*policy, plan.policy, &mut notes)?;
     let mut workload = Patterned::new(workload, lanes.pattern(), is_placement(plan.policy));
-    if let Some(block) = lanes.block_bytes() {
+    if let Some(block) = lanes.block_bytes().filter(|_| !is_volume) {
         policy = Box::new(Placed::new(Blocks::new(block), [(policy, lanes.count() as Lane)]));
     }
     let before = CpuTime::used();

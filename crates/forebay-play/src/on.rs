@@ -4,11 +4,14 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-use forebay_core::catalog::{DeviceSet, FlashLane, is_placement};
+use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, is_placement};
+use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::failing::Failing;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Buf, Device, Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Waker, WallClock};
+
+use forebay_volume::{Found, find, over};
 
 use crate::error::Error;
 use crate::{Plan, targets};
@@ -56,9 +59,22 @@ pub struct Real {
     pub depth: u32,
 }
 
+/// A volume of drives.
+#[derive(Clone, Debug)]
+pub struct OnVolume {
+    /// Its drives, or a folder of them.
+    pub drives: Vec<PathBuf>,
+    /// How I/Os get there; io_uring where it can be had if nothing is said.
+    pub driver: Option<Driver>,
+    /// I/Os that a drive is given at a time.
+    pub depth: u32,
+}
+
 /// What a trace is played on.
 #[derive(Clone, Copy)]
 pub enum On<'a> {
+    /// A volume; the policy is that of each of its drives.
+    Volume(&'a OnVolume),
     /// Files and block devices.
     Real(&'a Real),
     /// Device models, in wall time.
@@ -70,6 +86,7 @@ impl<'a> On<'a> {
     pub(super) fn lanes_before(&self) -> DeviceSet {
         match self {
             On::Emulated(bed) => bed.lanes(),
+            On::Volume(_) => policy_lanes(1, None),
             On::Real(real) => {
                 let flash = real.flash.as_ref().map(|_| u64::from(LEN_MAX) << 20);
                 let mut paths: Vec<_> = real.volumes.iter().map(|(_, path)| path).collect();
@@ -85,6 +102,16 @@ impl<'a> On<'a> {
     pub(super) fn prepare(self, input: &Input, plan: Plan<'_>) -> Result<Prepared<'a>, Error> {
         super::check(self, plan.policy)?;
         match self {
+            On::Volume(volume) => {
+                let found = find(&volume.drives, true)?;
+                let bytes = found.geometry.capacity_bytes();
+                Ok(Prepared {
+                    policy_lanes: policy_lanes(found.drives.len(), None),
+                    placement: Placement::new(&input.extents, bytes, plan.setup.map),
+                    disks: found.drives.len(),
+                    source: Source::Volume { found, driver: volume.driver, depth: volume.depth },
+                })
+            }
             On::Emulated(bed) => Ok(Prepared {
                 policy_lanes: bed.lanes(),
                 placement: bed.placement(input, plan.policy, plan.setup),
@@ -136,9 +163,25 @@ pub(super) struct Prepared<'a> {
 enum Source<'a> {
     Models(Bed<'a>),
     Targets { targets: Vec<Target>, driver: Option<Driver>, depth: u32 },
+    Volume { found: Found, driver: Option<Driver>, depth: u32 },
 }
 
 impl Prepared<'_> {
+    /// The policy that `spec` names; on a volume each drive has one, beneath the array.
+    pub(super) fn policy(&self, spec: &str) -> Result<AnyPolicy, Error> {
+        match &self.source {
+            Source::Volume { found, .. } => {
+                Ok(Box::new(over(found.array(), found.drives.len(), spec)?))
+            }
+            _ => Ok(build_placed(spec, &self.policy_lanes)?),
+        }
+    }
+
+    /// Whether it is a volume, which takes any bytes.
+    pub(super) fn is_volume(&self) -> bool {
+        matches!(self.source, Source::Volume { .. })
+    }
+
     /// How many lanes are disks under `policy`.
     pub(super) fn disks(&self, policy: &dyn Policy) -> usize {
         self.disks.max(policy.servers().len())
@@ -148,7 +191,7 @@ impl Prepared<'_> {
     pub(super) fn names(&self, spec: &str) -> Vec<String> {
         match &self.source {
             Source::Models(bed) => bed.devices(spec).iter().map(|one| one.name.clone()).collect(),
-            Source::Targets { .. } => Vec::new(),
+            Source::Targets { .. } | Source::Volume { .. } => Vec::new(),
         }
     }
 
@@ -182,6 +225,10 @@ impl Prepared<'_> {
                 Ok(LiveLanes::Emulated(Emulated::new(models, WallClock::start())))
             }
             Source::Targets { targets, driver, depth } => real(targets, driver, depth, notes),
+            Source::Volume { found, driver, depth } => {
+                let targets = found.drives.into_iter().map(|(_, target)| target).collect();
+                real(targets, driver, depth, notes)
+            }
         }
     }
 }

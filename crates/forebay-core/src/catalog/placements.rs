@@ -378,7 +378,8 @@ mod tests {
 
     fn said(spec: &str) -> String {
         let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 1 << 40 });
-        let lanes = DeviceSet { disks: 1, disk_len_max: 1 << 20, flash, restarts: false };
+        let lanes =
+            DeviceSet { disks: 1, disk_len_max: 1 << 20, disk_bytes: 0, flash, restarts: false };
         build_placed(spec, &lanes).err().map_or_else(String::new, |error| error.0)
     }
 

@@ -139,8 +139,8 @@ impl Array {
         Array { phase: Phase::Ready, ..Array::closed(geometry, first, &numbers, false) }
     }
 
-    /// An array that its drives tell of, once it is opened. `numbers` are those of the drives by
-    /// lane, as their labels say; 0 where a lane has none.
+    /// An array that its drives tell of, once it is opened. `numbers` are those of the drives that are
+    /// there, by lane, as their labels say; 0 where a lane has none.
     pub fn found(geometry: Geometry, first: Level, numbers: &[u8]) -> Array {
         Array::closed(geometry, first, numbers, false)
     }

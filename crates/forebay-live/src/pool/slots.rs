@@ -12,6 +12,11 @@ const NEW: u8 = 0xEE;
 /// What freed ones do.
 const STALE: u8 = 0xDD;
 
+/// The sum that [`Slots::checksum`] gives: XXH3 of 64 bits.
+pub fn checksum(bytes: &[u8]) -> u64 {
+    XxHash3_64::oneshot(bytes)
+}
+
 impl Slots for Pool {
     #[inline]
     fn take(&mut self, len: u32) -> Buf {
@@ -120,7 +125,7 @@ impl Slots for Pool {
     }
 
     fn checksum(&self, of: Piece) -> Option<u64> {
-        (of.buf != 0).then(|| XxHash3_64::oneshot(self.view(of)))
+        (of.buf != 0).then(|| checksum(self.view(of)))
     }
 
     #[track_caller]

@@ -13,7 +13,9 @@ pub struct Census {
     pub openings: u64,
     /// The last durable record.
     pub record: u64,
-    /// By lane.
+    /// Numbers of all its drives, present or not.
+    pub members: Vec<u8>,
+    /// Drives by lane.
     pub drives: Vec<DriveState>,
     /// Units written, by level.
     pub units: Vec<(Level, u64)>,
@@ -61,6 +63,7 @@ impl Array {
             is_open: matches!(self.phase, Phase::Ready),
             openings: self.log.epoch,
             record: self.log.sequence,
+            members: self.drives.members().into_iter().filter(|number| *number > 0).collect(),
             drives: self.drives.states(),
             units,
             degraded_units,

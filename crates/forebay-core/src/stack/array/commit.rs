@@ -145,7 +145,7 @@ impl Array {
     /// What a drive took since the last round may be lost: it does not count. Answers whether that is
     /// more than others make up for.
     pub(super) fn suspect(&mut self, lane: usize) -> bool {
-        let number = self.drives.numbers()[lane];
+        let number = self.drives.number(lane);
         let chunks = self.chunks();
         let (table, drives) = (&self.table, &self.drives);
         let mut is_lost = false;
@@ -188,7 +188,7 @@ impl Array {
                 round: first,
                 before,
                 count,
-                drives: self.drives.numbers(),
+                drives: self.drives.members(),
                 units: changed[from..changed.len().min(from + each)].to_vec(),
             };
             let mut bytes = record.encode(&self.geometry);

@@ -28,6 +28,7 @@ pub(super) struct Drives {
     lanes: Vec<Option<u8>>,
     /// Flushes that failed.
     lapses: u32,
+    members: [u8; LANES_MAX as usize],
 }
 
 impl Drives {
@@ -47,11 +48,9 @@ impl Drives {
         for (lane, drive) in all.iter().enumerate().filter(|(_, drive)| drive.present) {
             lanes[usize::from(drive.number)] = Some(lane as u8);
         }
-        Drives { all, lanes, lapses: 0 }
-    }
-
-    pub(super) fn count(&self) -> usize {
-        self.all.len()
+        let mut members = [0; LANES_MAX as usize];
+        members.iter_mut().zip(numbers).for_each(|(to, number)| *to = *number);
+        Drives { all, lanes, lapses: 0, members }
     }
 
     pub(super) fn present(&self) -> impl Iterator<Item = usize> + '_ {
@@ -75,10 +74,17 @@ impl Drives {
         self.all.iter().map(state).collect()
     }
 
-    pub(super) fn numbers(&self) -> [u8; LANES_MAX as usize] {
-        let mut numbers = [0; LANES_MAX as usize];
-        numbers.iter_mut().zip(&self.all).for_each(|(to, drive)| *to = drive.number);
-        numbers
+    pub(super) fn number(&self, lane: usize) -> u8 {
+        self.all[lane].number
+    }
+
+    /// The numbers of all drives of the volume, present or not.
+    pub(super) fn members(&self) -> [u8; LANES_MAX as usize] {
+        self.members
+    }
+
+    pub(super) fn have(&mut self, members: [u8; LANES_MAX as usize]) {
+        self.members = members;
     }
 
     pub(super) fn lapses(&self) -> u32 {
@@ -88,11 +94,6 @@ impl Drives {
     /// Whether a place may have lost what it got when that many flushes had failed.
     pub(super) fn has_lapsed(&self, place: Place, since: u32) -> bool {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
-    }
-
-    /// There is no drive on a lane; it had that number.
-    pub(super) fn miss(&mut self, lane: usize, number: u8) {
-        self.all[lane].number = number;
     }
 
     /// A drive is used no more.

@@ -47,6 +47,9 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// Bytes of a record.
+    pub const RECORD_BYTES: u64 = RECORD as u64;
+
     /// The sizes with which all of `units` have room at the leanest level and `spare` cells a drive are
     /// left; none if that cannot be.
     pub fn new(sizes: Geometry, leanest: Level, spare: u32) -> Option<Geometry> {

@@ -58,10 +58,9 @@ impl Array {
     }
 
     fn write_labels(&mut self, plan: &mut Plan<'_>) {
-        let (geometry, numbers) = (self.geometry, self.drives.numbers());
+        let (geometry, numbers) = (self.geometry, self.drives.members());
         for lane in self.drives.present().collect::<Vec<_>>() {
-            let label =
-                Label { geometry, drive: numbers[lane], lane: lane as u16, first: self.first };
+            let label = Label { geometry, drive: numbers[lane], first: self.first };
             let (buf, _) = sealed(&label.encode(), plan);
             for offset in [0, u64::from(geometry::BLOCK)] {
                 self.write_again(lane, offset, geometry::BLOCK, buf, plan);
@@ -182,18 +181,24 @@ impl Array {
         (!lanes.is_empty()).then_some(())
     }
 
-    /// The drives that the newest record names: others took their places, or are new and empty.
+    /// The drives that the newest record names are the volume's. One that it does not name and that is
+    /// newer than all of these takes a missing one's place; one that is older had its place taken.
     fn adopt(&mut self, newest: &Record) {
-        let highest = newest.drives.iter().copied().max().unwrap_or(0);
-        for lane in 0..self.drives.count() {
-            let (own, named) = (self.drives.numbers()[lane], newest.drives[lane]);
-            if own != named && own > 0 && own <= highest {
-                self.lose(lane);
+        let mut members = newest.drives;
+        let newer = members.iter().copied().max().unwrap_or(0);
+        let present: Vec<usize> = self.drives.present().collect();
+        let numbers: Vec<u8> = present.iter().map(|lane| self.drives.number(*lane)).collect();
+        for (lane, number) in present.into_iter().zip(&numbers) {
+            if newest.drives.contains(number) {
+                continue;
             }
-            if own == 0 {
-                self.drives.miss(lane, named);
+            let is_missing = |member: &&mut u8| **member > 0 && !numbers.contains(*member);
+            match members.iter_mut().find(is_missing).filter(|_| *number > newer) {
+                Some(place) => *place = *number,
+                None => self.lose(lane),
             }
         }
+        self.drives.have(members);
     }
 
     /// What came before is served.

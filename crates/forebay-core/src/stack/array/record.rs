@@ -29,8 +29,6 @@ pub struct Label {
     pub geometry: Geometry,
     /// Its number, from 1. One that takes another's place has a number of its own.
     pub drive: u8,
-    /// Its lane.
-    pub lane: u16,
     /// The level of units that are written for the first time.
     pub first: Level,
 }
@@ -55,7 +53,6 @@ impl Label {
             cells.into(),
             fresh,
             self.drive.into(),
-            self.lane.into(),
             self.first.code().into(),
         ];
         put_words(&numbers, &mut bytes);
@@ -67,7 +64,7 @@ impl Label {
         let words = words(bytes);
         let (head, sizes) = words.split_at_checked(4)?;
         let &[own, mark, version, volume] = head.first_chunk()?;
-        let &[lanes, chunk, chunks, copies, units, cells, fresh, drive, lane, first] =
+        let &[lanes, chunk, chunks, copies, units, cells, fresh, drive, first] =
             sizes.first_chunk()?;
         if (own, mark, version) != (sum, LABEL, VERSION) {
             return None;
@@ -82,15 +79,13 @@ impl Label {
             cells: cells.try_into().ok()?,
             update: if fresh == 1 { Update::Fresh } else { Update::InPlace },
         };
-        let (drive, lane) = (drive.try_into().ok()?, lane.try_into().ok()?);
+        let drive = drive.try_into().ok()?;
         // Sizes as they are made, and no others.
         let first = Level::of_code(first.try_into().ok()?)?;
         let known = Geometry::new(geometry, first, 0)
             .or_else(|| Geometry::new(geometry, Level::RAID6, 0))?;
-        let is_fit = (1..=super::unit::DRIVE_MAX).contains(&drive)
-            && (known.cells <= geometry.cells || known.units > 0)
-            && lane < geometry.lanes;
-        is_fit.then_some(Label { geometry, drive, lane, first })
+        let is_fit = (1..=super::unit::DRIVE_MAX).contains(&drive) && known.units > 0;
+        is_fit.then_some(Label { geometry, drive, first })
     }
 }
 
@@ -108,7 +103,7 @@ pub(super) struct Record {
     pub(super) before: u64,
     /// How many records its round has.
     pub(super) count: u64,
-    /// The number of the drive of each lane.
+    /// The numbers of the volume's drives, present or not.
     pub(super) drives: [u8; LANES_MAX as usize],
     /// Units that changed.
     pub(super) units: Vec<(u64, Unit)>,
@@ -200,13 +195,13 @@ mod tests {
 
     #[test]
     fn labels_come_back_and_others_are_refused() {
-        let label = Label { geometry: geometry(), drive: 5, lane: 2, first: Level::RAID6 };
+        let label = Label { geometry: geometry(), drive: 5, first: Level::RAID6 };
         let mut bytes = label.encode();
         assert_eq!(Label::decode(&bytes, 0), Some(label));
         assert_eq!(Label::decode(&bytes, 1), None);
         assert_eq!(Label::decode(&bytes[..64], 0), None);
         // One drive number, and sizes, out of bounds.
-        for (at, value) in [(88, 0u8), (88, 255), (96, 6), (32, 99), (40, 7), (8, 0), (16, 9)] {
+        for (at, value) in [(88, 0u8), (88, 255), (96, 99), (32, 99), (40, 7), (8, 0), (16, 9)] {
             let before = std::mem::replace(&mut bytes[at], value);
             assert_eq!(Label::decode(&bytes, 0), None, "{at}");
             bytes[at] = before;

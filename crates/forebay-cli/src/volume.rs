@@ -1,0 +1,254 @@
+//! `forebay volume`: arrays with redundancy on real files and devices.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+use comfy_table::{Table, presets};
+use forebay_core::stack::array::{Geometry, LEVELS, Level};
+use forebay_volume::{Create, Opened};
+use serde::Serialize;
+
+use crate::output::{self, Format};
+use crate::progress::Progress;
+
+/// Make and look after a volume: drives together, with redundancy
+///
+/// A volume is its drives, files or block devices; a folder stands for all files in it. It is found by
+/// what its drives say of themselves, in whatever order they are named.
+#[derive(Args)]
+pub(crate) struct Volume {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    Create(Making),
+    Status(Status),
+    Check(Check),
+    Replace(Replace),
+}
+
+/// Make a volume of drives that are there; what they hold is kept unless --overwrite is said
+#[derive(Args)]
+struct Making {
+    /// The drives, or a folder of files
+    #[arg(required = true, value_name = "DIR|DEVICE")]
+    drives: Vec<PathBuf>,
+    /// raid0, raid5, raid6, raid10, raid10x3 or raid10x4, of what is written for the first time
+    #[arg(long, default_value = "raid6", value_parser = level)]
+    level: Level,
+    /// KiB of a chunk: what one drive holds in a row
+    #[arg(long, value_name = "KIB", default_value = "64", value_parser = clap::value_parser!(u32).range(4..=1024))]
+    chunk_kib: u32,
+    /// Data chunks of a unit, whose level is its own
+    #[arg(long, value_name = "COUNT", default_value = "4", value_parser = clap::value_parser!(u8).range(1..=14))]
+    chunks: u8,
+    /// Destroy what is on the drives
+    #[arg(long)]
+    overwrite: bool,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// Say what a volume is like; writes nothing
+#[derive(Args)]
+struct Status {
+    /// The drives, or a folder of files
+    #[arg(required = true, value_name = "DIR|DEVICE")]
+    drives: Vec<PathBuf>,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// Read all there is, with all copies and parities, and mend what is wrong
+#[derive(Args)]
+struct Check {
+    /// The drives, or a folder of files
+    #[arg(required = true, value_name = "DIR|DEVICE")]
+    drives: Vec<PathBuf>,
+    /// MB of data a second at most [default: as fast as it goes]
+    #[arg(long, value_name = "MB")]
+    rate: Option<u32>,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// Put a new drive in the place of a missing one, and make anew what that held
+#[derive(Args)]
+struct Replace {
+    /// The drives that are left, or a folder of files
+    #[arg(required = true, value_name = "DIR|DEVICE")]
+    drives: Vec<PathBuf>,
+    /// The new one
+    #[arg(long, value_name = "DEVICE")]
+    with: PathBuf,
+    /// Destroy what is on the new one
+    #[arg(long)]
+    overwrite: bool,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+fn level(text: &str) -> Result<Level, String> {
+    let names: Vec<&str> = LEVELS.iter().map(|level| level.name()).collect();
+    Level::named(text).ok_or_else(|| format!("got '{text}', expected {}", names.join(", ")))
+}
+
+impl Volume {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        match self.what {
+            What::Create(making) => making.run(),
+            What::Status(status) => {
+                let opened = forebay_volume::status(&status.drives)?;
+                show(&opened, "", status.format)
+            }
+            What::Check(check) => {
+                let rate = u64::from(check.rate.unwrap_or(0)) * 1_000_000;
+                let progress = Progress::new("reading all of the volume");
+                let opened = forebay_volume::check(&check.drives, rate)?;
+                drop(progress);
+                let count = |name| figure(&opened, name);
+                let (rotten, mended) = (count("rotten_blocks"), count("repaired_roles"));
+                let said = match (rotten, mended) {
+                    (0, 0) => "All that the volume holds was read, and all of it is right.".into(),
+                    _ => format!(
+                        "All that the volume holds was read: {rotten} blocks were wrong, and {mended} chunks \
+                         were written anew."
+                    ),
+                };
+                show(&opened, &said, check.format)
+            }
+            What::Replace(replace) => {
+                let progress = Progress::new("making anew what the missing drive held");
+                let opened =
+                    forebay_volume::replace(&replace.drives, &replace.with, replace.overwrite)?;
+                drop(progress);
+                let mended = figure(&opened, "repaired_roles");
+                let said = format!(
+                    "{} is a drive of the volume now; {mended} chunks were made anew.",
+                    replace.with.display()
+                );
+                show(&opened, &said, replace.format)
+            }
+        }
+    }
+}
+
+impl Making {
+    fn run(self) -> anyhow::Result<()> {
+        let drives = forebay_volume::drives_in(&self.drives)?;
+        let Making { level, chunks, overwrite, .. } = self;
+        let chunk_bytes = self.chunk_kib * 1024;
+        let how = Create { level, chunk_bytes, chunks, overwrite };
+        forebay_volume::create(&drives, how)?;
+        let opened = forebay_volume::status(&drives)?;
+        show(&opened, "The volume is made.", self.format)
+    }
+}
+
+fn figure(opened: &Opened, name: &str) -> u64 {
+    opened.figures.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value as u64)
+}
+
+#[derive(Serialize)]
+struct Shown {
+    volume: String,
+    capacity_bytes: u64,
+    drives: usize,
+    drives_missing: Vec<u8>,
+    drives_replaced: Vec<u8>,
+    chunk_bytes: u32,
+    chunks: u8,
+    openings: u64,
+    units: Vec<(&'static str, u64)>,
+    degraded_units: u64,
+    lost_units: u64,
+    written_bytes: u64,
+    free_cells_least: u32,
+    table_bytes: u64,
+    records_bytes_a_drive: u64,
+}
+
+fn shown(opened: &Opened) -> Shown {
+    let (geometry, census) = (&opened.geometry, &opened.census);
+    let present =
+        |number: &u8| census.drives.iter().any(|it| it.number == *number && it.is_present);
+    let away = census.members.iter().filter(|number| !present(number));
+    let stale = census.drives.iter().map(|drive| drive.number);
+    let stale = stale.filter(|number| !census.members.contains(number));
+    let units: u64 = census.units.iter().map(|(_, count)| count).sum();
+    let free = census.drives.iter().filter(|it| it.is_present).map(|it| it.free_cells).min();
+    Shown {
+        volume: format!("{:016x}", geometry.volume),
+        capacity_bytes: geometry.capacity_bytes(),
+        drives: census.members.len(),
+        drives_missing: away.copied().collect(),
+        drives_replaced: stale.collect(),
+        chunk_bytes: geometry.chunk_bytes,
+        chunks: geometry.chunks,
+        openings: census.openings,
+        units: census.units.iter().map(|(level, count)| (level.name(), *count)).collect(),
+        degraded_units: census.degraded_units,
+        lost_units: census.lost_units,
+        written_bytes: units * geometry.unit_bytes(),
+        free_cells_least: free.unwrap_or(0),
+        table_bytes: geometry.table_bytes(),
+        records_bytes_a_drive: geometry.ring() * Geometry::RECORD_BYTES,
+    }
+}
+
+fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
+    let shown = shown(opened);
+    if matches!(format, Format::Json) {
+        return Ok(output::print_json(&shown)?);
+    }
+    let state = match (&shown.drives_missing[..], shown.degraded_units, shown.lost_units) {
+        (_, _, lost) if lost > 0 => format!("{lost} of its units are lost."),
+        ([], 0, _) => "It is whole.".to_string(),
+        ([], degraded, _) => {
+            format!("{degraded} of its units lack a drive: run `forebay volume check`.")
+        }
+        (missing, ..) => format!(
+            "Drive{} {} missing: nothing is lost; give it another (`forebay volume replace`).",
+            if missing.len() == 1 { "" } else { "s" },
+            match missing {
+                [one] => format!("{one} is"),
+                many =>
+                    format!("{} are", many.iter().map(u8::to_string).collect::<Vec<_>>().join(", ")),
+            }
+        ),
+    };
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header(["volume", &shown.volume]);
+    let gib = |bytes: u64| match bytes {
+        0..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    };
+    let units: Vec<String> =
+        shown.units.iter().map(|(level, count)| format!("{count} {level}")).collect();
+    let numbers = |list: &[u8]| match list {
+        [] => "none".to_string(),
+        list => list.iter().map(u8::to_string).collect::<Vec<_>>().join(", "),
+    };
+    let rows = [
+        ("holds", gib(shown.capacity_bytes)),
+        ("written", gib(shown.written_bytes)),
+        ("drives", shown.drives.to_string()),
+        ("missing", numbers(&shown.drives_missing)),
+        ("whose place was taken", numbers(&shown.drives_replaced)),
+        ("unit", format!("{} chunks of {} KiB", shown.chunks, shown.chunk_bytes / 1024)),
+        ("units", if units.is_empty() { "none".into() } else { units.join(", ") }),
+        ("opened", format!("{} times", shown.openings)),
+        ("table in memory, at most", gib(shown.table_bytes)),
+        ("records on each drive", gib(shown.records_bytes_a_drive)),
+    ];
+    table.add_rows(rows.into_iter().map(|(name, value)| [name.to_string(), value]));
+    let said = if said.is_empty() { String::new() } else { format!("{said} ") };
+    Ok(output::print(&format!("{said}{state}\n{table}"))?)
+}

@@ -1,0 +1,129 @@
+//! Making a volume.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use forebay_core::stack::array::{Array, Geometry, Level, Update};
+use forebay_live::{Opening, Target};
+
+use crate::error::Error;
+use crate::find::{Found, label};
+use crate::open::opening;
+
+/// The most drives of a volume.
+pub const DRIVES_MAX: u16 = 32;
+
+/// Of the cells of each drive, one in this many is spare.
+const SPARE_SHARE: u32 = 64;
+
+/// What volume to make.
+#[derive(Clone, Copy, Debug)]
+pub struct Create {
+    /// The level of units that are written for the first time.
+    pub level: Level,
+    /// Bytes of a chunk.
+    pub chunk_bytes: u32,
+    /// Data chunks of a unit.
+    pub chunks: u8,
+    /// Whether what is on the drives may be destroyed.
+    pub overwrite: bool,
+}
+
+/// Makes a volume of the drives at `paths`, all of which are there.
+///
+/// # Errors
+/// Where a drive cannot be had, holds something that may not be overwritten, or the volume cannot be.
+pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
+    for (at, path) in paths.iter().enumerate() {
+        refuse_used(path, how.overwrite)?;
+        let same = |other: &&PathBuf| fs::canonicalize(path).ok() == fs::canonicalize(other).ok();
+        if let Some(other) = paths[..at].iter().find(same) {
+            let what =
+                format!("got it twice (as {} too), expected each drive once", other.display());
+            return Err(Error::drive(path, what));
+        }
+    }
+    let how_opened = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+    let mut targets = Vec::new();
+    for path in paths {
+        let target = Target::open(path, how_opened)?;
+        if !target.lock(true)? {
+            return Err(Error::drive(path, "is in use by another process; nothing was written"));
+        }
+        targets.push(target);
+    }
+    let lane_bytes = targets.iter().map(Target::capacity_bytes).min().unwrap_or(0);
+    let geometry = geometry(paths.len(), lane_bytes, how)?;
+    let array = Array::created(geometry, how.level);
+    let drives = (1..).zip(targets).collect();
+    let found = Found { geometry, first: how.level, drives };
+    opening(array, found)?;
+    Ok(geometry)
+}
+
+/// The largest volume that these drives can be.
+fn geometry(drives: usize, lane_bytes: u64, how: Create) -> Result<Geometry, Error> {
+    let width = how.level.width(how.chunks.into());
+    if drives < width || drives > DRIVES_MAX.into() {
+        return Err(Error::Volume(format!(
+            "{}: got {drives} drives, expected {width} to {DRIVES_MAX}",
+            how.level.name()
+        )));
+    }
+    let copies_max = match how.level {
+        Level::Mirrored { copies } => copies,
+        Level::Striped { .. } => 1,
+    };
+    let both = how.level.tolerates() == 2 && usize::from(how.chunks) * 3 <= 16;
+    let sizes = Geometry {
+        volume: name(),
+        lanes: drives as u16,
+        chunk_bytes: how.chunk_bytes,
+        chunks: how.chunks,
+        // So that its units may change between RAID 6 and three copies.
+        copies_max: if both { 3 } else { copies_max },
+        units: 0,
+        cells: 0,
+        update: Update::Fresh,
+    };
+    let is_wide = drives >= Level::RAID6.width(how.chunks.into());
+    let leanest = if both && is_wide { Level::RAID6 } else { how.level };
+    Geometry::fitting(sizes, leanest, lane_bytes, SPARE_SHARE).ok_or_else(|| {
+        Error::Volume(format!(
+            "got {drives} drives of {lane_bytes} bytes and chunks of {} KiB, expected chunks of 4 to 1024 \
+             KiB, a multiple of 4, and drives with room for more than 64 of them and the records",
+            how.chunk_bytes / 1024
+        ))
+    })
+}
+
+/// Refuses a drive that holds something, unless it may be overwritten.
+pub(crate) fn refuse_used(path: &Path, overwrite: bool) -> Result<(), Error> {
+    if overwrite {
+        return Ok(());
+    }
+    if let Some(label) = label(path)? {
+        let what = format!(
+            "is drive {} of volume {:016x} already; --overwrite destroys what it holds",
+            label.drive, label.geometry.volume
+        );
+        return Err(Error::drive(path, what));
+    }
+    let file = fs::File::open(path).map_err(|error| Error::drive(path, error.to_string()))?;
+    let mut bytes = vec![0; 1 << 20];
+    let read = std::os::unix::fs::FileExt::read_at(&file, &mut bytes, 0)
+        .map_err(|error| Error::drive(path, error.to_string()))?;
+    if bytes[..read].iter().any(|byte| *byte != 0) {
+        let what = "is not empty; --overwrite destroys what it holds";
+        return Err(Error::drive(path, what));
+    }
+    Ok(())
+}
+
+/// A name that no other volume has.
+fn name() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;
+    forebay_live::checksum(&seed.to_le_bytes())
+}
