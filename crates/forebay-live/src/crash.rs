@@ -32,6 +32,19 @@ pub struct Troubles {
     pub gone: Vec<(Lane, u64)>,
     /// The power goes after so many passes.
     pub cut_after: Option<u64>,
+    /// What devices say is durable and is not: a law that holds all the same checks nothing.
+    pub lies: Option<Lie>,
+}
+
+/// What a device lies about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lie {
+    /// Flushes do nothing.
+    Flushes,
+    /// Writes with FUA are writes like others.
+    Durable,
+    /// Nothing is written of those with FUA.
+    Lost,
 }
 
 /// An I/O under way.
@@ -191,7 +204,11 @@ impl Crash {
         let fault = self.fault(&io);
         if fault.is_none() {
             match io.op {
-                Op::Write => self.write(&flying, |_| true, io.flags.has(Flags::FUA)),
+                Op::Write if self.troubles.lies == Some(Lie::Lost) && io.flags.has(Flags::FUA) => {}
+                Op::Write => {
+                    let lies = self.troubles.lies == Some(Lie::Durable);
+                    self.write(&flying, |_| true, io.flags.has(Flags::FUA) && !lies);
+                }
                 Op::Read => {
                     self.read(&mut flying, false);
                     let mut at = 0;
@@ -204,6 +221,7 @@ impl Crash {
                         at = end;
                     }
                 }
+                Op::Flush if self.troubles.lies == Some(Lie::Flushes) => {}
                 Op::Flush => self.media[usize::from(io.lane)].flush(flying.mark),
                 Op::Trim => self.media[usize::from(io.lane)].trim(io.offset, io.len.into()),
                 Op::Park | Op::Open => {}

@@ -28,7 +28,7 @@ mod wire;
 
 pub use clock::{Clock, Punctual, WallClock};
 pub use cpu::CpuTime;
-pub use crash::{Crash, Troubles};
+pub use crash::{Crash, Lie, Troubles};
 pub use emulated::Emulated;
 pub use lanes::{Ended, Failure, Lanes};
 pub use medium::{Medium, SECTOR, Tear};

@@ -1,11 +1,14 @@
 //! The laws of content on arrays: drives that fail, err and lose power, with any that the levels tolerate
 //! missing.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use forebay_core::adapt::{BonusMalus, Costs, Factor, First};
 use forebay_core::catalog::build;
 use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Lane, Policy};
-use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
 
 use crate::oracle::{Mix, Oracle};
 use crate::random;
@@ -20,17 +23,30 @@ struct Shape {
     first: Level,
     units: u64,
     spare: u32,
+    /// Levels follow the workload, and change often.
+    adapts: bool,
 }
 
 const SHAPES: &[Shape] = &[
-    Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 8 },
-    Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 40 },
+    Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 8, adapts: false },
+    Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 40, adapts: false },
     // Mirrors that run out of room, and hardly any room at all.
-    Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 20 },
-    Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 2 },
+    Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 20, adapts: false },
+    Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 2, adapts: false },
+    // Levels that change.
+    Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 60, adapts: true },
+    Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 22, adapts: true },
+    Shape { lanes: 9, chunks: 4, first: Level::RAID6, units: 24, spare: 40, adapts: true },
     // More drives than a unit needs.
-    Shape { lanes: 8, chunks: 3, first: Level::RAID6, units: 30, spare: 8 },
-    Shape { lanes: 7, chunks: 5, first: Level::Mirrored { copies: 3 }, units: 12, spare: 40 },
+    Shape { lanes: 8, chunks: 3, first: Level::RAID6, units: 30, spare: 8, adapts: false },
+    Shape {
+        lanes: 7,
+        chunks: 5,
+        first: Level::Mirrored { copies: 3 },
+        units: 12,
+        spare: 40,
+        adapts: false,
+    },
 ];
 
 impl Shape {
@@ -55,6 +71,35 @@ impl Shape {
 
     fn media(&self, seed: u64) -> Vec<Medium> {
         (0..self.lanes).map(|lane| Medium::new(seed ^ u64::from(lane))).collect()
+    }
+}
+
+impl Shape {
+    fn ruled(&self, array: Array) -> Array {
+        if !self.adapts {
+            return array;
+        }
+        // A quarter of the paper's thresholds: a switch at every other write.
+        let rule = BonusMalus::new(Factor { times: 1, over: 4 });
+        let levels = vec![Level::RAID6, Level::TRIPLE];
+        array.adapting(rule, Costs::paper_hdd(), First::Fixed(0), levels)
+    }
+
+    fn created(&self) -> Array {
+        self.ruled(Array::created(self.geometry(), self.first))
+    }
+
+    /// The array again, without the drives on these lanes.
+    fn found(&self, away: &[usize]) -> Array {
+        let number = |lane: usize| if away.contains(&lane) { 0 } else { lane as u8 + 1 };
+        let numbers: Vec<u8> = (0..self.lanes.into()).map(number).collect();
+        self.ruled(Array::found(self.geometry(), self.first, &numbers))
+    }
+
+    /// Up to two lanes.
+    fn away(&self, state: &mut u64) -> Vec<usize> {
+        let count = random(state) % 3;
+        (0..count).map(|_| (random(state) % u64::from(self.lanes)) as usize).collect()
     }
 }
 
@@ -112,54 +157,187 @@ fn an_array_answers_whatever_drives_fail() {
     assert!(checked > 100_000, "{checked} sectors are too few");
 }
 
+/// Lanes where nothing goes wrong.
+fn sound(media: Vec<Medium>, seed: u64) -> Crash {
+    Crash::new(media, 4096, 4, seed, Troubles::default())
+}
+
+/// An array that was created and asked for something.
+fn begun(shape: &Shape, seed: u64, oracle: &mut Oracle, requests: u64) -> Vec<Medium> {
+    let mut lanes = sound(shape.media(seed), seed);
+    oracle.more(requests);
+    drive(shape.created(), &mut lanes, oracle);
+    let media = lanes.cut(Tear::Sector);
+    oracle.cut();
+    media
+}
+
+/// Runs to a cut, then finds all that has to be there with drives missing. Answers whether the power was
+/// cut before the run was over.
+fn cut_once(
+    shape: &Shape,
+    state: &mut u64,
+    media: Vec<Medium>,
+    oracle: &mut Oracle,
+    lies: Option<Lie>,
+) -> (bool, Vec<Medium>) {
+    let tear = if random(state) % 2 == 0 { Tear::Sector } else { Tear::Page };
+    let troubles = Troubles { cut_after: Some(random(state) % 3000), lies, ..Troubles::default() };
+    let mut lanes = Crash::new(media, 4096, 4, random(state), troubles);
+    oracle.more(1000);
+    let away = shape.away(state);
+    let mut policy = over(shape.found(&away));
+    let is_cut = run(&mut policy, &mut lanes, oracle, &mut ()).is_err();
+    let media = lanes.cut(tear);
+    oracle.cut();
+    let mut lanes = sound(media, random(state));
+    // Those that were away may be back; others may be away, as long as it is two in all.
+    let away = if away.is_empty() { shape.away(state) } else { away };
+    let away = if random(state) % 2 == 0 { away } else { Vec::new() };
+    oracle.settle();
+    let failed = oracle.failed;
+    drive(shape.found(&away), &mut lanes, oracle);
+    assert_eq!(oracle.failed, failed, "failures are told");
+    let media = lanes.cut(tear);
+    oracle.cut();
+    // All are back, and have again what they missed.
+    let mut lanes = sound(media, random(state));
+    oracle.settle();
+    drive(shape.found(&[]).mending(), &mut lanes, oracle);
+    let media = lanes.cut(tear);
+    oracle.cut();
+    (is_cut, media)
+}
+
 #[test]
 fn an_array_is_found_after_a_cut_with_drives_missing() {
     let mut cuts = 0;
     for shape in SHAPES {
-        for seed in 0..20 {
+        for seed in 0..14 {
             println!("{shape:?}, seed {seed}");
             let (mut state, mut oracle) = (seed, Oracle::new(shape.mix(), 0, seed));
-            let geometry = shape.geometry();
-            let mut lanes = Crash::new(shape.media(seed), 4096, 4, seed, Troubles::default());
-            oracle.more(20);
-            drive(Array::created(geometry, shape.first), &mut lanes, &mut oracle);
-            let tear = if seed % 2 == 0 { Tear::Sector } else { Tear::Page };
-            let mut media = lanes.cut(tear);
-            oracle.cut();
+            let mut media = begun(shape, seed, &mut oracle, 20);
             for round in 0..4 {
                 println!("round {round}");
-                let cut_after = Some(random(&mut state) % 3000);
-                let troubles = Troubles { cut_after, ..Troubles::default() };
-                let mut lanes = Crash::new(media, 4096, 4, random(&mut state), troubles);
-                oracle.more(1000);
-                let (array, _) = found(shape, &mut state, &mut lanes, 0);
-                let mut policy = over(array);
-                cuts += u64::from(run(&mut policy, &mut lanes, &mut oracle, &mut ()).is_err());
-                media = lanes.cut(tear);
-                oracle.cut();
-                let mut lanes = Crash::new(media, 4096, 4, seed, Troubles::default());
-                // Up to two drives are away.
-                let away = random(&mut state) % 3;
-                let (array, _) = found(shape, &mut state, &mut lanes, away);
-                oracle.settle();
-                drive(array, &mut lanes, &mut oracle);
-                assert_eq!(oracle.failed, 0, "failures are told");
-                media = lanes.cut(tear);
-                oracle.cut();
+                let (is_cut, after) = cut_once(shape, &mut state, media, &mut oracle, None);
+                (media, cuts) = (after, cuts + u64::from(is_cut));
             }
         }
     }
     assert!(cuts > 200, "{cuts} cuts are too few");
 }
 
-/// The array again, without some of its drives.
-fn found(shape: &Shape, state: &mut u64, _lanes: &mut Crash, away: u64) -> (Array, Vec<usize>) {
-    let mut numbers: Vec<u8> = (1..=shape.lanes as u8).collect();
-    let mut missing = Vec::new();
-    for _ in 0..away {
-        let lane = (random(state) % u64::from(shape.lanes)) as usize;
-        numbers[lane] = 0;
-        missing.push(lane);
+#[test]
+fn without_its_flushes_or_records_an_array_would_not_be_found() {
+    let shape = &SHAPES[0];
+    for lie in [Lie::Flushes, Lie::Durable, Lie::Lost] {
+        let is_caught = (0..60).any(|seed| {
+            let (mut state, mut oracle) = (seed, Oracle::new(shape.mix(), 0, seed));
+            let media = begun(shape, seed, &mut oracle, 20);
+            let cut = || cut_once(shape, &mut state, media, &mut oracle, Some(lie));
+            catch_unwind(AssertUnwindSafe(cut)).is_err()
+        });
+        assert!(is_caught, "{lie:?} changes nothing");
     }
-    (Array::found(shape.geometry(), shape.first, &numbers), missing)
+}
+
+#[test]
+fn all_is_there_with_any_two_drives_missing() {
+    for shape in SHAPES.iter().filter(|shape| shape.lanes == 6) {
+        let mut oracle = Oracle::new(shape.mix(), 0, 5);
+        let mut media = begun(shape, 5, &mut oracle, 400);
+        for one in 0..6 {
+            for other in 0..=one {
+                let mut lanes = sound(media, 7);
+                oracle.settle();
+                drive(shape.found(&[one, other]), &mut lanes, &mut oracle);
+                assert_eq!(oracle.failed, 0, "{shape:?} without {one} and {other}");
+                media = lanes.cut(Tear::Page);
+                oracle.cut();
+            }
+        }
+    }
+}
+
+#[test]
+fn rot_is_found_and_mended() {
+    for shape in SHAPES {
+        for seed in 0..6 {
+            println!("{shape:?}, seed {seed}");
+            let mut oracle = Oracle::new(shape.mix(), 0, seed);
+            let mut media = begun(shape, seed, &mut oracle, 300);
+            let mut state = seed;
+            // Two drives rot, one of them everywhere: data, parities, trailers, records, labels.
+            let bytes = shape.geometry().lane_bytes();
+            let lanes = [0, 1].map(|_| (random(&mut state) % u64::from(shape.lanes)) as usize);
+            for (lane, one_in) in lanes.into_iter().zip([1, 5]) {
+                for page in (0..bytes / 4096).filter(|page| page % one_in == 0) {
+                    let at = page * 4096 + random(&mut state) % 4096;
+                    let mut byte = [0];
+                    media[lane].read(at, &mut byte);
+                    media[lane].write(at, &[byte[0] ^ 1], true);
+                }
+            }
+            let mut lanes = sound(media, seed);
+            oracle.settle();
+            drive(shape.found(&[]), &mut lanes, &mut oracle);
+            assert_eq!(oracle.failed, 0, "failures are told");
+            // All of it is read and mended; then any two others may be away.
+            oracle.settle();
+            drive(shape.found(&[]).scrubbing().mending(), &mut lanes, &mut oracle);
+            let mut policy = over(shape.found(&[]).scrubbing().mending());
+            oracle.settle();
+            run(&mut policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+            let figure = |name| policy.figures().iter().find(|(it, _)| *it == name).unwrap().1;
+            assert_eq!((figure("rotten_blocks"), figure("repaired_roles")), (0.0, 0.0));
+            let media = lanes.cut(Tear::Sector);
+            oracle.cut();
+            let away = shape.away(&mut state);
+            let mut lanes = sound(media, seed);
+            oracle.settle();
+            drive(shape.found(&away), &mut lanes, &mut oracle);
+            assert_eq!(oracle.failed, 0, "failures are told");
+        }
+    }
+}
+
+#[test]
+fn a_new_drive_takes_the_place_of_one_that_is_gone() {
+    for shape in SHAPES {
+        let mut oracle = Oracle::new(shape.mix(), 0, 3);
+        let media = begun(shape, 3, &mut oracle, 300);
+        // Drive 2 is another one, empty, with the next number.
+        let numbers = |second: u8| {
+            let of = |lane: u8| if lane == 1 { second } else { lane + 1 };
+            (0..shape.lanes as u8).map(of).collect::<Vec<_>>()
+        };
+        let found = |second| {
+            let numbers = numbers(second);
+            shape.ruled(Array::found(shape.geometry(), shape.first, &numbers)).mending()
+        };
+        let new = shape.lanes as u8 + 1;
+        let mut media = media;
+        let old = std::mem::replace(&mut media[1], Medium::new(99));
+        let mut lanes = sound(media, 3);
+        oracle.more(100);
+        drive(found(new), &mut lanes, &mut oracle);
+        let mut media = lanes.cut(Tear::Page);
+        oracle.cut();
+        // The old one is back: it is not believed.
+        let replaced = std::mem::replace(&mut media[1], old);
+        let mut lanes = sound(media, 4);
+        oracle.settle();
+        drive(found(2), &mut lanes, &mut oracle);
+        let mut media = lanes.cut(Tear::Page);
+        oracle.cut();
+        media[1] = replaced;
+        // Any two others may be away.
+        let mut lanes = sound(media, 5);
+        let mut away = numbers(new);
+        (away[0], away[2]) = (0, 0);
+        oracle.settle();
+        let array = Array::found(shape.geometry(), shape.first, &away);
+        drive(shape.ruled(array), &mut lanes, &mut oracle);
+        assert_eq!(oracle.failed, 0, "{shape:?}: failures are told");
+    }
 }

@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 
+use super::job::Doing;
 use super::locks::Task;
 use super::record::{Record, units_a_record};
 use super::unit::{Place, Unit};
@@ -316,7 +317,9 @@ impl Array {
             return self.commit(plan);
         }
         let active = self.jobs.len() - self.vacant.len() - self.stalled.len();
-        if active > 0 || self.reclaim() {
+        // What only makes anew does not drive out others.
+        let writes = |key: &u32| self.jobs[*key as usize].doing == Doing::Write;
+        if active > 0 || self.stalled.iter().any(writes) && self.reclaim() {
             return;
         }
         if !self.is_fresh() {

@@ -66,11 +66,26 @@ impl Array {
             }
         }
         let moved = new;
-        if writes == 0 || self.allot(number, &mut new, to, writes).is_none() {
-            // There is nothing to write, or no room: then it stays as it is.
-            let stays = writes != 0;
-            self.jobs[key as usize].new = if stays { old } else { moved };
+        if writes == 0 {
+            self.jobs[key as usize].new = moved;
             return self.finish(key, Ok(()), plan);
+        }
+        if self.allot(number, &mut new, to, writes).is_none() {
+            if matches!(doing, Doing::Repair { .. }) {
+                self.stalled.push_back(key);
+                return self.commit(plan);
+            }
+            // It stays as it is.
+            return self.finish(key, Ok(()), plan);
+        }
+        if to == level {
+            // What no drive takes stays where it was: that drive may come back.
+            for role in each(writes) {
+                if new.places[role].is_lost() {
+                    new.places[role] = old.places[role];
+                    writes &= !(1 << role);
+                }
+            }
         }
         let parities = writes & roles & !data != 0 && to.parities() > 0;
         for chunk in 0..chunks {

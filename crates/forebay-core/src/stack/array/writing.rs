@@ -1,6 +1,6 @@
 //! Writing: the new content of each role, to its place, with a trailer.
 
-use super::job::{touched, within};
+use super::job::{Doing, touched, within};
 use super::level::{Level, Roles, all, each};
 use super::method::Method;
 use super::record::trailer;
@@ -237,7 +237,10 @@ impl Array {
     /// There may be room again.
     pub(super) fn retry_stalled(&mut self, plan: &mut Plan<'_>) {
         for key in std::mem::take(&mut self.stalled) {
-            self.begin_write(key, plan);
+            match self.jobs[key as usize].doing {
+                Doing::Write => self.begin_write(key, plan),
+                _ => self.remake(key, plan),
+            }
         }
     }
 }
