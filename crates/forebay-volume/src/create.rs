@@ -8,7 +8,7 @@ use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_live::{Opening, Target};
 
 use crate::error::Error;
-use crate::find::{Found, label};
+use crate::find::{Found, label, lock};
 use crate::open::opening;
 
 /// The most drives of a volume.
@@ -48,9 +48,7 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     let mut targets = Vec::new();
     for path in paths {
         let target = Target::open(path, how_opened)?;
-        if !target.lock(true)? {
-            return Err(Error::drive(path, "is in use by another process; nothing was written"));
-        }
+        lock(&target, true)?;
         targets.push(target);
     }
     let lane_bytes = targets.iter().map(Target::capacity_bytes).min().unwrap_or(0);

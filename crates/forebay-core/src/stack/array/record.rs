@@ -82,9 +82,13 @@ impl Label {
         let drive = drive.try_into().ok()?;
         // Sizes as they are made, and no others.
         let first = Level::of_code(first.try_into().ok()?)?;
-        let known = Geometry::new(geometry, first, 0)
+        let sizes = Geometry::new(geometry, first, 0)
             .or_else(|| Geometry::new(geometry, Level::RAID6, 0))?;
-        let is_fit = (1..=super::unit::DRIVE_MAX).contains(&drive) && known.units > 0;
+        // All data have room: so the table is no larger than the drives warrant.
+        let data = u128::from(sizes.units) * u128::from(sizes.chunks);
+        let room = u128::from(geometry.cells) * u128::from(geometry.lanes);
+        let is_fit =
+            (1..=super::unit::DRIVE_MAX).contains(&drive) && sizes.units > 0 && data <= room;
         is_fit.then_some(Label { geometry, drive, first })
     }
 }
@@ -207,6 +211,8 @@ mod tests {
             bytes[at] = before;
         }
         assert_eq!(Label::decode(&bytes, 0), Some(label));
+        let large = Geometry { units: 1 << 20, ..label.geometry };
+        assert_eq!(Label::decode(&Label { geometry: large, ..label }.encode(), 0), None);
     }
 
     #[test]

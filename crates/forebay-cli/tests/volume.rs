@@ -1,0 +1,190 @@
+//! `forebay volume`, on the real binary: what it makes of files, what it refuses, and that nothing is lost
+//! when it is killed.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use command::{Folder, HEADER};
+
+const MIB: u64 = 1 << 20;
+
+fn forebay(folder: &Folder, args: &[&str]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.args(args).current_dir(folder.root());
+    command
+}
+
+/// One message that holds all `parts`, exit status 2, nothing on standard output.
+fn refused(command: &mut Command, parts: &[&str]) {
+    let output = command.output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(output.stdout.is_empty(), "{said}");
+    parts.iter().for_each(|part| assert!(said.contains(part), "no {part:?} in: {said}"));
+}
+
+fn json(command: &mut Command) -> Value {
+    let output = command.args(["--format", "json"]).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// A folder `v` of `count` empty drives.
+fn drives(folder: &Folder, count: usize) -> Vec<PathBuf> {
+    fs::create_dir(folder.root().join("v")).unwrap();
+    let path = |at| folder.root().join(format!("v/drive{at}"));
+    let paths: Vec<PathBuf> = (1..=count).map(path).collect();
+    paths.iter().for_each(|path| File::create(path).unwrap().set_len(32 * MIB).unwrap());
+    paths
+}
+
+/// Writes of 4 to 256 KiB over 40 MiB, with a flush now and then.
+fn writes(folder: &Folder, count: u64) -> PathBuf {
+    let row = |n: u64| {
+        let (op, offset, len) = match n % 16 {
+            15 => ("flush", 0, 0),
+            _ => ("write", n * 7919 % 9000 * 4096, 4096 << (n % 7)),
+        };
+        format!("{},{op},{offset},{len},0,0,1000000,,,,\n", n * 20_000)
+    };
+    folder.file("writes.csv", HEADER.to_string() + &(0..count).map(row).collect::<String>())
+}
+
+fn contents(paths: &[PathBuf]) -> Vec<Vec<u8>> {
+    paths.iter().map(|path| fs::read(path).unwrap()).collect()
+}
+
+#[test]
+fn a_volume_is_made_written_checked_and_outlives_two_drives() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    let made = json(&mut forebay(&folder, &["volume", "create", "v"]));
+    assert_eq!((&made["drives"], &made["degraded_units"]), (&6.into(), &0.into()));
+    let trace = writes(&folder, 400);
+    let trace = trace.to_str().unwrap();
+    let played = json(&mut forebay(&folder, &["play", trace, "--volume", "v", "--map", "wrap"]));
+    assert_eq!((&played["failed"], &played["ios_failed"]), (&0.into(), &0.into()));
+    let before = contents(&paths);
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert!(status["written_bytes"].as_u64().unwrap() > 10 * MIB, "{status}");
+    assert!(contents(&paths) == before, "status writes nothing");
+    // Two are gone, one of them is replaced, what it held is made anew; then two others may go.
+    fs::rename(&paths[1], folder.root().join("old1")).unwrap();
+    fs::rename(&paths[4], folder.root().join("old4")).unwrap();
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert_eq!(status["drives_missing"], serde_json::json!([2, 5]));
+    for (name, missing) in [("new1", 1), ("new4", 0)] {
+        let new = folder.root().join(name);
+        File::create(&new).unwrap().set_len(32 * MIB).unwrap();
+        let replaced = json(&mut forebay(&folder, &["volume", "replace", "v", "--with", name]));
+        assert_eq!(replaced["drives_missing"].as_array().unwrap().len(), missing);
+        fs::rename(new, folder.root().join("v").join(name)).unwrap();
+    }
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert_eq!(status["degraded_units"], 0, "{status}");
+    fs::rename(&paths[0], folder.root().join("old0")).unwrap();
+    fs::rename(&paths[2], folder.root().join("old2")).unwrap();
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+    assert_eq!(checked["lost_units"], 0, "{checked}");
+    // One that was replaced is back, and named.
+    fs::rename(folder.root().join("old1"), &paths[1]).unwrap();
+    let status = json(&mut forebay(&folder, &["volume", "status", "v"]));
+    assert_eq!(status["drives_replaced"], serde_json::json!([2]));
+}
+
+#[test]
+fn what_is_no_volume_is_named_and_nothing_is_written() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    let status = |args: &[&str]| forebay(&folder, &[&["volume", "status"], args].concat());
+    refused(&mut status(&["v"]), &["v/drive1", "no label"]);
+    refused(&mut status(&["nothing"]), &["nothing"]);
+    refused(&mut forebay(&folder, &["volume", "create", "v/drive1"]), &["got 1 drives"]);
+    refused(&mut forebay(&folder, &["volume", "create", "v", "v/drive3"]), &["v/drive3", "twice"]);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    refused(&mut forebay(&folder, &["volume", "create", "v"]), &["drive 1", "--overwrite"]);
+    let before = contents(&paths);
+    // Too few, a copy, one that is short, one of another volume, one that is none.
+    refused(&mut status(&["v/drive1", "v/drive2", "v/drive3"]), &["got 3 of its 6 drives"]);
+    fs::copy(&paths[0], folder.root().join("copy")).unwrap();
+    refused(&mut status(&["v", "copy"]), &["copy", "drive 1", "drive1"]);
+    fs::copy(&paths[5], folder.root().join("short")).unwrap();
+    fs::remove_file(&paths[5]).unwrap();
+    File::options().write(true).open(folder.root().join("short")).unwrap().set_len(MIB).unwrap();
+    refused(&mut status(&["v", "short"]), &["short", "got 1048576 bytes"]);
+    fs::create_dir(folder.root().join("w")).unwrap();
+    for at in 1..=6 {
+        let path = folder.root().join(format!("w/drive{at}"));
+        File::create(path).unwrap().set_len(32 * MIB).unwrap();
+    }
+    json(&mut forebay(&folder, &["volume", "create", "w"]));
+    refused(&mut status(&["v", "w/drive6"]), &["w/drive6", "is a drive of volume"]);
+    folder.file("text", "not a drive".to_string());
+    refused(&mut status(&["v", "text"]), &["text", "no label"]);
+    refused(
+        &mut forebay(&folder, &["volume", "replace", "v", "--with", "w/drive1"]),
+        &["w/drive1", "--overwrite"],
+    );
+    assert!(contents(&paths[..5]) == before[..5], "nothing was written");
+    // All records are gone: it is never taken for a new one.
+    for path in &paths[..5] {
+        let file = File::options().write(true).open(path).unwrap();
+        file.write_all_at(&vec![0; 8 * MIB as usize], 8192).unwrap();
+    }
+    let before = contents(&paths[..5]);
+    refused(&mut status(&["v"]), &["no records that go together"]);
+    refused(&mut forebay(&folder, &["volume", "check", "v"]), &["no records that go together"]);
+    assert!(contents(&paths[..5]) == before, "nothing was written");
+}
+
+#[test]
+fn a_volume_is_whole_whenever_its_user_is_killed() {
+    let folder = Folder::new();
+    drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let trace = writes(&folder, 3000);
+    let trace = trace.to_str().unwrap();
+    for round in 0..6_u64 {
+        let args = ["play", trace, "--volume", "v", "--map", "wrap"];
+        let mut player = forebay(&folder, &args);
+        let mut player = player.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        // Somewhere in the middle; it does not matter where.
+        std::thread::sleep(std::time::Duration::from_millis(60 + 90 * round));
+        let _ = player.kill();
+        player.wait().unwrap();
+        let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+        let is_whole = checked["lost_units"] == 0 && checked["degraded_units"] == 0;
+        assert!(is_whole, "round {round}: {checked}");
+    }
+}
+
+#[test]
+fn a_volume_is_used_by_one_at_a_time() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let file = File::open(&paths[3]).unwrap();
+    file.lock().unwrap();
+    refused(&mut forebay(&folder, &["volume", "check", "v"]), &["v/drive4", "in use"]);
+}
+
+#[test]
+fn help_says_what_a_volume_is() {
+    let folder = Folder::new();
+    let _: &Path = folder.root();
+    let output = forebay(&folder, &["volume", "--help"]).output().unwrap();
+    let said = String::from_utf8(output.stdout).unwrap();
+    for word in ["create", "status", "check", "replace"] {
+        assert!(said.contains(word), "{said}");
+    }
+}
