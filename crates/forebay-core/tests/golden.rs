@@ -54,6 +54,15 @@ const SHAPERS: &[&str] = &[
     "wf2q:cmin=150:delta-ms=30:over=mq-deadline:depth=4",
 ];
 
+/// Arrays of six disks.
+const ARRAYS: &[&str] = &[
+    "array:filled-mib=64",
+    "array:level=raid10x3:update=in-place:filled-mib=64",
+    "array:level=raid6:update=in-place:filled-mib=64:disk=deadline",
+    "array:adapt=bonus-malus:first=write:chunk-kib=16",
+    "array:level=raid5:chunks=3:chunk-kib=32",
+];
+
 /// Placements over two disks and a flash device.
 const PLACED: &[&str] = &[
     "deadline",
@@ -209,6 +218,21 @@ fn placements() -> String {
         .collect()
 }
 
+/// Arrays of six disks.
+fn arrays() -> String {
+    let lines = ARRAYS.iter().map(|spec| {
+        let lanes = DeviceSet {
+            disks: 6,
+            disk_len_max: 1 << 20,
+            disk_bytes: 1 << 30,
+            flash: None,
+            restarts: false,
+        };
+        line(spec, build_placed(spec, &lanes).unwrap(), (0..6).map(|_| disk()).collect(), 1)
+    });
+    lines.collect()
+}
+
 fn models() -> String {
     let depths = [1, 4].map(drives).into_iter().flatten();
     let rest = devices::models().into_iter().filter(|(name, _)| *name != "one sector");
@@ -234,6 +258,11 @@ fn compare(name: &str, stands: &str, table: &str) {
 #[test]
 fn schedulers_decide_as_they_did() {
     compare("schedulers", include_str!("golden/schedulers.txt"), &(schedulers() + &rearranged()));
+}
+
+#[test]
+fn arrays_decide_as_they_did() {
+    compare("arrays", include_str!("golden/arrays.txt"), &arrays());
 }
 
 #[test]

@@ -272,6 +272,7 @@ impl Array {
                 len: (end - offset) as u32,
                 bytes: bytes.on((offset - request.offset) as u32),
                 stream: request.stream,
+                at: plan.now,
                 durable: request.flags.has(Flags::FUA),
             };
             offset = end;
@@ -400,7 +401,7 @@ impl Array {
             if part.durable && outcome.is_ok() && self.is_fresh() {
                 self.log.wait(part.client);
             } else {
-                plan.release(part.client, outcome);
+                plan.release_after(part.client, plan.now - part.at, outcome);
             }
         }
         let op = if doing == Doing::Write { Op::Write } else { Op::Read };

@@ -173,6 +173,7 @@ mod tests {
                 len,
                 bytes: Bytes { buf: client, at: 1000 },
                 stream: 0,
+                at: crate::contract::time::Nanos::ZERO,
                 durable: false,
             })
             .collect();

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::level::Level;
 use crate::contract::bytes::Bytes;
+use crate::contract::time::Nanos;
 
 /// A client's bytes of a unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub(super) struct Part {
     pub(super) len: u32,
     pub(super) bytes: Bytes,
     pub(super) stream: u32,
+    /// When it came.
+    pub(super) at: Nanos,
     /// Durable before it is answered.
     pub(super) durable: bool,
 }
@@ -115,7 +118,15 @@ mod tests {
     use super::*;
 
     fn part(client: u32) -> Part {
-        Part { client, from: 0, len: 1, bytes: Bytes::NONE, stream: 0, durable: false }
+        Part {
+            client,
+            from: 0,
+            len: 1,
+            bytes: Bytes::NONE,
+            stream: 0,
+            at: Nanos::ZERO,
+            durable: false,
+        }
     }
 
     #[test]

@@ -144,6 +144,11 @@ impl<'a> Plan<'a> {
         self.wanted.release(client, Nanos::ZERO, outcome, 0);
     }
 
+    /// A hold ends of what took `wait` since it was admitted.
+    pub fn release_after(&mut self, client: u32, wait: Nanos, outcome: Outcome) {
+        self.wanted.release(client, wait, outcome, 0);
+    }
+
     /// What [`super::Placement::divert`] took over has ended; where it failed, the lane does it.
     pub fn diverted(&mut self, io: Request, outcome: Outcome) {
         self.wanted.diverted.push_back((io, outcome));
