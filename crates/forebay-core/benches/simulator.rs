@@ -20,7 +20,9 @@ use forebay_core::catalog::{
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::replay::{Intensity, Open};
-use forebay_core::{Device, Flags, Nanos, Op, Policy, Request, Workload, simulate};
+use forebay_core::{
+    Completion, Device, Flags, Nanos, Observer, Op, Policy, Request, Workload, simulate,
+};
 
 /// Requests a second of DiskSim 4 on a machine of this kind.
 const DISKSIM_PER_S: f64 = 25_000.0;
@@ -118,6 +120,51 @@ fn main() {
             let devices = [DeviceModel::Hdd(load::disk()), DeviceModel::Ssd(load::ssd())];
             with_placed(listed.name, &lanes, TimedBoth(devices)).unwrap()
         });
+    }
+    let six = DeviceSet { disks: 6, flash: None, ..lanes };
+    for (name, spec) in [
+        ("raid6", "array:update=in-place:filled-mib=20480:disk=noop+merge=no"),
+        ("raid10x3", "array:level=raid10x3:update=in-place:filled-mib=20480:disk=noop+merge=no"),
+        ("fresh", "array:filled-mib=20480:disk=noop+merge=no"),
+        ("adapting", "array:adapt=best:update=in-place:filled-mib=20480:disk=noop+merge=no"),
+    ] {
+        row("six", name, 2.5e6, || with_placed(spec, &six, TimedSix).unwrap());
+    }
+}
+
+/// Whole-chunk writes and reads of an array of six disks, its I/Os counted.
+struct TimedSix;
+
+impl PolicyVisitor for TimedSix {
+    type Out = f64;
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> f64 {
+        let mut disks: Vec<Fixed> = (0..6).map(|_| Fixed::new(1e6).unwrap()).collect();
+        let (mut state, mut at) = (1, 0);
+        let requests = (0..REQUESTS / 10).map(move |id| {
+            let dice = load::random(&mut state);
+            at += dice % 20_000;
+            let chunks = 1 + (dice >> 20) % 4;
+            let unit = (dice >> 30) % 80_000;
+            let op = if dice >> 24 & 3 == 0 { Op::Read } else { Op::Write };
+            let (offset, len) = (unit << 18, (chunks << 16) as u32);
+            let (at, stream, lane, flags) = (Nanos(at), 0, 0, Flags::NONE);
+            Request { at, offset, id, len, stream, lane, op, flags }
+        });
+        let mut load = Open::new(requests, Intensity::RECORDED);
+        let mut ios = Ios(0);
+        let begun = seconds();
+        simulate::run(&mut policy, &mut disks, &mut load, &mut ios);
+        // Seconds for as many I/Os as other rows have requests.
+        (seconds() - begun) * REQUESTS as f64 / ios.0 as f64
+    }
+}
+
+/// Counts I/Os.
+struct Ios(u64);
+
+impl Observer for Ios {
+    fn io(&mut self, _done: &Completion) {
+        self.0 += 1;
     }
 }
 
