@@ -24,6 +24,7 @@ pub const ARRAYS: &[Listed] = &[Listed {
         Parameter::choice("adapt", RULES),
         Parameter::choice("costs", &["hdd", "ssd"]),
         Parameter::choice("first", &["level", "write"]),
+        Parameter::whole("switch-percent", 0, 0),
         Parameter::whole("chunk-kib", 64, 4),
         Parameter::whole("chunks", 4, 1),
         Parameter::whole("filled-mib", 0, 0),
@@ -130,6 +131,7 @@ pub(super) fn with_array<V: PolicyVisitor>(
     let rule = given.choice("adapt")?;
     let costs = [Costs::paper_hdd, Costs::paper_ssd][given.choice("costs")?]();
     let by_write = !given.is_first("first")?;
+    let switch_percent = given.whole("switch-percent")?;
     let filled = u64::from(given.whole("filled-mib")?) << 20;
     let scheduler = spec.inner("disk").unwrap_or_else(|| "noop".to_string());
     let build = |_| {
@@ -157,6 +159,7 @@ pub(super) fn with_array<V: PolicyVisitor>(
         }
         _ => array,
     };
+    let array = array.switching_within(switch_percent.into());
     Ok(visitor.visit(Placed::over(array, disks)))
 }
 

@@ -160,6 +160,12 @@ impl Array {
         Array { adapting: Some(Adapting::new(rule, costs, first, levels)), ..self }
     }
 
+    /// The same, whose switches move at most so many percent of what clients do; 0 is no bound.
+    pub fn switching_within(self, percent: u64) -> Array {
+        let adapting = self.adapting.map(|adapting| adapting.bounded(percent));
+        Array { adapting, ..self }
+    }
+
     /// The same, which is only read: nothing at all is written to its drives.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
@@ -404,12 +410,8 @@ impl Array {
                 plan.release_after(part.client, plan.now - part.at, outcome);
             }
         }
-        let op = if doing == Doing::Write { Op::Write } else { Op::Read };
-        if let (Doing::Read | Doing::Write, Some(adapting), Some(level), Ok(())) =
-            (doing, &mut self.adapting, new.level, outcome)
-            && let Some(to) = adapting.seen(number, level, op, chunks)
-        {
-            self.locks.ask_first(number, Task::Switch(to));
+        if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome) {
+            self.adapt(number, level, doing, &parts, chunks);
         }
         let is_repair = matches!(doing, Doing::Repair { .. });
         self.care.busy &= !is_repair;
@@ -424,6 +426,21 @@ impl Array {
         }
         self.locks.end(number, doing == Doing::Read);
         self.ready.push(number);
+    }
+
+    /// The rule sees what a unit was asked for; where it says so, and the bound lets it, the unit goes to
+    /// another level.
+    fn adapt(&mut self, number: u64, level: Level, doing: Doing, parts: &[Part], chunks: usize) {
+        let Some(adapting) = &mut self.adapting else { return };
+        let op = if doing == Doing::Write { Op::Write } else { Op::Read };
+        adapting.moved(parts.iter().map(|part| u64::from(part.len)).sum());
+        let (count, chunk) = (usize::from(self.geometry.chunks), self.geometry.chunk_bytes);
+        let moves = |to: Level| to.roles(count) as u64 * u64::from(chunk);
+        if let Some(to) = adapting.seen(number, level, op, chunks)
+            && adapting.may_move(moves(to))
+        {
+            self.locks.ask_first(number, Task::Switch(to));
+        }
     }
 
     /// A unit has changed.
