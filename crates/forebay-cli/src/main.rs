@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod advise;
+mod array;
 mod cache;
 mod capture;
 mod compare;
@@ -62,6 +63,7 @@ enum Verb {
     Capture(capture::Capture),
     Play(play::Play),
     Volume(volume::Volume),
+    Array(array::Array),
     Device(device::Device),
     Devices(listings::Devices),
     Policies(listings::Policies),
@@ -82,6 +84,7 @@ impl Verb {
             Verb::Capture(verb) => verb.run(),
             Verb::Play(verb) => verb.run(),
             Verb::Volume(verb) => verb.run(),
+            Verb::Array(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),
             Verb::Policies(verb) => verb.run(),

@@ -188,3 +188,17 @@ fn help_says_what_a_volume_is() {
         assert!(said.contains(word), "{said}");
     }
 }
+
+#[test]
+fn levels_are_scored_on_a_device() {
+    let folder = Folder::new();
+    let args = ["array", "score", "st1000nm0011", "--writes", "100", "--filled-mib", "1024"];
+    let scores = json(forebay(&folder, &args).args(["--outstanding", "1,8"]));
+    let write_ms = |score: usize, level: usize, chunks: usize| {
+        scores[score]["write_ms"][level][chunks - 1].as_f64().unwrap()
+    };
+    for score in 0..2 {
+        assert!(write_ms(score, 1, 1) < write_ms(score, 0, 1), "{scores}");
+    }
+    refused(&mut forebay(&folder, &["array", "score", "nothing"]), &["nothing"]);
+}

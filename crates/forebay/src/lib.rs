@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 pub mod advise;
+pub mod array_score;
 pub mod cache_curve;
 pub mod contention;
 pub mod convert;

@@ -64,7 +64,8 @@ impl Adapting {
     /// Clients have moved so many bytes.
     pub(super) fn moved(&mut self, bytes: u64) {
         // What was not used for long does not come all at once.
-        self.budget = (self.budget + self.percent.saturating_mul(bytes)).min(self.percent * BURST_BYTES);
+        self.budget =
+            (self.budget + self.percent.saturating_mul(bytes)).min(self.percent * BURST_BYTES);
     }
 
     /// Whether a switch that moves so many bytes is within the bound.

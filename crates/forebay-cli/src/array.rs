@@ -1,0 +1,130 @@
+//! `forebay array`: what adaptive redundancy goes by.
+
+use clap::{Args, Subcommand, ValueEnum};
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::array_score::{Asked, CHUNKS, LEVELS, Score, score};
+use forebay::devices;
+use forebay_core::stack::array;
+
+use crate::output::{self, Format};
+use crate::progress::Progress;
+
+/// Find which RAID level suits which writes on a device
+#[derive(Args)]
+pub(crate) struct Array {
+    #[command(subcommand)]
+    question: Question,
+}
+
+#[derive(Subcommand)]
+enum Question {
+    Score(Scoring),
+}
+
+/// Score RAID 6 and three copies for writes of 1 to 4 chunks, by simulation of six drives or more
+#[derive(Args)]
+struct Scoring {
+    /// A bundled device (see `forebay devices`) or a device file
+    device: String,
+    /// How many of it there are
+    #[arg(long, value_name = "COUNT", default_value = "6", value_parser = clap::value_parser!(u16).range(6..=32))]
+    drives: u16,
+    /// KiB of a chunk
+    #[arg(long, value_name = "KIB", default_value = "64", value_parser = clap::value_parser!(u32).range(4..=1024))]
+    chunk_kib: u32,
+    /// MiB of data that writes go to
+    #[arg(long, value_name = "MIB", default_value = "20480", value_parser = clap::value_parser!(u32).range(1..))]
+    filled_mib: u32,
+    /// Writes at a time, comma-separated: the paper does not say how many it had
+    #[arg(long, value_name = "COUNT,...", value_delimiter = ',', default_value = "1,4,16,64", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    outstanding: Vec<u32>,
+    /// How chunks are written: in-place as the paper, or fresh as volumes
+    #[arg(long, value_enum, default_value = "in-place")]
+    update: Update,
+    /// Writes of each kind
+    #[arg(long, value_name = "COUNT", default_value = "5000", value_parser = clap::value_parser!(u32).range(1..))]
+    writes: u32,
+    /// Where units are drawn from
+    #[arg(long, value_name = "NUMBER", default_value = "1")]
+    seed: u64,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Update {
+    InPlace,
+    Fresh,
+}
+
+impl Array {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let Question::Score(asked) = self.question;
+        let device = devices::open(&asked.device)?;
+        let update = match asked.update {
+            Update::InPlace => array::Update::InPlace,
+            Update::Fresh => array::Update::Fresh,
+        };
+        let mut scores = Vec::new();
+        for &outstanding in &asked.outstanding {
+            let progress = Progress::new(&format!("writing {outstanding} at a time"));
+            scores.push(score(
+                &device,
+                Asked {
+                    drives: asked.drives,
+                    chunk_bytes: asked.chunk_kib * 1024,
+                    update,
+                    filled_bytes: u64::from(asked.filled_mib) << 20,
+                    outstanding,
+                    writes: asked.writes,
+                    seed: asked.seed,
+                },
+            )?);
+            drop(progress);
+        }
+        for caution in devices::cautions(&[&device]) {
+            eprintln!("forebay: {caution}");
+        }
+        match asked.format {
+            Format::Json => output::print_json(&scores),
+            Format::Table => Ok(output::print(&said(&device.name, asked.drives, &scores))?),
+        }
+    }
+}
+
+/// Up to how many chunks three copies are better.
+fn mirrors_up_to(score: &Score) -> usize {
+    let [raid6, mirrors] = &score.write_ms;
+    raid6.iter().zip(mirrors).take_while(|(raid6, mirrors)| mirrors < raid6).count()
+}
+
+fn said(device: &str, drives: u16, scores: &[Score]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let chunks = (1..=CHUNKS).map(|count| format!("{count} ms"));
+    let head = ["at a time".to_string(), "level".to_string()].into_iter().chain(chunks);
+    table.set_header(head.chain(["switch away ms".to_string()]));
+    for score in scores {
+        for (index, level) in LEVELS.iter().enumerate() {
+            let figures = score.write_ms[index].iter().chain([&score.switch_ms[index]]);
+            let cells =
+                figures.map(|ms| Cell::new(format!("{ms:.2}")).set_alignment(CellAlignment::Right));
+            let head = [Cell::new(score.outstanding), Cell::new(level.name())];
+            table.add_row(head.into_iter().chain(cells));
+        }
+    }
+    let better: Vec<String> = scores
+        .iter()
+        .map(|score| match mirrors_up_to(score) {
+            0 => format!("for none ({} at a time)", score.outstanding),
+            count => format!("up to {count} ({} at a time)", score.outstanding),
+        })
+        .collect();
+    format!(
+        "Three copies are better than RAID 6 for writes of so many chunks:\n{}.\n\
+         Simulated, {drives} of {device}: what a write of 1 to 4 chunks costs, the time of all writes\n\
+         divided by their number.\n{table}",
+        better.join(", ")
+    )
+}
