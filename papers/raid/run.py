@@ -101,8 +101,8 @@ half of that. Drives, data and what is written are a sixteenth of the paper's.
 MODEL = """Percent of the optimum whose first layout is free, with the paper's costs: what each pays, the other
 way up.
 """
-SIMULATED = """Percent of the optimum that is priced with our own measured times. "reads cached": flash drives that
-read nothing from flash, the most that a read cache could do. "over price" is what a static layout gets beyond
+SIMULATED = """Percent of the optimum that is priced with our own measured times. "reads cached": flash drives
+that cache whatever was read or written, the most that a read cache could do. "over price" is what a static layout gets beyond
 its own price: the error of the cost model, as the paper's 1 % on A.
 """
 OPEN = """The paper's rule in the cost model, percent of the optimum, hard disks; units begin as RAID 6, as RAID 10,
