@@ -33,6 +33,11 @@ def every(options) -> int:
     return 1 if options.full else 16 if options.short else ONE_IN
 
 
+def spread(units: int) -> np.ndarray:
+    """So many of the units of the data, at random: at equal distances all would lie on the same dies."""
+    return np.random.default_rng(9).permutation(int(DATA / UNIT))[:units]
+
+
 @dataclass(frozen=True)
 class Load:
     """One of the paper's workloads, with what the paper leaves open."""
@@ -94,18 +99,19 @@ def each_ms(ran: dict) -> float:
     return 1e3 * ran["makespan_s"] / ran["requests"]
 
 
-def drive(name: str, occupied: float = 0.5, gb: float = SSD_GB, cached: str | None = None) -> str:
+def drive(name: str, occupied: float = 0.5, gb: float | None = None, cached: str | None = None) -> str:
     """The device as `simulate` takes it; `cached` is a folder for a flash drive that caches all reads."""
     if name == HDD:
         return HDD
+    gb = gb or SSD_GB
     base = SSD if cached is None else str(_cached(Path(cached)))
     return f"{base}:capacity-gb={gb:g}:filled-percent={min(100, 100 * occupied):.0f}"
 
 
 @functools.cache
 def _cached(folder: Path) -> Path:
-    """The bundled drive with a read cache that holds whatever was read or written."""
-    text = (DEVICES / f"{SSD}.toml").read_text() + "\n[read_cache]\nbytes = 34359738368\n"
+    """The bundled drive with a read cache that holds whatever was read or written: as large as the drive."""
+    text = (DEVICES / f"{SSD}.toml").read_text() + f"\n[read_cache]\nbytes = {SSD_GB << 30}\n"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "reads-cached.toml"
     path.write_text(text)

@@ -62,6 +62,11 @@ def layouts(results: Results) -> list[Judged]:
         swept = {o: measured.crossover(rows) for o, rows in results.times[device].items()}
         judged.append(Judged(claims[f"{name}-crossover"], "simulated", swept[results.nearest[device]],
                              list(swept.values()), results.why[f"{name}-crossover"]))
+    by_parity = {o: results.times[cases.HDD][o]["RAID 6"] for o in results.apart}
+    swept = {o: measured.crossover({"RAID 6": by_parity[o], "RAID 10": times}) for o, times in results.apart.items()}
+    o = min(swept, key=lambda o: abs(o - results.nearest[cases.HDD]))
+    judged.append(Judged(claims["hdd-crossover"], "simulated, halves apart", swept[o], list(swept.values()),
+                         results.why["hdd-crossover halves apart"]))
 
     def lead(device, o):
         rows = results.times[device][o]

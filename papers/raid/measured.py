@@ -78,7 +78,7 @@ def switch(case) -> tuple[float, float]:
     plans = (("RAID 6", 1, 5 if device == cases.HDD else 4), ("RAID 10", 4, 3))
     for level, chunks, writes in plans:
         at = np.concatenate([dice.permutation(units) for _ in range(writes)])
-        at = at * (int(cases.DATA / cases.UNIT) // units)
+        at = cases.spread(units)[at]
         name, level = cases.drive(device, cached=cached), f"level={cases.LEVELS[level]}"
         rule = f":adapt=bonus-malus:costs={cases.COSTS[device]}"
         sizes = np.full(len(at), chunks)

@@ -39,10 +39,10 @@ def main(options) -> str:
              *(["--full"] if options.full else [])]
     if options.short:
         # In this process, which alone sees the change.
-        cases.DATA, options.processes = 1e9, 1
+        cases.DATA, cases.SSD_GB, measured.SHRUNK_GB = 1e9, 4, 4
+        options.processes = 1
     results = claims.Results(options, expected)
     results.claims = reproduce.claims(HERE / "expected.toml")
-    results.why = reproduce.load(HERE / "why.toml")
     results.units = 300 if options.short else modelled.UNITS
     folder = str(Path(options.work) / "raid")
     ssd = cases.SSD
@@ -59,8 +59,9 @@ def main(options) -> str:
 
         raid_pictures.draw(results, options.pictures)
     every = cases.every(options)
+    results.why = reproduce.load(HERE / "why.toml")
     scale = ("The loads of figure 2 write 200 GB to 20 GB, as the paper's." if options.full else
-             f"The loads of figure 2 write to one in {every} of the units of {cases.DATA / 1e9:.0f} GB, which stay where they\nare, "
+             f"The loads of figure 2 write to one in {every} of the units of {cases.DATA / 1e9:.0f} GB, at random,\n"
              f"as often as 200 GB to 20 GB are.")
     parts = [HEAD.format(command=" ".join(words), version=forebay.__version__, hdd=cases.HDD, ssd=ssd, scale=scale)]
     sections = {
@@ -70,7 +71,7 @@ def main(options) -> str:
             table_one(results)),
         "Section 4.1: time of a switch": (SWITCHES, table_switches(results)),
         "Figure 1(a): throughput of hard disks": (FIGURE_1A, figure_1a(results)),
-        "Figure 1(b): throughput of flash drives by occupancy": (FIGURE_1B.format(o=results.nearest[ssd]),
+        "Figure 1(b): throughput of flash drives by occupancy": (FIGURE_1B.format(o=results.nearest[ssd], of=round(256 / measured.SHRUNK_GB)),
                                                                  figure_1b(results)),
         "Figure 2 in the cost model": (MODEL, figure_2_model(results)),
         "Figure 2 in simulation": (SIMULATED, figure_2(results)),
@@ -96,7 +97,7 @@ SWITCHES = """Milliseconds that a run takes longer for each switch, by outstandi
 FIGURE_1A = """MB/s, the paper's from its table 1 (its figure has no numbers).
 """
 FIGURE_1B = """MB/s with {o} writes outstanding, by the share of the drives that mirrored data would take; RAID 6 takes
-half of that. Drives, data and what is written are a sixteenth of the paper's.
+half of that. Drives, data and what is written are one part in {of} of the paper's.
 """
 MODEL = """Percent of the optimum whose first layout is free, with the paper's costs: what each pays, the other
 way up.

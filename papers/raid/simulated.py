@@ -31,9 +31,9 @@ def _drawn(load: cases.Load, units: int):
 
 def one(case) -> dict:
     """The figures of a run."""
-    device, cached, load, units, every, outstanding, spec = case
+    device, cached, load, units, outstanding, spec = case
     at, chunks = _drawn(load, units)
-    ran = cases.run(at * every, chunks, outstanding, cases.drive(device, cached=cached), spec, cases.DATA)
+    ran = cases.run(cases.spread(units)[at], chunks, outstanding, cases.drive(device, cached=cached), spec, cases.DATA)
     return {"ms": cases.each_ms(ran), "switches": ran["placement"]["switches"]}
 
 
@@ -43,7 +43,7 @@ def figure(device: str, options, outstanding, times: dict, switches: dict, cache
     units = int(cases.DATA / cases.UNIT) // every
     arrays = specs(device)
     keys = [(o, name, key) for o in outstanding for name in cases.LOADS for key in arrays]
-    listed = [(device, cached, modelled.default(name), units, every, o, arrays[key])
+    listed = [(device, cached, modelled.default(name), units, o, arrays[key])
               for o, name, key in keys]
     rows = dict(zip(keys, reproduce.grid(one, listed, options.processes), strict=True))
     told = {}

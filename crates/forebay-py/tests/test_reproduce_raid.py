@@ -53,16 +53,13 @@ def test_mirrors_win_small_writes_and_lose_whole_units(paper):
 def test_every_claim_has_a_row_and_every_row_a_reason(paper, tmp_path, monkeypatch):
     monkeypatch.setattr(paper.measured, "WRITES", 400)
     monkeypatch.setattr(paper.measured, "OCCUPIED", [0.25, 1.0])
-    monkeypatch.setattr(paper.measured, "SHRUNK_GB", 4)
-    monkeypatch.setattr(paper.cases, "LOADS", ["A", "B1", "B2", "C1", "C2"])
-    monkeypatch.setattr(paper.cases, "DATA", paper.cases.DATA)
     monkeypatch.setattr(paper.cases, "every", lambda options: 128)
     options = SimpleNamespace(short=True, full=False, processes=1, work=tmp_path, pictures=None)
     text = paper.main(options)
     for claim in reproduce.claims(PAPER / "expected.toml").values():
         assert claim.says in text, claim.id
     rows = [line.split("|") for line in text.splitlines() if line.startswith(("| Figure", "| section"))]
-    assert len(rows) == 5 + 2 * 4 + 3 * 4
+    assert len(rows) == 6 + 2 * 4 + 3 * 4
     assert all(row[-2].strip() for row in rows), "a reason for each"
     assert "nan" not in text and "inf" not in text
     assert "papers/raid --short`" in text
