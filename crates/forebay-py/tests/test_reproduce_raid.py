@@ -54,6 +54,8 @@ def test_every_claim_has_a_row_and_every_row_a_reason(paper, tmp_path, monkeypat
     monkeypatch.setattr(paper.measured, "WRITES", 400)
     monkeypatch.setattr(paper.measured, "OCCUPIED", [0.25, 1.0])
     monkeypatch.setattr(paper.cases, "every", lambda options: 128)
+    monkeypatch.setattr(paper.modelled, "WRITES", [24])
+    monkeypatch.setattr(paper.modelled, "RUNS", [8])
     options = SimpleNamespace(short=True, full=False, processes=1, work=tmp_path, pictures=None)
     text = paper.main(options)
     for claim in reproduce.claims(PAPER / "expected.toml").values():
