@@ -17,7 +17,8 @@ fuzz_target!(|data: &[u8]| {
     let flash = catalog::FlashLane { len_max: LEN_MAX_BYTES, capacity_bytes: 64 << 20 };
     let lanes = catalog::DeviceSet {
         disks: 1,
-        disk_len_max: LEN_MAX_BYTES, disk_bytes: 1 << 40,
+        disk_len_max: LEN_MAX_BYTES,
+        disk_bytes: 1 << 40,
         flash: Some(flash),
         restarts: false,
     };

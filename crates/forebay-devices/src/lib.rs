@@ -47,6 +47,7 @@ const BUNDLED: &[(&str, &str)] = &[
     ("st1000lm035", include_str!("../../../devices/st1000lm035.toml")),
     ("st1000nm0011", include_str!("../../../devices/st1000nm0011.toml")),
     ("st2000dm008", include_str!("../../../devices/st2000dm008.toml")),
+    ("st91000640ss", include_str!("../../../devices/st91000640ss.toml")),
     ("travelstar-5k320", include_str!("../../../devices/travelstar-5k320.toml")),
     ("ultrastar-36z15", include_str!("../../../devices/ultrastar-36z15.toml")),
     ("wd10ezex", include_str!("../../../devices/wd10ezex.toml")),

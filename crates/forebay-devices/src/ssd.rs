@@ -27,6 +27,7 @@ pub(super) struct SsdFile {
     link: Spanned<LinkTable>,
     command: Spanned<CommandTable>,
     write_buffer: Spanned<BufferTable>,
+    read_cache: Option<Spanned<CacheTable>>,
     precondition: Option<Spanned<PreconditionTable>>,
     power: Spanned<PowerTable>,
 }
@@ -78,6 +79,12 @@ struct CommandTable {
 struct BufferTable {
     bytes: u64,
     power_loss_protection: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CacheTable {
+    bytes: u64,
 }
 
 #[derive(Deserialize)]
@@ -157,6 +164,7 @@ impl SsdFile {
             command: micros("interval_us", command.interval_us).map_err(of_command)?,
             overhead: micros("overhead_us", command.overhead_us).map_err(of_command)?,
             write_buffer_bytes: buffer.bytes,
+            read_cache_bytes: self.read_cache.as_ref().map_or(0, |cache| cache.get_ref().bytes),
             power_loss_protection: buffer.power_loss_protection,
             queue_depth: command.queue_depth,
             collection: match flash.collection {
@@ -181,6 +189,9 @@ impl SsdFile {
                 self.command.span()
             }
             _ if says("write buffer") => self.write_buffer.span(),
+            _ if says("read cache") => {
+                self.read_cache.as_ref().map_or(self.flash.span(), |cache| cache.span())
+            }
             _ => self.flash.span(),
         };
         fault(span, error)

@@ -56,6 +56,7 @@ fn bundled_devices_open_by_name_and_hold_what_they_advertise() {
         ("st2000dm008", 2e12, "7200 rpm"),
         ("ST1000NM0011", 1e12, "7200 rpm"),
         ("wd10ezex", 1e12, "7200 rpm"),
+        ("st91000640ss", 1e12, "7200 rpm"),
         ("st1000lm035", 1e12, "5400 rpm"),
         ("travelstar-5k320", 320e9, "5400 rpm"),
         ("cheetah-15k7", 300e9, "15000 rpm"),

@@ -6,6 +6,7 @@
 
 #![deny(unsafe_code)]
 
+mod adapt;
 mod arrow;
 mod compare;
 mod error;
@@ -26,6 +27,8 @@ use pyo3::prelude::*;
 mod _forebay {
     use super::*;
 
+    #[pymodule_export]
+    use super::adapt::{adapt, adapt_writes};
     #[pymodule_export]
     use super::compare::compare;
     #[pymodule_export]

@@ -75,6 +75,7 @@ pub(crate) fn ssd() -> Ssd {
         command: Nanos(12_500),
         overhead: Nanos::from_micros(20),
         write_buffer_bytes: 16 << 20,
+        read_cache_bytes: 0,
         power_loss_protection: false,
         queue_depth: 32,
         collection: Collection::Greedy,

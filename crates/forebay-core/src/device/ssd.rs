@@ -7,6 +7,8 @@
 //! * a write is acknowledged when the link has carried it and the buffer has room; the buffer
 //!   drains to the dies behind the host's back. Part of a page costs a read of the rest first,
 //!   unless it continues the part written before it;
+//! * a page in the read cache is read without a die: what was read or written since its place, one a page by
+//!   number, was taken by another;
 //! * garbage collection runs when a die runs out of blocks, and occupies that die.
 //!
 //! Dies keep exact time. Links, channels and controller are kept by the work they were given, not
@@ -57,6 +59,8 @@ pub struct Ssd {
     /// When each page of the write buffer is free again, oldest first from `oldest`.
     buffer: Vec<u64>,
     oldest: usize,
+    /// By place in the read cache: one more than the page that is there, or 0.
+    cached: Vec<u32>,
     /// When everything written is programmed.
     drained: u64,
     /// Where the last write stopped within a page.
@@ -95,6 +99,7 @@ impl Ssd {
             controller_free: 0,
             link_free: [0; 2],
             buffer: vec![0; buffer_pages],
+            cached: vec![0; (spec.read_cache_bytes / page_bytes) as usize],
             oldest: 0,
             drained: 0,
             partial_end: None,
@@ -147,6 +152,9 @@ impl Ssd {
         let mut together: Option<(u32, u32, u64)> = None;
         for page in from / self.page_bytes..to.div_ceil(self.page_bytes) {
             let Some(place) = self.ftl.lookup(page as u32) else { continue };
+            if self.is_cached(page as u32) {
+                continue;
+            }
             let (die, row) = (self.ftl.die(page as u32), place / self.spec.program_pages);
             let bytes = to.min((page + 1) * self.page_bytes) - from.max(page * self.page_bytes);
             together = match together {
@@ -159,6 +167,17 @@ impl Ssd {
         }
         done = done.max(self.read_row(ready, together));
         done.max(self.pass(1, ready, to - from))
+    }
+
+    /// Whether a page was in the read cache, where it then is.
+    #[inline]
+    fn is_cached(&mut self, page: u32) -> bool {
+        let places = self.cached.len();
+        if places == 0 {
+            return false;
+        }
+        let before = std::mem::replace(&mut self.cached[page as usize % places], page + 1);
+        before == page + 1
     }
 
     #[inline]
@@ -192,7 +211,8 @@ impl Ssd {
     #[inline]
     fn write_page(&mut self, page: u32, at: u64, whole: bool) -> u64 {
         let die = self.ftl.die(page);
-        if !whole && self.ftl.lookup(page).is_some() {
+        let is_cached = self.is_cached(page);
+        if !whole && !is_cached && self.ftl.lookup(page).is_some() {
             self.flash.read_back(die, at);
         }
         self.ftl.write(page, &mut self.flash.at(at));

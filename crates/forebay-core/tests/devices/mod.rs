@@ -150,6 +150,7 @@ pub(crate) fn flash(collection: Collection, overwrites_share: f64) -> DeviceMode
         command: Nanos(10_000),
         overhead: Nanos(20_000),
         write_buffer_bytes: 64 << 10,
+        read_cache_bytes: 0,
         power_loss_protection: false,
         queue_depth: 4,
         collection,

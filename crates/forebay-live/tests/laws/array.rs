@@ -181,7 +181,7 @@ fn cut_once(
     oracle: &mut Oracle,
     lies: Option<Lie>,
 ) -> (bool, Vec<Medium>) {
-    let tear = if random(state) % 2 == 0 { Tear::Sector } else { Tear::Page };
+    let tear = if random(state).is_multiple_of(2) { Tear::Sector } else { Tear::Page };
     let troubles = Troubles { cut_after: Some(random(state) % 3000), lies, ..Troubles::default() };
     let mut lanes = Crash::new(media, 4096, 4, random(state), troubles);
     oracle.more(1000);
@@ -193,7 +193,7 @@ fn cut_once(
     let mut lanes = sound(media, random(state));
     // Those that were away may be back; others may be away, as long as it is two in all.
     let away = if away.is_empty() { shape.away(state) } else { away };
-    let away = if random(state) % 2 == 0 { away } else { Vec::new() };
+    let away = if random(state).is_multiple_of(2) { away } else { Vec::new() };
     oracle.settle();
     let failed = oracle.failed;
     drive(shape.found(&away), &mut lanes, oracle);

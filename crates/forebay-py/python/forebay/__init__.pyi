@@ -18,6 +18,8 @@ __all__ = [
     "Trace",
     "TraceWarning",
     "__version__",
+    "adapt",
+    "adapt_writes",
     "advise",
     "cache",
     "compare",
@@ -151,6 +153,28 @@ class Advice:
     def to_pyarrow(self) -> pyarrow.Table: ...
     def to_polars(self) -> polars.DataFrame: ...
     def to_pandas(self) -> pandas.DataFrame: ...
+
+def adapt(
+    units: Sequence[int],
+    chunks: Sequence[int],
+    *,
+    rules: Sequence[str],
+    costs: str | dict[str, Any] | None = None,
+    first: Literal["raid6", "raid10", "write"] = "raid6",
+) -> list[dict[str, Any]]:
+    """Holds rules of RAID adaptation against the offline optimum in the cost model."""
+
+def adapt_writes(
+    kind: Literal["a", "b", "c"],
+    *,
+    units: int = 1000,
+    writes_per_unit: int = 24,
+    run: int = 8,
+    within: Literal["repeats", "draws"] = "repeats",
+    after: Literal["same-bias", "opposite-bias"] = "same-bias",
+    seed: int = 1,
+) -> Table:
+    """The writes of one of the adaptive-RAID paper's workloads."""
 
 def read(path: _Path, *, from_: str | None = None) -> Trace:
     """Opens a trace of any format the command reads."""

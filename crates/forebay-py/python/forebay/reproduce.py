@@ -150,6 +150,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="forebay.reproduce", description="A paper's tables.")
     parser.add_argument("paper", type=Path, help="the paper's folder, e.g. papers/bid")
     parser.add_argument("--short", action="store_true", help="the bundled trace alone")
+    parser.add_argument("--full", action="store_true", help="nothing scaled down, where something is")
     parser.add_argument("--traces", type=Path, help="folder of the traces; see the table's head")
     parser.add_argument("--device", help="the disk for every trace, instead of the chosen ones")
     parser.add_argument("--flash", default="samsung-830", help="the flash device beside it")

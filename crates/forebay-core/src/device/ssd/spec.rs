@@ -68,6 +68,8 @@ pub struct SsdSpec {
     pub overhead: Nanos,
     /// Bytes of writes the buffer holds.
     pub write_buffer_bytes: u64,
+    /// Bytes of what was read or written last that are read without the flash; 0 for none.
+    pub read_cache_bytes: u64,
     /// Whether the buffer survives a loss of power, so that Flush and FUA cost nothing.
     pub power_loss_protection: bool,
     /// Commands served at a time, over all submission queues.
@@ -199,6 +201,10 @@ impl SsdSpec {
         if self.write_buffer_bytes > 1 << 32 {
             let got = format!("{} bytes", self.write_buffer_bytes);
             return refuse("write buffer", got, "4 GiB at most");
+        }
+        if self.read_cache_bytes > 1 << 36 {
+            let got = format!("{} bytes", self.read_cache_bytes);
+            return refuse("read cache", got, "64 GiB at most");
         }
         if capacity < u64::from(self.page_bytes) {
             return refuse("capacity", format!("{capacity} bytes"), "a page or more");

@@ -21,6 +21,7 @@ fn spec() -> SsdSpec {
         command: Nanos(1_000),
         overhead: Nanos(5_000),
         write_buffer_bytes: 4 << 12,
+        read_cache_bytes: 0,
         power_loss_protection: false,
         queue_depth: 8,
         collection: Collection::Greedy,
@@ -52,6 +53,29 @@ fn done_us(spec: SsdSpec, ios: &[Request]) -> Vec<u64> {
         done[ssd.finish(at).io.id as usize] = at.0 / 1000;
     }
     done
+}
+
+#[test]
+fn what_was_read_or_written_last_is_read_without_its_die() {
+    // Room for two pages: page 2 takes the place of page 0. A hit takes the command and the link alone.
+    let cached = SsdSpec { read_cache_bytes: 2 << 12, ..spec() };
+    let mut ssd = Ssd::new(cached).unwrap();
+    let mut now = Nanos(10_000_000);
+    let mut took = |op: Op, page: u64| {
+        ssd.start(now, io(0, op, page, 1));
+        let done = ssd.next().unwrap();
+        ssd.finish(done);
+        let took = (done.0 - now.0) / 1000;
+        now = Nanos(now.0 + 10_000_000);
+        took
+    };
+    assert_eq!(took(Op::Read, 0), 65);
+    assert_eq!(took(Op::Read, 0), 6);
+    assert_eq!(took(Op::Read, 1), 65);
+    assert_eq!(took(Op::Read, 0), 6);
+    took(Op::Write, 2);
+    assert_eq!(took(Op::Read, 2), 6);
+    assert_eq!(took(Op::Read, 0), 65);
 }
 
 #[test]
@@ -142,6 +166,7 @@ fn random_write_rate(share: f64) -> f64 {
         dies_per_channel: 2,
         over_provisioning_share: 0.07,
         write_buffer_bytes: 1 << 20,
+        read_cache_bytes: 0,
         precondition: Precondition { filled_share: share, overwrites_share: 2.0, seed: 3 },
         ..spec()
     };
