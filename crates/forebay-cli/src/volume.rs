@@ -205,7 +205,7 @@ fn shown(opened: &Opened) -> Shown {
 fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     let shown = shown(opened);
     if matches!(format, Format::Json) {
-        return Ok(output::print_json(&shown)?);
+        return output::print_json(&shown);
     }
     let state = match (&shown.drives_missing[..], shown.degraded_units, shown.lost_units) {
         (_, _, lost) if lost > 0 => format!("{lost} of its units are lost."),

@@ -129,7 +129,7 @@ fn what_is_no_volume_is_named_and_nothing_is_written() {
     }
     json(&mut forebay(&folder, &["volume", "create", "w"]));
     refused(&mut status(&["v", "w/drive6"]), &["w/drive6", "is a drive of volume"]);
-    folder.file("text", "not a drive".to_string());
+    folder.file("text", "not a drive");
     refused(&mut status(&["v", "text"]), &["text", "no label"]);
     refused(
         &mut forebay(&folder, &["volume", "replace", "v", "--with", "w/drive1"]),

@@ -146,6 +146,13 @@ impl Record {
             return None;
         }
         let (count, changed) = (sizes >> 32, sizes as u32 as usize);
+        // Numbers that no volume comes to would not add up.
+        let is_sane = epoch.max(sequence) < 1 << 62
+            && base <= sequence
+            && (1..=count).contains(&(sequence.checked_sub(round)? + 1));
+        if !is_sane {
+            return None;
+        }
         let drives = bytes.get(72..72 + LANES_MAX as usize)?.try_into().ok()?;
         let each = 8 * (1 + geometry.stride());
         let places = bytes.get(8 * HEAD..(RECORD - PAGE) as usize)?.chunks_exact(each);
@@ -238,6 +245,33 @@ mod tests {
         assert_eq!(Record::decode(&bytes, 0, &geometry), Some(record));
         assert_eq!(Record::decode(&bytes, 0, &Geometry { volume: 78, ..geometry }), None);
         assert!(most > 30, "{most}");
+    }
+
+    #[test]
+    fn records_of_numbers_that_no_volume_comes_to_are_refused() {
+        let geometry = geometry();
+        let record = Record {
+            epoch: 3,
+            sequence: 12,
+            base: 1,
+            round: 11,
+            before: 99,
+            count: 2,
+            drives: [0; LANES_MAX as usize],
+            units: Vec::new(),
+        };
+        let decoded =
+            |record: &Record| Record::decode(&record.encode(&geometry), 0, &geometry).is_some();
+        assert!(decoded(&record));
+        for wrong in [
+            Record { epoch: u64::MAX, ..record.clone() },
+            Record { sequence: u64::MAX, round: u64::MAX, ..record.clone() },
+            Record { base: 13, ..record.clone() },
+            Record { round: 13, ..record.clone() },
+            Record { count: 1, ..record.clone() },
+        ] {
+            assert!(!decoded(&wrong), "{wrong:?}");
+        }
     }
 
     #[test]
