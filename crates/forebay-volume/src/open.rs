@@ -118,8 +118,8 @@ pub(crate) fn opening(array: Array, found: Found) -> Result<Opened, Error> {
     match *told.borrow() {
         Some(Ok(())) if census.is_open => Ok(Opened { geometry, census, figures }),
         Some(Err(Fault::Gone)) | None => Err(Error::Volume(format!(
-            "volume {:016x}: got no records that go together, expected those of a volume; more is lost than \
-             its level makes up for, and nothing was written",
+            "volume {:016x}: got no records that go together from enough of its drives; more are missing, \
+             wiped or replaced than its level makes up for; nothing was written",
             geometry.volume
         ))),
         outcome => Err(Error::Volume(format!(

@@ -29,6 +29,7 @@ mod commit;
 mod drives;
 mod geometry;
 mod job;
+mod known;
 mod level;
 mod locks;
 mod method;
@@ -126,6 +127,7 @@ pub struct Array {
     tasks: Vec<Task>,
     /// Jobs that wait for room.
     stalled: VecDeque<u32>,
+    known: known::Known,
     care: caring::Care,
     adapting: Option<Adapting>,
     reads_only: bool,
@@ -207,6 +209,7 @@ impl Array {
             ready: Vec::new(),
             tasks: Vec::new(),
             stalled: VecDeque::new(),
+            known: known::Known::default(),
             care: caring::Care::default(),
             adapting: None,
             reads_only: false,
@@ -337,9 +340,8 @@ impl Array {
         match job.doing {
             Doing::Read => {
                 job.span(chunk, geometry::BLOCK.min(chunk), false);
-                if fresh {
-                    // As far as the trailer.
-                    job.hi = chunk;
+                if fresh && !self.knows_sums(key) {
+                    self.jobs[key as usize].hi = chunk; // As far as the trailer.
                 }
                 self.gather(key, plan);
             }
@@ -354,7 +356,8 @@ impl Array {
 
     /// The bytes that a read may name, and the trailer's.
     fn buf_bytes(&self, job: &Job) -> u32 {
-        job.hi - job.lo + self.geometry.trailer_bytes()
+        let trailer = if job.sums.is_empty() { self.geometry.trailer_bytes() } else { 0 };
+        job.hi - job.lo + trailer
     }
 
     /// The roles of a unit that are zeros, and those that can be read, zeros included.
@@ -395,7 +398,8 @@ impl Array {
         let (number, doing, old, new) = (job.number, job.doing, job.old, job.new);
         let parts = std::mem::take(&mut job.parts);
         let (bad, is_new, chunks) = (job.bad, new != old, job.touched.count_ones() as usize);
-        for buf in job.bufs.iter_mut().map(std::mem::take).filter(|buf| *buf != 0) {
+        let bufs = job.bufs.iter_mut().chain(&mut job.parities);
+        for buf in bufs.map(std::mem::take).filter(|buf| *buf != 0) {
             plan.slots.free(buf);
         }
         match outcome {

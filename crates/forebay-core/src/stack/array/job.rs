@@ -1,5 +1,6 @@
 //! What is under way on a unit: first roles are read, then roles are written.
 
+use super::known::Sums;
 use super::level::{Level, ROLES_MAX, Roles};
 use super::locks::{Part, Task};
 use super::method::Method;
@@ -38,8 +39,12 @@ pub(super) struct Job {
     pub(super) reads: Roles,
     pub(super) read: Roles,
     pub(super) bad: Roles,
+    /// Sums of all roles that are read, where trailers need not be.
+    pub(super) sums: Vec<(usize, Sums)>,
     /// What was read of each role, or is to be written.
     pub(super) bufs: [Buf; ROLES_MAX],
+    /// Parities of another level than that which was read.
+    pub(super) parities: [Buf; 2],
     /// What is written to each role.
     pub(super) contents: [Bytes; ROLES_MAX],
     /// Roles that are to be written, and those that were not.
@@ -70,7 +75,9 @@ impl Job {
             reads: 0,
             read: 0,
             bad: 0,
+            sums: Vec::new(),
             bufs: [0; ROLES_MAX],
+            parities: [0; 2],
             contents: [Bytes::NONE; ROLES_MAX],
             writes: 0,
             failed: 0,

@@ -150,6 +150,11 @@ impl Array {
         let newest = &records.get(&(sequence, sum))?.0;
         let (round, count) = (newest.round, newest.count);
         self.adopt(newest);
+        let members = newest.drives.iter().filter(|number| **number > 0).count();
+        if self.drives.present().count() + self.first.tolerates() < members {
+            // Others had their places taken: too few are left.
+            return None;
+        }
         (self.log.sequence, self.log.sum) = (sequence, sum);
         (self.log.epoch, self.log.base) = (newest.epoch + 1, newest.base);
         for key in &chain {

@@ -12,18 +12,40 @@ use crate::contract::request::Op;
 use crate::stack::placed::{Plan, Planned};
 
 impl Array {
-    /// Reads what a job has to have and has not; goes on where it has all.
-    pub(super) fn gather(&mut self, key: u32, plan: &mut Plan<'_>) {
-        let chunks = self.chunks();
+    /// Whether the sums of all roles that a read needs are known; the read then goes by them.
+    pub(super) fn knows_sums(&mut self, key: u32) -> bool {
+        let job = &self.jobs[key as usize];
+        let view = self.view(key);
+        let Some(Needs { reads, .. }) = view.to_read(job.touched) else { return false };
+        let sums = each(reads & !view.zero)
+            .map(|role| Some((role, self.known.get(job.old.places[role])?)))
+            .collect::<Option<Vec<_>>>();
+        // All that is read is there or none: what fails is read again as far as the trailer.
+        let Some(sums) = sums.filter(|sums| !sums.is_empty()) else { return false };
+        self.jobs[key as usize].sums = sums;
+        true
+    }
+
+    fn view(&self, key: u32) -> View {
         let job = &self.jobs[key as usize];
         let (zero, usable) = self.usable(&job.old, job.level, job.bad);
         let copy = (job.number as usize).wrapping_add(key as usize);
-        let view = View { level: job.level, chunks, usable, zero, copy };
+        // What was read is there, whatever has become of its drive since.
+        View { level: job.level, chunks: self.chunks(), usable: usable | job.read, zero, copy }
+    }
+
+    /// Reads what a job has to have and has not; goes on where it has all.
+    pub(super) fn gather(&mut self, key: u32, plan: &mut Plan<'_>) {
+        if self.jobs[key as usize].bad != 0 && !self.jobs[key as usize].sums.is_empty() {
+            self.forget_sums(key, plan.slots);
+        }
+        let (chunks, view) = (self.chunks(), self.view(key));
+        let job = &self.jobs[key as usize];
         let needs = match job.doing {
             Doing::Write => view.to_write(job.touched, job.covered),
             Doing::Repair { reads_all: true } => {
                 let told = view.to_read(all(chunks));
-                told.map(|needs| Needs { reads: needs.reads | usable, ..needs })
+                told.map(|needs| Needs { reads: needs.reads | view.usable, ..needs })
             }
             _ => view.to_read(job.touched),
         };
@@ -39,6 +61,17 @@ impl Array {
             self.recover(key, plan);
             self.gathered(key, plan);
         }
+    }
+
+    /// What was read by known sums was not right: all is read again, with trailers.
+    fn forget_sums(&mut self, key: u32, slots: &mut dyn Slots) {
+        let chunk = self.geometry.chunk_bytes;
+        let job = &mut self.jobs[key as usize];
+        job.sums.clear();
+        for buf in job.bufs.iter_mut().map(std::mem::take).filter(|buf| *buf != 0) {
+            slots.free(buf);
+        }
+        (job.read, job.hi) = (0, chunk);
     }
 
     fn read_role(&mut self, key: u32, role: usize, plan: &mut Plan<'_>) {
@@ -67,9 +100,16 @@ impl Array {
         }
         let job = &self.jobs[key as usize];
         let (buf, len) = (Bytes::of(job.bufs[role]), job.hi - job.lo);
+        if let Some((_, sums)) = job.sums.iter().find(|(known, _)| *known == role) {
+            let wrong = wrong_blocks(slots, buf, job.lo, job.hi, sums);
+            self.counts.rotten_blocks += wrong;
+            return self.keep_whole(key, role, wrong, slots);
+        }
+        let place = job.old.places[role];
         let trailer = buf.on(len).len(geometry::BLOCK);
         let mut bytes = [0; geometry::BLOCK as usize];
         if !slots.get(trailer, &mut bytes) {
+            self.known.put(place, Vec::new().into());
             return true; // There is no content.
         }
         let check = slots.checksum(trailer).unwrap_or(0) as u32 & 0xFF_FFFF;
@@ -79,17 +119,22 @@ impl Array {
         let wrong = match known {
             None => u64::from(len / geometry::BLOCK),
             Some(sums) => {
-                let first = job.lo / geometry::BLOCK;
-                let is_wrong = |block: &u32| {
-                    let piece = buf.on(block * geometry::BLOCK).len(geometry::BLOCK);
-                    slots.checksum(piece) != Some(sums[(first + block) as usize])
-                };
-                (0..len / geometry::BLOCK).filter(is_wrong).count() as u64
+                let wrong = wrong_blocks(slots, buf, job.lo, job.hi, &sums);
+                if wrong == 0 {
+                    let count = (self.geometry.chunk_bytes / geometry::BLOCK) as usize;
+                    self.known.put(place, sums[..count].into());
+                }
+                wrong
             }
         };
         self.counts.rotten_blocks += wrong;
+        self.keep_whole(key, role, wrong, slots)
+    }
+
+    /// Frees what is wrong; answers whether it is right.
+    fn keep_whole(&mut self, key: u32, role: usize, wrong: u64, slots: &mut dyn Slots) -> bool {
         if wrong > 0 {
-            slots.free(job.bufs[role]);
+            slots.free(self.jobs[key as usize].bufs[role]);
             self.jobs[key as usize].bufs[role] = 0;
         }
         wrong == 0
@@ -156,4 +201,14 @@ impl Array {
             }
         }
     }
+}
+
+/// How many blocks of a chunk, read from `lo` to `hi`, do not have their sums. Without content none.
+fn wrong_blocks(slots: &dyn Slots, read: Bytes, lo: u32, hi: u32, sums: &[u64]) -> u64 {
+    let is_wrong = |block: &u32| {
+        let piece = read.on((block - lo / geometry::BLOCK) * geometry::BLOCK).len(geometry::BLOCK);
+        let known = sums.get(*block as usize);
+        known.is_some_and(|sum| slots.checksum(piece) != Some(*sum))
+    };
+    (lo / geometry::BLOCK..hi / geometry::BLOCK).filter(is_wrong).count() as u64
 }

@@ -129,21 +129,22 @@ impl Array {
         let job = &mut self.jobs[key as usize];
         let parities: Vec<Bytes> = (0..to.parities())
             .map(|parity| {
-                // A copy may have been read under the same number: its buffer stays till the end.
-                let role = chunks + parity;
-                if job.bufs[role] == 0 || job.level != to {
-                    let buf = plan.slots.take(len);
-                    let before = std::mem::replace(&mut job.bufs[role], buf);
-                    zeros.push(before);
+                // Under the parity's number a copy may have been read.
+                let buf = match job.level == to {
+                    true => &mut job.bufs[chunks + parity],
+                    false => &mut job.parities[parity],
+                };
+                if *buf == 0 {
+                    *buf = plan.slots.take(len);
                 }
-                Bytes::of(job.bufs[role])
+                Bytes::of(*buf)
             })
             .collect();
         plan.slots.parity(&data, len, &parities);
         for (parity, bytes) in parities.into_iter().enumerate() {
             self.jobs[key as usize].contents[chunks + parity] = bytes;
         }
-        zeros.into_iter().filter(|buf| *buf != 0).for_each(|buf| plan.slots.free(buf));
+        zeros.into_iter().for_each(|buf| plan.slots.free(buf));
     }
 
     /// The places that stay when a unit changes its level; all others are zeros.

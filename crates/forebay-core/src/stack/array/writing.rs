@@ -185,6 +185,7 @@ impl Array {
         let check = plan.slots.checksum(piece).unwrap_or(0) as u32;
         let place = &mut self.jobs[key as usize].new.places[role];
         *place = place.checked(check);
+        self.known.put(*place, sums.into());
         let (offset, len) = (io.offset + u64::from(len), geometry::BLOCK);
         plan.io(Planned { offset, len, bytes: Bytes::of(buf), ..io });
         plan.slots.free(buf);

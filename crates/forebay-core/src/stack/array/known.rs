@@ -1,0 +1,54 @@
+//! Sums of cells that were read or written lately: with them a part of a chunk is read alone, without
+//! the trailer that it is held against.
+
+use std::sync::Arc;
+
+use super::unit::Place;
+
+/// Cells whose sums are kept at most: about 10 MB, for 4 GiB of chunks of 64 KiB.
+const CELLS: usize = 1 << 16;
+
+/// The sum of each block of a cell; none where there is no content.
+pub(super) type Sums = Arc<[u64]>;
+
+/// Sums by cell; a newer one takes the place of another whose number ends alike.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Known {
+    cells: Vec<Option<(Place, Sums)>>,
+}
+
+impl Known {
+    fn at(place: Place) -> usize {
+        (crate::index::spread(place.0 >> 24) >> 48) as usize % CELLS
+    }
+
+    pub(super) fn put(&mut self, place: Place, sums: Sums) {
+        if self.cells.is_empty() {
+            self.cells = vec![None; CELLS];
+        }
+        self.cells[Known::at(place)] = Some((place, sums));
+    }
+
+    /// Those of a cell with that very content: the place's check tells.
+    pub(super) fn get(&self, place: Place) -> Option<Sums> {
+        let (known, sums) = self.cells.get(Known::at(place))?.as_ref()?;
+        (*known == place).then(|| Arc::clone(sums))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sums_are_those_of_one_content() {
+        let mut known = Known::default();
+        let place = Place::at(3, 77).checked(5);
+        assert!(known.get(place).is_none());
+        known.put(place, vec![1, 2].into());
+        assert_eq!(known.get(place).as_deref(), Some(&[1, 2][..]));
+        assert!(known.get(place.checked(6)).is_none() && known.get(Place::at(3, 78)).is_none());
+        known.put(place.checked(6), vec![3].into());
+        assert!(known.get(place).is_none(), "it was written anew");
+    }
+}
