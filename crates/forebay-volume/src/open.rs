@@ -84,7 +84,9 @@ pub fn replace(paths: &[PathBuf], new: &Path, overwrite: bool) -> Result<Opened,
     crate::create::refuse_used(new, overwrite)?;
     let mut found = find(paths, true)?;
     let target = opened(new, found.geometry.lane_bytes(), true)?;
-    let Some(drive) = members.iter().max().and_then(|highest| highest.checked_add(1)) else {
+    let Some(drive) =
+        members.iter().max().map(|highest| highest.saturating_add(1)).filter(|next| *next < 255)
+    else {
         return Err(Error::Volume("got a volume whose drives were replaced 250 times".into()));
     };
     write_label(new, Label { geometry: found.geometry, drive, first: found.first })?;

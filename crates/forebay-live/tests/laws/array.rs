@@ -33,6 +33,8 @@ const SHAPES: &[Shape] = &[
     // Mirrors that run out of room, and hardly any room at all.
     Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 20, adapts: false },
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 2, adapts: false },
+    // A table of several pages.
+    Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 130, spare: 8, adapts: false },
     // Levels that change.
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 60, adapts: true },
     Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 22, adapts: true },

@@ -20,7 +20,7 @@ use crate::contract::request::{Flags, Op};
 use crate::contract::time::Nanos;
 use crate::stack::placed::{Plan, Planned};
 
-/// Drives that a record is on.
+/// Drives that a record is on at least; more where more may be missing.
 const COPIES: usize = 3;
 /// Units that may have changed and not be durable.
 const CHANGED_MAX: usize = 2048;
@@ -109,11 +109,17 @@ impl Array {
     pub(super) fn begin_round(&mut self, plan: &mut Plan<'_>) {
         self.counts.commits += 1;
         self.round = std::mem::take(&mut self.changed);
-        self.log.since = None;
+        // No more than the ring has room for beside the last pages; who waits, waits for all.
+        let most = units_a_record(&self.geometry) * geometry::ROUND_MAX as usize;
+        if let Some(at) = self.round.keys().nth(most).copied() {
+            self.changed = self.round.split_off(&at);
+        }
+        let is_all = self.changed.is_empty();
+        self.log.since = self.log.since.filter(|_| !is_all);
         let lanes: Vec<usize> = self.drives.present().collect();
         self.log.round = Some(Round {
             left: lanes.len() as u32,
-            waiters: std::mem::take(&mut self.log.waiters),
+            waiters: if is_all { std::mem::take(&mut self.log.waiters) } else { Vec::new() },
             outcome: Ok(()),
             records: Vec::new(),
             sum: 0,
@@ -201,11 +207,17 @@ impl Array {
             before = sum;
             records.push((sequence, buf));
         }
+        let copies = self.copies();
         if let Some(round) = &mut self.log.round {
             (round.records, round.sum) = (records, before);
-            round.refused = targets(self.drives.present().collect(), first);
+            round.refused = targets(self.drives.present().collect(), first, copies);
         }
         self.send_records(plan);
+    }
+
+    /// On how many drives a record is.
+    fn copies(&self) -> usize {
+        COPIES.max(self.first.tolerates() + 1)
     }
 
     /// Writes the round's records to the drives that do not have them.
@@ -246,9 +258,10 @@ impl Array {
         if present.is_empty() {
             return self.give_up(plan);
         }
+        let copies = self.copies();
         if let Some(round) = &mut self.log.round {
             // Once more to all: those that have them get the same bytes.
-            round.refused = targets(present, first + u64::from(tries));
+            round.refused = targets(present, first + u64::from(tries), copies);
         }
         self.send_records(plan);
     }
@@ -368,7 +381,7 @@ pub(super) fn sealed(bytes: &[u8], plan: &mut Plan<'_>) -> (Buf, u64) {
 }
 
 /// Some of the drives that are there, others every time.
-fn targets(present: Vec<usize>, turn: u64) -> Vec<usize> {
+fn targets(present: Vec<usize>, turn: u64, copies: usize) -> Vec<usize> {
     let (count, first) = (present.len(), turn as usize);
-    (0..count.min(COPIES)).map(|step| present[(first + step) % count]).collect()
+    (0..count.min(copies)).map(|step| present[(first + step) % count]).collect()
 }

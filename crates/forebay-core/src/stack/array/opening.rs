@@ -13,6 +13,7 @@ use std::collections::BTreeMap;
 
 use super::commit::sealed;
 use super::record::{Label, Record};
+use super::unit::Unit;
 use super::{Array, KIND, OPENING, Phase, geometry, nobodys};
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::Outcome;
@@ -149,7 +150,7 @@ impl Array {
         let (sequence, sum) = *chain.last()?;
         let newest = &records.get(&(sequence, sum))?.0;
         let (round, count) = (newest.round, newest.count);
-        self.adopt(newest);
+        let is_new = self.adopt(newest);
         let members = newest.drives.iter().filter(|number| **number > 0).count();
         if self.drives.present().count() + self.first.tolerates() < members {
             // Others had their places taken: too few are left.
@@ -164,7 +165,9 @@ impl Array {
             self.table.read_page(key.0 % self.geometry.pages(), page);
         }
         for at in 0..self.table.units() {
-            let places = self.table.get(at).places;
+            let Unit { level, places } = self.table.get(at);
+            let roles = level.map_or(0, |level| level.roles(self.chunks()));
+            (roles <= self.geometry.roles_max()).then_some(())?;
             // Two that share a cell: this is no table of ours.
             places.iter().all(|place| self.drives.mark(*place)).then_some(())?;
         }
@@ -173,7 +176,9 @@ impl Array {
             return Some(());
         }
         let lanes: Vec<usize> = self.drives.present().collect();
-        for key in chain.iter().filter(|key| (round..round + count).contains(&key.0)) {
+        // A new drive has none of them: those that others lose later would be missed.
+        let written = chain.iter().filter(|key| is_new || (round..round + count).contains(&key.0));
+        for key in written {
             let bytes = &records.get(key)?.1;
             let buf = plan.slots.take(geometry::RECORD);
             plan.slots.put(Bytes::of(buf).len(geometry::RECORD), bytes);
@@ -188,7 +193,8 @@ impl Array {
 
     /// The drives that the newest record names are the volume's. One that it does not name and that is
     /// newer than all of these takes a missing one's place; one that is older had its place taken.
-    fn adopt(&mut self, newest: &Record) {
+    /// Answers whether there is such a new one.
+    fn adopt(&mut self, newest: &Record) -> bool {
         let mut members = newest.drives;
         let newer = members.iter().copied().max().unwrap_or(0);
         let present: Vec<usize> = self.drives.present().collect();
@@ -204,6 +210,7 @@ impl Array {
             }
         }
         self.drives.have(members);
+        members != newest.drives
     }
 
     /// What came before is served.

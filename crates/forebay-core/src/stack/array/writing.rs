@@ -231,6 +231,15 @@ impl Array {
                 .filter(|place| !old.names(*place))
                 .for_each(|it| self.drives.give(it));
         }
+        // What a failed flush may have lost meanwhile of roles that were not written stays lost.
+        let now = self.unit(self.jobs[key as usize].number);
+        let job = &mut self.jobs[key as usize];
+        let roles = all(job.new.level.map_or(0, |level| level.roles(chunks)));
+        for role in each(roles & !job.writes) {
+            if now.places[role].is_lost() && job.new.places[role] == job.old.places[role] {
+                job.new.places[role] = Place::LOST;
+            }
+        }
         let whole = self.drives.has_all(&self.jobs[key as usize].new, chunks);
         self.finish(key, if whole { Ok(()) } else { Err(Fault::Gone) }, plan);
     }
