@@ -343,3 +343,30 @@ fn a_new_drive_takes_the_place_of_one_that_is_gone() {
         assert_eq!(oracle.failed, 0, "{shape:?}: failures are told");
     }
 }
+
+#[test]
+fn records_are_on_new_drives_too() {
+    // A table of many pages, whose records are older than the drives that took others' places.
+    let shape = &Shape { units: 1200, ..SHAPES[0] };
+    for first in 0..6 {
+        let mut oracle = Oracle::new(shape.mix(), 0, 3);
+        let mut media = begun(shape, 3, &mut oracle, 40);
+        let mut numbers: Vec<u8> = (1..=shape.lanes as u8).collect();
+        for step in 0..2 {
+            let lane = (first + step) % 6;
+            (numbers[lane], media[lane]) = (7 + step as u8, Medium::new(lane as u64));
+            let array = Array::found(shape.geometry(), shape.first, &numbers).mending();
+            let mut lanes = sound(media, 5);
+            oracle.more(1);
+            drive(array, &mut lanes, &mut oracle);
+            media = lanes.cut(Tear::Page);
+            oracle.cut();
+        }
+        // The third of those that a record was on.
+        numbers[(first + 2) % 6] = 0;
+        let mut lanes = sound(media, 9);
+        oracle.more(200);
+        drive(Array::found(shape.geometry(), shape.first, &numbers), &mut lanes, &mut oracle);
+        assert_eq!(oracle.failed, 0, "failures are told");
+    }
+}
