@@ -27,6 +27,7 @@ enum What {
     Status(Status),
     Check(Check),
     Replace(Replace),
+    Grow(Grow),
 }
 
 /// Make a volume of drives that are there; what they hold is kept unless --overwrite is said
@@ -94,6 +95,26 @@ struct Replace {
     format: Format,
 }
 
+/// Make a volume larger: with more drives, or with all of drives that have become larger
+///
+/// What the volume holds is spread over all drives first. It grows to twice the size it was made with at
+/// most. Cut short, it holds what it held; the same command with all its drives, and no --with, goes on.
+#[derive(Args)]
+struct Grow {
+    /// The drives it has, or a folder of files
+    #[arg(required = true, value_name = "DIR|DEVICE")]
+    drives: Vec<PathBuf>,
+    /// New ones, each as large as the volume was made for
+    #[arg(long, value_name = "DEVICE", num_args = 1..)]
+    with: Vec<PathBuf>,
+    /// Destroy what is on the new ones
+    #[arg(long)]
+    overwrite: bool,
+    /// How to print it
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
 fn level(text: &str) -> Result<Level, String> {
     let names: Vec<&str> = LEVELS.iter().map(|level| level.name()).collect();
     Level::named(text).ok_or_else(|| format!("got '{text}', expected {}", names.join(", ")))
@@ -135,6 +156,27 @@ impl Volume {
                 );
                 show(&opened, &said, replace.format)
             }
+            What::Grow(grow) => {
+                let progress = Progress::new("spreading over all drives what the volume holds");
+                let (before, opened) =
+                    forebay_volume::grow(&grow.drives, &grow.with, grow.overwrite)?;
+                drop(progress);
+                let [held, holds] = [&before, &opened].map(|it| it.geometry.capacity_bytes());
+                let most = opened.geometry.capacity_max_bytes();
+                let said = match (holds > held, holds < most) {
+                    (true, true) => {
+                        format!("The volume holds {} now, and held {}.", size(holds), size(held))
+                    }
+                    (true, false) => format!(
+                        "The volume holds {} now, and held {}; its records have no room for more.",
+                        size(holds),
+                        size(held)
+                    ),
+                    (false, true) => "Its drives have no room for a larger volume.".into(),
+                    (false, false) => "Its records have no room for a larger volume.".into(),
+                };
+                show(&opened, &said, grow.format)
+            }
         }
     }
 }
@@ -153,6 +195,13 @@ impl Making {
 
 fn figure(opened: &Opened, name: &str) -> u64 {
     opened.figures.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value as u64)
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
+        _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
+    }
 }
 
 #[derive(Serialize)]
@@ -198,7 +247,7 @@ fn shown(opened: &Opened) -> Shown {
         written_bytes: units * geometry.unit_bytes(),
         free_cells_least: free.unwrap_or(0),
         table_bytes: geometry.table_bytes(),
-        records_bytes_a_drive: geometry.ring() * Geometry::RECORD_BYTES,
+        records_bytes_a_drive: geometry.ring * Geometry::RECORD_BYTES,
     }
 }
 
@@ -226,10 +275,6 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header(["volume", &shown.volume]);
-    let gib = |bytes: u64| match bytes {
-        0..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
-        _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),
-    };
     let units: Vec<String> =
         shown.units.iter().map(|(level, count)| format!("{count} {level}")).collect();
     let numbers = |list: &[u8]| match list {
@@ -237,16 +282,16 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
         list => list.iter().map(u8::to_string).collect::<Vec<_>>().join(", "),
     };
     let rows = [
-        ("holds", gib(shown.capacity_bytes)),
-        ("written", gib(shown.written_bytes)),
+        ("holds", size(shown.capacity_bytes)),
+        ("written", size(shown.written_bytes)),
         ("drives", shown.drives.to_string()),
         ("missing", numbers(&shown.drives_missing)),
         ("whose place was taken", numbers(&shown.drives_replaced)),
         ("unit", format!("{} chunks of {} KiB", shown.chunks, shown.chunk_bytes / 1024)),
         ("units", if units.is_empty() { "none".into() } else { units.join(", ") }),
         ("opened", format!("{} times", shown.openings)),
-        ("table in memory, at most", gib(shown.table_bytes)),
-        ("records on each drive", gib(shown.records_bytes_a_drive)),
+        ("table in memory, at most", size(shown.table_bytes)),
+        ("records on each drive", size(shown.records_bytes_a_drive)),
     ];
     table.add_rows(rows.into_iter().map(|(name, value)| [name.to_string(), value]));
     let said = if said.is_empty() { String::new() } else { format!("{said} ") };

@@ -103,6 +103,107 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
 }
 
 #[test]
+fn a_volume_grows_by_drives_and_with_its_drives() {
+    let folder = Folder::new();
+    let paths = drives(&folder, 6);
+    let size = |path: &Path, mib: u64| {
+        File::options().create(true).append(true).open(path).unwrap().set_len(mib * MIB).unwrap();
+    };
+    let grow = |more: &[&str]| {
+        let args = ["volume", "grow", "v"];
+        forebay(&folder, &[&args[..], more].concat())
+    };
+    let made = json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let trace = writes(&folder, 400);
+    let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
+    json(&mut forebay(&folder, &play));
+    // Its drives become larger, all but one of them four times.
+    paths[1..].iter().for_each(|path| size(path, 128));
+    let capacity = |of: &Value| of["capacity_bytes"].as_u64().unwrap();
+    let grown = json(&mut grow(&[]));
+    assert!(
+        capacity(&grown) < capacity(&made) * 11 / 10,
+        "six drives, one of them as small as ever"
+    );
+    for name in ["a", "b"] {
+        size(&folder.root().join(name), 128);
+    }
+    let grown = json(&mut grow(&["--with", "a", "b"]));
+    assert!(capacity(&grown) >= 2 * capacity(&made), "{grown}");
+    assert_eq!((&grown["drives"], &grown["degraded_units"]), (&8.into(), &0.into()));
+    for name in ["a", "b"] {
+        fs::rename(folder.root().join(name), folder.root().join("v").join(name)).unwrap();
+    }
+    // What it holds is spread over all: each of the new ones has some.
+    let holds = |path: &Path| fs::read(path).unwrap().iter().filter(|byte| **byte != 0).count();
+    assert!(holds(&folder.root().join("v/a")) > MIB as usize);
+    // There is no more room for records. Any two may go, also of those that it was made with.
+    assert_eq!(capacity(&json(&mut grow(&[]))), capacity(&grown));
+    fs::remove_file(&paths[0]).unwrap();
+    fs::remove_file(&paths[3]).unwrap();
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v"]));
+    assert_eq!(
+        (&checked["lost_units"], &checked["capacity_bytes"]),
+        (&0.into(), &grown["capacity_bytes"])
+    );
+    json(&mut forebay(&folder, &play));
+    // Not while drives are missing, not with one that it has, or twice, or that is used, or short.
+    refused(&mut grow(&[]), &["drive 1 is missing", "replace"]);
+    for name in ["c", "d"] {
+        size(&folder.root().join(name), 128);
+        let replace = ["volume", "replace", "v", "--with", name];
+        json(&mut forebay(&folder, &replace));
+        fs::rename(folder.root().join(name), folder.root().join("v").join(name)).unwrap();
+    }
+    size(&folder.root().join("e"), 128);
+    size(&folder.root().join("short"), 1);
+    refused(&mut grow(&["--with", "v/a"]), &["v/a", "twice"]);
+    refused(&mut grow(&["--with", "e", "e"]), &["e: got it twice"]);
+    refused(&mut grow(&["--with", "short"]), &["short: got 1048576 bytes"]);
+    fs::copy(folder.root().join("v/b"), folder.root().join("copy")).unwrap();
+    refused(&mut grow(&["--with", "copy"]), &["copy", "is drive 8", "--overwrite"]);
+}
+
+#[test]
+fn a_volume_is_whole_though_growing_is_killed() {
+    let folder = Folder::new();
+    drives(&folder, 6);
+    let made = json(&mut forebay(&folder, &["volume", "create", "v"]));
+    let trace = writes(&folder, 400);
+    let play = ["play", trace.to_str().unwrap(), "--volume", "v", "--map", "wrap"];
+    json(&mut forebay(&folder, &play));
+    for wait_ms in [0, 3, 10, 30, 100] {
+        let name = format!("v/new{wait_ms}");
+        let file = File::create(folder.root().join("new")).unwrap();
+        file.set_len(32 * MIB).unwrap();
+        let mut growing = forebay(&folder, &["volume", "grow", "v", "--with", "new"]);
+        let mut growing = growing.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        std::thread::sleep(std::time::Duration::from_millis(wait_ms));
+        growing.kill().unwrap();
+        growing.wait().unwrap();
+        // With it or without it the volume is whole; with it growing goes on.
+        let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));
+        assert_eq!((&whole["lost_units"], &whole["degraded_units"]), (&0.into(), &0.into()));
+        let labelled = holds_label(&folder.root().join("new"));
+        if labelled {
+            fs::rename(folder.root().join("new"), folder.root().join(name)).unwrap();
+            let whole = json(&mut forebay(&folder, &["volume", "check", "v"]));
+            assert_eq!((&whole["lost_units"], &whole["degraded_units"]), (&0.into(), &0.into()));
+        }
+    }
+    let grown = json(&mut forebay(&folder, &["volume", "grow", "v"]));
+    let more = grown["capacity_bytes"].as_u64() > made["capacity_bytes"].as_u64();
+    assert!(more || grown["drives"] == 6, "{grown}");
+}
+
+/// Whether a file begins as a drive does.
+fn holds_label(path: &Path) -> bool {
+    let mut bytes = [0; 16];
+    File::open(path).unwrap().read_exact_at(&mut bytes, 0).unwrap();
+    &bytes[8..] == b"forebayL"
+}
+
+#[test]
 fn what_is_no_volume_is_named_and_nothing_is_written() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);

@@ -11,7 +11,7 @@ use forebay_core::device::list::DeviceModel;
 use forebay_core::{Buf, Device, Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Emulated, Ended, LEN_MAX, Lanes, Target, Threads, Uring, Waker, WallClock};
 
-use forebay_volume::{Found, find, over};
+use forebay_volume::{Found, find, over, status};
 
 use crate::error::Error;
 use crate::{Plan, targets};
@@ -103,8 +103,9 @@ impl<'a> On<'a> {
         super::check(self, plan.policy)?;
         match self {
             On::Volume(volume) => {
+                // Drives say what it was made for; its records, what it holds since it has grown.
+                let bytes = status(&volume.drives)?.geometry.capacity_bytes();
                 let found = find(&volume.drives, true)?;
-                let bytes = found.geometry.capacity_bytes();
                 Ok(Prepared {
                     policy_lanes: policy_lanes(found.drives.len(), None),
                     placement: Placement::new(&input.extents, bytes, plan.setup.map),

@@ -14,9 +14,6 @@ use crate::open::opening;
 /// The most drives of a volume.
 pub const DRIVES_MAX: u16 = 32;
 
-/// Of the cells of each drive, one in this many is spare.
-const SPARE_SHARE: u32 = 64;
-
 /// What volume to make.
 #[derive(Clone, Copy, Debug)]
 pub struct Create {
@@ -37,12 +34,7 @@ pub struct Create {
 pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
     for (at, path) in paths.iter().enumerate() {
         refuse_used(path, how.overwrite)?;
-        let same = |other: &&PathBuf| fs::canonicalize(path).ok() == fs::canonicalize(other).ok();
-        if let Some(other) = paths[..at].iter().find(same) {
-            let what =
-                format!("got it twice (as {} too), expected each drive once", other.display());
-            return Err(Error::drive(path, what));
-        }
+        refuse_twice(path, &paths[..at])?;
     }
     let how_opened = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
     let mut targets = Vec::new();
@@ -83,17 +75,30 @@ fn geometry(drives: usize, lane_bytes: u64, how: Create) -> Result<Geometry, Err
         copies_max: if both { 3 } else { copies_max },
         units: 0,
         cells: 0,
+        ring: 0,
         update: Update::Fresh,
     };
     let is_wide = drives >= Level::RAID6.width(how.chunks.into());
     let leanest = if both && is_wide { Level::RAID6 } else { how.level };
-    Geometry::fitting(sizes, leanest, lane_bytes, SPARE_SHARE).ok_or_else(|| {
+    Geometry::fitting(sizes, leanest, lane_bytes).ok_or_else(|| {
         Error::Volume(format!(
             "got {drives} drives of {lane_bytes} bytes and chunks of {} KiB, expected chunks of 4 to 1024 \
              KiB, a multiple of 4, and drives with room for more than 64 of them and the records",
             how.chunk_bytes / 1024
         ))
     })
+}
+
+/// Refuses a drive that is among others already.
+pub(crate) fn refuse_twice(path: &Path, others: &[PathBuf]) -> Result<(), Error> {
+    let same = |other: &&PathBuf| fs::canonicalize(path).ok() == fs::canonicalize(other).ok();
+    match others.iter().find(same) {
+        None => Ok(()),
+        Some(other) => {
+            let what = format!("got it twice ({} too), expected each drive once", other.display());
+            Err(Error::drive(path, what))
+        }
+    }
 }
 
 /// Refuses a drive that holds something, unless it may be overwritten.

@@ -9,9 +9,11 @@
 mod create;
 mod error;
 mod find;
+mod grow;
 mod open;
 
 pub use create::{Create, DRIVES_MAX, create};
 pub use error::Error;
 pub use find::{Found, drives_in, find};
-pub use open::{Opened, Policied, check, over, replace, status};
+pub use grow::{grow, replace};
+pub use open::{Opened, Policied, check, over, status};

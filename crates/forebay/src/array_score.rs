@@ -68,10 +68,11 @@ pub fn score(device: &OpenDevice, asked: Asked) -> Result<Score, Error> {
         copies_max: 3,
         units: 0,
         cells: 0,
+        ring: 0,
         update: asked.update,
     };
     let bytes = device.model.capacity();
-    let Some(geometry) = Geometry::fitting(sizes, Level::RAID6, bytes, 64) else {
+    let Some(geometry) = Geometry::fitting(sizes, Level::RAID6, bytes) else {
         return Err(Error::Unfit(format!(
             "got {} drives of {bytes} bytes, expected 6 to 32 with room for more than 64 chunks",
             asked.drives

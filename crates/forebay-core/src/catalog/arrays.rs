@@ -32,9 +32,6 @@ pub const ARRAYS: &[Listed] = &[Listed {
     ]],
 }];
 
-/// Of the cells of each drive, one in this many is spare.
-const SPARE_SHARE: u32 = 64;
-
 /// Whether `spec` names an array.
 pub fn is_array(spec: &str) -> bool {
     Spec::parse(spec).is_ok_and(|spec| ARRAYS.iter().any(|listed| listed.name == spec.name()))
@@ -98,10 +95,11 @@ impl Asked {
             copies_max: copies.max().unwrap_or(1),
             units: 0,
             cells: 0,
+            ring: 0,
             update,
         };
         let lean = if adapts { Level::RAID6 } else { level };
-        match Geometry::fitting(sizes, lean, lanes.disk_bytes, SPARE_SHARE) {
+        match Geometry::fitting(sizes, lean, lanes.disk_bytes) {
             Some(geometry) => Ok(Asked { geometry, level }),
             None => wrong(format!(
                 "got {chunks} chunks of {} KiB on {} disks of {} bytes, expected chunks of 4 to 1024 KiB, \

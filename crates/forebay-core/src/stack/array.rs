@@ -86,6 +86,7 @@ struct Counts {
     stalls: u64,
     switches: u64,
     repaired_roles: u64,
+    moved_roles: u64,
     rotten_blocks: u64,
     mirrors_refused: u64,
     drives_failed: u64,
@@ -168,6 +169,12 @@ impl Array {
         Array { adapting, ..self }
     }
 
+    /// The same, whose drives have so many cells each, by lane: no fewer than [`Geometry::cells`].
+    pub fn with_cells(mut self, cells: &[u32]) -> Array {
+        self.drives.with_cells(cells);
+        self
+    }
+
     /// The same, which is only read: nothing at all is written to its drives.
     pub fn reading(self) -> Array {
         Array { reads_only: true, ..self }
@@ -216,6 +223,11 @@ impl Array {
             counts: Counts::default(),
             geometry,
         }
+    }
+
+    /// Lanes that it has, with a drive or without.
+    pub fn lanes(&self) -> usize {
+        self.drives.lanes()
     }
 
     /// Its sizes.
@@ -350,7 +362,9 @@ impl Array {
                 job.new = Unit::EMPTY;
                 self.finish(key, Ok(()), plan);
             }
-            Doing::Switch(_) | Doing::Repair { .. } => self.begin_remake(key, plan),
+            Doing::Switch(_) | Doing::Repair { .. } | Doing::Move { .. } => {
+                self.begin_remake(key, plan)
+            }
         }
     }
 
@@ -418,7 +432,7 @@ impl Array {
             self.adapt(number, level, doing, &parts, chunks);
         }
         let is_repair = matches!(doing, Doing::Repair { .. });
-        self.care.busy &= !is_repair;
+        self.care.busy &= !(is_repair || matches!(doing, Doing::Move { .. }));
         if bad != 0 && !is_repair && !self.reads_only {
             self.locks.ask(number, Task::Repair { reads_all: true });
         }
@@ -472,9 +486,8 @@ impl Array {
 
     /// An I/O of a drive failed.
     fn fault(&mut self, lane: usize, fault: Fault, now: Nanos) {
-        if self.drives.fault(lane, fault == Fault::Gone) {
-            self.counts.drives_failed += 1;
-            self.suspect(lane);
+        let is_over = self.drives.fault(lane) || fault == Fault::Gone;
+        if is_over && self.lose(lane) {
             self.care.begin(now);
         }
     }
@@ -545,6 +558,7 @@ impl Placement for Array {
             ("stalls", counts.stalls as f64),
             ("switches", counts.switches as f64),
             ("repaired_roles", counts.repaired_roles as f64),
+            ("moved_roles", counts.moved_roles as f64),
             ("rotten_blocks", counts.rotten_blocks as f64),
             ("mirrors_refused", counts.mirrors_refused as f64),
             ("drives_failed", counts.drives_failed as f64),

@@ -17,17 +17,17 @@ const CHUNK: u32 = 8192;
 
 /// An array of these levels and sizes.
 #[derive(Clone, Copy, Debug)]
-struct Shape {
-    lanes: u16,
-    chunks: u8,
-    first: Level,
-    units: u64,
-    spare: u32,
+pub(crate) struct Shape {
+    pub(crate) lanes: u16,
+    pub(crate) chunks: u8,
+    pub(crate) first: Level,
+    pub(crate) units: u64,
+    pub(crate) spare: u32,
     /// Levels follow the workload, and change often.
-    adapts: bool,
+    pub(crate) adapts: bool,
 }
 
-const SHAPES: &[Shape] = &[
+pub(crate) const SHAPES: &[Shape] = &[
     Shape { lanes: 6, chunks: 4, first: Level::RAID6, units: 24, spare: 8, adapts: false },
     Shape { lanes: 6, chunks: 4, first: Level::TRIPLE, units: 24, spare: 40, adapts: false },
     // Mirrors that run out of room, and hardly any room at all.
@@ -52,7 +52,7 @@ const SHAPES: &[Shape] = &[
 ];
 
 impl Shape {
-    fn geometry(&self) -> Geometry {
+    pub(crate) fn geometry(&self) -> Geometry {
         let sizes = Geometry {
             volume: 0xF0,
             lanes: self.lanes,
@@ -61,12 +61,13 @@ impl Shape {
             copies_max: 3,
             units: self.units,
             cells: 0,
+            ring: 0,
             update: Update::Fresh,
         };
         Geometry::new(sizes, Level::RAID6, self.spare).unwrap()
     }
 
-    fn mix(&self) -> Mix {
+    pub(crate) fn mix(&self) -> Mix {
         let sectors = self.geometry().capacity_bytes() / 512 / 16 * 16;
         Mix { disks: 1, sectors, unit: 16, trims: true, anything_from: sectors }
     }
@@ -77,7 +78,7 @@ impl Shape {
 }
 
 impl Shape {
-    fn ruled(&self, array: Array) -> Array {
+    pub(crate) fn ruled(&self, array: Array) -> Array {
         if !self.adapts {
             return array;
         }
@@ -105,12 +106,12 @@ impl Shape {
     }
 }
 
-fn over(array: Array) -> Placed<Array, Box<dyn Policy + Send>> {
-    let lanes = array.geometry().lanes;
+pub(crate) fn over(array: Array) -> Placed<Array, Box<dyn Policy + Send>> {
+    let lanes = array.lanes();
     Placed::over(array, (0..lanes).map(|_| build("noop", 1 << 20).unwrap()).collect())
 }
 
-fn drive(array: Array, lanes: &mut Crash, oracle: &mut Oracle) {
+pub(crate) fn drive(array: Array, lanes: &mut Crash, oracle: &mut Oracle) {
     let mut policy = over(array);
     run(&mut policy, lanes, oracle, &mut ()).unwrap();
     assert!(policy.is_idle(), "I/Os were never answered");
@@ -160,12 +161,12 @@ fn an_array_answers_whatever_drives_fail() {
 }
 
 /// Lanes where nothing goes wrong.
-fn sound(media: Vec<Medium>, seed: u64) -> Crash {
+pub(crate) fn sound(media: Vec<Medium>, seed: u64) -> Crash {
     Crash::new(media, 4096, 4, seed, Troubles::default())
 }
 
 /// An array that was created and asked for something.
-fn begun(shape: &Shape, seed: u64, oracle: &mut Oracle, requests: u64) -> Vec<Medium> {
+pub(crate) fn begun(shape: &Shape, seed: u64, oracle: &mut Oracle, requests: u64) -> Vec<Medium> {
     let mut lanes = sound(shape.media(seed), seed);
     oracle.more(requests);
     drive(shape.created(), &mut lanes, oracle);

@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod array;
+mod growing;
 mod lanes;
 mod oracle;
 mod stacks;

@@ -115,6 +115,13 @@ impl Oracle {
         }
     }
 
+    /// Its only disk has more sectors, which hold zeros.
+    pub(crate) fn widen(&mut self, sectors: u64) {
+        let empty = Oracle::new(Mix { sectors: 1, anything_from: 1, ..self.mix }, 0, 0);
+        self.versions.resize(sectors as usize, empty.versions[0].clone());
+        (self.mix.sectors, self.mix.anything_from) = (sectors, sectors);
+    }
+
     /// `count` requests more.
     pub(crate) fn more(&mut self, count: u64) {
         (self.settling, self.left, self.next_at) = (None, count, Nanos::ZERO);

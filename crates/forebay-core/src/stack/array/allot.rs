@@ -36,12 +36,11 @@ impl Array {
 
     /// Whether there is a drive for a role, which then is full.
     fn is_full_for(&self, unit: &Unit, level: Level, role: usize) -> bool {
+        let chunks = self.chunks();
         let others = || {
-            (0..level.roles(self.chunks())).filter(|other| *other != role).filter_map(|other| {
-                let same = level.parities() > 0
-                    || level.chunk(other, self.chunks()) == level.chunk(role, self.chunks());
-                self.drives.lane(unit.places[other]).filter(|_| same)
-            })
+            (0..level.roles(chunks))
+                .filter(|other| *other != role && level.parts(*other, role, chunks))
+                .filter_map(|other| self.drives.lane(unit.places[other]))
         };
         self.drives.present().any(|lane| others().all(|other| other != lane))
     }

@@ -1,5 +1,9 @@
 //! Care in the background, at a bounded rate: what is lost is made anew when a drive can take it, and
 //! all of a volume is read where that is asked for.
+//!
+//! An array that *grows* has new drives, or larger ones. Roles move from full drives to empty ones, pass
+//! after pass, until all are about as full; only then does the array promise more units, by a record that
+//! says how many.
 
 use super::Array;
 use super::locks::Task;
@@ -19,6 +23,9 @@ pub(super) struct Care {
     scrubs: bool,
     /// Bytes of clients' data a second; 0 is as fast as it goes.
     rate: u64,
+    /// Has roles move until drives are alike, then promises more; and whether any moved in this pass.
+    pub(super) grows: bool,
+    pub(super) moved: bool,
     /// A unit is being looked after.
     pub(super) busy: bool,
     /// Where room was last made, and how often that was tried since there was any.
@@ -59,26 +66,26 @@ impl Array {
         self
     }
 
+    /// The same, whose drives are made alike; it then promises as much as they all have room for.
+    pub fn growing(mut self) -> Array {
+        self.care.grows = true;
+        self
+    }
+
     /// Looks after the next unit that needs it.
     pub(super) fn take_care(&mut self, plan: &mut Plan<'_>) {
         let units = self.table.units();
         let end = (self.care.next + LOOK).min(units);
-        let needy = (self.care.next..end).find(|at| self.needs_care(*at));
-        let Some(at) = needy else {
+        let needy = (self.care.next..end).find_map(|at| Some((at, self.care_for(at)?)));
+        let Some((at, task)) = needy else {
             self.care.next = end;
-            let is_over = end == units;
-            self.care.scrubs &= !is_over;
-            self.care.due = (!is_over).then_some(plan.now + Nanos(1));
-            if is_over {
-                for client in std::mem::take(&mut self.care.waiters) {
-                    self.log.wait(client);
-                }
-                self.commit(plan);
+            self.care.due = Some(plan.now + Nanos(1));
+            if end == units {
+                self.end_care(plan);
             }
             return;
         };
         (self.care.next, self.care.busy) = (at + 1, true);
-        let task = Task::Repair { reads_all: self.care.scrubs };
         self.locks.ask(at, task);
         self.ready.push(at);
         let pause = match self.care.rate {
@@ -88,14 +95,45 @@ impl Array {
         self.care.due = Some(plan.now + Nanos(pause.max(1)));
     }
 
-    fn needs_care(&self, at: u64) -> bool {
+    /// All units were looked at: once more, or it is done.
+    fn end_care(&mut self, plan: &mut Plan<'_>) {
+        self.care.scrubs = false;
+        if std::mem::take(&mut self.care.moved) {
+            return self.care.begin(plan.now + Nanos(1));
+        }
+        self.care.due = None;
+        if std::mem::take(&mut self.care.grows) {
+            self.promise_more();
+        }
+        for client in std::mem::take(&mut self.care.waiters) {
+            self.log.wait(client);
+        }
+        self.commit(plan);
+    }
+
+    /// As many units as there is room for, when a record says so.
+    fn promise_more(&mut self) {
+        let (chunks, most) = (self.chunks(), self.geometry.units_max());
+        let units = self.drives.units(self.leanest, chunks, most);
+        if let Some(grown) = self.geometry.grown(units) {
+            (self.geometry, self.log.owes) = (grown, true);
+            self.table.grow(units);
+        }
+    }
+
+    /// What a unit needs.
+    fn care_for(&self, at: u64) -> Option<Task> {
         let unit = self.unit(at);
-        let Some(level) = unit.level else { return false };
-        self.care.scrubs
-            || (0..level.roles(self.chunks())).any(|role| {
-                let place = unit.places[role];
-                let is_lost = place != Place::ZERO && self.drives.lane(place).is_none();
-                is_lost && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
-            })
+        let level = unit.level?;
+        let is_lost = |role: usize| {
+            let place = unit.places[role];
+            let is_lost = place != Place::ZERO && self.drives.lane(place).is_none();
+            is_lost && self.drives.choose(&self.geometry, at, &unit, level, role).is_some()
+        };
+        if self.care.scrubs || (0..level.roles(self.chunks())).any(is_lost) {
+            return Some(Task::Repair { reads_all: self.care.scrubs });
+        }
+        let (role, lane) = self.drives.roomier(&unit, self.chunks()).filter(|_| self.care.grows)?;
+        Some(Task::Move { role, lane })
     }
 }

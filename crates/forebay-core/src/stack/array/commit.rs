@@ -37,6 +37,10 @@ pub(super) struct Log {
     pub(super) sequence: u64,
     pub(super) sum: u64,
     pub(super) base: u64,
+    /// The page that it carries.
+    pub(super) page: u64,
+    /// Something has changed that is no unit: a record must say so.
+    pub(super) owes: bool,
     waiters: Vec<u32>,
     round: Option<Round>,
     /// When the oldest change was made that no round has.
@@ -51,6 +55,7 @@ struct Round {
     outcome: Outcome,
     records: Vec<(u64, Buf)>,
     sum: u64,
+    page: u64,
     /// Lanes that do not have all records.
     refused: Vec<usize>,
     tries: u32,
@@ -97,7 +102,7 @@ impl Array {
         if matches!(self.phase, Phase::Failed) {
             return self.give_up(plan);
         }
-        if !self.changed.is_empty() {
+        if !self.changed.is_empty() || self.log.owes {
             return self.begin_round(plan);
         }
         for client in std::mem::take(&mut self.log.waiters) {
@@ -108,6 +113,7 @@ impl Array {
     /// Begins a round, with whatever has changed.
     pub(super) fn begin_round(&mut self, plan: &mut Plan<'_>) {
         self.counts.commits += 1;
+        self.log.owes = false;
         self.round = std::mem::take(&mut self.changed);
         // No more than the ring has room for beside the last pages; who waits, waits for all.
         let most = units_a_record(&self.geometry) * geometry::ROUND_MAX as usize;
@@ -123,6 +129,7 @@ impl Array {
             outcome: Ok(()),
             records: Vec::new(),
             sum: 0,
+            page: 0,
             refused: Vec::new(),
             tries: 0,
         });
@@ -184,10 +191,11 @@ impl Array {
         let changed: Vec<(u64, Unit)> = self.round.iter().map(|(at, unit)| (*at, *unit)).collect();
         let each = units_a_record(&self.geometry);
         let count = changed.len().div_ceil(each).max(1) as u64;
-        let (first, mut before) = (self.log.sequence + 1, self.log.sum);
+        let (first, mut before, mut page) = (self.log.sequence + 1, self.log.sum, self.log.page);
         let mut records = Vec::new();
         for sequence in first..first + count {
             let from = ((sequence - first) as usize * each).min(changed.len());
+            page = (page + 1) % self.geometry.pages();
             let record = Record {
                 epoch: self.log.epoch,
                 sequence,
@@ -195,11 +203,12 @@ impl Array {
                 round: first,
                 before,
                 count,
+                volume_units: self.geometry.units,
+                page,
                 drives: self.drives.members(),
                 units: changed[from..changed.len().min(from + each)].to_vec(),
             };
             let mut bytes = record.encode(&self.geometry);
-            let page = sequence % self.geometry.pages();
             let later = |at: u64| self.round.get(&at).copied();
             let half = (geometry::RECORD - geometry::PAGE) as usize;
             self.table.write_page(page, later, &mut bytes[half..]);
@@ -209,7 +218,7 @@ impl Array {
         }
         let copies = self.copies();
         if let Some(round) = &mut self.log.round {
-            (round.records, round.sum) = (records, before);
+            (round.records, round.sum, round.page) = (records, before, page);
             round.refused = targets(self.drives.present().collect(), first, copies);
         }
         self.send_records(plan);
@@ -270,8 +279,8 @@ impl Array {
     fn end_round(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = self.log.round.take() else { return };
         self.care.reclaims = 0;
-        (self.log.sequence, self.log.sum) =
-            (round.records.last().map_or(self.log.sequence, |it| it.0), round.sum);
+        (self.log.sequence, self.log.sum, self.log.page) =
+            (round.records.last().map_or(self.log.sequence, |it| it.0), round.sum, round.page);
         round.records.iter().for_each(|(_, buf)| plan.slots.free(*buf));
         for (at, unit) in std::mem::take(&mut self.round) {
             let before = self.table.get(at);
@@ -287,7 +296,7 @@ impl Array {
             return self.ready_now(plan);
         }
         self.retry_stalled(plan);
-        if !self.log.waiters.is_empty() || !self.stalled.is_empty() {
+        if !self.log.waiters.is_empty() || !self.stalled.is_empty() || self.log.owes {
             self.commit(plan);
         }
     }
@@ -312,13 +321,14 @@ impl Array {
         self.round = BTreeMap::new();
     }
 
-    /// A drive is used no more.
-    pub(super) fn lose(&mut self, lane: usize) {
-        if self.drives.present().any(|it| it == lane) {
+    /// A drive is used no more; answers whether it was until now.
+    pub(super) fn lose(&mut self, lane: usize) -> bool {
+        let was_used = self.drives.fail(lane);
+        if was_used {
             self.counts.drives_failed += 1;
-            self.drives.fail(lane);
             self.suspect(lane);
         }
+        was_used
     }
 
     /// Jobs wait for room, and nothing under way will give any: makes some, or says that there is none.

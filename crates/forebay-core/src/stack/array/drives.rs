@@ -1,13 +1,15 @@
 //! The drives of an array: which are there, and where there is room.
 
 use super::census::DriveState;
-use super::geometry::{Geometry, LANES_MAX};
+use super::geometry::{Geometry, LANES_MAX, spare_cells};
 use super::level::{Level, each};
 use super::space::Space;
 use super::unit::{Place, Unit};
 
 /// Faults of a drive after which it is used no more.
 const FAULTS_MAX: u32 = 32;
+/// A role goes from one drive to another where that has so many cells more free.
+const SLOPE: u32 = 32;
 
 #[derive(Clone, Debug)]
 pub(super) struct Drive {
@@ -53,6 +55,10 @@ impl Drives {
         Drives { all, lanes, lapses: 0, members }
     }
 
+    pub(super) fn lanes(&self) -> usize {
+        self.all.len()
+    }
+
     pub(super) fn present(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.all.len()).filter(|lane| self.all[*lane].present)
     }
@@ -96,27 +102,51 @@ impl Drives {
         self.lane(place).is_some_and(|lane| self.all[lane].lapse > since)
     }
 
-    /// A drive is used no more.
-    pub(super) fn fail(&mut self, lane: usize) {
+    /// A drive is used no more; answers whether it was until now.
+    pub(super) fn fail(&mut self, lane: usize) -> bool {
         let drive = &mut self.all[lane];
-        drive.present = false;
         self.lanes[usize::from(drive.number)] = None;
+        std::mem::take(&mut drive.present)
     }
 
-    /// An I/O of a drive failed; answers whether it is used no more.
-    pub(super) fn fault(&mut self, lane: usize, is_gone: bool) -> bool {
+    /// An I/O of a drive failed; answers whether that is once too often.
+    pub(super) fn fault(&mut self, lane: usize) -> bool {
         self.all[lane].faults += 1;
-        let fails = self.all[lane].present && (is_gone || self.all[lane].faults > FAULTS_MAX);
-        if fails {
-            self.fail(lane);
-        }
-        fails
+        self.all[lane].faults > FAULTS_MAX
     }
 
     /// A flush of a drive failed: what it took since the last one may be lost.
     pub(super) fn lapse(&mut self, lane: usize) {
         self.lapses += 1;
         self.all[lane].lapse = self.lapses;
+    }
+
+    /// So many cells each, by lane, in an array that has none taken yet.
+    pub(super) fn with_cells(&mut self, cells: &[u32]) {
+        self.all.iter_mut().zip(cells).for_each(|(drive, cells)| drive.space = Space::new(*cells));
+    }
+
+    /// How many units of a level there is room for, with spare cells left: at most `units_max`.
+    pub(super) fn units(&self, level: Level, chunks: usize, units_max: u64) -> u64 {
+        let (width, roles) = (level.width(chunks), level.roles(chunks) as u64);
+        let cells = self.present().map(|lane| self.all[lane].space.cells());
+        let mut usable: Vec<u64> =
+            cells.map(|cells| u64::from(cells.saturating_sub(spare_cells(cells)))).collect();
+        usable.sort_unstable_by(|one, other| other.cmp(one));
+        let Some(&narrowest) = usable.get(width - 1) else { return 0 };
+        let cells_up_to = |most: u64| usable.iter().map(|cells| (*cells).min(most)).sum::<u64>();
+        if let Level::Mirrored { .. } = level {
+            // Roles are spread alike, until fewer drives have room than a chunk has copies.
+            return (cells_up_to(narrowest) / roles).min(units_max);
+        }
+        // A drive has one role of a unit at most.
+        let (mut fits, mut too_many) = (0, units_max + 1);
+        while too_many - fits > 1 {
+            let units = fits + (too_many - fits) / 2;
+            let fit = cells_up_to(units) >= units * roles;
+            *if fit { &mut fits } else { &mut too_many } = units;
+        }
+        fits
     }
 
     pub(super) fn free(&self, lane: usize) -> u32 {
@@ -164,10 +194,7 @@ impl Drives {
         let of_chunk = |chunk: usize, lane: usize| {
             level.holders(chunk, chunks).any(|holder| lane_of(holder) == Some(lane))
         };
-        let is_barred = |lane: usize| match (level, level.chunk(role, chunks)) {
-            (Level::Mirrored { .. }, Some(chunk)) => of_chunk(chunk, lane),
-            _ => roles.clone().any(|other| other != role && lane_of(other) == Some(lane)),
-        };
+        let is_barred = |lane| self.is_barred(lane, unit, level, role, chunks);
         let rank = |lane: usize| {
             let uses = roles.clone().filter(|other| lane_of(*other) == Some(lane)).count();
             let sibling = level.chunk(role, chunks).is_some_and(|chunk| {
@@ -181,6 +208,34 @@ impl Drives {
         self.present()
             .filter(|lane| self.free(*lane) > 0 && !is_barred(*lane))
             .min_by_key(|lane| rank(*lane))
+    }
+
+    /// Whether a drive holds what a role must not share one with.
+    fn is_barred(
+        &self,
+        lane: usize,
+        unit: &Unit,
+        level: Level,
+        role: usize,
+        chunks: usize,
+    ) -> bool {
+        (0..level.roles(chunks))
+            .filter(|other| *other != role && level.parts(*other, role, chunks))
+            .any(|other| self.lane(unit.places[other]) == Some(lane))
+    }
+
+    /// A role of a unit on a drive that is far fuller than another that could have it, and that other.
+    pub(super) fn roomier(&self, unit: &Unit, chunks: usize) -> Option<(usize, usize)> {
+        let level = unit.level?;
+        let role = (0..level.roles(chunks))
+            .filter_map(|role| Some((self.free(self.lane(unit.places[role])?), role)));
+        let (free, role) = role.min()?;
+        let lane = self
+            .present()
+            .filter(|lane| self.free(*lane) > free + SLOPE)
+            .filter(|lane| !self.is_barred(*lane, unit, level, role, chunks))
+            .max_by_key(|lane| self.free(*lane))?;
+        Some((role, lane))
     }
 
     /// Whether all of a unit can be read from drives that are there.
@@ -224,6 +279,7 @@ mod tests {
             copies_max: 3,
             units: 100,
             cells: 0,
+            ring: 0,
             update: Update::InPlace,
         };
         Geometry::new(sizes, Level::RAID6, 20).unwrap()
@@ -265,17 +321,81 @@ mod tests {
     }
 
     #[test]
+    fn units_that_fit_are_as_many_as_can_be_laid_out() {
+        let geometry = geometry(9);
+        let mixed = [1000, 4000, 1000, 9000, 2000, 1000, 3000, 2500, 1200];
+        for (level, cells) in [
+            (Level::RAID6, &[5000; 9]),
+            (Level::RAID6, &mixed),
+            (Level::TRIPLE, &mixed),
+            (Level::Mirrored { copies: 2 }, &mixed),
+        ] {
+            let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6, 7, 8, 9], 0);
+            drives.with_cells(cells);
+            let units = drives.units(level, 4, 100_000);
+            let mut laid = 0;
+            let mut one = || {
+                let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
+                for role in 0..level.roles(4) {
+                    let lane = drives.choose(&geometry, laid, &unit, level, role)?;
+                    unit.places[role] = drives.take(lane)?;
+                }
+                laid += 1;
+                Some(())
+            };
+            while one().is_some() {}
+            assert!((units..units + units / 8).contains(&laid), "{level:?} {units} {laid}");
+        }
+        let few = Drives::new(&[1, 2, 3, 4, 5], 1000);
+        assert_eq!(few.units(Level::RAID6, 4, 10_000), 0);
+    }
+
+    #[test]
+    fn roles_go_where_there_is_more_room_until_drives_are_alike() {
+        let geometry = geometry(6);
+        for level in [Level::RAID6, Level::TRIPLE] {
+            let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6, 7, 8], 2000);
+            (drives.fail(6), drives.fail(7));
+            let mut units: Vec<Unit> =
+                (0..300).map(|number| laid(&mut drives, &geometry, number, level)).collect();
+            let full = drives.clone();
+            drives = Drives::new(&[1, 2, 3, 4, 5, 6, 7, 8], 2000);
+            units.iter().flat_map(|unit| unit.places).for_each(|place| {
+                drives.mark(place);
+            });
+            assert!(full.free(0) == drives.free(0) && drives.free(7) == 2000);
+            let mut moves = 0;
+            while let Some((at, (role, lane))) =
+                units.iter().enumerate().find_map(|(at, unit)| Some((at, drives.roomier(unit, 4)?)))
+            {
+                drives.give(units[at].places[role]);
+                units[at].places[role] = drives.take(lane).unwrap();
+                moves += 1;
+            }
+            let free: Vec<u32> = (0..8).map(|lane| drives.free(lane)).collect();
+            let (least, most) = (free.iter().min().unwrap(), free.iter().max().unwrap());
+            assert!(most - least <= SLOPE && moves < 300 * level.roles(4), "{free:?} {moves}");
+            for unit in &units {
+                let lane = |role: usize| drives.lane(unit.places[role]);
+                for role in 0..level.roles(4) {
+                    let apart = |other| !level.parts(role, other, 4) || lane(role) != lane(other);
+                    assert!((0..role).all(apart), "{unit:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
     fn what_is_lost_is_known() {
         let geometry = geometry(6);
         let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6], 100);
         let striped = laid(&mut drives, &geometry, 1, Level::RAID6);
         let mirrored = laid(&mut drives, &geometry, 2, Level::TRIPLE);
-        drives.fail(0);
-        assert!(drives.fault(3, true) && !drives.fault(3, true));
+        assert!(drives.fail(0) && drives.fail(3) && !drives.fail(3));
         for unit in [striped, mirrored] {
             assert!(drives.has_all(&unit, 4) && drives.lacks(&unit, 4));
         }
-        assert!((0..32).all(|_| !drives.fault(5, false)) && drives.fault(5, false));
+        assert!((0..32).all(|_| !drives.fault(5)) && drives.fault(5) && drives.fail(5));
         assert!(!drives.has_all(&striped, 4));
         // A role whose drive is gone goes elsewhere, if there is an elsewhere.
         assert_eq!(drives.choose(&geometry, 1, &striped, Level::RAID6, 0).is_none(), {

@@ -1,7 +1,8 @@
 //! Sizes of an array: what lies where on each drive.
 //!
 //! A drive holds, in order: its label twice, the ring of records (with an array that is written in
-//! fresh cells), and its cells. A cell holds a chunk and, in fresh cells, its trailer.
+//! fresh cells), and its cells. A cell holds a chunk and, in fresh cells, its trailer. The ring is as long
+//! as the array was made, so that cells stay where they are when it grows.
 
 use super::level::{Level, ROLES_MAX};
 
@@ -13,6 +14,8 @@ pub(super) const RECORD: u32 = 8192;
 pub(super) const PAGE: u32 = 4096;
 /// Records of a round at most.
 pub(super) const ROUND_MAX: u64 = 256;
+/// How many times as many pages the ring has room for, so that an array may grow.
+const GROWTH: u64 = 2;
 /// The most lanes of an array.
 pub(super) const LANES_MAX: u16 = 32;
 
@@ -42,6 +45,8 @@ pub struct Geometry {
     pub units: u64,
     /// Cells of each drive.
     pub cells: u32,
+    /// Records that each drive has room for; [`Geometry::new`] says how many.
+    pub ring: u64,
     /// How chunks are written.
     pub update: Update,
 }
@@ -65,20 +70,18 @@ impl Geometry {
             && usize::from(chunks) + 2 <= ROLES_MAX
             && most <= ROLES_MAX
             && leanest.width(chunks.into()) <= usize::from(lanes);
-        is_fit.then_some(Geometry { cells, ..sizes })
+        let ring = match sizes.update {
+            Update::Fresh => GROWTH * sizes.pages() + 2 * ROUND_MAX,
+            Update::InPlace => 0,
+        };
+        is_fit.then_some(Geometry { cells, ring, ..sizes })
     }
 
-    /// The largest array on drives of `lane_bytes`, of whose cells one in `spare_share` is spare, 64 at
-    /// least.
-    pub fn fitting(
-        sizes: Geometry,
-        leanest: Level,
-        lane_bytes: u64,
-        spare_share: u32,
-    ) -> Option<Geometry> {
+    /// The largest array on drives of `lane_bytes`, some of whose cells are spare.
+    pub fn fitting(sizes: Geometry, leanest: Level, lane_bytes: u64) -> Option<Geometry> {
         let with = |units: u64| {
             let bare = Geometry::new(Geometry { units, ..sizes }, leanest, 0)?;
-            let spare = (bare.cells / spare_share.max(1)).max(64);
+            let spare = spare_cells(bare.cells);
             let all = Geometry::new(Geometry { units, ..sizes }, leanest, spare)?;
             (all.lane_bytes() <= lane_bytes).then_some(all)
         };
@@ -112,21 +115,26 @@ impl Geometry {
         self.units.div_ceil(self.units_a_page()).max(1)
     }
 
-    /// Records that a drive has room for: those of the last pages, and two rounds beyond.
-    pub fn ring(&self) -> u64 {
-        match self.update {
-            Update::Fresh => self.pages() + 2 * ROUND_MAX,
-            Update::InPlace => 0,
-        }
+    /// The same with more units, if the ring has room for the records of their pages and two rounds
+    /// beyond.
+    pub(super) fn grown(&self, units: u64) -> Option<Geometry> {
+        let grown = Geometry { units, ..*self };
+        let has_room = grown.pages() + 2 * ROUND_MAX <= self.ring;
+        (has_room && units >= self.units && units < 1 << 48).then_some(grown)
+    }
+
+    /// The most units that [`Geometry::grown`] takes.
+    pub(super) fn units_max(&self) -> u64 {
+        self.ring.saturating_sub(2 * ROUND_MAX) * self.units_a_page()
     }
 
     /// First byte of a record on each drive that has it.
     pub(super) fn record_at(&self, sequence: u64) -> u64 {
-        ring_at() + sequence % self.ring().max(1) * u64::from(RECORD)
+        ring_at() + sequence % self.ring.max(1) * u64::from(RECORD)
     }
 
     fn cells_at(&self) -> u64 {
-        (ring_at() + self.ring() * u64::from(RECORD)).next_multiple_of(1 << 20)
+        (ring_at() + self.ring * u64::from(RECORD)).next_multiple_of(1 << 20)
     }
 
     pub(super) fn trailer_bytes(&self) -> u32 {
@@ -137,6 +145,12 @@ impl Geometry {
     pub(super) fn cell_at(&self, cell: u32) -> u64 {
         let bytes = u64::from(self.chunk_bytes + self.trailer_bytes());
         self.cells_at() + u64::from(cell) * bytes
+    }
+
+    /// How many cells a drive of so many bytes has.
+    pub fn cells_in(&self, lane_bytes: u64) -> u32 {
+        let bytes = u64::from(self.chunk_bytes + self.trailer_bytes());
+        u32::try_from(lane_bytes.saturating_sub(self.cells_at()) / bytes).unwrap_or(u32::MAX)
     }
 
     /// Bytes that it needs of each drive.
@@ -154,10 +168,20 @@ impl Geometry {
         self.units * self.unit_bytes()
     }
 
+    /// Bytes that it can grow to: those whose records the ring has room for.
+    pub fn capacity_max_bytes(&self) -> u64 {
+        self.units_max() * self.unit_bytes()
+    }
+
     /// Bytes of table in memory.
     pub fn table_bytes(&self) -> u64 {
         self.units * 8 * self.stride() as u64
     }
+}
+
+/// How many cells of a drive are spare: none of what is promised needs them.
+pub(super) fn spare_cells(cells: u32) -> u32 {
+    (cells / 64).max(64)
 }
 
 /// The ring begins after both labels.
@@ -178,6 +202,7 @@ mod tests {
             copies_max: 3,
             units: 100,
             cells: 0,
+            ring: 0,
             update: Update::Fresh,
         }
     }
@@ -185,28 +210,40 @@ mod tests {
     #[test]
     fn an_array_fits_its_drives_and_no_larger_one_does() {
         for bytes in [1 << 30, 10_000_000_001, 1 << 40] {
-            let all = Geometry::fitting(sizes(), Level::RAID6, bytes, 64).unwrap();
+            let all = Geometry::fitting(sizes(), Level::RAID6, bytes).unwrap();
             assert!(all.lane_bytes() <= bytes && all.capacity_bytes() < 4 * bytes);
             let more = Geometry { units: all.units + 100, ..all };
-            let more = Geometry::new(more, Level::RAID6, (all.cells / 64).max(64)).unwrap();
+            let more = Geometry::new(more, Level::RAID6, spare_cells(all.cells)).unwrap();
             assert!(more.lane_bytes() > bytes, "{bytes}");
             // Of a terabyte more than nine tenths are left.
             let share = all.capacity_bytes() as f64 / (4 * bytes) as f64;
             assert!(share > 0.85, "{share}");
         }
-        assert_eq!(Geometry::fitting(sizes(), Level::RAID6, 1 << 20, 64), None);
+        assert_eq!(Geometry::fitting(sizes(), Level::RAID6, 1 << 20), None);
     }
 
     #[test]
     fn nothing_overlaps() {
         let all = Geometry::new(sizes(), Level::RAID6, 10).unwrap();
         assert_eq!(all.cells, 110);
-        let last = all.record_at(all.ring() - 1);
+        let last = all.record_at(all.ring - 1);
         assert!(last + u64::from(RECORD) <= all.cell_at(0));
         assert_eq!(all.cell_at(1) - all.cell_at(0), 65_536 + 4096);
         assert_eq!(all.lane_bytes(), all.cell_at(110));
+        let cells = [0, 1].map(|less| all.cells_in(all.lane_bytes() - less));
+        assert_eq!((cells, all.cells_in(0)), ([110, 109], 0));
         let in_place = Geometry { update: Update::InPlace, ..all };
         assert_eq!(in_place.cell_at(1) - in_place.cell_at(0), 65_536);
+    }
+
+    #[test]
+    fn growth_moves_nothing_and_is_bounded_by_the_ring() {
+        let all = Geometry::new(sizes(), Level::RAID6, 10).unwrap();
+        let most = all.units_max();
+        let grown = all.grown(most).unwrap();
+        assert_eq!((grown.cell_at(0), grown.ring), (all.cell_at(0), all.ring));
+        assert!(grown.pages() >= 2 * all.pages() && all.grown(most + 1).is_none());
+        assert_eq!(all.grown(99), None);
     }
 
     #[test]

@@ -14,7 +14,14 @@ pub(super) enum Doing {
     Write,
     Trim,
     Switch(Level),
-    Repair { reads_all: bool },
+    Repair {
+        reads_all: bool,
+    },
+    /// A role to a drive with more room.
+    Move {
+        role: usize,
+        lane: usize,
+    },
 }
 
 /// A job.
@@ -35,8 +42,7 @@ pub(super) struct Job {
     pub(super) touched: Roles,
     pub(super) covered: Roles,
     pub(super) method: Method,
-    /// Roles that are to be read, that were, and that could not be.
-    pub(super) reads: Roles,
+    /// Roles that were read, and that could not be.
     pub(super) read: Roles,
     pub(super) bad: Roles,
     /// Sums of all roles that are read, where trailers need not be.
@@ -72,7 +78,6 @@ impl Job {
             touched: 0,
             covered: 0,
             method: Method::Reconstruct,
-            reads: 0,
             read: 0,
             bad: 0,
             sums: Vec::new(),
@@ -97,6 +102,7 @@ impl Job {
                 Task::Trim(part) => (Doing::Trim, Some(part)),
                 Task::Switch(level) => (Doing::Switch(level), None),
                 Task::Repair { reads_all } => (Doing::Repair { reads_all }, None),
+                Task::Move { role, lane } => (Doing::Move { role, lane }, None),
             };
             self.doing = doing;
             self.parts.extend(part);

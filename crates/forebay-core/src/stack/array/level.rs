@@ -100,6 +100,14 @@ impl Level {
         }
     }
 
+    /// Whether two roles must be on drives of their own.
+    pub(super) fn parts(self, one: usize, other: usize, chunks: usize) -> bool {
+        match self {
+            Level::Striped { .. } => true,
+            Level::Mirrored { .. } => one % chunks == other % chunks,
+        }
+    }
+
     /// The roles that hold a data chunk.
     pub(super) fn holders(self, chunk: usize, chunks: usize) -> impl Iterator<Item = usize> {
         let copies = match self {

@@ -40,6 +40,11 @@ pub(super) enum Task {
     Repair {
         reads_all: bool,
     },
+    /// A role to a drive with more room.
+    Move {
+        role: usize,
+        lane: usize,
+    },
 }
 
 #[derive(Clone, Debug, Default)]

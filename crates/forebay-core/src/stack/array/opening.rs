@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use super::commit::sealed;
 use super::record::{Label, Record};
 use super::unit::Unit;
-use super::{Array, KIND, OPENING, Phase, geometry, nobodys};
+use super::{Array, Geometry, KIND, OPENING, Phase, geometry, nobodys};
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::Outcome;
 use crate::contract::request::{Flags, Op};
@@ -41,7 +41,7 @@ impl Array {
         if creates {
             self.write_labels(plan);
         } else {
-            let ring = self.geometry.ring() * u64::from(geometry::RECORD);
+            let ring = self.geometry.ring * u64::from(geometry::RECORD);
             for lane in self.drives.present().collect::<Vec<_>>() {
                 self.read_ring(lane, 0, ring.min(STEP), plan);
             }
@@ -97,8 +97,11 @@ impl Array {
         match io.op {
             Op::Read => self.found_part(io, outcome, plan),
             // A drive that does not take it is used no more.
-            _ if outcome.is_err() => self.lose(io.lane.into()),
-            _ => {}
+            _ => {
+                if outcome.is_err() {
+                    self.lose(io.lane.into());
+                }
+            }
         }
         let Some(opening) = self.opening().filter(|opening| opening.left == 0) else { return };
         if opening.writing {
@@ -119,7 +122,7 @@ impl Array {
             (0..len / record).for_each(|at| self.read_ring(lane, from + at * record, record, plan));
         }
         let next = from + len;
-        let ring = self.geometry.ring() * record;
+        let ring = self.geometry.ring * record;
         let is_step = from.is_multiple_of(STEP) && (len == STEP || next == ring);
         if is_step && next < ring && there {
             self.read_ring(lane, next, STEP.min(ring - next), plan);
@@ -146,7 +149,7 @@ impl Array {
     /// Takes over the newest state there is, and writes its last round again.
     fn settle(&mut self, plan: &mut Plan<'_>) -> Option<()> {
         let records = std::mem::take(&mut self.opening()?.records);
-        let chain = chain(&records, self.geometry.pages())?;
+        let chain = chain(&records, &self.geometry)?;
         let (sequence, sum) = *chain.last()?;
         let newest = &records.get(&(sequence, sum))?.0;
         let (round, count) = (newest.round, newest.count);
@@ -156,13 +159,15 @@ impl Array {
             // Others had their places taken: too few are left.
             return None;
         }
-        (self.log.sequence, self.log.sum) = (sequence, sum);
+        self.geometry = self.geometry.grown(newest.volume_units)?;
+        self.table.grow(self.geometry.units);
+        (self.log.sequence, self.log.sum, self.log.page) = (sequence, sum, newest.page);
         (self.log.epoch, self.log.base) = (newest.epoch + 1, newest.base);
         for key in &chain {
             let (record, bytes) = records.get(key)?;
             record.units.iter().for_each(|(at, unit)| self.table.set(*at, unit));
             let page = &bytes[(geometry::RECORD - geometry::PAGE) as usize..];
-            self.table.read_page(key.0 % self.geometry.pages(), page);
+            self.table.read_page(record.page, page);
         }
         for at in 0..self.table.units() {
             let Unit { level, places } = self.table.get(at);
@@ -192,8 +197,8 @@ impl Array {
     }
 
     /// The drives that the newest record names are the volume's. One that it does not name and that is
-    /// newer than all of these takes a missing one's place; one that is older had its place taken.
-    /// Answers whether there is such a new one.
+    /// newer than all of these takes a missing one's place, or one beside them in an array that grows;
+    /// one that is older had its place taken. Answers whether there is such a new one.
     fn adopt(&mut self, newest: &Record) -> bool {
         let mut members = newest.drives;
         let newer = members.iter().copied().max().unwrap_or(0);
@@ -203,10 +208,16 @@ impl Array {
             if newest.drives.contains(number) {
                 continue;
             }
-            let is_missing = |member: &&mut u8| **member > 0 && !numbers.contains(*member);
-            match members.iter_mut().find(is_missing).filter(|_| *number > newer) {
+            let is_missing = |member: &&u8| **member > 0 && !numbers.contains(*member);
+            let place = match members.iter().any(|member| is_missing(&member)) {
+                true => members.iter_mut().find(|member| is_missing(&&**member)),
+                false => members.iter_mut().find(|member| **member == 0 && self.care.grows),
+            };
+            match place.filter(|_| *number > newer) {
                 Some(place) => *place = *number,
-                None => self.lose(lane),
+                None => {
+                    self.lose(lane);
+                }
             }
         }
         self.drives.have(members);
@@ -227,7 +238,10 @@ impl Array {
 }
 
 /// The newest chain of records: all of its last round, and as many as there are pages.
-fn chain(records: &BTreeMap<(u64, u64), (Record, Vec<u8>)>, pages: u64) -> Option<Vec<(u64, u64)>> {
+fn chain(
+    records: &BTreeMap<(u64, u64), (Record, Vec<u8>)>,
+    geometry: &Geometry,
+) -> Option<Vec<(u64, u64)>> {
     let mut newest: Vec<(u64, u64, u64)> = records
         .iter()
         .filter(|(_, (record, _))| record.sequence + 1 == record.round + record.count)
@@ -236,6 +250,7 @@ fn chain(records: &BTreeMap<(u64, u64), (Record, Vec<u8>)>, pages: u64) -> Optio
     newest.sort_unstable();
     for (_, sequence, sum) in newest.into_iter().rev() {
         let (last, _) = records.get(&(sequence, sum))?;
+        let pages = geometry.grown(last.volume_units)?.pages();
         let first = (sequence + 1).saturating_sub(pages).min(last.round).max(last.base);
         let mut chain = vec![(sequence, sum)];
         let mut record = last;

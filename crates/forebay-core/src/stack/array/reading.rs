@@ -53,14 +53,19 @@ impl Array {
             return self.finish(key, Err(Fault::Media), plan);
         };
         let job = &mut self.jobs[key as usize];
-        (job.reads, job.method) = (reads, method);
-        for role in each(reads & !self.jobs[key as usize].read) {
+        job.method = method;
+        for role in each(reads & !job.read) {
             self.read_role(key, role, plan);
         }
-        if self.jobs[key as usize].left == 0 {
-            self.recover(key, plan);
-            self.gathered(key, plan);
+        let job = &self.jobs[key as usize];
+        if job.left > 0 {
+            return;
         }
+        if reads & job.bad != 0 {
+            return self.gather(key, plan);
+        }
+        self.recover(key, plan);
+        self.gathered(key, plan);
     }
 
     /// What was read by known sums was not right: all is read again, with trailers.
@@ -81,14 +86,17 @@ impl Array {
         let buf = plan.slots.take(len);
         if is_zero {
             plan.slots.zero(Bytes::of(buf).len(len));
-        } else if let Some(io) = self.job_io(key, role, &old, Op::Read) {
-            plan.io(Planned { len, bytes: Bytes::of(buf), ..io });
         }
+        let io = self.job_io(key, role, &old, Op::Read).filter(|_| !is_zero);
         let job = &mut self.jobs[key as usize];
         job.bufs[role] = buf;
-        match is_zero {
-            true => job.read |= 1 << role,
-            false => job.left += 1,
+        match io {
+            Some(io) => {
+                job.left += 1;
+                plan.io(Planned { len, bytes: Bytes::of(buf), ..io });
+            }
+            None if is_zero => job.read |= 1 << role,
+            None => job.bad |= 1 << role,
         }
     }
 

@@ -2,9 +2,9 @@
 //!
 //! All numbers are little-endian words of eight bytes. A *label* stands twice at the begin of each
 //! drive and names the volume, its sizes, and the drive. A *record* makes true what it names: units
-//! that changed, and one page of the table in turn, so that the last records are the whole table. A
-//! record's sequence number says which page; it names the sum of the record before, so that only a
-//! chain without gaps is believed.
+//! that changed, and one page of the table in turn, so that the last records are the whole table, also
+//! of an array that has grown since. A record names the sum of the one before, so that only a chain
+//! without gaps is believed.
 
 use super::geometry::{BLOCK, Geometry, LANES_MAX, PAGE, RECORD, Update};
 use super::level::Level;
@@ -15,11 +15,12 @@ use super::unit::Unit;
 const LABEL: u64 = u64::from_le_bytes(*b"forebayL");
 const COMMIT: u64 = u64::from_le_bytes(*b"forebayR");
 /// The format's version.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// Words of a record before what changed: sum, mark, volume, epoch, sequence, base, round, previous
-/// sum, count, drives.
-const HEAD: usize = 9 + DRIVES;
+/// sum, count, units, page, drives.
+const HEAD: usize = NUMBERS + DRIVES;
+const NUMBERS: usize = 11;
 const DRIVES: usize = LANES_MAX as usize / 8;
 
 /// What a drive says of itself.
@@ -36,8 +37,9 @@ pub struct Label {
 impl Label {
     /// As bytes of a block, the sum not yet in the first word.
     pub fn encode(&self) -> Vec<u8> {
-        let Geometry { volume, lanes, chunk_bytes, chunks, copies_max, units, cells, update } =
-            self.geometry;
+        let Geometry {
+            volume, lanes, chunk_bytes, chunks, copies_max, units, cells, update, ..
+        } = self.geometry;
         let mut bytes = vec![0; BLOCK as usize];
         let fresh = u64::from(update == Update::Fresh);
         let numbers = [
@@ -77,6 +79,7 @@ impl Label {
             copies_max: copies.try_into().ok()?,
             units,
             cells: cells.try_into().ok()?,
+            ring: 0,
             update: if fresh == 1 { Update::Fresh } else { Update::InPlace },
         };
         let drive = drive.try_into().ok()?;
@@ -89,6 +92,7 @@ impl Label {
         let room = u128::from(geometry.cells) * u128::from(geometry.lanes);
         let is_fit =
             (1..=super::unit::DRIVE_MAX).contains(&drive) && sizes.units > 0 && data <= room;
+        let geometry = Geometry { ring: sizes.ring, ..geometry };
         is_fit.then_some(Label { geometry, drive, first })
     }
 }
@@ -107,6 +111,10 @@ pub(super) struct Record {
     pub(super) before: u64,
     /// How many records its round has.
     pub(super) count: u64,
+    /// How many units the volume has.
+    pub(super) volume_units: u64,
+    /// Which page of the table it carries: each the next one, and the first after the last.
+    pub(super) page: u64,
     /// The numbers of the volume's drives, present or not.
     pub(super) drives: [u8; LANES_MAX as usize],
     /// Units that changed.
@@ -122,11 +130,13 @@ impl Record {
     /// As bytes, the sum not yet in the first word, the page not yet in the second half.
     pub(super) fn encode(&self, geometry: &Geometry) -> Vec<u8> {
         let mut bytes = vec![0; RECORD as usize];
-        let Record { epoch, sequence, base, round, before, count, .. } = *self;
+        let Record { epoch, sequence, base, round, before, count, volume_units, page, .. } = *self;
         let sizes = count << 32 | self.units.len() as u64;
-        let head = [0, COMMIT, geometry.volume, epoch, sequence, base, round, before, sizes];
+        let volume = geometry.volume;
+        let head: [u64; NUMBERS] =
+            [0, COMMIT, volume, epoch, sequence, base, round, before, sizes, volume_units, page];
         put_words(&head, &mut bytes);
-        bytes[72..72 + self.drives.len()].copy_from_slice(&self.drives);
+        bytes[8 * NUMBERS..8 * HEAD].copy_from_slice(&self.drives);
         let each = 8 * (1 + geometry.stride());
         let places = bytes[8 * HEAD..].chunks_exact_mut(each);
         for ((number, unit), to) in self.units.iter().zip(places) {
@@ -139,8 +149,8 @@ impl Record {
 
     /// From bytes whose sum, without their first word, is `sum`.
     pub(super) fn decode(bytes: &[u8], sum: u64, geometry: &Geometry) -> Option<Record> {
-        let head = words(bytes.get(..72)?);
-        let &[own, mark, volume, epoch, sequence, base, round, before, sizes] =
+        let head = words(bytes.get(..8 * NUMBERS)?);
+        let &[own, mark, volume, epoch, sequence, base, round, before, sizes, volume_units, page] =
             head.first_chunk()?;
         if (own, mark, volume) != (sum, COMMIT, geometry.volume) {
             return None;
@@ -149,18 +159,23 @@ impl Record {
         // Numbers that no volume comes to would not add up.
         let is_sane = epoch.max(sequence) < 1 << 62
             && base <= sequence
-            && (1..=count).contains(&(sequence.checked_sub(round)? + 1));
+            && (1..=count).contains(&(sequence.checked_sub(round)? + 1))
+            && geometry.grown(volume_units).is_some_and(|grown| page < grown.pages());
         if !is_sane {
             return None;
         }
-        let drives = bytes.get(72..72 + LANES_MAX as usize)?.try_into().ok()?;
+        let drives = bytes.get(8 * NUMBERS..8 * HEAD)?.try_into().ok()?;
         let each = 8 * (1 + geometry.stride());
         let places = bytes.get(8 * HEAD..(RECORD - PAGE) as usize)?.chunks_exact(each);
         let units = places.take(changed).map(|from| {
             let words = words(from);
             (words[0], Unit::get(&words[1..]))
         });
-        Some(Record { epoch, sequence, base, round, before, count, drives, units: units.collect() })
+        let units = units.collect();
+        #[rustfmt::skip]
+        let record =
+            Record { epoch, sequence, base, round, before, count, volume_units, page, drives, units };
+        Some(record)
     }
 }
 
@@ -199,6 +214,7 @@ mod tests {
             copies_max: 3,
             units: 100,
             cells: 0,
+            ring: 0,
             update: Update::Fresh,
         };
         Geometry::new(sizes, Level::RAID6, 20).unwrap()
@@ -237,6 +253,8 @@ mod tests {
             round: 11,
             before: 99,
             count: 4,
+            volume_units: 101,
+            page: 2,
             drives,
             units: (0..most as u64).map(|number| (number, unit)).collect(),
         };
@@ -257,6 +275,8 @@ mod tests {
             round: 11,
             before: 99,
             count: 2,
+            volume_units: 100,
+            page: 0,
             drives: [0; LANES_MAX as usize],
             units: Vec::new(),
         };
@@ -269,6 +289,9 @@ mod tests {
             Record { base: 13, ..record.clone() },
             Record { round: 13, ..record.clone() },
             Record { count: 1, ..record.clone() },
+            Record { volume_units: 99, ..record.clone() },
+            Record { volume_units: u64::MAX, ..record.clone() },
+            Record { page: geometry.pages(), ..record.clone() },
         ] {
             assert!(!decoded(&wrong), "{wrong:?}");
         }

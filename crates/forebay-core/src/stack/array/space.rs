@@ -22,6 +22,10 @@ impl Space {
         Space { taken, cells, free: cells, next: 0 }
     }
 
+    pub(super) fn cells(&self) -> u32 {
+        self.cells
+    }
+
     pub(super) fn free(&self) -> u32 {
         self.free
     }

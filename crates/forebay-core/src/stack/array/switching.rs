@@ -1,4 +1,5 @@
-//! Other places for a unit that stays what it is: another level, or what is lost made anew.
+//! Other places for a unit that stays what it is: another level, what is lost made anew, or a drive with
+//! more room.
 
 use super::Array;
 use super::job::Doing;
@@ -8,7 +9,7 @@ use crate::contract::bytes::Bytes;
 use crate::stack::placed::Plan;
 
 impl Array {
-    /// Begins a switch or a repair.
+    /// Begins a switch, a repair or a move.
     pub(super) fn begin_remake(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
@@ -20,6 +21,7 @@ impl Array {
                 old.level.is_none() || level == to || refused
             }
             Doing::Repair { reads_all } => !reads_all && !self.drives.lacks(&old, chunks),
+            Doing::Move { role, lane } => self.drives.roomier(&old, chunks) != Some((role, lane)),
             _ => true,
         };
         if idle || old.level.is_none() {
@@ -28,10 +30,13 @@ impl Array {
         let (zero, _) = self.usable(&old, level, 0);
         let job = &mut self.jobs[key as usize];
         (job.lo, job.hi) = (0, self.geometry.chunk_bytes);
-        job.touched = all(chunks);
-        if !matches!(doing, Doing::Repair { .. }) {
-            job.touched &= !zero;
-        }
+        job.touched = match doing {
+            Doing::Repair { .. } => all(chunks),
+            Doing::Move { role, .. } => {
+                level.chunk(role, chunks).map_or(all(chunks), |chunk| 1 << chunk)
+            }
+            _ => all(chunks) & !zero,
+        };
         self.gather(key, plan);
     }
 
@@ -56,9 +61,10 @@ impl Array {
                 Some(chunk) => old.places[chunk] == Place::ZERO && self.is_zero(&old, level, chunk),
                 None => empty,
             };
-            let is_wanted = match place {
-                Place::ZERO => !is_zero,
-                place => self.drives.lane(place).is_none() || is_rotten,
+            let is_wanted = match (doing, place) {
+                (Doing::Move { role: moved, .. }, _) => role == moved,
+                (_, Place::ZERO) => !is_zero,
+                (_, place) => self.drives.lane(place).is_none() || is_rotten,
             };
             if is_wanted {
                 writes |= 1 << role;
@@ -70,7 +76,12 @@ impl Array {
             self.jobs[key as usize].new = moved;
             return self.finish(key, Ok(()), plan);
         }
-        if self.allot(number, &mut new, to, writes).is_none() {
+        if let Doing::Move { role, lane } = doing {
+            let Some(place) = self.drives.take(lane) else {
+                return self.finish(key, Ok(()), plan);
+            };
+            (new.places[role], self.care.moved) = (place, true);
+        } else if self.allot(number, &mut new, to, writes).is_none() {
             if matches!(doing, Doing::Repair { .. }) {
                 self.stalled.push_back(key);
                 return self.commit(plan);
@@ -100,6 +111,7 @@ impl Array {
         }
         match doing {
             Doing::Switch(_) => self.counts.switches += 1,
+            Doing::Move { .. } => self.counts.moved_roles += 1,
             _ => self.counts.repaired_roles += u64::from(writes.count_ones()),
         }
         let job = &mut self.jobs[key as usize];

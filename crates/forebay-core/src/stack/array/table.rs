@@ -19,6 +19,12 @@ impl Table {
         Table { pages, units: geometry.units, stride, a_page }
     }
 
+    /// Has as many units from now on; more than before.
+    pub(super) fn grow(&mut self, units: u64) {
+        self.units = units;
+        self.pages.resize(units.div_ceil(self.a_page as u64).max(1) as usize, None);
+    }
+
     pub(super) fn units(&self) -> u64 {
         self.units
     }
@@ -96,6 +102,7 @@ mod tests {
             copies_max: 3,
             units: 100,
             cells: 0,
+            ring: 0,
             update: Update::Fresh,
         };
         let (mut from, mut to) = (Table::new(&geometry), Table::new(&geometry));
