@@ -1,7 +1,6 @@
 //! The laws of content on arrays that grow: with new drives, larger ones, and the power cut on the way.
 
-use forebay_core::Policy;
-use forebay_core::stack::array::{Array, Geometry, Level};
+use forebay_core::stack::array::{Array, Census, Geometry, Level};
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
 
 use crate::array::{SHAPES, Shape, begun, drive, over, sound};
@@ -26,23 +25,34 @@ fn found(shape: &Shape, away: &[usize]) -> Array {
     shape.ruled(array.with_cells(&vec![CELLS; lanes]))
 }
 
-/// Runs until all is done; the array's sizes then.
-fn run_out(array: Array, lanes: &mut Crash, oracle: &mut Oracle) -> (Geometry, f64) {
+/// Runs until all is done, then the power is cut: what the array was like, its sizes, and the media.
+fn run_out(
+    array: Array,
+    media: Vec<Medium>,
+    oracle: &mut Oracle,
+) -> (Census, Geometry, Vec<Medium>) {
+    let mut lanes = sound(media, 6);
     let mut policy = over(array);
-    run(&mut policy, lanes, oracle, &mut ()).unwrap();
-    let moved = policy.figures().iter().find(|(name, _)| *name == "moved_roles").unwrap().1;
-    (*policy.placement().geometry(), moved)
+    oracle.settle();
+    run(&mut policy, &mut lanes, oracle, &mut ()).unwrap();
+    assert_eq!(oracle.failed, 0, "failures are told");
+    oracle.cut();
+    (policy.placement().census(), *policy.placement().geometry(), lanes.cut(Tear::Page))
 }
 
 #[test]
 fn an_array_grows_whenever_the_power_is_cut() {
-    let (mut cuts, mut moved) = (0, 0.0);
+    let mut cuts = 0;
     for shape in &shapes() {
-        for seed in 0..12 {
+        for seed in 0..10 {
             println!("{shape:?}, seed {seed}");
             let (mut state, mut oracle) = (seed, Oracle::new(shape.mix(), 0, seed));
             let mut media = begun(shape, seed, &mut oracle, 400);
             media.extend((0..NEW).map(|new| Medium::new(77 + new as u64)));
+            // That they are there does not make them drives of the array.
+            let (census, _, after) = run_out(found(shape, &[]), media, &mut oracle);
+            assert_eq!(census.members.len(), 6);
+            media = after;
             for _ in 0..2 {
                 let cut_after = Some(random(&mut state) % 1200);
                 let troubles = Troubles { cut_after, ..Troubles::default() };
@@ -52,24 +62,26 @@ fn an_array_grows_whenever_the_power_is_cut() {
                 cuts += u32::from(run(&mut policy, &mut lanes, &mut oracle, &mut ()).is_err());
                 media = lanes.cut(Tear::Page);
                 oracle.cut();
-                // Whether it has the new drives yet or not, two of the old ones may be away.
-                let mut lanes = sound(media, random(&mut state));
-                let away = [0, 1].map(|_| (random(&mut state) % 6) as usize);
-                oracle.settle();
-                drive(found(shape, &away), &mut lanes, &mut oracle);
-                assert_eq!(oracle.failed, 0, "failures are told");
-                media = lanes.cut(Tear::Page);
-                oracle.cut();
+                let (census, _, after) = run_out(found(shape, &[]), media, &mut oracle);
+                // Two of its drives may be away. (New ones that it has not would take their places.)
+                let mut away: Vec<usize> = (census.members.len()..8).collect();
+                away.extend([0, 1].map(|_| (random(&mut state) % 6) as usize));
+                (_, _, media) = run_out(found(shape, &away), after, &mut oracle);
             }
-            // Nobody asks for anything: it is as large as it can be when the opening is answered.
-            let mut lanes = sound(media, seed);
-            oracle.settle();
-            let (grown, count) =
-                run_out(found(shape, &[]).growing().mending(), &mut lanes, &mut oracle);
-            moved += count;
-            assert!(grown.units >= 2 * shape.units, "{} units", grown.units);
-            media = lanes.cut(Tear::Page);
-            oracle.cut();
+            // It is as large as it can be when the opening is answered, and so it is found.
+            let (census, grown, after) =
+                run_out(found(shape, &[]).growing().mending(), media, &mut oracle);
+            media = after;
+            assert_eq!(grown.capacity_bytes(), grown.capacity_max_bytes());
+            let free = census.drives.iter().map(|drive| drive.free_cells);
+            let uneven = free.clone().max().unwrap() - free.min().unwrap();
+            assert!(shape.adapts || uneven <= 40, "{census:?}");
+            // Each opening writes one record: the pages of before and after overlap in all ways.
+            for _ in 0..=seed {
+                let (_, again, after) = run_out(found(shape, &[]), media, &mut oracle);
+                assert_eq!(again.units, grown.units);
+                media = after;
+            }
             // All of it is written, then any two drives may be away.
             oracle.widen(grown.capacity_bytes() / 512 / 16 * 16);
             let mut lanes = sound(media, seed);
@@ -78,11 +90,9 @@ fn an_array_grows_whenever_the_power_is_cut() {
             media = lanes.cut(Tear::Sector);
             oracle.cut();
             let away = [0, 1].map(|_| (random(&mut state) % 8) as usize);
-            let mut lanes = sound(media, seed);
-            oracle.settle();
-            let (again, _) = run_out(found(shape, &away), &mut lanes, &mut oracle);
-            assert_eq!((oracle.failed, again.units), (0, grown.units), "without {away:?}");
+            println!("without {away:?}");
+            run_out(found(shape, &away), media, &mut oracle);
         }
     }
-    assert!(cuts > 30 && moved > 100.0, "{cuts} cuts, {moved} roles moved: too few");
+    assert!(cuts > 24, "{cuts} cuts are too few");
 }

@@ -13,6 +13,8 @@ use crate::stack::placed::Plan;
 
 /// Units that are looked at in one go.
 const LOOK: u64 = 4096;
+/// Moves between two looks at how full drives are.
+const MOVES_MAX: usize = 16;
 
 /// How far it is.
 #[derive(Clone, Debug, Default)]
@@ -23,9 +25,11 @@ pub(super) struct Care {
     scrubs: bool,
     /// Bytes of clients' data a second; 0 is as fast as it goes.
     rate: u64,
-    /// Has roles move until drives are alike, then promises more; and whether any moved in this pass.
+    /// Has roles move until drives are alike, then promises more; whether any moved in this pass; and
+    /// the units whose old cells are not free yet.
     pub(super) grows: bool,
-    pub(super) moved: bool,
+    has_moved: bool,
+    moved: Vec<u64>,
     /// A unit is being looked after.
     pub(super) busy: bool,
     /// Where room was last made, and how often that was tried since there was any.
@@ -39,6 +43,12 @@ pub(super) struct Care {
 impl Care {
     pub(super) fn due(&self) -> Option<Nanos> {
         self.due.filter(|_| !self.busy)
+    }
+
+    /// A role of a unit has another cell.
+    pub(super) fn moved(&mut self, unit: u64) {
+        self.has_moved = true;
+        self.moved.push(unit);
     }
 
     /// From the first unit on.
@@ -75,14 +85,18 @@ impl Array {
     /// Looks after the next unit that needs it.
     pub(super) fn take_care(&mut self, plan: &mut Plan<'_>) {
         let units = self.table.units();
+        let is_over = self.care.next == units;
+        if self.care.moved.len() >= MOVES_MAX || is_over && !self.care.moved.is_empty() {
+            return self.await_room(plan);
+        }
+        if is_over {
+            return self.end_care(plan);
+        }
         let end = (self.care.next + LOOK).min(units);
         let needy = (self.care.next..end).find_map(|at| Some((at, self.care_for(at)?)));
         let Some((at, task)) = needy else {
             self.care.next = end;
             self.care.due = Some(plan.now + Nanos(1));
-            if end == units {
-                self.end_care(plan);
-            }
             return;
         };
         (self.care.next, self.care.busy) = (at + 1, true);
@@ -95,10 +109,20 @@ impl Array {
         self.care.due = Some(plan.now + Nanos(pause.max(1)));
     }
 
+    /// How full drives are is known only when cells that roles have left are free.
+    fn await_room(&mut self, plan: &mut Plan<'_>) {
+        let is_durable = |at: &u64| !self.changed.contains_key(at) && !self.round.contains_key(at);
+        match self.care.moved.iter().all(is_durable) {
+            true => self.care.moved.clear(),
+            false => self.commit(plan),
+        }
+        self.care.due = Some(plan.now + Nanos::from_millis(1));
+    }
+
     /// All units were looked at: once more, or it is done.
     fn end_care(&mut self, plan: &mut Plan<'_>) {
         self.care.scrubs = false;
-        if std::mem::take(&mut self.care.moved) {
+        if std::mem::take(&mut self.care.has_moved) {
             return self.care.begin(plan.now + Nanos(1));
         }
         self.care.due = None;

@@ -80,7 +80,8 @@ impl Array {
             let Some(place) = self.drives.take(lane) else {
                 return self.finish(key, Ok(()), plan);
             };
-            (new.places[role], self.care.moved) = (place, true);
+            new.places[role] = place;
+            self.care.moved(number);
         } else if self.allot(number, &mut new, to, writes).is_none() {
             if matches!(doing, Doing::Repair { .. }) {
                 self.stalled.push_back(key);
