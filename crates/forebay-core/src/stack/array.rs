@@ -352,7 +352,9 @@ impl Array {
         match job.doing {
             Doing::Read => {
                 job.span(chunk, geometry::BLOCK.min(chunk), false);
-                if fresh && !self.knows_sums(key) {
+                // Who reads on comes past the trailer: to leave it out would cost a turn of the disk.
+                let ends_within = job.hi < chunk;
+                if fresh && !(ends_within && self.knows_sums(key)) {
                     self.jobs[key as usize].hi = chunk; // As far as the trailer.
                 }
                 self.gather(key, plan);

@@ -23,7 +23,7 @@ use crate::stack::placed::{Plan, Planned};
 /// Drives that a record is on at least; more where more may be missing.
 const COPIES: usize = 3;
 /// Units that may have changed and not be durable.
-const CHANGED_MAX: usize = 2048;
+const CHANGED_MAX: usize = 8192;
 /// The longest time that a change stays without a record though nobody asks.
 const AGE_MAX: Nanos = Nanos::from_millis(5000);
 /// How often a record that a drive does not take is tried there.
@@ -53,12 +53,21 @@ struct Round {
     left: u32,
     waiters: Vec<u32>,
     outcome: Outcome,
-    records: Vec<(u64, Buf)>,
+    last: u64,
+    stretches: Vec<Stretch>,
     sum: u64,
     page: u64,
     /// Lanes that do not have all records.
     refused: Vec<usize>,
     tries: u32,
+}
+
+/// Records that lie one after another in the ring, in one buffer: they are written at once.
+#[derive(Clone, Copy)]
+struct Stretch {
+    at: u64,
+    len: u32,
+    buf: Buf,
 }
 
 impl Log {
@@ -127,7 +136,8 @@ impl Array {
             left: lanes.len() as u32,
             waiters: if is_all { std::mem::take(&mut self.log.waiters) } else { Vec::new() },
             outcome: Ok(()),
-            records: Vec::new(),
+            last: self.log.sequence,
+            stretches: Vec::new(),
             sum: 0,
             page: 0,
             refused: Vec::new(),
@@ -192,8 +202,14 @@ impl Array {
         let each = units_a_record(&self.geometry);
         let count = changed.len().div_ceil(each).max(1) as u64;
         let (first, mut before, mut page) = (self.log.sequence + 1, self.log.sum, self.log.page);
-        let mut records = Vec::new();
+        let mut stretches: Vec<Stretch> = Vec::new();
         for sequence in first..first + count {
+            let at = self.geometry.record_at(sequence);
+            if stretches.last().is_none_or(|last| last.at + u64::from(last.len) != at) {
+                let whole = self.geometry.records_from(sequence).min(first + count - sequence);
+                let buf = plan.slots.take(whole as u32 * geometry::RECORD);
+                stretches.push(Stretch { at, len: 0, buf });
+            }
             let from = ((sequence - first) as usize * each).min(changed.len());
             page = (page + 1) % self.geometry.pages();
             let record = Record {
@@ -212,13 +228,15 @@ impl Array {
             let later = |at: u64| self.round.get(&at).copied();
             let half = (geometry::RECORD - geometry::PAGE) as usize;
             self.table.write_page(page, later, &mut bytes[half..]);
-            let (buf, sum) = sealed(&bytes, plan);
-            before = sum;
-            records.push((sequence, buf));
+            if let Some(stretch) = stretches.last_mut() {
+                before = seal(&bytes, Bytes::of(stretch.buf).on(stretch.len), plan);
+                stretch.len += geometry::RECORD;
+            }
         }
         let copies = self.copies();
         if let Some(round) = &mut self.log.round {
-            (round.records, round.sum, round.page) = (records, before, page);
+            (round.last, round.stretches) = (first + count - 1, stretches);
+            (round.sum, round.page) = (before, page);
             round.refused = targets(self.drives.present().collect(), first, copies);
         }
         self.send_records(plan);
@@ -233,11 +251,8 @@ impl Array {
     fn send_records(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = &mut self.log.round else { return };
         for lane in std::mem::take(&mut round.refused) {
-            for (sequence, buf) in &round.records {
-                let at = self.geometry.record_at(*sequence);
-                let token = RECORD << KIND;
-                let bytes = Bytes::of(*buf);
-                let io = nobodys(lane, Op::Write, at, geometry::RECORD, bytes, token);
+            for &Stretch { at, len, buf } in &round.stretches {
+                let io = nobodys(lane, Op::Write, at, len, Bytes::of(buf), RECORD << KIND);
                 plan.io(Planned { flags: Flags::FUA, ..io });
                 round.left += 1;
             }
@@ -258,7 +273,7 @@ impl Array {
             return self.end_round(plan);
         }
         round.tries += 1;
-        let (tries, first) = (round.tries, round.records.first().map_or(0, |it| it.0));
+        let (tries, last) = (round.tries, round.last);
         let refused = round.refused.clone();
         for lane in refused.into_iter().filter(|_| tries > TRIES_MAX) {
             self.lose(lane);
@@ -270,7 +285,7 @@ impl Array {
         let copies = self.copies();
         if let Some(round) = &mut self.log.round {
             // Once more to all: those that have them get the same bytes.
-            round.refused = targets(present, first + u64::from(tries), copies);
+            round.refused = targets(present, last + u64::from(tries), copies);
         }
         self.send_records(plan);
     }
@@ -279,9 +294,8 @@ impl Array {
     fn end_round(&mut self, plan: &mut Plan<'_>) {
         let Some(round) = self.log.round.take() else { return };
         self.care.reclaims = 0;
-        (self.log.sequence, self.log.sum, self.log.page) =
-            (round.records.last().map_or(self.log.sequence, |it| it.0), round.sum, round.page);
-        round.records.iter().for_each(|(_, buf)| plan.slots.free(*buf));
+        (self.log.sequence, self.log.sum, self.log.page) = (round.last, round.sum, round.page);
+        round.stretches.iter().for_each(|it| plan.slots.free(it.buf));
         for (at, unit) in std::mem::take(&mut self.round) {
             let before = self.table.get(at);
             self.table.set(at, &unit);
@@ -306,7 +320,7 @@ impl Array {
         self.phase = Phase::Failed;
         let round = self.log.round.take();
         if let Some(round) = &round {
-            round.records.iter().for_each(|(_, buf)| plan.slots.free(*buf));
+            round.stretches.iter().for_each(|it| plan.slots.free(it.buf));
         }
         let waiters = round.map_or_else(Vec::new, |round| round.waiters);
         for client in waiters.into_iter().chain(std::mem::take(&mut self.log.waiters)) {
@@ -380,14 +394,19 @@ impl Array {
     }
 }
 
-/// A record in a buffer, with its sum.
+/// A record or label in a buffer, with its sum.
 pub(super) fn sealed(bytes: &[u8], plan: &mut Plan<'_>) -> (Buf, u64) {
+    let buf = plan.slots.take(bytes.len() as u32);
+    (buf, seal(bytes, Bytes::of(buf), plan))
+}
+
+/// The same at a place of a buffer that is there.
+fn seal(bytes: &[u8], to: Bytes, plan: &mut Plan<'_>) -> u64 {
     let len = bytes.len() as u32;
-    let buf = plan.slots.take(len);
-    plan.slots.put(Bytes::of(buf).len(len), bytes);
-    let sum = plan.slots.checksum(Bytes::of(buf).on(8).len(len - 8)).unwrap_or(0);
-    plan.slots.put(Bytes::of(buf).len(8), &sum.to_le_bytes());
-    (buf, sum)
+    plan.slots.put(to.len(len), bytes);
+    let sum = plan.slots.checksum(to.on(8).len(len - 8)).unwrap_or(0);
+    plan.slots.put(to.len(8), &sum.to_le_bytes());
+    sum
 }
 
 /// Some of the drives that are there, others every time.

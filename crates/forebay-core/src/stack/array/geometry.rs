@@ -133,6 +133,12 @@ impl Geometry {
         ring_at() + sequence % self.ring.max(1) * u64::from(RECORD)
     }
 
+    /// How many records fit from this one to the ring's end.
+    pub(super) fn records_from(&self, sequence: u64) -> u64 {
+        let ring = self.ring.max(1);
+        ring - sequence % ring
+    }
+
     fn cells_at(&self) -> u64 {
         (ring_at() + self.ring * u64::from(RECORD)).next_multiple_of(1 << 20)
     }

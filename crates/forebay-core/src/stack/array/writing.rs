@@ -175,8 +175,9 @@ impl Array {
             return;
         }
         let blocks = (0..len / geometry::BLOCK).map(|block| content.on(block * geometry::BLOCK));
-        let sums = blocks.map(|block| plan.slots.checksum(block.len(geometry::BLOCK)).unwrap_or(0));
-        let sums: Vec<u64> = sums.collect();
+        // None without content: then nothing is held against them either.
+        let sums = blocks.map(|block| plan.slots.checksum(block.len(geometry::BLOCK)));
+        let sums: Vec<u64> = sums.collect::<Option<_>>().unwrap_or_default();
         let buf = plan.slots.take(geometry::BLOCK);
         let piece = Bytes::of(buf).len(geometry::BLOCK);
         let (number, level) = (self.jobs[key as usize].number, new.level.unwrap_or(self.first));
