@@ -4,7 +4,9 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use forebay::advise::{Advice, BASELINE, RemedyKind, advise, default_device, default_flash};
+use forebay::advise::{
+    Advice, BASELINE, Redundancy, RemedyKind, advise, default_device, default_flash, redundancy,
+};
 use forebay::devices;
 use forebay::report;
 use forebay_trace::write::Kept;
@@ -24,6 +26,9 @@ pub(crate) struct Advise {
     /// A solid-state drive to try offloading and caching with [default: d7-p5520]
     #[arg(long, value_name = "DEVICE")]
     flash: Option<String>,
+    /// Say too which redundancy pays where the trace goes to an array of so many such drives
+    #[arg(long, value_name = "DRIVES", value_parser = clap::value_parser!(u16).range(6..=32))]
+    array: Option<u16>,
     /// Where to write the HTML report
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
@@ -56,9 +61,16 @@ impl Advise {
         };
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
-        let advice = advise(&input, &device, reason, &flash, setup, |remedy| {
+        let mut advice = advise(&input, &device, reason, &flash, setup, |remedy| {
             progress.say(format!("trying {remedy} on {}", device.name));
         })?;
+        if let Some(drives) = self.array.filter(|_| !advice.runs.is_empty()) {
+            let scheduler = advice.recommended.as_deref().unwrap_or(BASELINE);
+            let tried = redundancy(&input, &device, drives, scheduler, setup, |name| {
+                progress.say(format!("trying {name} on {drives} drives"));
+            })?;
+            advice.redundancy = Some(tried);
+        }
         drop(progress);
         report::write(page, &report::html(&advice))?;
         match self.format {
@@ -79,6 +91,9 @@ fn text(advice: &Advice, report: &Path) -> String {
     ];
     if !advice.ranking.is_empty() {
         lines.extend([ranking(advice), String::new()]);
+    }
+    if let Some(redundancy) = &advice.redundancy {
+        lines.extend([redundancy.said.clone(), arrays(redundancy), String::new()]);
     }
     lines.extend(advice.findings.iter().map(|finding| format!("- {finding}")));
     lines.push(String::new());
@@ -146,6 +161,37 @@ fn pair(before: Option<f64>, after: Option<f64>) -> Cell {
 
 fn number(value: Option<f64>, digits: usize) -> Cell {
     right(value.map_or("-".to_string(), |value| format!("{value:.digits$}")))
+}
+
+/// Every way to keep data on an array.
+fn arrays(redundancy: &Redundancy) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header([
+        "",
+        "redundancy",
+        "may fail",
+        "holds GB",
+        "total s",
+        "read mean ms",
+        "read p99 ms",
+        "write mean ms",
+        "write p99 ms",
+    ]);
+    for one in &redundancy.tried {
+        table.add_row([
+            Cell::new(if one.name == redundancy.recommended { ">" } else { "" }),
+            Cell::new(one.name),
+            right(one.failures_survived.to_string()),
+            number(Some(one.usable_bytes as f64 / 1e9), 0),
+            number(Some(one.total_s), 1),
+            number(one.read_mean_ms, 1),
+            number(one.read_p99_ms, 1),
+            number(one.write_mean_ms, 1),
+            number(one.write_p99_ms, 1),
+        ]);
+    }
+    table.to_string()
 }
 
 fn ranking(advice: &Advice) -> String {

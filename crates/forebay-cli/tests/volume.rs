@@ -291,6 +291,34 @@ fn help_says_what_a_volume_is() {
 }
 
 #[test]
+fn advice_says_which_redundancy_pays_on_an_array() {
+    let folder = Folder::new();
+    let trace = writes(&folder, 1000);
+    let trace = trace.to_str().unwrap();
+    let advise = |drives: &str| {
+        let args = ["advise", trace, "--array", drives, "-o", "page.html", "--device", "sata250"];
+        forebay(&folder, &args)
+    };
+    let advice = json(&mut advise("7"));
+    let redundancy = &advice["redundancy"];
+    let tried = redundancy["tried"].as_array().unwrap();
+    let of = |name: &str| tried.iter().find(|one| one["name"] == name).unwrap();
+    let holds = |name: &str| of(name)["usable_bytes"].as_f64().unwrap();
+    // Seven drives, of which four in six hold data, or one in three.
+    assert!((holds("RAID 6") / holds("three copies") - 2.0).abs() < 0.05, "{redundancy}");
+    assert!((holds("striping") / holds("RAID 6") - 1.5).abs() < 0.05, "{redundancy}");
+    assert_eq!((&redundancy["drives"], &of("RAID 5")["failures_survived"]), (&7.into(), &1.into()));
+    // Fewer roles are written where there is less redundancy.
+    let total = |name: &str| of(name)["total_s"].as_f64().unwrap();
+    assert!(total("striping") < total("RAID 5") && total("RAID 5") < total("RAID 6"));
+    let said = redundancy["said"].as_str().unwrap();
+    assert!(said.contains("7 drives like sata250"), "{said}");
+    let page = fs::read_to_string(folder.path("page.html")).unwrap();
+    assert!(page.contains("Redundancy on 7 drives") && page.contains(">three copies<"));
+    refused(&mut advise("5"), &["--array", "6..=32"]);
+}
+
+#[test]
 fn levels_are_scored_on_a_device() {
     let folder = Folder::new();
     let args = ["array", "score", "st1000nm0011", "--writes", "100", "--filled-mib", "1024"];

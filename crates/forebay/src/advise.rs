@@ -23,6 +23,7 @@ use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_with};
 mod cautions;
 mod findings;
 mod judge;
+mod redundancy;
 mod remedies;
 #[cfg(test)]
 pub(crate) mod sample;
@@ -30,6 +31,7 @@ mod sizing;
 mod times;
 mod trial;
 
+pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
 pub use sizing::Sizing;
 use times::Times;
@@ -108,6 +110,8 @@ pub struct Advice {
     pub cache_sizing: Option<Sizing>,
     /// What defragmentation does; none where it was not tried.
     pub defragmentation: Option<Defragmentation>,
+    /// Which redundancy pays on an array; none where it was not asked.
+    pub redundancy: Option<Redundancy>,
     /// What the trace is like.
     pub description: Description,
     /// The runs in full, in the order schedulers are listed.
@@ -209,6 +213,7 @@ pub fn advise<P: GoOn>(
         flash_device: flash.name.clone(),
         cache_sizing: sizing,
         defragmentation,
+        redundancy: None,
         remedies,
         recommended,
         ranking,
@@ -279,6 +284,7 @@ fn untimed<P: GoOn>(
         remedies,
         cache_sizing: Some(sizing),
         defragmentation: None,
+        redundancy: None,
         description: input.description.clone(),
         runs: Vec::new(),
         pictures: Pictures { arrivals: Vec::new(), runs: Vec::new(), cylinders: 0 },

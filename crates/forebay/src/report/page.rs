@@ -48,6 +48,10 @@ pub(super) fn page(advice: &Advice) -> String {
     if !advice.ranking.is_empty() {
         body += &section(ranking, &tables::ranking(advice, baseline));
     }
+    if let Some(redundancy) = &advice.redundancy {
+        let title = format!("Redundancy on {} drives", redundancy.drives);
+        body += &section(&title, &tables::redundancy(redundancy));
+    }
     let findings = match advice.verdict {
         Verdict::NoTimes => "What order alone tells",
         _ => "What happens",

@@ -4,7 +4,7 @@ use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
     ratio, seconds, significant,
 };
-use crate::advise::{Advice, BASELINE, Remedy, RemedyKind};
+use crate::advise::{Advice, BASELINE, Redundancy, Redundant, Remedy, RemedyKind};
 use crate::simulate::{Replay, RunResult};
 use crate::statistics::{Figures, StreamShare};
 use forebay_trace::describe::Description;
@@ -105,6 +105,39 @@ fn remedy_cells(remedy: &Remedy) -> Vec<String> {
             remedy.write_p99_ms.map(millis),
         ),
     ]
+}
+
+/// Every way to keep data on an array.
+pub(super) fn redundancy(redundancy: &Redundancy) -> String {
+    let heads = headings(&[
+        "redundancy",
+        "drives that may fail",
+        "holds",
+        "total of all drives",
+        "read mean",
+        "read p99",
+        "write mean",
+        "write p99",
+    ]);
+    let cells = |one: &Redundant| {
+        let badge = match one.name == redundancy.recommended {
+            true => " <span class=\"badge\">recommended</span>",
+            false => "",
+        };
+        let time = |ms: Option<f64>| ms.map_or_else(|| NONE.to_string(), millis);
+        vec![
+            format!("{}{badge}", one.name),
+            one.failures_survived.to_string(),
+            bytes(one.usable_bytes as f64),
+            seconds(one.total_s),
+            time(one.read_mean_ms),
+            time(one.read_p99_ms),
+            time(one.write_mean_ms),
+            time(one.write_p99_ms),
+        ]
+    };
+    let rows: Vec<_> = redundancy.tried.iter().map(|one| (false, cells(one))).collect();
+    format!("<p>{}</p>{}", escape(&redundancy.said), table(&heads, &rows))
 }
 
 /// Every scheduler, best first; as they are listed where they cannot be compared.

@@ -1,0 +1,203 @@
+//! Which redundancy pays where a trace goes to an array of several drives: RAID 6, three copies, or units
+//! that change between the two; beside them what less redundancy would do.
+//!
+//! All data that the trace reaches is there before it begins, so that each of its reads costs something.
+//! Arrays write in fresh cells, as volumes do.
+
+use forebay_core::catalog::volume_bytes;
+use serde::Serialize;
+
+use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS, tail_ms};
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::GoOn;
+use crate::quantities::{bytes, change, millis, percent, seconds};
+use crate::simulate::{Bed, RunResult, Setup, run_on};
+
+/// What is tried: a name, the array's parameters, and how many drives may fail.
+const TRIED: [(&str, &str, usize); 6] = [
+    ("RAID 6", "level=raid6", 2),
+    ("adaptive", "adapt=best", 2),
+    ("three copies", "level=raid10x3", 2),
+    ("RAID 5", "level=raid5", 1),
+    ("two copies", "level=raid10", 1),
+    ("striping", "level=raid0", 0),
+];
+
+/// One way to keep the data.
+#[derive(Clone, Debug, Serialize)]
+pub struct Redundant {
+    /// Its name.
+    pub name: &'static str,
+    /// The policy, as `simulate --policy` takes it.
+    pub policy: String,
+    /// Drives that may fail without loss.
+    pub failures_survived: usize,
+    /// What the array holds.
+    pub usable_bytes: u64,
+    /// Total time of all drives.
+    pub total_s: f64,
+    /// Mean read latency.
+    pub read_mean_ms: Option<f64>,
+    /// Read latency that 99 % do not exceed.
+    pub read_p99_ms: Option<f64>,
+    /// Mean write latency.
+    pub write_mean_ms: Option<f64>,
+    /// Write latency that 99 % do not exceed.
+    pub write_p99_ms: Option<f64>,
+    /// Units that changed their level.
+    pub switches: u64,
+}
+
+/// The answer.
+#[derive(Clone, Debug, Serialize)]
+pub struct Redundancy {
+    /// Drives of the array.
+    pub drives: u16,
+    /// The way to keep data that survives any two failures.
+    pub recommended: &'static str,
+    /// The answer in words.
+    pub said: String,
+    /// Everything that was tried.
+    pub tried: Vec<Redundant>,
+}
+
+/// Tries them on `drives` drives like `device`, each under `scheduler`.
+///
+/// # Errors
+/// Where so many drives are no array, or the trace cannot be read again.
+pub fn redundancy<P: GoOn>(
+    input: &Input,
+    device: &OpenDevice,
+    drives: u16,
+    scheduler: &str,
+    setup: Setup,
+    mut progress: impl FnMut(&str) -> P,
+) -> Result<Redundancy, Error> {
+    let bed = Bed { disks: drives, ..Bed::of(device) };
+    let filled_mib = input.extents.iter().sum::<u64>().div_ceil(1 << 20);
+    let mut tried = Vec::new();
+    for (name, what, failures_survived) in TRIED {
+        // No more than it holds, and what a parameter takes.
+        let bare = format!("array:{what}:disk={scheduler}");
+        let usable_bytes = volume_bytes(&bare, &bed.lanes())?.unwrap_or(0);
+        let filled_mib = filled_mib.min(usable_bytes >> 20).min(u32::MAX.into());
+        let policy = format!("array:{what}:filled-mib={filled_mib}:disk={scheduler}");
+        let run = run_on(input, bed, &policy, setup, |_| progress(name))?.result;
+        tried.push(redundant(name, failures_survived, usable_bytes, &run));
+    }
+    let (recommended, why) = judged(&tried);
+    let of = format!("{drives} drives like {}", device.name);
+    Ok(Redundancy { drives, recommended, said: format!("On {of} {why}"), tried })
+}
+
+fn redundant(
+    name: &'static str,
+    failures_survived: usize,
+    usable_bytes: u64,
+    run: &RunResult,
+) -> Redundant {
+    Redundant {
+        name,
+        policy: run.policy.clone(),
+        failures_survived,
+        usable_bytes,
+        total_s: run.total_s(),
+        read_mean_ms: run.figures.read_mean_ms,
+        read_p99_ms: run.figures.read_p99_ms,
+        write_mean_ms: run.figures.write_mean_ms,
+        write_p99_ms: run.figures.write_p99_ms,
+        switches: run.placement.get("switches").copied().unwrap_or(0.0) as u64,
+    }
+}
+
+fn tail(of: &Redundant) -> f64 {
+    tail_ms(of.read_p99_ms, of.write_p99_ms)
+}
+
+/// Whether one is better: in time without harm to the tail, or in the tail without harm to time.
+fn is_better(one: &Redundant, than: &Redundant) -> bool {
+    let (time, late) = (one.total_s / than.total_s.max(1e-9), tail(one) / tail(than).max(1e-9));
+    let saves = time <= 1.0 - SHARE_THAT_MATTERS && late <= 1.0 + TAIL_THAT_MATTERS;
+    let calms = late <= 1.0 - TAIL_THAT_MATTERS && time <= 1.0 + SHARE_THAT_MATTERS;
+    saves || calms
+}
+
+/// What to use of those that survive two failures, and why.
+fn judged(tried: &[Redundant]) -> (&'static str, String) {
+    let [raid6, adaptive, copies, ..] = tried else { return ("RAID 6", String::new()) };
+    let against = |one: &Redundant| {
+        let (time, late) = (change(one.total_s, raid6.total_s), change(tail(one), tail(raid6)));
+        format!("total time {time}, 99th percentile {late}")
+    };
+    let chosen = if is_better(adaptive, raid6) { adaptive } else { raid6 };
+    let first = match chosen.name == raid6.name {
+        true => format!(
+            "use RAID 6: it holds {}, answers 99 % within {}, and takes {} of all drives together. \
+             Levels that follow the workload do not pay: {}.",
+            bytes(raid6.usable_bytes as f64),
+            millis(tail(raid6)),
+            seconds(raid6.total_s),
+            against(adaptive)
+        ),
+        false => format!(
+            "let data change between RAID 6 and three copies ({} changes): {} against RAID 6 alone. It \
+             holds {} all the same.",
+            adaptive.switches,
+            against(adaptive),
+            bytes(adaptive.usable_bytes as f64)
+        ),
+    };
+    let then = match is_better(copies, chosen) {
+        true => format!(
+            " Three copies of everything do better ({} against RAID 6), but hold only {}.",
+            against(copies),
+            bytes(copies.usable_bytes as f64)
+        ),
+        false => format!(
+            " Three copies of everything would hold {} of it and do no better.",
+            percent(copies.usable_bytes as f64 / chosen.usable_bytes.max(1) as f64)
+        ),
+    };
+    (chosen.name, first + &then)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(name: &'static str, usable_bytes: u64, total_s: f64, p99_ms: f64) -> Redundant {
+        Redundant {
+            name,
+            policy: String::new(),
+            failures_survived: 2,
+            usable_bytes,
+            total_s,
+            read_mean_ms: None,
+            read_p99_ms: Some(p99_ms),
+            write_mean_ms: None,
+            write_p99_ms: Some(1e9),
+            switches: 7,
+        }
+    }
+
+    #[test]
+    fn what_is_better_in_time_or_tail_and_harms_neither_is_chosen() {
+        let chosen = |adaptive: (f64, f64)| {
+            judged(&[
+                of("RAID 6", 4 << 30, 100.0, 50.0),
+                of("adaptive", 4 << 30, adaptive.0, adaptive.1),
+                of("three copies", 2 << 30, 90.0, 50.0),
+            ])
+        };
+        assert_eq!(chosen((98.0, 50.0)).0, "RAID 6");
+        assert_eq!(chosen((96.0, 59.0)).0, "adaptive");
+        assert_eq!(chosen((96.0, 61.0)).0, "RAID 6", "the tail is harmed");
+        assert_eq!(chosen((102.0, 39.0)).0, "adaptive");
+        assert_eq!(chosen((104.0, 39.0)).0, "RAID 6", "time is harmed");
+        let (_, said) = chosen((98.0, 50.0));
+        assert!(said.contains("do better") && said.contains("hold only 2.00 GiB"), "{said}");
+        assert!(chosen((60.0, 50.0)).1.contains("do no better"));
+    }
+}
