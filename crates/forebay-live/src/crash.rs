@@ -34,6 +34,8 @@ pub struct Troubles {
     pub cut_after: Option<u64>,
     /// What devices say is durable and is not: a law that holds all the same checks nothing.
     pub lies: Option<Lie>,
+    /// Only the so many-th time that this would matter; always if none.
+    pub lies_at: Option<u64>,
 }
 
 /// What a device lies about.
@@ -71,6 +73,8 @@ pub struct Crash {
     state: u64,
     now: Nanos,
     passes: u64,
+    /// How often lanes could have lied.
+    chances: u64,
     idle: u32,
 }
 
@@ -94,6 +98,7 @@ impl Crash {
             state: seed,
             now: Nanos::ZERO,
             passes: 0,
+            chances: 0,
             idle: 0,
         }
     }
@@ -101,6 +106,16 @@ impl Crash {
     /// From now on nothing goes wrong.
     pub fn soothe(&mut self) {
         self.troubles = Troubles::default();
+    }
+
+    /// From now on other things go wrong.
+    pub fn trouble(&mut self, troubles: Troubles) {
+        (self.troubles, self.chances) = (troubles, 0);
+    }
+
+    /// How often lanes could have lied since then.
+    pub fn chances(&self) -> u64 {
+        self.chances
     }
 
     /// The memory, to see what is still held.
@@ -197,6 +212,14 @@ impl Crash {
         (one_in > 0 && self.below(one_in) == 0).then_some(Fault::Media)
     }
 
+    /// Whether a lane lies this time, where it would matter.
+    fn lies(&mut self, lie: Lie) -> bool {
+        let chance = self.chances;
+        let is_asked = self.troubles.lies == Some(lie);
+        self.chances += u64::from(is_asked);
+        is_asked && self.troubles.lies_at.is_none_or(|at| at == chance)
+    }
+
     /// An I/O ends.
     fn end(&mut self, mut flying: Flying) -> Ended {
         self.give_back(&flying);
@@ -204,11 +227,13 @@ impl Crash {
         let fault = self.fault(&io);
         if fault.is_none() {
             match io.op {
-                Op::Write if self.troubles.lies == Some(Lie::Lost) && io.flags.has(Flags::FUA) => {}
-                Op::Write => {
-                    let lies = self.troubles.lies == Some(Lie::Durable);
-                    self.write(&flying, |_| true, io.flags.has(Flags::FUA) && !lies);
+                Op::Write if io.flags.has(Flags::FUA) => {
+                    if !self.lies(Lie::Lost) {
+                        let durable = !self.lies(Lie::Durable);
+                        self.write(&flying, |_| true, durable);
+                    }
                 }
+                Op::Write => self.write(&flying, |_| true, false),
                 Op::Read => {
                     self.read(&mut flying, false);
                     let mut at = 0;
@@ -221,8 +246,12 @@ impl Crash {
                         at = end;
                     }
                 }
-                Op::Flush if self.troubles.lies == Some(Lie::Flushes) => {}
-                Op::Flush => self.media[usize::from(io.lane)].flush(flying.mark),
+                Op::Flush => {
+                    let lane = usize::from(io.lane);
+                    if !(self.media[lane].is_loose() && self.lies(Lie::Flushes)) {
+                        self.media[lane].flush(flying.mark);
+                    }
+                }
                 Op::Trim => self.media[usize::from(io.lane)].trim(io.offset, io.len.into()),
                 Op::Park | Op::Open => {}
             }

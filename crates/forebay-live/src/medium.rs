@@ -28,6 +28,7 @@ pub enum Tear {
 }
 
 /// A device's bytes, written and durable.
+#[derive(Clone)]
 pub struct Medium {
     written: Sparse,
     /// Pages with loose writes. All others are durable as they are.
@@ -37,6 +38,7 @@ pub struct Medium {
 }
 
 /// What is not durable of a page.
+#[derive(Clone)]
 struct Loose {
     durable: Box<Page>,
     /// In the order they were written.
@@ -44,6 +46,7 @@ struct Loose {
 }
 
 /// A sector as write `number` left it.
+#[derive(Clone)]
 struct Version {
     number: u64,
     sector: usize,
@@ -91,6 +94,11 @@ impl Medium {
     /// How many writes and trims there were: where a flush that begins now stands.
     pub fn mark(&self) -> u64 {
         self.writes
+    }
+
+    /// Whether something is not durable.
+    pub fn is_loose(&self) -> bool {
+        !self.loose.is_empty()
     }
 
     /// A flush ends that began at the mark `upto`: what was written before it is durable.
@@ -195,6 +203,7 @@ impl Store for Medium {
 }
 
 /// SplitMix64 (G. L. Steele and others, 2014): random numbers, the same for the same seed.
+#[derive(Clone)]
 struct Chance(u64);
 
 impl Chance {

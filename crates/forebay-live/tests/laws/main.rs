@@ -5,6 +5,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod array;
+mod boundaries;
 mod growing;
 mod lanes;
 mod oracle;

@@ -58,6 +58,7 @@ pub(crate) struct Mix {
     pub(crate) anything_from: u64,
 }
 
+#[derive(Clone)]
 pub(crate) struct Oracle {
     mix: Mix,
     state: u64,
@@ -69,6 +70,8 @@ pub(crate) struct Oracle {
     last: u64,
     /// What is asked one after another instead of the mix: places to read.
     settling: Option<Vec<(Lane, u64)>>,
+    /// Requests in their order, one after another, last first.
+    script: Vec<(Op, Flags, u64, u64)>,
     asked: BTreeMap<u64, Asked>,
     versions: Vec<Vec<Version>>,
     pub(crate) checked: u64,
@@ -108,6 +111,7 @@ impl Oracle {
             depth: 12,
             last: 0,
             settling: None,
+            script: Vec::new(),
             asked: BTreeMap::new(),
             versions: (0..mix.disks).flat_map(|_| disk.clone()).collect(),
             checked: 0,
@@ -127,6 +131,12 @@ impl Oracle {
         (self.settling, self.left, self.next_at) = (None, count, Nanos::ZERO);
     }
 
+    /// These requests, each when the one before is answered: what, flags, first sector, sectors.
+    pub(crate) fn ask(&mut self, requests: &[(Op, Flags, u64, u64)]) {
+        self.more(requests.len() as u64);
+        self.script = requests.iter().rev().copied().collect();
+    }
+
     /// Reads everything there is.
     pub(crate) fn settle(&mut self) {
         let step = 16;
@@ -138,7 +148,7 @@ impl Oracle {
 
     /// The power was cut: what was under way is not answered any more.
     pub(crate) fn cut(&mut self) {
-        self.asked.clear();
+        (self.asked, self.script) = (BTreeMap::new(), Vec::new());
         self.time += 1;
         let now = self.time;
         for list in &mut self.versions {
@@ -302,7 +312,8 @@ fn forget(list: &mut Vec<Version>, oldest: u64) {
 
 impl Workload for Oracle {
     fn peek(&self) -> Option<Nanos> {
-        (self.left > 0 && self.asked.len() < self.depth).then_some(self.next_at)
+        let depth = if self.script.is_empty() { self.depth } else { 1 };
+        (self.left > 0 && self.asked.len() < depth).then_some(self.next_at)
     }
 
     fn take(&mut self) -> Request {
@@ -310,7 +321,13 @@ impl Workload for Oracle {
         self.time += 1;
         let at = self.next_at;
         let drawn = match &mut self.settling {
-            None => self.draw(),
+            None => match self.script.pop() {
+                None => self.draw(),
+                Some((op, flags, first, count)) => {
+                    let (offset, len) = (first * SECTOR, (count * SECTOR) as u32);
+                    Request { at, offset, id: 0, len, stream: 0, lane: 0, op, flags }
+                }
+            },
             Some(places) => {
                 let (lane, first) = places.pop().expect("as many as are left");
                 let (offset, len, flags) = (first * SECTOR, 16 * SECTOR as u32, Flags::NONE);

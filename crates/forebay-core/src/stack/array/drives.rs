@@ -355,7 +355,7 @@ mod tests {
         let geometry = geometry(6);
         for level in [Level::RAID6, Level::TRIPLE] {
             let mut drives = Drives::new(&[1, 2, 3, 4, 5, 6, 7, 8], 2000);
-            (drives.fail(6), drives.fail(7));
+            assert!(drives.fail(6) && drives.fail(7));
             let mut units: Vec<Unit> =
                 (0..300).map(|number| laid(&mut drives, &geometry, number, level)).collect();
             let full = drives.clone();

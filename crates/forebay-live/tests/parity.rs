@@ -1,0 +1,64 @@
+//! P and Q held against the field arithmetic of a Reed–Solomon crate, and what is recovered against what
+//! was there, whichever two blocks of a stripe are lost.
+
+use forebay_live::galois;
+use proptest::prelude::*;
+use reed_solomon_erasure::galois_8::{add, exp, mul};
+
+/// Q by its definition: the sum of all `g^i D_i`, g being 2.
+fn q(data: &[Vec<u8>]) -> Vec<u8> {
+    let at = |byte: usize| {
+        let terms = data.iter().enumerate().map(|(index, block)| mul(exp(2, index), block[byte]));
+        terms.fold(0, add)
+    };
+    (0..data[0].len()).map(at).collect()
+}
+
+/// Two to fourteen data blocks of up to some hundred bytes, odd numbers of them too.
+fn stripes() -> impl Strategy<Value = Vec<Vec<u8>>> {
+    (2usize..15, 1usize..300).prop_flat_map(|(width, len)| {
+        let block = proptest::collection::vec(any::<u8>(), len);
+        proptest::collection::vec(block, width)
+    })
+}
+
+proptest! {
+    #[test]
+    fn parities_are_those_of_the_field(data in stripes()) {
+        let blocks: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let (mut p, mut ours) = (vec![7; data[0].len()], vec![7; data[0].len()]);
+        galois::parity(&blocks, &mut p, Some(&mut ours));
+        let sum = |byte: usize| data.iter().map(|block| block[byte]).fold(0, add);
+        prop_assert_eq!(&p, &(0..p.len()).map(sum).collect::<Vec<u8>>());
+        prop_assert_eq!(ours, q(&data));
+    }
+
+    #[test]
+    fn a_changed_block_changes_q_as_the_field_says(data in stripes(), factor in any::<u8>()) {
+        let (mut to, from) = (data[0].clone(), &data[1]);
+        galois::add(&mut to, from, factor);
+        let expected = data[0].iter().zip(from).map(|(to, from)| add(*to, mul(factor, *from)));
+        prop_assert_eq!(to, expected.collect::<Vec<u8>>());
+    }
+
+    #[test]
+    fn any_two_blocks_come_back(data in stripes()) {
+        let blocks: Vec<&[u8]> = data.iter().map(Vec::as_slice).collect();
+        let (width, len) = (data.len(), data[0].len());
+        let mut p = vec![0; len];
+        galois::parity(&blocks, &mut p, None);
+        let all: Vec<Vec<u8>> = data.iter().cloned().chain([p, q(&data)]).collect();
+        for one in 0..width + 2 {
+            for other in one + 1..width + 2 {
+                // What is lost holds junk.
+                let junk = vec![0xA5; len];
+                let there = |index: usize| if index == one || index == other { &junk } else { &all[index] };
+                let found: Vec<&[u8]> = (0..width + 2).map(|index| &there(index)[..]).collect();
+                let (mut first, mut second) = (vec![0; len], vec![0; len]);
+                let rebuilt = &mut [&mut first[..], &mut second[..]];
+                galois::recover(&found[..width], &found[width..], &[one, other], rebuilt);
+                prop_assert_eq!((&first, &second), (&all[one], &all[other]), "{} and {}", one, other);
+            }
+        }
+    }
+}
