@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use comfy_table::{Table, presets};
-use forebay_core::stack::array::{Geometry, LEVELS, Level};
+use forebay_core::stack::array::{Geometry, Kind, LEVELS, Level};
 use forebay_volume::{Create, Opened};
 use serde::Serialize;
 
@@ -33,9 +33,13 @@ enum What {
 /// Make a volume of drives that are there; what they hold is kept unless --overwrite is said
 #[derive(Args)]
 struct Making {
-    /// The drives, or a folder of files
-    #[arg(required = true, value_name = "DIR|DEVICE")]
+    /// The hard disks, or a folder of files
+    #[arg(value_name = "DIR|DEVICE")]
     drives: Vec<PathBuf>,
+    /// Solid-state drives, which are a set of their own: what is written is on hard disks or on these
+    /// (play --policy array:hints=)
+    #[arg(long, value_name = "DIR|DEVICE", num_args = 1..)]
+    ssd: Vec<PathBuf>,
     /// raid0, raid5, raid6, raid10, raid10x3 or raid10x4, of what is written for the first time
     #[arg(long, default_value = "raid6", value_parser = level)]
     level: Level,
@@ -107,6 +111,9 @@ struct Grow {
     /// New ones, each as large as the volume was made for
     #[arg(long, value_name = "DEVICE", num_args = 1..)]
     with: Vec<PathBuf>,
+    /// The new ones are solid-state drives
+    #[arg(long)]
+    ssd: bool,
     /// Destroy what is on the new ones
     #[arg(long)]
     overwrite: bool,
@@ -157,9 +164,10 @@ impl Volume {
                 show(&opened, &said, replace.format)
             }
             What::Grow(grow) => {
+                let kind = if grow.ssd { Kind::Ssd } else { Kind::Hdd };
                 let progress = Progress::new("spreading over all drives what the volume holds");
                 let (before, opened) =
-                    forebay_volume::grow(&grow.drives, &grow.with, grow.overwrite)?;
+                    forebay_volume::grow(&grow.drives, &grow.with, kind, grow.overwrite)?;
                 drop(progress);
                 let [held, holds] = [&before, &opened].map(|it| it.geometry.capacity_bytes());
                 let most = opened.geometry.capacity_max_bytes();
@@ -183,10 +191,13 @@ impl Volume {
 
 impl Making {
     fn run(self) -> anyhow::Result<()> {
-        let drives = forebay_volume::drives_in(&self.drives)?;
+        let mut drives = forebay_volume::drives_in(&self.drives)?;
+        let solid = forebay_volume::drives_in(&self.ssd)?;
+        let ssds = solid.len();
+        drives.extend(solid);
         let Making { level, chunks, overwrite, .. } = self;
         let chunk_bytes = self.chunk_kib * 1024;
-        let how = Create { level, chunk_bytes, chunks, overwrite };
+        let how = Create { level, chunk_bytes, chunks, ssds, overwrite };
         forebay_volume::create(&drives, how)?;
         let opened = forebay_volume::status(&drives)?;
         show(&opened, "The volume is made.", self.format)
@@ -209,12 +220,14 @@ struct Shown {
     volume: String,
     capacity_bytes: u64,
     drives: usize,
+    ssds: usize,
     drives_missing: Vec<u8>,
     drives_replaced: Vec<u8>,
     chunk_bytes: u32,
     chunks: u8,
     openings: u64,
     units: Vec<(&'static str, u64)>,
+    ssd_units: u64,
     degraded_units: u64,
     lost_units: u64,
     written_bytes: u64,
@@ -236,12 +249,14 @@ fn shown(opened: &Opened) -> Shown {
         volume: format!("{:016x}", geometry.volume),
         capacity_bytes: geometry.capacity_bytes(),
         drives: census.members.len(),
+        ssds: census.drives.iter().filter(|drive| drive.kind == Kind::Ssd).count(),
         drives_missing: away.copied().collect(),
         drives_replaced: stale.collect(),
         chunk_bytes: geometry.chunk_bytes,
         chunks: geometry.chunks,
         openings: census.openings,
         units: census.units.iter().map(|(level, count)| (level.name(), *count)).collect(),
+        ssd_units: census.ssd_units,
         degraded_units: census.degraded_units,
         lost_units: census.lost_units,
         written_bytes: units * geometry.unit_bytes(),
@@ -281,14 +296,23 @@ fn show(opened: &Opened, said: &str, format: Format) -> anyhow::Result<()> {
         [] => "none".to_string(),
         list => list.iter().map(u8::to_string).collect::<Vec<_>>().join(", "),
     };
+    let drives = match shown.ssds {
+        0 => shown.drives.to_string(),
+        ssds => format!("{}, of which {ssds} are solid-state drives", shown.drives),
+    };
+    let units = match (&units[..], shown.ssd_units) {
+        ([], _) => "none".into(),
+        (units, 0) => units.join(", "),
+        (units, ssd) => format!("{}; {ssd} of them on solid-state drives", units.join(", ")),
+    };
     let rows = [
         ("holds", size(shown.capacity_bytes)),
         ("written", size(shown.written_bytes)),
-        ("drives", shown.drives.to_string()),
+        ("drives", drives),
         ("missing", numbers(&shown.drives_missing)),
         ("whose place was taken", numbers(&shown.drives_replaced)),
         ("unit", format!("{} chunks of {} KiB", shown.chunks, shown.chunk_bytes / 1024)),
-        ("units", if units.is_empty() { "none".into() } else { units.join(", ") }),
+        ("units", units),
         ("opened", format!("{} times", shown.openings)),
         ("table in memory, at most", size(shown.table_bytes)),
         ("records on each drive", size(shown.records_bytes_a_drive)),

@@ -171,9 +171,7 @@ impl Prepared<'_> {
     /// The policy that `spec` names; on a volume each drive has one, beneath the array.
     pub(super) fn policy(&self, spec: &str) -> Result<AnyPolicy, Error> {
         match &self.source {
-            Source::Volume { found, .. } => {
-                Ok(Box::new(over(found.array(), found.drives.len(), spec)?))
-            }
+            Source::Volume { found, .. } => Ok(Box::new(over(found.array(), spec)?)),
             _ => Ok(build_placed(spec, &self.policy_lanes)?),
         }
     }

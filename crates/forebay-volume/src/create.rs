@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use forebay_core::stack::array::{Array, Geometry, Level, Update};
+use forebay_core::stack::array::{Array, Geometry, Kind, Level, Update};
 use forebay_live::{Opening, Target};
 
 use crate::error::Error;
@@ -23,6 +23,8 @@ pub struct Create {
     pub chunk_bytes: u32,
     /// Data chunks of a unit.
     pub chunks: u8,
+    /// How many of the drives, the last ones, are solid-state drives: a set of their own.
+    pub ssds: usize,
     /// Whether what is on the drives may be destroyed.
     pub overwrite: bool,
 }
@@ -43,22 +45,29 @@ pub fn create(paths: &[PathBuf], how: Create) -> Result<Geometry, Error> {
         lock(&target, true)?;
         targets.push(target);
     }
-    let lane_bytes = targets.iter().map(Target::capacity_bytes).min().unwrap_or(0);
-    let geometry = geometry(paths.len(), lane_bytes, how)?;
-    let array = Array::created(geometry, how.level);
+    let bytes: Vec<u64> = targets.iter().map(Target::capacity_bytes).collect();
+    let hdds = paths.len().saturating_sub(how.ssds);
+    let geometry = geometry(&bytes, hdds, how)?;
+    let kinds: Vec<Kind> =
+        (0..paths.len()).map(|at| if at < hdds { Kind::Hdd } else { Kind::Ssd }).collect();
+    let array = Array::created(geometry, how.level).with_kinds(&kinds);
     let drives = (1..).zip(targets).collect();
     let found = Found { geometry, first: how.level, drives };
     opening(array, found)?;
     Ok(geometry)
 }
 
-/// The largest volume that these drives can be.
-fn geometry(drives: usize, lane_bytes: u64, how: Create) -> Result<Geometry, Error> {
-    let width = how.level.width(how.chunks.into());
-    if drives < width || drives > DRIVES_MAX.into() {
+/// The largest volume that drives of so many bytes can be, of which the first are hard disks.
+fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> {
+    let (drives, width) = (bytes.len(), how.level.width(how.chunks.into()));
+    let sets = [&bytes[..hdds], &bytes[hdds..]];
+    let sets: Vec<&[u64]> = sets.into_iter().filter(|set| !set.is_empty()).collect();
+    if drives > DRIVES_MAX.into() || sets.iter().any(|set| set.len() < width) {
         return Err(Error::Volume(format!(
-            "{}: got {drives} drives, expected {width} to {DRIVES_MAX}",
-            how.level.name()
+            "{}: got {hdds} hard disks and {} solid-state drives, expected {width} or more of what there \
+             is, and at most {DRIVES_MAX} in all",
+            how.level.name(),
+            drives - hdds
         )));
     }
     let copies_max = match how.level {
@@ -78,12 +87,13 @@ fn geometry(drives: usize, lane_bytes: u64, how: Create) -> Result<Geometry, Err
         ring: 0,
         update: Update::Fresh,
     };
-    let is_wide = drives >= Level::RAID6.width(how.chunks.into());
+    let is_wide = sets.iter().all(|set| set.len() >= Level::RAID6.width(how.chunks.into()));
     let leanest = if both && is_wide { Level::RAID6 } else { how.level };
-    Geometry::fitting(sizes, leanest, lane_bytes).ok_or_else(|| {
+    Geometry::fitting(sizes, leanest, &sets).ok_or_else(|| {
         Error::Volume(format!(
-            "got {drives} drives of {lane_bytes} bytes and chunks of {} KiB, expected chunks of 4 to 1024 \
+            "got {drives} drives of {} bytes or more and chunks of {} KiB, expected chunks of 4 to 1024 \
              KiB, a multiple of 4, and drives with room for more than 64 of them and the records",
+            bytes.iter().min().unwrap_or(&0),
             how.chunk_bytes / 1024
         ))
     })

@@ -6,7 +6,7 @@
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use forebay_core::stack::array::{Census, Label};
+use forebay_core::stack::array::{Census, Kind, Label};
 use forebay_live::checksum;
 
 use crate::create::{DRIVES_MAX, refuse_twice, refuse_used};
@@ -32,7 +32,7 @@ pub fn replace(paths: &[PathBuf], new: &Path, overwrite: bool) -> Result<Opened,
     opening(found.array().mending(), found)
 }
 
-/// Adds the drives at `new`, if any, spreads what the volume holds over all drives, and promises as much
+/// Adds the drives at `new`, if any, which are of that kind, spreads what the volume holds over all drives, and promises as much
 /// as they then have room for: drives that have become larger count too. Answers what it was like before,
 /// and after.
 ///
@@ -41,6 +41,7 @@ pub fn replace(paths: &[PathBuf], new: &Path, overwrite: bool) -> Result<Opened,
 pub fn grow(
     paths: &[PathBuf],
     new: &[PathBuf],
+    kind: Kind,
     overwrite: bool,
 ) -> Result<(Opened, Opened), Error> {
     let before = status(paths)?;
@@ -55,7 +56,7 @@ pub fn grow(
         return Err(Error::Volume(format!("got {count} drives, expected at most {DRIVES_MAX}")));
     }
     let found = with_new(paths, new, &before.census, overwrite)?;
-    Ok((before, opening(found.array().growing().mending(), found)?))
+    Ok((before, opening(found.array().growing(kind).mending(), found)?))
 }
 
 /// Numbers of drives that are not there.

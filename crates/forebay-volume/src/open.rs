@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 
 use forebay_core::Slots;
-use forebay_core::catalog::build;
+use forebay_core::catalog::with_rules;
 use forebay_core::contract::policy::{AnyPolicy, Done, Figure};
 use forebay_core::stack::array::{Array, Census, Geometry};
 use forebay_core::stack::placed::Placed;
@@ -39,13 +39,13 @@ impl Found {
     }
 }
 
-/// `array` over its drives, each under its own `scheduler`.
+/// `array` over its drives: `spec` is the name of a scheduler, of which each drive has its own, or `array`
+/// with how it follows its workload.
 ///
 /// # Errors
-/// Where there is no such scheduler.
-pub fn over(array: Array, drives: usize, scheduler: &str) -> Result<Policied, SpecError> {
-    let lanes = (0..drives).map(|_| build(scheduler, LEN_MAX)).collect::<Result<_, _>>()?;
-    Ok(Placed::over(array, lanes))
+/// Where there is no such policy.
+pub fn over(array: Array, spec: &str) -> Result<Policied, SpecError> {
+    with_rules(spec, array, LEN_MAX)
 }
 
 /// An array over schedulers.
@@ -73,10 +73,8 @@ pub fn check(paths: &[PathBuf], bytes_a_second: u64) -> Result<Opened, Error> {
 /// Opens `array` on its drives, and nothing else.
 pub(crate) fn opening(array: Array, found: Found) -> Result<Opened, Error> {
     let volume = found.geometry.volume;
-    let count = found.drives.len();
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
-    let mut policy =
-        over(array, count, "noop").map_err(|error| Error::Volume(error.to_string()))?;
+    let mut policy = over(array, "noop").map_err(|error| Error::Volume(error.to_string()))?;
     let mut lanes = lanes(targets)?;
     let told = Rc::new(RefCell::new(None));
     let mut once = Once { is_asked: false, told: Rc::clone(&told) };

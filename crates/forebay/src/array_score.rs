@@ -72,7 +72,8 @@ pub fn score(device: &OpenDevice, asked: Asked) -> Result<Score, Error> {
         update: asked.update,
     };
     let bytes = device.model.capacity();
-    let Some(geometry) = Geometry::fitting(sizes, Level::RAID6, bytes) else {
+    let disks = vec![bytes; asked.drives.into()];
+    let Some(geometry) = Geometry::fitting(sizes, Level::RAID6, &[&disks]) else {
         return Err(Error::Unfit(format!(
             "got {} drives of {bytes} bytes, expected 6 to 32 with room for more than 64 chunks",
             asked.drives

@@ -2,34 +2,47 @@
 
 use super::placements::DeviceSet;
 use super::schedulers;
-use crate::adapt::{Best, BonusMalus, Costs, Factor, First, RAID6, Tuning, WorkFunction};
+use crate::adapt::{
+    Best, BonusMalus, Costs, Factor, First, Objective, RAID6, Tuning, WorkFunction,
+};
 use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::policy::{AnyPolicy, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
-use crate::stack::array::{Array, Geometry, LEVELS, Level, Update};
+use crate::contract::time::Nanos;
+use crate::stack::array::{Array, Geometry, Hint, Kind, LEVELS, Level, Update};
 use crate::stack::placed::Placed;
 
 /// Rules by name: they change between RAID 6 and three copies.
 const RULES: &[&str] =
     &["never", "bonus-malus", "half-thresholds", "twice-thresholds", "work-function", "best"];
 
+/// What an array for one run is made of.
+const MADE: &[Parameter] = &[
+    Parameter::choice("level", &["raid6", "raid0", "raid5", "raid10", "raid10x3", "raid10x4"]),
+    Parameter::choice("update", &["fresh", "in-place"]),
+    Parameter::whole("chunk-kib", 64, 4),
+    Parameter::whole("chunks", 4, 1),
+    Parameter::whole("filled-mib", 0, 0),
+];
+
+/// How any array follows its workload, and who says otherwise.
+const RULED: &[Parameter] = &[
+    Parameter::choice("adapt", RULES),
+    Parameter::choice("costs", &["hdd", "ssd"]),
+    Parameter::choice("first", &["level", "write"]),
+    Parameter::whole("switch-percent", 0, 0),
+    Parameter::millis("rent-ms", 0.0),
+    Parameter::millis("period-ms", 60_000.0),
+    Parameter::own("hints", "none"),
+    Parameter::own("disk", "noop"),
+];
+
 /// Every policy that makes one volume of all disks.
 pub const ARRAYS: &[Listed] = &[Listed {
     name: "array",
     summary: "all disks as one volume with redundancy, each 256 KiB at a RAID level of its own that may \
               follow the workload",
-    parameters: &[&[
-        Parameter::choice("level", &["raid6", "raid0", "raid5", "raid10", "raid10x3", "raid10x4"]),
-        Parameter::choice("update", &["fresh", "in-place"]),
-        Parameter::choice("adapt", RULES),
-        Parameter::choice("costs", &["hdd", "ssd"]),
-        Parameter::choice("first", &["level", "write"]),
-        Parameter::whole("switch-percent", 0, 0),
-        Parameter::whole("chunk-kib", 64, 4),
-        Parameter::whole("chunks", 4, 1),
-        Parameter::whole("filled-mib", 0, 0),
-        Parameter::own("disk", "noop"),
-    ]],
+    parameters: &[MADE, RULED],
 }];
 
 /// Whether `spec` names an array.
@@ -69,13 +82,9 @@ impl Asked {
         let adapts = given.choice("adapt")? > 0;
         let chunks = given.whole("chunks")?;
         let wrong = |what: String| Err(SpecError(format!("'{}': {what}", given.spec.text())));
-        if adapts && ![Level::RAID6, Level::TRIPLE].contains(&level) {
-            return wrong(format!(
-                "adapt: got level={}, expected raid6 or raid10x3, which it changes between",
-                level.name()
-            ));
-        }
-        let levels = if adapts { vec![Level::RAID6, Level::TRIPLE] } else { vec![level] };
+        let both = [Level::RAID6, Level::TRIPLE];
+        let changes = adapts || given_hints(given.spec)? != "none";
+        let levels = if changes && both.contains(&level) { both.to_vec() } else { vec![level] };
         let width = levels.iter().map(|level| level.width(chunks as usize)).max().unwrap_or(1);
         if usize::from(lanes.disks) < width {
             return wrong(format!(
@@ -98,8 +107,9 @@ impl Asked {
             ring: 0,
             update,
         };
-        let lean = if adapts { Level::RAID6 } else { level };
-        match Geometry::fitting(sizes, lean, lanes.disk_bytes) {
+        let disks = vec![lanes.disk_bytes; lanes.disks.into()];
+        let lean = if levels.len() > 1 { Level::RAID6 } else { level };
+        match Geometry::fitting(sizes, lean, &[&disks]) {
             Some(geometry) => Ok(Asked { geometry, level }),
             None => wrong(format!(
                 "got {chunks} chunks of {} KiB on {} disks of {} bytes, expected chunks of 4 to 1024 KiB, \
@@ -126,39 +136,125 @@ pub(super) fn with_array<V: PolicyVisitor>(
         return Err(SpecError(format!("'{}': {what}", spec.text())));
     }
     let Asked { geometry, level } = Asked::of(&given, lanes)?;
-    let rule = given.choice("adapt")?;
-    let costs = [Costs::paper_hdd, Costs::paper_ssd][given.choice("costs")?]();
-    let by_write = !given.is_first("first")?;
-    let switch_percent = given.whole("switch-percent")?;
     let filled = u64::from(given.whole("filled-mib")?) << 20;
-    let scheduler = spec.inner("disk").unwrap_or_else(|| "noop".to_string());
+    let units = filled.div_ceil(geometry.unit_bytes());
+    // What a rule would have chosen for units that nobody writes is not asked: they are at the level.
+    let array = ruled(&given, Array::new(geometry, level).filled(units))?;
+    let disks = schedulers_of(spec, lanes.disks.into(), lanes.disk_len_max)?;
+    spec.finish()?;
+    Ok(visitor.visit(Placed::over(array, disks)))
+}
+
+/// An array that is there already, over its drives, as `spec` would have it: `array` with what makes it
+/// follow its workload, or the name of a scheduler, of which each drive gets one.
+///
+/// # Errors
+/// Where there is no such policy, the array cannot have it, or `spec` says how an array is made.
+pub fn with_rules(
+    spec: &str,
+    array: Array,
+    len_max: u32,
+) -> Result<Placed<Array, AnyPolicy>, SpecError> {
+    let lanes = array.lanes();
+    if !is_array(spec) {
+        let disks = (0..lanes).map(|_| schedulers::build(spec, len_max));
+        return Ok(Placed::over(array, disks.collect::<Result<_, _>>()?));
+    }
+    let spec = Spec::parse(spec)?;
+    let tables = [RULED];
+    let array = ruled(&Given::new(&spec, &tables), array)?;
+    let disks = schedulers_of(&spec, lanes, len_max)?;
+    spec.finish()?;
+    Ok(Placed::over(array, disks))
+}
+
+/// One scheduler a disk.
+fn schedulers_of(spec: &Spec, disks: usize, len_max: u32) -> Result<Vec<AnyPolicy>, SpecError> {
+    let name = spec.inner("disk").unwrap_or_else(|| "noop".to_string());
     let build = |_| {
-        schedulers::build(&scheduler, lanes.disk_len_max)
+        schedulers::build(&name, len_max)
             .map_err(|error| SpecError(format!("'{}': disk: {error}", spec.text())))
     };
-    let disks: Vec<AnyPolicy> = (0..lanes.disks).map(build).collect::<Result<_, _>>()?;
-    spec.finish()?;
-    let units = filled.div_ceil(geometry.unit_bytes());
-    let array = Array::new(geometry, level).filled(units);
-    let first = match (by_write, level) {
-        (true, _) => First::ByFirstWrite,
-        (false, level) => First::Fixed(RAID6 + u8::from(level == Level::TRIPLE)),
+    (0..disks).map(build).collect()
+}
+
+/// The array with a rule, and with hints.
+fn ruled(given: &Given<'_>, array: Array) -> Result<Array, SpecError> {
+    let level = array.first_level();
+    let hints = hints(given.spec, array.geometry())?;
+    let array = array.hinted(&hints);
+    let rule = given.choice("adapt")?;
+    let costs = [Costs::paper_hdd, Costs::paper_ssd][given.choice("costs")?]();
+    let first = match given.is_first("first")? {
+        false => First::ByFirstWrite,
+        true => First::Fixed(RAID6 + u8::from(level == Level::TRIPLE)),
     };
+    let switch_percent = given.whole("switch-percent")?;
+    let (rent, period) = (given.millis("rent-ms")?, given.millis("period-ms")?);
+    if rule == 0 {
+        return Ok(array);
+    }
     let levels = vec![Level::RAID6, Level::TRIPLE];
+    if !levels.contains(&level) || !levels.iter().all(|level| array.geometry().takes(*level)) {
+        return Err(SpecError(format!(
+            "'{}': adapt: got level={} on {} disks, expected raid6 or raid10x3, which it changes between, \
+             and disks for both",
+            given.spec.text(),
+            level.name(),
+            array.geometry().lanes
+        )));
+    }
+    let chunks = array.geometry().chunks.into();
+    let rents = levels.iter().map(|level| level.roles(chunks) as u64 * rent.0).collect();
+    let objective = Objective { capacity: 1, rents, ..Objective::default() };
+    let costs = objective.weigh(costs);
     let (half, twice) = (Factor { times: 1, over: 2 }, Factor { times: 2, over: 1 });
     let array = match RULES[rule] {
         "bonus-malus" => array.adapting(BonusMalus::new(Factor::ONE), costs, first, levels),
         "half-thresholds" => array.adapting(BonusMalus::new(half), costs, first, levels),
         "twice-thresholds" => array.adapting(BonusMalus::new(twice), costs, first, levels),
         "work-function" => array.adapting(WorkFunction, costs, first, levels),
-        "best" => {
+        _ => {
             let best = Best::new(&costs, Tuning::default());
             array.adapting(best, costs, first, levels)
         }
-        _ => array,
     };
     let array = array.switching_within(switch_percent.into());
-    Ok(visitor.visit(Placed::over(array, disks)))
+    Ok(if rent > Nanos::ZERO { array.charging_every(period) } else { array })
+}
+
+fn given_hints(spec: &Spec) -> Result<String, SpecError> {
+    spec.get("hints", "none".to_string(), "hints")
+}
+
+/// Hints as they are written: `FROM-TO@LEVEL@KIND` in MiB, with `/` between them; level and kind in any
+/// order, and one of them may be left out.
+fn hints(spec: &Spec, geometry: &Geometry) -> Result<Vec<Hint>, SpecError> {
+    let text = given_hints(spec)?;
+    if text == "none" {
+        return Ok(Vec::new());
+    }
+    let wrong = |what: &str| {
+        let expected = "FROM-TO@LEVEL@KIND in MiB, as 0-1024@raid10x3/1024-4096@ssd, of a level that the array \
+                        takes and of hdd or ssd";
+        SpecError(format!("'{}': hints: got '{what}', expected {expected}", spec.text()))
+    };
+    let one = |text: &str| {
+        let mut words = text.split('@');
+        let (from, to) = words.next()?.split_once('-')?;
+        let bytes = |mib: &str| mib.parse::<u32>().ok().map(|mib| u64::from(mib) << 20);
+        let mut hint = Hint { bytes: bytes(from)?..bytes(to)?, level: None, kind: None };
+        for word in words {
+            match (Level::named(word), Kind::named(word)) {
+                (Some(level), _) if geometry.takes(level) => hint.level = Some(level),
+                (_, Some(kind)) => hint.kind = Some(kind),
+                _ => return None,
+            }
+        }
+        let says = hint.level.is_some() || hint.kind.is_some();
+        (says && !hint.bytes.is_empty()).then_some(hint)
+    };
+    text.split('/').map(|text| one(text).ok_or_else(|| wrong(text))).collect()
 }
 
 /// Their names, for whoever asks for one that there is not.

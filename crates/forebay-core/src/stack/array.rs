@@ -28,7 +28,9 @@ mod census;
 mod commit;
 mod drives;
 mod geometry;
+mod hints;
 mod job;
+mod kind;
 mod known;
 mod level;
 mod locks;
@@ -55,6 +57,7 @@ use crate::stack::placed::{Owner, Placement, Plan, Planned};
 use adapting::Adapting;
 use commit::Log;
 use drives::Drives;
+use hints::Hints;
 use job::{Doing, Job};
 use level::Roles;
 use locks::{Locks, Part, Task};
@@ -64,6 +67,8 @@ use unit::Unit;
 
 pub use census::{Census, DriveState};
 pub use geometry::{Geometry, Update};
+pub use hints::Hint;
+pub use kind::{KINDS, Kind};
 pub use level::{LEVELS, Level};
 pub use record::Label;
 
@@ -131,6 +136,9 @@ pub struct Array {
     known: known::Known,
     care: caring::Care,
     adapting: Option<Adapting>,
+    hints: Hints,
+    /// Units that are on drives of each kind.
+    held: [u64; KINDS.len()],
     reads_only: bool,
     counts: Counts,
 }
@@ -169,9 +177,21 @@ impl Array {
         Array { adapting, ..self }
     }
 
+    /// The same, whose units pay the rent of their space once in such a period, while it is used at all.
+    pub fn charging_every(self, period: Nanos) -> Array {
+        let adapting = self.adapting.map(|adapting| adapting.charging(period));
+        Array { adapting, ..self }
+    }
+
     /// The same, whose drives have so many cells each, by lane: no fewer than [`Geometry::cells`].
     pub fn with_cells(mut self, cells: &[u32]) -> Array {
         self.drives.with_cells(cells);
+        self
+    }
+
+    /// The same, whose drives are of these kinds, by lane; those of an array that is found are known.
+    pub fn with_kinds(mut self, kinds: &[Kind]) -> Array {
+        self.drives.with_kinds(kinds);
         self
     }
 
@@ -187,8 +207,10 @@ impl Array {
         for number in 0..units.min(self.geometry.units) {
             let mut unit = Unit { level: Some(level), ..Unit::EMPTY };
             let roles = level::all(level.roles(self.chunks()));
+            unit.kind = self.first_kind(Kind::default(), level);
             if self.allot(number, &mut unit, level, roles).is_some() {
                 self.table.set(number, &unit);
+                self.hold(&Unit::EMPTY, &unit);
             }
         }
         self
@@ -219,6 +241,8 @@ impl Array {
             known: known::Known::default(),
             care: caring::Care::default(),
             adapting: None,
+            hints: Hints::default(),
+            held: [0; KINDS.len()],
             reads_only: false,
             counts: Counts::default(),
             geometry,
@@ -228,6 +252,11 @@ impl Array {
     /// Lanes that it has, with a drive or without.
     pub fn lanes(&self) -> usize {
         self.drives.lanes()
+    }
+
+    /// The level of units that are written for the first time, unless a rule or a hint says otherwise.
+    pub fn first_level(&self) -> Level {
+        self.first
     }
 
     /// Its sizes.
@@ -364,7 +393,7 @@ impl Array {
                 job.new = Unit::EMPTY;
                 self.finish(key, Ok(()), plan);
             }
-            Doing::Switch(_) | Doing::Repair { .. } | Doing::Move { .. } => {
+            Doing::Switch(..) | Doing::Repair { .. } | Doing::Move { .. } => {
                 self.begin_remake(key, plan)
             }
         }
@@ -432,9 +461,11 @@ impl Array {
         }
         if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome) {
             self.adapt(number, level, doing, &parts, chunks);
+            self.charge(plan.now);
         }
         let is_repair = matches!(doing, Doing::Repair { .. });
-        self.care.busy &= !(is_repair || matches!(doing, Doing::Move { .. }));
+        let is_care = is_repair || matches!(doing, Doing::Move { .. } | Doing::Switch(..));
+        self.care.busy &= !is_care;
         if bad != 0 && !is_repair && !self.reads_only {
             self.locks.ask(number, Task::Repair { reads_all: true });
         }
@@ -448,21 +479,6 @@ impl Array {
         self.ready.push(number);
     }
 
-    /// The rule sees what a unit was asked for; where it says so, and the bound lets it, the unit goes to
-    /// another level.
-    fn adapt(&mut self, number: u64, level: Level, doing: Doing, parts: &[Part], chunks: usize) {
-        let Some(adapting) = &mut self.adapting else { return };
-        let op = if doing == Doing::Write { Op::Write } else { Op::Read };
-        adapting.moved(parts.iter().map(|part| u64::from(part.len)).sum());
-        let (count, chunk) = (usize::from(self.geometry.chunks), self.geometry.chunk_bytes);
-        let moves = |to: Level| to.roles(count) as u64 * u64::from(chunk);
-        if let Some(to) = adapting.seen(number, level, op, chunks)
-            && adapting.may_move(moves(to))
-        {
-            self.locks.ask_first(number, Task::Switch(to));
-        }
-    }
-
     /// A unit has changed.
     fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
         let is_kept = |place| {
@@ -471,6 +487,7 @@ impl Array {
         };
         let given: Vec<_> = old.places.into_iter().filter(|place| !is_kept(*place)).collect();
         given.into_iter().for_each(|place| self.drives.give(place));
+        self.hold(old, new);
         if self.is_fresh() {
             self.changed.insert(number, *new);
             self.log.changed(plan.now);

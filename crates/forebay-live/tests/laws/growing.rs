@@ -1,6 +1,6 @@
 //! The laws of content on arrays that grow: with new drives, larger ones, and the power cut on the way.
 
-use forebay_core::stack::array::{Array, Census, Geometry, Level};
+use forebay_core::stack::array::{Array, Census, Geometry, Kind, Level};
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
 
 use crate::array::{SHAPES, Shape, begun, drive, over, sound};
@@ -60,7 +60,7 @@ fn an_array_grows_whenever_the_power_is_cut() {
                 let troubles = Troubles { cut_after, ..Troubles::default() };
                 let mut lanes = Crash::new(media, 4096, 4, random(&mut state), troubles);
                 oracle.more(100);
-                let mut policy = over(found(all, &[]).growing().mending());
+                let mut policy = over(found(all, &[]).growing(Kind::Hdd).mending());
                 cuts += u32::from(run(&mut policy, &mut lanes, &mut oracle, &mut ()).is_err());
                 media = lanes.cut(Tear::Page);
                 oracle.cut();
@@ -72,7 +72,7 @@ fn an_array_grows_whenever_the_power_is_cut() {
             }
             // It is as large as it can be when the opening is answered, and so it is found.
             let (census, grown, after) =
-                run_out(found(all, &[]).growing().mending(), media, &mut oracle);
+                run_out(found(all, &[]).growing(Kind::Hdd).mending(), media, &mut oracle);
             media = after;
             assert!(grown.units > shape.units * 19 / 10, "{grown:?}");
             let free = census.drives.iter().map(|drive| drive.free_cells);

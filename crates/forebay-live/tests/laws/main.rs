@@ -9,6 +9,7 @@ mod boundaries;
 mod growing;
 mod lanes;
 mod oracle;
+mod sets;
 mod stacks;
 
 use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};

@@ -2,13 +2,20 @@
 //! goes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
+use super::Array;
+use super::job::Doing;
 use super::level::Level;
+use super::locks::{Part, Task};
 use crate::adapt::{Class, Costs, First, Layout, Rule};
 use crate::contract::request::Op;
+use crate::contract::time::Nanos;
 
 /// How much clients move without a switch before what switches may move grows no further.
 const BURST_BYTES: u64 = 1 << 30;
+/// Units that pay with a request.
+const PAYING: u64 = 256;
 
 /// Says which level a unit has; layouts of its costs are numbers of these levels.
 pub(super) struct Adapting {
@@ -19,13 +26,24 @@ pub(super) struct Adapting {
     percent: u64,
     /// Bytes that may, a hundred times over.
     budget: u64,
+    ticks: Option<Ticks>,
     units: Box<dyn Units + Send>,
+}
+
+/// Periods: in each one, all units pay the rent of the space that they take.
+struct Ticks {
+    period: Nanos,
+    /// When the next pass over all units begins, and how far this one is.
+    due: Nanos,
+    next: Option<u64>,
 }
 
 /// A rule with what it keeps of each unit.
 trait Units {
     /// A unit of this layout was asked for something; where it goes.
     fn seen(&mut self, costs: &Costs, number: u64, layout: Layout, class: Class) -> Option<Layout>;
+    /// Whether anything is kept of it.
+    fn knows(&self, number: u64) -> bool;
 }
 
 struct Ruled<R: Rule> {
@@ -43,6 +61,10 @@ impl<R: Rule> Units for Ruled<R> {
         }
         rule.seen(costs, unit, class)
     }
+
+    fn knows(&self, number: u64) -> bool {
+        self.units.contains_key(&number)
+    }
 }
 
 impl Adapting {
@@ -53,12 +75,42 @@ impl Adapting {
         R::Unit: Send,
     {
         let units = Box::new(Ruled { rule, units: BTreeMap::new() });
-        Adapting { levels, costs, first, percent: 0, budget: 0, units }
+        Adapting { levels, costs, first, percent: 0, budget: 0, ticks: None, units }
     }
 
     /// With a bound on what switches move: so many percent of what clients do.
     pub(super) fn bounded(self, percent: u64) -> Adapting {
         Adapting { percent, ..self }
+    }
+
+    /// With periods, in each of which units pay for their space.
+    pub(super) fn charging(self, period: Nanos) -> Adapting {
+        let period = period.max(Nanos(1));
+        Adapting { ticks: Some(Ticks { period, due: period, next: None }), ..self }
+    }
+
+    /// The units that pay now, of so many in all: a few with each request, until all have paid.
+    pub(super) fn paying(&mut self, now: Nanos, units: u64) -> Range<u64> {
+        let Some(ticks) = &mut self.ticks else { return 0..0 };
+        if ticks.next.is_none() && now >= ticks.due {
+            (ticks.due, ticks.next) = (now + ticks.period, Some(0));
+        }
+        let Some(from) = ticks.next else { return 0..0 };
+        let to = (from + PAYING).min(units);
+        ticks.next = (to < units).then_some(to);
+        from..to
+    }
+
+    /// A unit pays; the level it is to go to. Nothing is kept of one that is as lean as can be only
+    /// because it pays.
+    pub(super) fn pay(&mut self, number: u64, level: Level) -> Option<Level> {
+        let (layout, tick) = (self.layout(level)?, self.costs.tick());
+        let is_lean = layout == self.costs.cheapest(tick);
+        if is_lean && !self.units.knows(number) {
+            return None;
+        }
+        let to = self.units.seen(&self.costs, number, layout, tick)?;
+        self.levels.get(usize::from(to)).copied()
     }
 
     /// Clients have moved so many bytes.
@@ -102,10 +154,59 @@ impl Adapting {
     }
 }
 
+impl Array {
+    /// The rule sees what a unit was asked for; where it says so, and the bound lets it, the unit goes to
+    /// another level.
+    pub(super) fn adapt(
+        &mut self,
+        number: u64,
+        level: Level,
+        doing: Doing,
+        parts: &[Part],
+        chunks: usize,
+    ) {
+        let Some(adapting) = &mut self.adapting else { return };
+        adapting.moved(parts.iter().map(|part| u64::from(part.len)).sum());
+        if self.hints.of(number).level.is_some() {
+            return;
+        }
+        let op = if doing == Doing::Write { Op::Write } else { Op::Read };
+        if let Some(to) = adapting.seen(number, level, op, chunks) {
+            self.follow(number, to);
+        }
+    }
+
+    /// Some units pay for their space, where that is asked for; who pays too much shrinks.
+    pub(super) fn charge(&mut self, now: Nanos) {
+        let units = self.table.units();
+        let paying = self.adapting.as_mut().map_or(0..0, |adapting| adapting.paying(now, units));
+        for number in paying {
+            let Some(level) = self.unit(number).level else { continue };
+            if self.hints.of(number).level.is_none()
+                && let Some(adapting) = &mut self.adapting
+                && let Some(to) = adapting.pay(number, level)
+            {
+                self.follow(number, to);
+            }
+        }
+    }
+
+    /// A unit goes to another level, if the bound lets it.
+    fn follow(&mut self, number: u64, to: Level) {
+        let bytes = to.roles(self.chunks()) as u64 * u64::from(self.geometry.chunk_bytes);
+        let may = self.adapting.as_mut().is_some_and(|adapting| adapting.may_move(bytes));
+        if may {
+            let kind = self.unit(number).kind;
+            self.locks.ask_first(number, Task::Switch(to, kind));
+            self.ready.push(number);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapt::{BonusMalus, Factor};
+    use crate::adapt::{BonusMalus, Factor, Objective};
 
     fn adapting() -> Adapting {
         let levels = vec![Level::RAID6, Level::TRIPLE];
@@ -126,6 +227,33 @@ mod tests {
         assert_eq!(seen(Level::TRIPLE, 4), None);
         // A level that is none of its own stays.
         assert_eq!(seen(Level::Striped { parities: 1 }, 1), None);
+    }
+
+    #[test]
+    fn every_unit_pays_once_a_period() {
+        let mut free = adapting();
+        assert_eq!(free.paying(Nanos(1 << 50), 1000), 0..0);
+        let mut charged = adapting().charging(Nanos(100));
+        assert_eq!(charged.paying(Nanos(99), 300), 0..0);
+        let paid: Vec<_> = [100, 101, 150, 199].map(|now| charged.paying(Nanos(now), 300)).into();
+        assert_eq!(paid, [0..256, 256..300, 0..0, 0..0]);
+        assert_eq!(charged.paying(Nanos(200), 300), 0..256);
+        assert!(charged.paying(Nanos(900), 200).is_empty(), "there are fewer meanwhile");
+    }
+
+    #[test]
+    fn units_that_nobody_writes_shrink_and_of_lean_ones_nothing_is_kept() {
+        let objective =
+            Objective { capacity: 1, rents: vec![1_000_000, 2_000_000], ..Objective::default() };
+        let levels = vec![Level::RAID6, Level::TRIPLE];
+        let costs = objective.weigh(Costs::paper_hdd());
+        let first = First::ByFirstWrite;
+        let mut rule = Adapting::new(BonusMalus::new(Factor::ONE), costs, first, levels);
+        // 10 points a period to 66.
+        assert!((0..6).all(|_| rule.pay(3, Level::TRIPLE).is_none()));
+        assert_eq!(rule.pay(3, Level::TRIPLE), Some(Level::RAID6));
+        assert_eq!(rule.pay(4, Level::RAID6), None);
+        assert!(rule.units.knows(3) && !rule.units.knows(4));
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Cells for what is to be written.
 
 use super::Array;
+use super::kind::Kind;
 use super::level::{Level, Roles, each};
 use super::unit::{Place, Unit};
 
@@ -42,14 +43,45 @@ impl Array {
                 .filter(|other| *other != role && level.parts(*other, role, chunks))
                 .filter_map(|other| self.drives.lane(unit.places[other]))
         };
-        self.drives.present().any(|lane| others().all(|other| other != lane))
+        self.drives.of(unit.kind).any(|lane| others().all(|other| other != lane))
     }
 
-    /// Whether drives have room to spare for a level that takes more than the leanest.
-    pub(super) fn has_spare(&self, level: Level) -> bool {
+    /// Whether drives of a kind have room to spare for a level that takes more than the leanest.
+    pub(super) fn has_spare(&self, level: Level, kind: Kind) -> bool {
         let chunks = self.chunks();
+        level.roles(chunks) <= self.leanest.roles(chunks) || self.is_roomy(level, kind)
+    }
+
+    /// Whether a unit of this level can be on drives of a kind, all of which have room to spare.
+    pub(super) fn is_roomy(&self, level: Level, kind: Kind) -> bool {
         let spare = (self.geometry.cells / 64).max(16);
-        level.roles(chunks) <= self.leanest.roles(chunks)
-            || self.drives.present().all(|lane| self.drives.free(lane) > spare)
+        self.drives.of(kind).count() >= level.width(self.chunks())
+            && self.drives.of(kind).all(|lane| self.drives.free(lane) > spare)
+    }
+
+    /// The kind of drives that a unit is first written to: the one wanted, or the other where that has no
+    /// room to spare; where none has, the one that promises more than it holds.
+    pub(super) fn first_kind(&self, wanted: Kind, level: Level) -> Kind {
+        let of_two = self.drives.ssds() != 0;
+        if !of_two || self.is_roomy(level, wanted) {
+            return wanted;
+        }
+        if self.is_roomy(level, wanted.other()) {
+            return wanted.other();
+        }
+        let chunks = self.chunks();
+        let promised = |kind| self.drives.units_of(kind, self.leanest, chunks, u32::MAX.into());
+        let room = |kind: Kind| promised(kind) as i64 - self.held[kind as usize] as i64;
+        if room(wanted) > 0 { wanted } else { wanted.other() }
+    }
+
+    /// A unit has another level, or kind, in what counts.
+    pub(super) fn hold(&mut self, old: &Unit, new: &Unit) {
+        if old.level.is_some() {
+            self.held[old.kind as usize] -= 1;
+        }
+        if new.level.is_some() {
+            self.held[new.kind as usize] += 1;
+        }
     }
 }

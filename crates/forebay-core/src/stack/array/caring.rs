@@ -6,6 +6,7 @@
 //! says how many.
 
 use super::Array;
+use super::kind::Kind;
 use super::locks::Task;
 use super::unit::Place;
 use crate::contract::time::Nanos;
@@ -25,9 +26,9 @@ pub(super) struct Care {
     scrubs: bool,
     /// Bytes of clients' data a second; 0 is as fast as it goes.
     rate: u64,
-    /// Has roles move until drives are alike, then promises more; whether any moved in this pass; and
-    /// the units whose old cells are not free yet.
-    pub(super) grows: bool,
+    /// Has roles move until drives are alike, then promises more, and of which kind new drives are; whether
+    /// any moved in this pass; and the units whose old cells are not free yet.
+    pub(super) grows: Option<Kind>,
     has_moved: bool,
     moved: Vec<u64>,
     /// A unit is being looked after.
@@ -76,9 +77,10 @@ impl Array {
         self
     }
 
-    /// The same, whose drives are made alike; it then promises as much as they all have room for.
-    pub fn growing(mut self) -> Array {
-        self.care.grows = true;
+    /// The same, whose drives are made alike; it then promises as much as they all have room for. New ones
+    /// are of this kind.
+    pub fn growing(mut self, new: Kind) -> Array {
+        self.care.grows = Some(new);
         self
     }
 
@@ -126,7 +128,7 @@ impl Array {
             return self.care.begin(plan.now + Nanos(1));
         }
         self.care.due = None;
-        if std::mem::take(&mut self.care.grows) {
+        if self.care.grows.take().is_some() {
             self.promise_more();
         }
         for client in std::mem::take(&mut self.care.waiters) {
@@ -157,7 +159,11 @@ impl Array {
         if self.care.scrubs || (0..level.roles(self.chunks())).any(is_lost) {
             return Some(Task::Repair { reads_all: self.care.scrubs });
         }
-        let (role, lane) = self.drives.roomier(&unit, self.chunks()).filter(|_| self.care.grows)?;
+        if let Some(task) = self.heed(at) {
+            return Some(task);
+        }
+        let (role, lane) =
+            self.drives.roomier(&unit, self.chunks()).filter(|_| self.care.grows.is_some())?;
         Some(Task::Move { role, lane })
     }
 }

@@ -1,5 +1,6 @@
 //! What an array is like: its drives, its units by level, what is lost.
 
+use super::kind::Kind;
 use super::level::{LEVELS, Level};
 use super::unit::Place;
 use super::{Array, Phase};
@@ -19,6 +20,8 @@ pub struct Census {
     pub drives: Vec<DriveState>,
     /// Units written, by level.
     pub units: Vec<(Level, u64)>,
+    /// Units that are on solid-state drives.
+    pub ssd_units: u64,
     /// Units with roles that no drive has.
     pub degraded_units: u64,
     /// Units that cannot be read any more.
@@ -30,6 +33,8 @@ pub struct Census {
 pub struct DriveState {
     /// Its number in the volume.
     pub number: u8,
+    /// What it is.
+    pub kind: Kind,
     /// Whether it is there and used.
     pub is_present: bool,
     /// Cells that hold nothing.
@@ -66,6 +71,7 @@ impl Array {
             members: self.drives.members().into_iter().filter(|number| *number > 0).collect(),
             drives: self.drives.states(),
             units,
+            ssd_units: self.held[Kind::Ssd as usize],
             degraded_units,
             lost_units,
         }

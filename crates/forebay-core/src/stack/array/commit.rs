@@ -222,6 +222,7 @@ impl Array {
                 volume_units: self.geometry.units,
                 page,
                 drives: self.drives.members(),
+                ssds: self.drives.ssds(),
                 units: changed[from..changed.len().min(from + each)].to_vec(),
             };
             let mut bytes = record.encode(&self.geometry);
@@ -388,7 +389,8 @@ impl Array {
         });
         let Some(at) = fat else { return false };
         self.care.reclaimed = at + 1;
-        self.locks.ask(at, Task::Switch(self.leanest));
+        let kind = self.unit(at).kind;
+        self.locks.ask(at, Task::Switch(self.leanest, kind));
         self.ready.push(at);
         true
     }

@@ -2,6 +2,7 @@
 
 use super::census::DriveState;
 use super::geometry::{Geometry, LANES_MAX, spare_cells};
+use super::kind::{KINDS, Kind};
 use super::level::{Level, each};
 use super::space::Space;
 use super::unit::{Place, Unit};
@@ -15,6 +16,7 @@ const SLOPE: u32 = 32;
 pub(super) struct Drive {
     /// Its own; 0 if there is none on this lane.
     pub(super) number: u8,
+    pub(super) kind: Kind,
     pub(super) present: bool,
     pub(super) space: Space,
     pub(super) faults: u32,
@@ -31,6 +33,8 @@ pub(super) struct Drives {
     /// Flushes that failed.
     lapses: u32,
     members: [u8; LANES_MAX as usize],
+    /// A bit a member: it is a solid-state drive.
+    ssds: u32,
 }
 
 impl Drives {
@@ -40,6 +44,7 @@ impl Drives {
             .iter()
             .map(|&number| Drive {
                 number,
+                kind: Kind::Hdd,
                 present: number > 0,
                 space: Space::new(cells),
                 faults: 0,
@@ -52,7 +57,7 @@ impl Drives {
         }
         let mut members = [0; LANES_MAX as usize];
         members.iter_mut().zip(numbers).for_each(|(to, number)| *to = *number);
-        Drives { all, lanes, lapses: 0, members }
+        Drives { all, lanes, lapses: 0, members, ssds: 0 }
     }
 
     pub(super) fn lanes(&self) -> usize {
@@ -61,6 +66,11 @@ impl Drives {
 
     pub(super) fn present(&self) -> impl Iterator<Item = usize> + '_ {
         (0..self.all.len()).filter(|lane| self.all[*lane].present)
+    }
+
+    /// Lanes of drives of a kind that are there.
+    pub(super) fn of(&self, kind: Kind) -> impl Iterator<Item = usize> + '_ {
+        self.present().filter(move |lane| self.all[*lane].kind == kind)
     }
 
     /// The lane of a place, if its drive is there.
@@ -73,6 +83,7 @@ impl Drives {
     pub(super) fn states(&self) -> Vec<DriveState> {
         let state = |drive: &Drive| DriveState {
             number: drive.number,
+            kind: drive.kind,
             is_present: drive.present,
             free_cells: drive.space.free(),
             faults: drive.faults,
@@ -89,8 +100,25 @@ impl Drives {
         self.members
     }
 
-    pub(super) fn have(&mut self, members: [u8; LANES_MAX as usize]) {
-        self.members = members;
+    /// A bit for each of them: it is a solid-state drive.
+    pub(super) fn ssds(&self) -> u32 {
+        self.ssds
+    }
+
+    pub(super) fn have(&mut self, members: [u8; LANES_MAX as usize], ssds: u32) {
+        (self.members, self.ssds) = (members, ssds);
+        for drive in &mut self.all {
+            let member = members.iter().position(|number| *number == drive.number);
+            let is_ssd = member.is_some_and(|member| ssds >> member & 1 == 1);
+            drive.kind = if is_ssd { Kind::Ssd } else { Kind::Hdd };
+        }
+    }
+
+    /// Of these kinds, by lane, in an array whose lanes are its members.
+    pub(super) fn with_kinds(&mut self, kinds: &[Kind]) {
+        let is_ssd = |(_, kind): &(usize, &Kind)| **kind == Kind::Ssd;
+        let ssds = kinds.iter().enumerate().filter(is_ssd);
+        self.have(self.members, ssds.fold(0, |ssds, (lane, _)| ssds | 1 << lane));
     }
 
     pub(super) fn lapses(&self) -> u32 {
@@ -128,8 +156,14 @@ impl Drives {
 
     /// How many units of a level there is room for, with spare cells left: at most `units_max`.
     pub(super) fn units(&self, level: Level, chunks: usize, units_max: u64) -> u64 {
+        let units = KINDS.map(|kind| self.units_of(kind, level, chunks, units_max));
+        units.iter().sum::<u64>().min(units_max)
+    }
+
+    /// The same for drives of a kind.
+    pub(super) fn units_of(&self, kind: Kind, level: Level, chunks: usize, units_max: u64) -> u64 {
         let (width, roles) = (level.width(chunks), level.roles(chunks) as u64);
-        let cells = self.present().map(|lane| self.all[lane].space.cells());
+        let cells = self.of(kind).map(|lane| self.all[lane].space.cells());
         let mut usable: Vec<u64> =
             cells.map(|cells| u64::from(cells.saturating_sub(spare_cells(cells)))).collect();
         usable.sort_unstable_by(|one, other| other.cmp(one));
@@ -174,8 +208,8 @@ impl Drives {
         }
     }
 
-    /// Where a role of a unit is to be: its drive if that has room, else one that has nothing of the
-    /// unit that the role must not share a drive with; of these one with least of the unit, least of
+    /// Where a role of a unit is to be: its drive if that is of the unit's kind and has room, else one of
+    /// that kind that has nothing of the unit that the role must not share a drive with; of these one with least of the unit, least of
     /// the neighbouring chunk, most room, and by chance.
     pub(super) fn choose(
         &self,
@@ -185,7 +219,8 @@ impl Drives {
         level: Level,
         role: usize,
     ) -> Option<usize> {
-        if let Some(lane) = self.lane(unit.places[role]).filter(|lane| self.free(*lane) > 0) {
+        let has_room = |lane: &usize| self.all[*lane].kind == unit.kind && self.free(*lane) > 0;
+        if let Some(lane) = self.lane(unit.places[role]).filter(has_room) {
             return Some(lane);
         }
         let chunks = usize::from(geometry.chunks);
@@ -205,7 +240,7 @@ impl Drives {
             let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ lane as u64);
             (uses, sibling, std::cmp::Reverse(room), chance)
         };
-        self.present()
+        self.of(unit.kind)
             .filter(|lane| self.free(*lane) > 0 && !is_barred(*lane))
             .min_by_key(|lane| rank(*lane))
     }
@@ -231,11 +266,16 @@ impl Drives {
             .filter_map(|role| Some((self.free(self.lane(unit.places[role])?), role)));
         let (free, role) = role.min()?;
         let lane = self
-            .present()
+            .of(unit.kind)
             .filter(|lane| self.free(*lane) > free + SLOPE)
             .filter(|lane| !self.is_barred(*lane, unit, level, role, chunks))
             .max_by_key(|lane| self.free(*lane))?;
         Some((role, lane))
+    }
+
+    /// Whether a place is on a drive of another kind.
+    pub(super) fn is_on_other(&self, place: Place, kind: Kind) -> bool {
+        self.lane(place).is_some_and(|lane| self.all[lane].kind != kind)
     }
 
     /// Whether all of a unit can be read from drives that are there.
@@ -271,17 +311,7 @@ mod tests {
     use super::*;
 
     fn geometry(lanes: u16) -> Geometry {
-        let sizes = Geometry {
-            volume: 1,
-            lanes,
-            chunk_bytes: 4096,
-            chunks: 4,
-            copies_max: 3,
-            units: 100,
-            cells: 0,
-            ring: 0,
-            update: Update::InPlace,
-        };
+        let sizes = Geometry { update: Update::InPlace, ..Geometry::sample(lanes) };
         Geometry::new(sizes, Level::RAID6, 20).unwrap()
     }
 

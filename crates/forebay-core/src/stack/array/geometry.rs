@@ -77,8 +77,29 @@ impl Geometry {
         is_fit.then_some(Geometry { cells, ring, ..sizes })
     }
 
+    /// The largest array on sets of drives of so many bytes each, some of whose cells are spare. A unit is
+    /// on drives of one set, all of which count as much as the least of them.
+    pub fn fitting(sizes: Geometry, leanest: Level, sets: &[&[u64]]) -> Option<Geometry> {
+        let of = |set: &[u64], less: u64| {
+            let bytes = set.iter().min()?.checked_sub(less)?;
+            Geometry::fitting_set(Geometry { lanes: set.len() as u16, ..sizes }, leanest, bytes)
+        };
+        let alone: Vec<Geometry> = sets.iter().map(|set| of(set, 0)).collect::<Option<_>>()?;
+        // Each drive has the ring of the whole array, not of its set.
+        let units = alone.iter().map(|set| set.units).sum();
+        let lanes = sets.iter().map(|set| set.len() as u16).sum();
+        let whole = Geometry::new(Geometry { units, lanes, ..sizes }, leanest, 0)?;
+        let longer = |set: &Geometry| (whole.ring - set.ring) * u64::from(RECORD);
+        let fits = sets.iter().zip(&alone).map(|(set, alone)| of(set, longer(alone)));
+        let fits: Vec<Geometry> = fits.collect::<Option<_>>()?;
+        let units = fits.iter().map(|set| set.units).sum();
+        let cells = fits.iter().map(|set| set.cells).min()?;
+        let whole = Geometry::new(Geometry { units, ..whole }, leanest, 0)?;
+        Some(Geometry { cells, ..whole })
+    }
+
     /// The largest array on drives of `lane_bytes`, some of whose cells are spare.
-    pub fn fitting(sizes: Geometry, leanest: Level, lane_bytes: u64) -> Option<Geometry> {
+    fn fitting_set(sizes: Geometry, leanest: Level, lane_bytes: u64) -> Option<Geometry> {
         let with = |units: u64| {
             let bare = Geometry::new(Geometry { units, ..sizes }, leanest, 0)?;
             let spare = spare_cells(bare.cells);
@@ -93,6 +114,12 @@ impl Geometry {
             *if with(units).is_some() { &mut fits } else { &mut too_many } = units;
         }
         with(fits).filter(|_| fits > 0)
+    }
+
+    /// Whether its units can have this level.
+    pub fn takes(&self, level: Level) -> bool {
+        let chunks = self.chunks.into();
+        level.roles(chunks) <= self.roles_max() && level.width(chunks) <= self.lanes.into()
     }
 
     /// Roles that the table has room for.
@@ -185,6 +212,24 @@ impl Geometry {
     }
 }
 
+#[cfg(test)]
+impl Geometry {
+    /// Sizes for tests: units of four chunks of 4 KiB.
+    pub(super) fn sample(lanes: u16) -> Geometry {
+        Geometry {
+            volume: 77,
+            lanes,
+            chunk_bytes: 4096,
+            chunks: 4,
+            copies_max: 3,
+            units: 100,
+            cells: 0,
+            ring: 0,
+            update: Update::Fresh,
+        }
+    }
+}
+
 /// How many cells of a drive are spare: none of what is promised needs them.
 pub(super) fn spare_cells(cells: u32) -> u32 {
     (cells / 64).max(64)
@@ -200,23 +245,13 @@ mod tests {
     use super::*;
 
     fn sizes() -> Geometry {
-        Geometry {
-            volume: 1,
-            lanes: 6,
-            chunk_bytes: 65_536,
-            chunks: 4,
-            copies_max: 3,
-            units: 100,
-            cells: 0,
-            ring: 0,
-            update: Update::Fresh,
-        }
+        Geometry { chunk_bytes: 65_536, ..Geometry::sample(6) }
     }
 
     #[test]
     fn an_array_fits_its_drives_and_no_larger_one_does() {
         for bytes in [1 << 30, 10_000_000_001, 1 << 40] {
-            let all = Geometry::fitting(sizes(), Level::RAID6, bytes).unwrap();
+            let all = Geometry::fitting(sizes(), Level::RAID6, &[&[bytes; 6]]).unwrap();
             assert!(all.lane_bytes() <= bytes && all.capacity_bytes() < 4 * bytes);
             let more = Geometry { units: all.units + 100, ..all };
             let more = Geometry::new(more, Level::RAID6, spare_cells(all.cells)).unwrap();
@@ -225,7 +260,20 @@ mod tests {
             let share = all.capacity_bytes() as f64 / (4 * bytes) as f64;
             assert!(share > 0.85, "{share}");
         }
-        assert_eq!(Geometry::fitting(sizes(), Level::RAID6, 1 << 20), None);
+        assert_eq!(Geometry::fitting(sizes(), Level::RAID6, &[&[1 << 20; 6]]), None);
+    }
+
+    #[test]
+    fn sets_of_drives_hold_together_what_each_would() {
+        let (disk, flash) = (1 << 40, 100 << 30);
+        let alone = |bytes| Geometry::fitting(sizes(), Level::RAID6, &[&[bytes; 6]]).unwrap();
+        let sets: [&[u64]; 2] = [&[disk; 6], &[flash; 6]];
+        let both = Geometry::fitting(sizes(), Level::RAID6, &sets).unwrap();
+        assert_eq!((both.lanes, both.lane_bytes() <= flash), (12, true));
+        let share = both.units as f64 / (alone(disk).units + alone(flash).units) as f64;
+        assert!((0.99..1.0).contains(&share), "{share}");
+        assert!(both.cells_in(disk) > 9 * both.cells);
+        assert_eq!(Geometry::fitting(sizes(), Level::RAID6, &[&[disk; 6], &[flash; 5]]), None);
     }
 
     #[test]

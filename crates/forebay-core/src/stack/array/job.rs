@@ -1,5 +1,6 @@
 //! What is under way on a unit: first roles are read, then roles are written.
 
+use super::kind::Kind;
 use super::known::Sums;
 use super::level::{Level, ROLES_MAX, Roles};
 use super::locks::{Part, Task};
@@ -13,7 +14,7 @@ pub(super) enum Doing {
     Read,
     Write,
     Trim,
-    Switch(Level),
+    Switch(Level, Kind),
     Repair {
         reads_all: bool,
     },
@@ -100,7 +101,7 @@ impl Job {
                 Task::Read(part) => (Doing::Read, Some(part)),
                 Task::Write(part) => (Doing::Write, Some(part)),
                 Task::Trim(part) => (Doing::Trim, Some(part)),
-                Task::Switch(level) => (Doing::Switch(level), None),
+                Task::Switch(level, kind) => (Doing::Switch(level, kind), None),
                 Task::Repair { reads_all } => (Doing::Repair { reads_all }, None),
                 Task::Move { role, lane } => (Doing::Move { role, lane }, None),
             };

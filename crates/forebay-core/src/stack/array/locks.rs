@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use super::kind::Kind;
 use super::level::Level;
 use crate::contract::bytes::Bytes;
 use crate::contract::time::Nanos;
@@ -34,8 +35,8 @@ pub(super) enum Task {
     Write(Part),
     /// All of it is no longer needed.
     Trim(Part),
-    /// To another level.
-    Switch(Level),
+    /// To another level, or another kind of drives.
+    Switch(Level, Kind),
     /// What is lost is made anew; all of it is read where asked so.
     Repair {
         reads_all: bool,

@@ -12,6 +12,7 @@
 use std::collections::BTreeMap;
 
 use super::commit::sealed;
+use super::kind::Kind;
 use super::record::{Label, Record};
 use super::unit::Unit;
 use super::{Array, Geometry, KIND, OPENING, Phase, geometry, nobodys};
@@ -170,7 +171,9 @@ impl Array {
             self.table.read_page(record.page, page);
         }
         for at in 0..self.table.units() {
-            let Unit { level, places } = self.table.get(at);
+            let unit = self.table.get(at);
+            let Unit { level, places, .. } = unit;
+            self.hold(&Unit::EMPTY, &unit);
             let roles = level.map_or(0, |level| level.roles(self.chunks()));
             (roles <= self.geometry.roles_max()).then_some(())?;
             // Two that share a cell: this is no table of ours.
@@ -200,7 +203,7 @@ impl Array {
     /// newer than all of these takes a missing one's place, or one beside them in an array that grows;
     /// one that is older had its place taken. Answers whether there is such a new one.
     fn adopt(&mut self, newest: &Record) -> bool {
-        let mut members = newest.drives;
+        let (mut members, mut ssds) = (newest.drives, newest.ssds);
         let newer = members.iter().copied().max().unwrap_or(0);
         let present: Vec<usize> = self.drives.present().collect();
         let numbers: Vec<u8> = present.iter().map(|lane| self.drives.number(*lane)).collect();
@@ -209,18 +212,21 @@ impl Array {
                 continue;
             }
             let is_missing = |member: &&u8| **member > 0 && !numbers.contains(*member);
-            let place = match members.iter().any(|member| is_missing(&member)) {
-                true => members.iter_mut().find(|member| is_missing(&&**member)),
-                false => members.iter_mut().find(|member| **member == 0 && self.care.grows),
+            let missing = members.iter().position(|member| is_missing(&member));
+            let vacant = || members.iter().position(|member| *member == 0);
+            let grows = self.care.grows;
+            let place = missing.or_else(|| grows.and_then(|_| vacant()));
+            let Some(place) = place.filter(|_| *number > newer) else {
+                self.lose(lane);
+                continue;
             };
-            match place.filter(|_| *number > newer) {
-                Some(place) => *place = *number,
-                None => {
-                    self.lose(lane);
-                }
+            members[place] = *number;
+            // Who takes another's place is of its kind.
+            if let Some(Kind::Ssd) = grows.filter(|_| missing.is_none()) {
+                ssds |= 1 << place;
             }
         }
-        self.drives.have(members);
+        self.drives.have(members, ssds);
         members != newest.drives
     }
 

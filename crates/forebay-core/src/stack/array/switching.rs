@@ -15,10 +15,11 @@ impl Array {
         let job = &self.jobs[key as usize];
         let (doing, old, level) = (job.doing, job.old, job.level);
         let idle = match doing {
-            Doing::Switch(to) => {
-                let refused = !self.has_spare(to);
+            Doing::Switch(to, kind) => {
+                let is_spared = kind == old.kind || self.is_roomy(to, kind);
+                let refused = !(is_spared && self.has_spare(to, kind));
                 self.counts.mirrors_refused += u64::from(refused);
-                old.level.is_none() || level == to || refused
+                old.level.is_none() || (level, old.kind) == (to, kind) || refused
             }
             Doing::Repair { reads_all } => !reads_all && !self.drives.lacks(&old, chunks),
             Doing::Move { role, lane } => self.drives.roomier(&old, chunks) != Some((role, lane)),
@@ -45,11 +46,12 @@ impl Array {
         let chunks = self.chunks();
         let job = &self.jobs[key as usize];
         let (doing, number, old, level, bad) = (job.doing, job.number, job.old, job.level, job.bad);
+        let kind_changes;
         let (to, mut new) = match doing {
-            Doing::Switch(to) => (to, self.moved(&old, level, to)),
+            Doing::Switch(to, kind) => (to, Unit { kind, ..self.moved(&old, level, to) }),
             _ => (level, old),
         };
-        new.level = Some(to);
+        (new.level, kind_changes) = (Some(to), new.kind != old.kind);
         // Parities of nothing but zeros are zeros.
         let empty = (0..chunks).all(|chunk| new.places[chunk] == Place::ZERO);
         let (data, roles) = (all(chunks), all(to.roles(chunks)));
@@ -64,7 +66,10 @@ impl Array {
             let is_wanted = match (doing, place) {
                 (Doing::Move { role: moved, .. }, _) => role == moved,
                 (_, Place::ZERO) => !is_zero,
-                (_, place) => self.drives.lane(place).is_none() || is_rotten,
+                (_, place) => {
+                    let is_lost = self.drives.lane(place).is_none();
+                    is_lost || is_rotten || self.drives.is_on_other(place, new.kind)
+                }
             };
             if is_wanted {
                 writes |= 1 << role;
@@ -90,6 +95,10 @@ impl Array {
             // It stays as it is.
             return self.finish(key, Ok(()), plan);
         }
+        if kind_changes && each(writes).any(|role| new.places[role].is_lost()) {
+            self.revert(&old, &new);
+            return self.finish(key, Ok(()), plan);
+        }
         if to == level {
             // What no drive takes stays where it was: that drive may come back.
             for role in each(writes) {
@@ -111,7 +120,7 @@ impl Array {
             self.remake_parities(key, to, plan);
         }
         match doing {
-            Doing::Switch(_) => self.counts.switches += 1,
+            Doing::Switch(..) => self.counts.switches += 1,
             Doing::Move { .. } => self.counts.moved_roles += 1,
             _ => self.counts.repaired_roles += u64::from(writes.count_ones()),
         }

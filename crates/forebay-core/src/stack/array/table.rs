@@ -87,24 +87,13 @@ pub(super) fn words(from: &[u8]) -> Vec<u64> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::geometry::Update;
     use super::super::level::Level;
     use super::super::unit::Place;
     use super::*;
 
     #[test]
     fn pages_carry_the_whole_table() {
-        let geometry = Geometry {
-            volume: 1,
-            lanes: 6,
-            chunk_bytes: 4096,
-            chunks: 4,
-            copies_max: 3,
-            units: 100,
-            cells: 0,
-            ring: 0,
-            update: Update::Fresh,
-        };
+        let geometry = Geometry::sample(6);
         let (mut from, mut to) = (Table::new(&geometry), Table::new(&geometry));
         let unit = |number: u64| {
             let mut unit = Unit { level: Some(Level::TRIPLE), ..Unit::EMPTY };

@@ -1,5 +1,6 @@
 //! Where a unit's chunks are: a level, and a place for each role.
 
+use super::kind::Kind;
 use super::level::{Level, ROLES_MAX};
 
 /// Where a role's bytes are: a cell of a drive, or nowhere because they are zeros, or lost.
@@ -51,11 +52,14 @@ impl Place {
 pub(super) struct Unit {
     /// None if nothing was ever written.
     pub(super) level: Option<Level>,
+    /// On drives of this kind.
+    pub(super) kind: Kind,
     pub(super) places: [Place; ROLES_MAX],
 }
 
 impl Unit {
-    pub(super) const EMPTY: Unit = Unit { level: None, places: [Place::ZERO; ROLES_MAX] };
+    pub(super) const EMPTY: Unit =
+        Unit { level: None, kind: Kind::Hdd, places: [Place::ZERO; ROLES_MAX] };
 
     /// Whether it names that cell.
     pub(super) fn names(&self, place: Place) -> bool {
@@ -65,7 +69,8 @@ impl Unit {
     /// As it stands in the table.
     pub(super) fn put(&self, words: &mut [u64]) {
         if let Some((first, places)) = words.split_first_mut() {
-            *first = self.level.map_or(0, |level| u64::from(level.code()));
+            let kind = u64::from(self.kind == Kind::Ssd) << 8;
+            *first = self.level.map_or(0, |level| u64::from(level.code()) | kind);
             places.iter_mut().zip(self.places).for_each(|(word, place)| *word = place.0);
         }
     }
@@ -74,6 +79,7 @@ impl Unit {
         let mut unit = Unit::EMPTY;
         if let Some((&first, places)) = words.split_first() {
             unit.level = Level::of_code(first as u8);
+            unit.kind = if first >> 8 & 1 == 1 { Kind::Ssd } else { Kind::Hdd };
             unit.places.iter_mut().zip(places).for_each(|(place, word)| *place = Place(*word));
         }
         unit
@@ -92,7 +98,7 @@ mod tests {
         assert_eq!((Place::ZERO.cell(), Place::LOST.cell()), (None, None));
         assert!(Place::LOST.is_lost() && !Place::ZERO.is_lost() && !place.is_lost());
         assert!(!Place::ZERO.is_same_cell(Place::ZERO));
-        let mut unit = Unit { level: Some(Level::RAID6), ..Unit::EMPTY };
+        let mut unit = Unit { level: Some(Level::RAID6), kind: Kind::Ssd, ..Unit::EMPTY };
         unit.places[5] = place;
         let mut words = [9; 13];
         unit.put(&mut words);

@@ -35,10 +35,15 @@ impl Array {
         job.span(chunk, geometry::BLOCK.min(chunk), false);
         let touched = job.touched;
         let first = self.adapting.as_ref().and_then(|it| it.first(touched.count_ones() as usize));
-        let first = first.unwrap_or(self.first);
+        let hinted = self.hints.of(number).level;
+        let first = hinted.or(first).unwrap_or(self.first);
+        let kind = match old.level {
+            Some(_) => old.kind,
+            None => self.first_kind(self.hinted_kind(number), first),
+        };
         let level = match old.level {
             Some(level) => level,
-            None if self.has_spare(first) => first,
+            None if self.has_spare(first, kind) => first,
             None => {
                 self.counts.mirrors_refused += 1;
                 self.leanest
@@ -46,7 +51,7 @@ impl Array {
         };
         let job = &mut self.jobs[key as usize];
         (job.level, job.old, job.new) = (level, old, old);
-        job.new.level = Some(level);
+        (job.new.level, job.new.kind) = (Some(level), kind);
         let writes = written(level, chunks, touched);
         let is_new = |role| self.drives.lane(old.places[role]).is_none();
         let whole = self.is_fresh() || each(writes).any(is_new);

@@ -1,0 +1,106 @@
+//! What an application says of a range of the volume: how its units are to be kept.
+
+use std::ops::Range;
+
+use super::Array;
+use super::geometry::Geometry;
+use super::kind::Kind;
+use super::level::Level;
+use super::locks::Task;
+
+/// A hint.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hint {
+    /// Bytes of the volume. A unit has the first hint that names one of its bytes.
+    pub bytes: Range<u64>,
+    /// Their level, which then no rule changes.
+    pub level: Option<Level>,
+    /// The drives they are on, while these have room.
+    pub kind: Option<Kind>,
+}
+
+/// What is asked for a unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asked {
+    pub(super) level: Option<Level>,
+    pub(super) kind: Option<Kind>,
+}
+
+/// All hints, by units.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Hints {
+    all: Vec<(Range<u64>, Asked)>,
+}
+
+impl Hints {
+    fn new(hints: &[Hint], geometry: &Geometry) -> Hints {
+        let unit_bytes = geometry.unit_bytes();
+        let of = |hint: &Hint| {
+            let units = hint.bytes.start / unit_bytes..hint.bytes.end.div_ceil(unit_bytes);
+            let level = hint.level.filter(|level| geometry.takes(*level));
+            (units, Asked { level, kind: hint.kind })
+        };
+        Hints { all: hints.iter().map(of).collect() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.all.is_empty()
+    }
+
+    pub(super) fn of(&self, unit: u64) -> Asked {
+        let hint = self.all.iter().find(|(units, _)| units.contains(&unit));
+        hint.map_or(Asked::default(), |(_, asked)| *asked)
+    }
+}
+
+impl Array {
+    /// The same, some of whose units are kept as these say. Those that are not kept so are moved in the
+    /// background once it is open, where there is room to spare. Levels that it does not take
+    /// ([`Geometry::takes`]) are not heeded.
+    pub fn hinted(self, hints: &[Hint]) -> Array {
+        let hints = Hints::new(hints, &self.geometry);
+        Array { hints, ..self }
+    }
+
+    /// The kind of drives that a unit is to be on.
+    pub(super) fn hinted_kind(&self, number: u64) -> Kind {
+        self.hints.of(number).kind.unwrap_or_default()
+    }
+
+    /// What brings a unit where its hint says, unless it is there.
+    pub(super) fn heed(&self, number: u64) -> Option<Task> {
+        if self.hints.is_empty() {
+            return None;
+        }
+        let unit = self.unit(number);
+        let (Asked { level, kind }, now) = (self.hints.of(number), unit.level?);
+        let (to, on) = (level.unwrap_or(now), kind.unwrap_or(unit.kind));
+        let is_kept = (to, on) == (now, unit.kind);
+        (!is_kept && self.is_roomy(to, on)).then_some(Task::Switch(to, on))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_hint_that_touches_a_unit_counts() {
+        let hint = |bytes, level, kind| Hint { bytes, level, kind };
+        let sizes = Geometry { chunk_bytes: 4096, units: 100, ..Geometry::sample(6) };
+        let unit = sizes.unit_bytes();
+        let hints = Hints::new(
+            &[
+                hint(0..1, Some(Level::TRIPLE), None),
+                hint(0..2 * unit + 1, None, Some(Kind::Ssd)),
+                hint(7 * unit..7 * unit, Some(Level::RAID6), None),
+                hint(8 * unit..9 * unit, Some(Level::Mirrored { copies: 4 }), None),
+            ],
+            &sizes,
+        );
+        let asked = |unit| (hints.of(unit).level, hints.of(unit).kind);
+        assert_eq!(asked(0), (Some(Level::TRIPLE), None));
+        assert_eq!([1, 2].map(asked), [(None, Some(Kind::Ssd)); 2]);
+        assert_eq!([3, 7, 8, u64::MAX].map(asked), [(None, None); 4]);
+    }
+}

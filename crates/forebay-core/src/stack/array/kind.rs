@@ -1,0 +1,37 @@
+//! Kinds of drives. All of a unit is on drives of one kind, which form a *set*.
+
+/// What a drive is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// A hard disk.
+    #[default]
+    Hdd,
+    /// A solid-state drive.
+    Ssd,
+}
+
+/// All there are.
+pub const KINDS: [Kind; 2] = [Kind::Hdd, Kind::Ssd];
+
+impl Kind {
+    /// Its name: `hdd`, `ssd`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Hdd => "hdd",
+            Kind::Ssd => "ssd",
+        }
+    }
+
+    /// By its name.
+    pub fn named(name: &str) -> Option<Kind> {
+        KINDS.into_iter().find(|kind| kind.name() == name)
+    }
+
+    /// The other one.
+    pub(super) fn other(self) -> Kind {
+        match self {
+            Kind::Hdd => Kind::Ssd,
+            Kind::Ssd => Kind::Hdd,
+        }
+    }
+}
