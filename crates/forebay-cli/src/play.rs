@@ -40,7 +40,7 @@ pub(crate) struct Play {
     #[arg(long, value_name = "NAME=FILE", value_parser = mapped)]
     map_volume: Vec<(String, PathBuf)>,
     /// Play it on the volume of these drives, or of those in this folder (see `forebay volume`); the
-    /// policy is then that of each drive
+    /// policy is then a scheduler, of which each drive has one, or array with how it follows its workload
     #[arg(long, value_name = "DIR|DEVICE,...", value_delimiter = ',', conflicts_with_all = ["target", "map_volume", "emulate", "flash", "tape", "buffered"])]
     volume: Vec<PathBuf>,
     /// Emulate this device instead (see `forebay devices`): I/Os end when its model says so

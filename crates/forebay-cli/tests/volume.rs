@@ -103,6 +103,58 @@ fn a_volume_is_made_written_checked_and_outlives_two_drives() {
 }
 
 #[test]
+fn a_volume_of_two_sets_follows_its_workload_and_hints() {
+    let folder = Folder::new();
+    drives(&folder, 12);
+    let solid = folder.root().join("s");
+    fs::create_dir(&solid).unwrap();
+    for drive in ["drive10", "drive11", "drive12", "drive7", "drive8", "drive9"] {
+        fs::rename(folder.root().join("v").join(drive), solid.join(drive)).unwrap();
+    }
+    let made = json(&mut forebay(&folder, &["volume", "create", "v", "--ssd", "s"]));
+    assert_eq!((&made["drives"], &made["ssds"]), (&12.into(), &6.into()));
+    let trace = writes(&folder, 200);
+    // To eight units again and again, so far apart that none waits for another.
+    let row = |n: u64| format!("{},write,{},4096,0,0,1000000,,,,\n", n * 3_000_000, n % 8 * MIB);
+    let small = (0..100).map(row).collect::<String>();
+    let small = folder.file("small.csv", HEADER.to_string() + &small);
+    let play = |policy: &str, trace: &Path| {
+        let trace = trace.to_str().unwrap();
+        let volume = ["--volume", "v,s", "--map", "wrap", "--policy", policy];
+        let played = json(forebay(&folder, &["play", trace]).args(volume));
+        assert_eq!(played["failed"], 0);
+        let status = json(&mut forebay(&folder, &["volume", "status", "v", "s"]));
+        let count = |level: &str| {
+            let units = status["units"].as_array().unwrap();
+            units.iter().find(|it| it[0] == level).map_or(0, |it| it[1].as_u64().unwrap())
+        };
+        (count("raid6"), count("raid10x3"), status["ssd_units"].as_u64().unwrap())
+    };
+    let (striped, mirrored, solid) = play("deadline", &trace);
+    assert!(striped > 50 && (mirrored, solid) == (0, 0), "{striped} {mirrored} {solid}");
+    // A quarter is to be on solid-state drives.
+    let (_, mirrored, solid) = play("array:hints=0-10@ssd", &trace);
+    assert!(mirrored == 0 && (10..=40).contains(&solid), "{mirrored} {solid}");
+    // Small writes go to three copies, but for those that are to stay.
+    let (_, mirrored, still) = play("array:adapt=half-thresholds:hints=0-2@raid6", &small);
+    assert_eq!((mirrored, still), (6, solid));
+    let (_, mirrored, solid) = play("array:hints=0-4000@hdd@raid6", &trace);
+    assert_eq!((mirrored, solid), (0, 0));
+    let checked = json(&mut forebay(&folder, &["volume", "check", "v", "s"]));
+    assert_eq!((&checked["degraded_units"], &checked["lost_units"]), (&0.into(), &0.into()));
+    let on_both = |policy: &str| {
+        let mut play = forebay(&folder, &["play", trace.to_str().unwrap(), "--volume", "v,s"]);
+        play.args(["--policy", policy]);
+        play
+    };
+    refused(&mut on_both("array:level=raid5"), &["no parameter 'level'", "hints"]);
+    refused(&mut on_both("array:hints=0-9@raid10x4"), &["0-9@raid10x4", "that the array takes"]);
+    refused(&mut on_both("array:hints=9-0@ssd"), &["9-0@ssd", "FROM-TO"]);
+    let few = ["volume", "create", "v", "--ssd", "s/drive7", "--overwrite"];
+    refused(&mut forebay(&folder, &few), &["6 hard disks and 1 solid-state drives"]);
+}
+
+#[test]
 fn a_volume_grows_by_drives_and_with_its_drives() {
     let folder = Folder::new();
     let paths = drives(&folder, 6);

@@ -18,7 +18,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use forebay_core::catalog::{build_placed, is_placement};
+use forebay_core::catalog::{build_placed, is_array, is_placement};
 use forebay_core::stack::Blocks;
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Lane, Nanos, Policy};
@@ -92,6 +92,10 @@ pub fn check(on: On<'_>, policy: &str) -> Result<(), Error> {
     let lanes = on.lanes_before();
     if let On::Emulated(bed) = on {
         bed.check_failures(policy)?;
+    }
+    if matches!(on, On::Volume(_)) && is_array(policy) {
+        // Its drives say what it can be.
+        return Ok(());
     }
     refuse_servers(&*build_placed(policy, &lanes)?, policy, on)
 }

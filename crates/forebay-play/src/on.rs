@@ -73,7 +73,7 @@ pub struct OnVolume {
 /// What a trace is played on.
 #[derive(Clone, Copy)]
 pub enum On<'a> {
-    /// A volume; the policy is that of each of its drives.
+    /// A volume; the policy is that of each of its drives, or `array` with a rule.
     Volume(&'a OnVolume),
     /// Files and block devices.
     Real(&'a Real),
@@ -168,7 +168,8 @@ enum Source<'a> {
 }
 
 impl Prepared<'_> {
-    /// The policy that `spec` names; on a volume each drive has one, beneath the array.
+    /// The policy that `spec` names; on a volume that is how it follows its workload, or a scheduler that
+    /// each drive has beneath it.
     pub(super) fn policy(&self, spec: &str) -> Result<AnyPolicy, Error> {
         match &self.source {
             Source::Volume { found, .. } => Ok(Box::new(over(found.array(), spec)?)),

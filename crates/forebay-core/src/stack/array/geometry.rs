@@ -93,9 +93,12 @@ impl Geometry {
         let fits = sets.iter().zip(&alone).map(|(set, alone)| of(set, longer(alone)));
         let fits: Vec<Geometry> = fits.collect::<Option<_>>()?;
         let units = fits.iter().map(|set| set.units).sum();
-        let cells = fits.iter().map(|set| set.cells).min()?;
         let whole = Geometry::new(Geometry { units, ..whole }, leanest, 0)?;
-        Some(Geometry { cells, ..whole })
+        let [alone] = fits[..] else {
+            let least = sets.iter().flat_map(|set| set.iter()).min()?;
+            return Some(Geometry { cells: whole.cells_in(*least), ..whole });
+        };
+        Some(alone)
     }
 
     /// The largest array on drives of `lane_bytes`, some of whose cells are spare.
@@ -266,6 +269,11 @@ mod tests {
     #[test]
     fn sets_of_drives_hold_together_what_each_would() {
         let (disk, flash) = (1 << 40, 100 << 30);
+        for disk in [256 << 20, 999_999_999, 1 << 33] {
+            let sets: [&[u64]; 2] = [&[disk; 6], &[disk / 2; 6]];
+            let both = Geometry::fitting(sizes(), Level::RAID6, &sets).unwrap();
+            assert!(both.lane_bytes() <= disk / 2 && both.units > 0, "{both:?}");
+        }
         let alone = |bytes| Geometry::fitting(sizes(), Level::RAID6, &[&[bytes; 6]]).unwrap();
         let sets: [&[u64]; 2] = [&[disk; 6], &[flash; 6]];
         let both = Geometry::fitting(sizes(), Level::RAID6, &sets).unwrap();
