@@ -12,7 +12,9 @@ mod mix;
 use std::fmt::Write;
 
 use devices::{drives, flash, hdd};
-use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, build_placed};
+use forebay_core::catalog::{
+    DeviceSet, FlashLane, PLACEMENTS, POLICIES, array_ssds, build, build_placed,
+};
 use forebay_core::device::hdd::{Hdd, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
 use forebay_core::device::ssd::Collection;
@@ -61,6 +63,8 @@ const ARRAYS: &[&str] = &[
     "array:level=raid6:update=in-place:filled-mib=64:disk=deadline",
     "array:adapt=bonus-malus:first=write:chunk-kib=16",
     "array:level=raid5:chunks=3:chunk-kib=32",
+    "array:ssds=6:hints=0-1@ssd/2-3@raid10x3:adapt=bonus-malus:first=write:rent-ms=1:period-ms=50",
+    "miser:cmin=300:depth=16:over=array+chunk-kib=16",
 ];
 
 /// Placements over two disks and a flash device.
@@ -225,10 +229,12 @@ fn arrays() -> String {
             disks: 6,
             disk_len_max: 1 << 20,
             disk_bytes: 1 << 30,
-            flash: None,
+            flash: Some(FlashLane { len_max: 256 << 10, capacity_bytes: 64 << 20 }),
             restarts: false,
         };
-        line(spec, build_placed(spec, &lanes).unwrap(), (0..6).map(|_| disk()).collect(), 1)
+        let ssds = (0..array_ssds(spec)).map(|_| flash(Collection::Greedy, 0.5));
+        let devices = (0..6).map(|_| disk()).chain(ssds).collect();
+        line(spec, build_placed(spec, &lanes).unwrap(), devices, 1)
     });
     lines.collect()
 }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, build, build_placed,
+    DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, array_ssds, build, build_placed,
 };
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::tape::{Recorder, replay};
@@ -326,17 +326,20 @@ const ARRAY_SPECS: &[&str] = &[
     "array:adapt=best:first=write:update=in-place",
     "array:adapt=bonus-malus:costs=ssd:level=raid10x3:filled-mib=3",
     "array:adapt=work-function",
+    "array:ssds=6:hints=0-1@ssd/1-2@raid10x3:adapt=bonus-malus:rent-ms=1:period-ms=5",
 ];
 
 /// As [`check_placed`], for arrays: what was never written is read without an I/O.
 fn check_array(spec: &str, disks: u16, requests: &[Request], depth: usize) {
     // A small one: its table is looked at for whatever needs care.
-    let lanes = || DeviceSet { disk_bytes: 64 << 20, ..lanes(disks) };
+    let flash = Some(FlashLane { len_max: 64 << 10, capacity_bytes: 32 << 20 });
+    let lanes = || DeviceSet { disk_bytes: 64 << 20, flash, ..lanes(disks) };
     let build = || build_placed(spec, &lanes()).unwrap();
     let mut policy = Recorder::new(build());
     let mut laws = Laws { answers_zeros: true, ..Laws::default() };
     let mut workload = List(requests.iter().copied().collect());
-    let mut devices: Vec<Bench> = (0..disks).map(|_| Bench::new(depth)).collect();
+    let drives = disks + array_ssds(spec);
+    let mut devices: Vec<Bench> = (0..drives).map(|_| Bench::new(depth)).collect();
     simulate::run(&mut policy, &mut devices, &mut workload, &mut laws);
     laws.done.sort_by_key(|request| request.id);
     assert_eq!(laws.done, requests, "{spec}: each request finishes exactly once, unchanged");

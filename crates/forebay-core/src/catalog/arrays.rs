@@ -1,7 +1,7 @@
 //! Arrays by name: all disks together, one volume above them.
 
 use super::placements::DeviceSet;
-use super::schedulers;
+use super::{schedulers, shapers};
 use crate::adapt::{
     Best, BonusMalus, Costs, Factor, First, Objective, RAID6, Tuning, WorkFunction,
 };
@@ -23,6 +23,7 @@ const MADE: &[Parameter] = &[
     Parameter::whole("chunk-kib", 64, 4),
     Parameter::whole("chunks", 4, 1),
     Parameter::whole("filled-mib", 0, 0),
+    Parameter::whole("ssds", 0, 0),
 ];
 
 /// How any array follows its workload, and who says otherwise.
@@ -45,9 +46,30 @@ pub const ARRAYS: &[Listed] = &[Listed {
     parameters: &[MADE, RULED],
 }];
 
-/// Whether `spec` names an array.
-pub fn is_array(spec: &str) -> bool {
+/// The array that `spec` names, itself or beneath a shaper.
+fn array_of(spec: &str) -> Option<Spec> {
+    let spec = Spec::parse(spec).ok()?;
+    if ARRAYS.iter().any(|listed| listed.name == spec.name()) {
+        return Some(spec);
+    }
+    let over = shapers::is_shaper(spec.name()).then(|| spec.inner("over")).flatten()?;
+    array_of(&over)
+}
+
+/// Whether `spec` itself names an array.
+fn is_named(spec: &str) -> bool {
     Spec::parse(spec).is_ok_and(|spec| ARRAYS.iter().any(|listed| listed.name == spec.name()))
+}
+
+/// Whether `spec` names an array, itself or beneath a shaper.
+pub fn is_array(spec: &str) -> bool {
+    array_of(spec).is_some()
+}
+
+/// How many solid-state drives, each as the flash device, the array has beside its disks that `spec` names.
+pub fn array_ssds(spec: &str) -> u16 {
+    let Some(spec) = array_of(spec) else { return 0 };
+    Given::new(&spec, &tables()).whole("ssds").map_or(0, |ssds| ssds.min(LANES_MAX) as u16)
 }
 
 /// How many bytes the volume has that `spec` makes of `lanes`, if it names an array.
@@ -55,10 +77,7 @@ pub fn is_array(spec: &str) -> bool {
 /// # Errors
 /// Where there can be no such array.
 pub fn volume_bytes(spec: &str, lanes: &DeviceSet) -> Result<Option<u64>, SpecError> {
-    if !is_array(spec) {
-        return Ok(None);
-    }
-    let spec = Spec::parse(spec)?;
+    let Some(spec) = array_of(spec) else { return Ok(None) };
     let tables = tables();
     let given = Given::new(&spec, &tables);
     Ok(Some(Asked::of(&given, lanes)?.geometry.capacity_bytes()))
@@ -68,10 +87,18 @@ fn tables() -> Vec<&'static [Parameter]> {
     ARRAYS.iter().flat_map(|listed| listed.parameters.to_vec()).collect()
 }
 
+/// The most drives of each kind.
+const LANES_MAX: u32 = 32;
+/// Solid-state drives take what they get, in its order.
+const FLASH_SCHEDULER: &str = "none:requests-max=1023";
+
 /// What is asked for.
 struct Asked {
     geometry: Geometry,
     level: Level,
+    /// Bytes of each drive, by lane: disks, then solid-state drives.
+    bytes: Vec<u64>,
+    kinds: Vec<Kind>,
 }
 
 impl Asked {
@@ -92,6 +119,13 @@ impl Asked {
                 lanes.disks
             ));
         }
+        let ssds = given.whole("ssds")?.min(LANES_MAX) as usize;
+        let flash_bytes = lanes.flash.map_or(0, |flash| flash.capacity_bytes);
+        if ssds > 0 && (ssds < width || lanes.flash.is_none()) {
+            return wrong(format!(
+                "ssds: got {ssds}, expected none, or at least {width} and what they are (--flash DEVICE)"
+            ));
+        }
         let copies = levels.iter().map(|level| match level {
             Level::Mirrored { copies } => *copies,
             Level::Striped { .. } => 1,
@@ -108,9 +142,12 @@ impl Asked {
             update,
         };
         let disks = vec![lanes.disk_bytes; lanes.disks.into()];
+        let solid = vec![flash_bytes; ssds];
         let lean = if levels.len() > 1 { Level::RAID6 } else { level };
-        match Geometry::fitting(sizes, lean, &[&disks]) {
-            Some(geometry) => Ok(Asked { geometry, level }),
+        let sets: [&[u64]; 2] = [&disks, &solid];
+        let kinds = [vec![Kind::Hdd; disks.len()], vec![Kind::Ssd; ssds]].concat();
+        match Geometry::fitting(sizes, lean, if ssds > 0 { &sets } else { &sets[..1] }) {
+            Some(geometry) => Ok(Asked { geometry, level, bytes: [disks, solid].concat(), kinds }),
             None => wrong(format!(
                 "got {chunks} chunks of {} KiB on {} disks of {} bytes, expected chunks of 4 to 1024 KiB, \
                  a multiple of 4, no more than 16 copies and parities of a unit's chunks, up to 32 disks, \
@@ -135,14 +172,26 @@ pub(super) fn with_array<V: PolicyVisitor>(
         let what = "got an array for one run, expected a volume (forebay volume create)";
         return Err(SpecError(format!("'{}': {what}", spec.text())));
     }
-    let Asked { geometry, level } = Asked::of(&given, lanes)?;
+    let Asked { geometry, level, bytes, kinds } = Asked::of(&given, lanes)?;
     let filled = u64::from(given.whole("filled-mib")?) << 20;
     let units = filled.div_ceil(geometry.unit_bytes());
     // What a rule would have chosen for units that nobody writes is not asked: they are at the level.
-    let array = ruled(&given, Array::new(geometry, level).filled(units))?;
-    let disks = schedulers_of(spec, lanes.disks.into(), lanes.disk_len_max)?;
+    let array = Array::new(geometry, level);
+    let array = match kinds.contains(&Kind::Ssd) {
+        true => {
+            let cells: Vec<u32> = bytes.iter().map(|bytes| geometry.cells_in(*bytes)).collect();
+            array.with_kinds(&kinds).with_cells(&cells)
+        }
+        false => array,
+    };
+    let array = ruled(&given, array.filled(units))?;
+    let mut policies = schedulers_of(spec, lanes.disks.into(), lanes.disk_len_max)?;
+    let solid = lanes.flash.filter(|_| bytes.len() > policies.len());
+    for flash in solid.iter().cycle().take(bytes.len() - policies.len()) {
+        policies.push(schedulers::build(FLASH_SCHEDULER, flash.len_max)?);
+    }
     spec.finish()?;
-    Ok(visitor.visit(Placed::over(array, disks)))
+    Ok(visitor.visit(Placed::over(array, policies)))
 }
 
 /// An array that is there already, over its drives, as `spec` would have it: `array` with what makes it
@@ -156,7 +205,7 @@ pub fn with_rules(
     len_max: u32,
 ) -> Result<Placed<Array, AnyPolicy>, SpecError> {
     let lanes = array.lanes();
-    if !is_array(spec) {
+    if !is_named(spec) {
         let disks = (0..lanes).map(|_| schedulers::build(spec, len_max));
         return Ok(Placed::over(array, disks.collect::<Result<_, _>>()?));
     }

@@ -568,7 +568,9 @@ impl Placement for Array {
 
     fn figures(&self) -> Vec<Figure> {
         let counts = &self.counts;
-        vec![
+        // By how much a rule paid more in its cost model than who knows everything.
+        let regret = self.adapting.as_ref().map(Adapting::regret_percent);
+        let mut figures = vec![
             ("full_writes", counts.full_writes as f64),
             ("reconstruct_writes", counts.reconstruct_writes as f64),
             ("modify_writes", counts.modify_writes as f64),
@@ -581,7 +583,9 @@ impl Placement for Array {
             ("rotten_blocks", counts.rotten_blocks as f64),
             ("mirrors_refused", counts.mirrors_refused as f64),
             ("drives_failed", counts.drives_failed as f64),
-        ]
+        ];
+        figures.extend(regret.map(|percent| ("regret_percent", percent)));
+        figures
     }
 }
 

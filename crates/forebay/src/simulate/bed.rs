@@ -1,7 +1,8 @@
 //! The devices that a trace is tried on: disks, and a flash device beside them.
 
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, PLACEMENTS, build_placed, is_array, is_placement, volume_bytes,
+    DeviceSet, FlashLane, PLACEMENTS, array_ssds, build_placed, is_array, is_placement,
+    volume_bytes,
 };
 use forebay_core::device::failing::Failure;
 use forebay_core::device::list::DeviceModel;
@@ -37,7 +38,8 @@ impl<'a> Bed<'a> {
     pub fn devices(&self, policy: &str) -> Vec<&'a OpenDevice> {
         let disks = usize::from(self.disks.max(1));
         let flash = self.flash.filter(|_| is_placement(policy));
-        std::iter::repeat_n(self.disk, disks).chain(flash).collect()
+        let ssds = self.flash.iter().copied().cycle().take(array_ssds(policy).into());
+        std::iter::repeat_n(self.disk, disks).chain(flash).chain(ssds).collect()
     }
 
     /// Where the volumes of `input` lie under `policy`: on the disks, or on the one volume that an array
@@ -134,8 +136,8 @@ impl<'a> Bed<'a> {
                 counted(volumes as u64, "volume")
             ));
         }
-        if let Some(flash) = self.flash.filter(|_| !policies.iter().any(|name| is_placement(name)))
-        {
+        let uses = |name: &str| is_placement(name) || array_ssds(name) > 0;
+        if let Some(flash) = self.flash.filter(|_| !policies.iter().any(|name| uses(name))) {
             let known: Vec<&str> = PLACEMENTS.iter().map(|listed| listed.name).collect();
             told.push(format!(
                 "{} stays idle: none of the policies uses flash; those that do are {}",

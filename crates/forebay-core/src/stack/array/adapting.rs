@@ -8,7 +8,7 @@ use super::Array;
 use super::job::Doing;
 use super::level::Level;
 use super::locks::{Part, Task};
-use crate::adapt::{Class, Costs, First, Layout, Rule};
+use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
 use crate::contract::request::Op;
 use crate::contract::time::Nanos;
 
@@ -44,26 +44,60 @@ trait Units {
     fn seen(&mut self, costs: &Costs, number: u64, layout: Layout, class: Class) -> Option<Layout>;
     /// Whether anything is kept of it.
     fn knows(&self, number: u64) -> bool;
+    fn account(&self) -> Account;
+}
+
+/// What all units paid in the cost model, and what they would have at the least who knew everything,
+/// their first layouts too.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Account {
+    pub(super) paid: u64,
+    pub(super) optimum: u64,
+}
+
+/// What is kept of a unit.
+struct Kept<U> {
+    unit: U,
+    layout: Layout,
+    optimum: Optimum,
 }
 
 struct Ruled<R: Rule> {
     rule: R,
-    units: BTreeMap<u64, R::Unit>,
+    units: BTreeMap<u64, Kept<R::Unit>>,
+    account: Account,
 }
 
 impl<R: Rule> Units for Ruled<R> {
     fn seen(&mut self, costs: &Costs, number: u64, layout: Layout, class: Class) -> Option<Layout> {
-        let Ruled { rule, units } = self;
-        let unit = units.entry(number).or_insert_with(|| rule.begin(costs, layout, class, number));
-        if rule.layout(unit) != layout {
+        let Ruled { rule, units, account } = self;
+        let kept = units.entry(number).or_insert_with(|| Kept {
+            unit: rule.begin(costs, layout, class, number),
+            layout,
+            optimum: Optimum::new(costs, None),
+        });
+        if rule.layout(&kept.unit) != layout {
             // A switch came to nothing, as where there was no room.
-            *unit = rule.begin(costs, layout, class, number);
+            kept.unit = rule.begin(costs, layout, class, number);
         }
-        rule.seen(costs, unit, class)
+        if kept.layout != layout {
+            account.paid = account.paid.saturating_add(costs.switch(kept.layout, layout));
+        }
+        kept.layout = layout;
+        account.paid = account.paid.saturating_add(costs.cost(layout, class));
+        let before = kept.optimum.cost();
+        kept.optimum.seen(costs, class);
+        let more = kept.optimum.cost().saturating_sub(before);
+        account.optimum = account.optimum.saturating_add(more);
+        rule.seen(costs, &mut kept.unit, class)
     }
 
     fn knows(&self, number: u64) -> bool {
         self.units.contains_key(&number)
+    }
+
+    fn account(&self) -> Account {
+        self.account
     }
 }
 
@@ -74,8 +108,15 @@ impl Adapting {
         R: Rule + Send + 'static,
         R::Unit: Send,
     {
-        let units = Box::new(Ruled { rule, units: BTreeMap::new() });
+        let account = Account::default();
+        let units = Box::new(Ruled { rule, units: BTreeMap::new(), account });
         Adapting { levels, costs, first, percent: 0, budget: 0, ticks: None, units }
+    }
+
+    /// By how many percent more was paid in the cost model than the least.
+    pub(super) fn regret_percent(&self) -> f64 {
+        let Account { paid, optimum } = self.units.account();
+        100.0 * regret(paid, optimum)
     }
 
     /// With a bound on what switches move: so many percent of what clients do.
@@ -227,6 +268,20 @@ mod tests {
         assert_eq!(seen(Level::TRIPLE, 4), None);
         // A level that is none of its own stays.
         assert_eq!(seen(Level::Striped { parities: 1 }, 1), None);
+    }
+
+    #[test]
+    fn what_is_paid_stands_beside_the_optimum() {
+        let mut rule = adapting();
+        let mut seen = |number, level| rule.seen(number, level, Op::Write, 1);
+        // Four small writes in RAID 6, a switch, two in three copies; and two of a unit that began there.
+        let _: Vec<_> = (0..4).map(|_| seen(7, Level::RAID6)).collect();
+        let _: Vec<_> = (0..2).map(|_| seen(7, Level::TRIPLE)).collect();
+        let _: Vec<_> = (0..2).map(|_| seen(8, Level::TRIPLE)).collect();
+        let points = |points: u64| points * 100_000;
+        let account = rule.units.account();
+        assert_eq!(account.paid, points(4 * 56 + 99 + 2 * 29 + 2 * 29));
+        assert_eq!(account.optimum, points(6 * 29 + 2 * 29));
     }
 
     #[test]
