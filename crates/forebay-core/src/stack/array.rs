@@ -137,6 +137,8 @@ pub struct Array {
     care: caring::Care,
     adapting: Option<Adapting>,
     hints: Hints,
+    /// By unit, for the switch that comes next there.
+    carried: BTreeMap<u64, switching::Carried>,
     /// Units that are on drives of each kind.
     held: [u64; KINDS.len()],
     reads_only: bool,
@@ -242,6 +244,7 @@ impl Array {
             care: caring::Care::default(),
             adapting: None,
             hints: Hints::default(),
+            carried: BTreeMap::new(),
             held: [0; KINDS.len()],
             reads_only: false,
             counts: Counts::default(),
@@ -442,7 +445,13 @@ impl Array {
         let job = &mut self.jobs[key as usize];
         let (number, doing, old, new) = (job.number, job.doing, job.old, job.new);
         let parts = std::mem::take(&mut job.parts);
-        let (bad, is_new, chunks) = (job.bad, new != old, job.touched.count_ones() as usize);
+        let (bad, is_new) = (job.bad, new != old);
+        if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome)
+            && self.adapt(key, &parts, level, new.kind)
+        {
+            self.carry(key, plan.slots);
+        }
+        let job = &mut self.jobs[key as usize];
         let bufs = job.bufs.iter_mut().chain(&mut job.parities);
         for buf in bufs.map(std::mem::take).filter(|buf| *buf != 0) {
             plan.slots.free(buf);
@@ -459,10 +468,7 @@ impl Array {
                 plan.release_after(part.client, plan.now - part.at, outcome);
             }
         }
-        if let (Doing::Read | Doing::Write, Some(level), Ok(())) = (doing, new.level, outcome) {
-            self.adapt(number, level, doing, &parts, chunks);
-            self.charge(plan.now);
-        }
+        self.charge(plan.now);
         let is_repair = matches!(doing, Doing::Repair { .. });
         let is_care = is_repair || matches!(doing, Doing::Move { .. } | Doing::Switch(..));
         self.care.busy &= !is_care;

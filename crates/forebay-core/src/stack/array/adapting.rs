@@ -6,6 +6,7 @@ use std::ops::Range;
 
 use super::Array;
 use super::job::Doing;
+use super::kind::Kind;
 use super::level::Level;
 use super::locks::{Part, Task};
 use crate::adapt::{Class, Costs, First, Layout, Optimum, Rule, regret};
@@ -196,25 +197,18 @@ impl Adapting {
 }
 
 impl Array {
-    /// The rule sees what a unit was asked for; where it says so, and the bound lets it, the unit goes to
-    /// another level.
-    pub(super) fn adapt(
-        &mut self,
-        number: u64,
-        level: Level,
-        doing: Doing,
-        parts: &[Part],
-        chunks: usize,
-    ) {
-        let Some(adapting) = &mut self.adapting else { return };
+    /// The rule sees what a unit of this level was asked for; where it says so, and the bound lets it, the
+    /// unit goes to another level next. Answers whether it does.
+    pub(super) fn adapt(&mut self, key: u32, parts: &[Part], level: Level, kind: Kind) -> bool {
+        let Some(adapting) = &mut self.adapting else { return false };
         adapting.moved(parts.iter().map(|part| u64::from(part.len)).sum());
-        if self.hints.of(number).level.is_some() {
-            return;
+        let job = &self.jobs[key as usize];
+        if self.hints.of(job.number).level.is_some() {
+            return false;
         }
-        let op = if doing == Doing::Write { Op::Write } else { Op::Read };
-        if let Some(to) = adapting.seen(number, level, op, chunks) {
-            self.follow(number, to);
-        }
+        let op = if job.doing == Doing::Write { Op::Write } else { Op::Read };
+        let to = adapting.seen(job.number, level, op, job.touched.count_ones() as usize);
+        to.is_some_and(|to| self.follow(self.jobs[key as usize].number, to, kind))
     }
 
     /// Some units pay for their space, where that is asked for; who pays too much shrinks.
@@ -227,20 +221,20 @@ impl Array {
                 && let Some(adapting) = &mut self.adapting
                 && let Some(to) = adapting.pay(number, level)
             {
-                self.follow(number, to);
+                self.follow(number, to, self.unit(number).kind);
             }
         }
     }
 
-    /// A unit goes to another level, if the bound lets it.
-    fn follow(&mut self, number: u64, to: Level) {
+    /// A unit goes to another level, if the bound lets it; answers whether it does.
+    fn follow(&mut self, number: u64, to: Level, kind: Kind) -> bool {
         let bytes = to.roles(self.chunks()) as u64 * u64::from(self.geometry.chunk_bytes);
         let may = self.adapting.as_mut().is_some_and(|adapting| adapting.may_move(bytes));
         if may {
-            let kind = self.unit(number).kind;
             self.locks.ask_first(number, Task::Switch(to, kind));
             self.ready.push(number);
         }
+        may
     }
 }
 

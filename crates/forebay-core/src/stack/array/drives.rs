@@ -224,25 +224,25 @@ impl Drives {
             return Some(lane);
         }
         let chunks = usize::from(geometry.chunks);
-        let roles = 0..level.roles(chunks);
-        let lane_of = |role: usize| self.lane(unit.places[role]);
-        let of_chunk = |chunk: usize, lane: usize| {
-            level.holders(chunk, chunks).any(|holder| lane_of(holder) == Some(lane))
-        };
-        let is_barred = |lane| self.is_barred(lane, unit, level, role, chunks);
-        let rank = |lane: usize| {
-            let uses = roles.clone().filter(|other| lane_of(*other) == Some(lane)).count();
-            let sibling = level.chunk(role, chunks).is_some_and(|chunk| {
-                level.parities() == 0 && (chunk ^ 1) < chunks && of_chunk(chunk ^ 1, lane)
-            });
+        let sibling = level.chunk(role, chunks).filter(|_| level.parities() == 0).map(|it| it ^ 1);
+        let (mut uses, mut barred, mut beside) = ([0u8; LANES_MAX as usize], 0u32, 0u32);
+        for other in 0..level.roles(chunks) {
+            let Some(lane) = self.lane(unit.places[other]) else { continue };
+            uses[lane] += 1;
+            let is_barred = other != role && level.parts(other, role, chunks);
+            barred |= u32::from(is_barred) << lane;
+            let is_beside = sibling.is_some() && level.chunk(other, chunks) == sibling;
+            beside |= u32::from(is_beside) << lane;
+        }
+        let rank = |lane: &usize| {
             // Room counts in steps, so that chance spreads units over drives.
-            let room = self.free(lane) / 16;
-            let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ lane as u64);
-            (uses, sibling, std::cmp::Reverse(room), chance)
+            let room = self.free(*lane) / 16;
+            let chance = crate::index::spread(number << 16 ^ (role as u64) << 8 ^ *lane as u64);
+            (uses[*lane], beside >> lane & 1, std::cmp::Reverse(room), chance)
         };
         self.of(unit.kind)
-            .filter(|lane| self.free(*lane) > 0 && !is_barred(*lane))
-            .min_by_key(|lane| rank(*lane))
+            .filter(|lane| self.free(*lane) > 0 && barred >> lane & 1 == 0)
+            .min_by_key(rank)
     }
 
     /// Whether a drive holds what a role must not share one with.

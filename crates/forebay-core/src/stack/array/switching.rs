@@ -3,15 +3,65 @@
 
 use super::Array;
 use super::job::Doing;
-use super::level::{Level, Roles, all, each};
+use super::level::{Level, ROLES_MAX, Roles, all, each};
 use super::unit::{Place, Unit};
-use crate::contract::bytes::Bytes;
+use crate::contract::bytes::{Buf, Bytes, Slots};
 use crate::stack::placed::Plan;
 
+/// The data chunks of a unit as a request left them, so that a switch that follows need not read them.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Carried {
+    chunks: Roles,
+    bufs: [Buf; ROLES_MAX],
+}
+
 impl Array {
+    /// Keeps what a job knows of whole chunks, for the switch that comes next.
+    pub(super) fn carry(&mut self, key: u32, slots: &mut dyn Slots) {
+        let (job, len) = (&self.jobs[key as usize], self.geometry.chunk_bytes);
+        if (job.lo, job.hi) != (0, len) {
+            return;
+        }
+        let mut carried = Carried { chunks: 0, bufs: [0; ROLES_MAX] };
+        for chunk in 0..self.chunks() {
+            let is_written = job.doing == Doing::Write && job.touched >> chunk & 1 == 1;
+            let content = match self.holder(key, chunk) {
+                _ if is_written => job.contents[chunk],
+                Some(role) => Bytes::of(job.bufs[role]),
+                None => continue,
+            };
+            carried.bufs[chunk] = slots.take(len);
+            slots.copy(content.len(len), Bytes::of(carried.bufs[chunk]));
+            carried.chunks |= 1 << chunk;
+        }
+        let before = self.carried.insert(job.number, carried);
+        before
+            .into_iter()
+            .flat_map(|it| it.bufs)
+            .filter(|it| *it != 0)
+            .for_each(|it| slots.free(it));
+    }
+
+    /// What was kept for this switch counts as read.
+    fn take_carried(&mut self, key: u32, slots: &mut dyn Slots) {
+        let chunks = self.chunks();
+        let job = &mut self.jobs[key as usize];
+        let Some(carried) = self.carried.remove(&job.number) else { return };
+        for chunk in each(carried.chunks) {
+            let buf = carried.bufs[chunk];
+            for role in job.level.holders(chunk, chunks) {
+                slots.keep(buf);
+                job.bufs[role] = buf;
+                job.read |= 1 << role;
+            }
+            slots.free(buf);
+        }
+    }
+
     /// Begins a switch, a repair or a move.
     pub(super) fn begin_remake(&mut self, key: u32, plan: &mut Plan<'_>) {
         let chunks = self.chunks();
+        self.take_carried(key, plan.slots);
         let job = &self.jobs[key as usize];
         let (doing, old, level) = (job.doing, job.old, job.level);
         let idle = match doing {
