@@ -6,9 +6,9 @@
 //! weights of a whole cycle are the model's. A run that is longer begins again, all parts together: one
 //! that is done before the others waits for the cycle's end.
 
-mod arrivals;
 mod categories;
 mod choose;
+mod clock;
 mod draw;
 mod part;
 mod periods;

@@ -120,6 +120,20 @@ fn read_ahead_answers_full_and_partial_hits() {
     assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 60, 1)), 6_110);
 }
 
+#[test]
+fn what_passes_before_the_first_sector_is_read_too() {
+    let first_again = |sector| {
+        let mut drive = with(|controller| {
+            controller.buffer = Some(BufferSpec { read_before: true, ..buffer() });
+        });
+        // The head is on the track at 200 us, as sector 2 begins.
+        assert_eq!(serve(&mut drive, 0, io(Op::Read, 10, 4)), 1_410);
+        serve(&mut drive, 5_000, io(Op::Read, sector, 1))
+    };
+    assert_eq!([2, 9].map(first_again), [5_210; 2]);
+    assert_eq!(first_again(1), 10_210, "it had passed");
+}
+
 /// Tracks of 100 sectors turned by 10 against the one before, of which the second is bad.
 fn slipped() -> Format {
     let defects = Defects { slips: vec![1], ..Defects::default() };
