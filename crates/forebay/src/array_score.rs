@@ -4,7 +4,7 @@
 //! Writes of 1 chunk to a whole unit go to random units of an array that is filled in part, so many at a
 //! time; what one costs is the time of all, divided by their number. (The paper does not say how many it
 //! had outstanding: so it is swept.) What a switch costs is what writes cost more where each is followed
-//! by a switch.
+//! by a switch: to copies after writes of one chunk, to RAID 6 after whole units, as rules have it.
 
 use forebay_core::adapt::{Class, Costs, First, Layout, Rule};
 use forebay_core::catalog::build;
@@ -14,6 +14,8 @@ use forebay_core::simulate;
 use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Device, Flags, Nanos, Op, Request, Slots, Workload};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
 use serde::Serialize;
 
 use crate::devices::OpenDevice;
@@ -84,24 +86,25 @@ pub fn score(device: &OpenDevice, asked: Asked) -> Result<Score, Error> {
     };
     let write_ms =
         LEVELS.map(|level| std::array::from_fn(|chunks| cost(level, chunks as u32 + 1, false)));
-    // A whole unit leaves every drive where it was going to be, and is there in either level.
-    let both: [f64; 2] = LEVELS.map(|level| cost(level, CHUNKS.into(), true));
-    let writes: [f64; 2] = write_ms.map(|row: [f64; CHUNKS as usize]| row[usize::from(CHUNKS) - 1]);
-    // Where each write is followed by a switch, half of them are of either kind.
-    let pair = (both[0] + both[1] - writes[0] - writes[1]).max(0.0);
-    let share = switch_share();
+    // Where each write of so many chunks is followed by a switch, half of them are of either kind.
+    let there_and_back = |chunks: u32| {
+        let both: [f64; 2] = LEVELS.map(|level| cost(level, chunks, true));
+        let alone: [f64; 2] = write_ms.map(|row: [f64; CHUNKS as usize]| row[chunks as usize - 1]);
+        (both[0] + both[1] - alone[0] - alone[1]).max(0.0)
+    };
     Ok(Score {
         outstanding: asked.outstanding,
         write_ms,
-        switch_ms: [pair * share, pair * (1.0 - share)],
+        switch_ms: [there_and_back(1) * SHARE_THERE, there_and_back(CHUNKS.into()) * SHARE_BACK],
     })
 }
 
-/// Of the chunks that a switch there and back moves, those of the way there: it reads four and writes
-/// eight, and back it reads four and writes two.
-fn switch_share() -> f64 {
-    12.0 / 18.0
-}
+/// A unit goes to copies after writes of one chunk. Of the chunks that a switch there and back then moves,
+/// those of the way there: it writes eight, the others having been read for the parities; back it reads
+/// three and writes two.
+const SHARE_THERE: f64 = 8.0 / 13.0;
+/// It goes back after writes of all its chunks, which then need not be read: eight there, two back.
+const SHARE_BACK: f64 = 2.0 / 10.0;
 
 /// Milliseconds a write.
 fn measured(
@@ -131,7 +134,7 @@ fn measured(
         ready: asked.outstanding.into(),
         left: asked.writes,
         now: Nanos::ZERO,
-        state: asked.seed,
+        draws: Xoshiro256PlusPlus::seed_from_u64(asked.seed),
         units,
         unit_bytes: geometry.unit_bytes(),
         chunk_bytes: asked.chunk_bytes,
@@ -163,21 +166,11 @@ struct Load {
     ready: u64,
     left: u32,
     now: Nanos,
-    state: u64,
+    draws: Xoshiro256PlusPlus,
     units: u64,
     unit_bytes: u64,
     chunk_bytes: u32,
     chunks: u32,
-}
-
-impl Load {
-    /// The next number (SplitMix64).
-    fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
 }
 
 impl Workload for Load {
@@ -186,8 +179,8 @@ impl Workload for Load {
     }
     fn take(&mut self) -> Request {
         (self.ready, self.left) = (self.ready - 1, self.left - 1);
-        let unit = self.draw() % self.units;
-        let chunk = self.draw() % u64::from(u32::from(CHUNKS) - self.chunks + 1);
+        let unit = self.draws.next_u64() % self.units;
+        let chunk = self.draws.next_u64() % u64::from(u32::from(CHUNKS) - self.chunks + 1);
         Request {
             at: self.now,
             offset: unit * self.unit_bytes + chunk * u64::from(self.chunk_bytes),

@@ -200,17 +200,33 @@ fn cut_once(
     lies: Option<Lie>,
 ) -> (bool, Vec<Medium>) {
     let tear = if random(state).is_multiple_of(2) { Tear::Sector } else { Tear::Page };
-    let troubles = Troubles { cut_after: Some(random(state) % 3000), lies, ..Troubles::default() };
+    let away = shape.away(state);
+    // Where all are there, one may lose what it took since its last flush, and say so.
+    let errs = away.is_empty() && shape.first.tolerates() > 0 && lies.is_none();
+    let errs = errs.then(|| (random(state) % u64::from(shape.lanes)) as usize);
+    let troubles = Troubles {
+        cut_after: Some(random(state) % 3000),
+        lies,
+        lane: errs.map(|lane| lane as Lane),
+        flushes_one_in: if errs.is_some() { 5 } else { 0 },
+        ..Troubles::default()
+    };
     let mut lanes = Crash::new(media, 4096, 4, random(state), troubles);
     oracle.more(1000);
-    let away = shape.away(state);
     let mut policy = over(shape.found(&away));
     let is_cut = run(&mut policy, &mut lanes, oracle, &mut ()).is_err();
     let media = lanes.cut(tear);
     oracle.cut();
     let mut lanes = sound(media, random(state));
     // Those that were away may be back; others may be away, as long as it is two in all.
-    let away = if away.is_empty() { shape.away(state) } else { away };
+    let away = match errs {
+        // What it lost counts as if it were away.
+        Some(lane) => {
+            [lane].into_iter().chain(shape.away(state)).take(shape.first.tolerates()).collect()
+        }
+        None if away.is_empty() => shape.away(state),
+        None => away,
+    };
     let away = if random(state).is_multiple_of(2) { away } else { Vec::new() };
     oracle.settle();
     let failed = oracle.failed;
