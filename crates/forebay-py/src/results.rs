@@ -240,6 +240,12 @@ impl Advice {
         self.get(py, "ranking")
     }
 
+    /// Which redundancy pays on an array, a dict; None where that was not asked.
+    #[getter]
+    fn redundancy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "redundancy")
+    }
+
     /// The runs in full, as `Result.runs`.
     #[getter]
     fn runs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay::advise::{default_device, default_flash};
+use forebay::advise::{BASELINE, default_device, default_flash, redundancy};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
 use forebay::defragment::study;
@@ -12,6 +12,7 @@ use forebay::simulate::{Bed, run_on};
 use forebay::{devices, report, sample};
 use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use forebay_trace::write;
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
@@ -265,12 +266,15 @@ pub(crate) fn offline<'py>(
 /// caching with `flash` (by default the d7-p5520); explains, and recommends or says that nothing is
 /// to be gained.
 ///
+/// `array` is a number of drives, from 6 to 32: where the trace goes to an array of so many, it says
+/// too which redundancy pays there (`Advice.redundancy`).
+///
 /// `report` is where to write the HTML page; without it none is written (`Advice.html` has it). The
 /// other options are those of `simulate`.
 #[pyfunction]
 #[pyo3(signature = (
-    trace=None, *, device=None, flash=None, report=None, replay="open", intensity=1.0,
-    map="scale", stream_by="thread", from_=None, names=None,
+    trace=None, *, device=None, flash=None, array=None, report=None, replay="open",
+    intensity=1.0, map="scale", stream_by="thread", from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn advise(
@@ -278,6 +282,7 @@ pub(crate) fn advise(
     trace: Option<&Bound<'_, PyAny>>,
     device: Option<PathBuf>,
     flash: Option<PathBuf>,
+    array: Option<u16>,
     report: Option<PathBuf>,
     replay: &str,
     intensity: f64,
@@ -286,6 +291,9 @@ pub(crate) fn advise(
     from_: Option<String>,
     names: Option<&Bound<'_, Trace>>,
 ) -> PyResult<Advice> {
+    if let Some(drives) = array.filter(|drives| !(6..=32).contains(drives)) {
+        return Err(PyValueError::new_err(format!("array: got {drives}, expected 6 to 32 drives")));
+    }
     let source = trace.map(|trace| Source::new(trace, from_, names)).transpose()?;
     let kept = source.as_ref().map(Source::kept).unwrap_or_default();
     let named: Vec<_> = device.iter().chain(&flash).map(|name| name.to_string_lossy()).collect();
@@ -309,7 +317,12 @@ pub(crate) fn advise(
         };
         let flash = flash.map_or_else(default_flash, Ok)?;
         let go_on = |_: &str| signals.go_on();
-        let advice = forebay::advise::advise(&input, &device, reason, &flash, setup, go_on)?;
+        let mut advice = forebay::advise::advise(&input, &device, reason, &flash, setup, go_on)?;
+        if let Some(drives) = array.filter(|_| !advice.runs.is_empty()) {
+            let scheduler = advice.recommended.as_deref().unwrap_or(BASELINE);
+            let tried = redundancy(&input, &device, drives, scheduler, setup, |_| signals.go_on())?;
+            advice.redundancy = Some(tried);
+        }
         let html = report::html(&advice);
         if let Some(page) = page {
             report::write(page, &html)?;

@@ -201,6 +201,15 @@ def test_advise(answer, tmp_path):
     assert pl.DataFrame(advice)["policy"].to_list() == [row["policy"] for row in advice.ranking]
 
 
+def test_advise_says_which_redundancy_pays(answer, tmp_path):
+    expected = answer("advise", "--array", "6", "-o", tmp_path / "command.html")["redundancy"]
+    redundancy = forebay.advise(array=6).redundancy
+    assert redundancy == expected and redundancy["drives"] == 6
+    assert {one["name"]: one["regret_percent"] is not None for one in redundancy["tried"]}["adaptive"]
+    with pytest.raises(ValueError, match="array: got 5, expected 6 to 32"):
+        forebay.advise(array=5)
+
+
 def test_advise_writes_no_report_unasked(trace, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     forebay.advise(trace, device="fixed:300")

@@ -143,6 +143,8 @@ class Advice:
     @property
     def cautions(self) -> list[str]: ...
     @property
+    def redundancy(self) -> dict[str, Any] | None: ...
+    @property
     def ranking(self) -> list[dict[str, Any]]: ...
     @property
     def runs(self) -> list[dict[str, Any]]: ...
@@ -352,6 +354,7 @@ def advise(
     *,
     device: _Path | None = None,
     flash: _Path | None = None,
+    array: int | None = None,
     report: _Path | None = None,
     replay: _Replay = "open",
     intensity: float = 1.0,

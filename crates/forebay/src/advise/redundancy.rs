@@ -48,6 +48,9 @@ pub struct Redundant {
     pub write_p99_ms: Option<f64>,
     /// Units that changed their level.
     pub switches: u64,
+    /// By how many percent the rule paid more, in its cost model, than who knows the whole trace; none where
+    /// levels do not change.
+    pub regret_percent: Option<f64>,
 }
 
 /// The answer.
@@ -109,6 +112,7 @@ fn redundant(
         write_mean_ms: run.figures.write_mean_ms,
         write_p99_ms: run.figures.write_p99_ms,
         switches: run.placement.get("switches").copied().unwrap_or(0.0) as u64,
+        regret_percent: run.placement.get("regret_percent").copied(),
     }
 }
 
