@@ -19,7 +19,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-s
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape
 
 .PHONY: laws all build dist test proptest-long mutants needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
-  bench bench-play report reproduce reproduce-short big big-short
+  bench bench-play report reproduce reproduce-build reproduce-short reproduce-traces big big-short
 
 all: build
 
@@ -174,11 +174,17 @@ TRACES ?= ../shared/traces
 REPRODUCE := target/reproduce
 REPRODUCED := -m forebay.reproduce papers/$(PAPER) --work $(REPRODUCE)
 
-reproduce:
+reproduce-build:
 	test -x $(REPRODUCE)/venv/bin/python || python3 -m venv $(REPRODUCE)/venv
 	$(REPRODUCE)/venv/bin/pip install -q -r papers/requirements.txt
 	VIRTUAL_ENV="$(CURDIR)/$(REPRODUCE)/venv" $(REPRODUCE)/venv/bin/maturin develop --release
+
+reproduce: reproduce-build
 	$(REPRODUCE)/venv/bin/python $(REPRODUCED) --traces $(TRACES) --pictures $(REPRODUCE)/figures
+
+# Adaptive RAID on recorded traces: papers/raid/traces.md.
+reproduce-traces: reproduce-build
+	$(REPRODUCE)/venv/bin/python papers/raid/traces.py --traces $(TRACES) --pictures $(REPRODUCE)/figures
 
 reproduce-short: py-build
 	mkdir -p $(REPRODUCE)
