@@ -12,7 +12,7 @@ import forebay
 
 ROOT = Path(__file__).resolve().parents[2]
 #: No trace is read further.
-REQUESTS_MAX = 200_000
+REQUESTS_MAX = 50_000
 #: Nor the bundled one in a short run.
 SHORT = 10_000
 #: Sections are no shorter than this, nor cut through a request.
@@ -49,6 +49,11 @@ class Recorded:
     def rows(self) -> pa.Table:
         """Its requests for data; volumes lie one after another."""
         return _rows(self.path, self.from_, self.most)
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether it is longer."""
+        return len(forebay.read(self.path, from_=self.from_).to_pyarrow()) > self.most
 
     @property
     def span(self) -> int:

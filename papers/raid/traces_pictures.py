@@ -34,7 +34,7 @@ def _picture(pyplot, results):
     axes[0].set_yticks(range(len(results.traces)), [trace.name for trace in results.traces])
     axes[0].invert_yaxis()
     figure.legend(*axes[0].get_legend_handles_labels(), loc="lower center", ncols=5, fontsize=9)
-    figure.subplots_adjust(bottom=0.2, wspace=0.06)
+    figure.subplots_adjust(bottom=0.2 if len(results.traces) < 6 else 0.13, wspace=0.06)
     return figure
 
 

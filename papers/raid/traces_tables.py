@@ -9,23 +9,26 @@ from forebay import reproduce
 
 #: Less than this share of the disks' time, in percent, counts as noise whatever the spread.
 MATTERS = 2.0
+#: The same of the latency that 99 % of writes do not exceed.
+TAIL_MATTERS = 10.0
 NAMES = {cases.HDD: "HDD", cases.SSD: "flash"}
+BEGUN = {"RAID 6": "from RAID 6", "copies": "from three copies", "write": "by first write"}
 #: Beside RAID 6: the static array with copies, and the rules from RAID 6.
 BESIDE = {"copies": "raid10x3", **replayed.adaptive("RAID 6")}
 
 
-def saved(results, trace, device, update, array, filled=True, over=("raid6",)) -> np.ndarray:
+def saved(results, trace, device, update, array, filled=True, over=("raid6",), figure="busy_s") -> np.ndarray:
     """By seed: percent of the disk time of the best of `over` that an array saves, data in the same places."""
-    def busy(array, seed):
-        return results.runs[replayed.Case(trace, device, update, array, seed, filled)]["busy_s"]
+    def told(array, seed):
+        return results.runs[replayed.Case(trace, device, update, array, seed, filled)][figure]
 
     seeds = results.seeds if filled else results.seeds[:replayed.NEW_SEEDS]
-    return np.array([100 * (1 - busy(array, seed) / min(busy(other, seed) for other in over)) for seed in seeds])
+    return np.array([100 * (1 - told(array, seed) / min(told(other, seed) for other in over)) for seed in seeds])
 
 
-def verdict(gains: np.ndarray) -> str:
+def verdict(gains: np.ndarray, matters: float = MATTERS) -> str:
     """Whether what is saved is more than the spread between seeds."""
-    if abs(gains.mean()) <= max(np.ptp(gains), MATTERS):
+    if abs(gains.mean()) <= max(np.ptp(gains), matters):
         return "noise"
     return "pays" if gains.mean() > 0 else "loses"
 
@@ -71,7 +74,7 @@ def asked(results) -> str:
         shape = [each.mean(), each.max(), 100 * (chunks == 1).mean()] if len(each) else [None] * 3
         lines.append([trace.name, f"{rows.num_rows:,}", reproduce.number(100 * trace.writes_share), f"{len(each):,}",
                       *map(reproduce.number, [*shape, *bounds])])
-    return reproduce.table(["trace", "requests", "writes, %", "units", "each", "most", "one chunk, %",
+    return reproduce.table(["trace", "requests", "writes, %", "units", "each", "most", "1 chunk, %",
                             "HDD, %", "flash, %"], lines)
 
 
@@ -96,22 +99,18 @@ def from_copies(results) -> str:
     lines = []
     for trace in results.traces:
         cells = [cell(saved(results, trace, device, "in-place", array)) for device in cases.COSTS
-                 for array in list(replayed.adaptive("copies").values())[:2]]
+                 for array in map(replayed.adaptive("copies").get, replayed.CHOSEN)]
         lines.append([trace.name, *cells])
     return reproduce.table(["trace", *(f"{name}, {rule}" for name in NAMES.values()
-                                       for rule in list(replayed.RULES)[:2])], lines)
+                                       for rule in replayed.CHOSEN)], lines)
 
 
 def new(results) -> str:
     """Disk time saved where nothing is there before, units beginning as suits their first write."""
-    lines = []
-    for trace in results.traces:
-        arrays = ["raid10x3", *list(replayed.by_first_write().values())[:2]]
-        cells = [cell(saved(results, trace, device, "fresh", array, False)) for device in cases.COSTS
-                 for array in arrays]
-        lines.append([trace.name, *cells])
-    heads = [f"{name} {what}" for name in NAMES.values() for what in ("copies", "paper's", "ours")]
-    return reproduce.table(["trace", *heads], lines)
+    arrays = ["raid10x3", *map(replayed.by_first_write().get, replayed.CHOSEN)]
+    lines = [[trace.name, NAMES[device], *(cell(saved(results, trace, device, "fresh", array, False)) for array in arrays)]
+             for device in cases.COSTS for trace in results.traces]
+    return reproduce.table(["trace", "drives", "copies", *replayed.CHOSEN], lines)
 
 
 def switched(results) -> str:
@@ -125,13 +124,13 @@ def switched(results) -> str:
                         for seed in results.seeds]
                 cells.append(reproduce.number(100 * float(np.mean(made)) / units))
         lines.append([trace.name, f"{units:,}", *cells])
-    heads = [f"{name}, {rule}" for name in NAMES.values() for rule in ("paper's", "ours", "w. f.")]
+    heads = [f"{name} {rule}." for name in NAMES.values() for rule in "pow"]
     return reproduce.table(["trace", "units used", *heads], lines)
 
 
 def regret(results) -> str:
     """What rules pay beyond the optimum in the cost model."""
-    keys = ["RAID 6", "three copies", *((rule, first) for rule in list(replayed.RULES)[:2]
+    keys = ["RAID 6", "three copies", *((rule, first) for rule in replayed.CHOSEN
                                         for first in (*replayed.FIRSTS, "write"))]
     lines = []
     for trace in results.traces:
@@ -140,7 +139,7 @@ def regret(results) -> str:
             if told[0]:
                 means = [float(np.mean([each[key] for each in told])) for key in keys]
                 lines.append([trace.name, NAMES[device], *(f"{mean:.1f}" for mean in means)])
-    heads = ["RAID 6", "copies", *(f"{rule}, {first}" for rule in ("p.", "o.") for first in ("RAID 6", "copies", "write"))]
+    heads = ["RAID 6", "copies", *(f"{rule}. {first}" for rule in "po" for first in ("6", "10", "w"))]
     return reproduce.table(["trace", "drives", *heads], lines)
 
 
@@ -155,7 +154,7 @@ def reached(results) -> str:
                                                   for seed in results.seeds]) / 100)
                   for trace in results.traces if results.model[trace, cases.HDD, results.seeds[0]]}
         least = min(shares, key=shares.get)
-        lines.append([f"ours, {len(shares)} traces, units begin as {first}",
+        lines.append([f"ours, {len(shares)} traces, {BEGUN[first]}",
                       f"{reproduce.number(shares[least])} ({least}) to {reproduce.number(max(shares.values()))}",
                       f"{sum(share > 95 for share in shares.values())} of {len(shares)}"])
     return reproduce.table(["workload", "percent of the optimum", "over 95 %"], lines)
@@ -172,20 +171,34 @@ def latencies(results, device, update) -> str:
                 told = [results.runs[replayed.Case(trace, device, update, array, seed)][figure]
                         for seed in results.seeds]
                 values.append(None if None in told else float(np.mean(told)))
-            cells.append(" / ".join(map(reproduce.number, values)))
+            cells.append("/".join(map(reproduce.number, values)))
         lines.append([trace.name, *cells])
     return reproduce.table(["trace", "read mean", "read p99", "write mean", "write p99"], lines)
 
 
+def tails(results) -> str:
+    """On how many traces the writes' tail shrinks, stays and grows."""
+    lines = []
+    for device in cases.COSTS:
+        for update in replayed.UPDATES:
+            for name, array in BESIDE.items():
+                gains = {trace.name: saved(results, trace, device, update, array, figure="write_p99_ms")
+                         for trace in results.traces}
+                told = [verdict(each, TAIL_MATTERS) for each in gains.values()]
+                worst = min(gains, key=lambda name: gains[name].mean())
+                lines.append([NAMES[device], update, name, *(str(told.count(each)) for each in ("pays", "noise", "loses")),
+                              f"{-gains[worst].mean():+.0f} % ({worst})"])
+    return reproduce.table(["drives", "update", "array", "shorter", "noise", "longer", "worst"], lines)
+
+
 def less(results) -> str:
     """What arrays with less redundancy save over RAID 6."""
+    arrays = ["raid5", "raid10", "raid10x3", "raid6:adapt=bonus-malus", "raid6:adapt=best"]
     lines = []
-    for trace in results.traces:
-        seed, cells = results.seeds[0], []
-        for device in cases.COSTS:
-            told = {array: results.runs[replayed.Case(trace, device, "fresh", array, seed)]["busy_s"]
-                    for array in ("raid6", "raid5", "raid10", "raid10x3", "raid6:adapt=bonus-malus")}
-            cells += [f"{100 * (1 - told[array] / told['raid6']):.1f}" for array in list(told)[1:]]
-        lines.append([trace.name, *cells])
-    heads = [f"{name} {what}" for name in NAMES.values() for what in ("RAID 5", "2 copies", "3 copies", "paper's")]
-    return reproduce.table(["trace", *heads], lines)
+    for device in cases.COSTS:
+        for trace in results.traces:
+            told = {array: results.runs[replayed.Case(trace, device, "fresh", array, results.seeds[0])]["busy_s"]
+                    for array in ("raid6", *arrays)}
+            lines.append([trace.name, NAMES[device],
+                          *(f"{100 * (1 - told[array] / told['raid6']):.1f}" for array in arrays)])
+    return reproduce.table(["trace", "drives", "RAID 5", "2 copies", "3 copies", *replayed.CHOSEN], lines)
