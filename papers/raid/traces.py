@@ -91,7 +91,8 @@ LESSONS = [
     "A new volume hardly needs to switch: where each unit begins as suits its first write, the paper's rule is "
     "next to the optimum, and so is ours.",
     "Our rule loses more than the paper's. It takes a unit where most other units gain, with the unit's first write; "
-    "a unit that is written a few times never earns that switch back. The work function waits, and loses least.",
+    "a unit that is written once or a few times never earns that switch back. The work function waits, and "
+    "loses least.",
     "Tails of writes can grow where disk time stays the same: see *Is it felt?*.",
 ]
 RULED = {"paper's": "the paper's rule", "ours": "our rule"}
@@ -119,9 +120,9 @@ def answer(results) -> tuple[str, str]:
     paying = tables.verdicts(results, cases.HDD, "in-place", tables.BESIDE["paper's"])["pays"]
     over = {name for device, update in every for rule in RULED
             for name in tables.verdicts(results, device, update, tables.BESIDE[rule], ("raid6", "raid10x3"))["pays"]}
-    first = ("Adapting pays where small writes keep coming back to the same units (with the paper's rule on hard disks "
-             f"on {len(paying)} of {many} traces), is noise where a trace mostly reads or writes once, and loses where "
-             "units are written only a few times.")
+    first = ("Adapting pays where small writes keep coming back to the same units; it is noise where a trace mostly "
+             "reads, or writes once; it loses where units are written only a few times. With the paper's rule on hard "
+             f"disks it pays on {len(paying)} of {many} traces.")
     told = [f"It beats the better of static RAID 6 and static three copies on {len(over)} of {many} traces"
             f"{listed(dict.fromkeys(over))}. What it gives is a part of what three copies save, in an array that "
             "promises as many bytes as RAID 6."]

@@ -101,7 +101,7 @@ def test_gain_is_told_from_noise(paper):
 
 
 def test_the_page_on_traces_answers_first(paper, tmp_path, monkeypatch):
-    monkeypatch.setattr(sys.modules["recorded"], "SHORT", 2000)
+    monkeypatch.setattr(sys.modules["recorded"], "SHORT", 500)
     traces = importlib.import_module("traces")
     traces.main(["--short", "--processes", "1", "-o", str(tmp_path / "traces.md")])
     text = (tmp_path / "traces.md").read_text()
