@@ -88,8 +88,8 @@ what RAID 6 does, and uses free room for copies. Disk time saved, in percent; fr
 """
 
 LESSONS = [
-    "A new volume hardly needs to switch: where each unit begins as suits its first write, the paper's rule is "
-    "next to the optimum, and so is ours.",
+    "New data hardly need a switch: where each unit begins as suits its first write, both rules are next to the "
+    "optimum of the cost model.",
     "Our rule loses more than the paper's. It takes a unit where most other units gain, with the unit's first write; "
     "a unit that is written once or a few times never earns that switch back. The work function waits, and "
     "loses least.",
