@@ -1,6 +1,7 @@
 # make test     everything that has to pass, in less than 20 minutes on two cores
 # make fuzz     FUZZ_SECONDS on each parser          make bench    the figures on speed
 # make reproduce  papers/bid/table.md and its figures  make reproduce-short  the bundled trace alone
+# make reproduce-traces  papers/raid/traces.md, half an hour
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make dist     target/dist/forebay: smaller and somewhat faster, slow to build
 # make bench-play  the live driver beside fio
@@ -19,7 +20,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-s
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape
 
 .PHONY: laws all build dist test proptest-long mutants needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
-  bench bench-play report reproduce reproduce-short big big-short
+  bench bench-play report reproduce reproduce-build reproduce-short reproduce-traces big big-short
 
 all: build
 
@@ -174,11 +175,17 @@ TRACES ?= ../shared/traces
 REPRODUCE := target/reproduce
 REPRODUCED := -m forebay.reproduce papers/$(PAPER) --work $(REPRODUCE)
 
-reproduce:
+reproduce-build:
 	test -x $(REPRODUCE)/venv/bin/python || python3 -m venv $(REPRODUCE)/venv
 	$(REPRODUCE)/venv/bin/pip install -q -r papers/requirements.txt
 	VIRTUAL_ENV="$(CURDIR)/$(REPRODUCE)/venv" $(REPRODUCE)/venv/bin/maturin develop --release
+
+reproduce: reproduce-build
 	$(REPRODUCE)/venv/bin/python $(REPRODUCED) --traces $(TRACES) --pictures $(REPRODUCE)/figures
+
+# Adaptive RAID on recorded traces: papers/raid/traces.md.
+reproduce-traces: reproduce-build
+	$(REPRODUCE)/venv/bin/python papers/raid/traces.py --traces $(TRACES) --pictures $(REPRODUCE)/figures
 
 reproduce-short: py-build
 	mkdir -p $(REPRODUCE)

@@ -5,13 +5,14 @@ import sys
 from types import SimpleNamespace
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from conftest import ROOT
 
 from forebay import reproduce
 
 PAPER = ROOT / "papers" / "raid"
-SHARED = ("cases", "claims", "measured", "modelled", "simulated", "run")
+SHARED = ("cases", "claims", "measured", "modelled", "simulated", "run", "recorded", "replayed", "traces_tables", "traces")
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +66,45 @@ def test_every_claim_has_a_row_and_every_row_a_reason(paper, tmp_path, monkeypat
     assert all(row[-2].strip() for row in rows), "a reason for each"
     assert "nan" not in text and "inf" not in text
     assert "papers/raid --short`" in text
+
+
+def test_sections_change_places_and_requests_stay_whole(paper):
+    recorded = importlib.import_module("recorded")
+    trace = recorded.Recorded(*recorded.BUNDLED, most=5000)
+    rows, laid = trace.rows(), trace.laid(3)
+
+    def used(table):
+        first = table["offset"].to_numpy().astype(np.int64)
+        return np.sort(first), np.sort(first + table["len"].to_numpy().astype(np.int64))
+
+    assert laid["len"].equals(rows["len"]) and not laid["offset"].equals(rows["offset"])
+    assert used(laid)[1].max() <= trace.span
+    # Units go as they are: as often is each written, and in pieces of the same sizes.
+    counts = [np.sort(np.unique(recorded.writes(table)[0], return_counts=True)[1]) for table in (rows, laid)]
+    assert (counts[0] == counts[1]).all()
+    assert (np.sort(recorded.writes(rows)[1]) == np.sort(recorded.writes(laid)[1])).all()
+    assert laid.equals(trace.laid(3)) and not laid.equals(trace.laid(4))
+
+
+def test_a_write_over_units_is_a_write_of_each(paper):
+    recorded = importlib.import_module("recorded")
+    table = pa.table({"op": ["write", "read"], "offset": [3 * paper.cases.CHUNK + 5, 0],
+                      "len": [paper.cases.UNIT, 1]})
+    units, chunks = recorded.writes(table)
+    assert (units.tolist(), chunks.tolist()) == ([0, 1], [1, 4])
+
+
+def test_gain_is_told_from_noise(paper):
+    tables = importlib.import_module("traces_tables")
+    told = [tables.verdict(np.array(gains)) for gains in ([9, 10, 11], [1, 1, 1], [2, 4, 9], [-9, -8, -9])]
+    assert told == ["pays", "noise", "noise", "loses"]
+
+
+def test_the_page_on_traces_answers_first(paper, tmp_path, monkeypatch):
+    monkeypatch.setattr(sys.modules["recorded"], "SHORT", 500)
+    traces = importlib.import_module("traces")
+    traces.main(["--short", "--processes", "1", "-o", str(tmp_path / "traces.md")])
+    text = (tmp_path / "traces.md").read_text()
+    assert "Adapting" in text.splitlines()[2]
+    assert "nan" not in text and "inf" not in text
+    assert all(len(line) <= 100 for line in text.splitlines())

@@ -191,7 +191,12 @@ impl Adapting {
         chunks: usize,
     ) -> Option<Level> {
         let layout = self.layout(level)?;
-        let to = self.units.seen(&self.costs, number, layout, self.costs.class(op, chunks))?;
+        let class = self.costs.class(op, chunks);
+        // What costs the same everywhere, as reads do, is no reason to go anywhere.
+        if self.costs.row(class).windows(2).all(|pair| pair[0] == pair[1]) {
+            return None;
+        }
+        let to = self.units.seen(&self.costs, number, layout, class)?;
         self.levels.get(usize::from(to)).copied()
     }
 }
@@ -241,7 +246,7 @@ impl Array {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::adapt::{BonusMalus, Factor, Objective};
+    use crate::adapt::{Best, BonusMalus, Factor, Objective, Tuning};
 
     fn adapting() -> Adapting {
         let levels = vec![Level::RAID6, Level::TRIPLE];
@@ -276,6 +281,16 @@ mod tests {
         let account = rule.units.account();
         assert_eq!(account.paid, points(4 * 56 + 99 + 2 * 29 + 2 * 29));
         assert_eq!(account.optimum, points(6 * 29 + 2 * 29));
+    }
+
+    #[test]
+    fn units_that_are_only_read_stay() {
+        let costs = Costs::paper_hdd();
+        let levels = vec![Level::RAID6, Level::TRIPLE];
+        let best = Best::new(&costs, Tuning::default());
+        let mut rule = Adapting::new(best, costs, First::Fixed(0), levels);
+        let stays = (0..1000).all(|unit| rule.seen(unit, Level::RAID6, Op::Read, 1).is_none());
+        assert!(stays && !rule.units.knows(7));
     }
 
     #[test]
