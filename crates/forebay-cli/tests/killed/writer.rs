@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use forebay_core::{Buf, Bytes, Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Lanes, Target, Threads, Uring, run};
-use forebay_play::AS_RECORDED;
+use forebay_play::OF_DRIVES;
 use forebay_volume::{find, over};
 
 use crate::steps::{SECTOR, Step, content};
@@ -17,7 +17,7 @@ const LANE_DEPTH: u32 = 256;
 /// Runs `client` on a volume as `forebay play --volume` does.
 pub(crate) fn on_volume(drives: &[PathBuf], client: &mut dyn Workload) {
     let found = find(drives, true).unwrap();
-    let mut policy = over(found.array(), found.drives.len(), AS_RECORDED).unwrap();
+    let mut policy = over(found.array(), found.drives.len(), OF_DRIVES).unwrap();
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut lanes: Box<dyn Lanes> = match Uring::new(targets, LANE_DEPTH) {
         Ok(uring) => Box::new(uring),

@@ -30,9 +30,8 @@ use sent::Sent;
 
 const ROUNDS: usize = 5;
 const DRIVE_BYTES: u64 = 768 << 20;
-/// Both as `forebay play` has them: requests of drives are neither merged nor put in order.
-const POLICY: &str =
-    "noop:merge=no:reads-max=1024:writes-max=1024:request-max-kib=1024:bio-max-kib=1024";
+/// Both as `forebay play` has them.
+const POLICY: &str = "noop";
 const LANE_DEPTH: u32 = 256;
 
 /// What a round of the volume came to.
@@ -69,24 +68,26 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn compare(drives: &[PathBuf], name: &str, level: Level, load: Load) {
     let client_mb = load.bytes() as f64 / 1e6;
     let (mut ours, mut theirs, mut shares) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut cpu_s, mut last) = (Vec::new(), None);
+    let (mut our_cpu_s, mut their_cpu_s, mut last) = (Vec::new(), Vec::new(), None);
     for _ in 0..ROUNDS {
         let round = volume(drives, level, load);
-        let fio_s = fio::send(drives, &round.sent);
+        let (fio_s, fio_cpu_s) = fio::send(drives, &round.sent);
         let took_s = round.took.as_secs_f64();
         ours.push(client_mb / took_s);
         theirs.push(client_mb / fio_s);
         shares.push(fio_s / took_s);
-        cpu_s.push((round.cpu.user + round.cpu.system).as_secs_f64() / took_s);
+        our_cpu_s.push((round.cpu.user + round.cpu.system).as_secs_f64());
+        their_cpu_s.push(fio_cpu_s);
         last = Some(round.sent);
     }
     let (least, most) = (shares.iter().copied().fold(f64::MAX, f64::min), shares.iter().copied().fold(0.0, f64::max));
     println!(
-        "{name:<13} {load:<18} {:7.0} {:7.0} {:6.2} {least:6.2}-{most:.2} {:8.2}   {}",
+        "{name:<13} {load:<18} {:7.0} {:7.0} {:6.2} {least:6.2}-{most:.2} {:6.2} {:6.2}  {}",
         median(ours),
         median(theirs),
         median(shares),
-        median(cpu_s),
+        median(our_cpu_s),
+        median(their_cpu_s),
         last.unwrap().said(load.bytes()),
     );
 }
@@ -119,14 +120,18 @@ fn main() {
         _ => panic!("got {} paths, expected a folder or six drives", paths.len()),
     };
     println!("{ROUNDS} rounds each; MB/s of the client's bytes; the share is fio's time over the volume's");
-    println!("{:<13} {:<18} {:>7} {:>7} {:>6} {:>11} {:>8}   sent to drives", "level", "writes", "volume", "fio", "share", "range", "CPUs");
+    println!(
+        "{:<13} {:<18} {:>7} {:>7} {:>6} {:>11} {:>6} {:>6}  sent to drives",
+        "level", "writes", "volume", "fio", "share", "range", "CPU s", "fio's"
+    );
     let levels = [
         ("three copies", Level::Mirrored { copies: 3 }),
         ("two copies", Level::Mirrored { copies: 2 }),
         ("RAID 6", Level::RAID6),
     ];
+    let only = std::env::var("BENCH_ONLY").unwrap_or_default();
     for (name, level) in levels {
-        for load in Load::ALL {
+        for load in Load::ALL.into_iter().filter(|load| format!("{name}, {load}").contains(&only)) {
             compare(&drives, name, level, load);
         }
     }
