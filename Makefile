@@ -5,7 +5,9 @@
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make dist     target/dist/forebay: smaller and somewhat faster, slow to build
 # make bench-play  the live driver beside fio
+# make bench-volume  live writes to a volume beside fio sending its drives the same I/Os
 # make proptest-long  the tests under PROPTEST_SEEDS random seeds
+# make kill-volume  ROUNDS times kill -9 on a volume's writer
 # make mutants  which of MUTANTS one-line bugs in the core its tests catch; MUTANTS_SEED draws them
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
@@ -19,8 +21,9 @@ FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
   fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape
 
-.PHONY: laws all build dist test proptest-long mutants needs check py py-build py-test fuzz-build fuzz-short fuzz-run fuzz \
-  bench bench-play report reproduce reproduce-build reproduce-short reproduce-traces big big-short
+.PHONY: laws kill-volume all build dist test proptest-long mutants needs check py py-build py-test \
+  fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-volume report reproduce reproduce-build \
+  reproduce-short reproduce-traces big big-short
 
 all: build
 
@@ -50,6 +53,13 @@ proptest-long:
 # The laws of content with four times as many power cuts, some 3,000 of them on arrays.
 laws:
 	FOREBAY_LAWS=4 cargo test -q -p forebay-live --test laws
+
+# A writer of a volume is killed ROUNDS times: what was acknowledged is there, any two drives missing.
+ROUNDS ?= 100
+
+kill-volume:
+	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test killed -- \
+	  --ignored --exact --nocapture what_was_acknowledged_outlives_kill_9_many_times
 
 # One-line bugs drawn by a seed: how many do the tests catch? One takes half a minute, one that lives
 # two. Those that nobody could observe stand in .cargo/mutants.toml.
@@ -164,6 +174,14 @@ bench:
 bench-play:
 	@command -v fio >/dev/null || echo "!!! fio is not installed: nothing to compare with"
 	cargo bench --profile dist -p forebay-live --bench play
+
+# Writes to a volume of six drives, and fio sending those drives the same I/Os. BENCH_DRIVES: a folder for six
+# files, or six block devices; what is on these is lost.
+BENCH_DRIVES ?= /dev/shm
+
+bench-volume:
+	@command -v fio >/dev/null || { echo "fio is not installed: nothing to compare with" >&2; exit 1; }
+	cargo bench --profile dist -p forebay-volume --bench volume -- $(BENCH_DRIVES)
 
 report:
 	cargo run --release -- advise

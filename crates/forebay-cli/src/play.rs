@@ -9,7 +9,7 @@ use forebay::devices;
 use forebay::simulate::Bed;
 use forebay_core::Nanos;
 use forebay_core::device::failing::Failure;
-use forebay_play::{AS_RECORDED, Driver, News, On, OnVolume, Plan, PlayResult, Real};
+use forebay_play::{AS_RECORDED, Driver, News, OF_DRIVES, On, OnVolume, Plan, PlayResult, Real};
 use forebay_trace::write::Kept;
 use serde::Serialize;
 
@@ -52,9 +52,10 @@ pub(crate) struct Play {
     /// With --emulate: let I/Os fail (see `forebay simulate --help`)
     #[arg(long, value_name = "FAILURE", value_parser = failure, conflicts_with_all = ["target", "map_volume"])]
     fail: Vec<Failure>,
-    /// The policy in between (see `forebay policies`) [default: requests as recorded, no merging]
-    #[arg(long, value_name = "POLICY", default_value = AS_RECORDED, hide_default_value = true)]
-    policy: String,
+    /// The policy in between (see `forebay policies`) [default: requests as recorded, no merging; with
+    /// --volume noop, so that a chunk and its checksums are one write]
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
     /// Stop after this time: 60s, 5m, 1h
     #[arg(long = "for", value_name = "TIME", value_parser = duration)]
     length: Option<Duration>,
@@ -104,6 +105,11 @@ impl Play {
         }
     }
 
+    fn policy(&self) -> &str {
+        let unsaid = if self.volume.is_empty() { AS_RECORDED } else { OF_DRIVES };
+        self.policy.as_deref().unwrap_or(unsaid)
+    }
+
     fn play(&self, trace: &Path) -> anyhow::Result<()> {
         if let Some(tape) = &self.tape {
             // Without --emulate flash is a target, which is held against the tape when it is opened.
@@ -135,12 +141,12 @@ impl Play {
             None if !self.volume.is_empty() => On::Volume(&volume),
             None => On::Real(&real),
         };
-        forebay_play::check(on, &self.policy)?;
+        forebay_play::check(on, self.policy())?;
         let input = self.reading.read(trace)?;
         let setup = self.replaying.setup(&input)?;
         let length = self.length.map(|length| Nanos(length.as_nanos() as u64));
         let plan = Plan {
-            policy: &self.policy,
+            policy: self.policy(),
             setup,
             length,
             realtime: self.realtime,

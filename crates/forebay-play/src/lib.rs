@@ -43,6 +43,10 @@ use watch::{Limits, Watched};
 pub const AS_RECORDED: &str =
     "noop:merge=no:reads-max=1024:writes-max=1024:request-max-kib=1024:bio-max-kib=1024";
 
+/// The policy of a volume's drives where nothing is said: neighbours are merged, so that a chunk and its
+/// checksums are one write.
+pub const OF_DRIVES: &str = "noop";
+
 /// What to play, beside the trace.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan<'a> {

@@ -1,18 +1,30 @@
 //! Writing: the new content of each role, to its place, with a trailer.
 
+use std::sync::Arc;
+
 use super::job::{Doing, touched, within};
+use super::known::Sums;
 use super::level::{Level, Roles, all, each};
 use super::method::Method;
 use super::record::trailer;
 use super::unit::Place;
 use super::{Array, geometry};
-use crate::contract::bytes::{Bytes, Slots};
+use crate::contract::bytes::{Buf, Bytes, Piece, Slots};
 use crate::contract::outcome::Fault;
 use crate::contract::request::{Flags, Op};
 use crate::stack::placed::{Plan, Planned};
 
 /// How often what could not be written is tried elsewhere.
 const TRIES_MAX: u8 = 4;
+
+/// The trailer of a chunk in a buffer. Copies share it.
+struct Sealed {
+    what: usize,
+    content: Bytes,
+    buf: Buf,
+    sums: Sums,
+    check: u32,
+}
 
 impl Array {
     /// A write begins, if there is room for it.
@@ -156,15 +168,18 @@ impl Array {
         let lapses = self.drives.lapses();
         let job = &mut self.jobs[key as usize];
         (job.writing, job.failed, job.lapses) = (true, 0, lapses);
+        let mut sealed = Vec::new();
         for role in each(job.writes) {
-            self.write_role(key, role, plan);
+            self.write_role(key, role, &mut sealed, plan);
         }
+        sealed.iter().for_each(|it| plan.slots.free(it.buf));
         if self.jobs[key as usize].left == 0 {
             self.written(key, plan);
         }
     }
 
-    fn write_role(&mut self, key: u32, role: usize, plan: &mut Plan<'_>) {
+    /// Writes a role and its trailer. `sealed` are the trailers of those before.
+    fn write_role(&mut self, key: u32, role: usize, sealed: &mut Vec<Sealed>, plan: &mut Plan<'_>) {
         let job = &self.jobs[key as usize];
         let (new, content, len) = (job.new, job.contents[role], job.hi - job.lo);
         let Some(io) = self.job_io(key, role, &new, Op::Write) else {
@@ -179,23 +194,38 @@ impl Array {
         if !self.is_fresh() {
             return;
         }
-        let blocks = (0..len / geometry::BLOCK).map(|block| content.on(block * geometry::BLOCK));
-        // None without content: then nothing is held against them either.
-        let sums = blocks.map(|block| plan.slots.checksum(block.len(geometry::BLOCK)));
-        let sums: Vec<u64> = sums.collect::<Option<_>>().unwrap_or_default();
-        let buf = plan.slots.take(geometry::BLOCK);
-        let piece = Bytes::of(buf).len(geometry::BLOCK);
-        let (number, level) = (self.jobs[key as usize].number, new.level.unwrap_or(self.first));
+        let level = new.level.unwrap_or(self.first);
         let what = level.chunk(role, self.chunks()).unwrap_or(role);
-        plan.slots.put(piece, &trailer(self.geometry.volume, number, what, &sums));
-        let check = plan.slots.checksum(piece).unwrap_or(0) as u32;
+        let at = match sealed.iter().position(|it| (it.what, it.content) == (what, content)) {
+            Some(at) => at,
+            None => {
+                let number = self.jobs[key as usize].number;
+                sealed.push(self.seal_role(number, what, content.len(len), plan.slots));
+                sealed.len() - 1
+            }
+        };
+        let Sealed { buf, check, ref sums, .. } = sealed[at];
         let place = &mut self.jobs[key as usize].new.places[role];
         *place = place.checked(check);
-        self.known.put(*place, sums.into());
+        self.known.put(*place, Arc::clone(sums));
         let (offset, len) = (io.offset + u64::from(len), geometry::BLOCK);
         plan.io(Planned { offset, len, bytes: Bytes::of(buf), ..io });
-        plan.slots.free(buf);
         self.jobs[key as usize].left += 1;
+    }
+
+    /// The trailer for `content` of a unit, in a buffer.
+    fn seal_role(&self, number: u64, what: usize, content: Piece, slots: &mut dyn Slots) -> Sealed {
+        let from = content.bytes();
+        let blocks =
+            (0..content.len / geometry::BLOCK).map(|block| from.on(block * geometry::BLOCK));
+        // None without content: then nothing is held against them either.
+        let sums = blocks.map(|block| slots.checksum(block.len(geometry::BLOCK)));
+        let sums: Sums = sums.collect::<Option<_>>().unwrap_or_default();
+        let buf = slots.take(geometry::BLOCK);
+        let piece = Bytes::of(buf).len(geometry::BLOCK);
+        slots.put(piece, &trailer(self.geometry.volume, number, what, &sums));
+        let check = slots.checksum(piece).unwrap_or(0) as u32;
+        Sealed { what, content: from, buf, sums, check }
     }
 
     /// All writes of a job have ended: what failed goes elsewhere, or is lost.

@@ -1,0 +1,59 @@
+//! Six drives: loop devices, or files.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const BYTES: u64 = 32 << 20;
+
+/// Drives that are there as long as this is.
+pub(crate) struct Drives {
+    paths: Vec<PathBuf>,
+    /// Loop devices, open: the last one who closes them has the kernel take them apart.
+    open: Vec<File>,
+}
+
+impl Drives {
+    pub(crate) fn files(folder: &Path) -> Drives {
+        let paths: Vec<PathBuf> = (1..=6).map(|at| folder.join(format!("drive{at}"))).collect();
+        paths.iter().for_each(|path| File::create(path).unwrap().set_len(BYTES).unwrap());
+        Drives { paths, open: Vec::new() }
+    }
+
+    /// Loop devices on files, or with a loud message files.
+    pub(crate) fn loops(folder: &Path) -> Drives {
+        let files = Drives::files(folder);
+        let loops: Option<Vec<_>> = files.paths.iter().map(|path| device(path)).collect();
+        match loops {
+            Some(loops) => {
+                let (paths, open) = loops.into_iter().unzip();
+                Drives { paths, open }
+            }
+            None => {
+                println!("!!! losetup is not permitted here: files stand in for loop devices");
+                files
+            }
+        }
+    }
+
+    pub(crate) fn paths(&self) -> &[PathBuf] {
+        &self.paths
+    }
+
+    pub(crate) fn kind(&self) -> &'static str {
+        if self.open.is_empty() { "files" } else { "loop devices" }
+    }
+}
+
+/// A loop device, which goes away when nobody has it open any more, however this process ends.
+fn device(file: &Path) -> Option<(PathBuf, File)> {
+    let made = Command::new("losetup").args(["--find", "--show"]).arg(file).output().ok()?;
+    if !made.status.success() {
+        return None;
+    }
+    let path = PathBuf::from(String::from_utf8(made.stdout).unwrap().trim());
+    let open = File::open(&path);
+    let detached = Command::new("losetup").arg("--detach").arg(&path).status().unwrap();
+    assert!(detached.success(), "{}: it stays a loop device", path.display());
+    Some((path, open.ok()?))
+}

@@ -1,0 +1,84 @@
+//! What a sector may contain, by what the writer said.
+
+use std::collections::BTreeSet;
+
+use crate::steps::{SECTORS, Step};
+
+pub(crate) struct History {
+    /// For each sector the steps it may be of, the oldest first; 0 is zeros.
+    may_be: Vec<Vec<u64>>,
+    /// Writes that were answered, but not durable yet.
+    answered: BTreeSet<u64>,
+    /// Flushes under way, with the writes that were answered before.
+    flushes: Vec<(u64, BTreeSet<u64>)>,
+}
+
+impl Default for History {
+    fn default() -> History {
+        History {
+            may_be: vec![vec![0]; SECTORS as usize],
+            answered: BTreeSet::new(),
+            flushes: Vec::new(),
+        }
+    }
+}
+
+impl History {
+    /// What the writer said; answers whether that acknowledges something.
+    pub(crate) fn note(&mut self, line: &str) -> bool {
+        match line.split_once(' ').map(|(word, number)| (word, number.parse())) {
+            Some(("begins", Ok(number))) => self.begins(number),
+            Some(("answered", Ok(number))) => {
+                self.answered(number);
+                return true;
+            }
+            Some(("failed", Ok(number))) => panic!("step {number} failed"),
+            // The test harness says something too.
+            _ => {}
+        }
+        false
+    }
+
+    fn begins(&mut self, number: u64) {
+        let step = Step::at(number);
+        for sector in step.sectors() {
+            self.may_be[sector as usize].push(number);
+        }
+        if let Step::Flush = step {
+            self.flushes.push((number, self.answered.clone()));
+        }
+    }
+
+    fn answered(&mut self, number: u64) {
+        match Step::at(number) {
+            Step::Write { durable: false, .. } => drop(self.answered.insert(number)),
+            Step::Write { durable: true, .. } => self.is_durable(number),
+            Step::Flush => {
+                let at = self.flushes.iter().position(|(flush, _)| *flush == number).unwrap();
+                let (_, covered) = self.flushes.remove(at);
+                covered.into_iter().for_each(|number| self.is_durable(number));
+            }
+        }
+    }
+
+    /// Nothing older than this write is found any more.
+    fn is_durable(&mut self, number: u64) {
+        self.answered.remove(&number);
+        for sector in Step::at(number).sectors() {
+            self.may_be[sector as usize].retain(|of| *of >= number);
+        }
+    }
+
+    /// Holds what was found against it; from here on that is what is there.
+    pub(crate) fn hold(&mut self, found: &[u64], what: &str) {
+        for (sector, (of, may_be)) in found.iter().zip(&mut self.may_be).enumerate() {
+            assert!(
+                may_be.contains(of),
+                "{what}: sector {sector} is of step {of}, not of {may_be:?}"
+            );
+            *may_be = vec![*of];
+        }
+        self.answered.clear();
+        self.flushes.clear();
+    }
+}

@@ -1,0 +1,71 @@
+//! What a writer does, step by step, known to whoever knows the numbers of its steps; and what sectors
+//! contain.
+
+pub(crate) const SECTOR: usize = 512;
+/// Sectors that are written to.
+pub(crate) const SECTORS: u64 = 8 << 11;
+/// More steps than a round has.
+pub(crate) const ROUND_STEPS: u64 = 1_000_000;
+
+/// Numbers by a seed (SplitMix64).
+pub(crate) struct Dice(pub(crate) u64);
+
+impl Dice {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
+
+/// A step of a writer.
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    Write { first: u64, count: u64, durable: bool },
+    Flush,
+}
+
+impl Step {
+    pub(crate) fn at(number: u64) -> Step {
+        let mut dice = Dice(number);
+        if dice.below(16) == 0 {
+            return Step::Flush;
+        }
+        // From a sector to half a MiB, small ones more often.
+        let count = 1 + dice.next() % (1 << dice.below(11));
+        let first = dice.below(SECTORS - count);
+        Step::Write { first, count, durable: dice.below(16) == 0 }
+    }
+
+    /// The sectors that it writes.
+    pub(crate) fn sectors(self) -> std::ops::Range<u64> {
+        match self {
+            Step::Write { first, count, .. } => first..first + count,
+            Step::Flush => 0..0,
+        }
+    }
+}
+
+/// What step `number` writes to a sector.
+pub(crate) fn content(number: u64, sector: u64) -> [u8; SECTOR] {
+    let mut dice = Dice(number << 32 ^ sector);
+    let mut bytes = [0; SECTOR];
+    bytes[..8].copy_from_slice(&number.to_le_bytes());
+    bytes[8..].chunks_mut(8).for_each(|word| word.copy_from_slice(&dice.next().to_le_bytes()));
+    bytes
+}
+
+/// The step that wrote a sector, 0 where none did.
+pub(crate) fn written_by(sector: u64, bytes: &[u8]) -> Result<u64, String> {
+    let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+    let is_whole = match number {
+        0 => bytes.iter().all(|byte| *byte == 0),
+        number => bytes == content(number, sector),
+    };
+    if is_whole { Ok(number) } else { Err(format!("sector {sector} is a mixture")) }
+}
