@@ -43,9 +43,10 @@ struct Round {
 
 /// Makes a volume of `drives`, fills it, and writes `load` to it.
 fn volume(drives: &[PathBuf], level: Level, load: Load) -> Round {
-    create(drives, Create { level, chunk_bytes: 64 << 10, chunks: 4, overwrite: true }).unwrap();
+    let how = Create { level, chunk_bytes: 64 << 10, chunks: 4, ssds: 0, overwrite: true };
+    create(drives, how).unwrap();
     let found = find(drives, true).unwrap();
-    let mut policy = over(found.array(), drives.len(), POLICY).unwrap();
+    let mut policy = over(found.array(), POLICY).unwrap();
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut lanes = Uring::new(targets, LANE_DEPTH).map_err(|(error, _)| error).unwrap();
     let pattern = lanes.pattern();

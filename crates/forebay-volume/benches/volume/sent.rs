@@ -36,7 +36,7 @@ impl Sent {
     pub(crate) fn said(&self, client_bytes: u64) -> String {
         let count = |op| self.ios.iter().filter(|io| io.op == op).count();
         let per = |op| self.bytes(op) as f64 / client_bytes as f64;
-        let mean_kib = self.bytes(Op::Write) / count(Op::Write).max(1) as u64 >> 10;
+        let mean_kib = self.bytes(Op::Write) / count(Op::Write).max(1) as u64 / 1024;
         format!(
             "{} writes of {mean_kib} KiB ({:.2} B a byte), {} reads ({:.2}), {} flushes, {} at a time",
             count(Op::Write),
