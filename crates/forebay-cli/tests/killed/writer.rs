@@ -17,7 +17,7 @@ const LANE_DEPTH: u32 = 256;
 /// Runs `client` on a volume as `forebay play --volume` does.
 pub(crate) fn on_volume(drives: &[PathBuf], client: &mut dyn Workload) {
     let found = find(drives, true).unwrap();
-    let mut policy = over(found.array(), found.drives.len(), OF_DRIVES).unwrap();
+    let mut policy = over(found.array(), OF_DRIVES).unwrap();
     let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
     let mut lanes: Box<dyn Lanes> = match Uring::new(targets, LANE_DEPTH) {
         Ok(uring) => Box::new(uring),

@@ -329,6 +329,14 @@ fn the_command_that_the_head_reaches_first_goes_first() {
 }
 
 #[test]
+fn it_says_how_long_an_io_may_be_and_how_much_it_holds() {
+    let mut spec = spec();
+    spec.disk.len_max = 300 << 10;
+    let drive = Drive::new(&spec).unwrap();
+    assert_eq!((drive.len_max(), drive.capacity()), (300 << 10, 100 * 100 * 512));
+}
+
+#[test]
 fn energy_is_counted_by_what_moves() {
     let mut drive = with(|controller| controller.buffer = None);
     serve(&mut drive, 0, io(Op::Read, 110, 4));
