@@ -76,13 +76,6 @@ pub struct DeadlineConfig {
 }
 
 impl DeadlineConfig {
-    /// The defaults of mq-deadline.
-    pub fn multi_queue() -> Self {
-        DeadlineConfig { resumes: true, ..DeadlineConfig::default() }
-    }
-}
-
-impl DeadlineConfig {
     pub(super) fn given(given: &Given<'_>) -> Result<DeadlineConfig, SpecError> {
         Ok(DeadlineConfig {
             read_expire: given.millis("read-expire-ms")?,
