@@ -32,8 +32,8 @@ struct Scoring {
     /// KiB of a chunk
     #[arg(long, value_name = "KIB", default_value = "64", value_parser = clap::value_parser!(u32).range(4..=1024))]
     chunk_kib: u32,
-    /// MiB of data that writes go to
-    #[arg(long, value_name = "MIB", default_value = "20480", value_parser = clap::value_parser!(u32).range(1..))]
+    /// MiB of data that writes go to, at most a TiB
+    #[arg(long, value_name = "MIB", default_value = "20480", value_parser = clap::value_parser!(u32).range(1..=1_048_576))]
     filled_mib: u32,
     /// Writes at a time, comma-separated: the paper does not say how many it had
     #[arg(long, value_name = "COUNT,...", value_delimiter = ',', default_value = "1,4,16,64", value_parser = clap::value_parser!(u32).range(1..=4096))]
