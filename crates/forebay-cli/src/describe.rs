@@ -6,7 +6,7 @@ use forebay_trace::describe::{ThreadOptions, by_thread};
 
 use crate::options::{Reading, TracePath};
 use crate::output::{self, Format};
-use crate::plan;
+use crate::plan_options;
 
 /// Characterise a trace: sizes, sequentiality, burstiness, streams, volumes
 #[derive(Args)]
@@ -37,7 +37,7 @@ struct Threads {
     all: bool,
     /// Length of the periods that fluctuation is taken over [default: 30min, less where the trace has
     /// not eight of them]
-    #[arg(long, value_name = "TIME", value_parser = plan::span, requires = "threads",
+    #[arg(long, value_name = "TIME", value_parser = plan_options::span, requires = "threads",
           allow_hyphen_values = true)]
     period: Option<Nanos>,
 }

@@ -25,6 +25,7 @@ mod plan;
 mod plan_capacity;
 mod plan_consolidate;
 mod plan_devices;
+mod plan_options;
 mod plan_power;
 mod plan_sla;
 mod play;

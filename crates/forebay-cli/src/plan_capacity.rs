@@ -14,8 +14,8 @@ use forebay_trace::write::{Draft, Kept};
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
-use crate::plan;
 use crate::plan_devices::{self, Devices};
+use crate::plan_options;
 use crate::progress::Progress;
 
 /// Find the least capacity that answers a fraction of the requests within a time
@@ -24,22 +24,22 @@ pub(crate) struct Capacity {
     /// The trace
     trace: TracePath,
     /// Times within which requests are to be answered, comma-separated
-    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan::span,
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span,
           default_value = "5ms,10ms,20ms,50ms", allow_hyphen_values = true)]
     within: Vec<Nanos>,
     /// Fractions of all requests, above 0 and at most 1, comma-separated; 0.9995 is exact
-    #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = plan::fraction,
+    #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = plan_options::fraction,
           default_value = "0.9,0.95,0.99,0.995,0.999,1", allow_hyphen_values = true)]
     fraction: Vec<Fraction>,
     /// Answer for each volume as well
     #[arg(long, value_enum, conflicts_with = "device")]
     by: Option<By>,
     /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
-    #[arg(long, value_name = "SHARE", value_parser = plan::share, allow_hyphen_values = true,
+    #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
           conflicts_with = "device")]
     confidence: Option<f64>,
     /// Check what the rest of the trace says on this share of its time, at its end
-    #[arg(long, value_name = "SHARE", value_parser = plan::share, allow_hyphen_values = true,
+    #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
           conflicts_with = "device")]
     hold_out: Option<f64>,
     /// Makes the resamples; the same seed gives the same intervals
@@ -75,7 +75,7 @@ impl Capacity {
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
         let begin = |path| report::begin(path, &Kept::trace(&self.trace));
         let page = self.output.as_deref().map(begin).transpose()?;
-        let arrivals = plan::arrivals(&self.source, &self.trace, self.by.is_some())?;
+        let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some())?;
         let answer = {
             let _progress = Progress::new("searching for capacities");
             answer(&arrivals, &promises, doubt)?

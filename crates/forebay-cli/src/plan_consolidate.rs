@@ -11,7 +11,7 @@ use forebay_core::Nanos;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
-use crate::plan;
+use crate::plan_options;
 use crate::progress::Progress;
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
@@ -22,18 +22,18 @@ pub(crate) struct Consolidate {
     traces: Vec<TracePath>,
     /// How much later each client begins than the one before it, comma-separated
     /// [default: 1s,100s for one trace, 0s for several]
-    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan::span_or_zero,
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span_or_zero,
           allow_hyphen_values = true)]
     shift: Vec<Nanos>,
     /// Clients that one trace alone stands for [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..=1000))]
     clients: Option<u16>,
     /// Times within which requests are to be answered, comma-separated
-    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan::span,
+    #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span,
           default_value = "10ms", allow_hyphen_values = true)]
     within: Vec<Nanos>,
     /// Fractions of all requests, above 0 and at most 1, comma-separated
-    #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = plan::fraction,
+    #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = plan_options::fraction,
           default_value = "1,0.9,0.95", allow_hyphen_values = true)]
     fraction: Vec<Fraction>,
     #[command(flatten)]
@@ -52,7 +52,8 @@ impl Consolidate {
             ))
             .into());
         }
-        let arrivals = self.traces.iter().map(|path| plan::arrivals(&self.source, path, false));
+        let arrivals =
+            self.traces.iter().map(|path| plan_options::arrivals(&self.source, path, false));
         let arrivals: Vec<ArrivalTimes> = arrivals.collect::<anyhow::Result<_>>()?;
         let copies = if arrivals.len() == 1 { usize::from(self.clients.unwrap_or(2)) } else { 1 };
         let clients: Vec<&ArrivalTimes> =

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
-use crate::plan;
+use crate::plan_options;
 use crate::progress::Progress;
 
 /// Find what a promise costs in energy when pools of disks can be switched off
@@ -32,19 +32,19 @@ pub(crate) struct Power {
           value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pool_disks: u64,
     /// The time within which requests are to be answered
-    #[arg(long, value_name = "TIME", value_parser = plan::span, default_value = "20ms",
+    #[arg(long, value_name = "TIME", value_parser = plan_options::span, default_value = "20ms",
           allow_hyphen_values = true)]
     within: Nanos,
     /// The fraction of each epoch's requests that is promised
-    #[arg(long, value_name = "SHARE", value_parser = plan::fraction, default_value = "0.99",
+    #[arg(long, value_name = "SHARE", value_parser = plan_options::fraction, default_value = "0.99",
           allow_hyphen_values = true)]
     fraction: Fraction,
     /// The fraction the baseline has pools for
-    #[arg(long, value_name = "SHARE", value_parser = plan::fraction, default_value = "1",
+    #[arg(long, value_name = "SHARE", value_parser = plan_options::fraction, default_value = "1",
           allow_hyphen_values = true)]
     baseline_fraction: Fraction,
     /// How long pools stay as they are
-    #[arg(long, value_name = "TIME", value_parser = plan::span, default_value = "1h",
+    #[arg(long, value_name = "TIME", value_parser = plan_options::span, default_value = "1h",
           allow_hyphen_values = true)]
     epoch: Nanos,
     /// Past epochs a prediction looks at; it takes the most that any of them needed
@@ -89,7 +89,7 @@ impl Power {
         };
         let mut traces = Vec::new();
         for path in &self.traces {
-            let arrivals = plan::arrivals(&self.source, path, false)?;
+            let arrivals = plan_options::arrivals(&self.source, path, false)?;
             let progress = Progress::new("switching pools");
             let power = power(&arrivals, &question)?;
             drop(progress);

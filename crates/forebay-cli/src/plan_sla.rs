@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
-use crate::plan;
+use crate::plan_options;
 use crate::progress::Progress;
 
 /// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms
@@ -42,7 +42,7 @@ struct Results {
 impl Sla {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let promise = Promise::open(&self.promise)?;
-        let arrivals = plan::arrivals(&self.source, &self.trace, false)?;
+        let arrivals = plan_options::arrivals(&self.source, &self.trace, false)?;
         let progress = Progress::new("searching for the least capacity");
         let found = price(&arrivals, &promise, self.capacity)?;
         drop(progress);

@@ -210,14 +210,9 @@ fn change(spec: &mut SsdSpec, changes: &Spec) -> Result<(), SpecError> {
     spec.over_provisioning_share =
         percent("over-provisioning-percent", spec.over_provisioning_share)?;
     let whole_gb = spec.capacity_bytes as f64 / 1e9;
-    let gb: f64 = changes.get("capacity-gb", whole_gb, "gigabytes")?;
+    let expected = "gigabytes from 0.001 to 1000000";
+    let gb = changes.between("capacity-gb", whole_gb, 0.001..=1e6, expected)?;
     if gb != whole_gb {
-        if !(0.001..=1e6).contains(&gb) {
-            return Err(SpecError(format!(
-                "'{}': capacity-gb: got {gb}, expected 0.001 to 1000000",
-                changes.text()
-            )));
-        }
         *spec = spec.resized((gb * 1e9).round() as u64);
     }
     let current = match spec.collection {

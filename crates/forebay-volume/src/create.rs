@@ -63,11 +63,13 @@ fn geometry(bytes: &[u64], hdds: usize, how: Create) -> Result<Geometry, Error> 
     let sets = [&bytes[..hdds], &bytes[hdds..]];
     let sets: Vec<&[u64]> = sets.into_iter().filter(|set| !set.is_empty()).collect();
     if drives > DRIVES_MAX.into() || sets.iter().any(|set| set.len() < width) {
+        let sets = match drives - hdds {
+            0 => format!("{hdds} drives"),
+            ssds => format!("{hdds} hard disks and {ssds} solid-state drives"),
+        };
         return Err(Error::Volume(format!(
-            "{}: got {hdds} hard disks and {} solid-state drives, expected {width} or more of what there \
-             is, and at most {DRIVES_MAX} in all",
-            how.level.name(),
-            drives - hdds
+            "{}: got {sets}, expected {width} or more of a kind, and at most {DRIVES_MAX} in all",
+            how.level.name()
         )));
     }
     let copies_max = match how.level {

@@ -1,0 +1,54 @@
+//! What the questions of `forebay plan` share: arguments, and reading when requests arrive.
+
+use std::path::Path;
+
+use forebay::plan::amount::{self, Fraction};
+use forebay::plan::arrival_times::ArrivalTimes;
+use forebay_core::Nanos;
+
+use crate::options::{Source, say_notes};
+use crate::progress::Progress;
+
+/// A time above zero as an argument names it.
+pub(crate) fn span(text: &str) -> Result<Nanos, String> {
+    amount::span(text)
+}
+
+/// A time that may be zero.
+pub(crate) fn span_or_zero(text: &str) -> Result<Nanos, String> {
+    amount::span_or_zero(text)
+}
+
+/// A share above 0 and below 1.
+pub(crate) fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse::<Fraction>().map(Fraction::as_f64);
+    share
+        .ok()
+        .filter(|share| *share < 1.0)
+        .ok_or_else(|| format!("got '{text}', expected a share above 0 and below 1, e.g. 0.95"))
+}
+
+/// A fraction as an argument names it.
+pub(crate) fn fraction(text: &str) -> Result<Fraction, String> {
+    text.parse()
+}
+
+/// Reads when the requests of `path` arrive, with progress; what is to be known of them is said on
+/// standard error.
+pub(crate) fn arrivals(
+    source: &Source,
+    path: &Path,
+    by_volume: bool,
+) -> anyhow::Result<ArrivalTimes> {
+    let progress = Progress::reading("reading", path);
+    let mut reader = source.open(path, progress.consumed())?;
+    let arrivals = ArrivalTimes::read(path, &mut *reader, by_volume, |records| {
+        progress.say(format!("reading {}: {records} requests", path.display()));
+    })?;
+    drop(progress);
+    say_notes(path, &arrivals.notes);
+    for caution in arrivals.cautions() {
+        eprintln!("forebay: {}: {caution}", path.display());
+    }
+    Ok(arrivals)
+}
