@@ -1,0 +1,159 @@
+//! Batches: what a log is made of. A batch is the records of all puts that one write made durable.
+//!
+//! A log is in a slot of its disk. A batch is a frame (`a` the log, `b` its place in it) whose payload is where
+//! in the log the next one begins, the log before this one and how many batches that had, and the records. It is
+//! padded to whole blocks, so that a torn sector of the next one harms none that was acknowledged.
+
+use crate::frame::{Fields, Frame, HEAD, Kind, pad};
+use crate::record::Record;
+
+/// Bytes of a batch that are not records.
+pub(crate) const BATCH_HEAD: usize = HEAD + 24;
+
+/// What a batch says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Batch {
+    pub(crate) log: u64,
+    /// Its place in the log, from 0.
+    pub(crate) index: u64,
+    /// Where the next one begins in the log.
+    pub(crate) next: u64,
+    /// The log before this one, and its batches.
+    pub(crate) before: (u64, u64),
+}
+
+impl Batch {
+    /// Its bytes, whole blocks, if it begins at `at` in its log and the next one follows after `gap` bytes
+    /// and those.
+    pub(crate) fn bytes(
+        log: u64,
+        index: u64,
+        before: (u64, u64),
+        (at, gap): (u64, u64),
+        records: &[Record],
+        store: u64,
+    ) -> (Vec<u8>, Batch) {
+        let size: usize = records.iter().map(Record::size).sum();
+        let mut out = Vec::with_capacity((BATCH_HEAD + size).next_multiple_of(crate::frame::BLOCK));
+        let from = Frame::begin(&mut out);
+        let next = at + (BATCH_HEAD + size).next_multiple_of(crate::frame::BLOCK) as u64 + gap;
+        out.extend(next.to_le_bytes());
+        out.extend(before.0.to_le_bytes());
+        out.extend(before.1.to_le_bytes());
+        records.iter().for_each(|record| record.put(&mut out));
+        let count = records.len() as u32;
+        Frame { kind: Kind::Batch, store, count, a: log, b: index }.end(&mut out, from);
+        pad(&mut out);
+        (out, Batch { log, index, next, before })
+    }
+
+    /// The batch that begins here, whatever log it is of.
+    pub(crate) fn parse(bytes: &[u8], store: u64) -> Option<(Batch, Vec<Record>)> {
+        let (frame, payload) = Frame::parse(bytes, Kind::Batch, store)?;
+        let mut fields = Fields(payload);
+        let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
+        let records = Record::all(fields.0, frame.count)?;
+        Some((Batch { log: frame.a, index: frame.b, next, before }, records))
+    }
+}
+
+/// A log as it was found in its slot.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct FoundLog {
+    pub(crate) id: u64,
+    pub(crate) batches: u64,
+    pub(crate) before: (u64, u64),
+    /// Bytes of the slot that it uses.
+    pub(crate) len: u64,
+    pub(crate) records: Vec<Record>,
+}
+
+impl FoundLog {
+    /// The log that a slot's bytes begin with: its batches up to the first that is not whole.
+    pub(crate) fn parse(slot: &[u8], store: u64) -> Option<FoundLog> {
+        let (first, records) = Batch::parse(slot, store)?;
+        if first.index != 0 {
+            return None;
+        }
+        let (id, before) = (first.log, first.before);
+        let mut found = FoundLog { id, batches: 1, before, len: first.next, records };
+        let (mut at, mut next) = (0, first.next);
+        while next > at
+            && let Some(bytes) = usize::try_from(next).ok().and_then(|next| slot.get(next..))
+            && let Some((batch, records)) = Batch::parse(bytes, store)
+            && (batch.log, batch.index) == (id, found.batches)
+        {
+            found.batches += 1;
+            found.records.extend(records);
+            (at, next) = (next, batch.next);
+            found.len = next;
+        }
+        Some(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(number: u8) -> Record {
+        Record {
+            key: vec![number].into(),
+            sequence: number.into(),
+            value: Some(vec![9; 3000].into()),
+        }
+    }
+
+    /// Three batches of two records.
+    fn slot(log: u64, gap: u64) -> (Vec<u8>, Vec<u64>) {
+        let (mut slot, mut at, mut places) = (Vec::new(), 0, Vec::new());
+        for index in 0..3 {
+            let records = [record(index as u8 * 2), record(index as u8 * 2 + 1)];
+            let (bytes, batch) = Batch::bytes(log, index, (4, 7), (at, gap), &records, 3);
+            slot.resize(at as usize, 0xAA);
+            slot.extend(bytes);
+            places.push(at);
+            at = batch.next;
+        }
+        slot.resize(slot.len() + 8192, 0xBB);
+        (slot, places)
+    }
+
+    #[test]
+    fn a_log_is_found_up_to_the_first_batch_that_is_not_whole() {
+        for gap in [0, 4096, 12288] {
+            let (mut bytes, places) = slot(5, gap);
+            let found = FoundLog::parse(&bytes, 3).unwrap();
+            assert_eq!((found.id, found.batches, found.before), (5, 3, (4, 7)));
+            assert_eq!(found.records, (0..6).map(record).collect::<Vec<_>>());
+            assert_eq!(places[1], 8192 + gap);
+            for lost in [2, 1] {
+                bytes[places[lost] as usize + 100] ^= 1;
+                let found = FoundLog::parse(&bytes, 3).unwrap();
+                assert_eq!((found.batches, found.records.len()), (lost as u64, lost * 2));
+            }
+            bytes[100] ^= 1;
+            assert_eq!(FoundLog::parse(&bytes, 3), None);
+        }
+    }
+
+    #[test]
+    fn batches_of_another_log_or_store_do_not_follow() {
+        let (mut new, places) = slot(6, 0);
+        new.truncate(places[1] as usize);
+        new.extend(&slot(5, 0).0[places[1] as usize..]);
+        assert_eq!(FoundLog::parse(&new, 3).unwrap().batches, 1);
+        assert_eq!(FoundLog::parse(&slot(5, 0).0, 4), None);
+        let (middle, _) = slot(5, 0);
+        assert_eq!(FoundLog::parse(&middle[places[1] as usize..], 3), None, "not its first batch");
+    }
+
+    #[test]
+    fn a_value_that_imitates_a_batch_of_another_store_is_none() {
+        let (forged, _) = Batch::bytes(5, 1, (0, 0), (8192, 0), &[record(1)], 4);
+        let (mut bytes, first) = Batch::bytes(5, 0, (0, 0), (0, 0), &[record(0)], 3);
+        assert_eq!(first.next as usize, bytes.len());
+        bytes.extend(forged);
+        assert_eq!(FoundLog::parse(&bytes, 3).unwrap().batches, 1);
+    }
+}

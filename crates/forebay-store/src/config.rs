@@ -1,0 +1,64 @@
+//! How a store works: what the paper varies, and what it leaves open.
+
+use forebay_core::Nanos;
+
+/// Where a finished log goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transformation {
+    /// To another disk, which is idle: no disk reads and writes in one stage (the paper's enhanced
+    /// model, section III.B).
+    Enhanced,
+    /// To its own disk (the paper's basic model, section III.A), to compare.
+    Basic,
+    /// Nowhere: a slot that is used again forgets what was in it. For measurements only.
+    None,
+}
+
+/// How a store works.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Duty passes on when a log is that long (the paper: 5 MB).
+    pub log_bytes: u64,
+    /// Where a finished log goes.
+    pub transformation: Transformation,
+    /// A finished log is read back, as the paper does; else it is taken from memory.
+    pub read_log: bool,
+    /// Puts that wait are written together up to so many bytes.
+    pub group_bytes: u64,
+    /// Bytes left out before the next batch: by the time it comes their end is under the head, and not
+    /// just beyond it.
+    pub gap_bytes: u64,
+    /// So many neighbouring runs of one size become one.
+    pub fan_in: usize,
+    /// Everything becomes one run when more than this share of it has been replaced.
+    pub dead_share: f64,
+    /// A merge writes segments of about so many bytes.
+    pub segment_bytes: u64,
+    /// The most that a read or a write moves at once in the background.
+    pub step_bytes: usize,
+    /// Inner nodes of segments that stay in memory, in bytes.
+    pub node_bytes: u64,
+    /// A put is answered once it is durable; else once it is in a batch that is being written.
+    pub durable: bool,
+    /// How long a disk that failed is left alone before it is tried again.
+    pub retry: Nanos,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            log_bytes: 5_000_000,
+            transformation: Transformation::Enhanced,
+            read_log: false,
+            group_bytes: 1 << 20,
+            gap_bytes: 0,
+            fan_in: 8,
+            dead_share: 0.5,
+            segment_bytes: 32 << 20,
+            step_bytes: 1 << 20,
+            node_bytes: 64 << 20,
+            durable: true,
+            retry: Nanos::from_secs(10),
+        }
+    }
+}

@@ -1,0 +1,328 @@
+//! The engine: operations in, I/Os on the disks' lanes out.
+//!
+//! Straight-line tasks on the [`Executor`]: one appends what was put to the log of the disk on duty
+//! (`ingest`), one a finished log makes it a segment on another disk (`transform`), one joins runs while disks
+//! are idle (`merge`), one an operation reads (`read`). No borrow of the state outlives an `await`, and the
+//! state says only what a durable root says.
+
+mod cache;
+mod ingest;
+mod log;
+mod merge;
+mod open;
+mod publish;
+mod read;
+mod stream;
+mod transform;
+mod version;
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use forebay_core::{Lane, Nanos, RequestId};
+
+use crate::config::Config;
+use crate::executor::{Executor, Io, Signal};
+use crate::frame::BLOCK;
+use crate::layout::Layout;
+use crate::operation::{Answer, Operation, Trouble};
+use crate::record::{KEY_MAX, Key, Value};
+use crate::root::Root;
+use crate::space::Space;
+
+use cache::Nodes;
+use log::{Log, Slots};
+use version::Version;
+
+/// What a disk does (the paper's Table I).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// Nothing, or what can be put off: merging.
+    #[default]
+    Idle,
+    /// Takes what is put.
+    Log,
+    /// A finished log is read from it.
+    ReadLog,
+    /// A segment is written to it.
+    WriteTree,
+}
+
+/// A disk of the store.
+struct Disk {
+    layout: Layout,
+    lane: Lane,
+    space: Rc<RefCell<Space>>,
+    slots: Slots,
+}
+
+/// A write that waits for the log.
+struct Put {
+    id: RequestId,
+    records: Vec<(Key, Option<Value>)>,
+}
+
+/// What the store counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Figures {
+    /// Logs that were finished.
+    pub logs: u64,
+    /// Bytes that clients put, keys included.
+    pub put_bytes: u64,
+    /// Bytes of batches.
+    pub logged_bytes: u64,
+    /// Batches.
+    pub batches: u64,
+    /// Logs that became segments.
+    pub transformations: u64,
+    /// Bytes of these segments.
+    pub transformed_bytes: u64,
+    /// From a log's end to its segment's being published, in all.
+    pub transforming: Nanos,
+    /// How long logs were on duty, in all.
+    pub logging: Nanos,
+    /// Times that puts waited since no slot was free.
+    pub stalls: u64,
+    /// Times that duty passed to a disk that was not idle.
+    pub overlaps: u64,
+    /// Merges that were finished.
+    pub merges: u64,
+    /// Bytes that merges wrote.
+    pub merged_bytes: u64,
+}
+
+/// What changes.
+#[derive(Default)]
+struct State {
+    sequence: u64,
+    next_log: u64,
+    next_segment: u64,
+    /// The last log, and its batches.
+    before: (u64, u64),
+    queue: VecDeque<Put>,
+    /// Logs that are in no segment, the oldest first.
+    logs: Vec<Rc<Log>>,
+    version: Rc<Version>,
+    /// What each disk does beside its duty.
+    stages: Vec<Stage>,
+    /// The disk that was given duty last.
+    duty: usize,
+    /// Whether it still has it.
+    is_on_duty: bool,
+    roots: Vec<Root>,
+    is_root_busy: Vec<bool>,
+    /// Disks whose writes fail, until when they are left alone.
+    failed: Vec<Option<Nanos>>,
+    transforming: usize,
+    /// A log found no room: until one does, puts that find no slot are refused.
+    is_full: bool,
+    is_merging: bool,
+    is_closing: bool,
+    nodes: Nodes,
+    figures: Figures,
+}
+
+/// The engine.
+pub(crate) struct Engine {
+    executor: Rc<Executor>,
+    config: Config,
+    store: u64,
+    disks: Vec<Disk>,
+    state: RefCell<State>,
+    /// Something was put, or the store closes.
+    put: Signal,
+    /// A stage, a log, a root, a run.
+    changed: Signal,
+    answers: RefCell<Vec<(RequestId, Result<Answer, Trouble>)>>,
+    is_open: Cell<bool>,
+}
+
+impl Engine {
+    /// Of these disks, in their order; disk `i` is lane `i`. The first operation opens it.
+    pub(crate) fn new(executor: &Rc<Executor>, config: Config, layouts: &[Layout]) -> Rc<Engine> {
+        let disk = |(lane, layout): (u16, &Layout)| {
+            let from = layout.segments_at();
+            Disk {
+                layout: *layout,
+                lane,
+                space: Rc::new(RefCell::new(Space::new(from, layout.capacity_bytes - from))),
+                slots: Rc::new(RefCell::new(vec![false; layout.log_slots as usize])),
+            }
+        };
+        let count = layouts.len();
+        let state = State {
+            sequence: 1,
+            next_log: 1,
+            next_segment: 1,
+            stages: vec![Stage::Idle; count],
+            duty: count - 1,
+            roots: vec![Root::default(); count],
+            is_root_busy: vec![false; count],
+            failed: vec![None; count],
+            nodes: Nodes::new(config.node_bytes),
+            ..State::default()
+        };
+        Rc::new(Engine {
+            executor: Rc::clone(executor),
+            store: layouts[0].store,
+            config,
+            disks: (0..).zip(layouts).map(disk).collect(),
+            state: RefCell::new(state),
+            put: Signal::new(executor),
+            changed: Signal::new(executor),
+            answers: RefCell::default(),
+            is_open: Cell::new(false),
+        })
+    }
+
+    /// Begins an operation.
+    pub(crate) fn begin(self: &Rc<Self>, id: RequestId, operation: Operation) {
+        let engine = Rc::clone(self);
+        match operation {
+            Operation::Open => self.executor.spawn(async move {
+                let outcome = engine.open().await;
+                engine.is_open.set(outcome.is_ok());
+                engine.answer(id, outcome.map(|()| Answer::Done));
+            }),
+            Operation::Write(records) => self.enqueue(id, records),
+            Operation::Get(key) => self.executor.spawn(async move {
+                let outcome = engine.get(&key).await;
+                engine.answer(id, outcome.map(Answer::Value));
+            }),
+            Operation::Scan { from, count } => self.executor.spawn(async move {
+                let outcome = engine.scan(from, count).await;
+                engine.answer(id, outcome.map(Answer::Records));
+            }),
+            Operation::Close => self.executor.spawn(async move {
+                engine.close().await;
+                engine.answer(id, Ok(Answer::Done));
+            }),
+        }
+    }
+
+    fn enqueue(&self, id: RequestId, records: Vec<(Key, Option<Value>)>) {
+        let size = |(key, value): &(Key, Option<Value>)| {
+            16 + key.len() + value.as_ref().map_or(0, |value| value.len())
+        };
+        let bytes: usize = records.iter().map(size).sum();
+        let most = self.disks[0].layout.slot_bytes - (BLOCK + crate::batch::BATCH_HEAD) as u64;
+        let long = records.iter().map(|(key, _)| key.len()).find(|len| *len > KEY_MAX);
+        let got = long.map_or(bytes as u64, |len| len as u64);
+        if long.is_some() || bytes as u64 > most {
+            let most = if long.is_some() { KEY_MAX as u64 } else { most };
+            return self.answer(id, Err(Trouble::Long { got, most }));
+        }
+        self.state.borrow_mut().queue.push_back(Put { id, records });
+        self.put.notify();
+    }
+
+    fn answer(&self, id: RequestId, outcome: Result<Answer, Trouble>) {
+        self.answers.borrow_mut().push((id, outcome));
+    }
+
+    /// What was answered since it was asked last.
+    pub(crate) fn answers(&self) -> Vec<(RequestId, Result<Answer, Trouble>)> {
+        std::mem::take(&mut self.answers.borrow_mut())
+    }
+
+    /// What it counted.
+    pub(crate) fn figures(&self) -> Figures {
+        self.state.borrow().figures
+    }
+
+    /// Each disk's stage.
+    pub(crate) fn stages(&self) -> Vec<Stage> {
+        let state = self.state.borrow();
+        let mut stages = state.stages.clone();
+        if state.is_on_duty {
+            stages[state.duty] = Stage::Log;
+        }
+        stages
+    }
+
+    /// Bytes of segments on all disks, and how many runs there are.
+    pub(crate) fn held(&self) -> (u64, usize) {
+        let version = Rc::clone(&self.state.borrow().version);
+        (version.segments().map(|segment| segment.described.len).sum(), version.runs.len())
+    }
+
+    async fn close(&self) {
+        self.state.borrow_mut().is_closing = true;
+        self.put.notify();
+        self.changed.notify();
+        self.changed
+            .until(|| {
+                let state = self.state.borrow();
+                let is_done = state.queue.is_empty()
+                    && state.transforming == 0
+                    && !state.is_merging
+                    && !state.is_on_duty;
+                is_done.then_some(())
+            })
+            .await;
+    }
+
+    // What follows is asked of disks.
+
+    async fn read(&self, disk: usize, offset: u64, len: usize) -> Result<Vec<u8>, Trouble> {
+        let io = self.executor.io(self.disks[disk].lane, Io::Read { offset, len });
+        io.await.map_err(|fault| Trouble::Disk { disk, fault })
+    }
+
+    async fn write(
+        &self,
+        disk: usize,
+        offset: u64,
+        data: Vec<u8>,
+        durable: bool,
+    ) -> Result<(), Trouble> {
+        let io = self.executor.io(self.disks[disk].lane, Io::Write { offset, data, durable });
+        io.await.map(drop).map_err(|fault| self.failed(disk, fault))
+    }
+
+    async fn flush(&self, disk: usize) -> Result<(), Trouble> {
+        let io = self.executor.io(self.disks[disk].lane, Io::Flush);
+        io.await.map(drop).map_err(|fault| self.failed(disk, fault))
+    }
+
+    /// A disk that does not write is left alone for a while.
+    fn failed(&self, disk: usize, fault: forebay_core::Fault) -> Trouble {
+        let until = self.executor.now() + self.config.retry;
+        self.state.borrow_mut().failed[disk] = Some(until);
+        Trouble::Disk { disk, fault }
+    }
+
+    /// Whether a disk is left alone.
+    fn is_failed(&self, state: &State, disk: usize) -> bool {
+        state.failed[disk].is_some_and(|until| until > self.executor.now())
+    }
+
+    // What follows is about who has which disk.
+
+    /// Takes an idle disk for a stage.
+    async fn claim(&self, disk: usize, stage: Stage) {
+        self.changed
+            .until(|| {
+                let mut state = self.state.borrow_mut();
+                state.is_idle(disk).then(|| state.stages[disk] = stage)
+            })
+            .await;
+    }
+
+    fn release(&self, disk: usize) {
+        self.state.borrow_mut().stages[disk] = Stage::Idle;
+        self.changed.notify();
+    }
+
+    /// Waits until a disk is idle.
+    async fn idle(&self, disk: usize) {
+        self.changed.until(|| self.state.borrow().is_idle(disk).then_some(())).await;
+    }
+}
+
+impl State {
+    fn is_idle(&self, disk: usize) -> bool {
+        self.stages[disk] == Stage::Idle && !(self.is_on_duty && self.duty == disk)
+    }
+}

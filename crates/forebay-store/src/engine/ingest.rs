@@ -1,0 +1,178 @@
+//! Puts: appended to the log of the disk on duty, all that wait at a time, and answered when that is durable.
+
+use std::rc::Rc;
+
+use crate::batch::{BATCH_HEAD, Batch};
+use crate::operation::{Answer, Trouble};
+use crate::record::Record;
+
+use super::log::Log;
+use super::{Engine, Put};
+
+impl Engine {
+    /// Appends what is put until the store closes.
+    pub(super) async fn ingest(self: Rc<Self>) {
+        let mut log: Option<Rc<Log>> = None;
+        let mut began = self.executor.now();
+        loop {
+            let is_over = self.put.until(|| self.is_next()).await;
+            if is_over || log.as_ref().is_some_and(|log| self.is_full(log)) {
+                self.finish(log.take(), began);
+            }
+            if is_over {
+                return;
+            }
+            let on_duty = match &log {
+                Some(log) => Rc::clone(log),
+                None => {
+                    began = self.executor.now();
+                    let Ok(next) = self.take_duty().await else {
+                        self.refuse();
+                        continue;
+                    };
+                    Rc::clone(log.insert(next))
+                }
+            };
+            if let Err(puts) = self.append(&on_duty).await {
+                // Durable or not, they are as good as new in the next log.
+                puts.into_iter()
+                    .rev()
+                    .for_each(|put| self.state.borrow_mut().queue.push_front(put));
+                self.finish(log.take(), began);
+            }
+        }
+    }
+
+    /// Whether there is something to append, or nothing will come any more.
+    fn is_next(&self) -> Option<bool> {
+        let state = self.state.borrow();
+        match state.queue.is_empty() {
+            false => Some(false),
+            true => state.is_closing.then_some(true),
+        }
+    }
+
+    /// Whether a log has reached its threshold, or the next put does not fit into its slot.
+    fn is_full(&self, log: &Log) -> bool {
+        let state = self.state.borrow();
+        let next = state.queue.front().map_or(0, |put| size(put) + BATCH_HEAD as u64);
+        let slot = self.disks[log.disk].layout.slot_bytes;
+        log.len.get() >= self.config.log_bytes
+            || log.len.get() + next.next_multiple_of(crate::frame::BLOCK as u64) > slot
+    }
+
+    /// A log takes nothing more: it is transformed.
+    fn finish(self: &Rc<Self>, log: Option<Rc<Log>>, began: forebay_core::Nanos) {
+        let Some(log) = log else { return };
+        let mut state = self.state.borrow_mut();
+        state.figures.logs += 1;
+        state.figures.logging += self.executor.now() - began;
+        state.is_on_duty = false;
+        if log.batches.get() == 0 {
+            // Its first write failed; that may have been done all the same, so its number is not used again.
+            state.logs.retain(|other| other.id != log.id);
+            drop(state);
+            return self.changed.notify();
+        }
+        state.before = (log.id, log.batches.get());
+        drop(state);
+        self.changed.notify();
+        self.begin_transformation(log);
+    }
+
+    /// Passes duty to the next idle disk; where none is idle, to the next that has a slot.
+    async fn take_duty(&self) -> Result<Rc<Log>, Trouble> {
+        let mut waited = false;
+        let log = self
+            .changed
+            .until(|| {
+                let mut state = self.state.borrow_mut();
+                let count = self.disks.len();
+                let slot =
+                    |disk: usize| self.disks[disk].slots.borrow().iter().position(|used| !used);
+                let order = (1..=count).map(|step| (state.duty + step) % count);
+                let fit: Vec<usize> = order.filter(|disk| !self.is_failed(&state, *disk)).collect();
+                if fit.is_empty() {
+                    return Some(Err(Trouble::Full));
+                }
+                let has_slot = |disk: &&usize| slot(**disk).is_some();
+                let is_idle = |disk: &&usize| state.is_idle(**disk);
+                let idle = fit.iter().filter(has_slot).find(is_idle).copied();
+                // Puts come first: where no disk is idle, one does two things at a time.
+                let Some(disk) = idle.or_else(|| fit.iter().find(has_slot).copied()) else {
+                    waited = true;
+                    return state.is_full.then_some(Err(Trouble::Full));
+                };
+                state.figures.overlaps += u64::from(idle.is_none());
+                let id = state.next_log;
+                state.next_log += 1;
+                (state.duty, state.is_on_duty) = (disk, true);
+                let log = Rc::new(Log::new(id, disk, slot(disk)?, &self.disks[disk].slots));
+                state.logs.push(Rc::clone(&log));
+                Some(Ok(log))
+            })
+            .await;
+        self.state.borrow_mut().figures.stalls += u64::from(waited);
+        self.changed.notify();
+        log
+    }
+
+    /// Nobody takes what is put.
+    fn refuse(&self) {
+        let puts = std::mem::take(&mut self.state.borrow_mut().queue);
+        puts.into_iter().for_each(|put| self.answer(put.id, Err(Trouble::Full)));
+    }
+
+    /// Appends a batch of what waits and answers it. If that fails they are handed back.
+    async fn append(&self, log: &Log) -> Result<(), Vec<Put>> {
+        let slot = self.disks[log.disk].layout;
+        let (puts, records) = self.gather(slot.slot_bytes - log.len.get());
+        let before = self.state.borrow().before;
+        let at = (log.len.get(), self.config.gap_bytes);
+        let (bytes, batch) =
+            Batch::bytes(log.id, log.batches.get(), before, at, &records, self.store);
+        let (offset, len) = (slot.slot_at(log.slot()) + at.0, bytes.len() as u64);
+        let durable = self.config.durable;
+        if self.write(log.disk, offset, bytes, durable).await.is_err() {
+            return Err(puts);
+        }
+        log.len.set(batch.next);
+        log.batches.set(log.batches.get() + 1);
+        {
+            let figures = &mut self.state.borrow_mut().figures;
+            figures.batches += 1;
+            figures.logged_bytes += len;
+            let put = |record: &Record| record.size() as u64 - 16;
+            figures.put_bytes += records.iter().map(put).sum::<u64>();
+        }
+        records.into_iter().for_each(|record| log.insert(record));
+        puts.into_iter().for_each(|put| self.answer(put.id, Ok(Answer::Done)));
+        Ok(())
+    }
+
+    /// What waits, up to a group and to what fits into `room`; at least one put.
+    fn gather(&self, room: u64) -> (Vec<Put>, Vec<Record>) {
+        let mut state = self.state.borrow_mut();
+        let most = self.config.group_bytes.min(room.saturating_sub(BATCH_HEAD as u64));
+        let (mut puts, mut records, mut bytes) = (Vec::new(), Vec::new(), 0);
+        while let Some(put) = state.queue.front()
+            && (puts.is_empty() || bytes + size(put) <= most)
+            && let Some(put) = state.queue.pop_front()
+        {
+            bytes += size(&put);
+            for (key, value) in &put.records {
+                let (key, value, sequence) = (key.clone(), value.clone(), state.sequence);
+                records.push(Record { key, sequence, value });
+                state.sequence += 1;
+            }
+            puts.push(put);
+        }
+        (puts, records)
+    }
+}
+
+/// Bytes of a put's records.
+fn size(put: &Put) -> u64 {
+    let size = |value: &Option<crate::record::Value>| value.as_ref().map_or(0, |value| value.len());
+    put.records.iter().map(|(key, value)| 16 + (key.len() + size(value)) as u64).sum()
+}

@@ -1,0 +1,117 @@
+//! Logs in memory: what was appended to a slot of a disk and is not in a segment yet.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use crate::record::{Key, Record, Value};
+
+/// All versions of all keys, each key's newest first.
+type Versions = BTreeMap<(Key, Reverse<u64>), Option<Value>>;
+
+/// Which slots of a disk are used.
+pub(crate) type Slots = Rc<RefCell<Vec<bool>>>;
+
+/// A log. Its slot is free again when the last who holds it lets go.
+pub(crate) struct Log {
+    pub(crate) id: u64,
+    pub(crate) disk: usize,
+    slot: usize,
+    slots: Slots,
+    /// Bytes of its slot that are used.
+    pub(crate) len: Cell<u64>,
+    pub(crate) batches: Cell<u64>,
+    records: RefCell<Versions>,
+    pub(crate) record_bytes: Cell<u64>,
+    pub(crate) key_bytes: Cell<u64>,
+}
+
+impl Log {
+    /// A log without records in a slot, which is used from now on.
+    pub(crate) fn new(id: u64, disk: usize, slot: usize, slots: &Slots) -> Log {
+        slots.borrow_mut()[slot] = true;
+        Log {
+            id,
+            disk,
+            slot,
+            slots: Rc::clone(slots),
+            len: Cell::new(0),
+            batches: Cell::new(0),
+            records: RefCell::default(),
+            record_bytes: Cell::new(0),
+            key_bytes: Cell::new(0),
+        }
+    }
+
+    pub(crate) fn slot(&self) -> u64 {
+        self.slot as u64
+    }
+
+    pub(crate) fn insert(&self, record: Record) {
+        self.record_bytes.set(self.record_bytes.get() + record.size() as u64);
+        self.key_bytes.set(self.key_bytes.get() + record.key.len() as u64);
+        self.records.borrow_mut().insert((record.key, Reverse(record.sequence)), record.value);
+    }
+
+    /// The newest version of a key before `upto`.
+    pub(crate) fn get(&self, key: &Key, upto: u64) -> Option<Option<Value>> {
+        let records = self.records.borrow();
+        let newest = (key.clone(), Reverse(upto.saturating_sub(1)));
+        let (found, value) = records.range(newest..).next()?;
+        (found.0 == *key).then(|| value.clone())
+    }
+
+    /// The first key from `from` on that has a version before `upto`, and the newest of these.
+    pub(crate) fn first(&self, from: &Key, upto: u64) -> Option<Record> {
+        let records = self.records.borrow();
+        let mut later = records.range((from.clone(), Reverse(u64::MAX))..);
+        let ((key, Reverse(sequence)), value) = later.find(|(found, _)| found.1.0 < upto)?;
+        Some(Record { key: key.clone(), sequence: *sequence, value: value.clone() })
+    }
+
+    /// How many records it has, versions counted.
+    pub(crate) fn len_records(&self) -> u64 {
+        self.records.borrow().len() as u64
+    }
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        self.slots.borrow_mut()[self.slot] = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn versions_are_seen_as_of_a_sequence_number() {
+        let slots = Slots::new(RefCell::new(vec![false; 2]));
+        let log = Log::new(1, 0, 1, &slots);
+        let key = |key: &str| Key::from(key.as_bytes());
+        let value = |value: u8| Value::from([value]);
+        for (sequence, name, content) in
+            [(1, "a", Some(1)), (2, "b", Some(2)), (3, "a", None), (5, "a", Some(5))]
+        {
+            log.insert(Record { key: key(name), sequence, value: content.map(value) });
+        }
+        let seen = |name, upto| log.get(&key(name), upto);
+        assert_eq!(seen("a", 1), None);
+        assert_eq!(seen("a", 2), Some(Some(value(1))));
+        assert_eq!(seen("a", 4), Some(None));
+        assert_eq!(seen("a", 6), Some(Some(value(5))));
+        assert_eq!((seen("b", 2), seen("b", 3)), (None, Some(Some(value(2)))));
+        assert_eq!(seen("c", 9), None);
+        let first =
+            |from, upto| log.first(&key(from), upto).map(|first| (first.key, first.sequence));
+        assert_eq!(first("", 4), Some((key("a"), 3)));
+        assert_eq!(first("", 6), Some((key("a"), 5)));
+        assert_eq!(first("aa", 6), Some((key("b"), 2)));
+        assert_eq!(first("c", 6), None);
+        assert!(slots.borrow()[1]);
+        drop(log);
+        assert!(!slots.borrow()[1]);
+    }
+}

@@ -1,0 +1,197 @@
+//! Merging: neighbouring runs become one, in Idle time.
+//!
+//! A merge reads its inputs a step at a time and writes segments of some 32 MiB, each on the idle disk with
+//! most room. Each is published by itself and takes its keys from the inputs, whose segments are free as soon
+//! as they decide nothing: so a merge needs little more room than one segment. Cut short, it goes on where it
+//! was. Neighbours in age only: a run of the ages between two others would decide wrongly.
+
+use std::rc::Rc;
+
+use crate::operation::Trouble;
+use crate::record::Key;
+use crate::segment::{Keys, len_max};
+
+use super::publish::Writing;
+use super::read::newest;
+use super::stream::Stream;
+use super::transform::after;
+use super::version::Run;
+use super::{Engine, State};
+
+/// What to merge.
+struct Merge {
+    /// Of what comes of it.
+    ages: (u64, u64),
+    /// Keys up to here are done.
+    done: Option<Key>,
+    inputs: Vec<Rc<Run>>,
+}
+
+impl Engine {
+    /// Merges whatever is to be merged until the store closes.
+    pub(super) async fn merge_on(self: Rc<Self>) {
+        loop {
+            let merge = || {
+                let mut state = self.state.borrow_mut();
+                if state.is_closing {
+                    return Some(None);
+                }
+                let merge = self.choose(&state)?;
+                state.is_merging = true;
+                Some(Some(merge))
+            };
+            let Some(merge) = self.changed.until(merge).await else { return };
+            let outcome = self.merge(merge).await;
+            self.state.borrow_mut().is_merging = false;
+            self.changed.notify();
+            if outcome.is_err() && !self.state.borrow().is_closing {
+                self.executor.sleep(self.config.retry).await;
+            }
+        }
+    }
+
+    /// What was begun; else everything, where too much of it is dead; else as many neighbours as make it worth
+    /// while, the smallest first.
+    fn choose(&self, state: &State) -> Option<Merge> {
+        let runs = &state.version.runs;
+        if let Some((ages, done)) = state.version.begun() {
+            let is_input =
+                |run: &&Rc<Run>| run.ages != ages && ages.0 <= run.ages.0 && run.ages.1 <= ages.1;
+            return Some(Merge {
+                ages,
+                done,
+                inputs: runs.iter().filter(is_input).cloned().collect(),
+            });
+        }
+        let whole = |inputs: &[Rc<Run>]| {
+            let ages = (inputs.last()?.ages.0, inputs.first()?.ages.1);
+            Some(Merge { ages, done: None, inputs: inputs.to_vec() })
+        };
+        let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
+        let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
+        let stretches = stretches(runs, |newer, older| {
+            state.logs.iter().any(|log| older.ages.1 < log.id && log.id < newer.ages.0)
+        });
+        if dead as f64 > all as f64 * self.config.dead_share
+            && let [only] = &stretches[..]
+            && only.len() > 1
+        {
+            return whole(only);
+        }
+        let level = |run: &Run| {
+            let logs = run.record_bytes() / self.config.log_bytes.max(1);
+            logs.max(1).ilog(self.config.fan_in as u64)
+        };
+        let top = runs.iter().map(|run| level(run)).max()?;
+        let small = |most: u32| {
+            let small =
+                stretches.iter().flat_map(move |runs| runs.split(move |run| level(run) > most));
+            small.filter(|runs| runs.len() >= self.config.fan_in).max_by_key(|runs| runs.len())
+        };
+        (0..=top).find_map(small).and_then(whole)
+    }
+
+    async fn merge(self: &Rc<Self>, merge: Merge) -> Result<(), Trouble> {
+        let Merge { ages, mut done, inputs } = merge;
+        let is_oldest = {
+            let state = self.state.borrow();
+            !state.version.runs.iter().any(|run| run.ages.1 < ages.0)
+                && !state.logs.iter().any(|log| log.id < ages.0)
+        };
+        let mut from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
+        let mut streams: Vec<Stream> =
+            inputs.iter().map(|run| Stream::new(self, run, &from, true)).collect();
+        let total = |of: fn(&crate::segment::Shape) -> u64| -> u64 {
+            let parts = inputs.iter().flat_map(|run| &run.parts);
+            parts.map(|part| of(&part.segment.described.shape)).sum()
+        };
+        let most = self.config.segment_bytes + self.disks[0].layout.slot_bytes;
+        let bytes = total(|shape| shape.record_bytes).min(most);
+        let keys = total(|shape| shape.key_bytes).min(most);
+        let room = len_max(bytes, total(|shape| shape.records).min(bytes / 16), keys);
+        // Streams hold what they still have to read.
+        drop(inputs);
+        let mut writing: Option<Writing> = None;
+        loop {
+            if self.state.borrow().is_closing {
+                return Ok(());
+            }
+            let next = newest(&[], u64::MAX, &from, &mut streams).await?;
+            let is_end = next.is_none();
+            if let Some(record) = next {
+                from = after(&record.key);
+                if record.value.is_some() || !is_oldest {
+                    let to = match &mut writing {
+                        Some(writing) => writing,
+                        None => writing.insert(self.begin_output(room).await?),
+                    };
+                    if to.is_due(&record) {
+                        self.idle(to.disk()).await;
+                    }
+                    to.push(&record).await?;
+                }
+                if writing.as_ref().is_none_or(|to| to.len() < self.config.segment_bytes) {
+                    continue;
+                }
+                let upto: Key = record.key;
+                let keys = Keys { after: done.clone(), upto: Some(upto.clone()) };
+                done = Some(upto);
+                self.end_output(writing.take(), ages, keys, room).await?;
+            }
+            if is_end {
+                let keys = Keys { after: done.clone(), upto: None };
+                self.end_output(writing.take(), ages, keys, room).await?;
+                self.state.borrow_mut().figures.merges += 1;
+                return Ok(());
+            }
+        }
+    }
+
+    /// Begins a segment on the idle disk with most room.
+    async fn begin_output(self: &Rc<Self>, room: u64) -> Result<Writing, Trouble> {
+        let free = |disk: usize| self.disks[disk].space.borrow().free_bytes();
+        let choose = || {
+            let state = self.state.borrow();
+            let fit: Vec<usize> =
+                (0..self.disks.len()).filter(|disk| !self.is_failed(&state, *disk)).collect();
+            if fit.is_empty() {
+                return Some(Err(Trouble::Full));
+            }
+            let idle = fit.into_iter().filter(|disk| state.is_idle(*disk));
+            idle.max_by_key(|disk| free(*disk)).map(Ok)
+        };
+        let disk = self.changed.until(choose).await?;
+        Writing::begin(self, disk, room)
+    }
+
+    /// Ends a segment and publishes it; an empty one where nothing is left of its keys.
+    async fn end_output(
+        self: &Rc<Self>,
+        writing: Option<Writing>,
+        ages: (u64, u64),
+        keys: Keys,
+        room: u64,
+    ) -> Result<(), Trouble> {
+        let writing = match writing {
+            Some(writing) => writing,
+            None => self.begin_output(room).await?,
+        };
+        self.idle(writing.disk()).await;
+        let segment = writing.finish(ages, keys).await?;
+        self.state.borrow_mut().figures.merged_bytes += segment.described.len;
+        self.publish(segment).await
+    }
+}
+
+/// Runs that may be merged with their neighbours: cut where something lies between two.
+fn stretches(runs: &[Rc<Run>], lies_between: impl Fn(&Run, &Run) -> bool) -> Vec<&[Rc<Run>]> {
+    let mut stretches = Vec::new();
+    let mut rest = runs;
+    while !rest.is_empty() {
+        let cut = rest.windows(2).position(|pair| lies_between(&pair[0], &pair[1]));
+        let (stretch, later) = rest.split_at(cut.map_or(rest.len(), |at| at + 1));
+        stretches.push(stretch);
+        rest = later;
+    }
+    stretches
+}

@@ -1,0 +1,200 @@
+//! Segments written, and roots that say so.
+//!
+//! A segment's bytes are written, then flushed; then one frame of its disk's root, durable at once, makes
+//! it count. What it replaces is forgotten by the roots of its disks before its bytes are used again.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use crate::executor::{Io, Pending};
+use crate::frame::BLOCK;
+use crate::operation::Trouble;
+use crate::record::Record;
+use crate::root::{Change, Root};
+use crate::segment::{Described, Keys, Writer};
+
+use super::Engine;
+use super::version::Segment;
+
+/// Writes under way at a time to one segment.
+const WRITES: usize = 2;
+
+/// A segment that is being written.
+pub(super) struct Writing {
+    engine: Rc<Engine>,
+    disk: usize,
+    id: u64,
+    offset: u64,
+    room: u64,
+    sent: u64,
+    writer: Writer,
+    under_way: VecDeque<Pending>,
+    is_done: bool,
+}
+
+impl Writing {
+    /// Takes room on a disk; none where it has none.
+    pub(super) fn begin(engine: &Rc<Engine>, disk: usize, room: u64) -> Result<Writing, Trouble> {
+        let offset = engine.disks[disk].space.borrow_mut().take(room).ok_or(Trouble::Full)?;
+        let mut state = engine.state.borrow_mut();
+        let id = state.next_segment;
+        state.next_segment += 1;
+        let writer = Writer::new(engine.store, id);
+        let (engine, under_way) = (Rc::clone(engine), VecDeque::new());
+        Ok(Writing { engine, disk, id, offset, room, sent: 0, writer, under_way, is_done: false })
+    }
+
+    pub(super) fn disk(&self) -> usize {
+        self.disk
+    }
+
+    /// Bytes so far.
+    pub(super) fn len(&self) -> u64 {
+        self.writer.len()
+    }
+
+    /// Whether the next record makes a write due.
+    pub(super) fn is_due(&self, record: &Record) -> bool {
+        self.len() - self.sent + record.size() as u64 >= self.engine.config.step_bytes as u64
+    }
+
+    pub(super) async fn push(&mut self, record: &Record) -> Result<(), Trouble> {
+        self.writer.push(record);
+        while let Some(bytes) = self.writer.take(self.engine.config.step_bytes) {
+            self.send(bytes).await?;
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, data: Vec<u8>) -> Result<(), Trouble> {
+        let (offset, len) = (self.offset + self.sent, data.len() as u64);
+        let lane = self.engine.disks[self.disk].lane;
+        self.under_way
+            .push_back(self.engine.executor.io(lane, Io::Write { offset, data, durable: false }));
+        self.sent += len;
+        self.settle(WRITES).await
+    }
+
+    /// Waits until at most so many writes are under way.
+    async fn settle(&mut self, most: usize) -> Result<(), Trouble> {
+        while self.under_way.len() > most
+            && let Some(write) = self.under_way.pop_front()
+        {
+            write.await.map_err(|fault| self.engine.failed(self.disk, fault))?;
+        }
+        Ok(())
+    }
+
+    /// Writes the rest and makes it durable. Nothing says yet that it is there.
+    pub(super) async fn finish(mut self, ages: (u64, u64), keys: Keys) -> Result<Segment, Trouble> {
+        let writer = std::mem::replace(&mut self.writer, Writer::new(0, 0));
+        let (mut rest, shape, filter, top) = writer.finish();
+        let step = self.engine.config.step_bytes;
+        while rest.len() > step {
+            let later = rest.split_off(step);
+            self.send(std::mem::replace(&mut rest, later)).await?;
+        }
+        self.send(rest).await?;
+        self.settle(0).await?;
+        self.engine.flush(self.disk).await?;
+        assert!(self.sent <= self.room, "{} bytes in room for {}", self.sent, self.room);
+        let space = &self.engine.disks[self.disk].space;
+        space.borrow_mut().give(self.offset + self.sent, self.room - self.sent);
+        self.is_done = true;
+        let (id, offset, len) = (self.id, self.offset, self.sent);
+        let described = Described { id, ages, keys, offset, len, shape };
+        Ok(Segment::new(described, self.disk, (filter, top), space))
+    }
+}
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        // Given up: what is still under way must not meet somebody else's bytes.
+        if !self.is_done && self.under_way.is_empty() {
+            self.engine.disks[self.disk].space.borrow_mut().give(self.offset, self.room);
+        }
+    }
+}
+
+impl Engine {
+    /// Makes a segment count, and forgets what it replaces.
+    pub(super) async fn publish(&self, segment: Segment) -> Result<(), Trouble> {
+        let disk = segment.disk;
+        let change = Change { added: vec![segment.described.clone()], removed: vec![] };
+        if let Err(trouble) = self.change_root(disk, change).await {
+            if trouble != Trouble::Full {
+                // It was tried: after the next opening it may count all the same.
+                segment.keep();
+            }
+            return Err(trouble);
+        }
+        let gone = {
+            let mut state = self.state.borrow_mut();
+            let (version, gone) = state.version.with(Rc::new(segment));
+            state.version = Rc::new(version);
+            gone
+        };
+        self.changed.notify();
+        self.forget(gone).await;
+        Ok(())
+    }
+
+    /// Roots forget segments that decide nothing any more; then their bytes are free.
+    pub(super) async fn forget(&self, gone: Vec<Rc<Segment>>) {
+        let mut by_disk: BTreeMap<usize, Vec<Rc<Segment>>> = BTreeMap::new();
+        for segment in gone {
+            by_disk.entry(segment.disk).or_default().push(segment);
+        }
+        for (disk, segments) in by_disk {
+            let removed = segments.iter().map(|segment| segment.described.id).collect();
+            let change = Change { added: vec![], removed };
+            if self.change_root(disk, change).await.is_err() {
+                segments.iter().for_each(|segment| segment.keep());
+            }
+        }
+    }
+
+    /// Writes a change of a disk's segments, durable once it has ended.
+    async fn change_root(&self, disk: usize, change: Change) -> Result<(), Trouble> {
+        self.changed
+            .until(|| {
+                let mut state = self.state.borrow_mut();
+                let was_busy = std::mem::replace(&mut state.is_root_busy[disk], true);
+                (!was_busy).then_some(())
+            })
+            .await;
+        let layout = self.disks[disk].layout;
+        let root = self.state.borrow().roots[disk].clone();
+        let outcome = match next_root(root, change, &layout) {
+            Some((root, at, frame)) => self.write(disk, at, frame, true).await.map(|()| root),
+            None => Err(Trouble::Full),
+        };
+        let mut state = self.state.borrow_mut();
+        state.is_root_busy[disk] = false;
+        let outcome = outcome.map(|root| state.roots[disk] = root);
+        drop(state);
+        self.changed.notify();
+        outcome
+    }
+}
+
+/// The root after a change, and the frame that says it, with its place; none where there is no room for it.
+fn next_root(
+    mut root: Root,
+    change: Change,
+    layout: &crate::layout::Layout,
+) -> Option<(Root, u64, Vec<u8>)> {
+    let frame = change.frame(layout.store, root.chain, root.frames);
+    debug_assert!(frame.len().is_multiple_of(BLOCK));
+    root.apply(change);
+    if root.chain > 0 && root.len + frame.len() as u64 <= layout.root_bytes {
+        let at = layout.root_at(root.area()) + root.len;
+        (root.frames, root.len) = (root.frames + 1, root.len + frame.len() as u64);
+        return Some((root, at, frame));
+    }
+    let all = Change { added: root.segments.clone(), removed: vec![] };
+    (root.chain, root.frames) = (root.chain + 1, 1);
+    let frame = all.frame(layout.store, root.chain, 0);
+    root.len = frame.len() as u64;
+    (root.len <= layout.root_bytes).then(|| (root.clone(), layout.root_at(root.area()), frame))
+}

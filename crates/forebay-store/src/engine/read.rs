@@ -1,0 +1,128 @@
+//! Reads: the newest source that has a key decides. They see every acknowledged write, before, during and
+//! after its transformation.
+
+use std::rc::Rc;
+
+use crate::filter;
+use crate::operation::Trouble;
+use crate::record::{Key, Record, Value};
+use crate::segment::{self, Node, Place};
+
+use super::Engine;
+use super::log::Log;
+use super::stream::Stream;
+use super::transform::after;
+use super::version::{Segment, Version};
+
+impl Engine {
+    /// A key's value.
+    pub(super) async fn get(&self, key: &Key) -> Result<Option<Value>, Trouble> {
+        let (logs, version, upto) = self.picture();
+        let hash = filter::hash(key);
+        let mut logs = logs.iter().rev().peekable();
+        for run in &version.runs {
+            // Transformations need not end in the order they began.
+            while let Some(log) = logs.next_if(|log| log.id > run.ages.1) {
+                if let Some(value) = log.get(key, upto) {
+                    return Ok(value);
+                }
+            }
+            let Some(part) = run.part(key) else { continue };
+            if part.segment.filter.may_hold(hash)
+                && let Some(value) = self.find(&part.segment, key).await?
+            {
+                return Ok(value);
+            }
+        }
+        Ok(logs.find_map(|log| log.get(key, upto)).flatten())
+    }
+
+    /// What there is now, for as long as it is held.
+    fn picture(&self) -> (Vec<Rc<Log>>, Rc<Version>, u64) {
+        let state = self.state.borrow();
+        (state.logs.clone(), Rc::clone(&state.version), state.sequence)
+    }
+
+    /// A key's version in a segment.
+    async fn find(&self, segment: &Segment, key: &Key) -> Result<Option<Option<Value>>, Trouble> {
+        let Some(place) = self.leaf_place(segment, key).await? else { return Ok(None) };
+        let bytes = self.read_part(segment, place.at, place.len.into()).await?;
+        let leaf = segment::leaf(&bytes, self.store, segment.described.id);
+        let (records, _) = leaf.ok_or_else(|| self.damaged(segment, place.at))?;
+        let found = records.into_iter().find(|record| record.key == *key);
+        Ok(found.map(|record| record.value))
+    }
+
+    /// The leaf of a segment where a key is if it is there; none where the key is before all.
+    pub(super) async fn leaf_place(
+        &self,
+        segment: &Segment,
+        key: &[u8],
+    ) -> Result<Option<Place>, Trouble> {
+        let Some(mut node) = segment.top.clone() else { return Ok(None) };
+        loop {
+            let Some(place) = node.child(key) else { return Ok(None) };
+            if node.level == 1 {
+                return Ok(Some(place));
+            }
+            node = self.node(segment, place).await?;
+        }
+    }
+
+    async fn node(&self, segment: &Segment, place: Place) -> Result<Rc<Node>, Trouble> {
+        let name = (segment.described.id, place.at);
+        if let Some(node) = self.state.borrow_mut().nodes.get(name) {
+            return Ok(node);
+        }
+        let bytes = self.read_part(segment, place.at, place.len.into()).await?;
+        let node = Node::parse(&bytes, self.store, segment.described.id);
+        let node = Rc::new(node.ok_or_else(|| self.damaged(segment, place.at))?);
+        self.state.borrow_mut().nodes.insert(name, &node);
+        Ok(node)
+    }
+
+    /// The first `count` keys from `from` on, with their values, all as of now.
+    pub(super) async fn scan(
+        self: &Rc<Self>,
+        from: Key,
+        count: usize,
+    ) -> Result<Vec<(Key, Value)>, Trouble> {
+        let (logs, version, upto) = self.picture();
+        let mut streams: Vec<Stream> =
+            version.runs.iter().map(|run| Stream::new(self, run, &from, false)).collect();
+        let mut from = from;
+        let mut found = Vec::new();
+        while found.len() < count {
+            let Some(next) = newest(&logs, upto, &from, &mut streams).await? else { break };
+            from = after(&next.key);
+            if let Some(value) = next.value {
+                found.push((next.key, value));
+            }
+        }
+        Ok(found)
+    }
+}
+
+/// The least key from `from` on in any of these, in its newest version. Streams are left behind it.
+pub(super) async fn newest(
+    logs: &[Rc<Log>],
+    upto: u64,
+    from: &Key,
+    streams: &mut [Stream],
+) -> Result<Option<Record>, Trouble> {
+    for stream in streams.iter_mut() {
+        stream.fill().await?;
+    }
+    let in_logs = logs.iter().filter_map(|log| log.first(from, upto));
+    let in_runs = streams.iter().filter_map(|stream| stream.peek().cloned());
+    let least =
+        in_logs.chain(in_runs).min_by(|a, b| a.key.cmp(&b.key).then(b.sequence.cmp(&a.sequence)));
+    if let Some(least) = &least {
+        for stream in streams.iter_mut() {
+            if stream.peek().is_some_and(|record| record.key == least.key) {
+                stream.pop();
+            }
+        }
+    }
+    Ok(least)
+}

@@ -1,0 +1,129 @@
+//! Records of a run in order, read a step at a time.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::frame::{BLOCK, Frame, Kind};
+use crate::operation::Trouble;
+use crate::record::{Key, Record};
+use crate::segment;
+
+use super::Engine;
+use super::version::{Part, Run};
+
+/// The first step; each further one is twice as long, up to what the store is told.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+
+/// Records of a run from some key on.
+pub(super) struct Stream {
+    engine: Rc<Engine>,
+    /// Parts that are left, the first of which is being read.
+    parts: VecDeque<Part>,
+    /// Where the next leaf of the first part is.
+    at: Option<u64>,
+    from: Key,
+    step: u64,
+    ready: VecDeque<Record>,
+    /// Reads only while a disk is idle.
+    waits: bool,
+}
+
+impl Stream {
+    /// From the first key on that is `from` or greater.
+    pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, waits: bool) -> Stream {
+        let is_left = |part: &&Part| part.keys.upto.as_ref().is_none_or(|upto| upto >= from);
+        let parts = run.parts.iter().filter(is_left).cloned().collect();
+        let step = if waits { engine.config.step_bytes as u64 } else { STEP_BYTES_MIN };
+        let (engine, from) = (Rc::clone(engine), from.clone());
+        Stream { engine, parts, at: None, from, step, ready: VecDeque::new(), waits }
+    }
+
+    /// The next record; `None` at the end. To be filled before.
+    pub(super) fn peek(&self) -> Option<&Record> {
+        self.ready.front()
+    }
+
+    pub(super) fn pop(&mut self) -> Option<Record> {
+        self.ready.pop_front()
+    }
+
+    /// Reads on, if nothing is ready and something is left.
+    pub(super) async fn fill(&mut self) -> Result<(), Trouble> {
+        while self.ready.is_empty()
+            && let Some(part) = self.parts.front().cloned()
+        {
+            let at = match self.at {
+                Some(at) => at,
+                None => self.begin(&part).await?,
+            };
+            let leaves_len = part.segment.described.shape.leaves_len;
+            if at >= leaves_len {
+                self.parts.pop_front();
+                self.at = None;
+                continue;
+            }
+            self.at = Some(self.read(&part, at, leaves_len).await?);
+        }
+        Ok(())
+    }
+
+    /// Where the first leaf is that counts.
+    async fn begin(&self, part: &Part) -> Result<u64, Trouble> {
+        let first = part.keys.after.as_ref().map_or(&self.from, |after| after.max(&self.from));
+        self.engine
+            .leaf_place(&part.segment, first)
+            .await
+            .map(|place| place.map_or(0, |place| place.at))
+    }
+
+    /// Reads a step from `at` on; answers where the next one begins.
+    async fn read(&mut self, part: &Part, at: u64, leaves_len: u64) -> Result<u64, Trouble> {
+        let segment = &part.segment;
+        let mut len = self.step.min(leaves_len - at);
+        self.step = (self.step * 2).min(self.engine.config.step_bytes as u64);
+        loop {
+            if self.waits {
+                self.engine.idle(segment.disk).await;
+            }
+            let bytes = self.engine.read_part(segment, at, len).await?;
+            let (store, id) = (self.engine.store, segment.described.id);
+            let mut done = 0;
+            while let Some((records, leaf_len)) = segment::leaf(&bytes[done as usize..], store, id)
+            {
+                let counts =
+                    |record: &Record| record.key >= self.from && part.keys.hold(&record.key);
+                self.ready.extend(records.into_iter().filter(counts));
+                done += leaf_len;
+            }
+            if done > 0 {
+                return Ok(at + done);
+            }
+            // One leaf is longer than the step, or damaged.
+            let whole = Frame::len(&bytes, Kind::Leaf, store)
+                .filter(|whole| *whole > len && at + *whole <= leaves_len);
+            len = whole.ok_or(self.engine.damaged(segment, at))?;
+        }
+    }
+}
+
+impl Engine {
+    /// So many bytes of a segment from `at` on.
+    pub(super) async fn read_part(
+        &self,
+        segment: &super::version::Segment,
+        at: u64,
+        len: u64,
+    ) -> Result<Vec<u8>, Trouble> {
+        let begin = segment.described.offset + at;
+        let block = BLOCK as u64;
+        let (from, upto) = (begin / block * block, (begin + len).next_multiple_of(block));
+        let mut bytes = self.read(segment.disk, from, (upto - from) as usize).await?;
+        bytes.truncate((begin + len - from) as usize);
+        bytes.drain(..(begin - from) as usize);
+        Ok(bytes)
+    }
+
+    pub(super) fn damaged(&self, segment: &super::version::Segment, at: u64) -> Trouble {
+        Trouble::Damaged { disk: segment.disk, offset: segment.described.offset + at }
+    }
+}

@@ -1,0 +1,144 @@
+//! Transformation: a finished log becomes a segment (the paper's section III).
+//!
+//! Enhanced, the log's disk is read in one stage and another disk written in the next; taken from memory,
+//! there is nothing to read. Basic, both are done on the log's own disk. A log's records stay in memory
+//! until a root says that the segment is there.
+
+use std::rc::Rc;
+
+use crate::config::Transformation;
+use crate::executor::Io;
+use crate::operation::Trouble;
+use crate::record::Key;
+use crate::segment::{Keys, len_max};
+
+use super::log::Log;
+use super::publish::Writing;
+use super::{Engine, Stage};
+
+impl Engine {
+    /// Begins to transform a log.
+    pub(super) fn begin_transformation(self: &Rc<Self>, log: Rc<Log>) {
+        if self.config.transformation == Transformation::None {
+            self.state.borrow_mut().logs.retain(|other| other.id != log.id);
+            return self.changed.notify();
+        }
+        self.state.borrow_mut().transforming += 1;
+        let engine = Rc::clone(self);
+        self.executor.spawn(async move {
+            let began = engine.executor.now();
+            // While it fails the log stays where it is, and what is in it.
+            let mut is_done = false;
+            while !is_done {
+                let outcome = engine.transform(&log).await;
+                is_done = outcome.is_ok();
+                engine.state.borrow_mut().is_full = outcome == Err(Trouble::Full);
+                if !is_done {
+                    engine.changed.notify();
+                    if engine.state.borrow().is_closing {
+                        break;
+                    }
+                    engine.executor.sleep(engine.config.retry).await;
+                }
+            }
+            let mut state = engine.state.borrow_mut();
+            if is_done {
+                state.logs.retain(|other| other.id != log.id);
+                state.figures.transformations += 1;
+                state.figures.transforming += engine.executor.now() - began;
+            }
+            state.transforming -= 1;
+            drop(state);
+            drop(log);
+            engine.changed.notify();
+        });
+    }
+
+    async fn transform(self: &Rc<Self>, log: &Log) -> Result<(), Trouble> {
+        let is_basic = self.config.transformation == Transformation::Basic;
+        if self.config.read_log {
+            self.claim(log.disk, Stage::ReadLog).await;
+            let read = self.read_log(log).await;
+            self.release(log.disk);
+            read?;
+        }
+        let to = if is_basic {
+            self.claim(log.disk, Stage::WriteTree).await;
+            log.disk
+        } else {
+            self.claim_target(log.disk).await?
+        };
+        let written = self.write_tree(log, to).await;
+        self.release(to);
+        written
+    }
+
+    /// The idle disk whose turn of duty is furthest.
+    async fn claim_target(&self, from: usize) -> Result<usize, Trouble> {
+        let claim = || {
+            let mut state = self.state.borrow_mut();
+            let count = self.disks.len();
+            let fit = |disk: &usize| *disk != from && !self.is_failed(&state, *disk);
+            if !(0..count).any(|disk| fit(&disk)) {
+                return Some(Err(Trouble::Full));
+            }
+            let idle = (0..count).filter(fit).filter(|disk| state.is_idle(*disk));
+            let to = idle.max_by_key(|disk| (disk + count - state.duty) % count)?;
+            state.stages[to] = Stage::WriteTree;
+            Some(Ok(to))
+        };
+        self.changed.until(claim).await
+    }
+
+    /// Reads a log from front to back, the next step under way while one is taken.
+    async fn read_log(&self, log: &Log) -> Result<(), Trouble> {
+        let begin = self.disks[log.disk].layout.slot_at(log.slot());
+        let (len, step) = (log.len.get().next_multiple_of(4096), self.config.step_bytes as u64);
+        let read = |at: u64| {
+            let len = (len - at).min(step) as usize;
+            self.executor.io(self.disks[log.disk].lane, Io::Read { offset: begin + at, len })
+        };
+        let mut steps = (0..len).step_by(step as usize).map(read);
+        let mut ahead = steps.next();
+        while let Some(read) = ahead {
+            ahead = steps.next();
+            read.await.map_err(|fault| Trouble::Disk { disk: log.disk, fault })?;
+        }
+        Ok(())
+    }
+
+    async fn write_tree(self: &Rc<Self>, log: &Log, to: usize) -> Result<(), Trouble> {
+        let room = len_max(log.record_bytes.get(), log.len_records(), log.key_bytes.get());
+        let mut writing = Writing::begin(self, to, room)?;
+        let mut next: Key = Key::from([]);
+        while let Some(record) = log.first(&next, u64::MAX) {
+            writing.push(&record).await?;
+            self.overtake(&record.key);
+            next = after(&record.key);
+        }
+        let segment = writing.finish((log.id, log.id), Keys::default()).await?;
+        self.state.borrow_mut().figures.transformed_bytes += segment.described.len;
+        self.publish(segment).await
+    }
+
+    /// A newer version of a key is on its way: where a filter says that an older one is, that is dead.
+    fn overtake(&self, key: &[u8]) {
+        let hash = crate::filter::hash(key);
+        let version = Rc::clone(&self.state.borrow().version);
+        for run in &version.runs {
+            let Some(part) = run.part(key) else { continue };
+            let (segment, shape) = (&part.segment, &part.segment.described.shape);
+            if segment.filter.may_hold(hash) {
+                let mean = shape.record_bytes / shape.records.max(1);
+                segment.dead.set((segment.dead.get() + mean).min(shape.record_bytes));
+            }
+        }
+    }
+}
+
+/// The least key that is greater.
+pub(super) fn after(key: &[u8]) -> Key {
+    let mut next = key.to_vec();
+    next.push(0);
+    next.into()
+}

@@ -1,0 +1,243 @@
+//! Which segment decides which key: an immutable picture of all of them, replaced when one is added.
+//!
+//! A *run* is what the logs from one age to another became: segments of disjoint keys, on any disks. A merge
+//! of neighbouring runs writes its output from the least key on, segment by segment; each that is published takes
+//! its keys from the runs that it was made of. So while a merge is under way (or was cut short) a run lies
+//! nested in the ages of another, and what is left of it begins behind the other's last key.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::filter::Filter;
+use crate::record::Key;
+use crate::segment::{Described, Keys, Node};
+use crate::space::Space;
+
+/// A segment that can be read. Its bytes are free again when the last who holds it lets go.
+pub(crate) struct Segment {
+    pub(crate) described: Described,
+    pub(crate) disk: usize,
+    pub(crate) filter: Filter,
+    /// The root of its tree.
+    pub(crate) top: Option<Rc<Node>>,
+    /// Bytes of records that newer ones have replaced, about.
+    pub(crate) dead: Cell<u64>,
+    space: Rc<RefCell<Space>>,
+    is_kept: Cell<bool>,
+}
+
+impl Segment {
+    pub(crate) fn new(
+        described: Described,
+        disk: usize,
+        (filter, top): (Filter, Option<Node>),
+        space: &Rc<RefCell<Space>>,
+    ) -> Segment {
+        Segment {
+            described,
+            disk,
+            filter,
+            top: top.map(Rc::new),
+            dead: Cell::new(0),
+            space: Rc::clone(space),
+            is_kept: Cell::new(false),
+        }
+    }
+
+    /// Its bytes are never used again: a root on its disk may name it.
+    pub(crate) fn keep(&self) {
+        self.is_kept.set(true);
+    }
+}
+
+impl Drop for Segment {
+    fn drop(&mut self) {
+        if !self.is_kept.get() {
+            self.space.borrow_mut().give(self.described.offset, self.described.len);
+        }
+    }
+}
+
+/// What a segment still decides.
+#[derive(Clone)]
+pub(crate) struct Part {
+    pub(crate) segment: Rc<Segment>,
+    pub(crate) keys: Keys,
+}
+
+/// Segments of the same ages, by their keys.
+#[derive(Clone)]
+pub(crate) struct Run {
+    pub(crate) ages: (u64, u64),
+    pub(crate) parts: Vec<Part>,
+}
+
+impl Run {
+    /// The part that decides a key.
+    pub(crate) fn part(&self, key: &[u8]) -> Option<&Part> {
+        let at = self
+            .parts
+            .partition_point(|part| part.keys.upto.as_deref().is_some_and(|upto| upto < key));
+        self.parts.get(at).filter(|part| part.keys.hold(key))
+    }
+
+    /// Bytes of records in it.
+    pub(crate) fn record_bytes(&self) -> u64 {
+        self.parts.iter().map(|part| part.segment.described.shape.record_bytes).sum()
+    }
+
+    fn is_within(&self, ages: (u64, u64)) -> bool {
+        ages.0 <= self.ages.0 && self.ages.1 <= ages.1
+    }
+
+    /// The same without the keys that `keys` hold; a merge takes them from the front.
+    fn without(&self, keys: &Keys, gone: &mut Vec<Rc<Segment>>) -> Run {
+        let mut parts = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            let begins_in = keys.after <= part.keys.after;
+            let ends_in =
+                keys.upto.is_none() || part.keys.upto.is_some() && part.keys.upto <= keys.upto;
+            // Beyond the last key that is taken nothing changes.
+            let is_beyond = keys.upto.is_some() && part.keys.after >= keys.upto;
+            match (begins_in && !is_beyond, ends_in) {
+                (true, true) => gone.push(Rc::clone(&part.segment)),
+                (true, false) => {
+                    let keys = Keys { after: keys.upto.clone(), upto: part.keys.upto.clone() };
+                    parts.push(Part { segment: Rc::clone(&part.segment), keys });
+                }
+                (false, _) => parts.push(part.clone()),
+            }
+        }
+        Run { ages: self.ages, parts }
+    }
+}
+
+/// All runs, the newest first.
+#[derive(Clone, Default)]
+pub(crate) struct Version {
+    pub(crate) runs: Vec<Rc<Run>>,
+}
+
+impl Version {
+    /// With one segment more, which takes its keys from all older segments of its ages; and those that decide
+    /// nothing any more.
+    pub(crate) fn with(&self, segment: Rc<Segment>) -> (Version, Vec<Rc<Segment>>) {
+        let (ages, keys) = (segment.described.ages, segment.described.keys.clone());
+        let mut gone = Vec::new();
+        let mut runs: Vec<Rc<Run>> = Vec::with_capacity(self.runs.len() + 1);
+        let mut same = None;
+        for run in &self.runs {
+            let is_touched = run.is_within(ages);
+            let left =
+                if is_touched { Rc::new(run.without(&keys, &mut gone)) } else { Rc::clone(run) };
+            if run.ages == ages {
+                same = Some(left);
+            } else if !left.parts.is_empty() {
+                runs.push(left);
+            }
+        }
+        let mut parts = same.map_or_else(Vec::new, |run| run.parts.clone());
+        let at = parts.partition_point(|part| part.keys.after < keys.after);
+        parts.insert(at, Part { segment, keys });
+        let at = runs.partition_point(|run| {
+            run.ages.1 > ages.1 || run.ages.1 == ages.1 && run.ages.0 > ages.0
+        });
+        runs.insert(at, Rc::new(Run { ages, parts }));
+        (Version { runs }, gone)
+    }
+
+    /// Whether what a log had is in segments.
+    pub(crate) fn covers(&self, log: u64) -> bool {
+        self.runs.iter().any(|run| run.ages.0 <= log && log <= run.ages.1)
+    }
+
+    /// Every segment that decides something.
+    pub(crate) fn segments(&self) -> impl Iterator<Item = &Rc<Segment>> {
+        self.runs.iter().flat_map(|run| &run.parts).map(|part| &part.segment)
+    }
+
+    /// A merge that was begun: its ages, and the keys it has done.
+    pub(crate) fn begun(&self) -> Option<((u64, u64), Option<Key>)> {
+        let outer = self.runs.iter().find(|outer| {
+            self.runs.iter().any(|run| run.ages != outer.ages && run.is_within(outer.ages))
+        })?;
+        Some((outer.ages, outer.parts.last()?.keys.upto.clone()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::Shape;
+
+    fn space() -> Rc<RefCell<Space>> {
+        let mut space = Space::new(0, 100);
+        space.take(100).unwrap();
+        Rc::new(RefCell::new(space))
+    }
+
+    fn key(byte: u8) -> Option<Key> {
+        (byte > 0).then(|| Key::from([byte]))
+    }
+
+    /// Keys after the first up to the second; 0 is no bound.
+    fn segment(
+        space: &Rc<RefCell<Space>>,
+        id: u64,
+        ages: (u64, u64),
+        keys: (u8, u8),
+    ) -> Rc<Segment> {
+        let keys = Keys { after: key(keys.0), upto: key(keys.1) };
+        let described = Described { id, ages, keys, offset: id, len: 1, shape: Shape::default() };
+        Rc::new(Segment::new(described, 0, (Filter::default(), None), space))
+    }
+
+    /// Which segments decide a key, the newest first.
+    fn deciding(version: &Version, byte: u8) -> Vec<u64> {
+        let parts = version.runs.iter().filter_map(|run| run.part(&[byte]));
+        parts.map(|part| part.segment.described.id).collect()
+    }
+
+    #[test]
+    fn a_merge_takes_keys_from_the_front_of_what_it_merges() {
+        let space = space();
+        let mut version = Version::default();
+        let mut gone = Vec::new();
+        let mut add = |id, ages, keys| {
+            let (next, without) = version.with(segment(&space, id, ages, keys));
+            version = next;
+            gone.extend(without.iter().map(|segment| segment.described.id));
+            let deciding = [1, 4, 5, 9].map(|byte| deciding(&version, byte));
+            (
+                deciding,
+                version.begun().map(|(ages, key)| (ages, key.map_or(0, |key| key[0]))),
+                gone.clone(),
+            )
+        };
+        add(1, (1, 1), (0, 0));
+        add(2, (2, 2), (0, 4));
+        add(3, (2, 2), (4, 0));
+        let (ids, begun, gone) = add(4, (3, 3), (0, 0));
+        assert_eq!(ids, [vec![4, 2, 1], vec![4, 2, 1], vec![4, 3, 1], vec![4, 3, 1]]);
+        assert_eq!((begun, gone.len()), (None, 0));
+        // Of the first two, in three steps.
+        let (ids, begun, gone) = add(5, (1, 2), (0, 3));
+        assert_eq!(ids, [vec![4, 5], vec![4, 2, 1], vec![4, 3, 1], vec![4, 3, 1]]);
+        assert_eq!((begun, gone.len()), (Some(((1, 2), 3)), 0));
+        let (ids, begun, gone) = add(6, (1, 2), (3, 5));
+        assert_eq!(ids, [vec![4, 5], vec![4, 6], vec![4, 6], vec![4, 3, 1]]);
+        assert_eq!((begun, gone), (Some(((1, 2), 5)), vec![2]));
+        let (ids, begun, gone) = add(7, (1, 2), (5, 0));
+        assert_eq!(ids, [vec![4, 5], vec![4, 6], vec![4, 6], vec![4, 7]]);
+        assert_eq!((begun, gone), (None, vec![2, 3, 1]));
+        // Written twice, as after a root whose write failed but was done.
+        let (ids, _, gone) = add(8, (3, 3), (0, 0));
+        assert_eq!((&ids[0], gone), (&vec![8, 5], vec![2, 3, 1, 4]));
+        assert!(version.covers(1) && version.covers(3) && !version.covers(4));
+        assert_eq!(version.segments().count(), 4);
+        assert_eq!(space.borrow().free_bytes(), 4, "of those that decide nothing");
+        version.segments().for_each(|segment| segment.keep());
+        drop(version);
+        assert_eq!(space.borrow().free_bytes(), 4);
+    }
+}

@@ -1,0 +1,286 @@
+//! What runs the engine's tasks: straight-line `async` functions, woken by I/Os, timers and each other, in the
+//! order these came.
+//!
+//! It has no clock, no thread and no waker of the standard library's: a driver says what time it is, takes
+//! the I/Os that tasks asked for and tells what came of them. So a run is as repeatable as a state
+//! machine's. A task may be woken for nothing; whoever waits looks again.
+
+use std::cell::{Cell, RefCell};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use forebay_core::{Fault, Lane, Nanos};
+
+/// What a task asks of a lane. Offsets and lengths are multiples of 4096 bytes.
+#[derive(Debug)]
+pub(crate) enum Io {
+    /// So many bytes from there.
+    Read { offset: u64, len: usize },
+    /// These bytes to there; with `durable` they are there after a power cut once it has ended.
+    Write { offset: u64, data: Vec<u8>, durable: bool },
+    /// All that was written before is durable once it has ended.
+    Flush,
+}
+
+/// What came of an I/O: what it read, if it did.
+pub(crate) type IoOutcome = Result<Vec<u8>, Fault>;
+
+/// Names an I/O from when it is asked for until it has ended.
+pub(crate) type IoId = usize;
+
+type TaskId = usize;
+type Task = Pin<Box<dyn Future<Output = ()>>>;
+
+enum Slot {
+    Free,
+    UnderWay {
+        waiter: Option<TaskId>,
+    },
+    /// Nobody waits any more.
+    Abandoned,
+    Ended(IoOutcome),
+}
+
+/// Tasks, and what they wait for.
+#[derive(Default)]
+pub(crate) struct Executor {
+    tasks: RefCell<Vec<Option<Task>>>,
+    free_tasks: RefCell<Vec<TaskId>>,
+    ready: RefCell<VecDeque<TaskId>>,
+    current: Cell<TaskId>,
+    now: Cell<Nanos>,
+    timers: RefCell<BinaryHeap<Reverse<(Nanos, u64, TaskId)>>>,
+    timers_set: Cell<u64>,
+    slots: RefCell<Vec<Slot>>,
+    free_slots: RefCell<Vec<IoId>>,
+    asked: RefCell<VecDeque<(IoId, Lane, Io)>>,
+}
+
+impl Executor {
+    /// What time it is.
+    pub(crate) fn now(&self) -> Nanos {
+        self.now.get()
+    }
+
+    /// Begins a task; it runs when all that are ready now have run.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + 'static) {
+        let mut tasks = self.tasks.borrow_mut();
+        let id = self.free_tasks.borrow_mut().pop().unwrap_or_else(|| {
+            tasks.push(None);
+            tasks.len() - 1
+        });
+        tasks[id] = Some(Box::pin(task));
+        self.ready.borrow_mut().push_back(id);
+    }
+
+    /// Runs every task that is ready or due until none is; time stands still meanwhile.
+    pub(crate) fn run(&self, now: Nanos) {
+        self.now.set(now);
+        loop {
+            self.ring(now);
+            let Some(id) = self.ready.borrow_mut().pop_front() else { return };
+            // Woken twice, it may have ended in between.
+            let Some(mut task) = self.tasks.borrow_mut()[id].take() else { continue };
+            self.current.set(id);
+            match task.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                Poll::Pending => self.tasks.borrow_mut()[id] = Some(task),
+                Poll::Ready(()) => self.free_tasks.borrow_mut().push(id),
+            }
+        }
+    }
+
+    /// Readies those whose time has come.
+    fn ring(&self, now: Nanos) {
+        let mut timers = self.timers.borrow_mut();
+        while let Some(&Reverse((at, _, task))) = timers.peek()
+            && at <= now
+        {
+            timers.pop();
+            self.ready.borrow_mut().push_back(task);
+        }
+    }
+
+    /// When the next task is due.
+    pub(crate) fn wakeup(&self) -> Option<Nanos> {
+        self.timers.borrow().peek().map(|timer| timer.0.0)
+    }
+
+    /// The next I/O that a task has asked for.
+    pub(crate) fn asked(&self) -> Option<(IoId, Lane, Io)> {
+        self.asked.borrow_mut().pop_front()
+    }
+
+    /// An I/O has ended.
+    pub(crate) fn ended(&self, io: IoId, outcome: IoOutcome) {
+        let mut slots = self.slots.borrow_mut();
+        match std::mem::replace(&mut slots[io], Slot::Ended(outcome)) {
+            Slot::UnderWay { waiter } => self.ready.borrow_mut().extend(waiter),
+            _ => {
+                slots[io] = Slot::Free;
+                self.free_slots.borrow_mut().push(io);
+            }
+        }
+    }
+
+    /// Asks for an I/O, which is on its way whether or not anybody waits for it.
+    pub(crate) fn io(self: &Rc<Self>, lane: Lane, io: Io) -> Pending {
+        let mut slots = self.slots.borrow_mut();
+        let id = self.free_slots.borrow_mut().pop().unwrap_or_else(|| {
+            slots.push(Slot::Free);
+            slots.len() - 1
+        });
+        slots[id] = Slot::UnderWay { waiter: None };
+        self.asked.borrow_mut().push_back((id, lane, io));
+        Pending { executor: Rc::clone(self), id }
+    }
+
+    /// Waits.
+    pub(crate) async fn sleep(&self, time: Nanos) {
+        let until = self.now() + time;
+        self.timers_set.set(self.timers_set.get() + 1);
+        let timer = Reverse((until, self.timers_set.get(), self.current.get()));
+        self.timers.borrow_mut().push(timer);
+        poll_fn(|_| if self.now() >= until { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}
+
+/// An I/O under way.
+pub(crate) struct Pending {
+    executor: Rc<Executor>,
+    id: IoId,
+}
+
+impl Future for Pending {
+    type Output = IoOutcome;
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<IoOutcome> {
+        let slot = &mut self.executor.slots.borrow_mut()[self.id];
+        match std::mem::replace(slot, Slot::Abandoned) {
+            Slot::Ended(outcome) => Poll::Ready(outcome),
+            _ => {
+                *slot = Slot::UnderWay { waiter: Some(self.executor.current.get()) };
+                Poll::Pending
+            }
+        }
+    }
+}
+
+impl Drop for Pending {
+    fn drop(&mut self) {
+        let slot = &mut self.executor.slots.borrow_mut()[self.id];
+        match slot {
+            Slot::UnderWay { .. } => *slot = Slot::Abandoned,
+            // Waited for to its end, or ended and never waited for.
+            _ => {
+                *slot = Slot::Free;
+                self.executor.free_slots.borrow_mut().push(self.id);
+            }
+        }
+    }
+}
+
+/// Wakes everybody who waits for a condition, to look at it again.
+pub(crate) struct Signal {
+    executor: Rc<Executor>,
+    waiters: RefCell<Vec<TaskId>>,
+}
+
+impl Signal {
+    /// Nobody waits yet.
+    pub(crate) fn new(executor: &Rc<Executor>) -> Signal {
+        Signal { executor: Rc::clone(executor), waiters: RefCell::default() }
+    }
+
+    /// Something has changed.
+    pub(crate) fn notify(&self) {
+        self.executor.ready.borrow_mut().extend(self.waiters.borrow_mut().drain(..));
+    }
+
+    /// Waits until `condition` answers something; it is asked at once and after every change.
+    pub(crate) async fn until<T>(&self, mut condition: impl FnMut() -> Option<T>) -> T {
+        poll_fn(|_| match condition() {
+            Some(value) => Poll::Ready(value),
+            None => {
+                self.waiters.borrow_mut().push(self.executor.current.get());
+                Poll::Pending
+            }
+        })
+        .await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told() -> (Rc<RefCell<Vec<String>>>, impl Fn(&str) + Clone) {
+        let list = Rc::new(RefCell::new(Vec::new()));
+        let to = Rc::clone(&list);
+        (list, move |what: &str| to.borrow_mut().push(what.into()))
+    }
+
+    #[test]
+    fn tasks_go_on_when_what_they_wait_for_has_come() {
+        let executor = Rc::new(Executor::default());
+        let (list, tell) = told();
+        let signal = Rc::new(Signal::new(&executor));
+        let gate = Rc::new(Cell::new(0));
+        {
+            let (executor, tell) = (Rc::clone(&executor), tell.clone());
+            let (signal, gate) = (Rc::clone(&signal), Rc::clone(&gate));
+            Rc::clone(&executor).spawn(async move {
+                let both = (executor.io(1, Io::Flush), executor.io(0, Io::Flush));
+                tell(&format!("{:?}", both.1.await));
+                tell(&format!("{:?}", both.0.await));
+                executor.sleep(Nanos(5)).await;
+                tell("slept");
+                signal.until(|| (gate.get() > 1).then_some(())).await;
+                tell("through");
+            });
+        }
+        executor.run(Nanos(1));
+        let (first, second) = (executor.asked().unwrap(), executor.asked().unwrap());
+        assert_eq!((first.1, second.1), (1, 0));
+        assert!(executor.asked().is_none());
+        // The one that nobody waits for yet ends first.
+        executor.ended(first.0, Err(Fault::Full));
+        executor.run(Nanos(2));
+        assert!(list.borrow().is_empty());
+        executor.ended(second.0, Ok(vec![1]));
+        executor.run(Nanos(3));
+        assert_eq!(*list.borrow(), ["Ok([1])", "Err(Full)"]);
+        assert_eq!(executor.wakeup(), Some(Nanos(8)));
+        executor.run(Nanos(7));
+        assert_eq!(list.borrow().len(), 2);
+        executor.run(Nanos(8));
+        assert_eq!((list.borrow().len(), executor.wakeup()), (3, None));
+        for value in 1..=2 {
+            gate.set(value);
+            signal.notify();
+            executor.run(Nanos(9));
+            assert_eq!(list.borrow().len(), 2 + value);
+        }
+        assert_eq!(executor.free_slots.borrow().len(), 2);
+        assert_eq!(executor.free_tasks.borrow().len(), 1);
+    }
+
+    #[test]
+    fn an_io_that_nobody_waits_for_leaves_nothing_behind() {
+        let executor = Rc::new(Executor::default());
+        drop(executor.io(0, Io::Flush));
+        let (id, ..) = executor.asked().unwrap();
+        assert!(executor.free_slots.borrow().is_empty(), "it is under way");
+        executor.ended(id, Ok(Vec::new()));
+        assert_eq!(executor.free_slots.borrow()[..], [id]);
+        // Ended before it is let go.
+        let pending = executor.io(0, Io::Flush);
+        let (id, ..) = executor.asked().unwrap();
+        executor.ended(id, Ok(Vec::new()));
+        drop(pending);
+        assert_eq!(executor.free_slots.borrow()[..], [id]);
+    }
+}

@@ -1,0 +1,165 @@
+//! Frames: what every piece of a store's bytes on a disk is wrapped in.
+//!
+//! A frame begins with 48 bytes, little-endian: a sum (XXH3 of 64 bits) of all that follows; what it is (4
+//! bytes); a count (4); the store; two numbers whose meaning depends on what it is; the length of its
+//! payload. As the store is in it, neither another store's bytes nor a value that looks like a frame is
+//! taken for one.
+
+use forebay_live::checksum;
+
+/// What disks read and write: multiples of this, at multiples of this.
+pub(crate) const BLOCK: usize = 4096;
+
+/// Bytes before the payload.
+pub(crate) const HEAD: usize = 48;
+
+/// What a frame is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Kind {
+    Label = 0x4C42_4C46,
+    Batch = 0x4341_4246,
+    Leaf = 0x4641_454C,
+    Node = 0x4544_4F4E,
+    Filter = 0x544C_4946,
+    Root = 0x544F_4F52,
+}
+
+/// A frame's head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Frame {
+    pub(crate) kind: Kind,
+    pub(crate) store: u64,
+    pub(crate) count: u32,
+    pub(crate) a: u64,
+    pub(crate) b: u64,
+}
+
+impl Frame {
+    /// Makes room for a head; what is appended from there on is the payload. Answers where it begins.
+    pub(crate) fn begin(out: &mut Vec<u8>) -> usize {
+        out.resize(out.len() + HEAD, 0);
+        out.len() - HEAD
+    }
+
+    /// Writes the head of the frame that began at `from` and ends where `out` does.
+    pub(crate) fn end(self, out: &mut [u8], from: usize) {
+        let len = (out.len() - from - HEAD) as u64;
+        let head = &mut out[from..from + HEAD];
+        head[8..12].copy_from_slice(&(self.kind as u32).to_le_bytes());
+        head[12..16].copy_from_slice(&self.count.to_le_bytes());
+        for (word, at) in [self.store, self.a, self.b, len].into_iter().zip((16..).step_by(8)) {
+            head[at..at + 8].copy_from_slice(&word.to_le_bytes());
+        }
+        let sum = checksum(&out[from + 8..]);
+        out[from..from + 8].copy_from_slice(&sum.to_le_bytes());
+    }
+
+    /// The length of the frame of this kind and store that seems to begin here, head included. Nothing
+    /// is known of its sum.
+    pub(crate) fn len(bytes: &[u8], kind: Kind, store: u64) -> Option<u64> {
+        let mut fields = Fields(bytes.get(8..HEAD)?);
+        let fits = fields.u32()? == kind as u32;
+        fields.u32()?;
+        let fits = fits && fields.u64()? == store;
+        fields.take(16)?;
+        let len = fields.u64()?.checked_add(HEAD as u64)?;
+        fits.then_some(len)
+    }
+
+    /// The frame of this kind and store that begins here, and its payload, if it is whole.
+    pub(crate) fn parse(bytes: &[u8], kind: Kind, store: u64) -> Option<(Frame, &[u8])> {
+        let len = usize::try_from(Frame::len(bytes, kind, store)?).ok()?;
+        let whole = bytes.get(..len)?;
+        let mut fields = Fields(whole);
+        if fields.u64()? != checksum(&whole[8..]) {
+            return None;
+        }
+        fields.u32()?;
+        let count = fields.u32()?;
+        fields.u64()?;
+        let (a, b) = (fields.u64()?, fields.u64()?);
+        Some((Frame { kind, store, count, a, b }, &whole[HEAD..]))
+    }
+}
+
+/// Fills up the last block with zeros.
+pub(crate) fn pad(out: &mut Vec<u8>) {
+    out.resize(out.len().next_multiple_of(BLOCK), 0);
+}
+
+/// Fields from front to back; `None` beyond the end.
+pub(crate) struct Fields<'a>(pub(crate) &'a [u8]);
+
+impl<'a> Fields<'a> {
+    pub(crate) fn take(&mut self, len: usize) -> Option<&'a [u8]> {
+        let (field, rest) = self.0.split_at_checked(len)?;
+        self.0 = rest;
+        Some(field)
+    }
+
+    pub(crate) fn u32(&mut self) -> Option<u32> {
+        self.take(4).and_then(|bytes| bytes.try_into().ok()).map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Option<u64> {
+        self.take(8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_le_bytes)
+    }
+
+    /// Bytes after their length.
+    pub(crate) fn bytes(&mut self) -> Option<&'a [u8]> {
+        let len = self.u32()?;
+        self.take(len as usize)
+    }
+}
+
+/// Appends bytes after their length.
+pub(crate) fn put_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
+    out.extend((bytes.len() as u32).to_le_bytes());
+    out.extend_from_slice(bytes);
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(payload: &[u8]) -> (Frame, Vec<u8>) {
+        let mut out = vec![7; 5];
+        let from = Frame::begin(&mut out);
+        out.extend_from_slice(payload);
+        let frame = Frame { kind: Kind::Leaf, store: 99, count: 3, a: 1 << 40, b: 2 };
+        frame.end(&mut out, from);
+        (frame, out.split_off(5))
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_framed_is_found_and_nothing_else(
+            payload in proptest::collection::vec(0..=255_u8, 0..200),
+            at in 0..1000_usize,
+            by in 1..=255_u8,
+            more in 0..9_usize,
+        ) {
+            let (head, mut bytes) = frame(&payload);
+            bytes.resize(bytes.len() + more, 0);
+            let found = Frame::parse(&bytes, Kind::Leaf, 99);
+            prop_assert_eq!(found, Some((head, &payload[..])));
+            prop_assert_eq!(Frame::parse(&bytes, Kind::Node, 99), None);
+            prop_assert_eq!(Frame::parse(&bytes, Kind::Leaf, 98), None);
+            prop_assert_eq!(Frame::parse(&bytes[..HEAD + payload.len() - 1], Kind::Leaf, 99), None);
+            let at = at % (HEAD + payload.len());
+            bytes[at] ^= by;
+            prop_assert_eq!(Frame::parse(&bytes, Kind::Leaf, 99), None, "byte {} is wrong", at);
+        }
+    }
+
+    #[test]
+    fn a_length_beyond_everything_is_no_frame() {
+        let (_, mut bytes) = frame(b"payload");
+        bytes[40..48].fill(0xFF);
+        assert_eq!(Frame::parse(&bytes, Kind::Leaf, 99), None);
+        assert_eq!(Frame::len(&bytes, Kind::Leaf, 99), None);
+    }
+}

@@ -1,0 +1,34 @@
+//! A store of keys and values on several plain disks, each of which does one thing at a time (Workload
+//! Shifting, Pan, Yue and Xiong).
+//!
+//! Puts are appended to the log of one disk, whose duty passes on when the log is long enough; a finished log
+//! becomes a sorted segment on a disk that is idle; runs of segments are merged while disks are idle. So what
+//! comes in never meets what is reorganised. A put is durable before it is answered. There is no
+//! redundancy: a disk that is lost takes what is on it along.
+//!
+//! One engine (operations in, I/Os out; no thread, file or clock) is a policy of the core's contract. The
+//! live driver runs it on files and devices, on models of disks with content in virtual time, and on lanes
+//! that lose power.
+
+#![forbid(unsafe_code)]
+
+mod batch;
+mod config;
+mod engine;
+mod executor;
+mod filter;
+mod frame;
+mod layout;
+mod operation;
+mod policy;
+mod record;
+mod root;
+mod segment;
+mod space;
+
+pub use config::{Config, Transformation};
+pub use engine::{Figures, Stage};
+pub use layout::Layout;
+pub use operation::{Answer, Operation, Trouble};
+pub use policy::{Desk, StorePolicy};
+pub use record::{KEY_MAX, Key, VALUE_MAX, Value};

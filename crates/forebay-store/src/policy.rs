@@ -1,0 +1,213 @@
+//! The engine as a policy: any driver of the core's contract gives it time and disks.
+//!
+//! Operations come in as requests, whose content a [`Desk`] holds: a workload lays an operation there and takes
+//! the answer from there. What the engine asks of a disk goes out as I/Os that the disk takes, none
+//! longer than it allows. Bytes lie in the driver's memory from when an I/O is asked for until it has ended.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use forebay_core::{
+    BACKGROUND, Bytes, Completion, Cx, Done, Fault, Flags, Lane, Nanos, Op, Outcome, Piece, Policy,
+    Request, RequestId,
+};
+
+use crate::config::Config;
+use crate::engine::{Engine, Figures, Stage};
+use crate::executor::{Executor, Io, IoId};
+use crate::layout::Layout;
+use crate::operation::{Answer, Operation, Trouble};
+
+/// Where operations and answers lie, by the request that stands for them.
+#[derive(Clone, Default)]
+pub struct Desk {
+    operations: Rc<RefCell<BTreeMap<RequestId, Operation>>>,
+    answers: Rc<RefCell<BTreeMap<RequestId, Result<Answer, Trouble>>>>,
+}
+
+impl Desk {
+    /// Lays an operation there; the request that stands for it comes next.
+    pub fn lay(&self, id: RequestId, operation: Operation) {
+        self.operations.borrow_mut().insert(id, operation);
+    }
+
+    /// Takes the answer to a request that has finished.
+    pub fn take(&self, id: RequestId) -> Option<Result<Answer, Trouble>> {
+        self.answers.borrow_mut().remove(&id)
+    }
+}
+
+/// What the engine asked for: so many parts of it have not ended.
+struct Asked {
+    parts: usize,
+    outcome: Outcome,
+    read: Option<Piece>,
+    bytes: Bytes,
+}
+
+/// A part of it, as a lane takes it.
+struct Part {
+    io: IoId,
+    piece: Piece,
+}
+
+/// A store as a policy.
+pub struct StorePolicy {
+    executor: Rc<Executor>,
+    engine: Rc<Engine>,
+    desk: Desk,
+    /// The longest I/O.
+    len_max: u32,
+    waiting: Vec<VecDeque<Request>>,
+    parts: BTreeMap<RequestId, Part>,
+    next_part: RequestId,
+    asked: BTreeMap<IoId, Asked>,
+    requests: BTreeMap<RequestId, Request>,
+}
+
+impl StorePolicy {
+    /// Over these disks: disk `i` is lane `i`, none of whose I/Os is longer than `len_max` bytes. The first
+    /// request has to stand for [`Operation::Open`].
+    pub fn over(layouts: &[Layout], config: Config, len_max: u32, desk: Desk) -> StorePolicy {
+        let executor = Rc::new(Executor::default());
+        let engine = Engine::new(&executor, config, layouts);
+        StorePolicy {
+            executor,
+            engine,
+            desk,
+            len_max: len_max / 4096 * 4096,
+            waiting: layouts.iter().map(|_| VecDeque::new()).collect(),
+            parts: BTreeMap::new(),
+            next_part: 0,
+            asked: BTreeMap::new(),
+            requests: BTreeMap::new(),
+        }
+    }
+
+    /// What the store counted.
+    pub fn counted(&self) -> Figures {
+        self.engine.figures()
+    }
+
+    /// Each disk's stage.
+    pub fn stages(&self) -> Vec<Stage> {
+        self.engine.stages()
+    }
+
+    /// Bytes of segments on all disks, and how many runs there are.
+    pub fn held(&self) -> (u64, usize) {
+        self.engine.held()
+    }
+
+    /// Lets tasks go on and takes what they ask for and answer.
+    fn turn(&mut self, cx: &mut Cx<'_>) {
+        self.executor.run(cx.now);
+        while let Some((id, lane, io)) = self.executor.asked() {
+            self.ask(cx, id, lane, io);
+        }
+        for (id, answer) in self.engine.answers() {
+            let Some(request) = self.requests.remove(&id) else { continue };
+            let outcome = match &answer {
+                Ok(_) => Ok(()),
+                Err(Trouble::Disk { fault, .. }) => Err(*fault),
+                Err(Trouble::Full) => Err(Fault::Full),
+                Err(Trouble::Long { .. }) => Err(Fault::Refused),
+                Err(Trouble::Damaged { .. } | Trouble::Lost { .. }) => Err(Fault::Media),
+            };
+            self.desk.answers.borrow_mut().insert(id, answer);
+            cx.finished.push(Done { request, wait: Nanos::ZERO, outcome, class: 0 });
+        }
+    }
+
+    /// Queues an I/O for its lane, in parts that the lane takes.
+    fn ask(&mut self, cx: &mut Cx<'_>, io: IoId, lane: Lane, asked: Io) {
+        let (op, offset, len, flags, data) = match asked {
+            Io::Read { offset, len } => (Op::Read, offset, len as u64, Flags::NONE, None),
+            Io::Write { offset, data, durable } => {
+                let flags = if durable { Flags::FUA.with(Flags::SYNC) } else { Flags::NONE };
+                (Op::Write, offset, data.len() as u64, flags, Some(data))
+            }
+            Io::Flush => (Op::Flush, 0, 0, Flags::NONE, None),
+        };
+        let bytes =
+            if op.moves_data() { Bytes::of(cx.slots.take(len as u32)) } else { Bytes::NONE };
+        let whole = bytes.len(if op.moves_data() { len as u32 } else { 0 });
+        if let Some(data) = data {
+            cx.slots.put(whole, &data);
+        }
+        let read = (op == Op::Read).then_some(whole);
+        let step = if op == Op::Flush { 1 } else { self.len_max };
+        let mut parts = 0;
+        for at in (0..len.max(1)).step_by(step as usize) {
+            let part_len = (len - at.min(len)).min(step.into()) as u32;
+            let id = self.next_part;
+            self.next_part += 1;
+            let piece =
+                if op.moves_data() { bytes.on(at as u32).len(part_len) } else { Piece::default() };
+            self.parts.insert(id, Part { io, piece });
+            let (stream, len, at, offset) = (BACKGROUND, part_len, cx.now, offset + at);
+            let request = Request { at, offset, id, len, stream, lane, op, flags };
+            self.waiting[usize::from(lane)].push_back(request);
+            parts += 1;
+        }
+        self.asked.insert(io, Asked { parts, outcome: Ok(()), read, bytes });
+    }
+}
+
+impl Policy for StorePolicy {
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, _bytes: Bytes) {
+        let operation = self.desk.operations.borrow_mut().remove(&request.id);
+        self.requests.insert(request.id, request);
+        // A flush of the run's own finds nothing to do: what was answered is durable.
+        if let Some(operation) = operation {
+            self.engine.begin(request.id, operation);
+        } else {
+            self.requests.remove(&request.id);
+            cx.finished.push(Done { request, wait: Nanos::ZERO, outcome: Ok(()), class: 0 });
+        }
+        self.turn(cx);
+    }
+
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        let io = self.waiting[usize::from(lane)].pop_front()?;
+        Some(Request { at: now, ..io })
+    }
+
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        let Some(part) = self.parts.remove(&done.io.id) else { return };
+        let Some(asked) = self.asked.get_mut(&part.io) else { return };
+        asked.outcome = forebay_core::worst(asked.outcome, done.outcome);
+        asked.parts -= 1;
+        if asked.parts > 0 {
+            return;
+        }
+        let Some(asked) = self.asked.remove(&part.io) else { return };
+        let mut content = Vec::new();
+        if let Some(piece) = asked.read
+            && asked.outcome.is_ok()
+        {
+            content.resize(piece.len as usize, 0);
+            cx.slots.get(piece, &mut content);
+        }
+        cx.slots.free(asked.bytes.buf);
+        self.executor.ended(part.io, asked.outcome.map(|()| content));
+        self.turn(cx);
+    }
+
+    fn wakeup(&self) -> Option<Nanos> {
+        self.executor.wakeup()
+    }
+
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        self.turn(cx);
+    }
+
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        if let Some(part) = self.parts.get(&io.id)
+            && io.op.moves_data()
+        {
+            each(part.piece);
+        }
+    }
+}

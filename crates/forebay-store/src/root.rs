@@ -1,0 +1,145 @@
+//! A disk's root: which segments the disk has.
+//!
+//! A root is written as a chain of frames into one of two areas: the first says every segment that there
+//! is, each further one what was added and removed. Where the next one does not fit, a new chain begins in
+//! the other area. A chain's number is in each of its frames, and each frame's place in it; of two chains
+//! the greater number counts, and of that all frames up to the first one that is not whole.
+
+use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
+use crate::segment::Described;
+
+const ADDED: u32 = 1;
+const REMOVED: u32 = 2;
+
+/// What has changed on a disk.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Change {
+    pub(crate) added: Vec<Described>,
+    pub(crate) removed: Vec<u64>,
+}
+
+impl Change {
+    /// As frame `index` of chain `chain`, whole blocks.
+    pub(crate) fn frame(&self, store: u64, chain: u64, index: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let from = Frame::begin(&mut out);
+        for described in &self.added {
+            out.extend(ADDED.to_le_bytes());
+            described.put(&mut out);
+        }
+        for id in &self.removed {
+            out.extend(REMOVED.to_le_bytes());
+            out.extend(id.to_le_bytes());
+        }
+        let count = (self.added.len() + self.removed.len()) as u32;
+        Frame { kind: Kind::Root, store, count, a: chain, b: index }.end(&mut out, from);
+        pad(&mut out);
+        out
+    }
+
+    fn parse(payload: &[u8], count: u32) -> Option<Change> {
+        let (mut change, mut fields) = (Change::default(), Fields(payload));
+        for _ in 0..count {
+            match fields.u32()? {
+                ADDED => change.added.push(Described::get(&mut fields)?),
+                REMOVED => change.removed.push(fields.u64()?),
+                _ => return None,
+            }
+        }
+        fields.0.is_empty().then_some(change)
+    }
+}
+
+/// Where a disk's root is, and what it says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Root {
+    /// Its chain; 0 before the first.
+    pub(crate) chain: u64,
+    /// Frames that it has.
+    pub(crate) frames: u64,
+    /// Bytes that these have.
+    pub(crate) len: u64,
+    pub(crate) segments: Vec<Described>,
+}
+
+impl Root {
+    /// The area that its chain is in.
+    pub(crate) fn area(&self) -> u64 {
+        self.chain % 2
+    }
+
+    /// What it says after a change.
+    pub(crate) fn apply(&mut self, change: Change) {
+        self.segments.retain(|segment| !change.removed.contains(&segment.id));
+        self.segments.extend(change.added);
+    }
+
+    /// The chain that an area begins with. None is there where its first frame is not whole.
+    pub(crate) fn parse(area: &[u8], store: u64) -> Option<Root> {
+        let mut root: Option<Root> = None;
+        let mut at = 0;
+        while let Some(bytes) = area.get(at..)
+            && let Some((frame, payload)) = Frame::parse(bytes, Kind::Root, store)
+        {
+            let next = root.as_ref().map_or((frame.a, 0), |root| (root.chain, root.frames));
+            if (frame.a, frame.b) != next {
+                break;
+            }
+            let Some(change) = Change::parse(payload, frame.count) else { break };
+            let root = root.get_or_insert_with(|| Root { chain: frame.a, ..Root::default() });
+            root.apply(change);
+            at += (crate::frame::HEAD + payload.len()).next_multiple_of(BLOCK);
+            (root.frames, root.len) = (root.frames + 1, at as u64);
+        }
+        root
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::segment::{Keys, Shape};
+
+    fn described(id: u64) -> Described {
+        let (keys, shape) = (Keys::default(), Shape::default());
+        Described { id, ages: (id, id), keys, offset: 4096 * id, len: 4096, shape }
+    }
+
+    fn ids(root: &Root) -> Vec<u64> {
+        root.segments.iter().map(|segment| segment.id).collect()
+    }
+
+    /// A chain of three frames.
+    fn chain(chain: u64) -> Vec<u8> {
+        let changes = [
+            Change { added: vec![described(1), described(2)], removed: vec![] },
+            Change { added: vec![described(3)], removed: vec![1] },
+            Change { added: vec![], removed: vec![2] },
+        ];
+        let frames = (0..).zip(changes).map(|(index, change)| change.frame(9, chain, index));
+        frames.flatten().collect()
+    }
+
+    #[test]
+    fn a_chain_counts_up_to_what_is_not_whole() {
+        let mut area = chain(4);
+        area.resize(5 * 4096, 0);
+        let root = Root::parse(&area, 9).unwrap();
+        assert_eq!((ids(&root), root.chain, root.frames, root.len), (vec![3], 4, 3, 3 * 4096));
+        assert_eq!(Root::parse(&area, 8), None);
+        area[2 * 4096 + 50] ^= 1;
+        assert_eq!(ids(&Root::parse(&area, 9).unwrap()), [2, 3]);
+        area[4096 + 50] ^= 1;
+        assert_eq!(ids(&Root::parse(&area, 9).unwrap()), [1, 2]);
+        area[50] ^= 1;
+        assert_eq!(Root::parse(&area, 9), None);
+    }
+
+    #[test]
+    fn frames_of_an_older_chain_do_not_follow() {
+        let mut area = chain(6)[..4096].to_vec();
+        area.extend(&chain(4)[4096..]);
+        let root = Root::parse(&area, 9).unwrap();
+        assert_eq!((ids(&root), root.frames), (vec![1, 2], 1));
+    }
+}

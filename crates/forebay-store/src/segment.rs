@@ -1,0 +1,439 @@
+//! Segments: immutable sorted records as a bulk-loaded B+tree on one disk.
+//!
+//! Leaves come first, one after another, each a frame of records of 8 KiB or more, or of one record; then
+//! the inner nodes, level by level, each a frame of the first keys, offsets and lengths of its children; then
+//! the filter. All is written in one sequential pass. Offsets are from the segment's first byte.
+
+use crate::filter::{self, Filter};
+use crate::frame::{Fields, Frame, HEAD, Kind, pad, put_bytes};
+use crate::record::{Key, Record};
+
+/// A leaf ends with the record that makes it this long.
+const LEAF_BYTES: usize = 8 << 10;
+/// An inner node ends with the entry that makes it this long, unless it is the first.
+const NODE_BYTES: usize = 16 << 10;
+
+/// Where a frame is in its segment.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) at: u64,
+    pub(crate) len: u32,
+}
+
+/// The keys that a segment decides: greater than `after`, up to `upto`; without bound where there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Keys {
+    pub(crate) after: Option<Key>,
+    pub(crate) upto: Option<Key>,
+}
+
+impl Keys {
+    pub(crate) fn hold(&self, key: &[u8]) -> bool {
+        self.after.as_deref().is_none_or(|after| after < key)
+            && self.upto.as_deref().is_none_or(|upto| key <= upto)
+    }
+}
+
+/// What a segment's records come to, and where its parts are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) records: u64,
+    /// Of records, as they are on the disk.
+    pub(crate) record_bytes: u64,
+    /// Of these, of their keys.
+    pub(crate) key_bytes: u64,
+    pub(crate) tombstones: u64,
+    pub(crate) sequence_max: u64,
+    /// Leaves are from 0 to here.
+    pub(crate) leaves_len: u64,
+    /// The root of the tree; of no length where there is no record.
+    pub(crate) top: Place,
+    pub(crate) filter: Place,
+}
+
+/// What a disk's root says of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Described {
+    pub(crate) id: u64,
+    /// The first and the last log whose records it has, for its keys.
+    pub(crate) ages: (u64, u64),
+    pub(crate) keys: Keys,
+    /// Its first byte on the disk.
+    pub(crate) offset: u64,
+    /// Bytes on the disk.
+    pub(crate) len: u64,
+    pub(crate) shape: Shape,
+}
+
+impl Described {
+    pub(crate) fn put(&self, out: &mut Vec<u8>) {
+        let shape = &self.shape;
+        let words = [
+            self.id,
+            self.ages.0,
+            self.ages.1,
+            self.offset,
+            self.len,
+            shape.records,
+            shape.record_bytes,
+            shape.key_bytes,
+            shape.tombstones,
+            shape.sequence_max,
+            shape.leaves_len,
+            shape.top.at,
+            shape.top.len.into(),
+            shape.filter.at,
+            shape.filter.len.into(),
+        ];
+        words.iter().for_each(|word| out.extend(word.to_le_bytes()));
+        for key in [&self.keys.after, &self.keys.upto] {
+            out.extend(u32::from(key.is_some()).to_le_bytes());
+            put_bytes(out, key.as_deref().unwrap_or_default());
+        }
+    }
+
+    pub(crate) fn get(fields: &mut Fields<'_>) -> Option<Described> {
+        let mut words = [0; 15];
+        for word in &mut words {
+            *word = fields.u64()?;
+        }
+        let [id, first, last, offset, len, records, record_bytes, key_bytes, ..] = words;
+        let [.., tombstones, sequence_max, leaves_len, top_at, top_len, filter_at, filter_len] =
+            words;
+        let place = |at, len: u64| Some(Place { at, len: u32::try_from(len).ok()? });
+        let (top, filter) = (place(top_at, top_len)?, place(filter_at, filter_len)?);
+        let shape = Shape {
+            records,
+            record_bytes,
+            key_bytes,
+            tombstones,
+            sequence_max,
+            leaves_len,
+            top,
+            filter,
+        };
+        let mut key = || {
+            let is_there = fields.u32()? == 1;
+            let key = fields.bytes()?;
+            Some(is_there.then(|| Key::from(key)))
+        };
+        let keys = Keys { after: key()?, upto: key()? };
+        Some(Described { id, ages: (first, last), keys, offset, len, shape })
+    }
+}
+
+/// A child of an inner node.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Child {
+    first: Key,
+    place: Place,
+}
+
+impl Child {
+    fn size(&self) -> usize {
+        16 + self.first.len()
+    }
+}
+
+/// An inner node.
+#[derive(Debug)]
+pub(crate) struct Node {
+    /// Its children are leaves at 1, nodes one level lower above that.
+    pub(crate) level: u64,
+    children: Vec<Child>,
+}
+
+impl Node {
+    /// Reads one, of the segment `id`.
+    pub(crate) fn parse(bytes: &[u8], store: u64, id: u64) -> Option<Node> {
+        let (frame, payload) = Frame::parse(bytes, Kind::Node, store)?;
+        let mut fields = Fields(payload);
+        let mut child = || {
+            let (at, len) = (fields.u64()?, fields.u32()?);
+            Some(Child { first: fields.bytes()?.into(), place: Place { at, len } })
+        };
+        let children = (0..frame.count).map(|_| child()).collect::<Option<Vec<_>>>()?;
+        let fits = frame.a == id && frame.b >= 1 && !children.is_empty() && fields.0.is_empty();
+        fits.then_some(Node { level: frame.b, children })
+    }
+
+    /// Where `key` is, if it is there: the last child that does not begin beyond it.
+    pub(crate) fn child(&self, key: &[u8]) -> Option<Place> {
+        let after = self.children.partition_point(|child| &*child.first <= key);
+        Some(self.children[after.checked_sub(1)?].place)
+    }
+
+    /// Bytes in memory, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.children.iter().map(|child| child.size() as u64 + 32).sum()
+    }
+}
+
+/// The records of a leaf of the segment `id`, and how long it is.
+pub(crate) fn leaf(bytes: &[u8], store: u64, id: u64) -> Option<(Vec<Record>, u64)> {
+    let len = Frame::len(bytes, Kind::Leaf, store)?;
+    let (frame, payload) = Frame::parse(bytes, Kind::Leaf, store)?;
+    (frame.a == id).then_some((Record::all(payload, frame.count)?, len))
+}
+
+/// The filter of the segment `id`.
+pub(crate) fn filter(bytes: &[u8], store: u64, id: u64) -> Option<Filter> {
+    let (frame, payload) = Frame::parse(bytes, Kind::Filter, store)?;
+    Filter::get(payload).filter(|_| frame.a == id)
+}
+
+/// No segment of records of so many bytes, keys of so many of them, is longer.
+pub(crate) fn len_max(record_bytes: u64, records: u64, key_bytes: u64) -> u64 {
+    let leaves = (record_bytes / LEAF_BYTES as u64 + 1).min(records + 1);
+    let head = HEAD as u64;
+    // Each level above the first has half the entries of the one below it, rounded up.
+    let nodes = 3 * (leaves * (16 + head) + key_bytes);
+    let filter = records * 10 / 8 + 8 + head;
+    (record_bytes + leaves * head + nodes + filter).next_multiple_of(crate::frame::BLOCK as u64)
+}
+
+/// Writes a segment: records in order of their keys come in, bytes go out.
+pub(crate) struct Writer {
+    store: u64,
+    id: u64,
+    out: Vec<u8>,
+    /// Bytes that have gone out.
+    sent: u64,
+    leaf: Vec<u8>,
+    leaf_records: u32,
+    leaf_first: Option<Key>,
+    leaves: Vec<Child>,
+    hashes: Vec<u64>,
+    shape: Shape,
+    last: Option<Key>,
+}
+
+impl Writer {
+    pub(crate) fn new(store: u64, id: u64) -> Writer {
+        Writer {
+            store,
+            id,
+            out: Vec::new(),
+            sent: 0,
+            leaf: Vec::new(),
+            leaf_records: 0,
+            leaf_first: None,
+            leaves: Vec::new(),
+            hashes: Vec::new(),
+            shape: Shape::default(),
+            last: None,
+        }
+    }
+
+    /// The next record, whose key is greater than the last one's.
+    pub(crate) fn push(&mut self, record: &Record) {
+        debug_assert!(self.last.as_ref().is_none_or(|last| *last < record.key), "in order");
+        if self.leaf_records == 0 {
+            Frame::begin(&mut self.leaf);
+            self.leaf_first = Some(record.key.clone());
+        }
+        record.put(&mut self.leaf);
+        self.leaf_records += 1;
+        self.hashes.push(filter::hash(&record.key));
+        self.shape.records += 1;
+        self.shape.record_bytes += record.size() as u64;
+        self.shape.key_bytes += record.key.len() as u64;
+        self.shape.tombstones += u64::from(record.value.is_none());
+        self.shape.sequence_max = self.shape.sequence_max.max(record.sequence);
+        self.last = Some(record.key.clone());
+        if self.leaf.len() >= LEAF_BYTES {
+            self.end_leaf();
+        }
+    }
+
+    /// Bytes so far.
+    pub(crate) fn len(&self) -> u64 {
+        self.sent + (self.out.len() + self.leaf.len()) as u64
+    }
+
+    /// Bytes that can go out, `count` of them, once there are as many.
+    pub(crate) fn take(&mut self, count: usize) -> Option<Vec<u8>> {
+        (self.out.len() >= count).then(|| {
+            let rest = self.out.split_off(count);
+            self.sent += count as u64;
+            std::mem::replace(&mut self.out, rest)
+        })
+    }
+
+    fn end_leaf(&mut self) {
+        let Some(first) = self.leaf_first.take() else { return };
+        let place = Place { at: self.sent + self.out.len() as u64, len: self.leaf.len() as u32 };
+        self.frame(Kind::Leaf, self.leaf_records, 0).end(&mut self.leaf, 0);
+        self.out.append(&mut self.leaf);
+        self.leaf_records = 0;
+        self.leaves.push(Child { first, place });
+    }
+
+    fn frame(&self, kind: Kind, count: u32, b: u64) -> Frame {
+        Frame { kind, store: self.store, count, a: self.id, b }
+    }
+
+    /// The bytes that are left, whole blocks, and what they all come to.
+    pub(crate) fn finish(mut self) -> (Vec<u8>, Shape, Filter, Option<Node>) {
+        self.end_leaf();
+        self.shape.leaves_len = self.sent + self.out.len() as u64;
+        let mut level = 0;
+        let mut children = std::mem::take(&mut self.leaves);
+        let mut top = None;
+        while !children.is_empty() && (children.len() > 1 || level == 0) {
+            level += 1;
+            let parents = self.nodes(level, &children);
+            if let [only] = &parents[..] {
+                self.shape.top = only.place;
+                top = Some(Node { level, children: std::mem::take(&mut children) });
+            }
+            children = if top.is_some() { Vec::new() } else { parents };
+        }
+        let filter = Filter::of(&self.hashes);
+        let from = Frame::begin(&mut self.out);
+        filter.put(&mut self.out);
+        self.frame(Kind::Filter, 0, 0).end(&mut self.out, from);
+        let len = (self.out.len() - from) as u32;
+        self.shape.filter = Place { at: self.sent + from as u64, len };
+        pad(&mut self.out);
+        (self.out, self.shape, filter, top)
+    }
+
+    /// Writes a level of nodes; answers them as children of the next.
+    fn nodes(&mut self, level: u64, children: &[Child]) -> Vec<Child> {
+        let mut parents = Vec::new();
+        let mut rest = children;
+        while let Some(first) = rest.first() {
+            let mut bytes = 0;
+            let fits = |child: &&Child| {
+                bytes += child.size();
+                bytes <= NODE_BYTES
+            };
+            let count = rest.iter().take_while(fits).count().max(2).min(rest.len());
+            let (node, later) = rest.split_at(count);
+            let from = Frame::begin(&mut self.out);
+            for child in node {
+                self.out.extend(child.place.at.to_le_bytes());
+                self.out.extend(child.place.len.to_le_bytes());
+                put_bytes(&mut self.out, &child.first);
+            }
+            self.frame(Kind::Node, count as u32, level).end(&mut self.out, from);
+            let len = (self.out.len() - from) as u32;
+            let place = Place { at: self.sent + from as u64, len };
+            parents.push(Child { first: first.first.clone(), place });
+            rest = later;
+        }
+        parents
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::Value;
+
+    const STORE: u64 = 5;
+
+    fn record(number: u32, key_len: usize, value_len: usize) -> Record {
+        let mut key = number.to_be_bytes().to_vec();
+        key.resize(key_len.max(4), 0);
+        let value = (!number.is_multiple_of(7)).then(|| Value::from(vec![number as u8; value_len]));
+        Record { key: key.into(), sequence: u64::from(number) + 3, value }
+    }
+
+    /// Even numbers below twice `count`.
+    fn written(
+        count: u32,
+        key_len: usize,
+        value_len: usize,
+    ) -> (Vec<u8>, Shape, Filter, Option<Node>) {
+        let mut writer = Writer::new(STORE, 8);
+        let mut out = Vec::new();
+        for number in 0..count {
+            writer.push(&record(number * 2, key_len, value_len));
+            while let Some(bytes) = writer.take(4096) {
+                out.extend(bytes);
+            }
+        }
+        let (rest, shape, filter, top) = writer.finish();
+        out.extend(rest);
+        (out, shape, filter, top)
+    }
+
+    fn find(bytes: &[u8], shape: &Shape, key: &[u8]) -> Option<Record> {
+        let mut place = shape.top;
+        loop {
+            let at = &bytes[place.at as usize..][..place.len as usize];
+            let node = Node::parse(at, STORE, 8).expect("a node");
+            place = node.child(key)?;
+            if node.level == 1 {
+                let (records, len) = leaf(&bytes[place.at as usize..], STORE, 8).expect("a leaf");
+                assert_eq!(len, place.len.into());
+                return records.into_iter().find(|record| *record.key == *key);
+            }
+        }
+    }
+
+    #[test]
+    fn every_record_is_found_and_no_other() {
+        for (count, key_len, value_len) in
+            [(1, 4, 0), (3, 4, 20_000), (5000, 16, 30), (700, 2000, 9000), (9, 64 << 10, 1)]
+        {
+            let (bytes, shape, filter, top) = written(count, key_len, value_len);
+            let records = (0..count).map(|number| record(number * 2, key_len, value_len));
+            let records: Vec<Record> = records.collect();
+            assert_eq!(shape.records, u64::from(count));
+            assert_eq!(shape.sequence_max, u64::from(count) * 2 + 1);
+            let record_bytes: u64 = records.iter().map(|record| record.size() as u64).sum();
+            let key_bytes: u64 = records.iter().map(|record| record.key.len() as u64).sum();
+            assert_eq!(shape.record_bytes, record_bytes);
+            assert!(bytes.len() as u64 <= len_max(record_bytes, u64::from(count), key_bytes));
+            assert!(bytes.len().is_multiple_of(4096));
+            let at = |place: Place| &bytes[place.at as usize..][..place.len as usize];
+            assert_eq!(super::filter(at(shape.filter), STORE, 8).as_ref(), Some(&filter));
+            let found = Node::parse(at(shape.top), STORE, 8).unwrap();
+            assert_eq!(top.unwrap().children, found.children);
+            for record in &records {
+                assert!(filter.may_hold(filter::hash(&record.key)));
+                assert_eq!(find(&bytes, &shape, &record.key).as_ref(), Some(record));
+                let mut odd = record.key.to_vec();
+                odd[3] += 1;
+                assert_eq!(find(&bytes, &shape, &odd), None);
+            }
+            let (mut at, mut scanned) = (0, Vec::new());
+            while at < shape.leaves_len {
+                let (records, len) = leaf(&bytes[at as usize..], STORE, 8).unwrap();
+                scanned.extend(records);
+                at += len;
+            }
+            assert_eq!(scanned, records);
+        }
+    }
+
+    #[test]
+    fn an_empty_segment_has_a_filter_alone() {
+        let (bytes, shape, filter, top) = written(0, 4, 0);
+        assert_eq!((shape.records, shape.top, shape.leaves_len), (0, Place::default(), 0));
+        assert!(top.is_none() && !filter.may_hold(7));
+        assert_eq!(bytes.len(), 4096);
+    }
+
+    #[test]
+    fn what_a_root_says_is_read_as_it_was_written() {
+        let shape = written(5, 4, 4).1;
+        let keys = |after: Option<&[u8]>, upto: Option<&[u8]>| Keys {
+            after: after.map(Key::from),
+            upto: upto.map(Key::from),
+        };
+        for keys in [keys(None, None), keys(Some(b""), None), keys(None, Some(b"zz"))] {
+            let described = Described { id: 1, ages: (2, 3), keys, offset: 4, len: 5, shape };
+            let mut bytes = Vec::new();
+            described.put(&mut bytes);
+            assert_eq!(Described::get(&mut Fields(&bytes)).as_ref(), Some(&described));
+            (0..bytes.len())
+                .for_each(|len| assert!(Described::get(&mut Fields(&bytes[..len])).is_none()));
+        }
+        assert!(keys(Some(b"a"), Some(b"c")).hold(b"b") && keys(Some(b"a"), Some(b"c")).hold(b"c"));
+        assert!(!keys(Some(b"a"), None).hold(b"a") && !keys(None, Some(b"c")).hold(b"d"));
+    }
+}

@@ -1,0 +1,312 @@
+//! Clients of a store that know what each key may hold.
+//!
+//! Each writes keys of its own, one operation after another; so of each of its keys it knows what was
+//! acknowledged last, and what may have been written since by an operation that was never answered.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
+use forebay_store::{Answer, Desk, Key, Operation, Trouble, Value};
+
+/// What a key may hold.
+#[derive(Clone, Debug, Default)]
+struct Truth {
+    sure: Option<Vec<u8>>,
+    /// What unanswered operations would have left.
+    maybe: Vec<Option<Vec<u8>>>,
+}
+
+/// What is known of all keys; it outlives cuts.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    keys: BTreeMap<Vec<u8>, Truth>,
+    writes: u64,
+}
+
+pub(crate) struct Clients<'a> {
+    desk: Desk,
+    known: &'a mut Known,
+    state: u64,
+    now: Nanos,
+    next: RequestId,
+    /// What is asked before anybody works: opening, then every key.
+    before: VecDeque<Operation>,
+    idle: Vec<u64>,
+    left: u64,
+    under_way: BTreeMap<RequestId, (Option<u64>, Operation)>,
+    seen: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// The first thing that was wrong.
+    pub(crate) wrong: Option<String>,
+    pub(crate) refused: u64,
+    pub(crate) checked: u64,
+    is_closing: bool,
+    most: u64,
+}
+
+impl<'a> Clients<'a> {
+    /// So many clients that do `operations` in all, on values of up to `most` bytes.
+    pub(crate) fn new(
+        desk: &Desk,
+        known: &'a mut Known,
+        (seed, clients, operations, most): (u64, u64, u64, u64),
+    ) -> Clients<'a> {
+        let mut before = VecDeque::from([Operation::Open]);
+        before.extend(known.keys.keys().map(|key| Operation::Get(Key::from(&key[..]))));
+        before.push_back(Operation::Scan { from: Key::from([]), count: usize::MAX });
+        Clients {
+            desk: desk.clone(),
+            known,
+            state: seed,
+            now: Nanos::ZERO,
+            next: 0,
+            before,
+            idle: (0..clients).collect(),
+            left: operations,
+            under_way: BTreeMap::new(),
+            seen: BTreeMap::new(),
+            wrong: None,
+            refused: 0,
+            checked: 0,
+            is_closing: false,
+            most,
+        }
+    }
+
+    fn below(&mut self, count: u64) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % count.max(1)
+    }
+
+    fn key(&mut self, client: u64) -> Key {
+        let bytes = format!("{:02}-{client}", self.below(40)).into_bytes();
+        bytes.into()
+    }
+
+    /// A value that says which write it is of.
+    fn value(&mut self) -> Value {
+        self.known.writes += 1;
+        let most = if self.below(8) == 0 { self.most } else { self.most / 10 };
+        let mut value = vec![self.known.writes as u8; 8 + self.below(most) as usize];
+        value[..8].copy_from_slice(&self.known.writes.to_le_bytes());
+        value.into()
+    }
+
+    fn draw(&mut self, client: u64) -> Operation {
+        match self.below(12) {
+            0..=5 => Operation::Write(vec![(self.key(client), Some(self.value()))]),
+            6 => Operation::Write(vec![(self.key(client), None)]),
+            7 => {
+                let count = 1 + self.below(4);
+                let mut record = || {
+                    let value = (self.below(3) > 0).then(|| self.value());
+                    (self.key(client), value)
+                };
+                Operation::Write((0..count).map(|_| record()).collect())
+            }
+            8..=10 => Operation::Get(self.key(client)),
+            _ => Operation::Scan { from: self.key(client), count: self.below(20) as usize },
+        }
+    }
+
+    fn complain(&mut self, what: String) {
+        self.wrong.get_or_insert(what);
+    }
+
+    /// What came of an operation before anybody works.
+    fn found(&mut self, operation: &Operation, answer: Result<Answer, Trouble>) {
+        match (operation, answer) {
+            (Operation::Open, Ok(Answer::Done)) => {}
+            (Operation::Get(key), Ok(Answer::Value(value))) => {
+                let value = value.map(|value| value.to_vec());
+                let truth = self.known.keys[&**key].clone();
+                if value != truth.sure && !truth.maybe.contains(&value) {
+                    self.complain(format!(
+                        "{}: got {}, expected {} or {} others",
+                        show(key),
+                        told(&value),
+                        told(&truth.sure),
+                        truth.maybe.len()
+                    ));
+                }
+                self.checked += 1;
+                self.seen.insert(key.to_vec(), value);
+            }
+            (Operation::Scan { .. }, Ok(Answer::Records(records))) => {
+                let got: Vec<_> =
+                    records.iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).collect();
+                let seen = std::mem::take(&mut self.seen);
+                let expected: Vec<_> = seen
+                    .iter()
+                    .filter(|(_, v)| v.is_some())
+                    .map(|(k, v)| (k.clone(), v.clone()))
+                    .collect();
+                if got != expected {
+                    self.complain(format!(
+                        "a scan has {} keys, gets {}",
+                        got.len(),
+                        expected.len()
+                    ));
+                }
+                for (key, value) in seen {
+                    self.known.keys.insert(key, Truth { sure: value, maybe: Vec::new() });
+                }
+            }
+            (operation, answer) => self.complain(format!("{operation:?}: {answer:?}")),
+        }
+    }
+
+    /// What came of a client's operation.
+    fn done(&mut self, client: u64, operation: &Operation, answer: Result<Answer, Trouble>) {
+        match (operation, answer) {
+            (Operation::Write(records), Ok(Answer::Done)) => {
+                for (key, value) in records {
+                    let truth = self.known.keys.entry(key.to_vec()).or_default();
+                    truth.sure = value.as_ref().map(|value| value.to_vec());
+                    truth.maybe.clear();
+                }
+            }
+            // It may have been written; the truth says so already.
+            (Operation::Write(_), Err(_)) => self.refused += 1,
+            (_, Err(Trouble::Disk { .. })) => self.refused += 1,
+            (Operation::Get(key), Ok(Answer::Value(value))) => {
+                let value = value.map(|value| value.to_vec());
+                let truth = self.known.keys.get(&**key).cloned().unwrap_or_default();
+                if value != truth.sure && !truth.maybe.contains(&value) {
+                    let expected = told(&truth.sure);
+                    self.complain(format!(
+                        "{} during work: got {}, expected {expected}",
+                        show(key),
+                        told(&value)
+                    ));
+                }
+                self.checked += 1;
+            }
+            (Operation::Scan { from, count }, Ok(Answer::Records(records))) => {
+                let is_sorted = records.windows(2).all(|pair| pair[0].0 < pair[1].0);
+                if !is_sorted || records.len() > *count || records.iter().any(|(key, _)| key < from)
+                {
+                    self.complain("a scan is not in order, or too long".into());
+                }
+                let suffix = format!("-{client}").into_bytes();
+                for (key, value) in records.iter().filter(|(key, _)| key.ends_with(&suffix)) {
+                    let truth = self.known.keys.get(&**key).cloned().unwrap_or_default();
+                    let value = Some(value.to_vec());
+                    if value != truth.sure && !truth.maybe.contains(&value) {
+                        self.complain(format!("{} in a scan: got {}", show(key), told(&value)));
+                    }
+                    self.checked += 1;
+                }
+                // Of its own keys none is left out below the last that was found.
+                let last = if records.len() < *count {
+                    None
+                } else {
+                    records.last().map(|last| last.0.clone())
+                };
+                let mine: Vec<_> = self
+                    .known
+                    .keys
+                    .iter()
+                    .filter(|(key, truth)| {
+                        key.ends_with(&suffix)
+                            && truth.sure.is_some()
+                            && truth.maybe.is_empty()
+                            && ***key >= **from
+                            && last.as_ref().is_none_or(|last| ***key <= **last)
+                    })
+                    .map(|(key, _)| key.clone())
+                    .collect();
+                for key in mine {
+                    if *count > 0 && !records.iter().any(|(found, _)| **found == *key) {
+                        self.complain(format!("{} is not in a scan", show(&key)));
+                    }
+                }
+            }
+            (operation, answer) => self.complain(format!("{operation:?}: {answer:?}")),
+        }
+    }
+}
+
+fn show(key: &[u8]) -> String {
+    String::from_utf8_lossy(key).into_owned()
+}
+
+fn told(value: &Option<Vec<u8>>) -> String {
+    let number = |value: &Vec<u8>| u64::from_le_bytes(value[..8].try_into().unwrap());
+    value.as_ref().map_or_else(|| "nothing".into(), |value| format!("write {}", number(value)))
+}
+
+impl Workload for Clients<'_> {
+    fn peek(&self) -> Option<Nanos> {
+        let waits = !self.under_way.is_empty();
+        let is_before = !self.before.is_empty();
+        let has_next = match (is_before, self.left > 0) {
+            (true, _) => !waits,
+            (false, true) => {
+                !self.idle.is_empty()
+                    && (!waits || self.under_way.values().all(|(client, _)| client.is_some()))
+            }
+            (false, false) => !waits && !self.is_closing,
+        };
+        (has_next && self.wrong.is_none()).then_some(self.now)
+    }
+
+    fn take(&mut self) -> Request {
+        let (client, operation) = match self.before.pop_front() {
+            Some(operation) => (None, operation),
+            None if self.left == 0 => {
+                self.is_closing = true;
+                (None, Operation::Close)
+            }
+            None => {
+                self.left -= 1;
+                let which = self.below(self.idle.len() as u64) as usize;
+                let client = self.idle.swap_remove(which);
+                (Some(client), self.draw(client))
+            }
+        };
+        if let Operation::Write(records) = &operation {
+            // A later record of a batch replaces an earlier one.
+            let last: BTreeMap<&Key, &Option<Value>> =
+                records.iter().map(|(key, value)| (key, value)).collect();
+            for (key, value) in last {
+                let truth = self.known.keys.entry(key.to_vec()).or_default();
+                truth.maybe.push(value.as_ref().map(|value| value.to_vec()));
+            }
+        }
+        let op = match &operation {
+            Operation::Open => Op::Open,
+            Operation::Write(_) => Op::Write,
+            _ => Op::Read,
+        };
+        let id = self.next;
+        self.next += 1;
+        self.desk.lay(id, operation.clone());
+        self.under_way.insert(id, (client, operation));
+        let (at, stream) = (self.now, client.unwrap_or_default() as u32);
+        Request { at, offset: 0, id, len: 0, stream, lane: 0, op, flags: Flags::NONE }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        self.now = now;
+        let (client, operation) = self.under_way.remove(&done.request.id).expect("it was asked");
+        let answer = self.desk.take(done.request.id).expect("an answer");
+        match client {
+            Some(client) => {
+                self.done(client, &operation, answer);
+                self.idle.push(client);
+            }
+            None if operation == Operation::Close => {}
+            None => self.found(&operation, answer),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.wrong.is_some() || self.is_closing && self.under_way.is_empty()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.wrong.is_some()
+    }
+}
