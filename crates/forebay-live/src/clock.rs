@@ -38,6 +38,20 @@ impl WallClock {
     }
 }
 
+/// A clock that stands still unless somebody waits, and then is exactly on time: emulated lanes under it are a
+/// simulation with content, as fast as the machine goes.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct VirtualClock(Nanos);
+
+impl Clock for VirtualClock {
+    fn now(&mut self) -> Nanos {
+        self.0
+    }
+    fn wait(&mut self, until: Nanos) {
+        self.0 = self.0.max(until);
+    }
+}
+
 /// While it lives, the kernel wakes this thread from sleep without delay and, where that is asked for,
 /// runs it before all ordinary ones: a driver that has to wait for a processor issues late.
 #[derive(Debug)]

@@ -14,9 +14,9 @@ use forebay_core::tape::Recorder;
 use forebay_core::{
     Device, Lane, Nanos, Null, Op, Piece, Request, Slots, Workload, simulate, tape,
 };
-use forebay_live::{Emulated, Ended, Failure, LEN_MAX, Lanes, Waker, run};
+use forebay_live::{Emulated, Ended, Failure, LEN_MAX, Lanes, VirtualClock, Waker, run};
 
-use rig::{Counted, Exact, Sloppy, mixed, open, request};
+use rig::{Counted, Sloppy, mixed, open, request};
 
 fn disk() -> DeviceModel {
     let spec = HddSpec {
@@ -59,7 +59,7 @@ fn an_exact_clock_gives_the_simulators_run() {
             let makespan =
                 simulate::run(&mut simulated, &mut devices, &mut open(&requests), &mut ());
             let (mut live, mut seen) = (recorder(), Counted::default());
-            let mut lanes = Emulated::new(vec![device], Exact::default());
+            let mut lanes = Emulated::new(vec![device], VirtualClock::default());
             let end = run(&mut live, &mut lanes, &mut open(&requests), &mut seen).unwrap();
             assert_eq!(end, makespan, "{spec}");
             assert!(live.calls == simulated.calls, "{spec}: the calls differ");
@@ -170,7 +170,7 @@ fn once_stopped_nothing_starts_and_what_is_under_way_ends() {
     let requests: Vec<Request> =
         (0..5).map(|id| request(id, 100 * id, Op::Read, id << 20, 4096)).collect();
     let mut seen = Counted { stop_at: Some(Nanos::from_micros(300)), ..Counted::default() };
-    let mut lanes = Emulated::new(vec![server(1.0)], Exact::default());
+    let mut lanes = Emulated::new(vec![server(1.0)], VirtualClock::default());
     let policy = &mut build("noop", LEN_MAX).unwrap();
     let end = run(policy, &mut lanes, &mut open(&requests), &mut seen).unwrap();
     assert_eq!((seen.arrived, seen.started.len(), seen.finished), (3, 1, 1));
@@ -197,7 +197,7 @@ impl Workload for Broken {
 fn a_workload_that_stops_ends_the_run() {
     let requests = (0..5).rev().map(|id| request(id, 1000 * id, Op::Read, id << 20, 4096));
     let mut seen = Counted::default();
-    let mut lanes = Emulated::new(vec![server(1.0)], Exact::default());
+    let mut lanes = Emulated::new(vec![server(1.0)], VirtualClock::default());
     let policy = &mut build("noop", LEN_MAX).unwrap();
     run(policy, &mut lanes, &mut Broken(requests.collect()), &mut seen).unwrap();
     assert_eq!((seen.arrived, seen.started.len(), seen.finished), (3, 1, 1));
@@ -205,7 +205,7 @@ fn a_workload_that_stops_ends_the_run() {
 
 #[test]
 fn a_run_without_requests_ends() {
-    let mut lanes = Emulated::new(vec![server(1.0)], Exact::default());
+    let mut lanes = Emulated::new(vec![server(1.0)], VirtualClock::default());
     let policy = &mut build("noop", LEN_MAX).unwrap();
     let end = run(policy, &mut lanes, &mut open(&[]), &mut ()).unwrap();
     assert_eq!(end, Nanos::ZERO);

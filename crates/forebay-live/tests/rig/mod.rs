@@ -49,19 +49,6 @@ pub(crate) fn open(requests: &[Request]) -> impl Workload + use<> {
     Open::new(requests.to_vec(), Intensity::RECORDED)
 }
 
-/// A clock that stands still unless somebody waits, and then is exactly on time.
-#[derive(Default)]
-pub(crate) struct Exact(Nanos);
-
-impl Clock for Exact {
-    fn now(&mut self) -> Nanos {
-        self.0
-    }
-    fn wait(&mut self, until: Nanos) {
-        self.0 = self.0.max(until);
-    }
-}
-
 /// A clock that goes on a microsecond whenever it is asked, and oversleeps by up to 40.
 #[derive(Default)]
 pub(crate) struct Sloppy {

@@ -1,0 +1,245 @@
+//! Several lanes as one, chunk by chunk in turn: RAID 0.
+//!
+//! What one I/O asks of one lane lies together there and leaves as one, as a block layer would merge it. A
+//! flush goes to all. The I/O ends when its last part has, with the worst outcome of any.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use forebay_core::{Bytes, Completion, Lane, Nanos, Op, Piece, Request, RequestId, Slots, worst};
+
+use crate::lanes::{Ended, Failure, Lanes};
+use crate::waker::Waker;
+
+/// An I/O whose parts are under way.
+struct Whole {
+    io: Request,
+    started: Nanos,
+    left: usize,
+    failure: Option<Failure>,
+    completion: Option<Completion>,
+}
+
+/// Lanes as one.
+pub struct Striped<L> {
+    lanes: L,
+    chunk_bytes: u64,
+    wholes: BTreeMap<RequestId, Whole>,
+    /// Which I/O a part is of, by the part's lane and name.
+    parts: BTreeMap<(Lane, RequestId), RequestId>,
+    next: RequestId,
+    ended: Vec<Ended>,
+}
+
+impl<L: Lanes> Striped<L> {
+    /// All of `lanes` as lane 0, in chunks of so many bytes.
+    pub fn new(lanes: L, chunk_bytes: u64) -> Striped<L> {
+        let (wholes, parts) = (BTreeMap::new(), BTreeMap::new());
+        Striped { lanes, chunk_bytes, wholes, parts, next: 0, ended: Vec::new() }
+    }
+
+    /// The lanes beneath.
+    pub fn lanes(&self) -> &L {
+        &self.lanes
+    }
+
+    /// For each lane what an I/O asks of it: where, and which of the I/O's bytes, in order.
+    fn cut(&self, io: &Request) -> BTreeMap<Lane, (u64, Vec<(u32, u32)>)> {
+        let (chunk, count) = (self.chunk_bytes, self.lanes.count() as u64);
+        let mut parts: BTreeMap<Lane, (u64, Vec<(u32, u32)>)> = BTreeMap::new();
+        let mut done = 0;
+        while done < io.len {
+            let at = io.offset + u64::from(done);
+            let (stripe, within) = (at / chunk, at % chunk);
+            let len = (chunk - within).min(u64::from(io.len - done)) as u32;
+            let offset = stripe / count * chunk + within;
+            let lane = (stripe % count) as Lane;
+            parts.entry(lane).or_insert((offset, Vec::new())).1.push((done, len));
+            done += len;
+        }
+        parts
+    }
+
+    fn begin(&mut self, whole: RequestId, part: Request, pieces: &[Piece]) {
+        let id = self.next;
+        self.next += 1;
+        self.parts.insert((part.lane, id), whole);
+        self.lanes.start(part.at, Request { id, ..part }, pieces);
+    }
+}
+
+/// The bytes from `from` on, `len` of them, of those that `pieces` are.
+fn within(pieces: &[Piece], from: u32, len: u32, out: &mut Vec<Piece>) {
+    let (mut at, end) = (0, from + len);
+    for piece in pieces {
+        let (begin, upto) = (from.max(at), end.min(at + piece.len));
+        if begin < upto {
+            let bytes = Bytes { buf: piece.buf, at: piece.at + (begin - at) };
+            out.push(bytes.len(upto - begin));
+        }
+        at += piece.len;
+    }
+}
+
+impl<L: Lanes> Lanes for Striped<L> {
+    fn count(&self) -> usize {
+        1
+    }
+
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        let mut parts = std::mem::take(&mut self.ended);
+        let now = self.lanes.reap(next, &mut parts)?;
+        for Ended { completion, failure } in parts.drain(..) {
+            let name = (completion.io.lane, completion.io.id);
+            let Some(id) = self.parts.remove(&name) else { continue };
+            let Some(whole) = self.wholes.get_mut(&id) else { continue };
+            whole.left -= 1;
+            whole.failure = whole.failure.or(failure);
+            let outcome = whole.completion.map_or(Ok(()), |sofar| sofar.outcome);
+            let outcome = worst(outcome, completion.outcome);
+            whole.completion = Some(Completion { outcome, ..completion });
+            if whole.left == 0
+                && let Some(Whole { io, started, failure, completion: Some(last), .. }) =
+                    self.wholes.remove(&id)
+            {
+                let completion = Completion { io, started, at: last.at, ..last };
+                ended.push(Ended { completion, failure });
+            }
+        }
+        self.ended = parts;
+        Ok(now)
+    }
+
+    fn wall(&mut self) -> Nanos {
+        self.lanes.wall()
+    }
+
+    fn room(&self, _lane: Lane) -> bool {
+        (0..self.lanes.count() as Lane).all(|lane| self.lanes.room(lane))
+    }
+
+    fn slots(&mut self) -> &mut dyn Slots {
+        self.lanes.slots()
+    }
+
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        let to_all = || (0..self.lanes.count() as Lane).map(|lane| (lane, (io.offset, Vec::new())));
+        let parts = match io.op {
+            Op::Read | Op::Write | Op::Trim => self.cut(&io),
+            Op::Flush | Op::Park | Op::Open => to_all().collect(),
+        };
+        let (started, left) = (now, parts.len());
+        let whole = Whole { io, started, left, failure: None, completion: None };
+        self.wholes.insert(io.id, whole);
+        for (lane, (offset, ranges)) in parts {
+            let mut own = Vec::new();
+            ranges.iter().for_each(|&(from, len)| within(pieces, from, len, &mut own));
+            let len = ranges.iter().map(|(_, len)| len).sum();
+            self.begin(io.id, Request { at: now, offset, len, lane, ..io }, &own);
+        }
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.lanes.waker()
+    }
+
+    fn under_way(&self) -> usize {
+        self.wholes.len()
+    }
+
+    fn proceed(&mut self, until: Nanos) -> io::Result<()> {
+        self.lanes.proceed(until)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::catalog::build;
+    use forebay_core::device::fixed::Fixed;
+    use forebay_core::{Done, Flags, Workload};
+
+    use super::*;
+    use crate::{Emulated, LEN_MAX, Sparse, Store, VirtualClock, run};
+
+    const KIB: u64 = 1 << 10;
+
+    /// Writes bytes that tell where they belong, then reads them back at other places and lengths.
+    struct Both {
+        left: Vec<(Op, u64, u64)>,
+        under_way: Option<(Request, u32)>,
+        read: Vec<u8>,
+    }
+
+    fn byte(at: u64) -> u8 {
+        (at / 512 % 251) as u8
+    }
+
+    impl Workload for Both {
+        fn peek(&self) -> Option<Nanos> {
+            (self.under_way.is_none() && !self.left.is_empty()).then_some(Nanos::ZERO)
+        }
+        fn take(&mut self) -> Request {
+            let (op, offset, len) = self.left.remove(0);
+            let (at, id, len, lane) = (Nanos::ZERO, 0, len as u32, 0);
+            Request { at, offset, id, len, stream: 0, lane, op, flags: Flags::NONE }
+        }
+        fn bytes(&mut self, request: &Request, slots: &mut dyn Slots) -> Bytes {
+            let buf = slots.take(request.len.max(1));
+            if request.op == Op::Write {
+                let content: Vec<u8> = (request.offset..request.end()).map(byte).collect();
+                slots.put(Bytes::of(buf).len(request.len), &content);
+            }
+            self.under_way = Some((*request, buf));
+            Bytes::of(buf)
+        }
+        fn finished(&mut self, _now: Nanos, done: &Done, slots: &mut dyn Slots) {
+            assert_eq!(done.outcome, Ok(()));
+            let (request, buf) = self.under_way.take().unwrap();
+            if request.op == Op::Read {
+                let mut content = vec![0; request.len as usize];
+                slots.get(Bytes::of(buf).len(request.len), &mut content);
+                let expected: Vec<u8> = (request.offset..request.end()).map(byte).collect();
+                assert!(content == expected, "{request:?}");
+                self.read.extend(content);
+            }
+            slots.free(buf);
+        }
+    }
+
+    #[test]
+    fn bytes_are_where_the_stripe_has_them() {
+        let devices = (0..3).map(|_| Fixed::new(1000.0).unwrap()).collect();
+        let stores = (0..3).map(|_| Box::new(Sparse::new()) as Box<dyn Store>).collect();
+        let lanes = Emulated::new(devices, VirtualClock::default()).storing(stores);
+        let mut lanes = Striped::new(lanes, 8 * KIB);
+        let left = vec![
+            (Op::Write, 0, 100 * KIB),
+            (Op::Flush, 0, 0),
+            (Op::Read, 0, 100 * KIB),
+            (Op::Read, 12 * KIB, 4 * KIB),
+            (Op::Read, 4 * KIB, 40 * KIB),
+        ];
+        let mut work = Both { left, under_way: None, read: Vec::new() };
+        run(&mut *build("noop", LEN_MAX).unwrap(), &mut lanes, &mut work, &mut ()).unwrap();
+        assert_eq!((work.read.len() as u64, lanes.under_way()), (144 * KIB, 0));
+        // The second stripe of 8 KiB begins the second lane; the fourth is behind the first on the first.
+        let io = Request {
+            at: Nanos::ZERO,
+            offset: 4 * KIB,
+            id: 0,
+            len: 40 * KIB as u32,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        let parts = lanes.cut(&io);
+        let part = |at: u64, ranges: &[(u64, u64)]| {
+            let ranges = ranges.iter().map(|(at, len)| ((at * KIB) as u32, (len * KIB) as u32));
+            (at * KIB, ranges.collect::<Vec<_>>())
+        };
+        assert_eq!(parts[&0], part(4, &[(0, 4), (20, 8)]));
+        assert_eq!(parts[&1], part(0, &[(4, 8), (28, 8)]));
+        assert_eq!(parts[&2], part(0, &[(12, 8), (36, 4)]));
+    }
+}
