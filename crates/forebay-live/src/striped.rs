@@ -39,8 +39,8 @@ impl<L: Lanes> Striped<L> {
     }
 
     /// The lanes beneath.
-    pub fn lanes(&self) -> &L {
-        &self.lanes
+    pub fn into_lanes(self) -> L {
+        self.lanes
     }
 
     /// For each lane what an I/O asks of it: where, and which of the I/O's bytes, in order.

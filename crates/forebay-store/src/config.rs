@@ -40,6 +40,8 @@ pub struct Config {
     pub node_bytes: u64,
     /// A put is answered once it is durable; else once it is in a batch that is being written.
     pub durable: bool,
+    /// Stages are noted as they change, to be drawn.
+    pub notes_stages: bool,
     /// How long a disk that failed is left alone before it is tried again.
     pub retry: Nanos,
 }
@@ -58,6 +60,7 @@ impl Default for Config {
             step_bytes: 1 << 20,
             node_bytes: 64 << 20,
             durable: true,
+            notes_stages: false,
             retry: Nanos::from_secs(10),
         }
     }

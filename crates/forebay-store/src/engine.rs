@@ -49,6 +49,17 @@ pub enum Stage {
     WriteTree,
 }
 
+/// A disk began a stage.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StageChange {
+    /// When.
+    pub at: Nanos,
+    /// Which, from 0.
+    pub disk: usize,
+    /// What it does from then on.
+    pub stage: Stage,
+}
+
 /// A disk of the store.
 struct Disk {
     layout: Layout,
@@ -118,6 +129,7 @@ struct State {
     /// A log found no room: until one does, puts that find no slot are refused.
     is_full: bool,
     is_merging: bool,
+    changes: Vec<StageChange>,
     is_closing: bool,
     nodes: Nodes,
     figures: Figures,
@@ -234,11 +246,20 @@ impl Engine {
     /// Each disk's stage.
     pub(crate) fn stages(&self) -> Vec<Stage> {
         let state = self.state.borrow();
-        let mut stages = state.stages.clone();
-        if state.is_on_duty {
-            stages[state.duty] = Stage::Log;
+        (0..self.disks.len()).map(|disk| state.stage(disk)).collect()
+    }
+
+    /// When which disk began which stage.
+    pub(crate) fn stage_changes(&self) -> Vec<StageChange> {
+        self.state.borrow().changes.clone()
+    }
+
+    /// Notes what a disk does from now on.
+    fn note(&self, state: &mut State, disk: usize) {
+        if self.config.notes_stages {
+            let (at, stage) = (self.executor.now(), state.stage(disk));
+            state.changes.push(StageChange { at, disk, stage });
         }
-        stages
     }
 
     /// Bytes of segments on all disks, and how many runs there are.
@@ -305,13 +326,18 @@ impl Engine {
         self.changed
             .until(|| {
                 let mut state = self.state.borrow_mut();
-                state.is_idle(disk).then(|| state.stages[disk] = stage)
+                state.is_idle(disk).then(|| self.enter(&mut state, disk, stage))
             })
             .await;
     }
 
+    fn enter(&self, state: &mut State, disk: usize, stage: Stage) {
+        state.stages[disk] = stage;
+        self.note(state, disk);
+    }
+
     fn release(&self, disk: usize) {
-        self.state.borrow_mut().stages[disk] = Stage::Idle;
+        self.enter(&mut self.state.borrow_mut(), disk, Stage::Idle);
         self.changed.notify();
     }
 
@@ -322,7 +348,14 @@ impl Engine {
 }
 
 impl State {
+    /// Whether a disk has nothing to do that cannot be put off. A single disk does everything at a time.
     fn is_idle(&self, disk: usize) -> bool {
-        self.stages[disk] == Stage::Idle && !(self.is_on_duty && self.duty == disk)
+        let is_on_duty = self.is_on_duty && self.duty == disk && self.stages.len() > 1;
+        self.stages[disk] == Stage::Idle && !is_on_duty
+    }
+
+    fn stage(&self, disk: usize) -> Stage {
+        let is_on_duty = self.is_on_duty && self.duty == disk;
+        if is_on_duty { Stage::Log } else { self.stages[disk] }
     }
 }

@@ -7,6 +7,7 @@
 //! | slots for logs | behind them, each as long as the label says |
 //! | segments | the rest |
 
+use crate::config::Config;
 use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
 
 /// The format that this code writes and reads.
@@ -31,7 +32,26 @@ pub struct Layout {
     pub capacity_bytes: u64,
 }
 
+/// Bytes of an area for roots, unless the disk is small.
+const ROOT_BYTES: u64 = 8 << 20;
+/// Slots for logs on a disk, unless somebody wants others: one on duty, one being transformed, one to spare.
+const LOG_SLOTS: u64 = 3;
+
 impl Layout {
+    /// Of the disks of a new store, each of so many bytes.
+    pub fn all(store: u64, disks: u16, capacity_bytes: u64, config: &Config) -> Vec<Layout> {
+        let block = BLOCK as u64;
+        let slot_bytes = config.log_bytes + config.group_bytes + config.gap_bytes + 2 * block;
+        // One disk does what several do in turn.
+        let log_slots = if disks == 1 { 4 * LOG_SLOTS } else { LOG_SLOTS };
+        let root_bytes = ROOT_BYTES.min(capacity_bytes / 64 / block * block).max(4 * block);
+        let slot_bytes = slot_bytes.next_multiple_of(block);
+        let capacity_bytes = capacity_bytes / block * block;
+        let layout =
+            |disk| Layout { store, disk, disks, root_bytes, log_slots, slot_bytes, capacity_bytes };
+        (0..disks).map(layout).collect()
+    }
+
     /// Where one of the two areas for roots begins.
     pub fn root_at(&self, area: u64) -> u64 {
         2 * BLOCK as u64 + area % 2 * self.root_bytes

@@ -14,7 +14,7 @@ use forebay_core::{
 };
 
 use crate::config::Config;
-use crate::engine::{Engine, Figures, Stage};
+use crate::engine::{Engine, Figures, Stage, StageChange};
 use crate::executor::{Executor, Io, IoId};
 use crate::layout::Layout;
 use crate::operation::{Answer, Operation, Trouble};
@@ -93,6 +93,11 @@ impl StorePolicy {
     /// Each disk's stage.
     pub fn stages(&self) -> Vec<Stage> {
         self.engine.stages()
+    }
+
+    /// When which disk began which stage.
+    pub fn stage_changes(&self) -> Vec<StageChange> {
+        self.engine.stage_changes()
     }
 
     /// Bytes of segments on all disks, and how many runs there are.

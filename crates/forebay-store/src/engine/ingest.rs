@@ -68,6 +68,7 @@ impl Engine {
         state.figures.logs += 1;
         state.figures.logging += self.executor.now() - began;
         state.is_on_duty = false;
+        self.note(&mut state, log.disk);
         if log.batches.get() == 0 {
             // Its first write failed; that may have been done all the same, so its number is not used again.
             state.logs.retain(|other| other.id != log.id);
@@ -107,6 +108,7 @@ impl Engine {
                 let id = state.next_log;
                 state.next_log += 1;
                 (state.duty, state.is_on_duty) = (disk, true);
+                self.note(&mut state, disk);
                 let log = Rc::new(Log::new(id, disk, slot(disk)?, &self.disks[disk].slots));
                 state.logs.push(Rc::clone(&log));
                 Some(Ok(log))

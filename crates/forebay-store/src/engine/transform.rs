@@ -84,7 +84,7 @@ impl Engine {
             }
             let idle = (0..count).filter(fit).filter(|disk| state.is_idle(*disk));
             let to = idle.max_by_key(|disk| (disk + count - state.duty) % count)?;
-            state.stages[to] = Stage::WriteTree;
+            self.enter(&mut state, to, Stage::WriteTree);
             Some(Ok(to))
         };
         self.changed.until(claim).await
