@@ -32,6 +32,7 @@ mod play;
 mod play_tape;
 mod progress;
 mod simulate;
+mod store;
 mod volume;
 
 use std::panic;
@@ -64,6 +65,7 @@ enum Verb {
     Capture(capture::Capture),
     Play(play::Play),
     Volume(volume::Volume),
+    Store(store::Store),
     Array(array::Array),
     Device(device::Device),
     Devices(listings::Devices),
@@ -85,6 +87,7 @@ impl Verb {
             Verb::Capture(verb) => verb.run(),
             Verb::Play(verb) => verb.run(),
             Verb::Volume(verb) => verb.run(),
+            Verb::Store(verb) => verb.run(),
             Verb::Array(verb) => verb.run(),
             Verb::Device(verb) => verb.run(),
             Verb::Devices(verb) => verb.run(),

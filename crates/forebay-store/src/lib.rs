@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod arrangement;
 mod batch;
 mod config;
 mod engine;
@@ -28,6 +29,7 @@ mod segment;
 mod simulated;
 mod space;
 
+pub use arrangement::{Arrangement, Compared, compare};
 pub use config::{Config, Transformation};
 pub use engine::{Figures, Stage, StageChange};
 pub use layout::Layout;

@@ -1,0 +1,176 @@
+//! What is put into a store to see how fast it is: writers, each of which puts again some time after it was
+//! answered.
+
+use std::collections::BTreeMap;
+
+use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
+
+use crate::operation::{Operation, Trouble};
+use crate::policy::Desk;
+use crate::record::{Key, Value};
+
+/// Which keys are put.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keys {
+    /// Each greater than the one before.
+    Sequential,
+    /// Drawn, no two alike.
+    Random,
+    /// Drawn from so many, so that values are replaced.
+    Among(u64),
+}
+
+/// A load of puts.
+#[derive(Clone, Copy, Debug)]
+pub struct Load {
+    /// Bytes of a value.
+    pub value_bytes: u32,
+    /// Bytes of all values.
+    pub total_bytes: u64,
+    /// Writers, each with one put at a time.
+    pub writers: u32,
+    /// How long a writer takes between an answer and its next put, in the mean; half to one and a half times
+    /// as long.
+    pub host: Nanos,
+    /// Which keys.
+    pub keys: Keys,
+    /// Draws keys and times.
+    pub seed: u64,
+}
+
+impl Load {
+    /// How many puts these are.
+    pub fn puts(&self) -> u64 {
+        (self.total_bytes / u64::from(self.value_bytes.max(1))).max(1)
+    }
+}
+
+/// A load as a workload: it opens the store, puts, and closes it.
+pub(crate) struct Writers {
+    load: Load,
+    desk: Desk,
+    value: Value,
+    state: u64,
+    /// When each writer puts next.
+    due: BTreeMap<(Nanos, u32), ()>,
+    left: u64,
+    under_way: u64,
+    next: RequestId,
+    phase: Phase,
+    /// How long each put took.
+    pub(crate) latencies: Vec<Nanos>,
+    /// The last answer to a put.
+    pub(crate) answered: Nanos,
+    pub(crate) trouble: Option<Trouble>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Phase {
+    Opening,
+    Putting,
+    Closing,
+    Closed,
+}
+
+impl Writers {
+    pub(crate) fn new(load: Load, desk: &Desk) -> Writers {
+        Writers {
+            load,
+            desk: desk.clone(),
+            value: vec![7; load.value_bytes as usize].into(),
+            state: load.seed,
+            due: BTreeMap::from([((Nanos::ZERO, 0), ())]),
+            left: load.puts(),
+            under_way: 0,
+            next: 0,
+            phase: Phase::Opening,
+            latencies: Vec::with_capacity(load.puts() as usize),
+            answered: Nanos::ZERO,
+            trouble: None,
+        }
+    }
+
+    /// The next number (SplitMix64).
+    fn draw(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        mixed(self.state)
+    }
+
+    fn key(&mut self) -> Key {
+        let number = match self.load.keys {
+            Keys::Sequential => self.next,
+            // A bijection of what is counted, so that none comes twice.
+            Keys::Random => mixed(self.next.wrapping_add(self.load.seed << 32)),
+            Keys::Among(count) => mixed(self.draw() % count.max(1)),
+        };
+        format!("{number:016x}").into_bytes().into()
+    }
+
+    /// When a writer that was answered now puts again.
+    fn again(&mut self, now: Nanos) -> Nanos {
+        let host = self.load.host.0;
+        now + Nanos(host / 2 + self.draw() % (host + 1))
+    }
+}
+
+fn mixed(number: u64) -> u64 {
+    let mixed = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    mixed ^ (mixed >> 31)
+}
+
+impl Workload for Writers {
+    fn peek(&self) -> Option<Nanos> {
+        self.due.keys().next().map(|(at, _)| *at)
+    }
+
+    fn take(&mut self) -> Request {
+        let ((at, writer), ()) = self.due.pop_first().expect("one is due");
+        let (op, operation) = match self.phase {
+            Phase::Opening => (Op::Open, Operation::Open),
+            Phase::Putting => {
+                self.left -= 1;
+                (Op::Write, Operation::Write(vec![(self.key(), Some(self.value.clone()))]))
+            }
+            Phase::Closing | Phase::Closed => (Op::Flush, Operation::Close),
+        };
+        let id = self.next;
+        self.next += 1;
+        self.under_way += 1;
+        self.desk.lay(id, operation);
+        let len = if op == Op::Write { self.load.value_bytes } else { 0 };
+        Request { at, offset: 0, id, len, stream: writer, lane: 0, op, flags: Flags::SYNC }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        self.under_way -= 1;
+        if let Some(Err(trouble)) = self.desk.take(done.request.id) {
+            self.trouble.get_or_insert(trouble);
+            (self.left, self.phase) = (0, Phase::Closed);
+            return self.due.clear();
+        }
+        match self.phase {
+            Phase::Opening => {
+                self.phase = Phase::Putting;
+                self.due.extend((0..self.load.writers.max(1)).map(|writer| ((now, writer), ())));
+            }
+            Phase::Putting => {
+                self.latencies.push(now - done.request.at);
+                self.answered = now;
+                let is_more = self.left > self.due.len() as u64;
+                if is_more {
+                    let at = self.again(now);
+                    self.due.insert((at, done.request.stream), ());
+                } else if self.left == 0 && self.under_way == 0 {
+                    self.phase = Phase::Closing;
+                    self.due.insert((now, 0), ());
+                }
+            }
+            Phase::Closing | Phase::Closed => self.phase = Phase::Closed,
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.phase == Phase::Closed && self.under_way == 0
+    }
+}

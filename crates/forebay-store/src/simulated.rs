@@ -1,0 +1,235 @@
+//! A store in virtual time: the engine's own code on models of disks, with its bytes in memory.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use forebay_core::{Device, Nanos};
+use forebay_live::{Emulated, LEN_MAX, Store, Striped, VirtualClock, run};
+
+use crate::config::Config;
+use crate::engine::{Figures, StageChange};
+use crate::layout::Layout;
+use crate::load::{Load, Writers};
+use crate::operation::Trouble;
+use crate::policy::{Desk, StorePolicy};
+
+const PAGE: usize = 4096;
+/// Some models hold any number of bytes.
+const CAPACITY_MAX: u64 = 1 << 44;
+
+/// A page's bytes.
+enum Page {
+    /// All of them are this one.
+    Fill(u8),
+    Bytes(Box<[u8; PAGE]>),
+}
+
+/// Bytes of a disk in memory. A page of one byte over and over takes no room, so that values of such bytes
+/// can be many.
+#[derive(Default)]
+struct Filled {
+    pages: BTreeMap<u64, Page>,
+}
+
+impl Filled {
+    /// The pages of a range, and which bytes of each.
+    fn pages(offset: u64, len: usize) -> impl Iterator<Item = (u64, usize, usize)> {
+        let end = offset + len as u64;
+        let size = PAGE as u64;
+        (offset / size..end.div_ceil(size)).map(move |page| {
+            let from = offset.max(page * size) - page * size;
+            let upto = end.min((page + 1) * size) - page * size;
+            (page, from as usize, upto as usize)
+        })
+    }
+}
+
+impl Store for Filled {
+    fn read(&mut self, offset: u64, mut to: &mut [u8]) -> io::Result<()> {
+        for (page, from, upto) in Filled::pages(offset, to.len()) {
+            let (now, later) = to.split_at_mut(upto - from);
+            match self.pages.get(&page) {
+                None => now.fill(0),
+                Some(Page::Fill(byte)) => now.fill(*byte),
+                Some(Page::Bytes(bytes)) => now.copy_from_slice(&bytes[from..upto]),
+            }
+            to = later;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, mut from: &[u8], _durable: bool) -> io::Result<()> {
+        for (page, begin, upto) in Filled::pages(offset, from.len()) {
+            let (now, later) = from.split_at(upto - begin);
+            from = later;
+            // Compared with itself, moved by one.
+            if now.len() == PAGE && now[1..] == now[..PAGE - 1] {
+                self.pages.insert(page, Page::Fill(now[0]));
+                continue;
+            }
+            let slot = self.pages.entry(page).or_insert(Page::Fill(0));
+            if let Page::Fill(byte) = *slot {
+                *slot = Page::Bytes(Box::new([byte; PAGE]));
+            }
+            if let Page::Bytes(bytes) = slot {
+                bytes[begin..upto].copy_from_slice(now);
+            }
+        }
+        Ok(())
+    }
+
+    fn trim(&mut self, _offset: u64, _len: u64) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// What a simulated load came to.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// Until the last put was answered.
+    pub execution: Nanos,
+    /// Until the last log was a segment.
+    pub settled: Nanos,
+    /// How long each put took, in order of length.
+    pub latencies: Vec<Nanos>,
+    /// What the store counted.
+    pub figures: Figures,
+    /// Bytes of segments at the end, and how many runs there were.
+    pub held: (u64, usize),
+    /// How long each disk was at work, until all was settled.
+    pub busy: Vec<Nanos>,
+    /// What each disk used until then, in joules.
+    pub energy_j: Vec<f64>,
+    /// When which disk began which stage.
+    pub stages: Vec<StageChange>,
+}
+
+impl Simulated {
+    /// A latency that this share of all puts does not exceed.
+    pub fn latency(&self, share: f64) -> Nanos {
+        let last = self.latencies.len().saturating_sub(1);
+        let at = (share * last as f64).round() as usize;
+        self.latencies.get(at).copied().unwrap_or_default()
+    }
+}
+
+/// Puts a load into a new store on these disks, or with `raid0_chunk_bytes` on all of them as one.
+///
+/// # Errors
+/// [`Trouble`] where the store could not take it, which is how a full disk shows.
+pub fn simulate<D: Device>(
+    devices: Vec<D>,
+    raid0_chunk_bytes: Option<u64>,
+    config: Config,
+    load: Load,
+) -> Result<Simulated, Trouble> {
+    let least = devices.iter().map(Device::capacity).min().unwrap_or(0);
+    let capacity_bytes = least.min(CAPACITY_MAX) / 4096 * 4096;
+    let len_max = devices.iter().map(Device::len_max).min().unwrap_or(LEN_MAX).min(LEN_MAX);
+    let count = devices.len();
+    let (disks, capacity_bytes) = match raid0_chunk_bytes {
+        Some(_) => (1, capacity_bytes * count as u64),
+        None => (count, capacity_bytes),
+    };
+    let layouts = Layout::all(load.seed, disks as u16, capacity_bytes, &config);
+    let desk = Desk::default();
+    let mut policy = StorePolicy::over(&layouts, config, len_max, desk.clone());
+    let mut writers = Writers::new(load, &desk);
+    let stores = (0..count).map(|_| Box::new(Filled::default()) as Box<dyn Store>).collect();
+    let lanes = Emulated::new(devices, VirtualClock::default()).storing(stores);
+    let failed = |error: io::Error| panic!("lanes in memory do not fail: {error}");
+    let (settled, lanes) = match raid0_chunk_bytes {
+        Some(chunk) => {
+            let mut lanes = Striped::new(lanes, chunk);
+            let end = run(&mut policy, &mut lanes, &mut writers, &mut ()).unwrap_or_else(failed);
+            (end, lanes.into_lanes())
+        }
+        None => {
+            let mut lanes = lanes;
+            let end = run(&mut policy, &mut lanes, &mut writers, &mut ()).unwrap_or_else(failed);
+            (end, lanes)
+        }
+    };
+    if let Some(trouble) = writers.trouble {
+        return Err(trouble);
+    }
+    writers.latencies.sort_unstable();
+    Ok(Simulated {
+        execution: writers.answered,
+        settled,
+        latencies: writers.latencies,
+        figures: policy.counted(),
+        held: policy.held(),
+        busy: lanes.devices().iter().map(|device| device.busy(settled)).collect(),
+        energy_j: lanes.devices().iter().map(|device| device.joules(settled)).collect(),
+        stages: policy.stage_changes(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_core::device::fixed::Fixed;
+
+    use super::*;
+    use crate::config::Transformation;
+    use crate::load::Keys;
+
+    #[test]
+    fn pages_hold_what_was_written() {
+        let mut filled = Filled::default();
+        let mut model = vec![0; 5 * PAGE];
+        for (at, len, byte) in
+            [(0, 2 * PAGE, 3), (100, 50, 4), (PAGE - 1, 2, 5), (PAGE, PAGE, 6), (3 * PAGE, 9, 1)]
+        {
+            let bytes = vec![byte; len];
+            filled.write(at as u64, &bytes, false).unwrap();
+            model[at..at + len].copy_from_slice(&bytes);
+            let mut seen = vec![0xAA; 5 * PAGE - 7];
+            filled.read(7, &mut seen).unwrap();
+            assert!(seen == model[7..], "after {len} bytes at {at}");
+        }
+        assert!(matches!(filled.pages[&1], Page::Fill(6)));
+    }
+
+    fn small(transformation: Transformation, raid0: Option<u64>) -> Simulated {
+        let devices = (0..4).map(|_| Fixed::new(1000.0).unwrap()).collect();
+        let config = Config {
+            log_bytes: 400_000,
+            transformation,
+            fan_in: 4,
+            segment_bytes: 1 << 20,
+            ..Config::default()
+        };
+        let load = Load {
+            value_bytes: 10_000,
+            total_bytes: 20_000_000,
+            writers: 2,
+            host: Nanos::from_millis(2),
+            keys: Keys::Random,
+            seed: 3,
+        };
+        simulate(devices, raid0, config, load).unwrap()
+    }
+
+    #[test]
+    fn every_put_is_answered_and_every_log_transformed() {
+        let enhanced = small(Transformation::Enhanced, None);
+        let figures = enhanced.figures;
+        assert_eq!((enhanced.latencies.len(), figures.put_bytes), (2000, 2000 * 10_016));
+        assert_eq!(figures.logs, figures.transformations);
+        assert!(figures.logs >= 50 && figures.merges > 3, "{figures:?}");
+        assert!(enhanced.held.0 > 20_000_000 && enhanced.settled >= enhanced.execution);
+        // Twice the same to the nanosecond, and to the joule.
+        let again = small(Transformation::Enhanced, None);
+        assert_eq!((again.latencies, again.energy_j), (enhanced.latencies, enhanced.energy_j));
+        let logged = small(Transformation::None, None);
+        assert_eq!(logged.held.1, 0);
+        let raid0 = small(Transformation::Basic, Some(65536));
+        assert_eq!(raid0.figures.transformations, raid0.figures.logs);
+        assert_eq!(raid0.busy.len(), 4);
+    }
+}
