@@ -28,6 +28,8 @@ pub struct Troubles {
     pub reads_one_in: u64,
     /// One write in so many fails, some of it done; none if 0.
     pub writes_one_in: u64,
+    /// Sectors that cannot be read, by lane and offset.
+    pub bad: Vec<(Lane, u64)>,
     /// Lanes that are gone, each from so many passes of the driver on.
     pub gone: Vec<(Lane, u64)>,
     /// The power goes after so many passes.
@@ -201,6 +203,11 @@ impl Crash {
     fn fault(&mut self, io: &Request) -> Option<Fault> {
         if self.is_gone(io.lane) {
             return Some(Fault::Gone);
+        }
+        let is_bad =
+            |&(lane, at): &(Lane, u64)| lane == io.lane && io.offset <= at && at < io.end();
+        if io.op == Op::Read && self.troubles.bad.iter().any(is_bad) {
+            return Some(Fault::Media);
         }
         let one_in = match io.op {
             Op::Read => self.troubles.reads_one_in,

@@ -112,6 +112,23 @@ fn all_are_cut_at_every_boundary_while_drives_are_missing() {
     }
 }
 
+/// Records begin at 8192 and are as long; all drives have the same bad sector among them, where none is
+/// yet. It costs that place alone, not all that is read with it.
+#[test]
+fn a_bad_sector_among_records_costs_no_other() {
+    for shape in shapes() {
+        let mut oracle = Oracle::new(shape.mix(), 0, 7);
+        let media = begun(&shape, 7, &mut oracle, 30);
+        let bad = |lane| (lane, 8192 + 120 * 8192 + 512);
+        let troubles =
+            Troubles { bad: (0..media.len() as u16).map(bad).collect(), ..Troubles::default() };
+        let mut lanes = Crash::new(media, 4096, 4, 7, troubles);
+        oracle.settle();
+        drive(shape.found(&[]), &mut lanes, &mut oracle);
+        assert_eq!(oracle.failed, 0);
+    }
+}
+
 /// What is found after the script with one thing left out, the power cut at its end, and the worst two
 /// drives missing, for some outcome of the cut: answers whether any of it is wrong. None if there was
 /// nothing more to leave out.
