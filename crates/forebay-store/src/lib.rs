@@ -15,6 +15,7 @@
 mod arrangement;
 mod batch;
 mod config;
+mod disks;
 mod engine;
 mod executor;
 mod filter;
@@ -28,13 +29,16 @@ mod root;
 mod segment;
 mod simulated;
 mod space;
+mod store;
 
 pub use arrangement::{Arrangement, Compared, compare};
 pub use config::{Config, Transformation};
+pub use disks::{DISKS_MAX, DISKS_MIN, Disks, StoreError, create, find};
 pub use engine::{Figures, Stage, StageChange};
 pub use layout::Layout;
 pub use load::{Keys, Load};
 pub use operation::{Answer, Operation, Trouble};
-pub use policy::{Desk, StorePolicy};
+pub use policy::{Desk, StorePolicy, View};
 pub use record::{KEY_MAX, Key, VALUE_MAX, Value};
 pub use simulated::{Simulated, simulate};
+pub use store::{Answered, Status, Store, Then};

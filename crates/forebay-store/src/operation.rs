@@ -67,6 +67,9 @@ pub enum Trouble {
     /// No disk has room, or none takes writes any more.
     #[error("no disk has room, or none takes writes any more")]
     Full,
+    /// The store was closed, or what drives it has failed.
+    #[error("the store is closed")]
+    Closed,
     /// Longer than a store takes.
     #[error("got {got} bytes, expected at most {most}")]
     Long {

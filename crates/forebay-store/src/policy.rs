@@ -38,6 +38,31 @@ impl Desk {
     }
 }
 
+/// What a store does, seen from beside it.
+pub struct View(Rc<Engine>);
+
+impl View {
+    /// What it counted.
+    pub fn figures(&self) -> Figures {
+        self.0.figures()
+    }
+
+    /// Each disk's stage.
+    pub fn stages(&self) -> Vec<Stage> {
+        self.0.stages()
+    }
+
+    /// When which disk began which stage, where that is noted.
+    pub fn stage_changes(&self) -> Vec<StageChange> {
+        self.0.stage_changes()
+    }
+
+    /// Bytes of segments on all disks, and how many runs there are.
+    pub fn held(&self) -> (u64, usize) {
+        self.0.held()
+    }
+}
+
 /// What the engine asked for: so many parts of it have not ended.
 struct Asked {
     parts: usize,
@@ -85,24 +110,9 @@ impl StorePolicy {
         }
     }
 
-    /// What the store counted.
-    pub fn counted(&self) -> Figures {
-        self.engine.figures()
-    }
-
-    /// Each disk's stage.
-    pub fn stages(&self) -> Vec<Stage> {
-        self.engine.stages()
-    }
-
-    /// When which disk began which stage.
-    pub fn stage_changes(&self) -> Vec<StageChange> {
-        self.engine.stage_changes()
-    }
-
-    /// Bytes of segments on all disks, and how many runs there are.
-    pub fn held(&self) -> (u64, usize) {
-        self.engine.held()
+    /// To see what it does, from the thread that it is on.
+    pub fn view(&self) -> View {
+        View(Rc::clone(&self.engine))
     }
 
     /// Lets tasks go on and takes what they ask for and answer.
@@ -119,6 +129,7 @@ impl StorePolicy {
                 Err(Trouble::Full) => Err(Fault::Full),
                 Err(Trouble::Long { .. }) => Err(Fault::Refused),
                 Err(Trouble::Damaged { .. } | Trouble::Lost { .. }) => Err(Fault::Media),
+                Err(Trouble::Closed) => Err(Fault::Gone),
             };
             self.desk.answers.borrow_mut().insert(id, answer);
             cx.finished.push(Done { request, wait: Nanos::ZERO, outcome, class: 0 });

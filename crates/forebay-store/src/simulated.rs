@@ -157,16 +157,17 @@ pub fn simulate<D: Device>(
     if let Some(trouble) = writers.trouble {
         return Err(trouble);
     }
+    let view = policy.view();
     writers.latencies.sort_unstable();
     Ok(Simulated {
         execution: writers.answered,
         settled,
         latencies: writers.latencies,
-        figures: policy.counted(),
-        held: policy.held(),
+        figures: view.figures(),
+        held: view.held(),
         busy: lanes.devices().iter().map(|device| device.busy(settled)).collect(),
         energy_j: lanes.devices().iter().map(|device| device.joules(settled)).collect(),
-        stages: policy.stage_changes(),
+        stages: view.stage_changes(),
     })
 }
 

@@ -111,13 +111,13 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
         if let Err(error) = outcome
             && (life == 2 || !error.to_string().contains("power"))
         {
-            let stages = policy.policy.stages();
+            let stages = policy.policy.view().stages();
             return Err(format!(
                 "seed {seed}, life {life}: {error}; {stages:?}, {:?}",
-                policy.policy.counted()
+                policy.policy.view().figures()
             ));
         }
-        let figures = policy.policy.counted();
+        let figures = policy.policy.view().figures();
         came.merges += figures.merges;
         came.transformations += figures.transformations;
         came.cuts += u64::from(!is_over);

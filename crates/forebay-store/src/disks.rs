@@ -1,0 +1,266 @@
+//! A store's disks as files and block devices: made, and found by what their labels say.
+//!
+//! A folder stands for the file `forebay.store` in it. All disks of a store have to be there; those that are
+//! foreign, there twice or of another store are named, and nothing is written.
+
+// Files are its task.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use forebay_live::{Opening, Target, TargetError, checksum};
+
+use crate::config::Config;
+use crate::frame::BLOCK;
+use crate::layout::Layout;
+
+/// A store has at least so many disks: one takes what comes in, one is read, one is written, one is to spare
+/// (the paper, section IV.C).
+pub const DISKS_MIN: usize = 4;
+/// And at most so many.
+pub const DISKS_MAX: usize = 64;
+/// The file of a store in a folder.
+const FILE: &str = "forebay.store";
+
+/// Why a store could not be made or found.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// A disk cannot be opened.
+    #[error(transparent)]
+    Target(#[from] TargetError),
+    /// A disk is not what it should be.
+    #[error("{}: {what}", path.display())]
+    Disk {
+        /// Which.
+        path: PathBuf,
+        /// What it is, and what was expected.
+        what: String,
+    },
+    /// The disks do not make a store.
+    #[error("{0}")]
+    Store(String),
+    /// The system fails.
+    #[error("the disks cannot be driven: {0}")]
+    Driver(#[from] io::Error),
+}
+
+impl StoreError {
+    /// Whether files or options are at fault, which the user can mend.
+    pub fn is_input(&self) -> bool {
+        !matches!(self, StoreError::Driver(_))
+    }
+
+    fn disk(path: &Path, what: impl Into<String>) -> StoreError {
+        StoreError::Disk { path: path.to_path_buf(), what: what.into() }
+    }
+}
+
+/// A store's disks, opened and locked, in the order of their numbers.
+pub struct Disks {
+    /// What their labels say.
+    pub layouts: Vec<Layout>,
+    pub(crate) targets: Vec<Target>,
+}
+
+/// The file or device that a path of a user's stands for.
+fn file(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(FILE) } else { path.to_path_buf() }
+}
+
+fn enough(paths: &[PathBuf]) -> Result<(), StoreError> {
+    if (DISKS_MIN..=DISKS_MAX).contains(&paths.len()) {
+        return Ok(());
+    }
+    Err(StoreError::Store(format!(
+        "got {} disks, expected {DISKS_MIN} to {DISKS_MAX}: one takes what comes in, one is read, one is written",
+        paths.len()
+    )))
+}
+
+/// Makes a store of so many bytes on each of these disks: files that are not there yet, in folders or by name,
+/// and block devices with `overwrite`.
+///
+/// # Errors
+/// Where a disk cannot be had, holds something, or is too small.
+pub fn create(
+    paths: &[PathBuf],
+    capacity_bytes: u64,
+    config: &Config,
+    overwrite: bool,
+) -> Result<Disks, StoreError> {
+    enough(paths)?;
+    let paths: Vec<PathBuf> = paths.iter().map(|path| file(path)).collect();
+    for (at, path) in paths.iter().enumerate() {
+        if paths[..at].contains(path) {
+            return Err(StoreError::disk(path, "is named twice, expected each disk once"));
+        }
+        if path.exists() && !overwrite {
+            let what = "is there already; --overwrite destroys what it holds";
+            return Err(StoreError::disk(path, what));
+        }
+    }
+    let how = Opening { writes: true, overwrite: true, need_bytes: capacity_bytes, direct: true };
+    let mut targets: Vec<Target> = Vec::new();
+    let made = paths.iter().try_for_each(|path| -> Result<(), StoreError> {
+        let target = Target::open(path, how)?;
+        if let Some(other) = targets.iter().find(|other| other.is_same(path)) {
+            let what =
+                format!("is the same as {}, expected each disk once", other.path().display());
+            return Err(StoreError::disk(path, what));
+        }
+        lock(&target)?;
+        targets.push(target);
+        Ok(())
+    });
+    let begun = made.and_then(|()| {
+        let least = targets.iter().map(Target::capacity_bytes).min().unwrap_or(0);
+        let layouts = Layout::all(name(), targets.len() as u16, least, config);
+        if !layouts[0].is_sound() {
+            let need = layouts[0].segments_at() + (1 << 20);
+            let what = format!("got disks of {least} bytes, expected {need} or more");
+            return Err(StoreError::Store(what));
+        }
+        layouts.iter().zip(&targets).try_for_each(|(layout, target)| begin(layout, target))?;
+        Ok(layouts)
+    });
+    match begun {
+        Ok(layouts) => Ok(Disks { layouts, targets }),
+        Err(error) => {
+            // Nothing half made stays behind.
+            targets.into_iter().for_each(Target::discard);
+            Err(error)
+        }
+    }
+}
+
+/// Writes zeros where roots and logs will be, so that their space is really there and nothing older is found,
+/// and then the label.
+fn begin(layout: &Layout, target: &Target) -> Result<(), StoreError> {
+    let refused = |error: io::Error| StoreError::disk(target.path(), error.to_string());
+    let disk = File::options().write(true).open(target.path()).map_err(refused)?;
+    let zeros = vec![0; 1 << 20];
+    let mut at = 0;
+    while at < layout.segments_at() {
+        let len = (layout.segments_at() - at).min(zeros.len() as u64);
+        disk.write_all_at(&zeros[..len as usize], at).map_err(refused)?;
+        at += len;
+    }
+    disk.sync_all().map_err(refused)?;
+    for at in 0..2 {
+        disk.write_all_at(&layout.label(), at * BLOCK as u64).map_err(refused)?;
+    }
+    disk.sync_all().map_err(refused)
+}
+
+/// A number that no other store has: of the time and this process.
+fn name() -> u64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let seed = since.as_nanos() as u64 ^ u64::from(std::process::id()) << 40;
+    checksum(&seed.to_le_bytes())
+}
+
+/// The label of a disk.
+fn label(path: &Path) -> Result<Layout, StoreError> {
+    let disk = File::open(path).map_err(|error| StoreError::disk(path, error.to_string()))?;
+    let mut bytes = vec![0; BLOCK];
+    for at in 0..2 {
+        // What cannot be read is no label; the other may be.
+        if disk.read_exact_at(&mut bytes, at * BLOCK as u64).is_err() {
+            continue;
+        }
+        match Layout::parse(&bytes) {
+            Some(Ok(layout)) => return Ok(layout),
+            Some(Err(version)) => {
+                let what =
+                    format!("is of a store of format {version}, which this version does not know");
+                return Err(StoreError::disk(path, what));
+            }
+            None => {}
+        }
+    }
+    Err(StoreError::disk(path, "got no label, expected a disk of a store (forebay store create)"))
+}
+
+/// Opens the disks of a store and locks them.
+///
+/// # Errors
+/// [`StoreError`] names the disk that is foreign, of another store, short or there twice, or how many are
+/// missing.
+pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
+    let paths: Vec<PathBuf> = paths.iter().map(|path| file(path)).collect();
+    let mut found: Vec<(PathBuf, Layout)> = Vec::new();
+    for path in paths {
+        let layout = label(&path)?;
+        if let Some((first, other)) = found.first()
+            && (Layout { disk: layout.disk, ..*other }) != layout
+        {
+            let what = format!(
+                "is a disk of store {:016x}, while {} is one of store {:016x}",
+                layout.store,
+                first.display(),
+                other.store
+            );
+            return Err(StoreError::disk(&path, what));
+        }
+        if let Some((other, _)) = found.iter().find(|(_, other)| other.disk == layout.disk) {
+            let what = format!(
+                "is disk {} of the store, and so is {}: expected each disk once",
+                layout.disk + 1,
+                other.display()
+            );
+            return Err(StoreError::disk(&path, what));
+        }
+        found.push((path, layout));
+    }
+    let Some((_, first)) = found.first() else {
+        return Err(StoreError::Store("got no disks, expected those of a store".into()));
+    };
+    if found.len() < usize::from(first.disks) {
+        return Err(StoreError::Store(format!(
+            "store {:016x}: got {} of its {} disks, expected all; nothing was written",
+            first.store,
+            found.len(),
+            first.disks
+        )));
+    }
+    found.sort_by_key(|(_, layout)| layout.disk);
+    let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+    let (mut layouts, mut targets) = (Vec::new(), Vec::new());
+    for (path, layout) in found {
+        let target = Target::open(&path, how)?;
+        if target.capacity_bytes() < layout.capacity_bytes {
+            let what = format!(
+                "got {} bytes, expected {}",
+                target.capacity_bytes(),
+                layout.capacity_bytes
+            );
+            return Err(StoreError::disk(&path, what));
+        }
+        lock(&target)?;
+        layouts.push(layout);
+        targets.push(target);
+    }
+    Ok(Disks { layouts, targets })
+}
+
+/// How often and how long apart a lock is asked for: the kernel takes a moment to close the files of a
+/// process that was killed.
+const LOCK_TRIES: u32 = 30;
+const LOCK_PAUSE: Duration = Duration::from_millis(100);
+
+/// Keeps others from a disk.
+fn lock(target: &Target) -> Result<(), StoreError> {
+    for attempt in 0..LOCK_TRIES {
+        if target.lock(true)? {
+            return Ok(());
+        }
+        if attempt + 1 < LOCK_TRIES {
+            std::thread::sleep(LOCK_PAUSE);
+        }
+    }
+    Err(StoreError::disk(target.path(), "is in use by another process; nothing was written"))
+}

@@ -1,0 +1,345 @@
+//! A store in wall time: a thread that drives the engine, and a handle for everybody else.
+//!
+//! Operations go to the thread through a queue; what comes of each is handed to who asked, on that thread.
+
+// Threads meet here.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
+use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, Waker, run};
+
+use crate::config::Config;
+use crate::disks::{Disks, StoreError};
+use crate::engine::{Figures, Stage};
+use crate::operation::{Answer, Operation, Trouble};
+use crate::policy::{Desk, StorePolicy, View};
+use crate::record::{Key, Value};
+
+/// I/Os that a disk is given at a time.
+const DEPTH: u32 = 32;
+/// Bytes of writes that wait before whoever brings more has to wait too.
+const WAITING_BYTES_MAX: usize = 64 << 20;
+
+/// What comes of an operation.
+pub type Answered = Result<Answer, Trouble>;
+/// Is handed what comes of an operation, on the store's thread.
+pub type Then = Box<dyn FnOnce(Answered) + Send>;
+
+/// What the store is doing.
+#[derive(Clone, Debug, Default)]
+pub struct Status {
+    /// What it counted.
+    pub figures: Figures,
+    /// Each disk's stage.
+    pub stages: Vec<Stage>,
+    /// Bytes of segments, and how many runs there are.
+    pub held: (u64, usize),
+}
+
+#[derive(Default)]
+struct Queue {
+    waiting: VecDeque<(Operation, Then)>,
+    waiting_bytes: usize,
+    wants_status: Vec<SyncSender<Status>>,
+    is_closed: bool,
+}
+
+/// What the handles and the thread share.
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is room in the queue again.
+    room: Condvar,
+    waker: Mutex<Option<Waker>>,
+}
+
+/// However the thread ends, nobody waits for it any more: what they wait on is dropped.
+struct Ends(Arc<Shared>);
+
+impl Drop for Ends {
+    fn drop(&mut self) {
+        let mut queue = self.0.queue();
+        queue.is_closed = true;
+        let left = std::mem::take(&mut queue.waiting);
+        queue.wants_status.clear();
+        drop(queue);
+        left.into_iter().for_each(|(_, then)| then(Err(Trouble::Closed)));
+        self.0.room.notify_all();
+    }
+}
+
+impl Shared {
+    /// A panic elsewhere leaves a queue as it was.
+    fn queue(&self) -> std::sync::MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wake(&self) {
+        let waker = self.waker.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(waker) = &*waker {
+            waker.wake();
+        }
+    }
+}
+
+/// A store. Clones are the same store.
+#[derive(Clone)]
+pub struct Store {
+    shared: Arc<Shared>,
+    thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+}
+
+impl Store {
+    /// Opens the store on these disks, which takes as long as reading back the logs that are left.
+    ///
+    /// # Errors
+    /// [`StoreError`] where what is on them cannot be read.
+    pub fn open(disks: Disks, config: Config) -> Result<Store, StoreError> {
+        let shared = Arc::new(Shared {
+            queue: Mutex::default(),
+            room: Condvar::new(),
+            waker: Mutex::default(),
+        });
+        let (said, opened) = sync_channel(1);
+        let then: Then = Box::new(move |answer| {
+            // Whoever opens waits for it.
+            let _ = said.send(answer);
+        });
+        shared.queue().waiting.push_back((Operation::Open, then));
+        let theirs = Arc::clone(&shared);
+        let names: Vec<PathBuf> =
+            disks.targets.iter().map(|target| target.path().to_path_buf()).collect();
+        let thread = std::thread::Builder::new().name("store".into());
+        let thread = thread.spawn(move || {
+            let ends = Ends(theirs);
+            drive(disks, config, &ends.0);
+        })?;
+        let store = Store { shared, thread: Arc::new(Mutex::new(Some(thread))) };
+        match opened.recv() {
+            Ok(Ok(_)) => Ok(store),
+            Ok(Err(trouble)) => Err(cannot_open(&names, &trouble)),
+            Err(_) => Err(StoreError::Driver(std::io::Error::other("its thread has ended"))),
+        }
+    }
+
+    /// Begins an operation; waits where very much is waiting already.
+    pub fn begin(&self, operation: Operation, then: Then) {
+        let bytes = bytes_of(&operation);
+        let mut queue = self.shared.queue();
+        while queue.waiting_bytes > WAITING_BYTES_MAX && !queue.is_closed {
+            queue = self.shared.room.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        }
+        if queue.is_closed {
+            drop(queue);
+            return then(Err(Trouble::Closed));
+        }
+        queue.waiting_bytes += bytes;
+        queue.waiting.push_back((operation, then));
+        drop(queue);
+        self.shared.wake();
+    }
+
+    /// Does an operation and waits for it.
+    ///
+    /// # Errors
+    /// [`Trouble`] where it could not be done.
+    pub fn ask(&self, operation: Operation) -> Answered {
+        let (said, answer) = sync_channel(1);
+        self.begin(
+            operation,
+            Box::new(move |answer| {
+                // Whoever asked waits for it.
+                let _ = said.send(answer);
+            }),
+        );
+        answer.recv().unwrap_or(Err(Trouble::Closed))
+    }
+
+    /// Puts a value; it is durable when this returns.
+    ///
+    /// # Errors
+    /// [`Trouble`] where it could not be done.
+    pub fn put(&self, key: impl Into<Key>, value: impl Into<Value>) -> Result<(), Trouble> {
+        self.ask(Operation::Write(vec![(key.into(), Some(value.into()))])).map(drop)
+    }
+
+    /// Deletes a key, which need not be there.
+    ///
+    /// # Errors
+    /// [`Trouble`] where it could not be done.
+    pub fn delete(&self, key: impl Into<Key>) -> Result<(), Trouble> {
+        self.ask(Operation::Write(vec![(key.into(), None)])).map(drop)
+    }
+
+    /// A key's value.
+    ///
+    /// # Errors
+    /// [`Trouble`] where it could not be read.
+    pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, Trouble> {
+        match self.ask(Operation::Get(key.into()))? {
+            Answer::Value(value) => Ok(value),
+            _ => Ok(None),
+        }
+    }
+
+    /// The first keys from `from` on, with their values, all as of one moment.
+    ///
+    /// # Errors
+    /// [`Trouble`] where they could not be read.
+    pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
+        match self.ask(Operation::Scan { from: from.into(), count })? {
+            Answer::Records(records) => Ok(records),
+            _ => Ok(Vec::new()),
+        }
+    }
+
+    /// What it is doing.
+    pub fn status(&self) -> Status {
+        let (said, status) = sync_channel(1);
+        let mut queue = self.shared.queue();
+        if queue.is_closed {
+            return Status::default();
+        }
+        queue.wants_status.push(said);
+        drop(queue);
+        self.shared.wake();
+        status.recv().unwrap_or_default()
+    }
+
+    /// Whether nothing can be asked any more.
+    pub fn is_closed(&self) -> bool {
+        self.shared.queue().is_closed
+    }
+
+    /// Finishes what was begun and ends the thread. What was acknowledged needs none of this.
+    pub fn close(&self) {
+        let mut queue = self.shared.queue();
+        if !queue.is_closed {
+            queue.is_closed = true;
+            queue.waiting.push_back((Operation::Close, Box::new(|_| ())));
+        }
+        drop(queue);
+        self.shared.wake();
+        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(thread) = thread {
+            // It has told what was wrong already.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn cannot_open(paths: &[PathBuf], trouble: &Trouble) -> StoreError {
+    let path = match trouble {
+        Trouble::Disk { disk, .. } | Trouble::Damaged { disk, .. } => paths.get(*disk),
+        _ => None,
+    };
+    match path {
+        Some(path) => StoreError::Disk { path: path.clone(), what: trouble.to_string() },
+        None => StoreError::Store(trouble.to_string()),
+    }
+}
+
+fn bytes_of(operation: &Operation) -> usize {
+    match operation {
+        Operation::Write(records) => {
+            let len = |value: &Option<Value>| value.as_ref().map_or(0, |value| value.len());
+            records.iter().map(|(key, value)| 64 + key.len() + len(value)).sum()
+        }
+        _ => 64,
+    }
+}
+
+/// The best driver there is.
+fn lanes(targets: Vec<Target>) -> std::io::Result<Box<dyn Lanes>> {
+    match Uring::new(targets, DEPTH) {
+        Ok(uring) => Ok(Box::new(uring)),
+        Err((_, targets)) => Ok(Box::new(Threads::new(targets, DEPTH)?)),
+    }
+}
+
+/// Drives the store until it is closed.
+fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
+    let Disks { layouts, targets } = disks;
+    let Ok(mut lanes) = lanes(targets) else { return };
+    let Ok(waker) = lanes.waker() else { return };
+    *shared.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
+    let desk = Desk::default();
+    let mut policy = StorePolicy::over(&layouts, config, LEN_MAX, desk.clone());
+    let mut outside = Outside {
+        shared: Arc::clone(shared),
+        desk,
+        view: policy.view(),
+        thens: BTreeMap::new(),
+        next: 0,
+        now: Nanos::ZERO,
+        is_closing: false,
+    };
+    // An error of the driver's ends the store; whoever waits is told.
+    let _ = run(&mut policy, &mut *lanes, &mut outside, &mut ());
+}
+
+/// Operations as they come from other threads.
+struct Outside {
+    shared: Arc<Shared>,
+    desk: Desk,
+    view: View,
+    thens: BTreeMap<RequestId, Then>,
+    next: RequestId,
+    now: Nanos,
+    is_closing: bool,
+}
+
+impl Workload for Outside {
+    fn peek(&self) -> Option<Nanos> {
+        let mut queue = self.shared.queue();
+        for asked in queue.wants_status.drain(..) {
+            let (figures, stages, held) =
+                (self.view.figures(), self.view.stages(), self.view.held());
+            // Whoever asked may have gone.
+            let _ = asked.send(Status { figures, stages, held });
+        }
+        (!queue.waiting.is_empty()).then_some(self.now)
+    }
+
+    fn take(&mut self) -> Request {
+        let (operation, then) = {
+            let mut queue = self.shared.queue();
+            let taken = queue.waiting.pop_front().expect("something waits");
+            queue.waiting_bytes = queue.waiting_bytes.saturating_sub(bytes_of(&taken.0));
+            taken
+        };
+        self.shared.room.notify_all();
+        let op = match &operation {
+            Operation::Open => Op::Open,
+            Operation::Write(_) => Op::Write,
+            Operation::Close => Op::Flush,
+            Operation::Get(_) | Operation::Scan { .. } => Op::Read,
+        };
+        self.is_closing |= operation == Operation::Close;
+        let id = self.next;
+        self.next += 1;
+        self.thens.insert(id, then);
+        self.desk.lay(id, operation);
+        let at = self.now;
+        Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags: Flags::SYNC }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        self.now = now;
+        let (then, answer) = (self.thens.remove(&done.request.id), self.desk.take(done.request.id));
+        if let (Some(then), Some(answer)) = (then, answer) {
+            // A store that did not open serves nobody.
+            self.is_closing |= done.request.op == Op::Open && answer.is_err();
+            then(answer);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_closing && self.thens.is_empty() && self.shared.queue().waiting.is_empty()
+    }
+}
