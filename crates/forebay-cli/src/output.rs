@@ -49,7 +49,9 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     let of_play = error.downcast_ref::<forebay_play::Error>();
     let of_capture = error.downcast_ref::<forebay_live::capture::CaptureError>();
     let of_volume = error.downcast_ref::<forebay_volume::Error>();
-    let input = of_volume.is_some_and(forebay_volume::Error::is_input)
+    let of_store = error.downcast_ref::<forebay_store::StoreError>();
+    let input = of_store.is_some_and(forebay_store::StoreError::is_input)
+        || of_volume.is_some_and(forebay_volume::Error::is_input)
         || of_verb.is_some_and(forebay::Error::is_input)
         || of_play.is_some_and(forebay_play::Error::is_input)
         || of_capture.is_some_and(forebay_live::capture::CaptureError::is_usage)

@@ -1,247 +1,142 @@
 //! `forebay store`: keys and values on several disks, each of which does one thing at a time.
 
-use anyhow::anyhow;
-use clap::{Args, Subcommand, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table, presets};
-use forebay::devices;
-use forebay_core::Nanos;
-use forebay_store::{Arrangement, Compared, Config, Keys, Load, Simulated, compare};
-use serde::Serialize;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
 
-use crate::options::span;
-use crate::output::{self, Format};
+use clap::{Args, Subcommand};
+use forebay_store::{Config, DISKS_MIN, Limits, Server, StoreError, create, find};
+
+use crate::interrupt::{self, Second};
+use crate::output;
 use crate::progress::Progress;
+use crate::store_simulate::Simulating;
 
-/// Keep keys and values on several disks, each of which does one thing at a time
+/// Keep keys and values on several plain disks, each of which does one thing at a time
+///
+/// What is put goes to the log of one disk, durable before it is answered; a log that is long enough becomes a
+/// sorted segment on another disk, while a third takes what comes in (Workload Shifting, Pan, Yue and Xiong).
+/// There is no redundancy: a disk that is lost takes what is on it along. On solid-state drives, and for
+/// transactions, RocksDB is the better choice.
 #[derive(Args)]
 pub(crate) struct Store {
     #[command(subcommand)]
-    question: Question,
+    what: What,
 }
 
 #[derive(Subcommand)]
-enum Question {
+enum What {
+    Create(Making),
+    Serve(Serving),
     Simulate(Simulating),
 }
 
-/// Find what reorganising costs those who put, by simulation: the store's own code on models of disks
-///
-/// Every arrangement of the disks takes the same puts twice: once they are only logged, once the logs
-/// are made sorted segments meanwhile (Workload Shifting, Pan, Yue and Xiong).
+/// Make a store on four disks or more: a folder of each, or block devices
 #[derive(Args)]
-struct Simulating {
-    /// A bundled device (see `forebay devices`) or a device file
-    #[arg(default_value = "st1000nm0011")]
-    device: String,
-    /// How many of it there are
-    #[arg(long, value_name = "COUNT", default_value = "4", value_parser = clap::value_parser!(u16).range(4..=64))]
-    disks: u16,
-    /// Bytes of a value
-    #[arg(long, value_name = "BYTES", default_value = "100000", value_parser = clap::value_parser!(u32).range(1..=4_000_000))]
-    value_bytes: u32,
-    /// Bytes of all values, in MB
-    #[arg(long, value_name = "MB", default_value = "1000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
-    total_mb: u32,
-    /// Writers, each with one put at a time
-    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=100_000))]
-    writers: u32,
-    /// How long a writer takes from an answer to its next put
-    #[arg(long, value_name = "TIME", default_value = "2.6ms", value_parser = span, allow_hyphen_values = true)]
-    host: Nanos,
-    /// Which keys are put
-    #[arg(long, value_enum, default_value = "random")]
-    keys: KeyOrder,
-    /// Duty passes on when a log is that long, in KB (the paper: 5000)
-    #[arg(long, value_name = "KB", default_value = "5000", value_parser = clap::value_parser!(u32).range(16..=1_000_000))]
-    log_kb: u32,
-    /// Arrangements of the disks, comma-separated
-    #[arg(long, value_enum, value_delimiter = ',', default_value = "enhanced,basic,raid0")]
-    arrangement: Vec<Arranged>,
-    /// KiB of a chunk of RAID 0
-    #[arg(long, value_name = "KIB", default_value = "64", value_parser = clap::value_parser!(u32).range(4..=65_536))]
-    chunk_kib: u32,
-    /// Finished logs are read back, as in the paper, and not taken from memory
+struct Making {
+    /// The disks: folders, in which a file forebay.store is made, files that are not there yet, or devices
+    #[arg(value_name = "DIR|DEVICE", required = true)]
+    disks: Vec<PathBuf>,
+    /// MB to set aside on each disk; of a block device all there is
+    #[arg(long, value_name = "MB", default_value = "10000", value_parser = clap::value_parser!(u32).range(100..=1_000_000_000))]
+    mb: u32,
+    /// Destroy what is there
     #[arg(long)]
-    read_log: bool,
-    /// KB left out before each batch, to save a revolution
-    #[arg(long, value_name = "KB", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=10_000))]
-    gap_kb: u32,
-    /// Draws keys and times
-    #[arg(long, value_name = "NUMBER", default_value = "1")]
-    seed: u64,
-    /// How to print it
-    #[arg(long, value_enum, default_value = "table")]
-    format: Format,
+    overwrite: bool,
 }
 
-#[derive(Clone, Copy, ValueEnum)]
-enum KeyOrder {
-    Random,
-    Sequential,
-}
-
-#[derive(Clone, Copy, ValueEnum)]
-enum Arranged {
-    /// Workload Shifting, where no disk reads and writes in one stage
-    Enhanced,
-    /// Workload Shifting, where a log is transformed on its own disk
-    Basic,
-    /// A log and its segments on all disks as one
-    Raid0,
+/// Serve a store to clients of Redis: GET SET DEL EXISTS MGET MSET SCAN DBSIZE PING INFO AUTH HELLO
+///
+/// A SET is durable when it is answered. Values do not expire. Interrupted, it answers what was asked and
+/// ends; killed, it has lost nothing that it acknowledged.
+#[derive(Args)]
+struct Serving {
+    /// The disks of the store, in any order
+    #[arg(value_name = "DIR|DEVICE", required = true)]
+    disks: Vec<PathBuf>,
+    /// Where to listen; beyond loopback only with a password
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379")]
+    listen: SocketAddr,
+    /// A file whose first line clients have to say (AUTH)
+    #[arg(long, value_name = "FILE")]
+    password_file: Option<PathBuf>,
+    /// Clients at a time
+    #[arg(long, value_name = "COUNT", default_value = "1024", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    connections: u32,
 }
 
 impl Store {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let Question::Simulate(asked) = self.question;
-        asked.run()
+        match self.what {
+            What::Create(making) => making.run(),
+            What::Serve(serving) => serving.run(),
+            What::Simulate(asked) => asked.run(),
+        }
     }
 }
 
-impl Simulating {
+impl Making {
     fn run(self) -> anyhow::Result<()> {
-        let device = devices::open(&self.device)?;
-        let disks = vec![device.model.clone(); self.disks.into()];
-        let load = Load {
-            value_bytes: self.value_bytes,
-            total_bytes: u64::from(self.total_mb) * 1_000_000,
-            writers: self.writers,
-            host: self.host,
-            keys: match self.keys {
-                KeyOrder::Random => Keys::Random,
-                KeyOrder::Sequential => Keys::Sequential,
-            },
-            seed: self.seed,
-        };
-        let block = |bytes: u64| bytes.next_multiple_of(4096);
-        let config = Config {
-            log_bytes: u64::from(self.log_kb) * 1000,
-            read_log: self.read_log,
-            gap_bytes: block(u64::from(self.gap_kb) * 1000),
-            ..Config::default()
-        };
-        let mut all = Vec::new();
-        for arranged in &self.arrangement {
-            let arrangement = match arranged {
-                Arranged::Enhanced => Arrangement::Enhanced,
-                Arranged::Basic => Arrangement::Basic,
-                Arranged::Raid0 => {
-                    Arrangement::Raid0 { chunk_bytes: u64::from(self.chunk_kib) * 1024 }
-                }
-            };
-            let _progress = Progress::new(&format!("putting on {}", arrangement.name()));
-            let compared = compare(&disks, &config, load, &[arrangement])
-                .map_err(|trouble| anyhow!("{}, {}: {trouble}", device.name, arrangement.name()))?;
-            all.extend(compared);
+        let _progress = Progress::new("making the store");
+        let bytes = u64::from(self.mb) * 1_000_000;
+        let disks = create(&self.disks, bytes, &Config::default(), self.overwrite)?;
+        let layout = disks.layouts[0];
+        let room = (layout.capacity_bytes - layout.segments_at()) * u64::from(layout.disks);
+        Ok(output::print(&format!(
+            "The store is made: {} disks with room for {:.1} GB in all. Serve it: forebay store serve {}",
+            layout.disks,
+            room as f64 / 1e9,
+            self.disks.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(" ")
+        ))?)
+    }
+}
+
+impl Serving {
+    fn run(self) -> anyhow::Result<()> {
+        if self.disks.len() < DISKS_MIN {
+            let what = format!(
+                "got {} disks, expected the {DISKS_MIN} or more of a store",
+                self.disks.len()
+            );
+            return Err(StoreError::Store(what).into());
         }
-        for caution in devices::cautions(&[&device]) {
-            eprintln!("forebay: {caution}");
-        }
-        match self.format {
-            Format::Json => {
-                let rows: Vec<Row> = all.iter().flat_map(rows).collect();
-                output::print_json(&rows)
+        let password = self.password_file.map(|path| password(&path)).transpose()?;
+        let opened = find(&self.disks)?;
+        let store = {
+            let _progress = Progress::new("opening the store");
+            forebay_store::Store::open(opened, Config::default())?
+        };
+        let connections_max = self.connections as usize;
+        let limits = Limits { password, connections_max, ..Limits::default() };
+        let server = match Server::start(store.clone(), self.listen, limits) {
+            Ok(server) => server,
+            Err(error) => {
+                store.close();
+                return Err(StoreError::Store(format!("{}: {error}", self.listen)).into());
             }
-            Format::Table => Ok(output::print(&told(&device.name, self.disks, load, &all))?),
+        };
+        eprintln!("forebay: serving the store at {}; Ctrl-C ends it", server.address());
+        interrupt::shortens(Second::Ends, |stop| {
+            while !stop.load(Ordering::Relaxed) && !store.is_closed() {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+        });
+        let has_failed = store.is_closed();
+        server.stop();
+        store.close();
+        if has_failed {
+            anyhow::bail!("the store has ended: its disks cannot be driven");
         }
+        Ok(())
     }
 }
 
-/// A run's figures.
-#[derive(Serialize)]
-struct Row {
-    arrangement: &'static str,
-    transformation: bool,
-    execution_s: f64,
-    throughput_mb_per_s: f64,
-    slowed_percent: Option<f64>,
-    put_p50_ms: f64,
-    put_p99_ms: f64,
-    put_max_ms: f64,
-    settled_s: f64,
-    logging_ms: f64,
-    transforming_ms: f64,
-    overlaps: u64,
-    stalls: u64,
-    merges: u64,
-    busy_s: f64,
-    energy_j: f64,
-    written_share: f64,
-}
-
-fn rows(compared: &Compared) -> [Row; 2] {
-    let row = |run: &Simulated, transformation: bool| {
-        let figures = run.figures;
-        let a_log = |time: Nanos| time.as_millis_f64() / figures.logs.max(1) as f64;
-        let written = figures.logged_bytes + figures.transformed_bytes + figures.merged_bytes;
-        let seconds = run.execution.as_secs_f64();
-        Row {
-            arrangement: compared.arrangement.name(),
-            transformation,
-            execution_s: seconds,
-            throughput_mb_per_s: figures.put_bytes as f64 / seconds / 1e6,
-            slowed_percent: transformation.then(|| compared.slowed_percent()),
-            put_p50_ms: run.latency(0.5).as_millis_f64(),
-            put_p99_ms: run.latency(0.99).as_millis_f64(),
-            put_max_ms: run.latency(1.0).as_millis_f64(),
-            settled_s: run.settled.as_secs_f64(),
-            logging_ms: a_log(figures.logging),
-            transforming_ms: a_log(figures.transforming),
-            overlaps: figures.overlaps,
-            stalls: figures.stalls,
-            merges: figures.merges,
-            busy_s: run.busy.iter().map(|busy| busy.as_secs_f64()).sum(),
-            energy_j: run.energy_j.iter().sum(),
-            written_share: written as f64 / figures.put_bytes.max(1) as f64,
-        }
-    };
-    [row(&compared.logged, false), row(&compared.transformed, true)]
-}
-
-fn told(device: &str, disks: u16, load: Load, all: &[Compared]) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header([
-        "disks",
-        "puts",
-        "seconds",
-        "MB/s",
-        "slowed %",
-        "p50 ms",
-        "p99 ms",
-        "longest ms",
-        "busy s",
-        "kJ",
-    ]);
-    for row in all.iter().flat_map(rows) {
-        let slowed = row.slowed_percent.map_or_else(String::new, |slowed| format!("{slowed:.1}"));
-        let figures = [
-            format!("{:.1}", row.execution_s),
-            format!("{:.1}", row.throughput_mb_per_s),
-            slowed,
-            format!("{:.2}", row.put_p50_ms),
-            format!("{:.2}", row.put_p99_ms),
-            format!("{:.1}", row.put_max_ms),
-            format!("{:.1}", row.busy_s),
-            format!("{:.2}", row.energy_j / 1e3),
-        ];
-        let puts = if row.transformation { "and sorted" } else { "logged" };
-        let figures = figures.map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right));
-        table.add_row([Cell::new(row.arrangement), Cell::new(puts)].into_iter().chain(figures));
-    }
-    let slowed: Vec<String> = all
-        .iter()
-        .map(|compared| {
-            format!("{:.1} % ({})", compared.slowed_percent(), compared.arrangement.name())
-        })
-        .collect();
-    format!(
-        "Sorting what is put makes putting take longer by {}.\n\
-         Simulated, {disks} of {device}: {} puts of {} bytes by {} at a time, each durable before it is\n\
-         answered; {} from an answer to the next put.\n{table}",
-        slowed.join(", "),
-        load.puts(),
-        load.value_bytes,
-        load.writers,
-        load.host,
-    )
+/// The first line of a file.
+fn password(path: &PathBuf) -> anyhow::Result<String> {
+    let wrong = |what: String| StoreError::Store(format!("{}: {what}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    let line = text.lines().next().filter(|line| !line.is_empty());
+    line.map(str::to_string)
+        .ok_or_else(|| wrong("got no first line, expected a password".into()).into())
 }

@@ -268,6 +268,17 @@ impl Engine {
         (version.segments().map(|segment| segment.described.len).sum(), version.runs.len())
     }
 
+    /// Records that are not deletions, in segments and in logs.
+    pub(crate) fn records(&self) -> u64 {
+        let state = self.state.borrow();
+        let in_segments = state.version.segments().map(|segment| {
+            let shape = segment.described.shape;
+            shape.records - shape.tombstones.min(shape.records)
+        });
+        let in_logs = state.logs.iter().map(|log| log.len_values());
+        in_segments.sum::<u64>() + in_logs.sum::<u64>()
+    }
+
     async fn close(&self) {
         self.state.borrow_mut().is_closing = true;
         self.put.notify();

@@ -61,6 +61,11 @@ impl View {
     pub fn held(&self) -> (u64, usize) {
         self.0.held()
     }
+
+    /// Records that are not deletions.
+    pub fn records(&self) -> u64 {
+        self.0.records()
+    }
 }
 
 /// What the engine asked for: so many parts of it have not ended.

@@ -40,6 +40,9 @@ pub struct Status {
     pub stages: Vec<Stage>,
     /// Bytes of segments, and how many runs there are.
     pub held: (u64, usize),
+    /// Keys with a value, as logs and segments count them each for itself: a key that was replaced or deleted
+    /// counts more than once until they are merged.
+    pub records: u64,
 }
 
 #[derive(Default)]
@@ -300,8 +303,9 @@ impl Workload for Outside {
         for asked in queue.wants_status.drain(..) {
             let (figures, stages, held) =
                 (self.view.figures(), self.view.stages(), self.view.held());
+            let records = self.view.records();
             // Whoever asked may have gone.
-            let _ = asked.send(Status { figures, stages, held });
+            let _ = asked.send(Status { figures, stages, held, records });
         }
         (!queue.waiting.is_empty()).then_some(self.now)
     }

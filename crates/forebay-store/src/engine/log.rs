@@ -70,6 +70,19 @@ impl Log {
         Some(Record { key: key.clone(), sequence: *sequence, value: value.clone() })
     }
 
+    /// How many keys have a value in it.
+    pub(crate) fn len_values(&self) -> u64 {
+        let records = self.records.borrow();
+        let mut last: Option<&Key> = None;
+        let mut count = 0;
+        for ((key, _), value) in records.iter() {
+            // The newest version comes first.
+            count += u64::from(last != Some(key) && value.is_some());
+            last = Some(key);
+        }
+        count
+    }
+
     /// How many records it has, versions counted.
     pub(crate) fn len_records(&self) -> u64 {
         self.records.borrow().len() as u64
@@ -110,6 +123,7 @@ mod tests {
         assert_eq!(first("", 6), Some((key("a"), 5)));
         assert_eq!(first("aa", 6), Some((key("b"), 2)));
         assert_eq!(first("c", 6), None);
+        assert_eq!((log.len_values(), log.len_records()), (2, 4));
         assert!(slots.borrow()[1]);
         drop(log);
         assert!(!slots.borrow()[1]);

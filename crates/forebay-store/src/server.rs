@@ -1,0 +1,227 @@
+//! The store as a server: the commands of Redis that it has, over TCP.
+//!
+//! A thread a connection: it reads what is there, begins every whole command of it, and writes the replies in
+//! order; so what a client sends without waiting is done together. Nothing is believed of a client: lengths,
+//! connections and commands under way have limits.
+
+// Threads and sockets are its task.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod command;
+mod glob;
+mod info;
+mod reply;
+mod session;
+
+use std::collections::VecDeque;
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use crate::store::Store;
+
+use reply::Reply;
+use session::{Pending, Session};
+
+/// What clients may do.
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Clients at a time.
+    pub connections_max: usize,
+    /// Bytes of a command.
+    pub command_bytes_max: usize,
+    /// Commands of a client under way at a time.
+    pub pipeline_max: usize,
+    /// Keys that one SCAN looks at.
+    pub scan_count_max: usize,
+    /// Clients have to say it first.
+    pub password: Option<String>,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            connections_max: 1024,
+            command_bytes_max: 64 << 20,
+            pipeline_max: 4096,
+            scan_count_max: 10_000,
+            password: None,
+        }
+    }
+}
+
+/// What all connections share.
+struct Serving {
+    store: Store,
+    limits: Limits,
+    connections: AtomicUsize,
+    is_over: AtomicBool,
+}
+
+/// A server that was started.
+pub struct Server {
+    serving: Arc<Serving>,
+    address: SocketAddr,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+/// How long a connection waits before it looks whether the server is over.
+const TICK: Duration = Duration::from_millis(200);
+
+impl Server {
+    /// Serves a store at `address`.
+    ///
+    /// # Errors
+    /// Where the address cannot be had, or anybody could reach it and no password is set.
+    pub fn start(store: Store, address: SocketAddr, limits: Limits) -> io::Result<Server> {
+        if !address.ip().is_loopback() && limits.password.is_none() {
+            let what = format!(
+                "{address} is not loopback: without a password anybody could use the store"
+            );
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let (connections, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let serving = Arc::new(Serving { store, limits, connections, is_over });
+        let theirs = Arc::clone(&serving);
+        let thread = std::thread::Builder::new().name("listen".into());
+        let thread = thread.spawn(move || accept(&listener, &theirs))?;
+        Ok(Server { serving, address, thread: Some(thread) })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Takes no more clients and ends their connections once what they asked is answered.
+    pub fn stop(mut self) {
+        self.serving.is_over.store(true, Ordering::SeqCst);
+        // Something to accept, so that it looks.
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            // It ends by itself.
+            let _ = thread.join();
+        }
+        while self.serving.connections.load(Ordering::SeqCst) > 0 {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+}
+
+fn accept(listener: &TcpListener, serving: &Arc<Serving>) {
+    for connection in listener.incoming() {
+        if serving.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(connection) = connection else {
+            // Out of descriptors, for example: others have to end first.
+            std::thread::sleep(TICK);
+            continue;
+        };
+        let count = serving.connections.fetch_add(1, Ordering::SeqCst);
+        let guard = Connected(Arc::clone(serving));
+        if count >= serving.limits.connections_max {
+            refuse(connection);
+            continue;
+        }
+        let thread = std::thread::Builder::new().name("client".into());
+        // Without a thread the connection ends with the guard.
+        let _ = thread.spawn(move || {
+            // A client that goes away is no news.
+            let _ = serve(connection, &guard.0);
+        });
+    }
+}
+
+/// Counts a connection while it is there.
+struct Connected(Arc<Serving>);
+
+impl Drop for Connected {
+    fn drop(&mut self) {
+        self.0.connections.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn refuse(mut connection: TcpStream) {
+    // It may not listen.
+    let _ = connection.set_write_timeout(Some(TICK));
+    let _ = connection.write_all(b"-ERR max number of clients reached\r\n");
+}
+
+/// Serves a connection until it ends.
+fn serve(mut connection: TcpStream, serving: &Arc<Serving>) -> io::Result<()> {
+    connection.set_nodelay(true)?;
+    connection.set_read_timeout(Some(TICK))?;
+    // A client that takes nothing any more is let go.
+    connection.set_write_timeout(Some(Duration::from_secs(60)))?;
+    let mut session = Session::new(serving);
+    let (mut bytes, mut out) = (Vec::new(), Vec::new());
+    let mut chunk = vec![0; 64 << 10];
+    let mut pending: VecDeque<Pending> = VecDeque::new();
+    while !session.is_over {
+        let used = begin_all(&bytes, &mut session, &mut pending, &serving.limits);
+        bytes.drain(..used);
+        let is_more = !pending.is_empty();
+        while let Some(next) = pending.pop_front() {
+            next.reply().put(&mut out, session.is_resp3);
+            if out.len() > 1 << 20 {
+                connection.write_all(&out)?;
+                out.clear();
+            }
+        }
+        connection.write_all(&out)?;
+        out.clear();
+        if is_more || session.is_over {
+            continue;
+        }
+        match connection.read(&mut chunk) {
+            Ok(0) => return Ok(()),
+            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
+            Err(error) if is_tick(&error) => {
+                if serving.is_over.load(Ordering::SeqCst) || serving.store.is_closed() {
+                    return Ok(());
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn is_tick(error: &io::Error) -> bool {
+    matches!(
+        error.kind(),
+        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
+    )
+}
+
+/// Begins every whole command in these bytes; answers how many bytes they had.
+fn begin_all(
+    bytes: &[u8],
+    session: &mut Session,
+    pending: &mut VecDeque<Pending>,
+    limits: &Limits,
+) -> usize {
+    let mut used = 0;
+    while pending.len() < limits.pipeline_max && !session.is_over {
+        match command::next(&bytes[used..], limits.command_bytes_max) {
+            Ok(None) => return used,
+            Ok(Some((words, len))) => {
+                used += len;
+                if !words.is_empty() {
+                    let next = session.begin(&words);
+                    pending.push_back(next);
+                }
+            }
+            Err(what) => {
+                session.is_over = true;
+                pending.push_back(Pending::Ready(Reply::Error(format!("ERR {what}"))));
+            }
+        }
+    }
+    used
+}

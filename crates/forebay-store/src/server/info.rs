@@ -1,0 +1,44 @@
+//! What a server says of itself: INFO.
+
+use std::sync::atomic::Ordering;
+
+use crate::engine::Stage;
+
+use super::Serving;
+
+/// The text of INFO: sections of `name:value` lines.
+pub(super) fn info(serving: &Serving) -> String {
+    let status = serving.store.status();
+    let figures = status.figures;
+    let stage = |stage: &Stage| match stage {
+        Stage::Idle => "idle",
+        Stage::Log => "log",
+        Stage::ReadLog => "read-log",
+        Stage::WriteTree => "write-tree",
+    };
+    let mut lines = vec![
+        "# Server".to_string(),
+        format!("forebay_version:{}", env!("CARGO_PKG_VERSION")),
+        "redis_mode:standalone".into(),
+        "# Clients".into(),
+        format!("connected_clients:{}", serving.connections.load(Ordering::Relaxed)),
+        "# Store".into(),
+        format!("records:{}", status.records),
+        format!("segment_bytes:{}", status.held.0),
+        format!("runs:{}", status.held.1),
+        format!("put_bytes:{}", figures.put_bytes),
+        format!("logged_bytes:{}", figures.logged_bytes),
+        format!("batches:{}", figures.batches),
+        format!("logs:{}", figures.logs),
+        format!("transformations:{}", figures.transformations),
+        format!("transformed_bytes:{}", figures.transformed_bytes),
+        format!("merges:{}", figures.merges),
+        format!("merged_bytes:{}", figures.merged_bytes),
+        format!("stalls:{}", figures.stalls),
+        format!("overlaps:{}", figures.overlaps),
+        "# Disks".into(),
+    ];
+    let disks = (1..).zip(&status.stages).map(|(disk, of)| format!("disk{disk}:{}", stage(of)));
+    lines.extend(disks);
+    lines.join("\r\n") + "\r\n"
+}

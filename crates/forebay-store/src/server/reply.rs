@@ -1,0 +1,78 @@
+//! Replies, as RESP2 and RESP3 write them.
+
+use crate::record::Value;
+
+/// What is answered to a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// A word such as OK.
+    Simple(&'static str),
+    Error(String),
+    Integer(i64),
+    Bulk(Value),
+    Null,
+    Array(Vec<Reply>),
+    /// Pairs; in RESP2 an array of both in turn.
+    Map(Vec<(Reply, Reply)>),
+}
+
+impl Reply {
+    pub(crate) fn text(text: impl AsRef<[u8]>) -> Reply {
+        Reply::Bulk(text.as_ref().into())
+    }
+
+    /// Appends its bytes.
+    pub(crate) fn put(&self, out: &mut Vec<u8>, is_resp3: bool) {
+        let mut line =
+            |mark: char, text: &str| out.extend(format!("{mark}{text}\r\n").into_bytes());
+        match self {
+            Reply::Simple(word) => line('+', word),
+            // A line, whatever it says.
+            Reply::Error(what) => line('-', &what.replace(['\r', '\n'], " ")),
+            Reply::Integer(number) => line(':', &number.to_string()),
+            Reply::Null if is_resp3 => line('_', ""),
+            Reply::Null => line('$', "-1"),
+            Reply::Bulk(bytes) => {
+                line('$', &bytes.len().to_string());
+                out.extend_from_slice(bytes);
+                out.extend(b"\r\n");
+            }
+            Reply::Array(items) => {
+                line('*', &items.len().to_string());
+                items.iter().for_each(|item| item.put(out, is_resp3));
+            }
+            Reply::Map(pairs) => {
+                match is_resp3 {
+                    true => line('%', &pairs.len().to_string()),
+                    false => line('*', &(pairs.len() * 2).to_string()),
+                }
+                for (key, value) in pairs {
+                    key.put(out, is_resp3);
+                    value.put(out, is_resp3);
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn replies_are_as_the_protocol_says() {
+        let written = |reply: Reply, is_resp3| {
+            let mut out = Vec::new();
+            reply.put(&mut out, is_resp3);
+            String::from_utf8(out).unwrap()
+        };
+        let pair = || Reply::Map(vec![(Reply::text("a"), Reply::Integer(-1))]);
+        assert_eq!(written(Reply::Simple("OK"), false), "+OK\r\n");
+        assert_eq!(written(Reply::Error("ERR a\r\nb".into()), false), "-ERR a  b\r\n");
+        assert_eq!(written(Reply::Null, false), "$-1\r\n");
+        assert_eq!(written(Reply::Null, true), "_\r\n");
+        assert_eq!(written(pair(), false), "*2\r\n$1\r\na\r\n:-1\r\n");
+        assert_eq!(written(pair(), true), "%1\r\n$1\r\na\r\n:-1\r\n");
+        assert_eq!(written(Reply::Array(vec![Reply::Null]), false), "*1\r\n$-1\r\n");
+    }
+}
