@@ -19,7 +19,7 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
-  fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape
+  fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp store
 
 .PHONY: laws kill-volume all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-volume report reproduce reproduce-build \

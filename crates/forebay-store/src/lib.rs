@@ -20,6 +20,8 @@ mod engine;
 mod executor;
 mod filter;
 mod frame;
+#[doc(hidden)]
+pub mod hostile;
 mod layout;
 mod load;
 mod operation;

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use crate::store::Store;
 
+pub(crate) use command::next as next_command;
 use reply::Reply;
 use session::{Pending, Session};
 
