@@ -3,6 +3,9 @@
 //! A log is in a slot of its disk. A batch is a frame (`a` the log, `b` its place in it) whose payload is where
 //! in the log the next one begins, the log before this one and how many batches that had, and the records. It is
 //! padded to whole blocks, so that a torn sector of the next one harms none that was acknowledged.
+//!
+//! A put that no slot has room for *stretches* its log: its batch is among the segments, and the slot has a
+//! block that says where, written once the batch is durable.
 
 use crate::frame::{Fields, Frame, HEAD, Kind, pad};
 use crate::record::Record;
@@ -57,8 +60,64 @@ impl Batch {
     }
 }
 
-/// A log as it was found in its slot.
+/// A batch that is not in its log's slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stretch {
+    pub(crate) batch: Batch,
+    /// Where it is on the disk.
+    pub(crate) offset: u64,
+    /// Whole blocks.
+    pub(crate) len: u64,
+}
+
+impl Stretch {
+    /// The block that says so in the slot.
+    pub(crate) fn bytes(&self, store: u64) -> Vec<u8> {
+        let mut out = Vec::new();
+        let from = Frame::begin(&mut out);
+        let Batch { log, index, next, before } = self.batch;
+        for word in [next, before.0, before.1, self.offset, self.len] {
+            out.extend(word.to_le_bytes());
+        }
+        Frame { kind: Kind::Stretch, store, count: 0, a: log, b: index }.end(&mut out, from);
+        pad(&mut out);
+        out
+    }
+
+    fn parse(bytes: &[u8], store: u64) -> Option<Stretch> {
+        let (frame, payload) = Frame::parse(bytes, Kind::Stretch, store)?;
+        let mut fields = Fields(payload);
+        let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
+        let batch = Batch { log: frame.a, index: frame.b, next, before };
+        Some(Stretch { batch, offset: fields.u64()?, len: fields.u64()? })
+    }
+}
+
+/// What a place in a slot has.
 #[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Found {
+    Batch(Batch, Vec<Record>),
+    Stretch(Stretch),
+}
+
+impl Found {
+    /// What is at a place in a slot, if it is whole.
+    pub(crate) fn parse(slot: &[u8], at: u64, store: u64) -> Option<Found> {
+        let bytes = slot.get(usize::try_from(at).ok()?..)?;
+        let batch = Batch::parse(bytes, store).map(|(batch, records)| Found::Batch(batch, records));
+        batch.or_else(|| Stretch::parse(bytes, store).map(Found::Stretch))
+    }
+
+    pub(crate) fn batch(&self) -> Batch {
+        match self {
+            Found::Batch(batch, _) => *batch,
+            Found::Stretch(stretch) => stretch.batch,
+        }
+    }
+}
+
+/// A log as it is found, batch by batch.
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct FoundLog {
     pub(crate) id: u64,
     pub(crate) batches: u64,
@@ -66,35 +125,41 @@ pub(crate) struct FoundLog {
     /// Bytes of the slot that it uses.
     pub(crate) len: u64,
     pub(crate) records: Vec<Record>,
+    pub(crate) stretches: Vec<Stretch>,
 }
 
 impl FoundLog {
-    /// The log that a slot's bytes begin with: its batches up to the first that is not whole.
-    pub(crate) fn parse(slot: &[u8], store: u64) -> Option<FoundLog> {
-        let (first, records) = Batch::parse(slot, store)?;
-        if first.index != 0 {
-            return None;
+    /// What comes next in its slot, if that is the log's next batch.
+    pub(crate) fn next(&self, slot: &[u8], store: u64) -> Option<Found> {
+        let found = Found::parse(slot, self.len, store)?;
+        let Batch { log, index, next, .. } = found.batch();
+        let is_its =
+            if self.batches == 0 { index == 0 } else { (log, index) == (self.id, self.batches) };
+        (is_its && next > self.len).then_some(found)
+    }
+
+    /// Takes a batch that was found.
+    pub(crate) fn take(&mut self, batch: Batch, records: Vec<Record>) {
+        if self.batches == 0 {
+            (self.id, self.before) = (batch.log, batch.before);
         }
-        let (id, before) = (first.log, first.before);
-        let mut found = FoundLog { id, batches: 1, before, len: first.next, records };
-        let (mut at, mut next) = (0, first.next);
-        while next > at
-            && let Some(bytes) = usize::try_from(next).ok().and_then(|next| slot.get(next..))
-            && let Some((batch, records)) = Batch::parse(bytes, store)
-            && (batch.log, batch.index) == (id, found.batches)
-        {
-            found.batches += 1;
-            found.records.extend(records);
-            (at, next) = (next, batch.next);
-            found.len = next;
-        }
-        Some(found)
+        (self.batches, self.len) = (self.batches + 1, batch.next);
+        self.records.extend(records);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The log in a slot, none of whose batches is elsewhere.
+    fn parse(slot: &[u8], store: u64) -> Option<FoundLog> {
+        let mut log = FoundLog::default();
+        while let Some(Found::Batch(batch, records)) = log.next(slot, store) {
+            log.take(batch, records);
+        }
+        (log.batches > 0).then_some(log)
+    }
 
     fn record(number: u8) -> Record {
         Record {
@@ -123,17 +188,17 @@ mod tests {
     fn a_log_is_found_up_to_the_first_batch_that_is_not_whole() {
         for gap in [0, 4096, 12288] {
             let (mut bytes, places) = slot(5, gap);
-            let found = FoundLog::parse(&bytes, 3).unwrap();
+            let found = parse(&bytes, 3).unwrap();
             assert_eq!((found.id, found.batches, found.before), (5, 3, (4, 7)));
             assert_eq!(found.records, (0..6).map(record).collect::<Vec<_>>());
             assert_eq!(places[1], 8192 + gap);
             for lost in [2, 1] {
                 bytes[places[lost] as usize + 100] ^= 1;
-                let found = FoundLog::parse(&bytes, 3).unwrap();
+                let found = parse(&bytes, 3).unwrap();
                 assert_eq!((found.batches, found.records.len()), (lost as u64, lost * 2));
             }
             bytes[100] ^= 1;
-            assert_eq!(FoundLog::parse(&bytes, 3), None);
+            assert_eq!(parse(&bytes, 3), None);
         }
     }
 
@@ -142,10 +207,27 @@ mod tests {
         let (mut new, places) = slot(6, 0);
         new.truncate(places[1] as usize);
         new.extend(&slot(5, 0).0[places[1] as usize..]);
-        assert_eq!(FoundLog::parse(&new, 3).unwrap().batches, 1);
-        assert_eq!(FoundLog::parse(&slot(5, 0).0, 4), None);
+        assert_eq!(parse(&new, 3).unwrap().batches, 1);
+        assert_eq!(parse(&slot(5, 0).0, 4), None);
         let (middle, _) = slot(5, 0);
-        assert_eq!(FoundLog::parse(&middle[places[1] as usize..], 3), None, "not its first batch");
+        assert_eq!(parse(&middle[places[1] as usize..], 3), None, "not its first batch");
+    }
+
+    #[test]
+    fn a_stretch_says_where_its_batch_is() {
+        let batch = Batch { log: 5, index: 0, next: 4096, before: (4, 2) };
+        let stretch = Stretch { batch, offset: 1 << 30, len: 8192 };
+        let mut slot = stretch.bytes(3);
+        assert_eq!(slot.len(), 4096);
+        let (second, _) = Batch::bytes(5, 1, (4, 2), (4096, 0), &[record(1)], 3);
+        slot.extend(second);
+        let mut log = FoundLog::default();
+        assert_eq!(log.next(&slot, 4), None);
+        assert_eq!(log.next(&slot, 3), Some(Found::Stretch(stretch)));
+        log.take(batch, vec![record(0)]);
+        assert!(matches!(log.next(&slot, 3), Some(Found::Batch(Batch { index: 1, .. }, _))));
+        slot[50] ^= 1;
+        assert_eq!(FoundLog::default().next(&slot, 3), None);
     }
 
     #[test]
@@ -154,6 +236,6 @@ mod tests {
         let (mut bytes, first) = Batch::bytes(5, 0, (0, 0), (0, 0), &[record(0)], 3);
         assert_eq!(first.next as usize, bytes.len());
         bytes.extend(forged);
-        assert_eq!(FoundLog::parse(&bytes, 3).unwrap().batches, 1);
+        assert_eq!(parse(&bytes, 3).unwrap().batches, 1);
     }
 }

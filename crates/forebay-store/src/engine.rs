@@ -24,16 +24,18 @@ use forebay_core::{Lane, Nanos, RequestId};
 
 use crate::config::Config;
 use crate::executor::{Executor, Io, Signal};
-use crate::frame::BLOCK;
 use crate::layout::Layout;
 use crate::operation::{Answer, Operation, Trouble};
-use crate::record::{KEY_MAX, Key, Value};
+use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
 use crate::root::Root;
 use crate::space::Space;
 
 use cache::Nodes;
 use log::{Log, Slots};
 use version::Version;
+
+/// The longest put: a key and a value as long as they may be.
+const PUT_MAX: usize = 16 + KEY_MAX + VALUE_MAX;
 
 /// What a disk does (the paper's Table I).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -218,11 +220,13 @@ impl Engine {
             16 + key.len() + value.as_ref().map_or(0, |value| value.len())
         };
         let bytes: usize = records.iter().map(size).sum();
-        let most = self.disks[0].layout.slot_bytes - (BLOCK + crate::batch::BATCH_HEAD) as u64;
         let long = records.iter().map(|(key, _)| key.len()).find(|len| *len > KEY_MAX);
-        let got = long.map_or(bytes as u64, |len| len as u64);
-        if long.is_some() || bytes as u64 > most {
-            let most = if long.is_some() { KEY_MAX as u64 } else { most };
+        if let Some(got) = long {
+            let (got, most) = (got as u64, KEY_MAX as u64);
+            return self.answer(id, Err(Trouble::Long { got, most }));
+        }
+        if bytes > PUT_MAX {
+            let (got, most) = (bytes as u64, PUT_MAX as u64);
             return self.answer(id, Err(Trouble::Long { got, most }));
         }
         self.state.borrow_mut().queue.push_back(Put { id, records });

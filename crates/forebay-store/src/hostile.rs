@@ -1,6 +1,6 @@
 //! Bytes from outside, for fuzzing: whatever they are, nothing may panic or take much memory.
 
-use crate::batch::FoundLog;
+use crate::batch::Found;
 use crate::filter::Filter;
 use crate::frame::{Frame, Kind, pad};
 use crate::layout::Layout;
@@ -10,11 +10,14 @@ use crate::server;
 
 const STORE: u64 = 1;
 
+/// Words, and how many bytes they had.
+pub type Command = (Vec<Vec<u8>>, usize);
+
 /// What a client sends: the words of the first command, and how many bytes it has.
 ///
 /// # Errors
 /// What is wrong with it.
-pub fn command(bytes: &[u8]) -> Result<Option<(Vec<Vec<u8>>, usize)>, String> {
+pub fn command(bytes: &[u8]) -> Result<Option<Command>, String> {
     server::next_command(bytes, 1 << 20)
 }
 
@@ -22,7 +25,8 @@ pub fn command(bytes: &[u8]) -> Result<Option<(Vec<Vec<u8>>, usize)>, String> {
 /// Answers how many of them were read.
 pub fn disk(bytes: &[u8]) -> usize {
     let Some((&selector, payload)) = bytes.split_first() else { return 0 };
-    let kinds = [Kind::Label, Kind::Batch, Kind::Leaf, Kind::Node, Kind::Filter, Kind::Root];
+    let kinds =
+        [Kind::Label, Kind::Batch, Kind::Leaf, Kind::Node, Kind::Filter, Kind::Root, Kind::Stretch];
     let kind = kinds[usize::from(selector) % kinds.len()];
     let mut framed = Vec::new();
     let from = Frame::begin(&mut framed);
@@ -42,7 +46,7 @@ pub fn disk(bytes: &[u8]) -> usize {
 fn read(bytes: &[u8]) -> usize {
     let found = [
         Layout::parse(bytes).is_some(),
-        FoundLog::parse(bytes, STORE).is_some(),
+        Found::parse(bytes, 0, STORE).is_some_and(|found| found.batch().log == 1),
         segment::leaf(bytes, STORE, 1).is_some(),
         Node::parse(bytes, STORE, 1).is_some_and(|node| node.child(b"key").is_some()),
         segment::filter(bytes, STORE, 1).is_some_and(|filter: Filter| filter.may_hold(7)),
@@ -59,7 +63,7 @@ mod tests {
     #[test]
     fn seeds_get_past_the_sums() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/store/");
-        for name in ["label", "batch", "leaf", "node", "filter", "root"] {
+        for name in ["label", "batch", "leaf", "node", "filter", "root", "stretch"] {
             let bytes = std::fs::read(format!("{folder}{name}")).unwrap();
             let expected = if name == "filter" { 0..=1 } else { 1..=1 };
             assert!(expected.contains(&disk(&bytes)), "{name}: {}", disk(&bytes));

@@ -121,7 +121,14 @@ fn a_batch_is_written_in_its_order_and_what_is_too_long_is_refused() {
     assert_eq!(store.get(&b"a"[..]), Ok(None));
     assert_eq!(store.get(&b"b"[..]).unwrap().as_deref(), Some(&b"3"[..]));
     assert!(matches!(store.put(vec![0; 70_000], &b""[..]), Err(Trouble::Long { got: 70_000, .. })));
-    assert!(matches!(store.put(&b"c"[..], vec![0; 64 << 20]), Err(Trouble::Long { .. })));
+    assert!(matches!(
+        store.put(&b"c"[..], vec![0; (64 << 20) + (65 << 10)]),
+        Err(Trouble::Long { .. })
+    ));
+    // Longer than a log.
+    let long = value(7, 5_000_000);
+    store.put(&b"c"[..], &long[..]).unwrap();
+    assert_eq!(store.get(&b"c"[..]).unwrap().as_deref(), Some(&long[..]));
     store.put(&b""[..], &b""[..]).unwrap();
     assert_eq!(store.scan(&b""[..], 1).unwrap()[0].0.len(), 0);
     store.close();

@@ -2,12 +2,13 @@
 
 use std::rc::Rc;
 
-use crate::batch::{BATCH_HEAD, Batch};
+use crate::batch::{BATCH_HEAD, Batch, Stretch};
+use crate::frame::BLOCK;
 use crate::operation::{Answer, Trouble};
 use crate::record::Record;
 
 use super::log::Log;
-use super::{Engine, Put};
+use super::{Disk, Engine, Put};
 
 impl Engine {
     /// Appends what is put until the store closes.
@@ -55,10 +56,15 @@ impl Engine {
     /// Whether a log has reached its threshold, or the next put does not fit into its slot.
     fn is_full(&self, log: &Log) -> bool {
         let state = self.state.borrow();
-        let next = state.queue.front().map_or(0, |put| size(put) + BATCH_HEAD as u64);
         let slot = self.disks[log.disk].layout.slot_bytes;
+        let next = match state.queue.front() {
+            // It takes a block that says where it is.
+            Some(put) if is_outsize(put, slot) => 1,
+            Some(put) => size(put) + BATCH_HEAD as u64,
+            None => 0,
+        };
         log.len.get() >= self.config.log_bytes
-            || log.len.get() + next.next_multiple_of(crate::frame::BLOCK as u64) > slot
+            || log.len.get() + next.next_multiple_of(BLOCK as u64) > slot
     }
 
     /// A log takes nothing more: it is transformed.
@@ -109,7 +115,8 @@ impl Engine {
                 state.next_log += 1;
                 (state.duty, state.is_on_duty) = (disk, true);
                 self.note(&mut state, disk);
-                let log = Rc::new(Log::new(id, disk, slot(disk)?, &self.disks[disk].slots));
+                let Disk { slots, space, .. } = &self.disks[disk];
+                let log = Rc::new(Log::new(id, disk, slot(disk)?, slots, space));
                 state.logs.push(Rc::clone(&log));
                 Some(Ok(log))
             })
@@ -127,15 +134,32 @@ impl Engine {
 
     /// Appends a batch of what waits and answers it. If that fails they are handed back.
     async fn append(&self, log: &Log) -> Result<(), Vec<Put>> {
-        let slot = self.disks[log.disk].layout;
-        let (puts, records) = self.gather(slot.slot_bytes - log.len.get());
+        let layout = self.disks[log.disk].layout;
+        let (puts, records) = self.gather(layout.slot_bytes, layout.slot_bytes - log.len.get());
         let before = self.state.borrow().before;
         let at = (log.len.get(), self.config.gap_bytes);
-        let (bytes, batch) =
+        let (bytes, mut batch) =
             Batch::bytes(log.id, log.batches.get(), before, at, &records, self.store);
-        let (offset, len) = (slot.slot_at(log.slot()) + at.0, bytes.len() as u64);
+        let (offset, len) = (layout.slot_at(log.slot()) + at.0, bytes.len() as u64);
         let durable = self.config.durable;
-        if self.write(log.disk, offset, bytes, durable).await.is_err() {
+        let written = match puts.first().is_some_and(|put| is_outsize(put, layout.slot_bytes)) {
+            false => self.write(log.disk, offset, bytes, durable).await,
+            true => {
+                let Some(place) = self.disks[log.disk].space.borrow_mut().take(len) else {
+                    puts.iter().for_each(|put| self.answer(put.id, Err(Trouble::Full)));
+                    return Ok(());
+                };
+                log.stretch(place, len);
+                batch.next = at.0 + BLOCK as u64 + at.1;
+                let stretch = Stretch { batch, offset: place, len }.bytes(self.store);
+                // Durable before anything says that it is there.
+                match self.write(log.disk, place, bytes, true).await {
+                    Ok(()) => self.write(log.disk, offset, stretch, durable).await,
+                    failed => failed,
+                }
+            }
+        };
+        if written.is_err() {
             return Err(puts);
         }
         log.len.set(batch.next);
@@ -152,13 +176,14 @@ impl Engine {
         Ok(())
     }
 
-    /// What waits, up to a group and to what fits into `room`; at least one put.
-    fn gather(&self, room: u64) -> (Vec<Put>, Vec<Record>) {
+    /// What waits, up to a group and to what fits into `room`; at least one put, and alone one that no slot
+    /// has room for.
+    fn gather(&self, slot_bytes: u64, room: u64) -> (Vec<Put>, Vec<Record>) {
         let mut state = self.state.borrow_mut();
         let most = self.config.group_bytes.min(room.saturating_sub(BATCH_HEAD as u64));
         let (mut puts, mut records, mut bytes) = (Vec::new(), Vec::new(), 0);
         while let Some(put) = state.queue.front()
-            && (puts.is_empty() || bytes + size(put) <= most)
+            && (puts.is_empty() || bytes + size(put) <= most && !is_outsize(put, slot_bytes))
             && let Some(put) = state.queue.pop_front()
         {
             bytes += size(&put);
@@ -167,10 +192,19 @@ impl Engine {
                 records.push(Record { key, sequence, value });
                 state.sequence += 1;
             }
+            let is_alone = is_outsize(&put, slot_bytes);
             puts.push(put);
+            if is_alone {
+                break;
+            }
         }
         (puts, records)
     }
+}
+
+/// Whether no slot has room for a put.
+fn is_outsize(put: &Put, slot_bytes: u64) -> bool {
+    size(put) + (BATCH_HEAD + BLOCK) as u64 > slot_bytes
 }
 
 /// Bytes of a put's records.

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::record::{Key, Record, Value};
+use crate::space::Space;
 
 /// All versions of all keys, each key's newest first.
 type Versions = BTreeMap<(Key, Reverse<u64>), Option<Value>>;
@@ -23,13 +24,22 @@ pub(crate) struct Log {
     pub(crate) len: Cell<u64>,
     pub(crate) batches: Cell<u64>,
     records: RefCell<Versions>,
+    /// What it has beyond its slot, and where that goes back to.
+    stretches: RefCell<Vec<(u64, u64)>>,
+    space: Rc<RefCell<Space>>,
     pub(crate) record_bytes: Cell<u64>,
     pub(crate) key_bytes: Cell<u64>,
 }
 
 impl Log {
     /// A log without records in a slot, which is used from now on.
-    pub(crate) fn new(id: u64, disk: usize, slot: usize, slots: &Slots) -> Log {
+    pub(crate) fn new(
+        id: u64,
+        disk: usize,
+        slot: usize,
+        slots: &Slots,
+        space: &Rc<RefCell<Space>>,
+    ) -> Log {
         slots.borrow_mut()[slot] = true;
         Log {
             id,
@@ -39,6 +49,8 @@ impl Log {
             len: Cell::new(0),
             batches: Cell::new(0),
             records: RefCell::default(),
+            stretches: RefCell::default(),
+            space: Rc::clone(space),
             record_bytes: Cell::new(0),
             key_bytes: Cell::new(0),
         }
@@ -46,6 +58,11 @@ impl Log {
 
     pub(crate) fn slot(&self) -> u64 {
         self.slot as u64
+    }
+
+    /// It has this extent too, until it is let go.
+    pub(crate) fn stretch(&self, offset: u64, len: u64) {
+        self.stretches.borrow_mut().push((offset, len));
     }
 
     pub(crate) fn insert(&self, record: Record) {
@@ -92,6 +109,9 @@ impl Log {
 impl Drop for Log {
     fn drop(&mut self) {
         self.slots.borrow_mut()[self.slot] = false;
+        for (offset, len) in self.stretches.borrow_mut().drain(..) {
+            self.space.borrow_mut().give(offset, len);
+        }
     }
 }
 
@@ -102,7 +122,10 @@ mod tests {
     #[test]
     fn versions_are_seen_as_of_a_sequence_number() {
         let slots = Slots::new(RefCell::new(vec![false; 2]));
-        let log = Log::new(1, 0, 1, &slots);
+        let space = Rc::new(RefCell::new(Space::new(0, 9)));
+        let log = Log::new(1, 0, 1, &slots, &space);
+        log.stretch(space.borrow_mut().take(4).unwrap(), 4);
+        assert_eq!(space.borrow().free_bytes(), 5);
         let key = |key: &str| Key::from(key.as_bytes());
         let value = |value: u8| Value::from([value]);
         for (sequence, name, content) in
@@ -127,5 +150,6 @@ mod tests {
         assert!(slots.borrow()[1]);
         drop(log);
         assert!(!slots.borrow()[1]);
+        assert_eq!(space.borrow().free_bytes(), 9);
     }
 }

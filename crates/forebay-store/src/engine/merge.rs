@@ -16,7 +16,7 @@ use super::read::newest;
 use super::stream::Stream;
 use super::transform::after;
 use super::version::Run;
-use super::{Engine, State};
+use super::{Engine, PUT_MAX, State};
 
 /// What to merge.
 struct Merge {
@@ -105,7 +105,7 @@ impl Engine {
             let parts = inputs.iter().flat_map(|run| &run.parts);
             parts.map(|part| of(&part.segment.described.shape)).sum()
         };
-        let most = self.config.segment_bytes + self.disks[0].layout.slot_bytes;
+        let most = self.config.segment_bytes + PUT_MAX as u64;
         let bytes = total(|shape| shape.record_bytes).min(most);
         let keys = total(|shape| shape.key_bytes).min(most);
         let room = len_max(bytes, total(|shape| shape.records).min(bytes / 16), keys);

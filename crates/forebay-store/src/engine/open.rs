@@ -6,15 +6,16 @@
 
 use std::rc::Rc;
 
-use crate::batch::FoundLog;
+use crate::batch::{Batch, Found, FoundLog, Stretch};
 use crate::frame::{BLOCK, Fields, Frame, Kind};
 use crate::operation::Trouble;
+use crate::record::Record;
 use crate::root::Root;
 use crate::segment::{self, Described, Node};
 
 use super::log::Log;
 use super::version::{Segment, Version};
-use super::{Engine, State};
+use super::{Disk, Engine, PUT_MAX, State};
 
 impl State {
     /// Numbers of a segment that was found are not given again.
@@ -133,7 +134,9 @@ impl Engine {
         }
         let mut state = self.state.borrow_mut();
         for (disk, slot, found) in found {
-            let log = Log::new(found.id, disk, slot as usize, &self.disks[disk].slots);
+            let Disk { slots, space, .. } = &self.disks[disk];
+            let log = Log::new(found.id, disk, slot as usize, slots, space);
+            found.stretches.iter().for_each(|stretch| log.stretch(stretch.offset, stretch.len));
             log.len.set(found.len);
             log.batches.set(found.batches);
             state.before = (found.id, found.batches);
@@ -150,7 +153,8 @@ impl Engine {
     async fn find_log(&self, disk: usize, slot: u64) -> Result<Option<FoundLog>, Trouble> {
         let layout = self.disks[disk].layout;
         let head = self.read(disk, layout.slot_at(slot), BLOCK).await?;
-        if Frame::len(&head, Kind::Batch, self.store).is_none() {
+        let is_head = |kind| Frame::len(&head, kind, self.store).is_some();
+        if !is_head(Kind::Batch) && !is_head(Kind::Stretch) {
             return Ok(None);
         }
         // Whole or not, its number is not used again.
@@ -164,6 +168,38 @@ impl Engine {
             return Ok(None);
         }
         let bytes = self.read_all(disk, layout.slot_at(slot), layout.slot_bytes).await?;
-        Ok(FoundLog::parse(&bytes, self.store))
+        let mut log = FoundLog::default();
+        while let Some(found) = log.next(&bytes, self.store) {
+            match found {
+                Found::Batch(batch, records) => log.take(batch, records),
+                Found::Stretch(stretch) => {
+                    let Some(records) = self.find_stretch(disk, &stretch).await? else { break };
+                    log.take(stretch.batch, records);
+                    log.stretches.push(stretch);
+                }
+            }
+        }
+        Ok((log.batches > 0).then_some(log))
+    }
+
+    /// The records of a batch beyond its slot, whose extent is taken; none where it is not whole.
+    async fn find_stretch(
+        &self,
+        disk: usize,
+        stretch: &Stretch,
+    ) -> Result<Option<Vec<Record>>, Trouble> {
+        let &Stretch { batch, offset, len } = stretch;
+        let is_free = len <= (PUT_MAX + 2 * BLOCK) as u64
+            && self.disks[disk].space.borrow_mut().claim(offset, len);
+        if !is_free {
+            return Ok(None);
+        }
+        let bytes = self.read_all(disk, offset, len).await?;
+        let found = Batch::parse(&bytes, self.store)
+            .filter(|(found, _)| (found.log, found.index) == (batch.log, batch.index));
+        if found.is_none() {
+            self.disks[disk].space.borrow_mut().give(offset, len);
+        }
+        Ok(found.map(|(_, records)| records))
     }
 }

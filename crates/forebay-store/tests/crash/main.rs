@@ -40,7 +40,7 @@ fn layouts(draw: &mut Draw) -> Vec<Layout> {
         root_bytes,
         log_slots,
         slot_bytes: 65536,
-        capacity_bytes: 4 * MIB,
+        capacity_bytes: 16 * MIB,
     };
     (0..DISKS).map(layout).collect()
 }
@@ -100,7 +100,9 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
         let desk = Desk::default();
         let policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
         let mut policy = Lying { policy, lie, layout: layouts[0] };
-        let how = (draw.below(u64::MAX), clients, if life < 2 { 3000 } else { 60 }, 9000);
+        // Every fourth store has values that no slot has room for.
+        let most = if seed.is_multiple_of(4) { 90_000 } else { 9000 };
+        let how = (draw.below(u64::MAX), clients, if life < 2 { 3000 } else { 60 }, most);
         let mut work = Clients::new(&desk, &mut known, how);
         let outcome = run(&mut policy, &mut lanes, &mut work, &mut ());
         let (wrong, is_over) = (work.wrong.take(), outcome.is_ok());
