@@ -5,8 +5,7 @@ use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
 use forebay_core::Nanos;
-use forebay_store::{Arrangement, Compared, Config, Keys, Load, Simulated, compare};
-use serde::Serialize;
+use forebay_store::{Arrangement, Compared, Config, Keys, Load, Row, compare};
 
 use crate::options::span;
 use crate::output::{self, Format};
@@ -51,6 +50,12 @@ pub(crate) struct Simulating {
     /// Finished logs are read back, as in the paper, and not taken from memory
     #[arg(long)]
     read_log: bool,
+    /// Segments are not merged, as in the paper, which has no such step
+    #[arg(long)]
+    no_merging: bool,
+    /// A put counts once the disk has taken it, as on disks whose caches answer for them; it is not safe
+    #[arg(long)]
+    to_cache: bool,
     /// KB left out before each batch, to save a revolution
     #[arg(long, value_name = "KB", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     gap_kb: u32,
@@ -97,6 +102,8 @@ impl Simulating {
         let config = Config {
             log_bytes: u64::from(self.log_kb) * 1000,
             read_log: self.read_log,
+            to_media: !self.to_cache,
+            merges: !self.no_merging,
             gap_bytes: block(u64::from(self.gap_kb) * 1000),
             ..Config::default()
         };
@@ -119,110 +126,65 @@ impl Simulating {
         }
         match self.format {
             Format::Json => {
-                let rows: Vec<Row> = all.iter().flat_map(rows).collect();
+                let rows: Vec<Row> = all.iter().flat_map(Compared::rows).collect();
                 output::print_json(&rows)
             }
-            Format::Table => Ok(output::print(&told(&device.name, self.disks, load, &all))?),
+            Format::Table => Ok(output::print(&self.told(&device.name, load, &all))?),
         }
     }
 }
 
-/// A run's figures.
-#[derive(Serialize)]
-struct Row {
-    arrangement: &'static str,
-    transformation: bool,
-    execution_s: f64,
-    throughput_mb_per_s: f64,
-    slowed_percent: Option<f64>,
-    put_p50_ms: f64,
-    put_p99_ms: f64,
-    put_max_ms: f64,
-    settled_s: f64,
-    logging_ms: f64,
-    transforming_ms: f64,
-    overlaps: u64,
-    stalls: u64,
-    merges: u64,
-    busy_s: f64,
-    energy_j: f64,
-    written_share: f64,
-}
-
-fn rows(compared: &Compared) -> [Row; 2] {
-    let row = |run: &Simulated, transformation: bool| {
-        let figures = run.figures;
-        let a_log = |time: Nanos| time.as_millis_f64() / figures.logs.max(1) as f64;
-        let written = figures.logged_bytes + figures.transformed_bytes + figures.merged_bytes;
-        let seconds = run.execution.as_secs_f64();
-        Row {
-            arrangement: compared.arrangement.name(),
-            transformation,
-            execution_s: seconds,
-            throughput_mb_per_s: figures.put_bytes as f64 / seconds / 1e6,
-            slowed_percent: transformation.then(|| compared.slowed_percent()),
-            put_p50_ms: run.latency(0.5).as_millis_f64(),
-            put_p99_ms: run.latency(0.99).as_millis_f64(),
-            put_max_ms: run.latency(1.0).as_millis_f64(),
-            settled_s: run.settled.as_secs_f64(),
-            logging_ms: a_log(figures.logging),
-            transforming_ms: a_log(figures.transforming),
-            overlaps: figures.overlaps,
-            stalls: figures.stalls,
-            merges: figures.merges,
-            busy_s: run.busy.iter().map(|busy| busy.as_secs_f64()).sum(),
-            energy_j: run.energy_j.iter().sum(),
-            written_share: written as f64 / figures.put_bytes.max(1) as f64,
+impl Simulating {
+    fn told(&self, device: &str, load: Load, all: &[Compared]) -> String {
+        let mut table = Table::new();
+        table.load_preset(presets::ASCII_MARKDOWN);
+        table.set_header([
+            "disks",
+            "puts",
+            "seconds",
+            "MB/s",
+            "slowed %",
+            "p50 ms",
+            "p99 ms",
+            "longest ms",
+            "busy s",
+            "kJ",
+        ]);
+        for row in all.iter().flat_map(Compared::rows) {
+            let slowed =
+                row.slowed_percent.map_or_else(String::new, |slowed| format!("{slowed:.1}"));
+            let figures = [
+                format!("{:.1}", row.execution_s),
+                format!("{:.1}", row.throughput_mb_per_s),
+                slowed,
+                format!("{:.2}", row.put_p50_ms),
+                format!("{:.2}", row.put_p99_ms),
+                format!("{:.1}", row.put_max_ms),
+                format!("{:.1}", row.busy_s),
+                format!("{:.2}", row.energy_j / 1e3),
+            ];
+            let puts = if row.transformation { "and sorted" } else { "logged" };
+            let figures =
+                figures.map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right));
+            table.add_row([Cell::new(row.arrangement), Cell::new(puts)].into_iter().chain(figures));
         }
-    };
-    [row(&compared.logged, false), row(&compared.transformed, true)]
-}
-
-fn told(device: &str, disks: u16, load: Load, all: &[Compared]) -> String {
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header([
-        "disks",
-        "puts",
-        "seconds",
-        "MB/s",
-        "slowed %",
-        "p50 ms",
-        "p99 ms",
-        "longest ms",
-        "busy s",
-        "kJ",
-    ]);
-    for row in all.iter().flat_map(rows) {
-        let slowed = row.slowed_percent.map_or_else(String::new, |slowed| format!("{slowed:.1}"));
-        let figures = [
-            format!("{:.1}", row.execution_s),
-            format!("{:.1}", row.throughput_mb_per_s),
-            slowed,
-            format!("{:.2}", row.put_p50_ms),
-            format!("{:.2}", row.put_p99_ms),
-            format!("{:.1}", row.put_max_ms),
-            format!("{:.1}", row.busy_s),
-            format!("{:.2}", row.energy_j / 1e3),
-        ];
-        let puts = if row.transformation { "and sorted" } else { "logged" };
-        let figures = figures.map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right));
-        table.add_row([Cell::new(row.arrangement), Cell::new(puts)].into_iter().chain(figures));
-    }
-    let slowed: Vec<String> = all
-        .iter()
-        .map(|compared| {
-            format!("{:.1} % ({})", compared.slowed_percent(), compared.arrangement.name())
-        })
-        .collect();
-    format!(
-        "Sorting what is put makes putting take longer by {}.\n\
-         Simulated, {disks} of {device}: {} puts of {} bytes by {} at a time, each durable before it is\n\
+        let slowed: Vec<String> = all
+            .iter()
+            .map(|compared| {
+                format!("{:.1} % ({})", compared.slowed_percent(), compared.arrangement.name())
+            })
+            .collect();
+        format!(
+            "Sorting what is put makes putting take longer by {}.\n\
+         Simulated, {} of {device}: {} puts of {} bytes by {} at a time, each {} before it is\n\
          answered; {} from an answer to the next put.\n{table}",
-        slowed.join(", "),
-        load.puts(),
-        load.value_bytes,
-        load.writers,
-        load.host,
-    )
+            slowed.join(", "),
+            self.disks,
+            load.puts(),
+            load.value_bytes,
+            load.writers,
+            if self.to_cache { "in a disk's cache" } else { "durable" },
+            load.host,
+        )
+    }
 }

@@ -16,6 +16,7 @@ mod plan;
 mod results;
 mod signals;
 mod source;
+mod store;
 mod table;
 mod trace;
 mod verbs;
@@ -39,6 +40,8 @@ mod _forebay {
     use super::plan::{plan_capacity, plan_consolidate, plan_power, plan_sla};
     #[pymodule_export]
     use super::results::{Advice, Simulation};
+    #[pymodule_export]
+    use super::store::store_simulate;
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

@@ -1,6 +1,7 @@
 //! How disks are arranged: what the paper compares.
 
-use forebay_core::Device;
+use forebay_core::{Device, Nanos};
+use serde::Serialize;
 
 use crate::config::{Config, Transformation};
 use crate::load::Load;
@@ -50,6 +51,76 @@ impl Compared {
         let (logged, transformed) = (self.logged.execution, self.transformed.execution);
         (transformed.as_secs_f64() / logged.as_secs_f64() - 1.0) * 100.0
     }
+
+    /// Both runs' figures.
+    pub fn rows(&self) -> [Row; 2] {
+        [self.row(&self.logged, None), self.row(&self.transformed, Some(self.slowed_percent()))]
+    }
+
+    fn row(&self, run: &Simulated, slowed_percent: Option<f64>) -> Row {
+        let figures = run.figures;
+        let a_log = |time: Nanos| time.as_millis_f64() / figures.logs.max(1) as f64;
+        let written = figures.logged_bytes + figures.transformed_bytes + figures.merged_bytes;
+        let seconds = run.execution.as_secs_f64();
+        Row {
+            arrangement: self.arrangement.name(),
+            transformation: slowed_percent.is_some(),
+            execution_s: seconds,
+            throughput_mb_per_s: figures.put_bytes as f64 / seconds / 1e6,
+            slowed_percent,
+            put_p50_ms: run.latency(0.5).as_millis_f64(),
+            put_p99_ms: run.latency(0.99).as_millis_f64(),
+            put_max_ms: run.latency(1.0).as_millis_f64(),
+            settled_s: run.settled.as_secs_f64(),
+            logging_ms: a_log(figures.logging),
+            transforming_ms: a_log(figures.transforming),
+            overlaps: figures.overlaps,
+            stalls: figures.stalls,
+            merges: figures.merges,
+            busy_s: run.busy.iter().map(|busy| busy.as_secs_f64()).sum(),
+            energy_j: run.energy_j.iter().sum(),
+            written_share: written as f64 / figures.put_bytes.max(1) as f64,
+        }
+    }
+}
+
+/// A run's figures, units last.
+#[derive(Clone, Debug, Serialize)]
+pub struct Row {
+    /// How the disks are arranged.
+    pub arrangement: &'static str,
+    /// Whether logs were transformed.
+    pub transformation: bool,
+    /// Until the last put was answered.
+    pub execution_s: f64,
+    /// Keys and values put a second.
+    pub throughput_mb_per_s: f64,
+    /// How much longer it took than without transformation.
+    pub slowed_percent: Option<f64>,
+    /// The median put.
+    pub put_p50_ms: f64,
+    /// 99 of 100 puts took no longer.
+    pub put_p99_ms: f64,
+    /// The longest put.
+    pub put_max_ms: f64,
+    /// Until the last log was a segment.
+    pub settled_s: f64,
+    /// How long a log was on duty, in the mean.
+    pub logging_ms: f64,
+    /// From a log's end to its segment's being published, in the mean.
+    pub transforming_ms: f64,
+    /// Times that duty passed to a disk that was not idle.
+    pub overlaps: u64,
+    /// Times that puts waited for a slot.
+    pub stalls: u64,
+    /// Merges that were finished.
+    pub merges: u64,
+    /// Work of all disks until all was settled.
+    pub busy_s: f64,
+    /// What they used until then.
+    pub energy_j: f64,
+    /// Bytes written for each byte put.
+    pub written_share: f64,
 }
 
 /// Puts a load on each of these arrangements.

@@ -28,6 +28,8 @@ pub struct Config {
     /// Bytes left out before the next batch: by the time it comes their end is under the head, and not
     /// just beyond it.
     pub gap_bytes: u64,
+    /// Runs are merged at all; else reads look into more and more of them.
+    pub merges: bool,
     /// So many neighbouring runs of one size become one.
     pub fan_in: usize,
     /// Everything becomes one run when more than this share of it has been replaced.
@@ -40,6 +42,9 @@ pub struct Config {
     pub node_bytes: u64,
     /// A put is answered once it is durable; else once it is in a batch that is being written.
     pub durable: bool,
+    /// What is synced reaches the media; else it counts once the disk has taken it, as on disks whose caches
+    /// answer for them. For measurements only: a power cut then loses what was acknowledged.
+    pub to_media: bool,
     /// Stages are noted as they change, to be drawn.
     pub notes_stages: bool,
     /// How long a disk that failed is left alone before it is tried again.
@@ -54,12 +59,14 @@ impl Default for Config {
             read_log: false,
             group_bytes: 1 << 20,
             gap_bytes: 0,
+            merges: true,
             fan_in: 8,
             dead_share: 0.5,
             segment_bytes: 32 << 20,
             step_bytes: 1 << 20,
             node_bytes: 64 << 20,
             durable: true,
+            to_media: true,
             notes_stages: false,
             retry: Nanos::from_secs(10),
         }

@@ -34,7 +34,7 @@ mod simulated;
 mod space;
 mod store;
 
-pub use arrangement::{Arrangement, Compared, compare};
+pub use arrangement::{Arrangement, Compared, Row, compare};
 pub use config::{Config, Transformation};
 pub use disks::{DISKS_MAX, DISKS_MIN, Disks, StoreError, create, find};
 pub use engine::{Figures, Stage, StageChange};

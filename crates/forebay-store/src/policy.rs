@@ -89,6 +89,7 @@ pub struct StorePolicy {
     desk: Desk,
     /// The longest I/O.
     len_max: u32,
+    to_media: bool,
     waiting: Vec<VecDeque<Request>>,
     parts: BTreeMap<RequestId, Part>,
     next_part: RequestId,
@@ -101,12 +102,14 @@ impl StorePolicy {
     /// request has to stand for [`Operation::Open`].
     pub fn over(layouts: &[Layout], config: Config, len_max: u32, desk: Desk) -> StorePolicy {
         let executor = Rc::new(Executor::default());
+        let to_media = config.to_media;
         let engine = Engine::new(&executor, config, layouts);
         StorePolicy {
             executor,
             engine,
             desk,
             len_max: len_max / 4096 * 4096,
+            to_media,
             waiting: layouts.iter().map(|_| VecDeque::new()).collect(),
             parts: BTreeMap::new(),
             next_part: 0,
@@ -124,7 +127,12 @@ impl StorePolicy {
     fn turn(&mut self, cx: &mut Cx<'_>) {
         self.executor.run(cx.now);
         while let Some((id, lane, io)) = self.executor.asked() {
-            self.ask(cx, id, lane, io);
+            if matches!(io, Io::Flush) && !self.to_media {
+                self.executor.ended(id, Ok(Vec::new()));
+                self.executor.run(cx.now);
+            } else {
+                self.ask(cx, id, lane, io);
+            }
         }
         for (id, answer) in self.engine.answers() {
             let Some(request) = self.requests.remove(&id) else { continue };
@@ -146,6 +154,7 @@ impl StorePolicy {
         let (op, offset, len, flags, data) = match asked {
             Io::Read { offset, len } => (Op::Read, offset, len as u64, Flags::NONE, None),
             Io::Write { offset, data, durable } => {
+                let durable = durable && self.to_media;
                 let flags = if durable { Flags::FUA.with(Flags::SYNC) } else { Flags::NONE };
                 (Op::Write, offset, data.len() as u64, flags, Some(data))
             }

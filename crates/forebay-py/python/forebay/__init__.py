@@ -38,6 +38,7 @@ from ._forebay import (
     plan_sla,
     read,
     simulate,
+    store_simulate,
 )
 
 __all__ = [
@@ -66,4 +67,5 @@ __all__ = [
     "plan_sla",
     "read",
     "simulate",
+    "store_simulate",
 ]

@@ -35,6 +35,7 @@ __all__ = [
     "plan_sla",
     "read",
     "simulate",
+    "store_simulate",
 ]
 
 __version__: str
@@ -364,3 +365,23 @@ def advise(
     names: Trace | None = None,
 ) -> Advice:
     """Tries every scheduler on a trace, ranks them, explains and recommends."""
+
+def store_simulate(
+    device: str = "st1000nm0011",
+    *,
+    disks: int = 4,
+    value_bytes: int = 100_000,
+    total_mb: int = 1000,
+    writers: int = 1,
+    host_ms: float = 2.6,
+    keys: Literal["random", "sequential"] = "random",
+    log_kb: int = 5000,
+    arrangements: Sequence[Literal["enhanced", "basic", "raid0"]] | None = None,
+    chunk_kib: int = 64,
+    read_log: bool = False,
+    merges: bool = True,
+    to_media: bool = True,
+    gap_kb: int = 0,
+    seed: int = 1,
+) -> list[dict[str, Any]]:
+    """What sorting costs those who put into the store, on arrangements of disks."""

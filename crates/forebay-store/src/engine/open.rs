@@ -39,7 +39,9 @@ impl Engine {
         self.executor.spawn(Rc::clone(self).ingest());
         let logs = self.state.borrow().logs.clone();
         logs.into_iter().for_each(|log| self.begin_transformation(log));
-        self.executor.spawn(Rc::clone(self).merge_on());
+        if self.config.merges {
+            self.executor.spawn(Rc::clone(self).merge_on());
+        }
         Ok(())
     }
 

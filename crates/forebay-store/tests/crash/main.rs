@@ -62,6 +62,8 @@ fn config(draw: &mut Draw) -> Config {
         step_bytes: 4096 << draw.below(3),
         node_bytes: 30_000,
         durable: true,
+        merges: true,
+        to_media: true,
         notes_stages: false,
         retry: Nanos::from_millis(1),
     }
