@@ -45,6 +45,8 @@ pub struct Config {
     /// What is synced reaches the media; else it counts once the disk has taken it, as on disks whose caches
     /// answer for them. For measurements only: a power cut then loses what was acknowledged.
     pub to_media: bool,
+    /// Nothing is written: the store is there to be read.
+    pub read_only: bool,
     /// Stages are noted as they change, to be drawn.
     pub notes_stages: bool,
     /// How long a disk that failed is left alone before it is tried again.
@@ -67,6 +69,7 @@ impl Default for Config {
             node_bytes: 64 << 20,
             durable: true,
             to_media: true,
+            read_only: false,
             notes_stages: false,
             retry: Nanos::from_secs(10),
         }

@@ -3,21 +3,24 @@
 //! Straight-line tasks on the [`Executor`]: one appends what was put to the log of the disk on duty
 //! (`ingest`), one a finished log makes it a segment on another disk (`transform`), one joins runs while disks
 //! are idle (`merge`), one an operation reads (`read`). No borrow of the state outlives an `await`, and the
-//! state says only what a durable root says.
+//! state says only what durable roots say.
 
 mod cache;
+mod check;
 mod ingest;
 mod log;
 mod merge;
+mod neighbour;
 mod open;
 mod publish;
 mod read;
+mod recover;
 mod stream;
 mod transform;
 mod version;
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use forebay_core::{Lane, Nanos, RequestId};
@@ -65,7 +68,8 @@ pub struct StageChange {
 /// A disk of the store.
 struct Disk {
     layout: Layout,
-    lane: Lane,
+    /// None where it is missing.
+    lane: Option<Lane>,
     space: Rc<RefCell<Space>>,
     slots: Slots,
 }
@@ -117,6 +121,8 @@ struct State {
     /// Logs that are in no segment, the oldest first.
     logs: Vec<Rc<Log>>,
     version: Rc<Version>,
+    /// Logs that are lost, or batches of them.
+    lost_logs: BTreeSet<u64>,
     /// What each disk does beside its duty.
     stages: Vec<Stage>,
     /// The disk that was given duty last.
@@ -131,6 +137,8 @@ struct State {
     /// A log found no room: until one does, puts that find no slot are refused.
     is_full: bool,
     is_merging: bool,
+    /// Nothing is merged meanwhile.
+    is_repairing: bool,
     changes: Vec<StageChange>,
     is_closing: bool,
     nodes: Nodes,
@@ -153,13 +161,20 @@ pub(crate) struct Engine {
 }
 
 impl Engine {
-    /// Of these disks, in their order; disk `i` is lane `i`. The first operation opens it.
-    pub(crate) fn new(executor: &Rc<Executor>, config: Config, layouts: &[Layout]) -> Rc<Engine> {
-        let disk = |(lane, layout): (u16, &Layout)| {
+    /// Of these disks, in their order, one of which may be missing; the others are lanes from 0. The first
+    /// operation opens it.
+    pub(crate) fn new(
+        executor: &Rc<Executor>,
+        config: Config,
+        layouts: &[Layout],
+        missing: Option<usize>,
+    ) -> Rc<Engine> {
+        let disk = |(at, layout): (usize, &Layout)| {
             let from = layout.segments_at();
+            let before = missing.is_some_and(|missing| missing < at);
             Disk {
                 layout: *layout,
-                lane,
+                lane: (missing != Some(at)).then_some(at as Lane - Lane::from(before)),
                 space: Rc::new(RefCell::new(Space::new(from, layout.capacity_bytes - from))),
                 slots: Rc::new(RefCell::new(vec![false; layout.log_slots as usize])),
             }
@@ -173,7 +188,7 @@ impl Engine {
             duty: count - 1,
             roots: vec![Root::default(); count],
             is_root_busy: vec![false; count],
-            failed: vec![None; count],
+            failed: (0..count).map(|at| (missing == Some(at)).then_some(Nanos(u64::MAX))).collect(),
             nodes: Nodes::new(config.node_bytes),
             ..State::default()
         };
@@ -181,7 +196,7 @@ impl Engine {
             executor: Rc::clone(executor),
             store: layouts[0].store,
             config,
-            disks: (0..).zip(layouts).map(disk).collect(),
+            disks: layouts.iter().enumerate().map(disk).collect(),
             state: RefCell::new(state),
             put: Signal::new(executor),
             changed: Signal::new(executor),
@@ -196,17 +211,26 @@ impl Engine {
         match operation {
             Operation::Open => self.executor.spawn(async move {
                 let outcome = engine.open().await;
-                engine.is_open.set(outcome.is_ok());
                 engine.answer(id, outcome.map(|()| Answer::Done));
             }),
             Operation::Write(records) => self.enqueue(id, records),
             Operation::Get(key) => self.executor.spawn(async move {
                 let outcome = engine.get(&key).await;
+                engine.let_go();
                 engine.answer(id, outcome.map(Answer::Value));
             }),
             Operation::Scan { from, count } => self.executor.spawn(async move {
                 let outcome = engine.scan(from, count).await;
+                engine.let_go();
                 engine.answer(id, outcome.map(Answer::Records));
+            }),
+            Operation::Check => self.executor.spawn(async move {
+                let checked = engine.check().await;
+                engine.answer(id, Ok(Answer::Checked(checked)));
+            }),
+            Operation::Repair => self.executor.spawn(async move {
+                let outcome = engine.repair().await;
+                engine.answer(id, outcome.map(Answer::Checked));
             }),
             Operation::Close => self.executor.spawn(async move {
                 engine.close().await;
@@ -225,12 +249,20 @@ impl Engine {
             let (got, most) = (got as u64, KEY_MAX as u64);
             return self.answer(id, Err(Trouble::Long { got, most }));
         }
+        if self.config.read_only {
+            return self.answer(id, Err(Trouble::ReadOnly));
+        }
         if bytes > PUT_MAX {
             let (got, most) = (bytes as u64, PUT_MAX as u64);
             return self.answer(id, Err(Trouble::Long { got, most }));
         }
         self.state.borrow_mut().queue.push_back(Put { id, records });
         self.put.notify();
+    }
+
+    /// A read has ended, which may have been the last to hold a log whose slot somebody waits for.
+    fn let_go(&self) {
+        self.changed.notify();
     }
 
     fn answer(&self, id: RequestId, outcome: Result<Answer, Trouble>) {
@@ -301,8 +333,12 @@ impl Engine {
 
     // What follows is asked of disks.
 
+    fn lane(&self, disk: usize) -> Result<Lane, Trouble> {
+        self.disks[disk].lane.ok_or(Trouble::Missing { disk })
+    }
+
     async fn read(&self, disk: usize, offset: u64, len: usize) -> Result<Vec<u8>, Trouble> {
-        let io = self.executor.io(self.disks[disk].lane, Io::Read { offset, len });
+        let io = self.executor.io(self.lane(disk)?, Io::Read { offset, len });
         io.await.map_err(|fault| Trouble::Disk { disk, fault })
     }
 
@@ -313,12 +349,12 @@ impl Engine {
         data: Vec<u8>,
         durable: bool,
     ) -> Result<(), Trouble> {
-        let io = self.executor.io(self.disks[disk].lane, Io::Write { offset, data, durable });
+        let io = self.executor.io(self.lane(disk)?, Io::Write { offset, data, durable });
         io.await.map(drop).map_err(|fault| self.failed(disk, fault))
     }
 
     async fn flush(&self, disk: usize) -> Result<(), Trouble> {
-        let io = self.executor.io(self.disks[disk].lane, Io::Flush);
+        let io = self.executor.io(self.lane(disk)?, Io::Flush);
         io.await.map(drop).map_err(|fault| self.failed(disk, fault))
     }
 

@@ -30,6 +30,11 @@ impl Filter {
         filter
     }
 
+    /// That says yes to everything: nothing is known of what it stands for.
+    pub(crate) fn all() -> Filter {
+        Filter(vec![u64::MAX])
+    }
+
     fn bit(&self, hash: u64, probe: u64) -> usize {
         let bits = self.0.len() as u64 * 64;
         let step = hash.rotate_left(32) | 1;
@@ -73,5 +78,6 @@ mod tests {
         assert_eq!(Filter::get(&bytes).as_ref(), Some(&filter));
         assert_eq!(Filter::get(&bytes[1..]), None);
         assert_eq!(Filter::get(&[]), None);
+        assert!(hashes(0).all(|hash| Filter::all().may_hold(hash)));
     }
 }

@@ -40,7 +40,7 @@ pub use disks::{DISKS_MAX, DISKS_MIN, Disks, StoreError, create, find};
 pub use engine::{Figures, Stage, StageChange};
 pub use layout::Layout;
 pub use load::{Keys, Load};
-pub use operation::{Answer, Operation, Trouble};
+pub use operation::{Answer, Checked, Loss, Operation, Trouble};
 pub use policy::{Desk, StorePolicy, View};
 pub use record::{KEY_MAX, Key, VALUE_MAX, Value};
 pub use server::{Limits, Server};

@@ -20,6 +20,10 @@ pub enum Operation {
         /// At most so many.
         count: usize,
     },
+    /// Reads everything there is.
+    Check,
+    /// Puts what can be read of all that is lost or damaged in its place; what cannot is given up.
+    Repair,
     /// Finishes what was begun: the log, its transformation, merges that are due.
     Close,
 }
@@ -33,13 +37,43 @@ pub enum Answer {
     Value(Option<Value>),
     /// Keys and values.
     Records(Vec<(Key, Value)>),
+    /// What was read, or repaired.
+    Checked(Checked),
+}
+
+/// What was read, or repaired.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// Segments.
+    pub segments: u64,
+    /// Their bytes; after a repair, of the records that were saved.
+    pub bytes: u64,
+    /// Their records.
+    pub records: u64,
+    /// What cannot be read.
+    pub losses: Vec<Loss>,
+}
+
+/// Keys some of whose values, or deletions, cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Loss {
+    /// They are greater than this one.
+    pub after: Option<Key>,
+    /// And not greater than this one.
+    pub upto: Option<Key>,
+    /// How many records; 0 where that is not known.
+    pub records: u64,
+    /// Their bytes; 0 where that is not known.
+    pub bytes: u64,
+    /// Why.
+    pub trouble: Trouble,
 }
 
 /// Why a store cannot answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Trouble {
     /// A disk failed.
-    #[error("disk {disk} failed: {}", fault.name())]
+    #[error("disk {} failed: {}", disk + 1, fault.name())]
     Disk {
         /// Its number, from 0.
         disk: usize,
@@ -47,15 +81,23 @@ pub enum Trouble {
         fault: Fault,
     },
     /// Bytes on a disk are not what was written there.
-    #[error("disk {disk}: what is at byte {offset} is damaged")]
+    #[error("disk {}: what is at byte {offset} is damaged", disk + 1)]
     Damaged {
         /// Its number, from 0.
         disk: usize,
         /// Where.
         offset: u64,
     },
-    /// A log lacks batches that were acknowledged.
-    #[error("log {log} has {got} batches, and the one after it says it had {expected}")]
+    /// A disk is not there, and what is on it may decide what was asked.
+    #[error("disk {} is missing, and what it holds may decide this", disk + 1)]
+    Missing {
+        /// Its number, from 0.
+        disk: usize,
+    },
+    /// A log lacks batches that were acknowledged, and they may decide what was asked.
+    #[error(
+        "log {log} has {got} batches, and the one after it says it had {expected}: what is lost may decide this"
+    )]
     Lost {
         /// The log.
         log: u64,
@@ -64,6 +106,9 @@ pub enum Trouble {
         /// Batches that were.
         expected: u64,
     },
+    /// The store was opened to be read.
+    #[error("the store was opened to be read only")]
+    ReadOnly,
     /// No disk has room, or none takes writes any more.
     #[error("no disk has room, or none takes writes any more")]
     Full,

@@ -17,7 +17,7 @@ use crate::config::Config;
 use crate::engine::{Engine, Figures, Stage, StageChange};
 use crate::executor::{Executor, Io, IoId};
 use crate::layout::Layout;
-use crate::operation::{Answer, Operation, Trouble};
+use crate::operation::{Answer, Loss, Operation, Trouble};
 
 /// Where operations and answers lie, by the request that stands for them.
 #[derive(Clone, Default)]
@@ -62,6 +62,11 @@ impl View {
         self.0.held()
     }
 
+    /// What cannot be read, as far as is known.
+    pub fn losses(&self) -> Vec<Loss> {
+        self.0.losses()
+    }
+
     /// Records that are not deletions.
     pub fn records(&self) -> u64 {
         self.0.records()
@@ -101,15 +106,27 @@ impl StorePolicy {
     /// Over these disks: disk `i` is lane `i`, none of whose I/Os is longer than `len_max` bytes. The first
     /// request has to stand for [`Operation::Open`].
     pub fn over(layouts: &[Layout], config: Config, len_max: u32, desk: Desk) -> StorePolicy {
+        StorePolicy::without(None, layouts, config, len_max, desk)
+    }
+
+    /// The same without one of the disks, whose lane is left out: those after it are one less.
+    pub fn without(
+        missing: Option<usize>,
+        layouts: &[Layout],
+        config: Config,
+        len_max: u32,
+        desk: Desk,
+    ) -> StorePolicy {
         let executor = Rc::new(Executor::default());
         let to_media = config.to_media;
-        let engine = Engine::new(&executor, config, layouts);
+        let engine = Engine::new(&executor, config, layouts, missing);
         StorePolicy {
             executor,
             engine,
             desk,
             len_max: len_max / 4096 * 4096,
             to_media,
+            // One more than there are where a disk is missing.
             waiting: layouts.iter().map(|_| VecDeque::new()).collect(),
             parts: BTreeMap::new(),
             next_part: 0,
@@ -142,7 +159,8 @@ impl StorePolicy {
                 Err(Trouble::Full) => Err(Fault::Full),
                 Err(Trouble::Long { .. }) => Err(Fault::Refused),
                 Err(Trouble::Damaged { .. } | Trouble::Lost { .. }) => Err(Fault::Media),
-                Err(Trouble::Closed) => Err(Fault::Gone),
+                Err(Trouble::ReadOnly) => Err(Fault::Refused),
+                Err(Trouble::Closed | Trouble::Missing { .. }) => Err(Fault::Gone),
             };
             self.desk.answers.borrow_mut().insert(id, answer);
             cx.finished.push(Done { request, wait: Nanos::ZERO, outcome, class: 0 });

@@ -1,6 +1,10 @@
-//! A disk's root: which segments the disk has.
+//! A disk's root: which segments the disk has, and what others had when it was written.
 //!
-//! A root is written as a chain of frames into one of two areas: the first says every segment that there
+//! A segment stands in two roots: that of its own disk and, with a copy of its filter, that of another. It counts
+//! where either says so. A log stands in the root of another disk from before its first answer. So where a disk
+//! is lost, what it might decide is known.
+//!
+//! A root is written as a chain of frames into one of two areas: the first says everything that there
 //! is, each further one what was added and removed. Where the next one does not fit, a new chain begins in
 //! the other area. A chain's number is in each of its frames, and each frame's place in it; of two chains
 //! the greater number counts, and of that all frames up to the first one that is not whole.
@@ -10,12 +14,49 @@ use crate::segment::Described;
 
 const ADDED: u32 = 1;
 const REMOVED: u32 = 2;
+const BEGUN: u32 = 3;
+const ENDED: u32 = 4;
 
-/// What has changed on a disk.
+/// A segment as a root says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) described: Described,
+    /// The disk that has it.
+    pub(crate) disk: u16,
+    /// Where the root's own disk has a copy of its filter, and how long that is; of no length on the
+    /// segment's own disk.
+    pub(crate) copy: (u64, u64),
+}
+
+impl Entry {
+    fn put(&self, out: &mut Vec<u8>) {
+        out.extend(u32::from(self.disk).to_le_bytes());
+        out.extend(self.copy.0.to_le_bytes());
+        out.extend(self.copy.1.to_le_bytes());
+        self.described.put(out);
+    }
+
+    fn get(fields: &mut Fields<'_>) -> Option<Entry> {
+        let disk = u16::try_from(fields.u32()?).ok()?;
+        let copy = (fields.u64()?, fields.u64()?);
+        Some(Entry { described: Described::get(fields)?, disk, copy })
+    }
+}
+
+/// A log, and the disk that it is on.
+pub(crate) type Begun = (u64, u16);
+
+/// What has changed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Change {
-    pub(crate) added: Vec<Described>,
+    /// Segments.
+    pub(crate) added: Vec<Entry>,
+    /// Segments that decide nothing any more.
     pub(crate) removed: Vec<u64>,
+    /// Logs of other disks.
+    pub(crate) begun: Vec<Begun>,
+    /// Logs that are in segments.
+    pub(crate) ended: Vec<u64>,
 }
 
 impl Change {
@@ -23,15 +64,23 @@ impl Change {
     pub(crate) fn frame(&self, store: u64, chain: u64, index: u64) -> Vec<u8> {
         let mut out = Vec::new();
         let from = Frame::begin(&mut out);
-        for described in &self.added {
+        for entry in &self.added {
             out.extend(ADDED.to_le_bytes());
-            described.put(&mut out);
+            entry.put(&mut out);
         }
-        for id in &self.removed {
-            out.extend(REMOVED.to_le_bytes());
-            out.extend(id.to_le_bytes());
+        for (tag, ids) in [(REMOVED, &self.removed), (ENDED, &self.ended)] {
+            for id in ids {
+                out.extend(tag.to_le_bytes());
+                out.extend(id.to_le_bytes());
+            }
         }
-        let count = (self.added.len() + self.removed.len()) as u32;
+        for (log, disk) in &self.begun {
+            out.extend(BEGUN.to_le_bytes());
+            out.extend(log.to_le_bytes());
+            out.extend(u32::from(*disk).to_le_bytes());
+        }
+        let count = self.added.len() + self.removed.len() + self.begun.len() + self.ended.len();
+        let count = count as u32;
         Frame { kind: Kind::Root, store, count, a: chain, b: index }.end(&mut out, from);
         pad(&mut out);
         out
@@ -41,8 +90,13 @@ impl Change {
         let (mut change, mut fields) = (Change::default(), Fields(payload));
         for _ in 0..count {
             match fields.u32()? {
-                ADDED => change.added.push(Described::get(&mut fields)?),
+                ADDED => change.added.push(Entry::get(&mut fields)?),
                 REMOVED => change.removed.push(fields.u64()?),
+                BEGUN => {
+                    let begun = (fields.u64()?, u16::try_from(fields.u32()?).ok()?);
+                    change.begun.push(begun);
+                }
+                ENDED => change.ended.push(fields.u64()?),
                 _ => return None,
             }
         }
@@ -59,7 +113,9 @@ pub(crate) struct Root {
     pub(crate) frames: u64,
     /// Bytes that these have.
     pub(crate) len: u64,
-    pub(crate) segments: Vec<Described>,
+    pub(crate) segments: Vec<Entry>,
+    /// Logs of other disks that may be in no segment.
+    pub(crate) logs: Vec<Begun>,
 }
 
 impl Root {
@@ -70,8 +126,10 @@ impl Root {
 
     /// What it says after a change.
     pub(crate) fn apply(&mut self, change: Change) {
-        self.segments.retain(|segment| !change.removed.contains(&segment.id));
+        self.segments.retain(|entry| !change.removed.contains(&entry.described.id));
         self.segments.extend(change.added);
+        self.logs.retain(|(log, _)| !change.ended.contains(log));
+        self.logs.extend(change.begun);
     }
 
     /// The chain that an area begins with. None is there where its first frame is not whole.
@@ -100,21 +158,27 @@ mod tests {
     use super::*;
     use crate::segment::{Keys, Shape};
 
-    fn described(id: u64) -> Described {
+    fn entry(id: u64) -> Entry {
         let (keys, shape) = (Keys::default(), Shape::default());
-        Described { id, ages: (id, id), keys, offset: 4096 * id, len: 4096, shape }
+        let described = Described { id, ages: (id, id), keys, offset: 4096 * id, len: 4096, shape };
+        Entry { described, disk: id as u16, copy: (8192 * id, 4096 * (id % 2)) }
     }
 
     fn ids(root: &Root) -> Vec<u64> {
-        root.segments.iter().map(|segment| segment.id).collect()
+        root.segments.iter().map(|entry| entry.described.id).collect()
     }
 
     /// A chain of three frames.
     fn chain(chain: u64) -> Vec<u8> {
         let changes = [
-            Change { added: vec![described(1), described(2)], removed: vec![] },
-            Change { added: vec![described(3)], removed: vec![1] },
-            Change { added: vec![], removed: vec![2] },
+            Change { added: vec![entry(1), entry(2)], begun: vec![(7, 2)], ..Change::default() },
+            Change {
+                added: vec![entry(3)],
+                removed: vec![1],
+                begun: vec![(8, 3), (9, 0)],
+                ended: vec![],
+            },
+            Change { removed: vec![2], ended: vec![7, 9], ..Change::default() },
         ];
         let frames = (0..).zip(changes).map(|(index, change)| change.frame(9, chain, index));
         frames.flatten().collect()
@@ -126,6 +190,7 @@ mod tests {
         area.resize(5 * 4096, 0);
         let root = Root::parse(&area, 9).unwrap();
         assert_eq!((ids(&root), root.chain, root.frames, root.len), (vec![3], 4, 3, 3 * 4096));
+        assert_eq!((&root.segments[..], &root.logs[..]), (&[entry(3)][..], &[(8, 3)][..]));
         assert_eq!(Root::parse(&area, 8), None);
         area[2 * 4096 + 50] ^= 1;
         assert_eq!(ids(&Root::parse(&area, 9).unwrap()), [2, 3]);

@@ -32,6 +32,26 @@ impl Keys {
         self.after.as_deref().is_none_or(|after| after < key)
             && self.upto.as_deref().is_none_or(|upto| key <= upto)
     }
+
+    /// What is left of them without others: what is before those, and what is behind.
+    pub(crate) fn without(&self, others: &Keys) -> Vec<Keys> {
+        let end = |upto: &Option<Key>| (upto.is_none(), upto.clone());
+        let before = Keys {
+            after: self.after.clone(),
+            upto: self.upto.clone().into_iter().chain(others.after.clone()).min(),
+        };
+        let behind =
+            Keys { after: others.upto.clone().max(self.after.clone()), upto: self.upto.clone() };
+        let is_some = |keys: &Keys| (false, keys.after.clone()) < end(&keys.upto);
+        let mut left = Vec::new();
+        if others.after.is_some() && is_some(&before) {
+            left.push(before);
+        }
+        if others.upto.is_some() && is_some(&behind) {
+            left.push(behind);
+        }
+        left
+    }
 }
 
 /// What a segment's records come to, and where its parts are.
@@ -163,6 +183,11 @@ impl Node {
         Some(self.children[after.checked_sub(1)?].place)
     }
 
+    /// The first key and the place of each child.
+    pub(crate) fn children(&self) -> impl Iterator<Item = (Key, Place)> {
+        self.children.iter().map(|child| (child.first.clone(), child.place))
+    }
+
     /// Bytes in memory, about.
     pub(crate) fn bytes(&self) -> u64 {
         self.children.iter().map(|child| child.size() as u64 + 32).sum()
@@ -180,6 +205,13 @@ pub(crate) fn leaf(bytes: &[u8], store: u64, id: u64) -> Option<(Vec<Record>, u6
 pub(crate) fn filter(bytes: &[u8], store: u64, id: u64) -> Option<Filter> {
     let (frame, payload) = Frame::parse(bytes, Kind::Filter, store)?;
     Filter::get(payload).filter(|_| frame.a == id)
+}
+
+/// Appends the filter of the segment `id`.
+pub(crate) fn put_filter(out: &mut Vec<u8>, filter: &Filter, store: u64, id: u64) {
+    let from = Frame::begin(out);
+    filter.put(out);
+    Frame { kind: Kind::Filter, store, count: 0, a: id, b: 0 }.end(out, from);
 }
 
 /// No segment of records of so many bytes, keys of so many of them, is longer.
@@ -290,9 +322,8 @@ impl Writer {
             children = if top.is_some() { Vec::new() } else { parents };
         }
         let filter = Filter::of(&self.hashes);
-        let from = Frame::begin(&mut self.out);
-        filter.put(&mut self.out);
-        self.frame(Kind::Filter, 0, 0).end(&mut self.out, from);
+        let from = self.out.len();
+        put_filter(&mut self.out, &filter, self.store, self.id);
         let len = (self.out.len() - from) as u32;
         self.shape.filter = Place { at: self.sent + from as u64, len };
         pad(&mut self.out);
@@ -407,6 +438,27 @@ mod tests {
                 at += len;
             }
             assert_eq!(scanned, records);
+        }
+    }
+
+    #[test]
+    fn keys_without_others_are_those_that_the_others_do_not_hold() {
+        let key = |number: u8| (1..=5).contains(&number).then(|| Key::from([number]));
+        let all = || {
+            (0..=5).flat_map(move |after| {
+                (after + 1..=6).map(move |upto| Keys { after: key(after), upto: key(upto) })
+            })
+        };
+        for (keys, others) in all().flat_map(|keys| all().map(move |others| (keys.clone(), others)))
+        {
+            let left = keys.without(&others);
+            for number in 0..=7_u8 {
+                let number = [number];
+                let expected = keys.hold(&number) && !others.hold(&number);
+                let holding = left.iter().filter(|left| left.hold(&number)).count();
+                assert_eq!(holding, usize::from(expected), "{keys:?} without {others:?}: {left:?}");
+            }
+            assert!(left.windows(2).all(|pair| pair[0].upto <= pair[1].after), "{left:?}");
         }
     }
 

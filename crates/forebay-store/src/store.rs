@@ -322,7 +322,7 @@ impl Workload for Outside {
             Operation::Open => Op::Open,
             Operation::Write(_) => Op::Write,
             Operation::Close => Op::Flush,
-            Operation::Get(_) | Operation::Scan { .. } => Op::Read,
+            _ => Op::Read,
         };
         self.is_closing |= operation == Operation::Close;
         let id = self.next;

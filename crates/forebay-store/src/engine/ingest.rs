@@ -88,7 +88,7 @@ impl Engine {
     }
 
     /// Passes duty to the next idle disk; where none is idle, to the next that has a slot.
-    async fn take_duty(&self) -> Result<Rc<Log>, Trouble> {
+    async fn take_duty(self: &Rc<Self>) -> Result<Rc<Log>, Trouble> {
         let mut waited = false;
         let log = self
             .changed
@@ -123,6 +123,9 @@ impl Engine {
             .await;
         self.state.borrow_mut().figures.stalls += u64::from(waited);
         self.changed.notify();
+        if let Ok(log) = &log {
+            self.announce(log);
+        }
         log
     }
 
@@ -162,6 +165,7 @@ impl Engine {
         if written.is_err() {
             return Err(puts);
         }
+        self.changed.until(|| log.is_announced.get().then_some(())).await;
         log.len.set(batch.next);
         log.batches.set(log.batches.get() + 1);
         {

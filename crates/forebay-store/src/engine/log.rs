@@ -23,6 +23,8 @@ pub(crate) struct Log {
     /// Bytes of its slot that are used.
     pub(crate) len: Cell<u64>,
     pub(crate) batches: Cell<u64>,
+    /// Another disk knows of it, or none can.
+    pub(crate) is_announced: Cell<bool>,
     records: RefCell<Versions>,
     /// What it has beyond its slot, and where that goes back to.
     stretches: RefCell<Vec<(u64, u64)>>,
@@ -48,6 +50,7 @@ impl Log {
             slots: Rc::clone(slots),
             len: Cell::new(0),
             batches: Cell::new(0),
+            is_announced: Cell::new(false),
             records: RefCell::default(),
             stretches: RefCell::default(),
             space: Rc::clone(space),

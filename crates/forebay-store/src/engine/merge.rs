@@ -54,6 +54,10 @@ impl Engine {
     /// while, the smallest first.
     fn choose(&self, state: &State) -> Option<Merge> {
         let runs = &state.version.runs;
+        // What is lost may come back, and decides meanwhile.
+        if state.is_repairing || state.version.lost().next().is_some() {
+            return None;
+        }
         if let Some((ages, done)) = state.version.begun() {
             let is_input =
                 |run: &&Rc<Run>| run.ages != ages && ages.0 <= run.ages.0 && run.ages.1 <= ages.1;
@@ -113,7 +117,7 @@ impl Engine {
         drop(inputs);
         let mut writing: Option<Writing> = None;
         loop {
-            if self.state.borrow().is_closing {
+            if self.state.borrow().is_closing || self.state.borrow().is_repairing {
                 return Ok(());
             }
             let next = newest(&[], u64::MAX, &from, &mut streams).await?;

@@ -1,21 +1,33 @@
 //! Opening: what there was before.
 //!
 //! Everything is flushed before anything is read: after a process was killed bytes may be found that no disk
-//! has yet. Roots say which segments there are; logs that no segment has are read back from their slots in
-//! order, up to what was not whole, and transformed.
+//! has yet. Roots say which segments there are, those that only one of a segment's two roots says too; then
+//! come the logs that no segment has.
+//!
+//! What cannot be read (a disk is missing, or what is on it is damaged) is a part of the picture all the same: reads of
+//! keys that it may decide fail, all others go on.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use crate::batch::{Batch, Found, FoundLog, Stretch};
-use crate::frame::{BLOCK, Fields, Frame, Kind};
+use crate::filter::Filter;
 use crate::operation::Trouble;
-use crate::record::Record;
-use crate::root::Root;
+use crate::root::{Change, Root};
 use crate::segment::{self, Described, Node};
 
-use super::log::Log;
-use super::version::{Segment, Version};
-use super::{Disk, Engine, PUT_MAX, State};
+use super::version::{Copy, Segment, Version};
+use super::{Engine, State};
+
+/// A segment as roots say it.
+struct Said {
+    described: Described,
+    disk: usize,
+    /// The root of its own disk says so.
+    by_own: bool,
+    copy: Option<Copy>,
+    /// Disks whose roots say so as well: a copy was made anew while they were missing.
+    others: Vec<usize>,
+}
 
 impl State {
     /// Numbers of a segment that was found are not given again.
@@ -26,23 +38,53 @@ impl State {
     }
 }
 
+/// More numbers than a disk may have used that no other disk knows of: of what was never answered.
+const UNKNOWN: u64 = 1 << 20;
+
+impl State {
+    /// A missing disk may come back: no number is given that it may have used.
+    fn leave_out(&mut self) {
+        self.next_log += UNKNOWN;
+        self.next_segment += UNKNOWN;
+        self.sequence += UNKNOWN << 12;
+    }
+}
+
 impl Engine {
     /// Gets the state back.
     pub(super) async fn open(self: &Rc<Self>) -> Result<(), Trouble> {
-        for disk in 0..self.disks.len() {
-            self.flush(disk).await?;
+        for disk in self.present() {
+            if !self.config.read_only {
+                self.flush(disk).await?;
+            }
             let root = self.find_root(disk).await?;
             self.state.borrow_mut().roots[disk] = root;
         }
-        self.open_segments().await?;
+        self.open_segments().await;
+        self.lose_logs();
         self.open_logs().await?;
+        if self.config.read_only {
+            return Ok(());
+        }
+        if self.present().count() < self.disks.len() {
+            self.state.borrow_mut().leave_out();
+        }
+        self.is_open.set(true);
         self.executor.spawn(Rc::clone(self).ingest());
         let logs = self.state.borrow().logs.clone();
-        logs.into_iter().for_each(|log| self.begin_transformation(log));
+        let is_whole = |log: &Rc<super::log::Log>| !self.state.borrow().lost_logs.contains(&log.id);
+        logs.into_iter().filter(is_whole).for_each(|log| self.begin_transformation(log));
         if self.config.merges {
             self.executor.spawn(Rc::clone(self).merge_on());
         }
         Ok(())
+    }
+
+    /// Disks that are there.
+    pub(super) fn present(&self) -> impl Iterator<Item = usize> + use<> {
+        let is_there = |(at, disk): (usize, &super::Disk)| disk.lane.map(|_| at);
+        let present: Vec<usize> = self.disks.iter().enumerate().filter_map(is_there).collect();
+        present.into_iter()
     }
 
     /// The newer of a disk's two roots; none where it has none yet.
@@ -57,11 +99,18 @@ impl Engine {
                 found = root;
             }
         }
+        // What is damaged may have more of the chain behind it: the next change begins another.
+        found.len = self.disks[disk].layout.root_bytes;
         Ok(found)
     }
 
     /// Reads much, a step at a time.
-    async fn read_all(&self, disk: usize, at: u64, len: u64) -> Result<Vec<u8>, Trouble> {
+    pub(super) async fn read_all(
+        &self,
+        disk: usize,
+        at: u64,
+        len: u64,
+    ) -> Result<Vec<u8>, Trouble> {
         let mut bytes = Vec::with_capacity(len as usize);
         while (bytes.len() as u64) < len {
             let done = bytes.len() as u64;
@@ -72,136 +121,142 @@ impl Engine {
     }
 
     /// Segments in the order they were published: each takes its keys from those before it.
-    async fn open_segments(&self) -> Result<(), Trouble> {
-        let roots = self.state.borrow().roots.clone();
-        let all = (0..).zip(roots).flat_map(|(disk, root)| {
-            root.segments.into_iter().map(move |described| (disk, described))
-        });
-        let mut all: Vec<(usize, Described)> = all.collect();
-        all.sort_by_key(|(_, described)| described.id);
+    async fn open_segments(&self) {
+        let mut said = self.said();
+        self.claim_all(&mut said);
         let (mut version, mut gone) = (Version::default(), Vec::new());
-        for (disk, described) in all {
-            let damaged = Trouble::Damaged { disk, offset: described.offset };
-            if !self.disks[disk].space.borrow_mut().claim(described.offset, described.len) {
-                return Err(damaged);
+        let mut half = BTreeSet::new();
+        self.forget_others(&said).await;
+        for said in said.into_values() {
+            self.state.borrow_mut().has_seen(&said.described);
+            if !said.by_own {
+                half.insert(said.described.id);
             }
-            self.state.borrow_mut().has_seen(&described);
-            let segment = Rc::new(self.open_segment(disk, described).await?);
-            let (next, without) = version.with(segment);
+            let has_copy = said.copy.is_some();
+            let mut segment = self.open_segment(said).await;
+            if !has_copy && segment.lost.is_none() && !self.config.read_only {
+                // Where that fails it goes without until the next opening.
+                (segment, _) = self.copy(segment).await;
+            }
+            let (next, without) = version.with(Rc::new(segment));
             version = next;
             gone.extend(without);
         }
         self.state.borrow_mut().version = Rc::new(version);
+        if self.config.read_only {
+            return gone.iter().for_each(|segment: &Rc<Segment>| segment.keep());
+        }
         self.forget(gone).await;
-        Ok(())
+        self.say_again(&half).await;
     }
 
-    async fn open_segment(&self, disk: usize, described: Described) -> Result<Segment, Trouble> {
+    /// What only another disk's root says, its own says again.
+    async fn say_again(&self, half: &BTreeSet<u64>) {
+        let version = Rc::clone(&self.state.borrow().version);
+        for segment in version.segments().filter(|segment| half.contains(&segment.described.id)) {
+            let change = Change { added: vec![segment.entry()], ..Change::default() };
+            // Where that fails the other root goes on saying it.
+            let _ = self.change_root(segment.disk, change).await;
+        }
+    }
+
+    /// One copy of a filter is enough.
+    async fn forget_others(&self, said: &BTreeMap<u64, Said>) {
+        let mut removed: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+        for (id, said) in said.iter().filter(|_| !self.config.read_only) {
+            said.others.iter().for_each(|disk| removed.entry(*disk).or_default().push(*id));
+        }
+        for (disk, removed) in removed {
+            // Where that fails it is said once more.
+            let _ = self.change_root(disk, Change { removed, ..Change::default() }).await;
+        }
+    }
+
+    /// Every segment that a root says there is, by its number.
+    fn said(&self) -> BTreeMap<u64, Said> {
+        let roots = self.state.borrow().roots.clone();
+        let mut all: BTreeMap<u64, Said> = BTreeMap::new();
+        for (at, root) in roots.into_iter().enumerate() {
+            for entry in root.segments {
+                let (disk, (offset, len)) = (usize::from(entry.disk), entry.copy);
+                if disk >= self.disks.len() {
+                    continue;
+                }
+                let described = entry.described;
+                let new = Said { described, disk, by_own: false, copy: None, others: Vec::new() };
+                let said = all.entry(new.described.id).or_insert(new);
+                if disk == at {
+                    said.by_own = true;
+                } else if let Some(other) = said.copy.replace(Copy { disk: at, offset, len }) {
+                    said.others.push(other.disk);
+                }
+            }
+        }
+        all
+    }
+
+    /// Takes the room of every segment and copy. Of two segments in one place the later has it: the other was
+    /// forgotten before its bytes were used again, by a root that is older than that now, or not by one that
+    /// was missing.
+    fn claim_all(&self, said: &mut BTreeMap<u64, Said>) {
+        let claim =
+            |disk: usize, offset, len| self.disks[disk].space.borrow_mut().claim(offset, len);
+        let mut replaced = Vec::new();
+        for (id, Said { described, disk, .. }) in said.iter().rev() {
+            if !claim(*disk, described.offset, described.len) && self.lane(*disk).is_ok() {
+                replaced.push(*id);
+            }
+        }
+        replaced.iter().for_each(|id| drop(said.remove(id)));
+        for said in said.values_mut() {
+            said.copy = said.copy.filter(|copy| claim(copy.disk, copy.offset, copy.len));
+        }
+    }
+
+    /// A segment, or what is known of one that cannot be read.
+    async fn open_segment(&self, said: Said) -> Segment {
+        let Said { described, disk, copy, .. } = said;
+        let found = self.read_segment(&described, disk).await;
         let space = &self.disks[disk].space;
-        let (shape, id) = (described.shape, described.id);
-        let bare = Segment::new(described, disk, (crate::filter::Filter::default(), None), space);
-        // Until it is known whole nothing of it is given back.
-        bare.keep();
-        let place = shape.filter;
-        let bytes = self.read_part(&bare, place.at, place.len.into()).await?;
-        let filter =
-            segment::filter(&bytes, self.store, id).ok_or(self.damaged(&bare, place.at))?;
-        let top = match shape.top.len {
-            0 => None,
-            len => {
-                let bytes = self.read_part(&bare, shape.top.at, len.into()).await?;
-                let top = Node::parse(&bytes, self.store, id);
-                Some(top.ok_or(self.damaged(&bare, shape.top.at))?)
+        let segment = match found {
+            Ok(found) => Segment::new(described, disk, found, space),
+            Err(trouble) => {
+                let filter = match copy {
+                    Some(copy) => self.read_copy(described.id, copy).await,
+                    None => Filter::all(),
+                };
+                Segment::new(described, disk, (filter, None), space).lost(trouble)
             }
         };
-        Ok(Segment::new(bare.described.clone(), disk, (filter, top), space))
+        match copy {
+            Some(copy) => segment.copied(copy, &self.disks[copy.disk].space),
+            None => segment,
+        }
     }
 
-    /// Logs that no segment has, in order.
-    async fn open_logs(&self) -> Result<(), Trouble> {
-        let mut found = Vec::new();
-        for disk in 0..self.disks.len() {
-            for slot in 0..self.disks[disk].layout.log_slots {
-                if let Some(log) = self.find_log(disk, slot).await? {
-                    found.push((disk, slot, log));
-                }
-            }
-        }
-        found.sort_by_key(|(_, _, log)| log.id);
-        for pair in found.windows(2) {
-            let (log, (before, expected)) = (&pair[0].2, pair[1].2.before);
-            if log.id == before && log.batches < expected {
-                return Err(Trouble::Lost { log: log.id, got: log.batches, expected });
-            }
-        }
-        let mut state = self.state.borrow_mut();
-        for (disk, slot, found) in found {
-            let Disk { slots, space, .. } = &self.disks[disk];
-            let log = Log::new(found.id, disk, slot as usize, slots, space);
-            found.stretches.iter().for_each(|stretch| log.stretch(stretch.offset, stretch.len));
-            log.len.set(found.len);
-            log.batches.set(found.batches);
-            state.before = (found.id, found.batches);
-            for record in found.records {
-                state.sequence = state.sequence.max(record.sequence.saturating_add(1));
-                log.insert(record);
-            }
-            state.logs.push(Rc::new(log));
-        }
-        Ok(())
-    }
-
-    /// The log in a slot, unless it is in a segment.
-    async fn find_log(&self, disk: usize, slot: u64) -> Result<Option<FoundLog>, Trouble> {
-        let layout = self.disks[disk].layout;
-        let head = self.read(disk, layout.slot_at(slot), BLOCK).await?;
-        let is_head = |kind| Frame::len(&head, kind, self.store).is_some();
-        if !is_head(Kind::Batch) && !is_head(Kind::Stretch) {
-            return Ok(None);
-        }
-        // Whole or not, its number is not used again.
-        let id = Fields(&head[24..]).u64().unwrap_or_default();
-        let is_covered = {
-            let mut state = self.state.borrow_mut();
-            state.next_log = state.next_log.max(id.saturating_add(1));
-            state.version.covers(id)
-        };
-        if is_covered {
-            return Ok(None);
-        }
-        let bytes = self.read_all(disk, layout.slot_at(slot), layout.slot_bytes).await?;
-        let mut log = FoundLog::default();
-        while let Some(found) = log.next(&bytes, self.store) {
-            match found {
-                Found::Batch(batch, records) => log.take(batch, records),
-                Found::Stretch(stretch) => {
-                    let Some(records) = self.find_stretch(disk, &stretch).await? else { break };
-                    log.take(stretch.batch, records);
-                    log.stretches.push(stretch);
-                }
-            }
-        }
-        Ok((log.batches > 0).then_some(log))
-    }
-
-    /// The records of a batch beyond its slot, whose extent is taken; none where it is not whole.
-    async fn find_stretch(
+    /// The filter and the top node of a segment.
+    async fn read_segment(
         &self,
+        described: &Described,
         disk: usize,
-        stretch: &Stretch,
-    ) -> Result<Option<Vec<Record>>, Trouble> {
-        let &Stretch { batch, offset, len } = stretch;
-        let is_free = len <= (PUT_MAX + 2 * BLOCK) as u64
-            && self.disks[disk].space.borrow_mut().claim(offset, len);
-        if !is_free {
-            return Ok(None);
+    ) -> Result<(Filter, Option<Node>), Trouble> {
+        let (shape, id) = (described.shape, described.id);
+        let damaged = |at: u64| Trouble::Damaged { disk, offset: described.offset + at };
+        let read = |at: u64, len: u32| self.read_bytes(disk, described.offset + at, len.into());
+        let bytes = read(shape.filter.at, shape.filter.len).await?;
+        let filter = segment::filter(&bytes, self.store, id).ok_or(damaged(shape.filter.at))?;
+        if shape.top.len == 0 {
+            return Ok((filter, None));
         }
-        let bytes = self.read_all(disk, offset, len).await?;
-        let found = Batch::parse(&bytes, self.store)
-            .filter(|(found, _)| (found.log, found.index) == (batch.log, batch.index));
-        if found.is_none() {
-            self.disks[disk].space.borrow_mut().give(offset, len);
-        }
-        Ok(found.map(|(_, records)| records))
+        let bytes = read(shape.top.at, shape.top.len).await?;
+        let top = Node::parse(&bytes, self.store, id).ok_or(damaged(shape.top.at))?;
+        Ok((filter, Some(top)))
+    }
+
+    /// A filter from its copy; where that cannot be read either, one that says yes to everything.
+    async fn read_copy(&self, id: u64, copy: Copy) -> Filter {
+        let bytes = self.read_bytes(copy.disk, copy.offset, copy.len).await;
+        let filter = bytes.ok().and_then(|bytes| segment::filter(&bytes, self.store, id));
+        filter.unwrap_or_else(Filter::all)
     }
 }

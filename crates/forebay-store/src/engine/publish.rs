@@ -1,7 +1,8 @@
 //! Segments written, and roots that say so.
 //!
-//! A segment's bytes are written, then flushed; then one frame of its disk's root, durable at once, makes
-//! it count. What it replaces is forgotten by the roots of its disks before its bytes are used again.
+//! A segment's bytes are written, then flushed; then one frame of its disk's root and one of another disk's, each
+//! durable at once, make it count. What it replaces is forgotten by both roots, its own disk's last, before its
+//! bytes are used again. So what another disk's root says, its own has said.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -68,7 +69,7 @@ impl Writing {
 
     async fn send(&mut self, data: Vec<u8>) -> Result<(), Trouble> {
         let (offset, len) = (self.offset + self.sent, data.len() as u64);
-        let lane = self.engine.disks[self.disk].lane;
+        let lane = self.engine.lane(self.disk)?;
         self.under_way
             .push_back(self.engine.executor.io(lane, Io::Write { offset, data, durable: false }));
         self.sent += len;
@@ -119,15 +120,16 @@ impl Drop for Writing {
 impl Engine {
     /// Makes a segment count, and forgets what it replaces.
     pub(super) async fn publish(&self, segment: Segment) -> Result<(), Trouble> {
-        let disk = segment.disk;
-        let change = Change { added: vec![segment.described.clone()], removed: vec![] };
-        if let Err(trouble) = self.change_root(disk, change).await {
+        let change = Change { added: vec![segment.entry()], ..Change::default() };
+        if let Err(trouble) = self.change_root(segment.disk, change).await {
             if trouble != Trouble::Full {
                 // It was tried: after the next opening it may count all the same.
                 segment.keep();
             }
             return Err(trouble);
         }
+        let (segment, copied) = self.copy(segment).await;
+        copied?;
         let gone = {
             let mut state = self.state.borrow_mut();
             let (version, gone) = state.version.with(Rc::new(segment));
@@ -141,21 +143,40 @@ impl Engine {
 
     /// Roots forget segments that decide nothing any more; then their bytes are free.
     pub(super) async fn forget(&self, gone: Vec<Rc<Segment>>) {
-        let mut by_disk: BTreeMap<usize, Vec<Rc<Segment>>> = BTreeMap::new();
+        let copied = |segment: &Segment| segment.copy.map(|copy| copy.disk);
+        self.forget_on(&gone, copied).await;
+        self.forget_on(&gone, |segment| Some(segment.disk)).await;
+    }
+
+    /// Each segment is forgotten by the root of one disk; where that cannot be, it is kept.
+    async fn forget_on(&self, gone: &[Rc<Segment>], on: impl Fn(&Segment) -> Option<usize>) {
+        let mut by_disk: BTreeMap<usize, Vec<&Rc<Segment>>> = BTreeMap::new();
         for segment in gone {
-            by_disk.entry(segment.disk).or_default().push(segment);
+            if let Some(disk) = on(segment) {
+                by_disk.entry(disk).or_default().push(segment);
+            }
         }
         for (disk, segments) in by_disk {
             let removed = segments.iter().map(|segment| segment.described.id).collect();
-            let change = Change { added: vec![], removed };
+            let change = Change { removed, ..Change::default() };
             if self.change_root(disk, change).await.is_err() {
                 segments.iter().for_each(|segment| segment.keep());
             }
         }
     }
 
-    /// Writes a change of a disk's segments, durable once it has ended.
-    async fn change_root(&self, disk: usize, change: Change) -> Result<(), Trouble> {
+    /// Logs of other disks that a disk's root knows and that are in segments by now.
+    fn ended(&self, root: &Root) -> Vec<u64> {
+        let state = self.state.borrow();
+        let is_left =
+            |id: &u64| state.lost_logs.contains(id) || state.logs.iter().any(|log| log.id == *id);
+        let logs = root.logs.iter().map(|(id, _)| *id);
+        // Until all is found nobody knows which are left.
+        logs.filter(|id| self.is_open.get() && !is_left(id)).collect()
+    }
+
+    /// Writes a change of a disk's root, durable once it has ended.
+    pub(super) async fn change_root(&self, disk: usize, change: Change) -> Result<(), Trouble> {
         self.changed
             .until(|| {
                 let mut state = self.state.borrow_mut();
@@ -165,6 +186,7 @@ impl Engine {
             .await;
         let layout = self.disks[disk].layout;
         let root = self.state.borrow().roots[disk].clone();
+        let change = Change { ended: self.ended(&root), ..change };
         let outcome = match next_root(root, change, &layout) {
             Some((root, at, frame)) => self.write(disk, at, frame, true).await.map(|()| root),
             None => Err(Trouble::Full),
@@ -192,7 +214,8 @@ fn next_root(
         (root.frames, root.len) = (root.frames + 1, root.len + frame.len() as u64);
         return Some((root, at, frame));
     }
-    let all = Change { added: root.segments.clone(), removed: vec![] };
+    let (added, begun) = (root.segments.clone(), root.logs.clone());
+    let all = Change { added, begun, ..Change::default() };
     (root.chain, root.frames) = (root.chain + 1, 1);
     let frame = all.frame(layout.store, root.chain, 0);
     root.len = frame.len() as u64;

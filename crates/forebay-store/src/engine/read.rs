@@ -1,5 +1,5 @@
 //! Reads: the newest source that has a key decides. They see every acknowledged write, before, during and
-//! after its transformation.
+//! after its transformation. Where what may decide is lost they fail: nothing older is answered.
 
 use std::rc::Rc;
 
@@ -45,6 +45,9 @@ impl Engine {
 
     /// A key's version in a segment.
     async fn find(&self, segment: &Segment, key: &Key) -> Result<Option<Option<Value>>, Trouble> {
+        if let Some(trouble) = &segment.lost {
+            return Err(trouble.clone());
+        }
         let Some(place) = self.leaf_place(segment, key).await? else { return Ok(None) };
         let bytes = self.read_part(segment, place.at, place.len.into()).await?;
         let leaf = segment::leaf(&bytes, self.store, segment.described.id);

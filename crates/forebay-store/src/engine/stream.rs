@@ -69,6 +69,9 @@ impl Stream {
 
     /// Where the first leaf is that counts.
     async fn begin(&self, part: &Part) -> Result<u64, Trouble> {
+        if let Some(trouble) = &part.segment.lost {
+            return Err(trouble.clone());
+        }
         let first = part.keys.after.as_ref().map_or(&self.from, |after| after.max(&self.from));
         self.engine
             .leaf_place(&part.segment, first)
@@ -114,10 +117,19 @@ impl Engine {
         at: u64,
         len: u64,
     ) -> Result<Vec<u8>, Trouble> {
-        let begin = segment.described.offset + at;
+        self.read_bytes(segment.disk, segment.described.offset + at, len).await
+    }
+
+    /// So many bytes of a disk.
+    pub(super) async fn read_bytes(
+        &self,
+        disk: usize,
+        begin: u64,
+        len: u64,
+    ) -> Result<Vec<u8>, Trouble> {
         let block = BLOCK as u64;
         let (from, upto) = (begin / block * block, (begin + len).next_multiple_of(block));
-        let mut bytes = self.read(segment.disk, from, (upto - from) as usize).await?;
+        let mut bytes = self.read(disk, from, (upto - from) as usize).await?;
         bytes.truncate((begin + len - from) as usize);
         bytes.drain(..(begin - from) as usize);
         Ok(bytes)

@@ -93,10 +93,11 @@ impl Engine {
     /// Reads a log from front to back, the next step under way while one is taken.
     async fn read_log(&self, log: &Log) -> Result<(), Trouble> {
         let begin = self.disks[log.disk].layout.slot_at(log.slot());
+        let lane = self.lane(log.disk)?;
         let (len, step) = (log.len.get().next_multiple_of(4096), self.config.step_bytes as u64);
         let read = |at: u64| {
             let len = (len - at).min(step) as usize;
-            self.executor.io(self.disks[log.disk].lane, Io::Read { offset: begin + at, len })
+            self.executor.io(lane, Io::Read { offset: begin + at, len })
         };
         let mut steps = (0..len).step_by(step as usize).map(read);
         let mut ahead = steps.next();

@@ -3,26 +3,41 @@
 //! A *run* is what the logs from one age to another became: segments of disjoint keys, on any disks. A merge
 //! of neighbouring runs writes its output from the least key on, segment by segment; each that is published takes
 //! its keys from the runs that it was made of. So while a merge is under way (or was cut short) a run lies
-//! nested in the ages of another, and what is left of it begins behind the other's last key.
+//! nested in the ages of another, and what is left of it begins behind the other's last key. A segment that was
+//! not forgotten in time decides only what none of those that replaced it does.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
 use crate::filter::Filter;
+use crate::operation::Trouble;
 use crate::record::Key;
+use crate::root::Entry;
 use crate::segment::{Described, Keys, Node};
 use crate::space::Space;
 
-/// A segment that can be read. Its bytes are free again when the last who holds it lets go.
+/// A copy of a segment's filter, on another disk.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Copy {
+    pub(crate) disk: usize,
+    pub(crate) offset: u64,
+    pub(crate) len: u64,
+}
+
+/// A segment. Its bytes are free again when the last who holds it lets go.
 pub(crate) struct Segment {
     pub(crate) described: Described,
     pub(crate) disk: usize,
     pub(crate) filter: Filter,
     /// The root of its tree.
     pub(crate) top: Option<Rc<Node>>,
+    pub(crate) copy: Option<Copy>,
+    /// Why it cannot be read.
+    pub(crate) lost: Option<Trouble>,
     /// Bytes of records that newer ones have replaced, about.
     pub(crate) dead: Cell<u64>,
     space: Rc<RefCell<Space>>,
+    copy_space: Option<Rc<RefCell<Space>>>,
     is_kept: Cell<bool>,
 }
 
@@ -38,22 +53,52 @@ impl Segment {
             disk,
             filter,
             top: top.map(Rc::new),
+            copy: None,
+            lost: None,
             dead: Cell::new(0),
             space: Rc::clone(space),
+            copy_space: None,
             is_kept: Cell::new(false),
         }
     }
 
-    /// Its bytes are never used again: a root on its disk may name it.
+    /// With a copy of its filter in that space, which is taken.
+    pub(crate) fn copied(mut self, copy: Copy, space: &Rc<RefCell<Space>>) -> Segment {
+        (self.copy, self.copy_space) = (Some(copy), Some(Rc::clone(space)));
+        self
+    }
+
+    /// What cannot be read, and why. Its bytes are never used again.
+    pub(crate) fn lost(mut self, trouble: Trouble) -> Segment {
+        self.keep();
+        self.lost = Some(trouble);
+        self
+    }
+
+    /// Its bytes are never used again: a root may name it.
     pub(crate) fn keep(&self) {
         self.is_kept.set(true);
+    }
+
+    /// What the root of its own disk says of it.
+    pub(crate) fn entry(&self) -> Entry {
+        Entry { described: self.described.clone(), disk: self.disk as u16, copy: (0, 0) }
+    }
+
+    /// What the root of the disk with the copy says of it.
+    pub(crate) fn copied_entry(&self, copy: &Copy) -> Entry {
+        Entry { copy: (copy.offset, copy.len), ..self.entry() }
     }
 }
 
 impl Drop for Segment {
     fn drop(&mut self) {
-        if !self.is_kept.get() {
-            self.space.borrow_mut().give(self.described.offset, self.described.len);
+        if self.is_kept.get() {
+            return;
+        }
+        self.space.borrow_mut().give(self.described.offset, self.described.len);
+        if let (Some(copy), Some(space)) = (&self.copy, &self.copy_space) {
+            space.borrow_mut().give(copy.offset, copy.len);
         }
     }
 }
@@ -90,24 +135,20 @@ impl Run {
         ages.0 <= self.ages.0 && self.ages.1 <= ages.1
     }
 
-    /// The same without the keys that `keys` hold; a merge takes them from the front.
+    /// The same without the keys that `keys` hold.
     fn without(&self, keys: &Keys, gone: &mut Vec<Rc<Segment>>) -> Run {
-        let mut parts = Vec::with_capacity(self.parts.len());
+        let mut parts = Vec::with_capacity(self.parts.len() + 1);
         for part in &self.parts {
-            let begins_in = keys.after <= part.keys.after;
-            let ends_in =
-                keys.upto.is_none() || part.keys.upto.is_some() && part.keys.upto <= keys.upto;
-            // Beyond the last key that is taken nothing changes.
-            let is_beyond = keys.upto.is_some() && part.keys.after >= keys.upto;
-            match (begins_in && !is_beyond, ends_in) {
-                (true, true) => gone.push(Rc::clone(&part.segment)),
-                (true, false) => {
-                    let keys = Keys { after: keys.upto.clone(), upto: part.keys.upto.clone() };
-                    parts.push(Part { segment: Rc::clone(&part.segment), keys });
-                }
-                (false, _) => parts.push(part.clone()),
+            for keys in part.keys.without(keys) {
+                parts.push(Part { segment: Rc::clone(&part.segment), keys });
             }
         }
+        let is_left = |id: u64| parts.iter().any(|part: &Part| part.segment.described.id == id);
+        for part in self.parts.iter().filter(|part| !is_left(part.segment.described.id)) {
+            gone.push(Rc::clone(&part.segment));
+        }
+        // One that is in two parts is gone once.
+        gone.dedup_by_key(|segment| segment.described.id);
         Run { ages: self.ages, parts }
     }
 }
@@ -154,6 +195,13 @@ impl Version {
     /// Every segment that decides something.
     pub(crate) fn segments(&self) -> impl Iterator<Item = &Rc<Segment>> {
         self.runs.iter().flat_map(|run| &run.parts).map(|part| &part.segment)
+    }
+
+    /// Parts that cannot be read.
+    pub(crate) fn lost(&self) -> impl Iterator<Item = (&Run, &Part)> {
+        let parts =
+            self.runs.iter().flat_map(|run| run.parts.iter().map(move |part| (&**run, part)));
+        parts.filter(|(_, part)| part.segment.lost.is_some())
     }
 
     /// A merge that was begun: its ages, and the keys it has done.

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
-use forebay_store::{Answer, Desk, Key, Operation, Trouble, Value};
+use forebay_store::{Answer, Desk, Key, Loss, Operation, Trouble, Value};
 
 /// What a key may hold.
 #[derive(Clone, Debug, Default)]
@@ -14,6 +14,14 @@ struct Truth {
     sure: Option<Vec<u8>>,
     /// What unanswered operations would have left.
     maybe: Vec<Option<Vec<u8>>>,
+    /// It was given up: anything that was ever written, until it is written again.
+    is_lost: bool,
+}
+
+impl Truth {
+    fn allows(&self, value: &Option<Vec<u8>>) -> bool {
+        self.is_lost || *value == self.sure || self.maybe.contains(value)
+    }
 }
 
 /// What is known of all keys; it outlives cuts.
@@ -39,8 +47,24 @@ pub(crate) struct Clients<'a> {
     pub(crate) wrong: Option<String>,
     pub(crate) refused: u64,
     pub(crate) checked: u64,
+    /// A disk is missing, or what is on one damaged: what it may decide fails.
+    pub(crate) is_missing: bool,
+    /// Reads before anybody works that failed so.
+    pub(crate) missed: u64,
     is_closing: bool,
     most: u64,
+}
+
+impl Known {
+    /// What is between these keys was given up.
+    pub(crate) fn lose(&mut self, loss: &Loss) {
+        let is_in = |key: &[u8]| {
+            loss.after.as_deref().is_none_or(|after| after < key)
+                && loss.upto.as_deref().is_none_or(|upto| key <= upto)
+        };
+        let lost = self.keys.iter_mut().filter(|(key, _)| is_in(key));
+        lost.for_each(|(_, truth)| truth.is_lost = true);
+    }
 }
 
 impl<'a> Clients<'a> {
@@ -67,6 +91,8 @@ impl<'a> Clients<'a> {
             wrong: None,
             refused: 0,
             checked: 0,
+            is_missing: false,
+            missed: 0,
             is_closing: false,
             most,
         }
@@ -110,6 +136,10 @@ impl<'a> Clients<'a> {
         }
     }
 
+    fn may_be(&self, trouble: &Trouble) -> bool {
+        self.is_missing && matches!(trouble, Trouble::Missing { .. } | Trouble::Damaged { .. })
+    }
+
     fn complain(&mut self, what: String) {
         self.wrong.get_or_insert(what);
     }
@@ -121,7 +151,7 @@ impl<'a> Clients<'a> {
             (Operation::Get(key), Ok(Answer::Value(value))) => {
                 let value = value.map(|value| value.to_vec());
                 let truth = self.known.keys[&**key].clone();
-                if value != truth.sure && !truth.maybe.contains(&value) {
+                if !truth.allows(&value) {
                     self.complain(format!(
                         "{}: got {}, expected {} or {} others",
                         show(key),
@@ -132,6 +162,12 @@ impl<'a> Clients<'a> {
                 }
                 self.checked += 1;
                 self.seen.insert(key.to_vec(), value);
+            }
+            (Operation::Get(_), Err(trouble)) if self.may_be(&trouble) => self.missed += 1,
+            // What a scan comes by it may not leave out.
+            (Operation::Scan { .. }, Err(trouble)) if self.may_be(&trouble) => {}
+            (Operation::Scan { .. }, Ok(_)) if self.missed > 0 => {
+                self.complain("a scan answers what reads of its keys do not".into());
             }
             (Operation::Scan { .. }, Ok(Answer::Records(records))) => {
                 let got: Vec<_> =
@@ -149,8 +185,9 @@ impl<'a> Clients<'a> {
                         expected.len()
                     ));
                 }
-                for (key, value) in seen {
-                    self.known.keys.insert(key, Truth { sure: value, maybe: Vec::new() });
+                // The missing disk may have what was written and never answered.
+                for (key, value) in seen.into_iter().filter(|_| !self.is_missing) {
+                    self.known.keys.insert(key, Truth { sure: value, ..Truth::default() });
                 }
             }
             (operation, answer) => self.complain(format!("{operation:?}: {answer:?}")),
@@ -165,15 +202,17 @@ impl<'a> Clients<'a> {
                     let truth = self.known.keys.entry(key.to_vec()).or_default();
                     truth.sure = value.as_ref().map(|value| value.to_vec());
                     truth.maybe.clear();
+                    truth.is_lost = false;
                 }
             }
             // It may have been written; the truth says so already.
             (Operation::Write(_), Err(_)) => self.refused += 1,
             (_, Err(Trouble::Disk { .. })) => self.refused += 1,
+            (_, Err(trouble)) if self.may_be(&trouble) => self.refused += 1,
             (Operation::Get(key), Ok(Answer::Value(value))) => {
                 let value = value.map(|value| value.to_vec());
                 let truth = self.known.keys.get(&**key).cloned().unwrap_or_default();
-                if value != truth.sure && !truth.maybe.contains(&value) {
+                if !truth.allows(&value) {
                     let expected = told(&truth.sure);
                     self.complain(format!(
                         "{} during work: got {}, expected {expected}",
@@ -193,7 +232,7 @@ impl<'a> Clients<'a> {
                 for (key, value) in records.iter().filter(|(key, _)| key.ends_with(&suffix)) {
                     let truth = self.known.keys.get(&**key).cloned().unwrap_or_default();
                     let value = Some(value.to_vec());
-                    if value != truth.sure && !truth.maybe.contains(&value) {
+                    if !truth.allows(&value) {
                         self.complain(format!("{} in a scan: got {}", show(key), told(&value)));
                     }
                     self.checked += 1;
@@ -212,6 +251,7 @@ impl<'a> Clients<'a> {
                         key.ends_with(&suffix)
                             && truth.sure.is_some()
                             && truth.maybe.is_empty()
+                            && !truth.is_lost
                             && ***key >= **from
                             && last.as_ref().is_none_or(|last| ***key <= **last)
                     })

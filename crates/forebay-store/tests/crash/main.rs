@@ -5,6 +5,7 @@
 
 mod clients;
 mod lying;
+mod missing;
 
 use forebay_core::Nanos;
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
@@ -64,9 +65,21 @@ fn config(draw: &mut Draw) -> Config {
         durable: true,
         merges: true,
         to_media: true,
+        read_only: false,
         notes_stages: false,
         retry: Nanos::from_millis(1),
     }
+}
+
+/// New disks, each with its label.
+fn media(seed: u64, layouts: &[Layout]) -> Vec<Medium> {
+    let medium = |layout: &Layout| {
+        let mut medium = Medium::new(seed ^ u64::from(layout.disk));
+        medium.write(0, &layout.label(), true);
+        medium.write(4096, &layout.label(), true);
+        medium
+    };
+    layouts.iter().map(medium).collect()
 }
 
 /// What a run came to.
@@ -83,12 +96,7 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
     let mut draw = Draw(seed);
     let (layouts, config) = (layouts(&mut draw), config(&mut draw));
     let tear = [Tear::Sector, Tear::Page][draw.below(2) as usize];
-    let mut media: Vec<Medium> =
-        (0..DISKS).map(|disk| Medium::new(seed ^ u64::from(disk))).collect();
-    for (medium, layout) in media.iter_mut().zip(&layouts) {
-        medium.write(0, &layout.label(), true);
-        medium.write(4096, &layout.label(), true);
-    }
+    let mut media = media(seed, &layouts);
     let (mut known, mut came) = (Known::default(), Came::default());
     let clients = 1 + draw.below(5);
     for life in 0..3 {

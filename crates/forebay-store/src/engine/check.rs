@@ -1,0 +1,306 @@
+//! Checking: every byte of every segment is read and held against every other. Repairing: what can be read of
+//! a segment that is lost or damaged becomes a new one in its place, and what was lost decides nothing any more.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use crate::frame::{Frame, HEAD, Kind};
+use crate::operation::{Checked, Loss, Trouble};
+use crate::record::{Key, Record};
+use crate::segment::{self, Keys, Node, Place, len_max};
+
+use super::Engine;
+use super::publish::Writing;
+use super::version::{Part, Segment};
+
+impl Engine {
+    /// What cannot be read, as far as is known.
+    pub(crate) fn losses(&self) -> Vec<Loss> {
+        let version = Rc::clone(&self.state.borrow().version);
+        let loss = |(_, part): (_, &Part)| match &part.segment.lost {
+            Some(trouble) => Some(loss(part, part.keys.clone(), trouble.clone())),
+            None => None,
+        };
+        version.lost().filter_map(loss).collect()
+    }
+
+    /// Reads everything, all disks at a time.
+    pub(super) async fn check(self: &Rc<Self>) -> Checked {
+        let parts = self.parts();
+        let checked = Rc::new(RefCell::new(Checked::default()));
+        let left = Rc::new(Cell::new(self.disks.len()));
+        for disk in 0..self.disks.len() {
+            let of_disk: Vec<Part> =
+                parts.iter().filter(|part| part.segment.disk == disk).cloned().collect();
+            let (engine, checked, left) = (Rc::clone(self), Rc::clone(&checked), Rc::clone(&left));
+            self.executor.spawn(async move {
+                for part in of_disk {
+                    let losses = engine.check_part(&part).await;
+                    let checked = &mut checked.borrow_mut();
+                    checked.segments += 1;
+                    checked.bytes += part.segment.described.len;
+                    checked.records += part.segment.described.shape.records;
+                    checked.losses.extend(losses);
+                }
+                left.set(left.get() - 1);
+                engine.changed.notify();
+            });
+        }
+        self.changed.until(|| (left.get() == 0).then_some(())).await;
+        checked.take()
+    }
+
+    fn parts(&self) -> Vec<Part> {
+        let version = Rc::clone(&self.state.borrow().version);
+        version.runs.iter().flat_map(|run| run.parts.clone()).collect()
+    }
+
+    /// Whether all of a part is as it was written; the copy of its filter too.
+    async fn check_part(&self, part: &Part) -> Vec<Loss> {
+        let mut losses = Vec::new();
+        if let Err(trouble) = self.check_tree(part, &mut losses).await {
+            losses.push(loss(part, part.keys.clone(), trouble));
+        }
+        if let Some(copy) = part.segment.copy
+            && part.segment.lost.is_none()
+        {
+            let bytes = self.read_bytes(copy.disk, copy.offset, copy.len).await;
+            let is_same = bytes.ok().and_then(|bytes| {
+                let filter = segment::filter(&bytes, self.store, part.segment.described.id)?;
+                Some(filter == part.segment.filter)
+            });
+            if is_same != Some(true) {
+                let trouble = Trouble::Damaged { disk: copy.disk, offset: copy.offset };
+                let none = Keys { after: part.keys.after.clone(), upto: part.keys.after.clone() };
+                losses.push(Loss { records: 0, bytes: 0, ..loss(part, none, trouble) });
+            }
+        }
+        losses
+    }
+
+    async fn check_tree(&self, part: &Part, losses: &mut Vec<Loss>) -> Result<(), Trouble> {
+        let segment = &part.segment;
+        if let Some(trouble) = &segment.lost {
+            return Err(trouble.clone());
+        }
+        let shape = segment.described.shape;
+        let leaves = self.leaves(segment).await?;
+        let damaged = |at| Err(self.damaged(segment, at));
+        let (mut end, mut records, mut last, mut is_damaged) = (0, 0, None::<Key>, false);
+        for (at, (first, place)) in leaves.iter().enumerate() {
+            if place.at != end {
+                return damaged(end);
+            }
+            end += u64::from(place.len);
+            let found = self.leaf(segment, *place).await;
+            let fits = |leaf: &Vec<Record>| {
+                let keys = leaf.iter().map(|record| &record.key);
+                leaf.first().is_some_and(|record| record.key == *first)
+                    && last.iter().chain(keys.clone()).is_sorted_by(|a, b| a < b)
+                    && leaf.iter().all(|record| record.sequence <= shape.sequence_max)
+                    && keys.into_iter().all(|key| segment.filter.may_hold(crate::filter::hash(key)))
+            };
+            match found.ok().filter(fits) {
+                Some(leaf) => {
+                    records += leaf.len() as u64;
+                    last = leaf.last().map(|record| record.key.clone());
+                }
+                None => {
+                    is_damaged = true;
+                    let after = last.clone().max(part.keys.after.clone());
+                    let upto = leaves.get(at + 1).map(|(first, _)| first.clone());
+                    let trouble = self.damaged(segment, place.at);
+                    let keys = Keys { after, upto: upto.or(part.keys.upto.clone()) };
+                    let bytes = place.len.into();
+                    losses.push(Loss { records: 0, bytes, ..loss(part, keys, trouble) });
+                    last = Some(first.clone());
+                }
+            }
+        }
+        if end != shape.leaves_len || records != shape.records && !is_damaged {
+            return damaged(end);
+        }
+        Ok(())
+    }
+
+    /// The records of a leaf.
+    async fn leaf(&self, segment: &Segment, place: Place) -> Result<Vec<Record>, Trouble> {
+        let bytes = self.read_part(segment, place.at, place.len.into()).await?;
+        let leaf = segment::leaf(&bytes, self.store, segment.described.id);
+        leaf.map(|(records, _)| records).ok_or_else(|| self.damaged(segment, place.at))
+    }
+
+    /// Every leaf's first key and place, from the tree's top down.
+    async fn leaves(&self, segment: &Segment) -> Result<Vec<(Key, Place)>, Trouble> {
+        let Some(top) = &segment.top else { return Ok(Vec::new()) };
+        let mut nodes = vec![Rc::clone(top)];
+        loop {
+            let children: Vec<_> = nodes.iter().flat_map(|node| node.children()).collect();
+            let level = nodes.first().map_or(1, |node| node.level);
+            if level == 1 {
+                return Ok(children);
+            }
+            let mut lower = Vec::with_capacity(children.len());
+            for (_, place) in children {
+                let bytes = self.read_part(segment, place.at, place.len.into()).await?;
+                let node = Node::parse(&bytes, self.store, segment.described.id)
+                    .filter(|node| node.level == level - 1);
+                lower.push(Rc::new(node.ok_or_else(|| self.damaged(segment, place.at))?));
+            }
+            nodes = lower;
+        }
+    }
+
+    /// Puts what can be read of every part that is lost or damaged in its place. Answers what was lost.
+    pub(super) async fn repair(self: &Rc<Self>) -> Result<Checked, Trouble> {
+        // A merge would change what is repaired.
+        self.state.borrow_mut().is_repairing = true;
+        self.changed.until(|| (!self.state.borrow().is_merging).then_some(())).await;
+        let mut repaired = Checked::default();
+        let mut outcome = Ok(());
+        for part in self.parts() {
+            outcome = self.repair_part(&part, &mut repaired).await;
+            if outcome.is_err() {
+                break;
+            }
+        }
+        self.state.borrow_mut().is_repairing = false;
+        self.changed.notify();
+        outcome.map(|()| repaired)
+    }
+
+    async fn repair_part(
+        self: &Rc<Self>,
+        part: &Part,
+        repaired: &mut Checked,
+    ) -> Result<(), Trouble> {
+        let mut losses = self.check_part(part).await;
+        let Some(ages) = self.ages(part).filter(|_| !losses.is_empty()) else { return Ok(()) };
+        let (records, lost) = match self.log_in_place(part, ages) {
+            // How many it lacks nobody knows.
+            Some(records) => (records, 0),
+            None => {
+                let (records, read) = self.salvage(part).await;
+                let lost = part.segment.described.shape.records.saturating_sub(read);
+                if lost == 0 && part.segment.described.len > 0 {
+                    losses.clear();
+                }
+                (records, lost)
+            }
+        };
+        losses.iter_mut().for_each(|loss| loss.records = 0);
+        if let Some(first) = losses.first_mut() {
+            first.records = lost;
+        }
+        repaired.segments += 1;
+        repaired.records += records.len() as u64;
+        repaired.bytes += records.iter().map(|record| record.size() as u64).sum::<u64>();
+        repaired.losses.extend(losses);
+        self.replace(part, ages, records).await
+    }
+
+    /// The ages of the run that a part is of.
+    fn ages(&self, part: &Part) -> Option<(u64, u64)> {
+        let version = Rc::clone(&self.state.borrow().version);
+        let id = part.segment.described.id;
+        let is_of = |run: &&Rc<super::version::Run>| {
+            run.parts.iter().any(|part| part.segment.described.id == id)
+        };
+        version.runs.iter().find(is_of).map(|run| run.ages)
+    }
+
+    /// What is left of a log that lacks batches.
+    fn log_in_place(&self, part: &Part, ages: (u64, u64)) -> Option<Vec<Record>> {
+        let is_log = part.segment.described.len == 0 && ages.0 == ages.1;
+        let state = self.state.borrow();
+        let log = state.logs.iter().find(|log| is_log && log.id == ages.0)?;
+        let mut records = Vec::new();
+        let mut from = Key::from([]);
+        while let Some(record) = log.first(&from, u64::MAX) {
+            from = super::transform::after(&record.key);
+            records.push(record);
+        }
+        Some(records)
+    }
+
+    /// Every record of a part that can be read, and how many of its segment can.
+    async fn salvage(&self, part: &Part) -> (Vec<Record>, u64) {
+        let (mut salvaged, mut read) = (Vec::new(), 0);
+        let segment = &part.segment;
+        if matches!(segment.lost, Some(Trouble::Missing { .. } | Trouble::Lost { .. })) {
+            return (salvaged, read);
+        }
+        let leaves_len = segment.described.shape.leaves_len;
+        let mut at = 0;
+        while at < leaves_len {
+            match self.leaf_at(segment, at, leaves_len).await {
+                Ok((records, len)) => {
+                    read += records.len() as u64;
+                    salvaged
+                        .extend(records.into_iter().filter(|record| part.keys.hold(&record.key)));
+                    at += len;
+                }
+                // Nothing says where the next leaf begins but the tree.
+                Err(_) => at = self.leaf_behind(segment, at).await.unwrap_or(leaves_len),
+            }
+        }
+        (salvaged, read)
+    }
+
+    /// The leaf at a place whose length only it says.
+    async fn leaf_at(
+        &self,
+        segment: &Segment,
+        at: u64,
+        leaves_len: u64,
+    ) -> Result<(Vec<Record>, u64), Trouble> {
+        let damaged = || self.damaged(segment, at);
+        let head = self.read_part(segment, at, (leaves_len - at).min(HEAD as u64)).await?;
+        let len = Frame::len(&head, Kind::Leaf, self.store).filter(|len| at + len <= leaves_len);
+        let place =
+            Place { at, len: u32::try_from(len.ok_or_else(damaged)?).map_err(|_| damaged())? };
+        Ok((self.leaf(segment, place).await?, place.len.into()))
+    }
+
+    /// Where the leaf behind one begins, if the tree can be read.
+    async fn leaf_behind(&self, segment: &Segment, at: u64) -> Option<u64> {
+        let leaves = self.leaves(segment).await.ok()?;
+        leaves.iter().map(|(_, place)| place.at).find(|next| *next > at)
+    }
+
+    /// Publishes records in the place of a part.
+    async fn replace(
+        self: &Rc<Self>,
+        part: &Part,
+        ages: (u64, u64),
+        records: Vec<Record>,
+    ) -> Result<(), Trouble> {
+        let total = |of: fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
+        let (bytes, keys) =
+            (total(|record| record.size() as u64), total(|record| record.key.len() as u64));
+        let room = len_max(bytes, records.len() as u64, keys);
+        let disk = self.neighbour(self.disks.len()).ok_or(Trouble::Full)?;
+        let mut writing = Writing::begin(self, disk, room)?;
+        for record in &records {
+            writing.push(record).await?;
+        }
+        let segment = writing.finish(ages, part.keys.clone()).await?;
+        self.publish(segment).await?;
+        self.find_log_again(ages);
+        Ok(())
+    }
+
+    /// A log that was lost decides nothing any more.
+    fn find_log_again(&self, ages: (u64, u64)) {
+        let mut state = self.state.borrow_mut();
+        if ages.0 == ages.1 && state.lost_logs.remove(&ages.0) {
+            state.logs.retain(|log| log.id != ages.0);
+        }
+    }
+}
+
+fn loss(part: &Part, keys: Keys, trouble: Trouble) -> Loss {
+    let shape = part.segment.described.shape;
+    let Keys { after, upto } = keys;
+    Loss { after, upto, records: shape.records, bytes: shape.record_bytes, trouble }
+}

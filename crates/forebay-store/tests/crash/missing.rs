@@ -1,0 +1,213 @@
+//! A disk is missing for a while, or bytes on one rot: meanwhile what they may decide fails, nothing older is
+//! answered, and puts go on. Once the disk is back everything is there; once it was repaired, all but what is said to
+//! be lost.
+
+use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
+use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy};
+
+use crate::clients::{Clients, Known};
+use crate::{DISKS, Draw, STUCK, config, layouts, media, seeds};
+
+/// A store's lives so far.
+struct Lives {
+    seed: u64,
+    draw: Draw,
+    layouts: Vec<Layout>,
+    config: Config,
+    known: Known,
+}
+
+/// How its disks are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum How {
+    Whole,
+    Missing(usize),
+    Damaged,
+}
+
+/// What a life came to.
+struct Life {
+    media: Vec<Medium>,
+    read: u64,
+    missed: u64,
+}
+
+impl Lives {
+    /// Up to a power cut, or to the end.
+    fn live(&mut self, media: Vec<Medium>, how: How, is_cut: bool) -> Life {
+        let missing = if let How::Missing(disk) = how { Some(disk) } else { None };
+        let cut_after = Some(if is_cut { 200 + self.draw.below(4000) } else { STUCK });
+        let troubles = Troubles { cut_after, ..Troubles::default() };
+        let depth = 1 + self.draw.below(6) as usize;
+        let mut lanes = Crash::new(media, 4096, depth, self.draw.below(u64::MAX), troubles);
+        let desk = Desk::default();
+        let (layouts, config) = (&self.layouts, self.config.clone());
+        let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
+        let operations = if is_cut { 3000 } else { 60 };
+        let load = (self.draw.below(u64::MAX), 1 + self.draw.below(5), operations, 9000);
+        let mut work = Clients::new(&desk, &mut self.known, load);
+        work.is_missing = how != How::Whole;
+        let outcome = run(&mut policy, &mut lanes, &mut work, &mut ());
+        let (seed, read, missed) = (self.seed, work.checked, work.missed);
+        assert_eq!(work.wrong, None, "seed {seed}, {how:?}");
+        if let Err(error) = outcome {
+            let (stages, figures) = (policy.view().stages(), policy.view().figures());
+            let is_power = is_cut && error.to_string().contains("power");
+            assert!(is_power, "seed {seed}, {how:?}: {error}; {stages:?}, {figures:?}");
+        }
+        let tear = [Tear::Sector, Tear::Page][self.draw.below(2) as usize];
+        Life { media: lanes.cut(tear), read, missed }
+    }
+}
+
+#[test]
+fn a_missing_disk_makes_nothing_older_of_what_there_is() {
+    let (mut read, mut missed, mut whole) = (0, 0, 0);
+    for seed in 0..seeds(100) {
+        let mut draw = Draw(seed ^ 0xD15C);
+        let (layouts, config) = (layouts(&mut draw), config(&mut draw));
+        let media = media(seed, &layouts);
+        let mut lives = Lives { seed, draw, layouts, config, known: Known::default() };
+        let mut media = lives.live(media, How::Whole, true).media;
+        for _ in 0..2 {
+            let missing = lives.draw.below(DISKS.into()) as usize;
+            let away = media.remove(missing);
+            for is_cut in [true, lives.draw.below(2) == 0] {
+                let life = lives.live(media, How::Missing(missing), is_cut);
+                (read, missed) = (read + life.read, missed + life.missed);
+                whole += u64::from(life.missed == 0);
+                media = life.media;
+            }
+            media.insert(missing, away);
+            // It is back, and so is everything.
+            media = lives.live(media, How::Whole, true).media;
+        }
+        lives.live(media, How::Whole, false);
+    }
+    println!("{read} reads, {missed} more missed, {whole} lives without any");
+    assert!(missed > 3000 && read > 2 * missed && whole > 5, "{read}, {missed}, {whole}");
+}
+
+/// Asks one thing after another.
+struct Asking {
+    desk: Desk,
+    left: Vec<Operation>,
+    answers: Vec<Answer>,
+    next: u64,
+    is_waiting: bool,
+}
+
+impl Workload for Asking {
+    fn peek(&self) -> Option<Nanos> {
+        (!self.is_waiting && !self.left.is_empty()).then_some(Nanos::ZERO)
+    }
+
+    fn take(&mut self) -> Request {
+        self.desk.lay(self.next, self.left.remove(0));
+        let (id, op) = (self.next, if self.next == 0 { Op::Open } else { Op::Read });
+        (self.next, self.is_waiting) = (self.next + 1, true);
+        let (at, flags) = (Nanos::ZERO, Flags::NONE);
+        Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags }
+    }
+
+    fn finished(&mut self, _now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        self.is_waiting = false;
+        self.answers.push(self.desk.take(done.request.id).unwrap().unwrap());
+    }
+
+    fn is_over(&self) -> bool {
+        self.left.is_empty() && !self.is_waiting
+    }
+}
+
+/// What checking finds, what repairing gives up, and what checking finds then.
+fn repaired(
+    lives: &Lives,
+    media: Vec<Medium>,
+    missing: Option<usize>,
+) -> (Vec<Medium>, [Checked; 3]) {
+    let mut lanes = Crash::new(media, 4096, 4, 1, Troubles::default());
+    let desk = Desk::default();
+    let (layouts, config) = (&lives.layouts, lives.config.clone());
+    let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
+    let left =
+        [Operation::Open, Operation::Check, Operation::Repair, Operation::Check, Operation::Close];
+    let (left, answers) = (left.into(), Vec::new());
+    let mut work = Asking { desk, left, answers, next: 0, is_waiting: false };
+    run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
+    let told = |at: usize| match &work.answers[at] {
+        Answer::Checked(checked) => checked.clone(),
+        other => panic!("{other:?}"),
+    };
+    let told = [told(1), told(2), told(3)];
+    (lanes.cut(Tear::Sector), told)
+}
+
+#[test]
+fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
+    let (mut found, mut missed, mut saved, mut lost) = (0, 0, 0, 0);
+    for seed in 0..seeds(100) {
+        let mut draw = Draw(seed ^ 0xB0CC);
+        let (layouts, config) = (layouts(&mut draw), config(&mut draw));
+        let media = media(seed, &layouts);
+        let mut lives = Lives { seed, draw, layouts, config, known: Known::default() };
+        let mut media = lives.live(media, How::Whole, true).media;
+        media = lives.live(media, How::Whole, true).media;
+        // Logs are segments from here on.
+        media = lives.live(media, How::Whole, false).media;
+        let layout = lives.layouts[0];
+        let disk = lives.draw.below(DISKS.into()) as usize;
+        if lives.draw.below(3) == 0 {
+            // Of a root another disk knows all that matters.
+            for _ in 0..4 {
+                let frame = lives.draw.below(2 * layout.root_bytes / 4096);
+                media[disk].write(layout.root_at(0) + frame * 4096, &[0xA5; 512], true);
+            }
+            media = lives.live(media, How::Whole, true).media;
+            // And is told again.
+            let missing = lives.draw.below(DISKS.into()) as usize;
+            let away = media.remove(missing);
+            media = lives.live(media, How::Missing(missing), true).media;
+            media.insert(missing, away);
+            lives.live(media, How::Whole, false);
+            continue;
+        }
+        for _ in 0..1 + lives.draw.below(20) {
+            let at = layout.segments_at() + lives.draw.below(800) * 512;
+            media[disk].write(at, &[0xA5; 512], true);
+        }
+        let is_cut = lives.draw.below(2) == 0;
+        let life = lives.live(media, How::Damaged, is_cut);
+        missed += life.missed;
+        let (media, [checked, repaired, again]) = repaired(&lives, life.media, None);
+        assert_eq!(again.losses, [], "seed {seed}");
+        found += u64::from(!checked.losses.is_empty());
+        (saved, lost) = (saved + repaired.records, lost + repaired.losses.len());
+        repaired.losses.iter().for_each(|loss| lives.known.lose(loss));
+        let media = lives.live(media, How::Whole, true).media;
+        lives.live(media, How::Whole, false);
+    }
+    println!("{found} stores damaged, {missed} reads missed, {saved} saved, {lost} lost");
+    assert!(found > 30 && missed > 200 && saved > 300 && lost > 50);
+}
+
+#[test]
+fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
+    for seed in 0..seeds(30) {
+        let mut draw = Draw(seed ^ 0x90E);
+        let (layouts, config) = (layouts(&mut draw), config(&mut draw));
+        let media = media(seed, &layouts);
+        let mut lives = Lives { seed, draw, layouts, config, known: Known::default() };
+        let mut media = lives.live(media, How::Whole, true).media;
+        let missing = lives.draw.below(DISKS.into()) as usize;
+        media.remove(missing);
+        let (mut media, [_, repaired, again]) = repaired(&lives, media, Some(missing));
+        assert_eq!(again.losses, [], "seed {seed}");
+        repaired.losses.iter().for_each(|loss| lives.known.lose(loss));
+        // A new one in its place.
+        media.insert(missing, crate::media(seed + 1, &lives.layouts).swap_remove(missing));
+        let media = lives.live(media, How::Whole, true).media;
+        lives.live(media, How::Whole, false);
+    }
+}
