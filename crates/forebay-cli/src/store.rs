@@ -6,11 +6,12 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use forebay_store::{Config, DISKS_MIN, Limits, Server, StoreError, create, find};
+use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
 
 use crate::interrupt::{self, Second};
 use crate::output;
 use crate::progress::Progress;
+use crate::store_repair::{Checking, Repairing};
 use crate::store_simulate::Simulating;
 
 /// Keep keys and values on several plain disks, each of which does one thing at a time
@@ -29,6 +30,8 @@ pub(crate) struct Store {
 enum What {
     Create(Making),
     Serve(Serving),
+    Check(Checking),
+    Repair(Repairing),
     Simulate(Simulating),
 }
 
@@ -55,6 +58,12 @@ struct Serving {
     /// The disks of the store, in any order
     #[arg(value_name = "DIR|DEVICE", required = true)]
     disks: Vec<PathBuf>,
+    /// One of the disks is missing: what it may decide is an error, all else is served
+    #[arg(long)]
+    without_disk: bool,
+    /// Nothing is written: puts are refused, and disks need only be readable
+    #[arg(long)]
+    read_only: bool,
     /// Where to listen; beyond loopback only with a password
     #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379")]
     listen: SocketAddr,
@@ -71,6 +80,8 @@ impl Store {
         match self.what {
             What::Create(making) => making.run(),
             What::Serve(serving) => serving.run(),
+            What::Check(asked) => asked.run(),
+            What::Repair(asked) => asked.run(),
             What::Simulate(asked) => asked.run(),
         }
     }
@@ -94,19 +105,20 @@ impl Making {
 
 impl Serving {
     fn run(self) -> anyhow::Result<()> {
-        if self.disks.len() < DISKS_MIN {
-            let what = format!(
-                "got {} disks, expected the {DISKS_MIN} or more of a store",
-                self.disks.len()
-            );
-            return Err(StoreError::Store(what).into());
-        }
         let password = self.password_file.map(|path| password(&path)).transpose()?;
-        let opened = find(&self.disks)?;
+        let (may_miss, read_only) = (self.without_disk, self.read_only);
+        let opened = look(&self.disks, Finding { may_miss, read_only })?;
         let store = {
             let _progress = Progress::new("opening the store");
-            forebay_store::Store::open(opened, Config::default())?
+            forebay_store::Store::open(opened, Config { read_only, ..Config::default() })?
         };
+        let losses = store.status().losses.len();
+        if losses > 0 {
+            eprintln!(
+                "forebay: what may be decided by {losses} segments that cannot be read is answered with an error: \
+                 forebay store check, repair"
+            );
+        }
         let connections_max = self.connections as usize;
         let limits = Limits { password, connections_max, ..Limits::default() };
         let server = match Server::start(store.clone(), self.listen, limits) {

@@ -44,10 +44,16 @@ struct Serving {
 
 impl Serving {
     fn start(folder: &Folder) -> Serving {
-        let serve = [&["store", "serve", "--listen", "127.0.0.1:0"], &DISKS[..]].concat();
+        Serving::of(folder, &DISKS)
+    }
+
+    /// Of these disks, or with these options.
+    fn of(folder: &Folder, words: &[&str]) -> Serving {
+        let serve = [&["store", "serve", "--listen", "127.0.0.1:0"], words].concat();
         let mut child = forebay(folder, &serve).stderr(Stdio::piped()).spawn().unwrap();
-        let mut line = String::new();
-        BufReader::new(child.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+        let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
+        // What is lost is said before.
+        let line = lines.find(|line| line.contains(" at ")).unwrap();
         let address = line.split(" at ").nth(1).and_then(|rest| rest.split(';').next());
         let address = address.unwrap_or_else(|| panic!("no address in: {line}")).parse().unwrap();
         Serving { child, address }
@@ -244,6 +250,72 @@ fn what_was_acknowledged_outlives_kill_9() {
 }
 
 #[test]
+fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
+    let folder = Folder::new();
+    made(&folder);
+    let value = |number: usize| format!("{number:020}").repeat(5000);
+    {
+        let mut serving = Serving::start(&folder);
+        let mut client = serving.client();
+        for number in 0..300 {
+            assert!(client.send(&[
+                b"SET",
+                format!("k{number}").as_bytes(),
+                value(number).as_bytes()
+            ]));
+            assert_eq!(client.reply().as_deref(), Some("+OK"));
+        }
+        // Interrupted, it makes segments of its logs: of those on the lost disk nobody could say what they decide.
+        let pid = serving.child.id().to_string();
+        assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        serving.child.wait().unwrap();
+    }
+    let run = |words: &[&str]| {
+        let output = forebay(&folder, &[&["store"], words].concat()).output().unwrap();
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, said) = run(&["check", "a", "b", "c", "d"]);
+    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
+    fs::rename(folder.root().join("b"), folder.root().join("away")).unwrap();
+    refused(&folder, &["store", "check", "a", "c", "d"], &["got 3 of its 4 disks"]);
+    let (code, said) = run(&["check", "--without-disk", "a", "c", "d"]);
+    assert!(code == Some(1) && said.contains("disk 2 is missing"), "{said}");
+    let mut lost = 0;
+    {
+        let serving = Serving::of(&folder, &["--without-disk", "a", "c", "d"]);
+        let mut client = serving.client();
+        for number in 0..300 {
+            let found = client.ask(&format!("GET k{number}"));
+            let is_lost = found.starts_with("-ERR disk 2 is missing");
+            assert!(is_lost || found == value(number), "k{number}: {:.60}", found);
+            lost += u32::from(is_lost);
+        }
+        assert!((1..300).contains(&lost), "{lost} lost");
+        assert_eq!(client.ask("SET new one"), "+OK");
+    }
+    let (code, said) = run(&["repair", "a", "c", "d"]);
+    assert!(code == Some(1) && said.contains("Nothing was written"), "{said}");
+    let (code, said) = run(&["repair", "--give-up", "--new", "e", "a", "c", "d"]);
+    assert!(code == Some(0) && said.contains("e takes the place"), "{said}");
+    let serving = Serving::of(&folder, &["e", "a", "c", "d"]);
+    let mut client = serving.client();
+    assert_eq!(client.ask("GET new"), "one");
+    let nil = (0..300).filter(|number| match client.ask(&format!("GET k{number}")) {
+        found if found == "nil" => true,
+        found => {
+            assert_eq!(found, value(*number));
+            false
+        }
+    });
+    // A filter says yes to some that are not there.
+    let nil = nil.count() as u32;
+    assert!(lost / 2 < nil && nil <= lost, "{nil} are gone, {lost} could not be decided");
+    drop(serving);
+    let (code, said) = run(&["check", "a", "c", "d", "e"]);
+    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
+}
+
+#[test]
 fn what_is_no_store_is_named() {
     let folder = Folder::new();
     refused(&folder, &["store", "create", "a", "b", "c"], &["got 3 disks"]);
@@ -251,7 +323,13 @@ fn what_is_no_store_is_named() {
     made(&folder);
     let again = [&["store", "create"], &DISKS[..]].concat();
     refused(&folder, &again, &["--overwrite"]);
-    refused(&folder, &["store", "serve", "a", "b", "c"], &["got 3 disks"]);
+    refused(
+        &folder,
+        &["store", "serve", "a", "b", "c"],
+        &["got 3 of its 4 disks", "--without-disk"],
+    );
+    let three = ["store", "repair", "--new", "e"];
+    refused(&folder, &[&three, &DISKS[..]].concat(), &["--new", "has all its disks"]);
     refused(&folder, &["store", "serve", "a", "b", "c", "c"], &["is disk 3", "once"]);
     let open = [&["store", "serve", "--listen", "0.0.0.0:0"], &DISKS[..]].concat();
     refused(&folder, &open, &["not loopback", "password"]);

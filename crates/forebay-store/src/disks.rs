@@ -63,7 +63,18 @@ impl StoreError {
 pub struct Disks {
     /// What their labels say.
     pub layouts: Vec<Layout>,
+    /// The one that is not there.
+    pub missing: Option<usize>,
     pub(crate) targets: Vec<Target>,
+}
+
+/// How a store's disks are to be had.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Finding {
+    /// One may be missing.
+    pub may_miss: bool,
+    /// To be read only.
+    pub read_only: bool,
 }
 
 /// The file or device that a path of a user's stands for.
@@ -128,7 +139,7 @@ pub fn create(
         Ok(layouts)
     });
     match begun {
-        Ok(layouts) => Ok(Disks { layouts, targets }),
+        Ok(layouts) => Ok(Disks { layouts, missing: None, targets }),
         Err(error) => {
             // Nothing half made stays behind.
             targets.into_iter().for_each(Target::discard);
@@ -185,12 +196,46 @@ fn label(path: &Path) -> Result<Layout, StoreError> {
     Err(StoreError::disk(path, "got no label, expected a disk of a store (forebay store create)"))
 }
 
-/// Opens the disks of a store and locks them.
+/// Makes a new disk in the place of one that was given up.
+///
+/// # Errors
+/// Where it cannot be had, holds something, or is too small.
+pub fn renew(path: &Path, layout: &Layout, overwrite: bool) -> Result<(), StoreError> {
+    let path = &file(path);
+    if path.exists() && !overwrite {
+        let what = "is there already; --overwrite destroys what it holds";
+        return Err(StoreError::disk(path, what));
+    }
+    let need_bytes = layout.capacity_bytes;
+    let target =
+        Target::open(path, Opening { writes: true, overwrite: true, need_bytes, direct: true })?;
+    let begun = lock(&target).and_then(|()| match target.capacity_bytes() >= need_bytes {
+        true => begin(layout, &target),
+        false => {
+            let what = format!("got {} bytes, expected {need_bytes}", target.capacity_bytes());
+            Err(StoreError::disk(path, what))
+        }
+    });
+    if begun.is_err() {
+        target.discard();
+    }
+    begun
+}
+
+/// Opens the disks of a store, all of them, and locks them.
 ///
 /// # Errors
 /// [`StoreError`] names the disk that is foreign, of another store, short or there twice, or how many are
 /// missing.
 pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
+    look(paths, Finding::default())
+}
+
+/// Opens the disks of a store and locks them.
+///
+/// # Errors
+/// As [`find`]; more disks are missing than may be.
+pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
     let paths: Vec<PathBuf> = paths.iter().map(|path| file(path)).collect();
     let mut found: Vec<(PathBuf, Layout)> = Vec::new();
     for path in paths {
@@ -219,17 +264,26 @@ pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
     let Some((_, first)) = found.first() else {
         return Err(StoreError::Store("got no disks, expected those of a store".into()));
     };
-    if found.len() < usize::from(first.disks) {
+    let (disks, least) =
+        (usize::from(first.disks), usize::from(first.disks) - usize::from(finding.may_miss));
+    if found.len() < least {
+        let what = match finding.may_miss {
+            true => "expected all but one at most",
+            false => "expected all; --without-disk reads what is left without one",
+        };
         return Err(StoreError::Store(format!(
-            "store {:016x}: got {} of its {} disks, expected all; nothing was written",
+            "store {:016x}: got {} of its {disks} disks, {what}; nothing was written",
             first.store,
             found.len(),
-            first.disks
         )));
     }
+    let is_there = |disk: &usize| found.iter().any(|(_, layout)| usize::from(layout.disk) == *disk);
+    let missing = (0..disks).find(|disk| !is_there(disk));
+    let mut layouts: Vec<Layout> = (0..first.disks).map(|disk| Layout { disk, ..*first }).collect();
     found.sort_by_key(|(_, layout)| layout.disk);
-    let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
-    let (mut layouts, mut targets) = (Vec::new(), Vec::new());
+    let writes = !finding.read_only;
+    let how = Opening { writes, overwrite: true, need_bytes: 0, direct: true };
+    let mut targets = Vec::new();
     for (path, layout) in found {
         let target = Target::open(&path, how)?;
         if target.capacity_bytes() < layout.capacity_bytes {
@@ -241,10 +295,10 @@ pub fn find(paths: &[PathBuf]) -> Result<Disks, StoreError> {
             return Err(StoreError::disk(&path, what));
         }
         lock(&target)?;
-        layouts.push(layout);
+        layouts[usize::from(layout.disk)] = layout;
         targets.push(target);
     }
-    Ok(Disks { layouts, targets })
+    Ok(Disks { layouts, missing, targets })
 }
 
 /// How often and how long apart a lock is asked for: the kernel takes a moment to close the files of a

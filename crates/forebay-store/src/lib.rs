@@ -36,7 +36,7 @@ mod store;
 
 pub use arrangement::{Arrangement, Compared, Row, compare};
 pub use config::{Config, Transformation};
-pub use disks::{DISKS_MAX, DISKS_MIN, Disks, StoreError, create, find};
+pub use disks::{DISKS_MAX, DISKS_MIN, Disks, Finding, StoreError, create, find, look, renew};
 pub use engine::{Figures, Stage, StageChange};
 pub use layout::Layout;
 pub use load::{Keys, Load};

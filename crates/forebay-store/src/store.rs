@@ -17,7 +17,7 @@ use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, Waker, run};
 use crate::config::Config;
 use crate::disks::{Disks, StoreError};
 use crate::engine::{Figures, Stage};
-use crate::operation::{Answer, Operation, Trouble};
+use crate::operation::{Answer, Checked, Loss, Operation, Trouble};
 use crate::policy::{Desk, StorePolicy, View};
 use crate::record::{Key, Value};
 
@@ -43,6 +43,8 @@ pub struct Status {
     /// Keys with a value, as logs and segments count them each for itself: a key that was replaced or deleted
     /// counts more than once until they are merged.
     pub records: u64,
+    /// What cannot be read, as far as is known.
+    pub losses: Vec<Loss>,
 }
 
 #[derive(Default)]
@@ -117,6 +119,7 @@ impl Store {
         let theirs = Arc::clone(&shared);
         let names: Vec<PathBuf> =
             disks.targets.iter().map(|target| target.path().to_path_buf()).collect();
+        let missing = disks.missing;
         let thread = std::thread::Builder::new().name("store".into());
         let thread = thread.spawn(move || {
             let ends = Ends(theirs);
@@ -125,7 +128,7 @@ impl Store {
         let store = Store { shared, thread: Arc::new(Mutex::new(Some(thread))) };
         match opened.recv() {
             Ok(Ok(_)) => Ok(store),
-            Ok(Err(trouble)) => Err(cannot_open(&names, &trouble)),
+            Ok(Err(trouble)) => Err(cannot_open(&names, missing, &trouble)),
             Err(_) => Err(StoreError::Driver(std::io::Error::other("its thread has ended"))),
         }
     }
@@ -201,6 +204,29 @@ impl Store {
         }
     }
 
+    /// Reads everything there is.
+    ///
+    /// # Errors
+    /// [`Trouble::Closed`].
+    pub fn check(&self) -> Result<Checked, Trouble> {
+        self.checked(Operation::Check)
+    }
+
+    /// Puts what can be read of all that is lost or damaged in its place; what cannot is given up.
+    ///
+    /// # Errors
+    /// [`Trouble`] where it could not be written.
+    pub fn repair(&self) -> Result<Checked, Trouble> {
+        self.checked(Operation::Repair)
+    }
+
+    fn checked(&self, operation: Operation) -> Result<Checked, Trouble> {
+        match self.ask(operation)? {
+            Answer::Checked(checked) => Ok(checked),
+            _ => Ok(Checked::default()),
+        }
+    }
+
     /// What it is doing.
     pub fn status(&self) -> Status {
         let (said, status) = sync_channel(1);
@@ -236,9 +262,11 @@ impl Store {
     }
 }
 
-fn cannot_open(paths: &[PathBuf], trouble: &Trouble) -> StoreError {
+fn cannot_open(paths: &[PathBuf], missing: Option<usize>, trouble: &Trouble) -> StoreError {
     let path = match trouble {
-        Trouble::Disk { disk, .. } | Trouble::Damaged { disk, .. } => paths.get(*disk),
+        Trouble::Disk { disk, .. } | Trouble::Damaged { disk, .. } => {
+            paths.get(disk - usize::from(missing.is_some_and(|missing| missing < *disk)))
+        }
         _ => None,
     };
     match path {
@@ -267,12 +295,12 @@ fn lanes(targets: Vec<Target>) -> std::io::Result<Box<dyn Lanes>> {
 
 /// Drives the store until it is closed.
 fn drive(disks: Disks, config: Config, shared: &Arc<Shared>) {
-    let Disks { layouts, targets } = disks;
+    let Disks { layouts, missing, targets } = disks;
     let Ok(mut lanes) = lanes(targets) else { return };
     let Ok(waker) = lanes.waker() else { return };
     *shared.waker.lock().unwrap_or_else(PoisonError::into_inner) = Some(waker);
     let desk = Desk::default();
-    let mut policy = StorePolicy::over(&layouts, config, LEN_MAX, desk.clone());
+    let mut policy = StorePolicy::without(missing, &layouts, config, LEN_MAX, desk.clone());
     let mut outside = Outside {
         shared: Arc::clone(shared),
         desk,
@@ -303,9 +331,9 @@ impl Workload for Outside {
         for asked in queue.wants_status.drain(..) {
             let (figures, stages, held) =
                 (self.view.figures(), self.view.stages(), self.view.held());
-            let records = self.view.records();
+            let (records, losses) = (self.view.records(), self.view.losses());
             // Whoever asked may have gone.
-            let _ = asked.send(Status { figures, stages, held, records });
+            let _ = asked.send(Status { figures, stages, held, records, losses });
         }
         (!queue.waiting.is_empty()).then_some(self.now)
     }

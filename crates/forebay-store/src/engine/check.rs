@@ -17,9 +17,9 @@ impl Engine {
     /// What cannot be read, as far as is known.
     pub(crate) fn losses(&self) -> Vec<Loss> {
         let version = Rc::clone(&self.state.borrow().version);
-        let loss = |(_, part): (_, &Part)| match &part.segment.lost {
-            Some(trouble) => Some(loss(part, part.keys.clone(), trouble.clone())),
-            None => None,
+        let loss = |(_, part): (_, &Part)| {
+            let trouble = part.segment.lost.clone()?;
+            Some(loss(part, part.keys.clone(), trouble))
         };
         version.lost().filter_map(loss).collect()
     }

@@ -36,6 +36,7 @@ pub(super) fn info(serving: &Serving) -> String {
         format!("merged_bytes:{}", figures.merged_bytes),
         format!("stalls:{}", figures.stalls),
         format!("overlaps:{}", figures.overlaps),
+        format!("losses:{}", status.losses.len()),
         "# Disks".into(),
     ];
     let disks = (1..).zip(&status.stages).map(|(disk, of)| format!("disk{disk}:{}", stage(of)));

@@ -1,0 +1,166 @@
+//! `forebay store check` and `repair`: what of a store can be read, and what to do about the rest.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use comfy_table::{Table, presets};
+use forebay_store::{Checked, Config, Disks, Finding, Key, Loss, Store, StoreError, look, renew};
+
+use crate::output;
+use crate::progress::Progress;
+
+/// Read every byte of a store and say what is damaged; nothing is written
+///
+/// Every segment is read and held against its sums, its order, its index and its filter, and the filter against
+/// its copy on another disk. Ends with 1 where something cannot be read. The store must not be in use.
+#[derive(Args)]
+pub(crate) struct Checking {
+    /// The disks of the store, in any order
+    #[arg(value_name = "DIR|DEVICE", required = true)]
+    disks: Vec<PathBuf>,
+    /// One of the disks is missing: what it may decide counts as lost
+    #[arg(long)]
+    without_disk: bool,
+}
+
+/// Save what can be read of what is damaged, and give up the rest
+///
+/// Without --give-up it only says what would be lost, and ends with 1. What is given up decides nothing any
+/// more: its keys then have their older values, or none. A missing disk is given up as a whole; --new makes
+/// another in its place, without which the store goes on only with --without-disk.
+#[derive(Args)]
+pub(crate) struct Repairing {
+    /// The disks of the store that are left, in any order
+    #[arg(value_name = "DIR|DEVICE", required = true)]
+    disks: Vec<PathBuf>,
+    /// Do it
+    #[arg(long)]
+    give_up: bool,
+    /// A folder, a file that is not there yet or a device to take the place of the missing disk
+    #[arg(long, value_name = "DIR|DEVICE")]
+    new: Option<PathBuf>,
+    /// Destroy what --new holds
+    #[arg(long, requires = "new")]
+    overwrite: bool,
+}
+
+/// Opens a store that nobody else works on.
+fn open(disks: Disks, read_only: bool) -> Result<Store, StoreError> {
+    Store::open(disks, Config { read_only, merges: false, ..Config::default() })
+}
+
+impl Checking {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let finding = Finding { may_miss: self.without_disk, read_only: true };
+        let checked = check(&self.disks, finding)?;
+        output::print(&told(&checked, "cannot be read"))?;
+        ends(&checked)
+    }
+}
+
+/// Everything is read.
+fn check(disks: &[PathBuf], finding: Finding) -> anyhow::Result<Checked> {
+    let _progress = Progress::new("reading the store");
+    let store = open(look(disks, finding)?, true)?;
+    let checked = store.check();
+    store.close();
+    Ok(checked?)
+}
+
+/// With 1 where something is lost.
+fn ends(checked: &Checked) -> anyhow::Result<()> {
+    if checked.losses.is_empty() {
+        return Ok(());
+    }
+    anyhow::bail!("not all of the store can be read");
+}
+
+impl Repairing {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let finding = Finding { may_miss: true, read_only: !self.give_up };
+        let disks = look(&self.disks, finding)?;
+        let missing = disks.missing.map(|disk| disks.layouts[disk]);
+        if self.new.is_some() && missing.is_none() {
+            let what = "--new: got a store that has all its disks, expected one that lacks one";
+            return Err(StoreError::Store(what.into()).into());
+        }
+        if !self.give_up {
+            drop(disks);
+            let checked = check(&self.disks, finding)?;
+            let mut text = told(&checked, "would be given up");
+            if !checked.losses.is_empty() || missing.is_some() {
+                text += "Nothing was written; --give-up does it.";
+            }
+            output::print(&text)?;
+            return ends(&checked);
+        }
+        let progress = Progress::new("repairing the store");
+        let store = open(disks, false)?;
+        let repaired = store.repair();
+        store.close();
+        let repaired = repaired?;
+        if let (Some(path), Some(layout)) = (&self.new, missing) {
+            renew(path, &layout, self.overwrite)?;
+        }
+        drop(progress);
+        let mut text = match repaired.segments {
+            0 => "Nothing was damaged.\n".into(),
+            segments => format!(
+                "{segments} {} replaced; {} records in {} were saved.\n",
+                if segments == 1 { "segment was" } else { "segments were" },
+                repaired.records,
+                megabytes(repaired.bytes),
+            ),
+        };
+        if !repaired.losses.is_empty() {
+            text += &losses(&repaired.losses, "was given up");
+        }
+        if let Some(path) = &self.new {
+            text += &format!("{} takes the place of the missing disk.", path.display());
+        }
+        Ok(output::print(text.trim_end())?)
+    }
+}
+
+/// What was read, and what could not be.
+fn told(checked: &Checked, what: &str) -> String {
+    let all = format!(
+        "{} records in {} segments ({})",
+        checked.records,
+        checked.segments,
+        megabytes(checked.bytes)
+    );
+    match checked.losses.is_empty() {
+        true => format!("All is as it was written: {all}.\n"),
+        false => format!("Of {all} some {what}.\n{}", losses(&checked.losses, what)),
+    }
+}
+
+fn losses(losses: &[Loss], what: &str) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(["keys after", "up to", "records", "why"]);
+    for loss in losses.iter().take(SHOWN) {
+        let records = if loss.records == 0 { "?".into() } else { loss.records.to_string() };
+        let end = |key: &Option<Key>, none: &str| key.as_deref().map_or_else(|| none.into(), shown);
+        let why = loss.trouble.to_string();
+        table.add_row([end(&loss.after, "(first)"), end(&loss.upto, "(last)"), records, why]);
+    }
+    let more = losses.len().saturating_sub(SHOWN);
+    let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
+    format!("What {what}:\n{table}\n{more}")
+}
+
+/// Losses that are listed.
+const SHOWN: usize = 40;
+
+/// A key as text, shortened.
+fn shown(key: &[u8]) -> String {
+    let text: String =
+        key.iter().take(24).flat_map(|byte| byte.escape_ascii()).map(char::from).collect();
+    if key.len() > 24 { text + "..." } else { text }
+}
+
+fn megabytes(bytes: u64) -> String {
+    format!("{:.1} MB", bytes as f64 / 1e6)
+}
