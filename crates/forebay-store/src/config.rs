@@ -32,10 +32,14 @@ pub struct Config {
     pub merges: bool,
     /// So many neighbouring runs of one size become one.
     pub fan_in: usize,
+    /// Puts wait for merges while there are so many runs, and are slowed from half of that on.
+    pub runs_max: usize,
     /// Everything becomes one run when more than this share of it has been replaced.
     pub dead_share: f64,
     /// A merge writes segments of about so many bytes.
     pub segment_bytes: u64,
+    /// Bytes that a merge reads ahead.
+    pub merge_bytes: u64,
     /// The most that a read or a write moves at once in the background.
     pub step_bytes: usize,
     /// Inner nodes of segments that stay in memory, in bytes.
@@ -63,8 +67,10 @@ impl Default for Config {
             gap_bytes: 0,
             merges: true,
             fan_in: 8,
+            runs_max: 256,
             dead_share: 0.5,
             segment_bytes: 32 << 20,
+            merge_bytes: 64 << 20,
             step_bytes: 1 << 20,
             node_bytes: 64 << 20,
             durable: true,

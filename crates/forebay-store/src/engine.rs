@@ -5,6 +5,7 @@
 //! are idle (`merge`), one an operation reads (`read`). No borrow of the state outlives an `await`, and the
 //! state says only what durable roots say.
 
+mod ahead;
 mod cache;
 mod check;
 mod ingest;
@@ -20,7 +21,7 @@ mod transform;
 mod version;
 
 use std::cell::{Cell, RefCell};
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::rc::Rc;
 
 use forebay_core::{Lane, Nanos, RequestId};
@@ -35,6 +36,7 @@ use crate::space::Space;
 
 use cache::Nodes;
 use log::{Log, Slots};
+use read::Picture;
 use version::Version;
 
 /// The longest put: a key and a value as long as they may be.
@@ -103,10 +105,16 @@ pub struct Figures {
     pub stalls: u64,
     /// Times that duty passed to a disk that was not idle.
     pub overlaps: u64,
+    /// How long puts were held back for merges, in all.
+    pub held_back: Nanos,
     /// Merges that were finished.
     pub merges: u64,
     /// Bytes that merges wrote.
     pub merged_bytes: u64,
+    /// The most runs that there were.
+    pub runs_max: u64,
+    /// The most bytes that segments had.
+    pub held_bytes_max: u64,
 }
 
 /// What changes.
@@ -118,6 +126,8 @@ struct State {
     /// The last log, and its batches.
     before: (u64, u64),
     queue: VecDeque<Put>,
+    /// How long the last batch took.
+    last_batch: Nanos,
     /// Logs that are in no segment, the oldest first.
     logs: Vec<Rc<Log>>,
     version: Rc<Version>,
@@ -131,6 +141,8 @@ struct State {
     is_on_duty: bool,
     roots: Vec<Root>,
     is_root_busy: Vec<bool>,
+    /// A merge reads from it.
+    is_read_idly: Vec<bool>,
     /// Disks whose writes fail, until when they are left alone.
     failed: Vec<Option<Nanos>>,
     transforming: usize,
@@ -142,6 +154,7 @@ struct State {
     changes: Vec<StageChange>,
     is_closing: bool,
     nodes: Nodes,
+    snapshots: BTreeMap<RequestId, Picture>,
     figures: Figures,
 }
 
@@ -188,6 +201,7 @@ impl Engine {
             duty: count - 1,
             roots: vec![Root::default(); count],
             is_root_busy: vec![false; count],
+            is_read_idly: vec![false; count],
             failed: (0..count).map(|at| (missing == Some(at)).then_some(Nanos(u64::MAX))).collect(),
             nodes: Nodes::new(config.node_bytes),
             ..State::default()
@@ -214,16 +228,27 @@ impl Engine {
                 engine.answer(id, outcome.map(|()| Answer::Done));
             }),
             Operation::Write(records) => self.enqueue(id, records),
-            Operation::Get(key) => self.executor.spawn(async move {
-                let outcome = engine.get(&key).await;
-                engine.let_go();
-                engine.answer(id, outcome.map(Answer::Value));
-            }),
-            Operation::Scan { from, count } => self.executor.spawn(async move {
-                let outcome = engine.scan(from, count).await;
-                engine.let_go();
-                engine.answer(id, outcome.map(Answer::Records));
-            }),
+            Operation::Get(key) => self.get_of(id, key, self.picture()),
+            Operation::Scan { from, count } => self.scan_of(id, from, count, self.picture()),
+            Operation::Snapshot => {
+                let picture = self.picture();
+                self.state.borrow_mut().snapshots.insert(id, picture);
+                self.answer(id, Ok(Answer::Snapshot(id)));
+            }
+            Operation::At { snapshot, read } => {
+                let picture = self.state.borrow().snapshots.get(&snapshot).cloned();
+                match (picture, *read) {
+                    (Some(picture), Operation::Get(key)) => self.get_of(id, key, picture),
+                    (Some(picture), Operation::Scan { from, count }) => {
+                        self.scan_of(id, from, count, picture);
+                    }
+                    _ => self.answer(id, Err(Trouble::NoSnapshot)),
+                }
+            }
+            Operation::Release(snapshot) => {
+                self.state.borrow_mut().snapshots.remove(&snapshot);
+                self.answer(id, Ok(Answer::Done));
+            }
             Operation::Check => self.executor.spawn(async move {
                 let checked = engine.check().await;
                 engine.answer(id, Ok(Answer::Checked(checked)));
@@ -237,6 +262,22 @@ impl Engine {
                 engine.answer(id, Ok(Answer::Done));
             }),
         }
+    }
+
+    fn get_of(self: &Rc<Self>, id: RequestId, key: Key, picture: Picture) {
+        let engine = Rc::clone(self);
+        self.executor.spawn(async move {
+            let outcome = engine.get(&key, picture).await;
+            engine.answer(id, outcome.map(Answer::Value));
+        });
+    }
+
+    fn scan_of(self: &Rc<Self>, id: RequestId, from: Key, count: usize, picture: Picture) {
+        let engine = Rc::clone(self);
+        self.executor.spawn(async move {
+            let outcome = engine.scan(from, count, picture).await;
+            engine.answer(id, outcome.map(Answer::Records));
+        });
     }
 
     fn enqueue(&self, id: RequestId, records: Vec<(Key, Option<Value>)>) {
@@ -258,11 +299,6 @@ impl Engine {
         }
         self.state.borrow_mut().queue.push_back(Put { id, records });
         self.put.notify();
-    }
-
-    /// A read has ended, which may have been the last to hold a log whose slot somebody waits for.
-    fn let_go(&self) {
-        self.changed.notify();
     }
 
     fn answer(&self, id: RequestId, outcome: Result<Answer, Trouble>) {
@@ -403,6 +439,12 @@ impl State {
     fn is_idle(&self, disk: usize) -> bool {
         let is_on_duty = self.is_on_duty && self.duty == disk && self.stages.len() > 1;
         self.stages[disk] == Stage::Idle && !is_on_duty
+    }
+
+    /// A log is in a segment, or was never written.
+    fn release(&mut self, id: u64) {
+        self.logs.iter().filter(|log| log.id == id).for_each(|log| log.release());
+        self.logs.retain(|log| log.id != id);
     }
 
     fn stage(&self, disk: usize) -> Stage {

@@ -45,4 +45,4 @@ pub use policy::{Desk, StorePolicy, View};
 pub use record::{KEY_MAX, Key, VALUE_MAX, Value};
 pub use server::{Limits, Server};
 pub use simulated::{Simulated, simulate};
-pub use store::{Answered, Status, Store, Then};
+pub use store::{Answered, Snapshot, Status, Store, Then};

@@ -20,6 +20,17 @@ pub enum Operation {
         /// At most so many.
         count: usize,
     },
+    /// Holds what there is now, to be read later.
+    Snapshot,
+    /// A [`Get`](Operation::Get) or a [`Scan`](Operation::Scan) of what there was when a snapshot was taken.
+    At {
+        /// Which.
+        snapshot: u64,
+        /// What is read.
+        read: Box<Operation>,
+    },
+    /// Lets a snapshot go, and with it what only that held.
+    Release(u64),
     /// Reads everything there is.
     Check,
     /// Puts what can be read of all that is lost or damaged in its place; what cannot is given up.
@@ -37,6 +48,8 @@ pub enum Answer {
     Value(Option<Value>),
     /// Keys and values.
     Records(Vec<(Key, Value)>),
+    /// Names a snapshot.
+    Snapshot(u64),
     /// What was read, or repaired.
     Checked(Checked),
 }
@@ -106,6 +119,9 @@ pub enum Trouble {
         /// Batches that were.
         expected: u64,
     },
+    /// There is no such snapshot, or what was asked of it is no read.
+    #[error("there is no such snapshot")]
+    NoSnapshot,
     /// The store was opened to be read.
     #[error("the store was opened to be read only")]
     ReadOnly,

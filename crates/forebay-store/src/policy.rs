@@ -159,7 +159,7 @@ impl StorePolicy {
                 Err(Trouble::Full) => Err(Fault::Full),
                 Err(Trouble::Long { .. }) => Err(Fault::Refused),
                 Err(Trouble::Damaged { .. } | Trouble::Lost { .. }) => Err(Fault::Media),
-                Err(Trouble::ReadOnly) => Err(Fault::Refused),
+                Err(Trouble::ReadOnly | Trouble::NoSnapshot) => Err(Fault::Refused),
                 Err(Trouble::Closed | Trouble::Missing { .. }) => Err(Fault::Gone),
             };
             self.desk.answers.borrow_mut().insert(id, answer);

@@ -187,7 +187,11 @@ impl Store {
     /// # Errors
     /// [`Trouble`] where it could not be read.
     pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, Trouble> {
-        match self.ask(Operation::Get(key.into()))? {
+        self.value(Operation::Get(key.into()))
+    }
+
+    fn value(&self, operation: Operation) -> Result<Option<Value>, Trouble> {
+        match self.ask(operation)? {
             Answer::Value(value) => Ok(value),
             _ => Ok(None),
         }
@@ -198,9 +202,24 @@ impl Store {
     /// # Errors
     /// [`Trouble`] where they could not be read.
     pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
-        match self.ask(Operation::Scan { from: from.into(), count })? {
+        self.records(Operation::Scan { from: from.into(), count })
+    }
+
+    fn records(&self, operation: Operation) -> Result<Vec<(Key, Value)>, Trouble> {
+        match self.ask(operation)? {
             Answer::Records(records) => Ok(records),
             _ => Ok(Vec::new()),
+        }
+    }
+
+    /// Holds what there is now, to be read later, until it is dropped. Meanwhile nothing of it is freed on the disks.
+    ///
+    /// # Errors
+    /// [`Trouble::Closed`].
+    pub fn snapshot(&self) -> Result<Snapshot, Trouble> {
+        match self.ask(Operation::Snapshot)? {
+            Answer::Snapshot(id) => Ok(Snapshot { store: self.clone(), id }),
+            _ => Err(Trouble::Closed),
         }
     }
 
@@ -259,6 +278,40 @@ impl Store {
             // It has told what was wrong already.
             let _ = thread.join();
         }
+    }
+}
+
+/// A store as it was at one moment.
+pub struct Snapshot {
+    store: Store,
+    id: u64,
+}
+
+impl Snapshot {
+    fn at(&self, read: Operation) -> Operation {
+        Operation::At { snapshot: self.id, read: Box::new(read) }
+    }
+
+    /// A key's value then.
+    ///
+    /// # Errors
+    /// [`Trouble`] where it could not be read.
+    pub fn get(&self, key: impl Into<Key>) -> Result<Option<Value>, Trouble> {
+        self.store.value(self.at(Operation::Get(key.into())))
+    }
+
+    /// The first keys from `from` on, with their values, then.
+    ///
+    /// # Errors
+    /// [`Trouble`] where they could not be read.
+    pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
+        self.store.records(self.at(Operation::Scan { from: from.into(), count }))
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        self.store.begin(Operation::Release(self.id), Box::new(|_| ()));
     }
 }
 

@@ -109,6 +109,32 @@ fn what_was_put_is_there() {
 }
 
 #[test]
+fn a_snapshot_is_as_it_was_whatever_comes_later() {
+    let root = tempfile::tempdir().unwrap();
+    let disks = create(&folders(root.path(), 4), 64 * MIB, &config(), false).unwrap();
+    let store = Store::open(disks, config()).unwrap();
+    let mut model = BTreeMap::new();
+    work(&store, &mut model, 0);
+    let (snapshot, then) = (store.snapshot().unwrap(), model.clone());
+    // Logs and segments that it was of are replaced many times.
+    for seed in 1..6 {
+        work(&store, &mut model, seed);
+    }
+    assert!(then != model);
+    let found = snapshot.scan(&b""[..], usize::MAX).unwrap();
+    assert!(found.iter().map(|(key, _)| &key[..]).eq(then.keys().map(|key| &key[..])));
+    assert!(found.iter().map(|(_, value)| &value[..]).eq(then.values().map(|value| &value[..])));
+    for (key, value) in &then {
+        assert_eq!(snapshot.get(&key[..]).unwrap().as_deref(), Some(&value[..]));
+    }
+    drop(snapshot);
+    is_as(&store, &model);
+    let read = Box::new(Operation::Get(b"1".as_slice().into()));
+    assert_eq!(store.ask(Operation::At { snapshot: 9999, read }), Err(Trouble::NoSnapshot));
+    store.close();
+}
+
+#[test]
 fn a_batch_is_written_in_its_order_and_what_is_too_long_is_refused() {
     let root = tempfile::tempdir().unwrap();
     let disks = create(&folders(root.path(), 4), 64 * MIB, &config(), false).unwrap();

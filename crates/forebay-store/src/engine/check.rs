@@ -294,7 +294,7 @@ impl Engine {
     fn find_log_again(&self, ages: (u64, u64)) {
         let mut state = self.state.borrow_mut();
         if ages.0 == ages.1 && state.lost_logs.remove(&ages.0) {
-            state.logs.retain(|log| log.id != ages.0);
+            state.release(ages.0);
         }
     }
 }

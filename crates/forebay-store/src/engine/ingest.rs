@@ -2,6 +2,8 @@
 
 use std::rc::Rc;
 
+use forebay_core::Nanos;
+
 use crate::batch::{BATCH_HEAD, Batch, Stretch};
 use crate::frame::BLOCK;
 use crate::operation::{Answer, Trouble};
@@ -22,6 +24,13 @@ impl Engine {
             }
             if is_over {
                 return;
+            }
+            if self.is_behind() {
+                // A merge may need the disk on duty.
+                self.finish(log.take(), began);
+                let begun = self.executor.now();
+                self.changed.until(|| (!self.is_behind()).then_some(())).await;
+                self.state.borrow_mut().figures.held_back += self.executor.now() - begun;
             }
             let on_duty = match &log {
                 Some(log) => Rc::clone(log),
@@ -68,7 +77,7 @@ impl Engine {
     }
 
     /// A log takes nothing more: it is transformed.
-    fn finish(self: &Rc<Self>, log: Option<Rc<Log>>, began: forebay_core::Nanos) {
+    fn finish(self: &Rc<Self>, log: Option<Rc<Log>>, began: Nanos) {
         let Some(log) = log else { return };
         let mut state = self.state.borrow_mut();
         state.figures.logs += 1;
@@ -77,7 +86,7 @@ impl Engine {
         self.note(&mut state, log.disk);
         if log.batches.get() == 0 {
             // Its first write failed; that may have been done all the same, so its number is not used again.
-            state.logs.retain(|other| other.id != log.id);
+            state.release(log.id);
             drop(state);
             return self.changed.notify();
         }
@@ -137,6 +146,8 @@ impl Engine {
 
     /// Appends a batch of what waits and answers it. If that fails they are handed back.
     async fn append(&self, log: &Log) -> Result<(), Vec<Put>> {
+        self.slow_down().await;
+        let begun = self.executor.now();
         let layout = self.disks[log.disk].layout;
         let (puts, records) = self.gather(layout.slot_bytes, layout.slot_bytes - log.len.get());
         let before = self.state.borrow().before;
@@ -166,6 +177,7 @@ impl Engine {
             return Err(puts);
         }
         self.changed.until(|| log.is_announced.get().then_some(())).await;
+        self.state.borrow_mut().last_batch = self.executor.now() - begun;
         log.len.set(batch.next);
         log.batches.set(log.batches.get() + 1);
         {
@@ -178,6 +190,30 @@ impl Engine {
         records.into_iter().for_each(|record| log.insert(record));
         puts.into_iter().for_each(|put| self.answer(put.id, Ok(Answer::Done)));
         Ok(())
+    }
+
+    /// Whether there are so many runs that merges come first.
+    fn is_behind(&self) -> bool {
+        let state = self.state.borrow();
+        let is_due = state.is_merging && !state.is_closing;
+        is_due && state.version.runs.len() >= self.config.runs_max
+    }
+
+    /// Where merges fall behind, puts are slowed: the more runs there are beyond half of what may be, the more, up
+    /// to twice as long as they take.
+    async fn slow_down(&self) {
+        let most = self.config.runs_max;
+        let (excess, last) = {
+            let state = self.state.borrow();
+            let runs = if state.is_merging { state.version.runs.len() } else { 0 };
+            (runs.saturating_sub(most / 2), state.last_batch)
+        };
+        if excess > 0 {
+            let share = (excess as f64 / (most - most / 2) as f64).min(1.0);
+            let time = Nanos::from_secs_f64(last.as_secs_f64() * share);
+            self.executor.sleep(time).await;
+            self.state.borrow_mut().figures.held_back += time;
+        }
     }
 
     /// What waits, up to a group and to what fits into `room`; at least one put, and alone one that no slot

@@ -14,7 +14,8 @@ type Versions = BTreeMap<(Key, Reverse<u64>), Option<Value>>;
 /// Which slots of a disk are used.
 pub(crate) type Slots = Rc<RefCell<Vec<bool>>>;
 
-/// A log. Its slot is free again when the last who holds it lets go.
+/// A log. Its slot is free again once it is released: it is in a segment by then, and who still reads it does so in
+/// memory.
 pub(crate) struct Log {
     pub(crate) id: u64,
     pub(crate) disk: usize,
@@ -25,6 +26,7 @@ pub(crate) struct Log {
     pub(crate) batches: Cell<u64>,
     /// Another disk knows of it, or none can.
     pub(crate) is_announced: Cell<bool>,
+    is_released: Cell<bool>,
     records: RefCell<Versions>,
     /// What it has beyond its slot, and where that goes back to.
     stretches: RefCell<Vec<(u64, u64)>>,
@@ -51,6 +53,7 @@ impl Log {
             len: Cell::new(0),
             batches: Cell::new(0),
             is_announced: Cell::new(false),
+            is_released: Cell::new(false),
             records: RefCell::default(),
             stretches: RefCell::default(),
             space: Rc::clone(space),
@@ -63,7 +66,17 @@ impl Log {
         self.slot as u64
     }
 
-    /// It has this extent too, until it is let go.
+    /// Its slot and what it has beyond that may be used again.
+    pub(crate) fn release(&self) {
+        if !self.is_released.replace(true) {
+            self.slots.borrow_mut()[self.slot] = false;
+            for (offset, len) in self.stretches.borrow_mut().drain(..) {
+                self.space.borrow_mut().give(offset, len);
+            }
+        }
+    }
+
+    /// It has this extent too, until it is released.
     pub(crate) fn stretch(&self, offset: u64, len: u64) {
         self.stretches.borrow_mut().push((offset, len));
     }
@@ -109,15 +122,6 @@ impl Log {
     }
 }
 
-impl Drop for Log {
-    fn drop(&mut self) {
-        self.slots.borrow_mut()[self.slot] = false;
-        for (offset, len) in self.stretches.borrow_mut().drain(..) {
-            self.space.borrow_mut().give(offset, len);
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,7 +155,8 @@ mod tests {
         assert_eq!(first("c", 6), None);
         assert_eq!((log.len_values(), log.len_records()), (2, 4));
         assert!(slots.borrow()[1]);
-        drop(log);
+        log.release();
+        log.release();
         assert!(!slots.borrow()[1]);
         assert_eq!(space.borrow().free_bytes(), 9);
     }

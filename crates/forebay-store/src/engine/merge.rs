@@ -11,12 +11,15 @@ use crate::operation::Trouble;
 use crate::record::Key;
 use crate::segment::{Keys, len_max};
 
+use super::ahead::Ahead;
 use super::publish::Writing;
 use super::read::newest;
-use super::stream::Stream;
 use super::transform::after;
 use super::version::Run;
 use super::{Engine, PUT_MAX, State};
+
+/// The share of what is dead that makes merging everything worth while where room is short.
+const DEAD_LITTLE: f64 = 0.05;
 
 /// What to merge.
 struct Merge {
@@ -76,7 +79,8 @@ impl Engine {
         let stretches = stretches(runs, |newer, older| {
             state.logs.iter().any(|log| older.ages.1 < log.id && log.id < newer.ages.0)
         });
-        if dead as f64 > all as f64 * self.config.dead_share
+        let dead_max = if self.is_short_of_room() { DEAD_LITTLE } else { self.config.dead_share };
+        if dead as f64 > all as f64 * dead_max
             && let [only] = &stretches[..]
             && only.len() > 1
         {
@@ -95,6 +99,13 @@ impl Engine {
         (0..=top).find_map(small).and_then(whole)
     }
 
+    /// Whether less than a tenth of the disks is free.
+    fn is_short_of_room(&self) -> bool {
+        let free: u64 = self.disks.iter().map(|disk| disk.space.borrow().free_bytes()).sum();
+        let all: u64 = self.disks.iter().map(|disk| disk.layout.capacity_bytes).sum();
+        free < all / 10
+    }
+
     async fn merge(self: &Rc<Self>, merge: Merge) -> Result<(), Trouble> {
         let Merge { ages, mut done, inputs } = merge;
         let is_oldest = {
@@ -103,8 +114,10 @@ impl Engine {
                 && !state.logs.iter().any(|log| log.id < ages.0)
         };
         let mut from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
-        let mut streams: Vec<Stream> =
-            inputs.iter().map(|run| Stream::new(self, run, &from, true)).collect();
+        // As much again is ready to be taken.
+        let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
+        let mut streams: Vec<Ahead> =
+            inputs.iter().map(|run| Ahead::new(self, run, &from, ahead)).collect();
         let total = |of: fn(&crate::segment::Shape) -> u64| -> u64 {
             let parts = inputs.iter().flat_map(|run| &run.parts);
             parts.map(|part| of(&part.segment.described.shape)).sum()

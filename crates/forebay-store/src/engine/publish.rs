@@ -133,7 +133,12 @@ impl Engine {
         let gone = {
             let mut state = self.state.borrow_mut();
             let (version, gone) = state.version.with(Rc::new(segment));
+            let held = version.segments().map(|segment| segment.described.len).sum();
+            let runs = version.runs.len() as u64;
             state.version = Rc::new(version);
+            let figures = &mut state.figures;
+            figures.runs_max = figures.runs_max.max(runs);
+            figures.held_bytes_max = figures.held_bytes_max.max(held);
             gone
         };
         self.changed.notify();

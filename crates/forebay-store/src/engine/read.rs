@@ -10,14 +10,23 @@ use crate::segment::{self, Node, Place};
 
 use super::Engine;
 use super::log::Log;
-use super::stream::Stream;
+use super::stream::{Records, Stream};
 use super::transform::after;
 use super::version::{Segment, Version};
 
+/// What there was at one moment. Whoever holds it keeps segments on their disks and logs in memory.
+#[derive(Clone)]
+pub(super) struct Picture {
+    logs: Vec<Rc<Log>>,
+    version: Rc<Version>,
+    /// Sequence numbers below it had been given.
+    upto: u64,
+}
+
 impl Engine {
     /// A key's value.
-    pub(super) async fn get(&self, key: &Key) -> Result<Option<Value>, Trouble> {
-        let (logs, version, upto) = self.picture();
+    pub(super) async fn get(&self, key: &Key, picture: Picture) -> Result<Option<Value>, Trouble> {
+        let Picture { logs, version, upto } = picture;
         let hash = filter::hash(key);
         let mut logs = logs.iter().rev().peekable();
         for run in &version.runs {
@@ -38,9 +47,10 @@ impl Engine {
     }
 
     /// What there is now, for as long as it is held.
-    fn picture(&self) -> (Vec<Rc<Log>>, Rc<Version>, u64) {
+    pub(super) fn picture(&self) -> Picture {
         let state = self.state.borrow();
-        (state.logs.clone(), Rc::clone(&state.version), state.sequence)
+        let (logs, version) = (state.logs.clone(), Rc::clone(&state.version));
+        Picture { logs, version, upto: state.sequence }
     }
 
     /// A key's version in a segment.
@@ -84,13 +94,14 @@ impl Engine {
         Ok(node)
     }
 
-    /// The first `count` keys from `from` on, with their values, all as of now.
+    /// The first `count` keys from `from` on, with their values, all as of one moment.
     pub(super) async fn scan(
         self: &Rc<Self>,
         from: Key,
         count: usize,
+        picture: Picture,
     ) -> Result<Vec<(Key, Value)>, Trouble> {
-        let (logs, version, upto) = self.picture();
+        let Picture { logs, version, upto } = picture;
         let mut streams: Vec<Stream> =
             version.runs.iter().map(|run| Stream::new(self, run, &from, false)).collect();
         let mut from = from;
@@ -107,11 +118,11 @@ impl Engine {
 }
 
 /// The least key from `from` on in any of these, in its newest version. Streams are left behind it.
-pub(super) async fn newest(
+pub(super) async fn newest<R: Records>(
     logs: &[Rc<Log>],
     upto: u64,
     from: &Key,
-    streams: &mut [Stream],
+    streams: &mut [R],
 ) -> Result<Option<Record>, Trouble> {
     for stream in streams.iter_mut() {
         stream.fill().await?;

@@ -14,6 +14,17 @@ use super::version::{Part, Run};
 /// The first step; each further one is twice as long, up to what the store is told.
 const STEP_BYTES_MIN: u64 = 64 << 10;
 
+/// Records in order of their keys.
+pub(super) trait Records {
+    /// Reads on, if nothing is ready and something is left.
+    async fn fill(&mut self) -> Result<(), Trouble>;
+
+    /// The next record; none at the end. To be filled before.
+    fn peek(&self) -> Option<&Record>;
+
+    fn pop(&mut self) -> Option<Record>;
+}
+
 /// Records of a run from some key on.
 pub(super) struct Stream {
     engine: Rc<Engine>,
@@ -38,35 +49,6 @@ impl Stream {
         Stream { engine, parts, at: None, from, step, ready: VecDeque::new(), waits }
     }
 
-    /// The next record; `None` at the end. To be filled before.
-    pub(super) fn peek(&self) -> Option<&Record> {
-        self.ready.front()
-    }
-
-    pub(super) fn pop(&mut self) -> Option<Record> {
-        self.ready.pop_front()
-    }
-
-    /// Reads on, if nothing is ready and something is left.
-    pub(super) async fn fill(&mut self) -> Result<(), Trouble> {
-        while self.ready.is_empty()
-            && let Some(part) = self.parts.front().cloned()
-        {
-            let at = match self.at {
-                Some(at) => at,
-                None => self.begin(&part).await?,
-            };
-            let leaves_len = part.segment.described.shape.leaves_len;
-            if at >= leaves_len {
-                self.parts.pop_front();
-                self.at = None;
-                continue;
-            }
-            self.at = Some(self.read(&part, at, leaves_len).await?);
-        }
-        Ok(())
-    }
-
     /// Where the first leaf is that counts.
     async fn begin(&self, part: &Part) -> Result<u64, Trouble> {
         if let Some(trouble) = &part.segment.lost {
@@ -85,10 +67,10 @@ impl Stream {
         let mut len = self.step.min(leaves_len - at);
         self.step = (self.step * 2).min(self.engine.config.step_bytes as u64);
         loop {
-            if self.waits {
-                self.engine.idle(segment.disk).await;
-            }
-            let bytes = self.engine.read_part(segment, at, len).await?;
+            let bytes = match self.waits {
+                true => self.engine.read_idly(segment, at, len).await?,
+                false => self.engine.read_part(segment, at, len).await?,
+            };
             let (store, id) = (self.engine.store, segment.described.id);
             let mut done = 0;
             while let Some((records, leaf_len)) = segment::leaf(&bytes[done as usize..], store, id)
@@ -109,6 +91,35 @@ impl Stream {
     }
 }
 
+impl Records for Stream {
+    async fn fill(&mut self) -> Result<(), Trouble> {
+        while self.ready.is_empty()
+            && let Some(part) = self.parts.front().cloned()
+        {
+            let at = match self.at {
+                Some(at) => at,
+                None => self.begin(&part).await?,
+            };
+            let leaves_len = part.segment.described.shape.leaves_len;
+            if at >= leaves_len {
+                self.parts.pop_front();
+                self.at = None;
+                continue;
+            }
+            self.at = Some(self.read(&part, at, leaves_len).await?);
+        }
+        Ok(())
+    }
+
+    fn peek(&self) -> Option<&Record> {
+        self.ready.front()
+    }
+
+    fn pop(&mut self) -> Option<Record> {
+        self.ready.pop_front()
+    }
+}
+
 impl Engine {
     /// So many bytes of a segment from `at` on.
     pub(super) async fn read_part(
@@ -118,6 +129,27 @@ impl Engine {
         len: u64,
     ) -> Result<Vec<u8>, Trouble> {
         self.read_bytes(segment.disk, segment.described.offset + at, len).await
+    }
+
+    /// The same once the disk is idle, one at a time on a disk: whoever is given duty there waits for one at most.
+    async fn read_idly(
+        &self,
+        segment: &super::version::Segment,
+        at: u64,
+        len: u64,
+    ) -> Result<Vec<u8>, Trouble> {
+        let disk = segment.disk;
+        let take = || {
+            let mut state = self.state.borrow_mut();
+            let is_free = state.is_idle(disk) && !state.is_read_idly[disk];
+            state.is_read_idly[disk] |= is_free;
+            is_free.then_some(())
+        };
+        self.changed.until(take).await;
+        let read = self.read_part(segment, at, len).await;
+        self.state.borrow_mut().is_read_idly[disk] = false;
+        self.changed.notify();
+        read
     }
 
     /// So many bytes of a disk.

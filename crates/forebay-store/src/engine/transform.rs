@@ -20,7 +20,7 @@ impl Engine {
     /// Begins to transform a log.
     pub(super) fn begin_transformation(self: &Rc<Self>, log: Rc<Log>) {
         if self.config.transformation == Transformation::None {
-            self.state.borrow_mut().logs.retain(|other| other.id != log.id);
+            self.state.borrow_mut().release(log.id);
             return self.changed.notify();
         }
         self.state.borrow_mut().transforming += 1;
@@ -43,13 +43,12 @@ impl Engine {
             }
             let mut state = engine.state.borrow_mut();
             if is_done {
-                state.logs.retain(|other| other.id != log.id);
+                state.release(log.id);
                 state.figures.transformations += 1;
                 state.figures.transforming += engine.executor.now() - began;
             }
             state.transforming -= 1;
             drop(state);
-            drop(log);
             engine.changed.notify();
         });
     }

@@ -1,0 +1,108 @@
+//! Records of a run, read ahead by a task of its own while its disks are idle.
+//!
+//! A merge reads runs from all disks, one of which is always on duty: what it needs from there next has to be in
+//! memory by then, or the merge waits for as long as a log is on duty.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::executor::Signal;
+use crate::operation::Trouble;
+use crate::record::{Key, Record};
+
+use super::Engine;
+use super::stream::{Records, Stream};
+use super::version::Run;
+
+/// What the task has read and nobody has taken yet.
+struct Shared {
+    records: RefCell<VecDeque<Record>>,
+    bytes: Cell<u64>,
+    end: RefCell<Option<Result<(), Trouble>>>,
+    is_let_go: Cell<bool>,
+    changed: Signal,
+}
+
+/// Records of a run from some key on.
+pub(super) struct Ahead {
+    shared: Rc<Shared>,
+    ready: VecDeque<Record>,
+}
+
+impl Ahead {
+    /// From the first key on that is `from` or greater; reads on while less than so many bytes wait.
+    pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, bytes_max: u64) -> Ahead {
+        let shared = Rc::new(Shared {
+            records: RefCell::default(),
+            bytes: Cell::new(0),
+            end: RefCell::new(None),
+            is_let_go: Cell::new(false),
+            changed: Signal::new(&engine.executor),
+        });
+        let (theirs, mut stream) = (Rc::clone(&shared), Stream::new(engine, run, from, true));
+        engine.executor.spawn(async move {
+            let end = theirs.read(&mut stream, bytes_max).await;
+            *theirs.end.borrow_mut() = Some(end);
+            theirs.changed.notify();
+        });
+        Ahead { shared, ready: VecDeque::new() }
+    }
+}
+
+impl Shared {
+    /// Reads on until the end, or until nobody wants it any more.
+    async fn read(&self, stream: &mut Stream, bytes_max: u64) -> Result<(), Trouble> {
+        loop {
+            let next = || {
+                let has_room = self.bytes.get() < bytes_max;
+                (has_room || self.is_let_go.get()).then_some(self.is_let_go.get())
+            };
+            if self.changed.until(next).await {
+                return Ok(());
+            }
+            stream.fill().await?;
+            let Some(first) = stream.pop() else { return Ok(()) };
+            let rest = std::iter::from_fn(|| stream.pop());
+            for record in std::iter::once(first).chain(rest) {
+                self.bytes.set(self.bytes.get() + record.size() as u64);
+                self.records.borrow_mut().push_back(record);
+            }
+            self.changed.notify();
+        }
+    }
+}
+
+impl Records for Ahead {
+    async fn fill(&mut self) -> Result<(), Trouble> {
+        if !self.ready.is_empty() {
+            return Ok(());
+        }
+        let shared = &self.shared;
+        let taken = || {
+            let has_some = !shared.records.borrow().is_empty();
+            let end = shared.end.borrow().clone();
+            if has_some { Some(Ok(())) } else { end }
+        };
+        shared.changed.until(taken).await?;
+        std::mem::swap(&mut self.ready, &mut shared.records.borrow_mut());
+        shared.bytes.set(0);
+        shared.changed.notify();
+        Ok(())
+    }
+
+    fn peek(&self) -> Option<&Record> {
+        self.ready.front()
+    }
+
+    fn pop(&mut self) -> Option<Record> {
+        self.ready.pop_front()
+    }
+}
+
+impl Drop for Ahead {
+    fn drop(&mut self) {
+        self.shared.is_let_go.set(true);
+        self.shared.changed.notify();
+    }
+}
