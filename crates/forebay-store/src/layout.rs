@@ -32,8 +32,10 @@ pub struct Layout {
     pub capacity_bytes: u64,
 }
 
-/// Bytes of an area for roots, unless the disk is small.
+/// Bytes of an area for roots, unless the disk is small or large.
 const ROOT_BYTES: u64 = 8 << 20;
+/// Bytes of a root for each segment that the disk has room for: its own and as many of others.
+const ROOT_BYTES_A_SEGMENT: u64 = 768;
 /// Slots for logs on a disk, unless somebody wants others: one on duty, one being transformed, one to spare.
 const LOG_SLOTS: u64 = 3;
 
@@ -44,7 +46,9 @@ impl Layout {
         let slot_bytes = config.log_bytes + config.group_bytes + config.gap_bytes + 2 * block;
         // One disk does what several do in turn.
         let log_slots = if disks == 1 { 4 * LOG_SLOTS } else { LOG_SLOTS };
-        let root_bytes = ROOT_BYTES.min(capacity_bytes / 64 / block * block).max(4 * block);
+        let segments = capacity_bytes / config.segment_bytes.max(1);
+        let root_bytes = ROOT_BYTES.min(capacity_bytes / 64).max(segments * ROOT_BYTES_A_SEGMENT);
+        let root_bytes = (root_bytes / block * block).max(4 * block);
         let slot_bytes = slot_bytes.next_multiple_of(block);
         let capacity_bytes = capacity_bytes / block * block;
         let layout =

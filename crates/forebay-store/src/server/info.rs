@@ -36,6 +36,7 @@ pub(super) fn info(serving: &Serving) -> String {
         format!("merged_bytes:{}", figures.merged_bytes),
         format!("stalls:{}", figures.stalls),
         format!("overlaps:{}", figures.overlaps),
+        format!("held_back_ms:{}", figures.held_back.as_millis_f64().round()),
         format!("losses:{}", status.losses.len()),
         "# Disks".into(),
     ];
