@@ -59,6 +59,9 @@ pub(crate) struct Simulating {
     /// KB left out before each batch, to save a revolution
     #[arg(long, value_name = "KB", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     gap_kb: u32,
+    /// The store chooses the gap, and how long logs are, as it does when it serves
+    #[arg(long)]
+    tuned: bool,
     /// Draws keys and times
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
@@ -104,6 +107,7 @@ impl Simulating {
             read_log: self.read_log,
             to_media: !self.to_cache,
             merges: !self.no_merging,
+            tunes: self.tuned,
             gap_bytes: block(u64::from(self.gap_kb) * 1000),
             ..Config::default()
         };

@@ -15,7 +15,7 @@ use crate::signals::detached;
 /// `host_ms` after it was answered; `keys` "random" or "sequential". Logs have `log_kb`; `arrangements` are
 /// "enhanced", "basic" and "raid0" (in chunks of `chunk_kib`). With `read_log` a finished log is read back;
 /// without `merges` segments are not merged; without `to_media` a put counts once the disk has taken it;
-/// `gap_kb` are left out before each batch.
+/// `gap_kb` are left out before each batch; `tuned`, the store chooses both, as it does when it serves.
 ///
 /// A list of dicts, two for each arrangement, without and with `transformation`: `execution_s`,
 /// `throughput_mb_per_s`, `slowed_percent`, `put_p50_ms`, `put_p99_ms`, `put_max_ms`, `settled_s`, `logging_ms`,
@@ -23,7 +23,8 @@ use crate::signals::detached;
 #[pyfunction]
 #[pyo3(signature = (
     device="st1000nm0011", *, disks=4, value_bytes=100_000, total_mb=1000, writers=1, host_ms=2.6, keys="random",
-    log_kb=5000, arrangements=None, chunk_kib=64, read_log=false, merges=true, to_media=true, gap_kb=0, seed=1,
+    log_kb=5000, arrangements=None, chunk_kib=64, read_log=false, merges=true, to_media=true, gap_kb=0, tuned=false,
+    seed=1,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn store_simulate<'py>(
@@ -42,6 +43,7 @@ pub(crate) fn store_simulate<'py>(
     merges: bool,
     to_media: bool,
     gap_kb: u32,
+    tuned: bool,
     seed: u64,
 ) -> PyResult<Bound<'py, PyAny>> {
     within("disks", disks.into(), 4, 64)?;
@@ -80,6 +82,7 @@ pub(crate) fn store_simulate<'py>(
         gap_bytes: (u64::from(gap_kb) * 1000).next_multiple_of(4096),
         read_log,
         merges,
+        tunes: tuned,
         to_media,
         ..Config::default()
     };

@@ -19,6 +19,10 @@ pub enum Transformation {
 pub struct Config {
     /// Duty passes on when a log is that long (the paper: 5 MB).
     pub log_bytes: u64,
+    /// From what it measures the store chooses how long logs are, from `log_bytes` on, and the gap.
+    pub tunes: bool,
+    /// Then they are no longer than this.
+    pub log_bytes_max: u64,
     /// Where a finished log goes.
     pub transformation: Transformation,
     /// A finished log is read back, as the paper does; else it is taken from memory.
@@ -26,7 +30,7 @@ pub struct Config {
     /// Puts that wait are written together up to so many bytes.
     pub group_bytes: u64,
     /// Bytes left out before the next batch: by the time it comes their end is under the head, and not
-    /// just beyond it.
+    /// just beyond it. Where the store tunes itself it finds out how many.
     pub gap_bytes: u64,
     /// Runs are merged at all; else reads look into more and more of them.
     pub merges: bool,
@@ -61,6 +65,8 @@ impl Default for Config {
     fn default() -> Config {
         Config {
             log_bytes: 5_000_000,
+            tunes: true,
+            log_bytes_max: 50_000_000,
             transformation: Transformation::Enhanced,
             read_log: false,
             group_bytes: 1 << 20,

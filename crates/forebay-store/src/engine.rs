@@ -18,6 +18,7 @@ mod read;
 mod recover;
 mod stream;
 mod transform;
+mod tune;
 mod version;
 
 use std::cell::{Cell, RefCell};
@@ -37,6 +38,7 @@ use crate::space::Space;
 use cache::Nodes;
 use log::{Log, Slots};
 use read::Picture;
+use tune::{Gap, LogSize};
 use version::Version;
 
 /// The longest put: a key and a value as long as they may be.
@@ -111,6 +113,13 @@ pub struct Figures {
     pub merges: u64,
     /// Bytes that merges wrote.
     pub merged_bytes: u64,
+    /// How long logs are now.
+    pub log_bytes: u64,
+    /// What is left out behind a batch now.
+    pub gap_bytes: u64,
+    /// Logging periods that the last transformation took. Where that is more than `(disks - 1) / 2` and logs are as
+    /// long as they may be, the store is saturated: more disks help, and fewer or larger puts.
+    pub periods: f64,
     /// The most runs that there were.
     pub runs_max: u64,
     /// The most bytes that segments had.
@@ -118,7 +127,6 @@ pub struct Figures {
 }
 
 /// What changes.
-#[derive(Default)]
 struct State {
     sequence: u64,
     next_log: u64,
@@ -128,6 +136,10 @@ struct State {
     queue: VecDeque<Put>,
     /// How long the last batch took.
     last_batch: Nanos,
+    /// And the last transformation.
+    last_transforming: Nanos,
+    gap: Gap,
+    log_size: LogSize,
     /// Logs that are in no segment, the oldest first.
     logs: Vec<Rc<Log>>,
     version: Rc<Version>,
@@ -173,6 +185,16 @@ pub(crate) struct Engine {
     is_open: Cell<bool>,
 }
 
+/// A gap takes no more than this part of a slot.
+const GAPS_SHARE: u64 = 50;
+
+/// How long logs may be: as long as a slot has room for, with what comes at its end.
+fn log_size(config: &Config, layout: &Layout) -> LogSize {
+    let end = config.group_bytes + config.gap_bytes + 2 * crate::frame::BLOCK as u64;
+    let most = if config.tunes { config.log_bytes_max } else { config.log_bytes };
+    LogSize::new(config.log_bytes, most.min(layout.slot_bytes.saturating_sub(end)))
+}
+
 impl Engine {
     /// Of these disks, in their order, one of which may be missing; the others are lanes from 0. The first
     /// operation opens it.
@@ -197,14 +219,31 @@ impl Engine {
             sequence: 1,
             next_log: 1,
             next_segment: 1,
+            before: (0, 0),
+            queue: VecDeque::new(),
+            last_batch: Nanos::ZERO,
+            last_transforming: Nanos::ZERO,
+            gap: Gap::new(layouts[0].slot_bytes / GAPS_SHARE),
+            log_size: log_size(&config, &layouts[0]),
+            logs: Vec::new(),
+            version: Rc::default(),
+            lost_logs: BTreeSet::new(),
             stages: vec![Stage::Idle; count],
             duty: count - 1,
+            is_on_duty: false,
             roots: vec![Root::default(); count],
             is_root_busy: vec![false; count],
             is_read_idly: vec![false; count],
             failed: (0..count).map(|at| (missing == Some(at)).then_some(Nanos(u64::MAX))).collect(),
+            transforming: 0,
+            is_full: false,
+            is_merging: false,
+            is_repairing: false,
+            changes: Vec::new(),
+            is_closing: false,
             nodes: Nodes::new(config.node_bytes),
-            ..State::default()
+            snapshots: BTreeMap::new(),
+            figures: Figures::default(),
         };
         Rc::new(Engine {
             executor: Rc::clone(executor),
@@ -312,7 +351,9 @@ impl Engine {
 
     /// What it counted.
     pub(crate) fn figures(&self) -> Figures {
-        self.state.borrow().figures
+        let state = self.state.borrow();
+        let (log_bytes, gap_bytes) = (state.log_size.bytes(), self.gap_bytes());
+        Figures { log_bytes, gap_bytes, periods: state.log_size.periods(), ..state.figures }
     }
 
     /// Each disk's stage.

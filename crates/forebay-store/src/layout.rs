@@ -36,18 +36,27 @@ pub struct Layout {
 const ROOT_BYTES: u64 = 8 << 20;
 /// Bytes of a root for each segment that the disk has room for: its own and as many of others.
 const ROOT_BYTES_A_SEGMENT: u64 = 768;
+const ROOT_BYTES_MAX: u64 = 256 << 20;
 /// Slots for logs on a disk, unless somebody wants others: one on duty, one being transformed, one to spare.
 const LOG_SLOTS: u64 = 3;
+
+/// A slot takes no more than this part of a disk, unless a log has to be longer.
+const LOGS_SHARE: u64 = 64;
 
 impl Layout {
     /// Of the disks of a new store, each of so many bytes.
     pub fn all(store: u64, disks: u16, capacity_bytes: u64, config: &Config) -> Vec<Layout> {
         let block = BLOCK as u64;
-        let slot_bytes = config.log_bytes + config.group_bytes + config.gap_bytes + 2 * block;
+        let log_bytes = match config.tunes {
+            true => config.log_bytes_max.min(capacity_bytes / LOGS_SHARE).max(config.log_bytes),
+            false => config.log_bytes,
+        };
+        let slot_bytes = log_bytes + config.group_bytes + config.gap_bytes + 2 * block;
         // One disk does what several do in turn.
         let log_slots = if disks == 1 { 4 * LOG_SLOTS } else { LOG_SLOTS };
         let segments = capacity_bytes / config.segment_bytes.max(1);
-        let root_bytes = ROOT_BYTES.min(capacity_bytes / 64).max(segments * ROOT_BYTES_A_SEGMENT);
+        let for_all = (segments * ROOT_BYTES_A_SEGMENT).min(ROOT_BYTES_MAX);
+        let root_bytes = for_all.max(ROOT_BYTES).min(capacity_bytes / 64);
         let root_bytes = (root_bytes / block * block).max(4 * block);
         let slot_bytes = slot_bytes.next_multiple_of(block);
         let capacity_bytes = capacity_bytes / block * block;

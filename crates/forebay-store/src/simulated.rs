@@ -200,6 +200,7 @@ mod tests {
         let devices = (0..4).map(|_| Fixed::new(1000.0).unwrap()).collect();
         let config = Config {
             log_bytes: 400_000,
+            tunes: false,
             transformation,
             fan_in: 4,
             segment_bytes: 1 << 20,

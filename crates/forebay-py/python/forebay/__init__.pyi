@@ -382,6 +382,7 @@ def store_simulate(
     merges: bool = True,
     to_media: bool = True,
     gap_kb: int = 0,
+    tuned: bool = False,
     seed: int = 1,
 ) -> list[dict[str, Any]]:
     """What sorting costs those who put into the store, on arrangements of disks."""

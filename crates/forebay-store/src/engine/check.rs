@@ -61,7 +61,7 @@ impl Engine {
         if let Err(trouble) = self.check_tree(part, &mut losses).await {
             losses.push(loss(part, part.keys.clone(), trouble));
         }
-        if let Some(copy) = part.segment.copy
+        if let Some(copy) = part.segment.copy()
             && part.segment.lost.is_none()
         {
             let bytes = self.read_bytes(copy.disk, copy.offset, copy.len).await;

@@ -72,7 +72,7 @@ impl Engine {
             Some(put) => size(put) + BATCH_HEAD as u64,
             None => 0,
         };
-        log.len.get() >= self.config.log_bytes
+        log.batch_bytes.get() >= state.log_size.bytes()
             || log.len.get() + next.next_multiple_of(BLOCK as u64) > slot
     }
 
@@ -81,7 +81,13 @@ impl Engine {
         let Some(log) = log else { return };
         let mut state = self.state.borrow_mut();
         state.figures.logs += 1;
-        state.figures.logging += self.executor.now() - began;
+        let logging = self.executor.now() - began;
+        state.figures.logging += logging;
+        if self.config.tunes {
+            let runs_share = state.version.runs.len() as f64 / self.config.runs_max.max(1) as f64;
+            let (transforming, disks) = (state.last_transforming, self.disks.len());
+            state.log_size.finished(logging, transforming, disks, runs_share);
+        }
         state.is_on_duty = false;
         self.note(&mut state, log.disk);
         if log.batches.get() == 0 {
@@ -151,7 +157,7 @@ impl Engine {
         let layout = self.disks[log.disk].layout;
         let (puts, records) = self.gather(layout.slot_bytes, layout.slot_bytes - log.len.get());
         let before = self.state.borrow().before;
-        let at = (log.len.get(), self.config.gap_bytes);
+        let at = (log.len.get(), self.gap_bytes());
         let (bytes, mut batch) =
             Batch::bytes(log.id, log.batches.get(), before, at, &records, self.store);
         let (offset, len) = (layout.slot_at(log.slot()) + at.0, bytes.len() as u64);
@@ -176,8 +182,9 @@ impl Engine {
         if written.is_err() {
             return Err(puts);
         }
+        self.took(log, begun);
+        log.batch_bytes.set(log.batch_bytes.get() + len);
         self.changed.until(|| log.is_announced.get().then_some(())).await;
-        self.state.borrow_mut().last_batch = self.executor.now() - begun;
         log.len.set(batch.next);
         log.batches.set(log.batches.get() + 1);
         {
@@ -213,6 +220,24 @@ impl Engine {
             let time = Nanos::from_secs_f64(last.as_secs_f64() * share);
             self.executor.sleep(time).await;
             self.state.borrow_mut().figures.held_back += time;
+        }
+    }
+
+    /// What to leave out behind the next batch.
+    pub(super) fn gap_bytes(&self) -> u64 {
+        match self.config.tunes {
+            true => self.state.borrow().gap.bytes(),
+            false => self.config.gap_bytes,
+        }
+    }
+
+    /// A batch has been written; the first of a log came behind none.
+    fn took(&self, log: &Log, begun: Nanos) {
+        let mut state = self.state.borrow_mut();
+        state.last_batch = self.executor.now() - begun;
+        if log.batches.get() > 0 {
+            let took = state.last_batch;
+            state.gap.took(took);
         }
     }
 

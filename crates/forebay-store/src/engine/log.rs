@@ -23,6 +23,8 @@ pub(crate) struct Log {
     slots: Slots,
     /// Bytes of its slot that are used.
     pub(crate) len: Cell<u64>,
+    /// Without gaps.
+    pub(crate) batch_bytes: Cell<u64>,
     pub(crate) batches: Cell<u64>,
     /// Another disk knows of it, or none can.
     pub(crate) is_announced: Cell<bool>,
@@ -51,6 +53,7 @@ impl Log {
             slot,
             slots: Rc::clone(slots),
             len: Cell::new(0),
+            batch_bytes: Cell::new(0),
             batches: Cell::new(0),
             is_announced: Cell::new(false),
             is_released: Cell::new(false),

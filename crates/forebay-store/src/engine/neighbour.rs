@@ -49,8 +49,8 @@ impl Engine {
 
     /// Gives a segment, which its disk's root has, a copy of its filter on another disk, whose root says so once this
     /// has ended. Without any other disk that takes writes it stays without. Where it fails the segment is kept.
-    pub(super) async fn copy(&self, segment: Segment) -> (Segment, Result<(), Trouble>) {
-        let Some(disk) = self.neighbour(segment.disk) else { return (segment, Ok(())) };
+    pub(super) async fn copy(&self, segment: &Segment) -> Result<(), Trouble> {
+        let Some(disk) = self.neighbour(segment.disk) else { return Ok(()) };
         let mut bytes = Vec::new();
         put_filter(&mut bytes, &segment.filter, self.store, segment.described.id);
         pad(&mut bytes);
@@ -59,10 +59,10 @@ impl Engine {
         let taken = space.borrow_mut().take(len);
         let Some(offset) = taken else {
             segment.keep();
-            return (segment, Err(Trouble::Full));
+            return Err(Trouble::Full);
         };
         let copy = Copy { disk, offset, len };
-        let segment = segment.copied(copy, space);
+        segment.has_copy(copy, space);
         let change = Change { added: vec![segment.copied_entry(&copy)], ..Change::default() };
         let said = match self.write(disk, offset, bytes, true).await {
             Ok(()) => self.change_root(disk, change).await,
@@ -71,6 +71,6 @@ impl Engine {
         if said.is_err() {
             segment.keep();
         }
-        (segment, said)
+        said
     }
 }

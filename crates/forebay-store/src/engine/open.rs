@@ -11,6 +11,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use crate::filter::Filter;
+use crate::frame::{BLOCK, Frame, Kind};
 use crate::operation::Trouble;
 use crate::root::{Change, Root};
 use crate::segment::{self, Described, Node};
@@ -66,6 +67,7 @@ impl Engine {
         if self.config.read_only {
             return Ok(());
         }
+        self.copy_all().await;
         if self.present().count() < self.disks.len() {
             self.state.borrow_mut().leave_out();
         }
@@ -91,8 +93,7 @@ impl Engine {
     async fn find_root(&self, disk: usize) -> Result<Root, Trouble> {
         let mut found = Root::default();
         for area in 0..2 {
-            let at = self.disks[disk].layout.root_at(area);
-            let bytes = self.read_all(disk, at, self.disks[disk].layout.root_bytes).await?;
+            let bytes = self.read_chain(disk, area).await?;
             if let Some(root) = Root::parse(&bytes, self.store)
                 && root.chain > found.chain
             {
@@ -102,6 +103,33 @@ impl Engine {
         // What is damaged may have more of the chain behind it: the next change begins another.
         found.len = self.disks[disk].layout.root_bytes;
         Ok(found)
+    }
+
+    /// The frames that an area begins with, without the rest of it.
+    async fn read_chain(&self, disk: usize, area: u64) -> Result<Vec<u8>, Trouble> {
+        let (layout, block) = (self.disks[disk].layout, BLOCK as u64);
+        let (begin, mut bytes, mut end) = (layout.root_at(area), Vec::new(), block);
+        loop {
+            let done = bytes.len() as u64;
+            if end > done {
+                // More than is asked for, as more will be.
+                let len =
+                    (end - done).max(self.config.step_bytes as u64).min(layout.root_bytes - done);
+                bytes.extend(self.read_all(disk, begin + done, len).await?);
+            }
+            let from = (end - block) as usize;
+            let len = Frame::len(&bytes[from..], Kind::Root, self.store);
+            let Some(len) = len.filter(|len| *len <= layout.root_bytes - from as u64) else {
+                return Ok(bytes);
+            };
+            // Up to the head of the next one.
+            end = from as u64 + len.next_multiple_of(block) + block;
+            if end > layout.root_bytes {
+                let done = bytes.len() as u64;
+                bytes.extend(self.read_all(disk, begin + done, layout.root_bytes - done).await?);
+                return Ok(bytes);
+            }
+        }
     }
 
     /// Reads much, a step at a time.
@@ -132,12 +160,7 @@ impl Engine {
             if !said.by_own {
                 half.insert(said.described.id);
             }
-            let has_copy = said.copy.is_some();
-            let mut segment = self.open_segment(said).await;
-            if !has_copy && segment.lost.is_none() && !self.config.read_only {
-                // Where that fails it goes without until the next opening.
-                (segment, _) = self.copy(segment).await;
-            }
+            let segment = self.open_segment(said).await;
             let (next, without) = version.with(Rc::new(segment));
             version = next;
             gone.extend(without);
@@ -148,6 +171,19 @@ impl Engine {
         }
         self.forget(gone).await;
         self.say_again(&half).await;
+    }
+
+    /// Copies of filters that are not there: another disk knew too late, or is missing. All that is taken has to be
+    /// known by now.
+    async fn copy_all(&self) {
+        let version = Rc::clone(&self.state.borrow().version);
+        let is_bare = |segment: &&Rc<Segment>| segment.copy().is_none() && segment.lost.is_none();
+        for segment in version.segments().filter(is_bare) {
+            // One that is in two parts has it by now; where it fails it goes without until the next opening.
+            if segment.copy().is_none() {
+                let _ = self.copy(segment).await;
+            }
+        }
     }
 
     /// What only another disk's root says, its own says again.
@@ -228,10 +264,10 @@ impl Engine {
                 Segment::new(described, disk, (filter, None), space).lost(trouble)
             }
         };
-        match copy {
-            Some(copy) => segment.copied(copy, &self.disks[copy.disk].space),
-            None => segment,
+        if let Some(copy) = copy {
+            segment.has_copy(copy, &self.disks[copy.disk].space);
         }
+        segment
     }
 
     /// The filter and the top node of a segment.

@@ -128,8 +128,7 @@ impl Engine {
             }
             return Err(trouble);
         }
-        let (segment, copied) = self.copy(segment).await;
-        copied?;
+        self.copy(&segment).await?;
         let gone = {
             let mut state = self.state.borrow_mut();
             let (version, gone) = state.version.with(Rc::new(segment));
@@ -148,7 +147,7 @@ impl Engine {
 
     /// Roots forget segments that decide nothing any more; then their bytes are free.
     pub(super) async fn forget(&self, gone: Vec<Rc<Segment>>) {
-        let copied = |segment: &Segment| segment.copy.map(|copy| copy.disk);
+        let copied = |segment: &Segment| segment.copy().map(|copy| copy.disk);
         self.forget_on(&gone, copied).await;
         self.forget_on(&gone, |segment| Some(segment.disk)).await;
     }

@@ -45,6 +45,7 @@ impl Engine {
             if is_done {
                 state.release(log.id);
                 state.figures.transformations += 1;
+                state.last_transforming = engine.executor.now() - began;
                 state.figures.transforming += engine.executor.now() - began;
             }
             state.transforming -= 1;

@@ -6,7 +6,7 @@
 //! nested in the ages of another, and what is left of it begins behind the other's last key. A segment that was
 //! not forgotten in time decides only what none of those that replaced it does.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
 
 use crate::filter::Filter;
@@ -31,13 +31,13 @@ pub(crate) struct Segment {
     pub(crate) filter: Filter,
     /// The root of its tree.
     pub(crate) top: Option<Rc<Node>>,
-    pub(crate) copy: Option<Copy>,
+    /// With the space that it is in.
+    copy: OnceCell<(Copy, Rc<RefCell<Space>>)>,
     /// Why it cannot be read.
     pub(crate) lost: Option<Trouble>,
     /// Bytes of records that newer ones have replaced, about.
     pub(crate) dead: Cell<u64>,
     space: Rc<RefCell<Space>>,
-    copy_space: Option<Rc<RefCell<Space>>>,
     is_kept: Cell<bool>,
 }
 
@@ -53,19 +53,22 @@ impl Segment {
             disk,
             filter,
             top: top.map(Rc::new),
-            copy: None,
+            copy: OnceCell::new(),
             lost: None,
             dead: Cell::new(0),
             space: Rc::clone(space),
-            copy_space: None,
             is_kept: Cell::new(false),
         }
     }
 
-    /// With a copy of its filter in that space, which is taken.
-    pub(crate) fn copied(mut self, copy: Copy, space: &Rc<RefCell<Space>>) -> Segment {
-        (self.copy, self.copy_space) = (Some(copy), Some(Rc::clone(space)));
-        self
+    /// It has a copy of its filter in that space, which is taken.
+    pub(crate) fn has_copy(&self, copy: Copy, space: &Rc<RefCell<Space>>) {
+        assert!(self.copy.set((copy, Rc::clone(space))).is_ok(), "one copy is enough");
+    }
+
+    /// The copy of its filter.
+    pub(crate) fn copy(&self) -> Option<Copy> {
+        self.copy.get().map(|(copy, _)| *copy)
     }
 
     /// What cannot be read, and why. Its bytes are never used again.
@@ -97,7 +100,7 @@ impl Drop for Segment {
             return;
         }
         self.space.borrow_mut().give(self.described.offset, self.described.len);
-        if let (Some(copy), Some(space)) = (&self.copy, &self.copy_space) {
+        if let Some((copy, space)) = self.copy.get() {
             space.borrow_mut().give(copy.offset, copy.len);
         }
     }

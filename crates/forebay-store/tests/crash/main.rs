@@ -53,6 +53,8 @@ fn config(draw: &mut Draw) -> Config {
     };
     Config {
         log_bytes: 8000 + draw.below(30_000),
+        tunes: draw.below(2) == 0,
+        log_bytes_max: 60_000,
         transformation,
         read_log: draw.below(3) == 0,
         group_bytes: 20_000,
