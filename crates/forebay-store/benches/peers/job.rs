@@ -1,0 +1,161 @@
+//! What every engine is asked to do, and what it came to: ours in ours.rs, the others in peers.cc.
+
+use std::time::{Duration, Instant};
+
+use serde_json::Value as Json;
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Operation {
+    /// Puts values, each durable before the writer's next.
+    Put,
+    /// Reads values by their keys, drawn from those that are there.
+    Get,
+    /// Reads everything in order.
+    Scan,
+    /// Reads some values from a drawn key on.
+    Range,
+}
+
+impl Operation {
+    const ALL: [Operation; 4] = [Operation::Put, Operation::Get, Operation::Scan, Operation::Range];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Operation::Put => "put",
+            Operation::Get => "get",
+            Operation::Scan => "scan",
+            Operation::Range => "range",
+        }
+    }
+
+    pub(crate) fn of(name: &str) -> Operation {
+        let found = Operation::ALL.into_iter().find(|operation| operation.name() == name);
+        found.unwrap_or_else(|| panic!("got {name}, expected put, get, scan or range"))
+    }
+}
+
+/// A load.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job {
+    pub(crate) operation: Operation,
+    pub(crate) value_bytes: u64,
+    /// Threads, each with one operation at a time.
+    pub(crate) writers: u64,
+    /// Operations, unless the time is over before.
+    pub(crate) count: u64,
+    pub(crate) seconds: u64,
+    /// Values that are there already, the numbers 0 and up.
+    pub(crate) there: u64,
+    /// Operations a second that are begun, whether or not earlier ones have ended; 0: as many as there are
+    /// answers. How long one takes counts from when it should have begun.
+    pub(crate) rate: u64,
+    /// Keys in order, else drawn.
+    pub(crate) is_sequential: bool,
+}
+
+/// Values of a short scan.
+const RANGE_VALUES: u64 = 100;
+
+impl Job {
+    /// The settings as both programs take them.
+    pub(crate) fn words(&self) -> Vec<String> {
+        let number = |name: &str, number: u64| format!("{name}={number}");
+        vec![
+            number("value-bytes", self.value_bytes),
+            number("writers", self.writers),
+            number("count", self.count),
+            number("seconds", self.seconds),
+            number("there", self.there),
+            number("rate", self.rate),
+            number("sequential", self.is_sequential.into()),
+            number("scan", RANGE_VALUES),
+        ]
+    }
+
+    pub(crate) fn parse(operation: &str, words: &[String]) -> Job {
+        let number = |name: &str| -> u64 {
+            let found = words.iter().find_map(|word| word.strip_prefix(&format!("{name}=")));
+            found.unwrap_or_else(|| panic!("no {name}")).parse().unwrap()
+        };
+        Job {
+            operation: Operation::of(operation),
+            value_bytes: number("value-bytes"),
+            writers: number("writers"),
+            count: number("count"),
+            seconds: number("seconds"),
+            there: number("there"),
+            rate: number("rate"),
+            is_sequential: number("sequential") == 1,
+        }
+    }
+
+    /// The key of the value of that number: 16 bytes.
+    pub(crate) fn key(&self, at: u64) -> [u8; 16] {
+        let mut key = [0; 16];
+        match self.is_sequential {
+            true => key.copy_from_slice(format!("{at:016}").as_bytes()),
+            false => {
+                key[..8].copy_from_slice(&mixed(2 * at).to_le_bytes());
+                key[8..].copy_from_slice(&mixed(2 * at + 1).to_le_bytes());
+            }
+        }
+        key
+    }
+
+    /// The number of the value that the `at`-th read is of.
+    pub(crate) fn drawn(&self, at: u64) -> u64 {
+        mixed(at ^ 0x5EED) % self.there
+    }
+
+    pub(crate) fn range_values(&self) -> u64 {
+        RANGE_VALUES
+    }
+
+    /// When the `at`-th operation should begin; now, without a rate.
+    pub(crate) fn wait(&self, began: Instant, at: u64) -> Instant {
+        if self.rate == 0 {
+            return Instant::now();
+        }
+        let due = began + Duration::from_nanos(at * 1_000_000_000 / self.rate);
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        due
+    }
+}
+
+/// SplitMix64 of a number.
+pub(crate) fn mixed(number: u64) -> u64 {
+    let z = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    z ^ (z >> 31)
+}
+
+/// Random bytes, from which values are cut: nothing compresses.
+pub(crate) struct Pool(Vec<u8>);
+
+impl Pool {
+    pub(crate) fn new(bytes: u64) -> Pool {
+        Pool((0..bytes / 8).flat_map(|at| mixed(!at).to_le_bytes()).collect())
+    }
+
+    pub(crate) fn value(&self, at: u64, len: u64) -> &[u8] {
+        let from = (mixed(at) % (self.0.len() as u64 - len)) as usize;
+        &self.0[from..from + len as usize]
+    }
+}
+
+/// What a job came to.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome(pub(crate) Json);
+
+impl Outcome {
+    pub(crate) fn number(&self, name: &str) -> f64 {
+        self.0[name].as_f64().unwrap_or_else(|| panic!("no {name} in {}", self.0))
+    }
+
+    /// MB of values a second.
+    pub(crate) fn mb_per_s(&self) -> f64 {
+        self.number("bytes") / 1e6 / self.number("seconds")
+    }
+}

@@ -1,0 +1,275 @@
+//! Our store beside fio, LevelDB and RocksDB, on one disk.
+//!
+//! All take the same values under the same keys of 16 bytes, which are random; each put is durable before its
+//! writer's next. `fio` writes as many pieces of a value's length into a file that was written before, with
+//! O_DSYNC: what the disk can do. `log` is our store that only logs, `shift` transforms and merges too, on four
+//! files of one disk. The others (peers.cc) have their defaults, but no compression. Rounds of all alternate;
+//! medians of figures, and of each round's ratios, count. Twice: on the disk as it is (`bare`), and on a file
+//! system of its own that blkio holds to one disk's rate, so that runs repeat (`held`, which needs root and
+//! cgroup v1).
+//!
+//! Afterwards reads, in little memory, page cache included: values by key, everything in order, and scans of
+//! 100 values, of what each engine has put before.
+//!
+//! `cargo bench -p forebay-store --bench peers -- --folder=FOLDER`; options.rs has the rest.
+
+#![allow(clippy::unwrap_used, clippy::disallowed_types, clippy::disallowed_methods)]
+
+mod job;
+mod options;
+mod others;
+mod ours;
+mod place;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use job::{Job, Operation, Outcome};
+use options::Options;
+use place::{Cell, Held};
+
+/// The word by which this program knows that it is to be our store.
+const OURS: &str = "ours";
+
+/// What runs jobs.
+struct Bench {
+    options: Options,
+    peers: Option<PathBuf>,
+}
+
+/// What each engine came to in each round.
+type Rounds = BTreeMap<String, Vec<Outcome>>;
+
+impl Bench {
+    /// The folders that an engine has in `folder`: four for those that know several disks.
+    fn folders(engine: &str, folder: &Path) -> String {
+        let count = if ["log", "shift", "rocksdb-paths"].contains(&engine) { 4 } else { 1 };
+        let name = |at: usize| folder.join(format!("disk{at}"));
+        for at in 0..count {
+            fs::create_dir_all(name(at)).unwrap();
+        }
+        (0..count).map(|at| name(at).display().to_string()).collect::<Vec<_>>().join(",")
+    }
+
+    /// An engine does a job in a folder; `None` where it cannot be had.
+    fn run(&self, engine: &str, folder: &Path, cell: &Cell, job: &Job) -> Option<Outcome> {
+        if engine == "fio" {
+            return Some(others::fio(folder, job));
+        }
+        let folders = Bench::folders(engine, folder);
+        let mut words = vec![engine.to_string(), job.operation.name().to_string(), folders];
+        words.extend(job.words());
+        if ["log", "shift"].contains(&engine) {
+            let values = job.count.max(job.there) * job.value_bytes;
+            words.insert(0, format!("{}", values * 3 / 10 / 4096 * 4096 + (200 << 20)));
+            words.insert(0, OURS.to_string());
+            return Some(others::run(cell, &std::env::current_exe().unwrap(), &words));
+        }
+        self.peers.as_ref().map(|program| others::run(cell, program, &words))
+    }
+
+    /// Puts, all engines in turn, each into a folder that is made for it.
+    fn puts(&self, folder: &Path, value_bytes: u64, writers: u64) -> Rounds {
+        let Options { mb, seconds, puts_per_s, .. } = self.options;
+        let count = (mb * 1_000_000 / value_bytes).max(1);
+        let job = Job {
+            operation: Operation::Put,
+            value_bytes,
+            writers,
+            count,
+            seconds,
+            there: 0,
+            rate: puts_per_s,
+            is_sequential: false,
+        };
+        let mut rounds = Rounds::new();
+        for round in 0..self.options.rounds {
+            for engine in &self.options.engines {
+                let place = folder.join(format!("run-{round}-{engine}"));
+                fs::create_dir(&place).unwrap();
+                let outcome = self.run(engine, &place, &Cell::OPEN, &job);
+                fs::remove_dir_all(&place).unwrap();
+                let Some(outcome) = outcome else { continue };
+                eprintln!("  {value_bytes} B, {writers} writers, {engine}: {}", outcome.0);
+                rounds.entry(engine.clone()).or_default().push(outcome);
+            }
+        }
+        rounds
+    }
+
+    fn table_of_puts(&self, folder: &Path) {
+        println!(
+            "{:>8} {:>7} | {:>6} {:>6} {:>8} | {:>6} {:>7} {:>7} {:>9} {:>9} | p99 ms: shift, LevelDB, RocksDB",
+            "B",
+            "writers",
+            "fio",
+            "log",
+            "log/fio",
+            "shift",
+            "LevelDB",
+            "RocksDB",
+            "shift/Lev",
+            "shift/Roc"
+        );
+        for &value_bytes in &self.options.values {
+            for &writers in &self.options.writers {
+                let rounds = self.puts(folder, value_bytes, writers);
+                let mb = |engine: &str| figure(&rounds, engine, |outcome| outcome.mb_per_s());
+                let share = |one: &str, other: &str| ratio(&rounds, one, other);
+                let p99 = |engine: &str| {
+                    figure(&rounds, engine, |outcome| outcome.number("p99_us") / 1e3)
+                };
+                println!(
+                    "{value_bytes:>8} {writers:>7} | {:>6} {:>6} {:>8} | {:>6} {:>7} {:>7} {:>9} {:>9} | {} {} {}",
+                    mb("fio"),
+                    mb("log"),
+                    share("log", "fio"),
+                    mb("shift"),
+                    mb("leveldb"),
+                    mb("rocksdb"),
+                    share("shift", "leveldb"),
+                    share("shift", "rocksdb"),
+                    p99("shift"),
+                    p99("leveldb"),
+                    p99("rocksdb"),
+                );
+            }
+        }
+    }
+
+    /// Reads of what was put, in little memory: each engine puts once, then all read in turn.
+    fn table_of_reads(&self, folder: &Path) {
+        let Options { reads_mb, reads_value, memory_mb, seconds, .. } = self.options;
+        let count = reads_mb * 1_000_000 / reads_value;
+        let put = Job {
+            operation: Operation::Put,
+            value_bytes: reads_value,
+            writers: 16,
+            count,
+            seconds: 100_000,
+            there: 0,
+            rate: 0,
+            is_sequential: false,
+        };
+        let cell = match Cell::of_memory(memory_mb << 20) {
+            Ok(cell) => cell,
+            Err(what) => {
+                return println!("!!! reads are SKIPPED, for memory cannot be held: {what}");
+            }
+        };
+        let engines =
+            self.options.engines.iter().filter(|name| !["fio", "log"].contains(&&name[..]));
+        let engines: Vec<&String> = engines.collect();
+        let place = |engine: &str| folder.join(format!("read-{engine}"));
+        for engine in &engines {
+            fs::create_dir(place(engine)).unwrap();
+            self.run(engine, &place(engine), &cell, &put);
+        }
+        println!(
+            "{:>14} | {:>8} {:>8} {:>8} {:>9} {:>9}",
+            "reads", "shift", "LevelDB", "RocksDB", "shift/Lev", "shift/Roc"
+        );
+        let cases = [
+            ("by key, 1", Operation::Get, 1, count),
+            ("by key, 16", Operation::Get, 16, count),
+            ("everything", Operation::Scan, 1, 1),
+            ("100 values", Operation::Range, 1, count / 100),
+        ];
+        for (name, operation, writers, most) in cases {
+            let job = Job { operation, writers, count: most, seconds, there: count, ..put };
+            let mut rounds = Rounds::new();
+            for _ in 0..self.options.rounds {
+                for engine in &engines {
+                    let Some(outcome) = self.run(engine, &place(engine), &cell, &job) else {
+                        continue;
+                    };
+                    eprintln!("  {name}, {engine}: {}", outcome.0);
+                    assert!(operation != Operation::Get || outcome.number("missing") == 0.0);
+                    rounds.entry((*engine).clone()).or_default().push(outcome);
+                }
+            }
+            let mb = |engine: &str| figure(&rounds, engine, |outcome| outcome.mb_per_s());
+            println!(
+                "{name:>14} | {:>8} {:>8} {:>8} {:>9} {:>9}",
+                mb("shift"),
+                mb("leveldb"),
+                mb("rocksdb"),
+                ratio(&rounds, "shift", "leveldb"),
+                ratio(&rounds, "shift", "rocksdb"),
+            );
+        }
+        engines.iter().for_each(|engine| fs::remove_dir_all(place(engine)).unwrap());
+    }
+
+    fn tables(&self, folder: &Path) {
+        if self.options.parts.iter().any(|part| part == "puts") {
+            self.table_of_puts(folder);
+        }
+        if self.options.parts.iter().any(|part| part == "reads") {
+            let Options { reads_mb, reads_value, memory_mb, .. } = self.options;
+            println!(
+                "\n{reads_mb} MB in values of {reads_value} B, in {memory_mb} MiB of memory; MB/s:"
+            );
+            self.table_of_reads(folder);
+        }
+    }
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values[values.len() / 2]
+}
+
+/// The median of a figure; `-` for an engine that was not run.
+fn figure(rounds: &Rounds, engine: &str, of: impl Fn(&Outcome) -> f64) -> String {
+    let Some(outcomes) = rounds.get(engine) else { return "-".into() };
+    let value = median(outcomes.iter().map(of).collect());
+    if value < 10.0 { format!("{value:.2}") } else { format!("{value:.0}") }
+}
+
+/// The median of the ratios of two engines' rates, round by round.
+fn ratio(rounds: &Rounds, one: &str, other: &str) -> String {
+    let (Some(ones), Some(others)) = (rounds.get(one), rounds.get(other)) else {
+        return "-".into();
+    };
+    let pairs = ones.iter().zip(others);
+    format!("{:.2}", median(pairs.map(|(one, other)| one.mb_per_s() / other.mb_per_s()).collect()))
+}
+
+fn main() {
+    let words: Vec<String> = std::env::args().skip(1).filter(|word| word != "--bench").collect();
+    if words.first().is_some_and(|word| word == OURS) {
+        let job = Job::parse(&words[3], &words[5..]);
+        return ours::run(&words[2], &words[4], words[1].parse().unwrap(), &job);
+    }
+    let options = Options::parse(&words);
+    let peers = others::compile();
+    match &peers {
+        Ok(program) => println!("{}; {} rounds", others::version(program), options.rounds),
+        Err(what) => println!("!!! LevelDB and RocksDB are SKIPPED: {what}"),
+    }
+    let bench = Bench { options, peers: peers.ok() };
+    let folder = tempfile::tempdir_in(&bench.options.folder).unwrap();
+    let Options { mb, seconds, rate, modes, .. } = &bench.options;
+    println!("puts end after {mb} MB or {seconds} s; MB/s of values\n");
+    for mode in modes {
+        match &mode[..] {
+            "bare" => {
+                println!("The disk as it is:");
+                bench.tables(folder.path());
+            }
+            "held" => match Held::new(folder.path(), bench.options.room_bytes(), *rate) {
+                Ok(held) => {
+                    let place::Rate { mb_per_s, writes_per_s } = rate;
+                    println!(
+                        "\nHeld to {mb_per_s} MB/s and {writes_per_s} writes or flushes a second:"
+                    );
+                    bench.tables(&held.folder);
+                }
+                Err(what) => println!("!!! the held disk is SKIPPED: {what}"),
+            },
+            got => panic!("got {got}, expected bare or held"),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What is measured, as the command line says it.
+
+use std::path::PathBuf;
+
+use crate::place::Rate;
+
+pub(crate) struct Options {
+    /// Where; on the disk that is measured.
+    pub(crate) folder: PathBuf,
+    /// Each is run so often, in turn.
+    pub(crate) rounds: usize,
+    /// A run of puts ends after so many MB of values, or so many seconds.
+    pub(crate) mb: u64,
+    pub(crate) seconds: u64,
+    /// Bytes of a value.
+    pub(crate) values: Vec<u64>,
+    pub(crate) writers: Vec<u64>,
+    /// Which of `bare` and `held`.
+    pub(crate) modes: Vec<String>,
+    /// Which of `puts` and `reads`.
+    pub(crate) parts: Vec<String>,
+    pub(crate) rate: Rate,
+    /// Puts a second that are begun, whether or not earlier ones have ended; 0: as many as there are answers.
+    pub(crate) puts_per_s: u64,
+    /// Reads are of so many MB of values, of so many bytes, in so much memory.
+    pub(crate) reads_mb: u64,
+    pub(crate) reads_value: u64,
+    pub(crate) memory_mb: u64,
+    /// Engines that are run.
+    pub(crate) engines: Vec<String>,
+}
+
+impl Options {
+    /// Of words like `--mb=100`.
+    pub(crate) fn parse(words: &[String]) -> Options {
+        let text = |name: &str, default: &str| -> String {
+            let prefix = format!("--{name}=");
+            let found = words.iter().find_map(|word| word.strip_prefix(&prefix));
+            found.unwrap_or(default).to_string()
+        };
+        let number = |name: &str, default: &str| -> u64 {
+            let got = text(name, default);
+            got.parse().unwrap_or_else(|_| panic!("--{name}: got {got}, expected a number"))
+        };
+        let list = |name: &str, default: &str| -> Vec<String> {
+            text(name, default).split(',').map(String::from).collect()
+        };
+        let numbers = |name: &str, default: &str| -> Vec<u64> {
+            list(name, default).iter().map(|word| word.parse().unwrap()).collect()
+        };
+        Options {
+            folder: text("folder", ".").into(),
+            rounds: number("rounds", "3") as usize,
+            mb: number("mb", "500"),
+            seconds: number("seconds", "5"),
+            values: numbers("values", "1000,10000,100000,1000000"),
+            writers: numbers("writers", "1,16"),
+            modes: list("modes", "bare,held"),
+            parts: list("parts", "puts,reads"),
+            rate: Rate {
+                mb_per_s: number("mb-per-s", "150"),
+                writes_per_s: number("writes-per-s", "240"),
+            },
+            puts_per_s: number("puts-per-s", "0"),
+            reads_mb: number("reads-mb", "500"),
+            reads_value: number("reads-value", "10000"),
+            memory_mb: number("memory-mb", "64"),
+            engines: list("engines", "fio,log,shift,leveldb,rocksdb"),
+        }
+    }
+
+    /// Bytes that the largest run needs on the disk.
+    pub(crate) fn room_bytes(&self) -> u64 {
+        let reads = if self.parts.iter().any(|part| part == "reads") { self.reads_mb } else { 0 };
+        let puts = if self.parts.iter().any(|part| part == "puts") { self.mb } else { 0 };
+        puts.max(reads) * 1_300_000 + (1 << 30)
+    }
+}

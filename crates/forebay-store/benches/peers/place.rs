@@ -1,0 +1,131 @@
+//! Where engines work: the disk as it is, or a file system of its own held to one disk's rate by blkio; in a
+//! process that may be held to some memory.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The group of processes that is held: all of them, so that write-back is too, whoever does it.
+const BLKIO: &str = "/sys/fs/cgroup/blkio";
+const MEMORY: &str = "/sys/fs/cgroup/memory";
+
+/// One disk's rate.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rate {
+    pub(crate) mb_per_s: u64,
+    /// Writes a second. A durable write is two, itself and a flush.
+    pub(crate) writes_per_s: u64,
+}
+
+/// A file system on a loop device of its own, held to a rate. It goes when this is dropped.
+pub(crate) struct Held {
+    pub(crate) folder: PathBuf,
+    device: String,
+    number: String,
+    image: PathBuf,
+}
+
+/// Runs a command; answers what it says, or what is wrong.
+fn tell(words: &[&str]) -> Result<String, String> {
+    let line = words.join(" ");
+    let output = Command::new(words[0]).args(&words[1..]).output();
+    let output = output.map_err(|error| format!("{line}: {error}"))?;
+    match output.status.success() {
+        true => Ok(String::from_utf8_lossy(&output.stdout).trim().to_string()),
+        false => Err(format!("{line}: {}", String::from_utf8_lossy(&output.stderr).trim())),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), String> {
+    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+}
+
+impl Held {
+    /// Of so many bytes, in an image in `folder`, past the page cache below.
+    pub(crate) fn new(folder: &Path, bytes: u64, rate: Rate) -> Result<Held, String> {
+        write(&Path::new(BLKIO).join("cgroup.procs"), &std::process::id().to_string())?;
+        let image = folder.join("image");
+        tell(&["fallocate", "-l", &bytes.to_string(), &image.display().to_string()])?;
+        // Written once: else the disk below finds a place with every write.
+        let (out, count) = (format!("of={}", image.display()), format!("count={}", bytes >> 20));
+        tell(&["dd", "if=/dev/zero", &out, "bs=1M", &count, "oflag=direct", "conv=notrunc,fsync"])?;
+        let loop_words = ["losetup", "--find", "--show", "--direct-io=on"];
+        let device = tell(&[&loop_words[..], &[&image.display().to_string()]].concat())?;
+        let name = device.trim_start_matches("/dev/");
+        let number = fs::read_to_string(format!("/sys/block/{name}/dev"));
+        let number = number.map_err(|error| error.to_string())?.trim().to_string();
+        let held = Held { folder: folder.join("held"), device, number, image };
+        let eager = "lazy_itable_init=0,lazy_journal_init=0";
+        tell(&["mkfs.ext4", "-q", "-E", eager, &held.device])?;
+        fs::create_dir(&held.folder).map_err(|error| error.to_string())?;
+        tell(&["mount", &held.device, &held.folder.display().to_string()])?;
+        held.hold(rate)?;
+        Ok(held)
+    }
+
+    fn hold(&self, rate: Rate) -> Result<(), String> {
+        let limits = [
+            ("write_bps", rate.mb_per_s * 1_000_000),
+            ("read_bps", rate.mb_per_s * 1_000_000),
+            ("write_iops", rate.writes_per_s),
+        ];
+        limits.into_iter().try_for_each(|(name, limit)| {
+            let file = format!("{BLKIO}/blkio.throttle.{name}_device");
+            write(Path::new(&file), &format!("{} {limit}", self.number))
+        })
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // What is left over is said, and is no reason to stop.
+        let folder = self.folder.display().to_string();
+        let nothing = Rate { mb_per_s: 0, writes_per_s: 0 };
+        for done in [
+            self.hold(nothing),
+            tell(&["umount", &folder]).map(drop),
+            tell(&["losetup", "--detach", &self.device]).map(drop),
+        ] {
+            if let Err(what) = done {
+                eprintln!("left behind: {what}");
+            }
+        }
+        let _ = fs::remove_file(&self.image);
+        let _ = fs::remove_dir(&self.folder);
+    }
+}
+
+/// What a program is run in: nothing, or a memory group.
+pub(crate) struct Cell(Option<PathBuf>);
+
+impl Cell {
+    pub(crate) const OPEN: Cell = Cell(None);
+
+    /// So much memory, the page cache of what the program reads and writes included.
+    pub(crate) fn of_memory(bytes: u64) -> Result<Cell, String> {
+        let group = Path::new(MEMORY).join(format!("forebay-bench-{}", std::process::id()));
+        fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
+        let cell = Cell(Some(group.clone()));
+        write(&group.join("memory.limit_in_bytes"), &bytes.to_string())?;
+        Ok(cell)
+    }
+
+    pub(crate) fn command(&self, program: &Path) -> Command {
+        let Some(group) = &self.0 else { return Command::new(program) };
+        let mut command = Command::new("sh");
+        let enter = r#"echo $$ >"$0" && exec "$@""#;
+        command.args(["-c", enter]).arg(group.join("cgroup.procs")).arg(program);
+        command
+    }
+}
+
+impl Drop for Cell {
+    fn drop(&mut self) {
+        if let Some(group) = &self.0 {
+            let _ = fs::write(group.join("memory.force_empty"), "0");
+            if let Err(error) = fs::remove_dir(group) {
+                eprintln!("left behind: {}: {error}", group.display());
+            }
+        }
+    }
+}
