@@ -109,7 +109,8 @@ struct Of : Engine {
 using Level = Of<leveldb::DB, leveldb::Slice, leveldb::WriteOptions, leveldb::ReadOptions>;
 using Rocks = Of<rocksdb::DB, rocksdb::Slice, rocksdb::WriteOptions, rocksdb::ReadOptions>;
 
-static std::unique_ptr<Engine> open(const std::string& name, const std::vector<std::string>& folders) {
+static std::unique_ptr<Engine> open(const std::string& name, const std::vector<std::string>& folders,
+                                    uint64_t path_bytes) {
   if (name == "leveldb") {
     leveldb::Options options;
     options.create_if_missing = true;
@@ -136,7 +137,7 @@ static std::unique_ptr<Engine> open(const std::string& name, const std::vector<s
     fail("got " + name + ", expected leveldb, rocksdb, rocksdb-disks or rocksdb-paths");
   }
   if (name == "rocksdb-paths") {
-    for (auto& folder : folders) options.db_paths.emplace_back(folder + "/path", 4ull << 30);
+    for (auto& folder : folders) options.db_paths.emplace_back(folder + "/path", path_bytes);
   }
   rocksdb::DB* db = nullptr;
   auto status = rocksdb::DB::Open(options, folders[0] + "/db", &db);
@@ -174,7 +175,7 @@ int main(int count, char** words) {
   const uint64_t short_scan = job.number("scan");
   const double seconds_max = double(job.number("seconds"));
   const Pool pool(operation == "put" ? 32 << 20 : 2 << 20);
-  auto engine = open(words[1], folders);
+  auto engine = open(words[1], folders, job.settings.count("path-bytes") ? job.number("path-bytes") : 4ull << 30);
 
   Counted counted;
   const size_t threads = operation == "scan" ? 1 : job.number("writers");

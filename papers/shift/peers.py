@@ -1,0 +1,282 @@
+"""LevelDB and RocksDB on the paper's disks: their I/O is captured here and replayed on models of those.
+
+    make capture-peers                                           # as below, into papers/shift/peers.md
+    sudo python3 papers/shift/peers.py --mb 1000 --work DIR      # DIR: a folder with room for three times as much
+
+It makes a file system (ext4) on a loop device in DIR, runs an engine there by the program that `make bench-store` runs
+(crates/forebay-store/benches/peers/peers.cc), captures what reaches the device (`forebay capture`; where an engine
+has several devices, the kernel's `blk` tracer, which that uses too), and replays the capture dependently on models
+(`forebay simulate --replay dependent`): a thread's I/O begins at its recorded time, but not before the one before it
+has ended. What a thread waits for of another is not in a capture, so an engine's compaction keeps the pace that it had
+here, and nobody waits for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+SOURCE = ROOT / "crates/forebay-store/benches/peers/peers.cc"
+TRACING = Path("/sys/kernel/tracing")
+
+#: The paper's disk, to the platters before it answers, and with its cache, which answers for them.
+DEVICES = {"to media": "st1000nm0011", "to cache": str(HERE / "st1000nm0011-cached.toml")}
+#: As the store's own RAID 0 (`forebay store simulate`).
+RAID0 = "array:level=raid0:chunk-kib=64"
+DISKS = 4
+#: MB/s of LevelDB and of Workload Shifting by bytes of a value, random keys (the paper, figures 3 and 10).
+PAPER = {1_000_000: (4.7, 38.6), 100_000: (2.5, 31.1), 10_000: (2.2, 6.3)}
+#: Between an answer and the next put: about what the engines took here beside their I/O.
+HOST_MS = 0.3
+
+
+@dataclass(frozen=True)
+class Case:
+    """An engine, and what is put into it: one writer, each put synced."""
+
+    engine: str
+    value_bytes: int
+    is_sequential: bool = False
+    #: Devices that it has; with one, the replay stripes them over all disks.
+    devices: int = 1
+
+    def name(self) -> str:
+        keys = "sequential" if self.is_sequential else "random"
+        return f"{self.engine}-{self.value_bytes}-{keys}"
+
+
+CASES = [
+    *(Case("leveldb", value, keys) for keys in (False, True) for value in PAPER),
+    *(Case("rocksdb", value, keys) for keys in (False, True) for value in PAPER),
+    *(Case("rocksdb-disks", value) for value in (100_000, 10_000)),
+    *(Case("rocksdb-paths", value, devices=DISKS) for value in (100_000, 10_000)),
+]
+
+
+def told(*words: str | Path) -> str:
+    """What a command says; its complaint is raised."""
+    done = subprocess.run([str(word) for word in words], capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{' '.join(map(str, words))}: {done.stderr.strip()}")
+    return done.stdout.strip()
+
+
+@contextmanager
+def file_system(work: Path, name: str, size: int):
+    """ext4 on a loop device of so many bytes, past the page cache below; answers the device and the folder."""
+    image, folder = work / f"{name}.image", work / name
+    told("fallocate", "-l", size, image)
+    device = told("losetup", "--find", "--show", "--direct-io=on", image)
+    try:
+        told("mkfs.ext4", "-q", "-E", "lazy_itable_init=0,lazy_journal_init=0", device)
+        folder.mkdir()
+        told("mount", device, folder)
+        try:
+            yield device, folder
+        finally:
+            told("umount", folder)
+            folder.rmdir()
+    finally:
+        told("losetup", "--detach", device)
+        image.unlink()
+
+
+@contextmanager
+def captured_by_forebay(forebay: Path, device: str, trace: Path):
+    """Captures one device until what is inside ends."""
+    words = [str(forebay), "capture", device, "-o", str(trace), "--for", "10h"]
+    capturing = subprocess.Popen(words, stderr=subprocess.PIPE, text=True)
+    time.sleep(2)
+    if capturing.poll() is not None:
+        raise SystemExit(capturing.stderr.read())
+    yield
+    capturing.send_signal(signal.SIGINT)
+    said = capturing.communicate()[1]
+    if "0 events lost" not in said:
+        raise SystemExit(f"events were lost: {said}")
+
+
+def switch(file: Path, text: str) -> None:
+    file.write_text(text)
+
+
+@contextmanager
+def captured_by_tracer(devices: list[str], trace: Path):
+    """Captures several devices through the kernel's tracer, in the words of blktrace, which are blkparse's but for
+    the number of an event."""
+    if not (TRACING / "current_tracer").exists():
+        told("mount", "-t", "tracefs", "nodev", TRACING)
+    enabled = [Path(f"/sys/block/{Path(device).name}/trace/enable") for device in devices]
+    switch(TRACING / "current_tracer", "blk")
+    try:
+        switch(TRACING / "options/blk_classic", "1")
+        switch(TRACING / "buffer_size_kb", "32768")
+        switch(TRACING / "trace", "")
+        for file in enabled:
+            switch(file, "1")
+        raw = trace.with_suffix(".raw")
+        with raw.open("w") as out:
+            piping = subprocess.Popen(["cat", str(TRACING / "trace_pipe")], stdout=out)
+            yield
+            for file in enabled:
+                switch(file, "0")
+            # What is left in the kernel's buffer.
+            time.sleep(2)
+            piping.terminate()
+            piping.wait()
+    finally:
+        switch(TRACING / "options/blk_classic", "0")
+        switch(TRACING / "current_tracer", "nop")
+    with raw.open() as lines, trace.open("w") as out:
+        for number, line in enumerate(lines, 1):
+            if "LOST" in line:
+                raise SystemExit(f"events were lost: {line.strip()}")
+            disk, cpu, rest = line.split(maxsplit=2)
+            out.write(f"{disk} {cpu} {number} {rest}")
+    raw.unlink()
+
+
+def capture(case: Case, options) -> tuple[Path, dict]:
+    """Runs a case; answers its trace and what the engine says of the run."""
+    total = options.mb * 1_000_000
+    with ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(dir=options.work)))
+        # Compaction needs room beside what is there.
+        size = total * 2 // (1 if case.devices == 1 else 2) + (1 << 30)
+        disks = [stack.enter_context(file_system(work, f"disk{at}", size)) for at in range(case.devices)]
+        if case.devices == 1:
+            trace = options.traces / f"{case.name()}.parquet"
+            tracing = captured_by_forebay(options.forebay, disks[0][0], trace)
+        else:
+            trace = options.traces / f"{case.name()}.blkparse"
+            tracing = captured_by_tracer([device for device, _ in disks], trace)
+        settings = {
+            "value-bytes": case.value_bytes, "count": max(1, total // case.value_bytes), "writers": 1,
+            "seconds": 100_000, "there": 0, "rate": 0, "scan": 1, "sequential": int(case.is_sequential),
+            # All of the data on all paths but the last takes the first three of them.
+            "path-bytes": total // 3,
+        }
+        words = [f"{name}={value}" for name, value in settings.items()]
+        folders = ",".join(str(folder) for _, folder in disks)
+        with tracing:
+            said = told(options.peers, case.engine, "put", folders, *words)
+            for _, folder in disks:
+                told("sync", "-f", folder)
+    return trace, json.loads(said)
+
+
+def replay(case: Case, trace: Path, device: str, options) -> dict:
+    """What a capture comes to on models of the paper's disks."""
+    policy = RAID0 if case.devices == 1 else "mq-deadline"
+    words = ["--device", device, "--disks", str(DISKS), "--policy", policy, "--replay", "dependent", "--format", "json"]
+    return json.loads(told(options.forebay, "simulate", trace, *words))["runs"][0]
+
+
+def ours(value_bytes: int, device: str, options) -> float:
+    """MB/s of our store on the same models: all puts of the same bytes, sorted and merged meanwhile."""
+    words = ["--disks", str(DISKS), "--arrangement", "enhanced", "--value-bytes", str(value_bytes), "--format", "json",
+             "--total-mb", str(options.mb), "--host", f"{HOST_MS}ms"]
+    if device != DEVICES["to media"]:
+        words.append("--to-cache")
+    rows = json.loads(told(options.forebay, "store", "simulate", device, *words))
+    return rows[-1]["throughput_mb_per_s"]
+
+
+def row(case: Case, options) -> list[str]:
+    """A case's row of the table."""
+    trace, said = capture(case, options)
+    runs = {name: replay(case, trace, device, options) for name, device in DEVICES.items()}
+    described = json.loads(told(options.forebay, "describe", trace, "--format", "json"))
+    if not options.keep:
+        trace.unlink()
+    mb = said["bytes"] / 1e6
+    moved = [described[f"{way}_bytes"] / said["bytes"] for way in ("write", "read")]
+    layout = "RAID 0" if case.devices == 1 else "db_paths"
+    paper = PAPER[case.value_bytes][0] if case.engine == "leveldb" and not case.is_sequential else None
+    keys = "sequential" if case.is_sequential else "random"
+    return [case.engine, layout, f"{case.value_bytes / 1000:g}", keys, f"{mb / said['seconds']:.1f}",
+            *(f"{share:.1f}" for share in moved), *(f"{mb / run['makespan_s']:.1f}" for run in runs.values()),
+            f"{paper:g}" if paper else ""]
+
+
+HEADER = ["engine", "disks", "KB", "keys", "here, MB/s", "written", "read", "to media, MB/s", "to cache, MB/s",
+          "paper, MB/s"]
+
+
+def table(header: list[str], rows: list[list[str]]) -> str:
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def compile_peers(work: Path) -> Path:
+    """The program that drives the engines."""
+    program = work / "store-peers"
+    told("g++", "-O2", "-std=c++17", "-o", program, SOURCE, "-lleveldb", "-lrocksdb", "-lpthread")
+    return program
+
+
+TEXT = """# LevelDB and RocksDB on the paper's disks
+
+Written by `{command}`: {versions}, ext4 on a loop device, one writer, {mb} MB of values under keys of 16 bytes, nothing
+compressed, each put synced; captured, and replayed dependently on models of four ST1000NM0011, as RAID 0 with chunks
+of 64 KiB or, for `db_paths`, each file system on a disk of its own. *Here* is the pace at which the engine put while
+it was captured; *written* and *read* are bytes of its I/O for each byte of values. *To media*: the disks write to
+the platters before they answer; *to cache*: they answer from their caches, and a flush waits for the platters. The
+paper's figures are those of figures 3 and 10, over 10 GB.
+
+**Their compaction keeps the capture's pace.** A replay makes each thread wait for its own I/O alone: a writer that
+would be slowed or stopped by a compaction that falls behind is not. So what is written here is at most what the engines
+would put on such disks, with as much compaction as they did here.
+
+{table}
+
+`rocksdb-disks` and `rocksdb-paths` are RocksDB as its guide sets it up for disks: an auto-tuned rate limiter, dynamic
+levels, writes handed on as they come (1 MiB), 2 MiB read ahead in compactions.
+
+Our store on the same models, by its own code in virtual time, {host} ms from an answer to the next put, sorted and
+merged meanwhile (`forebay store simulate`):
+
+{ours}
+"""
+
+
+def main(options) -> str:
+    """The text of the table."""
+    options.traces = options.work / "captured"
+    options.traces.mkdir(parents=True, exist_ok=True)
+    options.peers = compile_peers(options.work)
+    versions = told(options.peers, "--version")
+    rows = []
+    for case in CASES:
+        if options.only in case.name():
+            rows.append(row(case, options))
+            print(" ".join(rows[-1]), flush=True)
+    own = [[f"{value / 1000:g}", *(f"{ours(value, device, options):.1f}" for device in DEVICES.values()),
+            f"{shifting:g}"] for value, (_, shifting) in PAPER.items()]
+    return TEXT.format(command="make capture-peers", versions=versions, mb=options.mb, host=HOST_MS,
+                       table=table(HEADER, rows),
+                       ours=table(["KB", "to media, MB/s", "to cache, MB/s", "paper, MB/s"], own))
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--mb", type=int, default=1000, help="MB of values of each case")
+    parser.add_argument("--work", type=Path, required=True, help="where images and captures go, and are deleted again")
+    parser.add_argument("--forebay", type=Path, default=ROOT / "target/release/forebay")
+    parser.add_argument("--only", default="", help="cases whose names have this in them")
+    parser.add_argument("--keep", action="store_true", help="keep the captures")
+    parser.add_argument("-o", "--output", type=Path, default=HERE / "peers.md")
+    arguments = parser.parse_args()
+    if os.geteuid() != 0:
+        raise SystemExit("got no privileges, expected root's: loop devices and captures need them")
+    arguments.output.write_text(main(arguments))
