@@ -1,7 +1,7 @@
 //! The others: LevelDB and RocksDB by peers.cc, and fio's durable writes.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::{Value as Json, json};
 
@@ -40,7 +40,8 @@ fn text(bytes: &[u8]) -> String {
 pub(crate) fn run(cell: &Cell, program: &Path, words: &[String]) -> Outcome {
     let output = cell.command(program).args(words).stderr(Stdio::inherit()).output().unwrap();
     let said = text(&output.stdout);
-    assert!(output.status.success(), "{} {words:?} failed: {said}", program.display());
+    let Output { status, .. } = output;
+    assert!(status.success(), "{} {words:?}: {status} {said}", program.display());
     let from = said.find('{').unwrap_or_else(|| panic!("got {said}, expected JSON"));
     Outcome(serde_json::from_str(&said[from..]).unwrap())
 }
