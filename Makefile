@@ -6,6 +6,8 @@
 # make dist     target/dist/forebay: smaller and somewhat faster, slow to build
 # make bench-play  the live driver beside fio
 # make bench-volume  live writes to a volume beside fio sending its drives the same I/Os
+# make bench-store  our store beside fio, LevelDB and RocksDB; needs libleveldb-dev and librocksdb-dev
+# make capture-peers  these two's I/O replayed on the paper's disks: papers/shift/peers.md; needs root
 # make proptest-long  the tests under PROPTEST_SEEDS random seeds
 # make kill-volume  ROUNDS times kill -9 on a volume's writer
 # make mutants  which of MUTANTS one-line bugs in the core its tests catch; MUTANTS_SEED draws them
@@ -23,7 +25,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-s
 
 .PHONY: laws kill-volume all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces big big-short
+  reproduce-short reproduce-traces big big-short bench-store capture-peers
 
 all: build
 
@@ -182,6 +184,23 @@ BENCH_DRIVES ?= /dev/shm
 bench-volume:
 	@command -v fio >/dev/null || { echo "fio is not installed: nothing to compare with" >&2; exit 1; }
 	cargo bench --profile dist -p forebay-volume --bench volume -- $(BENCH_DRIVES)
+
+# Our store beside the disk (fio), LevelDB and RocksDB, in BENCH_FOLDER; BENCH_STORE: words of
+# crates/forebay-store/benches/peers/options.rs, as --mb=10000. Root's also on a disk that blkio holds to a rate.
+BENCH_FOLDER ?= target
+BENCH_STORE ?=
+
+bench-store:
+	@command -v fio >/dev/null || { echo "fio is not installed: nothing to compare with" >&2; exit 1; }
+	cargo bench --profile dist -p forebay-store --bench peers -- --folder=$(abspath $(BENCH_FOLDER)) $(BENCH_STORE)
+
+# Captures what LevelDB and RocksDB do to a disk, and replays it on models of others.
+PEERS_MB ?= 1000
+
+capture-peers:
+	cargo build --release -p forebay-cli
+	mkdir -p target/peers
+	python3 papers/shift/peers.py --mb $(PEERS_MB) --work $(abspath target/peers)
 
 report:
 	cargo run --release -- advise

@@ -138,6 +138,33 @@ impl Bench {
         }
     }
 
+    /// How long puts took that began at a rate, whether or not earlier ones had ended.
+    fn table_of_tails(&self, folder: &Path) {
+        let Options { values, writers, puts_per_s, .. } = &self.options;
+        println!("puts at {puts_per_s} a second, how long each took from when it was due, in ms:");
+        println!(
+            "{:>8} {:>7} {:>14} | {:>7} {:>7} {:>7} {:>7} | {:>6}",
+            "B", "writers", "engine", "p50", "p99", "p99.9", "most", "MB/s"
+        );
+        for (&value_bytes, &writers) in
+            values.iter().flat_map(|value| writers.iter().map(move |writers| (value, writers)))
+        {
+            let rounds = self.puts(folder, value_bytes, writers);
+            for engine in self.options.engines.iter().filter(|engine| rounds.contains_key(*engine))
+            {
+                let ms = |name: &str| figure(&rounds, engine, |outcome| outcome.number(name) / 1e3);
+                let mb = figure(&rounds, engine, Outcome::mb_per_s);
+                println!(
+                    "{value_bytes:>8} {writers:>7} {engine:>14} | {:>7} {:>7} {:>7} {:>7} | {mb:>6}",
+                    ms("p50_us"),
+                    ms("p99_us"),
+                    ms("p999_us"),
+                    ms("max_us"),
+                );
+            }
+        }
+    }
+
     /// Reads of what was put, in little memory: each engine puts once, then all read in turn.
     fn table_of_reads(&self, folder: &Path) {
         let Options { reads_mb, reads_value, memory_mb, seconds, .. } = self.options;
@@ -203,10 +230,13 @@ impl Bench {
     }
 
     fn tables(&self, folder: &Path) {
-        if self.options.parts.iter().any(|part| part == "puts") {
+        let is_wanted = |name: &str| self.options.parts.iter().any(|part| part == name);
+        if is_wanted("puts") && self.options.puts_per_s > 0 {
+            self.table_of_tails(folder);
+        } else if is_wanted("puts") {
             self.table_of_puts(folder);
         }
-        if self.options.parts.iter().any(|part| part == "reads") {
+        if is_wanted("reads") {
             let Options { reads_mb, reads_value, memory_mb, .. } = self.options;
             println!(
                 "\n{reads_mb} MB in values of {reads_value} B, in {memory_mb} MiB of memory; MB/s:"

@@ -62,9 +62,9 @@ impl Options {
                 writes_per_s: number("writes-per-s", "240"),
             },
             puts_per_s: number("puts-per-s", "0"),
-            reads_mb: number("reads-mb", "500"),
+            reads_mb: number("reads-mb", "2000"),
             reads_value: number("reads-value", "10000"),
-            memory_mb: number("memory-mb", "64"),
+            memory_mb: number("memory-mb", "256"),
             engines: list("engines", "fio,log,shift,leveldb,rocksdb"),
         }
     }

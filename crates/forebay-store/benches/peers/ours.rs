@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::job::{Job, Operation, Pool};
 
 /// Bytes that a page of a full scan is about.
-const PAGE_BYTES: u64 = 4 << 20;
+const PAGE_BYTES: u64 = 32 << 20;
 
 /// What is counted by all threads.
 #[derive(Default)]
