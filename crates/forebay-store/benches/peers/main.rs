@@ -166,7 +166,8 @@ impl Bench {
     }
 
     /// Reads of what was put, in little memory: each engine puts once, then all read in turn.
-    fn table_of_reads(&self, folder: &Path) {
+    /// `hold` says whether the disk is held to its rate: not while they put.
+    fn table_of_reads(&self, folder: &Path, hold: &dyn Fn(bool)) {
         let Options { reads_mb, reads_value, memory_mb, seconds, .. } = self.options;
         let count = reads_mb * 1_000_000 / reads_value;
         let put = Job {
@@ -189,10 +190,12 @@ impl Bench {
             self.options.engines.iter().filter(|name| !["fio", "log"].contains(&&name[..]));
         let engines: Vec<&String> = engines.collect();
         let place = |engine: &str| folder.join(format!("read-{engine}"));
+        hold(false);
         for engine in &engines {
             fs::create_dir(place(engine)).unwrap();
             self.run(engine, &place(engine), &cell, &put);
         }
+        hold(true);
         println!(
             "{:>14} | {:>8} {:>8} {:>8} {:>9} {:>9}",
             "reads", "shift", "LevelDB", "RocksDB", "shift/Lev", "shift/Roc"
@@ -229,7 +232,7 @@ impl Bench {
         engines.iter().for_each(|engine| fs::remove_dir_all(place(engine)).unwrap());
     }
 
-    fn tables(&self, folder: &Path) {
+    fn tables(&self, folder: &Path, hold: &dyn Fn(bool)) {
         let is_wanted = |name: &str| self.options.parts.iter().any(|part| part == name);
         if is_wanted("puts") && self.options.puts_per_s > 0 {
             self.table_of_tails(folder);
@@ -241,7 +244,7 @@ impl Bench {
             println!(
                 "\n{reads_mb} MB in values of {reads_value} B, in {memory_mb} MiB of memory; MB/s:"
             );
-            self.table_of_reads(folder);
+            self.table_of_reads(folder, hold);
         }
     }
 }
@@ -287,7 +290,7 @@ fn main() {
         match &mode[..] {
             "bare" => {
                 println!("The disk as it is:");
-                bench.tables(folder.path());
+                bench.tables(folder.path(), &|_| ());
             }
             "held" => match Held::new(folder.path(), bench.options.room_bytes(), *rate) {
                 Ok(held) => {
@@ -295,7 +298,8 @@ fn main() {
                     println!(
                         "\nHeld to {mb_per_s} MB/s and {writes_per_s} writes or flushes a second:"
                     );
-                    bench.tables(&held.folder);
+                    held.hold(true);
+                    bench.tables(&held.folder, &|is_held| held.hold(is_held));
                 }
                 Err(what) => println!("!!! the held disk is SKIPPED: {what}"),
             },

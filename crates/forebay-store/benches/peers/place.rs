@@ -17,12 +17,18 @@ pub(crate) struct Rate {
     pub(crate) writes_per_s: u64,
 }
 
+impl Rate {
+    /// As fast as it goes.
+    const NONE: Rate = Rate { mb_per_s: 0, writes_per_s: 0 };
+}
+
 /// A file system on a loop device of its own, held to a rate. It goes when this is dropped.
 pub(crate) struct Held {
     pub(crate) folder: PathBuf,
     device: String,
     number: String,
     image: PathBuf,
+    rate: Rate,
 }
 
 /// Runs a command; answers what it says, or what is wrong.
@@ -54,16 +60,22 @@ impl Held {
         let name = device.trim_start_matches("/dev/");
         let number = fs::read_to_string(format!("/sys/block/{name}/dev"));
         let number = number.map_err(|error| error.to_string())?.trim().to_string();
-        let held = Held { folder: folder.join("held"), device, number, image };
+        let held = Held { folder: folder.join("held"), device, number, image, rate };
         let eager = "lazy_itable_init=0,lazy_journal_init=0";
         tell(&["mkfs.ext4", "-q", "-E", eager, &held.device])?;
         fs::create_dir(&held.folder).map_err(|error| error.to_string())?;
         tell(&["mount", &held.device, &held.folder.display().to_string()])?;
-        held.hold(rate)?;
+        held.limit(rate)?;
         Ok(held)
     }
 
-    fn hold(&self, rate: Rate) -> Result<(), String> {
+    /// From now on, or no longer.
+    pub(crate) fn hold(&self, is_held: bool) {
+        // It was allowed once.
+        self.limit(if is_held { self.rate } else { Rate::NONE }).unwrap();
+    }
+
+    fn limit(&self, rate: Rate) -> Result<(), String> {
         let limits = [
             ("write_bps", rate.mb_per_s * 1_000_000),
             ("read_bps", rate.mb_per_s * 1_000_000),
@@ -80,9 +92,8 @@ impl Drop for Held {
     fn drop(&mut self) {
         // What is left over is said, and is no reason to stop.
         let folder = self.folder.display().to_string();
-        let nothing = Rate { mb_per_s: 0, writes_per_s: 0 };
         for done in [
-            self.hold(nothing),
+            self.limit(Rate::NONE),
             tell(&["umount", &folder]).map(drop),
             tell(&["losetup", "--detach", &self.device]).map(drop),
         ] {
