@@ -1,11 +1,15 @@
 //! Memory that begins at a page, as direct I/O wants it.
 #![allow(unsafe_code)]
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ptr::NonNull;
 
 /// Memory begins at a multiple of this, enough for every device there is.
 pub(crate) const ALIGN: usize = 4096;
+
+/// Longer memory is asked for in pages of this size: of scattered ones of 4 KiB a device takes a megabyte in
+/// several commands (128 pieces each on a loop device, 168 on SATA).
+const HUGE: usize = 2 << 20;
 
 /// Zeroed bytes that begin at a page. The kernel may be told their address: they stay where they
 /// are until they are dropped.
@@ -22,10 +26,18 @@ unsafe impl Sync for Memory {}
 impl Memory {
     /// `len` bytes, more than none.
     pub fn zeroed(len: usize) -> Memory {
-        let layout = Layout::from_size_align(len.max(1), ALIGN).expect("a length that fits memory");
+        let align = if len >= HUGE { HUGE } else { ALIGN };
+        let layout = Layout::from_size_align(len.max(1), align).expect("a length that fits memory");
         // SAFETY: the layout's size is not zero.
-        let start = unsafe { alloc_zeroed(layout) };
+        let start = unsafe { alloc(layout) };
         let Some(start) = NonNull::new(start) else { handle_alloc_error(layout) };
+        if align == HUGE {
+            // Before they are touched; whole pages of its own, and no more than a wish.
+            // SAFETY: what was allocated, of which nothing is used yet.
+            unsafe { libc::madvise(start.as_ptr().cast(), len / HUGE * HUGE, libc::MADV_HUGEPAGE) };
+        }
+        // SAFETY: so many bytes were allocated.
+        unsafe { start.as_ptr().write_bytes(0, layout.size()) };
         Memory { start, layout }
     }
 
@@ -56,5 +68,21 @@ impl Drop for Memory {
     fn drop(&mut self) {
         // SAFETY: allocated in `zeroed` with this layout, and only once freed.
         unsafe { dealloc(self.start.as_ptr(), self.layout) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_is_zeroed_and_begins_at_a_page_and_if_long_at_a_large_one() {
+        for (len, at) in [(1, ALIGN), (HUGE - 1, ALIGN), (HUGE, HUGE), (2 * HUGE + 5000, HUGE)] {
+            let mut memory = Memory::zeroed(len);
+            assert_eq!(memory.address() as usize % at, 0);
+            assert_eq!(memory.len(), len);
+            assert!(memory.bytes().iter().all(|byte| *byte == 0));
+            memory.bytes_mut().fill(7);
+        }
     }
 }

@@ -131,7 +131,6 @@ static std::unique_ptr<Engine> open(const std::string& name, const std::vector<s
         200 << 20, 100 * 1000, 10, rocksdb::RateLimiter::Mode::kWritesOnly, true));
     options.level_compaction_dynamic_level_bytes = true;
     options.bytes_per_sync = 1 << 20;
-    options.wal_bytes_per_sync = 1 << 20;
     options.compaction_readahead_size = 2 << 20;
   } else if (name != "rocksdb") {
     fail("got " + name + ", expected leveldb, rocksdb, rocksdb-disks or rocksdb-paths");
