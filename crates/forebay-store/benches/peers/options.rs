@@ -62,17 +62,19 @@ impl Options {
                 writes_per_s: number("writes-per-s", "240"),
             },
             puts_per_s: number("puts-per-s", "0"),
-            reads_mb: number("reads-mb", "2000"),
+            reads_mb: number("reads-mb", "1000"),
             reads_value: number("reads-value", "10000"),
-            memory_mb: number("memory-mb", "256"),
+            memory_mb: number("memory-mb", "512"),
             engines: list("engines", "fio,log,shift,leveldb,rocksdb"),
         }
     }
 
     /// Bytes that the largest run needs on the disk.
     pub(crate) fn room_bytes(&self) -> u64 {
-        let reads = if self.parts.iter().any(|part| part == "reads") { self.reads_mb } else { 0 };
-        let puts = if self.parts.iter().any(|part| part == "puts") { self.mb } else { 0 };
-        puts.max(reads) * 1_300_000 + (1 << 30)
+        let of =
+            |part: &str, mb: u64| if self.parts.iter().any(|name| name == part) { mb } else { 0 };
+        // Readers are there together.
+        let reads = of("reads", self.reads_mb) * self.engines.len() as u64;
+        of("puts", self.mb).max(reads) * 1_300_000 + (1 << 30)
     }
 }
