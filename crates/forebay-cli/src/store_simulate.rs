@@ -5,7 +5,9 @@ use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
 use forebay_core::Nanos;
-use forebay_store::{Arrangement, Compared, Config, Keys, Load, Row, compare};
+use forebay_store::{
+    Arrangement, Compared, Config, InPlace, Keys, Load, Row, StoreError, Tree, TreeSync, compare,
+};
 
 use crate::options::span;
 use crate::output::{self, Format};
@@ -56,6 +58,24 @@ pub(crate) struct Simulating {
     /// A put counts once the disk has taken it, as on disks whose caches answer for them; it is not safe
     #[arg(long)]
     to_cache: bool,
+    /// A put is written and then flushed, as by fsync (on RAID 0 every disk is), and not written through
+    #[arg(long, conflicts_with = "to_cache")]
+    flush: bool,
+    /// What logs become: sorted runs, or part of one B+tree a disk that is updated in place, as in the paper
+    #[arg(long, value_enum, default_value = "runs")]
+    tree: Trees,
+    /// KiB of a page of a tree in place, a multiple of 4; values of more than a quarter of it lie apart
+    #[arg(long, value_name = "KIB", default_value = "8", value_parser = clap::value_parser!(u16).range(4..=16_384))]
+    page_kib: u16,
+    /// MB of memory for leaves of trees in place (the paper: 2000 in all)
+    #[arg(long, value_name = "MB", default_value = "2000", value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    tree_memory_mb: u32,
+    /// When pages of trees in place that changed are written
+    #[arg(long, value_enum, default_value = "log")]
+    tree_sync: Synced,
+    /// Writes to a tree in place that are under way at a time
+    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    tree_depth: u16,
     /// KB left out before each batch, to save a revolution
     #[arg(long, value_name = "KB", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=10_000))]
     gap_kb: u32,
@@ -86,8 +106,33 @@ enum Arranged {
     Raid0,
 }
 
+#[derive(Clone, Copy, ValueEnum)]
+enum Trees {
+    /// Sorted runs, each written in one pass
+    Runs,
+    /// One B+tree a disk, updated in place
+    InPlace,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum Synced {
+    /// After each record
+    Record,
+    /// When a log is in the tree
+    Log,
+    /// At the end; earlier where memory has no room
+    Close,
+}
+
 impl Simulating {
     pub(crate) fn run(self) -> anyhow::Result<()> {
+        if !self.page_kib.is_multiple_of(4) {
+            let got = self.page_kib;
+            return Err(StoreError::Store(format!(
+                "--page-kib: got {got}, expected a multiple of 4, for that is what disks write"
+            ))
+            .into());
+        }
         let device = devices::open(&self.device)?;
         let disks = vec![device.model.clone(); self.disks.into()];
         let load = Load {
@@ -105,7 +150,9 @@ impl Simulating {
         let config = Config {
             log_bytes: u64::from(self.log_kb) * 1000,
             read_log: self.read_log,
+            tree: self.tree(),
             to_media: !self.to_cache,
+            flushes_puts: self.flush,
             merges: !self.no_merging,
             tunes: self.tuned,
             gap_bytes: block(u64::from(self.gap_kb) * 1000),
@@ -139,6 +186,22 @@ impl Simulating {
 }
 
 impl Simulating {
+    fn tree(&self) -> Tree {
+        match self.tree {
+            Trees::Runs => Tree::Runs,
+            Trees::InPlace => Tree::InPlace(InPlace {
+                page_bytes: usize::from(self.page_kib) * 1024,
+                cache_bytes: u64::from(self.tree_memory_mb) * 1_000_000,
+                sync: match self.tree_sync {
+                    Synced::Record => TreeSync::Record,
+                    Synced::Log => TreeSync::Log,
+                    Synced::Close => TreeSync::Close,
+                },
+                depth: self.tree_depth.into(),
+            }),
+        }
+    }
+
     fn told(&self, device: &str, load: Load, all: &[Compared]) -> String {
         let mut table = Table::new();
         table.load_preset(presets::ASCII_MARKDOWN);

@@ -1,9 +1,10 @@
 //! Several lanes as one, chunk by chunk in turn: RAID 0.
 //!
 //! What one I/O asks of one lane lies together there and leaves as one, as a block layer would merge it. A
-//! flush goes to all. The I/O ends when its last part has, with the worst outcome of any.
+//! flush goes to all. The I/O ends when its last part has, with the worst outcome of any. Each lane has a queue
+//! of parts, in the order they came, so that a lane at work holds up no other.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 
 use forebay_core::{Bytes, Completion, Lane, Nanos, Op, Piece, Request, RequestId, Slots, worst};
@@ -20,6 +21,9 @@ struct Whole {
     completion: Option<Completion>,
 }
 
+/// Parts that wait for a lane, as many as a Linux block device has requests for.
+const QUEUE: usize = 128;
+
 /// Lanes as one.
 pub struct Striped<L> {
     lanes: L,
@@ -28,6 +32,7 @@ pub struct Striped<L> {
     /// Which I/O a part is of, by the part's lane and name.
     parts: BTreeMap<(Lane, RequestId), RequestId>,
     next: RequestId,
+    queues: Vec<VecDeque<(Request, Vec<Piece>)>>,
     ended: Vec<Ended>,
 }
 
@@ -35,7 +40,8 @@ impl<L: Lanes> Striped<L> {
     /// All of `lanes` as lane 0, in chunks of so many bytes.
     pub fn new(lanes: L, chunk_bytes: u64) -> Striped<L> {
         let (wholes, parts) = (BTreeMap::new(), BTreeMap::new());
-        Striped { lanes, chunk_bytes, wholes, parts, next: 0, ended: Vec::new() }
+        let queues = (0..lanes.count()).map(|_| VecDeque::new()).collect();
+        Striped { lanes, chunk_bytes, wholes, parts, next: 0, queues, ended: Vec::new() }
     }
 
     /// The lanes beneath.
@@ -60,11 +66,22 @@ impl<L: Lanes> Striped<L> {
         parts
     }
 
-    fn begin(&mut self, whole: RequestId, part: Request, pieces: &[Piece]) {
+    fn begin(&mut self, whole: RequestId, part: Request, pieces: Vec<Piece>) {
         let id = self.next;
         self.next += 1;
         self.parts.insert((part.lane, id), whole);
-        self.lanes.start(part.at, Request { id, ..part }, pieces);
+        self.queues[usize::from(part.lane)].push_back((Request { id, ..part }, pieces));
+    }
+
+    /// Starts what lanes have room for.
+    fn start_parts(&mut self, now: Nanos) {
+        for (lane, queue) in (0..).zip(&mut self.queues) {
+            while self.lanes.room(lane)
+                && let Some((part, pieces)) = queue.pop_front()
+            {
+                self.lanes.start(now, Request { at: now, ..part }, &pieces);
+            }
+        }
     }
 }
 
@@ -107,6 +124,7 @@ impl<L: Lanes> Lanes for Striped<L> {
             }
         }
         self.ended = parts;
+        self.start_parts(now);
         Ok(now)
     }
 
@@ -115,7 +133,7 @@ impl<L: Lanes> Lanes for Striped<L> {
     }
 
     fn room(&self, _lane: Lane) -> bool {
-        (0..self.lanes.count() as Lane).all(|lane| self.lanes.room(lane))
+        self.queues.iter().all(|queue| queue.len() < QUEUE)
     }
 
     fn slots(&mut self) -> &mut dyn Slots {
@@ -135,8 +153,9 @@ impl<L: Lanes> Lanes for Striped<L> {
             let mut own = Vec::new();
             ranges.iter().for_each(|&(from, len)| within(pieces, from, len, &mut own));
             let len = ranges.iter().map(|(_, len)| len).sum();
-            self.begin(io.id, Request { at: now, offset, len, lane, ..io }, &own);
+            self.begin(io.id, Request { at: now, offset, len, lane, ..io }, own);
         }
+        self.start_parts(now);
     }
 
     fn waker(&mut self) -> io::Result<Waker> {

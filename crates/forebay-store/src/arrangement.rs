@@ -4,6 +4,7 @@ use forebay_core::{Device, Nanos};
 use serde::Serialize;
 
 use crate::config::{Config, Transformation};
+use crate::engine::StageChange;
 use crate::load::Load;
 use crate::operation::Trouble;
 use crate::simulated::{Simulated, simulate};
@@ -80,6 +81,9 @@ impl Compared {
             busy_s: run.busy.iter().map(|busy| busy.as_secs_f64()).sum(),
             energy_j: run.energy_j.iter().sum(),
             written_share: written as f64 / figures.put_bytes.max(1) as f64,
+            leaves_read: figures.leaves_read,
+            pages_written: figures.pages_written,
+            stages: run.stages.iter().map(Changed::of).collect(),
         }
     }
 }
@@ -121,6 +125,30 @@ pub struct Row {
     pub energy_j: f64,
     /// Bytes written for each byte put.
     pub written_share: f64,
+    /// Leaves of trees in place that were read.
+    pub leaves_read: u64,
+    /// Pages of trees in place that were written.
+    pub pages_written: u64,
+    /// When which disk began which stage, where that is noted.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<Changed>,
+}
+
+/// A disk began a stage.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Changed {
+    /// When.
+    pub at_s: f64,
+    /// Which, from 0.
+    pub disk: usize,
+    /// `idle`, `log`, `read-log` or `write-tree`.
+    pub stage: &'static str,
+}
+
+impl Changed {
+    fn of(change: &StageChange) -> Changed {
+        Changed { at_s: change.at.as_secs_f64(), disk: change.disk, stage: change.stage.name() }
+    }
 }
 
 /// Puts a load on each of these arrangements.

@@ -14,6 +14,46 @@ pub enum Transformation {
     None,
 }
 
+/// What a log becomes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tree {
+    /// A sorted run, written in one pass; runs are merged later.
+    Runs,
+    /// Part of one B+tree a disk that is updated in place, as in the paper. For measurements in virtual time
+    /// only: nothing finds it again after a restart.
+    InPlace(InPlace),
+}
+
+/// A tree that is updated in place: what the paper leaves open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct InPlace {
+    /// Bytes of a page, a multiple of 4096. Values of more than a quarter of it lie apart.
+    pub page_bytes: usize,
+    /// Leaves that stay in memory, in bytes, of all trees together (the paper: 2 GB of memory).
+    pub cache_bytes: u64,
+    /// When pages that changed are written.
+    pub sync: TreeSync,
+    /// Writes under way at a time.
+    pub depth: usize,
+}
+
+impl Default for InPlace {
+    fn default() -> InPlace {
+        InPlace { page_bytes: 8192, cache_bytes: 2 << 30, sync: TreeSync::Log, depth: 2 }
+    }
+}
+
+/// When the pages of a tree that changed are written to their places; without room in memory, earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TreeSync {
+    /// After each record.
+    Record,
+    /// When all of a log's records are in the tree.
+    Log,
+    /// When the store closes.
+    Close,
+}
+
 /// How a store works.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -25,6 +65,8 @@ pub struct Config {
     pub log_bytes_max: u64,
     /// Where a finished log goes.
     pub transformation: Transformation,
+    /// What it becomes.
+    pub tree: Tree,
     /// A finished log is read back, as the paper does; else it is taken from memory.
     pub read_log: bool,
     /// Puts that wait are written together up to so many bytes.
@@ -55,6 +97,9 @@ pub struct Config {
     pub to_media: bool,
     /// Nothing is written: the store is there to be read.
     pub read_only: bool,
+    /// A put is written and then flushed, as by fsync, and not written through; on RAID 0 every disk is
+    /// flushed.
+    pub flushes_puts: bool,
     /// Stages are noted as they change, to be drawn.
     pub notes_stages: bool,
     /// How long a disk that failed is left alone before it is tried again.
@@ -68,6 +113,7 @@ impl Default for Config {
             tunes: true,
             log_bytes_max: 50_000_000,
             transformation: Transformation::Enhanced,
+            tree: Tree::Runs,
             read_log: false,
             group_bytes: 1 << 20,
             gap_bytes: 0,
@@ -82,6 +128,7 @@ impl Default for Config {
             durable: true,
             to_media: true,
             read_only: false,
+            flushes_puts: false,
             notes_stages: false,
             retry: Nanos::from_secs(10),
         }

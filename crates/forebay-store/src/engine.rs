@@ -9,6 +9,7 @@ mod ahead;
 mod cache;
 mod check;
 mod ingest;
+mod inplace;
 mod log;
 mod merge;
 mod neighbour;
@@ -36,6 +37,7 @@ use crate::root::Root;
 use crate::space::Space;
 
 use cache::Nodes;
+use inplace::Trees;
 use log::{Log, Slots};
 use read::Picture;
 use tune::{Gap, LogSize};
@@ -56,6 +58,18 @@ pub enum Stage {
     ReadLog,
     /// A segment is written to it.
     WriteTree,
+}
+
+impl Stage {
+    /// Its name: `idle`, `log`, `read-log`, `write-tree`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Stage::Idle => "idle",
+            Stage::Log => "log",
+            Stage::ReadLog => "read-log",
+            Stage::WriteTree => "write-tree",
+        }
+    }
 }
 
 /// A disk began a stage.
@@ -97,8 +111,12 @@ pub struct Figures {
     pub batches: u64,
     /// Logs that became segments.
     pub transformations: u64,
-    /// Bytes of these segments.
+    /// Bytes of these segments; of a tree in place all that was written to it.
     pub transformed_bytes: u64,
+    /// Leaves of trees in place that were read.
+    pub leaves_read: u64,
+    /// Pages of trees in place that were written.
+    pub pages_written: u64,
     /// From a log's end to its segment's being published, in all.
     pub transforming: Nanos,
     /// How long logs were on duty, in all.
@@ -182,6 +200,8 @@ pub(crate) struct Engine {
     /// A stage, a log, a root, a run.
     changed: Signal,
     answers: RefCell<Vec<(RequestId, Result<Answer, Trouble>)>>,
+    /// What logs become, where that is updated in place.
+    trees: Option<Trees>,
     is_open: Cell<bool>,
 }
 
@@ -248,6 +268,7 @@ impl Engine {
         Rc::new(Engine {
             executor: Rc::clone(executor),
             store: layouts[0].store,
+            trees: Trees::new(&config, count),
             config,
             disks: layouts.iter().enumerate().map(disk).collect(),
             state: RefCell::new(state),
@@ -324,9 +345,10 @@ impl Engine {
             16 + key.len() + value.as_ref().map_or(0, |value| value.len())
         };
         let bytes: usize = records.iter().map(size).sum();
-        let long = records.iter().map(|(key, _)| key.len()).find(|len| *len > KEY_MAX);
+        let key_max = self.trees.as_ref().map_or(KEY_MAX, Trees::key_max);
+        let long = records.iter().map(|(key, _)| key.len()).find(|len| *len > key_max);
         if let Some(got) = long {
-            let (got, most) = (got as u64, KEY_MAX as u64);
+            let (got, most) = (got as u64, key_max as u64);
             return self.answer(id, Err(Trouble::Long { got, most }));
         }
         if self.config.read_only {
@@ -406,6 +428,7 @@ impl Engine {
                 is_done.then_some(())
             })
             .await;
+        self.close_trees().await;
     }
 
     // What follows is asked of disks.

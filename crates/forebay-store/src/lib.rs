@@ -22,6 +22,7 @@ mod filter;
 mod frame;
 #[doc(hidden)]
 pub mod hostile;
+mod inplace;
 mod layout;
 mod load;
 mod operation;
@@ -34,8 +35,8 @@ mod simulated;
 mod space;
 mod store;
 
-pub use arrangement::{Arrangement, Compared, Row, compare};
-pub use config::{Config, Transformation};
+pub use arrangement::{Arrangement, Changed, Compared, Row, compare};
+pub use config::{Config, InPlace, Transformation, Tree, TreeSync};
 pub use disks::{DISKS_MAX, DISKS_MIN, Disks, Finding, StoreError, create, find, look, renew};
 pub use engine::{Figures, Stage, StageChange};
 pub use layout::Layout;

@@ -14,7 +14,7 @@ use std::thread::JoinHandle;
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, Waker, run};
 
-use crate::config::Config;
+use crate::config::{Config, Tree};
 use crate::disks::{Disks, StoreError};
 use crate::engine::{Figures, Stage};
 use crate::operation::{Answer, Checked, Loss, Operation, Trouble};
@@ -103,8 +103,12 @@ impl Store {
     /// Opens the store on these disks, which takes as long as reading back the logs that are left.
     ///
     /// # Errors
-    /// [`StoreError`] where what is on them cannot be read.
+    /// [`StoreError`] where what is on them cannot be read, or would not be found again.
     pub fn open(disks: Disks, config: Config) -> Result<Store, StoreError> {
+        if config.tree != Tree::Runs {
+            let what = "got a tree updated in place, which loses what is in it; expected runs";
+            return Err(StoreError::Store(what.into()));
+        }
         let shared = Arc::new(Shared {
             queue: Mutex::default(),
             room: Condvar::new(),

@@ -10,7 +10,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use forebay_store::{
-    Answer, Config, Disks, Operation, Store, StoreError, Transformation, Trouble, create, find,
+    Answer, Config, Disks, InPlace, Operation, Store, StoreError, Transformation, Tree, Trouble,
+    create, find,
 };
 
 const MIB: u64 = 1 << 20;
@@ -132,6 +133,15 @@ fn a_snapshot_is_as_it_was_whatever_comes_later() {
     let read = Box::new(Operation::Get(b"1".as_slice().into()));
     assert_eq!(store.ask(Operation::At { snapshot: 9999, read }), Err(Trouble::NoSnapshot));
     store.close();
+}
+
+#[test]
+fn what_would_not_be_found_again_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let disks = create(&folders(root.path(), 4), 64 * MIB, &config(), false).unwrap();
+    let config = Config { tree: Tree::InPlace(InPlace::default()), ..config() };
+    let refused = Store::open(disks, config).err().unwrap();
+    assert!(refused.is_input() && refused.to_string().contains("in place"), "{refused}");
 }
 
 #[test]

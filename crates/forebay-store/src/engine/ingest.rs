@@ -161,7 +161,8 @@ impl Engine {
         let (bytes, mut batch) =
             Batch::bytes(log.id, log.batches.get(), before, at, &records, self.store);
         let (offset, len) = (layout.slot_at(log.slot()) + at.0, bytes.len() as u64);
-        let durable = self.config.durable;
+        let flushes = self.config.durable && self.config.flushes_puts;
+        let durable = self.config.durable && !flushes;
         let written = match puts.first().is_some_and(|put| is_outsize(put, layout.slot_bytes)) {
             false => self.write(log.disk, offset, bytes, durable).await,
             true => {
@@ -179,7 +180,8 @@ impl Engine {
                 }
             }
         };
-        if written.is_err() {
+        let flushed = if flushes { self.flush(log.disk).await } else { Ok(()) };
+        if written.is_err() || flushed.is_err() {
             return Err(puts);
         }
         self.took(log, begun);

@@ -17,15 +17,18 @@ use super::version::{Segment, Version};
 /// What there was at one moment. Whoever holds it keeps segments on their disks and logs in memory.
 #[derive(Clone)]
 pub(super) struct Picture {
-    logs: Vec<Rc<Log>>,
+    pub(super) logs: Vec<Rc<Log>>,
     version: Rc<Version>,
     /// Sequence numbers below it had been given.
-    upto: u64,
+    pub(super) upto: u64,
 }
 
 impl Engine {
     /// A key's value.
     pub(super) async fn get(&self, key: &Key, picture: Picture) -> Result<Option<Value>, Trouble> {
+        if let Some(trees) = &self.trees {
+            return self.get_in_place(trees, key).await;
+        }
         let Picture { logs, version, upto } = picture;
         let hash = filter::hash(key);
         let mut logs = logs.iter().rev().peekable();
@@ -101,6 +104,9 @@ impl Engine {
         count: usize,
         picture: Picture,
     ) -> Result<Vec<(Key, Value)>, Trouble> {
+        if let Some(trees) = &self.trees {
+            return self.scan_in_place(trees, from, count).await;
+        }
         let Picture { logs, version, upto } = picture;
         let mut streams: Vec<Stream> =
             version.runs.iter().map(|run| Stream::new(self, run, &from, false)).collect();

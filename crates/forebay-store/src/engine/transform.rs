@@ -68,7 +68,10 @@ impl Engine {
         } else {
             self.claim_target(log.disk).await?
         };
-        let written = self.write_tree(log, to).await;
+        let written = match &self.trees {
+            None => self.write_tree(log, to).await,
+            Some(trees) => self.insert_log(trees, log, to).await,
+        };
         self.release(to);
         written
     }

@@ -2,20 +2,12 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::engine::Stage;
-
 use super::Serving;
 
 /// The text of INFO: sections of `name:value` lines.
 pub(super) fn info(serving: &Serving) -> String {
     let status = serving.store.status();
     let figures = status.figures;
-    let stage = |stage: &Stage| match stage {
-        Stage::Idle => "idle",
-        Stage::Log => "log",
-        Stage::ReadLog => "read-log",
-        Stage::WriteTree => "write-tree",
-    };
     let mut lines = vec![
         "# Server".to_string(),
         format!("forebay_version:{}", env!("CARGO_PKG_VERSION")),
@@ -43,7 +35,7 @@ pub(super) fn info(serving: &Serving) -> String {
         format!("losses:{}", status.losses.len()),
         "# Disks".into(),
     ];
-    let disks = (1..).zip(&status.stages).map(|(disk, of)| format!("disk{disk}:{}", stage(of)));
+    let disks = (1..).zip(&status.stages).map(|(disk, of)| format!("disk{disk}:{}", of.name()));
     lines.extend(disks);
     lines.join("\r\n") + "\r\n"
 }

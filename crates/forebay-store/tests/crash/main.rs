@@ -9,7 +9,7 @@ mod missing;
 
 use forebay_core::Nanos;
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
-use forebay_store::{Config, Desk, Layout, StorePolicy, Transformation};
+use forebay_store::{Config, Desk, Layout, StorePolicy, Transformation, Tree};
 
 use clients::{Clients, Known};
 use lying::{Lie, Lying};
@@ -56,6 +56,7 @@ fn config(draw: &mut Draw) -> Config {
         tunes: draw.below(2) == 0,
         log_bytes_max: 60_000,
         transformation,
+        tree: Tree::Runs,
         read_log: draw.below(3) == 0,
         group_bytes: 20_000,
         gap_bytes: [0, 0, 4096, 12288][draw.below(4) as usize],
@@ -70,6 +71,7 @@ fn config(draw: &mut Draw) -> Config {
         merges: true,
         to_media: true,
         read_only: false,
+        flushes_puts: false,
         notes_stages: false,
         retry: Nanos::from_millis(1),
     }

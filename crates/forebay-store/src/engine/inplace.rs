@@ -1,0 +1,327 @@
+//! Logs put into trees that are updated in place, and reads from these.
+//!
+//! A log's records go into its target's tree in the order of their keys, one after another: the leaf is read
+//! unless it is in memory, the record put in, and pages that changed are written where they lie, when
+//! the store is told to. Values that are long are written at once. One task uses a tree at a time: readers wait
+//! until a log is in it. Snapshots are not kept: what is read is what there is.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use crate::config::{Config, InPlace, Tree as How, TreeSync};
+use crate::executor::{Io, Pending};
+use crate::frame::{BLOCK, pad};
+use crate::inplace::page::{Content, Entry, Extent, Page, key_max, lies_in_leaf};
+use crate::inplace::tree::{Evicted, Tree};
+use crate::operation::Trouble;
+use crate::record::{Key, Record, Value};
+
+use super::Engine;
+use super::log::Log;
+use super::read::Picture;
+use super::transform::after;
+
+/// A disk's tree.
+struct Slot {
+    tree: RefCell<Tree>,
+    is_used: Cell<bool>,
+}
+
+/// The trees of all disks.
+pub(super) struct Trees {
+    how: InPlace,
+    slots: Vec<Slot>,
+}
+
+impl Trees {
+    /// One a disk, if that is what logs become.
+    pub(super) fn new(config: &Config, disks: usize) -> Option<Trees> {
+        let How::InPlace(how) = config.tree else { return None };
+        let slot = |_| {
+            let tree = RefCell::new(Tree::new(how.page_bytes, how.cache_bytes / disks as u64));
+            Slot { tree, is_used: Cell::new(false) }
+        };
+        Some(Trees { how, slots: (0..disks).map(slot).collect() })
+    }
+
+    /// The longest key that their pages take.
+    pub(super) fn key_max(&self) -> usize {
+        key_max(self.how.page_bytes)
+    }
+}
+
+/// A disk's tree, for one task until it lets go.
+struct InUse<'a> {
+    engine: &'a Engine,
+    how: InPlace,
+    slot: &'a Slot,
+    disk: usize,
+    /// Writes, the oldest first.
+    under_way: VecDeque<Pending>,
+}
+
+impl Drop for InUse<'_> {
+    fn drop(&mut self) {
+        self.slot.is_used.set(false);
+        self.engine.changed.notify();
+    }
+}
+
+impl InUse<'_> {
+    /// Brings the leaf that a key belongs to into memory; none in an empty tree.
+    async fn leaf(&mut self, key: &[u8]) -> Result<Option<(u64, Option<Key>)>, Trouble> {
+        let Some((leaf, bound)) = self.slot.tree.borrow().leaf(key) else { return Ok(None) };
+        if self.slot.tree.borrow_mut().entries(leaf).is_some() {
+            return Ok(Some((leaf, bound)));
+        }
+        let bytes = self.engine.read(self.disk, leaf, self.how.page_bytes).await?;
+        let page = Page::parse(&bytes, self.engine.store, leaf)
+            .ok_or(Trouble::Damaged { disk: self.disk, offset: leaf })?;
+        self.engine.state.borrow_mut().figures.leaves_read += 1;
+        self.slot.tree.borrow_mut().take(leaf, page);
+        self.make_room().await?;
+        Ok(Some((leaf, bound)))
+    }
+
+    /// Lets leaves go until there are no more than there may be.
+    async fn make_room(&mut self) -> Result<(), Trouble> {
+        loop {
+            let evicted = self.slot.tree.borrow_mut().evict();
+            match evicted {
+                Evicted::Nothing => return Ok(()),
+                Evicted::Gone => {}
+                Evicted::Dirty => self.write_back().await?,
+            }
+        }
+    }
+
+    /// Asks for a write, as soon as few enough are under way.
+    async fn write(&mut self, offset: u64, data: Vec<u8>) -> Result<(), Trouble> {
+        self.settle(self.how.depth.max(1) - 1).await?;
+        let durable = self.how.sync == TreeSync::Record;
+        self.engine.state.borrow_mut().figures.transformed_bytes += data.len() as u64;
+        let io = Io::Write { offset, data, durable };
+        let lane = self.engine.lane(self.disk)?;
+        self.under_way.push_back(self.engine.executor.io(lane, io));
+        Ok(())
+    }
+
+    /// Waits until at most so many writes are under way.
+    async fn settle(&mut self, most: usize) -> Result<(), Trouble> {
+        while self.under_way.len() > most
+            && let Some(write) = self.under_way.pop_front()
+        {
+            write.await.map_err(|fault| self.engine.failed(self.disk, fault))?;
+        }
+        Ok(())
+    }
+
+    /// Writes all pages that changed, in the order of their places.
+    async fn write_back(&mut self) -> Result<(), Trouble> {
+        let dirty = self.slot.tree.borrow_mut().dirty();
+        self.engine.state.borrow_mut().figures.pages_written += dirty.len() as u64;
+        for place in dirty {
+            let bytes = self.slot.tree.borrow().bytes(place, self.engine.store);
+            if let Some(bytes) = bytes {
+                self.write(place, bytes).await?;
+            }
+        }
+        self.settle(0).await
+    }
+
+    /// Writes a value that lies apart.
+    async fn write_apart(&mut self, value: &Value) -> Result<Extent, Trouble> {
+        let (mut data, len) = (value.to_vec(), value.len() as u32);
+        pad(&mut data);
+        let at = self.space(|space| space.take(data.len() as u64)).ok_or(Trouble::Full)?;
+        self.write(at, data).await?;
+        Ok(Extent { at, len })
+    }
+
+    fn space<T>(&self, act: impl FnOnce(&mut crate::space::Space) -> T) -> T {
+        act(&mut self.engine.disks[self.disk].space.borrow_mut())
+    }
+
+    /// Puts a record, unless a newer version of its key is there.
+    async fn put(&mut self, record: &Record) -> Result<(), Trouble> {
+        if let Some((leaf, _)) = self.leaf(&record.key).await? {
+            let mut tree = self.slot.tree.borrow_mut();
+            let entries = tree.entries(leaf).unwrap_or_default();
+            let is_late = |entry: &Entry| entry.sequence >= record.sequence;
+            if entries.iter().any(|entry| entry.key == record.key && is_late(entry)) {
+                return Ok(());
+            }
+        }
+        let content = match &record.value {
+            Some(value) if !lies_in_leaf(record, self.how.page_bytes) => {
+                Content::Apart(self.write_apart(value).await?)
+            }
+            value => Content::Here(value.clone()),
+        };
+        let count = self.slot.tree.borrow().places_max();
+        let page = self.how.page_bytes as u64;
+        let mut fresh: Vec<u64> =
+            self.space(|space| (0..count).map_while(|_| space.take(page)).collect());
+        let is_full = fresh.len() < count;
+        fresh.reverse();
+        let (key, sequence) = (record.key.clone(), record.sequence);
+        let entry = Entry { key, sequence, content };
+        let replaced = match is_full {
+            true => None,
+            false => self.slot.tree.borrow_mut().put(entry, &mut fresh),
+        };
+        self.space(|space| {
+            fresh.into_iter().for_each(|place| space.give(place, page));
+            if let Some(Extent { at, len }) = replaced {
+                space.give(at, u64::from(len).next_multiple_of(BLOCK as u64));
+            }
+        });
+        if is_full {
+            return Err(Trouble::Full);
+        }
+        if self.how.sync == TreeSync::Record {
+            self.write_back().await?;
+        }
+        self.make_room().await
+    }
+
+    /// The first entry from `from` on; leaves without one are passed over.
+    async fn first(&mut self, from: &Key) -> Result<Option<Entry>, Trouble> {
+        let mut next = Some(from.clone());
+        while let Some(key) = next
+            && let Some((leaf, bound)) = self.leaf(&key).await?
+        {
+            let mut tree = self.slot.tree.borrow_mut();
+            let entries = tree.entries(leaf).unwrap_or_default();
+            if let Some(entry) = entries.iter().find(|entry| entry.key >= *from) {
+                return Ok(Some(entry.clone()));
+            }
+            next = bound;
+        }
+        Ok(None)
+    }
+
+    /// What an entry says.
+    async fn value(&self, entry: Entry) -> Result<Option<Value>, Trouble> {
+        match entry.content {
+            Content::Here(value) => Ok(value),
+            Content::Apart(Extent { at, len }) => {
+                let whole = (len as usize).next_multiple_of(BLOCK);
+                let mut bytes = self.engine.read(self.disk, at, whole).await?;
+                bytes.truncate(len as usize);
+                Ok(Some(bytes.into()))
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// Takes a disk's tree for a task.
+    async fn use_tree<'a>(&'a self, trees: &'a Trees, disk: usize) -> InUse<'a> {
+        let slot = &trees.slots[disk];
+        self.changed.until(|| (!slot.is_used.replace(true)).then_some(())).await;
+        InUse { engine: self, how: trees.how, slot, disk, under_way: VecDeque::new() }
+    }
+
+    /// Puts a log's records into a disk's tree.
+    pub(super) async fn insert_log(
+        &self,
+        trees: &Trees,
+        log: &Log,
+        to: usize,
+    ) -> Result<(), Trouble> {
+        let mut tree = self.use_tree(trees, to).await;
+        let mut next = Key::from([]);
+        while let Some(record) = log.first(&next, u64::MAX) {
+            tree.put(&record).await?;
+            next = after(&record.key);
+        }
+        if trees.how.sync == TreeSync::Log {
+            tree.write_back().await?;
+            self.flush(to).await?;
+        }
+        tree.settle(0).await
+    }
+
+    /// Writes what has changed in any tree.
+    pub(super) async fn close_trees(&self) {
+        let Some(trees) = &self.trees else { return };
+        for disk in 0..trees.slots.len() {
+            let mut tree = self.use_tree(trees, disk).await;
+            // A disk that fails now has nothing that anybody will look for.
+            let _ = tree.write_back().await;
+        }
+    }
+
+    /// A key's value.
+    pub(super) async fn get_in_place(
+        &self,
+        trees: &Trees,
+        key: &Key,
+    ) -> Result<Option<Value>, Trouble> {
+        let mut all = self.use_all(trees).await;
+        let Picture { logs, upto, .. } = self.picture();
+        let found = newest(&mut all, &logs, upto, key).await?;
+        Ok(found.filter(|(found, _)| found == key).and_then(|(_, value)| value))
+    }
+
+    /// The first `count` keys from `from` on, with their values.
+    pub(super) async fn scan_in_place(
+        &self,
+        trees: &Trees,
+        mut from: Key,
+        count: usize,
+    ) -> Result<Vec<(Key, Value)>, Trouble> {
+        let mut all = self.use_all(trees).await;
+        let Picture { logs, upto, .. } = self.picture();
+        let mut found = Vec::new();
+        while found.len() < count
+            && let Some((key, value)) = newest(&mut all, &logs, upto, &from).await?
+        {
+            from = after(&key);
+            found.extend(value.map(|value| (key, value)));
+        }
+        Ok(found)
+    }
+
+    /// Takes every disk's tree: nothing is put into any meanwhile.
+    async fn use_all<'a>(&'a self, trees: &'a Trees) -> Vec<InUse<'a>> {
+        let mut all = Vec::with_capacity(trees.slots.len());
+        for disk in 0..trees.slots.len() {
+            all.push(self.use_tree(trees, disk).await);
+        }
+        all
+    }
+}
+
+/// The least key from `from` on in any log or tree, and its newest value. A log that is transformed late may
+/// be older than what is in a tree.
+async fn newest(
+    trees: &mut [InUse<'_>],
+    logs: &[Rc<Log>],
+    upto: u64,
+    from: &Key,
+) -> Result<Option<(Key, Option<Value>)>, Trouble> {
+    let in_logs = logs.iter().filter_map(|log| log.first(from, upto));
+    let logged = in_logs.min_by(|a, b| a.key.cmp(&b.key).then(b.sequence.cmp(&a.sequence)));
+    let mut best: Option<(usize, Entry)> = None;
+    for (disk, tree) in trees.iter_mut().enumerate() {
+        let Some(entry) = tree.first(from).await? else { continue };
+        let is_better = |key: &Key, sequence| {
+            entry.key.cmp(key).then(u64::cmp(&sequence, &entry.sequence)).is_lt()
+        };
+        if best.as_ref().is_none_or(|(_, best)| is_better(&best.key, best.sequence))
+            && logged.as_ref().is_none_or(|logged| is_better(&logged.key, logged.sequence))
+        {
+            best = Some((disk, entry));
+        }
+    }
+    match best {
+        Some((disk, entry)) => {
+            let key = entry.key.clone();
+            Ok(Some((key, trees[disk].value(entry).await?)))
+        }
+        None => Ok(logged.map(|record| (record.key, record.value))),
+    }
+}

@@ -1,0 +1,68 @@
+//! A tree that is updated in place holds what was put into it, against a map in memory.
+
+#![allow(clippy::unwrap_used)]
+
+#[path = "crash/clients.rs"]
+mod clients;
+
+use forebay_core::Nanos;
+use forebay_live::{Crash, Medium, Troubles, run};
+use forebay_store::{
+    Config, Desk, Figures, InPlace, Layout, StorePolicy, Transformation, Tree, TreeSync,
+};
+
+use clients::{Clients, Known};
+
+const MIB: u64 = 1 << 20;
+
+/// Clients that know what each key may hold, beside transformations into trees. Lanes do I/Os in any order.
+fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace) -> Figures {
+    let layout = |disk| Layout {
+        store: seed,
+        disk,
+        disks,
+        root_bytes: 32768,
+        log_slots: 4,
+        slot_bytes: 65536,
+        capacity_bytes: 16 * MIB,
+    };
+    let layouts: Vec<Layout> = (0..disks).map(layout).collect();
+    let config = Config {
+        log_bytes: 20_000,
+        transformation,
+        tree: Tree::InPlace(how),
+        read_log: seed.is_multiple_of(2),
+        group_bytes: 20_000,
+        step_bytes: 8192,
+        retry: Nanos::from_millis(1),
+        ..Config::default()
+    };
+    let media = (0..disks).map(|disk| Medium::new(seed ^ u64::from(disk))).collect();
+    let mut lanes = Crash::new(media, 4096, 4, seed, Troubles::default());
+    let desk = Desk::default();
+    let mut policy = StorePolicy::over(&layouts, config, 65536, desk.clone());
+    let mut known = Known::default();
+    let mut work = Clients::new(&desk, &mut known, (seed, 3, 2000, 9000));
+    run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
+    assert_eq!((&work.wrong, work.refused), (&None, 0), "seed {seed}, {how:?}");
+    assert!(work.checked > 500);
+    let figures = policy.view().figures();
+    assert_eq!(figures.transformations, figures.logs);
+    figures
+}
+
+#[test]
+fn what_was_put_is_found_during_and_after_transformation() {
+    for seed in 0..27_u64 {
+        // One disk stands for RAID 0.
+        let arranged =
+            [(4, Transformation::Enhanced), (1, Transformation::Basic), (4, Transformation::Basic)];
+        let sync = [TreeSync::Record, TreeSync::Log, TreeSync::Close][seed as usize / 3 % 3];
+        let page_bytes = [4096, 8192, 65536][seed as usize / 9 % 3];
+        // Three leaves a tree, or all of them.
+        let cache_bytes = if seed.is_multiple_of(4) { 12 * page_bytes as u64 } else { MIB << 4 };
+        let how = InPlace { page_bytes, cache_bytes, sync, depth: 1 + seed as usize % 3 };
+        let figures = lives(seed, arranged[seed as usize % 3], how);
+        assert!(figures.pages_written > 0 && figures.transformed_bytes > 0);
+    }
+}
