@@ -73,8 +73,8 @@ pub(crate) struct Simulating {
     /// When pages of trees in place that changed are written
     #[arg(long, value_enum, default_value = "log")]
     tree_sync: Synced,
-    /// Writes to a tree in place that are under way at a time
-    #[arg(long, value_name = "COUNT", default_value = "2", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    /// Writes to a tree in place that are under way at a time: one for a thread that waits for each
+    #[arg(long, value_name = "COUNT", default_value = "1", value_parser = clap::value_parser!(u16).range(1..=1024))]
     tree_depth: u16,
     /// KB left out before each batch, to save a revolution
     #[arg(long, value_name = "KB", default_value = "0", value_parser = clap::value_parser!(u32).range(0..=10_000))]

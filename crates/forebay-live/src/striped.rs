@@ -261,4 +261,49 @@ mod tests {
         assert_eq!(parts[&1], part(0, &[(4, 8), (28, 8)]));
         assert_eq!(parts[&2], part(0, &[(12, 8), (36, 4)]));
     }
+
+    /// Asks for everything at once and notes when each I/O ended.
+    struct AtOnce {
+        left: Vec<Request>,
+        ended: Vec<(RequestId, u64)>,
+    }
+
+    impl Workload for AtOnce {
+        fn peek(&self) -> Option<Nanos> {
+            (!self.left.is_empty()).then_some(Nanos::ZERO)
+        }
+        fn take(&mut self) -> Request {
+            self.left.remove(0)
+        }
+        fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+            self.ended.push((done.request.id, now.0));
+        }
+        fn is_over(&self) -> bool {
+            self.left.is_empty() && self.ended.len() == 4
+        }
+    }
+
+    #[test]
+    fn a_lane_at_work_holds_up_no_other() {
+        let devices = (0..2).map(|_| Fixed::new(1000.0).unwrap()).collect();
+        let mut lanes = Striped::new(Emulated::new(devices, VirtualClock::default()), 4 * KIB);
+        // Two on the first lane, one on the second, one on both.
+        let io = |(id, offset, len): (RequestId, u64, u64)| Request {
+            at: Nanos::ZERO,
+            offset: offset * KIB,
+            id,
+            len: (len * KIB) as u32,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        let left = [(0, 0, 4), (1, 16, 4), (2, 36, 4), (3, 24, 8)].map(io).to_vec();
+        let mut work = AtOnce { left, ended: Vec::new() };
+        run(&mut *build("none", LEN_MAX).unwrap(), &mut lanes, &mut work, &mut ()).unwrap();
+        work.ended.sort_unstable();
+        let turns: Vec<(RequestId, u64)> =
+            work.ended.iter().map(|(id, at)| (*id, at / 1_000_000)).collect();
+        assert_eq!(turns, [(0, 1), (1, 2), (2, 1), (3, 3)]);
+    }
 }

@@ -33,13 +33,13 @@ pub struct InPlace {
     pub cache_bytes: u64,
     /// When pages that changed are written.
     pub sync: TreeSync,
-    /// Writes under way at a time.
+    /// Writes under way at a time; one for a thread that waits for each.
     pub depth: usize,
 }
 
 impl Default for InPlace {
     fn default() -> InPlace {
-        InPlace { page_bytes: 8192, cache_bytes: 2 << 30, sync: TreeSync::Log, depth: 2 }
+        InPlace { page_bytes: 8192, cache_bytes: 2 << 30, sync: TreeSync::Log, depth: 1 }
     }
 }
 

@@ -381,8 +381,15 @@ def store_simulate(
     read_log: bool = False,
     merges: bool = True,
     to_media: bool = True,
+    flush: bool = False,
     gap_kb: int = 0,
     tuned: bool = False,
+    tree: Literal["runs", "in-place"] = "runs",
+    page_kib: int = 8,
+    tree_memory_mb: int = 2000,
+    tree_sync: Literal["record", "log", "close"] = "log",
+    tree_depth: int = 1,
+    stages: bool = False,
     seed: int = 1,
 ) -> list[dict[str, Any]]:
     """What sorting costs those who put into the store, on arrangements of disks."""
