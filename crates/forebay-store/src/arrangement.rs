@@ -95,7 +95,7 @@ pub struct Row {
     pub arrangement: &'static str,
     /// Whether logs were transformed.
     pub transformation: bool,
-    /// Until the last put was answered.
+    /// From when the store was open until the last put was answered.
     pub execution_s: f64,
     /// Keys and values put a second.
     pub throughput_mb_per_s: f64,

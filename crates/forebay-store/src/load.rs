@@ -59,6 +59,8 @@ pub(crate) struct Writers {
     phase: Phase,
     /// How long each put took.
     pub(crate) latencies: Vec<Nanos>,
+    /// When the store was open.
+    pub(crate) opened: Nanos,
     /// The last answer to a put.
     pub(crate) answered: Nanos,
     pub(crate) trouble: Option<Trouble>,
@@ -85,6 +87,7 @@ impl Writers {
             next: 0,
             phase: Phase::Opening,
             latencies: Vec::with_capacity(load.puts() as usize),
+            opened: Nanos::ZERO,
             answered: Nanos::ZERO,
             trouble: None,
         }
@@ -152,6 +155,7 @@ impl Workload for Writers {
         match self.phase {
             Phase::Opening => {
                 self.phase = Phase::Putting;
+                self.opened = now;
                 self.due.extend((0..self.load.writers.max(1)).map(|writer| ((now, writer), ())));
             }
             Phase::Putting => {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use forebay_core::{Device, Nanos};
-use forebay_live::{Emulated, LEN_MAX, Store, Striped, VirtualClock, run};
+use forebay_live::{Emulated, Store, Striped, VirtualClock, run};
 
 use crate::config::Config;
 use crate::engine::{Figures, StageChange};
@@ -14,6 +14,8 @@ use crate::operation::Trouble;
 use crate::policy::{Desk, StorePolicy};
 
 const PAGE: usize = 4096;
+/// The longest I/O, as Linux asks of disks unless it is told otherwise (`max_sectors_kb`).
+const IO_MAX: u32 = 512 << 10;
 /// Some models hold any number of bytes.
 const CAPACITY_MAX: u64 = 1 << 44;
 
@@ -90,7 +92,7 @@ impl Store for Filled {
 /// What a simulated load came to.
 #[derive(Clone, Debug)]
 pub struct Simulated {
-    /// Until the last put was answered.
+    /// From when the store was open until the last put was answered.
     pub execution: Nanos,
     /// Until the last log was a segment.
     pub settled: Nanos,
@@ -129,7 +131,7 @@ pub fn simulate<D: Device>(
 ) -> Result<Simulated, Trouble> {
     let least = devices.iter().map(Device::capacity).min().unwrap_or(0);
     let capacity_bytes = least.min(CAPACITY_MAX) / 4096 * 4096;
-    let len_max = devices.iter().map(Device::len_max).min().unwrap_or(LEN_MAX).min(LEN_MAX);
+    let len_max = devices.iter().map(Device::len_max).min().unwrap_or(IO_MAX).min(IO_MAX);
     let count = devices.len();
     let (disks, capacity_bytes) = match raid0_chunk_bytes {
         Some(_) => (1, capacity_bytes * count as u64),
@@ -160,7 +162,7 @@ pub fn simulate<D: Device>(
     let view = policy.view();
     writers.latencies.sort_unstable();
     Ok(Simulated {
-        execution: writers.answered,
+        execution: writers.answered - writers.opened,
         settled,
         latencies: writers.latencies,
         figures: view.figures(),

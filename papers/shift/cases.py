@@ -1,0 +1,146 @@
+"""What is run: settings, trees, sweeps; and what a run's stages come to."""
+
+import bisect
+from pathlib import Path
+
+import forebay
+
+from forebay import reproduce
+
+HERE = Path(__file__).resolve().parent
+#: The paper's disk, writing to the platters before it answers; and with its cache, which answers for them.
+DISK, CACHED = "st1000nm0011", str(HERE / "st1000nm0011-cached.toml")
+#: When a put counts.
+SETTINGS = {
+    "to cache": {"device": CACHED, "to_media": False},
+    "to media": {"device": DISK},
+    "flushed": {"device": CACHED, "flush": True},
+}
+#: What logs become.
+TREES = {"in place": {"tree": "in-place"}, "runs": {"tree": "runs"}}
+ARRANGEMENTS = {"enhanced": "Workload Shifting", "basic": "its basic model", "raid0": "Log+RAID0"}
+PAPER_MB, PAPER_MEMORY_MB = 10_000, 2000
+LOG_MB = 5
+
+
+def host_ms(value_bytes):
+    """From an answer to the next put: 2.6 ms for 100 KB, of which a cached put takes the paper's 3.05 ms; the part that
+    grows with the value is what brings 10 KB near the paper's 6.3 MB/s."""
+    return round(1.16 + 0.0144 * value_bytes / 1000, 3)
+
+
+def run(case):
+    """A case's rows, by arrangement: without and with transformation. In a process of its own."""
+    rows = forebay.store_simulate(**{"host_ms": host_ms(100_000), "read_log": True, "merges": False, **case})
+    return {rows[at]["arrangement"]: (rows[at], rows[at + 1]) for at in range(0, len(rows), 2)}
+
+
+class Runs:
+    """Asked for first, run together; each case once."""
+
+    def __init__(self, options, mb):
+        self.options, self.mb, self.cases, self.told = options, mb, {}, {}
+
+    def ask(self, **case):
+        """Wants a case; what it came to is found under the same words."""
+        # Memory is to data as in the paper.
+        mb = case.setdefault("total_mb", self.mb)
+        case.setdefault("tree_memory_mb", max(1, round(PAPER_MEMORY_MB * mb / PAPER_MB)))
+        name = repr(sorted(case.items()))
+        self.cases[name] = case
+        return name
+
+    def go(self):
+        """Runs them all."""
+        answers = reproduce.grid(run, list(self.cases.values()), self.options.processes)
+        self.told = dict(zip(self.cases, answers, strict=True))
+
+    def __call__(self, **case):
+        return self.told[self.ask(**case)]
+
+
+def slowed(pair):
+    return pair[1]["slowed_percent"]
+
+
+def scaled(row, mb):
+    """The time of 10 GB."""
+    return row["execution_s"] * PAPER_MB / mb
+
+
+def sweeps(mb, short):
+    """Title, column, what the paper says, the trees that it is about, and its cases by label."""
+    # Of small values there are too many for all of it.
+    few = {1000: max(mb // 5, 1)}
+    values = (10_000,) if short else (1000, 10_000, 50_000, 100_000, 1_000_000)
+    sized = [(f"{value / 1000:g}", {"value_bytes": value, "host_ms": host_ms(value), "total_mb": few.get(value, mb)})
+             for value in values]
+
+    def cases(name, listed, kept=1):
+        return [(f"{label:g}" if isinstance(label, (int, float)) else label, {name: label})
+                for label in (listed[:kept] if short else listed)]
+
+    small, small_mb = sized[0][1], sized[0][1]["total_mb"]
+    memory = [(f"{part:g}", {**small, "tree_memory_mb": max(1, round(PAPER_MEMORY_MB * small_mb / PAPER_MB * part))})
+              for part in ((1,) if short else (0.1, 0.5, 1, 2, 10))]
+    return {
+        "disks": ("Figure 12: the number of disks", "disks", tuple(TREES), cases("disks", (4, 6, 8, 10), 2)),
+        "logs": ("Figure 13: the size of a log", "MB of a log", tuple(TREES),
+                 [(f"{log}", {"log_kb": log * 1000}) for log in ((5, 10) if short else (5, 50, 100, 200))]),
+        "values": ("Figures 10 and 14: the size of a value", "KB of a value", tuple(TREES), sized),
+        "keys": ("Section IV.A: sequential and random keys", "keys", tuple(TREES), cases("keys", ("sequential", "random"))),
+        "chunks": ("Open: the chunk of RAID 0", "KiB of a chunk", tuple(TREES),
+                   cases("chunk_kib", (4, 16, 64, 256, 1024))),
+        "hosts": ("Open: host time between puts", "ms", tuple(TREES), cases("host_ms", (0.1, 0.5, 1.0, 2.6, 5.0, 10.0))),
+        "depths": ("Open: writes to the tree at a time", "writes", ("in place",), cases("tree_depth", (1, 2, 4, 32))),
+        "syncs": ("Open: when the tree's pages are written", "after each", ("in place",),
+                  cases("tree_sync", ("record", "log", "close"))),
+        "pages": ("Open: the tree's pages, and with them where values lie", "KiB of a page", ("in place",),
+                  cases("page_kib", (8, 64, 256, 512, 1024))),
+        "memories": ("Open: memory, with small values", "times 2 GB in 10", ("in place",), memory),
+        "merging": ("Ours: merging while putting", "merging", ("runs",), [("no", {}), ("yes", {"merges": True})]),
+    }
+
+
+def active_s(row):
+    """How long disks were in a stage other than idle, in all: what the paper's energy counts."""
+    began, active = {}, 0.0
+    for change in row["stages"]:
+        disk, at = change["disk"], change["at_s"]
+        active += at - began.pop(disk, at)
+        if change["stage"] != "idle":
+            began[disk] = at
+    return active + sum(row["settled_s"] - at for at in began.values())
+
+
+def phases(row):
+    """Each disk's stages as (begin, end, stage, whether duty came to a disk at work)."""
+    last, found = {}, []
+    for change in row["stages"]:
+        disk, at, stage = change["disk"], change["at_s"], change["stage"]
+        if disk in last:
+            begin, before, over = last[disk]
+            found.append((disk, begin, at, before, over))
+            # A log that begins where a tree is written, or goes on when that ends.
+            over = stage == "log" and before not in ("idle", "log")
+        else:
+            over = False
+        last[disk] = (at, stage, over)
+    return sorted(found)
+
+
+def periods_ms(row):
+    """How long a log is on duty in the mean, and how long a disk works on its transformation."""
+    phased = phases(row)
+    logs = max(1, round(row["execution_s"] * 1e3 / row["logging_ms"]))
+    work = sum(end - begin for _, begin, end, stage, _ in phased if stage in ("read-log", "write-tree"))
+    return row["logging_ms"], work * 1e3 / logs
+
+
+def window(row, logs):
+    """From when to when to look at a run: so many logs in its middle."""
+    ends = sorted({begin for _, begin, _, stage, _ in phases(row) if stage == "log"})
+    if len(ends) < 2:
+        return 0.0, row["settled_s"]
+    first = bisect.bisect(ends, ends[-1] / 2)
+    return ends[min(first, len(ends) - 1)], ends[min(first + logs, len(ends) - 1)]
