@@ -59,7 +59,7 @@ def main(options) -> str:
 
         shift_pictures.draw(results, compared, alternations, options.pictures)
     expected, why = reproduce.claims(HERE / "expected.toml"), reproduce.load(HERE / "why.toml")
-    few = max(mb // 5, 1)
+    few = max(mb // cases.SMALL, 1)
     head = HEAD.format(command=" ".join(words), version=forebay.__version__, mb=mb, main=main_mb, few=few,
                        host=cases.host_ms(100_000))
     sections = {
@@ -91,7 +91,7 @@ TEXTS = {
     "chunks": OPEN, "hosts": OPEN + " To media a put within a revolution of the last one waits for the rest of it.",
     "depths": OPEN + " One: a thread that waits for each write.",
     "syncs": OPEN,
-    "pages": OPEN + " With pages of 512 KiB and more values of 100 KB lie in the leaves and move with them.",
+    "pages": OPEN + " With pages of 512 KiB values of 100 KB lie in the leaves and move with them.",
     "memories": "The paper has 2 GB of memory. Values of 1 KB lie in leaves of 8 KiB, which are read where memory has no room.",
     "merging": "The paper merges nothing. Runs are merged while disks are idle; on RAID 0 none is, and merging meets what is put.",
 }
