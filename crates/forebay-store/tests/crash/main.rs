@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod clients;
+mod in_place;
 mod lying;
 mod missing;
 

@@ -1,17 +1,12 @@
 //! A tree that is updated in place holds what was put into it, against a map in memory.
 
-#![allow(clippy::unwrap_used)]
-
-#[path = "crash/clients.rs"]
-mod clients;
-
 use forebay_core::Nanos;
 use forebay_live::{Crash, Medium, Troubles, run};
 use forebay_store::{
     Config, Desk, Figures, InPlace, Layout, StorePolicy, Transformation, Tree, TreeSync,
 };
 
-use clients::{Clients, Known};
+use crate::clients::{Clients, Known};
 
 const MIB: u64 = 1 << 20;
 
