@@ -16,6 +16,8 @@ SETTINGS = {
     "to media": {"device": DISK},
     "flushed": {"device": CACHED, "flush": True},
 }
+#: Sweeps that have flushed puts too: elsewhere these lie between the others.
+FLUSHED = ("chunks", "syncs")
 #: What logs become.
 TREES = {"in place": {"tree": "in-place"}, "runs": {"tree": "runs"}}
 ARRANGEMENTS = {"enhanced": "Workload Shifting", "basic": "its basic model", "raid0": "Log+RAID0"}
@@ -130,6 +132,8 @@ def phases(row):
             over = stage == "log" and before not in ("idle", "log")
         else:
             over = False
+            if at > 0:
+                found.append((disk, 0.0, at, "idle", False))
         last[disk] = (at, stage, over)
     return sorted(found)
 

@@ -126,10 +126,14 @@ class Results:
         """A main run, at the paper's size, with its stages."""
         return self.runs(**TREES[tree], **SETTINGS[setting], total_mb=self.main_mb, stages=True)
 
+    def is_about(self, name, tree, setting):
+        """Whether a sweep has that tree and those puts."""
+        return tree in self.listed[name][2] and (setting != "flushed" or name in cases.FLUSHED)
+
     def of(self, name, tree, setting):
-        """A sweep's runs, by label; none for a tree that it is not about."""
-        _, _, trees, listed = self.listed[name]
-        if tree not in trees:
+        """A sweep's runs, by label; none for a tree or puts that it is not about."""
+        _, _, _, listed = self.listed[name]
+        if not self.is_about(name, tree, setting):
             return {}
         return {label: self.runs(**TREES[tree], **SETTINGS[setting], **case) for label, case in listed}
 
@@ -137,8 +141,8 @@ class Results:
         """Runs everything."""
         for tree, setting in columns():
             self.runs.ask(**TREES[tree], **SETTINGS[setting], total_mb=self.main_mb, stages=True)
-            for _, _, trees, listed in self.listed.values():
-                for _, case in listed if tree in trees else ():
+            for name, (_, _, _, listed) in self.listed.items():
+                for _, case in listed if self.is_about(name, tree, setting) else ():
                     self.runs.ask(**TREES[tree], **SETTINGS[setting], **case)
         self.runs.go()
 
@@ -189,11 +193,11 @@ def _tried(value, by):
 
 def swept(results, name) -> str:
     """One row a case, setting and tree: each arrangement's time, and by how much it is slowed."""
-    _, header, trees, listed = results.listed[name]
+    _, header, _, listed = results.listed[name]
     rows = []
     for label, case in listed:
         for tree, setting in columns():
-            if tree not in trees:
+            if not results.is_about(name, tree, setting):
                 continue
             told, mb = results.of(name, tree, setting)[label], case.get("total_mb", results.mb)
             cells = [text for arrangement in ARRANGEMENTS for text in

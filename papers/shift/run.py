@@ -1,7 +1,7 @@
 """Reproduces the **shift** paper: what transforming logs costs those who put, by simulation.
 
     make reproduce PAPER=shift    # or: python -m forebay.reproduce papers/shift
-    python -m forebay.reproduce papers/shift --short -o t.md    # 60 MB each, in a minute
+    python -m forebay.reproduce papers/shift --short -o t.md    # 40 MB each, in a minute
     python -m forebay.reproduce papers/shift --full             # every run with 10 GB, as the paper
 
 It needs no traces.
@@ -42,7 +42,7 @@ GB. *Slowed* is by how much longer putting takes with transformation.
 
 def main(options) -> str:
     """The text of the tables."""
-    mb = 60 if options.short else cases.PAPER_MB if options.full else 1000
+    mb = 40 if options.short else cases.PAPER_MB if options.full else 1000
     main_mb = mb if options.short else cases.PAPER_MB
     words = ["python -m forebay.reproduce papers/shift", *(["--short"] if options.short else []),
              *(["--full"] if options.full else [])]
