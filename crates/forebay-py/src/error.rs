@@ -5,6 +5,7 @@ use std::io;
 
 use arrow_schema::ArrowError;
 use forebay::devices::DevicesError;
+use forebay_store::{StoreError, Trouble};
 use forebay_trace::TraceError;
 use pyo3::create_exception;
 use pyo3::exceptions::{PyUserWarning, PyValueError};
@@ -51,6 +52,32 @@ pub(crate) fn of_arrow(error: ArrowError) -> PyErr {
         },
         other => Error::new_err(other.to_string()),
     }
+}
+
+/// The exception for a store that cannot be had.
+pub(crate) fn of_store(error: StoreError) -> PyErr {
+    let text = error.to_string();
+    match error {
+        StoreError::File { source, .. } | StoreError::Driver(source) => {
+            io::Error::new(source.kind(), text).into()
+        }
+        _ => Error::new_err(text),
+    }
+}
+
+/// The exception for a store that cannot answer: what its disks are to blame for is an `OSError`.
+pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
+    let kind = match trouble {
+        Trouble::Disk { .. }
+        | Trouble::Damaged { .. }
+        | Trouble::Missing { .. }
+        | Trouble::Lost { .. } => io::ErrorKind::Other,
+        Trouble::Full => io::ErrorKind::StorageFull,
+        Trouble::NoSnapshot | Trouble::ReadOnly | Trouble::Closed | Trouble::Long { .. } => {
+            return Error::new_err(trouble.to_string());
+        }
+    };
+    io::Error::new(kind, trouble.to_string()).into()
 }
 
 /// An error about an argument.

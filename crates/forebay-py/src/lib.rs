@@ -17,6 +17,7 @@ mod results;
 mod signals;
 mod source;
 mod store;
+mod store_handle;
 mod table;
 mod trace;
 mod verbs;
@@ -42,6 +43,8 @@ mod _forebay {
     use super::results::{Advice, Simulation};
     #[pymodule_export]
     use super::store::store_simulate;
+    #[pymodule_export]
+    use super::store_handle::{Snapshot, Store};
     #[pymodule_export]
     use super::table::Table;
     #[pymodule_export]

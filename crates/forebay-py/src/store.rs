@@ -147,7 +147,7 @@ fn in_place((page_kib, memory_mb, sync, depth): (u32, u32, &str, u32)) -> PyResu
     Ok(InPlace { page_bytes, cache_bytes, sync, depth: depth as usize })
 }
 
-fn within(name: &str, got: u32, least: u32, most: u32) -> PyResult<()> {
+pub(crate) fn within(name: &str, got: u32, least: u32, most: u32) -> PyResult<()> {
     match (least..=most).contains(&got) {
         true => Ok(()),
         false => Err(argument(name, format!("got {got}, expected {least} to {most}"))),

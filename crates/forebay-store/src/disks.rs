@@ -40,6 +40,14 @@ pub enum StoreError {
         /// What it is, and what was expected.
         what: String,
     },
+    /// A disk cannot be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
     /// The disks do not make a store.
     #[error("{0}")]
     Store(String),
@@ -176,7 +184,8 @@ fn name() -> u64 {
 
 /// The label of a disk.
 fn label(path: &Path) -> Result<Layout, StoreError> {
-    let disk = File::open(path).map_err(|error| StoreError::disk(path, error.to_string()))?;
+    let disk =
+        File::open(path).map_err(|source| StoreError::File { path: path.to_path_buf(), source })?;
     let mut bytes = vec![0; BLOCK];
     for at in 0..2 {
         // What cannot be read is no label; the other may be.

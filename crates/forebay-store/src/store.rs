@@ -47,6 +47,18 @@ pub struct Status {
     pub losses: Vec<Loss>,
 }
 
+impl Status {
+    /// What each disk is doing, in a word.
+    pub fn stage_names(&self) -> impl Iterator<Item = &'static str> {
+        self.stages.iter().map(|stage| match stage {
+            Stage::Idle => "idle",
+            Stage::Log => "log",
+            Stage::ReadLog => "read-log",
+            Stage::WriteTree => "write-tree",
+        })
+    }
+}
+
 #[derive(Default)]
 struct Queue {
     waiting: VecDeque<(Operation, Then)>,
@@ -294,6 +306,11 @@ pub struct Snapshot {
 impl Snapshot {
     fn at(&self, read: Operation) -> Operation {
         Operation::At { snapshot: self.id, read: Box::new(read) }
+    }
+
+    /// Begins a [`Get`](Operation::Get) or a [`Scan`](Operation::Scan) of what there was then.
+    pub fn begin(&self, read: Operation, then: Then) {
+        self.store.begin(self.at(read), then);
     }
 
     /// A key's value then.

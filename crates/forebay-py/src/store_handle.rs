@@ -1,0 +1,392 @@
+//! A store's handle: keys and values on disks, as a dict has them in memory.
+//!
+//! A thin face of `forebay_store::Store`. Keys and values are bytes; what is put is durable when the call
+//! returns. Iteration goes over a snapshot, page by page.
+
+mod asking;
+mod reading;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use forebay_store::{Answer, Checked, Config, Finding, Key, Loss, Operation, Value, create, look};
+use pyo3::exceptions::PyKeyError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+
+use crate::error::{Error, of_store};
+use crate::store::within;
+use asking::{Bytes, Opened, apart, asked};
+use reading::{Reader, Records, pair};
+
+/// The value of a key, or a KeyError.
+fn item<'py>(reader: &Reader, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+    let py = key.py();
+    match reader.value(py, key.extract::<Bytes>()?.0)? {
+        Some(value) => Ok(PyBytes::new(py, &value)),
+        None => Err(PyKeyError::new_err(key.clone().unbind())),
+    }
+}
+
+/// The value of a key, or what is given in its place.
+fn or_else<'py>(
+    reader: &Reader,
+    py: Python<'py>,
+    key: Bytes,
+    default: Option<Bound<'py, PyAny>>,
+) -> PyResult<Option<Bound<'py, PyAny>>> {
+    let value = reader.value(py, key.0)?;
+    Ok(value.map(|value| PyBytes::new(py, &value).into_any()).or(default))
+}
+
+/// The first keys from a key on, with their values.
+fn scanned<'py>(
+    reader: &Reader,
+    py: Python<'py>,
+    start: Option<Bytes>,
+    count: usize,
+) -> PyResult<Bound<'py, PyList>> {
+    let from = start.map_or_else(|| Key::from([]), |start| start.0);
+    let records = reader.records(py, from, count)?;
+    let pairs = records.iter().map(|record| pair(py, record));
+    PyList::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
+}
+
+fn iterated(reader: Reader, start: Option<Bytes>, stop: Option<Bytes>, values: bool) -> Records {
+    let from = start.map_or_else(|| Key::from([]), |start| start.0);
+    Records::new(reader, from, stop.map(|stop| stop.0), values)
+}
+
+/// Keys and values on several plain disks, like a dict: `store[key] = value` is durable when it returns.
+///
+/// `Store(paths)` opens the store on these disks (folders, files or devices, in any order), and locks them.
+/// With `without_disk` one may be missing: what it may decide is an `OSError`, all else is there. With
+/// `read_only` nothing is written. `Store.create` makes one. Best closed, or used in a `with` statement.
+///
+/// Keys and values are bytes, or buffers of bytes, which are copied; a key has up to 64 KiB, a value up to 64
+/// MiB. Any number of threads may use a store; a process that was forked may not. There is no `len`: the
+/// number of keys is known only to who reads them all (`sum(1 for _ in store)`; `status()["records"]` counts
+/// what was replaced or deleted until it is merged away).
+///
+/// Waiting is without the interpreter's lock and ends with Ctrl-C; a put that is interrupted may be done all
+/// the same.
+#[pyclass(frozen, mapping, module = "forebay")]
+pub(crate) struct Store(Arc<Opened>);
+
+impl Store {
+    fn now(&self) -> Reader {
+        Reader::Now(Arc::clone(&self.0))
+    }
+
+    fn ask(&self, py: Python<'_>, operation: Operation) -> PyResult<Answer> {
+        let store = self.0.store()?;
+        asked(py, |then| store.begin(operation, then))
+    }
+
+    fn checked<'py>(&self, py: Python<'py>, operation: Operation) -> PyResult<Bound<'py, PyDict>> {
+        match self.ask(py, operation)? {
+            Answer::Checked(checked) => told(py, &checked),
+            _ => told(py, &Checked::default()),
+        }
+    }
+}
+
+#[pymethods]
+impl Store {
+    #[new]
+    #[pyo3(signature = (paths, without_disk=false, read_only=false))]
+    fn new(
+        py: Python<'_>,
+        paths: Vec<PathBuf>,
+        without_disk: bool,
+        read_only: bool,
+    ) -> PyResult<Store> {
+        let finding = Finding { may_miss: without_disk, read_only };
+        let config = Config { read_only, ..Config::default() };
+        let opened = apart(py, move || Opened::new(look(&paths, finding)?, config))?;
+        Ok(Store(Arc::new(opened.map_err(of_store)?)))
+    }
+
+    /// Makes a store on four disks or more, of `mb` MB on each, and opens it. `overwrite` destroys what is there.
+    #[staticmethod]
+    #[pyo3(signature = (paths, mb=10_000, overwrite=false))]
+    fn create(py: Python<'_>, paths: Vec<PathBuf>, mb: u32, overwrite: bool) -> PyResult<Store> {
+        within("mb", mb, 100, 1_000_000_000)?;
+        let bytes = u64::from(mb) * 1_000_000;
+        let opened = apart(py, move || {
+            let config = Config::default();
+            Opened::new(create(&paths, bytes, &config, overwrite)?, config)
+        })?;
+        Ok(Store(Arc::new(opened.map_err(of_store)?)))
+    }
+
+    /// The value of a key; `KeyError` if it is not there.
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        item(&self.now(), key)
+    }
+
+    /// Puts a value.
+    fn __setitem__(&self, py: Python<'_>, key: Bytes, value: Bytes) -> PyResult<()> {
+        self.ask(py, Operation::Write(vec![(key.0, Some(value.0))])).map(drop)
+    }
+
+    /// Deletes a key; `KeyError` if it is not there, for which it is read first.
+    fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
+        item(&self.now(), key)?;
+        self.discard(key.py(), key.extract()?)
+    }
+
+    /// Whether a key is there; its value is read.
+    fn __contains__(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
+        Ok(self.now().value(py, key.0)?.is_some())
+    }
+
+    /// The keys in order, as of now.
+    fn __iter__(&self, py: Python<'_>) -> PyResult<Records> {
+        self.keys(py, None, None)
+    }
+
+    /// The value of a key, or `default`.
+    #[pyo3(signature = (key, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: Bytes,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        or_else(&self.now(), py, key, default)
+    }
+
+    /// Deletes a key, which need not be there; nothing is read.
+    fn discard(&self, py: Python<'_>, key: Bytes) -> PyResult<()> {
+        self.ask(py, Operation::Write(vec![(key.0, None)])).map(drop)
+    }
+
+    /// Puts what a mapping, or pairs, say and deletes the keys in `delete`, all or none of it, at once. A batch
+    /// has up to 64 MiB.
+    #[pyo3(signature = (mapping, delete=None))]
+    fn update(
+        &self,
+        mapping: &Bound<'_, PyAny>,
+        delete: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<()> {
+        let py = mapping.py();
+        let mut batch: BTreeMap<Key, Option<Value>> = BTreeMap::new();
+        for key in delete.into_iter().map(|keys| keys.try_iter()).collect::<PyResult<Vec<_>>>()? {
+            for key in key {
+                batch.insert(key?.extract::<Bytes>()?.0, None);
+            }
+        }
+        let dict = PyDict::new(py);
+        // As dict does: what has keys is a mapping, all else are pairs.
+        dict.call_method1("update", (mapping,))?;
+        for (key, value) in &dict {
+            batch.insert(key.extract::<Bytes>()?.0, Some(value.extract::<Bytes>()?.0));
+        }
+        if batch.is_empty() {
+            return self.0.store().map(drop);
+        }
+        self.ask(py, Operation::Write(batch.into_iter().collect())).map(drop)
+    }
+
+    /// The keys from `start` on and before `stop`, in order, as of now.
+    #[pyo3(signature = (start=None, stop=None))]
+    fn keys(&self, py: Python<'_>, start: Option<Bytes>, stop: Option<Bytes>) -> PyResult<Records> {
+        Ok(iterated(Reader::hold(py, &self.0)?, start, stop, false))
+    }
+
+    /// Keys and values from `start` on and before `stop`, in order, as of now: whatever is put meanwhile. Read page
+    /// by page, some 1 MiB at a time.
+    #[pyo3(signature = (start=None, stop=None))]
+    fn items(
+        &self,
+        py: Python<'_>,
+        start: Option<Bytes>,
+        stop: Option<Bytes>,
+    ) -> PyResult<Records> {
+        Ok(iterated(Reader::hold(py, &self.0)?, start, stop, true))
+    }
+
+    /// The first `count` keys from `start` on, with their values, in one list.
+    #[pyo3(signature = (start=None, count=100))]
+    fn scan<'py>(
+        &self,
+        py: Python<'py>,
+        start: Option<Bytes>,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        scanned(&self.now(), py, start, count)
+    }
+
+    /// Holds what there is now, to be read later. Until it is closed nothing of it is freed on the disks.
+    fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
+        Ok(Snapshot(Mutex::new(Some(Reader::hold(py, &self.0)?))))
+    }
+
+    /// What the store is doing: a dict of counts, the disks' `stages`, and `losses`, what cannot be read.
+    fn status<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let store = self.0.store()?;
+        let status = py.detach(|| store.status());
+        let (figures, dict) = (status.figures, PyDict::new(py));
+        dict.set_item("stages", status.stage_names().collect::<Vec<_>>())?;
+        dict.set_item("runs", status.held.1)?;
+        dict.set_item("held_back_s", figures.held_back.as_secs_f64())?;
+        dict.set_item("losses", losses(py, &status.losses)?)?;
+        for (name, count) in [
+            ("records", status.records),
+            ("segment_bytes", status.held.0),
+            ("put_bytes", figures.put_bytes),
+            ("logged_bytes", figures.logged_bytes),
+            ("batches", figures.batches),
+            ("logs", figures.logs),
+            ("transformations", figures.transformations),
+            ("transformed_bytes", figures.transformed_bytes),
+            ("merges", figures.merges),
+            ("merged_bytes", figures.merged_bytes),
+            ("stalls", figures.stalls),
+            ("overlaps", figures.overlaps),
+        ] {
+            dict.set_item(name, count)?;
+        }
+        Ok(dict)
+    }
+
+    /// Reads every segment there is: a dict of `segments`, `bytes`, `records` and `losses`.
+    fn check<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        self.checked(py, Operation::Check)
+    }
+
+    /// Saves what can be read of what is damaged or missing, and gives up the rest, which then decides nothing any
+    /// more: its keys have their older values, or none. Without `give_up` nothing is written, and the answer is
+    /// that of `check`.
+    #[pyo3(signature = (*, give_up=false))]
+    fn repair<'py>(&self, py: Python<'py>, give_up: bool) -> PyResult<Bound<'py, PyDict>> {
+        self.checked(py, if give_up { Operation::Repair } else { Operation::Check })
+    }
+
+    /// Finishes what was begun and lets the disks go. What was put is safe without it.
+    fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.0.store() {
+            Ok(store) => {
+                let store = store.clone();
+                apart(py, move || store.close())
+            }
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().0.store()?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, py: Python<'_>, _exception: &Bound<'_, PyTuple>) -> PyResult<()> {
+        self.close(py)
+    }
+}
+
+/// A store as it was at one moment, to be read only. Best closed, or used in a `with` statement.
+#[pyclass(frozen, mapping, module = "forebay")]
+pub(crate) struct Snapshot(Mutex<Option<Reader>>);
+
+impl Snapshot {
+    fn reader(&self) -> PyResult<Reader> {
+        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        reader.clone().ok_or_else(|| Error::new_err("the snapshot is closed"))
+    }
+}
+
+#[pymethods]
+impl Snapshot {
+    /// The value of a key; `KeyError` if it was not there.
+    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyBytes>> {
+        item(&self.reader()?, key)
+    }
+
+    /// Whether a key was there.
+    fn __contains__(&self, py: Python<'_>, key: Bytes) -> PyResult<bool> {
+        Ok(self.reader()?.value(py, key.0)?.is_some())
+    }
+
+    /// The keys in order.
+    fn __iter__(&self) -> PyResult<Records> {
+        self.keys(None, None)
+    }
+
+    /// The value of a key, or `default`.
+    #[pyo3(signature = (key, default=None))]
+    fn get<'py>(
+        &self,
+        py: Python<'py>,
+        key: Bytes,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Option<Bound<'py, PyAny>>> {
+        or_else(&self.reader()?, py, key, default)
+    }
+
+    /// The keys from `start` on and before `stop`, in order.
+    #[pyo3(signature = (start=None, stop=None))]
+    fn keys(&self, start: Option<Bytes>, stop: Option<Bytes>) -> PyResult<Records> {
+        Ok(iterated(self.reader()?, start, stop, false))
+    }
+
+    /// Keys and values from `start` on and before `stop`, in order.
+    #[pyo3(signature = (start=None, stop=None))]
+    fn items(&self, start: Option<Bytes>, stop: Option<Bytes>) -> PyResult<Records> {
+        Ok(iterated(self.reader()?, start, stop, true))
+    }
+
+    /// The first `count` keys from `start` on, with their values, in one list.
+    #[pyo3(signature = (start=None, count=100))]
+    fn scan<'py>(
+        &self,
+        py: Python<'py>,
+        start: Option<Bytes>,
+        count: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        scanned(&self.reader()?, py, start, count)
+    }
+
+    /// Lets go what only it held. An iteration that is under way goes on.
+    fn close(&self) {
+        let reader = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(reader);
+    }
+
+    fn __enter__(slf: Bound<'_, Self>) -> PyResult<Bound<'_, Self>> {
+        slf.get().reader()?;
+        Ok(slf)
+    }
+
+    #[pyo3(signature = (*_exception))]
+    fn __exit__(&self, _exception: &Bound<'_, PyTuple>) {
+        self.close();
+    }
+}
+
+/// What was read or repaired, as a dict.
+fn told<'py>(py: Python<'py>, checked: &Checked) -> PyResult<Bound<'py, PyDict>> {
+    let dict = PyDict::new(py);
+    dict.set_item("segments", checked.segments)?;
+    dict.set_item("bytes", checked.bytes)?;
+    dict.set_item("records", checked.records)?;
+    dict.set_item("losses", losses(py, &checked.losses)?)?;
+    Ok(dict)
+}
+
+/// Ranges of keys that cannot be read: after one key, up to and with another.
+fn losses<'py>(py: Python<'py>, losses: &[Loss]) -> PyResult<Bound<'py, PyList>> {
+    let dicts = losses.iter().map(|loss| {
+        let dict = PyDict::new(py);
+        let key = |key: &Option<Key>| key.as_ref().map(|key| PyBytes::new(py, key));
+        dict.set_item("after", key(&loss.after))?;
+        dict.set_item("upto", key(&loss.upto))?;
+        dict.set_item("records", loss.records)?;
+        dict.set_item("bytes", loss.bytes)?;
+        dict.set_item("why", loss.trouble.to_string())?;
+        Ok(dict)
+    });
+    PyList::new(py, dicts.collect::<PyResult<Vec<_>>>()?)
+}

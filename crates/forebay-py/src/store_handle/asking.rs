@@ -1,0 +1,128 @@
+//! Asking an open store from Python: bytes in, answers out, and waiting for them.
+//!
+//! Who waits does not hold the interpreter's lock, and looks at signals. A process that was forked has the
+//! handle and not the thread behind it: it is told so.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use forebay_store::{Answer, Answered, Config, Disks, Key, StoreError, Then};
+use pyo3::exceptions::{PyOSError, PyTypeError};
+use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
+
+use crate::error::{Error, of_trouble};
+
+/// Between one look at signals and the next.
+const EVERY: Duration = Duration::from_millis(20);
+
+/// A key or a value, copied out of what Python has.
+pub(super) struct Bytes(pub(super) Key);
+
+impl<'py> FromPyObject<'_, 'py> for Bytes {
+    type Error = PyErr;
+
+    fn extract(given: Borrowed<'_, 'py, PyAny>) -> PyResult<Bytes> {
+        if let Ok(bytes) = given.cast::<PyBytes>() {
+            return Ok(Bytes(bytes.as_bytes().into()));
+        }
+        if let Ok(bytes) = given.cast::<PyByteArray>() {
+            return Ok(Bytes(bytes.to_vec().into()));
+        }
+        let copied = PyMemoryView::from(&given).and_then(|view| view.call_method0("tobytes"));
+        match copied {
+            Ok(bytes) => Ok(Bytes(bytes.cast::<PyBytes>()?.as_bytes().into())),
+            Err(_) => Err(not_bytes(&given)),
+        }
+    }
+}
+
+fn not_bytes(given: &Bound<'_, PyAny>) -> PyErr {
+    let hint = if given.is_instance_of::<PyString>() { ": encode it" } else { "" };
+    let name = given.get_type().name().map_or_else(|_| "?".into(), |name| name.to_string());
+    PyTypeError::new_err(format!("got {name}, expected bytes or another buffer{hint}"))
+}
+
+/// A store that this process opened. Let go, it is closed.
+pub(super) struct Opened {
+    store: forebay_store::Store,
+    process: u32,
+}
+
+impl Opened {
+    pub(super) fn new(disks: Disks, config: Config) -> Result<Opened, StoreError> {
+        let store = forebay_store::Store::open(disks, config)?;
+        Ok(Opened { store, process: std::process::id() })
+    }
+
+    /// Whether the store's thread is of this process.
+    pub(super) fn is_ours(&self) -> bool {
+        self.process == std::process::id()
+    }
+
+    /// The store, if it can be asked.
+    pub(super) fn store(&self) -> PyResult<&forebay_store::Store> {
+        if !self.is_ours() {
+            let what =
+                "the store was opened before this process was forked: open it in one process";
+            return Err(Error::new_err(what));
+        }
+        match self.store.is_closed() {
+            false => Ok(&self.store),
+            true => Err(Error::new_err("the store is closed")),
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        if self.is_ours() && !self.store.is_closed() {
+            // An interpreter that is ending takes the thread along; what was acknowledged is durable.
+            Python::try_attach(|py| py.detach(|| self.store.close()));
+        }
+    }
+}
+
+/// Begins an operation and waits for what comes of it.
+pub(super) fn asked(py: Python<'_>, begin: impl FnOnce(Then) + Send) -> PyResult<Answer> {
+    let (said, answer) = sync_channel::<Answered>(1);
+    let then: Then = Box::new(move |answered| {
+        // Who was interrupted does not listen any more.
+        let _ = said.send(answered);
+    });
+    let answered = awaited(py, move || begin(then), answer)?;
+    answered.map_err(|trouble| of_trouble(&trouble))
+}
+
+/// Does on a thread of its own what may take long, and waits for it. Interrupted, what comes of it is let go.
+pub(super) fn apart<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> PyResult<T> {
+    let (said, done) = sync_channel(1);
+    let thread = std::thread::Builder::new().name("store-handle".into());
+    thread.spawn(move || {
+        // As above.
+        let _ = said.send(work());
+    })?;
+    awaited(py, || (), done)
+}
+
+fn awaited<T: Send>(
+    py: Python<'_>,
+    begin: impl FnOnce() + Send,
+    coming: Receiver<T>,
+) -> PyResult<T> {
+    py.detach(move || {
+        begin();
+        loop {
+            match coming.recv_timeout(EVERY) {
+                Ok(come) => return Ok(come),
+                Err(RecvTimeoutError::Timeout) => Python::attach(|py| py.check_signals())?,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(PyOSError::new_err("the store has ended: it cannot be driven"));
+                }
+            }
+        }
+    })
+}

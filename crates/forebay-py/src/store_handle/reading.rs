@@ -1,0 +1,168 @@
+//! Reading a store, as it is or as it was at a moment: values, scans, and iteration page by page.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use forebay_store::{Answer, Key, Operation, Value};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyTuple};
+
+use super::asking::{Opened, asked};
+use crate::error::of_trouble;
+
+/// Keys of the first page, and at most of any.
+const PAGE: (usize, usize) = (16, 256);
+/// A page is to have about so many bytes.
+const PAGE_BYTES: usize = 1 << 20;
+
+/// A key and its value.
+pub(super) type Pair = (Key, Value);
+
+/// A snapshot of an open store.
+pub(super) struct Held {
+    snapshot: Option<forebay_store::Snapshot>,
+    opened: Arc<Opened>,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        let snapshot = self.snapshot.take();
+        if !self.opened.is_ours() {
+            // The thread that would let it go is in the process that forked this one.
+            std::mem::forget(snapshot);
+        }
+    }
+}
+
+/// What is read.
+#[derive(Clone)]
+pub(super) enum Reader {
+    Now(Arc<Opened>),
+    Then(Arc<Held>),
+}
+
+impl Reader {
+    /// What `opened` holds now, to be read later.
+    pub(super) fn hold(py: Python<'_>, opened: &Arc<Opened>) -> PyResult<Reader> {
+        let store = opened.store()?;
+        let snapshot = py.detach(|| store.snapshot()).map_err(|trouble| of_trouble(&trouble))?;
+        let held = Held { snapshot: Some(snapshot), opened: Arc::clone(opened) };
+        Ok(Reader::Then(Arc::new(held)))
+    }
+
+    fn ask(&self, py: Python<'_>, read: Operation) -> PyResult<Answer> {
+        match self {
+            Reader::Now(opened) => {
+                let store = opened.store()?;
+                asked(py, |then| store.begin(read, then))
+            }
+            Reader::Then(held) => {
+                held.opened.store()?;
+                asked(py, |then| match &held.snapshot {
+                    Some(snapshot) => snapshot.begin(read, then),
+                    None => drop(then),
+                })
+            }
+        }
+    }
+
+    pub(super) fn value(&self, py: Python<'_>, key: Key) -> PyResult<Option<Value>> {
+        match self.ask(py, Operation::Get(key))? {
+            Answer::Value(value) => Ok(value),
+            _ => Ok(None),
+        }
+    }
+
+    pub(super) fn records(&self, py: Python<'_>, from: Key, count: usize) -> PyResult<Vec<Pair>> {
+        match self.ask(py, Operation::Scan { from, count })? {
+            Answer::Records(records) => Ok(records),
+            _ => Ok(Vec::new()),
+        }
+    }
+}
+
+/// Keys and values as Python has them.
+pub(super) fn pair<'py>(py: Python<'py>, (key, value): &Pair) -> PyResult<Bound<'py, PyTuple>> {
+    PyTuple::new(py, [PyBytes::new(py, key), PyBytes::new(py, value)])
+}
+
+/// Keys in order, with their values or without, as of one moment.
+#[pyclass(frozen, module = "forebay", name = "_Records")]
+pub(crate) struct Records {
+    /// None while somebody takes the next.
+    place: Mutex<Option<Place>>,
+    has_values: bool,
+}
+
+/// How far an iteration is.
+struct Place {
+    /// None at the end.
+    reader: Option<Reader>,
+    from: Key,
+    stop: Option<Key>,
+    ready: VecDeque<Pair>,
+    count: usize,
+}
+
+impl Records {
+    pub(super) fn new(reader: Reader, from: Key, stop: Option<Key>, has_values: bool) -> Records {
+        let place =
+            Place { reader: Some(reader), from, stop, ready: VecDeque::new(), count: PAGE.0 };
+        Records { place: Mutex::new(Some(place)), has_values }
+    }
+
+    /// Held for moments only: nobody waits for the store, or for Python, with it.
+    fn place(&self) -> MutexGuard<'_, Option<Place>> {
+        self.place.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[pymethods]
+impl Records {
+    fn __iter__(slf: Bound<'_, Self>) -> Bound<'_, Self> {
+        slf
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        let taken = self.place().take();
+        let Some(mut place) = taken else {
+            return Err(PyValueError::new_err("iterator already executing"));
+        };
+        let next = place.next(py);
+        *self.place() = Some(place);
+        let Some(next) = next? else { return Ok(None) };
+        match self.has_values {
+            true => Ok(Some(pair(py, &next)?.into_any())),
+            false => Ok(Some(PyBytes::new(py, &next.0).into_any())),
+        }
+    }
+}
+
+impl Place {
+    fn next(&mut self, py: Python<'_>) -> PyResult<Option<Pair>> {
+        if self.ready.is_empty() {
+            self.read(py)?;
+        }
+        let is_in = |pair: &Pair| self.stop.as_ref().is_none_or(|stop| pair.0 < *stop);
+        let next = self.ready.pop_front().filter(is_in);
+        if next.is_none() {
+            // Nothing is held for who is through.
+            (self.reader, self.ready) = (None, VecDeque::new());
+        }
+        Ok(next)
+    }
+
+    /// The next page.
+    fn read(&mut self, py: Python<'_>) -> PyResult<()> {
+        let Some(reader) = &self.reader else { return Ok(()) };
+        let page = reader.records(py, Key::clone(&self.from), self.count)?;
+        let Some((last, _)) = page.last() else { return Ok(()) };
+        self.from = [&last[..], &[0]].concat().into();
+        let bytes: usize = page.iter().map(|(key, value)| key.len() + value.len()).sum();
+        let fits = page.len() * PAGE_BYTES / bytes.max(1);
+        self.count = fits.clamp(1, (self.count * 2).min(PAGE.1));
+        self.ready = page.into();
+        Ok(())
+    }
+}
