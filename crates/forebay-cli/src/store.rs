@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
 
 use crate::interrupt::{self, Second};
@@ -51,8 +51,8 @@ struct Making {
 
 /// Serve a store to clients of Redis: GET SET DEL EXISTS MGET MSET SCAN DBSIZE PING INFO AUTH HELLO
 ///
-/// A SET is durable when it is answered. Values do not expire. Interrupted, it answers what was asked and
-/// ends; killed, it has lost nothing that it acknowledged.
+/// A SET is durable when it is answered, but for --durability none. Values do not expire. Interrupted, it answers
+/// what was asked and ends; killed, it has lost nothing that it acknowledged.
 #[derive(Args)]
 struct Serving {
     /// The disks of the store, in any order
@@ -73,6 +73,20 @@ struct Serving {
     /// Clients at a time
     #[arg(long, value_name = "COUNT", default_value = "1024", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     connections: u32,
+    /// When a put is answered
+    #[arg(long, value_name = "WHEN", default_value = "media")]
+    durability: Durability,
+    /// Answer GET /metrics for Prometheus at this loopback address
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<SocketAddr>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Durability {
+    /// Once it is on the disk's media
+    Media,
+    /// Once the system has taken it: a power cut loses what was answered last
+    None,
 }
 
 impl Store {
@@ -110,7 +124,8 @@ impl Serving {
         let opened = look(&self.disks, Finding { may_miss, read_only })?;
         let store = {
             let _progress = Progress::new("opening the store");
-            forebay_store::Store::open(opened, Config { read_only, ..Config::default() })?
+            let durable = self.durability == Durability::Media;
+            forebay_store::Store::open(opened, Config { read_only, durable, ..Config::default() })?
         };
         let losses = store.status().losses.len();
         if losses > 0 {
@@ -121,14 +136,30 @@ impl Serving {
         }
         let connections_max = self.connections as usize;
         let limits = Limits { password, connections_max, ..Limits::default() };
-        let server = match Server::start(store.clone(), self.listen, limits) {
+        let started = Server::start(store.clone(), self.listen, limits);
+        let mut server = match started.map_err(|error| refused("--listen", self.listen, &error)) {
             Ok(server) => server,
             Err(error) => {
                 store.close();
-                return Err(StoreError::Store(format!("{}: {error}", self.listen)).into());
+                return Err(error.into());
+            }
+        };
+        let metrics = self.metrics.map(|address| {
+            let published = server.publish_metrics(address);
+            published.map_err(|error| refused("--metrics", address, &error))
+        });
+        let metrics = match metrics.transpose() {
+            Ok(metrics) => metrics,
+            Err(error) => {
+                server.stop();
+                store.close();
+                return Err(error.into());
             }
         };
         eprintln!("forebay: serving the store at {}; Ctrl-C ends it", server.address());
+        if let Some(address) = metrics {
+            eprintln!("forebay: metrics at http://{address}/metrics");
+        }
         interrupt::shortens(Second::Ends, |stop| {
             while !stop.load(Ordering::Relaxed) && !store.is_closed() {
                 std::thread::sleep(Duration::from_millis(50));
@@ -142,6 +173,10 @@ impl Serving {
         }
         Ok(())
     }
+}
+
+fn refused(option: &str, address: SocketAddr, error: &std::io::Error) -> StoreError {
+    StoreError::Store(format!("{option} {address}: {error}"))
 }
 
 /// The first line of a file.

@@ -40,6 +40,8 @@ fn made(folder: &Folder) {
 struct Serving {
     child: Child,
     address: SocketAddr,
+    /// Where it says its metrics, if it was asked to.
+    metrics: Option<SocketAddr>,
 }
 
 impl Serving {
@@ -56,7 +58,11 @@ impl Serving {
         let line = lines.find(|line| line.contains(" at ")).unwrap();
         let address = line.split(" at ").nth(1).and_then(|rest| rest.split(';').next());
         let address = address.unwrap_or_else(|| panic!("no address in: {line}")).parse().unwrap();
-        Serving { child, address }
+        let metrics = words.contains(&"--metrics").then(|| {
+            let line = lines.next().unwrap();
+            line.rsplit("http://").next().unwrap().trim_end_matches("/metrics").parse().unwrap()
+        });
+        Serving { child, address, metrics }
     }
 
     fn client(&self) -> Client {
@@ -169,6 +175,25 @@ fn clients_of_redis_are_served() {
 }
 
 #[test]
+fn what_is_sent_without_waiting_sees_what_was_sent_before() {
+    let folder = Folder::new();
+    made(&folder);
+    let serving = Serving::start(&folder);
+    let mut client = serving.client();
+    assert_eq!(client.ask("SET c 3"), "+OK");
+    let pipeline = ["SET b 4", "GET b", "SET b 5", "MGET b c", "DEL n", "SET n 1", "EXISTS n"];
+    let deleted = ["DEL n b", "GET n", "SET b 2", "SCAN 0 MATCH b COUNT 60", "DEL n"];
+    let commands = [&pipeline[..], &deleted].concat();
+    for command in &commands {
+        client.send(&command.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+    }
+    let replies: Vec<_> = commands.iter().map(|_| client.reply().unwrap()).collect();
+    let expected =
+        ["+OK", "4", "+OK", "[5 3]", ":0", "+OK", ":1", ":2", "nil", "+OK", "[0 [b]]", ":0"];
+    assert_eq!(replies, expected);
+}
+
+#[test]
 fn whatever_a_client_sends_others_are_served() {
     let folder = Folder::new();
     made(&folder);
@@ -214,24 +239,31 @@ fn puts(mut client: Client, thread: u64, round: u64) -> (BTreeMap<String, u64>, 
     unreachable!("it puts until the server is killed")
 }
 
-#[test]
-fn what_was_acknowledged_outlives_kill_9() {
+/// Puts while the server is killed, so many rounds, served with these words: what was acknowledged is there
+/// when it is served again. Answers how many keys.
+fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Child>) -> usize {
     let folder = Folder::new();
     made(&folder);
     let mut sure: BTreeMap<String, u64> = BTreeMap::new();
-    for round in 0..6 {
-        let mut serving = Serving::start(&folder);
+    for round in 0..rounds {
+        let mut serving = Serving::of(&folder, words);
+        let load = beside(serving.address);
         let threads: Vec<_> = (0..4)
             .map(|thread| {
                 let client = serving.client();
                 std::thread::spawn(move || puts(client, thread, round + 1))
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(150 + round * 70));
+        std::thread::sleep(Duration::from_millis(150 + round % 6 * 70));
         serving.child.kill().unwrap();
         let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         drop(serving);
-        let serving = Serving::start(&folder);
+        if let Some(mut load) = load {
+            // It ends when nobody answers.
+            let _ = load.kill();
+            load.wait().unwrap();
+        }
+        let serving = Serving::of(&folder, words);
         let mut client = serving.client();
         for (acknowledged, (key, number)) in outcomes {
             assert!(!acknowledged.is_empty(), "nothing was put");
@@ -247,6 +279,28 @@ fn what_was_acknowledged_outlives_kill_9() {
             assert_eq!(found.get(..20), Some(&*format!("{number:020}")), "{key} in round {round}");
         }
     }
+    sure.len()
+}
+
+#[test]
+fn what_was_acknowledged_outlives_kill_9() {
+    assert!(killed(6, &DISKS, |_| None) >= 4);
+}
+
+#[test]
+#[ignore = "long; make kill-store"]
+fn what_was_acknowledged_outlives_kill_9_many_times() {
+    let rounds = std::env::var("FOREBAY_KILLED_ROUNDS").map_or(100, |text| text.parse().unwrap());
+    let benchmark = |address: SocketAddr| {
+        let port = address.port().to_string();
+        let words = ["-p", &port, "-t", "set", "-n", "1000000", "-r", "2000", "-d", "3000", "-q"];
+        let mut command = Command::new("redis-benchmark");
+        command.args(words).stdout(Stdio::null()).stderr(Stdio::null()).spawn().ok()
+    };
+    let is_loaded = Command::new("redis-benchmark").arg("--version").output().is_ok();
+    let keys = killed(rounds, &DISKS, benchmark);
+    let beside = if is_loaded { "redis-benchmark" } else { "nothing: there is no redis-benchmark" };
+    println!("{rounds} rounds, {keys} keys, beside {beside}: all that was acknowledged was there");
 }
 
 #[test]
@@ -333,6 +387,10 @@ fn what_is_no_store_is_named() {
     refused(&folder, &["store", "serve", "a", "b", "c", "c"], &["is disk 3", "once"]);
     let open = [&["store", "serve", "--listen", "0.0.0.0:0"], &DISKS[..]].concat();
     refused(&folder, &open, &["not loopback", "password"]);
+    let seen = ["store", "serve", "--listen", "127.0.0.1:0", "--metrics", "0.0.0.0:0"];
+    refused(&folder, &[&seen, &DISKS[..]].concat(), &["--metrics 0.0.0.0:0", "not loopback"]);
+    let odd = [&["store", "serve", "--durability", "some"], &DISKS[..]].concat();
+    refused(&folder, &odd, &["media", "none"]);
     let no_file = [&["store", "serve", "--password-file", "none"], &DISKS[..]].concat();
     refused(&folder, &no_file, &["none", "No such file"]);
     let serving = Serving::start(&folder);
@@ -342,6 +400,109 @@ fn what_is_no_store_is_named() {
         &["in use"],
     );
     drop(serving);
+}
+
+/// What comes of these bytes over HTTP: all of it, or as much as came before the connection was cut.
+fn http(address: SocketAddr, bytes: &[u8]) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    // It may have been answered and cut in the middle.
+    let _ = stream.write_all(bytes);
+    let mut said = Vec::new();
+    let _ = stream.read_to_end(&mut said);
+    String::from_utf8(said).unwrap()
+}
+
+#[test]
+fn metrics_are_there_for_prometheus() {
+    let folder = Folder::new();
+    made(&folder);
+    let serving = Serving::of(&folder, &[&["--metrics", "127.0.0.1:0"], &DISKS[..]].concat());
+    let metrics = serving.metrics.unwrap();
+    let mut client = serving.client();
+    for command in ["SET a 12345", "MSET b 1 c 2", "GET a", "GET z", "get a", "NONSENSE x"] {
+        client.ask(command);
+    }
+    let said = http(metrics, b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    let (head, page) = said.split_once("\r\n\r\n").unwrap();
+    assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("version=0.0.4"), "{head}");
+    assert!(head.contains(&format!("Content-Length: {}\r\n", page.len())), "{head}");
+    for line in [
+        "# TYPE forebay_commands_total counter",
+        "forebay_commands_total{command=\"get\"} 3",
+        "forebay_commands_total{command=\"set\"} 1",
+        "forebay_commands_total{command=\"mset\"} 1",
+        "forebay_commands_total{command=\"other\"} 1",
+        "forebay_connections 1",
+        "forebay_put_bytes_total 10",
+        "forebay_batches_total 2",
+        "forebay_put_seconds_bucket{le=\"+Inf\"} 2",
+        "forebay_put_seconds_count 2",
+        "forebay_get_seconds_count 3",
+        "forebay_records 3",
+        "forebay_losses 0",
+    ] {
+        assert!(page.lines().any(|other| other == line), "no {line:?} in:\n{page}");
+    }
+    let logging = (1..5).filter(|disk| {
+        page.contains(&format!("forebay_disk_stage{{disk=\"{disk}\",stage=\"log\"}} 1\n"))
+    });
+    assert_eq!(logging.count(), 1, "{page}");
+    // Every sample follows its type, and no name is there twice.
+    let named: Vec<_> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
+    let names: std::collections::BTreeSet<_> =
+        named.iter().map(|line| line.split(' ').next().unwrap()).collect();
+    assert_eq!(names.len(), named.len());
+    for line in page.lines().filter(|line| !line.starts_with('#')) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        let of_histogram = ["_bucket", "_sum", "_count"];
+        let base = of_histogram.iter().find_map(|end| name.strip_suffix(end));
+        assert!(names.contains(name) || base.is_some_and(|base| names.contains(base)), "{line}");
+        assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
+    }
+}
+
+#[test]
+fn whatever_comes_over_http_metrics_and_clients_are_served() {
+    let folder = Folder::new();
+    made(&folder);
+    let serving = Serving::of(&folder, &[&["--metrics", "127.0.0.1:0"], &DISKS[..]].concat());
+    let metrics = serving.metrics.unwrap();
+    for (bytes, expected) in [
+        (&b"GET / HTTP/1.1\r\n\r\n"[..], "HTTP/1.1 404 "),
+        (b"POST /metrics HTTP/1.1\r\n\r\n", "HTTP/1.1 405 "),
+        (b"\xff\xfe\r\n\r\n", "HTTP/1.1 400 "),
+        (b"\r\n\r\n", "HTTP/1.1 400 "),
+        (b"*1\r\n$4\r\nPING\r\n\r\n", "HTTP/1.1 400 "),
+    ] {
+        let said = http(metrics, bytes);
+        assert!(said.starts_with(expected), "{said}");
+    }
+    // A head without an end.
+    let said = http(metrics, &vec![b'x'; 1 << 20]);
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 431 "), "{said}");
+    // Those that say nothing are few at a time, and not for long.
+    let silent: Vec<_> = (0..8).map(|_| TcpStream::connect(metrics).unwrap()).collect();
+    let page = || http(metrics, b"GET /metrics HTTP/1.0\r\n\r\n");
+    let refused = page();
+    assert!(refused.is_empty() || refused.starts_with("HTTP/1.1 503 "), "{refused}");
+    assert_eq!(serving.client().ask("PING"), "+PONG");
+    for mut stream in silent {
+        assert!(matches!(stream.read(&mut [0]), Ok(0) | Err(_)));
+    }
+    while !page().starts_with("HTTP/1.1 200 ") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn without_durability_kill_9_loses_nothing_either() {
+    let words = [&["--durability", "none"], &DISKS[..]].concat();
+    assert!(killed(3, &words, |_| None) >= 4);
+    let folder = Folder::new();
+    made(&folder);
+    let serving = Serving::of(&folder, &words);
+    assert_eq!(serving.client().ask("CONFIG GET appendfsync"), "[appendfsync no]");
 }
 
 #[test]

@@ -29,11 +29,17 @@ def trace():
 
 
 @pytest.fixture(scope="session")
-def command():
-    """Runs the command and returns its outcome."""
+def binary():
+    """The command."""
     binary = Path(os.environ.get("FOREBAY_COMMAND", ROOT / "target" / "debug" / "forebay"))
     if not binary.exists():
         pytest.skip(f"SKIPPED: no command at {binary} to compare with; build it with cargo build")
+    return binary
+
+
+@pytest.fixture(scope="session")
+def command(binary):
+    """Runs the command and returns its outcome."""
 
     def run(*arguments):
         words = [str(binary), *map(str, arguments)]

@@ -90,7 +90,8 @@ pub struct Config {
     pub step_bytes: usize,
     /// Inner nodes of segments that stay in memory, in bytes.
     pub node_bytes: u64,
-    /// A put is answered once it is durable; else once it is in a batch that is being written.
+    /// A put is answered once it is durable; else once the system has taken its batch. A power cut then loses
+    /// what was answered last, and may damage logs that are not segments yet; the end of the process loses nothing.
     pub durable: bool,
     /// What is synced reaches the media; else it counts once the disk has taken it, as on disks whose caches
     /// answer for them. For measurements only: a power cut then loses what was acknowledged.

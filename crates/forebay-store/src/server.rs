@@ -1,7 +1,8 @@
 //! The store as a server: the commands of Redis that it has, over TCP.
 //!
 //! A thread a connection: it reads what is there, begins every whole command of it, and writes the replies in
-//! order; so what a client sends without waiting is done together. Nothing is believed of a client: lengths,
+//! order; so what a client sends without waiting is done together, but for reads of what it writes before them.
+//! Nothing is believed of a client: lengths,
 //! connections and commands under way have limits.
 
 // Threads and sockets are its task.
@@ -10,7 +11,9 @@
 mod command;
 mod glob;
 mod info;
+mod metrics;
 mod reply;
+mod scrape;
 mod session;
 
 use std::collections::VecDeque;
@@ -23,6 +26,7 @@ use std::time::Duration;
 use crate::store::Store;
 
 pub(crate) use command::next as next_command;
+use metrics::Counts;
 use reply::Reply;
 use session::{Pending, Session};
 
@@ -58,6 +62,7 @@ struct Serving {
     store: Store,
     limits: Limits,
     connections: AtomicUsize,
+    counts: Counts,
     is_over: AtomicBool,
 }
 
@@ -65,7 +70,8 @@ struct Serving {
 pub struct Server {
     serving: Arc<Serving>,
     address: SocketAddr,
-    thread: Option<std::thread::JoinHandle<()>>,
+    /// Those that listen, and where.
+    threads: Vec<(SocketAddr, std::thread::JoinHandle<()>)>,
 }
 
 /// How long a connection waits before it looks whether the server is over.
@@ -86,11 +92,22 @@ impl Server {
         let listener = TcpListener::bind(address)?;
         let address = listener.local_addr()?;
         let (connections, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
-        let serving = Arc::new(Serving { store, limits, connections, is_over });
+        let counts = Counts::default();
+        let serving = Arc::new(Serving { store, limits, connections, counts, is_over });
         let theirs = Arc::clone(&serving);
         let thread = std::thread::Builder::new().name("listen".into());
         let thread = thread.spawn(move || accept(&listener, &theirs))?;
-        Ok(Server { serving, address, thread: Some(thread) })
+        Ok(Server { serving, address, threads: vec![(address, thread)] })
+    }
+
+    /// Answers `GET /metrics` over HTTP too, at a loopback address, in Prometheus's text format. Says where.
+    ///
+    /// # Errors
+    /// Where the address cannot be had or is not loopback.
+    pub fn publish_metrics(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
+        let (address, thread) = scrape::start(&self.serving, address)?;
+        self.threads.push((address, thread));
+        Ok(address)
     }
 
     /// Where it listens.
@@ -99,11 +116,11 @@ impl Server {
     }
 
     /// Takes no more clients and ends their connections once what they asked is answered.
-    pub fn stop(mut self) {
+    pub fn stop(self) {
         self.serving.is_over.store(true, Ordering::SeqCst);
-        // Something to accept, so that it looks.
-        drop(TcpStream::connect(self.address));
-        if let Some(thread) = self.thread.take() {
+        for (address, thread) in self.threads {
+            // Something to accept, so that it looks.
+            drop(TcpStream::connect(address));
             // It ends by itself.
             let _ = thread.join();
         }
@@ -174,6 +191,7 @@ fn serve(mut connection: TcpStream, serving: &Arc<Serving>) -> io::Result<()> {
                 out.clear();
             }
         }
+        session.caught_up();
         connection.write_all(&out)?;
         out.clear();
         if is_more || session.is_over {
@@ -211,6 +229,8 @@ fn begin_all(
     while pending.len() < limits.pipeline_max && !session.is_over {
         match command::next(&bytes[used..], limits.command_bytes_max) {
             Ok(None) => return used,
+            // A client's commands are as if one came after the other.
+            Ok(Some((words, _))) if session.waits(&words) => return used,
             Ok(Some((words, len))) => {
                 used += len;
                 if !words.is_empty() {

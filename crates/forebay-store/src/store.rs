@@ -109,6 +109,7 @@ impl Shared {
 pub struct Store {
     shared: Arc<Shared>,
     thread: Arc<Mutex<Option<JoinHandle<()>>>>,
+    is_durable: bool,
 }
 
 impl Store {
@@ -135,13 +136,14 @@ impl Store {
         let theirs = Arc::clone(&shared);
         let names: Vec<PathBuf> =
             disks.targets.iter().map(|target| target.path().to_path_buf()).collect();
-        let missing = disks.missing;
+        let (missing, is_durable) = (disks.missing, config.durable);
         let thread = std::thread::Builder::new().name("store".into());
         let thread = thread.spawn(move || {
             let ends = Ends(theirs);
             drive(disks, config, &ends.0);
         })?;
-        let store = Store { shared, thread: Arc::new(Mutex::new(Some(thread))) };
+        let thread = Arc::new(Mutex::new(Some(thread)));
+        let store = Store { shared, thread, is_durable };
         match opened.recv() {
             Ok(Ok(_)) => Ok(store),
             Ok(Err(trouble)) => Err(cannot_open(&names, missing, &trouble)),
@@ -273,6 +275,11 @@ impl Store {
         drop(queue);
         self.shared.wake();
         status.recv().unwrap_or_default()
+    }
+
+    /// Whether a put is durable when it is answered ([`Config::durable`]).
+    pub fn is_durable(&self) -> bool {
+        self.is_durable
     }
 
     /// Whether nothing can be asked any more.

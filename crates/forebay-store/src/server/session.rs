@@ -1,8 +1,9 @@
 //! A client's session: commands in, replies out, in their order.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
+use std::time::Instant;
 
 use crate::operation::{Answer, Operation, Trouble};
 use crate::record::{Key, Value};
@@ -44,6 +45,8 @@ pub(super) struct Session {
     /// Where scans go on, by the numbers that clients are given for them.
     cursors: VecDeque<(u64, Key)>,
     next_cursor: u64,
+    /// Keys whose writes were begun and are not answered yet.
+    written: BTreeSet<Key>,
 }
 
 /// Scans of a client that are under way at a time; the oldest is forgotten.
@@ -90,6 +93,7 @@ impl Session {
             is_over: false,
             cursors: VecDeque::new(),
             next_cursor: 1,
+            written: BTreeSet::new(),
         }
     }
 
@@ -99,9 +103,18 @@ impl Session {
 
     fn ask(&self, operation: Operation) -> Receiver<Answered> {
         let (said, answer) = sync_channel(1);
+        let (began, serving) = (Instant::now(), Arc::clone(&self.serving));
+        let is_put = matches!(operation, Operation::Write(_));
+        let is_get = matches!(operation, Operation::Get(_));
         self.store().begin(
             operation,
             Box::new(move |answered| {
+                let counts = &serving.counts;
+                match (is_put, is_get) {
+                    (true, _) => counts.puts.observe(began.elapsed()),
+                    (_, true) => counts.gets.observe(began.elapsed()),
+                    _ => (),
+                }
                 // A client that has gone is not told.
                 let _ = said.send(answered);
             }),
@@ -114,8 +127,29 @@ impl Session {
         Pending::Asked(keys.iter().map(get).collect(), made)
     }
 
-    fn write(&self, records: Vec<(Key, Option<Value>)>) -> Receiver<Answered> {
+    fn write(&mut self, records: Vec<(Key, Option<Value>)>) -> Receiver<Answered> {
+        self.written.extend(records.iter().map(|(key, _)| Arc::clone(key)));
         self.ask(Operation::Write(records))
+    }
+
+    /// Whether a command reads what a command before it writes, which is seen once it is answered.
+    pub(super) fn waits(&self, words: &Words) -> bool {
+        let Some((name, arguments)) = words.split_first().filter(|_| !self.written.is_empty())
+        else {
+            return false;
+        };
+        match &*name.to_ascii_uppercase() {
+            b"GET" | b"MGET" | b"EXISTS" | b"DEL" | b"UNLINK" => {
+                arguments.iter().any(|key| self.written.contains(&key[..]))
+            }
+            b"SCAN" | b"DBSIZE" | b"INFO" => true,
+            _ => false,
+        }
+    }
+
+    /// All that was begun is answered.
+    pub(super) fn caught_up(&mut self) {
+        self.written.clear();
     }
 
     /// Begins a command.
@@ -124,6 +158,7 @@ impl Session {
             return error("ERR empty command");
         };
         let name = String::from_utf8_lossy(name).to_uppercase();
+        self.serving.counts.command(&name);
         if !self.is_known && !["AUTH", "HELLO", "QUIT"].contains(&&*name) {
             return error("NOAUTH Authentication required.");
         }
@@ -167,7 +202,7 @@ impl Session {
             "COMMAND" => Pending::Ready(Reply::Array(Vec::new())),
             // What clients ask when they begin, and what benchmarks do.
             "CLIENT" => Pending::Ready(Reply::Simple("OK")),
-            "CONFIG" => config(arguments),
+            "CONFIG" => config(arguments, self.store().is_durable()),
             "QUIT" => {
                 self.is_over = true;
                 Pending::Ready(Reply::Simple("OK"))
@@ -176,14 +211,14 @@ impl Session {
         }
     }
 
-    fn puts(&self, arguments: &[Vec<u8>]) -> Pending {
+    fn puts(&mut self, arguments: &[Vec<u8>]) -> Pending {
         let record = |pair: &[Vec<u8>]| (Key::from(&pair[0][..]), Some(Value::from(&pair[1][..])));
         let answer = self.write(arguments.chunks_exact(2).map(record).collect());
         Pending::Asked(vec![answer], |answers| or_trouble(&answers, || Reply::Simple("OK")))
     }
 
     /// Says how many of them were there, and is done when all are gone for good.
-    fn delete(&self, keys: &[Vec<u8>]) -> Pending {
+    fn delete(&mut self, keys: &[Vec<u8>]) -> Pending {
         let mut keys: Vec<Key> = keys.iter().map(|key| Key::from(&key[..])).collect();
         keys.sort();
         keys.dedup();
@@ -287,14 +322,15 @@ impl Session {
     }
 }
 
-/// CONFIG GET, of which benchmarks want to know how durable writes are: each put is on disk when answered.
-fn config(arguments: &[Vec<u8>]) -> Pending {
+/// CONFIG GET, of which benchmarks want to know how durable writes are.
+fn config(arguments: &[Vec<u8>], is_durable: bool) -> Pending {
     if !arguments[0].eq_ignore_ascii_case(b"GET") {
         return error("ERR CONFIG knows GET only");
     }
     let value = |name: &Vec<u8>| match &name[..] {
         b"appendonly" => "yes",
-        b"appendfsync" => "always",
+        b"appendfsync" if is_durable => "always",
+        b"appendfsync" => "no",
         _ => "",
     };
     let pair = |name: &Vec<u8>| (Reply::text(name), Reply::text(value(name)));

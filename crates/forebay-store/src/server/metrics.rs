@@ -1,0 +1,178 @@
+//! What a server counts, and all of it as text for Prometheus (its exposition format, version 0.0.4).
+//!
+//! Names and labels are our own words: nothing of a client's is in the text.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use super::Serving;
+
+/// Commands that are counted by name; all others together are the last.
+const COMMANDS: [&str; 20] = [
+    "get", "set", "del", "unlink", "exists", "mget", "mset", "scan", "dbsize", "info", "ping",
+    "echo", "select", "auth", "hello", "command", "client", "config", "quit", "other",
+];
+
+/// Upper bounds of a histogram's buckets, in microseconds.
+const BOUNDS_US: [u64; 16] = [
+    100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,
+    2_500_000, 5_000_000, 10_000_000,
+];
+
+/// What a server counts by itself.
+#[derive(Default)]
+pub(super) struct Counts {
+    commands: [AtomicU64; COMMANDS.len()],
+    /// From a write's being begun to its being durable.
+    pub(super) puts: Histogram,
+    /// From a read's being begun to its value's being there.
+    pub(super) gets: Histogram,
+}
+
+impl Counts {
+    /// A client asked for a command, by whatever name.
+    pub(super) fn command(&self, name: &str) {
+        let at = COMMANDS.iter().position(|known| known.eq_ignore_ascii_case(name));
+        self.commands[at.unwrap_or(COMMANDS.len() - 1)].fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// How long things took.
+#[derive(Default)]
+pub(super) struct Histogram {
+    /// Those beyond the last bound too.
+    buckets: [AtomicU64; BOUNDS_US.len() + 1],
+    sum_ns: AtomicU64,
+}
+
+impl Histogram {
+    pub(super) fn observe(&self, took: Duration) {
+        let at = BOUNDS_US.partition_point(|bound| Duration::from_micros(*bound) < took);
+        self.buckets[at].fetch_add(1, Ordering::Relaxed);
+        self.sum_ns.fetch_add(took.as_nanos() as u64, Ordering::Relaxed);
+    }
+}
+
+/// All that is counted.
+pub(super) fn text(serving: &Serving) -> String {
+    let status = serving.store.status();
+    let figures = status.figures;
+    let mut page = Page::default();
+    page.head("connections", "gauge", "Clients that are connected.");
+    page.sample("connections", "", serving.connections.load(Ordering::Relaxed) as f64);
+    page.head("commands_total", "counter", "Commands of clients.");
+    for (name, count) in COMMANDS.iter().zip(&serving.counts.commands) {
+        let label = format!("{{command=\"{name}\"}}");
+        page.sample("commands_total", &label, count.load(Ordering::Relaxed) as f64);
+    }
+    page.histogram(
+        "put_seconds",
+        "From a write's being begun to its answer.",
+        &serving.counts.puts,
+    );
+    page.histogram("get_seconds", "From a read's being begun to its answer.", &serving.counts.gets);
+    page.head("disk_stage", "gauge", "1 for the stage that a disk is in.");
+    for (disk, stage) in (1..).zip(status.stage_names()) {
+        for of in ["idle", "log", "read-log", "write-tree"] {
+            let label = format!("{{disk=\"{disk}\",stage=\"{of}\"}}");
+            page.sample("disk_stage", &label, f64::from(u8::from(of == stage)));
+        }
+    }
+    for (name, value, help) in [
+        (
+            "records",
+            status.records as f64,
+            "Keys; more than once until what was replaced is merged away.",
+        ),
+        ("segment_bytes", status.held.0 as f64, "Bytes of segments."),
+        ("segment_bytes_max", figures.held_bytes_max as f64, "The most bytes that segments had."),
+        ("runs", status.held.1 as f64, "Runs of segments."),
+        ("runs_max", figures.runs_max as f64, "The most runs that there were."),
+        (
+            "losses",
+            status.losses.len() as f64,
+            "Ranges of keys that cannot be read, as far as is known.",
+        ),
+    ] {
+        page.head(name, "gauge", help);
+        page.sample(name, "", value);
+    }
+    for (name, value, help) in [
+        ("put_bytes", figures.put_bytes as f64, "Bytes that clients put, keys included."),
+        ("logged_bytes", figures.logged_bytes as f64, "Bytes of batches in logs."),
+        ("batches", figures.batches as f64, "Batches in logs."),
+        ("logs", figures.logs as f64, "Logs that were finished."),
+        ("logging_seconds", figures.logging.as_secs_f64(), "How long logs were on duty."),
+        ("transformations", figures.transformations as f64, "Logs that became segments."),
+        ("transformed_bytes", figures.transformed_bytes as f64, "Bytes of segments made of logs."),
+        (
+            "transforming_seconds",
+            figures.transforming.as_secs_f64(),
+            "From logs' ends to their segments.",
+        ),
+        ("merges", figures.merges as f64, "Merges that were finished."),
+        ("merged_bytes", figures.merged_bytes as f64, "Bytes that merges wrote."),
+        ("stalls", figures.stalls as f64, "Times that puts waited since no log had room."),
+        (
+            "overlaps",
+            figures.overlaps as f64,
+            "Times that duty passed to a disk that was not idle.",
+        ),
+        ("held_back_seconds", figures.held_back.as_secs_f64(), "How long puts waited for merges."),
+    ] {
+        let name = &format!("{name}_total");
+        page.head(name, "counter", help);
+        page.sample(name, "", value);
+    }
+    page.0
+}
+
+/// Lines of the format. Writing to a string does not fail.
+#[derive(Default)]
+struct Page(String);
+
+impl Page {
+    fn head(&mut self, name: &str, kind: &str, help: &str) {
+        let _ = writeln!(self.0, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} {kind}");
+    }
+
+    fn sample(&mut self, name: &str, labels: &str, value: f64) {
+        let _ = writeln!(self.0, "forebay_{name}{labels} {value}");
+    }
+
+    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
+        self.head(name, "histogram", help);
+        let mut count = 0;
+        let bounds = BOUNDS_US.iter().map(|bound| (*bound as f64 / 1e6).to_string());
+        for (bound, bucket) in bounds.chain(["+Inf".into()]).zip(&histogram.buckets) {
+            count += bucket.load(Ordering::Relaxed);
+            self.sample(&format!("{name}_bucket"), &format!("{{le=\"{bound}\"}}"), count as f64);
+        }
+        let sum = Duration::from_nanos(histogram.sum_ns.load(Ordering::Relaxed));
+        self.sample(&format!("{name}_sum"), "", sum.as_secs_f64());
+        self.sample(&format!("{name}_count"), "", count as f64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_histogram_counts_what_is_not_above_a_bound() {
+        let histogram = Histogram::default();
+        [100, 101, 1_000_000, 20_000_000].map(|us| histogram.observe(Duration::from_micros(us)));
+        let mut page = Page::default();
+        page.histogram("put_seconds", "Help.", &histogram);
+        let has = |line: &str| assert!(page.0.lines().any(|other| other == line), "{}", page.0);
+        has("# TYPE forebay_put_seconds histogram");
+        has("forebay_put_seconds_bucket{le=\"0.0001\"} 1");
+        has("forebay_put_seconds_bucket{le=\"0.00025\"} 2");
+        has("forebay_put_seconds_bucket{le=\"1\"} 3");
+        has("forebay_put_seconds_bucket{le=\"10\"} 3");
+        has("forebay_put_seconds_bucket{le=\"+Inf\"} 4");
+        has("forebay_put_seconds_sum 21.000201");
+        has("forebay_put_seconds_count 4");
+    }
+}

@@ -1,0 +1,159 @@
+//! `GET /metrics` over HTTP, and nothing else of HTTP: a request's head is read, answered, and the connection
+//! ends.
+//!
+//! Nothing is believed of who asks: a head has a length, an answer a time, connections a number. Whoever can
+//! connect may read, so it is loopback only.
+
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::{Serving, TICK, metrics};
+
+/// Bytes of a request's head.
+const HEAD_MAX: usize = 8 << 10;
+/// Connections at a time.
+const CONNECTIONS_MAX: usize = 8;
+/// How long one may take in all.
+const TIME_MAX: Duration = Duration::from_secs(5);
+
+/// Answers at `address` until the server is over.
+pub(super) fn start(
+    serving: &Arc<Serving>,
+    address: SocketAddr,
+) -> io::Result<(SocketAddr, JoinHandle<()>)> {
+    if !address.ip().is_loopback() {
+        let what =
+            "is not loopback: whoever connects may read the metrics; expected e.g. 127.0.0.1:9121";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+    }
+    let listener = TcpListener::bind(address)?;
+    let address = listener.local_addr()?;
+    let serving = Arc::clone(serving);
+    let thread = std::thread::Builder::new().name("metrics".into());
+    Ok((address, thread.spawn(move || accept(&listener, &serving))?))
+}
+
+fn accept(listener: &TcpListener, serving: &Arc<Serving>) {
+    let connections = Arc::new(AtomicUsize::new(0));
+    for connection in listener.incoming() {
+        if serving.is_over.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(mut connection) = connection else {
+            // Out of descriptors, for example: others have to end first.
+            std::thread::sleep(TICK);
+            continue;
+        };
+        if connections.load(Ordering::SeqCst) >= CONNECTIONS_MAX {
+            // It may not listen.
+            let _ = connection.set_write_timeout(Some(TICK));
+            let _ = connection.write_all(&reply("503 Service Unavailable", ""));
+            continue;
+        }
+        connections.fetch_add(1, Ordering::SeqCst);
+        let guard = Counted(Arc::clone(&connections));
+        let serving = Arc::clone(serving);
+        let thread = std::thread::Builder::new().name("scrape".into());
+        // Without a thread the connection ends with the guard.
+        let _ = thread.spawn(move || {
+            let _guard = guard;
+            // Who goes away is no news.
+            let _ = answer(connection, &serving);
+        });
+    }
+}
+
+/// Counts a connection while it is there.
+struct Counted(Arc<AtomicUsize>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn answer(mut connection: TcpStream, serving: &Serving) -> io::Result<()> {
+    let end = Instant::now() + TIME_MAX;
+    let mut head = Vec::new();
+    let mut chunk = [0; 1024];
+    while !is_whole(&head) && head.len() <= HEAD_MAX {
+        let left = end.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::ErrorKind::TimedOut.into());
+        }
+        connection.set_read_timeout(Some(left))?;
+        match connection.read(&mut chunk)? {
+            0 => return Ok(()),
+            count => head.extend_from_slice(&chunk[..count]),
+        }
+    }
+    let reply = match asked(&head) {
+        Ok(()) => reply("200 OK", &metrics::text(serving)),
+        Err(status) => reply(status, ""),
+    };
+    connection.set_write_timeout(Some(TIME_MAX))?;
+    connection.write_all(&reply)
+}
+
+/// Whether a head has come to its end.
+fn is_whole(head: &[u8]) -> bool {
+    head.windows(4).any(|bytes| bytes == b"\r\n\r\n")
+}
+
+/// Whether this head asks for what there is; else the status that says why not.
+fn asked(head: &[u8]) -> Result<(), &'static str> {
+    if !is_whole(head) {
+        return Err("431 Request Header Fields Too Large");
+    }
+    let line = head.split(|byte| *byte == b'\r').next().unwrap_or_default();
+    let words: Vec<&[u8]> = line.split(|byte| *byte == b' ').collect();
+    let [method, target, version] = words[..] else { return Err("400 Bad Request") };
+    let path = target.split(|byte| *byte == b'?').next().unwrap_or_default();
+    match (version.starts_with(b"HTTP/1."), method, path) {
+        (false, ..) => Err("400 Bad Request"),
+        (true, b"GET", b"/metrics") => Ok(()),
+        (true, b"GET", _) => Err("404 Not Found"),
+        _ => Err("405 Method Not Allowed"),
+    }
+}
+
+fn reply(status: &str, body: &str) -> Vec<u8> {
+    let len = body.len();
+    let kind = "text/plain; version=0.0.4; charset=utf-8";
+    format!(
+        "HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len}\r\nConnection: close\r\n\r\n{body}"
+    )
+    .into_bytes()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn one_page_is_there() {
+        let status = |line: &str| asked(format!("{line}\r\nHost: x\r\n\r\n").as_bytes());
+        assert_eq!(status("GET /metrics HTTP/1.1"), Ok(()));
+        assert_eq!(status("GET /metrics?name=x HTTP/1.0"), Ok(()));
+        assert_eq!(status("GET / HTTP/1.1"), Err("404 Not Found"));
+        assert_eq!(status("POST /metrics HTTP/1.1"), Err("405 Method Not Allowed"));
+        assert_eq!(status("GET /metrics"), Err("400 Bad Request"));
+        assert_eq!(status("GET /metrics HTTP/2"), Err("400 Bad Request"));
+        assert_eq!(asked(b"GET /metrics HTTP/1.1\r\n"), Err("431 Request Header Fields Too Large"));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_are_too_bad(bytes in proptest::collection::vec(prop_oneof![
+            Just(b'\r'), Just(b'\n'), Just(b' '), Just(b'?'), 0..=255_u8,
+        ], 0..60)) {
+            prop_assert!(asked(&[&bytes[..], b"\r\n\r\n"].concat()).is_err());
+        }
+    }
+}
