@@ -1,5 +1,6 @@
 """Every command that the server says it has, by way of redis-py, in both versions of the protocol."""
 
+import shutil
 import subprocess
 
 import pytest
@@ -28,6 +29,8 @@ def serving(command, binary, tmp_path_factory):
     finally:
         server.terminate()
         server.communicate()
+        # What pytest keeps would be gigabytes.
+        shutil.rmtree(folder)
     assert server.returncode == 0
 
 

@@ -2,6 +2,7 @@
 
 import os
 import random
+import shutil
 import signal
 import threading
 import time
@@ -15,11 +16,12 @@ DISKS = ["a", "b", "c", "d"]
 
 @pytest.fixture
 def disks(tmp_path):
-    """Four folders."""
+    """Four folders, which go away: what pytest keeps would be gigabytes."""
     paths = [tmp_path / name for name in DISKS]
     for path in paths:
         path.mkdir()
-    return paths
+    yield paths
+    shutil.rmtree(tmp_path)
 
 
 @pytest.fixture
