@@ -162,7 +162,9 @@ mod tests {
     #[test]
     fn a_histogram_counts_what_is_not_above_a_bound() {
         let histogram = Histogram::default();
-        [100, 101, 1_000_000, 20_000_000].map(|us| histogram.observe(Duration::from_micros(us)));
+        for us in [100, 101, 1_000_000, 20_000_000] {
+            histogram.observe(Duration::from_micros(us));
+        }
         let mut page = Page::default();
         page.histogram("put_seconds", "Help.", &histogram);
         let has = |line: &str| assert!(page.0.lines().any(|other| other == line), "{}", page.0);
