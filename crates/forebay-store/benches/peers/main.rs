@@ -62,7 +62,7 @@ impl Bench {
         words.extend(job.words());
         if ["log", "shift"].contains(&engine) {
             let values = job.count.max(job.there) * job.value_bytes;
-            words.insert(0, format!("{}", values * 3 / 10 / 4096 * 4096 + (200 << 20)));
+            words.insert(0, format!("{}", values * 4 / 10 / 4096 * 4096 + (200 << 20)));
             words.insert(0, OURS.to_string());
             return Some(others::run(cell, &std::env::current_exe().unwrap(), &words));
         }

@@ -75,6 +75,6 @@ impl Options {
             |part: &str, mb: u64| if self.parts.iter().any(|name| name == part) { mb } else { 0 };
         // Readers are there together.
         let reads = of("reads", self.reads_mb) * self.engines.len() as u64;
-        of("puts", self.mb).max(reads) * 1_300_000 + (1 << 30)
+        of("puts", self.mb).max(reads) * 1_700_000 + (1 << 30)
     }
 }
