@@ -230,7 +230,7 @@ fn begin_all(
         match command::next(&bytes[used..], limits.command_bytes_max) {
             Ok(None) => return used,
             // A client's commands are as if one came after the other.
-            Ok(Some((words, _))) if session.waits(&words) => return used,
+            Ok(Some((words, _))) if !pending.is_empty() && session.waits(&words) => return used,
             Ok(Some((words, len))) => {
                 used += len;
                 if !words.is_empty() {

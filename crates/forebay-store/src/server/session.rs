@@ -132,17 +132,16 @@ impl Session {
         self.ask(Operation::Write(records))
     }
 
-    /// Whether a command reads what a command before it writes, which is seen once it is answered.
+    /// Whether a command waits for those under way before it: it reads what one writes, which is seen once that is
+    /// answered, or it changes how replies are written.
     pub(super) fn waits(&self, words: &Words) -> bool {
-        let Some((name, arguments)) = words.split_first().filter(|_| !self.written.is_empty())
-        else {
-            return false;
-        };
+        let Some((name, arguments)) = words.split_first() else { return false };
         match &*name.to_ascii_uppercase() {
             b"GET" | b"MGET" | b"EXISTS" | b"DEL" | b"UNLINK" => {
                 arguments.iter().any(|key| self.written.contains(&key[..]))
             }
-            b"SCAN" | b"DBSIZE" | b"INFO" => true,
+            b"SCAN" | b"DBSIZE" | b"INFO" => !self.written.is_empty(),
+            b"HELLO" => true,
             _ => false,
         }
     }
