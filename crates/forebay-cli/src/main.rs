@@ -33,6 +33,7 @@ mod play_tape;
 mod progress;
 mod simulate;
 mod store;
+mod store_bench;
 mod store_repair;
 mod store_simulate;
 mod volume;

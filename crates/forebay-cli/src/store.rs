@@ -11,6 +11,7 @@ use forebay_store::{Config, Finding, Limits, Server, StoreError, create, look};
 use crate::interrupt::{self, Second};
 use crate::output;
 use crate::progress::Progress;
+use crate::store_bench::Benching;
 use crate::store_repair::{Checking, Repairing};
 use crate::store_simulate::Simulating;
 
@@ -32,6 +33,7 @@ enum What {
     Serve(Serving),
     Check(Checking),
     Repair(Repairing),
+    Bench(Benching),
     Simulate(Simulating),
 }
 
@@ -96,6 +98,7 @@ impl Store {
             What::Serve(serving) => serving.run(),
             What::Check(asked) => asked.run(),
             What::Repair(asked) => asked.run(),
+            What::Bench(asked) => asked.run(),
             What::Simulate(asked) => asked.run(),
         }
     }
@@ -180,7 +183,7 @@ fn refused(option: &str, address: SocketAddr, error: &std::io::Error) -> StoreEr
 }
 
 /// The first line of a file.
-fn password(path: &PathBuf) -> anyhow::Result<String> {
+pub(crate) fn password(path: &PathBuf) -> anyhow::Result<String> {
     let wrong = |what: String| StoreError::Store(format!("{}: {what}", path.display()));
     let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
     let line = text.lines().next().filter(|line| !line.is_empty());

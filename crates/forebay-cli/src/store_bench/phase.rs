@@ -1,0 +1,216 @@
+//! A phase of a benchmark: clients, each a thread with one operation at a time, take turns until there are none.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::arrivals::Turns;
+use super::ledger::Ledger;
+use super::tally::{Tally, Times};
+use super::target::{Failure, Target};
+use super::value::{Stamp, key};
+use super::workload::{Kind, Step, Steps};
+
+/// The longest sleep before a look whether the run is over.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What all clients of all phases share.
+pub(super) struct Bench {
+    pub(super) run: u64,
+    pub(super) key_bytes: usize,
+    pub(super) value_bytes: usize,
+    pub(super) ledger: Ledger,
+    /// Records were there before: what they hold is of another run.
+    pub(super) is_found: bool,
+    /// Interrupted, or nothing can be asked any more.
+    pub(super) is_over: Arc<AtomicBool>,
+    /// Why nothing can be asked any more.
+    pub(super) gone: Mutex<Option<String>>,
+}
+
+/// What is done in a phase.
+pub(super) enum Plan<'a> {
+    /// Each record is put.
+    Load,
+    Steps(&'a Steps),
+}
+
+impl Bench {
+    /// Runs a phase with these clients; answers what they counted and how long it took.
+    pub(super) fn phase(
+        &self,
+        targets: &mut [Target],
+        turns: &Turns,
+        plan: &Plan<'_>,
+    ) -> (Tally, Duration) {
+        let begun = Instant::now();
+        let tallies = thread::scope(|scope| {
+            let threads: Vec<_> = targets
+                .iter_mut()
+                .map(|target| {
+                    scope.spawn(move || {
+                        let buffers = (Vec::new(), Vec::new(), Vec::new());
+                        let (key, value, scratch) = buffers;
+                        let tally = Tally::default();
+                        let mut client =
+                            Client { bench: self, target, begun, tally, key, value, scratch };
+                        client.work(turns, plan);
+                        client.tally
+                    })
+                })
+                .collect();
+            threads.into_iter().filter_map(|thread| thread.join().ok()).collect::<Vec<_>>()
+        });
+        let mut all = Tally::default();
+        tallies.into_iter().for_each(|tally| all.add(tally));
+        (all, begun.elapsed())
+    }
+
+    fn has_gone(&self, why: String) {
+        self.gone.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+        self.is_over.store(true, Ordering::Relaxed);
+    }
+
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// One client at work.
+struct Client<'a> {
+    bench: &'a Bench,
+    target: &'a mut Target,
+    begun: Instant,
+    tally: Tally,
+    key: Vec<u8>,
+    value: Vec<u8>,
+    scratch: Vec<u8>,
+}
+
+/// Why an operation does not count as done.
+enum Unlike {
+    Failed(Failure),
+    Wrong(String),
+}
+
+impl From<Failure> for Unlike {
+    fn from(failure: Failure) -> Unlike {
+        Unlike::Failed(failure)
+    }
+}
+
+impl Client<'_> {
+    fn work(&mut self, turns: &Turns, plan: &Plan<'_>) {
+        while !self.bench.is_over()
+            && let Some((at, meant)) = turns.next()
+        {
+            let taken = self.begun.elapsed();
+            let step = match plan {
+                Plan::Load => Step { kind: Kind::Insert, record: at, count: 1 },
+                Plan::Steps(steps) => steps.step(at),
+            };
+            if meant.is_some_and(|meant| !self.sleeps_until(meant)) {
+                return;
+            }
+            let sent = self.begun.elapsed();
+            let intended = meant.unwrap_or(sent);
+            if let Some(meant) = meant {
+                self.tally.sent(sent.saturating_sub(meant.max(taken)), meant < taken);
+            }
+            let done = self.step(step);
+            let ended = self.begun.elapsed();
+            match done {
+                Ok(bytes) => {
+                    self.tally.done(step.kind, Times { intended, sent, ended }, bytes);
+                    if let (Plan::Steps(steps), Kind::Insert) = (plan, step.kind) {
+                        steps.inserted(step.record);
+                    }
+                }
+                Err(Unlike::Wrong(what)) => self.tally.wrong(step.kind, &what),
+                Err(Unlike::Failed(Failure::Refused(what))) => self.tally.failed(step.kind, &what),
+                Err(Unlike::Failed(Failure::Gone(why))) => return self.bench.has_gone(why),
+                Err(Unlike::Failed(Failure::Over)) => return,
+            }
+        }
+    }
+
+    /// Whether the time came before the run was over.
+    fn sleeps_until(&self, meant: Duration) -> bool {
+        loop {
+            let left = meant.saturating_sub(self.begun.elapsed());
+            if left.is_zero() || self.bench.is_over() {
+                return left.is_zero();
+            }
+            thread::sleep(left.min(TICK));
+        }
+    }
+
+    /// Does an operation; answers how many bytes of values it moved.
+    fn step(&mut self, step: Step) -> Result<u64, Unlike> {
+        key(step.record, self.bench.key_bytes, &mut self.key);
+        match step.kind {
+            Kind::Read => self.read(step.record),
+            Kind::Update | Kind::Insert => self.write(step.record),
+            Kind::Scan => self.scan(step.count),
+            Kind::ReadModifyWrite => Ok(self.read(step.record)? + self.write(step.record)?),
+        }
+    }
+
+    fn write(&mut self, record: u64) -> Result<u64, Unlike> {
+        let write = self.bench.ledger.begin(record);
+        let stamp = Stamp { record, run: self.bench.run, version: write.version };
+        stamp.put(&mut self.value, self.bench.value_bytes);
+        self.target.put(&self.key, &self.value)?;
+        self.bench.ledger.done(record, write);
+        Ok(self.value.len() as u64)
+    }
+
+    fn read(&mut self, record: u64) -> Result<u64, Unlike> {
+        let least = self.bench.ledger.least(record);
+        let found = self.target.get(&self.key)?;
+        let name = String::from_utf8_lossy(&self.key);
+        let wrong = |what: String| Unlike::Wrong(format!("{name}: {what}"));
+        let Some(value) = found else {
+            return match least > 0 || self.bench.is_found {
+                true => Err(wrong("got no value, though one was written".into())),
+                false => Ok(0),
+            };
+        };
+        let stamp = Stamp::of(&value, self.bench.value_bytes, &mut self.scratch).map_err(wrong)?;
+        // Those of another run are older than all of this one.
+        let version = if stamp.run == self.bench.run { stamp.version } else { 0 };
+        if stamp.record != record {
+            return Err(wrong("got another key's value".into()));
+        }
+        if version < least {
+            return Err(wrong(format!(
+                "got version {version}, though {least} had been acknowledged"
+            )));
+        }
+        Ok(value.len() as u64)
+    }
+
+    fn scan(&mut self, count: usize) -> Result<u64, Unlike> {
+        let records = self.target.scan(&self.key, count)?;
+        let name = String::from_utf8_lossy(&self.key);
+        let wrong = |what: String| Unlike::Wrong(format!("from {name}: {what}"));
+        let in_order = records.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        if !in_order || records.len() > count || records.iter().any(|(found, _)| *found < self.key)
+        {
+            return Err(wrong("got keys that are not those asked for, in order".into()));
+        }
+        let mut bytes = 0;
+        let mut own = Vec::new();
+        for (found, value) in &records {
+            let stamp =
+                Stamp::of(value, self.bench.value_bytes, &mut self.scratch).map_err(wrong)?;
+            key(stamp.record, self.bench.key_bytes, &mut own);
+            if own != *found {
+                return Err(wrong("got another key's value".into()));
+            }
+            bytes += value.len() as u64;
+        }
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,222 @@
+//! What was counted of a phase, by operation.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+use serde::Serialize;
+
+use super::workload::Kind;
+
+/// Of one kind of operation.
+#[derive(Clone)]
+struct Of {
+    /// From the moment it was meant to begin.
+    intended: Histogram<u64>,
+    /// From the moment it was sent.
+    sent: Histogram<u64>,
+    failed: u64,
+    wrong: u64,
+    bytes: u64,
+}
+
+/// Of all.
+#[derive(Clone)]
+pub(super) struct Tally {
+    of: Vec<Of>,
+    /// How late the generator itself sent what it could have sent.
+    late: Histogram<u64>,
+    /// Operations whose time came before a client was free.
+    waited: u64,
+    /// What was wrong, the first of it.
+    messages: Vec<String>,
+}
+
+/// When an operation was meant to begin, when it was sent and when it ended, from the phase's start.
+#[derive(Clone, Copy)]
+pub(super) struct Times {
+    pub(super) intended: Duration,
+    pub(super) sent: Duration,
+    pub(super) ended: Duration,
+}
+
+/// Messages that are kept.
+const MESSAGES: usize = 3;
+
+fn histogram() -> Histogram<u64> {
+    Histogram::new(3).expect("three digits are few enough")
+}
+
+fn record(histogram: &mut Histogram<u64>, time: Duration) {
+    // It grows as it has to; no run is as long as what it cannot hold.
+    let _ = histogram.record(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+}
+
+impl Default for Tally {
+    fn default() -> Tally {
+        let of = Of { intended: histogram(), sent: histogram(), failed: 0, wrong: 0, bytes: 0 };
+        Tally { of: vec![of; Kind::ALL.len()], late: histogram(), waited: 0, messages: vec![] }
+    }
+}
+
+impl Tally {
+    /// An operation that moved so many bytes of values was done.
+    pub(super) fn done(&mut self, kind: Kind, times: Times, bytes: u64) {
+        let of = &mut self.of[kind as usize];
+        record(&mut of.intended, times.ended.saturating_sub(times.intended));
+        record(&mut of.sent, times.ended.saturating_sub(times.sent));
+        of.bytes += bytes;
+    }
+
+    /// It was sent so long after it could have been, and had waited for a client before.
+    pub(super) fn sent(&mut self, late: Duration, waited: bool) {
+        record(&mut self.late, late);
+        self.waited += u64::from(waited);
+    }
+
+    /// The server refused it.
+    pub(super) fn failed(&mut self, kind: Kind, what: &str) {
+        self.of[kind as usize].failed += 1;
+        self.note(format!("{}: {what}", kind.name()));
+    }
+
+    /// What it answered is not true.
+    pub(super) fn wrong(&mut self, kind: Kind, what: &str) {
+        self.of[kind as usize].wrong += 1;
+        self.note(format!("wrong answer to a {}: {what}", kind.name()));
+    }
+
+    fn note(&mut self, what: String) {
+        if self.messages.len() < MESSAGES && !self.messages.contains(&what) {
+            self.messages.push(what);
+        }
+    }
+
+    /// Together with another client's.
+    pub(super) fn add(&mut self, other: Tally) {
+        for (of, more) in self.of.iter_mut().zip(other.of) {
+            // Both grow as they have to.
+            let _ = of.intended.add(more.intended).and_then(|()| of.sent.add(more.sent));
+            of.failed += more.failed;
+            of.wrong += more.wrong;
+            of.bytes += more.bytes;
+        }
+        let _ = self.late.add(other.late);
+        self.waited += other.waited;
+        other.messages.into_iter().for_each(|what| self.note(what));
+    }
+
+    pub(super) fn messages(&self) -> &[String] {
+        &self.messages
+    }
+
+    /// Its figures, over the time that the phase took.
+    pub(super) fn figures(&self, elapsed: Duration) -> Figures {
+        let seconds = elapsed.as_secs_f64().max(1e-9);
+        let asked = |of: &Of| of.intended.len() + of.failed + of.wrong;
+        let row = |kind: Kind| {
+            let of = &self.of[kind as usize];
+            Row {
+                operation: kind.name(),
+                count: of.intended.len(),
+                failed: of.failed,
+                wrong: of.wrong,
+                rate_per_s: of.intended.len() as f64 / seconds,
+                values_mb_per_s: of.bytes as f64 / 1e6 / seconds,
+                from_intended: Latency::of(&of.intended),
+                from_sent: Latency::of(&of.sent),
+            }
+        };
+        let there = |kind: &Kind| asked(&self.of[*kind as usize]) > 0;
+        let all: u64 = self.of.iter().map(|of| of.intended.len()).sum();
+        let sent: u64 = self.of.iter().map(asked).sum();
+        Figures {
+            elapsed_s: elapsed.as_secs_f64(),
+            count: all,
+            failed: self.of.iter().map(|of| of.failed).sum(),
+            wrong: self.of.iter().map(|of| of.wrong).sum(),
+            rate_per_s: all as f64 / seconds,
+            operations: Kind::ALL.into_iter().filter(there).map(row).collect(),
+            generator_late: Latency::of(&self.late),
+            waited_for_client_share: self.waited as f64 / sent.max(1) as f64,
+        }
+    }
+}
+
+/// The figures of a phase.
+#[derive(Serialize)]
+pub(super) struct Figures {
+    pub(super) elapsed_s: f64,
+    /// Operations that were done.
+    pub(super) count: u64,
+    pub(super) failed: u64,
+    pub(super) wrong: u64,
+    pub(super) rate_per_s: f64,
+    pub(super) operations: Vec<Row>,
+    pub(super) generator_late: Latency,
+    pub(super) waited_for_client_share: f64,
+}
+
+/// The figures of one kind of operation.
+#[derive(Serialize)]
+pub(super) struct Row {
+    pub(super) operation: &'static str,
+    pub(super) count: u64,
+    pub(super) failed: u64,
+    pub(super) wrong: u64,
+    pub(super) rate_per_s: f64,
+    pub(super) values_mb_per_s: f64,
+    pub(super) from_intended: Latency,
+    pub(super) from_sent: Latency,
+}
+
+/// A distribution of times.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct Latency {
+    pub(super) mean_ms: f64,
+    pub(super) p50_ms: f64,
+    pub(super) p90_ms: f64,
+    pub(super) p99_ms: f64,
+    pub(super) p999_ms: f64,
+    pub(super) max_ms: f64,
+}
+
+impl Latency {
+    fn of(histogram: &Histogram<u64>) -> Latency {
+        let at = |share: f64| histogram.value_at_quantile(share) as f64 / 1e6;
+        Latency {
+            mean_ms: histogram.mean() / 1e6,
+            p50_ms: at(0.5),
+            p90_ms: at(0.9),
+            p99_ms: at(0.99),
+            p999_ms: at(0.999),
+            max_ms: at(1.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_waited_counts_from_when_it_was_meant_to_begin() {
+        let ms = Duration::from_millis;
+        let mut one = Tally::default();
+        one.done(Kind::Read, Times { intended: ms(0), sent: ms(90), ended: ms(100) }, 10);
+        one.sent(ms(1), true);
+        let mut two = Tally::default();
+        two.done(Kind::Read, Times { intended: ms(50), sent: ms(50), ended: ms(60) }, 10);
+        two.sent(ms(3), false);
+        two.failed(Kind::Update, "no");
+        two.wrong(Kind::Read, "other");
+        one.add(two);
+        let figures = one.figures(Duration::from_secs(2));
+        let read = &figures.operations[0];
+        let near = |got: f64, expected: f64| (got / expected - 1.0).abs() < 0.002;
+        assert!(near(read.from_intended.max_ms, 100.0) && near(read.from_intended.p50_ms, 10.0));
+        assert!(near(read.from_sent.max_ms, 10.0) && near(figures.generator_late.max_ms, 3.0));
+        assert_eq!((read.count, read.wrong, figures.failed), (2, 1, 1));
+        assert!(near(read.rate_per_s, 1.0) && near(figures.waited_for_client_share, 0.25));
+        assert_eq!(one.messages().len(), 2);
+    }
+}

@@ -1,0 +1,198 @@
+//! What a benchmark found, told.
+
+use std::time::Duration;
+
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use serde::Serialize;
+
+use super::Benching;
+use super::arrivals::Turns;
+use super::tally::{Figures, Latency, Tally};
+
+/// What a benchmark found.
+#[derive(Serialize)]
+pub(super) struct Results {
+    workload: String,
+    target: String,
+    /// open or closed.
+    #[serde(rename = "loop")]
+    of_loop: &'static str,
+    arrivals: Option<String>,
+    wanted_rate_per_s: Option<f64>,
+    clients: u32,
+    records: u64,
+    value_bytes: u32,
+    key_bytes: u32,
+    seed: u64,
+    interrupted: bool,
+    /// Why it ended early.
+    pub(super) gone: Option<String>,
+    pub(super) load: Option<Phase>,
+    pub(super) run: Option<Phase>,
+}
+
+/// What was found in a phase.
+#[derive(Serialize)]
+pub(super) struct Phase {
+    #[serde(flatten)]
+    pub(super) figures: Figures,
+    pub(super) messages: Vec<String>,
+}
+
+impl Phase {
+    fn of((tally, elapsed): (Tally, Duration)) -> Phase {
+        Phase { figures: tally.figures(elapsed), messages: tally.messages().to_vec() }
+    }
+}
+
+impl Benching {
+    pub(super) fn results(
+        &self,
+        turns: &Turns,
+        load: Option<(Tally, Duration)>,
+        run: Option<(Tally, Duration)>,
+        interrupted: bool,
+        gone: Option<String>,
+    ) -> Results {
+        let is_open = matches!(turns, Turns::Open { .. });
+        let disks: Vec<String> = self.disks.iter().map(|disk| disk.display().to_string()).collect();
+        Results {
+            workload: self.workload.name(),
+            target: if disks.is_empty() { self.connect.clone() } else { disks.join(" ") },
+            of_loop: if is_open { "open" } else { "closed" },
+            arrivals: is_open.then(|| self.arrivals.clone().unwrap_or_else(|| "poisson".into())),
+            wanted_rate_per_s: self.rate,
+            clients: self.clients,
+            records: if self.workload.is_loaded() { self.records } else { 0 },
+            value_bytes: self.value_bytes,
+            key_bytes: self.key_bytes,
+            seed: self.seed,
+            interrupted,
+            gone,
+            load: load.map(Phase::of),
+            run: run.map(Phase::of),
+        }
+    }
+}
+
+/// As people read it: the answer first.
+pub(super) fn told(results: &Results) -> String {
+    let is_open = results.of_loop == "open";
+    let mut lines = Vec::new();
+    let Some(phase) = results.run.as_ref().or(results.load.as_ref()) else {
+        return "Nothing was asked.".into();
+    };
+    lines.push(headline(results, &phase.figures));
+    if results.gone.is_some() || results.interrupted {
+        lines.push("It ended early: this is what there was by then.".into());
+    }
+    lines.push(format!("{}; values of {} bytes.", clients(results), results.value_bytes));
+    lines.push(match is_open {
+        true => format!(
+            "Open loop, arrivals {}: latency counts from when an operation\nwas meant to begin, and beside it from \
+             when it was sent.",
+            results.arrivals.as_deref().unwrap_or("poisson")
+        ),
+        false => "Closed loop: each client asks as soon as it was answered, so a server that stalls is asked \
+                  less;\n--rate asks however it does."
+            .to_string(),
+    });
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header([
+        "operation",
+        "count",
+        "errors",
+        "per s",
+        "MB/s",
+        "from",
+        "p50 ms",
+        "p90",
+        "p99",
+        "p99.9",
+        "max",
+    ]);
+    if let (Some(load), Some(_)) = (&results.load, &results.run) {
+        rows(&mut table, "put before", &load.figures, false);
+    }
+    rows(&mut table, "", &phase.figures, is_open);
+    lines.push(table.to_string());
+    if is_open {
+        let late = phase.figures.generator_late;
+        lines.push(format!(
+            "The generator itself was late by {} ms at the median, {} at p99, {} at most; {:.1} % of the\n\
+             operations waited for a client to be free (--clients).",
+            ms(late.p50_ms),
+            ms(late.p99_ms),
+            ms(late.max_ms),
+            phase.figures.waited_for_client_share * 100.0,
+        ));
+    }
+    lines.join("\n")
+}
+
+fn clients(results: &Results) -> String {
+    let many = if results.clients == 1 { "" } else { "s" };
+    format!("At {}, {} client{many}", results.target, results.clients)
+}
+
+fn headline(results: &Results, figures: &Figures) -> String {
+    let asked = match results.run {
+        Some(_) => format!("Workload {}", results.workload),
+        None => "Putting the records".to_string(),
+    };
+    let common = figures.operations.iter().max_by_key(|row| row.count);
+    let tail = common.map_or_else(String::new, |row| {
+        let latency = row.from_intended;
+        let (p50, p99) = (ms(latency.p50_ms), ms(latency.p99_ms));
+        format!("; {}s took {p50} ms at the median, {p99} at p99", row.operation)
+    });
+    let wrong = match figures.failed + figures.wrong {
+        0 => String::new(),
+        some => format!("; {some} FAILED"),
+    };
+    let wanted = match results.wanted_rate_per_s {
+        Some(rate) if results.run.is_some() => format!(" of {} wanted", count(rate)),
+        _ => String::new(),
+    };
+    format!("{asked}: {} operations/s{wanted}{tail}{wrong}.", count(figures.rate_per_s))
+}
+
+fn rows(table: &mut Table, name: &str, figures: &Figures, is_open: bool) {
+    for row in &figures.operations {
+        let name = if name.is_empty() { row.operation } else { name };
+        let cells = [
+            row.count.to_string(),
+            (row.failed + row.wrong).to_string(),
+            count(row.rate_per_s),
+            format!("{:.1}", row.values_mb_per_s),
+        ];
+        let from = if is_open { "intended" } else { "sent" };
+        table.add_row(line(name, cells, from, row.from_intended));
+        if is_open {
+            table.add_row(line("", Default::default(), "sent", row.from_sent));
+        }
+    }
+}
+
+fn line(name: &str, cells: [String; 4], from: &str, latency: Latency) -> Vec<Cell> {
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    let Latency { p50_ms, p90_ms, p99_ms, p999_ms, max_ms, .. } = latency;
+    let times = [p50_ms, p90_ms, p99_ms, p999_ms, max_ms].map(|time| right(ms(time)));
+    let cells = cells.map(right);
+    [Cell::new(name)].into_iter().chain(cells).chain([Cell::new(from)]).chain(times).collect()
+}
+
+/// Three digits that count.
+fn ms(time: f64) -> String {
+    match time {
+        _ if time >= 100.0 => format!("{time:.0}"),
+        _ if time >= 10.0 => format!("{time:.1}"),
+        _ if time >= 1.0 => format!("{time:.2}"),
+        _ => format!("{time:.3}"),
+    }
+}
+
+fn count(rate: f64) -> String {
+    if rate >= 10.0 { format!("{rate:.0}") } else { format!("{rate:.2}") }
+}

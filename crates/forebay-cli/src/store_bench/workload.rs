@@ -1,0 +1,304 @@
+//! What a benchmark asks: the core workloads of YCSB (Cooper and others, SoCC 2010), and ingest.
+//!
+//! Each operation is drawn from the seed and its number alone, so that runs repeat whoever does which. Keys are
+//! chosen as YCSB does: scrambled zipfian over 10^10 items of which a hash takes one of the records, or
+//! the latest ones most. It departs from YCSB in the hash, which is SplitMix64's and not FNV's.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Mutex, PoisonError};
+
+use clap::ValueEnum;
+use rand_distr::{Distribution, Zipf};
+use rand_xoshiro::Xoshiro256PlusPlus;
+use rand_xoshiro::rand_core::{Rng, SeedableRng};
+
+/// Skew of all zipfian choices (YCSB's constant).
+const SKEW: f64 = 0.99;
+/// Items that a scrambled choice is made from before it is hashed (YCSB's).
+const ITEMS: f64 = 1e10;
+/// The longest scan (YCSB's); lengths are uniform.
+const SCAN_MAX: u64 = 100;
+
+/// Which workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum Workload {
+    /// Half reads, half updates; zipfian
+    A,
+    /// 95 % reads, 5 % updates; zipfian
+    B,
+    /// Reads; zipfian
+    C,
+    /// 95 % reads, mostly of the latest, 5 % inserts
+    D,
+    /// 95 % scans of up to 100 keys, 5 % inserts; zipfian
+    E,
+    /// Half reads, half read-modify-writes; zipfian
+    F,
+    /// Puts of new keys in random order, and nothing else
+    Ingest,
+}
+
+impl Workload {
+    /// Its name as options say it.
+    pub(super) fn name(self) -> String {
+        self.to_possible_value().map_or_else(String::new, |value| value.get_name().into())
+    }
+
+    /// Whether there have to be records before.
+    pub(super) fn is_loaded(self) -> bool {
+        self != Workload::Ingest
+    }
+
+    /// Whether it adds keys.
+    pub(super) fn inserts(self) -> bool {
+        matches!(self, Workload::D | Workload::E | Workload::Ingest)
+    }
+
+    /// The most usual operation, how often it comes, and the other one.
+    fn shares(self) -> (Kind, f64, Kind) {
+        match self {
+            Workload::A => (Kind::Read, 0.5, Kind::Update),
+            Workload::B => (Kind::Read, 0.95, Kind::Update),
+            Workload::C => (Kind::Read, 1.0, Kind::Read),
+            Workload::D => (Kind::Read, 0.95, Kind::Insert),
+            Workload::E => (Kind::Scan, 0.95, Kind::Insert),
+            Workload::F => (Kind::Read, 0.5, Kind::ReadModifyWrite),
+            Workload::Ingest => (Kind::Insert, 1.0, Kind::Insert),
+        }
+    }
+}
+
+/// What an operation does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Read,
+    Update,
+    Insert,
+    Scan,
+    ReadModifyWrite,
+}
+
+impl Kind {
+    pub(super) const ALL: [Kind; 5] =
+        [Kind::Read, Kind::Update, Kind::Insert, Kind::Scan, Kind::ReadModifyWrite];
+
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Kind::Read => "read",
+            Kind::Update => "update",
+            Kind::Insert => "insert",
+            Kind::Scan => "scan",
+            Kind::ReadModifyWrite => "read-modify-write",
+        }
+    }
+}
+
+/// An operation, and the number of the record that it is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Step {
+    pub(super) kind: Kind,
+    pub(super) record: u64,
+    /// Keys of a scan.
+    pub(super) count: usize,
+}
+
+/// Operations by their numbers.
+pub(super) struct Steps {
+    workload: Workload,
+    seed: u64,
+    /// Records there may be in the end.
+    records_max: u64,
+    scrambled: Zipf<f64>,
+    inserted: Inserted,
+}
+
+impl Steps {
+    /// With so many records before, and at most so many operations.
+    pub(super) fn new(workload: Workload, seed: u64, records: u64, operations: u64) -> Steps {
+        let added = if workload.inserts() { operations } else { 0 };
+        Steps {
+            workload,
+            seed,
+            records_max: records + added,
+            scrambled: zipf(ITEMS),
+            inserted: Inserted::after(records),
+        }
+    }
+
+    /// Operation number `at`.
+    pub(super) fn step(&self, at: u64) -> Step {
+        let mut dice = Xoshiro256PlusPlus::seed_from_u64(mix(self.seed ^ mix(at)));
+        let (usual, share, other) = self.workload.shares();
+        let unit = (dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
+        let kind = if unit < share { usual } else { other };
+        let record = match kind {
+            Kind::Insert => self.inserted.take(),
+            _ => self.chosen(&mut dice),
+        };
+        let count = match kind {
+            Kind::Scan => 1 + dice.next_u64() % SCAN_MAX,
+            _ => 1,
+        };
+        Step { kind, record, count: count as usize }
+    }
+
+    /// An insert was answered.
+    pub(super) fn inserted(&self, record: u64) {
+        self.inserted.done(record);
+    }
+
+    /// A record that is there.
+    fn chosen(&self, dice: &mut Xoshiro256PlusPlus) -> u64 {
+        let there = self.inserted.there().max(1);
+        if self.workload == Workload::D {
+            return there - zipf(there as f64).sample(dice) as u64;
+        }
+        loop {
+            // Over all that may be added, so that what is popular stays so.
+            let record = mix(self.scrambled.sample(dice) as u64) % self.records_max;
+            if record < there {
+                return record;
+            }
+        }
+    }
+}
+
+/// Over the whole numbers from 1 to `items`.
+fn zipf(items: f64) -> Zipf<f64> {
+    Zipf::new(items, SKEW).expect("one item or more, and a skew above 0")
+}
+
+/// Which records have been inserted: a record counts once all before it are there.
+struct Inserted {
+    next: AtomicU64,
+    there: AtomicU64,
+    early: Mutex<BTreeSet<u64>>,
+}
+
+impl Inserted {
+    fn after(records: u64) -> Inserted {
+        let (next, there) = (AtomicU64::new(records), AtomicU64::new(records));
+        Inserted { next, there, early: Mutex::default() }
+    }
+
+    fn take(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    fn there(&self) -> u64 {
+        self.there.load(Ordering::Acquire)
+    }
+
+    fn done(&self, record: u64) {
+        let mut early = self.early.lock().unwrap_or_else(PoisonError::into_inner);
+        early.insert(record);
+        while early.remove(&self.there()) {
+            self.there.fetch_add(1, Ordering::Release);
+        }
+    }
+}
+
+/// SplitMix64's last step: every number to another, none twice.
+pub(super) fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    number ^ (number >> 31)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counted(workload: Workload, count: u64) -> (Vec<Step>, Vec<f64>) {
+        let steps = Steps::new(workload, 7, 1000, count);
+        let all: Vec<Step> = (0..count)
+            .map(|at| {
+                let step = steps.step(at);
+                if step.kind == Kind::Insert {
+                    steps.inserted(step.record);
+                }
+                step
+            })
+            .collect();
+        let share =
+            |kind: Kind| all.iter().filter(|step| step.kind == kind).count() as f64 / count as f64;
+        let shares = Kind::ALL.map(share).to_vec();
+        (all, shares)
+    }
+
+    #[test]
+    fn workloads_have_the_shares_of_ycsb() {
+        for (workload, expected) in [
+            (Workload::A, [0.5, 0.5, 0.0, 0.0, 0.0]),
+            (Workload::B, [0.95, 0.05, 0.0, 0.0, 0.0]),
+            (Workload::C, [1.0, 0.0, 0.0, 0.0, 0.0]),
+            (Workload::D, [0.95, 0.0, 0.05, 0.0, 0.0]),
+            (Workload::E, [0.0, 0.0, 0.05, 0.95, 0.0]),
+            (Workload::F, [0.5, 0.0, 0.0, 0.0, 0.5]),
+            (Workload::Ingest, [0.0, 0.0, 1.0, 0.0, 0.0]),
+        ] {
+            let (_, shares) = counted(workload, 20_000);
+            for (got, expected) in shares.iter().zip(expected) {
+                assert!((got - expected).abs() < 0.015, "{workload:?}: {shares:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn popular_records_are_as_popular_as_in_ycsb_and_lie_anywhere() {
+        let (steps, _) = counted(Workload::C, 100_000);
+        let mut counts = vec![0_u32; 1000];
+        steps.iter().for_each(|step| counts[step.record as usize] += 1);
+        let most = counts.iter().max().copied().unwrap_or(0);
+        // 1 / zeta(10^10, 0.99) = 1 / 26.469, and what else falls on that record.
+        assert!((3_700..4_300).contains(&most), "{most}");
+        // Half the records lie in each half, and each is read.
+        assert!(counts.iter().filter(|count| **count > 0).count() > 990);
+        let mut ranks: Vec<usize> = (0..1000).collect();
+        ranks.sort_by_key(|at| std::cmp::Reverse(counts[*at]));
+        let low = ranks[..100].iter().filter(|at| **at < 500).count();
+        assert!((30..70).contains(&low), "{low}");
+    }
+
+    #[test]
+    fn the_latest_are_read_most_and_none_before_it_is_there() {
+        let (steps, _) = counted(Workload::D, 50_000);
+        let mut there = 1000;
+        let mut behind = Vec::new();
+        for step in steps {
+            match step.kind {
+                Kind::Insert => there += 1,
+                _ => {
+                    assert!(step.record < there, "{} of {there}", step.record);
+                    behind.push(there - 1 - step.record);
+                }
+            }
+        }
+        let latest = behind.iter().filter(|behind| **behind == 0).count() as f64;
+        // 1 / zeta(1000 to 3500, 0.99) is 0.13 to 0.12.
+        assert!((0.10..0.15).contains(&(latest / behind.len() as f64)), "{latest}");
+    }
+
+    #[test]
+    fn an_insert_counts_once_all_before_it_are_there() {
+        let inserted = Inserted::after(5);
+        assert_eq!([inserted.take(), inserted.take(), inserted.take()], [5, 6, 7]);
+        inserted.done(7);
+        assert_eq!(inserted.there(), 5);
+        inserted.done(5);
+        assert_eq!(inserted.there(), 6);
+        inserted.done(6);
+        assert_eq!(inserted.there(), 8);
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_operations() {
+        let steps = |seed| {
+            let steps = Steps::new(Workload::A, seed, 1000, 0);
+            (0..100).map(|at| steps.step(at)).collect::<Vec<_>>()
+        };
+        assert_eq!(steps(1), steps(1));
+        assert_ne!(steps(1), steps(2));
+    }
+}

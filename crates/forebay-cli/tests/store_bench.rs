@@ -1,0 +1,297 @@
+//! `forebay store bench`, on the real binary, against servers that answer well, wrongly, not at all, or go away.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Arc, Mutex};
+
+use command::Folder;
+use serde_json::Value;
+
+const DISKS: [&str; 4] = ["a", "b", "c", "d"];
+
+fn forebay(folder: &Folder, words: &[&[&str]]) -> Command {
+    let mut command = Command::new(assert_cmd::cargo::cargo_bin!("forebay"));
+    command.args(words.concat()).current_dir(folder.root());
+    command
+}
+
+fn made() -> Folder {
+    let folder = Folder::new();
+    DISKS.iter().for_each(|disk| fs::create_dir(folder.root().join(disk)).unwrap());
+    let made = forebay(&folder, &[&["store", "create", "--mb", "200"], &DISKS]).output().unwrap();
+    assert!(made.status.success());
+    folder
+}
+
+fn bench(folder: &Folder, address: SocketAddr, words: &[&str]) -> Output {
+    let connect = ["store", "bench", "--connect", &address.to_string()].map(str::to_string);
+    let connect: Vec<&str> = connect.iter().map(String::as_str).collect();
+    forebay(folder, &[&connect, words]).output().unwrap()
+}
+
+fn json(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+/// Counts by operation of the run.
+fn counts(results: &Value) -> BTreeMap<String, u64> {
+    let rows = results["run"]["operations"].as_array().unwrap();
+    let row =
+        |row: &Value| (row["operation"].as_str().unwrap().into(), row["count"].as_u64().unwrap());
+    rows.iter().map(row).collect()
+}
+
+/// `forebay store serve`, killed when it is let go.
+struct Serving {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Serving {
+    fn start(folder: &Folder, options: &[&str]) -> Serving {
+        let serve = ["store", "serve", "--listen", "127.0.0.1:0"];
+        let mut child =
+            forebay(folder, &[&serve, options, &DISKS]).stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.as_mut().unwrap()).lines().map(Result::unwrap);
+        let line = lines.find(|line| line.contains(" at ")).unwrap();
+        let address = line.split(" at ").nth(1).and_then(|rest| rest.split(';').next());
+        let address = address.unwrap_or_else(|| panic!("no address in: {line}")).parse().unwrap();
+        Serving { child, address }
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn every_workload_runs_on_our_server_and_its_answers_are_right() {
+    let folder = made();
+    let serving = Serving::start(&folder, &[]);
+    let small = ["--records", "300", "--operations", "400", "--clients", "4", "--format", "json"];
+    for (workload, expected) in [
+        ("a", ["read", "update"]),
+        ("b", ["read", "update"]),
+        ("c", ["read", "read"]),
+        ("d", ["insert", "read"]),
+        ("f", ["read", "read-modify-write"]),
+        ("ingest", ["insert", "insert"]),
+    ] {
+        let output =
+            bench(&folder, serving.address, &[&["--workload", workload], &small[..]].concat());
+        assert!(output.status.success(), "{workload}: {}", String::from_utf8_lossy(&output.stderr));
+        let results = json(&output);
+        let counts = counts(&results);
+        assert_eq!(counts.values().sum::<u64>(), 400, "{workload}: {counts:?}");
+        assert!(expected.iter().all(|name| counts[*name] > 0), "{workload}: {counts:?}");
+        assert_eq!(results["loop"], "closed");
+        assert_eq!(results["load"].is_null(), workload == "ingest");
+    }
+    // What was put is found by another run.
+    let again = ["--workload", "c", "--no-load"];
+    let output = bench(&folder, serving.address, &[&again, &small[..]].concat());
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn an_open_loop_counts_from_when_an_operation_was_meant_to_begin() {
+    let folder = made();
+    let serving = Serving::start(&folder, &[]);
+    // One client cannot do so many: they wait, and that counts.
+    let words = ["--workload", "ingest", "--operations", "300", "--clients", "1"];
+    let fast = ["--rate", "1000000", "--arrivals", "gamma", "--format", "json"];
+    let results = json(&bench(&folder, serving.address, &[&words[..], &fast].concat()));
+    let insert = &results["run"]["operations"][0];
+    let at = |from: &str| insert[from]["p50_ms"].as_f64().unwrap();
+    assert!(at("from_intended") > 10.0 * at("from_sent"), "{insert}");
+    assert!(results["run"]["waited_for_client_share"].as_f64().unwrap() > 0.9);
+    assert_eq!((&results["loop"], &results["arrivals"]), (&"open".into(), &"gamma".into()));
+    let output = bench(&folder, serving.address, &[&words[..], &["--rate", "2000"]].concat());
+    let said = String::from_utf8(output.stdout).unwrap();
+    assert!(said.starts_with("Workload ingest: ") && said.contains("| intended |"), "{said}");
+    assert!(said.lines().all(|line| line.chars().count() <= 100), "{said}");
+}
+
+#[test]
+fn a_store_is_asked_without_a_server_and_scanned() {
+    let folder = made();
+    let small = ["--records", "300", "--operations", "200", "--format", "json"];
+    let bench = ["store", "bench", "--workload", "e"];
+    let output = forebay(&folder, &[&bench, &small, &DISKS]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let counts = counts(&json(&output));
+    assert!(counts["scan"] > 150 && counts["insert"] > 0, "{counts:?}");
+}
+
+/// A server of a few commands that answers reads with what `spoiled` makes of a value.
+fn spoiling(spoiled: fn(usize, Vec<u8>) -> Option<Vec<u8>>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    let values: Arc<Mutex<BTreeMap<Vec<u8>, Vec<Vec<u8>>>>> = Arc::default();
+    std::thread::spawn(move || {
+        for stream in listener.incoming() {
+            let values = Arc::clone(&values);
+            std::thread::spawn(move || {
+                let mut stream = BufReader::new(stream.unwrap());
+                while let Some(words) = words(&mut stream) {
+                    let mut values = values.lock().unwrap();
+                    let reply = match &words[0][..] {
+                        b"PING" => b"+PONG\r\n".to_vec(),
+                        b"SET" => {
+                            values.entry(words[1].clone()).or_default().push(words[2].clone());
+                            b"+OK\r\n".to_vec()
+                        }
+                        _ => {
+                            let versions = &values[&words[1]];
+                            match spoiled(versions.len(), versions[versions.len() - 1].clone()) {
+                                Some(value) if value.is_empty() => {
+                                    bulk(&versions[versions.len().saturating_sub(2)])
+                                }
+                                Some(value) => bulk(&value),
+                                None => b"$-1\r\n".to_vec(),
+                            }
+                        }
+                    };
+                    stream.get_mut().write_all(&reply).unwrap();
+                }
+            });
+        }
+    });
+    address
+}
+
+fn bulk(value: &[u8]) -> Vec<u8> {
+    [format!("${}\r\n", value.len()).as_bytes(), value, b"\r\n"].concat()
+}
+
+fn words(stream: &mut BufReader<TcpStream>) -> Option<Vec<Vec<u8>>> {
+    let number = |stream: &mut BufReader<TcpStream>| {
+        let mut line = String::new();
+        stream.read_line(&mut line).ok().filter(|count| *count > 0)?;
+        line[1..].trim_end().parse::<usize>().ok()
+    };
+    let count = number(stream)?;
+    (0..count)
+        .map(|_| {
+            let mut bytes = vec![0; number(stream)? + 2];
+            stream.read_exact(&mut bytes).ok()?;
+            bytes.truncate(bytes.len() - 2);
+            Some(bytes)
+        })
+        .collect()
+}
+
+#[test]
+fn answers_that_are_not_true_are_found() {
+    let folder = Folder::new();
+    let words = ["--workload", "a", "--records", "20", "--operations", "300", "--clients", "1"];
+    let spoiled: [(fn(usize, Vec<u8>) -> Option<Vec<u8>>, &str); 3] = [
+        // Now and then the version before the last.
+        (
+            |count, value| Some(if count % 5 == 4 { Vec::new() } else { value }),
+            "had been acknowledged",
+        ),
+        (
+            |count, mut value| {
+                value[500] ^= u8::from(count % 5 == 4);
+                Some(value)
+            },
+            "never written",
+        ),
+        (|count, value| (count % 5 != 4).then_some(value), "though one was written"),
+    ];
+    for (spoiled, expected) in spoiled {
+        let output = bench(&folder, spoiling(spoiled), &words);
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("wrong answer to a read") && said.contains(expected), "{said}");
+        assert!(String::from_utf8(output.stdout).unwrap().contains("FAILED"));
+    }
+    let output = bench(&folder, spoiling(|_, value| Some(value)), &words);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn what_is_no_server_is_said_once() {
+    let folder = made();
+    let refused = |output: Output, parts: &[&str]| {
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert_eq!((said.lines().count(), output.stdout.len()), (1, 0), "{said}");
+        parts.iter().for_each(|part| assert!(said.contains(part), "no {part:?} in: {said}"));
+    };
+    let nobody = TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = nobody.local_addr().unwrap();
+    drop(nobody);
+    refused(bench(&folder, closed, &[]), &["refused", "forebay store serve"]);
+    refused(bench(&folder, closed, &["--workload", "e"]), &["scans", "DIR"]);
+    refused(bench(&folder, closed, &["--arrivals", "poisson"]), &["needs --rate"]);
+    refused(bench(&folder, closed, &["--arrivals", "none.trace"]), &["none.trace"]);
+    let web = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = web.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let (mut stream, _) = web.accept().unwrap();
+        stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").unwrap();
+        let _ = stream.read(&mut [0; 100]);
+    });
+    refused(bench(&folder, address, &[]), &["expected the reply of a Redis server"]);
+    fs::write(folder.root().join("secret"), "word\n").unwrap();
+    fs::write(folder.root().join("other"), "guess\n").unwrap();
+    let serving = Serving::start(&folder, &["--password-file", "secret"]);
+    refused(bench(&folder, serving.address, &[]), &["--password-file"]);
+    let other = ["--password-file", "other"];
+    refused(bench(&folder, serving.address, &other), &["WRONGPASS"]);
+    let right = ["--password-file", "secret", "--workload", "ingest", "--operations", "50"];
+    assert!(bench(&folder, serving.address, &right).status.success());
+}
+
+#[test]
+fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
+    let folder = made();
+    for is_killed in [true, false] {
+        let mut serving = Serving::start(&folder, &[]);
+        let address = serving.address.to_string();
+        let words = ["store", "bench", "--workload", "ingest", "--operations", "100000000"];
+        let mut run = forebay(&folder, &[&words, &["--connect", &address, "--format", "json"]]);
+        let run = run.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // Once it has put something.
+        loop {
+            let mut client = BufReader::new(TcpStream::connect(serving.address).unwrap());
+            client.get_mut().write_all(b"DBSIZE\r\n").unwrap();
+            let mut line = String::new();
+            client.read_line(&mut line).unwrap();
+            if line.trim_end() != ":0" {
+                break;
+            }
+        }
+        if is_killed {
+            serving.child.kill().unwrap();
+        } else {
+            let pid = run.id().to_string();
+            assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+        }
+        let output = run.wait_with_output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(if is_killed { 2 } else { 0 }), "{said}");
+        let results = json(&output);
+        assert_eq!(results["interrupted"], !is_killed);
+        assert!(results["gone"].is_string() == is_killed && is_killed == said.contains(&address));
+        assert!(results["run"]["count"].is_u64());
+        drop(serving);
+        // The second round begins with an empty store.
+        let again = ["store", "create", "--overwrite", "--mb", "200"];
+        assert!(forebay(&folder, &[&again, &DISKS]).output().unwrap().status.success());
+    }
+}
