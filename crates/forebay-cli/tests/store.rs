@@ -11,6 +11,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
 use command::Folder;
@@ -224,9 +225,14 @@ fn whatever_a_client_sends_others_are_served() {
     }
 }
 
-/// Puts to keys of its own until the connection ends; answers what was acknowledged last of each, and the
-/// put that was under way.
-fn puts(mut client: Client, thread: u64, round: u64) -> (BTreeMap<String, u64>, (String, u64)) {
+/// Puts to keys of its own until the connection ends, and says when the first was acknowledged; answers what was
+/// acknowledged last of each, and the put that was under way.
+fn puts(
+    mut client: Client,
+    thread: u64,
+    round: u64,
+    first: &Sender<()>,
+) -> (BTreeMap<String, u64>, (String, u64)) {
     let mut sure = BTreeMap::new();
     for turn in 0.. {
         let number = round * 1_000_000 + turn;
@@ -235,6 +241,9 @@ fn puts(mut client: Client, thread: u64, round: u64) -> (BTreeMap<String, u64>, 
         let is_sent = client.send(&[b"SET", key.as_bytes(), value.as_bytes()]);
         if !is_sent || client.reply().as_deref() != Some("+OK") {
             return (sure, (key, number));
+        }
+        if sure.is_empty() {
+            first.send(()).unwrap();
         }
         sure.insert(key, number);
     }
@@ -250,13 +259,15 @@ fn killed(rounds: u64, words: &[&str], beside: impl Fn(SocketAddr) -> Option<Chi
     for round in 0..rounds {
         let mut serving = Serving::of(&folder, words);
         let load = beside(serving.address);
+        let (first, firsts) = channel();
         let threads: Vec<_> = (0..4)
             .map(|thread| {
-                let client = serving.client();
-                std::thread::spawn(move || puts(client, thread, round + 1))
+                let (client, first) = (serving.client(), first.clone());
+                std::thread::spawn(move || puts(client, thread, round + 1, &first))
             })
             .collect();
-        std::thread::sleep(Duration::from_millis(150 + round % 6 * 70));
+        (0..4).for_each(|_| firsts.recv_timeout(Duration::from_secs(60)).unwrap());
+        std::thread::sleep(Duration::from_millis(100 + round % 6 * 70));
         serving.child.kill().unwrap();
         let outcomes: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
         drop(serving);

@@ -11,6 +11,7 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use command::Folder;
 use serde_json::Value;
@@ -139,7 +140,8 @@ fn a_store_is_asked_without_a_server_and_scanned() {
 fn spoiling(spoiled: fn(usize, Vec<u8>) -> Option<Vec<u8>>) -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
-    let values: Arc<Mutex<BTreeMap<Vec<u8>, Vec<Vec<u8>>>>> = Arc::default();
+    type Values = BTreeMap<Vec<u8>, Vec<Vec<u8>>>;
+    let values: Arc<Mutex<Values>> = Arc::default();
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let values = Arc::clone(&values);
@@ -197,7 +199,8 @@ fn words(stream: &mut BufReader<TcpStream>) -> Option<Vec<Vec<u8>>> {
 fn answers_that_are_not_true_are_found() {
     let folder = Folder::new();
     let words = ["--workload", "a", "--records", "20", "--operations", "300", "--clients", "1"];
-    let spoiled: [(fn(usize, Vec<u8>) -> Option<Vec<u8>>, &str); 3] = [
+    type Spoil = fn(usize, Vec<u8>) -> Option<Vec<u8>>;
+    let spoiled: [(Spoil, &str); 3] = [
         // Now and then the version before the last.
         (
             |count, value| Some(if count % 5 == 4 { Vec::new() } else { value }),
@@ -294,4 +297,90 @@ fn a_server_that_goes_away_ends_it_and_ctrl_c_too() {
         let again = ["store", "create", "--overwrite", "--mb", "200"];
         assert!(forebay(&folder, &[&again, &DISKS]).output().unwrap().status.success());
     }
+}
+
+/// A server that answers PING and SET, the put of number `at` only after `stall`.
+fn stalling(at: usize, stall: Duration) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    std::thread::spawn(move || {
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        let mut puts = 0;
+        while let Some(words) = words(&mut stream) {
+            let is_put = words[0] == b"SET";
+            puts += usize::from(is_put);
+            if is_put && puts == at {
+                std::thread::sleep(stall);
+            }
+            let reply: &[u8] = if is_put { b"+OK\r\n" } else { b"+PONG\r\n" };
+            stream.get_mut().write_all(reply).unwrap();
+        }
+    });
+    address
+}
+
+#[test]
+fn a_stall_counts_for_all_that_were_meant_to_begin_in_it() {
+    let folder = Folder::new();
+    // The first put stalls for 2 s; the other 100 are meant to begin in its first 0.2 s or so.
+    let address = stalling(1, Duration::from_secs(2));
+    let words = ["--workload", "ingest", "--operations", "101", "--clients", "1"];
+    let open = ["--rate", "500", "--format", "json"];
+    let results = json(&bench(&folder, address, &[&words[..], &open].concat()));
+    let insert = &results["run"]["operations"][0];
+    let ms = |from: &str, what: &str| insert[from][what].as_f64().unwrap();
+    assert_eq!(insert["count"], 101);
+    // A slow machine makes these longer only; the stall is in one of the times from sending.
+    assert!(ms("from_intended", "p50_ms") > 1500.0, "{insert}");
+    assert!(ms("from_sent", "max_ms") > 1990.0, "{insert}");
+    assert!(ms("from_sent", "p50_ms") < ms("from_intended", "p50_ms"), "{insert}");
+}
+
+#[test]
+fn a_server_that_answers_a_byte_at_a_time_does_not_outlast_ctrl_c() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap().to_string();
+    let (said, dripping) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let mut stream = BufReader::new(listener.accept().unwrap().0);
+        while let Some(words) = words(&mut stream) {
+            if words[0] == b"PING" {
+                stream.get_mut().write_all(b"+PONG\r\n").unwrap();
+                continue;
+            }
+            // A line without an end, faster than a client's reads time out.
+            while stream.get_mut().write_all(b"+").is_ok() {
+                let _ = said.send(());
+                std::thread::sleep(Duration::from_millis(10));
+            }
+        }
+    });
+    let folder = Folder::new();
+    let words = ["store", "bench", "--workload", "ingest", "--clients", "1", "--connect", &address];
+    let mut run = forebay(&folder, &[&words]).stdout(Stdio::piped()).spawn().unwrap();
+    dripping.recv().unwrap();
+    let pid = run.id().to_string();
+    assert!(Command::new("kill").args(["-INT", &pid]).status().unwrap().success());
+    // Without an end to its patience it is there until the line is 64 KiB long, after 11 minutes.
+    for _ in 0..300 {
+        if let Some(status) = run.try_wait().unwrap() {
+            assert_eq!(status.code(), Some(0));
+            return;
+        }
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    run.kill().unwrap();
+    panic!("it waits on");
+}
+
+#[test]
+fn a_seed_repeats_its_operations() {
+    let folder = Folder::new();
+    let address = spoiling(|_, value| Some(value));
+    let counted = |seed: &str| {
+        let words = ["--records", "50", "--operations", "500", "--seed", seed, "--format", "json"];
+        counts(&json(&bench(&folder, address, &words)))
+    };
+    assert_eq!(counted("1"), counted("1"));
+    assert_ne!(counted("1"), counted("2"));
 }

@@ -126,9 +126,11 @@ impl Client {
             match self.stream.read(&mut self.chunk) {
                 Ok(0) => return Err(self.gone("the server ended the connection")),
                 Ok(count) => self.bytes.extend_from_slice(&self.chunk[..count]),
-                Err(error) if is_tick(error.kind()) => self.wait_on(sent)?,
+                Err(error) if is_tick(error.kind()) => {}
                 Err(error) => return Err(self.gone(&error.to_string())),
             }
+            // After bytes too: a server that sends one at a time is not waited for without end.
+            self.wait_on(sent)?;
         }
     }
 

@@ -36,6 +36,11 @@ impl Engine {
                 Some(log) => Rc::clone(log),
                 None => {
                     began = self.executor.now();
+                    let last = self.state.borrow().duty;
+                    if !self.config.durable && self.lane(last).is_ok() {
+                        // What the next log has counts on this one; where it fails, so does the disk.
+                        let _ = self.flush(last).await;
+                    }
                     let Ok(next) = self.take_duty().await else {
                         self.refuse();
                         continue;

@@ -19,7 +19,7 @@ use super::version::Run;
 use super::{Engine, PUT_MAX, State};
 
 /// The share of what is dead that makes merging everything worth while where room is short.
-const DEAD_LITTLE: f64 = 0.05;
+const DEAD_LITTLE: f64 = 0.2;
 
 /// What to merge.
 struct Merge {
@@ -61,7 +61,9 @@ impl Engine {
         if state.is_repairing || state.version.lost().next().is_some() {
             return None;
         }
-        if let Some((ages, done)) = state.version.begun() {
+        if let Some((ages, done)) = state.version.begun()
+            && self.smaller(state, ages).is_none()
+        {
             let is_input =
                 |run: &&Rc<Run>| run.ages != ages && ages.0 <= run.ages.0 && run.ages.1 <= ages.1;
             return Some(Merge {
@@ -74,6 +76,9 @@ impl Engine {
             let ages = (inputs.last()?.ages.0, inputs.first()?.ages.1);
             Some(Merge { ages, done: None, inputs: inputs.to_vec() })
         };
+        if let Some((ages, _)) = state.version.begun() {
+            return self.smaller(state, ages).and_then(|inputs| whole(&inputs));
+        }
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
         let stretches = stretches(runs, |newer, older| {
@@ -97,6 +102,25 @@ impl Engine {
             small.filter(|runs| runs.len() >= self.config.fan_in).max_by_key(|runs| runs.len())
         };
         (0..=top).find_map(small).and_then(whole)
+    }
+
+    /// Runs newer than these ages that are to be merged before a merge of those goes on: as many small ones as make
+    /// it worth while. A merge of much takes long, and every read meets each of them meanwhile.
+    fn smaller(&self, state: &State, ages: (u64, u64)) -> Option<Vec<Rc<Run>>> {
+        let is_newer = |run: &&Rc<Run>| run.ages.0 > ages.1;
+        let newer: Vec<Rc<Run>> = state.version.runs.iter().take_while(is_newer).cloned().collect();
+        let is_small = |run: &Rc<Run>| run.record_bytes() < self.level_bytes();
+        let stretches = stretches(&newer, |newer, older| {
+            state.logs.iter().any(|log| older.ages.1 < log.id && log.id < newer.ages.0)
+        });
+        let small = stretches.into_iter().flat_map(|runs| runs.split(|run| !is_small(run)));
+        let longest = small.max_by_key(|runs| runs.len())?;
+        (longest.len() >= 2 * self.config.fan_in).then(|| longest.to_vec())
+    }
+
+    /// What a run of the lowest level has less than.
+    fn level_bytes(&self) -> u64 {
+        self.config.log_bytes.max(1) * self.config.fan_in as u64
     }
 
     /// Whether less than a tenth of the disks is free.
@@ -154,6 +178,10 @@ impl Engine {
                 let keys = Keys { after: done.clone(), upto: Some(upto.clone()) };
                 done = Some(upto);
                 self.end_output(writing.take(), ages, keys, room).await?;
+                if self.smaller(&self.state.borrow(), ages).is_some() {
+                    // It goes on where it was.
+                    return Ok(());
+                }
             }
             if is_end {
                 let keys = Keys { after: done.clone(), upto: None };

@@ -135,6 +135,8 @@ impl Engine {
             if segment.filter.may_hold(hash) {
                 let mean = shape.record_bytes / shape.records.max(1);
                 segment.dead.set((segment.dead.get() + mean).min(shape.record_bytes));
+                // What is older still has been counted.
+                return;
             }
         }
     }

@@ -7,6 +7,7 @@ mod clients;
 mod in_place;
 mod lying;
 mod missing;
+mod undurable;
 
 use forebay_core::Nanos;
 use forebay_live::{Crash, Medium, Tear, Troubles, run};

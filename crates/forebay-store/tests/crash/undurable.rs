@@ -1,0 +1,117 @@
+//! Puts that are answered before they are durable: a power cut costs the latest, at most a log's, and what is left is
+//! what there was at one moment.
+
+use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
+use forebay_live::{Crash, Medium, Tear, Troubles, run};
+use forebay_store::{Answer, Config, Desk, Key, Operation, StorePolicy, Value};
+
+use crate::{Draw, STUCK, config, layouts, media};
+
+/// Numbers, each put under its own key, in order and several at a time; or, without any to put, all there are.
+struct Counting {
+    desk: Desk,
+    now: Nanos,
+    next: RequestId,
+    upto: u64,
+    under_way: u64,
+    acknowledged: u64,
+    found: Vec<u64>,
+    reads: bool,
+}
+
+fn key(number: u64) -> Key {
+    Key::from(&number.to_be_bytes()[..])
+}
+
+fn value(number: u64) -> Value {
+    number.to_le_bytes().repeat(1 + (number as usize * 37) % 300).into()
+}
+
+impl Workload for Counting {
+    fn peek(&self) -> Option<Nanos> {
+        let room = if self.next <= 1 { 1 } else { 4 };
+        (self.next <= self.upto && self.under_way < room).then_some(self.now)
+    }
+
+    fn take(&mut self) -> Request {
+        let id = self.next;
+        let (operation, op) = match id {
+            0 => (Operation::Open, Op::Open),
+            _ if self.reads => (Operation::Scan { from: key(0), count: usize::MAX }, Op::Read),
+            _ => (Operation::Write(vec![(key(id), Some(value(id)))]), Op::Write),
+        };
+        self.desk.lay(id, operation);
+        (self.next, self.under_way) = (id + 1, self.under_way + 1);
+        let (at, flags) = (self.now, Flags::NONE);
+        Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags }
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        (self.now, self.under_way) = (now, self.under_way - 1);
+        match self.desk.take(done.request.id).unwrap() {
+            Ok(Answer::Records(records)) => {
+                self.found = (1..).take(records.len()).collect();
+                for (number, (found, content)) in (1..).zip(records) {
+                    assert_eq!((found, content), (key(number), value(number)), "a gap");
+                }
+            }
+            Ok(_) => self.acknowledged = done.request.id,
+            Err(trouble) => panic!("operation {}: {trouble}", done.request.id),
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.next > self.upto && self.under_way == 0
+    }
+}
+
+/// A life that puts so many numbers, or finds them; answers what it came to, and whether it ended by itself.
+fn live(
+    media: Vec<Medium>,
+    config: &Config,
+    (upto, reads): (u64, bool),
+    (draw, cut_after): (&mut Draw, u64),
+) -> (Vec<Medium>, Counting, bool) {
+    let layouts = layouts(&mut Draw(9));
+    let troubles = Troubles { cut_after: Some(cut_after), ..Troubles::default() };
+    let mut lanes =
+        Crash::new(media, 4096, 1 + draw.below(6) as usize, draw.below(u64::MAX), troubles);
+    let desk = Desk::default();
+    let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
+    let mut work = Counting {
+        desk,
+        now: Nanos::ZERO,
+        next: 0,
+        upto,
+        under_way: 0,
+        acknowledged: 0,
+        found: Vec::new(),
+        reads,
+    };
+    let is_over = run(&mut policy, &mut lanes, &mut work, &mut ()).is_ok();
+    drop(policy);
+    (lanes.cut(Tear::Sector), work, is_over)
+}
+
+#[test]
+fn a_cut_costs_the_latest_at_most_a_logs_and_leaves_no_gap() {
+    let (mut cuts, mut lost) = (0, 0);
+    for seed in 0..150 {
+        let mut draw = Draw(seed);
+        let config = Config { durable: false, runs_max: 256, ..config(&mut draw) };
+        let cut_after = 30 + draw.below(3000);
+        let begun = media(seed, &layouts(&mut Draw(9)));
+        let (left, put, is_over) = live(begun, &config, (1500, false), (&mut draw, cut_after));
+        cuts += u64::from(!is_over);
+        let (_, read, is_over) = live(left, &config, (1, true), (&mut draw, STUCK));
+        assert!(is_over, "seed {seed}");
+        let found = read.found.len() as u64;
+        let missing = put.acknowledged.saturating_sub(found);
+        let bytes: usize = (found + 1..=put.acknowledged).map(|number| value(number).len()).sum();
+        // A log ends with the batch that reaches its threshold.
+        assert!(bytes as u64 <= config.log_bytes + config.group_bytes, "seed {seed}: {bytes} lost");
+        lost += u64::from(missing > 0);
+    }
+    println!("{cuts} cuts, {lost} of which cost something");
+    assert!(cuts > 100 && lost > 20, "{cuts} cuts, {lost} cost something");
+}
