@@ -52,7 +52,7 @@ def _main(pyplot, results):
             x = at + 0.27 * (place - (len(times) - 1) / 2)
             axes[0].bar(x, transformed, 0.24, color=COLORS[key], alpha=0.45)
             axes[0].bar(x, logged, 0.24, color=COLORS[key], label=ARRANGEMENTS[key] if at == 1 else None)
-            axes[0].annotate(f"{(transformed / logged - 1) * 100:+.0f}%", (x, transformed), ha="center", va="bottom",
+            axes[0].annotate(f"{round((transformed / logged - 1) * 100):+d}%", (x, transformed), ha="center", va="bottom",
                              fontsize=7)
         at += 1
     axes[0].set(xticks=[x for x, _ in ticks], ylabel="s for 10 GB", title="Figs. 2 and 11: logged, and (pale) transformed")
