@@ -151,7 +151,7 @@ def _values(pyplot, results):
     rates.set(xlabel="KB of a value", ylabel="MB/s, transformed", title="Fig. 10: Workload Shifting, random keys")
     rates.legend(fontsize=7)
     _lines(slow, results, "values", lambda told, key, label: slowed(told[key]))
-    slow.set(xlabel="KB of a value", ylabel="slowed, %", title="Fig. 14", yscale="symlog")
+    slow.set(xlabel="KB of a value", ylabel="slowed, %", title="Fig. 14", yscale="symlog", ylim=(-1, None))
     slow.legend(fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))
     figure.tight_layout()
     return figure
