@@ -255,37 +255,39 @@ def compile_peers(work: Path) -> Path:
 
 TEXT = """# LevelDB and RocksDB on the paper's disks
 
-Written by `{command}`, in simulation of I/O that was captured: {versions}, ext4 on a loop device, one
-writer, values under keys of 16 bytes, nothing compressed, each put synced. Replayed dependently on
-models of four ST1000NM0011, as RAID 0 with chunks of 64 KiB or, for `db_paths`, each file system on
-a disk of its own.
+Written by `{command}`, in simulation of I/O that was captured: {versions}, ext4
+on a loop device, one writer, values under keys of 16 bytes, nothing compressed, each put synced.
+Replayed dependently on models of four ST1000NM0011, as RAID 0 with chunks of 64 KiB or, for
+`db_paths`, each file system on a disk of its own.
 
-* *here*: the pace at which the engine put while it was captured. *written*, *read*: bytes of its I/O
-  for each byte of values.
+* *here*: the pace at which the engine put while it was captured. *written*, *read*: bytes of its
+  I/O for each byte of values.
 * *to media*: the disks write to the platters before they answer.
 * *to cache*: they answer from their caches, which nobody flushes, as the paper's 3.05 ms a put
-  implies. *unpaced*: the same, each I/O as soon as the one that its thread waits for has ended, for
-  the pace here bounds what a replay at recorded times can come to.
+  implies. *unpaced*: the same, each I/O as soon as the one that its thread waits for has ended,
+  for the pace here bounds what a replay at recorded times can come to.
 * *paper*: figures 3 and 10, random keys, over 10 GB.
 
-**Their compaction keeps the capture's pace.** A replay makes each thread wait for its own I/O alone:
-a writer that would be slowed or stopped by a compaction that falls behind is not. And what they
-compacted was still in this machine's page cache, so next to nothing was read; the paper's machine had
-2 GB of memory for 10 GB. Both are in their favour: such disks would give them less than is said here.
+**Their compaction keeps the capture's pace.** A replay makes each thread wait for its own I/O
+alone: a writer that would be slowed or stopped by a compaction that falls behind is not. And what
+they compacted was still in this machine's page cache, so next to nothing was read; the paper's
+machine had 2 GB of memory for 10 GB. Both are in their favour: such disks would give them less
+than is said here.
 
 {table}
 
-`rocksdb-disks` and `rocksdb-paths` are RocksDB as its guide sets it up for disks: an auto-tuned rate
-limiter, dynamic levels, files handed to the disk a mebibyte at a time, 2 MiB read ahead in
+`rocksdb-disks` and `rocksdb-paths` are RocksDB as its guide sets it up for disks: an auto-tuned
+rate limiter, dynamic levels, files handed to the disk a mebibyte at a time, 2 MiB read ahead in
 compactions; `db_paths` of a third of the data each.
 
-Our store on the same models, by its own code in virtual time, {host} ms from an answer to the next
-put, sorted and merged meanwhile (`forebay store simulate`, {mb} MB; *paper*: Workload Shifting):
+Our store on the same models, by its own code in virtual time, {host} ms from an answer to the
+next put, sorted and merged meanwhile (`forebay store simulate`, {mb} MB; *paper*: Workload
+Shifting):
 
 {ours}
 
-To media an engine on ext4 pays for each put with the journal's commits too, which lie elsewhere on the
-disk: tens of milliseconds. Sequential keys spare LevelDB the compaction and not the syncs.
+To media an engine on ext4 pays for each put with the journal's commits too, which lie elsewhere
+on the disk: tens of milliseconds. Sequential keys spare LevelDB the compaction and not the syncs.
 """
 
 
