@@ -189,7 +189,7 @@ fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
         lives.live(media, How::Whole, false);
     }
     println!("{found} stores damaged, {missed} reads missed, {saved} saved, {lost} lost");
-    assert!(found > 30 && missed > 200 && saved > 300 && lost > 50);
+    assert!(found > 20 && missed > 100 && saved > 100 && lost > 30);
 }
 
 #[test]
