@@ -25,6 +25,7 @@ use mix::Mix;
 /// Parameters that turn on what the defaults leave off, or reach a limit sooner.
 const SCHEDULERS: &[&str] = &[
     "noop:merge=no:reads-max=3:writes-max=2:bio-max-kib=16:request-max-kib=32",
+    "clook:bound-ms=15",
     "deadline:fifo-batch=3:read-expire-ms=20:write-expire-ms=60:writes-starved=1",
     "deadline:form=paper:read-expire-ms=20:write-expire-ms=60",
     "cfq:form=paper:quantum=2",
@@ -36,6 +37,7 @@ const SCHEDULERS: &[&str] = &[
     "mq-deadline:fifo-batch=2:read-expire-ms=15:writes-starved=3:front-merges=no:requests-max=6",
     "bfq:slice-idle-ms=3:timeout-sync-ms=30:max-budget-kib=256:requests-max=5",
     "bfq:low-latency=no:fifo-expire-sync-ms=20:fifo-expire-async-ms=40:back-seek-max-kib=64",
+    "kyber:read-target-ms=40:write-target-ms=1:requests-max=20:writes-max=9",
     "bid:history=2:wait-ms=3:read-deadline-ms=30:write-deadline-ms=80",
     "bid:history=32:staging-limit=no",
     "forebay:wait-ms=3:hold-ms=4:bound-ms=60",

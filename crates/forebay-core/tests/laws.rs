@@ -36,6 +36,8 @@ const VARIANTS: &[&str] = &[
     "bfq:slice-idle-ms=0:timeout-sync-ms=0:low-latency=no",
     "bfq:max-budget-kib=64:requests-max=3:writes-max=1",
     "mq-deadline:requests-max=3:writes-max=1:front-merges=no",
+    "kyber:read-target-ms=0:write-target-ms=0:requests-max=1",
+    "clook:bound-ms=0:reads-max=2",
 ];
 
 /// Shapers, which have no default capacity.

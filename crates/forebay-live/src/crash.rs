@@ -125,21 +125,35 @@ impl Crash {
         &self.pool
     }
 
+    /// The process is killed: what was written can be read, and is as durable as it was. What was
+    /// under way has been written, every other time, or any sector of it.
+    pub fn kill(mut self) -> Vec<Medium> {
+        self.land(true);
+        std::mem::take(&mut self.media)
+    }
+
     /// The power goes: the media as they are found afterwards. Of what was under way any sector may
     /// have been written.
     pub fn cut(mut self, tear: Tear) -> Vec<Medium> {
-        for flying in std::mem::take(&mut self.flying) {
-            if flying.io.op == Op::Write && !self.is_gone(flying.io.lane) {
-                let some: Vec<bool> = flying.early.iter().map(|_| self.below(2) == 0).collect();
-                self.write(&flying, |sector| some[sector], false);
-            }
-            self.give_back(&flying);
-        }
+        self.land(false);
         let seed = self.draw();
         for (lane, medium) in self.media.iter_mut().enumerate() {
             medium.cut(seed ^ lane as u64, tear);
         }
         std::mem::take(&mut self.media)
+    }
+
+    /// Ends what is under way, some of it done; or, every other time where it may be, all.
+    fn land(&mut self, may_be_whole: bool) {
+        for flying in std::mem::take(&mut self.flying) {
+            if flying.io.op == Op::Write && !self.is_gone(flying.io.lane) {
+                let is_whole = may_be_whole && self.below(2) == 0;
+                let early = flying.early.iter();
+                let some: Vec<bool> = early.map(|_| is_whole || self.below(2) == 0).collect();
+                self.write(&flying, |sector| some[sector], false);
+            }
+            self.give_back(&flying);
+        }
     }
 
     /// The next number (SplitMix64).

@@ -85,6 +85,7 @@ impl<R: Reader> Ordered<R> {
     fn note(&mut self) {
         self.notes.clone_from(self.inner.notes());
         self.notes.rows_late += self.late;
+        self.notes.began = self.first;
         if self.late > 0 {
             self.notes.warnings.push(format!(
                 "{} {} more than {WINDOW} rows after {} time, which was raised to that of the row \

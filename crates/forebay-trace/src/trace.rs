@@ -57,6 +57,9 @@ pub struct Notes {
     pub rows_late: u64,
     /// The source has no times: those of its requests are zero or made up.
     pub is_timeless: bool,
+    /// When the first request came by the source's own clock, from which all times are counted; none
+    /// where that is not told.
+    pub began: Option<Nanos>,
     /// Bytes taken for a block, of a source that counts in blocks and does not say how large they are.
     pub own_block_bytes: Option<u32>,
     /// One sentence for each thing a user should know, in the order it was found.

@@ -30,12 +30,14 @@ macro_rules! schedulers {
 
 schedulers! {
     noop::Noop,
+    clook::CLook,
     deadline::Deadline,
     anticipatory::Anticipatory,
     cfq::Cfq,
     none::NoScheduler,
     mq_deadline::MqDeadline,
     bfq::Bfq,
+    kyber::Kyber,
     bid::Bid,
     forebay::Forebay,
 }

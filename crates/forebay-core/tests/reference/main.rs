@@ -5,6 +5,7 @@
 
 mod bid;
 mod cfq;
+mod clook;
 mod closed;
 mod deadline;
 mod hdd;

@@ -1,0 +1,102 @@
+//! clook: C-LOOK, sweeps upwards only, with a bound on how long a request is passed over.
+//!
+//! Source: the circular scan of Seaman, Lind and Wilson (IBM Systems Journal, 1966) in the form that
+//! turns at the last request rather than at the edge (LOOK). Reads and writes lie in one order. The
+//! next request is the lowest one whose first byte is not below that of the last one given; where
+//! none is, the lowest of all. It is what a scheduler has to beat that knows more.
+//!
+//! Departure: a plain C-LOOK starves what lies elsewhere while requests keep coming just above the
+//! head. Here a request that has waited for [`CLook::bound`] goes first, and the sweep goes on from it.
+//!
+//! Invariant: the same requests are on `fifo` and in `sorted`.
+
+use super::block::Elevator;
+use super::queue::{List, Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
+use super::sorted::Sorted;
+use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::request::Request;
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[Parameter::millis("bound-ms", 10_000.0)];
+
+impl Scheduler for CLook {
+    const LISTED: Listed = Listed {
+        name: "clook",
+        summary: "sweeps upwards only (C-LOOK), reads and writes together; a request that has \
+                  waited for the bound goes first",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        Ok(visitor.visit(CLook::new(given.millis("bound-ms")?)))
+    }
+}
+
+/// C-LOOK.
+#[derive(Clone, Debug)]
+pub struct CLook {
+    bound: Nanos,
+    fifo: List,
+    sorted: Sorted,
+    /// First byte of the last request given.
+    position: u64,
+}
+
+impl CLook {
+    /// An empty elevator in which a request that has waited for `bound` goes first.
+    pub fn new(bound: Nanos) -> Self {
+        CLook { bound, fifo: List::default(), sorted: Sorted::default(), position: 0 }
+    }
+
+    fn choose(&self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
+        let oldest = self.fifo.front()?;
+        if queue[oldest].added + self.bound <= now {
+            return Some(oldest);
+        }
+        let next = self.sorted.at_or_above(self.position).or(self.sorted.first());
+        next.map(|(_, id)| id)
+    }
+}
+
+impl Elevator for CLook {
+    #[inline]
+    fn scope(&self, _bio: &Request) -> u32 {
+        0
+    }
+
+    #[inline]
+    fn add(&mut self, _now: Nanos, id: QueuedId, queue: &mut Queue) {
+        self.sorted.insert(queue[id].offset, id);
+        queue.push(&mut self.fifo, id);
+    }
+
+    fn grown(&mut self, _now: Nanos, id: QueuedId, offset_before: u64, queue: &mut Queue) {
+        let offset = queue[id].offset;
+        if offset != offset_before {
+            self.sorted.remove(offset_before, id);
+            self.sorted.insert(offset, id);
+        }
+    }
+
+    /// The joined request takes the older one's place in the fifo.
+    fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        self.sorted.remove(queue[gone].offset, gone);
+        if queue[gone].added < queue[kept].added {
+            queue.unlink(&mut self.fifo, kept);
+            queue.insert_before(&mut self.fifo, kept, gone);
+        }
+        queue.unlink(&mut self.fifo, gone);
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        let id = self.choose(now, queue)?;
+        let offset = queue[id].offset;
+        queue.unlink(&mut self.fifo, id);
+        self.sorted.remove(offset, id);
+        self.position = offset;
+        Some(id)
+    }
+}

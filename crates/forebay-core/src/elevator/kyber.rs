@@ -1,0 +1,236 @@
+//! kyber: reads and writes apart, each given so many at a time that latencies stay near targets.
+//!
+//! Source: Linux `block/kyber-iosched.c`. A domain (reads, writes) has tokens, 256 and 128 at most, and
+//! gives first in, first out, up to 16 reads or 8 writes in a row while the other has something it may
+//! give. Tokens follow latencies ([`latency`]): where the 90th percentile of any domain at the device
+//! is above its target, every domain with enough of them is cut back in proportion to its own 99th
+//! percentile since admission; a domain that misses its target itself gets more.
+//!
+//! Requests wait in software queues, one a submitter, and merge there as with none; a domain that has
+//! run out takes over all of them at once.
+//!
+//! It does not sort, so on one disk that serves one I/O at a time it is a fair fifo: it was made for
+//! devices that do many at once.
+//!
+//! Departures: trims and flushes bypass every scheduler here, so the domains for them (64 and 16 tokens)
+//! are not there; a stream has a software queue of its own, where Linux has one for each processor;
+//! what asynchronous requests may hold of the tags (three quarters) is for all writes; tokens are
+//! looked at when something happens after the tenth of a second is over, not by a timer: nothing is
+//! given in between.
+//!
+//! Invariant: a request is in `arrived` or in `fifo` of its domain, and marked as older than may merge
+//! in the latter.
+
+mod latency;
+#[cfg(test)]
+mod tests;
+
+use std::collections::VecDeque;
+
+use super::block::Elevator;
+use super::limits::{Limits, SATA_TAGS};
+use super::queue::{Queue, QueuedId};
+use super::scheduler::{ElevatorVisitor, Scheduler};
+use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::request::{Op, Request};
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
+use latency::Latencies;
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[
+    Parameter::millis("read-target-ms", 2.0),
+    Parameter::millis("write-target-ms", 10.0),
+    Parameter::whole("requests-max", 2 * SATA_TAGS, 1),
+];
+
+impl Scheduler for Kyber {
+    const LISTED: Listed = Listed {
+        name: "kyber",
+        summary: "reads and writes first in, first out, as many at a time as keeps latencies near \
+                  targets; writes-max is three quarters of requests-max",
+        parameters: &[PARAMETERS],
+    };
+
+    fn visit<V: ElevatorVisitor>(given: &Given<'_>, visitor: V) -> Result<V::Out, SpecError> {
+        let targets = [given.millis("read-target-ms")?, given.millis("write-target-ms")?];
+        Ok(visitor.visit(Kyber::new(targets)))
+    }
+
+    /// Asynchronous requests leave a quarter of the tags to others.
+    fn limits(given: &Given<'_>, limits: Limits) -> Result<Limits, SpecError> {
+        let share = (u64::from(limits.requests_max) * 3 / 4).max(1) as u32;
+        let writes_max = given.spec.at_least("writes-max", share, 1)?;
+        Ok(Limits { writes_max, ..limits })
+    }
+}
+
+const WRITES: usize = 1;
+
+/// Tokens of reads and of writes at most.
+const TOKENS_MAX: [u32; 2] = [256, 128];
+/// Reads and writes in a row while the other domain may give.
+const BATCH: [u32; 2] = [16, 8];
+/// Only that many of the newest requests of a software queue are tried for merging.
+const MERGE_DEPTH: u32 = 8;
+
+/// Reads or writes.
+#[derive(Clone, Debug)]
+struct Domain {
+    /// In software queues: stream, place in the order of arrival, name.
+    arrived: Vec<(u32, u64, QueuedId)>,
+    /// Taken over from there, in the order in which they are given.
+    fifo: VecDeque<QueuedId>,
+    /// Requests at the device, and how many may be.
+    in_flight: u32,
+    tokens: u32,
+    latencies: Latencies,
+}
+
+/// Linux's kyber.
+#[derive(Clone, Debug)]
+pub struct Kyber {
+    domains: [Domain; 2],
+    /// Requests that ever entered each stream's software queues, reads and writes.
+    entered: [Vec<u32>; 2],
+    arrivals: u64,
+    /// The domain that gives, and how many it gave in a row.
+    current: usize,
+    batched: u32,
+    /// When each request at the device was given, by queued id.
+    given: Vec<Nanos>,
+    /// When tokens are to be looked at.
+    due: Option<Nanos>,
+}
+
+impl Kyber {
+    /// An empty elevator with the targets of reads and writes.
+    pub fn new(targets: [Nanos; 2]) -> Self {
+        let domain = |of: usize| Domain {
+            arrived: Vec::new(),
+            fifo: VecDeque::new(),
+            in_flight: 0,
+            tokens: TOKENS_MAX[of],
+            latencies: Latencies::new(targets[of]),
+        };
+        Kyber {
+            domains: [domain(0), domain(1)],
+            entered: Default::default(),
+            arrivals: 0,
+            current: 0,
+            batched: 0,
+            given: Vec::new(),
+            due: None,
+        }
+    }
+
+    /// Tokens after the latencies seen, if that is due.
+    fn adjust(&mut self, now: Nanos) {
+        if self.due.is_none_or(|due| now < due) {
+            return;
+        }
+        self.due = None;
+        let mut congested = false;
+        for domain in &mut self.domains {
+            congested |= domain.latencies.is_congested(now);
+        }
+        for (domain, most) in self.domains.iter_mut().zip(TOKENS_MAX) {
+            if let Some((parts, of)) = domain.latencies.scale(now, congested) {
+                domain.tokens = (domain.tokens * parts / of).clamp(1, most);
+            }
+        }
+    }
+
+    /// The next request of a domain that has a token for it.
+    fn give(&mut self, of: usize, queue: &mut Queue) -> Option<QueuedId> {
+        let Domain { arrived, fifo, in_flight, tokens, .. } = &mut self.domains[of];
+        if *in_flight >= *tokens {
+            return None;
+        }
+        if fifo.is_empty() {
+            arrived.sort_unstable();
+            for (stream, _, id) in arrived.drain(..) {
+                queue[id].mark = self.entered[of][stream as usize].wrapping_sub(MERGE_DEPTH + 1);
+                fifo.push_back(id);
+            }
+        }
+        let id = fifo.pop_front()?;
+        *in_flight += 1;
+        Some(id)
+    }
+}
+
+impl Elevator for Kyber {
+    const JOINS: bool = false;
+
+    #[inline]
+    fn scope(&self, bio: &Request) -> u32 {
+        bio.stream
+    }
+
+    /// Requests are marked with their number in their software queue.
+    fn may_merge(&self, _bio: &Request, id: QueuedId, queue: &Queue) -> bool {
+        let request = &queue[id];
+        let entered = self.entered[domain(request.op)][request.scope as usize];
+        entered.wrapping_sub(request.mark) <= MERGE_DEPTH
+    }
+
+    fn add(&mut self, _now: Nanos, id: QueuedId, queue: &mut Queue) {
+        let (of, stream) = (domain(queue[id].op), queue[id].scope);
+        let entered = &mut self.entered[of];
+        if stream as usize >= entered.len() {
+            entered.resize(stream as usize + 1, 0);
+        }
+        let entered = &mut entered[stream as usize];
+        queue[id].mark = *entered;
+        *entered = entered.wrapping_add(1);
+        self.domains[of].arrived.push((stream, self.arrivals, id));
+        self.arrivals += 1;
+    }
+
+    #[inline]
+    fn grown(&mut self, _now: Nanos, _id: QueuedId, _offset_before: u64, _queue: &mut Queue) {}
+
+    /// Never called: nothing is joined.
+    fn join(&mut self, _now: Nanos, _kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        let domain = &mut self.domains[domain(queue[gone].op)];
+        domain.arrived.retain(|&(_, _, id)| id != gone);
+        domain.fifo.retain(|&id| id != gone);
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        self.adjust(now);
+        let of = self.current;
+        let goes_on = if self.batched < BATCH[of] { self.give(of, queue) } else { None };
+        let id = match goes_on {
+            Some(id) => id,
+            None => {
+                self.batched = 0;
+                let other = self.give(1 - of, queue).map(|id| (1 - of, id));
+                let (of, id) = other.or_else(|| Some((of, self.give(of, queue)?)))?;
+                self.current = of;
+                id
+            }
+        };
+        self.batched += 1;
+        let place = id as usize;
+        if place >= self.given.len() {
+            self.given.resize(place + 1, now);
+        }
+        self.given[place] = now;
+        Some(id)
+    }
+
+    fn completed(&mut self, now: Nanos, id: QueuedId, queue: &Queue) {
+        self.adjust(now);
+        let domain = &mut self.domains[domain(queue[id].op)];
+        domain.in_flight -= 1;
+        domain.latencies.add(now - self.given[id as usize], now - queue[id].added);
+        self.due.get_or_insert(now + latency::WINDOW);
+    }
+}
+
+#[inline]
+fn domain(op: Op) -> usize {
+    if op == Op::Write { WRITES } else { 0 }
+}

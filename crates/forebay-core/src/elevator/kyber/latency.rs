@@ -1,0 +1,94 @@
+//! Latencies of one domain in quarters of its target, and what follows from them.
+//!
+//! Two histograms: at the device, and since admission. A percentile is told once there are 500
+//! latencies, or a second after it was asked for first; then they are counted anew. Both
+//! histograms share that second, as in Linux, and the first one takes it: below 500 latencies a second
+//! those since admission tell something every 500 only.
+
+use crate::contract::time::Nanos;
+
+/// How long latencies are counted before tokens are looked at.
+pub(super) const WINDOW: Nanos = Nanos::from_millis(100);
+/// Fewer latencies tell a percentile only after [`PATIENCE`].
+const ENOUGH: u32 = 500;
+const PATIENCE: Nanos = Nanos::from_millis(1000);
+/// Quarters of a target.
+const QUARTERS: u32 = 4;
+/// The first four are within the target; the last one has no end.
+const BUCKETS: usize = 8;
+
+/// One domain's latencies.
+#[derive(Clone, Debug)]
+pub(super) struct Latencies {
+    quarter: Nanos,
+    at_device: [u32; BUCKETS],
+    in_all: [u32; BUCKETS],
+    /// When few latencies are enough.
+    until: Option<Nanos>,
+    /// What was seen since admission and has not been acted on.
+    p99: Option<u32>,
+}
+
+impl Latencies {
+    /// With none yet.
+    pub(super) fn new(target: Nanos) -> Latencies {
+        let quarter = Nanos((target.0 / u64::from(QUARTERS)).max(1));
+        let buckets = [0; BUCKETS];
+        Latencies { quarter, at_device: buckets, in_all: buckets, until: None, p99: None }
+    }
+
+    /// Counts a request that took so long at the device and since admission.
+    pub(super) fn add(&mut self, at_device: Nanos, in_all: Nanos) {
+        let bucket = |took: Nanos| {
+            (took.0.saturating_sub(1) / self.quarter.0).min(BUCKETS as u64 - 1) as usize
+        };
+        let (device, all) = (bucket(at_device), bucket(in_all));
+        self.at_device[device] += 1;
+        self.in_all[all] += 1;
+    }
+
+    /// Whether a tenth and more of the latencies at the device miss the target.
+    pub(super) fn is_congested(&mut self, now: Nanos) -> bool {
+        percentile(&mut self.at_device, 90, &mut self.until, now).is_some_and(|at| at >= QUARTERS)
+    }
+
+    /// By what share to scale the tokens, if at all, where a domain is `congested` or none is. What
+    /// was known of the latencies is kept until it counts.
+    pub(super) fn scale(&mut self, now: Nanos, congested: bool) -> Option<(u32, u32)> {
+        let seen = percentile(&mut self.in_all, 99, &mut self.until, now);
+        let p99 = if congested {
+            let before = self.p99.take();
+            seen.or(before)?
+        } else {
+            self.p99 = seen.or(self.p99);
+            seen?
+        };
+        (congested || p99 >= QUARTERS).then_some((p99 + 1, QUARTERS))
+    }
+}
+
+/// The bucket of a percentile, which empties them; nothing before enough is known.
+fn percentile(
+    buckets: &mut [u32; BUCKETS],
+    percent: u32,
+    until: &mut Option<Nanos>,
+    now: Nanos,
+) -> Option<u32> {
+    let samples: u32 = buckets.iter().sum();
+    if samples == 0 {
+        return None;
+    }
+    let patient_until = *until.get_or_insert(now + PATIENCE);
+    if samples < ENOUGH && now < patient_until {
+        return None;
+    }
+    *until = None;
+    let rank = (u64::from(samples) * u64::from(percent)).div_ceil(100);
+    let mut below = 0;
+    let at = buckets.iter().position(|&count| {
+        below += u64::from(count);
+        below >= rank
+    });
+    *buckets = [0; BUCKETS];
+    at.map(|at| at as u32)
+}
