@@ -10,6 +10,7 @@
 # make capture-peers  these two's I/O replayed on the paper's disks: papers/shift/peers.md; needs root
 # make proptest-long  the tests under PROPTEST_SEEDS random seeds
 # make kill-volume  ROUNDS times kill -9 on a volume's writer
+# make day          a day of a store's ingest in virtual time, its values and its room checked
 # make kill-store   ROUNDS times kill -9 on a store's server, under clients and redis-benchmark
 # make mutants  which of MUTANTS one-line bugs in the core its tests catch; MUTANTS_SEED draws them
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
@@ -22,9 +23,9 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
-  fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp store
+  fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp metrics store
 
-.PHONY: laws kill-volume kill-store all build dist test proptest-long mutants needs check py py-build py-test \
+.PHONY: laws day kill-volume kill-store all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-volume report reproduce reproduce-build \
   reproduce-short reproduce-traces big big-short bench-store capture-peers
 
@@ -63,6 +64,10 @@ ROUNDS ?= 100
 kill-volume:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test killed -- \
 	  --ignored --exact --nocapture what_was_acknowledged_outlives_kill_9_many_times
+
+# A day of a store's ingest in virtual time.
+day:
+	cargo test -q -p forebay-store --test long -- --ignored --nocapture
 
 # A store's server is killed ROUNDS times: what was acknowledged is there when it is opened again.
 kill-store:

@@ -6,7 +6,8 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
 use forebay_core::Nanos;
 use forebay_store::{
-    Arrangement, Compared, Config, InPlace, Keys, Load, Row, StoreError, Tree, TreeSync, compare,
+    Arrangement, Compared, Config, InPlace, Keys, Load, Predicted, Row, StoreError, Tree, TreeSync,
+    compare, predict,
 };
 
 use crate::options::span;
@@ -180,9 +181,31 @@ impl Simulating {
                 let rows: Vec<Row> = all.iter().flat_map(Compared::rows).collect();
                 output::print_json(&rows)
             }
-            Format::Table => Ok(output::print(&self.told(&device.name, load, &all))?),
+            Format::Table => {
+                let predicted =
+                    predict(&disks, &config, load).map_err(|trouble| anyhow!("{trouble}"))?;
+                let told = self.told(&device.name, load, &all);
+                Ok(output::print(&format!("{told}\n{}", foretold(&predicted, &all)))?)
+            }
         }
     }
+}
+
+/// What the first logs foretell of one job a disk, beside what it came to.
+fn foretold(predicted: &Predicted, all: &[Compared]) -> String {
+    let enhanced = all.iter().find(|compared| compared.arrangement == Arrangement::Enhanced);
+    let came = enhanced.map_or_else(String::new, |compared| {
+        format!(" (it came to {:.1})", compared.rows()[1].throughput_mb_per_s)
+    });
+    let Predicted { throughput_mb_per_s, periods, periods_max } = *predicted;
+    let advice = match predicted.keeps_up() {
+        true => "",
+        false => ": saturated, more disks help, and fewer or larger puts",
+    };
+    format!(
+        "Predicted from the first logs, one job a disk: {throughput_mb_per_s:.1} MB/s{came}; sorting a log takes \
+         {periods:.2} of the {periods_max:.0} logging periods that it has{advice}."
+    )
 }
 
 impl Simulating {

@@ -24,8 +24,8 @@ use crate::signals::detached;
 ///
 /// A list of dicts, two for each arrangement, without and with `transformation`: `execution_s`,
 /// `throughput_mb_per_s`, `slowed_percent`, `put_p50_ms`, `put_p99_ms`, `put_max_ms`, `settled_s`, `logging_ms`,
-/// `transforming_ms`, `overlaps`, `stalls`, `merges`, `busy_s`, `energy_j`, `written_share`, `leaves_read`,
-/// `pages_written`; with `stages` also when which disk began which stage (`at_s`, `disk`, `stage`).
+/// `transforming_ms`, `overlaps`, `stalls`, `merges`, `held_back_s`, `log_bytes`, `gap_bytes`, `busy_s`, `energy_j`,
+/// `written_share`, `leaves_read`, `pages_written`; with `stages` also when which disk began which stage (`at_s`, `disk`, `stage`).
 #[pyfunction]
 #[pyo3(signature = (
     device="st1000nm0011", *, disks=4, value_bytes=100_000, total_mb=1000, writers=1, host_ms=2.6, keys="random",

@@ -48,7 +48,7 @@ fn scanned<'py>(
     count: usize,
 ) -> PyResult<Bound<'py, PyList>> {
     let from = start.map_or_else(|| Key::from([]), |start| start.0);
-    let records = reader.records(py, from, count)?;
+    let records = reader.page(py, from, count, u64::MAX)?.records;
     let pairs = records.iter().map(|record| pair(py, record));
     PyList::new(py, pairs.collect::<PyResult<Vec<_>>>()?)
 }

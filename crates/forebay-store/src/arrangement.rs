@@ -78,6 +78,9 @@ impl Compared {
             overlaps: figures.overlaps,
             stalls: figures.stalls,
             merges: figures.merges,
+            held_back_s: figures.held_back.as_secs_f64(),
+            log_bytes: figures.log_bytes,
+            gap_bytes: figures.gap_bytes,
             busy_s: run.busy.iter().map(|busy| busy.as_secs_f64()).sum(),
             energy_j: run.energy_j.iter().sum(),
             written_share: written as f64 / figures.put_bytes.max(1) as f64,
@@ -119,6 +122,12 @@ pub struct Row {
     pub stalls: u64,
     /// Merges that were finished.
     pub merges: u64,
+    /// How long puts were held back for merges.
+    pub held_back_s: f64,
+    /// How long logs were in the end.
+    pub log_bytes: u64,
+    /// What was left out behind a batch in the end.
+    pub gap_bytes: u64,
     /// Work of all disks until all was settled.
     pub busy_s: f64,
     /// What they used until then.

@@ -86,7 +86,10 @@ pub struct Config {
     pub segment_bytes: u64,
     /// Bytes that a merge reads ahead.
     pub merge_bytes: u64,
-    /// The most that a read or a write moves at once in the background.
+    /// Bytes that scans hold between their pages; those under way read ahead half as many, and each of them at
+    /// least 128 KiB a run.
+    pub scan_bytes: u64,
+    /// The most that a scan's read, or one or a write in the background, moves at once.
     pub step_bytes: usize,
     /// Inner nodes of segments that stay in memory, in bytes.
     pub node_bytes: u64,
@@ -121,9 +124,10 @@ impl Default for Config {
             merges: true,
             fan_in: 8,
             runs_max: 256,
-            dead_share: 0.5,
+            dead_share: 0.45,
             segment_bytes: 32 << 20,
-            merge_bytes: 64 << 20,
+            merge_bytes: 192 << 20,
+            scan_bytes: 64 << 20,
             step_bytes: 1 << 20,
             node_bytes: 64 << 20,
             durable: true,

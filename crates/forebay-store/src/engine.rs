@@ -8,6 +8,7 @@
 mod ahead;
 mod cache;
 mod check;
+mod duty;
 mod ingest;
 mod inplace;
 mod log;
@@ -17,6 +18,7 @@ mod open;
 mod publish;
 mod read;
 mod recover;
+mod scan;
 mod stream;
 mod transform;
 mod tune;
@@ -40,6 +42,7 @@ use cache::Nodes;
 use inplace::Trees;
 use log::{Log, Slots};
 use read::Picture;
+use scan::{Kept, Wanted};
 use tune::{Gap, LogSize};
 use version::Version;
 
@@ -135,9 +138,13 @@ pub struct Figures {
     pub log_bytes: u64,
     /// What is left out behind a batch now.
     pub gap_bytes: u64,
-    /// Logging periods that the last transformation took. Where that is more than `(disks - 1) / 2` and logs are as
-    /// long as they may be, the store is saturated: more disks help, and fewer or larger puts.
+    /// Logging periods that the last transformation took.
     pub periods: f64,
+    /// These are more than `(disks - 1) / 2`, and logs are as long as they may be.
+    pub is_saturated: bool,
+    /// Runs that are to be merged, as a share of those that there may be. From half on puts are slowed; at 1 they
+    /// wait.
+    pub merge_debt: f64,
     /// The most runs that there were.
     pub runs_max: u64,
     /// The most bytes that segments had.
@@ -154,6 +161,8 @@ struct State {
     queue: VecDeque<Put>,
     /// How long the last batch took.
     last_batch: Nanos,
+    /// How long puts are to be held back.
+    owed: Nanos,
     /// And the last transformation.
     last_transforming: Nanos,
     gap: Gap,
@@ -169,6 +178,14 @@ struct State {
     duty: usize,
     /// Whether it still has it.
     is_on_duty: bool,
+    /// The log that is next, on a disk that is left alone until then.
+    next: Option<Rc<Log>>,
+    /// When something was put last.
+    last_put: Nanos,
+    /// Nothing was put for a while.
+    is_quiet: bool,
+    /// Somebody looks whether that is so.
+    is_watched: bool,
     roots: Vec<Root>,
     is_root_busy: Vec<bool>,
     /// A merge reads from it.
@@ -185,6 +202,10 @@ struct State {
     is_closing: bool,
     nodes: Nodes,
     snapshots: BTreeMap<RequestId, Picture>,
+    /// Scans between two of their pages, the latest last.
+    scans: VecDeque<Kept>,
+    /// Pages that are being read.
+    scanning: u64,
     figures: Figures,
 }
 
@@ -242,6 +263,7 @@ impl Engine {
             before: (0, 0),
             queue: VecDeque::new(),
             last_batch: Nanos::ZERO,
+            owed: Nanos::ZERO,
             last_transforming: Nanos::ZERO,
             gap: Gap::new(layouts[0].slot_bytes / GAPS_SHARE),
             log_size: log_size(&config, &layouts[0]),
@@ -251,6 +273,10 @@ impl Engine {
             stages: vec![Stage::Idle; count],
             duty: count - 1,
             is_on_duty: false,
+            next: None,
+            last_put: Nanos::ZERO,
+            is_quiet: false,
+            is_watched: false,
             roots: vec![Root::default(); count],
             is_root_busy: vec![false; count],
             is_read_idly: vec![false; count],
@@ -263,6 +289,8 @@ impl Engine {
             is_closing: false,
             nodes: Nodes::new(config.node_bytes),
             snapshots: BTreeMap::new(),
+            scans: VecDeque::new(),
+            scanning: 0,
             figures: Figures::default(),
         };
         Rc::new(Engine {
@@ -289,7 +317,9 @@ impl Engine {
             }),
             Operation::Write(records) => self.enqueue(id, records),
             Operation::Get(key) => self.get_of(id, key, self.picture()),
-            Operation::Scan { from, count } => self.scan_of(id, from, count, self.picture()),
+            Operation::Scan { from, count, bytes } => {
+                self.scan_of(id, Wanted { from, count, bytes }, self.picture());
+            }
             Operation::Snapshot => {
                 let picture = self.picture();
                 self.state.borrow_mut().snapshots.insert(id, picture);
@@ -299,14 +329,17 @@ impl Engine {
                 let picture = self.state.borrow().snapshots.get(&snapshot).cloned();
                 match (picture, *read) {
                     (Some(picture), Operation::Get(key)) => self.get_of(id, key, picture),
-                    (Some(picture), Operation::Scan { from, count }) => {
-                        self.scan_of(id, from, count, picture);
+                    (Some(picture), Operation::Scan { from, count, bytes }) => {
+                        self.scan_of(id, Wanted { from, count, bytes }, picture);
                     }
                     _ => self.answer(id, Err(Trouble::NoSnapshot)),
                 }
             }
             Operation::Release(snapshot) => {
-                self.state.borrow_mut().snapshots.remove(&snapshot);
+                let mut state = self.state.borrow_mut();
+                state.snapshots.remove(&snapshot);
+                state.drop_stale_scans();
+                drop(state);
                 self.answer(id, Ok(Answer::Done));
             }
             Operation::Check => self.executor.spawn(async move {
@@ -332,11 +365,11 @@ impl Engine {
         });
     }
 
-    fn scan_of(self: &Rc<Self>, id: RequestId, from: Key, count: usize, picture: Picture) {
+    fn scan_of(self: &Rc<Self>, id: RequestId, wanted: Wanted, picture: Picture) {
         let engine = Rc::clone(self);
         self.executor.spawn(async move {
-            let outcome = engine.scan(from, count, picture).await;
-            engine.answer(id, outcome.map(Answer::Records));
+            let outcome = engine.scan(wanted, picture).await;
+            engine.answer(id, outcome.map(Answer::Page));
         });
     }
 
@@ -374,14 +407,25 @@ impl Engine {
     /// What it counted.
     pub(crate) fn figures(&self) -> Figures {
         let state = self.state.borrow();
-        let (log_bytes, gap_bytes) = (state.log_size.bytes(), self.gap_bytes());
-        Figures { log_bytes, gap_bytes, periods: state.log_size.periods(), ..state.figures }
+        Figures {
+            log_bytes: state.log_size.bytes(),
+            gap_bytes: self.gap_bytes(),
+            periods: state.log_size.periods(),
+            is_saturated: state.log_size.is_saturated(self.disks.len()),
+            merge_debt: self.merge_debt(&state),
+            ..state.figures
+        }
     }
 
     /// Each disk's stage.
     pub(crate) fn stages(&self) -> Vec<Stage> {
         let state = self.state.borrow();
         (0..self.disks.len()).map(|disk| state.stage(disk)).collect()
+    }
+
+    /// How many runs there are of those that there may be.
+    fn merge_debt(&self, state: &State) -> f64 {
+        state.version.runs.len() as f64 / self.config.runs_max.max(1) as f64
     }
 
     /// When which disk began which stage.
@@ -403,6 +447,17 @@ impl Engine {
         (version.segments().map(|segment| segment.described.len).sum(), version.runs.len())
     }
 
+    /// Bytes of memory that grow with what is put: records of logs, filters, top nodes and other nodes. What is on
+    /// its way to or from disks is not among them.
+    pub(crate) fn memory_bytes(&self) -> u64 {
+        let state = self.state.borrow();
+        let logs: u64 = state.logs.iter().map(|log| log.record_bytes.get()).sum();
+        let of = |segment: &Rc<version::Segment>| {
+            segment.filter.bytes() + segment.top.as_ref().map_or(0, |top| top.bytes())
+        };
+        logs + state.version.segments().map(of).sum::<u64>() + state.nodes.bytes()
+    }
+
     /// Records that are not deletions, in segments and in logs.
     pub(crate) fn records(&self) -> u64 {
         let state = self.state.borrow();
@@ -415,7 +470,11 @@ impl Engine {
     }
 
     async fn close(&self) {
-        self.state.borrow_mut().is_closing = true;
+        {
+            let mut state = self.state.borrow_mut();
+            state.is_closing = true;
+            state.drop_stale_scans();
+        }
         self.put.notify();
         self.changed.notify();
         self.changed
@@ -428,6 +487,7 @@ impl Engine {
                 is_done.then_some(())
             })
             .await;
+        self.forgo_next().await;
         self.close_trees().await;
     }
 
@@ -501,8 +561,10 @@ impl Engine {
 impl State {
     /// Whether a disk has nothing to do that cannot be put off. A single disk does everything at a time.
     fn is_idle(&self, disk: usize) -> bool {
-        let is_on_duty = self.is_on_duty && self.duty == disk && self.stages.len() > 1;
-        self.stages[disk] == Stage::Idle && !is_on_duty
+        let has_duty = self.duty == disk && self.stages.len() > 1;
+        let is_next = self.next.as_ref().is_some_and(|next| next.disk == disk);
+        let takes_puts = self.is_on_duty && !self.is_quiet && (has_duty || is_next);
+        self.stages[disk] == Stage::Idle && !takes_puts
     }
 
     /// A log is in a segment, or was never written.

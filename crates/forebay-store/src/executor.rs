@@ -205,12 +205,39 @@ impl Signal {
         poll_fn(|_| match condition() {
             Some(value) => Poll::Ready(value),
             None => {
-                self.waiters.borrow_mut().push(self.executor.current.get());
+                let (mut waiters, current) =
+                    (self.waiters.borrow_mut(), self.executor.current.get());
+                // Who waits for several things asks each of them anew whenever one has come.
+                if waiters.last() != Some(&current) {
+                    waiters.push(current);
+                }
                 Poll::Pending
             }
         })
         .await
     }
+}
+
+/// Goes on with all of these at a time until each has ended, or one has failed.
+pub(crate) async fn together<E>(
+    futures: impl Iterator<Item = impl Future<Output = Result<(), E>>>,
+) -> Result<(), E> {
+    let mut left: Vec<_> = futures.map(Box::pin).collect();
+    poll_fn(|cx| {
+        let mut outcome = Ok(());
+        left.retain_mut(|future| match future.as_mut().poll(cx) {
+            Poll::Pending => true,
+            Poll::Ready(ended) => {
+                outcome = std::mem::replace(&mut outcome, Ok(())).and(ended);
+                false
+            }
+        });
+        match outcome {
+            Ok(()) if !left.is_empty() => Poll::Pending,
+            _ => Poll::Ready(outcome),
+        }
+    })
+    .await
 }
 
 #[cfg(test)]
@@ -266,6 +293,44 @@ mod tests {
         }
         assert_eq!(executor.free_slots.borrow().len(), 2);
         assert_eq!(executor.free_tasks.borrow().len(), 1);
+    }
+
+    #[test]
+    fn several_go_on_together_until_one_has_failed() {
+        let executor = Rc::new(Executor::default());
+        let (list, tell) = told();
+        let begin = |lanes: [Lane; 3]| {
+            let (theirs, tell) = (Rc::clone(&executor), tell.clone());
+            executor.spawn(async move {
+                let one = |lane| {
+                    let io = theirs.io(lane, Io::Flush);
+                    async { io.await.map(drop) }
+                };
+                tell(&format!("{:?}", together(lanes.into_iter().map(one)).await));
+            });
+            asked_by(&executor)
+        };
+        let asked = begin([0, 1, 2]);
+        // In any order; all were asked for at once.
+        for io in [asked[1], asked[2], asked[0]] {
+            assert!(list.borrow().is_empty());
+            executor.ended(io, Ok(Vec::new()));
+            executor.run(Nanos(2));
+        }
+        assert_eq!(*list.borrow(), ["Ok(())"]);
+        let asked = begin([0, 1, 2]);
+        executor.ended(asked[1], Err(Fault::Full));
+        executor.run(Nanos(3));
+        assert_eq!(list.borrow()[1], "Err(Full)");
+        executor.ended(asked[0], Ok(Vec::new()));
+        executor.ended(asked[2], Ok(Vec::new()));
+        assert_eq!(executor.free_slots.borrow().len(), 3);
+    }
+
+    /// Lets tasks go on; answers what they ask for.
+    fn asked_by(executor: &Executor) -> Vec<IoId> {
+        executor.run(Nanos(1));
+        std::iter::from_fn(|| executor.asked()).map(|(id, ..)| id).collect()
     }
 
     #[test]

@@ -35,6 +35,11 @@ impl Filter {
         Filter(vec![u64::MAX])
     }
 
+    /// Bytes in memory.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.0.len() as u64 * 8
+    }
+
     fn bit(&self, hash: u64, probe: u64) -> usize {
         let bits = self.0.len() as u64 * 64;
         let step = hash.rotate_left(32) | 1;

@@ -21,6 +21,14 @@ pub fn command(bytes: &[u8]) -> Result<Option<Command>, String> {
     server::next_command(bytes, 1 << 20)
 }
 
+/// What somebody sends who asks for metrics: whether it is a whole request for them.
+///
+/// # Errors
+/// The status that it is answered with.
+pub fn request(bytes: &[u8]) -> Result<bool, &'static str> {
+    server::next_request(bytes).map(|asked| asked.is_some())
+}
+
 /// What a disk has, as every kind of frame there is; the payload as found and in a frame whose sum is right.
 /// Answers how many of them were read.
 pub fn disk(bytes: &[u8]) -> usize {
@@ -58,6 +66,15 @@ fn read(bytes: &[u8]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn seeds_ask_for_metrics_or_not() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/metrics/");
+        let asked = ["prometheus", "old", "cut", "post"]
+            .map(|name| request(&std::fs::read(format!("{folder}{name}")).unwrap()));
+        assert_eq!(asked, [Ok(true), Ok(true), Ok(false), Err("405 Method Not Allowed")]);
+        assert!(request(&[b'a'; 9000]).is_err(), "it has no end");
+    }
 
     /// Each seed of the fuzzer is read as what it is, once it is framed.
     #[test]

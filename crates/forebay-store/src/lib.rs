@@ -12,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+mod advice;
 mod arrangement;
 mod batch;
 mod config;
@@ -27,6 +28,7 @@ mod layout;
 mod load;
 mod operation;
 mod policy;
+mod prediction;
 mod record;
 mod root;
 mod segment;
@@ -41,9 +43,10 @@ pub use disks::{DISKS_MAX, DISKS_MIN, Disks, Finding, StoreError, create, find, 
 pub use engine::{Figures, Stage, StageChange};
 pub use layout::Layout;
 pub use load::{Keys, Load};
-pub use operation::{Answer, Checked, Loss, Operation, Trouble};
+pub use operation::{Answer, Checked, Loss, Operation, Page, Trouble};
 pub use policy::{Desk, StorePolicy, View};
+pub use prediction::{Predicted, predict};
 pub use record::{KEY_MAX, Key, VALUE_MAX, Value};
 pub use server::{Limits, Server};
 pub use simulated::{Simulated, simulate};
-pub use store::{Answered, Snapshot, Status, Store, Then};
+pub use store::{Answered, Records, Snapshot, Status, Store, Then};

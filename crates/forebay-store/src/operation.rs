@@ -13,12 +13,14 @@ pub enum Operation {
     Write(Vec<(Key, Option<Value>)>),
     /// A key's value.
     Get(Key),
-    /// The first keys from this one on, with their values, in order.
+    /// The first keys from this one on, with their values, in order, all as of one moment.
     Scan {
         /// The least key that counts.
         from: Key,
         /// At most so many.
         count: usize,
+        /// At most so many bytes of keys and values, unless the first alone has more.
+        bytes: u64,
     },
     /// Holds what there is now, to be read later.
     Snapshot,
@@ -47,11 +49,21 @@ pub enum Answer {
     /// The value; none where there is no such key.
     Value(Option<Value>),
     /// Keys and values.
-    Records(Vec<(Key, Value)>),
+    Page(Page),
     /// Names a snapshot.
     Snapshot(u64),
     /// What was read, or repaired.
     Checked(Checked),
+}
+
+/// What a scan found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Page {
+    /// Keys and their values, in order of the keys.
+    pub records: Vec<(Key, Value)>,
+    /// Where the next page begins, which may turn out empty; none at the end. Who goes on there is answered sooner
+    /// than who begins anywhere.
+    pub next: Option<Key>,
 }
 
 /// What was read, or repaired.

@@ -62,6 +62,11 @@ impl View {
         self.0.held()
     }
 
+    /// Bytes of memory that grow with what is put: records of logs, filters and nodes of trees.
+    pub fn memory_bytes(&self) -> u64 {
+        self.0.memory_bytes()
+    }
+
     /// What cannot be read, as far as is known.
     pub fn losses(&self) -> Vec<Loss> {
         self.0.losses()

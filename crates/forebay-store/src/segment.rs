@@ -283,6 +283,13 @@ impl Writer {
         self.sent + (self.out.len() + self.leaf.len()) as u64
     }
 
+    /// No longer than this is what it comes to with one record more.
+    pub(crate) fn len_with(&self, record: &Record) -> u64 {
+        let (shape, size) = (&self.shape, record.size() as u64);
+        let key_bytes = shape.key_bytes + record.key.len() as u64;
+        len_max(shape.record_bytes + size, shape.records + 1, key_bytes)
+    }
+
     /// Bytes that can go out, `count` of them, once there are as many.
     pub(crate) fn take(&mut self, count: usize) -> Option<Vec<u8>> {
         (self.out.len() >= count).then(|| {

@@ -28,6 +28,7 @@ use crate::store::Store;
 pub(crate) use command::next as next_command;
 use metrics::Counts;
 use reply::Reply;
+pub(crate) use scrape::next as next_request;
 use session::{Pending, Session};
 
 /// What clients may do.
@@ -41,6 +42,8 @@ pub struct Limits {
     pub pipeline_max: usize,
     /// Keys that one SCAN looks at.
     pub scan_count_max: usize,
+    /// Bytes of these keys and their values, unless the first alone has more.
+    pub scan_bytes_max: u64,
     /// Clients have to say it first.
     pub password: Option<String>,
 }
@@ -52,6 +55,7 @@ impl Default for Limits {
             command_bytes_max: 64 << 20,
             pipeline_max: 4096,
             scan_count_max: 10_000,
+            scan_bytes_max: 16 << 20,
             password: None,
         }
     }

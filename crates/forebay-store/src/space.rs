@@ -60,6 +60,11 @@ impl Space {
         assert!(other.is_none(), "{len} bytes at {at} are free already");
     }
 
+    /// The longest extent that is free.
+    pub(crate) fn longest(&self) -> u64 {
+        self.free.values().copied().max().unwrap_or(0)
+    }
+
     /// Bytes that are free.
     pub(crate) fn free_bytes(&self) -> u64 {
         self.free.values().sum()

@@ -7,7 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
-use std::sync::mpsc::{SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -215,17 +215,18 @@ impl Store {
         }
     }
 
-    /// The first keys from `from` on, with their values, all as of one moment.
+    /// The first keys from `from` on, with their values, all as of one moment. All of them come into memory:
+    /// [`Snapshot::records`] is for as many as there are.
     ///
     /// # Errors
     /// [`Trouble`] where they could not be read.
     pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
-        self.records(Operation::Scan { from: from.into(), count })
+        self.records(Operation::Scan { from: from.into(), count, bytes: u64::MAX })
     }
 
     fn records(&self, operation: Operation) -> Result<Vec<(Key, Value)>, Trouble> {
         match self.ask(operation)? {
-            Answer::Records(records) => Ok(records),
+            Answer::Page(page) => Ok(page.records),
             _ => Ok(Vec::new()),
         }
     }
@@ -333,7 +334,63 @@ impl Snapshot {
     /// # Errors
     /// [`Trouble`] where they could not be read.
     pub fn scan(&self, from: impl Into<Key>, count: usize) -> Result<Vec<(Key, Value)>, Trouble> {
-        self.store.records(self.at(Operation::Scan { from: from.into(), count }))
+        let scan = Operation::Scan { from: from.into(), count, bytes: u64::MAX };
+        self.store.records(self.at(scan))
+    }
+
+    /// All keys from `from` on, with their values, then: page by page, the next of which is read while one is
+    /// consumed.
+    pub fn records(&self, from: impl Into<Key>) -> Records<'_> {
+        let mut records = Records { snapshot: self, asked: None, ready: Vec::new().into_iter() };
+        records.ask(from.into());
+        records
+    }
+}
+
+/// Bytes of a page of [`Records`].
+const PAGE_BYTES: u64 = 4 << 20;
+
+/// Keys and values of a snapshot, in order. The first that cannot be read ends them.
+pub struct Records<'a> {
+    snapshot: &'a Snapshot,
+    /// The next page; none behind the last.
+    asked: Option<Receiver<Answered>>,
+    ready: std::vec::IntoIter<(Key, Value)>,
+}
+
+impl Records<'_> {
+    fn ask(&mut self, from: Key) {
+        let (said, answer) = sync_channel(1);
+        let scan = Operation::Scan { from, count: usize::MAX, bytes: PAGE_BYTES };
+        self.snapshot.begin(
+            scan,
+            Box::new(move |answer| {
+                // Whoever asked may have gone.
+                let _ = said.send(answer);
+            }),
+        );
+        self.asked = Some(answer);
+    }
+}
+
+impl Iterator for Records<'_> {
+    type Item = Result<(Key, Value), Trouble>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.ready.as_slice().is_empty() {
+            let asked = self.asked.take()?;
+            match asked.recv().unwrap_or(Err(Trouble::Closed)) {
+                Ok(Answer::Page(page)) => {
+                    if let Some(next) = page.next {
+                        self.ask(next);
+                    }
+                    self.ready = page.records.into_iter();
+                }
+                Ok(_) => {}
+                Err(trouble) => return Some(Err(trouble)),
+            }
+        }
+        self.ready.next().map(Ok)
     }
 }
 

@@ -125,6 +125,8 @@ fn a_snapshot_is_as_it_was_whatever_comes_later() {
     let found = snapshot.scan(&b""[..], usize::MAX).unwrap();
     assert!(found.iter().map(|(key, _)| &key[..]).eq(then.keys().map(|key| &key[..])));
     assert!(found.iter().map(|(_, value)| &value[..]).eq(then.values().map(|value| &value[..])));
+    let paged: Vec<_> = snapshot.records(&b"1/0020"[..]).map(Result::unwrap).collect();
+    assert!(found.iter().filter(|(key, _)| key[..] >= b"1/0020"[..]).eq(&paged));
     for (key, value) in &then {
         assert_eq!(snapshot.get(&key[..]).unwrap().as_deref(), Some(&value[..]));
     }
@@ -168,6 +170,36 @@ fn a_batch_is_written_in_its_order_and_what_is_too_long_is_refused() {
     store.put(&b""[..], &b""[..]).unwrap();
     assert_eq!(store.scan(&b""[..], 1).unwrap()[0].0.len(), 0);
     store.close();
+}
+
+#[test]
+fn a_page_has_as_many_bytes_as_were_asked_for_whatever_values_have() {
+    let root = tempfile::tempdir().unwrap();
+    let disks = create(&folders(root.path(), 4), 128 * MIB, &config(), false).unwrap();
+    let store = Store::open(disks, config()).unwrap();
+    // Pages of one value, of some, and of none that is whole.
+    let lens = [5_000_000, 0, 900_000, 900_000, 4_500_000, 10, 6_000_000];
+    for (number, len) in (0..).zip(lens) {
+        store.put([number], value(number.into(), len)).unwrap();
+    }
+    let (mut from, mut pages) = (Some(forebay_store::Key::from([])), Vec::new());
+    while let Some(begin) = from {
+        let scan = Operation::Scan { from: begin, count: 100, bytes: 2_000_000 };
+        let Ok(Answer::Page(page)) = store.ask(scan) else { panic!("no page") };
+        pages.push(page.records.iter().map(|(_, value)| value.len()).collect::<Vec<_>>());
+        from = page.next;
+    }
+    let expected: [&[usize]; 5] =
+        [&[5_000_000], &[0, 900_000, 900_000], &[4_500_000], &[10], &[6_000_000]];
+    assert_eq!(pages, expected);
+    let snapshot = store.snapshot().unwrap();
+    // Nothing that was put since is in it, and nobody need come to its end.
+    store.put([9], vec![1; 10]).unwrap();
+    let all = snapshot.records(&b""[..]).map(|record| record.unwrap().1.len());
+    assert!(all.eq(lens));
+    assert_eq!(snapshot.records([4]).next().unwrap().unwrap().1.len(), 4_500_000);
+    store.close();
+    assert_eq!(snapshot.records([4]).next(), Some(Err(Trouble::Closed)));
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use forebay_store::{Answer, Key, Operation, Value};
+use forebay_store::{Answer, Key, Operation, Page, Value};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyTuple};
@@ -12,9 +12,9 @@ use super::asking::{Opened, asked};
 use crate::error::of_trouble;
 
 /// Keys of the first page, and at most of any.
-const PAGE: (usize, usize) = (16, 256);
-/// A page is to have about so many bytes.
-const PAGE_BYTES: usize = 1 << 20;
+const PAGE: (usize, usize) = (16, 1024);
+/// Bytes of a page, unless one record alone has more.
+const PAGE_BYTES: u64 = 1 << 20;
 
 /// A key and its value.
 pub(super) type Pair = (Key, Value);
@@ -74,10 +74,16 @@ impl Reader {
         }
     }
 
-    pub(super) fn records(&self, py: Python<'_>, from: Key, count: usize) -> PyResult<Vec<Pair>> {
-        match self.ask(py, Operation::Scan { from, count })? {
-            Answer::Records(records) => Ok(records),
-            _ => Ok(Vec::new()),
+    pub(super) fn page(
+        &self,
+        py: Python<'_>,
+        from: Key,
+        count: usize,
+        bytes: u64,
+    ) -> PyResult<Page> {
+        match self.ask(py, Operation::Scan { from, count, bytes })? {
+            Answer::Page(page) => Ok(page),
+            _ => Ok(Page::default()),
         }
     }
 }
@@ -99,7 +105,8 @@ pub(crate) struct Records {
 struct Place {
     /// None at the end.
     reader: Option<Reader>,
-    from: Key,
+    /// Where the next page begins; none behind the last.
+    from: Option<Key>,
     stop: Option<Key>,
     ready: VecDeque<Pair>,
     count: usize,
@@ -107,8 +114,13 @@ struct Place {
 
 impl Records {
     pub(super) fn new(reader: Reader, from: Key, stop: Option<Key>, has_values: bool) -> Records {
-        let place =
-            Place { reader: Some(reader), from, stop, ready: VecDeque::new(), count: PAGE.0 };
+        let place = Place {
+            reader: Some(reader),
+            from: Some(from),
+            stop,
+            ready: VecDeque::new(),
+            count: PAGE.0,
+        };
         Records { place: Mutex::new(Some(place)), has_values }
     }
 
@@ -153,16 +165,15 @@ impl Place {
         Ok(next)
     }
 
-    /// The next page.
+    /// The next page, and those after it while they are empty.
     fn read(&mut self, py: Python<'_>) -> PyResult<()> {
-        let Some(reader) = &self.reader else { return Ok(()) };
-        let page = reader.records(py, Key::clone(&self.from), self.count)?;
-        let Some((last, _)) = page.last() else { return Ok(()) };
-        self.from = [&last[..], &[0]].concat().into();
-        let bytes: usize = page.iter().map(|(key, value)| key.len() + value.len()).sum();
-        let fits = page.len() * PAGE_BYTES / bytes.max(1);
-        self.count = fits.clamp(1, (self.count * 2).min(PAGE.1));
-        self.ready = page.into();
+        while self.ready.is_empty()
+            && let (Some(reader), Some(from)) = (&self.reader, &self.from)
+        {
+            let page = reader.page(py, from.clone(), self.count, PAGE_BYTES)?;
+            (self.ready, self.from) = (page.records.into(), page.next);
+            self.count = (self.count * 2).min(PAGE.1);
+        }
         Ok(())
     }
 }

@@ -9,9 +9,6 @@ use serde_json::json;
 
 use crate::job::{Job, Operation, Pool};
 
-/// Bytes that a page of a full scan is about.
-const PAGE_BYTES: u64 = 32 << 20;
-
 /// What is counted by all threads.
 #[derive(Default)]
 struct Counted {
@@ -44,7 +41,10 @@ pub(crate) fn run(name: &str, folders: &str, disk_bytes: u64, job: &Job) {
         running.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
     });
     let seconds = began.elapsed().as_secs_f64();
-    let figures = store.status().figures;
+    let (figures, (_, runs)) = {
+        let status = store.status();
+        (status.figures, status.held)
+    };
     let closing = Instant::now();
     store.close();
     took.sort();
@@ -62,6 +62,7 @@ pub(crate) fn run(name: &str, folders: &str, disk_bytes: u64, job: &Job) {
             "batches": figures.batches, "logs": figures.logs, "transformations": figures.transformations,
             "stalls": figures.stalls, "overlaps": figures.overlaps, "logged_bytes": figures.logged_bytes,
             "transformed_bytes": figures.transformed_bytes, "merged_bytes": figures.merged_bytes,
+            "runs": runs,
         })
     );
 }
@@ -90,7 +91,7 @@ fn work(store: &Store, job: &Job, pool: &Pool, counted: &Counted, began: Instant
                 let records = store.scan(job.key(job.drawn(at)), job.range_values() as usize);
                 bytes_of(&records.unwrap())
             }
-            Operation::Scan => scan(store, job),
+            Operation::Scan => scan(store),
         };
         counted.bytes.fetch_add(bytes, Ordering::Relaxed);
         took.push(due.elapsed());
@@ -101,15 +102,8 @@ fn bytes_of(records: &[(forebay_store::Key, forebay_store::Value)]) -> u64 {
     records.iter().map(|(key, value)| (key.len() + value.len()) as u64).sum()
 }
 
-/// Everything, page by page.
-fn scan(store: &Store, job: &Job) -> u64 {
-    let count = (PAGE_BYTES / job.value_bytes).max(1) as usize;
-    let (mut bytes, mut from) = (0, Vec::new());
-    loop {
-        let records = store.scan(&from[..], count).unwrap();
-        bytes += bytes_of(&records);
-        let Some((last, _)) = records.last() else { return bytes };
-        from = last.to_vec();
-        from.push(0);
-    }
+/// Everything, in order.
+fn scan(store: &Store) -> u64 {
+    let snapshot = store.snapshot().unwrap();
+    snapshot.records(&b""[..]).map(|record| bytes_of(&[record.unwrap()])).sum()
 }

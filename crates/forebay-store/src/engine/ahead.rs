@@ -12,7 +12,7 @@ use crate::operation::Trouble;
 use crate::record::{Key, Record};
 
 use super::Engine;
-use super::stream::{Records, Stream};
+use super::stream::{Pace, Records, Stream};
 use super::version::Run;
 
 /// What the task has read and nobody has taken yet.
@@ -40,7 +40,8 @@ impl Ahead {
             is_let_go: Cell::new(false),
             changed: Signal::new(&engine.executor),
         });
-        let (theirs, mut stream) = (Rc::clone(&shared), Stream::new(engine, run, from, true));
+        let pace = Pace::idly(bytes_max.max(engine.config.step_bytes as u64));
+        let (theirs, mut stream) = (Rc::clone(&shared), Stream::new(engine, run, from, pace));
         engine.executor.spawn(async move {
             let end = theirs.read(&mut stream, bytes_max).await;
             *theirs.end.borrow_mut() = Some(end);

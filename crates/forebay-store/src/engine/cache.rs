@@ -23,6 +23,11 @@ impl Nodes {
         Nodes { bytes_max, ..Nodes::default() }
     }
 
+    /// Bytes of all nodes, about.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
     pub(crate) fn get(&mut self, name: Name) -> Option<Rc<Node>> {
         let (node, used) = self.nodes.get_mut(&name)?;
         self.uses += 1;

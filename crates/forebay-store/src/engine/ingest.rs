@@ -10,7 +10,10 @@ use crate::operation::{Answer, Trouble};
 use crate::record::Record;
 
 use super::log::Log;
-use super::{Disk, Engine, Put};
+use super::{Engine, Put};
+
+/// How long puts are held back at least, where they are.
+const PAUSE: Nanos = Nanos::from_millis(20);
 
 impl Engine {
     /// Appends what is put until the store closes.
@@ -88,11 +91,9 @@ impl Engine {
         state.figures.logs += 1;
         let logging = self.executor.now() - began;
         state.figures.logging += logging;
-        if self.config.tunes {
-            let runs_share = state.version.runs.len() as f64 / self.config.runs_max.max(1) as f64;
-            let (transforming, disks) = (state.last_transforming, self.disks.len());
-            state.log_size.finished(logging, transforming, disks, runs_share);
-        }
+        let (debt, disks) = (self.merge_debt(&state), self.disks.len());
+        let transforming = state.last_transforming;
+        state.log_size.finished(logging, transforming, disks, debt);
         state.is_on_duty = false;
         self.note(&mut state, log.disk);
         if log.batches.get() == 0 {
@@ -107,48 +108,6 @@ impl Engine {
         self.begin_transformation(log);
     }
 
-    /// Passes duty to the next idle disk; where none is idle, to the next that has a slot.
-    async fn take_duty(self: &Rc<Self>) -> Result<Rc<Log>, Trouble> {
-        let mut waited = false;
-        let log = self
-            .changed
-            .until(|| {
-                let mut state = self.state.borrow_mut();
-                let count = self.disks.len();
-                let slot =
-                    |disk: usize| self.disks[disk].slots.borrow().iter().position(|used| !used);
-                let order = (1..=count).map(|step| (state.duty + step) % count);
-                let fit: Vec<usize> = order.filter(|disk| !self.is_failed(&state, *disk)).collect();
-                if fit.is_empty() {
-                    return Some(Err(Trouble::Full));
-                }
-                let has_slot = |disk: &&usize| slot(**disk).is_some();
-                let is_idle = |disk: &&usize| state.is_idle(**disk);
-                let idle = fit.iter().filter(has_slot).find(is_idle).copied();
-                // Puts come first: where no disk is idle, one does two things at a time.
-                let Some(disk) = idle.or_else(|| fit.iter().find(has_slot).copied()) else {
-                    waited = true;
-                    return state.is_full.then_some(Err(Trouble::Full));
-                };
-                state.figures.overlaps += u64::from(idle.is_none());
-                let id = state.next_log;
-                state.next_log += 1;
-                (state.duty, state.is_on_duty) = (disk, true);
-                self.note(&mut state, disk);
-                let Disk { slots, space, .. } = &self.disks[disk];
-                let log = Rc::new(Log::new(id, disk, slot(disk)?, slots, space));
-                state.logs.push(Rc::clone(&log));
-                Some(Ok(log))
-            })
-            .await;
-        self.state.borrow_mut().figures.stalls += u64::from(waited);
-        self.changed.notify();
-        if let Ok(log) = &log {
-            self.announce(log);
-        }
-        log
-    }
-
     /// Nobody takes what is put.
     fn refuse(&self) {
         let puts = std::mem::take(&mut self.state.borrow_mut().queue);
@@ -156,8 +115,9 @@ impl Engine {
     }
 
     /// Appends a batch of what waits and answers it. If that fails they are handed back.
-    async fn append(&self, log: &Log) -> Result<(), Vec<Put>> {
+    async fn append(self: &Rc<Self>, log: &Log) -> Result<(), Vec<Put>> {
         self.slow_down().await;
+        self.state.borrow_mut().is_quiet = false;
         let begun = self.executor.now();
         let layout = self.disks[log.disk].layout;
         let (puts, records) = self.gather(layout.slot_bytes, layout.slot_bytes - log.len.get());
@@ -203,6 +163,8 @@ impl Engine {
         }
         records.into_iter().for_each(|record| log.insert(record));
         puts.into_iter().for_each(|put| self.answer(put.id, Ok(Answer::Done)));
+        self.look_ahead(log);
+        self.watch();
         Ok(())
     }
 
@@ -214,19 +176,22 @@ impl Engine {
     }
 
     /// Where merges fall behind, puts are slowed: the more runs there are beyond half of what may be, the more, up
-    /// to twice as long as they take.
+    /// to twice as long as they take. Not a little at each batch, for a disk that has to wait at all misses the
+    /// place where the next one goes.
     async fn slow_down(&self) {
         let most = self.config.runs_max;
-        let (excess, last) = {
-            let state = self.state.borrow();
+        let owed = {
+            let mut state = self.state.borrow_mut();
             let runs = if state.is_merging { state.version.runs.len() } else { 0 };
-            (runs.saturating_sub(most / 2), state.last_batch)
-        };
-        if excess > 0 {
+            let excess = runs.saturating_sub(most / 2);
             let share = (excess as f64 / (most - most / 2) as f64).min(1.0);
-            let time = Nanos::from_secs_f64(last.as_secs_f64() * share);
-            self.executor.sleep(time).await;
-            self.state.borrow_mut().figures.held_back += time;
+            let last = state.last_batch.as_secs_f64();
+            state.owed += Nanos::from_secs_f64(last * share);
+            if state.owed < PAUSE { Nanos::ZERO } else { std::mem::take(&mut state.owed) }
+        };
+        if owed > Nanos::ZERO {
+            self.executor.sleep(owed).await;
+            self.state.borrow_mut().figures.held_back += owed;
         }
     }
 

@@ -14,12 +14,13 @@ use crate::executor::{Io, Pending};
 use crate::frame::{BLOCK, pad};
 use crate::inplace::page::{Content, Entry, Extent, Page, key_max, lies_in_leaf};
 use crate::inplace::tree::{Evicted, Tree};
-use crate::operation::Trouble;
+use crate::operation::{self, Trouble};
 use crate::record::{Key, Record, Value};
 
 use super::Engine;
 use super::log::Log;
 use super::read::Picture;
+use super::scan::Wanted;
 use super::transform::after;
 
 /// A disk's tree.
@@ -270,19 +271,28 @@ impl Engine {
     pub(super) async fn scan_in_place(
         &self,
         trees: &Trees,
-        mut from: Key,
-        count: usize,
-    ) -> Result<Vec<(Key, Value)>, Trouble> {
+        wanted: Wanted,
+    ) -> Result<operation::Page, Trouble> {
+        let Wanted { mut from, count, bytes: bytes_max } = wanted;
         let mut all = self.use_all(trees).await;
         let Picture { logs, upto, .. } = self.picture();
-        let mut found = Vec::new();
-        while found.len() < count
-            && let Some((key, value)) = newest(&mut all, &logs, upto, &from).await?
-        {
+        let (mut page, mut bytes) = (operation::Page::default(), 0);
+        while page.records.len() < count {
+            let Some((key, value)) = newest(&mut all, &logs, upto, &from).await? else {
+                return Ok(page);
+            };
+            if let Some(value) = value {
+                bytes += (key.len() + value.len()) as u64;
+                if bytes > bytes_max && !page.records.is_empty() {
+                    page.next = Some(key);
+                    return Ok(page);
+                }
+                page.records.push((key.clone(), value));
+            }
             from = after(&key);
-            found.extend(value.map(|value| (key, value)));
         }
-        Ok(found)
+        page.next = Some(from);
+        Ok(page)
     }
 
     /// Takes every disk's tree: nothing is put into any meanwhile.

@@ -13,13 +13,16 @@ use crate::segment::{Keys, len_max};
 
 use super::ahead::Ahead;
 use super::publish::Writing;
-use super::read::newest;
+use super::stream::{newest, pass};
 use super::transform::after;
 use super::version::Run;
-use super::{Engine, PUT_MAX, State};
+use super::{Engine, State};
 
 /// The share of what is dead that makes merging everything worth while where room is short.
 const DEAD_LITTLE: f64 = 0.2;
+
+/// Room for a segment of a merge beyond what it is to have.
+const ROOM: f64 = 1.25;
 
 /// What to merge.
 struct Merge {
@@ -84,6 +87,13 @@ impl Engine {
         let stretches = stretches(runs, |newer, older| {
             state.logs.iter().any(|log| older.ages.1 < log.id && log.id < newer.ages.0)
         });
+        // No log finds room any more: whatever was replaced is to go. Of one run nothing is.
+        if state.is_full
+            && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
+            && longest.len() > 1
+        {
+            return whole(longest);
+        }
         let dead_max = if self.is_short_of_room() { DEAD_LITTLE } else { self.config.dead_share };
         if dead as f64 > all as f64 * dead_max
             && let [only] = &stretches[..]
@@ -99,7 +109,8 @@ impl Engine {
         let small = |most: u32| {
             let small =
                 stretches.iter().flat_map(move |runs| runs.split(move |run| level(run) > most));
-            small.filter(|runs| runs.len() >= self.config.fan_in).max_by_key(|runs| runs.len())
+            let small = small.map(without_giants).filter(|runs| runs.len() >= self.config.fan_in);
+            small.max_by_key(|runs| runs.len())
         };
         (0..=top).find_map(small).and_then(whole)
     }
@@ -137,7 +148,7 @@ impl Engine {
             !state.version.runs.iter().any(|run| run.ages.1 < ages.0)
                 && !state.logs.iter().any(|log| log.id < ages.0)
         };
-        let mut from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
+        let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
         // As much again is ready to be taken.
         let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
         let mut streams: Vec<Ahead> =
@@ -146,25 +157,38 @@ impl Engine {
             let parts = inputs.iter().flat_map(|run| &run.parts);
             parts.map(|part| of(&part.segment.described.shape)).sum()
         };
-        let most = self.config.segment_bytes + PUT_MAX as u64;
-        let bytes = total(|shape| shape.record_bytes).min(most);
-        let keys = total(|shape| shape.key_bytes).min(most);
-        let room = len_max(bytes, total(|shape| shape.records).min(bytes / 16), keys);
+        let bytes = total(|shape| shape.record_bytes);
+        let share = (self.config.segment_bytes as f64 * ROOM / bytes.max(1) as f64).min(1.0);
+        let of = |count: u64| (count as f64 * share) as u64 + 1;
+        let (records, keys) = (total(|shape| shape.records), total(|shape| shape.key_bytes));
+        let room = len_max(of(bytes), of(records), of(keys));
         // Streams hold what they still have to read.
         drop(inputs);
         let mut writing: Option<Writing> = None;
+        let mut last: Option<Key> = None;
         loop {
             if self.state.borrow().is_closing || self.state.borrow().is_repairing {
                 return Ok(());
             }
-            let next = newest(&[], u64::MAX, &from, &mut streams).await?;
+            let next = newest(&mut streams).await?;
             let is_end = next.is_none();
             if let Some(record) = next {
-                from = after(&record.key);
-                if record.value.is_some() || !is_oldest {
+                pass(&mut streams, &record.key);
+                let is_kept = record.value.is_some() || !is_oldest;
+                if is_kept && let Some(full) = writing.take_if(|to| !to.has_room(&record)) {
+                    let keys = Keys { after: done, upto: last.clone() };
+                    done = last.take();
+                    self.end_output(Some(full), ages, keys).await?;
+                }
+                last = Some(record.key.clone());
+                if is_kept {
                     let to = match &mut writing {
                         Some(writing) => writing,
-                        None => writing.insert(self.begin_output(room).await?),
+                        None => {
+                            let key_bytes = record.key.len() as u64;
+                            let least = len_max(record.size() as u64, 1, key_bytes);
+                            writing.insert(self.begin_output(room, least).await?)
+                        }
                     };
                     if to.is_due(&record) {
                         self.idle(to.disk()).await;
@@ -177,7 +201,7 @@ impl Engine {
                 let upto: Key = record.key;
                 let keys = Keys { after: done.clone(), upto: Some(upto.clone()) };
                 done = Some(upto);
-                self.end_output(writing.take(), ages, keys, room).await?;
+                self.end_output(writing.take(), ages, keys).await?;
                 if self.smaller(&self.state.borrow(), ages).is_some() {
                     // It goes on where it was.
                     return Ok(());
@@ -185,28 +209,37 @@ impl Engine {
             }
             if is_end {
                 let keys = Keys { after: done.clone(), upto: None };
-                self.end_output(writing.take(), ages, keys, room).await?;
+                self.end_output(writing.take(), ages, keys).await?;
                 self.state.borrow_mut().figures.merges += 1;
                 return Ok(());
             }
         }
     }
 
-    /// Begins a segment on the idle disk with most room.
-    async fn begin_output(self: &Rc<Self>, room: u64) -> Result<Writing, Trouble> {
+    /// Begins a segment on an idle disk: of those that have half of the most room, the one whose duty is farthest
+    /// away. A shorter one, of `least` bytes or more, where what is free is in pieces.
+    async fn begin_output(self: &Rc<Self>, room: u64, least: u64) -> Result<Writing, Trouble> {
+        let count = self.disks.len();
+        let longest = |disk: usize| self.disks[disk].space.borrow().longest().min(room);
         let free = |disk: usize| self.disks[disk].space.borrow().free_bytes();
         let choose = || {
             let state = self.state.borrow();
             let fit: Vec<usize> =
-                (0..self.disks.len()).filter(|disk| !self.is_failed(&state, *disk)).collect();
+                (0..count).filter(|disk| !self.is_failed(&state, *disk)).collect();
             if fit.is_empty() {
                 return Some(Err(Trouble::Full));
             }
+            // Some disk is always among them: the longest extent counts first.
+            let half = |fit: Vec<usize>, of: &dyn Fn(usize) -> u64| -> Vec<usize> {
+                let most = fit.iter().map(|disk| of(*disk)).max().unwrap_or(0);
+                fit.into_iter().filter(|disk| of(*disk) >= most / 2).collect()
+            };
+            let fit = half(half(fit, &longest), &free);
             let idle = fit.into_iter().filter(|disk| state.is_idle(*disk));
-            idle.max_by_key(|disk| free(*disk)).map(Ok)
+            idle.max_by_key(|disk| (disk + count - state.duty) % count).map(Ok)
         };
         let disk = self.changed.until(choose).await?;
-        Writing::begin(self, disk, room)
+        Writing::begin(self, disk, longest(disk).max(least))
     }
 
     /// Ends a segment and publishes it; an empty one where nothing is left of its keys.
@@ -215,17 +248,29 @@ impl Engine {
         writing: Option<Writing>,
         ages: (u64, u64),
         keys: Keys,
-        room: u64,
     ) -> Result<(), Trouble> {
         let writing = match writing {
             Some(writing) => writing,
-            None => self.begin_output(room).await?,
+            None => self.begin_output(len_max(0, 0, 0), 0).await?,
         };
         self.idle(writing.disk()).await;
         let segment = writing.finish(ages, keys).await?;
         self.state.borrow_mut().figures.merged_bytes += segment.described.len;
         self.publish(segment).await
     }
+}
+
+/// Without the oldest ones that are more than twice what is newer: to write such a one again for so little would cost
+/// more than it saves.
+fn without_giants(mut runs: &[Rc<Run>]) -> &[Rc<Run>] {
+    while let [newer @ .., oldest] = runs {
+        let bytes: u64 = newer.iter().map(|run| run.record_bytes()).sum();
+        if oldest.record_bytes() <= 2 * bytes {
+            break;
+        }
+        runs = newer;
+    }
+    runs
 }
 
 /// Runs that may be merged with their neighbours: cut where something lies between two.

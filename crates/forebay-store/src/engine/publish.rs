@@ -59,6 +59,11 @@ impl Writing {
         self.len() - self.sent + record.size() as u64 >= self.engine.config.step_bytes as u64
     }
 
+    /// Whether the next record fits as well.
+    pub(super) fn has_room(&self, record: &Record) -> bool {
+        self.writer.len_with(record) <= self.room
+    }
+
     pub(super) async fn push(&mut self, record: &Record) -> Result<(), Trouble> {
         self.writer.push(record);
         while let Some(bytes) = self.writer.take(self.engine.config.step_bytes) {
@@ -135,6 +140,7 @@ impl Engine {
             let held = version.segments().map(|segment| segment.described.len).sum();
             let runs = version.runs.len() as u64;
             state.version = Rc::new(version);
+            state.drop_stale_scans();
             let figures = &mut state.figures;
             figures.runs_max = figures.runs_max.max(runs);
             figures.held_bytes_max = figures.held_bytes_max.max(held);
@@ -172,8 +178,9 @@ impl Engine {
     /// Logs of other disks that a disk's root knows and that are in segments by now.
     fn ended(&self, root: &Root) -> Vec<u64> {
         let state = self.state.borrow();
+        let logs = state.logs.iter().chain(&state.next);
         let is_left =
-            |id: &u64| state.lost_logs.contains(id) || state.logs.iter().any(|log| log.id == *id);
+            |id: &u64| state.lost_logs.contains(id) || logs.clone().any(|log| log.id == *id);
         let logs = root.logs.iter().map(|(id, _)| *id);
         // Until all is found nobody knows which are left.
         logs.filter(|id| self.is_open.get() && !is_left(id)).collect()

@@ -5,20 +5,18 @@ use std::rc::Rc;
 
 use crate::filter;
 use crate::operation::Trouble;
-use crate::record::{Key, Record, Value};
+use crate::record::{Key, Value};
 use crate::segment::{self, Node, Place};
 
 use super::Engine;
 use super::log::Log;
-use super::stream::{Records, Stream};
-use super::transform::after;
 use super::version::{Segment, Version};
 
 /// What there was at one moment. Whoever holds it keeps segments on their disks and logs in memory.
 #[derive(Clone)]
 pub(super) struct Picture {
     pub(super) logs: Vec<Rc<Log>>,
-    version: Rc<Version>,
+    pub(super) version: Rc<Version>,
     /// Sequence numbers below it had been given.
     pub(super) upto: u64,
 }
@@ -96,53 +94,4 @@ impl Engine {
         self.state.borrow_mut().nodes.insert(name, &node);
         Ok(node)
     }
-
-    /// The first `count` keys from `from` on, with their values, all as of one moment.
-    pub(super) async fn scan(
-        self: &Rc<Self>,
-        from: Key,
-        count: usize,
-        picture: Picture,
-    ) -> Result<Vec<(Key, Value)>, Trouble> {
-        if let Some(trees) = &self.trees {
-            return self.scan_in_place(trees, from, count).await;
-        }
-        let Picture { logs, version, upto } = picture;
-        let mut streams: Vec<Stream> =
-            version.runs.iter().map(|run| Stream::new(self, run, &from, false)).collect();
-        let mut from = from;
-        let mut found = Vec::new();
-        while found.len() < count {
-            let Some(next) = newest(&logs, upto, &from, &mut streams).await? else { break };
-            from = after(&next.key);
-            if let Some(value) = next.value {
-                found.push((next.key, value));
-            }
-        }
-        Ok(found)
-    }
-}
-
-/// The least key from `from` on in any of these, in its newest version. Streams are left behind it.
-pub(super) async fn newest<R: Records>(
-    logs: &[Rc<Log>],
-    upto: u64,
-    from: &Key,
-    streams: &mut [R],
-) -> Result<Option<Record>, Trouble> {
-    for stream in streams.iter_mut() {
-        stream.fill().await?;
-    }
-    let in_logs = logs.iter().filter_map(|log| log.first(from, upto));
-    let in_runs = streams.iter().filter_map(|stream| stream.peek().cloned());
-    let least =
-        in_logs.chain(in_runs).min_by(|a, b| a.key.cmp(&b.key).then(b.sequence.cmp(&a.sequence)));
-    if let Some(least) = &least {
-        for stream in streams.iter_mut() {
-            if stream.peek().is_some_and(|record| record.key == least.key) {
-                stream.pop();
-            }
-        }
-    }
-    Ok(least)
 }

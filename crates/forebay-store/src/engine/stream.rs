@@ -1,18 +1,19 @@
-//! Records of a run in order, read a step at a time.
+//! Records of a run in order, read a step at a time: while one step is consumed the next is under way.
+//!
+//! A step need not end where a leaf does; what it has of one is kept until the next has come. What is in the way
+//! is told when it is come by, and not before.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::frame::{BLOCK, Frame, Kind};
+use crate::executor::{Io, Pending, together};
+use crate::frame::{BLOCK, Frame, HEAD, Kind};
 use crate::operation::Trouble;
 use crate::record::{Key, Record};
 use crate::segment;
 
 use super::Engine;
-use super::version::{Part, Run};
-
-/// The first step; each further one is twice as long, up to what the store is told.
-const STEP_BYTES_MIN: u64 = 64 << 10;
+use super::version::{Part, Run, Segment};
 
 /// Records in order of their keys.
 pub(super) trait Records {
@@ -25,28 +26,101 @@ pub(super) trait Records {
     fn pop(&mut self) -> Option<Record>;
 }
 
+/// The least key in any of these, in its newest version. Those that are through are left out.
+pub(super) async fn newest<R: Records>(streams: &mut Vec<R>) -> Result<Option<Record>, Trouble> {
+    if streams.iter().any(|stream| stream.peek().is_none()) {
+        together(streams.iter_mut().map(Records::fill)).await?;
+        streams.retain(|stream| stream.peek().is_some());
+    }
+    let firsts = streams.iter().filter_map(Records::peek);
+    let newest = firsts.min_by(|a, b| a.key.cmp(&b.key).then(b.sequence.cmp(&a.sequence)));
+    Ok(newest.cloned())
+}
+
+/// Leaves streams behind the key that was the least.
+pub(super) fn pass<R: Records>(streams: &mut [R], key: &Key) {
+    for stream in streams {
+        if stream.peek().is_some_and(|record| record.key == *key) {
+            stream.pop();
+        }
+    }
+}
+
+/// How much is read at once, and how far ahead.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pace {
+    /// Bytes of the next step; each further one is twice as long.
+    pub(super) step: u64,
+    /// Up to here.
+    pub(super) step_max: u64,
+    /// Bytes that will be asked for, about. Only as far is anything read ahead.
+    pub(super) wanted: u64,
+    /// Reads only while a disk is idle, and nothing ahead.
+    pub(super) waits: bool,
+}
+
+impl Pace {
+    /// So many bytes in a row, while disks are idle.
+    pub(super) fn idly(step: u64) -> Pace {
+        Pace { step, step_max: step, wanted: 0, waits: true }
+    }
+
+    /// The length of a step that is to have `least` bytes.
+    fn step(&mut self, least: u64) -> u64 {
+        let step = self.step.max(least);
+        self.step = (self.step * 2).min(self.step_max);
+        self.wanted = self.wanted.saturating_sub(step);
+        step
+    }
+}
+
+/// A step: bytes of a segment's leaves.
+struct Step {
+    part: Part,
+    at: u64,
+    len: u64,
+    /// None where they are asked for once the disk is idle, as many of them as it is idle for.
+    reading: Option<Reading>,
+}
+
 /// Records of a run from some key on.
 pub(super) struct Stream {
     engine: Rc<Engine>,
-    /// Parts that are left, the first of which is being read.
+    /// Parts that are left to be asked for.
     parts: VecDeque<Part>,
-    /// Where the next leaf of the first part is.
+    /// Where the next step begins in the first of them.
     at: Option<u64>,
     from: Key,
-    step: u64,
+    pace: Pace,
+    /// The step that is under way.
+    asked: Option<Step>,
+    /// What there is of the leaf that the next step goes on with.
+    rest: Vec<u8>,
     ready: VecDeque<Record>,
-    /// Reads only while a disk is idle.
-    waits: bool,
+    /// What is behind all that is ready.
+    trouble: Option<Trouble>,
 }
 
 impl Stream {
     /// From the first key on that is `from` or greater.
-    pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, waits: bool) -> Stream {
+    pub(super) fn new(engine: &Rc<Engine>, run: &Run, from: &Key, pace: Pace) -> Stream {
         let is_left = |part: &&Part| part.keys.upto.as_ref().is_none_or(|upto| upto >= from);
         let parts = run.parts.iter().filter(is_left).cloned().collect();
-        let step = if waits { engine.config.step_bytes as u64 } else { STEP_BYTES_MIN };
         let (engine, from) = (Rc::clone(engine), from.clone());
-        Stream { engine, parts, at: None, from, step, ready: VecDeque::new(), waits }
+        let (rest, ready) = (Vec::new(), VecDeque::new());
+        Stream { engine, parts, at: None, from, pace, asked: None, rest, ready, trouble: None }
+    }
+
+    /// Whoever takes it wants all of it: from now on one step is always under way.
+    pub(super) fn go_on(&mut self) {
+        self.pace.wanted = u64::MAX;
+        self.ask_ahead();
+    }
+
+    /// Bytes that it holds, what is under way included.
+    pub(super) fn bytes(&self) -> u64 {
+        let ready: u64 = self.ready.iter().map(|record| record.size() as u64).sum();
+        ready + self.rest.len() as u64 + self.asked.as_ref().map_or(0, |step| step.len)
     }
 
     /// Where the first leaf is that counts.
@@ -55,58 +129,133 @@ impl Stream {
             return Err(trouble.clone());
         }
         let first = part.keys.after.as_ref().map_or(&self.from, |after| after.max(&self.from));
-        self.engine
-            .leaf_place(&part.segment, first)
-            .await
-            .map(|place| place.map_or(0, |place| place.at))
+        let place = self.engine.leaf_place(&part.segment, first).await?;
+        Ok(place.map_or(0, |place| place.at))
     }
 
-    /// Reads a step from `at` on; answers where the next one begins.
-    async fn read(&mut self, part: &Part, at: u64, leaves_len: u64) -> Result<u64, Trouble> {
-        let segment = &part.segment;
-        let mut len = self.step.min(leaves_len - at);
-        self.step = (self.step * 2).min(self.engine.config.step_bytes as u64);
-        loop {
-            let bytes = match self.waits {
-                true => self.engine.read_idly(segment, at, len).await?,
-                false => self.engine.read_part(segment, at, len).await?,
+    /// Where the next step begins in the first part that is left; none at the end.
+    async fn place(&mut self) -> Result<Option<u64>, Trouble> {
+        while let Some(part) = self.parts.front().cloned() {
+            let at = match self.at {
+                Some(at) => at,
+                None => self.begin(&part).await?,
             };
-            let (store, id) = (self.engine.store, segment.described.id);
-            let mut done = 0;
-            while let Some((records, leaf_len)) = segment::leaf(&bytes[done as usize..], store, id)
-            {
-                let counts =
-                    |record: &Record| record.key >= self.from && part.keys.hold(&record.key);
-                self.ready.extend(records.into_iter().filter(counts));
-                done += leaf_len;
+            if at < part.segment.described.shape.leaves_len {
+                return Ok(Some(at));
             }
-            if done > 0 {
-                return Ok(at + done);
-            }
-            // One leaf is longer than the step, or damaged.
-            let whole = Frame::len(&bytes, Kind::Leaf, store)
-                .filter(|whole| *whole > len && at + *whole <= leaves_len);
-            len = whole.ok_or(self.engine.damaged(segment, at))?;
+            self.parts.pop_front();
+        }
+        Ok(None)
+    }
+
+    /// The same where no node has to be read for it.
+    fn known_place(&self) -> Option<u64> {
+        let Part { segment, keys } = self.parts.front()?;
+        let is_whole = keys.after == segment.described.keys.after
+            && keys.after.as_ref().is_some_and(|after| *after >= self.from)
+            && segment.lost.is_none()
+            && segment.described.shape.leaves_len > 0;
+        self.at.or(is_whole.then_some(0))
+    }
+
+    /// Asks for the step of the first part that begins there.
+    fn ask(&mut self, at: u64) -> Result<Step, Trouble> {
+        let part = self.parts[0].clone();
+        let leaf_len = Frame::len(&self.rest, Kind::Leaf, self.engine.store).unwrap_or(0);
+        let len = self.pace.step(leaf_len.saturating_sub(self.rest.len() as u64));
+        let (begin, leaves_len) =
+            (part.segment.described.offset + at, part.segment.described.shape.leaves_len);
+        // A block is read once.
+        let len =
+            (begin.saturating_add(len).next_multiple_of(BLOCK as u64) - begin).min(leaves_len - at);
+        let reading = match self.pace.waits {
+            true => None,
+            false => Some(self.engine.begin_read(part.segment.disk, begin, len)?),
+        };
+        if reading.is_some() {
+            self.pass(&part, at + len);
+        }
+        Ok(Step { part, at, len, reading })
+    }
+
+    /// The next step begins there.
+    fn pass(&mut self, part: &Part, end: u64) {
+        self.at = Some(end);
+        if end == part.segment.described.shape.leaves_len {
+            self.parts.pop_front();
+            self.at = None;
+        }
+    }
+
+    /// Begins to read what will be asked for, if nothing is under way.
+    fn ask_ahead(&mut self) {
+        if self.asked.is_none()
+            && self.pace.wanted > 0
+            && let Some(at) = self.known_place()
+        {
+            // What is wrong is told when it is come by: it is asked for again then.
+            self.asked = self.ask(at).ok();
+        }
+    }
+
+    /// Nothing is read beyond what is ready.
+    fn stop(&mut self, trouble: Trouble) {
+        self.parts.clear();
+        (self.at, self.asked, self.rest) = (None, None, Vec::new());
+        self.trouble = Some(trouble);
+    }
+
+    /// Takes the records of whole leaves out of the rest, which ends at `end` of the leaves.
+    fn take(&mut self, part: &Part, end: u64) {
+        let (store, described) = (self.engine.store, &part.segment.described);
+        let mut done = 0;
+        while let Some((records, leaf_len)) = segment::leaf(&self.rest[done..], store, described.id)
+        {
+            let counts = |record: &Record| record.key >= self.from && part.keys.hold(&record.key);
+            self.ready.extend(records.into_iter().filter(counts));
+            done += leaf_len as usize;
+        }
+        self.rest = self.rest.split_off(done);
+        let (at, rest) = (end - self.rest.len() as u64, &self.rest);
+        let is_begun = match Frame::len(rest, Kind::Leaf, store) {
+            Some(len) => len > rest.len() as u64 && len <= described.shape.leaves_len - at,
+            None => rest.len() < HEAD && end < described.shape.leaves_len,
+        };
+        if !rest.is_empty() && !is_begun {
+            self.stop(self.engine.damaged(&part.segment, at));
         }
     }
 }
 
 impl Records for Stream {
     async fn fill(&mut self) -> Result<(), Trouble> {
-        while self.ready.is_empty()
-            && let Some(part) = self.parts.front().cloned()
-        {
-            let at = match self.at {
-                Some(at) => at,
-                None => self.begin(&part).await?,
-            };
-            let leaves_len = part.segment.described.shape.leaves_len;
-            if at >= leaves_len {
-                self.parts.pop_front();
-                self.at = None;
-                continue;
+        while self.ready.is_empty() {
+            if let Some(trouble) = &self.trouble {
+                return Err(trouble.clone());
             }
-            self.at = Some(self.read(&part, at, leaves_len).await?);
+            let step = match self.asked.take() {
+                Some(step) => step,
+                None => match self.place().await? {
+                    Some(at) => self.ask(at)?,
+                    None => return Ok(()),
+                },
+            };
+            let Step { part, at, len, reading } = step;
+            let bytes = match reading {
+                Some(reading) => reading.end().await?,
+                None => {
+                    let bytes = self.engine.read_idly(&part.segment, at, len).await?;
+                    self.pass(&part, at + bytes.len() as u64);
+                    bytes
+                }
+            };
+            let end = at + bytes.len() as u64;
+            self.ask_ahead();
+            match self.rest.is_empty() {
+                true => self.rest = bytes,
+                false => self.rest.extend_from_slice(&bytes),
+            }
+            self.take(&part, end);
         }
         Ok(())
     }
@@ -120,24 +269,39 @@ impl Records for Stream {
     }
 }
 
+/// A read under way, of bytes that need not be whole blocks.
+pub(super) struct Reading {
+    pending: Pending,
+    disk: usize,
+    skipped: usize,
+    len: usize,
+}
+
+impl Reading {
+    /// What was read.
+    pub(super) async fn end(self) -> Result<Vec<u8>, Trouble> {
+        let Reading { pending, disk, skipped, len } = self;
+        let mut bytes = pending.await.map_err(|fault| Trouble::Disk { disk, fault })?;
+        bytes.truncate(skipped + len);
+        bytes.drain(..skipped);
+        Ok(bytes)
+    }
+}
+
 impl Engine {
     /// So many bytes of a segment from `at` on.
     pub(super) async fn read_part(
         &self,
-        segment: &super::version::Segment,
+        segment: &Segment,
         at: u64,
         len: u64,
     ) -> Result<Vec<u8>, Trouble> {
         self.read_bytes(segment.disk, segment.described.offset + at, len).await
     }
 
-    /// The same once the disk is idle, one at a time on a disk: whoever is given duty there waits for one at most.
-    async fn read_idly(
-        &self,
-        segment: &super::version::Segment,
-        at: u64,
-        len: u64,
-    ) -> Result<Vec<u8>, Trouble> {
+    /// The same once the disk is idle, one at a time on a disk, in steps of which whoever is given duty there waits
+    /// for one at most; fewer bytes where the disk is not idle any more.
+    async fn read_idly(&self, segment: &Segment, at: u64, len: u64) -> Result<Vec<u8>, Trouble> {
         let disk = segment.disk;
         let take = || {
             let mut state = self.state.borrow_mut();
@@ -146,10 +310,27 @@ impl Engine {
             is_free.then_some(())
         };
         self.changed.until(take).await;
-        let read = self.read_part(segment, at, len).await;
+        let read = self.read_while_idle(segment, at, len).await;
         self.state.borrow_mut().is_read_idly[disk] = false;
         self.changed.notify();
         read
+    }
+
+    async fn read_while_idle(
+        &self,
+        segment: &Segment,
+        at: u64,
+        len: u64,
+    ) -> Result<Vec<u8>, Trouble> {
+        let mut bytes = Vec::with_capacity(len as usize);
+        loop {
+            let left = len - bytes.len() as u64;
+            let step = left.min(self.config.step_bytes as u64);
+            bytes.extend(self.read_part(segment, at + bytes.len() as u64, step).await?);
+            if step == left || !self.state.borrow().is_idle(segment.disk) {
+                return Ok(bytes);
+            }
+        }
     }
 
     /// So many bytes of a disk.
@@ -159,15 +340,19 @@ impl Engine {
         begin: u64,
         len: u64,
     ) -> Result<Vec<u8>, Trouble> {
-        let block = BLOCK as u64;
-        let (from, upto) = (begin / block * block, (begin + len).next_multiple_of(block));
-        let mut bytes = self.read(disk, from, (upto - from) as usize).await?;
-        bytes.truncate((begin + len - from) as usize);
-        bytes.drain(..(begin - from) as usize);
-        Ok(bytes)
+        self.begin_read(disk, begin, len)?.end().await
     }
 
-    pub(super) fn damaged(&self, segment: &super::version::Segment, at: u64) -> Trouble {
+    /// The same, which is on its way whether or not anybody waits for it.
+    fn begin_read(&self, disk: usize, begin: u64, len: u64) -> Result<Reading, Trouble> {
+        let block = BLOCK as u64;
+        let (offset, upto) = (begin / block * block, (begin + len).next_multiple_of(block));
+        let io = Io::Read { offset, len: (upto - offset) as usize };
+        let pending = self.executor.io(self.lane(disk)?, io);
+        Ok(Reading { pending, disk, skipped: (begin - offset) as usize, len: len as usize })
+    }
+
+    pub(super) fn damaged(&self, segment: &Segment, at: u64) -> Trouble {
         Trouble::Damaged { disk: segment.disk, offset: segment.described.offset + at }
     }
 }

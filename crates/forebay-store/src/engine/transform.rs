@@ -113,6 +113,10 @@ impl Engine {
 
     async fn write_tree(self: &Rc<Self>, log: &Log, to: usize) -> Result<(), Trouble> {
         let room = len_max(log.record_bytes.get(), log.len_records(), log.key_bytes.get());
+        let is_short = self.disks[to].space.borrow().free_bytes() < room + self.merge_room(to);
+        if is_short || self.is_behind_a_full(log) {
+            return Err(Trouble::Full);
+        }
         let mut writing = Writing::begin(self, to, room)?;
         let mut next: Key = Key::from([]);
         while let Some(record) = log.first(&next, u64::MAX) {
@@ -123,6 +127,19 @@ impl Engine {
         let segment = writing.finish((log.id, log.id), Keys::default()).await?;
         self.state.borrow_mut().figures.transformed_bytes += segment.described.len;
         self.publish(segment).await
+    }
+
+    /// Whether an older log found no room: it comes first, for runs with a log between them cannot be merged.
+    fn is_behind_a_full(&self, log: &Log) -> bool {
+        let state = self.state.borrow();
+        let is_left = |other: &&Rc<Log>| !state.lost_logs.contains(&other.id);
+        state.is_full && state.logs.iter().find(is_left).is_some_and(|oldest| oldest.id < log.id)
+    }
+
+    /// What a disk keeps free for merges: without it nothing that was replaced would ever be free again.
+    fn merge_room(&self, disk: usize) -> u64 {
+        let layout = self.disks[disk].layout;
+        (2 * self.config.segment_bytes).min((layout.capacity_bytes - layout.segments_at()) / 8)
     }
 
     /// A newer version of a key is on its way: where a filter says that an older one is, that is dead.

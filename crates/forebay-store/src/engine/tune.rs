@@ -13,7 +13,7 @@ use forebay_core::Nanos;
 /// Gaps that are tried, in units of 16 KiB.
 const GAPS: [u64; 12] = [0, 1, 2, 4, 6, 8, 16, 24, 32, 40, 48, 56];
 const GAP_UNIT: u64 = 16 << 10;
-/// Batches that a gap is tried for.
+/// Batches that each gap is tried for at first.
 const TRIAL: u32 = 32;
 /// Batches after which all are tried again.
 const TRIALS_EVERY: u32 = 10_000;
@@ -23,36 +23,41 @@ const WORTH: f64 = 0.95;
 /// Which gap makes batches fastest.
 pub(super) struct Gap {
     gaps: Vec<u64>,
-    /// The mean time of a batch behind each.
+    /// Those that may be the best.
+    contenders: Vec<u64>,
+    /// The mean time of a batch behind each, as far as they were tried.
     means: Vec<f64>,
-    /// The one that is tried; none while the best is used.
-    trial: Option<usize>,
+    /// How many batches each is tried for; nothing is tried while the best is used.
+    trial: Option<u32>,
     sum: Nanos,
     count: u32,
+    /// The mean time of a batch without a gap.
+    without: f64,
     best: u64,
 }
 
 impl Gap {
     /// None longer than so many bytes.
     pub(super) fn new(bytes_max: u64) -> Gap {
-        let gaps: Vec<u64> = GAPS.iter().map(|units| units * GAP_UNIT).collect();
-        let gaps: Vec<u64> = gaps.into_iter().filter(|gap| *gap <= bytes_max).collect();
-        let means = Vec::with_capacity(gaps.len());
-        Gap { gaps, means, trial: Some(0), sum: Nanos::ZERO, count: 0, best: 0 }
+        let gaps = GAPS.iter().map(|units| units * GAP_UNIT).filter(|gap| *gap <= bytes_max);
+        let gaps: Vec<u64> = gaps.collect();
+        let (contenders, means) = (gaps.clone(), Vec::with_capacity(gaps.len()));
+        let (sum, trial) = (Nanos::ZERO, Some(TRIAL));
+        Gap { gaps, contenders, means, trial, sum, count: 0, without: 0.0, best: 0 }
     }
 
     /// What to leave out behind the next batch.
     pub(super) fn bytes(&self) -> u64 {
-        self.trial.map_or(self.best, |trial| self.gaps[trial])
+        self.trial.map_or(self.best, |_| self.contenders[self.means.len()])
     }
 
     /// A batch took so long.
     pub(super) fn took(&mut self, time: Nanos) {
         (self.sum, self.count) = (self.sum + time, self.count + 1);
-        let Some(trial) = self.trial else {
+        let Some(batches) = self.trial else {
             if self.count >= TRIALS_EVERY {
-                (self.trial, self.sum, self.count) = (Some(0), Nanos::ZERO, 0);
-                self.means.clear();
+                self.contenders.clone_from(&self.gaps);
+                self.try_for(TRIAL);
             }
             return;
         };
@@ -60,18 +65,38 @@ impl Gap {
         if self.count == 1 {
             self.sum = Nanos::ZERO;
         }
-        if self.count <= TRIAL {
+        if self.count <= batches {
             return;
         }
-        self.means.push(self.sum.as_secs_f64() / f64::from(TRIAL));
+        self.means.push(self.sum.as_secs_f64() / f64::from(batches));
         (self.sum, self.count) = (Nanos::ZERO, 0);
-        self.trial = (trial + 1 < self.gaps.len()).then_some(trial + 1);
-        if self.trial.is_none() {
-            let all = self.means.iter().zip(&self.gaps);
-            let best = all.min_by(|a, b| a.0.total_cmp(b.0));
-            self.best =
-                best.filter(|best| *best.0 < self.means[0] * WORTH).map_or(0, |best| *best.1);
+        if self.means.len() == self.contenders.len() {
+            self.judge(batches);
         }
+    }
+
+    fn try_for(&mut self, batches: u32) {
+        self.means.clear();
+        (self.trial, self.sum, self.count) = (Some(batches), Nanos::ZERO, 0);
+    }
+
+    /// The better ones are tried for longer, until there are two: now and then a batch takes a turn more for other
+    /// reasons, and a short trial may be unlucky.
+    fn judge(&mut self, batches: u32) {
+        let mut order: Vec<(f64, u64)> =
+            self.means.iter().copied().zip(self.contenders.iter().copied()).collect();
+        order.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if batches == TRIAL {
+            self.without = self.means[0];
+        }
+        if order.len() > 2 {
+            order.truncate((order.len() / 3).max(2));
+            self.contenders = order.iter().map(|of| of.1).collect();
+            return self.try_for(batches * 4);
+        }
+        self.trial = None;
+        let (mean, gap) = order[0];
+        self.best = if mean < self.without * WORTH { gap } else { 0 };
     }
 }
 
@@ -103,6 +128,11 @@ impl LogSize {
         self.periods
     }
 
+    /// Whether transformations take longer than they may although logs are as long as they may be.
+    pub(super) fn is_saturated(&self, disks: usize) -> bool {
+        self.bytes == self.bytes_max && self.periods > periods_max(disks)
+    }
+
     /// A log was on duty for so long, and the last transformation took so long; there are `disks`, and this share of
     /// the runs that there may be.
     pub(super) fn finished(
@@ -110,15 +140,14 @@ impl LogSize {
         logging: Nanos,
         transforming: Nanos,
         disks: usize,
-        runs_share: f64,
+        merge_debt: f64,
     ) {
-        let periods_max = (disks.saturating_sub(1) / 2).max(1) as f64;
         self.periods = transforming.as_secs_f64() / logging.as_secs_f64().max(1e-9);
-        let share = self.periods / periods_max;
-        if share > 0.8 || runs_share > 0.25 {
+        let share = self.periods / periods_max(disks);
+        if share > 0.8 || merge_debt > 0.25 {
             self.bytes = (self.bytes * 2).min(self.bytes_max);
             self.calm = 0;
-        } else if share < 0.2 && runs_share < 0.06 {
+        } else if share < 0.2 && merge_debt < 0.06 {
             self.calm += 1;
             if self.calm == CALM {
                 self.bytes = (self.bytes / 2).max(self.bytes_min);
@@ -128,6 +157,11 @@ impl LogSize {
             self.calm = 0;
         }
     }
+}
+
+/// Logging periods that a transformation may take.
+fn periods_max(disks: usize) -> f64 {
+    (disks.saturating_sub(1) / 2).max(1) as f64
 }
 
 #[cfg(test)]
@@ -145,13 +179,13 @@ mod tests {
         for (needed, expected) in [(1, 16384), (50_000, 65536), (400_000, 524_288), (10_000_000, 0)]
         {
             let mut gap = Gap::new(1 << 20);
-            for _ in 0..1000 {
+            for _ in 0..2000 {
                 let before = gap.bytes();
                 gap.took(time(before, needed));
             }
             assert_eq!(gap.bytes(), expected, "for {needed}");
             // The disk has changed.
-            for _ in 0..TRIALS_EVERY {
+            for _ in 0..TRIALS_EVERY + 1000 {
                 let before = gap.bytes();
                 gap.took(time(before, 20_000));
             }
@@ -175,6 +209,9 @@ mod tests {
         }
         assert_eq!(sizes, [10, 20, 40, 50, 50, 50, 50, 50, 50, 50]);
         assert!(size.periods() > 0.7 && size.periods() < 0.9, "{}", size.periods());
+        assert!(!size.is_saturated(4));
+        size.finished(Nanos::from_millis(500), Nanos::from_millis(600), 4, 0.0);
+        assert!(size.is_saturated(4) && !size.is_saturated(5));
         // One put a second.
         for _ in 0..100 {
             size.finished(Nanos::from_secs(50), Nanos::from_millis(100), 4, 0.0);

@@ -2,6 +2,8 @@
 
 use std::sync::atomic::Ordering;
 
+use crate::advice::advice;
+
 use super::Serving;
 
 /// The text of INFO: sections of `name:value` lines.
@@ -31,6 +33,9 @@ pub(super) fn info(serving: &Serving) -> String {
         format!("log_bytes:{}", figures.log_bytes),
         format!("gap_bytes:{}", figures.gap_bytes),
         format!("transformation_periods:{:.2}", figures.periods),
+        format!("merge_debt:{:.2}", figures.merge_debt),
+        format!("saturated:{}", u8::from(figures.is_saturated)),
+        format!("advice:{}", advice(&status).unwrap_or_else(|| "none".into())),
         format!("held_back_ms:{}", figures.held_back.as_millis_f64().round()),
         format!("losses:{}", status.losses.len()),
         "# Disks".into(),

@@ -90,6 +90,16 @@ pub(super) fn text(serving: &Serving) -> String {
         ("runs", status.held.1 as f64, "Runs of segments."),
         ("runs_max", figures.runs_max as f64, "The most runs that there were."),
         (
+            "merge_debt",
+            figures.merge_debt,
+            "Runs of those that there may be; from 0.5 on puts are slowed, at 1 they wait.",
+        ),
+        (
+            "saturated",
+            f64::from(u8::from(figures.is_saturated)),
+            "1 where sorting cannot keep up however long logs are.",
+        ),
+        (
             "losses",
             status.losses.len() as f64,
             "Ranges of keys that cannot be read, as far as is known.",

@@ -80,7 +80,10 @@ fn answer(mut connection: TcpStream, serving: &Serving) -> io::Result<()> {
     let end = Instant::now() + TIME_MAX;
     let mut head = Vec::new();
     let mut chunk = [0; 1024];
-    while !is_whole(&head) && head.len() <= HEAD_MAX {
+    let asked = loop {
+        if let Some(asked) = next(&head).transpose() {
+            break asked;
+        }
         let left = end.saturating_duration_since(Instant::now());
         if left.is_zero() {
             return Err(io::ErrorKind::TimedOut.into());
@@ -90,13 +93,21 @@ fn answer(mut connection: TcpStream, serving: &Serving) -> io::Result<()> {
             0 => return Ok(()),
             count => head.extend_from_slice(&chunk[..count]),
         }
-    }
-    let reply = match asked(&head) {
+    };
+    let reply = match asked {
         Ok(()) => reply("200 OK", &metrics::text(serving)),
         Err(status) => reply(status, ""),
     };
     connection.set_write_timeout(Some(TIME_MAX))?;
     connection.write_all(&reply)
+}
+
+/// Whether what has come asks for what there is; none while more has to come, else the status that says why not.
+pub(crate) fn next(head: &[u8]) -> Result<Option<()>, &'static str> {
+    match is_whole(head) || head.len() > HEAD_MAX {
+        true => asked(head).map(Some),
+        false => Ok(None),
+    }
 }
 
 /// Whether a head has come to its end.

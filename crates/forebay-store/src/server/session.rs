@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
-use crate::operation::{Answer, Operation, Trouble};
+use crate::operation::{Answer, Operation, Page, Trouble};
 use crate::record::{Key, Value};
 use crate::store::{Answered, Store};
 
@@ -295,14 +295,14 @@ impl Session {
             },
         };
         // Its cursor has to be told with it, so it is waited for here.
-        let answer = self.ask(Operation::Scan { from, count: count + 1 }).recv();
-        let mut records = match answer.unwrap_or(Err(Trouble::Closed)) {
-            Ok(Answer::Records(records)) => records,
-            Ok(_) => Vec::new(),
+        let bytes = self.serving.limits.scan_bytes_max;
+        let answer = self.ask(Operation::Scan { from, count, bytes }).recv();
+        let Page { records, next } = match answer.unwrap_or(Err(Trouble::Closed)) {
+            Ok(Answer::Page(page)) => page,
+            Ok(_) => Page::default(),
             Err(wrong) => return Pending::Ready(trouble(&wrong)),
         };
-        let next = if records.len() > count { records.pop() } else { None };
-        let next = next.map_or(0, |(key, _)| self.remember(key));
+        let next = next.map_or(0, |key| self.remember(key));
         let fits = |key: &Key| pattern.as_deref().is_none_or(|pattern| matches(pattern, key));
         let keys =
             records.iter().filter(|(key, _)| fits(key)).map(|(key, _)| Reply::Bulk(key.clone()));

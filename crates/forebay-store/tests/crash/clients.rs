@@ -3,10 +3,12 @@
 //! Each writes keys of its own, one operation after another; so of each of its keys it knows what was
 //! acknowledged last, and what may have been written since by an operation that was never answered.
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, RequestId, Slots, Workload};
-use forebay_store::{Answer, Desk, Key, Loss, Operation, Trouble, Value};
+use forebay_store::{Answer, Desk, Key, Loss, Operation, Page, Trouble, Value};
 
 /// What a key may hold.
 #[derive(Clone, Debug, Default)]
@@ -43,6 +45,8 @@ pub(crate) struct Clients<'a> {
     left: u64,
     under_way: BTreeMap<RequestId, (Option<u64>, Operation)>,
     seen: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
+    /// What pages of a scan had so far.
+    paged: Vec<(Key, Value)>,
     /// The first thing that was wrong.
     pub(crate) wrong: Option<String>,
     pub(crate) refused: u64,
@@ -52,6 +56,10 @@ pub(crate) struct Clients<'a> {
     /// Reads before anybody works that failed so.
     pub(crate) missed: u64,
     is_closing: bool,
+    /// It ends once every key was read, without more ado.
+    pub(crate) only_looks: bool,
+    /// From when on nothing that is asked may fail.
+    pub(crate) calm_from: Rc<Cell<Nanos>>,
     most: u64,
 }
 
@@ -76,7 +84,8 @@ impl<'a> Clients<'a> {
     ) -> Clients<'a> {
         let mut before = VecDeque::from([Operation::Open]);
         before.extend(known.keys.keys().map(|key| Operation::Get(Key::from(&key[..]))));
-        before.push_back(Operation::Scan { from: Key::from([]), count: usize::MAX });
+        // Page by page.
+        before.push_back(page(Key::from([]), seed));
         Clients {
             desk: desk.clone(),
             known,
@@ -88,12 +97,15 @@ impl<'a> Clients<'a> {
             left: operations,
             under_way: BTreeMap::new(),
             seen: BTreeMap::new(),
+            paged: Vec::new(),
             wrong: None,
             refused: 0,
             checked: 0,
             is_missing: false,
             missed: 0,
             is_closing: false,
+            only_looks: false,
+            calm_from: Rc::new(Cell::new(Nanos::MAX)),
             most,
         }
     }
@@ -132,7 +144,10 @@ impl<'a> Clients<'a> {
                 Operation::Write((0..count).map(|_| record()).collect())
             }
             8..=10 => Operation::Get(self.key(client)),
-            _ => Operation::Scan { from: self.key(client), count: self.below(20) as usize },
+            _ => {
+                let (count, bytes) = (self.below(20) as usize, self.below(4 * self.most));
+                Operation::Scan { from: self.key(client), count, bytes }
+            }
         }
     }
 
@@ -166,12 +181,17 @@ impl<'a> Clients<'a> {
             (Operation::Get(_), Err(trouble)) if self.may_be(&trouble) => self.missed += 1,
             // What a scan comes by it may not leave out.
             (Operation::Scan { .. }, Err(trouble)) if self.may_be(&trouble) => {}
+            (Operation::Scan { .. }, Ok(Answer::Page(Page { records, next: Some(next) }))) => {
+                self.paged.extend(records);
+                self.before.push_front(page(next, self.state));
+            }
             (Operation::Scan { .. }, Ok(_)) if self.missed > 0 => {
                 self.complain("a scan answers what reads of its keys do not".into());
             }
-            (Operation::Scan { .. }, Ok(Answer::Records(records))) => {
-                let got: Vec<_> =
-                    records.iter().map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).collect();
+            (Operation::Scan { .. }, Ok(Answer::Page(Page { records, .. }))) => {
+                let paged = std::mem::take(&mut self.paged);
+                let all = paged.iter().chain(&records);
+                let got: Vec<_> = all.map(|(k, v)| (k.to_vec(), Some(v.to_vec()))).collect();
                 let seen = std::mem::take(&mut self.seen);
                 let expected: Vec<_> = seen
                     .iter()
@@ -222,11 +242,15 @@ impl<'a> Clients<'a> {
                 }
                 self.checked += 1;
             }
-            (Operation::Scan { from, count }, Ok(Answer::Records(records))) => {
+            (Operation::Scan { from, count, bytes }, Ok(Answer::Page(Page { records, next }))) => {
                 let is_sorted = records.windows(2).all(|pair| pair[0].0 < pair[1].0);
                 if !is_sorted || records.len() > *count || records.iter().any(|(key, _)| key < from)
                 {
                     self.complain("a scan is not in order, or too long".into());
+                }
+                let len = records.iter().map(|(key, value)| (key.len() + value.len()) as u64);
+                if records.len() > 1 && len.sum::<u64>() > *bytes {
+                    self.complain(format!("a page has more than {bytes} bytes"));
                 }
                 let suffix = format!("-{client}").into_bytes();
                 for (key, value) in records.iter().filter(|(key, _)| key.ends_with(&suffix)) {
@@ -237,12 +261,7 @@ impl<'a> Clients<'a> {
                     }
                     self.checked += 1;
                 }
-                // Of its own keys none is left out below the last that was found.
-                let last = if records.len() < *count {
-                    None
-                } else {
-                    records.last().map(|last| last.0.clone())
-                };
+                // Of its own keys none is left out before the next page.
                 let mine: Vec<_> = self
                     .known
                     .keys
@@ -253,12 +272,12 @@ impl<'a> Clients<'a> {
                             && truth.maybe.is_empty()
                             && !truth.is_lost
                             && ***key >= **from
-                            && last.as_ref().is_none_or(|last| ***key <= **last)
+                            && next.as_ref().is_none_or(|next| ***key < **next)
                     })
                     .map(|(key, _)| key.clone())
                     .collect();
                 for key in mine {
-                    if *count > 0 && !records.iter().any(|(found, _)| **found == *key) {
+                    if !records.iter().any(|(found, _)| **found == *key) {
                         self.complain(format!("{} is not in a scan", show(&key)));
                     }
                 }
@@ -266,6 +285,13 @@ impl<'a> Clients<'a> {
             (operation, answer) => self.complain(format!("{operation:?}: {answer:?}")),
         }
     }
+}
+
+/// A page of a scan of everything: of a few keys, or of few bytes, or of neither.
+fn page(from: Key, draw: u64) -> Operation {
+    let count = [1, 3, 20, usize::MAX][(draw >> 20) as usize % 4];
+    let bytes = [1, 3000, 40_000, u64::MAX][(draw >> 30) as usize % 4];
+    Operation::Scan { from, count, bytes }
 }
 
 fn show(key: &[u8]) -> String {
@@ -332,6 +358,11 @@ impl Workload for Clients<'_> {
         self.now = now;
         let (client, operation) = self.under_way.remove(&done.request.id).expect("it was asked");
         let answer = self.desk.take(done.request.id).expect("an answer");
+        if let Err(trouble) = &answer
+            && done.request.at >= self.calm_from.get()
+        {
+            self.complain(format!("all disks work, and {operation:?} fails: {trouble}"));
+        }
         match client {
             Some(client) => {
                 self.done(client, &operation, answer);
@@ -343,10 +374,11 @@ impl Workload for Clients<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.wrong.is_some() || self.is_closing && self.under_way.is_empty()
+        self.is_stopped() || self.is_closing && self.under_way.is_empty()
     }
 
     fn is_stopped(&self) -> bool {
-        self.wrong.is_some()
+        let has_looked = self.only_looks && self.before.is_empty() && self.under_way.is_empty();
+        self.wrong.is_some() || has_looked
     }
 }

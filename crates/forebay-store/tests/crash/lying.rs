@@ -1,61 +1,175 @@
-//! A store one kind of whose syncs is left out.
+//! Lanes that leave out one kind of sync: what a store takes for durable and is not. Which kind an I/O is of its place
+//! and its bytes say.
 
-use forebay_core::{Bytes, Completion, Cx, Flags, Lane, Nanos, Op, Piece, Policy, Request};
-use forebay_store::{Layout, StorePolicy};
+use std::collections::BTreeMap;
+use std::io;
+
+use forebay_core::{Flags, Lane, Nanos, Op, Piece, Request, Slots};
+use forebay_live::{Crash, Ended, Lanes, Waker};
+use forebay_store::Layout;
 
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lie {
-    /// A batch is not durable when it is answered.
-    Log,
-    /// A segment is not durable when a root names it.
+    /// A batch in its slot.
+    Batch,
+    /// A batch that no slot has room for.
+    Stretch,
+    /// The block in the slot that says where that is.
+    StretchBlock,
+    /// Another disk's root that says that a log was begun.
+    Begun,
+    /// The flush of a segment before a root names it.
     Segment,
-    /// A root is not durable when what it replaces is used again.
-    Root,
+    /// Its own disk's root.
+    OwnRoot,
+    /// The copy of its filter.
+    Copy,
+    /// The root of the disk with that copy.
+    OtherRoot,
+    /// The root of the disk with the copy that forgets a segment.
+    OtherForgets,
+    /// The root of its own disk that does.
+    OwnForgets,
+    /// The first frame of a chain, which says everything.
+    Chain,
+    /// The flush of each disk before anything is read.
+    Opening,
+    /// The flush before duty passes on, where puts are not durable.
+    Duty,
 }
 
 impl Lie {
-    pub(crate) const ALL: [Lie; 3] = [Lie::Log, Lie::Segment, Lie::Root];
+    pub(crate) const ALL: [Lie; 13] = [
+        Lie::Batch,
+        Lie::Stretch,
+        Lie::StretchBlock,
+        Lie::Begun,
+        Lie::Segment,
+        Lie::OwnRoot,
+        Lie::Copy,
+        Lie::OtherRoot,
+        Lie::OtherForgets,
+        Lie::OwnForgets,
+        Lie::Chain,
+        Lie::Opening,
+        Lie::Duty,
+    ];
 }
 
+/// Lanes of a store all of whose disks are there.
 pub(crate) struct Lying {
-    pub(crate) policy: StorePolicy,
-    pub(crate) lie: Option<Lie>,
-    pub(crate) layout: Layout,
+    pub(crate) lanes: Crash,
+    lie: Option<Lie>,
+    layout: Layout,
+    /// By lane: it was flushed; what its slots, its segments got since.
+    flushed: Vec<bool>,
+    slot_writes: Vec<bool>,
+    segment_writes: Vec<bool>,
+    /// Disks of segments that roots said.
+    disks: BTreeMap<u64, u32>,
 }
 
-impl Policy for Lying {
-    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
-        self.policy.submit(cx, request, bytes);
+impl Lying {
+    pub(crate) fn new(lanes: Crash, lie: Option<Lie>, layout: Layout) -> Lying {
+        let none = vec![false; lanes.count()];
+        let (flushed, slot_writes, segment_writes) = (none.clone(), none.clone(), none);
+        let disks = BTreeMap::new();
+        Lying { lanes, lie, layout, flushed, slot_writes, segment_writes, disks }
     }
-    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
-        let mut io = self.policy.dispatch(now, lane)?;
-        let is_root = io.offset < self.layout.slot_at(0);
-        let is_segment = io.offset >= self.layout.segments_at();
-        let is_left_out = match self.lie {
-            Some(Lie::Log) => io.op == Op::Write && !is_root && !is_segment,
-            Some(Lie::Root) => io.op == Op::Write && is_root,
-            _ => false,
-        };
-        if is_left_out {
-            io.flags = Flags::NONE;
+
+    /// What kind of sync an I/O is, if it is one.
+    fn kind(&mut self, io: &Request, pieces: &[Piece]) -> Option<Lie> {
+        let lane = usize::from(io.lane);
+        let is_slot = (self.layout.slot_at(0)..self.layout.segments_at()).contains(&io.offset);
+        match io.op {
+            Op::Flush => {
+                let is_first = !std::mem::replace(&mut self.flushed[lane], true);
+                let slot = std::mem::take(&mut self.slot_writes[lane]);
+                let segment = std::mem::take(&mut self.segment_writes[lane]);
+                return match (is_first, slot, segment) {
+                    (true, ..) => Some(Lie::Opening),
+                    (_, true, false) => Some(Lie::Duty),
+                    _ => Some(Lie::Segment),
+                };
+            }
+            Op::Write if !io.flags.has(Flags::FUA) => {
+                let writes = if is_slot { &mut self.slot_writes } else { &mut self.segment_writes };
+                writes[lane] = true;
+                return None;
+            }
+            Op::Write => {}
+            _ => return None,
         }
-        if self.lie == Some(Lie::Segment) && io.op == Op::Flush {
-            // Something that takes as long and keeps nothing.
-            io.op = Op::Park;
+        let bytes = self.lanes.pool().view(*pieces.first()?);
+        let (word, long) = (|at| word(bytes, at), |at| long(bytes, at));
+        if &bytes[8..12] != b"ROOT" {
+            return Some(match (is_slot, &bytes[8..12]) {
+                (true, b"STRE") => Lie::StretchBlock,
+                (true, _) => Lie::Batch,
+                (false, b"FILT") => Lie::Copy,
+                // Or a later part of one.
+                (false, _) => Lie::Stretch,
+            });
         }
-        Some(io)
+        // The number of a frame in its chain, and what its first entry is.
+        match (long(32), word(48)) {
+            (0, _) => Some(Lie::Chain),
+            (_, 1) => {
+                let disk = word(52);
+                self.disks.insert(long(72), disk);
+                Some(if disk == lane as u32 { Lie::OwnRoot } else { Lie::OtherRoot })
+            }
+            (_, 2) => {
+                let is_own = *self.disks.get(&long(52))? == lane as u32;
+                Some(if is_own { Lie::OwnForgets } else { Lie::OtherForgets })
+            }
+            _ => Some(Lie::Begun),
+        }
     }
-    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
-        self.policy.complete(cx, done);
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap())
+}
+
+fn long(bytes: &[u8], at: usize) -> u64 {
+    u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
+}
+
+impl Lanes for Lying {
+    fn start(&mut self, now: Nanos, mut io: Request, pieces: &[Piece]) {
+        if self.lie.is_some() && self.kind(&io, pieces) == self.lie {
+            match io.op {
+                // Something that takes as long and keeps nothing.
+                Op::Flush => io.op = Op::Park,
+                _ => io.flags = Flags::NONE,
+            }
+        }
+        self.lanes.start(now, io, pieces);
     }
-    fn wakeup(&self) -> Option<Nanos> {
-        self.policy.wakeup()
+    fn count(&self) -> usize {
+        self.lanes.count()
     }
-    fn wake(&mut self, cx: &mut Cx<'_>) {
-        self.policy.wake(cx);
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        self.lanes.reap(next, ended)
     }
-    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
-        self.policy.pieces(io, each);
+    fn wall(&mut self) -> Nanos {
+        self.lanes.wall()
+    }
+    fn room(&self, lane: Lane) -> bool {
+        self.lanes.room(lane)
+    }
+    fn slots(&mut self) -> &mut dyn Slots {
+        self.lanes.slots()
+    }
+    fn under_way(&self) -> usize {
+        self.lanes.under_way()
+    }
+    fn proceed(&mut self, until: Nanos) -> io::Result<()> {
+        self.lanes.proceed(until)
+    }
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.lanes.waker()
     }
 }

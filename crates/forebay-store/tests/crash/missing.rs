@@ -7,6 +7,7 @@ use forebay_live::{Crash, Medium, Tear, Troubles, run};
 use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy};
 
 use crate::clients::{Clients, Known};
+use crate::lying::{Lie, Lying};
 use crate::{DISKS, Draw, STUCK, config, layouts, media, seeds};
 
 /// A store's lives so far.
@@ -16,6 +17,7 @@ struct Lives {
     layouts: Vec<Layout>,
     config: Config,
     known: Known,
+    lie: Option<Lie>,
 }
 
 /// How its disks are.
@@ -40,7 +42,9 @@ impl Lives {
         let cut_after = Some(if is_cut { 200 + self.draw.below(4000) } else { STUCK });
         let troubles = Troubles { cut_after, ..Troubles::default() };
         let depth = 1 + self.draw.below(6) as usize;
-        let mut lanes = Crash::new(media, 4096, depth, self.draw.below(u64::MAX), troubles);
+        let lanes = Crash::new(media, 4096, depth, self.draw.below(u64::MAX), troubles);
+        let lie = self.lie.filter(|_| how == How::Whole);
+        let mut lanes = Lying::new(lanes, lie, self.layouts[0]);
         let desk = Desk::default();
         let (layouts, config) = (&self.layouts, self.config.clone());
         let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
@@ -57,8 +61,20 @@ impl Lives {
             assert!(is_power, "seed {seed}, {how:?}: {error}; {stages:?}, {figures:?}");
         }
         let tear = [Tear::Sector, Tear::Page][self.draw.below(2) as usize];
-        Life { media: lanes.cut(tear), read, missed }
+        Life { media: lanes.lanes.cut(tear), read, missed }
     }
+}
+
+/// A disk is lost in a cut: what it may decide fails.
+pub(crate) fn is_known_elsewhere(seed: u64, lie: Option<Lie>) {
+    let mut draw = Draw(seed ^ 0xD15C);
+    let (layouts, config) = (layouts(&mut draw), config(&mut draw));
+    let media = media(seed, &layouts);
+    let mut lives = Lives { seed, draw, layouts, config, known: Known::default(), lie };
+    let mut media = lives.live(media, How::Whole, true).media;
+    let missing = lives.draw.below(DISKS.into()) as usize;
+    media.remove(missing);
+    lives.live(media, How::Missing(missing), false);
 }
 
 #[test]
@@ -68,7 +84,7 @@ fn a_missing_disk_makes_nothing_older_of_what_there_is() {
         let mut draw = Draw(seed ^ 0xD15C);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);
-        let mut lives = Lives { seed, draw, layouts, config, known: Known::default() };
+        let mut lives = Lives { seed, draw, layouts, config, known: Known::default(), lie: None };
         let mut media = lives.live(media, How::Whole, true).media;
         for _ in 0..2 {
             let missing = lives.draw.below(DISKS.into()) as usize;
@@ -121,27 +137,37 @@ impl Workload for Asking {
     }
 }
 
+/// What one operation after another answers.
+pub(crate) fn asked(
+    (layouts, config): (&[Layout], Config),
+    media: Vec<Medium>,
+    missing: Option<usize>,
+    operations: &[Operation],
+) -> (Vec<Medium>, Vec<Answer>) {
+    let mut lanes = Crash::new(media, 4096, 4, 1, Troubles::default());
+    let desk = Desk::default();
+    let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
+    let (left, answers) = (operations.to_vec(), Vec::new());
+    let mut work = Asking { desk, left, answers, next: 0, is_waiting: false };
+    run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
+    (lanes.cut(Tear::Sector), work.answers)
+}
+
 /// What checking finds, what repairing gives up, and what checking finds then.
 fn repaired(
     lives: &Lives,
     media: Vec<Medium>,
     missing: Option<usize>,
 ) -> (Vec<Medium>, [Checked; 3]) {
-    let mut lanes = Crash::new(media, 4096, 4, 1, Troubles::default());
-    let desk = Desk::default();
-    let (layouts, config) = (&lives.layouts, lives.config.clone());
-    let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
-    let left =
+    let operations =
         [Operation::Open, Operation::Check, Operation::Repair, Operation::Check, Operation::Close];
-    let (left, answers) = (left.into(), Vec::new());
-    let mut work = Asking { desk, left, answers, next: 0, is_waiting: false };
-    run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
-    let told = |at: usize| match &work.answers[at] {
+    let store = (&lives.layouts[..], lives.config.clone());
+    let (media, answers) = asked(store, media, missing, &operations);
+    let told = |at: usize| match &answers[at] {
         Answer::Checked(checked) => checked.clone(),
         other => panic!("{other:?}"),
     };
-    let told = [told(1), told(2), told(3)];
-    (lanes.cut(Tear::Sector), told)
+    (media, [told(1), told(2), told(3)])
 }
 
 #[test]
@@ -151,7 +177,7 @@ fn what_rots_is_found_and_repaired_and_nothing_else_is_lost() {
         let mut draw = Draw(seed ^ 0xB0CC);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);
-        let mut lives = Lives { seed, draw, layouts, config, known: Known::default() };
+        let mut lives = Lives { seed, draw, layouts, config, known: Known::default(), lie: None };
         let mut media = lives.live(media, How::Whole, true).media;
         media = lives.live(media, How::Whole, true).media;
         // Logs are segments from here on.
@@ -198,7 +224,7 @@ fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
         let mut draw = Draw(seed ^ 0x90E);
         let (layouts, config) = (layouts(&mut draw), config(&mut draw));
         let media = media(seed, &layouts);
-        let mut lives = Lives { seed, draw, layouts, config, known: Known::default() };
+        let mut lives = Lives { seed, draw, layouts, config, known: Known::default(), lie: None };
         let mut media = lives.live(media, How::Whole, true).media;
         let missing = lives.draw.below(DISKS.into()) as usize;
         media.remove(missing);
@@ -210,4 +236,36 @@ fn a_disk_that_is_given_up_takes_only_what_is_said_along() {
         let media = lives.live(media, How::Whole, true).media;
         lives.live(media, How::Whole, false);
     }
+}
+
+#[test]
+fn a_log_that_was_begun_early_and_never_used_decides_nothing() {
+    let mut draw = Draw(7);
+    let layouts = layouts(&mut draw);
+    let config = Config { log_bytes: 40_000, tunes: false, ..config(&mut draw) };
+    let put = |at: usize| Operation::Write(vec![(key(at), Some(vec![1; 4000].into()))]);
+    let ask = |media: Vec<Medium>, missing: Option<usize>, left: Vec<Operation>| {
+        let mut lanes = Crash::new(media, 4096, 4, 1, Troubles::default());
+        let desk = Desk::default();
+        let mut policy =
+            StorePolicy::without(missing, &layouts, config.clone(), 65536, desk.clone());
+        let mut work = Asking { desk, left, answers: Vec::new(), next: 0, is_waiting: false };
+        run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
+        (lanes.cut(Tear::Sector), work.answers)
+    };
+    for puts in 1..30 {
+        let first = vec![Operation::Open].into_iter().chain((0..puts).map(put));
+        let (media, _) = ask(media(7, &layouts), None, first.chain([Operation::Close]).collect());
+        for missing in 0..DISKS.into() {
+            let mut media = media.clone();
+            media.remove(missing);
+            let left = vec![Operation::Open, Operation::Get(key(1000)), Operation::Close];
+            let (_, answers) = ask(media, Some(missing), left);
+            assert!(matches!(answers[1], Answer::Value(None)), "{puts} puts, without {missing}");
+        }
+    }
+}
+
+fn key(at: usize) -> forebay_store::Key {
+    format!("{at:04}").into_bytes().into()
 }

@@ -1,0 +1,50 @@
+//! What would help a store that cannot keep up.
+
+use crate::store::Status;
+
+/// A sentence; none where nothing is to be done.
+pub(crate) fn advice(status: &Status) -> Option<String> {
+    let (figures, disks) = (&status.figures, status.stages.len());
+    let most = (disks.saturating_sub(1) / 2).max(1);
+    if figures.is_saturated {
+        let need = (figures.periods.ceil() as usize).saturating_mul(2).saturating_add(1);
+        return Some(format!(
+            "saturated: sorting a log takes {:.1} times as long as filling one, {most} is what {disks} disks \
+             allow: {} disks keep up, or fewer puts",
+            figures.periods,
+            need.max(disks + 1)
+        ));
+    }
+    (figures.merge_debt >= 0.5).then(|| {
+        let runs = status.held.1;
+        format!("puts are slowed until runs are merged, of which there are {runs}: more disks help, or fewer puts")
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::{Figures, Stage};
+
+    #[test]
+    fn it_names_what_binds() {
+        let of = |is_saturated, periods, merge_debt| {
+            let figures = Figures { is_saturated, periods, merge_debt, ..Figures::default() };
+            advice(&Status {
+                figures,
+                stages: vec![Stage::Idle; 4],
+                held: (0, 130),
+                ..Status::default()
+            })
+        };
+        assert_eq!(of(false, 2.0, 0.4), None);
+        assert!(
+            of(true, 1.3, 0.0)
+                .unwrap()
+                .contains("1.3 times as long as filling one, 1 is what 4 disks")
+        );
+        assert!(of(true, 1.3, 0.9).unwrap().contains(": 5 disks keep up"));
+        assert!(of(true, 2.1, 0.0).unwrap().contains(": 7 disks keep up"));
+        assert!(of(false, 0.1, 0.5).unwrap().contains("of which there are 130"));
+    }
+}

@@ -1,0 +1,153 @@
+//! Which disk takes what is put.
+//!
+//! Duty passes to the next idle disk. That disk is chosen, and another one told of its log, before the log on duty
+//! is full: so the first put of a log waits neither for that nor for what the disk was still doing. A disk on duty
+//! that nobody puts anything to counts as idle.
+
+use std::rc::Rc;
+
+use forebay_core::Nanos;
+
+use crate::operation::Trouble;
+use crate::root::Change;
+
+use super::log::Log;
+use super::{Disk, Engine, State};
+
+/// The next log is begun when the log on duty is filled to this share.
+const LOOKS_AHEAD: f64 = 0.75;
+/// With fewer disks one would be taken from those that sort.
+const LOOKS_AHEAD_DISKS: usize = 3;
+/// A disk on duty to which nothing was put for so long is idle.
+const QUIET: Nanos = Nanos::from_secs(1);
+
+impl Engine {
+    /// Passes duty to the next idle disk; where none is idle, to the next that has a slot.
+    pub(super) async fn take_duty(self: &Rc<Self>) -> Result<Rc<Log>, Trouble> {
+        if let Some(log) = self.take_next() {
+            return Ok(log);
+        }
+        let mut waited = false;
+        let log = self
+            .changed
+            .until(|| {
+                let mut state = self.state.borrow_mut();
+                let fit = self.in_turn(&state);
+                if fit.is_empty() {
+                    return Some(Err(Trouble::Full));
+                }
+                let has_slot = |disk: &&usize| self.slot(**disk).is_some();
+                let is_idle = |disk: &&usize| state.is_idle(**disk);
+                let idle = fit.iter().filter(has_slot).find(is_idle).copied();
+                // Puts come first: where no disk is idle, one does two things at a time.
+                let Some(disk) = idle.or_else(|| fit.iter().find(has_slot).copied()) else {
+                    waited = true;
+                    return state.is_full.then_some(Err(Trouble::Full));
+                };
+                state.figures.overlaps += u64::from(idle.is_none());
+                let log = self.begin_log(&mut state, disk)?;
+                self.give_duty(&mut state, &log);
+                Some(Ok(log))
+            })
+            .await;
+        self.state.borrow_mut().figures.stalls += u64::from(waited);
+        self.changed.notify();
+        if let Ok(log) = &log {
+            self.announce(log);
+        }
+        log
+    }
+
+    /// Disks that take writes, the one whose turn is next first.
+    fn in_turn(&self, state: &State) -> Vec<usize> {
+        let count = self.disks.len();
+        let order = (1..=count).map(|step| (state.duty + step) % count);
+        order.filter(|disk| !self.is_failed(state, *disk)).collect()
+    }
+
+    /// A slot of a disk that is free.
+    fn slot(&self, disk: usize) -> Option<usize> {
+        self.disks[disk].slots.borrow().iter().position(|used| !used)
+    }
+
+    fn begin_log(&self, state: &mut State, disk: usize) -> Option<Rc<Log>> {
+        let slot = self.slot(disk)?;
+        let id = state.next_log;
+        state.next_log += 1;
+        let Disk { slots, space, .. } = &self.disks[disk];
+        Some(Rc::new(Log::new(id, disk, slot, slots, space)))
+    }
+
+    fn give_duty(&self, state: &mut State, log: &Rc<Log>) {
+        (state.duty, state.is_on_duty) = (log.disk, true);
+        state.logs.push(Rc::clone(log));
+        self.note(state, log.disk);
+    }
+
+    /// Gives duty to the disk that was chosen before, unless that has failed since.
+    fn take_next(&self) -> Option<Rc<Log>> {
+        let mut state = self.state.borrow_mut();
+        let log = state.next.take()?;
+        if self.is_failed(&state, log.disk) {
+            log.release();
+            return None;
+        }
+        self.give_duty(&mut state, &log);
+        drop(state);
+        self.changed.notify();
+        Some(log)
+    }
+
+    /// Begins the next log once the one on duty is nearly full.
+    pub(super) fn look_ahead(self: &Rc<Self>, on_duty: &Log) {
+        let mut state = self.state.borrow_mut();
+        let nearly = state.log_size.bytes() as f64 * LOOKS_AHEAD;
+        let is_early = (on_duty.batch_bytes.get() as f64) < nearly;
+        if is_early || state.next.is_some() || self.disks.len() < LOOKS_AHEAD_DISKS {
+            return;
+        }
+        let idle = |disk: &usize| state.is_idle(*disk) && self.slot(*disk).is_some();
+        let Some(disk) = self.in_turn(&state).into_iter().find(idle) else { return };
+        let Some(log) = self.begin_log(&mut state, disk) else { return };
+        state.next = Some(Rc::clone(&log));
+        drop(state);
+        self.announce(&log);
+    }
+
+    /// Gives up the next log, and has the disk that was told of it forget that.
+    pub(super) async fn forgo_next(&self) {
+        let Some(log) = self.state.borrow_mut().next.take() else { return };
+        self.changed.until(|| log.is_announced.get().then_some(())).await;
+        log.release();
+        let knows = |disk: &usize| {
+            self.state.borrow().roots[*disk].logs.iter().any(|(id, _)| *id == log.id)
+        };
+        for disk in (0..self.disks.len()).filter(knows) {
+            // Where that fails, an empty log is found at the next opening.
+            let _ = self.change_root(disk, Change::default()).await;
+        }
+    }
+
+    /// Notes when nothing was put for a while.
+    pub(super) fn watch(self: &Rc<Self>) {
+        let mut state = self.state.borrow_mut();
+        state.last_put = self.executor.now();
+        if std::mem::replace(&mut state.is_watched, true) {
+            return;
+        }
+        let engine = Rc::clone(self);
+        self.executor.spawn(async move {
+            loop {
+                let (until, now) = (engine.state.borrow().last_put + QUIET, engine.executor.now());
+                if until <= now {
+                    break;
+                }
+                engine.executor.sleep(until - now).await;
+            }
+            let mut state = engine.state.borrow_mut();
+            (state.is_watched, state.is_quiet) = (false, true);
+            drop(state);
+            engine.changed.notify();
+        });
+    }
+}

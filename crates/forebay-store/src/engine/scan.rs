@@ -1,0 +1,274 @@
+//! Scans: pages of keys in order, with their values, each as of one moment.
+//!
+//! What a page read beyond its end stays for a while, with what is under way: who goes on where it ended, of the
+//! same segments, finds it there. A merge or transformation that ends, or a snapshot that is let go, throws it
+//! away, for it would keep segments from being freed.
+
+use std::rc::Rc;
+
+use crate::operation::{Page, Trouble};
+use crate::record::{Key, Record};
+
+use super::log::Log;
+use super::read::Picture;
+use super::stream::{Pace, Records, Stream, newest, pass};
+use super::transform::after;
+use super::version::{Run, Version};
+use super::{Engine, State};
+
+/// Steps are no shorter for want of memory.
+const STEP_BYTES_MIN: u64 = 64 << 10;
+/// Scans that are kept between their pages.
+const KEPT_MAX: usize = 64;
+/// A leaf has about so many bytes, or one record.
+const LEAF_BYTES: f64 = 8192.0;
+
+/// What is asked for.
+#[derive(Clone, Debug)]
+pub(super) struct Wanted {
+    /// The least key that counts.
+    pub(super) from: Key,
+    /// Keys, at most.
+    pub(super) count: usize,
+    /// Bytes of keys and values, at most, unless the first alone has more.
+    pub(super) bytes: u64,
+}
+
+/// A scan between two pages.
+pub(super) struct Kept {
+    version: Rc<Version>,
+    /// Where the next page begins.
+    next: Key,
+    runs: Vec<Stream>,
+}
+
+/// Records of a log as of some moment.
+struct InLog {
+    log: Rc<Log>,
+    upto: u64,
+    next: Option<Record>,
+}
+
+impl InLog {
+    fn new(log: &Rc<Log>, from: &Key, upto: u64) -> InLog {
+        InLog { log: Rc::clone(log), upto, next: log.first(from, upto) }
+    }
+}
+
+/// Where records come from.
+enum Source {
+    Log(InLog),
+    Run(Box<Stream>),
+}
+
+impl Records for Source {
+    async fn fill(&mut self) -> Result<(), Trouble> {
+        match self {
+            Source::Log(_) => Ok(()),
+            Source::Run(stream) => stream.fill().await,
+        }
+    }
+
+    fn peek(&self) -> Option<&Record> {
+        match self {
+            Source::Log(log) => log.next.as_ref(),
+            Source::Run(stream) => stream.peek(),
+        }
+    }
+
+    fn pop(&mut self) -> Option<Record> {
+        match self {
+            Source::Log(log) => {
+                let popped = log.next.take()?;
+                log.next = log.log.first(&after(&popped.key), log.upto);
+                Some(popped)
+            }
+            Source::Run(stream) => stream.pop(),
+        }
+    }
+}
+
+impl Engine {
+    /// A page.
+    pub(super) async fn scan(
+        self: &Rc<Self>,
+        wanted: Wanted,
+        picture: Picture,
+    ) -> Result<Page, Trouble> {
+        self.state.borrow_mut().scanning += 1;
+        let page = self.page(wanted, picture).await;
+        self.state.borrow_mut().scanning -= 1;
+        page
+    }
+
+    async fn page(self: &Rc<Self>, wanted: Wanted, picture: Picture) -> Result<Page, Trouble> {
+        if let Some(trees) = &self.trees {
+            return self.scan_in_place(trees, wanted).await;
+        }
+        let Picture { logs, version, upto } = picture;
+        let runs = match self.kept(&version, &wanted.from) {
+            Some(runs) => runs,
+            None => self.streams(&version, &wanted),
+        };
+        let in_logs = logs.iter().map(|log| Source::Log(InLog::new(log, &wanted.from, upto)));
+        let mut sources: Vec<Source> =
+            in_logs.chain(runs.into_iter().map(|run| Source::Run(Box::new(run)))).collect();
+        let mut page = Page::default();
+        let mut bytes = 0;
+        let mut last = None;
+        while page.records.len() < wanted.count {
+            let Some(Record { key, value, .. }) = newest(&mut sources).await? else {
+                return Ok(page);
+            };
+            let len = value.as_ref().map_or(0, |value| (key.len() + value.len()) as u64);
+            bytes += len;
+            if bytes > wanted.bytes && len > 0 && !page.records.is_empty() {
+                break;
+            }
+            pass(&mut sources, &key);
+            page.records.extend(value.map(|value| (key.clone(), value)));
+            last = Some(key);
+        }
+        let next = last.map_or(wanted.from, |last| after(&last));
+        page.next = Some(next.clone());
+        let is_run = |source| match source {
+            Source::Run(stream) => Some(*stream),
+            Source::Log(_) => None,
+        };
+        self.keep(Kept { version, next, runs: sources.into_iter().filter_map(is_run).collect() });
+        Ok(page)
+    }
+
+    /// All runs from a key on, each of which is first asked for about as much as it has of what is wanted.
+    fn streams(self: &Rc<Self>, version: &Version, wanted: &Wanted) -> Vec<Stream> {
+        let of = |run: &Run| {
+            let shapes = run.parts.iter().map(|part| part.segment.described.shape);
+            shapes.fold((0, 0), |sum: (u64, u64), shape| {
+                (sum.0 + shape.records, sum.1 + shape.record_bytes)
+            })
+        };
+        let all: Vec<(u64, u64)> = version.runs.iter().map(|run| of(run)).collect();
+        let records = all.iter().map(|run| run.0).sum::<u64>().max(1) as f64;
+        let bytes = all.iter().map(|run| run.1).sum::<u64>().max(1) as f64;
+        let count = (wanted.count as f64).min(wanted.bytes as f64 * records / bytes + 1.0);
+        // Scans under way share it; one step of each run is consumed while another comes.
+        let ahead = self.config.scan_bytes as f64 / 4.0 / self.state.borrow().scanning as f64;
+        let streams = version.runs.iter().zip(&all).map(|(run, &(run_records, run_bytes))| {
+            let mean = run_bytes as f64 / run_records.max(1) as f64;
+            // Of random keys one run in 40 has more than that. The first leaf begins before them, the last behind.
+            let expected = count * run_records as f64 / records;
+            let leaf = mean.max(LEAF_BYTES);
+            let expected = (expected + 2.0 * expected.sqrt()) * mean + 2.0 * leaf;
+            let step_max = ((ahead * run_bytes as f64 / bytes) as u64)
+                .max(STEP_BYTES_MIN)
+                .min(self.config.step_bytes as u64);
+            let expected = expected as u64;
+            let step = expected.min(step_max);
+            let pace = Pace { step, step_max, wanted: expected, waits: false };
+            Stream::new(self, run, &wanted.from, pace)
+        });
+        streams.collect()
+    }
+
+    /// The streams of a scan whose last page ended there, if it was of the same segments.
+    fn kept(&self, version: &Rc<Version>, from: &Key) -> Option<Vec<Stream>> {
+        let mut state = self.state.borrow_mut();
+        let is_it = |kept: &Kept| Rc::ptr_eq(&kept.version, version) && kept.next == *from;
+        let at = state.scans.iter().position(is_it)?;
+        let mut runs = state.scans.remove(at)?.runs;
+        drop(state);
+        runs.iter_mut().for_each(Stream::go_on);
+        Some(runs)
+    }
+
+    /// Keeps a scan until its next page is asked for; the oldest go where they are too many.
+    fn keep(&self, scan: Kept) {
+        let mut state = self.state.borrow_mut();
+        state.scans.push_back(scan);
+        let bytes = |kept: &Kept| kept.runs.iter().map(Stream::bytes).sum::<u64>();
+        let mut held: u64 = state.scans.iter().map(bytes).sum();
+        while held > self.config.scan_bytes || state.scans.len() > KEPT_MAX {
+            let oldest = state.scans.pop_front();
+            held -= oldest.as_ref().map_or(held, bytes);
+        }
+        state.drop_stale_scans();
+    }
+}
+
+impl State {
+    /// Scans of segments that are neither of now nor of a snapshot hold these for nobody.
+    pub(super) fn drop_stale_scans(&mut self) {
+        let (now, snapshots) = (&self.version, &self.snapshots);
+        self.scans.retain(|kept| {
+            let is_of = |version: &Rc<Version>| Rc::ptr_eq(&kept.version, version);
+            is_of(now) || snapshots.values().any(|picture| is_of(&picture.version))
+        });
+        if self.is_closing {
+            self.scans.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::executor::Executor;
+    use crate::layout::Layout;
+    use crate::operation::Operation;
+
+    fn engine() -> Rc<Engine> {
+        let layout = |disk| Layout {
+            store: 1,
+            disk,
+            disks: 4,
+            root_bytes: 32768,
+            log_slots: 2,
+            slot_bytes: 65536,
+            capacity_bytes: 1 << 24,
+        };
+        let layouts: Vec<Layout> = (0..4).map(layout).collect();
+        Engine::new(&Rc::new(Executor::default()), Config::default(), &layouts, None)
+    }
+
+    fn keep(engine: &Engine, next: usize) {
+        let version = Rc::clone(&engine.state.borrow().version);
+        engine.keep(Kept { version, next: Key::from([next as u8]), runs: Vec::new() });
+    }
+
+    #[test]
+    fn a_scan_is_gone_on_with_once_and_the_oldest_are_forgotten() {
+        let engine = engine();
+        (0..KEPT_MAX + 3).for_each(|next| keep(&engine, next));
+        let version = engine.picture().version;
+        let is_kept = |next: usize| engine.kept(&version, &Key::from([next as u8])).is_some();
+        assert_eq!(
+            [0, 2, 3, 3, 50, KEPT_MAX + 2].map(is_kept),
+            [false, false, true, false, true, true]
+        );
+        assert!(engine.kept(&Rc::default(), &Key::from([9])).is_none(), "of other segments");
+        assert!(is_kept(9));
+    }
+
+    #[test]
+    fn scans_of_what_is_gone_are_kept_for_snapshots_only() {
+        let engine = engine();
+        keep(&engine, 1);
+        engine.begin(7, Operation::Snapshot);
+        let replace = || {
+            let mut state = engine.state.borrow_mut();
+            state.version = Rc::default();
+            state.drop_stale_scans();
+            state.scans.len()
+        };
+        assert_eq!(replace(), 1, "the snapshot's");
+        keep(&engine, 2);
+        assert_eq!(replace(), 1);
+        engine.begin(8, Operation::Release(7));
+        assert!(engine.state.borrow().scans.is_empty());
+        keep(&engine, 3);
+        engine.state.borrow_mut().is_closing = true;
+        engine.state.borrow_mut().drop_stale_scans();
+        assert!(engine.state.borrow().scans.is_empty());
+    }
+}

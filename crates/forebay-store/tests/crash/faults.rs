@@ -1,0 +1,184 @@
+//! Disks that fail: reads, writes and flushes that end with an error now and then, or all from some moment on, for a
+//! while. What was acknowledged stays, nothing wrong or older is answered, and once the disks work again so does the
+//! store, without being opened anew.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use forebay_core::{Lane, Nanos, Piece, Request, Slots};
+use forebay_live::{Crash, Ended, Lanes, Tear, Troubles, Waker, run};
+use forebay_store::{Config, Desk, StorePolicy};
+
+use crate::clients::{Clients, Known};
+use crate::{DISKS, Draw, STUCK, config, layouts, media, seeds};
+
+/// Troubles that come and go: so many passes of the driver from one change to the next.
+struct Changing {
+    lanes: Crash,
+    troubles: Vec<(u64, Troubles)>,
+    passes: u64,
+    /// When all disks work, and those that failed are tried again.
+    calm_from: Rc<Cell<Nanos>>,
+    retry: Nanos,
+}
+
+impl Lanes for Changing {
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> std::io::Result<Nanos> {
+        self.passes += 1;
+        if self.troubles.first().is_some_and(|(from, _)| *from <= self.passes) {
+            self.lanes.trouble(self.troubles.remove(0).1);
+            if self.troubles.is_empty() {
+                // What failed just now was begun before.
+                self.calm_from.set(self.lanes.wall() + self.retry + self.retry);
+            }
+        }
+        self.lanes.reap(next, ended)
+    }
+    fn count(&self) -> usize {
+        self.lanes.count()
+    }
+    fn wall(&mut self) -> Nanos {
+        self.lanes.wall()
+    }
+    fn room(&self, lane: Lane) -> bool {
+        self.lanes.room(lane)
+    }
+    fn slots(&mut self) -> &mut dyn Slots {
+        self.lanes.slots()
+    }
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        self.lanes.start(now, io, pieces);
+    }
+    fn under_way(&self) -> usize {
+        self.lanes.under_way()
+    }
+    fn proceed(&mut self, until: Nanos) -> std::io::Result<()> {
+        self.lanes.proceed(until)
+    }
+    fn waker(&mut self) -> std::io::Result<Waker> {
+        self.lanes.waker()
+    }
+}
+
+/// What goes wrong for a while.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum What {
+    Reads,
+    Writes,
+    Flushes,
+    All,
+    Gone,
+}
+
+impl What {
+    const EACH: [What; 5] = [What::Reads, What::Writes, What::Flushes, What::All, What::Gone];
+
+    fn troubles(self, draw: &mut Draw, from: u64) -> Troubles {
+        // On one disk, mostly; each I/O of it at times.
+        let lane = (draw.below(3) > 0).then(|| draw.below(DISKS.into()) as Lane);
+        let one_in = [1, 3, 20][draw.below(3) as usize];
+        let of = |what| if self == what || self == What::All { one_in } else { 0 };
+        let gone = if self == What::Gone { vec![(lane.unwrap_or_default(), from)] } else { vec![] };
+        Troubles {
+            lane,
+            reads_one_in: of(What::Reads),
+            writes_one_in: of(What::Writes),
+            flushes_one_in: of(What::Flushes),
+            gone,
+            cut_after: Some(STUCK),
+            ..Troubles::default()
+        }
+    }
+}
+
+/// What a store came to whose disks failed.
+#[derive(Default)]
+struct Came {
+    refused: u64,
+    checked: u64,
+    /// Lives that went on after all faults.
+    calm: u64,
+    merges: u64,
+}
+
+/// A life with faults in the middle, then one without.
+fn lives(seed: u64, what: What) -> Came {
+    let mut draw = Draw(seed ^ 0xFA17);
+    let (layouts, config) = (layouts(&mut draw), config(&mut draw));
+    let config = Config { retry: Nanos::from_micros(100), ..config };
+    let tear = [Tear::Sector, Tear::Page][draw.below(2) as usize];
+    let mut media = media(seed, &layouts);
+    let (mut known, mut came) = (Known::default(), Came::default());
+    for life in 0..3 {
+        let calm = Troubles { cut_after: Some(STUCK), ..Troubles::default() };
+        // Opening needs all; from then on for a while, twice.
+        let mut troubles = Vec::new();
+        let mut at = 1500;
+        for _ in 0..2 {
+            at += draw.below(1000);
+            troubles.push((at, what.troubles(&mut draw, 0)));
+            at += 200 + draw.below(800);
+            troubles.push((at, calm.clone()));
+        }
+        if life == 2 {
+            troubles.clear();
+        }
+        // A cut ends the first life, faults or not.
+        let cut = 2000 + draw.below(4000);
+        if life == 0 {
+            troubles.iter_mut().for_each(|(_, trouble)| trouble.cut_after = Some(cut));
+        }
+        let first = Troubles { cut_after: Some(if life == 0 { cut } else { STUCK }), ..calm };
+        let depth = 1 + draw.below(6) as usize;
+        let lanes = Crash::new(media, 4096, depth, draw.below(u64::MAX), first);
+        let mut lanes =
+            Changing { lanes, troubles, passes: 0, calm_from: Rc::default(), retry: config.retry };
+        lanes.calm_from.set(Nanos::MAX);
+        let desk = Desk::default();
+        let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
+        let load = (draw.below(u64::MAX), 1 + seed % 5, if life == 2 { 60 } else { 2000 }, 9000);
+        let mut work = Clients::new(&desk, &mut known, load);
+        work.calm_from = Rc::clone(&lanes.calm_from);
+        let outcome = run(&mut policy, &mut lanes, &mut work, &mut ());
+        let wrong = work.wrong.take();
+        assert_eq!(wrong, None, "seed {seed}, {what:?}, life {life}");
+        if let Err(error) = outcome {
+            let (stages, figures) = (policy.view().stages(), policy.view().figures());
+            let is_power = life == 0 && error.to_string().contains("power");
+            assert!(
+                is_power,
+                "seed {seed}, {what:?}, life {life}: {error}; {stages:?}, {figures:?}"
+            );
+        }
+        came.refused += work.refused;
+        if life == 2 {
+            assert_eq!(work.refused, 0, "seed {seed}, {what:?}: nothing fails any more");
+        }
+        came.checked += work.checked;
+        came.calm += u64::from(lanes.calm_from.get() < lanes.lanes.wall());
+        came.merges += policy.view().figures().merges;
+        drop(policy);
+        media = lanes.lanes.cut(tear);
+    }
+    came
+}
+
+#[test]
+fn what_was_acknowledged_outlives_faults_and_the_store_goes_on() {
+    for what in What::EACH {
+        let mut all = Came::default();
+        for seed in 0..seeds(15) {
+            let came = lives(seed, what);
+            all.refused += came.refused;
+            all.calm += came.calm;
+            all.checked += came.checked;
+            all.merges += came.merges;
+        }
+        let Came { refused, checked, calm, merges } = all;
+        println!("{what:?}: {refused} refused, {checked} checked, {merges} merges, {calm} calm");
+        let came = (refused, checked, calm, merges);
+        // Puts are written through: a flush that fails costs one only where segments make room for its log.
+        let least = if what == What::Flushes { 5 } else { 50 };
+        assert!(refused > least && checked > 5000 && merges > 200 && calm > 10, "{came:?}");
+    }
+}
