@@ -18,15 +18,16 @@ def least(trace, percent: float, within_ms: float) -> int:
     """IOPS at which a server answers so many percent of `trace` in time."""
     if isinstance(trace, Workload):
         return _grid(trace)[within_ms, percent]
-    return _least(trace, [percent], [within_ms])[within_ms, percent]
+    return grid_of(trace, [percent], [within_ms])[within_ms, percent]
 
 
 @cache
 def _grid(workload: Workload) -> dict[tuple[float, float], int]:
-    return _least(workload.table(), [90, 95, 99, 99.5, 99.9, 100], [5, 10, 20, 50])
+    return grid_of(workload.table(), [90, 95, 99, 99.5, 99.9, 100], [5, 10, 20, 50])
 
 
-def _least(trace, percents, within) -> dict[tuple[float, float], int]:
+def grid_of(trace, percents, within) -> dict[tuple[float, float], int]:
+    """IOPS by bound in ms and percentage."""
     texts = {f"{percent / 100:.6g}": percent for percent in percents}
     bounds = [f"{ms}ms" for ms in within]
     found = forebay.plan_capacity(trace, within=bounds, fraction=list(texts))
@@ -133,7 +134,7 @@ def truncation(expected: dict, listed: list[Workload]) -> str:
         rows = workload.table()
         for parts in (8, 4, 2, 1):
             start = rows.slice(0, workload.requests // parts)
-            grid = _least(start, [90, 99, 100], [10, 50])
+            grid = grid_of(start, [90, 99, 100], [10, 50])
             seconds = start["at_ns"][-1].as_py() / 1e9
             cells = [grid[within, percent] for within in (10, 50) for percent in (90, 99, 100)]
             head = [workload.name, f"{start.num_rows:,}", number(start.num_rows / seconds)]

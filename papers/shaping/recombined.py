@@ -16,6 +16,9 @@ POLICIES = ("fcfs", "split", "wf2q", "sfq", "miser", "miser-rate")
 #: Algorithm 2 admits by the length of its queue; RTT proper admits by its rate.
 ADMISSION = {"miser": "length", "miser-rate": "rate"}
 
+#: The other shapers admit by rate, so `miser` shares its server with another Q1 than fair queueing.
+NAMED = {"miser": "miser", "miser-rate": "miser (RTT's admission, as all)"}
+
 SECOND_MS = 1000.0
 
 
@@ -197,12 +200,15 @@ def secondary(expected: dict, listed: list[Workload], short: bool) -> list[Row]:
     kinds = [
         ("miser", "mean_ms", "mean", *given["miser_mean"]),
         ("miser", "longest_ms", "longest", *given["miser_longest"]),
+        ("miser-rate", "mean_ms", "mean", *given["miser_mean"]),
+        ("miser-rate", "longest_ms", "longest", *given["miser_longest"]),
         ("split", "mean_ms", "mean", given["split_mean"], None),
         ("split", "longest_ms", "longest", given["split_longest"], None),
     ]
     for percent in given["percents"]:
         for policy, figure, word, low, high in kinds:
-            says = f"{policy}'s {word} of the secondary class over fair queueing's, {percent} %"
+            who = NAMED.get(policy, policy)
+            says = f"{who}'s {word} of the secondary class over fair queueing's, {percent} %"
             key = f"secondary {policy} {word} {percent}"
             claim = Claim(key, given["source"], says, "times", low, high)
             if workload is None:

@@ -16,6 +16,7 @@ import energy
 import on_a_disk
 import recombined
 import sharing
+import stamps
 import workloads
 
 import forebay
@@ -70,6 +71,7 @@ def main(options) -> str:
     if checked:
         parts += ["## What truncation does\n", TRUNCATION, capacity.truncation(expected, listed)]
         parts += ["An independent reference for the same prefix:\n", claimed(checked)]
+    parts += ["## What a coarse clock does\n", document(stamps), stamps.section(expected, listed)]
     parts += ["## The claims on other traces\n", ELSEWHERE, elsewhere.section(reproduce.claims(HERE / "expected.toml"), listed)]
     parts += ["Capacities, IOPS:\n", elsewhere.grid(listed)]
     parts += ["## Bursts before and after RTT\n", BURSTS, bursts.section(listed)]

@@ -1,4 +1,10 @@
-"""Figures 4.5 and 4.6: what clients need together, beside the sum of what each needs alone."""
+"""Figures 4.5 and 4.6: what clients need together, beside the sum of what each needs alone.
+
+What is compared with the sum for less than all requests can be read in two ways, and both are told.
+`anew`: the merged requests are decomposed, whosever they are. `own`: each client is decomposed by itself
+and what it is promised (its Q1) is merged, all of it to be kept, as section 4.5 has it: "aggregation
+after decomposition".
+"""
 
 from functools import cache
 
@@ -20,10 +26,17 @@ def shared(clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: in
     )
 
 
-def together(clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int) -> dict:
+#: How the two readings are called, and where `plan consolidate` answers them.
+ANEW, OWN = "merged, then decomposed", "each client's Q1, merged"
+READINGS = {ANEW: "ratio", OWN: "shaped_ratio"}
+
+
+def together(
+    clients: tuple[Workload, ...], shifts: tuple[str, ...], within_ms: int, reading: str = ANEW
+) -> dict:
     """Capacity needed over the sum, by shift in seconds and fraction."""
     rows = shared(clients, shifts, within_ms)["rows"]
-    return {(row["shift_s"], row["fraction"]): row["ratio"] for row in rows}
+    return {(row["shift_s"], row["fraction"]): row[READINGS[reading]] for row in rows}
 
 
 def who_pays(expected: dict, listed: list[Workload]) -> str:
@@ -88,17 +101,22 @@ def _pair(pair: dict, table: dict, listed: list[Workload], short: bool) -> list[
             lacking = next(name for name, has in zip(names, clients) if has is None)
             found.append(Row(claim, title, None, missing(lacking, short)))
             continue
-        ratios = together(clients, shifts, pair["within_ms"])
         case = " + ".join(client.name for client in clients)
         if shift is not None:
+            ratios = together(clients, shifts, pair["within_ms"])
             ours = 100 * ratios[float(shift.rstrip("s")), fraction]
-        else:
-            longest = max(client.duration_s for client in clients)
+            why = _cause(clients, shift, fraction, shifts, pair["within_ms"], table)
+            found.append(Row(claim, case, ours, why))
+            continue
+        longest = max(client.duration_s for client in clients)
+        for reading in READINGS:
+            ratios = together(clients, shifts, pair["within_ms"], reading)
             each = [error(ratio) for (later, of_fraction), ratio in ratios.items()
                     if of_fraction == fraction and later <= longest]
-            ours = max(each)
-        why = _cause(clients, shift, fraction, shifts, pair["within_ms"], table)
-        found.append(Row(claim, case, ours, why))
+            why = "all that each was promised alone is kept"
+            if reading == ANEW:
+                why = _cause(clients, shift, fraction, shifts, pair["within_ms"], table)
+            found.append(Row(claim, f"{case}: {reading}", max(each), why))
     return found
 
 

@@ -2,10 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{
-    Advice, BASELINE, Redundancy, RemedyKind, advise, default_device, default_flash, redundancy,
+    Advice, BASELINE, Prefer, Redundancy, RemedyKind, advise, default_device, default_flash,
+    redundancy,
 };
 use forebay::devices;
 use forebay::report;
@@ -29,6 +30,10 @@ pub(crate) struct Advise {
     /// Say too which redundancy pays where the trace goes to an array of so many such drives
     #[arg(long, value_name = "DRIVES", value_parser = clap::value_parser!(u16).range(6..=32))]
     array: Option<u16>,
+    /// What is preferred among schedulers that nothing beats: the least total time, the fastest reads or writes (99 of
+    /// 100), or the least product of all
+    #[arg(long, value_enum, value_name = "WHAT", default_value = "balance")]
+    prefer: Preferred,
     /// Where to write the HTML report
     #[arg(short, long, value_name = "FILE", default_value = "report.html")]
     output: PathBuf,
@@ -39,6 +44,26 @@ pub(crate) struct Advise {
     /// How to print the answer
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+}
+
+/// What is preferred.
+#[derive(Clone, Copy, ValueEnum)]
+enum Preferred {
+    Total,
+    Reads,
+    Writes,
+    Balance,
+}
+
+impl From<Preferred> for Prefer {
+    fn from(preferred: Preferred) -> Prefer {
+        match preferred {
+            Preferred::Total => Prefer::Total,
+            Preferred::Reads => Prefer::Reads,
+            Preferred::Writes => Prefer::Writes,
+            Preferred::Balance => Prefer::Balance,
+        }
+    }
 }
 
 impl Advise {
@@ -61,9 +86,10 @@ impl Advise {
         };
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
-        let mut advice = advise(&input, &device, reason, &flash, setup, |remedy| {
-            progress.say(format!("trying {remedy} on {}", device.name));
-        })?;
+        let mut advice =
+            advise(&input, &device, reason, &flash, setup, self.prefer.into(), |remedy| {
+                progress.say(format!("trying {remedy} on {}", device.name));
+            })?;
         if let Some(drives) = self.array.filter(|_| !advice.runs.is_empty()) {
             let scheduler = advice.recommended.as_deref().unwrap_or(BASELINE);
             let tried = redundancy(&input, &device, drives, scheduler, setup, |name| {
@@ -200,19 +226,36 @@ fn ranking(advice: &Advice) -> String {
     let digits = if longest_s < 10.0 { 3 } else { 1 };
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    let mut header = vec!["", "policy", "total s"];
+    let mut header = vec!["", "policy", "from", "total s"];
     header.extend(compared.then_some("saved %"));
-    header.extend(["read p99 ms", "write p99 ms", "longest wait ms"]);
+    header.extend(["read p99", "write p99", "longest wait"]);
     table.set_header(header);
     for ranked in &advice.ranking {
         let mark = if advice.recommended.as_ref() == Some(&ranked.policy) { ">" } else { "" };
-        let mut row =
-            vec![Cell::new(mark), Cell::new(&ranked.policy), number(Some(ranked.total_s), digits)];
+        let mut row = vec![
+            Cell::new(mark),
+            Cell::new(&ranked.policy),
+            Cell::new(ranked.from.name()),
+            number(Some(ranked.total_s), digits),
+        ];
         row.extend(ranked.gain_share.map(|share| number(Some(share * 100.0), 1)));
-        row.push(number(ranked.read_p99_ms, 1));
-        row.push(number(ranked.write_p99_ms, 1));
-        row.push(number(Some(ranked.longest_wait_ms), 0));
+        row.push(tail(ranked.read_p99_ms, ranked.read_p99_low_ms.zip(ranked.read_p99_high_ms)));
+        row.push(tail(ranked.write_p99_ms, ranked.write_p99_low_ms.zip(ranked.write_p99_high_ms)));
+        row.push(right(time(ranked.longest_wait_ms)));
         table.add_row(row);
     }
     table.to_string()
+}
+
+/// A tail with its interval.
+fn tail(value: Option<f64>, interval: Option<(f64, f64)>) -> Cell {
+    let within = interval.map(|(low, high)| format!(" ({} - {})", time(low), time(high)));
+    right(value.map_or("-".to_string(), |ms| time(ms) + &within.unwrap_or_default()))
+}
+
+/// Three digits and a unit.
+fn time(ms: f64) -> String {
+    let (value, unit) = if ms < 1000.0 { (ms, "ms") } else { (ms / 1000.0, "s") };
+    let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
+    format!("{value:.digits$} {unit}")
 }

@@ -15,7 +15,7 @@ use forebay_trace::write::{Draft, Kept};
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
 use crate::plan_devices::{self, Devices};
-use crate::plan_options;
+use crate::plan_options::{self, percent, wrapped};
 use crate::progress::Progress;
 
 /// Find the least capacity that answers a fraction of the requests within a time
@@ -87,7 +87,10 @@ impl Capacity {
         }
         match self.format {
             Format::Json => output::print_json(&answer)?,
-            Format::Table => output::print(&shown(&answer.rows, &promises, doubt))?,
+            Format::Table => {
+                let table = shown(&answer.rows, &promises, doubt);
+                output::print(&format!("{}\n\n{table}", sentences(&answer.rows, &promises)))?;
+            }
         }
         Ok(())
     }
@@ -113,6 +116,22 @@ fn write_report(
     let curves = capacity::curve(arrivals, &promises.within)?;
     let page = report::capacity_html(&report::CapacityPage { arrivals, promises, rows, curves });
     Ok(report::write(draft, &page)?)
+}
+
+/// A sentence for each bound, of the trace as a whole, and what the figures leave out.
+fn sentences(rows: &[Row], promises: &Promises) -> String {
+    let whole: Vec<&Row> = rows.iter().filter(|row| row.volume.is_none()).collect();
+    let mut said = Vec::new();
+    for line in whole.chunks(promises.fractions.len()) {
+        let each = line.iter().enumerate().map(|(index, row)| {
+            let verb = if index == 0 { "IOPS keep" } else { "keep" };
+            format!("{} {verb} {}", row.capacity_iops, percent(row.fraction))
+        });
+        let each: Vec<String> = each.collect();
+        said.push(wrapped(&format!("Within {} ms: {}.", line[0].within_ms, each.join(", "))));
+    }
+    said.push("Every request counts as one, however long: --device D counts bytes too.".into());
+    said.join("\n")
 }
 
 /// Bounds down, fractions across.

@@ -1,17 +1,17 @@
 //! `forebay plan consolidate`.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::Error;
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::Promises;
-use forebay::plan::consolidate::{Consolidation, cautions, consolidate};
+use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
 use forebay_core::Nanos;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
-use crate::plan_options;
+use crate::plan_options::{self, percent, share_found, wrapped};
 use crate::progress::Progress;
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
@@ -28,6 +28,12 @@ pub(crate) struct Consolidate {
     /// Clients that one trace alone stands for [default: 2]
     #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u16).range(2..=1000))]
     clients: Option<u16>,
+    /// Keep the clock that the traces have in common: each client begins when it was recorded
+    #[arg(long)]
+    keep_times: bool,
+    /// The volumes of each trace are the clients, by the clock they have in common
+    #[arg(long, value_enum, conflicts_with = "clients")]
+    by: Option<By>,
     /// Times within which requests are to be answered, comma-separated
     #[arg(long, value_name = "TIME,...", value_delimiter = ',', value_parser = plan_options::span,
           default_value = "10ms", allow_hyphen_values = true)]
@@ -43,6 +49,13 @@ pub(crate) struct Consolidate {
     format: Format,
 }
 
+/// What is told apart.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum By {
+    /// A client for each volume.
+    Volume,
+}
+
 impl Consolidate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if let (Some(clients), several @ 2..) = (self.clients, self.traces.len()) {
@@ -52,23 +65,28 @@ impl Consolidate {
             ))
             .into());
         }
-        let arrivals =
-            self.traces.iter().map(|path| plan_options::arrivals(&self.source, path, false));
-        let arrivals: Vec<ArrivalTimes> = arrivals.collect::<anyhow::Result<_>>()?;
-        let copies = if arrivals.len() == 1 { usize::from(self.clients.unwrap_or(2)) } else { 1 };
+        let arrivals = self.clients_of()?;
+        let copies = match (arrivals.len(), self.by) {
+            (1, None) => usize::from(self.clients.unwrap_or(2)),
+            _ => 1,
+        };
         let clients: Vec<&ArrivalTimes> =
             arrivals.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
+        let begin = match self.keep_times || self.by.is_some() {
+            true => Begin::AsRecorded,
+            false => Begin::Together,
+        };
         let shifts = match (self.shift.is_empty(), copies) {
             (false, _) => self.shift,
             (true, 1) => vec![Nanos::ZERO],
             (true, _) => vec![Nanos::from_secs(1), Nanos::from_secs(100)],
         };
-        for caution in cautions(&clients, &shifts) {
+        for caution in cautions(&clients, begin, &shifts) {
             eprintln!("forebay: {caution}");
         }
         let promises = Promises { within: self.within, fractions: self.fraction };
         let progress = Progress::new("searching for capacities");
-        let found = consolidate(&clients, &shifts, &promises)?;
+        let found = consolidate(&clients, begin, &shifts, &promises)?;
         drop(progress);
         match self.format {
             Format::Json => output::print_json(&found)?,
@@ -76,30 +94,112 @@ impl Consolidate {
         }
         Ok(())
     }
+
+    /// The traces' arrivals, or those of their volumes.
+    fn clients_of(&self) -> anyhow::Result<Vec<ArrivalTimes>> {
+        let mut clients = Vec::new();
+        let several = self.traces.len() > 1;
+        for path in &self.traces {
+            let arrivals = plan_options::arrivals(&self.source, path, self.by.is_some())?;
+            match self.by {
+                Some(By::Volume) if self.keep_times && several => {
+                    return Err(Error::Unfit(
+                        "--by volume --keep-times: got several traces, expected one, whose volumes \
+                         have a clock in common; leave one of the options out, or give one trace"
+                            .into(),
+                    )
+                    .into());
+                }
+                Some(By::Volume) => clients.extend(arrivals.split()),
+                None if self.keep_times && several => clients.push(arrivals.by_own_clock()?),
+                None => clients.push(arrivals),
+            }
+        }
+        if self.by.is_some() && clients.len() < 2 {
+            return Err(Error::Unfit(
+                "--by volume: got one volume, expected two or more that share a server; leave --by out \
+                 to give the trace with itself"
+                    .into(),
+            )
+            .into());
+        }
+        Ok(clients)
+    }
 }
 
+/// A sentence for each promise, what each client needs alone, and what they need together.
 fn shown(found: &Consolidation) -> String {
+    let sentences: Vec<String> = found.rows.iter().map(|row| sentence(row, found)).collect();
+    format!("{}\n\n{}\n\n{}", sentences.join("\n"), alone(&found.clients), together(found))
+}
+
+fn sentence(row: &Shared, found: &Consolidation) -> String {
+    let apart = match row.shift_s {
+        0.0 => String::new(),
+        shift => format!(", {shift} s apart"),
+    };
+    let worst = row.client_fractions.get(row.worst_client).copied().unwrap_or(1.0);
+    wrapped(&format!(
+        "{} IOPS keep {} of {} clients together within {} ms{apart}; alone they need {} in sum. \
+         Client {} then gets {}; {} IOPS keep the promise to each.",
+        row.merged_iops,
+        percent(row.fraction),
+        found.clients.len(),
+        row.within_ms,
+        row.sum_iops,
+        row.worst_client + 1,
+        share_found(worst),
+        row.every_client_iops
+    ))
+}
+
+fn alone(clients: &[Client]) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    let promises = clients.iter().take(1).flat_map(|client| &client.rows);
+    let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
+    table.set_header(["client".to_string(), "alone needs, IOPS".into()].into_iter().chain(heads));
+    for (index, client) in clients.iter().enumerate() {
+        let needs = client.rows.iter().map(|row| row.capacity_iops.to_string());
+        let needs = needs.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
+        let named = [Cell::new(index + 1), Cell::new(name_of(client))];
+        table.add_row(named.into_iter().chain(needs));
+    }
+    table.to_string()
+}
+
+/// The trace without its folder.
+fn name_of(client: &Client) -> &str {
+    client.trace.rsplit('/').next().unwrap_or(&client.trace)
+}
+
+fn together(found: &Consolidation) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header([
-        "within ms",
-        "fraction",
+        "ms",
+        "promised",
         "shift s",
-        "sum IOPS",
-        "together IOPS",
+        "sum",
+        "together",
         "ratio",
-        "so answered of the worst client",
-        "every client IOPS",
+        "Q1s",
+        "worst",
+        "it gets",
+        "each kept",
     ]);
     for row in &found.rows {
+        let worst = row.client_fractions.get(row.worst_client).copied().unwrap_or(1.0);
         let cells = [
             row.within_ms.to_string(),
-            row.fraction.to_string(),
+            percent(row.fraction),
             row.shift_s.to_string(),
             row.sum_iops.to_string(),
             row.merged_iops.to_string(),
             format!("{:.3}", row.ratio),
-            format!("{:.4}", row.client_fractions.iter().copied().fold(1.0, f64::min)),
+            row.shaped_iops.to_string(),
+            (row.worst_client + 1).to_string(),
+            share_found(worst),
             row.every_client_iops.to_string(),
         ];
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));

@@ -6,12 +6,13 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
 use forebay::plan::capacity::Promises;
-use forebay::plan::devices::{Row, STRIPE_BYTES, cautions, table};
+use forebay::plan::devices::{Binds, Question, Row, STRIPE_BYTES, cautions, table};
 use forebay_trace::streams::StreamBy;
 use serde::Serialize;
 
 use crate::options::{Reading, Source};
 use crate::output::{self, Format};
+use crate::plan_options::{percent, share_found, wrapped};
 use crate::progress::Progress;
 
 /// Real devices instead of a server of constant rate.
@@ -27,6 +28,15 @@ pub(crate) struct Devices {
     #[arg(long, value_name = "NUMBER", default_value = "64", requires = "device",
           value_parser = clap::value_parser!(u16).range(1..=4096))]
     devices_max: u16,
+    /// What one device costs, in any money
+    #[arg(long, value_name = "AMOUNT", requires = "device", value_parser = amount,
+          allow_hyphen_values = true)]
+    price: Option<f64>,
+}
+
+fn amount(text: &str) -> Result<f64, String> {
+    let amount = text.parse().ok().filter(|amount| (0.0..=1e12).contains(amount));
+    amount.ok_or_else(|| format!("got '{text}', expected 0 to 1e12, e.g. 89.90"))
 }
 
 /// What is asked of them.
@@ -58,12 +68,17 @@ impl Devices {
         let device = devices::open(asked.device)?;
         forebay_core::catalog::build(&self.policy, u32::MAX).map_err(forebay::Error::from)?;
         let input = Reading::of(source, StreamBy::default()).read(trace)?;
-        for caution in cautions(&input) {
+        for caution in cautions(&input)? {
             eprintln!("forebay: {}: {caution}", trace.display());
         }
         let progress = Progress::new(&format!("simulating {} on {}", self.policy, device.name));
-        let max = usize::from(self.devices_max);
-        let rows = table(&input, &device, &self.policy, &asked.promises, max)?;
+        let question = Question {
+            policy: &self.policy,
+            promises: &asked.promises,
+            devices_max: usize::from(self.devices_max),
+            price_each: self.price,
+        };
+        let rows = table(&input, &device, &question)?;
         drop(progress);
         match asked.format {
             Format::Json => output::print_json(&Results {
@@ -77,10 +92,65 @@ impl Devices {
                 rows,
             })?,
             Format::Table => {
-                output::print(&shown(&rows, &asked.promises, &device.name, self.devices_max))?;
+                let said = rows.iter().map(|row| sentence(row, &device.name, self.devices_max));
+                let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
+                let table = shown(&rows, &asked.promises, &device.name, self.devices_max);
+                output::print(&format!("{}\n\n{table}", said.join("\n")))?;
             }
         }
         Ok(())
+    }
+}
+
+/// What a row says.
+fn sentence(row: &Row, device: &str, max: u16) -> String {
+    let promise = format!("{} within {} ms", percent(row.fraction), row.within_ms);
+    let rate = match row.capacity_iops {
+        Some(iops) => format!("{iops} IOPS keep {promise}; "),
+        None => format!("{promise}: "),
+    };
+    let Some(devices) = row.devices else { return rate + &refusal(row, device, max) };
+    let verb = |devices: usize| if devices == 1 { "does" } else { "do" };
+    let less = match row.one_less_fraction {
+        Some(share) => {
+            let (one_less, share) = (devices - 1, share_found(share));
+            format!("{one_less} {device} {} not ({share}), ", verb(one_less))
+        }
+        None => String::new(),
+    };
+    let needs = match (row.devices_for_bytes, row.devices_for_time) {
+        (Some(bytes), Some(time)) => format!(" ({bytes} for the data, {time} for the time)"),
+        _ => String::new(),
+    };
+    let binds = match row.binds {
+        Some(Binds::Bytes) => ": the data decide",
+        Some(Binds::Time) => ": the time decides",
+        Some(Binds::Both) | None => "",
+    };
+    let price = row.price.map_or(String::new(), |price| format!(", for {price:.2}"));
+    let watts = row.mean_power_w.map_or(String::new(), |watts| format!(", at {watts:.1} W"));
+    let verb = verb(devices);
+    format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.")
+}
+
+/// Why no number of devices is given.
+fn refusal(row: &Row, device: &str, max: u16) -> String {
+    match (row.alone_fraction, row.devices_for_bytes) {
+        (Some(alone), _) if alone < row.fraction => format!(
+            "no number of {device} does: one that is idle answers only {} in time, a request at \
+             a time.",
+            share_found(alone)
+        ),
+        (_, Some(bytes)) if bytes > u64::from(max) => format!(
+            "the data alone take {bytes} {device}, more than the {max} that were allowed; raise \
+             --devices-max."
+        ),
+        (alone, _) => format!(
+            "{max} {device} do not ({}); more of them may, as an idle one answers {} in time; raise \
+             --devices-max.",
+            share_found(row.achieved_fraction),
+            share_found(alone.unwrap_or(1.0))
+        ),
     }
 }
 
@@ -93,7 +163,10 @@ fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
     for line in rows.chunks(promises.fractions.len()) {
         let within = Cell::new(format!("{} ms", line[0].within_ms));
         let figures = line.iter().map(|row| {
-            let most = || format!("> {max} ({:.4})", row.achieved_fraction);
+            let most = || match row.alone_fraction {
+                Some(alone) if alone < row.fraction => "none".to_string(),
+                _ => format!("> {max} ({:.4})", row.achieved_fraction),
+            };
             let text = row.devices.map_or_else(most, |devices| devices.to_string());
             Cell::new(text).set_alignment(CellAlignment::Right)
         });

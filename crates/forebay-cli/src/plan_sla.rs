@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use forebay::plan::sla::{Division, Price, Sla as Promise, price};
+use forebay::plan::sla::{Division, Price, Sla as Promise, Way, price};
 use forebay_core::rtt::RATE_MAX_IOPS;
 use serde::Serialize;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format};
-use crate::plan_options;
+use crate::plan_options::{self, wrapped};
 use crate::progress::Progress;
 
 /// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms
@@ -60,15 +60,25 @@ impl Sla {
 
 fn shown(found: &Price) -> String {
     let least = &found.least;
-    let mut text = format!(
-        "least capacity found: {} IOPS; nothing keeps the promise below {} IOPS\n{}",
-        least.capacity_iops,
-        found.floor_iops,
-        tiers(least)
-    );
+    let how = match least.way {
+        Way::Fcfs => "on one server, first come first served",
+        Way::Miser => "on one server with Miser",
+        Way::SeparateServers => "on separate servers",
+    };
+    let fcfs = found.fcfs_iops.map_or("more than any".into(), |iops| iops.to_string());
+    let said = wrapped(&format!(
+        "{} IOPS keep the promise {how}, the least found. First come first served on one server takes \
+         {fcfs} IOPS, separate servers {}. Nothing keeps it below {} IOPS.",
+        least.capacity_iops, found.separate_iops, found.floor_iops
+    ));
+    let mut text = format!("{said}\n\n{}", tiers(least));
     if let Some(checked) = &found.checked {
-        let verdict = if checked.kept { "kept" } else { "broken" };
-        text += &format!("\n\nat {} IOPS: {verdict}\n{}", checked.capacity_iops, tiers(checked));
+        let verdict = if checked.kept { "keep" } else { "do not keep" };
+        text += &format!(
+            "\n\n{} IOPS {verdict} the promise.\n\n{}",
+            checked.capacity_iops,
+            tiers(checked)
+        );
     }
     text
 }
@@ -79,7 +89,8 @@ fn tiers(division: &Division) -> String {
     table.set_header(["within ms", "promised", "answered", "kept", "its share, IOPS"]);
     for tier in &division.tiers {
         let share = match tier.share_iops {
-            None => "with the tier before".to_string(),
+            None if division.way == Way::SeparateServers => "with the tier before".to_string(),
+            None => "one server".to_string(),
             Some(share) => share.to_string(),
         };
         let kept = if tier.kept { "yes" } else { "no" };

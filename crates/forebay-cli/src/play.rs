@@ -136,7 +136,7 @@ impl Play {
             OnVolume { drives: self.volume.clone(), driver: self.driver, depth: self.depth };
         let on = match &emulated {
             Some(disk) => {
-                On::Emulated(Bed { disk, disks: 1, flash: flash.as_ref(), failures: &self.fail })
+                On::Emulated(Bed { flash: flash.as_ref(), failures: &self.fail, ..Bed::of(disk) })
             }
             None if !self.volume.is_empty() => On::Volume(&volume),
             None => On::Real(&real),

@@ -58,8 +58,12 @@ impl Simulate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let device = devices::open(&self.device)?;
         let flash = self.flash.as_deref().map(devices::open).transpose()?;
-        let bed =
-            Bed { disk: &device, disks: self.disks, flash: flash.as_ref(), failures: &self.fail };
+        let bed = Bed {
+            disks: self.disks,
+            flash: flash.as_ref(),
+            failures: &self.fail,
+            ..Bed::of(&device)
+        };
         for policy in &self.policy {
             bed.check(policy)?;
         }

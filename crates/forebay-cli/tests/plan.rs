@@ -37,9 +37,11 @@ fn refused(command: &mut Command, parts: &[&str]) {
     }
 }
 
-/// Ten at once every second, for ten seconds.
+/// Ten at once every second, for ten seconds; but one comes a microsecond late, as a clock of whole
+/// seconds could not say.
 fn bursts() -> Vec<f64> {
-    (0..100).map(|index| f64::from(index / 10)).collect()
+    let late = |index| if index == 49 { 1e-6 } else { 0.0 };
+    (0..100).map(|index| f64::from(index / 10) + late(index)).collect()
 }
 
 #[test]
@@ -103,7 +105,7 @@ fn the_report_is_a_page() {
     let folder = Folder::new();
     let (trace, report) = (trace_of(&folder, &bursts()), folder.path("r.html"));
     let (out, err) = ends(plan(&["capacity"]).arg(&trace).arg("-o").arg(&report), 0);
-    assert!(out.starts_with("| IOPS within") && err.contains("r.html"), "{out}{err}");
+    assert!(out.starts_with("Within 5 ms: ") && err.contains("r.html"), "{out}{err}");
     let page = fs::read_to_string(report).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
 }
@@ -176,6 +178,29 @@ fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
 }
 
 #[test]
+fn a_clock_that_hides_how_requests_came_has_no_price() {
+    let folder = Folder::new();
+    // A request every 20 ms takes 50 IOPS; by a clock of whole seconds fifty come at once.
+    let coarse = trace_of(&folder, &(0..500).map(|k| f64::from(k / 50)).collect::<Vec<_>>());
+    let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 5\n");
+    let questions: [&[&str]; 5] = [
+        &["capacity"],
+        &["capacity", "--device", "fixed:100"],
+        &["consolidate"],
+        &["power"],
+        &["sla", promise.to_str().unwrap()],
+    ];
+    for question in questions {
+        refused(plan(question).arg(&coarse), &["t.spc", "clock steps by 1.0 s", "50 requests"]);
+    }
+    let ticks = trace_of(&folder, &(0..500).map(|k| f64::from(k / 2) / 25.0).collect::<Vec<_>>());
+    for question in &questions[..2] {
+        let (_, err) = ends(plan(question).arg(&ticks), 0);
+        assert!(err.contains("steps by 40.0"), "{err}");
+    }
+}
+
+#[test]
 fn sharing_a_server_is_cheaper_than_the_sum() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &bursts());
@@ -194,7 +219,7 @@ fn sharing_a_server_is_cheaper_than_the_sum() {
     assert_eq!(several["rows"][0]["merged_iops"], 300);
     let (table, err) = ends(plan(&["consolidate"]).arg(&trace), 0);
     assert!(err.contains("before the next begins"), "{err}");
-    assert!(table.contains("every client IOPS"), "{table}");
+    assert!(table.contains("each kept") && table.contains("Q1s"), "{table}");
 }
 
 #[test]
@@ -211,6 +236,13 @@ fn each_client_is_told_what_it_gets() {
     assert_eq!((&row["merged_iops"], &row["every_client_iops"]), (&1.into(), &16.into()));
     assert_eq!(row["client_fractions"], serde_json::json!([1.0, 0.0]));
     assert_eq!(found["clients"][1]["rows"][0]["capacity_iops"], 15);
+    assert_eq!((&row["worst_client"], &row["shaped_iops"]), (&1.into(), &16.into()));
+    let (text, _) = ends(plan(&asked).args([&steady, &burst]), 0);
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(
+        text.contains("Client 2 then gets 0.00 %; 16 IOPS keep the promise to each."),
+        "{text}"
+    );
     let (_, err) = ends(plan(&asked).args([&steady, &burst]), 0);
     assert!(err.contains("from 0.0 s to 29.0 s") && err.contains("one length"), "{err}");
     refused(
@@ -220,14 +252,47 @@ fn each_client_is_told_what_it_gets() {
 }
 
 #[test]
+fn clients_can_keep_the_clock_they_share() {
+    let folder = Folder::new();
+    let burst = |volume: u32, from: f64| {
+        (0..10).map(move |k| format!("{volume},{k},4096,R,{:.6}\n", from + f64::from(k) * 1e-6))
+    };
+    // Two volumes that burst five seconds apart, in one trace and in two.
+    let both = folder.file("both.spc", burst(0, 1.0).chain(burst(1, 6.0)).collect::<String>());
+    let asked = ["consolidate", "--within", "1s", "--fraction", "1"];
+    let by_volume = json(plan(&asked).args(["--by", "volume"]).arg(&both));
+    assert_eq!(
+        (&by_volume["rows"][0]["sum_iops"], &by_volume["rows"][0]["merged_iops"]),
+        (&20.into(), &10.into())
+    );
+    assert!(by_volume["clients"][1]["trace"].as_str().unwrap().contains("both.spc volume"));
+    let (a, b) = (
+        folder.file("a.spc", burst(0, 1.0).collect::<String>()),
+        folder.file("b.spc", burst(0, 6.0).collect::<String>()),
+    );
+    let needs = |more: &[&str]| {
+        let found = json(plan(&asked).args(more).args([&a, &b]));
+        found["rows"][0]["merged_iops"].as_u64().unwrap()
+    };
+    assert_eq!((needs(&[]), needs(&["--keep-times"])), (20, 10));
+    refused(plan(&asked).args(["--by", "volume"]).arg(&a), &["got one volume"]);
+    refused(plan(&asked).args(["--by", "volume", "--keep-times"]).args([&a, &b]), &["in common"]);
+}
+
+#[test]
 fn promises_of_tiers_are_priced_checked_and_refused() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &bursts());
     let tier = |f: &str, w: &str| format!("[[tier]]\nfraction = {f}\nwithin_ms = {w}\n");
     let good = folder.file("good.toml", tier("0.5", "50") + &tier("1", "500"));
     let found = json(plan(&["sla"]).arg(&good).arg(&trace).args(["--capacity", "20"]));
-    // Five of ten within 50 ms, the others within half a second.
-    assert_eq!(found["least"]["capacity_iops"], 110);
+    // Five of ten within 50 ms, the others within half a second: a server each, or one that is as fast
+    // as the first and needs no second.
+    assert_eq!((&found["separate_iops"], &found["fcfs_iops"]), (&110.into(), &100.into()));
+    assert_eq!(found["least"]["capacity_iops"], 100);
+    assert_eq!(found["least"]["way"], "fcfs");
+    let (text, _) = ends(plan(&["sla"]).arg(&good).arg(&trace), 0);
+    assert!(text.starts_with("100 IOPS keep the promise on one server, first come"), "{text}");
     assert_eq!((&found["least"]["kept"], &found["checked"]["kept"]), (&true.into(), &false.into()));
     assert_eq!((&found["floor_iops"], &found["requests"]), (&100.into(), &100.into()));
     let contradiction = folder.file("bad.toml", tier("0.9", "20") + &tier("0.5", "50"));
@@ -264,6 +329,22 @@ fn switching_pools_saves_energy() {
 }
 
 #[test]
+fn data_that_one_device_cannot_hold_take_more() {
+    let folder = Folder::new();
+    // Twenty reads in two seconds, spread over 9.7 TB.
+    let line = |k: u64| format!("0,{},4096,R,{}.{}\n", k * 1_000_000_000, k / 10, k % 10);
+    let trace = folder.file("t.spc", (0..20).map(line).collect::<String>());
+    let asked = ["capacity", "--device", "samsung-830", "--within", "50ms", "--fraction", "0.99"];
+    let found = json(plan(&asked).args(["--price", "100"]).arg(&trace));
+    let row = &found["rows"][0];
+    assert_eq!((&row["devices_for_bytes"], &row["devices_for_time"]), (&38.into(), &1.into()));
+    assert_eq!((&row["devices"], &row["binds"]), (&38.into(), &"bytes".into()));
+    assert_eq!(row["price"], 3800.0);
+    let (text, _) = ends(plan(&asked).args(["--devices-max", "30"]).arg(&trace), 0);
+    assert!(text.contains("the data alone take 38 samsung-830, more than the 30"), "{text}");
+}
+
+#[test]
 fn devices_are_counted() {
     let folder = Folder::new();
     let trace = trace_of(&folder, &bursts());
@@ -276,6 +357,21 @@ fn devices_are_counted() {
     );
     assert_eq!((&found["replay"], &found["policy"]), (&"open".into(), &"noop:merge=no".into()));
     refused(plan(&["capacity", "--device", "nothing"]).arg(&trace), &["nothing"]);
+    let said = |more: &[&str]| {
+        let (text, _) = ends(plan(&asked).args(more).arg(&trace), 0);
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let text = said(&["--within", "50ms,1ms", "--price", "9.5"]);
+    let kept = "200 IOPS keep 100 % within 50 ms; 1 fixed:100 does not (50.00 %), 2 fixed:100 do: the \
+                time decides, for 19.00.";
+    assert!(text.starts_with(kept), "{text}");
+    let never = "10000 IOPS keep 100 % within 1 ms; no number of fixed:100 does: one that is idle \
+                 answers only 0.00 % in time";
+    assert!(text.contains(never), "{text}");
+    for wrong in ["-1", "nan", "x"] {
+        refused(plan(&asked).args(["--price", wrong]).arg(&trace), &["got '", "e.g. 89.90"]);
+    }
     let policy = ["capacity", "--device", "fixed:100", "--policy", "nothing"];
     refused(plan(&policy).arg(&trace), &["nothing"]);
 }

@@ -19,7 +19,7 @@ fn mistakes_in_options_say_what_is_right() {
     let with = |more: [&'static str; 2]| [&noop[..], &more].concat();
     simulate(
         &["--device", "sata250", "--policy", "nope"],
-        &["nope", "noop, deadline, anticipatory, cfq, none, mq-deadline, bfq, bid"],
+        &["nope", "noop, clook, deadline, anticipatory, cfq, none, mq-deadline, bfq, kyber, bid"],
     );
     simulate(&["--device", "sata250", "--policy", "cfq:quantun=2"], &["quantun", "quantum"]);
     simulate(&["--device", "sata250", "--policy", "cfq:quantum=0"], &["got '0'", "at least 1"]);

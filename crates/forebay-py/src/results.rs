@@ -210,6 +210,13 @@ impl Advice {
         self.get(py, "recommended")
     }
 
+    /// The scheduler to use of those that Linux has, and the lines that set it (`policy`, `now`, `for_good`); None where
+    /// none is better than first in, first out.
+    #[getter]
+    fn today<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        self.get(py, "today")
+    }
+
     /// The answer in a sentence or two.
     #[getter]
     fn headline<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {

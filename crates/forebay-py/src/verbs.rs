@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay::advise::{BASELINE, default_device, default_flash, redundancy};
+use forebay::advise::{BASELINE, Prefer, default_device, default_flash, redundancy};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
 use forebay::defragment::study;
@@ -204,6 +204,7 @@ pub(crate) fn simulate(
         disks: options::disks(disks)?,
         flash: flash.as_ref(),
         failures: &failures,
+        slices: false,
     };
     let policies = policies.each(bed)?;
     let setup = options::setup(replay, intensity, map)?;
@@ -269,12 +270,14 @@ pub(crate) fn offline<'py>(
 /// `array` is a number of drives, from 6 to 32: where the trace goes to an array of so many, it says
 /// too which redundancy pays there (`Advice.redundancy`).
 ///
+/// `prefer` picks among schedulers that nothing beats: "total", "reads", "writes" or "balance".
+///
 /// `report` is where to write the HTML page; without it none is written (`Advice.html` has it). The
 /// other options are those of `simulate`.
 #[pyfunction]
 #[pyo3(signature = (
     trace=None, *, device=None, flash=None, array=None, report=None, replay="open",
-    intensity=1.0, map="scale", stream_by="thread", from_=None, names=None,
+    intensity=1.0, map="scale", stream_by="thread", from_=None, names=None, prefer="balance",
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn advise(
@@ -290,7 +293,15 @@ pub(crate) fn advise(
     stream_by: &str,
     from_: Option<String>,
     names: Option<&Bound<'_, Trace>>,
+    prefer: &str,
 ) -> PyResult<Advice> {
+    let prefer = Prefer::named(prefer).ok_or_else(|| {
+        let names: Vec<&str> = Prefer::ALL.map(Prefer::name).into();
+        PyValueError::new_err(format!(
+            "prefer: got '{prefer}', expected one of {}",
+            names.join(", ")
+        ))
+    })?;
     if let Some(drives) = array.filter(|drives| !(6..=32).contains(drives)) {
         return Err(PyValueError::new_err(format!("array: got {drives}, expected 6 to 32 drives")));
     }
@@ -317,7 +328,8 @@ pub(crate) fn advise(
         };
         let flash = flash.map_or_else(default_flash, Ok)?;
         let go_on = |_: &str| signals.go_on();
-        let mut advice = forebay::advise::advise(&input, &device, reason, &flash, setup, go_on)?;
+        let mut advice =
+            forebay::advise::advise(&input, &device, reason, &flash, setup, prefer, go_on)?;
         if let Some(drives) = array.filter(|_| !advice.runs.is_empty()) {
             let scheduler = advice.recommended.as_deref().unwrap_or(BASELINE);
             let tried = redundancy(&input, &device, drives, scheduler, setup, |_| signals.go_on())?;

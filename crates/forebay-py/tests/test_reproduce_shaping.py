@@ -158,3 +158,28 @@ def test_who_pays_has_a_row_for_every_pair_we_have(paper, expected, folder):
         answered = [float(share) for share in cells[6].split(" and ")]
         assert every >= together and (every > together) == (min(answered) < promised - 0.05), line
     assert sharing.who_pays(expected, []).count("\n") == 2
+
+
+def test_a_coarse_clock_is_found_and_its_stamps_spread(paper, expected, folder):
+    import stamps
+
+    step = 6_553_600
+    # Three requests to every other step, each stamp off by up to its rounding.
+    times = [2 * step * (index // 3) + 7_000 * (index % 3) for index in range(300)]
+    assert abs(stamps.step_ns(times) - 2 * step) <= 14_000
+    assert stamps.spread(times, step)[:4] == [0, step // 3, 2 * step // 3, 2 * step]
+    assert stamps.step_ns([0, 10_000_000, 13_000_001, 29_123_456]) is None
+    assert stamps.step_ns([0, 100_000, 200_000]) is None
+    assert "None of these" in stamps.section(expected, stand_ins(folder, 0))
+
+
+def test_both_readings_of_the_sum_are_told(sections):
+    import sharing
+
+    rows = sections["Figures 4.5 and 4.6: clients that share"]
+    errors = [row for row in rows if row.ours is not None and "error of the sum" in row.claim.says]
+    anew, own = ([row.ours for row in errors if row.case.endswith(reading)]
+                 for reading in (sharing.ANEW, sharing.OWN))
+    assert len(anew) == len(own) == len(errors) // 2 > 0
+    # What each was promised alone is more to keep than as many of all: the sum is nearer.
+    assert all(mine <= other for mine, other in zip(own, anew))

@@ -138,7 +138,8 @@ def test_plan_sla(answer, trace, tmp_path):
     expected = answer("plan", "sla", promise, TERASORT, "--capacity", "100")
     for given in (promise, tiers):
         found = forebay.plan_sla(given, trace, capacity=100)
-        assert found == {key: expected[key] for key in ("floor_iops", "least", "checked")}
+        told = ["floor_iops", "least", "separate_iops", "fcfs_iops", "miser_iops", "checked"]
+        assert found == {key: expected[key] for key in told}
     with pytest.raises(forebay.Error, match="capacity: got 0"):
         forebay.plan_sla(tiers, trace, capacity=0)
     with pytest.raises(forebay.Error, match="contradict"):

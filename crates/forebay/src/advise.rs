@@ -12,15 +12,19 @@ use forebay_core::catalog::POLICIES;
 use forebay_trace::describe::Description;
 use serde::Serialize;
 
+use crate::clock::Times;
 use crate::defragment::Defragmentation;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
 use crate::layout::VolumeLayout;
 use crate::progress::GoOn;
-use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_with};
+use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_on};
+use crate::slices::{Resampled, Slices};
 
+mod available;
 mod cautions;
+mod choice;
 mod findings;
 mod judge;
 mod redundancy;
@@ -28,17 +32,21 @@ mod remedies;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sizing;
-mod times;
 mod trial;
 
+pub use available::{From, Today};
+use choice::Choice;
+pub use choice::Prefer;
 pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
 pub use sizing::Sizing;
-use times::Times;
 use trial::{Trial, Tried, none_tried};
 
 /// The flash that is tried unless another is named: a present-day drive for servers.
 const FLASH: &str = "d7-p5520";
+
+/// Draws the resamples.
+const SEED: u64 = 1;
 
 /// The baseline that gains are measured against.
 pub const BASELINE: &str = "noop";
@@ -59,6 +67,22 @@ pub struct Ranked {
     pub write_p99_ms: Option<f64>,
     /// The longest time from admission to completion.
     pub longest_wait_ms: f64,
+    /// Who offers it.
+    pub from: From,
+    /// In 95 % of resamples of the run the total time is from here
+    pub total_low_s: Option<f64>,
+    /// to here.
+    pub total_high_s: Option<f64>,
+    /// Likewise the read latency that 99 % do not exceed, from here
+    pub read_p99_low_ms: Option<f64>,
+    /// to here,
+    pub read_p99_high_ms: Option<f64>,
+    /// and that of writes, from here
+    pub write_p99_low_ms: Option<f64>,
+    /// to here.
+    pub write_p99_high_ms: Option<f64>,
+    /// Why it is not the one to use; none of that one, and where there are too few requests to compare.
+    pub passed_over: Option<String>,
 }
 
 /// What kind of answer it is, as far as schedulers go; other remedies say it each for itself.
@@ -94,6 +118,10 @@ pub struct Advice {
     pub verdict: Verdict,
     /// The scheduler to use; none where nothing can be said of schedulers.
     pub recommended: Option<String>,
+    /// What is preferred among schedulers that nothing beats.
+    pub prefer: Prefer,
+    /// The one to use of those that Linux has, and how; none where they are no better than the baseline.
+    pub today: Option<Today>,
     /// The answer in a sentence or two.
     pub headline: String,
     /// Why, one thing a paragraph.
@@ -166,6 +194,7 @@ pub fn advise<P: GoOn>(
     device_reason: String,
     flash: &OpenDevice,
     setup: Setup,
+    prefer: Prefer,
     mut progress: impl FnMut(&str) -> P,
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
@@ -179,16 +208,27 @@ pub fn advise<P: GoOn>(
         if progress(listed.name).stops() {
             return Err(Error::Stopped);
         }
-        let run = run_with(input, device, listed.name, setup, |_| progress(listed.name))?;
+        let bed = Bed { slices: true, ..Bed::of(device) };
+        let run = run_on(input, bed, listed.name, setup, |_| progress(listed.name))?;
         runs.push((listed.name.to_string(), run));
     }
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
-    let ranking = rank(&results);
-    let (verdict, recommended) = judge::scheduler(&results, &ranking);
+    let slices: Vec<&Slices> = runs.iter().filter_map(|(_, run)| run.slices.as_ref()).collect();
+    let resampled = Resampled::of(&slices, SEED);
+    let choice = Choice::new(&results, &resampled, prefer);
+    let (verdict, recommended) = judge::scheduler(&results, &choice);
+    let today = choice.today().filter(|_| verdict != Verdict::TooShort).map(Today::of);
+    let ranking = rank(&results, &resampled, &choice, recommended.as_deref());
     let baseline = baseline(&results);
     let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
-    let trial = Trial { input, device, flash, setup, baseline, free };
+    let in_slices = |run: &RunResult| {
+        let at = results.iter().position(|result| result.policy == run.policy);
+        at.map_or(slices[0], |at| slices[at])
+    };
+    let slices_of_both = [in_slices(baseline), in_slices(free)];
+    let trial =
+        Trial { input, device, flash, setup, baseline, free, slices: slices_of_both, prefer };
     let Tried { remedies, sizing, defragmentation } = trial.all(progress)?;
     let case = findings::Case {
         remedies: &remedies,
@@ -200,6 +240,8 @@ pub fn advise<P: GoOn>(
         ranking: &ranking,
         verdict,
         chosen: free,
+        today: today.as_ref(),
+        choice: &choice,
     };
     Ok(Advice {
         trace: input.path.display().to_string(),
@@ -216,6 +258,8 @@ pub fn advise<P: GoOn>(
         redundancy: None,
         remedies,
         recommended,
+        prefer,
+        today,
         ranking,
         description: input.description.clone(),
         pictures: Pictures {
@@ -274,6 +318,8 @@ fn untimed<P: GoOn>(
         replay: setup.replay,
         verdict: Verdict::NoTimes,
         recommended: None,
+        prefer: Prefer::default(),
+        today: None,
         headline: format!(
             "No advice on schedulers, flash or defragmentation: {why}. Nothing was simulated."
         ),
@@ -293,12 +339,34 @@ fn untimed<P: GoOn>(
 
 /// By total time; equal ones keep the order of the list, which is simplest first. So do all where
 /// there are too few requests to compare.
-fn rank(results: &[RunResult]) -> Vec<Ranked> {
+fn rank(
+    results: &[RunResult],
+    resampled: &Resampled,
+    choice: &Choice<'_>,
+    recommended: Option<&str>,
+) -> Vec<Ranked> {
     let baseline = baseline(results);
     if baseline.figures.requests < judge::TOO_FEW {
         return results.iter().map(|run| ranked(run, None)).collect();
     }
-    let mut ranking: Vec<Ranked> = results.iter().map(|run| ranked(run, Some(baseline))).collect();
+    let with_interval = |(at, run): (usize, &RunResult)| {
+        let (total_low_s, total_high_s) = resampled.total(at, run.total_s()).unzip();
+        let (read_p99_low_ms, read_p99_high_ms) =
+            resampled.figure(at, |run| run.read_p99_ms).unzip();
+        let (write_p99_low_ms, write_p99_high_ms) =
+            resampled.figure(at, |run| run.write_p99_ms).unzip();
+        Ranked {
+            total_low_s,
+            total_high_s,
+            read_p99_low_ms,
+            read_p99_high_ms,
+            write_p99_low_ms,
+            write_p99_high_ms,
+            passed_over: recommended.and_then(|chosen| choice.passed_over(&run.policy, chosen)),
+            ..ranked(run, Some(baseline))
+        }
+    };
+    let mut ranking: Vec<Ranked> = results.iter().enumerate().map(with_interval).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
     ranking
 }
@@ -314,6 +382,14 @@ fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
         longest_wait_ms: result.figures.longest_wait_ms,
+        from: From::of(&result.policy),
+        total_low_s: None,
+        total_high_s: None,
+        read_p99_low_ms: None,
+        read_p99_high_ms: None,
+        write_p99_low_ms: None,
+        write_p99_high_ms: None,
+        passed_over: None,
     }
 }
 

@@ -7,6 +7,7 @@
 pub mod advise;
 pub mod array_score;
 pub mod cache_curve;
+mod clock;
 pub mod contention;
 pub mod convert;
 pub mod defragment;
@@ -25,6 +26,7 @@ pub mod replayed;
 pub mod report;
 pub mod sample;
 pub mod simulate;
+pub mod slices;
 pub mod statistics;
 pub mod tape;
 

@@ -21,6 +21,7 @@ use crate::input::{Failed, Input};
 use crate::layout::{Changed, VolumeLayout};
 use crate::progress::{GoOn, Meter, Metered};
 use crate::replayed::{DeviceRequests, Replayed};
+use crate::slices::Slices;
 use crate::statistics::{Figures, Statistics};
 use forebay_core::device::list::DeviceModel;
 
@@ -46,6 +47,8 @@ pub struct Run {
     pub read_distribution: Vec<(f64, f64)>,
     /// The same of writes.
     pub write_distribution: Vec<(f64, f64)>,
+    /// The run in slices, if that was asked for.
+    pub slices: Option<Slices>,
 }
 
 /// A policy's run as it is reported.
@@ -219,6 +222,7 @@ impl<'a> Visit<'a> {
             contention: Contention::default(),
             head: HeadTrace::default(),
             idle: Idle::new(self.stretch.idle_needed),
+            slices: self.bed.slices.then(Slices::default),
         };
         let workload = Metered::new(replayed, self.meter);
         let visited =
@@ -307,6 +311,7 @@ impl Visited<'_> {
             idle: watch.idle.periods(),
             read_distribution: watch.statistics.reads().distribution(400),
             write_distribution: watch.statistics.writes().distribution(400),
+            slices: watch.slices,
         })
     }
 
@@ -326,6 +331,7 @@ struct Watch {
     contention: Contention,
     head: HeadTrace,
     idle: Idle,
+    slices: Option<Slices>,
 }
 
 impl Observer for Watch {
@@ -344,11 +350,17 @@ impl Observer for Watch {
         if completion.io.lane == 0 {
             self.head.io(completion);
         }
+        if let Some(slices) = &mut self.slices {
+            slices.io(completion);
+        }
     }
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
         self.statistics.finished(now, done);
         self.idle.finished(now);
+        if let Some(slices) = &mut self.slices {
+            slices.finished(now, done);
+        }
     }
 }

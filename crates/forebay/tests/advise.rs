@@ -3,7 +3,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use forebay::advise::{Advice, Remedy, RemedyKind, Verdict, advise, default_flash};
+use forebay::advise::{Advice, Prefer, Remedy, RemedyKind, Verdict, advise, default_flash};
 use forebay::devices;
 use forebay::input::Input;
 use forebay::simulate::Setup;
@@ -27,14 +27,18 @@ fn read(at_us: u64, stream: u32, offset: u64, len: u64) -> Record {
     }
 }
 
-fn advice(mut records: Vec<Record>) -> Advice {
+fn advice(records: Vec<Record>) -> Advice {
+    advice_on(records, Prefer::default())
+}
+
+fn advice_on(mut records: Vec<Record>, prefer: Prefer) -> Advice {
     records.sort_by_key(|record| record.at);
     let streams = records.iter().map(|record| record.stream).max().unwrap() + 1;
     let labels = (0..streams).map(|stream| format!("reader-{stream}")).collect();
     let input = Input::from_records(records, labels);
     let device = devices::open("st1000nm0011").unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
-    advise(&input, &device, reason, &flash, Setup::default(), |_| ()).unwrap()
+    advise(&input, &device, reason, &flash, Setup::default(), prefer, |_| ()).unwrap()
 }
 
 fn best(advice: &Advice) -> &str {
@@ -55,8 +59,14 @@ fn scattered_bursts_want_an_elevator() {
     };
     let advice = advice((0..20).flat_map(burst).collect());
     assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
-    assert_eq!((best(&advice), advice.recommended.as_deref().unwrap()), ("forebay", "forebay"));
+    assert_eq!((best(&advice), advice.recommended.as_deref().unwrap()), ("clook", "clook"));
     assert!(advice.ranking[0].gain_share.unwrap() > 0.2, "{}", advice.headline);
+    let today = advice.today.unwrap();
+    assert_eq!(today.now, "echo mq-deadline | sudo tee /sys/block/sdX/queue/scheduler");
+    let why = |policy| advice.ranking.iter().find(|one| one.policy == policy).unwrap();
+    let why = |policy| why(policy).passed_over.clone().unwrap_or_default();
+    assert_eq!(why("forebay"), "cannot be told from clook");
+    assert!(why("noop").starts_with("beaten by clook: "), "{}", why("noop"));
 }
 
 /// Two sequential readers, `gap_us` apart each and half of that from each other.
@@ -74,15 +84,19 @@ fn two_readers(gap_us: u64) -> Vec<Record> {
 /// Two readers that think longer than CFQ idles and less than BID waits.
 #[test]
 fn slow_sequential_readers_want_staging() {
-    let advice = advice(two_readers(9_200));
-    assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
-    assert_eq!((best(&advice), advice.recommended.as_deref().unwrap()), ("bid", "bid"));
+    let total = advice_on(two_readers(9_200), Prefer::Total);
+    assert_eq!(total.verdict, Verdict::Recommended, "{}", total.headline);
+    assert_eq!((best(&total), total.recommended.as_deref().unwrap()), ("bid", "bid"));
+    // Staging makes readers wait.
+    let reads = advice_on(two_readers(9_200), Prefer::Reads);
+    assert_eq!(reads.recommended.as_deref(), Some("mq-deadline"), "{}", reads.headline);
+    assert!(reads.findings.iter().any(|finding| finding.contains("fastest in total bid (")));
 }
 
 /// Two readers that think less than CFQ, BFQ and `forebay` wait: they let each read on for a whole turn.
 #[test]
 fn quick_sequential_readers_want_slices() {
-    let advice = advice(two_readers(4_000));
+    let advice = advice_on(two_readers(4_000), Prefer::Total);
     assert_eq!(advice.verdict, Verdict::Recommended, "{}", advice.headline);
     assert!(["cfq", "bfq", "forebay"].contains(&best(&advice)), "{}", advice.headline);
     assert_eq!(advice.recommended.as_deref(), Some(best(&advice)));
@@ -217,7 +231,9 @@ fn a_device_without_heads_is_told_so() {
     let records: Vec<_> = (0..300).map(|n| read(n * 1_000, 0, scattered(n), 4 * KIB)).collect();
     let input = Input::from_records(records, vec!["reader".into()]);
     let (device, flash) = (devices::open("fixed:500").unwrap(), default_flash().unwrap());
-    let advice = advise(&input, &device, String::new(), &flash, Setup::default(), |_| ()).unwrap();
+    let advice =
+        advise(&input, &device, String::new(), &flash, Setup::default(), Prefer::default(), |_| ())
+            .unwrap();
     assert!(advice.remedies[1..].iter().all(|remedy| remedy.reason.contains("no heads")));
 }
 
@@ -242,7 +258,10 @@ fn a_simulation_can_be_stopped() {
         assert!(matches!(run, Err(Error::Stopped)) && told == 1, "{replay:?}");
     }
     let flash = default_flash().unwrap();
-    let stopped = advise(&input, &device, String::new(), &flash, Setup::default(), |_| Break(()));
+    let stopped =
+        advise(&input, &device, String::new(), &flash, Setup::default(), Prefer::default(), |_| {
+            Break(())
+        });
     assert!(matches!(stopped, Err(Error::Stopped)));
 }
 
@@ -254,7 +273,9 @@ fn a_disk_that_keeps_up_is_not_made_to_answer_late() {
     let input = Input::from_records(records, vec!["reader".to_string()]);
     let device = devices::open("sata250").unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
-    let advice = advise(&input, &device, reason, &flash, Setup::default(), |_| ()).unwrap();
+    let advice =
+        advise(&input, &device, reason, &flash, Setup::default(), Prefer::default(), |_| ())
+            .unwrap();
     let tail = |policy: &str| {
         let ranked = advice.ranking.iter().find(|ranked| ranked.policy == policy).unwrap();
         ranked.read_p99_ms.unwrap()
@@ -302,7 +323,8 @@ fn without_times(records: Vec<Record>, is_timeless: bool) -> Advice {
     let mut input = Input::from_records(records, vec!["reader".into()]);
     input.notes.is_timeless = is_timeless;
     let (device, flash) = (devices::open("sata250").unwrap(), default_flash().unwrap());
-    advise(&input, &device, String::new(), &flash, Setup::default(), |_| ()).unwrap()
+    advise(&input, &device, String::new(), &flash, Setup::default(), Prefer::default(), |_| ())
+        .unwrap()
 }
 
 #[test]
@@ -341,7 +363,8 @@ fn one_request_is_one_request() {
 fn a_mechanical_disk_is_no_flash() {
     let input = Input::from_records(vec![read(0, 0, 0, 4096)], vec!["reader".into()]);
     let disk = devices::open("sata250").unwrap();
-    let refused = advise(&input, &disk, String::new(), &disk, Setup::default(), |_| ());
+    let refused =
+        advise(&input, &disk, String::new(), &disk, Setup::default(), Prefer::default(), |_| ());
     let text = refused.err().unwrap().to_string();
     assert!(text.contains("got a mechanical disk, expected a solid-state drive"), "{text}");
 }

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use forebay::devices;
 use forebay::input::Input;
 use forebay::plan::capacity::Promises;
-use forebay::plan::devices::table;
+use forebay::plan::devices::{Question, table};
 use forebay::simulate::{RunResult, Setup, run};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
@@ -105,6 +105,12 @@ fn schedulers_have_no_classes_and_one_device() {
 fn counting_devices_refuses_a_policy_that_needs_two() {
     let promises = Promises { within: vec![Nanos(1)], fractions: vec!["1".parse().unwrap()] };
     let device = devices::open("fixed:100").unwrap();
-    let refused = table(&burst(1), &device, "split:cmin=100", &promises, 2).unwrap_err();
+    let question = Question {
+        policy: "split:cmin=100",
+        promises: &promises,
+        devices_max: 2,
+        price_each: None,
+    };
+    let refused = table(&burst(1), &device, &question).unwrap_err();
     assert!(refused.to_string().contains("several servers"), "{refused}");
 }

@@ -140,6 +140,8 @@ class Advice:
     @property
     def recommended(self) -> str | None: ...
     @property
+    def today(self) -> dict[str, str] | None: ...
+    @property
     def headline(self) -> str: ...
     @property
     def findings(self) -> list[str]: ...
@@ -367,6 +369,7 @@ def advise(
     stream_by: _StreamBy = "thread",
     from_: str | None = None,
     names: Trace | None = None,
+    prefer: Literal["total", "reads", "writes", "balance"] = "balance",
 ) -> Advice:
     """Tries every scheduler on a trace, ranks them, explains and recommends."""
 

@@ -2,7 +2,7 @@
 
 use forebay::plan::amount::span_or_zero;
 use forebay::plan::capacity::Promises;
-use forebay::plan::consolidate::{cautions, consolidate};
+use forebay::plan::consolidate::{Begin, cautions, consolidate};
 use forebay_core::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -46,8 +46,8 @@ pub(crate) fn plan_consolidate<'py>(
         let alone = alone.collect::<Result<Vec<_>, _>>()?;
         let clients: Vec<_> =
             alone.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
-        let cautions = cautions(&clients, &shifts);
-        Ok((consolidate(&clients, &shifts, &promises)?, alone, cautions))
+        let cautions = cautions(&clients, Begin::Together, &shifts);
+        Ok((consolidate(&clients, Begin::Together, &shifts, &promises)?, alone, cautions))
     })?;
     for client in &alone {
         warn_arrivals(py, client)?;

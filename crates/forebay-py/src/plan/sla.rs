@@ -35,7 +35,8 @@ impl Promise {
 ///
 /// `promise`: the file of `forebay plan sla`, or a list of (fraction, milliseconds), as in
 /// [(0.9, 20), (0.99, 50), (1, 500)]. `capacity` is one to check the promise at. The dict has the keys
-/// `floor_iops`, `least` and, with `capacity`, `checked` of `forebay plan sla --format json`.
+/// `floor_iops`, `least`, `separate_iops`, `fcfs_iops`, `miser_iops` and, with `capacity`, `checked` of
+/// `forebay plan sla --format json`.
 #[pyfunction]
 #[pyo3(signature = (promise, trace, *, capacity=None, from_=None, names=None))]
 pub(crate) fn plan_sla<'py>(

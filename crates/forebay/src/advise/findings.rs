@@ -1,7 +1,8 @@
 //! The advice in words: headline and findings, all derived from the runs.
 
+use super::choice::Choice;
 use super::judge::{TOO_FEW, tail_ms, tail_of, utilisation};
-use super::{Ranked, Remedy, RemedyKind, Verdict, baseline};
+use super::{From, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict, baseline};
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::quantities::{bytes, change, counted, millis, percent, seconds};
@@ -21,6 +22,8 @@ pub(super) struct Case<'a> {
     pub(super) verdict: Verdict,
     /// The run of the recommended scheduler, or the baseline's.
     pub(super) chosen: &'a RunResult,
+    pub(super) today: Option<&'a Today>,
+    pub(super) choice: &'a Choice<'a>,
 }
 
 impl Case<'_> {
@@ -30,8 +33,8 @@ impl Case<'_> {
 
     fn total_words(&self) -> &'static str {
         match self.setup.replay {
-            Replay::Open | Replay::Dependent => "the disk works",
-            Replay::Closed => "everything is done in",
+            Replay::Open | Replay::Dependent => "disk busy time",
+            Replay::Closed => "the time until all is done",
         }
     }
 
@@ -83,25 +86,9 @@ impl Case<'_> {
 
     /// The scheduler to use.
     fn scheduler(&self) -> String {
-        let (baseline, chosen) = (self.baseline(), self.chosen);
+        let baseline = self.baseline();
         match self.verdict {
-            Verdict::Recommended if self.total_gain().abs() < 0.005 => format!(
-                "Use {}: total time stays the same ({}), but 99 % of {}.",
-                chosen.policy,
-                seconds(chosen.total_s()),
-                self.tail_change(),
-            ),
-            Verdict::Recommended => format!(
-                "Use {}: {} {} instead of {} with {} ({} less), {} 99 % of {}.",
-                chosen.policy,
-                self.total_words(),
-                seconds(chosen.total_s()),
-                seconds(baseline.total_s()),
-                baseline.policy,
-                percent(self.total_gain()),
-                if self.tail_is_worse() { "but" } else { "and" },
-                self.tail_change(),
-            ),
+            Verdict::Recommended => self.today_and_best(),
             Verdict::BaselineIsBest => {
                 let worst = &self.ranking[self.ranking.len() - 1];
                 format!(
@@ -138,31 +125,86 @@ impl Case<'_> {
         }
     }
 
-    fn total_gain(&self) -> f64 {
-        1.0 - self.chosen.total_s() / self.baseline().total_s().max(1e-9)
+    /// What can be set today, then what only Forebay offers.
+    fn today_and_best(&self) -> String {
+        let chosen = self.chosen;
+        let run = |policy: &str| self.results.iter().find(|run| run.policy == policy);
+        let today = self.today.and_then(|today| run(&today.policy));
+        let from = From::of(&chosen.policy);
+        let named = match from {
+            From::Linux => chosen.policy.clone(),
+            From::Forebay => format!("Forebay's {}", chosen.policy),
+            _ => format!("{} ({})", chosen.policy, from.name()),
+        };
+        match today {
+            Some(today) if today.policy == chosen.policy => {
+                format!("Set {}: {}.", today.policy, self.falls(today))
+            }
+            Some(today) => format!(
+                "Set {} today: {}. {named} comes to {}.",
+                today.policy,
+                self.falls(today),
+                self.comes_to(chosen)
+            ),
+            None => format!(
+                "Nothing that Linux has today is better here than {}, first in, first out; with {named} {}.",
+                self.baseline().policy,
+                self.falls(chosen)
+            ),
+        }
     }
 
-    /// Why the first of the ranking is not the one to use.
-    fn passed_over(&self) -> Option<String> {
-        let (first, chosen) = (&self.ranking[0], self.chosen);
-        if self.verdict != Verdict::Recommended || first.policy == chosen.policy {
+    /// What a run changes against the baseline.
+    fn falls(&self, run: &RunResult) -> String {
+        let baseline = self.baseline();
+        let (now, before) = (run.total_s(), baseline.total_s());
+        let gain = 1.0 - now / before.max(1e-9);
+        let total = match gain {
+            gain if gain.abs() < 0.005 => {
+                format!("{} stays the same ({})", self.total_words(), seconds(now))
+            }
+            gain => format!(
+                "{} {} from {} to {} ({})",
+                self.total_words(),
+                if gain > 0.0 { "falls" } else { "rises" },
+                seconds(before),
+                seconds(now),
+                difference(gain)
+            ),
+        };
+        let tail = |run: &RunResult| tail_of(run);
+        let joined = if (gain >= -0.005) == (tail(run) <= tail(baseline)) { "and" } else { "but" };
+        format!("{total}, {joined} 99 % of {}", self.tail_change(run))
+    }
+
+    /// A run's total and tail.
+    fn comes_to(&self, run: &RunResult) -> String {
+        let figures = &run.figures;
+        let kind = if figures.read_p99_ms.is_some() { "reads" } else { "writes" };
+        let tail = millis(tail_ms(figures.read_p99_ms, figures.write_p99_ms));
+        format!("{} and 99 % of {kind} within {tail}", seconds(run.total_s()))
+    }
+
+    /// Which scheduler is best in what, where that is not one alone.
+    fn trade(&self) -> Option<String> {
+        let best = self.choice.extremes();
+        let (_, first, _) = best.first()?;
+        if best.iter().all(|(_, policy, _)| policy == first) {
             return None;
         }
-        let tail = tail_ms(chosen.figures.read_p99_ms, chosen.figures.write_p99_ms);
-        let faster = percent(1.0 - first.total_s / chosen.total_s().max(1e-9));
+        let one = |(prefer, policy, figure): &(Prefer, &str, String)| {
+            let what = match prefer {
+                Prefer::Total => "fastest in total",
+                Prefer::Reads => "best read tail",
+                _ => "best write tail",
+            };
+            format!("{what} {policy} ({figure})")
+        };
+        let all: Vec<String> = best.iter().map(one).collect();
         Some(format!(
-            "{} is {faster} faster in total, which is no difference; {} has the better tail (99 % \
-             within {} instead of {}).",
-            first.policy,
-            chosen.policy,
-            millis(tail),
-            millis(tail_ms(first.read_p99_ms, first.write_p99_ms)),
+            "No scheduler is best in all: {}. `--prefer total|reads|writes` picks by one of them.",
+            all.join(", ")
         ))
-    }
-
-    fn tail_is_worse(&self) -> bool {
-        let tail = |run: &RunResult| tail_ms(run.figures.read_p99_ms, run.figures.write_p99_ms);
-        tail(self.chosen) > tail(self.baseline())
     }
 
     fn spread(&self) -> f64 {
@@ -170,8 +212,8 @@ impl Case<'_> {
         worst.total_s / best.total_s.max(1e-9) - 1.0
     }
 
-    fn tail_change(&self) -> String {
-        let (baseline, chosen) = (self.baseline(), self.chosen);
+    fn tail_change(&self, chosen: &RunResult) -> String {
+        let baseline = self.baseline();
         let (before, after, kind) = match (baseline.figures.read_p99_ms, chosen.figures.read_p99_ms)
         {
             (Some(before), Some(after)) => (before, after, "reads"),
@@ -190,8 +232,9 @@ impl Case<'_> {
         }
         let mut findings = vec![self.load(), self.head_movement()];
         findings.extend(self.fights());
+        findings.extend(self.today.map(Today::told));
+        findings.extend(self.trade());
         findings.extend(self.comparison());
-        findings.extend(self.passed_over());
         findings.extend(self.one_sided());
         findings
     }
@@ -305,6 +348,13 @@ impl Case<'_> {
         ))
     }
 
+    /// Why a scheduler is not the one to use.
+    fn why_not(&self, policy: &str) -> String {
+        let ranked = self.ranking.iter().find(|ranked| ranked.policy == policy);
+        let why = ranked.and_then(|ranked| ranked.passed_over.as_ref());
+        why.map_or(String::new(), |why| format!("; {why}"))
+    }
+
     /// A sentence for each scheduler that changes something against the baseline.
     fn comparison(&self) -> Vec<String> {
         let baseline = self.baseline();
@@ -321,7 +371,7 @@ impl Case<'_> {
                     ),
                 };
                 format!(
-                    "{}: {} ({}){movement}, 99 % within {} ({}), longest wait {}.",
+                    "{}: {} ({}){movement}, 99 % within {} ({}), longest wait {}{}.",
                     result.policy,
                     seconds(result.total_s()),
                     change(result.total_s(), baseline.total_s()),
@@ -331,6 +381,7 @@ impl Case<'_> {
                         tail_ms(before.read_p99_ms, before.write_p99_ms)
                     ),
                     millis(now.longest_wait_ms),
+                    self.why_not(&result.policy),
                 )
             })
             .collect()

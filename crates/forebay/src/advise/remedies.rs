@@ -158,7 +158,8 @@ pub(super) fn choose_flash(remedies: &mut [Remedy]) {
     let better = remedies[chosen].kind.name();
     for index in worthy {
         remedies[index].recommended = false;
-        remedies[index].reason += &format!(" It would help too; {better} does more for its flash.");
+        let flash = bytes(remedies[chosen].flash_bytes as f64);
+        remedies[index].reason += &format!(" It would help too; {better} does more with {flash}.");
     }
 }
 

@@ -1,6 +1,6 @@
 //! A made-up advice for tests: what a saturated disk under four schedulers may look like.
 
-use super::{Advice, Before, Pictures, Ranked, Remedy, RemedyKind, Verdict};
+use super::{Advice, Before, From, Pictures, Prefer, Ranked, Remedy, RemedyKind, Verdict};
 use crate::contention::{ContentionFigures, Fight};
 use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
@@ -129,6 +129,7 @@ fn run(policy: &str, busy_s: f64, tail_ms: f64) -> Run {
         },
         head,
         idle: Default::default(),
+        slices: None,
         read_distribution: distribution(tail_ms),
         write_distribution: distribution(tail_ms * 1.3),
     }
@@ -174,6 +175,14 @@ pub(crate) fn advice() -> Advice {
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
         longest_wait_ms: result.figures.longest_wait_ms,
+        from: From::of(&result.policy),
+        total_low_s: None,
+        total_high_s: None,
+        read_p99_low_ms: Some(1.0),
+        read_p99_high_ms: Some(2e6),
+        write_p99_low_ms: None,
+        write_p99_high_ms: None,
+        passed_over: (result.policy != "deadline").then(|| "beaten by deadline".to_string()),
     };
     let mut ranking: Vec<Ranked> = results.iter().map(ranked).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
@@ -185,6 +194,8 @@ pub(crate) fn advice() -> Advice {
         replay: Replay::Open,
         verdict: Verdict::Recommended,
         recommended: Some("deadline".to_string()),
+        prefer: Prefer::Balance,
+        today: None,
         headline: "Use deadline: the disk works 345 s instead of 733 s with noop (53 % less), and \
                    99 % of reads are answered within 170 s instead of 560 s."
             .to_string(),

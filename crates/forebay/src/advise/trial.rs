@@ -5,7 +5,9 @@
 
 use forebay_core::Device;
 
-use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, against_flash, is_at_ease, tail_of};
+use super::SEED;
+use super::choice::{Choice, Prefer};
+use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tail_of};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::sizing::Sizing;
 use crate::defragment::{Defragmentation, study};
@@ -14,7 +16,8 @@ use crate::error::Error;
 use crate::input::Input;
 use crate::progress::GoOn;
 use crate::quantities::{bytes, change, counted, millis, percent, seconds};
-use crate::simulate::{Bed, RunResult, Setup, Stretch, run_on, run_stretch};
+use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
+use crate::slices::{Resampled, Slices};
 
 /// A cache that would find fewer blocks than this, however large, is not tried.
 const HIT_SHARE_THAT_MATTERS: f64 = 0.05;
@@ -28,6 +31,9 @@ pub(super) struct Trial<'a> {
     pub(super) baseline: &'a RunResult,
     /// The run under the recommended scheduler.
     pub(super) free: &'a RunResult,
+    /// Both in slices.
+    pub(super) slices: [&'a Slices; 2],
+    pub(super) prefer: Prefer,
 }
 
 /// Every remedy, free ones first, and how a cache was sized and defragmentation went, where they
@@ -96,7 +102,7 @@ impl Trial<'_> {
     }
 
     fn bed(&self) -> Bed<'_> {
-        Bed { flash: Some(self.flash), ..Bed::of(self.device) }
+        Bed { flash: Some(self.flash), slices: true, ..Bed::of(self.device) }
     }
 
     fn offloading<P: GoOn>(&self, progress: impl FnMut(u64) -> P) -> Result<Remedy, Error> {
@@ -105,7 +111,8 @@ impl Trial<'_> {
             let why = "Not tried: the trace only reads, and BID-Hybrid moves only writes to flash.";
             return Ok(Remedy::untried(kind, policy, why.to_string()));
         }
-        let run = run_on(self.input, self.bed(), policy, self.setup, progress)?.result;
+        let ran = run_on(self.input, self.bed(), policy, self.setup, progress)?;
+        let run = &ran.result;
         let figure = |name: &str| run.placement.get(name).copied().unwrap_or(0.0);
         let needed = figure("flash_used_bytes_max");
         let mut evidence = format!(
@@ -121,7 +128,8 @@ impl Trial<'_> {
                 bytes(figure("exhausted_bytes"))
             );
         }
-        Ok(self.with_flash(kind, run, needed as u64, &evidence))
+        let why = (needed == 0.0).then(|| "It moved nothing to flash".to_string());
+        Ok(self.with_flash(kind, ran, needed as u64, &evidence, why))
     }
 
     fn caching<P: GoOn>(
@@ -145,7 +153,9 @@ impl Trial<'_> {
             sizing.block_bytes >> 10,
             self.free.policy
         );
-        let run = run_on(self.input, self.bed(), &policy, self.setup, progress)?.result;
+        let ran = run_on(self.input, self.bed(), &policy, self.setup, progress)?;
+        let run = &ran.result;
+        let mut why = None;
         let mut evidence = format!(
             "of the blocks used, a cache of all {footprint} would find {}, this one {} (LRU, from \
              the miss-ratio curve)",
@@ -155,19 +165,27 @@ impl Trial<'_> {
         match run.placement.get("hit_share") {
             Some(&share) if run.figures.reads > 0 => {
                 evidence += &format!("; in the run it found {} of the blocks read", percent(share));
+                let is_lost =
+                    share < HIT_SHARE_THAT_MATTERS && run.figures.reads >= run.figures.writes;
+                why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
             }
             _ => evidence += "; the trace only writes, so it only takes writes in",
         }
-        Ok(self.with_flash(kind, run, size_mib << 20, &evidence))
+        Ok(self.with_flash(kind, ran, size_mib << 20, &evidence, why))
     }
 
-    /// A run with flash, judged against what is free and the baseline.
-    fn with_flash(&self, kind: RemedyKind, run: RunResult, needed: u64, evidence: &str) -> Remedy {
+    /// A run with flash, judged against what is free and the baseline, unless there is something else against it.
+    fn with_flash(
+        &self,
+        kind: RemedyKind,
+        ran: Run,
+        needed: u64,
+        evidence: &str,
+        against: Option<String>,
+    ) -> Remedy {
         let (free, baseline) = (self.free, self.baseline);
-        let against = match needed {
-            0 => Some("It moved nothing to flash"),
-            _ => against_flash(&run, free, baseline),
-        };
+        let against = against.or_else(|| self.against_flash(&ran));
+        let run = ran.result;
         let mut held = format!("against {} with {}", self.totals(free), free.policy);
         if free.policy != baseline.policy {
             held += &format!(" and {} with {}", self.totals(baseline), baseline.policy);
@@ -176,7 +194,7 @@ impl Trial<'_> {
             "{}, {held} (total {}): {evidence}.{}",
             self.totals(&run),
             change(run.total_s(), free.total_s()),
-            against.map_or(String::new(), |why| format!(" {why}.")),
+            against.as_ref().map_or(String::new(), |why| format!(" {why}.")),
         );
         Remedy {
             flash_bytes: needed,
@@ -186,6 +204,20 @@ impl Trial<'_> {
             run: Some(Box::new(run.clone())),
             ..Remedy::outcome(kind, &run, baseline)
         }
+    }
+
+    /// Why flash is not worth its price; none if it is.
+    fn against_flash(&self, ran: &Run) -> Option<String> {
+        if is_at_ease(self.baseline) {
+            let why = "Nothing to gain from flash: the disk is mostly idle, and answers about as fast as \
+                       a disk can";
+            return Some(why.to_string());
+        }
+        let [baseline, free] = self.slices;
+        let slices: Vec<&Slices> = ran.slices.iter().chain([baseline, free]).collect();
+        let runs = [ran.result.clone(), self.baseline.clone(), self.free.clone()];
+        let resampled = Resampled::of(&slices, SEED);
+        Choice::new(&runs, &resampled, self.prefer).against_flash()
     }
 
     /// What was learnt of defragmentation, with the baseline on the same requests beside it.

@@ -6,6 +6,7 @@ use forebay_core::Nanos;
 use forebay_core::rtt::Gaps;
 use forebay_trace::{Notes, Reader};
 
+use crate::clock::Times;
 use crate::error::Error;
 use crate::input::read_through;
 use crate::progress::GoOn;
@@ -27,7 +28,7 @@ impl ArrivalTimes {
     /// apart as well.
     ///
     /// # Errors
-    /// A trace that cannot be read, or that has no request or no times.
+    /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse.
     pub fn read<P: GoOn>(
         name: &Path,
         reader: &mut dyn Reader,
@@ -48,11 +49,40 @@ impl ArrivalTimes {
             }
         })?;
         timed(name, reader.notes())?;
+        told_apart(name, Times::among(whole.times()))?;
         let names = &reader.dictionary().volumes;
         let named = |(index, gaps)| (names.get(index).cloned().unwrap_or_default(), gaps);
         let volumes =
             volumes.into_iter().enumerate().filter(|(_, g)| !g.is_empty()).map(named).collect();
         Ok(ArrivalTimes { path: name.to_path_buf(), whole, volumes, notes: reader.notes().clone() })
+    }
+
+    /// Its volumes, each as a trace of its own by the same clock. Empty unless volumes were told apart.
+    pub fn split(self) -> Vec<ArrivalTimes> {
+        let ArrivalTimes { path, volumes, notes, .. } = self;
+        let of = |(volume, whole): (String, Gaps)| ArrivalTimes {
+            path: PathBuf::from(format!("{} volume {volume}", path.display())),
+            whole,
+            volumes: Vec::new(),
+            notes: notes.clone(),
+        };
+        volumes.into_iter().map(of).collect()
+    }
+
+    /// The same by the source's own clock, which other traces may share.
+    ///
+    /// # Errors
+    /// A source that does not tell its clock.
+    pub fn by_own_clock(mut self) -> Result<ArrivalTimes, Error> {
+        let Some(began) = self.notes.began else {
+            return Err(Error::Unfit(format!(
+                "{}: got a trace that does not say when it began, expected one with a clock of its \
+                 own; leave --keep-times out, or keep the volumes in one trace (--by volume)",
+                self.path.display()
+            )));
+        };
+        self.whole = self.whole.times().map(|at| at + began).collect();
+        Ok(self)
     }
 
     /// Requests.
@@ -67,7 +97,8 @@ impl ArrivalTimes {
 
     /// What to keep in mind of a trace with little to tell; one sentence each.
     pub fn cautions(&self) -> Vec<String> {
-        cautions(self.requests(), self.duration())
+        let clock = Times::among(self.whole.times());
+        cautions(self.requests(), self.duration(), clock)
     }
 }
 
@@ -83,11 +114,59 @@ pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
     )))
 }
 
-/// What to keep in mind of so many requests in such a time; one sentence each.
-pub(super) fn cautions(requests: u64, duration: Nanos) -> Vec<String> {
+/// Refuses a trace, called `name`, whose clock puts many requests into one burst that was none.
+pub(super) fn told_apart(name: &Path, clock: Times) -> Result<(), Error> {
+    match (clock, clock.why_not()) {
+        (Times::Coarse { .. }, Some(why)) => Err(Error::Unfit(format!(
+            "{}: {why}; a promise of time has no price, expected a clock that steps by less than \
+             100 ms; record with a finer one",
+            name.display()
+        ))),
+        _ => Ok(()),
+    }
+}
+
+/// What to keep in mind of so many requests in such a time, by such a clock; one sentence each.
+pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<String> {
     match (requests, duration) {
         (1, _) => vec!["it has one request, which says nothing of a load".into()],
         (requests, Nanos::ZERO) => vec![format!("all {requests} requests arrive at one instant")],
-        _ => Vec::new(),
+        _ => clock.caution().into_iter().collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_of_its_own_is_kept_or_missed() {
+        let trace = |began| ArrivalTimes {
+            path: PathBuf::from("t"),
+            whole: [Nanos(0), Nanos(7)].into_iter().collect(),
+            volumes: Vec::new(),
+            notes: Notes { began, ..Notes::default() },
+        };
+        let kept = trace(Some(Nanos(90))).by_own_clock().ok().unwrap();
+        assert_eq!(kept.whole.times().collect::<Vec<_>>(), [Nanos(90), Nanos(97)]);
+        let said = trace(None).by_own_clock().err().unwrap().to_string();
+        assert!(said.contains("does not say when it began"), "{said}");
+    }
+
+    fn clock(step_ms: u64) -> Times {
+        // Three requests to each of ten steps.
+        Times::among((0..30).map(|index| Nanos::from_millis(index / 3 * step_ms)))
+    }
+
+    #[test]
+    fn a_coarse_clock_is_refused_and_a_less_coarse_one_told() {
+        let said = told_apart(Path::new("t"), clock(1000)).unwrap_err().to_string();
+        assert!(said.contains("t: the trace's clock steps by 1.0 s, and 3 requests"), "{said}");
+        assert!(told_apart(Path::new("t"), clock(99)).is_ok());
+        let said = cautions(30, Nanos::from_secs(1), clock(99));
+        assert!(said.len() == 1 && said[0].contains("steps by 99.0"), "{said:?}");
+        assert!(cautions(30, Nanos::from_secs(1), clock(1)).is_empty());
+        // Of one instant nothing is refused: it is told as such.
+        assert!(told_apart(Path::new("t"), Times::Same).is_ok());
     }
 }

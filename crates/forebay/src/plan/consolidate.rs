@@ -3,7 +3,11 @@
 //!
 //! Source: the paper's section 4.5 and figures 4.5 and 4.6. A single trace is given with itself,
 //! later: copy `k` begins `k` shifts after the first. Several traces all begin together unless they
-//! are shifted in the same way.
+//! are shifted in the same way, or keep the clock they have in common ([`Begin::AsRecorded`]).
+//!
+//! What the paper adds up and compares can be read in two ways, and both are answered. `merged_iops`
+//! decomposes the merged requests anew. `shaped_iops` merges what each client's own decomposition
+//! promised (its Q1), and keeps all of that: section 4.5 speaks of aggregation after decomposition.
 //!
 //! The paper promises a share of all requests, whosever they are. The least capacity for that drops
 //! the requests of whoever bursts, so one client may get less than its promise, and the capacity
@@ -14,6 +18,7 @@
 mod merged;
 
 use forebay_core::Nanos;
+use forebay_core::rtt::least_rate_for_all;
 use serde::Serialize;
 
 use self::merged::Merged;
@@ -22,6 +27,15 @@ use super::arrival_times::ArrivalTimes;
 use super::capacity::{Doubt, Promises, Row, beyond, on_all_cores, table};
 use super::search::least_capacities;
 use crate::error::Error;
+
+/// When clients begin, shifts apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Begin {
+    /// Each counts from its own first request.
+    Together,
+    /// By a clock they have in common, such as that of a trace's volumes.
+    AsRecorded,
+}
 
 /// One promise to clients that share a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -38,6 +52,13 @@ pub struct Shared {
     pub merged_iops: u64,
     /// The latter over the former: 1 if sharing saves nothing.
     pub ratio: f64,
+    /// What the requests need that each client's own decomposition promised, merged and all of them
+    /// kept.
+    pub shaped_iops: u64,
+    /// That over the sum.
+    pub shaped_ratio: f64,
+    /// The client that gets the least of its own at `merged_iops`, by its place in the order given.
+    pub worst_client: usize,
     /// The share of each client's own requests that is answered within the bound at `merged_iops`,
     /// in the order of the clients.
     pub client_fractions: Vec<f64>,
@@ -70,19 +91,21 @@ pub struct Client {
 /// Durations that differ by less than this share are called equal.
 const DURATION_TOLERANCE: f64 = 0.1;
 
-/// `promises` to `clients`, the `k`-th of which begins `k` shifts late, for each of `shifts`.
+/// `promises` to `clients`, which begin as `begin` says, the `k`-th `k` shifts later, for each of
+/// `shifts`.
 ///
 /// # Errors
 /// A promise that no capacity keeps.
 pub fn consolidate(
     clients: &[&ArrivalTimes],
+    begin: Begin,
     shifts: &[Nanos],
     promises: &Promises,
 ) -> Result<Consolidation, Error> {
     let alone = alone(clients, promises)?;
     let mut rows = Vec::new();
     for shift in shifts {
-        let merged = Merged::new(clients, *shift);
+        let merged = Merged::new(clients, begin, *shift);
         let bounds: Vec<usize> = (0..promises.within.len()).collect();
         for found in on_all_cores(&bounds, |bound| shared(&merged, &alone, promises, *bound)) {
             let found = found.map_err(|of| beyond("all together", promises.within[of.0], of.1))?;
@@ -115,6 +138,12 @@ fn shared(
         // Whatever keeps all promises keeps each alone, and that to all together.
         let least = merged_iops.max(most);
         let every = merged.every_client(within, *fraction, least).ok_or((bound, *fraction))?;
+        let own: Vec<u64> = each().collect();
+        let promised = merged.shaped(within, &own);
+        // Together they are never more than the sum keeps; what no capacity keeps is not promised.
+        let shaped_iops = least_rate_for_all(&promised, within).ok_or((bound, *fraction))?;
+        let client_fractions: Vec<f64> =
+            shares.map(|(in_time, all)| *in_time as f64 / *all as f64).collect();
         rows.push(Shared {
             shift_s: 0.0,
             within_ms: within.as_millis_f64(),
@@ -122,21 +151,33 @@ fn shared(
             sum_iops,
             merged_iops,
             ratio: merged_iops as f64 / sum_iops as f64,
-            client_fractions: shares.map(|(in_time, all)| *in_time as f64 / *all as f64).collect(),
+            shaped_iops,
+            shaped_ratio: shaped_iops as f64 / sum_iops as f64,
+            worst_client: worst(&client_fractions),
+            client_fractions,
             every_client_iops: every,
         });
     }
     Ok(rows)
 }
 
+/// The first of those that get least.
+fn worst(fractions: &[f64]) -> usize {
+    let least = |(best, least): (usize, f64), (client, share): (usize, &f64)| {
+        if *share < least { (client, *share) } else { (best, least) }
+    };
+    fractions.iter().enumerate().fold((0, f64::INFINITY), least).0
+}
+
 /// What to keep in mind of `clients` that share so little that their capacity says little; one
 /// sentence each.
-pub fn cautions(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Vec<String> {
+pub fn cautions(clients: &[&ArrivalTimes], begin: Begin, shifts: &[Nanos]) -> Vec<String> {
     let lasts = |client: &&ArrivalTimes| client.duration();
     let longest = clients.iter().map(lasts).max().unwrap_or_default();
     let shortest = clients.iter().map(lasts).min().unwrap_or_default();
     let mut said = Vec::new();
-    if longest.as_secs_f64() > shortest.as_secs_f64() * (1.0 + DURATION_TOLERANCE) {
+    let together = begin == Begin::Together;
+    if together && longest.as_secs_f64() > shortest.as_secs_f64() * (1.0 + DURATION_TOLERANCE) {
         said.push(format!(
             "the clients last from {:.1} s to {:.1} s: once the shortest has ended the others have \
              the server to themselves, so together they look cheaper than they are; cut the traces \
@@ -144,6 +185,15 @@ pub fn cautions(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Vec<String> {
             shortest.as_secs_f64(),
             longest.as_secs_f64()
         ));
+    }
+    if begin == Begin::AsRecorded {
+        said.extend(clients.iter().filter(|one| is_apart(one, clients)).map(|one| {
+            format!(
+                "{}: by its clock it meets none of the others; traces that were converted no longer \
+                 have the clock of their source",
+                one.path.display()
+            )
+        }));
     }
     said.extend(shifts.iter().filter(|shift| **shift > longest).map(|shift| {
         format!(
@@ -154,6 +204,14 @@ pub fn cautions(clients: &[&ArrivalTimes], shifts: &[Nanos]) -> Vec<String> {
         )
     }));
     said
+}
+
+/// Whether `one` has ended before each other of `clients` begins, or begins after it has ended.
+fn is_apart(one: &ArrivalTimes, clients: &[&ArrivalTimes]) -> bool {
+    let meets = |other: &ArrivalTimes| {
+        one.whole.first() <= other.whole.last() && other.whole.first() <= one.whole.last()
+    };
+    !clients.iter().any(|other| !std::ptr::eq(*other, one) && meets(other))
 }
 
 fn alone(clients: &[&ArrivalTimes], promises: &Promises) -> Result<Vec<Client>, Error> {
@@ -194,7 +252,7 @@ mod tests {
             within: vec![Nanos(SECOND)],
             fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],
         };
-        let found = consolidate(clients, &[Nanos(shift)], &promises).unwrap();
+        let found = consolidate(clients, Begin::Together, &[Nanos(shift)], &promises).unwrap();
         found.rows.iter().map(|row| (row.sum_iops, row.merged_iops)).collect()
     }
 
@@ -213,11 +271,14 @@ mod tests {
         let (steady, burst) = (arrivals(&steady), arrivals(&[100; 30]));
         let promises =
             Promises { within: vec![Nanos(SECOND)], fractions: vec!["0.5".parse().unwrap()] };
-        let found = consolidate(&[&steady, &burst], &[Nanos::ZERO], &promises).unwrap();
+        let found =
+            consolidate(&[&steady, &burst], Begin::Together, &[Nanos::ZERO], &promises).unwrap();
         let row = &found.rows[0];
         // Alone the second needs 15 to answer half; together 1 is enough, as the first gets all.
         assert_eq!((row.sum_iops, row.merged_iops), (16, 1));
-        assert_eq!(row.client_fractions, [1.0, 0.0]);
+        assert_eq!((row.client_fractions.as_slice(), row.worst_client), (&[1.0, 0.0][..], 1));
+        // Of each alone fifteen are promised: those of the burst come at once, with one of the other.
+        assert_eq!((row.shaped_iops, row.shaped_ratio), (16, 1.0));
         // The first of all takes a slot from the burst, which needs fifteen.
         assert_eq!(row.every_client_iops, 16);
     }
@@ -230,7 +291,7 @@ mod tests {
             fractions: vec!["1".parse().unwrap(), "0.5".parse().unwrap()],
         };
         let shifts = [Nanos::ZERO, Nanos(5 * SECOND)];
-        let found = consolidate(&[&client, &client], &shifts, &promises).unwrap();
+        let found = consolidate(&[&client, &client], Begin::Together, &shifts, &promises).unwrap();
         let rows: Vec<_> = found
             .rows
             .iter()
@@ -253,19 +314,48 @@ mod tests {
     fn all_requests_of_all_are_all_of_each() {
         let (a, b) = (arrivals(&[0, 0, 5]), arrivals(&[0, SECOND]));
         let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
-        let row = &consolidate(&[&a, &b], &[Nanos::ZERO], &promises).unwrap().rows[0];
+        let row =
+            &consolidate(&[&a, &b], Begin::Together, &[Nanos::ZERO], &promises).unwrap().rows[0];
         assert_eq!((row.merged_iops, row.every_client_iops), (4, 4));
         assert_eq!(row.client_fractions, [1.0, 1.0]);
     }
 
     #[test]
+    fn a_common_clock_keeps_bursts_apart() {
+        let (first, second) = (arrivals(&[0; 10]), arrivals(&[5 * SECOND; 10]));
+        let promises = Promises { within: vec![Nanos(SECOND)], fractions: vec![Fraction::ALL] };
+        let needs = |begin| {
+            let found = consolidate(&[&first, &second], begin, &[Nanos::ZERO], &promises).unwrap();
+            (found.rows[0].sum_iops, found.rows[0].merged_iops, found.rows[0].shaped_iops)
+        };
+        assert_eq!(needs(Begin::Together), (20, 20, 20));
+        assert_eq!(needs(Begin::AsRecorded), (20, 10, 10));
+    }
+
+    #[test]
+    fn what_each_was_promised_is_kept_though_all_together_need_less() {
+        // Twice ten at once, five of each promised. Alone five each; merged anew any ten of twenty.
+        let (first, second) = (arrivals(&[0; 10]), arrivals(&[5 * SECOND; 10]));
+        let half = vec!["0.5".parse().unwrap()];
+        let promises = Promises { within: vec![Nanos(SECOND)], fractions: half };
+        let clients = [&first, &second];
+        let found = consolidate(&clients, Begin::AsRecorded, &[Nanos::ZERO], &promises).unwrap();
+        assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 5));
+        let found = consolidate(&clients, Begin::Together, &[Nanos::ZERO], &promises).unwrap();
+        assert_eq!((found.rows[0].sum_iops, found.rows[0].shaped_iops), (10, 10));
+    }
+
+    #[test]
     fn clients_that_hardly_meet_are_told() {
         let (short, long) = (arrivals(&[0, 60 * SECOND]), arrivals(&[0, 67 * SECOND]));
-        let said = cautions(&[&short, &long], &[Nanos::ZERO]);
+        let said = cautions(&[&short, &long], Begin::Together, &[Nanos::ZERO]);
         assert!(said.len() == 1 && said[0].contains("from 60.0 s to 67.0 s"), "{said:?}");
+        let later = arrivals(&[90 * SECOND, 91 * SECOND]);
+        let said = cautions(&[&short, &long, &later], Begin::AsRecorded, &[Nanos::ZERO]);
+        assert!(said.len() == 1 && said[0].contains("meets none"), "{said:?}");
         let near = arrivals(&[0, 66 * SECOND]);
-        assert!(cautions(&[&short, &near], &[Nanos(66 * SECOND)]).is_empty());
-        let apart = cautions(&[&short, &short], &[Nanos(61 * SECOND)]);
+        assert!(cautions(&[&short, &near], Begin::Together, &[Nanos(66 * SECOND)]).is_empty());
+        let apart = cautions(&[&short, &short], Begin::Together, &[Nanos(61 * SECOND)]);
         assert!(apart.len() == 1 && apart[0].contains("before the next begins"), "{apart:?}");
     }
 
@@ -273,7 +363,8 @@ mod tests {
     fn what_is_too_much_together_is_said_of_all() {
         let client = arrivals(&[0; 6]);
         let promises = Promises { within: vec![Nanos(6)], fractions: vec![Fraction::ALL] };
-        let said = consolidate(&[&client, &client], &[Nanos::ZERO], &promises).unwrap_err();
+        let said = consolidate(&[&client, &client], Begin::Together, &[Nanos::ZERO], &promises)
+            .unwrap_err();
         assert!(said.to_string().starts_with("all together: a fraction of 1"), "{said}");
     }
 }

@@ -4,13 +4,15 @@
 //! answered within a time; `{(0.9, 20 ms), (0.99, 50 ms), (1, 500 ms)}` has three. The work is split
 //! by RTT recursively: what one tier's server cannot answer in time goes to the next tier's.
 //!
-//! The price is the sum of the servers' capacities. Each server has the least that keeps its tier's
-//! promise given those before it; a tier may also be kept by the server of the tier before it, made
-//! large enough, and the cheapest of all such ways is taken. No scheduler whatever keeps the
-//! promise below `floor_iops`, the dearest tier alone; one that shares its capacity between the
-//! tiers may do with something in between.
+//! The price is the least of three ways. Separate servers, one a tier, each with the least that keeps
+//! its promise given those before it; a tier may also be kept by the server of the tier before it, made
+//! large enough, and the cheapest of all such ways is taken. One server that takes requests as they
+//! come (FCFS), nothing put aside. One server on which Miser serves the same classes. No scheduler
+//! whatever keeps the promise below `floor_iops`, the dearest tier alone; a fourth way may do with
+//! something between that and the least.
 
 mod file;
+mod one_server;
 
 use forebay_core::rtt::{Gaps, Rtt};
 use serde::Serialize;
@@ -29,7 +31,8 @@ pub struct Kept {
     pub within_ms: f64,
     /// The promised share of all requests.
     pub fraction: f64,
-    /// Capacity of its server; none where the server of the tier before it keeps it too.
+    /// Capacity of its server; none where the server of the tier before it keeps it too, and where one
+    /// server serves all.
     pub share_iops: Option<u64>,
     /// The share of all requests that is answered within the bound.
     pub achieved_fraction: f64,
@@ -37,9 +40,23 @@ pub struct Kept {
     pub kept: bool,
 }
 
+/// A way to keep a promise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Way {
+    /// A server for each tier, some of which may be joined.
+    SeparateServers,
+    /// One server, first come first served.
+    Fcfs,
+    /// One server, its slack given to the later tiers.
+    Miser,
+}
+
 /// The promise at one capacity.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Division {
+    /// How the capacity is used.
+    pub way: Way,
     /// Of all servers together.
     pub capacity_iops: u64,
     /// Whether every tier is kept.
@@ -53,8 +70,14 @@ pub struct Division {
 pub struct Price {
     /// Below this nothing keeps it.
     pub floor_iops: u64,
-    /// The least capacity found, and how it is divided.
+    /// The least capacity found, and how it is used.
     pub least: Division,
+    /// What separate servers need together.
+    pub separate_iops: u64,
+    /// What one server needs that serves requests as they come; none above all capacities.
+    pub fcfs_iops: Option<u64>,
+    /// What one server with Miser needs, where that is less than both.
+    pub miser_iops: Option<u64>,
     /// The promise at the capacity asked for.
     pub checked: Option<Division>,
 }
@@ -83,13 +106,59 @@ pub fn price(
     })?;
     // Where nothing is left to do, there is no server.
     servers.retain(|server| server.capacity_iops > 0);
-    let least = divide(whole, &sla.tiers, &servers);
-    let checked = capacity_iops.map(|capacity| {
-        let mut division = divide(whole, &sla.tiers, &handed_out(&servers, capacity));
-        division.capacity_iops = capacity;
-        division
+    let separate = divide(whole, &sla.tiers, &servers);
+    let separate_iops = separate.capacity_iops;
+    let fcfs_iops = one_server::fcfs(whole, &sla.tiers, floor_iops);
+    let best_iops = fcfs_iops.map_or(separate_iops, |fcfs| fcfs.min(separate_iops));
+    let miser_iops = one_server::miser(whole, &sla.tiers, &servers, (floor_iops, best_iops));
+    let least = match (miser_iops, fcfs_iops) {
+        (Some(capacity), _) => on_one(whole, &sla.tiers, &servers, (Way::Miser, capacity)),
+        (None, Some(fcfs)) if fcfs <= separate_iops => {
+            on_one(whole, &sla.tiers, &servers, (Way::Fcfs, fcfs))
+        }
+        _ => separate.clone(),
+    };
+    let checked = capacity_iops.map(|capacity| checked(whole, &sla.tiers, &servers, capacity));
+    Ok(Price { floor_iops, least, separate_iops, fcfs_iops, miser_iops, checked })
+}
+
+/// The promise at `capacity_iops`: the first way that keeps it, or else separate servers.
+fn checked(whole: &Gaps, tiers: &[Tier], servers: &[Server], capacity_iops: u64) -> Division {
+    let mut separate = divide(whole, tiers, &handed_out(servers, capacity_iops));
+    separate.capacity_iops = capacity_iops;
+    let mut ways = vec![Way::Fcfs];
+    if servers.len() > 1 && whole.len() <= one_server::MISER_REQUESTS_MAX {
+        ways.push(Way::Miser);
+    }
+    let shared = ways.into_iter().map(|way| on_one(whole, tiers, servers, (way, capacity_iops)));
+    std::iter::once(separate.clone())
+        .chain(shared)
+        .find(|division| division.kept)
+        .unwrap_or(separate)
+}
+
+/// What one server makes of each tier.
+fn on_one(
+    whole: &Gaps,
+    tiers: &[Tier],
+    servers: &[Server],
+    (way, capacity_iops): (Way, u64),
+) -> Division {
+    let counts = match way {
+        Way::Miser => one_server::miser_in_time(whole, tiers, servers, capacity_iops),
+        Way::Fcfs | Way::SeparateServers => None,
+    };
+    let counts = counts.unwrap_or_else(|| one_server::fcfs_in_time(whole, tiers, capacity_iops));
+    let requests = counts.requests;
+    let kept = tiers.iter().zip(&counts.in_time).map(|(tier, in_time)| Kept {
+        within_ms: tier.within.as_millis_f64(),
+        fraction: tier.fraction.as_f64(),
+        share_iops: None,
+        achieved_fraction: *in_time as f64 / requests.max(1) as f64,
+        kept: *in_time >= tier.fraction.of(requests),
     });
-    Ok(Price { floor_iops, least, checked })
+    let kept_all = one_server::keeps(tiers, &counts);
+    Division { way, capacity_iops, kept: kept_all, tiers: kept.collect() }
 }
 
 /// A server: the tier whose bound it keeps, and its capacity.
@@ -168,11 +237,12 @@ fn divide(whole: &Gaps, tiers: &[Tier], servers: &[Server]) -> Division {
         });
     }
     let all = kept.iter().all(|tier| tier.kept);
-    Division { capacity_iops: sum(servers), kept: all, tiers: kept }
+    Division { way: Way::SeparateServers, capacity_iops: sum(servers), kept: all, tiers: kept }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::one_server::keeps;
     use super::*;
     use forebay_core::Nanos;
     use std::path::{Path, PathBuf};
@@ -209,7 +279,7 @@ mod tests {
         let one = price(&trace, &sla(&[(1.0, 10.0)]), None).unwrap();
         assert_eq!(one.least.capacity_iops, one.floor_iops);
         let two = price(&trace, &sla(&[(0.9, 10.0), (1.0, 500.0)]), None).unwrap();
-        assert!(two.least.capacity_iops < one.floor_iops / 3, "{two:?}");
+        assert!(two.separate_iops < one.floor_iops / 3, "{two:?}");
         assert!(two.least.capacity_iops >= two.floor_iops && two.least.kept);
     }
 
@@ -230,12 +300,40 @@ mod tests {
         // Ten at once: two within 10 ms, three more within 20 ms, the other five within 100 ms.
         let trace = arrivals([0; 10].into_iter());
         let three = price(&trace, &sla(&[(0.2, 10.0), (0.5, 20.0), (1.0, 100.0)]), None).unwrap();
-        let shares: Vec<_> = three.least.tiers.iter().map(|tier| tier.share_iops).collect();
-        assert_eq!(shares, [Some(200), Some(150), Some(50)]);
-        assert_eq!((three.least.capacity_iops, three.floor_iops), (400, 250));
+        assert_eq!((three.separate_iops, three.floor_iops), (400, 250));
+        // One server of the dearest tier's capacity answers the others on the way: the second, the
+        // fifth and the tenth of 250 a second are done after 8, 20 and 40 ms.
+        assert_eq!((three.least.way, three.least.capacity_iops), (Way::Fcfs, 250));
         let achieved: Vec<_> =
             three.least.tiers.iter().map(|tier| tier.achieved_fraction).collect();
         assert_eq!(achieved, [0.2, 0.5, 1.0]);
+    }
+
+    #[test]
+    fn fcfs_has_the_least_capacity_that_keeps_every_tier() {
+        // Bursts of forty every second over one request a millisecond.
+        let trace = bursty();
+        for tiers in [&[(0.9, 10.0), (0.99, 50.0), (1.0, 500.0)][..], &[(0.5, 3.0), (1.0, 90.0)]] {
+            let found = price(&trace, &sla(tiers), None).unwrap();
+            let least = found.fcfs_iops.unwrap();
+            let tiers = &sla(tiers).tiers;
+            let kept = |iops| keeps(tiers, &one_server::fcfs_in_time(&trace.whole, tiers, iops));
+            assert!(kept(least) && !kept(least - 1), "{found:?}");
+            assert!(found.least.capacity_iops <= least.min(found.separate_iops));
+            assert!(found.least.kept && found.least.capacity_iops >= found.floor_iops);
+        }
+    }
+
+    #[test]
+    fn what_bursts_is_put_aside_where_that_is_cheaper_than_fcfs() {
+        // A burst that keeps FCFS busy for long makes all late that come after it.
+        let steady = (0..10_000).map(|k| k * 10 * MS);
+        let mut times: Vec<u64> = steady.chain(std::iter::repeat_n(50_000 * MS, 1000)).collect();
+        times.sort_unstable();
+        let trace = arrivals(times.into_iter());
+        let found = price(&trace, &sla(&[(0.9, 10.0), (1.0, 30_000.0)]), None).unwrap();
+        assert!(found.least.capacity_iops < found.fcfs_iops.unwrap(), "{found:?}");
+        assert!(matches!(found.least.way, Way::Miser | Way::SeparateServers), "{found:?}");
     }
 
     #[test]
@@ -243,7 +341,7 @@ mod tests {
         // Within 1 ms a server of 1000 answers all of a steady load, and within 2 ms too.
         let trace = arrivals((0..1000).map(|ms| ms * MS));
         let two = price(&trace, &sla(&[(0.9, 1.0), (1.0, 2.0)]), None).unwrap();
-        let shares: Vec<Option<u64>> = two.least.tiers.iter().map(|tier| tier.share_iops).collect();
-        assert_eq!(shares, [Some(1000), None]);
+        assert_eq!((two.separate_iops, two.fcfs_iops, two.miser_iops), (1000, Some(1000), None));
+        assert_eq!(two.least.way, Way::Fcfs);
     }
 }

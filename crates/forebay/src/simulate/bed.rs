@@ -26,12 +26,14 @@ pub struct Bed<'a> {
     pub flash: Option<&'a OpenDevice>,
     /// Which of their I/Os fail, by lane.
     pub failures: &'a [Failure],
+    /// Whether runs are cut into slices, so that it can be told how far figures differ by chance.
+    pub slices: bool,
 }
 
 impl<'a> Bed<'a> {
     /// One device alone.
     pub fn of(disk: &'a OpenDevice) -> Bed<'a> {
-        Bed { disk, disks: 1, flash: None, failures: &[] }
+        Bed { disk, disks: 1, flash: None, failures: &[], slices: false }
     }
 
     /// The devices that `policy` uses, disks first: a scheduler has no use for the flash.
@@ -195,7 +197,7 @@ mod tests {
         let (disk, flash) = (open("sata250").unwrap(), open("samsung-830").unwrap());
         let told = |disks, flash, policies: &[&str]| {
             let policies: Vec<String> = policies.iter().map(|name| name.to_string()).collect();
-            Bed { disk: &disk, disks, flash, failures: &[] }.idle_parts(&input, &policies)
+            Bed { disks, flash, ..Bed::of(&disk) }.idle_parts(&input, &policies)
         };
         assert!(told(1, None, &["noop"]).is_empty());
         assert!(told(1, Some(&flash), &["noop", "cache:size-mib=9"]).is_empty());

@@ -10,6 +10,7 @@ use forebay_core::rtt::{Gaps, RATE_MAX_IOPS, Rtt, least_rate_for_all};
 
 use crate::plan::amount::Fraction;
 use crate::plan::arrival_times::ArrivalTimes;
+use crate::plan::consolidate::Begin;
 
 /// All arrivals in order.
 pub(super) struct Merged {
@@ -21,15 +22,20 @@ pub(super) struct Merged {
 }
 
 impl Merged {
-    /// The arrivals of `clients`, at most 65,536 of them, each counted from its own first; the
-    /// `k`-th begins `k` shifts late.
-    pub(super) fn new(clients: &[&ArrivalTimes], shift: Nanos) -> Merged {
+    /// The arrivals of `clients`, at most 65,536 of them, which begin as `begin` says; the `k`-th comes
+    /// `k` shifts later.
+    pub(super) fn new(clients: &[&ArrivalTimes], begin: Begin, shift: Nanos) -> Merged {
+        let earliest = clients.iter().map(|client| client.whole.first()).min().unwrap_or_default();
         let mut sources: Vec<_> = clients
             .iter()
             .enumerate()
             .map(|(k, client)| {
                 let late = Nanos(shift.0.saturating_mul(k as u64));
-                client.whole.times().map(move |at| at - client.whole.first() + late)
+                let first = match begin {
+                    Begin::Together => client.whole.first(),
+                    Begin::AsRecorded => earliest,
+                };
+                client.whole.times().map(move |at| at - first + late)
             })
             .collect();
         let mut heads = BinaryHeap::new();
@@ -54,6 +60,21 @@ impl Merged {
             answered[usize::from(*client)] += u64::from(rtt.admit(at));
         }
         answered
+    }
+
+    /// What is left of the clients' requests when each has been shaped by RTT at its own of
+    /// `capacities_iops`: all that is promised to anybody.
+    pub(super) fn shaped(&self, within: Nanos, capacities_iops: &[u64]) -> Gaps {
+        let mut shapers: Vec<Option<Rtt>> =
+            capacities_iops.iter().map(|iops| Rtt::new(*iops, within).ok()).collect();
+        let mut promised = Gaps::default();
+        for (at, client) in self.times.times().zip(&self.clients) {
+            let shaper = shapers[usize::from(*client)].as_mut();
+            if shaper.is_some_and(|shaper| shaper.admit(at)) {
+                promised.push(at);
+            }
+        }
+        promised
     }
 
     /// The capacity from `least` on that keeps `fraction` to every client, by halving; `None` where
@@ -103,17 +124,20 @@ mod tests {
     #[test]
     fn clients_are_merged_in_order_from_their_first_request() {
         let (a, b) = (arrivals(&[100, 300]), arrivals(&[7, 8, 300]));
-        let merged = Merged::new(&[&a, &b], Nanos(10));
+        let merged = Merged::new(&[&a, &b], Begin::Together, Nanos(10));
         let times: Vec<u64> = merged.times.times().map(|at| at.0).collect();
         assert_eq!(times, [0, 10, 11, 200, 303]);
         assert_eq!((merged.clients, merged.requests), (vec![0, 1, 1, 0, 1], vec![2, 3]));
+        let recorded = Merged::new(&[&a, &b], Begin::AsRecorded, Nanos(0));
+        let times: Vec<u64> = recorded.times.times().map(|at| at.0).collect();
+        assert_eq!(times, [0, 1, 93, 293, 293]);
     }
 
     #[test]
     fn one_less_breaks_a_promise() {
         let a: Vec<u64> = (0..40).map(|k| k * k * 100_000).collect();
         let b: Vec<u64> = (0..60).map(|k| k / 20 * 50_000_000).collect();
-        let merged = Merged::new(&[&arrivals(&a), &arrivals(&b)], Nanos::ZERO);
+        let merged = Merged::new(&[&arrivals(&a), &arrivals(&b)], Begin::Together, Nanos::ZERO);
         let (within, fraction) = (Nanos(10_000_000), "0.8".parse().unwrap());
         let found = merged.every_client(within, fraction, 1).unwrap();
         let kept = |capacity| {

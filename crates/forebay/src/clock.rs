@@ -1,5 +1,6 @@
 //! Whether a trace's times say how its requests met at the disk. Where they do not, whatever a
-//! simulation says of schedulers comes from made-up times, and no simulation is run.
+//! simulation says of schedulers, and whatever a promise of time costs, comes from made-up times:
+//! `advise` runs no simulation and `plan` gives no price.
 
 use forebay_core::Nanos;
 
@@ -18,7 +19,7 @@ const PER_STEP_MAX: f64 = 2.0;
 
 /// What a trace's times are good for.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Times {
+pub(crate) enum Times {
     /// They tell when each request came.
     Usable,
     /// The source has none.
@@ -36,7 +37,7 @@ pub(super) enum Times {
 
 impl Times {
     /// Reads `input` once for them.
-    pub(super) fn of(input: &Input) -> Result<Times, Error> {
+    pub(crate) fn of(input: &Input) -> Result<Times, Error> {
         if input.notes.is_timeless {
             return Ok(Times::None);
         }
@@ -49,7 +50,8 @@ impl Times {
         }
     }
 
-    fn among(arrivals: impl Iterator<Item = Nanos>) -> Times {
+    /// The same of `arrivals`, in order.
+    pub(crate) fn among(arrivals: impl Iterator<Item = Nanos>) -> Times {
         let (mut count, mut stamps, mut step, mut last) = (0u64, 0u64, 0u64, None);
         for at in arrivals {
             count += 1;
@@ -70,7 +72,7 @@ impl Times {
     }
 
     /// Why nothing can be said; none where it can.
-    pub(super) fn why_not(self) -> Option<String> {
+    pub(crate) fn why_not(self) -> Option<String> {
         Some(match self {
             Times::Usable => return None,
             Times::Coarse { step, .. } if step < STEP_MAX => return None,
@@ -87,7 +89,7 @@ impl Times {
     }
 
     /// What a clock hides that is fine enough to go by.
-    pub(super) fn caution(self) -> Option<String> {
+    pub(crate) fn caution(self) -> Option<String> {
         let told = self.told().filter(|_| self.why_not().is_none())?;
         Some(format!("Take care: {told}, so they queue more than they did."))
     }

@@ -1,0 +1,290 @@
+//! Which scheduler to use: one rule that a reader can repeat.
+//!
+//! 1. Figures that count: total time where the disk cannot keep up (else its time is nobody's wait), the 99th percentile
+//!    of reads and that of writes, where there are enough of them.
+//! 2. One scheduler is better in a figure where that is at least 3 % less, and less in 95 % of resamples of the run (a
+//!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and worse in none.
+//! 3. Among those that nothing beats the preference picks: least total time, read tail, write tail, or their product.
+//! 4. Of those that cannot be told from that one, first in, first out is chosen if it is among them, else what Linux has,
+//!    else the first of the list, which is simplest.
+//!
+//! Flash is worth its price where it is better by a tenth under the same preference than what is free and than the
+//! baseline.
+
+use serde::Serialize;
+
+use super::BASELINE;
+use super::available::From;
+use super::judge::{KEEPS_UP, SHARE_THAT_MATTERS, TOO_FEW, utilisation};
+use crate::quantities::{millis, seconds};
+use crate::simulate::{Replay, RunResult};
+use crate::slices::{Compared, Resampled};
+
+/// Flash has to make figures better by this share in the mean.
+const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
+
+/// What is preferred among schedulers that nothing beats.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Prefer {
+    /// The least total time.
+    Total,
+    /// The fastest reads, 99 of 100.
+    Reads,
+    /// The fastest writes, 99 of 100.
+    Writes,
+    /// The least product of all figures that count.
+    #[default]
+    Balance,
+}
+
+impl Prefer {
+    /// All of them.
+    pub const ALL: [Prefer; 4] = [Prefer::Total, Prefer::Reads, Prefer::Writes, Prefer::Balance];
+
+    /// Its name.
+    pub fn name(self) -> &'static str {
+        match self {
+            Prefer::Total => "total",
+            Prefer::Reads => "reads",
+            Prefer::Writes => "writes",
+            Prefer::Balance => "balance",
+        }
+    }
+
+    /// By name.
+    pub fn named(name: &str) -> Option<Prefer> {
+        Prefer::ALL.into_iter().find(|prefer| prefer.name() == name)
+    }
+
+    fn figure(self) -> Option<Figure> {
+        match self {
+            Prefer::Total => Some(Figure::Total),
+            Prefer::Reads => Some(Figure::Reads),
+            Prefer::Writes => Some(Figure::Writes),
+            Prefer::Balance => None,
+        }
+    }
+}
+
+/// A figure that schedulers are compared by; less is better.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Figure {
+    Total,
+    Reads,
+    Writes,
+}
+
+impl Figure {
+    fn of(self, run: &RunResult) -> Option<f64> {
+        match self {
+            Figure::Total => Some(run.total_s()),
+            Figure::Reads => run.figures.read_p99_ms,
+            Figure::Writes => run.figures.write_p99_ms,
+        }
+    }
+
+    fn resampled(self, run: &Compared) -> Option<f64> {
+        match self {
+            Figure::Total => Some(run.busy_s),
+            Figure::Reads => run.read_p99_ms,
+            Figure::Writes => run.write_p99_ms,
+        }
+    }
+
+    fn told(self, value: f64) -> String {
+        match self {
+            Figure::Total => seconds(value),
+            Figure::Reads | Figure::Writes => millis(value),
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Figure::Total => "total time",
+            Figure::Reads => "read p99",
+            Figure::Writes => "write p99",
+        }
+    }
+}
+
+/// Schedulers and what they came to.
+pub(super) struct Choice<'a> {
+    runs: &'a [RunResult],
+    resampled: &'a Resampled,
+    figures: Vec<Figure>,
+    prefer: Prefer,
+}
+
+impl<'a> Choice<'a> {
+    /// Of runs of one trace, the baseline's among them.
+    pub(super) fn new(runs: &'a [RunResult], resampled: &'a Resampled, prefer: Prefer) -> Self {
+        let baseline = super::baseline(runs);
+        let keeps_up = baseline.replay != Replay::Closed && utilisation(baseline) < KEEPS_UP;
+        let counts = [
+            (Figure::Total, !keeps_up || prefer == Prefer::Total),
+            (Figure::Reads, baseline.figures.reads >= TOO_FEW),
+            (Figure::Writes, baseline.figures.writes >= TOO_FEW),
+        ];
+        let figures = counts.into_iter().filter(|(_, counts)| *counts);
+        Choice { runs, resampled, figures: figures.map(|(figure, _)| figure).collect(), prefer }
+    }
+
+    /// Whether run `a` is better than `b` in a figure.
+    fn is_less(&self, figure: Figure, a: usize, b: usize) -> bool {
+        let point = figure.of(&self.runs[a]).zip(figure.of(&self.runs[b]));
+        let ratio = self.resampled.ratio((a, b), |run| figure.resampled(run));
+        point.zip(ratio).is_some_and(|((is, was), (_, high))| {
+            is < was * (1.0 - SHARE_THAT_MATTERS) && high < 1.0
+        })
+    }
+
+    /// The figure in which `a` beats `b` most.
+    fn beats(&self, a: usize, b: usize) -> Option<Figure> {
+        if self.figures.iter().any(|figure| self.is_less(*figure, b, a)) {
+            return None;
+        }
+        let better = self.figures.iter().copied().filter(|figure| self.is_less(*figure, a, b));
+        better.min_by(|x, y| self.share(*x, a, b).total_cmp(&self.share(*y, a, b)))
+    }
+
+    fn share(&self, figure: Figure, a: usize, b: usize) -> f64 {
+        let values = figure.of(&self.runs[a]).zip(figure.of(&self.runs[b]));
+        values.map_or(1.0, |(is, was)| is / was.max(1e-9))
+    }
+
+    /// What the preference looks at: its figure if that counts, else all that do.
+    fn looked_at(&self) -> &[Figure] {
+        let own = self.prefer.figure();
+        let at = self.figures.iter().position(|figure| Some(*figure) == own);
+        at.map_or(&self.figures, |at| &self.figures[at..=at])
+    }
+
+    fn weight(&self, run: usize) -> f64 {
+        let values = self.looked_at().iter().map(|figure| figure.of(&self.runs[run]));
+        values.map(|value| value.unwrap_or(0.0).max(1e-9)).product()
+    }
+
+    /// Whether the preference tells `a` from `b`, and `a` is better, by such a share of each figure in the mean.
+    fn is_better_by(&self, share: f64, a: usize, b: usize) -> bool {
+        let looked_at = self.looked_at();
+        let weight = |run: &Compared| {
+            looked_at.iter().map(|figure| figure.resampled(run)).product::<Option<f64>>()
+        };
+        let least = (1.0 - share).powi(looked_at.len().max(1) as i32);
+        self.weight(a) < self.weight(b) * least
+            && self.resampled.ratio((a, b), weight).is_some_and(|(_, high)| high < 1.0)
+    }
+
+    /// Those of `among` that none of them beats.
+    fn front(&self, among: &[usize]) -> Vec<usize> {
+        let is_beaten = |run: &usize| among.iter().any(|other| self.beats(*other, *run).is_some());
+        among.iter().copied().filter(|run| !is_beaten(run)).collect()
+    }
+
+    /// The one to use of `among`.
+    fn pick(&self, among: &[usize]) -> Option<usize> {
+        let front = self.front(among);
+        let best = *front.iter().min_by(|a, b| self.weight(**a).total_cmp(&self.weight(**b)))?;
+        let told_apart = |run: &usize| self.is_better_by(SHARE_THAT_MATTERS, best, *run);
+        let rank = |run: &usize| {
+            let policy = self.runs[*run].policy.as_str();
+            (policy != BASELINE, From::of(policy) != From::Linux, *run)
+        };
+        front.into_iter().filter(|run| !told_apart(run)).min_by_key(rank)
+    }
+
+    /// The scheduler to use of all.
+    pub(super) fn best(&self) -> Option<&'a str> {
+        let all: Vec<usize> = (0..self.runs.len()).collect();
+        self.pick(&all).map(|run| self.runs[run].policy.as_str())
+    }
+
+    /// The one to use of those that Linux has; none where they are no better than the baseline.
+    pub(super) fn today(&self) -> Option<&'a str> {
+        let policy = |run: usize| self.runs[run].policy.as_str();
+        let can_be_set =
+            |run: &usize| policy(*run) == BASELINE || From::of(policy(*run)) == From::Linux;
+        let among: Vec<usize> = (0..self.runs.len()).filter(can_be_set).collect();
+        self.pick(&among).map(policy).filter(|policy| *policy != BASELINE)
+    }
+
+    /// Why the first run is not worth flash against each other one; none if it is. It has to be better by a tenth under
+    /// the preference.
+    pub(super) fn against_flash(&self) -> Option<String> {
+        let is_worth = |other: &usize| self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, *other);
+        let other = (1..self.runs.len()).find(|other| !is_worth(other))?;
+        let told = |figure: &Figure| {
+            let (is, was) = (figure.of(&self.runs[0])?, figure.of(&self.runs[other])?);
+            Some(format!("{} {} against {}", figure.name(), figure.told(is), figure.told(was)))
+        };
+        let figures: Vec<String> = self.looked_at().iter().filter_map(told).collect();
+        Some(format!(
+            "Not worth flash: not a tenth better than {} ({})",
+            self.runs[other].policy,
+            figures.join(", ")
+        ))
+    }
+
+    /// Whether any scheduler differs from the baseline in a figure that counts.
+    pub(super) fn differs(&self) -> bool {
+        let is_baseline = |run: &RunResult| run.policy == BASELINE;
+        let Some(baseline) = self.runs.iter().position(is_baseline) else { return false };
+        let apart = |run: usize| {
+            let less = |figure: &Figure| {
+                self.is_less(*figure, run, baseline) || self.is_less(*figure, baseline, run)
+            };
+            self.figures.iter().any(less)
+        };
+        (0..self.runs.len()).any(apart)
+    }
+
+    /// Why `policy` is not the one to use, where `chosen` is.
+    pub(super) fn passed_over(&self, policy: &str, chosen: &str) -> Option<String> {
+        let at = |policy: &str| self.runs.iter().position(|run| run.policy == policy);
+        let (run, chosen) = (at(policy)?, at(chosen)?);
+        if run == chosen {
+            return None;
+        }
+        let told = |figure: Figure, of: usize| {
+            figure.of(&self.runs[of]).map_or(String::new(), |value| figure.told(value))
+        };
+        let against = |figure: Figure, other: usize| {
+            format!("{} {} against {}", figure.name(), told(figure, run), told(figure, other))
+        };
+        if let Some(figure) = self.beats(chosen, run) {
+            return Some(format!(
+                "beaten by {}: {}",
+                self.runs[chosen].policy,
+                against(figure, chosen)
+            ));
+        }
+        let beaten = (0..self.runs.len()).find_map(|other| Some((other, self.beats(other, run)?)));
+        if let Some((other, figure)) = beaten {
+            return Some(format!(
+                "beaten by {}: {}",
+                self.runs[other].policy,
+                against(figure, other)
+            ));
+        }
+        let worse = self.figures.iter().find(|figure| self.is_less(**figure, chosen, run));
+        Some(match worse {
+            Some(figure) => format!("nothing beats it, but {}", against(*figure, chosen)),
+            None => format!("cannot be told from {}", self.runs[chosen].policy),
+        })
+    }
+
+    /// Which is best in what: (the preference, the scheduler, its figure), of those that there are.
+    pub(super) fn extremes(&self) -> Vec<(Prefer, &'a str, String)> {
+        let one = |figure: &Figure| {
+            let prefer = Prefer::ALL.into_iter().find(|prefer| prefer.figure() == Some(*figure))?;
+            let of = |run: &RunResult| figure.of(run).unwrap_or(f64::MAX);
+            let best = self.runs.iter().min_by(|a, b| of(a).total_cmp(&of(b)))?;
+            Some((prefer, best.policy.as_str(), figure.told(of(best))))
+        };
+        self.figures.iter().filter_map(one).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests;

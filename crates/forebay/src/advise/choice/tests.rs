@@ -1,0 +1,119 @@
+use forebay_core::{Done, Flags, Nanos, Observer, Op, Request};
+
+use super::*;
+use crate::advise::sample;
+use crate::slices::Slices;
+
+/// A run whose every read and write takes so long, and its slices.
+fn run(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
+    let mut result = sample::advice().runs[0].clone();
+    result.policy = policy.to_string();
+    let figures = &mut result.figures;
+    (figures.busy_s, figures.makespan_s) = (busy_s, busy_s);
+    (figures.reads, figures.writes) = (2000, 2000);
+    (figures.read_p99_ms, figures.write_p99_ms) = (Some(read_ms), Some(write_ms));
+    let mut slices = Slices::default();
+    for id in 0..4000 {
+        let at = Nanos::from_millis(id);
+        let (op, ms) = if id % 2 == 0 { (Op::Read, read_ms) } else { (Op::Write, write_ms) };
+        let (offset, len, stream, lane) = (0, 4096, 0, 0);
+        let request = Request { at, offset, id, len, stream, lane, op, flags: Flags::NONE };
+        slices.worked(Nanos::from_secs_f64(busy_s / 4000.0));
+        let done = Done { request, wait: Nanos::ZERO, class: 0, outcome: Ok(()) };
+        slices.finished(at + Nanos::from_secs_f64(ms / 1e3), &done);
+    }
+    (result, slices)
+}
+
+/// What is chosen of all, and of what Linux has.
+fn chosen(runs: &[(RunResult, Slices)], prefer: Prefer) -> (String, Option<String>) {
+    let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
+    let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
+    let resampled = Resampled::of(&slices, 1);
+    let choice = Choice::new(&results, &resampled, prefer);
+    (choice.best().unwrap().to_string(), choice.today().map(str::to_string))
+}
+
+#[test]
+fn the_preference_picks_among_those_that_nothing_beats() {
+    let runs = [
+        run("noop", 400.0, 100.0, 100.0),
+        run("mq-deadline", 390.0, 50.0, 200.0),
+        run("bfq", 410.0, 80.0, 80.0),
+        run("bid", 200.0, 90.0, 90.0),
+        run("forebay", 300.0, 95.0, 95.0),
+    ];
+    let of = |prefer| chosen(&runs, prefer);
+    assert_eq!(of(Prefer::Total).0, "bid");
+    assert_eq!(of(Prefer::Reads), ("mq-deadline".into(), Some("mq-deadline".into())));
+    assert_eq!(of(Prefer::Writes), ("bfq".into(), Some("bfq".into())));
+    assert_eq!(of(Prefer::Balance), ("bid".into(), Some("bfq".into())));
+}
+
+#[test]
+fn what_cannot_be_told_apart_is_the_simplest() {
+    let runs = [
+        run("noop", 400.0, 100.0, 100.0),
+        run("mq-deadline", 396.0, 99.0, 99.0),
+        run("forebay", 392.0, 98.5, 98.5),
+    ];
+    assert_eq!(chosen(&runs, Prefer::Balance), ("noop".into(), None));
+    let runs = [
+        run("noop", 400.0, 100.0, 100.0),
+        run("deadline", 300.0, 51.0, 51.0),
+        run("mq-deadline", 301.0, 50.5, 50.5),
+        run("forebay", 299.0, 50.0, 50.0),
+    ];
+    assert_eq!(chosen(&runs, Prefer::Balance), ("mq-deadline".into(), Some("mq-deadline".into())));
+}
+
+#[test]
+fn tails_of_a_few_requests_decide_nothing_and_total_does_not_where_the_disk_keeps_up() {
+    let mut runs = [run("noop", 400.0, 100.0, 100.0), run("bfq", 400.0, 10.0, 100.0)];
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "bfq");
+    runs.iter_mut().for_each(|run| run.0.figures.reads = 42);
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "noop");
+    let mut runs = [run("noop", 400.0, 100.0, 100.0), run("bfq", 200.0, 100.0, 100.0)];
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "bfq");
+    runs.iter_mut().for_each(|run| run.0.figures.makespan_s = 1000.0);
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "noop");
+    assert_eq!(chosen(&runs, Prefer::Total).0, "bfq");
+}
+
+#[test]
+fn each_that_is_passed_over_is_told_why() {
+    let runs = [
+        run("noop", 400.0, 100.0, 100.0),
+        run("mq-deadline", 390.0, 50.0, 200.0),
+        run("bid", 200.0, 90.0, 90.0),
+        run("forebay", 201.0, 90.5, 90.5),
+    ];
+    let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
+    let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
+    let resampled = Resampled::of(&slices, 1);
+    let choice = Choice::new(&results, &resampled, Prefer::Balance);
+    let why = |policy| choice.passed_over(policy, "bid").unwrap();
+    assert_eq!(why("noop"), "beaten by bid: total time 400 s against 200 s");
+    assert_eq!(why("mq-deadline"), "nothing beats it, but total time 390 s against 200 s");
+    assert_eq!(why("forebay"), "cannot be told from bid");
+    assert_eq!(choice.passed_over("bid", "bid"), None);
+    let best: Vec<_> = choice.extremes().into_iter().map(|(_, policy, _)| policy).collect();
+    assert_eq!(best, ["bid", "mq-deadline", "bid"]);
+}
+
+#[test]
+fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
+    let said = |flash: (f64, f64, f64), free: (f64, f64, f64)| {
+        let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
+        let runs = [of("cache", flash), of("noop", (900.0, 100.0, 100.0)), of("bid", free)];
+        let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
+        let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
+        let resampled = Resampled::of(&slices, 1);
+        let why = Choice::new(&results, &resampled, Prefer::Balance).against_flash();
+        why.unwrap_or("worth it".to_string())
+    };
+    assert_eq!(said((500.0, 90.0, 90.0), (800.0, 90.0, 90.0)), "worth it");
+    let why = said((500.0, 400.0, 90.0), (800.0, 90.0, 90.0));
+    assert!(why.contains("than noop (total time 500 s against 900 s, read p99 400 ms"), "{why}");
+    assert!(said((780.0, 85.0, 85.0), (800.0, 90.0, 90.0)).contains("better than bid"));
+}

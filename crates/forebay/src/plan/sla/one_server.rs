@@ -1,0 +1,158 @@
+//! A promise of several tiers on one server that all requests share.
+//!
+//! **FCFS.** First come, first served, nothing put aside. A faster server answers every request no
+//! later, so what it answers in time never falls with the capacity, and the least capacity is found
+//! exactly by halving. Time is counted as RTT counts it ([`forebay_core::rtt`]).
+//!
+//! **Miser.** The classes of separate servers, at their rates, on one server that is smaller than their
+//! sum: a class without hurry waits while the slack of those before it asks for it. Whether that keeps
+//! the promise is simulated. More capacity need not be better, so the answer is the least found by
+//! halving; one IOPS less was simulated and breaks a tier.
+
+use forebay_core::catalog::{PolicyVisitor, with_policy};
+use forebay_core::device::fixed::Fixed;
+use forebay_core::replay::{Intensity, Open};
+use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
+use forebay_core::{Done, Flags, Nanos, Observer, Op, Policy, Request, simulate};
+
+use super::Server;
+use super::file::Tier;
+
+/// Requests of which Miser is simulated; of longer traces it would take minutes.
+pub(super) const MISER_REQUESTS_MAX: usize = 2_000_000;
+
+/// The least capacity at which FCFS keeps every one of `tiers`, not below `floor_iops`.
+pub(super) fn fcfs(gaps: &Gaps, tiers: &[Tier], floor_iops: u64) -> Option<u64> {
+    least(floor_iops, RATE_MAX_IOPS, |capacity| keeps(tiers, &fcfs_in_time(gaps, tiers, capacity)))
+}
+
+/// A capacity at which Miser keeps every one of `tiers` with the classes of `servers`, from
+/// `floor_iops` on and below `most_iops`, if there is one.
+pub(super) fn miser(
+    gaps: &Gaps,
+    tiers: &[Tier],
+    servers: &[Server],
+    (floor_iops, most_iops): (u64, u64),
+) -> Option<u64> {
+    if servers.len() < 2 || most_iops <= floor_iops || gaps.len() > MISER_REQUESTS_MAX {
+        return None;
+    }
+    least(floor_iops, most_iops - 1, |capacity| {
+        miser_in_time(gaps, tiers, servers, capacity).is_some_and(|counts| keeps(tiers, &counts))
+    })
+}
+
+/// The requests that FCFS answers within the bound of each tier.
+pub(super) fn fcfs_in_time(gaps: &Gaps, tiers: &[Tier], capacity_iops: u64) -> Counts {
+    let rate = u128::from(capacity_iops.max(1));
+    let bounds: Vec<u128> = tiers.iter().map(|tier| u128::from(tier.within.0) * rate).collect();
+    let mut counts = Counts { requests: gaps.len() as u64, in_time: vec![0; tiers.len()] };
+    let mut free = 0u128;
+    for at in gaps.times() {
+        let arrival = u128::from(at.0) * rate;
+        free = free.max(arrival) + SERVICE;
+        for (bound, count) in bounds.iter().zip(&mut counts.in_time) {
+            *count += u64::from(free - arrival <= *bound);
+        }
+    }
+    counts
+}
+
+/// What Miser answers, with the classes of `servers` on one server; none where it cannot be built.
+pub(super) fn miser_in_time(
+    gaps: &Gaps,
+    tiers: &[Tier],
+    servers: &[Server],
+    capacity_iops: u64,
+) -> Option<Counts> {
+    let listed =
+        |show: &dyn Fn(&Server) -> String| servers.iter().map(show).collect::<Vec<_>>().join("/");
+    let rates = listed(&|server| server.capacity_iops.to_string());
+    let bounds = listed(&|server| tiers[server.tier].within.as_millis_f64().to_string());
+    let spec = format!("miser:cmin={rates}:delta-ms={bounds}:dependencies=no");
+    let device = Fixed::new(capacity_iops as f64).ok()?;
+    with_policy(&spec, u32::MAX, Run { gaps, tiers, device }).ok()
+}
+
+/// A service, in units of `1 / rate` nanoseconds.
+const SERVICE: u128 = 1_000_000_000;
+
+/// Requests, and those answered within each tier's bound.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Counts {
+    pub(super) requests: u64,
+    pub(super) in_time: Vec<u64>,
+}
+
+pub(super) fn keeps(tiers: &[Tier], counts: &Counts) -> bool {
+    let needs = tiers.iter().map(|tier| tier.fraction.of(counts.requests));
+    counts.in_time.iter().zip(needs).all(|(count, need)| *count >= need)
+}
+
+/// From `low` to `high`, what `enough` says yes to and no to one less; none if not to `high`.
+fn least(low: u64, high: u64, enough: impl Fn(u64) -> bool) -> Option<u64> {
+    if enough(low) {
+        return Some(low);
+    }
+    // The answer is mostly near the floor: it is looked for in steps that double.
+    let (mut low, mut step) = (low, (low / 16).max(1));
+    let mut found = loop {
+        let next = low.saturating_add(step).min(high);
+        if next <= low {
+            return None;
+        }
+        if enough(next) {
+            break next;
+        }
+        (low, step) = (next, step * 2);
+    };
+    while found - low > 1 {
+        let middle = low + (found - low) / 2;
+        if enough(middle) { found = middle } else { low = middle }
+    }
+    Some(found)
+}
+
+struct Run<'a> {
+    gaps: &'a Gaps,
+    tiers: &'a [Tier],
+    device: Fixed,
+}
+
+impl PolicyVisitor for Run<'_> {
+    type Out = Counts;
+
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Counts {
+        let request = |(index, at): (usize, Nanos)| Request {
+            at,
+            offset: index as u64 * 4096,
+            id: index as u64,
+            len: 4096,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: Flags::NONE,
+        };
+        let requests = self.gaps.times().enumerate().map(request);
+        let mut workload = Open::new(requests, Intensity::RECORDED);
+        let in_time = vec![0; self.tiers.len()];
+        let counts = Counts { requests: self.gaps.len() as u64, in_time };
+        let mut watch = Watch { tiers: self.tiers, counts };
+        simulate::run(&mut policy, &mut [self.device], &mut workload, &mut watch);
+        watch.counts
+    }
+}
+
+struct Watch<'a> {
+    tiers: &'a [Tier],
+    counts: Counts,
+}
+
+impl Observer for Watch<'_> {
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        let took = now - done.request.at;
+        for (tier, count) in self.tiers.iter().zip(&mut self.counts.in_time) {
+            *count += u64::from(took <= tier.within);
+        }
+    }
+}

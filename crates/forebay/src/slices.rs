@@ -1,0 +1,314 @@
+//! A run cut into slices by the arrival of its requests, so that it can be told how far its figures would differ by
+//! chance: a block bootstrap over time.
+//!
+//! A resample draws as many slices as there are, with replacement, the same ones of every run that is compared: so what
+//! a slice asked for is asked of each. A slice has the latencies of its requests, in buckets some 2 % wide, and the time
+//! that devices worked for them. What it cannot tell: bursts rarer than the trace.
+
+use forebay_core::{Completion, Done, Nanos, Observer, Op};
+
+/// The most slices; when there would be more, each takes in its neighbour.
+const SLICES: usize = 64;
+/// The first slices are so long.
+const WIDTH: Nanos = Nanos::from_millis(1);
+/// Buckets of an octave.
+const STEPS: u64 = 32;
+/// Resamples drawn.
+const RESAMPLES: usize = 200;
+/// The share of resamples within an interval.
+const LEVEL: f64 = 0.95;
+
+/// Latencies in buckets, each of which is 1/32 of an octave wide.
+#[derive(Clone, Debug, Default)]
+struct Tally(Vec<u32>);
+
+impl Tally {
+    #[inline]
+    fn record(&mut self, latency: Nanos) {
+        let bucket = bucket(latency.0);
+        if bucket >= self.0.len() {
+            self.0.resize(bucket + 1, 0);
+        }
+        self.0[bucket] += 1;
+    }
+
+    fn add(&mut self, other: &Tally) {
+        if self.0.len() < other.0.len() {
+            self.0.resize(other.0.len(), 0);
+        }
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, count)| *sum += count);
+    }
+
+    /// What 99 % do not exceed, in ns; none without any.
+    fn p99(&self) -> Option<f64> {
+        let count: u64 = self.0.iter().map(|count| u64::from(*count)).sum();
+        let mut left = count - count / 100;
+        let holds = |count: &u32| {
+            let is_there = u64::from(*count) >= left;
+            left = left.saturating_sub(u64::from(*count));
+            is_there
+        };
+        let bucket = self.0.iter().position(holds).filter(|_| count > 0)?;
+        Some(middle(bucket))
+    }
+}
+
+fn bucket(ns: u64) -> usize {
+    let shift = (63 - (ns | 1).leading_zeros() as u64).saturating_sub(STEPS.ilog2().into());
+    (shift * STEPS + (ns >> shift)) as usize
+}
+
+/// The middle of a bucket.
+fn middle(bucket: usize) -> f64 {
+    let bucket = bucket as u64;
+    let shift = (bucket / STEPS).saturating_sub(1);
+    ((bucket - shift * STEPS) as f64 + 0.5) * 2f64.powi(shift as i32)
+}
+
+/// What arrived within some time.
+#[derive(Clone, Debug, Default)]
+struct Slice {
+    reads: Tally,
+    writes: Tally,
+    busy: Nanos,
+}
+
+impl Slice {
+    fn add(&mut self, other: &Slice) {
+        self.reads.add(&other.reads);
+        self.writes.add(&other.writes);
+        self.busy += other.busy;
+    }
+}
+
+/// A run in slices.
+#[derive(Clone, Debug)]
+pub struct Slices {
+    width: Nanos,
+    slices: Vec<Slice>,
+    /// What devices worked for requests that have not been told of yet.
+    busy: Nanos,
+}
+
+impl Default for Slices {
+    fn default() -> Slices {
+        Slices { width: WIDTH, slices: Vec::new(), busy: Nanos::ZERO }
+    }
+}
+
+impl Slices {
+    fn slice(&mut self, at: Nanos) -> &mut Slice {
+        while at.0 / self.width.0 >= SLICES as u64 {
+            self.halve();
+        }
+        let index = (at.0 / self.width.0) as usize;
+        if index >= self.slices.len() {
+            self.slices.resize(index + 1, Slice::default());
+        }
+        &mut self.slices[index]
+    }
+
+    /// Twice as long, half as many.
+    fn halve(&mut self) {
+        self.width = self.width + self.width;
+        let pairs = self.slices.chunks(2).map(|pair| {
+            let mut both = pair[0].clone();
+            pair.iter().skip(1).for_each(|other| both.add(other));
+            both
+        });
+        self.slices = pairs.collect();
+    }
+}
+
+impl Slices {
+    /// Devices worked so long for the requests that finish next.
+    #[inline]
+    pub fn worked(&mut self, time: Nanos) {
+        self.busy += time;
+    }
+}
+
+impl Observer for Slices {
+    #[inline]
+    fn io(&mut self, completion: &Completion) {
+        self.worked(completion.at - completion.started);
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        let busy = std::mem::take(&mut self.busy);
+        let slice = self.slice(done.request.at);
+        slice.busy += busy;
+        let latency = now - done.request.at;
+        match done.request.op {
+            _ if done.outcome.is_err() => {}
+            Op::Read => slice.reads.record(latency),
+            Op::Write => slice.writes.record(latency),
+            _ => {}
+        }
+    }
+}
+
+/// Figures of a run that are compared, less being better.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Compared {
+    /// Time that devices worked, in s.
+    pub busy_s: f64,
+    /// What 99 % of reads do not exceed, in ms; none without any.
+    pub read_p99_ms: Option<f64>,
+    /// What 99 % of writes do not exceed, in ms; none without any.
+    pub write_p99_ms: Option<f64>,
+}
+
+/// Figures of some runs of one trace, as they would come out of others like it.
+pub struct Resampled {
+    /// Of each resample those of each run.
+    drawn: Vec<Vec<Compared>>,
+}
+
+impl Resampled {
+    /// Draws resamples of these runs.
+    pub fn of(runs: &[&Slices], seed: u64) -> Resampled {
+        let width = runs.iter().map(|run| run.width).max().unwrap_or(WIDTH);
+        let same = |run: &&Slices| {
+            let mut run = (*run).clone();
+            while run.width < width {
+                run.halve();
+            }
+            run
+        };
+        let runs: Vec<Slices> = runs.iter().map(same).collect();
+        let count = runs.iter().map(|run| run.slices.len()).max().unwrap_or(0);
+        let mut random = Random(seed);
+        let drawn = (0..RESAMPLES).map(|_| {
+            let slices: Vec<usize> = (0..count).map(|_| random.below(count)).collect();
+            runs.iter().map(|run| run.figures(&slices)).collect()
+        });
+        Resampled { drawn: drawn.collect() }
+    }
+
+    /// The interval of the ratio of two runs' figures, as `of` gives them; none where one is missing in a resample.
+    pub fn ratio(
+        &self,
+        (a, b): (usize, usize),
+        of: impl Fn(&Compared) -> Option<f64>,
+    ) -> Option<(f64, f64)> {
+        let ratio = |runs: &Vec<Compared>| Some(of(&runs[a])? / of(&runs[b])?.max(1e-12));
+        interval(self.drawn.iter().map(ratio).collect::<Option<Vec<f64>>>()?)
+    }
+
+    /// The interval of a run's total time, which is `total_s`: as much shorter or longer as its devices' work.
+    pub fn total(&self, run: usize, total_s: f64) -> Option<(f64, f64)> {
+        let all = |runs: &Vec<Compared>| runs[run].busy_s;
+        let mean = self.drawn.iter().map(all).sum::<f64>() / self.drawn.len().max(1) as f64;
+        let (low, high) = self.figure(run, |run| Some(run.busy_s))?;
+        (mean > 0.0).then(|| (total_s * low / mean, total_s * high / mean))
+    }
+
+    /// The interval of a run's figure.
+    pub fn figure(&self, run: usize, of: impl Fn(&Compared) -> Option<f64>) -> Option<(f64, f64)> {
+        interval(self.drawn.iter().map(|runs| of(&runs[run])).collect::<Option<Vec<f64>>>()?)
+    }
+}
+
+fn interval(mut values: Vec<f64>) -> Option<(f64, f64)> {
+    values.sort_by(f64::total_cmp);
+    let cut = (values.len() as f64 * (1.0 - LEVEL) / 2.0) as usize;
+    Some((*values.get(cut)?, *values.get(values.len() - 1 - cut)?))
+}
+
+impl Slices {
+    /// The figures of these slices together.
+    fn figures(&self, slices: &[usize]) -> Compared {
+        let mut sum = Slice::default();
+        slices.iter().filter_map(|slice| self.slices.get(*slice)).for_each(|one| sum.add(one));
+        let ms = |ns: f64| ns / 1e6;
+        Compared {
+            busy_s: sum.busy.as_secs_f64(),
+            read_p99_ms: sum.reads.p99().map(ms),
+            write_p99_ms: sum.writes.p99().map(ms),
+        }
+    }
+}
+
+/// SplitMix64 (Steele, Lea and Flood, 2014).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, count: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        ((u128::from(mixed ^ (mixed >> 31)) * count as u128) >> 64) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use forebay_core::{Flags, Request};
+
+    /// So many reads, one a ms, each of which takes what `latency_us` says.
+    fn run(count: u64, latency_us: impl Fn(u64) -> u64) -> Slices {
+        let mut slices = Slices::default();
+        for index in 0..count {
+            let at = Nanos::from_millis(index);
+            let request = Request {
+                at,
+                offset: 0,
+                id: index,
+                len: 4096,
+                stream: 0,
+                lane: 0,
+                op: Op::Read,
+                flags: Flags::NONE,
+            };
+            let now = at + Nanos::from_micros(latency_us(index));
+            slices.worked(Nanos::from_micros(500));
+            let done = Done { request, wait: Nanos::ZERO, class: 0, outcome: Ok(()) };
+            slices.finished(now, &done);
+        }
+        slices
+    }
+
+    #[test]
+    fn buckets_hold_what_they_say() {
+        for ns in (0..5000).chain((0..63).flat_map(|bit| [1 << bit, (1u64 << bit) * 3 / 2])) {
+            let is = middle(bucket(ns));
+            assert!((is - ns as f64).abs() <= 0.5 + ns as f64 / 32.0, "{ns}: {is}");
+            assert!(bucket(ns) <= bucket(ns + 1));
+        }
+    }
+
+    #[test]
+    fn slices_grow_and_lose_nothing() {
+        let slices = run(10_000, |index| 100 + index % 100);
+        assert!(slices.slices.len() > SLICES / 2 && slices.slices.len() <= SLICES);
+        let all: Vec<usize> = (0..slices.slices.len()).collect();
+        let figures = slices.figures(&all);
+        assert!((figures.busy_s - 5.0).abs() < 1e-9);
+        // The rank rule of percentiles: 9,900 of 10,000 take 198 us or less.
+        assert!((figures.read_p99_ms.unwrap() - 0.198).abs() < 0.004, "{figures:?}");
+        assert_eq!(figures.write_p99_ms, None);
+    }
+
+    #[test]
+    fn what_all_slices_show_is_told_from_chance() {
+        let read = |of: &Compared| of.read_p99_ms;
+        let (slow, fast) =
+            (run(5000, |index| 1000 + index % 7), run(5000, |index| 900 + index % 7));
+        // A tenth more in one place only.
+        let once = run(5000, |index| if (2000..2060).contains(&index) { 2000 } else { 1000 });
+        let plain = run(5000, |_| 1000);
+        let told = Resampled::of(&[&fast, &slow, &once, &plain], 1);
+        let (low, high) = told.ratio((0, 1), read).unwrap();
+        assert!(0.85 < low && high < 0.95, "{low} to {high}");
+        let (low, high) = told.ratio((2, 3), read).unwrap();
+        assert!(low <= 1.0 && high > 1.9, "{low} to {high}: one slice is chance");
+        let (low, high) = told.ratio((0, 1), |of| Some(of.busy_s)).unwrap();
+        assert_eq!((low, high), (1.0, 1.0));
+        assert_eq!(told.ratio((0, 1), |of| of.write_p99_ms), None);
+        let (low, high) = told.figure(1, read).unwrap();
+        assert!(low < 1.05 && high > 0.95 && low <= high);
+    }
+}
