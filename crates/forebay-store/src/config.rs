@@ -91,6 +91,8 @@ pub struct Config {
     pub scan_bytes: u64,
     /// The most that a scan's read, or one or a write in the background, moves at once.
     pub step_bytes: usize,
+    /// After so many bytes of work in the background a task lets in what came meanwhile.
+    pub work_bytes: usize,
     /// Inner nodes of segments that stay in memory, in bytes.
     pub node_bytes: u64,
     /// A put is answered once it is durable; else once the system has taken its batch. A power cut then loses
@@ -129,6 +131,7 @@ impl Default for Config {
             merge_bytes: 192 << 20,
             scan_bytes: 64 << 20,
             step_bytes: 1 << 20,
+            work_bytes: 256 << 10,
             node_bytes: 64 << 20,
             durable: true,
             to_media: true,

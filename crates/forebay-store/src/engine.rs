@@ -31,7 +31,7 @@ use std::rc::Rc;
 use forebay_core::{Lane, Nanos, RequestId};
 
 use crate::config::Config;
-use crate::executor::{Executor, Io, Signal};
+use crate::executor::{Executor, Io, Signal, Work};
 use crate::layout::Layout;
 use crate::operation::{Answer, Operation, Trouble};
 use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
@@ -153,7 +153,10 @@ pub struct Figures {
 
 /// What changes.
 struct State {
+    /// The next record's.
     sequence: u64,
+    /// Reads see what has a lower one: of a batch all or nothing.
+    seen_upto: u64,
     next_log: u64,
     next_segment: u64,
     /// The last log, and its batches.
@@ -258,6 +261,7 @@ impl Engine {
         let count = layouts.len();
         let state = State {
             sequence: 1,
+            seen_upto: 1,
             next_log: 1,
             next_segment: 1,
             before: (0, 0),
@@ -391,7 +395,12 @@ impl Engine {
             let (got, most) = (bytes as u64, PUT_MAX as u64);
             return self.answer(id, Err(Trouble::Long { got, most }));
         }
-        self.state.borrow_mut().queue.push_back(Put { id, records });
+        let mut state = self.state.borrow_mut();
+        if state.is_closing {
+            return self.answer(id, Err(Trouble::Closed));
+        }
+        state.queue.push_back(Put { id, records });
+        drop(state);
         self.put.notify();
     }
 
@@ -550,6 +559,11 @@ impl Engine {
     fn release(&self, disk: usize) {
         self.enter(&mut self.state.borrow_mut(), disk, Stage::Idle);
         self.changed.notify();
+    }
+
+    /// None yet.
+    fn work(&self) -> Work {
+        Work::new(&self.executor, self.config.work_bytes)
     }
 
     /// Waits until a disk is idle.

@@ -3,7 +3,8 @@
 //!
 //! It has no clock, no thread and no waker of the standard library's: a driver says what time it is, takes
 //! the I/Os that tasks asked for and tells what came of them. So a run is as repeatable as a state
-//! machine's. A task may be woken for nothing; whoever waits looks again.
+//! machine's. A task may be woken for nothing; whoever waits looks again. A task that works for long gives way
+//! now and then, and goes on in the driver's next pass.
 
 use std::cell::{Cell, RefCell};
 use std::cmp::Reverse;
@@ -33,6 +34,9 @@ pub(crate) type IoOutcome = Result<Vec<u8>, Fault>;
 pub(crate) type IoId = usize;
 
 type TaskId = usize;
+
+/// What a record's work comes to beside its bytes, in such bytes.
+const RECORD_BYTES: usize = 512;
 type Task = Pin<Box<dyn Future<Output = ()>>>;
 
 enum Slot {
@@ -51,6 +55,8 @@ pub(crate) struct Executor {
     tasks: RefCell<Vec<Option<Task>>>,
     free_tasks: RefCell<Vec<TaskId>>,
     ready: RefCell<VecDeque<TaskId>>,
+    /// Those that gave way; ready in the driver's next pass.
+    later: RefCell<Vec<TaskId>>,
     current: Cell<TaskId>,
     now: Cell<Nanos>,
     timers: RefCell<BinaryHeap<Reverse<(Nanos, u64, TaskId)>>>,
@@ -79,7 +85,9 @@ impl Executor {
 
     /// Runs every task that is ready or due until none is; time stands still meanwhile.
     pub(crate) fn run(&self, now: Nanos) {
-        self.now.set(now);
+        if now > self.now.replace(now) {
+            self.ready.borrow_mut().extend(self.later.borrow_mut().drain(..));
+        }
         loop {
             self.ring(now);
             let Some(id) = self.ready.borrow_mut().pop_front() else { return };
@@ -106,7 +114,21 @@ impl Executor {
 
     /// When the next task is due.
     pub(crate) fn wakeup(&self) -> Option<Nanos> {
-        self.timers.borrow().peek().map(|timer| timer.0.0)
+        let soon = (!self.later.borrow().is_empty()).then(|| self.now() + Nanos(1));
+        self.timers.borrow().peek().map(|timer| timer.0.0).into_iter().chain(soon).min()
+    }
+
+    /// Lets others go on, and the driver take in what came.
+    async fn give_way(&self) {
+        let mut gave = false;
+        poll_fn(|_| match std::mem::replace(&mut gave, true) {
+            true => Poll::Ready(()),
+            false => {
+                self.later.borrow_mut().push(self.current.get());
+                Poll::Pending
+            }
+        })
+        .await;
     }
 
     /// The next I/O that a task has asked for.
@@ -145,6 +167,29 @@ impl Executor {
         let timer = Reverse((until, self.timers_set.get(), self.current.get()));
         self.timers.borrow_mut().push(timer);
         poll_fn(|_| if self.now() >= until { Poll::Ready(()) } else { Poll::Pending }).await;
+    }
+}
+
+/// What a task has done since it gave way.
+pub(crate) struct Work {
+    executor: Rc<Executor>,
+    bytes: usize,
+    /// So much is done at a time.
+    bytes_max: usize,
+}
+
+impl Work {
+    pub(crate) fn new(executor: &Rc<Executor>, bytes_max: usize) -> Work {
+        Work { executor: Rc::clone(executor), bytes: 0, bytes_max }
+    }
+
+    /// Records of so many bytes are done: gives way if that is enough.
+    pub(crate) async fn did(&mut self, bytes: usize, records: usize) {
+        self.bytes += bytes + records * RECORD_BYTES;
+        if self.bytes >= self.bytes_max {
+            self.bytes = 0;
+            self.executor.give_way().await;
+        }
     }
 }
 

@@ -18,16 +18,19 @@ pub(crate) fn hash(key: &[u8]) -> u64 {
 pub(crate) struct Filter(Vec<u64>);
 
 impl Filter {
-    /// Of keys by their hashes.
-    pub(crate) fn of(hashes: &[u64]) -> Filter {
-        let mut filter = Filter(vec![0; (hashes.len() * BITS_A_KEY).div_ceil(64).max(1)]);
+    /// That has room for so many keys and none yet.
+    pub(crate) fn for_keys(count: usize) -> Filter {
+        Filter(vec![0; (count * BITS_A_KEY).div_ceil(64).max(1)])
+    }
+
+    /// Adds keys by their hashes.
+    pub(crate) fn insert(&mut self, hashes: &[u64]) {
         for hash in hashes {
             for probe in 0..PROBES {
-                let bit = filter.bit(*hash, probe);
-                filter.0[bit / 64] |= 1 << (bit % 64);
+                let bit = self.bit(*hash, probe);
+                self.0[bit / 64] |= 1 << (bit % 64);
             }
         }
-        filter
     }
 
     /// That says yes to everything: nothing is known of what it stands for.
@@ -73,7 +76,8 @@ mod tests {
     #[test]
     fn members_are_in_it_and_few_others() {
         let hashes = |from: u32| (from..from + 10_000).map(|key| hash(&key.to_le_bytes()));
-        let filter = Filter::of(&hashes(0).collect::<Vec<_>>());
+        let mut filter = Filter::for_keys(10_000);
+        filter.insert(&hashes(0).collect::<Vec<_>>());
         assert!(hashes(0).all(|hash| filter.may_hold(hash)));
         let others = hashes(10_000).filter(|hash| filter.may_hold(*hash)).count();
         assert!((40..160).contains(&others), "{others} of 10000 strangers");

@@ -312,8 +312,13 @@ impl Writer {
         Frame { kind, store: self.store, count, a: self.id, b }
     }
 
-    /// The bytes that are left, whole blocks, and what they all come to.
-    pub(crate) fn finish(mut self) -> (Vec<u8>, Shape, Filter, Option<Node>) {
+    /// Of all keys so far.
+    pub(crate) fn hashes(&self) -> &[u64] {
+        &self.hashes
+    }
+
+    /// The bytes that are left, whole blocks, and what they all come to; the filter has all of the keys.
+    pub(crate) fn finish(mut self, filter: &Filter) -> (Vec<u8>, Shape, Option<Node>) {
         self.end_leaf();
         self.shape.leaves_len = self.sent + self.out.len() as u64;
         let mut level = 0;
@@ -328,13 +333,12 @@ impl Writer {
             }
             children = if top.is_some() { Vec::new() } else { parents };
         }
-        let filter = Filter::of(&self.hashes);
         let from = self.out.len();
-        put_filter(&mut self.out, &filter, self.store, self.id);
+        put_filter(&mut self.out, filter, self.store, self.id);
         let len = (self.out.len() - from) as u32;
         self.shape.filter = Place { at: self.sent + from as u64, len };
         pad(&mut self.out);
-        (self.out, self.shape, filter, top)
+        (self.out, self.shape, top)
     }
 
     /// Writes a level of nodes; answers them as children of the next.
@@ -393,7 +397,9 @@ mod tests {
                 out.extend(bytes);
             }
         }
-        let (rest, shape, filter, top) = writer.finish();
+        let mut filter = Filter::for_keys(count as usize);
+        filter.insert(writer.hashes());
+        let (rest, shape, top) = writer.finish(&filter);
         out.extend(rest);
         (out, shape, filter, top)
     }

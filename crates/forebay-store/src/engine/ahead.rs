@@ -7,7 +7,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::executor::Signal;
+use crate::executor::{Signal, Work};
 use crate::operation::Trouble;
 use crate::record::{Key, Record};
 
@@ -42,8 +42,9 @@ impl Ahead {
         });
         let pace = Pace::idly(bytes_max.max(engine.config.step_bytes as u64));
         let (theirs, mut stream) = (Rc::clone(&shared), Stream::new(engine, run, from, pace));
+        let work = engine.work();
         engine.executor.spawn(async move {
-            let end = theirs.read(&mut stream, bytes_max).await;
+            let end = theirs.read(work, &mut stream, bytes_max).await;
             *theirs.end.borrow_mut() = Some(end);
             theirs.changed.notify();
         });
@@ -53,7 +54,12 @@ impl Ahead {
 
 impl Shared {
     /// Reads on until the end, or until nobody wants it any more.
-    async fn read(&self, stream: &mut Stream, bytes_max: u64) -> Result<(), Trouble> {
+    async fn read(
+        &self,
+        mut work: Work,
+        stream: &mut Stream,
+        bytes_max: u64,
+    ) -> Result<(), Trouble> {
         loop {
             let next = || {
                 let has_room = self.bytes.get() < bytes_max;
@@ -68,6 +74,7 @@ impl Shared {
             for record in std::iter::once(first).chain(rest) {
                 self.bytes.set(self.bytes.get() + record.size() as u64);
                 self.records.borrow_mut().push_back(record);
+                work.did(0, 1).await;
             }
             self.changed.notify();
         }

@@ -161,7 +161,15 @@ impl Engine {
             let put = |record: &Record| record.size() as u64 - 16;
             figures.put_bytes += records.iter().map(put).sum::<u64>();
         }
-        records.into_iter().for_each(|record| log.insert(record));
+        let upto = self.state.borrow().sequence;
+        let mut work = self.work();
+        for record in records {
+            let len = record.size();
+            log.insert(record);
+            work.did(len, 1).await;
+        }
+        // A batch is seen as a whole.
+        self.state.borrow_mut().seen_upto = upto;
         puts.into_iter().for_each(|put| self.answer(put.id, Ok(Answer::Done)));
         self.look_ahead(log);
         self.watch();

@@ -119,6 +119,11 @@ impl Log {
         count
     }
 
+    /// Drops its first record, if it has one.
+    pub(crate) fn forget_first(&self) -> bool {
+        self.records.borrow_mut().pop_first().is_some()
+    }
+
     /// How many records it has, versions counted.
     pub(crate) fn len_records(&self) -> u64 {
         self.records.borrow().len() as u64

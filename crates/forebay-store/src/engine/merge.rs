@@ -166,6 +166,7 @@ impl Engine {
         drop(inputs);
         let mut writing: Option<Writing> = None;
         let mut last: Option<Key> = None;
+        let mut work = self.work();
         loop {
             if self.state.borrow().is_closing || self.state.borrow().is_repairing {
                 return Ok(());
@@ -174,6 +175,8 @@ impl Engine {
             let is_end = next.is_none();
             if let Some(record) = next {
                 pass(&mut streams, &record.key);
+                let compared = 1 + streams.len() / 16;
+                work.did(record.size(), compared).await;
                 let is_kept = record.value.is_some() || !is_oldest;
                 if is_kept && let Some(full) = writing.take_if(|to| !to.has_room(&record)) {
                     let keys = Keys { after: done, upto: last.clone() };

@@ -64,6 +64,10 @@ impl Engine {
         self.open_segments().await;
         self.lose_logs();
         self.open_logs().await?;
+        {
+            let mut state = self.state.borrow_mut();
+            state.seen_upto = state.sequence;
+        }
         if self.config.read_only {
             return Ok(());
         }

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
 use crate::executor::{Io, Pending};
+use crate::filter::Filter;
 use crate::frame::BLOCK;
 use crate::operation::Trouble;
 use crate::record::Record;
@@ -19,6 +20,8 @@ use super::version::Segment;
 
 /// Writes under way at a time to one segment.
 const WRITES: usize = 2;
+/// Keys that enter a filter at a time.
+const HASHES: usize = 1024;
 
 /// A segment that is being written.
 pub(super) struct Writing {
@@ -94,7 +97,8 @@ impl Writing {
     /// Writes the rest and makes it durable. Nothing says yet that it is there.
     pub(super) async fn finish(mut self, ages: (u64, u64), keys: Keys) -> Result<Segment, Trouble> {
         let writer = std::mem::replace(&mut self.writer, Writer::new(0, 0));
-        let (mut rest, shape, filter, top) = writer.finish();
+        let filter = self.engine.filter(writer.hashes()).await;
+        let (mut rest, shape, top) = writer.finish(&filter);
         let step = self.engine.config.step_bytes;
         while rest.len() > step {
             let later = rest.split_off(step);
@@ -123,6 +127,17 @@ impl Drop for Writing {
 }
 
 impl Engine {
+    /// Of keys by their hashes, a few at a time.
+    async fn filter(&self, hashes: &[u64]) -> Filter {
+        let mut filter = Filter::for_keys(hashes.len());
+        let mut work = self.work();
+        for some in hashes.chunks(HASHES) {
+            filter.insert(some);
+            work.did(0, some.len() / 8).await;
+        }
+        filter
+    }
+
     /// Makes a segment count, and forgets what it replaces.
     pub(super) async fn publish(&self, segment: Segment) -> Result<(), Trouble> {
         let change = Change { added: vec![segment.entry()], ..Change::default() };

@@ -17,7 +17,7 @@ use super::version::{Segment, Version};
 pub(super) struct Picture {
     pub(super) logs: Vec<Rc<Log>>,
     pub(super) version: Rc<Version>,
-    /// Sequence numbers below it had been given.
+    /// Sequence numbers below it were there.
     pub(super) upto: u64,
 }
 
@@ -51,7 +51,7 @@ impl Engine {
     pub(super) fn picture(&self) -> Picture {
         let state = self.state.borrow();
         let (logs, version) = (state.logs.clone(), Rc::clone(&state.version));
-        Picture { logs, version, upto: state.sequence }
+        Picture { logs, version, upto: state.seen_upto }
     }
 
     /// A key's version in a segment.

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
 
-use crate::executor::{Io, Pending, together};
+use crate::executor::{Io, Pending, Work, together};
 use crate::frame::{BLOCK, Frame, HEAD, Kind};
 use crate::operation::Trouble;
 use crate::record::{Key, Record};
@@ -96,6 +96,7 @@ pub(super) struct Stream {
     asked: Option<Step>,
     /// What there is of the leaf that the next step goes on with.
     rest: Vec<u8>,
+    work: Work,
     ready: VecDeque<Record>,
     /// What is behind all that is ready.
     trouble: Option<Trouble>,
@@ -107,8 +108,19 @@ impl Stream {
         let is_left = |part: &&Part| part.keys.upto.as_ref().is_none_or(|upto| upto >= from);
         let parts = run.parts.iter().filter(is_left).cloned().collect();
         let (engine, from) = (Rc::clone(engine), from.clone());
-        let (rest, ready) = (Vec::new(), VecDeque::new());
-        Stream { engine, parts, at: None, from, pace, asked: None, rest, ready, trouble: None }
+        let (rest, ready, work) = (Vec::new(), VecDeque::new(), engine.work());
+        Stream {
+            engine,
+            parts,
+            at: None,
+            from,
+            pace,
+            asked: None,
+            rest,
+            work,
+            ready,
+            trouble: None,
+        }
     }
 
     /// Whoever takes it wants all of it: from now on one step is always under way.
@@ -206,14 +218,16 @@ impl Stream {
     }
 
     /// Takes the records of whole leaves out of the rest, which ends at `end` of the leaves.
-    fn take(&mut self, part: &Part, end: u64) {
+    async fn take(&mut self, part: &Part, end: u64) {
         let (store, described) = (self.engine.store, &part.segment.described);
         let mut done = 0;
         while let Some((records, leaf_len)) = segment::leaf(&self.rest[done..], store, described.id)
         {
             let counts = |record: &Record| record.key >= self.from && part.keys.hold(&record.key);
+            let count = records.len();
             self.ready.extend(records.into_iter().filter(counts));
             done += leaf_len as usize;
+            self.work.did(leaf_len as usize, count).await;
         }
         self.rest = self.rest.split_off(done);
         let (at, rest) = (end - self.rest.len() as u64, &self.rest);
@@ -255,7 +269,7 @@ impl Records for Stream {
                 true => self.rest = bytes,
                 false => self.rest.extend_from_slice(&bytes),
             }
-            self.take(&part, end);
+            self.take(&part, end).await;
         }
         Ok(())
     }

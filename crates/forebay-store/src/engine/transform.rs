@@ -6,6 +6,8 @@
 
 use std::rc::Rc;
 
+use forebay_core::Nanos;
+
 use crate::config::Transformation;
 use crate::executor::Io;
 use crate::operation::Trouble;
@@ -41,17 +43,32 @@ impl Engine {
                     engine.executor.sleep(engine.config.retry).await;
                 }
             }
-            let mut state = engine.state.borrow_mut();
-            if is_done {
-                state.release(log.id);
-                state.figures.transformations += 1;
-                state.last_transforming = engine.executor.now() - began;
-                state.figures.transforming += engine.executor.now() - began;
-            }
-            state.transforming -= 1;
-            drop(state);
-            engine.changed.notify();
+            engine.end_transformation(&log, is_done.then(|| engine.executor.now() - began));
+            engine.let_go(log).await;
         });
+    }
+
+    /// A transformation has ended; it took so long, or was given up.
+    fn end_transformation(&self, log: &Log, took: Option<Nanos>) {
+        let mut state = self.state.borrow_mut();
+        if let Some(took) = took {
+            state.release(log.id);
+            state.figures.transformations += 1;
+            state.last_transforming = took;
+            state.figures.transforming += took;
+        }
+        state.transforming -= 1;
+        drop(state);
+        self.changed.notify();
+    }
+
+    /// Frees the memory of a log that nobody else holds, a little at a time.
+    async fn let_go(&self, log: Rc<Log>) {
+        let Ok(log) = Rc::try_unwrap(log) else { return };
+        let mut work = self.work();
+        while log.forget_first() {
+            work.did(0, 1).await;
+        }
     }
 
     async fn transform(self: &Rc<Self>, log: &Log) -> Result<(), Trouble> {
@@ -119,9 +136,11 @@ impl Engine {
         }
         let mut writing = Writing::begin(self, to, room)?;
         let mut next: Key = Key::from([]);
+        let mut work = self.work();
         while let Some(record) = log.first(&next, u64::MAX) {
             writing.push(&record).await?;
-            self.overtake(&record.key);
+            let asked = self.overtake(&record.key);
+            work.did(record.size(), 1 + asked / 16).await;
             next = after(&record.key);
         }
         let segment = writing.finish((log.id, log.id), Keys::default()).await?;
@@ -142,20 +161,22 @@ impl Engine {
         (2 * self.config.segment_bytes).min((layout.capacity_bytes - layout.segments_at()) / 8)
     }
 
-    /// A newer version of a key is on its way: where a filter says that an older one is, that is dead.
-    fn overtake(&self, key: &[u8]) {
+    /// A newer version of a key is on its way: where a filter says that an older one is, that is dead. Answers how
+    /// many runs were asked.
+    fn overtake(&self, key: &[u8]) -> usize {
         let hash = crate::filter::hash(key);
         let version = Rc::clone(&self.state.borrow().version);
-        for run in &version.runs {
+        for (asked, run) in version.runs.iter().enumerate() {
             let Some(part) = run.part(key) else { continue };
             let (segment, shape) = (&part.segment, &part.segment.described.shape);
             if segment.filter.may_hold(hash) {
                 let mean = shape.record_bytes / shape.records.max(1);
                 segment.dead.set((segment.dead.get() + mean).min(shape.record_bytes));
                 // What is older still has been counted.
-                return;
+                return asked;
             }
         }
+        version.runs.len()
     }
 }
 

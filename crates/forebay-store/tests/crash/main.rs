@@ -8,6 +8,7 @@ mod faults;
 mod in_place;
 mod lying;
 mod missing;
+mod moments;
 mod pages;
 mod undurable;
 
@@ -71,6 +72,7 @@ fn config(draw: &mut Draw) -> Config {
         merge_bytes: 10_000 << draw.below(4),
         scan_bytes: 4000 << draw.below(8),
         step_bytes: 4096 << draw.below(3),
+        work_bytes: 1000 << draw.below(7),
         node_bytes: 30_000,
         durable: true,
         merges: true,
