@@ -11,7 +11,7 @@ fn the_predicted_rate_comes_true_within_a_tenth() {
     let disks = vec![model; 4];
     // From 10 KB on the disks are saturated: transformations take longer than their period, which is said.
     for (value_bytes, total_mb, off_max, keeps_up) in
-        [(1000, 100, 0.1, true), (10_000, 300, 0.1, false), (100_000, 600, 0.2, false)]
+        [(1000, 100, 0.1, true), (10_000, 300, 0.1, false), (100_000, 600, 0.1, false)]
     {
         let load = Load {
             value_bytes,
