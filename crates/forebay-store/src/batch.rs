@@ -1,17 +1,17 @@
 //! Batches: what a log is made of. A batch is the records of all puts that one write made durable.
 //!
 //! A log is in a slot of its disk. A batch is a frame (`a` the log, `b` its place in it) whose payload is where
-//! in the log the next one begins, the log before this one and how many batches that had, and the records. It is
-//! padded to whole blocks, so that a torn sector of the next one harms none that was acknowledged.
+//! in the log the next one begins, the log before this one and how many batches that had, whether those before it
+//! were durable, and the records. It is padded to whole blocks, so that a torn sector of the next one harms none that was acknowledged.
 //!
 //! A put that no slot has room for *stretches* its log: its batch is among the segments, and the slot has a
 //! block that says where, written once the batch is durable.
 
-use crate::frame::{Fields, Frame, HEAD, Kind, pad};
+use crate::frame::{BLOCK, Fields, Frame, HEAD, Kind, pad};
 use crate::record::Record;
 
 /// Bytes of a batch that are not records.
-pub(crate) const BATCH_HEAD: usize = HEAD + 24;
+pub(crate) const BATCH_HEAD: usize = HEAD + 32;
 
 /// What a batch says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) struct Batch {
     pub(crate) next: u64,
     /// The log before this one, and its batches.
     pub(crate) before: (u64, u64),
+    /// Those before it in the log were durable when it was written: none of them can be torn.
+    pub(crate) is_synced: bool,
 }
 
 impl Batch {
@@ -32,7 +34,7 @@ impl Batch {
         log: u64,
         index: u64,
         before: (u64, u64),
-        (at, gap): (u64, u64),
+        (at, gap, is_synced): (u64, u64, bool),
         records: &[Record],
         store: u64,
     ) -> (Vec<u8>, Batch) {
@@ -43,11 +45,12 @@ impl Batch {
         out.extend(next.to_le_bytes());
         out.extend(before.0.to_le_bytes());
         out.extend(before.1.to_le_bytes());
+        out.extend(u64::from(is_synced).to_le_bytes());
         records.iter().for_each(|record| record.put(&mut out));
         let count = records.len() as u32;
         Frame { kind: Kind::Batch, store, count, a: log, b: index }.end(&mut out, from);
         pad(&mut out);
-        (out, Batch { log, index, next, before })
+        (out, Batch { log, index, next, before, is_synced })
     }
 
     /// The batch that begins here, whatever log it is of.
@@ -55,8 +58,9 @@ impl Batch {
         let (frame, payload) = Frame::parse(bytes, Kind::Batch, store)?;
         let mut fields = Fields(payload);
         let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
+        let is_synced = fields.u64()? != 0;
         let records = Record::all(fields.0, frame.count)?;
-        Some((Batch { log: frame.a, index: frame.b, next, before }, records))
+        Some((Batch { log: frame.a, index: frame.b, next, before, is_synced }, records))
     }
 }
 
@@ -75,8 +79,8 @@ impl Stretch {
     pub(crate) fn bytes(&self, store: u64) -> Vec<u8> {
         let mut out = Vec::new();
         let from = Frame::begin(&mut out);
-        let Batch { log, index, next, before } = self.batch;
-        for word in [next, before.0, before.1, self.offset, self.len] {
+        let Batch { log, index, next, before, is_synced } = self.batch;
+        for word in [next, before.0, before.1, is_synced.into(), self.offset, self.len] {
             out.extend(word.to_le_bytes());
         }
         Frame { kind: Kind::Stretch, store, count: 0, a: log, b: index }.end(&mut out, from);
@@ -88,7 +92,8 @@ impl Stretch {
         let (frame, payload) = Frame::parse(bytes, Kind::Stretch, store)?;
         let mut fields = Fields(payload);
         let (next, before) = (fields.u64()?, (fields.u64()?, fields.u64()?));
-        let batch = Batch { log: frame.a, index: frame.b, next, before };
+        let is_synced = fields.u64()? != 0;
+        let batch = Batch { log: frame.a, index: frame.b, next, before, is_synced };
         Some(Stretch { batch, offset: fields.u64()?, len: fields.u64()? })
     }
 }
@@ -121,6 +126,8 @@ impl Found {
 pub(crate) struct FoundLog {
     pub(crate) id: u64,
     pub(crate) batches: u64,
+    /// It had more: a later one is there, which was written once those before it were durable.
+    pub(crate) expected: Option<u64>,
     pub(crate) before: (u64, u64),
     /// Bytes of the slot that it uses.
     pub(crate) len: u64,
@@ -136,6 +143,25 @@ impl FoundLog {
         let is_its =
             if self.batches == 0 { index == 0 } else { (log, index) == (self.id, self.batches) };
         (is_its && next > self.len).then_some(found)
+    }
+
+    /// Looks behind what is not whole for a later batch of this log; of any that `may_be` there, where it has none yet.
+    pub(crate) fn look_behind(&mut self, slot: &[u8], store: u64, may_be: impl Fn(u64) -> bool) {
+        let is_its = |batch: &Batch| match self.batches {
+            0 => may_be(batch.log),
+            _ => batch.log == self.id,
+        };
+        let begin = self.len.next_multiple_of(BLOCK as u64);
+        let later = (begin..slot.len() as u64)
+            .step_by(BLOCK)
+            .filter_map(|at| Some(Found::parse(slot, at, store)?.batch()))
+            .find(|batch| batch.is_synced && batch.index > self.batches && is_its(batch));
+        if let Some(Batch { log, index, before, .. }) = later {
+            if self.batches == 0 {
+                (self.id, self.before) = (log, before);
+            }
+            self.expected = Some(index + 1);
+        }
     }
 
     /// Takes a batch that was found.
@@ -174,7 +200,7 @@ mod tests {
         let (mut slot, mut at, mut places) = (Vec::new(), 0, Vec::new());
         for index in 0..3 {
             let records = [record(index as u8 * 2), record(index as u8 * 2 + 1)];
-            let (bytes, batch) = Batch::bytes(log, index, (4, 7), (at, gap), &records, 3);
+            let (bytes, batch) = Batch::bytes(log, index, (4, 7), (at, gap, true), &records, 3);
             slot.resize(at as usize, 0xAA);
             slot.extend(bytes);
             places.push(at);
@@ -203,6 +229,32 @@ mod tests {
     }
 
     #[test]
+    fn a_later_batch_says_that_one_before_it_was_there() {
+        let (whole, places) = slot(5, 4096);
+        let behind = |bytes: &[u8], taken: bool| {
+            let mut log = FoundLog::default();
+            while taken && let Some(Found::Batch(batch, records)) = log.next(bytes, 3) {
+                log.take(batch, records);
+            }
+            log.look_behind(bytes, 3, |log| log == 5);
+            (log.id, log.batches, log.expected)
+        };
+        assert_eq!(behind(&whole, true), (5, 3, None));
+        for (lost, had) in [(0, 2), (1, 3), (2, 0)] {
+            let mut bytes = whole.clone();
+            bytes[places[lost] as usize + 100] ^= 1;
+            let expected = (had > 0).then_some(had);
+            assert_eq!(behind(&bytes, true), (5, lost as u64, expected), "batch {lost}");
+        }
+        // Only of logs that may be there, and only where those before were durable.
+        let mut log = FoundLog::default();
+        log.look_behind(&whole, 3, |_| false);
+        assert_eq!(log, FoundLog::default());
+        let (second, _) = Batch::bytes(5, 1, (0, 0), (0, 0, false), &[record(1)], 3);
+        assert_eq!(behind(&second, false), (0, 0, None));
+    }
+
+    #[test]
     fn batches_of_another_log_or_store_do_not_follow() {
         let (mut new, places) = slot(6, 0);
         new.truncate(places[1] as usize);
@@ -215,11 +267,11 @@ mod tests {
 
     #[test]
     fn a_stretch_says_where_its_batch_is() {
-        let batch = Batch { log: 5, index: 0, next: 4096, before: (4, 2) };
+        let batch = Batch { log: 5, index: 0, next: 4096, before: (4, 2), is_synced: true };
         let stretch = Stretch { batch, offset: 1 << 30, len: 8192 };
         let mut slot = stretch.bytes(3);
         assert_eq!(slot.len(), 4096);
-        let (second, _) = Batch::bytes(5, 1, (4, 2), (4096, 0), &[record(1)], 3);
+        let (second, _) = Batch::bytes(5, 1, (4, 2), (4096, 0, true), &[record(1)], 3);
         slot.extend(second);
         let mut log = FoundLog::default();
         assert_eq!(log.next(&slot, 4), None);
@@ -232,8 +284,8 @@ mod tests {
 
     #[test]
     fn a_value_that_imitates_a_batch_of_another_store_is_none() {
-        let (forged, _) = Batch::bytes(5, 1, (0, 0), (8192, 0), &[record(1)], 4);
-        let (mut bytes, first) = Batch::bytes(5, 0, (0, 0), (0, 0), &[record(0)], 3);
+        let (forged, _) = Batch::bytes(5, 1, (0, 0), (8192, 0, true), &[record(1)], 4);
+        let (mut bytes, first) = Batch::bytes(5, 0, (0, 0), (0, 0, true), &[record(0)], 3);
         assert_eq!(first.next as usize, bytes.len());
         bytes.extend(forged);
         assert_eq!(parse(&bytes, 3).unwrap().batches, 1);

@@ -121,7 +121,7 @@ pub enum Trouble {
     },
     /// A log lacks batches that were acknowledged, and they may decide what was asked.
     #[error(
-        "log {log} has {got} batches, and the one after it says it had {expected}: what is lost may decide this"
+        "log {log} has {got} batches, and what came later says it had {expected}: what is lost may decide this"
     )]
     Lost {
         /// The log.

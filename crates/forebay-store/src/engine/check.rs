@@ -17,11 +17,12 @@ impl Engine {
     /// What cannot be read, as far as is known.
     pub(crate) fn losses(&self) -> Vec<Loss> {
         let version = Rc::clone(&self.state.borrow().version);
-        let loss = |(_, part): (_, &Part)| {
-            let trouble = part.segment.lost.clone()?;
-            Some(loss(part, part.keys.clone(), trouble))
+        let loss = |part: &Part| {
+            let segment = &part.segment;
+            let trouble = segment.lost.as_ref().or(segment.damaged.get())?;
+            Some(loss(part, part.keys.clone(), trouble.clone()))
         };
-        version.lost().filter_map(loss).collect()
+        version.runs.iter().flat_map(|run| &run.parts).filter_map(loss).collect()
     }
 
     /// Reads everything, all disks at a time.

@@ -122,7 +122,8 @@ impl Engine {
         let layout = self.disks[log.disk].layout;
         let (puts, records) = self.gather(layout.slot_bytes, layout.slot_bytes - log.len.get());
         let before = self.state.borrow().before;
-        let at = (log.len.get(), self.gap_bytes());
+        let is_synced = self.config.durable && self.config.to_media;
+        let at = (log.len.get(), self.gap_bytes(), is_synced);
         let (bytes, mut batch) =
             Batch::bytes(log.id, log.batches.get(), before, at, &records, self.store);
         let (offset, len) = (layout.slot_at(log.slot()) + at.0, bytes.len() as u64);

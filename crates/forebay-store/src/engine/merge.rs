@@ -12,6 +12,7 @@ use crate::record::Key;
 use crate::segment::{Keys, len_max};
 
 use super::ahead::Ahead;
+use super::log::Log;
 use super::publish::Writing;
 use super::stream::{newest, pass};
 use super::transform::after;
@@ -48,6 +49,9 @@ impl Engine {
             };
             let Some(merge) = self.changed.until(merge).await else { return };
             let outcome = self.merge(merge).await;
+            if let Err(trouble) = &outcome {
+                self.state.borrow().version.damage(trouble);
+            }
             self.state.borrow_mut().is_merging = false;
             self.changed.notify();
             if outcome.is_err() && !self.state.borrow().is_closing {
@@ -60,8 +64,7 @@ impl Engine {
     /// while, the smallest first.
     fn choose(&self, state: &State) -> Option<Merge> {
         let runs = &state.version.runs;
-        // What is lost may come back, and decides meanwhile.
-        if state.is_repairing || state.version.lost().next().is_some() {
+        if state.is_repairing {
             return None;
         }
         if let Some((ages, done)) = state.version.begun()
@@ -69,11 +72,8 @@ impl Engine {
         {
             let is_input =
                 |run: &&Rc<Run>| run.ages != ages && ages.0 <= run.ages.0 && run.ages.1 <= ages.1;
-            return Some(Merge {
-                ages,
-                done,
-                inputs: runs.iter().filter(is_input).cloned().collect(),
-            });
+            let inputs: Vec<_> = runs.iter().filter(is_input).cloned().collect();
+            return inputs.iter().all(is_sound).then_some(Merge { ages, done, inputs });
         }
         let whole = |inputs: &[Rc<Run>]| {
             let ages = (inputs.last()?.ages.0, inputs.first()?.ages.1);
@@ -84,9 +84,7 @@ impl Engine {
         }
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
-        let stretches = stretches(runs, |newer, older| {
-            state.logs.iter().any(|log| older.ages.1 < log.id && log.id < newer.ages.0)
-        });
+        let stretches = stretches(runs, &state.logs);
         // No log finds room any more: whatever was replaced is to go. Of one run nothing is.
         if state.is_full
             && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
@@ -121,9 +119,7 @@ impl Engine {
         let is_newer = |run: &&Rc<Run>| run.ages.0 > ages.1;
         let newer: Vec<Rc<Run>> = state.version.runs.iter().take_while(is_newer).cloned().collect();
         let is_small = |run: &Rc<Run>| run.record_bytes() < self.level_bytes();
-        let stretches = stretches(&newer, |newer, older| {
-            state.logs.iter().any(|log| older.ages.1 < log.id && log.id < newer.ages.0)
-        });
+        let stretches = stretches(&newer, &state.logs);
         let small = stretches.into_iter().flat_map(|runs| runs.split(|run| !is_small(run)));
         let longest = small.max_by_key(|runs| runs.len())?;
         (longest.len() >= 2 * self.config.fan_in).then(|| longest.to_vec())
@@ -276,14 +272,23 @@ fn without_giants(mut runs: &[Rc<Run>]) -> &[Rc<Run>] {
     runs
 }
 
-/// Runs that may be merged with their neighbours: cut where something lies between two.
-fn stretches(runs: &[Rc<Run>], lies_between: impl Fn(&Run, &Run) -> bool) -> Vec<&[Rc<Run>]> {
+/// Whether all of a run can be read, as far as is known. What is lost may come back, and decides meanwhile.
+fn is_sound(run: &Rc<Run>) -> bool {
+    run.parts.iter().all(|part| part.segment.lost.is_none() && part.segment.damaged.get().is_none())
+}
+
+/// Runs that may be merged with their neighbours: cut where a log lies between two, without those that cannot be read.
+fn stretches<'a>(runs: &'a [Rc<Run>], logs: &[Rc<Log>]) -> Vec<&'a [Rc<Run>]> {
+    let lies_between = |newer: &Run, older: &Run| {
+        logs.iter().any(|log| older.ages.1 < log.id && log.id < newer.ages.0)
+    };
     let mut stretches = Vec::new();
     let mut rest = runs;
     while !rest.is_empty() {
         let cut = rest.windows(2).position(|pair| lies_between(&pair[0], &pair[1]));
         let (stretch, later) = rest.split_at(cut.map_or(rest.len(), |at| at + 1));
-        stretches.push(stretch);
+        let sound = stretch.split(|run| !is_sound(run)).filter(|runs| !runs.is_empty());
+        stretches.extend(sound);
         rest = later;
     }
     stretches

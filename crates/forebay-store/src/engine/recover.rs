@@ -2,11 +2,13 @@
 //!
 //! Logs that no segment has are read back from their slots in order, up to what was not whole, and
 //! transformed. One that is known to another disk and was on a missing one is lost: it may decide any key. So may
-//! one that lacks batches that were acknowledged, which stays as it is.
+//! one that lacks batches that were acknowledged, which stays as it is: a later batch of it, or the log after it,
+//! says that they were there. Only where nothing came after it does a damaged batch look like a torn one.
 
 use std::rc::Rc;
 
 use crate::batch::{Batch, Found, FoundLog, Stretch};
+use crate::config::Transformation;
 use crate::filter::Filter;
 use crate::frame::{BLOCK, Fields, Frame, Kind};
 use crate::operation::Trouble;
@@ -29,17 +31,15 @@ impl Engine {
             }
         }
         found.sort_by_key(|(_, _, log)| log.id);
-        for pair in found.windows(2) {
-            let (disk, log) = (pair[0].0, &pair[0].2);
-            let (before, expected) = pair[1].2.before;
-            if log.id == before && log.batches < expected {
-                self.lose_log(
-                    log.id,
-                    disk,
-                    Trouble::Lost { log: log.id, got: log.batches, expected },
-                );
+        for (disk, _, log) in &found {
+            let later = found.iter().map(|(.., later)| later.before).filter(|of| of.0 == log.id);
+            let expected = later.map(|of| of.1).chain(log.expected).max().unwrap_or(0);
+            if log.batches < expected {
+                let trouble = Trouble::Lost { log: log.id, got: log.batches, expected };
+                self.lose_log(log.id, *disk, trouble);
             }
         }
+        self.lose_unfound(&found);
         let mut state = self.state.borrow_mut();
         for (disk, slot, found) in found {
             let Disk { slots, space, .. } = &self.disks[disk];
@@ -47,7 +47,9 @@ impl Engine {
             found.stretches.iter().for_each(|stretch| log.stretch(stretch.offset, stretch.len));
             log.len.set(found.len);
             log.batches.set(found.batches);
-            state.before = (found.id, found.batches);
+            if found.batches > 0 {
+                state.before = (found.id, found.batches);
+            }
             for record in found.records {
                 state.sequence = state.sequence.max(record.sequence.saturating_add(1));
                 log.insert(record);
@@ -55,6 +57,22 @@ impl Engine {
             state.logs.push(Rc::new(log));
         }
         Ok(())
+    }
+
+    /// Logs that others say were there, of which nothing is.
+    fn lose_unfound(&self, found: &[(usize, u64, FoundLog)]) {
+        if self.config.transformation == Transformation::None {
+            return;
+        }
+        for (disk, _, log) in found {
+            let (before, expected) = log.before;
+            let is_found = found.iter().any(|(.., other)| other.id == before);
+            let is_there = is_found || self.state.borrow().version.covers(before);
+            if expected > 0 && !is_there {
+                // Where it was nobody knows any more.
+                self.lose_log(before, *disk, Trouble::Lost { log: before, got: 0, expected });
+            }
+        }
     }
 
     /// Logs of a missing disk that are in no segment: other disks know that they were begun.
@@ -95,19 +113,18 @@ impl Engine {
     async fn find_log(&self, disk: usize, slot: u64) -> Result<Option<FoundLog>, Trouble> {
         let layout = self.disks[disk].layout;
         let head = self.read(disk, layout.slot_at(slot), BLOCK).await?;
-        let is_head = |kind| Frame::len(&head, kind, self.store).is_some();
-        if !is_head(Kind::Batch) && !is_head(Kind::Stretch) {
+        if head.iter().all(|byte| *byte == 0) {
             return Ok(None);
         }
-        // Whole or not, its number is not used again.
-        let id = Fields(&head[24..]).u64().unwrap_or_default();
-        let is_covered = {
+        let is_head = |kind| Frame::len(&head, kind, self.store).is_some();
+        if is_head(Kind::Batch) || is_head(Kind::Stretch) {
+            // Whole or not, its number is not used again.
+            let id = Fields(&head[24..]).u64().unwrap_or_default();
             let mut state = self.state.borrow_mut();
             state.next_log = state.next_log.max(id.saturating_add(1));
-            state.version.covers(id)
-        };
-        if is_covered {
-            return Ok(None);
+            if state.version.covers(id) {
+                return Ok(None);
+            }
         }
         let bytes = self.read_all(disk, layout.slot_at(slot), layout.slot_bytes).await?;
         let mut log = FoundLog::default();
@@ -121,7 +138,8 @@ impl Engine {
                 }
             }
         }
-        Ok((log.batches > 0).then_some(log))
+        log.look_behind(&bytes, self.store, |id| !self.state.borrow().version.covers(id));
+        Ok((log.batches > 0 || log.expected.is_some()).then_some(log))
     }
 
     /// The records of a batch beyond its slot, whose extent is taken; none where it is not whole.

@@ -35,6 +35,8 @@ pub(crate) struct Segment {
     copy: OnceCell<(Copy, Rc<RefCell<Space>>)>,
     /// Why it cannot be read.
     pub(crate) lost: Option<Trouble>,
+    /// What of it a merge could not read.
+    pub(crate) damaged: OnceCell<Trouble>,
     /// Bytes of records that newer ones have replaced, about.
     pub(crate) dead: Cell<u64>,
     space: Rc<RefCell<Space>>,
@@ -55,6 +57,7 @@ impl Segment {
             top: top.map(Rc::new),
             copy: OnceCell::new(),
             lost: None,
+            damaged: OnceCell::new(),
             dead: Cell::new(0),
             space: Rc::clone(space),
             is_kept: Cell::new(false),
@@ -200,11 +203,16 @@ impl Version {
         self.runs.iter().flat_map(|run| &run.parts).map(|part| &part.segment)
     }
 
-    /// Parts that cannot be read.
-    pub(crate) fn lost(&self) -> impl Iterator<Item = (&Run, &Part)> {
-        let parts =
-            self.runs.iter().flat_map(|run| run.parts.iter().map(move |part| (&**run, part)));
-        parts.filter(|(_, part)| part.segment.lost.is_some())
+    /// A merge came by something that it could not read: this is left alone from then on.
+    pub(crate) fn damage(&self, trouble: &Trouble) {
+        let &Trouble::Damaged { disk, offset } = trouble else { return };
+        let is_there = |segment: &&Rc<Segment>| {
+            let Described { offset: begin, len, .. } = segment.described;
+            segment.disk == disk && (begin..begin + len).contains(&offset)
+        };
+        self.segments().filter(is_there).for_each(|segment| {
+            segment.damaged.get_or_init(|| trouble.clone());
+        });
     }
 
     /// A merge that was begun: its ages, and the keys it has done.

@@ -10,6 +10,7 @@ mod lying;
 mod missing;
 mod moments;
 mod pages;
+mod rotten;
 mod undurable;
 
 use forebay_core::Nanos;

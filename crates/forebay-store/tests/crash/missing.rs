@@ -4,7 +4,7 @@
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
 use forebay_live::{Crash, Medium, Tear, Troubles, run};
-use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy};
+use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy, Trouble};
 
 use crate::clients::{Clients, Known};
 use crate::lying::{Lie, Lying};
@@ -109,7 +109,7 @@ fn a_missing_disk_makes_nothing_older_of_what_there_is() {
 struct Asking {
     desk: Desk,
     left: Vec<Operation>,
-    answers: Vec<Answer>,
+    answers: Vec<Result<Answer, Trouble>>,
     next: u64,
     is_waiting: bool,
 }
@@ -129,7 +129,7 @@ impl Workload for Asking {
 
     fn finished(&mut self, _now: Nanos, done: &Done, _slots: &mut dyn Slots) {
         self.is_waiting = false;
-        self.answers.push(self.desk.take(done.request.id).unwrap().unwrap());
+        self.answers.push(self.desk.take(done.request.id).unwrap());
     }
 
     fn is_over(&self) -> bool {
@@ -137,20 +137,38 @@ impl Workload for Asking {
     }
 }
 
-/// What one operation after another answers.
+/// What one operation after another answers, none of which fails.
 pub(crate) fn asked(
-    (layouts, config): (&[Layout], Config),
+    store: (&[Layout], Config),
     media: Vec<Medium>,
     missing: Option<usize>,
     operations: &[Operation],
 ) -> (Vec<Medium>, Vec<Answer>) {
+    let (media, answers, _) = told(store, media, missing, operations);
+    (media, answers.into_iter().map(Result::unwrap).collect())
+}
+
+/// What one operation after another answers, and how many runs there are in the end.
+pub(crate) fn told(
+    (layouts, config): (&[Layout], Config),
+    media: Vec<Medium>,
+    missing: Option<usize>,
+    operations: &[Operation],
+) -> (Vec<Medium>, Vec<Result<Answer, Trouble>>, usize) {
     let mut lanes = Crash::new(media, 4096, 4, 1, Troubles::default());
     let desk = Desk::default();
     let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
     let (left, answers) = (operations.to_vec(), Vec::new());
     let mut work = Asking { desk, left, answers, next: 0, is_waiting: false };
-    run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
-    (lanes.cut(Tear::Sector), work.answers)
+    let outcome = run(&mut policy, &mut lanes, &mut work, &mut ());
+    assert!(
+        outcome.is_ok(),
+        "{outcome:?} after {} answers: {:?}",
+        work.answers.len(),
+        policy.view().stages()
+    );
+    let runs = policy.view().held().1;
+    (lanes.cut(Tear::Sector), work.answers, runs)
 }
 
 /// What checking finds, what repairing gives up, and what checking finds then.
@@ -245,13 +263,7 @@ fn a_log_that_was_begun_early_and_never_used_decides_nothing() {
     let config = Config { log_bytes: 40_000, tunes: false, ..config(&mut draw) };
     let put = |at: usize| Operation::Write(vec![(key(at), Some(vec![1; 4000].into()))]);
     let ask = |media: Vec<Medium>, missing: Option<usize>, left: Vec<Operation>| {
-        let mut lanes = Crash::new(media, 4096, 4, 1, Troubles::default());
-        let desk = Desk::default();
-        let mut policy =
-            StorePolicy::without(missing, &layouts, config.clone(), 65536, desk.clone());
-        let mut work = Asking { desk, left, answers: Vec::new(), next: 0, is_waiting: false };
-        run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
-        (lanes.cut(Tear::Sector), work.answers)
+        asked((&layouts, config.clone()), media, missing, &left)
     };
     for puts in 1..30 {
         let first = vec![Operation::Open].into_iter().chain((0..puts).map(put));
@@ -266,6 +278,6 @@ fn a_log_that_was_begun_early_and_never_used_decides_nothing() {
     }
 }
 
-fn key(at: usize) -> forebay_store::Key {
+pub(crate) fn key(at: usize) -> forebay_store::Key {
     format!("{at:04}").into_bytes().into()
 }

@@ -50,7 +50,7 @@ impl Moments {
                 Operation::Write((0..KEYS).map(|at| (key(at), Some(value.clone()))).collect())
             }
             Who::Reader => match &mut self.snapshot {
-                None if id % 3 == 0 => all,
+                None if id.is_multiple_of(3) => all,
                 None => Operation::Snapshot,
                 Some((snapshot, _, 0)) => Operation::Release(*snapshot),
                 Some((snapshot, _, left)) => {
