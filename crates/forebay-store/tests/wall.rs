@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -480,7 +481,6 @@ fn a_store_made_over_another_has_the_size_that_was_asked_for() {
         let found = fs::metadata(&file).unwrap();
         assert_eq!(found.len(), bytes);
         // All of it is set aside, or it is said.
-        use std::os::unix::fs::MetadataExt;
         assert!(found.blocks() * 512 >= bytes || disks.notes().any(|note| note.contains("aside")));
         let store = Store::open(disks, config()).unwrap();
         store.put(&b"k"[..], &b"1"[..]).unwrap();
