@@ -109,6 +109,7 @@ impl Making {
         let _progress = Progress::new("making the store");
         let bytes = u64::from(self.mb) * 1_000_000;
         let disks = create(&self.disks, bytes, &Config::default(), self.overwrite)?;
+        disks.notes().for_each(|note| eprintln!("forebay: {note}"));
         let layout = disks.layouts[0];
         let room = (layout.capacity_bytes - layout.segments_at()) * u64::from(layout.disks);
         Ok(output::print(&format!(

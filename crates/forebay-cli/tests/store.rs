@@ -138,8 +138,6 @@ fn clients_of_redis_are_served() {
         ("DEL a a z", ":1"),
         ("GET a", "nil"),
         ("DBSIZE", ":2"),
-        ("SCAN 0 COUNT 1", "[1 [b]]"),
-        ("SCAN 1 COUNT 9", "[0 [c]]"),
         ("SCAN 0 MATCH [c-d] COUNT 9", "[0 [c]]"),
         ("SCAN 17", "-ERR this scan was forgotten; begin anew with cursor 0"),
         (
@@ -153,6 +151,10 @@ fn clients_of_redis_are_served() {
     ] {
         assert_eq!(client.ask(command), expected, "{command}");
     }
+    let page = client.ask("SCAN 0 COUNT 1");
+    let (cursor, keys) = page[1..].split_once(' ').unwrap();
+    assert_eq!(keys, "[b]]");
+    assert_eq!(client.ask(&format!("SCAN {cursor} COUNT 9")), "[0 [c]]");
     assert!(client.ask("INFO").contains("disk1:"));
     // Without waiting, and a value that is not text.
     let value = vec![0xFF; 300_000];
@@ -223,6 +225,35 @@ fn whatever_a_client_sends_others_are_served() {
     while idle.ask("EXISTS k") != ":1" {
         std::thread::sleep(Duration::from_millis(10));
     }
+}
+
+#[test]
+fn clients_that_ask_for_much_and_read_nothing_take_little_memory() {
+    let folder = Folder::new();
+    made(&folder);
+    let serving = Serving::start(&folder);
+    let mut client = serving.client();
+    let keys: Vec<_> = (0..20).map(|number| format!("k{number}").into_bytes()).collect();
+    for key in &keys {
+        assert!(client.send(&[b"SET", key, &vec![b'x'; 1_000_000]]));
+        assert_eq!(client.reply().as_deref(), Some("+OK"));
+    }
+    let most = || {
+        let said = fs::read_to_string(format!("/proc/{}/status", serving.child.id())).unwrap();
+        let line = said.lines().find(|line| line.starts_with("VmHWM:")).unwrap();
+        line.split_whitespace().nth(1).unwrap().parse::<u64>().unwrap() / 1000
+    };
+    let before = most();
+    let many: Vec<&[u8]> = keys.iter().map(Vec::as_slice).cycle().take(3000).collect();
+    let (mut gets, mut mget) = (serving.client(), serving.client());
+    many.iter().for_each(|key| assert!(gets.send(&[b"GET", key])));
+    assert!(mget.send(&[&[&b"MGET"[..]], &many[..]].concat()));
+    assert!(client.send(&[&[&b"EXISTS"[..]], &many[..]].concat()));
+    assert_eq!(client.reply().as_deref(), Some(":3000"));
+    assert!(client.send(&[&[&b"DEL"[..]], &many[..]].concat()));
+    assert_eq!(client.reply().as_deref(), Some(":20"));
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(most() < before + 250, "{before} MB before, {} MB at most", most());
 }
 
 /// Puts to keys of its own until the connection ends, and says when the first was acknowledged; answers what was
@@ -388,6 +419,12 @@ fn what_is_no_store_is_named() {
     refused(&folder, &["store", "create", "a", "b", "c"], &["got 3 disks"]);
     refused(&folder, &["store", "serve", "a", "b", "c", "d"], &["a", "No such file"]);
     made(&folder);
+    let vast = ["store", "create", "--overwrite", "--mb", "999999999"];
+    let output = forebay(&folder, &[&vast[..], &["e", "f", "g", "h"]].concat()).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.code() == Some(2) && said.contains("no room"), "{said}");
+    assert!(!said.contains("trace") && !said.contains("--map"), "{said}");
+    assert!(["e", "f", "g", "h"].iter().all(|file| !folder.root().join(file).exists()));
     let again = [&["store", "create"], &DISKS[..]].concat();
     refused(&folder, &again, &["--overwrite"]);
     refused(

@@ -19,6 +19,7 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{
     FallocateFlags, FlockOperation, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor,
 };
+use rustix::io::Errno;
 
 use crate::memory::{ALIGN, Memory};
 use crate::wire::Shape;
@@ -27,6 +28,8 @@ use crate::wire::Shape;
 const CAPACITY_MIN: u64 = 4096;
 /// Created files are whole multiples of this.
 const GRAIN: u64 = 1 << 20;
+/// How the note of a file without space of its own begins.
+const SPARSE: &str = "created as a sparse file";
 /// The blocks that direct I/O may need.
 const BLOCKS: [u32; 2] = [512, 4096];
 
@@ -179,6 +182,29 @@ impl Target {
         }
     }
 
+    /// Makes a file, whether it was there or was created, so many bytes long with all of its space set aside; a
+    /// block device is as long as it is. Notes it where the file system cannot set space aside.
+    ///
+    /// # Errors
+    /// [`TargetError`] where there is no room: the file has the length that it had.
+    pub fn set_aside(&mut self, need_bytes: u64) -> Result<(), TargetError> {
+        if self.kind == Kind::BlockDevice {
+            return Ok(());
+        }
+        let len = need_bytes.max(CAPACITY_MIN).div_ceil(GRAIN).saturating_mul(GRAIN);
+        let wrong = |what: String| TargetError { path: self.path.clone(), what };
+        let is_set = set_aside(&self.file, len).map_err(wrong)?;
+        self.notes.retain(|note| !note.starts_with(SPARSE));
+        if !is_set {
+            self.notes.push(format!(
+                "the file system cannot set {len} bytes aside: writes fail once others have filled it"
+            ));
+        }
+        // Whole blocks: a grain has some of each size.
+        self.capacity_bytes = len;
+        Ok(())
+    }
+
     /// Whether its name still leads to it; another may have moved or removed it.
     pub fn is_in_place(&self) -> bool {
         self.is_same(&self.path)
@@ -248,10 +274,37 @@ fn create(path: &Path, need: u64, notes: &mut Vec<String>) -> Result<(), String>
         room / 10 * 9 >= len && fallocate(&file, FallocateFlags::empty(), 0, len).is_ok();
     if !set_aside {
         file.set_len(len).map_err(refused)?;
-        notes
-            .push(format!("created as a sparse file of {len} bytes: writes find their space late"));
+        notes.push(format!("{SPARSE} of {len} bytes: writes find their space late"));
     }
     Ok(())
+}
+
+/// Makes a file so long; answers whether space was set aside for all of it. Where there is too little it stays as
+/// it was.
+fn set_aside(file: &File, len: u64) -> Result<bool, String> {
+    let cannot = |error: io::Error| format!("cannot make it {len} bytes long: {error}");
+    let found = file.metadata().map_err(cannot)?;
+    let room = fstatvfs(file).map(|space| space.f_bavail.saturating_mul(space.f_frsize));
+    let room = room.map_err(|error| cannot(error.into()))?;
+    let no_room = || format!("there is no room for {len} bytes: {room} are free");
+    // Before it is tried, which may fill the file system, and for a while.
+    if len.saturating_sub(found.blocks().saturating_mul(512)) > room {
+        return Err(no_room());
+    }
+    let is_set = match fallocate(file, FallocateFlags::empty(), 0, len) {
+        Ok(()) => true,
+        Err(Errno::OPNOTSUPP | Errno::NOSYS) => false,
+        Err(error) => {
+            // What it set aside goes again; where not, it is longer than it was, which is no harm.
+            let _ = file.set_len(found.len());
+            return Err(match error {
+                Errno::NOSPC => no_room(),
+                error => cannot(error.into()),
+            });
+        }
+    };
+    file.set_len(len).map_err(cannot)?;
+    Ok(is_set)
 }
 
 /// Opens it, past the page cache where that can be; gives the block of direct I/O.

@@ -76,6 +76,15 @@ pub struct Disks {
     pub(crate) targets: Vec<Target>,
 }
 
+impl Disks {
+    /// What the user should know of them, one sentence each.
+    pub fn notes(&self) -> impl Iterator<Item = String> {
+        self.targets.iter().flat_map(|target| {
+            target.notes().iter().map(|note| format!("{}: {note}", target.path().display()))
+        })
+    }
+}
+
 /// How a store's disks are to be had.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Finding {
@@ -122,7 +131,8 @@ pub fn create(
             return Err(StoreError::disk(path, what));
         }
     }
-    let how = Opening { writes: true, overwrite: true, need_bytes: capacity_bytes, direct: true };
+    // Long enough once it is nobody else's.
+    let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
     let mut targets: Vec<Target> = Vec::new();
     let made = paths.iter().try_for_each(|path| -> Result<(), StoreError> {
         let target = Target::open(path, how)?;
@@ -131,11 +141,12 @@ pub fn create(
                 format!("is the same as {}, expected each disk once", other.path().display());
             return Err(StoreError::disk(path, what));
         }
-        lock(&target)?;
         targets.push(target);
         Ok(())
     });
+    let made = made.and_then(|()| targets.iter().try_for_each(lock));
     let begun = made.and_then(|()| {
+        targets.iter_mut().try_for_each(|target| target.set_aside(capacity_bytes))?;
         let least = targets.iter().map(Target::capacity_bytes).min().unwrap_or(0);
         let layouts = Layout::all(name(), targets.len() as u16, least, config);
         if !layouts[0].is_sound() {

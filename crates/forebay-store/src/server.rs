@@ -2,41 +2,40 @@
 //!
 //! A thread a connection: it reads what is there, begins every whole command of it, and writes the replies in
 //! order; so what a client sends without waiting is done together, but for reads of what it writes before them.
-//! Nothing is believed of a client: lengths,
-//! connections and commands under way have limits.
+//! Nothing is believed of a client: lengths, connections, commands under way and what they hold have limits.
 
 // Threads and sockets are its task.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod command;
+mod connection;
 mod glob;
 mod info;
 mod metrics;
+mod reads;
 mod reply;
 mod scrape;
 mod session;
 
-use std::collections::VecDeque;
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use crate::record::{KEY_MAX, VALUE_MAX};
 use crate::store::Store;
 
 pub(crate) use command::next as next_command;
 use metrics::Counts;
-use reply::Reply;
 pub(crate) use scrape::next as next_request;
-use session::{Pending, Session};
 
 /// What clients may do.
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Clients at a time.
     pub connections_max: usize,
-    /// Bytes of a command.
+    /// Bytes of a command; of a client that has to say the password yet at most 64 KiB.
     pub command_bytes_max: usize,
     /// Commands of a client under way at a time.
     pub pipeline_max: usize,
@@ -52,7 +51,8 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             connections_max: 1024,
-            command_bytes_max: 64 << 20,
+            // A SET of the longest value, and what is around it.
+            command_bytes_max: VALUE_MAX + KEY_MAX + (4 << 10),
             pipeline_max: 4096,
             scan_count_max: 10_000,
             scan_bytes_max: 16 << 20,
@@ -154,7 +154,7 @@ fn accept(listener: &TcpListener, serving: &Arc<Serving>) {
         // Without a thread the connection ends with the guard.
         let _ = thread.spawn(move || {
             // A client that goes away is no news.
-            let _ = serve(connection, &guard.0);
+            let _ = connection::serve(connection, &guard.0);
         });
     }
 }
@@ -172,81 +172,4 @@ fn refuse(mut connection: TcpStream) {
     // It may not listen.
     let _ = connection.set_write_timeout(Some(TICK));
     let _ = connection.write_all(b"-ERR max number of clients reached\r\n");
-}
-
-/// Serves a connection until it ends.
-fn serve(mut connection: TcpStream, serving: &Arc<Serving>) -> io::Result<()> {
-    connection.set_nodelay(true)?;
-    connection.set_read_timeout(Some(TICK))?;
-    // A client that takes nothing any more is let go.
-    connection.set_write_timeout(Some(Duration::from_secs(60)))?;
-    let mut session = Session::new(serving);
-    let (mut bytes, mut out) = (Vec::new(), Vec::new());
-    let mut chunk = vec![0; 64 << 10];
-    let mut pending: VecDeque<Pending> = VecDeque::new();
-    while !session.is_over {
-        let used = begin_all(&bytes, &mut session, &mut pending, &serving.limits);
-        bytes.drain(..used);
-        let is_more = !pending.is_empty();
-        while let Some(next) = pending.pop_front() {
-            next.reply().put(&mut out, session.is_resp3);
-            if out.len() > 1 << 20 {
-                connection.write_all(&out)?;
-                out.clear();
-            }
-        }
-        session.caught_up();
-        connection.write_all(&out)?;
-        out.clear();
-        if is_more || session.is_over {
-            continue;
-        }
-        match connection.read(&mut chunk) {
-            Ok(0) => return Ok(()),
-            Ok(count) => bytes.extend_from_slice(&chunk[..count]),
-            Err(error) if is_tick(&error) => {
-                if serving.is_over.load(Ordering::SeqCst) || serving.store.is_closed() {
-                    return Ok(());
-                }
-            }
-            Err(error) => return Err(error),
-        }
-    }
-    Ok(())
-}
-
-fn is_tick(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut | io::ErrorKind::Interrupted
-    )
-}
-
-/// Begins every whole command in these bytes; answers how many bytes they had.
-fn begin_all(
-    bytes: &[u8],
-    session: &mut Session,
-    pending: &mut VecDeque<Pending>,
-    limits: &Limits,
-) -> usize {
-    let mut used = 0;
-    while pending.len() < limits.pipeline_max && !session.is_over {
-        match command::next(&bytes[used..], limits.command_bytes_max) {
-            Ok(None) => return used,
-            // A client's commands are as if one came after the other.
-            Ok(Some((words, _))) if !pending.is_empty() && session.waits(&words) => return used,
-            Ok(Some((words, len))) => {
-                used += len;
-                if !words.is_empty() {
-                    let next = session.begin(&words);
-                    pending.push_back(next);
-                }
-            }
-            Err(what) => {
-                session.is_over = true;
-                pending.push_back(Pending::Ready(Reply::Error(format!("ERR {what}"))));
-            }
-        }
-    }
-    used
 }

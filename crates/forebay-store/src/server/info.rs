@@ -35,7 +35,10 @@ pub(super) fn info(serving: &Serving) -> String {
         format!("transformation_periods:{:.2}", figures.periods),
         format!("merge_debt:{:.2}", figures.merge_debt),
         format!("saturated:{}", u8::from(figures.is_saturated)),
-        format!("advice:{}", advice(&status).unwrap_or_else(|| "none".into())),
+        format!(
+            "advice:{}",
+            advice(&status).map_or_else(|| "none".into(), |advice| in_a_field(&advice))
+        ),
         format!("held_back_ms:{}", figures.held_back.as_millis_f64().round()),
         format!("losses:{}", status.losses.len()),
         "# Disks".into(),
@@ -43,4 +46,20 @@ pub(super) fn info(serving: &Serving) -> String {
     let disks = (1..).zip(&status.stages).map(|(disk, of)| format!("disk{disk}:{}", of.name()));
     lines.extend(disks);
     lines.join("\r\n") + "\r\n"
+}
+
+/// A sentence without what clients take for lists and pairs.
+fn in_a_field(sentence: &str) -> String {
+    sentence.replace(": ", " - ").replace(',', ";").replace([':', '='], " ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn advice_is_one_field() {
+        let field = in_a_field("saturated: 1.3 times as long, 1 is what 4 disks allow: x=1");
+        assert_eq!(field, "saturated - 1.3 times as long; 1 is what 4 disks allow - x 1");
+    }
 }

@@ -14,6 +14,11 @@ const COMMANDS: [&str; 20] = [
     "echo", "select", "auth", "hello", "command", "client", "config", "quit", "other",
 ];
 
+/// How many commands there are.
+pub(super) fn commands() -> usize {
+    COMMANDS.len() - 1
+}
+
 /// Upper bounds of a histogram's buckets, in microseconds.
 const BOUNDS_US: [u64; 16] = [
     100, 250, 500, 1000, 2500, 5000, 10_000, 25_000, 50_000, 100_000, 250_000, 500_000, 1_000_000,

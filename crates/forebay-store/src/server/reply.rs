@@ -21,6 +21,16 @@ impl Reply {
         Reply::Bulk(text.as_ref().into())
     }
 
+    /// Bytes of what it holds.
+    pub(crate) fn bytes(&self) -> usize {
+        match self {
+            Reply::Bulk(bytes) => bytes.len(),
+            Reply::Array(items) => items.iter().map(Reply::bytes).sum(),
+            Reply::Map(pairs) => pairs.iter().map(|(key, value)| key.bytes() + value.bytes()).sum(),
+            _ => 0,
+        }
+    }
+
     /// Appends its bytes.
     pub(crate) fn put(&self, out: &mut Vec<u8>, is_resp3: bool) {
         let mut line =
@@ -38,7 +48,7 @@ impl Reply {
                 out.extend(b"\r\n");
             }
             Reply::Array(items) => {
-                line('*', &items.len().to_string());
+                array_head(out, items.len());
                 items.iter().for_each(|item| item.put(out, is_resp3));
             }
             Reply::Map(pairs) => {
@@ -53,6 +63,11 @@ impl Reply {
             }
         }
     }
+}
+
+/// Appends what begins an array of so many items, which follow.
+pub(crate) fn array_head(out: &mut Vec<u8>, count: usize) {
+    out.extend(format!("*{count}\r\n").into_bytes());
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! A client's session: commands in, replies out, in their order.
 
+use std::collections::hash_map::RandomState;
 use std::collections::{BTreeSet, VecDeque};
+use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
@@ -12,6 +14,8 @@ use crate::store::{Answered, Store};
 use super::command::Words;
 use super::glob::matches;
 use super::info;
+use super::metrics;
+use super::reads::Reads;
 use super::reply::Reply;
 use super::{Limits, Serving};
 
@@ -20,20 +24,33 @@ pub(super) enum Pending {
     Ready(Reply),
     /// The answers to several operations, and what is made of them.
     Asked(Vec<Receiver<Answered>>, fn(Vec<Answered>) -> Reply),
+    /// Values, in the order of their keys.
+    Values(Values),
 }
 
 impl Pending {
-    /// Waits for it.
-    pub(super) fn reply(self) -> Reply {
-        match self {
-            Pending::Ready(reply) => reply,
-            Pending::Asked(answers, made) => {
-                let answers =
-                    answers.into_iter().map(|answer| answer.recv().unwrap_or(Err(Trouble::Closed)));
-                made(answers.collect())
-            }
-        }
+    /// Whether some of it has to begin yet, which goes before all later commands.
+    pub(super) fn is_partly_begun(&self) -> bool {
+        matches!(self, Pending::Values(values) if values.left.len() > 0)
     }
+}
+
+/// Values that were asked for, some of which have to be begun yet.
+pub(super) struct Values {
+    asked: VecDeque<Receiver<Answered>>,
+    left: std::vec::IntoIter<Key>,
+}
+
+impl Values {
+    /// How many there are to come.
+    pub(super) fn count(&self) -> usize {
+        self.asked.len() + self.left.len()
+    }
+}
+
+/// Waits for an answer.
+pub(super) fn answered(answer: &Receiver<Answered>) -> Answered {
+    answer.recv().unwrap_or(Err(Trouble::Closed))
 }
 
 /// What is known of a client.
@@ -47,10 +64,13 @@ pub(super) struct Session {
     next_cursor: u64,
     /// Keys whose writes were begun and are not answered yet.
     written: BTreeSet<Key>,
+    reads: Arc<Reads>,
 }
 
 /// Scans of a client that are under way at a time; the oldest is forgotten.
 const CURSORS: usize = 256;
+/// Bytes of a command of a client that has to say the password yet.
+const UNKNOWN_BYTES_MAX: usize = 64 << 10;
 /// Keys that SCAN looks at unless it is told how many.
 const SCAN_COUNT: usize = 10;
 
@@ -70,12 +90,18 @@ fn or_trouble(answers: &[Answered], made: impl FnOnce() -> Reply) -> Reply {
     answers.iter().find_map(|answer| answer.as_ref().err()).map_or_else(made, trouble)
 }
 
-fn value(answer: &Answered) -> Reply {
+/// A value, or why it is not there.
+pub(super) fn value_or_trouble(answer: &Answered) -> Reply {
     match answer {
         Ok(Answer::Value(Some(value))) => Reply::Bulk(value.clone()),
         Ok(_) => Reply::Null,
         Err(wrong) => trouble(wrong),
     }
+}
+
+/// All values, or the first trouble.
+pub(super) fn values(answers: &[Answered]) -> Reply {
+    or_trouble(answers, || Reply::Array(answers.iter().map(value_or_trouble).collect()))
 }
 
 /// How many of these are there.
@@ -92,8 +118,9 @@ impl Session {
             is_resp3: false,
             is_over: false,
             cursors: VecDeque::new(),
-            next_cursor: 1,
+            next_cursor: first_cursor(),
             written: BTreeSet::new(),
+            reads: Reads::new(),
         }
     }
 
@@ -101,19 +128,21 @@ impl Session {
         &self.serving.store
     }
 
+    /// Bytes that its next command may have.
+    pub(super) fn command_bytes_max(&self) -> usize {
+        let most = self.serving.limits.command_bytes_max;
+        if self.is_known { most } else { most.min(UNKNOWN_BYTES_MAX) }
+    }
+
     fn ask(&self, operation: Operation) -> Receiver<Answered> {
         let (said, answer) = sync_channel(1);
         let (began, serving) = (Instant::now(), Arc::clone(&self.serving));
         let is_put = matches!(operation, Operation::Write(_));
-        let is_get = matches!(operation, Operation::Get(_));
         self.store().begin(
             operation,
             Box::new(move |answered| {
-                let counts = &serving.counts;
-                match (is_put, is_get) {
-                    (true, _) => counts.puts.observe(began.elapsed()),
-                    (_, true) => counts.gets.observe(began.elapsed()),
-                    _ => (),
+                if is_put {
+                    serving.counts.puts.observe(began.elapsed());
                 }
                 // A client that has gone is not told.
                 let _ = said.send(answered);
@@ -122,9 +151,56 @@ impl Session {
         answer
     }
 
-    fn gets(&self, keys: &[Vec<u8>], made: fn(Vec<Answered>) -> Reply) -> Pending {
-        let get = |key: &Vec<u8>| self.ask(Operation::Get(Key::from(&key[..])));
-        Pending::Asked(keys.iter().map(get).collect(), made)
+    /// Asks for a value, once there is room for it; or only whether there is one, of which nothing is kept.
+    fn get(&self, key: Key, is_kept: bool) -> Receiver<Answered> {
+        let (said, answer) = sync_channel(1);
+        let reading = self.reads.begin();
+        let (began, serving) = (Instant::now(), Arc::clone(&self.serving));
+        self.store().begin(
+            Operation::Get(key),
+            Box::new(move |answered| {
+                serving.counts.gets.observe(began.elapsed());
+                let bytes = value_or_trouble(&answered).bytes();
+                reading.found(bytes, if is_kept { bytes } else { 0 });
+                // A client that has gone is not told.
+                let _ = said.send(if is_kept { answered } else { answered.map(without_value) });
+            }),
+        );
+        answer
+    }
+
+    /// Asks for values, as many as may be held; the others are asked for when these are sent.
+    fn values(&self, keys: &[Vec<u8>]) -> Pending {
+        let keys: Vec<Key> = keys.iter().map(|key| Key::from(&key[..])).collect();
+        let mut values = Values { asked: VecDeque::new(), left: keys.into_iter() };
+        self.go_on(&mut values);
+        Pending::Values(values)
+    }
+
+    fn go_on(&self, values: &mut Values) {
+        while (values.asked.is_empty() || !self.reads.is_full())
+            && let Some(key) = values.left.next()
+        {
+            values.asked.push_back(self.get(key, true));
+        }
+    }
+
+    /// Waits for the next of them; none behind the last.
+    pub(super) fn next_value(&self, values: &mut Values) -> Option<Answered> {
+        self.go_on(values);
+        self.next_of_begun(values)
+    }
+
+    /// Waits for the next of those that were begun.
+    pub(super) fn next_of_begun(&self, values: &mut Values) -> Option<Answered> {
+        values.asked.pop_front().map(|answer| answered(&answer))
+    }
+
+    /// So many bytes that were held are sent.
+    pub(super) fn sent(&self, bytes: usize) {
+        if bytes > 0 {
+            self.reads.sent(bytes);
+        }
     }
 
     fn write(&mut self, records: Vec<(Key, Option<Value>)>) -> Receiver<Answered> {
@@ -133,17 +209,21 @@ impl Session {
     }
 
     /// Whether a command waits for those under way before it: it reads what one writes, which is seen once that is
-    /// answered, or it changes how replies are written.
+    /// answered, or it changes how replies are written, or its reply would be one too many to hold.
     pub(super) fn waits(&self, words: &Words) -> bool {
         let Some((name, arguments)) = words.split_first() else { return false };
         match &*name.to_ascii_uppercase() {
-            b"GET" | b"MGET" | b"EXISTS" | b"DEL" | b"UNLINK" => {
-                arguments.iter().any(|key| self.written.contains(&key[..]))
-            }
-            b"SCAN" | b"DBSIZE" | b"INFO" => !self.written.is_empty(),
+            b"SET" | b"MSET" => false,
+            b"EXISTS" | b"DEL" | b"UNLINK" => self.is_written(arguments),
+            b"GET" | b"MGET" => self.is_written(arguments) || self.reads.is_full(),
+            b"SCAN" | b"DBSIZE" | b"INFO" => !self.written.is_empty() || self.reads.is_full(),
             b"HELLO" => true,
-            _ => false,
+            _ => self.reads.is_full(),
         }
+    }
+
+    fn is_written(&self, keys: &[Vec<u8>]) -> bool {
+        keys.iter().any(|key| self.written.contains(&key[..]))
     }
 
     /// All that was begun is answered.
@@ -153,11 +233,24 @@ impl Session {
 
     /// Begins a command.
     pub(super) fn begin(&mut self, words: &Words) -> Pending {
+        let pending = self.begun(words);
+        if let Pending::Ready(reply) = &pending {
+            self.reads.holds(reply.bytes());
+        }
+        pending
+    }
+
+    fn begun(&mut self, words: &Words) -> Pending {
         let Some((name, arguments)) = words.split_first() else {
             return error("ERR empty command");
         };
         let name = String::from_utf8_lossy(name).to_uppercase();
         self.serving.counts.command(&name);
+        if ["POST", "HOST:"].contains(&&*name) {
+            // A page in a browser may make it send what it likes, with a head of HTTP before it.
+            self.is_over = true;
+            return error("ERR this is no server of HTTP");
+        }
         if !self.is_known && !["AUTH", "HELLO", "QUIT"].contains(&&*name) {
             return error("NOAUTH Authentication required.");
         }
@@ -178,11 +271,15 @@ impl Session {
             ));
         }
         match &*name {
-            "GET" => self.gets(arguments, |answers| value(&answers[0])),
-            "MGET" => self.gets(arguments, |answers| {
-                or_trouble(&answers, || Reply::Array(answers.iter().map(value).collect()))
-            }),
-            "EXISTS" => self.gets(arguments, there),
+            "GET" => {
+                let answer = self.get(Key::from(&arguments[0][..]), true);
+                Pending::Asked(vec![answer], |answers| value_or_trouble(&answers[0]))
+            }
+            "MGET" => self.values(arguments),
+            "EXISTS" => {
+                let get = |key: &Vec<u8>| self.get(Key::from(&key[..]), false);
+                Pending::Asked(arguments.iter().map(get).collect(), there)
+            }
             "SET" if count == 2 => self.puts(arguments),
             "SET" => {
                 error("ERR syntax error: SET takes a key and a value; values do not expire here")
@@ -198,6 +295,11 @@ impl Session {
             "SELECT" => error("ERR DB index is out of range"),
             "AUTH" => self.auth(arguments),
             "HELLO" => self.hello(arguments),
+            "COMMAND"
+                if arguments.first().is_some_and(|what| what.eq_ignore_ascii_case(b"COUNT")) =>
+            {
+                Pending::Ready(Reply::Integer(metrics::commands() as i64))
+            }
             "COMMAND" => Pending::Ready(Reply::Array(Vec::new())),
             // What clients ask when they begin, and what benchmarks do.
             "CLIENT" => Pending::Ready(Reply::Simple("OK")),
@@ -221,7 +323,7 @@ impl Session {
         let mut keys: Vec<Key> = keys.iter().map(|key| Key::from(&key[..])).collect();
         keys.sort();
         keys.dedup();
-        let gets = keys.iter().map(|key| self.ask(Operation::Get(key.clone())));
+        let gets = keys.iter().map(|key| self.get(key.clone(), false));
         let mut answers: Vec<_> = gets.collect();
         answers.push(self.write(keys.into_iter().map(|key| (key, None)).collect()));
         Pending::Asked(answers, there)
@@ -240,15 +342,11 @@ impl Session {
     }
 
     fn hello(&mut self, arguments: &[Vec<u8>]) -> Pending {
-        let mut rest = arguments;
-        if let Some((version, options)) = arguments.split_first() {
-            match &version[..] {
-                b"2" => self.is_resp3 = false,
-                b"3" => self.is_resp3 = true,
-                _ => return error("NOPROTO unsupported protocol version"),
-            }
-            rest = options;
-        }
+        let (version, rest) = match arguments.split_first() {
+            None => (None, arguments),
+            Some((version, rest)) if version == b"2" || version == b"3" => (Some(version), rest),
+            _ => return error("NOPROTO unsupported protocol version"),
+        };
         if let [auth, _user, password, ..] = rest
             && auth.eq_ignore_ascii_case(b"AUTH")
             && let Pending::Ready(Reply::Error(what)) = self.auth(std::slice::from_ref(password))
@@ -258,6 +356,8 @@ impl Session {
         if !self.is_known {
             return error("NOAUTH HELLO must be called with the client already authenticated");
         }
+        // Only now: what is refused changes nothing.
+        self.is_resp3 = version.map_or(self.is_resp3, |version| version == b"3");
         let text = |name: &str, value: &str| (Reply::text(name), Reply::text(value));
         let proto = Reply::Integer(if self.is_resp3 { 3 } else { 2 });
         Pending::Ready(Reply::Map(vec![
@@ -326,14 +426,32 @@ fn config(arguments: &[Vec<u8>], is_durable: bool) -> Pending {
     if !arguments[0].eq_ignore_ascii_case(b"GET") {
         return error("ERR CONFIG knows GET only");
     }
-    let value = |name: &Vec<u8>| match &name[..] {
-        b"appendonly" => "yes",
-        b"appendfsync" if is_durable => "always",
-        b"appendfsync" => "no",
-        _ => "",
+    let known = [
+        // What Redis says where it keeps no snapshots of its own accord; benchmarks ask for it.
+        ("save", ""),
+        ("appendonly", "yes"),
+        ("appendfsync", if is_durable { "always" } else { "no" }),
+    ];
+    let is_asked = |name: &str| {
+        arguments[1..].iter().any(|pattern| matches(&pattern.to_ascii_lowercase(), name.as_bytes()))
     };
-    let pair = |name: &Vec<u8>| (Reply::text(name), Reply::text(value(name)));
-    Pending::Ready(Reply::Map(arguments[1..].iter().map(pair).collect()))
+    let asked = known.iter().filter(|(name, _)| is_asked(name));
+    Pending::Ready(Reply::Map(
+        asked.map(|(name, value)| (Reply::text(name), Reply::text(value))).collect(),
+    ))
+}
+
+/// Where the numbers of a client's scans begin: such that it has none of another's, and below 2^53, beyond which
+/// some clients' numbers are not whole.
+fn first_cursor() -> u64 {
+    (RandomState::new().build_hasher().finish() >> 12) + 1
+}
+
+fn without_value(answer: Answer) -> Answer {
+    match answer {
+        Answer::Value(value) => Answer::Value(value.map(|_| Value::default())),
+        other => other,
+    }
 }
 
 /// Takes as long wherever they differ.
