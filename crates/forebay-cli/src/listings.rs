@@ -5,6 +5,7 @@ use comfy_table::{ContentArrangement, Table, presets};
 use forebay::devices::{self, OpenDevice};
 use forebay_core::catalog::{
     ARRAYS, BLOCK_PARAMETERS, Listed, PLACEMENTS, POLICIES, Parameter, SHAPER_PARAMETERS, SHAPERS,
+    YARDSTICKS,
 };
 
 use crate::output;
@@ -43,6 +44,7 @@ impl Policies {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let mut table = listing(["policy", "what it does"]);
         table.add_rows(POLICIES.iter().chain(PLACEMENTS).chain(ARRAYS).map(row));
+        table.add_rows(YARDSTICKS.iter().map(row));
         table.add_row(["(schedulers)".to_string(), shown(BLOCK_PARAMETERS)]);
         table.add_rows(SHAPERS.iter().map(row));
         table.add_row(["(shapers)".to_string(), shown(SHAPER_PARAMETERS)]);

@@ -4,7 +4,7 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
-use forebay::simulate::{Bed, DeviceFigures, RunResult, run_on};
+use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, RunResult, run_on};
 use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
@@ -49,6 +49,8 @@ pub(crate) struct Simulate {
 struct Results {
     trace: String,
     runs: Vec<RunResult>,
+    /// What no order of the requests can take less than, on one disk of arm and platters.
+    least_time: Option<LeastTime>,
     /// Of each policy, where it was asked for.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     defragmentation: Vec<Defragmentation>,
@@ -85,6 +87,7 @@ impl Simulate {
             }
             drop(progress);
         }
+        let least_time = LeastTime::of(&input, bed, setup)?;
         let devices: Vec<_> = std::iter::once(&device).chain(flash.as_ref()).collect();
         for caution in devices::cautions(&devices) {
             eprintln!("forebay: {caution}");
@@ -95,13 +98,14 @@ impl Simulate {
         match self.format {
             Format::Json => {
                 let trace = self.trace.display().to_string();
-                output::print_json(&Results { trace, runs, defragmentation })?;
+                output::print_json(&Results { trace, runs, least_time, defragmentation })?;
             }
             Format::Table => {
                 let told: Vec<String> = defragmentation.iter().flat_map(|d| d.told()).collect();
                 let told =
                     if told.is_empty() { told } else { [vec![String::new()], told].concat() };
-                output::print(&format!("{}{}", table(&runs), told.join("\n")))?;
+                let least = least_time.map_or(String::new(), |least| beyond_least(&least, &runs));
+                output::print(&format!("{}{least}{}", table(&runs), told.join("\n")))?;
             }
         }
         Ok(())
@@ -162,6 +166,23 @@ fn table(runs: &[RunResult]) -> String {
     }
     let (bounds, devices) = (broken_bounds(runs), devices_table(runs));
     format!("{table}\n{bounds}{}{devices}{}", classes(runs), streams(runs))
+}
+
+/// How far each run is from what no order can beat.
+fn beyond_least(least: &LeastTime, runs: &[RunResult]) -> String {
+    let Some(first) = runs.first() else { return String::new() };
+    let (least_s, what) = match first.replay {
+        Replay::Closed => (least.makespan_s, "makespan"),
+        Replay::Open | Replay::Dependent => (least.busy_s, "busy time"),
+    };
+    let beyond = |run: &RunResult| (run.total_s() / least_s - 1.0) * 100.0;
+    let bounded = runs.iter().filter(|run| LeastTime::holds_for(&run.policy));
+    let each: Vec<String> =
+        bounded.map(|run| format!("{} {:.1} %", run.policy, beyond(run))).collect();
+    if least_s <= 0.0 || each.is_empty() {
+        return String::new();
+    }
+    format!("No order has a {what} below {least_s:.2} s. Beyond that: {}\n", each.join(", "))
 }
 
 /// Classes of service and their response times under each policy that has any.

@@ -105,6 +105,27 @@ fn one_run_a_policy_and_a_report_beside_the_answer() {
     assert!(folder.path("report.html").exists());
 }
 
+#[test]
+fn runs_stand_beside_what_no_order_can_beat() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let on = |device: &str, policies: &str| {
+        let mut simulate = forebay(&["simulate", "--device", device, "--policy", policies]);
+        simulate.arg(&trace);
+        simulate
+    };
+    let (results, _) = json(&mut on("sata250", "sptf,noop"));
+    let least_s = results["least_time"]["busy_s"].as_f64().unwrap();
+    for run in results["runs"].as_array().unwrap() {
+        assert!(least_s > 0.0 && run["busy_s"].as_f64().unwrap() >= least_s, "{run}");
+    }
+    let shown = on("sata250", "sptf,noop").output().unwrap().stdout;
+    let shown = String::from_utf8(shown).unwrap();
+    assert!(shown.contains("No order has a busy time below") && shown.contains("sptf"), "{shown}");
+    assert_eq!(json(&mut on("fixed:200", "noop")).0["least_time"], Value::Null);
+    fails(&mut on("fixed:200", "sptf"), 2, &["'sptf'", "arm and platters"]);
+}
+
 /// SPC text of one reader without a name over scattered fragments, again and again.
 fn fragments(scans: u64) -> String {
     let row = |n: u64| {

@@ -1,9 +1,10 @@
-//! Every policy by name: schedulers, shapers, placements.
+//! Every policy by name: schedulers, shapers, placements, yardsticks.
 
 mod arrays;
 mod placements;
 mod schedulers;
 mod shapers;
+mod yardsticks;
 
 pub use crate::contract::parameter::{Listed, Parameter};
 pub use crate::contract::policy::PolicyVisitor;
@@ -12,3 +13,4 @@ pub use arrays::{ARRAYS, array_ssds, is_array, volume_bytes, with_rules};
 pub use placements::{DeviceSet, FlashLane, PLACEMENTS, build_placed, is_placement, with_placed};
 pub use schedulers::{POLICIES, build, with_policy};
 pub use shapers::{SHAPER_PARAMETERS, SHAPERS};
+pub use yardsticks::{YARDSTICKS, build_measured, is_yardstick, with_measured};

@@ -9,7 +9,7 @@ use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
 
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, POLICIES, PolicyVisitor, with_placed, with_policy,
+    DeviceSet, FlashLane, POLICIES, PolicyVisitor, with_measured, with_placed, with_policy,
 };
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Done, Nanos, Observer, Policy, simulate};
@@ -91,9 +91,14 @@ fn a_run_in_its_stride_allocates_nothing() {
         "token-bucket:rate=100000",
         "dmclock:reservation=2:limit=5",
     ];
-    for spec in POLICIES.iter().map(|listed| listed.name).chain(shapers) {
+    let lanes = DeviceSet { disks: 1, disk_len_max: u32::MAX, ..DeviceSet::default() };
+    let disk = DeviceModel::Hdd(load::disk());
+    for spec in POLICIES.iter().map(|listed| listed.name).chain(shapers).chain(["sptf"]) {
         let before = allocations();
-        let marks = with_policy(spec, u32::MAX, Counted).unwrap();
+        let marks = match spec {
+            "sptf" => with_measured(spec, &lanes, &disk, Counted).unwrap(),
+            _ => with_policy(spec, u32::MAX, Counted).unwrap(),
+        };
         assert!(marks.from > before, "the counter counts");
         assert_eq!(marks.finished, 200_000);
         assert_eq!(marks.to - marks.from, 0, "{spec} allocates in its loop");

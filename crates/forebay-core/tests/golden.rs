@@ -13,7 +13,7 @@ use std::fmt::Write;
 
 use devices::{drives, flash, hdd};
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, PLACEMENTS, POLICIES, array_ssds, build, build_placed,
+    DeviceSet, FlashLane, PLACEMENTS, POLICIES, array_ssds, build, build_measured, build_placed,
 };
 use forebay_core::device::hdd::{Hdd, SeekSpec, Zone};
 use forebay_core::device::list::DeviceModel;
@@ -165,6 +165,11 @@ fn schedulers() -> String {
         .clone()
         .chain(SCHEDULERS.iter().copied())
         .map(|spec| line(spec, build(spec, 1 << 20).unwrap(), vec![disk()], 1));
+    let alone = DeviceSet { disks: 1, disk_len_max: 1 << 20, ..DeviceSet::default() };
+    let yardsticks = ["sptf", "sptf:bound-ms=15"].map(|spec| {
+        let policy = build_measured(spec, &alone, &disk()).unwrap();
+        line(spec, policy, vec![disk()], 1)
+    });
     let deep = listed.map(|spec| {
         let (_, device) = drives(6).swap_remove(0);
         line(&format!("{spec}, six at a time"), build(spec, 1 << 20).unwrap(), vec![device], 1)
@@ -181,7 +186,7 @@ fn schedulers() -> String {
         let disks = (0..policy.servers().len().max(1)).map(|_| disk()).collect();
         line(spec, policy, disks, 1)
     });
-    plain.chain(deep).chain(shaped).collect()
+    plain.chain(yardsticks).chain(deep).chain(shaped).collect()
 }
 
 /// A disk that was rearranged before, and one that is while it works.

@@ -5,16 +5,22 @@
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "devices/mod.rs"]
+mod devices;
+
 use std::collections::VecDeque;
 
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, array_ssds, build, build_placed,
+    self, DeviceSet, FlashLane, PLACEMENTS, POLICIES, SHAPERS, YARDSTICKS, array_ssds,
+    build_measured, build_placed,
 };
+use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::tape::{Recorder, replay};
 use forebay_core::{
     Bytes, Completion, Cx, Device, Done, Flags, Lane, Mechanics, Nanos, Observer, Op, Piece,
-    Policy, Rearrangement, Request, Slots, Workload, simulate,
+    Policy, Rearrangement, Request, Slots, SpecError, Workload, simulate,
 };
 use proptest::prelude::*;
 
@@ -38,6 +44,7 @@ const VARIANTS: &[&str] = &[
     "mq-deadline:requests-max=3:writes-max=1:front-merges=no",
     "kyber:read-target-ms=0:write-target-ms=0:requests-max=1",
     "clook:bound-ms=0:reads-max=2",
+    "sptf:bound-ms=0:writes-max=2",
 ];
 
 /// Shapers, which have no default capacity.
@@ -59,9 +66,20 @@ const SHAPED: &[&str] = &[
 ];
 
 fn specs() -> impl Iterator<Item = String> {
-    let listed = POLICIES.iter().map(|listed| listed.name.to_string());
+    let listed = POLICIES.iter().chain(YARDSTICKS).map(|listed| listed.name.to_string());
     let rest = VARIANTS.iter().chain(SHAPED);
     listed.chain(rest.map(|spec| spec.to_string()))
+}
+
+/// Yardsticks keep the laws even where the device is not the one they were told of.
+fn build(spec: &str, len_max: u32) -> Result<AnyPolicy, SpecError> {
+    if !catalog::is_yardstick(spec) {
+        return catalog::build(spec, len_max);
+    }
+    let lanes = DeviceSet { disks: 1, disk_len_max: len_max, ..DeviceSet::default() };
+    let models = devices::models();
+    let disk = models.iter().find(|(_, model)| matches!(model, DeviceModel::Hdd(_))).unwrap();
+    build_measured(spec, &lanes, &disk.1)
 }
 
 /// A device of some depth whose service times look random and depend on the calls only.

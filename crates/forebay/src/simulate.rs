@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Instant;
 
-use forebay_core::catalog::{PolicyVisitor, with_placed};
+use forebay_core::catalog::{PolicyVisitor, with_measured};
 use forebay_core::device::failing::{Failing, Failure};
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::{
@@ -27,12 +27,14 @@ use forebay_core::device::list::DeviceModel;
 
 mod bed;
 mod devices;
+mod order_bound;
 mod stretch;
 
 pub use crate::replayed::{CLOSED_REQUESTS_MAX, IMPUTED_SHARE_MAX, Replay, Setup, imputed_share};
 pub use bed::Bed;
 pub use devices::DeviceFigures;
 use devices::{device_figures, wear};
+pub use order_bound::LeastTime;
 pub(crate) use stretch::Stretch;
 
 /// A policy's run.
@@ -142,7 +144,7 @@ pub(crate) fn run_stretch<P: GoOn>(
     };
     let meter = Meter::new(&mut told as Progress<'_>);
     let visit = Visit { input, bed, layout, setup, policy, stretch, meter };
-    with_placed(policy, &bed.lanes(), visit)?
+    with_measured(policy, &bed.lanes(), &bed.disk.model, visit)?
 }
 
 /// The requests that `input` becomes on the devices, before any policy. After the last one, ask

@@ -9,7 +9,7 @@ use std::path::Path;
 use forebay::devices;
 use forebay::input::Input;
 use forebay::simulate::{Bed, Replay, Setup, run, run_on};
-use forebay_core::catalog::POLICIES;
+use forebay_core::catalog::{POLICIES, YARDSTICKS};
 use forebay_core::replay::Intensity;
 use forebay_trace::streams::StreamBy;
 
@@ -38,15 +38,16 @@ fn table() -> String {
     )
     .unwrap();
     for (replay, times) in [(Replay::Open, 1.0), (Replay::Open, 10.0), (Replay::Closed, 1.0)] {
-        for listed in POLICIES {
+        let names = POLICIES.iter().chain(YARDSTICKS).map(|listed| listed.name);
+        for name in names {
             let intensity = Intensity::new(times).unwrap();
             let setup = Setup { replay, intensity, ..Setup::default() };
-            let figures = run(&input, &device, listed.name, setup).unwrap().result.figures;
+            let figures = run(&input, &device, name, setup).unwrap().result.figures;
             assert_eq!(figures.unfinished, 0);
             writeln!(
                 table,
                 "{:12} {:6} {:>5} {:>9.3} {:>10.3} {:>7.2} {:>9} {:>8.2} {:>11.2} {:>11.2} {:>10.1} {:>9.1}",
-                listed.name,
+                name,
                 format!("{replay:?}").to_lowercase(),
                 times,
                 figures.busy_s,

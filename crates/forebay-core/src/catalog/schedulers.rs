@@ -1,7 +1,7 @@
 //! Every scheduler by name: a row each, the module of [`elevator`](crate::elevator) and the type in
 //! it. Its file says the rest ([`Scheduler`]).
 
-use super::shapers;
+use super::{shapers, yardsticks};
 use crate::contract::parameter::{Given, Listed};
 use crate::contract::policy::{AnyPolicy, Policy, PolicyVisitor};
 use crate::contract::spec::{Spec, SpecError};
@@ -52,6 +52,9 @@ pub fn with_policy<V: PolicyVisitor>(
     let spec = Spec::parse(spec)?;
     if shapers::is_shaper(spec.name()) {
         return shapers::with_shaper(&spec, len_max, None, visitor);
+    }
+    if let Some(error) = yardsticks::refused(&spec) {
+        return Err(error);
     }
     with_scheduler(&spec, len_max, visitor).unwrap_or_else(|| {
         let listed = POLICIES.iter().chain(shapers::SHAPERS);

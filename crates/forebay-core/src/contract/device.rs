@@ -75,6 +75,18 @@ pub trait Device {
     fn len_max(&self) -> u32;
 }
 
+/// What a yardstick is told of a disk, and no scheduler can know: where its arm and platters stand.
+///
+/// It is a model of its own, kept in step by who asks it, so that a policy still depends on its calls
+/// only.
+pub trait Positioning {
+    /// What `io`, which moves data, would take if it were started now, less its transfer.
+    fn positioning(&self, now: Nanos, io: &Request) -> Nanos;
+
+    /// `io`, which moves data, is started now.
+    fn moved(&mut self, now: Nanos, io: &Request);
+}
+
 impl<D: Device + ?Sized> Device for Box<D> {
     fn room(&self) -> bool {
         (**self).room()

@@ -22,18 +22,20 @@
 //! falls.
 
 pub(in crate::device) mod geometry;
+mod order_bound;
 mod power;
 pub(in crate::device) mod seek;
 
 pub use geometry::{Layout, SECTOR, Zone, zones};
+pub use order_bound::{OrderBound, Pieces};
 pub use power::{Power, Standby};
 pub use seek::{KNEE_SHARE, SeekSpec};
 
-use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::device::{Completion, Device, Mechanics, Positioning};
 use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
-use geometry::{Divisor, Geometry, step};
+use geometry::{Divisor, Geometry, Place, step};
 use power::Meter;
 use seek::SeekCurve;
 
@@ -85,6 +87,13 @@ struct Stream {
     done: u64,
     /// The stream time of that sector's end.
     ends: u64,
+}
+
+/// How a command that moves data goes.
+struct Access {
+    last: Place,
+    done: u64,
+    mechanics: Mechanics,
 }
 
 /// The command in progress.
@@ -197,6 +206,16 @@ impl Hdd {
     /// Moves `count` > 0 sectors from `first` on, and says when that is done.
     #[inline]
     fn transfer(&mut self, now: u64, op: Op, first: u64, count: u64) -> (u64, Mechanics) {
+        let Access { last, done, mechanics } = self.access(now, op, first, count);
+        self.cylinder = last.cylinder;
+        self.head = last.head;
+        self.stream = Some(Stream { op, next_sector: first + count, done, ends: last.ends });
+        (done, mechanics)
+    }
+
+    /// How moving `count` > 0 sectors from `first` on would go.
+    #[inline]
+    fn access(&self, now: u64, op: Op, first: u64, count: u64) -> Access {
         let (from, last) = self.geometry.run(first, count);
         let mut mechanics = Mechanics {
             cylinder_from: self.cylinder,
@@ -226,10 +245,7 @@ impl Hdd {
                 arrived.saturating_add(rotation + transfer)
             }
         };
-        self.cylinder = last.cylinder;
-        self.head = last.head;
-        self.stream = Some(Stream { op, next_sector: first + count, done, ends: last.ends });
-        (done, mechanics)
+        Access { last, done, mechanics }
     }
 
     #[inline]
@@ -243,9 +259,15 @@ impl Hdd {
     /// The time to bring `head` over `cylinder`.
     #[inline]
     fn move_time(&self, cylinder: u32, head: u32, op: Op) -> u64 {
-        let distance = cylinder.abs_diff(self.cylinder);
+        self.move_between((self.cylinder, self.head), (cylinder, head), op)
+    }
+
+    /// The time from one cylinder and head to another.
+    #[inline]
+    fn move_between(&self, from: (u32, u32), to: (u32, u32), op: Op) -> u64 {
+        let distance = to.0.abs_diff(from.0);
         let time = match distance {
-            0 if head == self.head => return 0,
+            0 if to.1 == from.1 => return 0,
             0 => self.head_switch,
             _ => self.curve.time(distance),
         };
@@ -346,6 +368,27 @@ impl Device for Hdd {
 
     fn len_max(&self) -> u32 {
         self.len_max
+    }
+}
+
+/// Of data: commands without any move nothing.
+impl Positioning for Hdd {
+    #[inline]
+    fn positioning(&self, now: Nanos, io: &Request) -> Nanos {
+        let (first, count) = self.extent(io);
+        if count == 0 {
+            return Nanos(self.overhead);
+        }
+        let Access { done, mechanics, .. } = self.access(now.0, io.op, first, count);
+        Nanos(done) - now - mechanics.transfer
+    }
+
+    #[inline]
+    fn moved(&mut self, now: Nanos, io: &Request) {
+        let (first, count) = self.extent(io);
+        if count > 0 {
+            self.transfer(now.0, io.op, first, count);
+        }
     }
 }
 

@@ -428,7 +428,7 @@ fn side(op: Op) -> usize {
 
 /// The bios of a client request, each no longer than a bio or a request may be.
 #[inline]
-fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request> + use<> {
+pub fn bios(request: &Request, limits: &Limits) -> impl Iterator<Item = Request> + use<> {
     let (whole, bio_max, request_max) = (*request, limits.bio_len_max, limits.request_len_max);
     let mut done = 0;
     std::iter::from_fn(move || {

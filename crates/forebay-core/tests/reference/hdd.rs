@@ -113,7 +113,7 @@ impl PlainDisk {
 }
 
 /// All times are whole microseconds.
-fn spec() -> impl Strategy<Value = HddSpec> {
+pub(super) fn spec() -> impl Strategy<Value = HddSpec> {
     let us = |most: u64| (0..most).prop_map(Nanos::from_micros);
     let track = prop::sample::select(vec![10u32, 12, 20, 30, 40]);
     let zones = prop::collection::vec((1u32..6, track), 1..4);

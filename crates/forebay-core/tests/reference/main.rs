@@ -10,7 +10,9 @@ mod closed;
 mod deadline;
 mod hdd;
 mod merging;
+mod order_bound;
 mod s3fifo;
+mod sptf;
 
 use forebay_core::contract::Bare;
 use forebay_core::{Completion, Finished, Flags, Mechanics, Nanos, Op, Policy, Request};

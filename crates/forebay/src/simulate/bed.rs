@@ -1,7 +1,7 @@
 //! The devices that a trace is tried on: disks, and a flash device beside them.
 
 use forebay_core::catalog::{
-    DeviceSet, FlashLane, PLACEMENTS, array_ssds, build_placed, is_array, is_placement,
+    DeviceSet, FlashLane, PLACEMENTS, array_ssds, build_measured, is_array, is_placement,
     volume_bytes,
 };
 use forebay_core::device::failing::Failure;
@@ -72,13 +72,14 @@ impl<'a> Bed<'a> {
     pub fn check(&self, policy: &str) -> Result<(), Error> {
         self.check_flash()?;
         self.check_failures(policy)?;
-        build_placed(policy, &self.lanes())?;
+        build_measured(policy, &self.lanes(), &self.disk.model)?;
         self.check_promise(policy)
     }
 
     /// Fails if a lane is to fail that there is not.
     pub fn check_failures(&self, policy: &str) -> Result<(), Error> {
-        let servers = build_placed(policy, &self.lanes())?.servers().len();
+        let policy_built = build_measured(policy, &self.lanes(), &self.disk.model)?;
+        let servers = policy_built.servers().len();
         // A scheduler beside placements leaves the flash alone, whatever becomes of it.
         let devices = usize::from(self.disks.max(1)) + usize::from(self.flash.is_some());
         let lanes = devices.max(servers);

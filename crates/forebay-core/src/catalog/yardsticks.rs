@@ -1,0 +1,82 @@
+//! What schedulers are held against and nobody can have: policies that are told what the disk alone
+//! knows. They run in simulation only, on a disk of arm and platters.
+
+use super::placements::{DeviceSet, with_placed};
+use super::schedulers;
+use crate::contract::parameter::{Given, Listed};
+use crate::contract::policy::{AnyPolicy, PolicyVisitor};
+use crate::contract::spec::{Spec, SpecError};
+use crate::device::hdd::Hdd;
+use crate::device::list::DeviceModel;
+use crate::elevator::{BLOCK_PARAMETERS, BlockLayer, Limits, Sptf};
+use crate::stack::PerDisk;
+
+/// Every yardstick.
+pub const YARDSTICKS: &[Listed] = &[Sptf::LISTED];
+
+/// Whether `spec` names a yardstick.
+pub fn is_yardstick(spec: &str) -> bool {
+    Spec::parse(spec).is_ok_and(|spec| is_named(&spec))
+}
+
+fn is_named(spec: &Spec) -> bool {
+    YARDSTICKS.iter().any(|listed| listed.name == spec.name())
+}
+
+/// As [`with_placed`], where `disk` is the model of each disk: a yardstick may be asked for too.
+pub fn with_measured<V: PolicyVisitor>(
+    spec: &str,
+    lanes: &DeviceSet,
+    disk: &DeviceModel,
+    visitor: V,
+) -> Result<V::Out, SpecError> {
+    if !is_yardstick(spec) {
+        return with_placed(spec, lanes, visitor);
+    }
+    let one = yardstick(&Spec::parse(spec)?, lanes.disk_len_max, disk)?;
+    if lanes.disks <= 1 {
+        return Ok(visitor.visit(one));
+    }
+    let each = (0..lanes.disks).map(|_| -> AnyPolicy { Box::new(one.clone()) });
+    Ok(visitor.visit(PerDisk::new(each.collect())))
+}
+
+/// As [`with_measured`], as a boxed value.
+pub fn build_measured(
+    spec: &str,
+    lanes: &DeviceSet,
+    disk: &DeviceModel,
+) -> Result<AnyPolicy, SpecError> {
+    with_measured(spec, lanes, disk, schedulers::Boxed)
+}
+
+fn yardstick(
+    spec: &Spec,
+    len_max: u32,
+    disk: &DeviceModel,
+) -> Result<BlockLayer<Sptf<Hdd>>, SpecError> {
+    let DeviceModel::Hdd(disk) = disk else {
+        return Err(SpecError(format!(
+            "'{}': got a device {}, expected a disk of arm and platters, whose positioning time it \
+             asks for",
+            spec.text(),
+            disk.commands()
+        )));
+    };
+    let tables = [Sptf::LISTED.parameters, &[BLOCK_PARAMETERS]].concat();
+    let given = Given::new(spec, &tables);
+    let (bound, limits) = (Sptf::bound(&given)?, Limits::given(&given, len_max)?);
+    spec.finish()?;
+    Ok(BlockLayer::new(Sptf::new(disk.clone(), bound), limits))
+}
+
+/// Why a yardstick cannot be built by its name alone, if `spec` names one.
+pub(super) fn refused(spec: &Spec) -> Option<SpecError> {
+    is_named(spec).then(|| {
+        SpecError(format!(
+            "'{}': got a yardstick, which knows where the disk's arm and platters stand, expected \
+             a scheduler; only simulations have it",
+            spec.text()
+        ))
+    })
+}

@@ -1,0 +1,204 @@
+//! A lower bound on the time that a disk takes for some requests, in whatever order.
+//!
+//! *What is bounded.* The requests are given as the pieces of which every scheduler makes its I/Os: it
+//! may join pieces of one operation that touch, and never divides one. It may serve them in any order,
+//! let the disk idle, and let any of them wait for ever so long. [`OrderBound::makespan`] bounds the
+//! time of the last completion, [`OrderBound::busy`] the time from start to completion of all I/Os
+//! together.
+//!
+//! *The bound.* Each piece costs its transfer and, unless some other piece of its operation ends where it
+//! begins, the least that any other piece, were it the one before, leaves to get there. One of them is
+//! the first and has none before it: the largest such cost is left out.
+//!
+//! *Why it holds.* Let `p` be the piece served right before `r`. If both are in one I/O, or `r` goes on
+//! where `p` ended without a revolution lost, they touch: `r` costs no less than its transfer. Else `r`
+//! begins an I/O after that of `p`, and takes the overhead and the move from where `p` left the head:
+//! that is busy time. For the makespan, say that the head passes the end of `p` at `e(p)`: no later than
+//! the completion of `p`, and at an angle that its place alone gives. Then `r` cannot begin to pass
+//! before its place first comes round after `e(p)`, the overhead and the move. When that is, and so how
+//! long after `e(p)` the head passes the end of `r`, depends on the two places only; idling, a flush or
+//! a late start makes it no sooner. Where `r` goes on instead, its end passes a transfer after `e(p)` or
+//! later. The sum over all pieces is at most `e` of the last one, which is no later than its completion.
+//! `p` is one of the other pieces, so that the least over these is no more than what it costs.
+//!
+//! It is not the least time of any order: that each piece has the best neighbour before it does not
+//! mean that there is an order in which all have.
+
+use super::geometry::Place;
+use super::{Hdd, SECTOR};
+use crate::contract::device::Device;
+use crate::contract::request::{Op, Request};
+use crate::contract::time::Nanos;
+
+/// What no order of some requests can be below.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OrderBound {
+    /// From the start of the run to the last completion.
+    pub makespan: Nanos,
+    /// All I/Os together, from start to completion.
+    pub busy: Nanos,
+}
+
+/// What one scheduler cannot divide.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    op: Op,
+    /// Its first sector, and the one after its last.
+    first: u64,
+    end: u64,
+    /// It begins and ends with a sector.
+    whole: bool,
+}
+
+/// Pieces of requests, collected for a bound.
+#[derive(Clone, Debug)]
+pub struct Pieces<'a> {
+    disk: &'a Hdd,
+    pieces: Vec<Piece>,
+    beyond: bool,
+}
+
+/// Where pieces end.
+#[derive(Clone, Copy, Debug)]
+struct End {
+    place: Place,
+    sector: u64,
+    /// How many end there.
+    count: u32,
+}
+
+impl<'a> Pieces<'a> {
+    /// None so far, for `disk`.
+    pub fn new(disk: &'a Hdd) -> Self {
+        Pieces { disk, pieces: Vec::new(), beyond: false }
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.pieces.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.pieces.is_empty()
+    }
+
+    /// Takes one more; what moves no data has no part in it.
+    pub fn add(&mut self, piece: &Request) {
+        if !piece.op.moves_data() || piece.len == 0 {
+            return;
+        }
+        let sector = u64::from(SECTOR);
+        self.beyond |= piece.end() > self.disk.capacity();
+        let whole = piece.offset.is_multiple_of(sector) && piece.end().is_multiple_of(sector);
+        let (first, end) = (piece.offset / sector, piece.end().div_ceil(sector));
+        self.pieces.push(Piece { op: piece.op, first, end, whole });
+    }
+
+    /// The bound; none where a piece reaches beyond the disk.
+    pub fn bound(self) -> Option<OrderBound> {
+        if self.beyond {
+            return None;
+        }
+        if self.pieces.len() < 2 {
+            let makespan = self.pieces.iter().map(|piece| self.transfer(piece)).next();
+            let busy = makespan.unwrap_or_default();
+            return Some(OrderBound { makespan: busy, busy });
+        }
+        let (ends, mut touched) = (self.ends(), self.touched());
+        touched.dedup();
+        let (mut bound, mut largest) = (OrderBound::default(), OrderBound::default());
+        for piece in &self.pieces {
+            let transfer = self.transfer(piece);
+            bound.busy += transfer;
+            bound.makespan += transfer;
+            let goes_on = touched.binary_search(&(piece.first, piece.op == Op::Write)).is_ok();
+            if goes_on || !piece.whole {
+                continue;
+            }
+            let least = self.least(piece, &ends);
+            bound.busy += least.busy;
+            bound.makespan += least.makespan;
+            largest.busy = largest.busy.max(least.busy);
+            largest.makespan = largest.makespan.max(least.makespan);
+        }
+        bound.busy = bound.busy - largest.busy;
+        bound.makespan = bound.makespan - largest.makespan;
+        Some(bound)
+    }
+
+    /// What its whole sectors take; those that it shares with others may pass once for all of them.
+    fn transfer(&self, piece: &Piece) -> Nanos {
+        let (first, end) = match piece.whole {
+            true => (piece.first, piece.end),
+            false => (piece.first + 1, piece.end.saturating_sub(1)),
+        };
+        if end <= first {
+            return Nanos::ZERO;
+        }
+        let (from, last) = self.disk.geometry.run(first, end - first);
+        Nanos(last.ends - from.begins)
+    }
+
+    /// Where pieces end, from the outer cylinder inward.
+    fn ends(&self) -> Vec<End> {
+        let mut sectors: Vec<u64> = self.pieces.iter().map(|piece| piece.end).collect();
+        sectors.sort_unstable();
+        let end = |same: &[u64]| End {
+            place: self.disk.geometry.place(same[0] - 1),
+            sector: same[0],
+            count: same.len() as u32,
+        };
+        sectors.chunk_by(|a, b| a == b).map(end).collect()
+    }
+
+    /// After which sectors a piece of an operation goes on, sorted.
+    fn touched(&self) -> Vec<(u64, bool)> {
+        let mut touched: Vec<_> =
+            self.pieces.iter().map(|piece| (piece.end, piece.op == Op::Write)).collect();
+        touched.sort_unstable();
+        touched
+    }
+
+    /// What getting to `piece` costs at least, from the end of any other.
+    fn least(&self, piece: &Piece, ends: &[End]) -> OrderBound {
+        let to = self.disk.geometry.place(piece.first);
+        let mut least = OrderBound { makespan: Nanos::MAX, busy: Nanos::MAX };
+        let inner = ends.partition_point(|end| end.place.cylinder < to.cylinder);
+        let (mut below, mut above) =
+            (ends[..inner].iter().rev().peekable(), ends[inner..].iter().peekable());
+        let far = |end: Option<&&End>| {
+            end.map_or(u32::MAX, |end| end.place.cylinder.abs_diff(to.cylinder))
+        };
+        loop {
+            let (down, up) = (far(below.peek()), far(above.peek()));
+            let distance = down.min(up);
+            if distance == u32::MAX || self.no_less(distance, piece.op) >= least.makespan {
+                return least;
+            }
+            let Some(from) = (if down < up { below.next() } else { above.next() }) else {
+                return least;
+            };
+            if from.sector == piece.end && from.count == 1 {
+                continue; // that is its own
+            }
+            let moved = self.disk.overhead + self.moved(from.place, to, piece.op);
+            let arrived = from.place.ends + moved;
+            let around = self.disk.turn.divide(arrived).1;
+            let begins = self.disk.turn.divide(to.begins).1;
+            let turn = if begins >= around { 0 } else { self.disk.revolution };
+            least.busy = least.busy.min(Nanos(moved));
+            least.makespan = least.makespan.min(Nanos(moved + turn + begins - around));
+        }
+    }
+
+    fn moved(&self, from: Place, to: Place, op: Op) -> u64 {
+        self.disk.move_between((from.cylinder, from.head), (to.cylinder, to.head), op)
+    }
+
+    /// What getting anywhere so many cylinders away takes at least.
+    fn no_less(&self, distance: u32, op: Op) -> Nanos {
+        let settle = if op == Op::Write && distance > 0 { self.disk.write_settle } else { 0 };
+        Nanos(self.disk.overhead + self.disk.curve.time(distance) + settle)
+    }
+}

@@ -1,0 +1,117 @@
+//! sptf: shortest positioning time first, with a bound on how long a request is passed over.
+//!
+//! A yardstick, not a scheduler: it knows the disk's rotation, which no scheduler does. Source:
+//! Jacobson and Wilkes, "Disk scheduling algorithms based on rotational position" (HPL-CSP-91-7,
+//! 1991), and Seltzer, Chen and Ousterhout, "Disk scheduling revisited" (USENIX Winter 1990). Of
+//! all that wait, reads and writes alike, that one goes next which takes least until its data begin to
+//! pass; of equal ones the oldest. A request that has waited for the bound goes first, the oldest
+//! before the others. It never leaves the disk idle.
+//!
+//! It asks a model of the disk ([`Positioning`]), which it moves as it gives requests. So that what it
+//! is told holds when it gives a request, the device has to take one at a time.
+//!
+//! Invariant: the same requests are on `fifo` and in `waiting`.
+
+use super::block::Elevator;
+use super::queue::{List, Queue, QueuedId};
+use crate::contract::device::Positioning;
+use crate::contract::parameter::{Given, Listed, Parameter};
+use crate::contract::request::Request;
+use crate::contract::spec::SpecError;
+use crate::contract::time::Nanos;
+
+/// What it takes.
+const PARAMETERS: &[Parameter] = &[Parameter::millis("bound-ms", 10_000.0)];
+
+/// Shortest positioning time first.
+#[derive(Clone, Debug)]
+pub struct Sptf<P> {
+    bound: Nanos,
+    disk: P,
+    fifo: List,
+    /// In the order of their coming: of equal ones the first is found.
+    waiting: Vec<QueuedId>,
+}
+
+impl Sptf<()> {
+    /// What it says of itself.
+    pub const LISTED: Listed = Listed {
+        name: "sptf",
+        summary: "a yardstick, for simulation only: shortest positioning time first; it knows the \
+                  disk's rotation, which no scheduler does; a request that has waited for the bound \
+                  goes first",
+        parameters: &[PARAMETERS],
+    };
+
+    /// The bound that is given.
+    pub(crate) fn bound(given: &Given<'_>) -> Result<Nanos, SpecError> {
+        given.millis("bound-ms")
+    }
+}
+
+impl<P: Positioning> Sptf<P> {
+    /// An empty elevator before a disk like `disk`, in which a request that has waited for `bound`
+    /// goes first.
+    pub fn new(disk: P, bound: Nanos) -> Self {
+        Sptf { bound, disk, fifo: List::default(), waiting: Vec::new() }
+    }
+
+    fn choose(&self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
+        let oldest = self.fifo.front()?;
+        if queue[oldest].added + self.bound <= now {
+            return Some(oldest);
+        }
+        let takes =
+            |&id: &QueuedId| (self.disk.positioning(now, &as_io(now, id, queue)), queue[id].added);
+        self.waiting.iter().copied().min_by_key(takes)
+    }
+}
+
+/// A queued request as the device gets it.
+fn as_io(now: Nanos, id: QueuedId, queue: &Queue) -> Request {
+    let queued = &queue[id];
+    Request {
+        at: now,
+        offset: queued.offset,
+        id: u64::from(id),
+        len: queued.len,
+        stream: queued.stream,
+        lane: 0,
+        op: queued.op,
+        flags: queued.flags,
+    }
+}
+
+impl<P: Positioning> Elevator for Sptf<P> {
+    #[inline]
+    fn scope(&self, _bio: &Request) -> u32 {
+        0
+    }
+
+    #[inline]
+    fn add(&mut self, _now: Nanos, id: QueuedId, queue: &mut Queue) {
+        self.waiting.push(id);
+        queue.push(&mut self.fifo, id);
+    }
+
+    #[inline]
+    fn grown(&mut self, _now: Nanos, _id: QueuedId, _offset_before: u64, _queue: &mut Queue) {}
+
+    /// The joined request takes the older one's place in the fifo.
+    fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
+        self.waiting.retain(|&id| id != gone);
+        if queue[gone].added < queue[kept].added {
+            queue.unlink(&mut self.fifo, kept);
+            queue.insert_before(&mut self.fifo, kept, gone);
+        }
+        queue.unlink(&mut self.fifo, gone);
+    }
+
+    fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
+        let id = self.choose(now, queue)?;
+        queue.unlink(&mut self.fifo, id);
+        self.waiting.retain(|&waits| waits != id);
+        self.disk.moved(now, &as_io(now, id, queue));
+        Some(id)
+    }
+}

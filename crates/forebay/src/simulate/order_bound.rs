@@ -1,0 +1,116 @@
+//! What no order of a trace's requests can beat, beside which runs can be put.
+
+use forebay_core::catalog::{is_array, is_placement};
+use forebay_core::device::hdd::{OrderBound, Pieces};
+use forebay_core::device::list::DeviceModel;
+use forebay_core::elevator::{Limits, bios};
+use forebay_core::{Device, Spec};
+use serde::Serialize;
+
+use super::{Bed, Replay, Setup, requests};
+use crate::error::Error;
+use crate::input::Input;
+
+/// Requests that a bound is sought of: some 32 bytes each are held.
+const REQUESTS_MAX: u64 = 16 << 20;
+
+/// The least time of a trace on a disk, in whatever order ([`forebay_core::device::hdd`]).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct LeastTime {
+    /// From the first arrival's clock to the last completion.
+    pub makespan_s: f64,
+    /// All I/Os together.
+    pub busy_s: f64,
+}
+
+impl LeastTime {
+    /// Of `input` on the one disk of `bed`; none of another device, several disks, or a trace of more
+    /// than 16 Mi requests.
+    ///
+    /// # Errors
+    /// A trace that cannot be read again.
+    pub fn of(input: &Input, bed: Bed<'_>, setup: Setup) -> Result<Option<LeastTime>, Error> {
+        let DeviceModel::Hdd(disk) = &bed.disk.model else { return Ok(None) };
+        if bed.disks > 1 || input.description.records > REQUESTS_MAX {
+            return Ok(None);
+        }
+        let plain = Limits::default();
+        let request_len_max = plain.request_len_max.min(disk.len_max());
+        let limits = Limits { request_len_max, ..plain };
+        let mut pieces = Pieces::new(disk);
+        let (requests, failed) = requests(input, bed, setup)?;
+        for request in requests.filter(|request| request.op.moves_data()) {
+            bios(&request, &limits).for_each(|bio| pieces.add(&bio));
+        }
+        if let Some(error) = failed.take() {
+            return Err(error.into());
+        }
+        let least = |bound: OrderBound| LeastTime {
+            makespan_s: bound.makespan.as_secs_f64(),
+            busy_s: bound.busy.as_secs_f64(),
+        };
+        Ok(pieces.bound().map(least))
+    }
+
+    /// What a run's total time cannot be below.
+    pub fn total_s(&self, replay: Replay) -> f64 {
+        match replay {
+            Replay::Open | Replay::Dependent => self.busy_s,
+            Replay::Closed => self.makespan_s,
+        }
+    }
+
+    /// Whether it holds for `policy`: what moves data elsewhere or divides requests otherwise has other
+    /// I/Os.
+    pub fn holds_for(policy: &str) -> bool {
+        let divides = |spec: &Spec| spec.text().contains("-max-kib");
+        !is_placement(policy)
+            && !is_array(policy)
+            && Spec::parse(policy).is_ok_and(|spec| !divides(&spec))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{devices, sample, simulate};
+    use forebay_core::catalog::{POLICIES, YARDSTICKS};
+    use forebay_core::replay::Intensity;
+    use forebay_trace::streams::StreamBy;
+
+    #[test]
+    fn no_scheduler_is_below_the_bound() {
+        let input = sample::read(StreamBy::Thread, |_| ()).unwrap();
+        for device in ["sata250", "st1000nm0011"].map(|name| devices::open(name).unwrap()) {
+            let bed = Bed::of(&device);
+            let fast = Intensity::new(10.0).unwrap();
+            for replay in [Replay::Open, Replay::Closed] {
+                let setup = Setup { replay, intensity: fast, ..Setup::default() };
+                let least = LeastTime::of(&input, bed, setup).unwrap().unwrap();
+                for listed in POLICIES.iter().chain(YARDSTICKS) {
+                    let run = simulate::run(&input, &device, listed.name, setup).unwrap().result;
+                    let figures = &run.figures;
+                    assert!(least.busy_s >= figures.transfer_bound_s * 0.99);
+                    assert!(least.busy_s <= figures.busy_s, "{}", listed.name);
+                    assert!(least.makespan_s <= figures.makespan_s, "{}", listed.name);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_of_one_disk_and_of_what_leaves_requests_whole() {
+        let input = sample::read(StreamBy::Thread, |_| ()).unwrap();
+        let of = |name: &str, disks| {
+            let device = devices::open(name).unwrap();
+            let bed = Bed { disks, ..Bed::of(&device) };
+            LeastTime::of(&input, bed, Setup::default()).unwrap()
+        };
+        assert!(of("sata250", 1).is_some());
+        assert_eq!((of("sata250", 2), of("fixed:500", 1)), (None, None));
+        assert!(LeastTime::holds_for("cfq:quantum=2") && LeastTime::holds_for("sptf"));
+        for policy in ["cache", "array", "noop:bio-max-kib=4", "noop:request-max-kib=64"] {
+            assert!(!LeastTime::holds_for(policy), "{policy}");
+        }
+    }
+}
