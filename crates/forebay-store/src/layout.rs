@@ -11,7 +11,7 @@ use crate::config::Config;
 use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
 
 /// The format that this code writes and reads.
-const VERSION: u64 = 1;
+const VERSION: u64 = 2;
 
 /// What a disk's label says: the same on all disks of a store but for the disk's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
