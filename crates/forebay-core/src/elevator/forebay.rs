@@ -219,7 +219,7 @@ impl Forebay {
         if ends <= now {
             self.last = None;
             if waited {
-                self.trails[last].missed();
+                self.trails.missed(last);
             }
             return false;
         }

@@ -6,7 +6,7 @@
 //!
 //! A trail's thinking is what is known of the time from its answer to its next request where that had
 //! not come before the answer; requests that overlap tell nothing of it. One that is new is taken to
-//! think as all do.
+//! think as all do, those included that were waited for in vain.
 //!
 //! Invariants: `queued` and `in_flight` count requests by [`Trails::arrive`]'s answer; a trail with
 //! requests outstanding is never given away.
@@ -81,11 +81,6 @@ impl Trail {
         self.thinking.pause(saving, self.near)
     }
 
-    /// It was waited for in vain.
-    pub(super) fn missed(&mut self) {
-        self.thinking.add(Nanos(u64::MAX), OF_ONE);
-    }
-
     /// How long it has thought until `now`; nothing where it has not, or has not yet been answered.
     fn think(&self, now: Nanos) -> Option<Nanos> {
         let thinks = self.used > 0 && self.queued + self.in_flight == 0;
@@ -124,6 +119,12 @@ impl Trails {
         }
         self.by_process[by] = Some(id);
         id
+    }
+
+    /// A trail was waited for in vain, as a new one may be too.
+    pub(super) fn missed(&mut self, id: TrailId) {
+        self[id].thinking.add(Nanos(u64::MAX), OF_ONE);
+        self.thinking.add(Nanos(u64::MAX), OF_ALL);
     }
 
     /// The trail that a request at `offset` continues: the one that ends nearest before it.
@@ -186,7 +187,7 @@ mod tests {
         }
         assert_eq!(trails[id].pause(saving).until, Nanos::from_millis(4));
         assert_eq!(trails[id].pause(Nanos::from_millis(2)).until, Nanos::ZERO);
-        (0..9).for_each(|_| trails[id].missed());
+        (0..9).for_each(|_| trails.missed(id));
         assert_eq!(trails[id].pause(saving).until, Nanos::ZERO);
         // A new one is taken to think as all did.
         let other = read(&mut trails, 100, 7, 5000 * MIB);
@@ -200,6 +201,17 @@ mod tests {
         }
         let other = read(&mut trails, 4000, 8, 9000 * MIB);
         assert_eq!(trails[other].pause(saving).until, Nanos::from_millis(4));
+    }
+
+    #[test]
+    fn failed_waits_are_a_warning_to_new_trails() {
+        let mut trails = Trails::default();
+        let id = read(&mut trails, 0, 0, 0);
+        let saving = Nanos::from_millis(8);
+        assert!(trails[id].pause(saving).until > Nanos::ZERO);
+        (0..1000).for_each(|_| trails.missed(id));
+        let other = read(&mut trails, 1, 7, 5000 * MIB);
+        assert_eq!(trails[other].pause(saving).until, Nanos::ZERO);
     }
 
     #[test]
