@@ -54,9 +54,10 @@ proptest-long:
 	  PROPTEST_RNG_SEED=$$seed cargo test -q -p forebay-core -p forebay-trace -p forebay-live -p forebay; \
 	done
 
-# The laws of content with four times as many power cuts, some 3,000 of them on arrays.
+# The laws of content with four times as many power cuts, some 3,000 of them on arrays; over 10,000 on stores.
 laws:
 	FOREBAY_LAWS=4 cargo test -q -p forebay-live --test laws
+	FOREBAY_LAWS=20 cargo test -q -p forebay-store --test crash
 
 # A writer of a volume is killed ROUNDS times: what was acknowledged is there, any two drives missing.
 ROUNDS ?= 100
