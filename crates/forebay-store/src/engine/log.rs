@@ -30,6 +30,8 @@ pub(crate) struct Log {
     pub(crate) is_announced: Cell<bool>,
     is_released: Cell<bool>,
     records: RefCell<Versions>,
+    /// Keys whose newest version is a value.
+    values: Cell<u64>,
     /// What it has beyond its slot, and where that goes back to.
     stretches: RefCell<Vec<(u64, u64)>>,
     space: Rc<RefCell<Space>>,
@@ -58,6 +60,7 @@ impl Log {
             is_announced: Cell::new(false),
             is_released: Cell::new(false),
             records: RefCell::default(),
+            values: Cell::new(0),
             stretches: RefCell::default(),
             space: Rc::clone(space),
             record_bytes: Cell::new(0),
@@ -84,7 +87,11 @@ impl Log {
         self.stretches.borrow_mut().push((offset, len));
     }
 
+    /// A record, newer than all that it has of its key.
     pub(crate) fn insert(&self, record: Record) {
+        let had_value = matches!(self.get(&record.key, u64::MAX), Some(Some(_)));
+        let is_value = record.value.is_some();
+        self.values.set(self.values.get() + u64::from(is_value) - u64::from(had_value));
         self.record_bytes.set(self.record_bytes.get() + record.size() as u64);
         self.key_bytes.set(self.key_bytes.get() + record.key.len() as u64);
         self.records.borrow_mut().insert((record.key, Reverse(record.sequence)), record.value);
@@ -108,15 +115,7 @@ impl Log {
 
     /// How many keys have a value in it.
     pub(crate) fn len_values(&self) -> u64 {
-        let records = self.records.borrow();
-        let mut last: Option<&Key> = None;
-        let mut count = 0;
-        for ((key, _), value) in records.iter() {
-            // The newest version comes first.
-            count += u64::from(last != Some(key) && value.is_some());
-            last = Some(key);
-        }
-        count
+        self.values.get()
     }
 
     /// Drops its first record, if it has one.
@@ -162,6 +161,9 @@ mod tests {
         assert_eq!(first("aa", 6), Some((key("b"), 2)));
         assert_eq!(first("c", 6), None);
         assert_eq!((log.len_values(), log.len_records()), (2, 4));
+        log.insert(Record { key: key("b"), sequence: 6, value: None });
+        log.insert(Record { key: key("c"), sequence: 7, value: None });
+        assert_eq!((log.len_values(), log.len_records()), (1, 6));
         assert!(slots.borrow()[1]);
         log.release();
         log.release();
