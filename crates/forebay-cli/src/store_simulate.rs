@@ -6,8 +6,8 @@ use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
 use forebay_core::Nanos;
 use forebay_store::{
-    Arrangement, Compared, Config, InPlace, Keys, Load, Predicted, Row, StoreError, Tree, TreeSync,
-    compare, predict,
+    Arrangement, Compared, Config, InPlace, Keys, Load, Predicted, Row, StoreError, Time, Tree,
+    TreeSync, compare, predict,
 };
 
 use crate::options::span;
@@ -83,6 +83,9 @@ pub(crate) struct Simulating {
     /// The store chooses the gap, and how long logs are, as it does when it serves
     #[arg(long)]
     tuned: bool,
+    /// In real time: the disks take as long as their models, and the store's own work takes what it takes
+    #[arg(long)]
+    wall: bool,
     /// Draws keys and times
     #[arg(long, value_name = "NUMBER", default_value = "1")]
     seed: u64,
@@ -168,8 +171,9 @@ impl Simulating {
                     Arrangement::Raid0 { chunk_bytes: u64::from(self.chunk_kib) * 1024 }
                 }
             };
+            let time = if self.wall { Time::Wall } else { Time::Virtual };
             let _progress = Progress::new(&format!("putting on {}", arrangement.name()));
-            let compared = compare(&disks, &config, load, &[arrangement])
+            let compared = compare(&disks, &config, load, &[arrangement], time)
                 .map_err(|trouble| anyhow!("{}, {}: {trouble}", device.name, arrangement.name()))?;
             all.extend(compared);
         }
@@ -266,9 +270,10 @@ impl Simulating {
             .collect();
         format!(
             "Sorting what is put makes putting take longer by {}.\n\
-         Simulated, {} of {device}: {} puts of {} bytes by {} at a time, each {} before it is\n\
+         {}, {} of {device}: {} puts of {} bytes by {} at a time, each {} before it is\n\
          answered; {} from an answer to the next put.\n{table}",
             slowed.join(", "),
+            if self.wall { "Emulated in real time" } else { "Simulated" },
             self.disks,
             load.puts(),
             load.value_bytes,

@@ -556,6 +556,20 @@ fn without_durability_kill_9_loses_nothing_either() {
 }
 
 #[test]
+fn in_real_time_a_put_takes_as_long_as_its_disk() {
+    let folder = Folder::new();
+    let asked = ["store", "simulate", "--wall", "--total-mb", "2", "--format", "json"];
+    let asked = [&asked[..], &["--arrangement", "enhanced"]].concat();
+    let begun = std::time::Instant::now();
+    let output = forebay(&folder, &asked).output().unwrap();
+    assert!(output.status.success());
+    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let told: f64 = rows.iter().map(|row| row["execution_s"].as_f64().unwrap()).sum();
+    // Twenty revolutions, twice.
+    assert!(told > 0.3 && begun.elapsed().as_secs_f64() >= told, "{told} s");
+}
+
+#[test]
 fn sorting_what_is_put_costs_nothing_but_on_raid0() {
     let folder = Folder::new();
     let asked = ["store", "simulate", "--total-mb", "60", "--format", "json"];

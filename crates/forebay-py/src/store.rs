@@ -2,7 +2,7 @@
 
 use forebay::devices;
 use forebay_core::Nanos;
-use forebay_store::{Arrangement, Config, InPlace, Keys, Load, Row, Tree, TreeSync, compare};
+use forebay_store::{Arrangement, Config, InPlace, Keys, Load, Row, Time, Tree, TreeSync, compare};
 use pyo3::prelude::*;
 
 use crate::error::{argument, raised};
@@ -113,7 +113,7 @@ pub(crate) fn store_simulate<'py>(
     let rows = detached(py, |_| {
         let mut rows: Vec<Row> = Vec::new();
         for arrangement in arrangements {
-            match compare(&models, &config, load, &[arrangement]) {
+            match compare(&models, &config, load, &[arrangement], Time::Virtual) {
                 Ok(compared) => rows.extend(compared.iter().flat_map(|compared| compared.rows())),
                 Err(trouble) => return Ok(Err(trouble)),
             }

@@ -7,7 +7,7 @@ use crate::config::{Config, Transformation};
 use crate::engine::StageChange;
 use crate::load::Load;
 use crate::operation::Trouble;
-use crate::simulated::{Simulated, simulate};
+use crate::simulated::{Simulated, Time, simulate_in};
 
 /// How disks are arranged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,6 +169,7 @@ pub fn compare<D: Device + Clone>(
     config: &Config,
     load: Load,
     arrangements: &[Arrangement],
+    time: Time,
 ) -> Result<Vec<Compared>, Trouble> {
     let compared = |&arrangement: &Arrangement| {
         let (transformation, chunk) = match arrangement {
@@ -178,7 +179,7 @@ pub fn compare<D: Device + Clone>(
         };
         let run = |transformation| {
             let config = Config { transformation, ..config.clone() };
-            simulate(devices.to_vec(), chunk, config, load)
+            simulate_in(time, devices.to_vec(), chunk, config, load)
         };
         let (logged, transformed) = (run(Transformation::None)?, run(transformation)?);
         Ok(Compared { arrangement, logged, transformed })

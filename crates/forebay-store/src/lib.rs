@@ -48,5 +48,5 @@ pub use policy::{Desk, StorePolicy, View};
 pub use prediction::{Predicted, predict};
 pub use record::{KEY_MAX, Key, VALUE_MAX, Value};
 pub use server::{Limits, Server};
-pub use simulated::{Simulated, simulate};
+pub use simulated::{Simulated, Time, simulate, simulate_in};
 pub use store::{Answered, Records, Snapshot, Status, Store, Then};

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use forebay_core::{Device, Nanos};
-use forebay_live::{Emulated, Store, Striped, VirtualClock, run};
+use forebay_live::{Clock, Emulated, Store, Striped, VirtualClock, WallClock, run};
 
 use crate::config::Config;
 use crate::engine::{Figures, StageChange};
@@ -119,11 +119,47 @@ impl Simulated {
     }
 }
 
+/// Whose time passes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Time {
+    /// That of the disks' models alone, as fast as the machine goes: the same on every machine.
+    Virtual,
+    /// The wall clock's: disks take as long as their models, and the store's own work takes what it takes.
+    Wall,
+}
+
+/// The same as [`simulate`], by a clock.
+///
+/// # Errors
+/// As there.
+pub fn simulate_in<D: Device>(
+    time: Time,
+    devices: Vec<D>,
+    raid0_chunk_bytes: Option<u64>,
+    config: Config,
+    load: Load,
+) -> Result<Simulated, Trouble> {
+    match time {
+        Time::Virtual => by(VirtualClock::default(), devices, raid0_chunk_bytes, config, load),
+        Time::Wall => by(WallClock::start(), devices, raid0_chunk_bytes, config, load),
+    }
+}
+
 /// Puts a load into a new store on these disks, or with `raid0_chunk_bytes` on all of them as one.
 ///
 /// # Errors
 /// [`Trouble`] where the store could not take it, which is how a full disk shows.
 pub fn simulate<D: Device>(
+    devices: Vec<D>,
+    raid0_chunk_bytes: Option<u64>,
+    config: Config,
+    load: Load,
+) -> Result<Simulated, Trouble> {
+    simulate_in(Time::Virtual, devices, raid0_chunk_bytes, config, load)
+}
+
+fn by<D: Device, C: Clock>(
+    clock: C,
     devices: Vec<D>,
     raid0_chunk_bytes: Option<u64>,
     config: Config,
@@ -142,7 +178,7 @@ pub fn simulate<D: Device>(
     let mut policy = StorePolicy::over(&layouts, config, len_max, desk.clone());
     let mut writers = Writers::new(load, &desk);
     let stores = (0..count).map(|_| Box::new(Filled::default()) as Box<dyn Store>).collect();
-    let lanes = Emulated::new(devices, VirtualClock::default()).storing(stores);
+    let lanes = Emulated::new(devices, clock).storing(stores);
     let failed = |error: io::Error| panic!("lanes in memory do not fail: {error}");
     let (settled, lanes) = match raid0_chunk_bytes {
         Some(chunk) => {
