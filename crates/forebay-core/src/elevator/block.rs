@@ -135,7 +135,7 @@ impl<E: Elevator> BlockLayer<E> {
     /// was dispatched.
     pub(crate) fn divert(&mut self, now: Nanos) -> Option<Request> {
         let id = self.elevator.divert(now, &mut self.queue)?;
-        Some(self.io(now, id, self.lane))
+        Some(self.queue.io(now, id, self.lane))
     }
 
     /// A request that was diverted is done here after all.
@@ -161,22 +161,6 @@ impl<E: Elevator> BlockLayer<E> {
             each(offset, part.bytes.len(part.len));
             offset += u64::from(part.len);
         });
-    }
-
-    /// Queued request `id` as an I/O.
-    #[inline]
-    fn io(&self, now: Nanos, id: QueuedId, lane: Lane) -> Request {
-        let queued = &self.queue[id];
-        Request {
-            at: now,
-            offset: queued.offset,
-            id: u64::from(id),
-            len: queued.len,
-            stream: queued.stream,
-            lane,
-            op: queued.op,
-            flags: queued.flags,
-        }
     }
 
     /// Merges `bio` or queues it, or lets it wait for admission.
@@ -345,7 +329,7 @@ impl<E: Elevator> BlockLayer<E> {
     /// A request has to be done again, each of its parts by itself.
     #[cold]
     fn again(&mut self, now: Nanos, id: QueuedId) {
-        let (mut io, bypasses) = (self.io(now, id, self.lane), self.queue[id].bypasses);
+        let (mut io, bypasses) = (self.queue.io(now, id, self.lane), self.queue[id].bypasses);
         if !bypasses {
             self.elevator.completed(now, id, &self.queue);
         }
@@ -391,7 +375,7 @@ impl<E: Elevator> Policy for BlockLayer<E> {
                 id
             }
         };
-        Some(self.io(now, id, lane))
+        Some(self.queue.io(now, id, lane))
     }
 
     #[inline]

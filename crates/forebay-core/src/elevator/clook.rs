@@ -84,11 +84,7 @@ impl Elevator for CLook {
     /// The joined request takes the older one's place in the fifo.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         self.sorted.remove(queue[gone].offset, gone);
-        if queue[gone].added < queue[kept].added {
-            queue.unlink(&mut self.fifo, kept);
-            queue.insert_before(&mut self.fifo, kept, gone);
-        }
-        queue.unlink(&mut self.fifo, gone);
+        queue.join_on(&mut self.fifo, kept, gone);
     }
 
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {

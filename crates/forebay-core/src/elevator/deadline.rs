@@ -198,11 +198,7 @@ impl Elevator for Deadline {
             *next = sorted.after(offset, gone).map(|(_, id)| id);
         }
         sorted.remove(offset, gone);
-        if queue[gone].added < queue[kept].added {
-            queue.unlink(fifo, kept);
-            queue.insert_before(fifo, kept, gone);
-        }
-        queue.unlink(fifo, gone);
+        queue.join_on(fifo, kept, gone);
     }
 
     #[inline]

@@ -308,11 +308,7 @@ impl Elevator for Forebay {
         }
         let Side { fifo, sorted, .. } = &mut self.sides[queue[gone].scope as usize];
         sorted.remove(queue[gone].offset, gone);
-        if queue[gone].added < queue[kept].added {
-            queue.unlink(fifo, kept);
-            queue.insert_before(fifo, kept, gone);
-        }
-        queue.unlink(fifo, gone);
+        queue.join_on(fifo, kept, gone);
     }
 
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {

@@ -5,7 +5,7 @@
 //! stay here until they complete (the limits count them, as Linux does) but merge no more.
 
 use crate::contract::bytes::Bytes;
-use crate::contract::request::{Flags, Op, Request};
+use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::index::{Index, spread};
 use crate::slab::Slab;
@@ -337,6 +337,31 @@ impl Queue {
         match prev {
             NIL => list.head = id,
             prev => self.requests[prev].list_next = id,
+        }
+    }
+
+    /// `gone` becomes part of `kept`, which takes the older one's place on the list of both.
+    pub fn join_on(&mut self, list: &mut List, kept: QueuedId, gone: QueuedId) {
+        if self[gone].added < self[kept].added {
+            self.unlink(list, kept);
+            self.insert_before(list, kept, gone);
+        }
+        self.unlink(list, gone);
+    }
+
+    /// A queued request as the device gets it.
+    #[inline]
+    pub fn io(&self, now: Nanos, id: QueuedId, lane: Lane) -> Request {
+        let queued = &self[id];
+        Request {
+            at: now,
+            offset: queued.offset,
+            id: u64::from(id),
+            len: queued.len,
+            stream: queued.stream,
+            lane,
+            op: queued.op,
+            flags: queued.flags,
         }
     }
 

@@ -150,11 +150,7 @@ impl SeekOrder {
         back: BackSeek,
         queue: &mut Queue,
     ) {
-        if queue[gone].added < queue[kept].added {
-            queue.unlink(&mut self.fifo, kept);
-            queue.insert_before(&mut self.fifo, kept, gone);
-        }
-        queue.unlink(&mut self.fifo, gone);
+        queue.join_on(&mut self.fifo, kept, gone);
         let placed = (queue[gone].offset, gone);
         if self.next == Some(placed) {
             self.next = Some((queue[kept].offset, kept));

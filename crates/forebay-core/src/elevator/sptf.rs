@@ -62,23 +62,8 @@ impl<P: Positioning> Sptf<P> {
             return Some(oldest);
         }
         let takes =
-            |&id: &QueuedId| (self.disk.positioning(now, &as_io(now, id, queue)), queue[id].added);
+            |&id: &QueuedId| (self.disk.positioning(now, &queue.io(now, id, 0)), queue[id].added);
         self.waiting.iter().copied().min_by_key(takes)
-    }
-}
-
-/// A queued request as the device gets it.
-fn as_io(now: Nanos, id: QueuedId, queue: &Queue) -> Request {
-    let queued = &queue[id];
-    Request {
-        at: now,
-        offset: queued.offset,
-        id: u64::from(id),
-        len: queued.len,
-        stream: queued.stream,
-        lane: 0,
-        op: queued.op,
-        flags: queued.flags,
     }
 }
 
@@ -100,18 +85,14 @@ impl<P: Positioning> Elevator for Sptf<P> {
     /// The joined request takes the older one's place in the fifo.
     fn join(&mut self, _now: Nanos, kept: QueuedId, gone: QueuedId, queue: &mut Queue) {
         self.waiting.retain(|&id| id != gone);
-        if queue[gone].added < queue[kept].added {
-            queue.unlink(&mut self.fifo, kept);
-            queue.insert_before(&mut self.fifo, kept, gone);
-        }
-        queue.unlink(&mut self.fifo, gone);
+        queue.join_on(&mut self.fifo, kept, gone);
     }
 
     fn take(&mut self, now: Nanos, queue: &mut Queue) -> Option<QueuedId> {
         let id = self.choose(now, queue)?;
         queue.unlink(&mut self.fifo, id);
         self.waiting.retain(|&waits| waits != id);
-        self.disk.moved(now, &as_io(now, id, queue));
+        self.disk.moved(now, &queue.io(now, id, 0));
         Some(id)
     }
 }
