@@ -105,7 +105,7 @@ impl Simulate {
                 let told =
                     if told.is_empty() { told } else { [vec![String::new()], told].concat() };
                 let least = least_time.map_or(String::new(), |least| beyond_least(&least, &runs));
-                output::print(&format!("{}{least}{}", table(&runs), told.join("\n")))?;
+                output::print(&format!("{}\n{least}{}", table(&runs), told.join("\n")))?;
             }
         }
         Ok(())
@@ -182,7 +182,7 @@ fn beyond_least(least: &LeastTime, runs: &[RunResult]) -> String {
     if least_s <= 0.0 || each.is_empty() {
         return String::new();
     }
-    format!("No order has a {what} below {least_s:.2} s. Beyond that: {}\n", each.join(", "))
+    format!("No order has a {what} below {least_s:.1} s. Beyond that: {}.\n", each.join(", "))
 }
 
 /// Classes of service and their response times under each policy that has any.
