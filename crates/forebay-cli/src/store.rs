@@ -134,8 +134,8 @@ impl Serving {
         let losses = store.status().losses.len();
         if losses > 0 {
             eprintln!(
-                "forebay: what may be decided by {losses} segments that cannot be read is answered with an error: \
-                 forebay store check, repair"
+                "forebay: not all of the store can be read ({losses} losses: forebay store check, repair); what \
+                 that may decide is answered with an error"
             );
         }
         let connections_max = self.connections as usize;

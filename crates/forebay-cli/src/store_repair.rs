@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use comfy_table::{Table, presets};
+use comfy_table::{ContentArrangement, Table, presets};
 use forebay_store::{Checked, Config, Disks, Finding, Key, Loss, Store, StoreError, look, renew};
 
 use crate::output;
@@ -53,7 +53,7 @@ impl Checking {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let finding = Finding { may_miss: self.without_disk, read_only: true };
         let checked = check(&self.disks, finding)?;
-        output::print(&told(&checked, "cannot be read"))?;
+        output::print(told(&checked, "cannot be read").trim_end())?;
         ends(&checked)
     }
 }
@@ -104,7 +104,8 @@ impl Repairing {
         }
         drop(progress);
         let mut text = match repaired.segments {
-            0 => "Nothing was damaged.\n".into(),
+            0 if repaired.losses.is_empty() => "Nothing was damaged.\n".into(),
+            0 => String::new(),
             segments => format!(
                 "{segments} {} replaced; {} records in {} were saved.\n",
                 if segments == 1 { "segment was" } else { "segments were" },
@@ -139,6 +140,7 @@ fn told(checked: &Checked, what: &str) -> String {
 fn losses(losses: &[Loss], what: &str) -> String {
     let mut table = Table::new();
     table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_content_arrangement(ContentArrangement::DynamicFullWidth).set_width(WIDTH);
     table.set_header(["keys after", "up to", "records", "why"]);
     for loss in losses.iter().take(SHOWN) {
         let records = if loss.records == 0 { "?".into() } else { loss.records.to_string() };
@@ -150,6 +152,9 @@ fn losses(losses: &[Loss], what: &str) -> String {
     let more = if more > 0 { format!("and {more} more\n") } else { String::new() };
     format!("What {what}:\n{table}\n{more}")
 }
+
+/// Columns of a table of losses.
+const WIDTH: u16 = 100;
 
 /// Losses that are listed.
 const SHOWN: usize = 40;

@@ -7,6 +7,8 @@
 //! A put that no slot has room for *stretches* its log: its batch is among the segments, and the slot has a
 //! block that says where, written once the batch is durable.
 
+use std::ops::Range;
+
 use crate::frame::{BLOCK, Fields, Frame, HEAD, Kind, pad};
 use crate::record::Record;
 
@@ -162,6 +164,17 @@ impl FoundLog {
             }
             self.expected = Some(index + 1);
         }
+    }
+
+    /// Where the next batch would be in its slot: as long as it says itself, or a block.
+    pub(crate) fn reach(&self, slot: &[u8], store: u64) -> Range<u64> {
+        let head = usize::try_from(self.len).ok().and_then(|at| slot.get(at..)).unwrap_or_default();
+        let len = Frame::len(head, Kind::Batch, store).filter(|_| {
+            let mut fields = Fields(&head[24..]);
+            let its = [self.id, self.batches].map(Some);
+            [fields.u64(), fields.u64()] == its || self.batches == 0
+        });
+        self.len..self.len.saturating_add(len.unwrap_or(BLOCK as u64))
     }
 
     /// Takes a batch that was found.

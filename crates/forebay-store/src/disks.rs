@@ -168,7 +168,7 @@ pub fn create(
 }
 
 /// Writes zeros where roots and logs will be, so that their space is really there and nothing older is found,
-/// and then the label.
+/// and then what a new disk has.
 fn begin(layout: &Layout, target: &Target) -> Result<(), StoreError> {
     let refused = |error: io::Error| StoreError::disk(target.path(), error.to_string());
     let disk = File::options().write(true).open(target.path()).map_err(refused)?;
@@ -180,8 +180,8 @@ fn begin(layout: &Layout, target: &Target) -> Result<(), StoreError> {
         at += len;
     }
     disk.sync_all().map_err(refused)?;
-    for at in 0..2 {
-        disk.write_all_at(&layout.label(), at * BLOCK as u64).map_err(refused)?;
+    for (at, bytes) in layout.blank() {
+        disk.write_all_at(&bytes, at).map_err(refused)?;
     }
     disk.sync_all().map_err(refused)
 }
@@ -227,14 +227,15 @@ pub fn renew(path: &Path, layout: &Layout, overwrite: bool) -> Result<(), StoreE
         return Err(StoreError::disk(path, what));
     }
     let need_bytes = layout.capacity_bytes;
-    let target =
-        Target::open(path, Opening { writes: true, overwrite: true, need_bytes, direct: true })?;
-    let begun = lock(&target).and_then(|()| match target.capacity_bytes() >= need_bytes {
-        true => begin(layout, &target),
-        false => {
-            let what = format!("got {} bytes, expected {need_bytes}", target.capacity_bytes());
-            Err(StoreError::disk(path, what))
+    let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+    let mut target = Target::open(path, how)?;
+    let begun = lock(&target).and_then(|()| {
+        target.set_aside(need_bytes)?;
+        if target.capacity_bytes() >= need_bytes {
+            return begin(layout, &target);
         }
+        let what = format!("got {} bytes, expected {need_bytes}", target.capacity_bytes());
+        Err(StoreError::disk(path, what))
     });
     if begun.is_err() {
         target.discard();

@@ -22,6 +22,7 @@ mod scan;
 mod stream;
 mod transform;
 mod tune;
+mod unreadable;
 mod version;
 
 use std::cell::{Cell, RefCell};
@@ -203,6 +204,8 @@ struct State {
     is_repairing: bool,
     changes: Vec<StageChange>,
     is_closing: bool,
+    /// Too many disks have no root any more to say what there was.
+    rootless: Option<Trouble>,
     nodes: Nodes,
     snapshots: BTreeMap<RequestId, Picture>,
     /// Scans between two of their pages, the latest last.
@@ -227,6 +230,8 @@ pub(crate) struct Engine {
     /// What logs become, where that is updated in place.
     trees: Option<Trees>,
     is_open: Cell<bool>,
+    /// Nothing is left to do but to forget.
+    is_over: Cell<bool>,
 }
 
 /// A gap takes no more than this part of a slot.
@@ -291,6 +296,7 @@ impl Engine {
             is_repairing: false,
             changes: Vec::new(),
             is_closing: false,
+            rootless: None,
             nodes: Nodes::new(config.node_bytes),
             snapshots: BTreeMap::new(),
             scans: VecDeque::new(),
@@ -308,6 +314,7 @@ impl Engine {
             changed: Signal::new(executor),
             answers: RefCell::default(),
             is_open: Cell::new(false),
+            is_over: Cell::new(false),
         })
     }
 
@@ -391,6 +398,9 @@ impl Engine {
         if self.config.read_only {
             return self.answer(id, Err(Trouble::ReadOnly));
         }
+        if let Err(trouble) = self.know() {
+            return self.answer(id, Err(trouble));
+        }
         if bytes > PUT_MAX {
             let (got, most) = (bytes as u64, PUT_MAX as u64);
             return self.answer(id, Err(Trouble::Long { got, most }));
@@ -435,6 +445,16 @@ impl Engine {
     /// How many runs there are of those that there may be.
     fn merge_debt(&self, state: &State) -> f64 {
         state.version.runs.len() as f64 / self.config.runs_max.max(1) as f64
+    }
+
+    /// Whether it is known what there is.
+    fn know(&self) -> Result<(), Trouble> {
+        self.state.borrow().rootless.clone().map_or(Ok(()), Err)
+    }
+
+    /// Whether nothing is written but what repairs.
+    fn holds_still(&self) -> bool {
+        self.config.read_only || self.state.borrow().rootless.is_some()
     }
 
     /// When which disk began which stage.
@@ -498,6 +518,12 @@ impl Engine {
             .await;
         self.forgo_next().await;
         self.close_trees().await;
+        self.is_over.set(true);
+    }
+
+    /// Whether it was closed, and all that had to be done then is.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.get()
     }
 
     // What follows is asked of disks.

@@ -9,9 +9,10 @@
 
 use crate::config::Config;
 use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
+use crate::root::Change;
 
 /// The format that this code writes and reads.
-const VERSION: u64 = 2;
+const VERSION: u64 = 3;
 
 /// What a disk's label says: the same on all disks of a store but for the disk's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,6 +109,13 @@ impl Layout {
         Frame { kind: Kind::Label, store: self.store, count: 0, a, b }.end(&mut out, from);
         pad(&mut out);
         out
+    }
+
+    /// What a new disk has, each with its place: the label twice, and a root that says that there is nothing.
+    pub fn blank(&self) -> [(u64, Vec<u8>); 3] {
+        let chain = 1;
+        let root = Change::default().frame(self.store, chain, 0);
+        [(0, self.label()), (BLOCK as u64, self.label()), (self.root_at(chain), root)]
     }
 
     /// Reads a label.

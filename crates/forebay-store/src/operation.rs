@@ -131,6 +131,14 @@ pub enum Trouble {
         /// Batches that were.
         expected: u64,
     },
+    /// The roots of too many disks are gone to say what the store had. Nothing is put until that is given up.
+    #[error(
+        "the roots of {disks} disks are gone, so nobody knows what the store had: repair gives that up"
+    )]
+    Rootless {
+        /// So many.
+        disks: usize,
+    },
     /// There is no such snapshot, or what was asked of it is no read.
     #[error("there is no such snapshot")]
     NoSnapshot,

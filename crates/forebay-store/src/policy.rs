@@ -163,7 +163,9 @@ impl StorePolicy {
                 Err(Trouble::Disk { fault, .. }) => Err(*fault),
                 Err(Trouble::Full) => Err(Fault::Full),
                 Err(Trouble::Long { .. }) => Err(Fault::Refused),
-                Err(Trouble::Damaged { .. } | Trouble::Lost { .. }) => Err(Fault::Media),
+                Err(Trouble::Damaged { .. } | Trouble::Lost { .. } | Trouble::Rootless { .. }) => {
+                    Err(Fault::Media)
+                }
                 Err(Trouble::ReadOnly | Trouble::NoSnapshot) => Err(Fault::Refused),
                 Err(Trouble::Closed | Trouble::Missing { .. }) => Err(Fault::Gone),
             };
@@ -249,7 +251,8 @@ impl Policy for StorePolicy {
     }
 
     fn wakeup(&self) -> Option<Nanos> {
-        self.executor.wakeup()
+        // Who only waits to see whether anything is put need not.
+        self.executor.wakeup().filter(|_| !self.engine.is_over())
     }
 
     fn wake(&mut self, cx: &mut Cx<'_>) {

@@ -8,6 +8,7 @@ use forebay_live::{Clock, Emulated, Store, Striped, VirtualClock, WallClock, run
 
 use crate::config::Config;
 use crate::engine::{Figures, StageChange};
+use crate::frame::BLOCK;
 use crate::layout::Layout;
 use crate::load::{Load, Writers};
 use crate::operation::Trouble;
@@ -44,23 +45,9 @@ impl Filled {
             (page, from as usize, upto as usize)
         })
     }
-}
 
-impl Store for Filled {
-    fn read(&mut self, offset: u64, mut to: &mut [u8]) -> io::Result<()> {
-        for (page, from, upto) in Filled::pages(offset, to.len()) {
-            let (now, later) = to.split_at_mut(upto - from);
-            match self.pages.get(&page) {
-                None => now.fill(0),
-                Some(Page::Fill(byte)) => now.fill(*byte),
-                Some(Page::Bytes(bytes)) => now.copy_from_slice(&bytes[from..upto]),
-            }
-            to = later;
-        }
-        Ok(())
-    }
-
-    fn write(&mut self, offset: u64, mut from: &[u8], _durable: bool) -> io::Result<()> {
+    /// Puts bytes in their place.
+    fn lay(&mut self, offset: u64, mut from: &[u8]) {
         for (page, begin, upto) in Filled::pages(offset, from.len()) {
             let (now, later) = from.split_at(upto - begin);
             from = later;
@@ -77,6 +64,25 @@ impl Store for Filled {
                 bytes[begin..upto].copy_from_slice(now);
             }
         }
+    }
+}
+
+impl Store for Filled {
+    fn read(&mut self, offset: u64, mut to: &mut [u8]) -> io::Result<()> {
+        for (page, from, upto) in Filled::pages(offset, to.len()) {
+            let (now, later) = to.split_at_mut(upto - from);
+            match self.pages.get(&page) {
+                None => now.fill(0),
+                Some(Page::Fill(byte)) => now.fill(*byte),
+                Some(Page::Bytes(bytes)) => now.copy_from_slice(&bytes[from..upto]),
+            }
+            to = later;
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, offset: u64, from: &[u8], _durable: bool) -> io::Result<()> {
+        self.lay(offset, from);
         Ok(())
     }
 
@@ -177,9 +183,10 @@ fn by<D: Device, C: Clock>(
     let desk = Desk::default();
     let mut policy = StorePolicy::over(&layouts, config, len_max, desk.clone());
     let mut writers = Writers::new(load, &desk);
-    let stores = (0..count).map(|_| Box::new(Filled::default()) as Box<dyn Store>).collect();
-    let lanes = Emulated::new(devices, clock).storing(stores);
     let failed = |error: io::Error| panic!("lanes in memory do not fail: {error}");
+    let stores = blank(&layouts, count, raid0_chunk_bytes);
+    let stores = stores.into_iter().map(|store| Box::new(store) as Box<dyn Store>).collect();
+    let lanes = Emulated::new(devices, clock).storing(stores);
     let (settled, lanes) = match raid0_chunk_bytes {
         Some(chunk) => {
             let mut lanes = Striped::new(lanes, chunk);
@@ -207,6 +214,26 @@ fn by<D: Device, C: Clock>(
         energy_j: lanes.devices().iter().map(|device| device.joules(settled)).collect(),
         stages: view.stage_changes(),
     })
+}
+
+/// Disks as a new store has them; with `chunk_bytes` as many stripes of its only one.
+fn blank(layouts: &[Layout], count: usize, chunk_bytes: Option<u64>) -> Vec<Filled> {
+    let mut stores: Vec<Filled> = (0..count).map(|_| Filled::default()).collect();
+    for (disk, layout) in layouts.iter().enumerate() {
+        for (at, bytes) in layout.blank() {
+            for (block, at) in bytes.chunks(BLOCK).zip((at..).step_by(BLOCK)) {
+                let (disk, at) = match chunk_bytes {
+                    None => (disk, at),
+                    Some(chunk) => {
+                        let (row, column) = (at / chunk / count as u64, at / chunk % count as u64);
+                        (column as usize, row * chunk + at % chunk)
+                    }
+                };
+                stores[disk].lay(at, block);
+            }
+        }
+    }
+    stores
 }
 
 #[cfg(test)]

@@ -62,7 +62,8 @@ impl Held {
         let number = number.map_err(|error| error.to_string())?.trim().to_string();
         let held = Held { folder: folder.join("held"), device, number, image, rate };
         let eager = "lazy_itable_init=0,lazy_journal_init=0";
-        tell(&["mkfs.ext4", "-q", "-E", eager, &held.device])?;
+        // Nothing kept back for root, who writes here.
+        tell(&["mkfs.ext4", "-q", "-m", "0", "-E", eager, &held.device])?;
         fs::create_dir(&held.folder).map_err(|error| error.to_string())?;
         tell(&["mount", &held.device, &held.folder.display().to_string()])?;
         held.limit(rate)?;

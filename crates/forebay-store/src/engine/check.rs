@@ -7,6 +7,7 @@ use std::rc::Rc;
 use crate::frame::{Frame, HEAD, Kind};
 use crate::operation::{Checked, Loss, Trouble};
 use crate::record::{Key, Record};
+use crate::root::Change;
 use crate::segment::{self, Keys, Node, Place, len_max};
 
 use super::Engine;
@@ -22,7 +23,8 @@ impl Engine {
             let trouble = segment.lost.as_ref().or(segment.damaged.get())?;
             Some(loss(part, part.keys.clone(), trouble.clone()))
         };
-        version.runs.iter().flat_map(|run| &run.parts).filter_map(loss).collect()
+        let parts = version.runs.iter().flat_map(|run| &run.parts);
+        self.loss_of_roots().into_iter().chain(parts.filter_map(loss)).collect()
     }
 
     /// Reads everything, all disks at a time.
@@ -48,7 +50,9 @@ impl Engine {
             });
         }
         self.changed.until(|| (left.get() == 0).then_some(())).await;
-        checked.take()
+        let mut checked = checked.take();
+        checked.losses.extend(self.loss_of_roots());
+        checked
     }
 
     fn parts(&self) -> Vec<Part> {
@@ -165,9 +169,35 @@ impl Engine {
                 break;
             }
         }
+        if outcome.is_ok() {
+            outcome = self.give_roots_up(&mut repaired).await;
+        }
         self.state.borrow_mut().is_repairing = false;
         self.changed.notify();
         outcome.map(|()| repaired)
+    }
+
+    /// Disks whose roots are gone have one again, and what they said decides nothing any more.
+    async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), Trouble> {
+        for disk in self.present() {
+            let is_gone = self.state.borrow().roots[disk].chain == 0;
+            if is_gone {
+                self.change_root(disk, Change::default()).await?;
+            }
+        }
+        let loss = self.loss_of_roots();
+        if loss.is_some() {
+            repaired.losses.extend(loss);
+            self.state.borrow_mut().rootless = None;
+            self.go_on().await;
+        }
+        Ok(())
+    }
+
+    /// What nobody knows.
+    fn loss_of_roots(&self) -> Option<Loss> {
+        let trouble = self.state.borrow().rootless.clone()?;
+        Some(Loss { after: None, upto: None, records: 0, bytes: 0, trouble })
     }
 
     async fn repair_part(

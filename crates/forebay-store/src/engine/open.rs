@@ -5,7 +5,8 @@
 //! come the logs that no segment has.
 //!
 //! What cannot be read (a disk is missing, or what is on it is damaged) is a part of the picture all the same: reads of
-//! keys that it may decide fail, all others go on.
+//! keys that it may decide fail, all others go on. Where too many roots are gone to say what there was, everything does,
+//! and nothing is written, until that is given up.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -16,6 +17,7 @@ use crate::operation::Trouble;
 use crate::root::{Change, Root};
 use crate::segment::{self, Described, Node};
 
+use super::unreadable::Partial;
 use super::version::{Copy, Segment, Version};
 use super::{Engine, State};
 
@@ -61,6 +63,7 @@ impl Engine {
             let root = self.find_root(disk).await?;
             self.state.borrow_mut().roots[disk] = root;
         }
+        self.lose_roots();
         self.open_segments().await;
         self.lose_logs();
         self.open_logs().await?;
@@ -68,9 +71,14 @@ impl Engine {
             let mut state = self.state.borrow_mut();
             state.seen_upto = state.sequence;
         }
-        if self.config.read_only {
-            return Ok(());
+        if !self.holds_still() {
+            self.go_on().await;
         }
+        Ok(())
+    }
+
+    /// From here on puts are taken, and there is work in the background.
+    pub(super) async fn go_on(self: &Rc<Self>) {
         self.copy_all().await;
         if self.present().count() < self.disks.len() {
             self.state.borrow_mut().leave_out();
@@ -83,7 +91,6 @@ impl Engine {
         if self.config.merges {
             self.executor.spawn(Rc::clone(self).merge_on());
         }
-        Ok(())
     }
 
     /// Disks that are there.
@@ -112,44 +119,26 @@ impl Engine {
     /// The frames that an area begins with, without the rest of it.
     async fn read_chain(&self, disk: usize, area: u64) -> Result<Vec<u8>, Trouble> {
         let (layout, block) = (self.disks[disk].layout, BLOCK as u64);
-        let (begin, mut bytes, mut end) = (layout.root_at(area), Vec::new(), block);
+        let (begin, mut found, mut end) = (layout.root_at(area), Partial::default(), block);
         loop {
-            let done = bytes.len() as u64;
+            let done = found.bytes.len() as u64;
             if end > done {
                 // More than is asked for, as more will be.
-                let len =
-                    (end - done).max(self.config.step_bytes as u64).min(layout.root_bytes - done);
-                bytes.extend(self.read_all(disk, begin + done, len).await?);
+                let upto = end.max(done + self.config.step_bytes as u64).min(layout.root_bytes);
+                self.read_on_around(&mut found, disk, begin, upto).await?;
             }
             let from = (end - block) as usize;
-            let len = Frame::len(&bytes[from..], Kind::Root, self.store);
+            let len = Frame::len(&found.bytes[from..], Kind::Root, self.store);
             let Some(len) = len.filter(|len| *len <= layout.root_bytes - from as u64) else {
-                return Ok(bytes);
+                return Ok(found.bytes);
             };
             // Up to the head of the next one.
             end = from as u64 + len.next_multiple_of(block) + block;
             if end > layout.root_bytes {
-                let done = bytes.len() as u64;
-                bytes.extend(self.read_all(disk, begin + done, layout.root_bytes - done).await?);
-                return Ok(bytes);
+                self.read_on_around(&mut found, disk, begin, layout.root_bytes).await?;
+                return Ok(found.bytes);
             }
         }
-    }
-
-    /// Reads much, a step at a time.
-    pub(super) async fn read_all(
-        &self,
-        disk: usize,
-        at: u64,
-        len: u64,
-    ) -> Result<Vec<u8>, Trouble> {
-        let mut bytes = Vec::with_capacity(len as usize);
-        while (bytes.len() as u64) < len {
-            let done = bytes.len() as u64;
-            let step = (len - done).min(self.config.step_bytes as u64) as usize;
-            bytes.extend(self.read(disk, at + done, step).await?);
-        }
-        Ok(bytes)
     }
 
     /// Segments in the order they were published: each takes its keys from those before it.
@@ -170,7 +159,7 @@ impl Engine {
             gone.extend(without);
         }
         self.state.borrow_mut().version = Rc::new(version);
-        if self.config.read_only {
+        if self.holds_still() {
             return gone.iter().for_each(|segment: &Rc<Segment>| segment.keep());
         }
         self.forget(gone).await;
@@ -203,7 +192,7 @@ impl Engine {
     /// One copy of a filter is enough.
     async fn forget_others(&self, said: &BTreeMap<u64, Said>) {
         let mut removed: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
-        for (id, said) in said.iter().filter(|_| !self.config.read_only) {
+        for (id, said) in said.iter().filter(|_| !self.holds_still()) {
             said.others.iter().for_each(|disk| removed.entry(*disk).or_default().push(*id));
         }
         for (disk, removed) in removed {

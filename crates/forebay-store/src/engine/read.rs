@@ -24,6 +24,7 @@ pub(super) struct Picture {
 impl Engine {
     /// A key's value.
     pub(super) async fn get(&self, key: &Key, picture: Picture) -> Result<Option<Value>, Trouble> {
+        self.know()?;
         if let Some(trees) = &self.trees {
             return self.get_in_place(trees, key).await;
         }

@@ -1,11 +1,14 @@
-//! Opening: which logs were left.
+//! Opening: which logs were left, and which are lost.
 //!
 //! Logs that no segment has are read back from their slots in order, up to what was not whole, and
 //! transformed. One that is known to another disk and was on a missing one is lost: it may decide any key. So may
 //! one that lacks batches that were acknowledged, which stays as it is: a later batch of it, or the log after it,
 //! says that they were there. Only where nothing came after it does a damaged batch look like a torn one.
 
+use std::collections::BTreeSet;
 use std::rc::Rc;
+
+use forebay_core::Fault;
 
 use crate::batch::{Batch, Found, FoundLog, Stretch};
 use crate::config::Transformation;
@@ -19,14 +22,24 @@ use super::log::Log;
 use super::version::Segment;
 use super::{Disk, Engine, PUT_MAX};
 
+/// What a slot has.
+enum Slot {
+    Empty,
+    Log(FoundLog),
+    /// Nobody can say.
+    Unreadable,
+}
+
 impl Engine {
     /// Logs that no segment has, in order.
     pub(super) async fn open_logs(&self) -> Result<(), Trouble> {
-        let mut found = Vec::new();
+        let (mut found, mut hiding) = (Vec::new(), BTreeSet::new());
         for disk in self.present() {
             for slot in 0..self.disks[disk].layout.log_slots {
-                if let Some(log) = self.find_log(disk, slot).await? {
-                    found.push((disk, slot, log));
+                match self.find_log(disk, slot).await? {
+                    Slot::Empty => {}
+                    Slot::Log(log) => found.push((disk, slot, log)),
+                    Slot::Unreadable => drop(hiding.insert(disk)),
                 }
             }
         }
@@ -40,6 +53,7 @@ impl Engine {
             }
         }
         self.lose_unfound(&found);
+        self.lose_hidden(&found, &hiding);
         let mut state = self.state.borrow_mut();
         for (disk, slot, found) in found {
             let Disk { slots, space, .. } = &self.disks[disk];
@@ -77,21 +91,40 @@ impl Engine {
 
     /// Logs of a missing disk that are in no segment: other disks know that they were begun.
     pub(super) fn lose_logs(&self) {
-        let begun: Vec<_> = {
-            let state = self.state.borrow();
-            state.roots.iter().flat_map(|root| root.logs.clone()).collect()
-        };
-        for (log, disk) in begun {
+        for (log, disk) in self.begun() {
             let mut state = self.state.borrow_mut();
             state.next_log = state.next_log.max(log.saturating_add(1));
-            let is_missing =
-                self.disks.get(usize::from(disk)).is_some_and(|disk| disk.lane.is_none());
-            let is_lost = is_missing && !state.version.covers(log);
             drop(state);
-            if is_lost {
-                self.lose_log(log, disk.into(), Trouble::Missing { disk: disk.into() });
+            if self.disks.get(disk).is_some_and(|disk| disk.lane.is_none()) {
+                self.lose_log(log, disk, Trouble::Missing { disk });
             }
         }
+    }
+
+    /// Logs that may be in a slot whose beginning cannot be read: begun, and found nowhere.
+    fn lose_hidden(&self, found: &[(usize, u64, FoundLog)], hiding: &BTreeSet<usize>) {
+        for (log, disk) in self.begun() {
+            if hiding.contains(&disk) && !found.iter().any(|(.., other)| other.id == log) {
+                self.lose_log(log, disk, Trouble::Disk { disk, fault: Fault::Media });
+            }
+        }
+    }
+
+    /// Logs that roots say were begun and that are in no segment, and the disks that they are on.
+    fn begun(&self) -> Vec<(u64, usize)> {
+        let state = self.state.borrow();
+        let logs = state.roots.iter().flat_map(|root| &root.logs);
+        let logs = logs.filter(|(log, _)| !state.version.covers(*log));
+        logs.map(|(log, disk)| (*log, usize::from(*disk))).collect()
+    }
+
+    /// Each segment stands in two roots: where two are gone nobody knows what there was, nor what it would decide.
+    pub(super) fn lose_roots(&self) {
+        let missing = self.disks.iter().filter(|disk| disk.lane.is_none()).count();
+        let mut state = self.state.borrow_mut();
+        let gone = self.present().filter(|disk| state.roots[*disk].chain == 0).count();
+        let is_too_many = gone > 0 && gone + missing >= self.disks.len().min(2);
+        state.rootless = is_too_many.then_some(Trouble::Rootless { disks: gone });
     }
 
     /// A log may decide any key, and what it says is not known.
@@ -109,12 +142,15 @@ impl Engine {
         state.version = Rc::new(version);
     }
 
-    /// The log in a slot, unless it is in a segment.
-    async fn find_log(&self, disk: usize, slot: u64) -> Result<Option<FoundLog>, Trouble> {
+    /// What is in a slot. A log that is in a segment is none.
+    async fn find_log(&self, disk: usize, slot: u64) -> Result<Slot, Trouble> {
         let layout = self.disks[disk].layout;
-        let head = self.read(disk, layout.slot_at(slot), BLOCK).await?;
-        if head.iter().all(|byte| *byte == 0) {
-            return Ok(None);
+        let begin = layout.slot_at(slot);
+        let head = self.read_around(disk, begin, BLOCK as u64).await?;
+        let is_readable = !head.lacks(&(0..BLOCK as u64));
+        let head = head.bytes;
+        if is_readable && head.iter().all(|byte| *byte == 0) {
+            return Ok(Slot::Empty);
         }
         let is_head = |kind| Frame::len(&head, kind, self.store).is_some();
         if is_head(Kind::Batch) || is_head(Kind::Stretch) {
@@ -123,12 +159,12 @@ impl Engine {
             let mut state = self.state.borrow_mut();
             state.next_log = state.next_log.max(id.saturating_add(1));
             if state.version.covers(id) {
-                return Ok(None);
+                return Ok(Slot::Empty);
             }
         }
-        let bytes = self.read_all(disk, layout.slot_at(slot), layout.slot_bytes).await?;
+        let found = self.read_around(disk, begin, layout.slot_bytes).await?;
         let mut log = FoundLog::default();
-        while let Some(found) = log.next(&bytes, self.store) {
+        while let Some(found) = log.next(&found.bytes, self.store) {
             match found {
                 Found::Batch(batch, records) => log.take(batch, records),
                 Found::Stretch(stretch) => {
@@ -138,8 +174,17 @@ impl Engine {
                 }
             }
         }
-        log.look_behind(&bytes, self.store, |id| !self.state.borrow().version.covers(id));
-        Ok((log.batches > 0 || log.expected.is_some()).then_some(log))
+        log.look_behind(&found.bytes, self.store, |id| !self.state.borrow().version.covers(id));
+        let next = log.reach(&found.bytes, self.store);
+        // It may have been whole, and acknowledged.
+        if log.batches > 0 && found.lacks(&next) {
+            log.expected = log.expected.max(Some(log.batches + 1));
+        }
+        Ok(match log.batches > 0 || log.expected.is_some() {
+            true => Slot::Log(log),
+            false if is_readable && !found.lacks(&next) => Slot::Empty,
+            false => Slot::Unreadable,
+        })
     }
 
     /// The records of a batch beyond its slot, whose extent is taken; none where it is not whole.
@@ -154,8 +199,8 @@ impl Engine {
         if !is_free {
             return Ok(None);
         }
-        let bytes = self.read_all(disk, offset, len).await?;
-        let found = Batch::parse(&bytes, self.store)
+        let found = self.read_around(disk, offset, len).await?;
+        let found = Batch::parse(&found.bytes, self.store)
             .filter(|(found, _)| (found.log, found.index) == (batch.log, batch.index));
         if found.is_none() {
             self.disks[disk].space.borrow_mut().give(offset, len);

@@ -102,6 +102,7 @@ impl Engine {
     }
 
     async fn page(self: &Rc<Self>, wanted: Wanted, picture: Picture) -> Result<Page, Trouble> {
+        self.know()?;
         if let Some(trees) = &self.trees {
             return self.scan_in_place(trees, wanted).await;
         }

@@ -83,7 +83,7 @@ impl Engine {
             self.claim(log.disk, Stage::WriteTree).await;
             log.disk
         } else {
-            self.claim_target(log.disk).await?
+            self.claim_target(log).await?
         };
         let written = match &self.trees {
             None => self.write_tree(log, to).await,
@@ -93,12 +93,14 @@ impl Engine {
         written
     }
 
-    /// The idle disk whose turn of duty is furthest.
-    async fn claim_target(&self, from: usize) -> Result<usize, Trouble> {
+    /// The idle disk whose turn of duty is furthest, of those that have room.
+    async fn claim_target(&self, log: &Log) -> Result<usize, Trouble> {
+        let room = self.room(log);
         let claim = || {
             let mut state = self.state.borrow_mut();
             let count = self.disks.len();
-            let fit = |disk: &usize| *disk != from && !self.is_failed(&state, *disk);
+            let takes = |disk: usize| !self.is_failed(&state, disk) && self.has_room(disk, room);
+            let fit = |disk: &usize| *disk != log.disk && takes(*disk);
             if !(0..count).any(|disk| fit(&disk)) {
                 return Some(Err(Trouble::Full));
             }
@@ -129,9 +131,8 @@ impl Engine {
     }
 
     async fn write_tree(self: &Rc<Self>, log: &Log, to: usize) -> Result<(), Trouble> {
-        let room = len_max(log.record_bytes.get(), log.len_records(), log.key_bytes.get());
-        let is_short = self.disks[to].space.borrow().free_bytes() < room + self.merge_room(to);
-        if is_short || self.is_behind_a_full(log) {
+        let room = self.room(log);
+        if !self.has_room(to, room) || self.is_behind_a_full(log) {
             return Err(Trouble::Full);
         }
         let mut writing = Writing::begin(self, to, room)?;
@@ -146,6 +147,20 @@ impl Engine {
         let segment = writing.finish((log.id, log.id), Keys::default()).await?;
         self.state.borrow_mut().figures.transformed_bytes += segment.described.len;
         self.publish(segment).await
+    }
+
+    /// What a log's segment may need; nothing of a tree that has its place.
+    fn room(&self, log: &Log) -> u64 {
+        match &self.trees {
+            None => len_max(log.record_bytes.get(), log.len_records(), log.key_bytes.get()),
+            Some(_) => 0,
+        }
+    }
+
+    /// Whether a disk has room for a segment, and for merges beside it.
+    fn has_room(&self, disk: usize, room: u64) -> bool {
+        let space = self.disks[disk].space.borrow();
+        room == 0 || space.longest() >= room && space.free_bytes() >= room + self.merge_room(disk)
     }
 
     /// Whether an older log found no room: it comes first, for runs with a log between them cannot be merged.

@@ -5,16 +5,16 @@
 use std::cell::Cell;
 use std::rc::Rc;
 
-use forebay_core::{Lane, Nanos, Piece, Request, Slots};
-use forebay_live::{Crash, Ended, Lanes, Tear, Troubles, Waker, run};
+use forebay_core::{Lane, Nanos};
+use forebay_live::{Crash, Lanes, Tear, Troubles, run};
 use forebay_store::{Config, Desk, StorePolicy};
 
 use crate::clients::{Clients, Known};
+use crate::meddled::{Meddle, Meddled};
 use crate::{DISKS, Draw, STUCK, config, layouts, media, seeds};
 
 /// Troubles that come and go: so many passes of the driver from one change to the next.
 struct Changing {
-    lanes: Crash,
     troubles: Vec<(u64, Troubles)>,
     passes: u64,
     /// When all disks work, and those that failed are tried again.
@@ -22,41 +22,16 @@ struct Changing {
     retry: Nanos,
 }
 
-impl Lanes for Changing {
-    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> std::io::Result<Nanos> {
+impl Meddle for Changing {
+    fn pass(&mut self, lanes: &mut Crash) {
         self.passes += 1;
         if self.troubles.first().is_some_and(|(from, _)| *from <= self.passes) {
-            self.lanes.trouble(self.troubles.remove(0).1);
+            lanes.trouble(self.troubles.remove(0).1);
             if self.troubles.is_empty() {
                 // What failed just now was begun before.
-                self.calm_from.set(self.lanes.wall() + self.retry + self.retry);
+                self.calm_from.set(lanes.wall() + self.retry + self.retry);
             }
         }
-        self.lanes.reap(next, ended)
-    }
-    fn count(&self) -> usize {
-        self.lanes.count()
-    }
-    fn wall(&mut self) -> Nanos {
-        self.lanes.wall()
-    }
-    fn room(&self, lane: Lane) -> bool {
-        self.lanes.room(lane)
-    }
-    fn slots(&mut self) -> &mut dyn Slots {
-        self.lanes.slots()
-    }
-    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
-        self.lanes.start(now, io, pieces);
-    }
-    fn under_way(&self) -> usize {
-        self.lanes.under_way()
-    }
-    fn proceed(&mut self, until: Nanos) -> std::io::Result<()> {
-        self.lanes.proceed(until)
-    }
-    fn waker(&mut self) -> std::io::Result<Waker> {
-        self.lanes.waker()
     }
 }
 
@@ -131,14 +106,15 @@ fn lives(seed: u64, what: What) -> Came {
         let first = Troubles { cut_after: Some(if life == 0 { cut } else { STUCK }), ..calm };
         let depth = 1 + draw.below(6) as usize;
         let lanes = Crash::new(media, 4096, depth, draw.below(u64::MAX), first);
-        let mut lanes =
-            Changing { lanes, troubles, passes: 0, calm_from: Rc::default(), retry: config.retry };
-        lanes.calm_from.set(Nanos::MAX);
+        let calm_from = Rc::new(Cell::new(Nanos::MAX));
+        let by =
+            Changing { troubles, passes: 0, calm_from: Rc::clone(&calm_from), retry: config.retry };
+        let mut lanes = Meddled { lanes, by };
         let desk = Desk::default();
         let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
         let load = (draw.below(u64::MAX), 1 + seed % 5, if life == 2 { 60 } else { 2000 }, 9000);
         let mut work = Clients::new(&desk, &mut known, load);
-        work.calm_from = Rc::clone(&lanes.calm_from);
+        work.calm_from = Rc::clone(&calm_from);
         let outcome = run(&mut policy, &mut lanes, &mut work, &mut ());
         let wrong = work.wrong.take();
         assert_eq!(wrong, None, "seed {seed}, {what:?}, life {life}");
@@ -155,7 +131,7 @@ fn lives(seed: u64, what: What) -> Came {
             assert_eq!(work.refused, 0, "seed {seed}, {what:?}: nothing fails any more");
         }
         came.checked += work.checked;
-        came.calm += u64::from(lanes.calm_from.get() < lanes.lanes.wall());
+        came.calm += u64::from(calm_from.get() < lanes.lanes.wall());
         came.merges += policy.view().figures().merges;
         drop(policy);
         media = lanes.lanes.cut(tear);

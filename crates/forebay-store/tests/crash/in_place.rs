@@ -1,12 +1,13 @@
 //! A tree that is updated in place holds what was put into it, against a map in memory.
 
 use forebay_core::Nanos;
-use forebay_live::{Crash, Medium, Troubles, run};
+use forebay_live::{Crash, Troubles, run};
 use forebay_store::{
     Config, Desk, Figures, InPlace, Layout, StorePolicy, Transformation, Tree, TreeSync,
 };
 
 use crate::clients::{Clients, Known};
+use crate::media;
 
 const MIB: u64 = 1 << 20;
 
@@ -32,8 +33,7 @@ fn lives(seed: u64, (disks, transformation): (u16, Transformation), how: InPlace
         retry: Nanos::from_millis(1),
         ..Config::default()
     };
-    let media = (0..disks).map(|disk| Medium::new(seed ^ u64::from(disk))).collect();
-    let mut lanes = Crash::new(media, 4096, 4, seed, Troubles::default());
+    let mut lanes = Crash::new(media(seed, &layouts), 4096, 4, seed, Troubles::default());
     let desk = Desk::default();
     let mut policy = StorePolicy::over(&layouts, config, 65536, desk.clone());
     let mut known = Known::default();

@@ -2,11 +2,12 @@
 //! and its bytes say.
 
 use std::collections::BTreeMap;
-use std::io;
 
-use forebay_core::{Flags, Lane, Nanos, Op, Piece, Request, Slots};
-use forebay_live::{Crash, Ended, Lanes, Waker};
+use forebay_core::{Flags, Op, Piece, Request};
+use forebay_live::{Crash, Lanes};
 use forebay_store::Layout;
+
+use crate::meddled::{Meddle, Meddled};
 
 /// What is left out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +60,6 @@ impl Lie {
 
 /// Lanes of a store all of whose disks are there.
 pub(crate) struct Lying {
-    pub(crate) lanes: Crash,
     lie: Option<Lie>,
     layout: Layout,
     /// By lane: it was flushed; what its slots, its segments got since.
@@ -71,15 +71,16 @@ pub(crate) struct Lying {
 }
 
 impl Lying {
-    pub(crate) fn new(lanes: Crash, lie: Option<Lie>, layout: Layout) -> Lying {
+    pub(crate) fn over(lanes: Crash, lie: Option<Lie>, layout: Layout) -> Meddled<Lying> {
         let none = vec![false; lanes.count()];
         let (flushed, slot_writes, segment_writes) = (none.clone(), none.clone(), none);
         let disks = BTreeMap::new();
-        Lying { lanes, lie, layout, flushed, slot_writes, segment_writes, disks }
+        let by = Lying { lie, layout, flushed, slot_writes, segment_writes, disks };
+        Meddled { lanes, by }
     }
 
     /// What kind of sync an I/O is, if it is one.
-    fn kind(&mut self, io: &Request, pieces: &[Piece]) -> Option<Lie> {
+    fn kind(&mut self, lanes: &Crash, io: &Request, pieces: &[Piece]) -> Option<Lie> {
         let lane = usize::from(io.lane);
         let is_slot = (self.layout.slot_at(0)..self.layout.segments_at()).contains(&io.offset);
         match io.op {
@@ -101,7 +102,7 @@ impl Lying {
             Op::Write => {}
             _ => return None,
         }
-        let bytes = self.lanes.pool().view(*pieces.first()?);
+        let bytes = lanes.pool().view(*pieces.first()?);
         let (word, long) = (|at| word(bytes, at), |at| long(bytes, at));
         if &bytes[8..12] != b"ROOT" {
             return Some(match (is_slot, &bytes[8..12]) {
@@ -137,39 +138,14 @@ fn long(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap())
 }
 
-impl Lanes for Lying {
-    fn start(&mut self, now: Nanos, mut io: Request, pieces: &[Piece]) {
-        if self.lie.is_some() && self.kind(&io, pieces) == self.lie {
+impl Meddle for Lying {
+    fn start(&mut self, lanes: &Crash, io: &mut Request, pieces: &[Piece]) {
+        if self.lie.is_some() && self.kind(lanes, io, pieces) == self.lie {
             match io.op {
                 // Something that takes as long and keeps nothing.
                 Op::Flush => io.op = Op::Park,
                 _ => io.flags = Flags::NONE,
             }
         }
-        self.lanes.start(now, io, pieces);
-    }
-    fn count(&self) -> usize {
-        self.lanes.count()
-    }
-    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
-        self.lanes.reap(next, ended)
-    }
-    fn wall(&mut self) -> Nanos {
-        self.lanes.wall()
-    }
-    fn room(&self, lane: Lane) -> bool {
-        self.lanes.room(lane)
-    }
-    fn slots(&mut self) -> &mut dyn Slots {
-        self.lanes.slots()
-    }
-    fn under_way(&self) -> usize {
-        self.lanes.under_way()
-    }
-    fn proceed(&mut self, until: Nanos) -> io::Result<()> {
-        self.lanes.proceed(until)
-    }
-    fn waker(&mut self) -> io::Result<Waker> {
-        self.lanes.waker()
     }
 }

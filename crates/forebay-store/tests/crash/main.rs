@@ -6,7 +6,9 @@
 mod clients;
 mod faults;
 mod in_place;
+mod late;
 mod lying;
+mod meddled;
 mod missing;
 mod moments;
 mod pages;
@@ -89,8 +91,7 @@ fn config(draw: &mut Draw) -> Config {
 fn media(seed: u64, layouts: &[Layout]) -> Vec<Medium> {
     let medium = |layout: &Layout| {
         let mut medium = Medium::new(seed ^ u64::from(layout.disk));
-        medium.write(0, &layout.label(), true);
-        medium.write(4096, &layout.label(), true);
+        layout.blank().iter().for_each(|(at, bytes)| medium.write(*at, bytes, true));
         medium
     };
     layouts.iter().map(medium).collect()
@@ -123,7 +124,7 @@ fn lives(seed: u64, lie: Option<Lie>) -> Result<Came, String> {
         let troubles = Troubles { cut_after, ..Troubles::default() };
         let lanes =
             Crash::new(media, 4096, 1 + draw.below(6) as usize, draw.below(u64::MAX), troubles);
-        let mut lanes = Lying::new(lanes, lie, layouts[0]);
+        let mut lanes = Lying::over(lanes, lie, layouts[0]);
         let desk = Desk::default();
         let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
         // Every fourth store has values that no slot has room for.
@@ -195,7 +196,7 @@ fn is_durable_once_seen(seed: u64, lie: Option<Lie>) -> Result<(), String> {
         let cut_after = (life == 0).then(|| 20 + draw.below(100));
         let troubles = Troubles { cut_after, ..Troubles::default() };
         let lanes = Crash::new(media, 4096, 4, draw.below(u64::MAX), troubles);
-        let mut lanes = Lying::new(lanes, lie, layouts[0]);
+        let mut lanes = Lying::over(lanes, lie, layouts[0]);
         let desk = Desk::default();
         let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
         let mut work = Clients::new(&desk, &mut known, (seed, 1 + seed % 4, 3000, 3000));
@@ -220,7 +221,7 @@ fn is_whole_after_a_cut(seed: u64, lie: Option<Lie>) -> Result<(), String> {
     let cut_after = Some(500 + draw.below(4000));
     let (depth, troubles) = (1 + draw.below(6), Troubles { cut_after, ..Troubles::default() });
     let lanes = Crash::new(media(seed, &layouts), 4096, depth as usize, seed, troubles);
-    let mut lanes = Lying::new(lanes, lie, layouts[0]);
+    let mut lanes = Lying::over(lanes, lie, layouts[0]);
     let (desk, mut known) = (Desk::default(), Known::default());
     let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
     let mut work = Clients::new(&desk, &mut known, (seed, 3, 3000, 9000));

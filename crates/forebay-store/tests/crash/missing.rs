@@ -3,8 +3,8 @@
 //! be lost.
 
 use forebay_core::{Done, Flags, Nanos, Op, Request, Slots, Workload};
-use forebay_live::{Crash, Medium, Tear, Troubles, run};
-use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy, Trouble};
+use forebay_live::{Crash, Lanes, Medium, Tear, Troubles, run};
+use forebay_store::{Answer, Checked, Config, Desk, Layout, Operation, StorePolicy, Trouble, View};
 
 use crate::clients::{Clients, Known};
 use crate::lying::{Lie, Lying};
@@ -44,7 +44,7 @@ impl Lives {
         let depth = 1 + self.draw.below(6) as usize;
         let lanes = Crash::new(media, 4096, depth, self.draw.below(u64::MAX), troubles);
         let lie = self.lie.filter(|_| how == How::Whole);
-        let mut lanes = Lying::new(lanes, lie, self.layouts[0]);
+        let mut lanes = Lying::over(lanes, lie, self.layouts[0]);
         let desk = Desk::default();
         let (layouts, config) = (&self.layouts, self.config.clone());
         let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
@@ -105,30 +105,59 @@ fn a_missing_disk_makes_nothing_older_of_what_there_is() {
     assert!(missed > 3000 && read > 2 * missed && whole > 5, "{read}, {missed}, {whole}");
 }
 
-/// Asks one thing after another.
-struct Asking {
+/// Asks one thing after another, each so long after the last answer.
+pub(crate) struct Asking {
     desk: Desk,
     left: Vec<Operation>,
     answers: Vec<Result<Answer, Trouble>>,
     next: u64,
     is_waiting: bool,
+    pause: Nanos,
+    due: Nanos,
+}
+
+/// What the store told, and how it is then.
+pub(crate) struct Told {
+    pub(crate) outcome: std::io::Result<Nanos>,
+    pub(crate) answers: Vec<Result<Answer, Trouble>>,
+    pub(crate) view: View,
+}
+
+impl Asking {
+    pub(crate) fn new(operations: &[Operation], pause: Nanos) -> Asking {
+        let (desk, left, answers) = (Desk::default(), operations.to_vec(), Vec::new());
+        Asking { desk, left, answers, next: 0, is_waiting: false, pause, due: Nanos::ZERO }
+    }
+
+    /// Of a store on these lanes.
+    pub(crate) fn of<L: Lanes>(
+        mut self,
+        (layouts, config): (&[Layout], Config),
+        missing: Option<usize>,
+        lanes: &mut L,
+    ) -> Told {
+        let desk = self.desk.clone();
+        let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk);
+        let outcome = run(&mut policy, lanes, &mut self, &mut ());
+        Told { outcome, answers: self.answers, view: policy.view() }
+    }
 }
 
 impl Workload for Asking {
     fn peek(&self) -> Option<Nanos> {
-        (!self.is_waiting && !self.left.is_empty()).then_some(Nanos::ZERO)
+        (!self.is_waiting && !self.left.is_empty()).then_some(self.due)
     }
 
     fn take(&mut self) -> Request {
         self.desk.lay(self.next, self.left.remove(0));
         let (id, op) = (self.next, if self.next == 0 { Op::Open } else { Op::Read });
         (self.next, self.is_waiting) = (self.next + 1, true);
-        let (at, flags) = (Nanos::ZERO, Flags::NONE);
+        let (at, flags) = (self.due, Flags::NONE);
         Request { at, offset: 0, id, len: 0, stream: 0, lane: 0, op, flags }
     }
 
-    fn finished(&mut self, _now: Nanos, done: &Done, _slots: &mut dyn Slots) {
-        self.is_waiting = false;
+    fn finished(&mut self, now: Nanos, done: &Done, _slots: &mut dyn Slots) {
+        (self.is_waiting, self.due) = (false, now + self.pause);
         self.answers.push(self.desk.take(done.request.id).unwrap());
     }
 
@@ -156,19 +185,10 @@ pub(crate) fn told(
     operations: &[Operation],
 ) -> (Vec<Medium>, Vec<Result<Answer, Trouble>>, usize) {
     let mut lanes = Crash::new(media, 4096, 4, 1, Troubles::default());
-    let desk = Desk::default();
-    let mut policy = StorePolicy::without(missing, layouts, config, 65536, desk.clone());
-    let (left, answers) = (operations.to_vec(), Vec::new());
-    let mut work = Asking { desk, left, answers, next: 0, is_waiting: false };
-    let outcome = run(&mut policy, &mut lanes, &mut work, &mut ());
-    assert!(
-        outcome.is_ok(),
-        "{outcome:?} after {} answers: {:?}",
-        work.answers.len(),
-        policy.view().stages()
-    );
-    let runs = policy.view().held().1;
-    (lanes.cut(Tear::Sector), work.answers, runs)
+    let work = Asking::new(operations, Nanos::ZERO);
+    let Told { outcome, answers, view } = work.of((layouts, config), missing, &mut lanes);
+    assert!(outcome.is_ok(), "{outcome:?} after {} answers: {:?}", answers.len(), view.stages());
+    (lanes.cut(Tear::Sector), answers, view.held().1)
 }
 
 /// What checking finds, what repairing gives up, and what checking finds then.

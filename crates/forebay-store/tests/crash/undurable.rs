@@ -84,7 +84,7 @@ fn live(
     let layouts = roomy();
     let troubles = Troubles { cut_after: Some(cut_after), ..Troubles::default() };
     let lanes = Crash::new(media, 4096, 1 + draw.below(6) as usize, draw.below(u64::MAX), troubles);
-    let mut lanes = Lying::new(lanes, lie, layouts[0]);
+    let mut lanes = Lying::over(lanes, lie, layouts[0]);
     let desk = Desk::default();
     let mut policy = StorePolicy::over(&layouts, config.clone(), 65536, desk.clone());
     let mut work = Counting {

@@ -64,7 +64,9 @@ impl Disks {
         assert!(layouts[0].is_sound());
         let kept: Vec<Kept> = layouts.iter().map(|_| Kept::default()).collect();
         for (layout, kept) in layouts.iter().zip(&kept) {
-            kept.clone().write(0, &layout.label(), true).unwrap();
+            for (at, bytes) in layout.blank() {
+                kept.clone().write(at, &bytes, true).unwrap();
+            }
         }
         Disks { layouts, config, kept }
     }

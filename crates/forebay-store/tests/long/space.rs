@@ -83,3 +83,20 @@ fn a_store_that_is_almost_full_goes_on_and_does_not_write_itself_to_death() {
         assert!(read > 1500);
     }
 }
+
+#[test]
+fn disks_that_are_full_leave_it_to_those_that_have_room() {
+    let mut disks = Disks::new(64 * MIB, config());
+    for layout in &mut disks.layouts[..2] {
+        layout.capacity_bytes = layout.segments_at() + MIB;
+    }
+    let load = load(1500, 0, 3000);
+    let mut model = Model::new(&load, 3);
+    let life = disks.live(load, &mut model, true, Nanos::ZERO);
+    let logging = life.figures.logging + life.figures.held_back;
+    println!("{} refused, {} stalls, {logging:?}", life.told.refused, life.figures.stalls);
+    assert_eq!(life.told.refused, 0);
+    assert!(life.figures.stalls < 20, "{} stalls", life.figures.stalls);
+    let looks = Load { writes: 0, operations: 2000, ..load };
+    assert!(disks.live(looks, &mut model, true, life.at).told.read > 1500);
+}

@@ -1,0 +1,91 @@
+//! Opening reads what can be read: a block that cannot be counts as damaged, and where it was is known.
+
+use std::ops::Range;
+
+use forebay_core::Fault;
+
+use crate::frame::BLOCK;
+use crate::operation::Trouble;
+
+use super::Engine;
+
+/// A disk with more unreadable blocks in one place is no disk that a store can be opened with.
+const UNREADABLE_MAX: usize = 64;
+
+/// Bytes of a disk. Of blocks that cannot be read there are zeros.
+#[derive(Default)]
+pub(super) struct Partial {
+    pub(super) bytes: Vec<u8>,
+    /// Where these begin.
+    unreadable: Vec<u64>,
+}
+
+impl Partial {
+    /// Whether some block of a range cannot be read.
+    pub(super) fn lacks(&self, range: &Range<u64>) -> bool {
+        self.unreadable.iter().any(|at| *at < range.end && range.start < at + BLOCK as u64)
+    }
+}
+
+impl Engine {
+    /// Reads much, a step at a time.
+    pub(super) async fn read_around(
+        &self,
+        disk: usize,
+        at: u64,
+        len: u64,
+    ) -> Result<Partial, Trouble> {
+        let mut found = Partial { bytes: Vec::with_capacity(len as usize), unreadable: Vec::new() };
+        self.read_on_around(&mut found, disk, at, len).await?;
+        Ok(found)
+    }
+
+    /// Reads on to `len` bytes from `at`.
+    pub(super) async fn read_on_around(
+        &self,
+        found: &mut Partial,
+        disk: usize,
+        at: u64,
+        len: u64,
+    ) -> Result<(), Trouble> {
+        let mut step = self.config.step_bytes;
+        while (found.bytes.len() as u64) < len {
+            let done = found.bytes.len() as u64;
+            let some = step.min((len - done) as usize);
+            match self.read(disk, at + done, some).await {
+                Ok(bytes) => found.bytes.extend(bytes),
+                // Block by block from here on.
+                Err(Trouble::Disk { fault: Fault::Media, .. }) if some > BLOCK => step = BLOCK,
+                Err(Trouble::Disk { fault: Fault::Media, .. })
+                    if found.unreadable.len() < UNREADABLE_MAX =>
+                {
+                    found.unreadable.push(done);
+                    found.bytes.resize(found.bytes.len() + some, 0);
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_range_lacks_the_blocks_that_it_meets() {
+        let found = Partial { bytes: Vec::new(), unreadable: vec![8192, 20480] };
+        for (range, lacks) in [
+            (0..8192, false),
+            (0..8193, true),
+            (8192..8193, true),
+            (12287..12288, true),
+            (12288..20480, false),
+            (12288..40960, true),
+            (24576..24577, false),
+        ] {
+            assert_eq!(found.lacks(&range), lacks, "{range:?}");
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Lanes with somebody between them and the store.
+
+use std::io;
+
+use forebay_core::{Lane, Nanos, Piece, Request, Slots};
+use forebay_live::{Crash, Ended, Lanes, Waker};
+
+/// What may be done there.
+pub(crate) trait Meddle {
+    /// At each pass of the driver.
+    fn pass(&mut self, _lanes: &mut Crash) {}
+    /// Before an I/O is begun.
+    fn start(&mut self, _lanes: &Crash, _io: &mut Request, _pieces: &[Piece]) {}
+    /// Once an I/O has ended.
+    fn end(&mut self, _ended: &mut Ended) {}
+}
+
+pub(crate) struct Meddled<M> {
+    pub(crate) lanes: Crash,
+    pub(crate) by: M,
+}
+
+impl<M: Meddle> Lanes for Meddled<M> {
+    fn start(&mut self, now: Nanos, mut io: Request, pieces: &[Piece]) {
+        self.by.start(&self.lanes, &mut io, pieces);
+        self.lanes.start(now, io, pieces);
+    }
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        self.by.pass(&mut self.lanes);
+        let before = ended.len();
+        let now = self.lanes.reap(next, ended)?;
+        ended[before..].iter_mut().for_each(|ended| self.by.end(ended));
+        Ok(now)
+    }
+    fn count(&self) -> usize {
+        self.lanes.count()
+    }
+    fn wall(&mut self) -> Nanos {
+        self.lanes.wall()
+    }
+    fn room(&self, lane: Lane) -> bool {
+        self.lanes.room(lane)
+    }
+    fn slots(&mut self) -> &mut dyn Slots {
+        self.lanes.slots()
+    }
+    fn under_way(&self) -> usize {
+        self.lanes.under_way()
+    }
+    fn proceed(&mut self, until: Nanos) -> io::Result<()> {
+        self.lanes.proceed(until)
+    }
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.lanes.waker()
+    }
+}
