@@ -208,7 +208,7 @@ fn foretold(predicted: &Predicted, all: &[Compared]) -> String {
     };
     format!(
         "Predicted from the first logs, one job a disk: {throughput_mb_per_s:.1} MB/s{came}; sorting a log takes \
-         {periods:.2} of the {periods_max:.0} logging periods that it has{advice}."
+         {periods:.2} logging periods, and has {periods_max:.0}{advice}."
     )
 }
 
