@@ -71,7 +71,8 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
         Trouble::Disk { .. }
         | Trouble::Damaged { .. }
         | Trouble::Missing { .. }
-        | Trouble::Lost { .. } => io::ErrorKind::Other,
+        | Trouble::Lost { .. }
+        | Trouble::Rootless { .. } => io::ErrorKind::Other,
         Trouble::Full => io::ErrorKind::StorageFull,
         Trouble::NoSnapshot | Trouble::ReadOnly | Trouble::Closed | Trouble::Long { .. } => {
             return Error::new_err(trouble.to_string());
