@@ -4,7 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
-use forebay_store::{Checked, Config, Disks, Finding, Key, Loss, Store, StoreError, look, renew};
+use forebay_store::{
+    Checked, Config, Disks, Finding, Key, Loss, Store, StoreError, is_among, look, renew,
+};
 
 use crate::output;
 use crate::progress::Progress;
@@ -83,6 +85,11 @@ impl Repairing {
         if self.new.is_some() && missing.is_none() {
             let what = "--new: got a store that has all its disks, expected one that lacks one";
             return Err(StoreError::Store(what.into()).into());
+        }
+        if let Some(new) = self.new.as_ref().filter(|new| is_among(new, &self.disks)) {
+            let what =
+                format!("--new {}: got a disk of the store, expected an empty one", new.display());
+            return Err(StoreError::Store(what).into());
         }
         if !self.give_up {
             drop(disks);

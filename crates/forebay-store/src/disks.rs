@@ -216,6 +216,13 @@ fn label(path: &Path) -> Result<Layout, StoreError> {
     Err(StoreError::disk(path, "got no label, expected a disk of a store (forebay store create)"))
 }
 
+/// Whether a path of a user's stands for the file or device of one of these, by whatever name.
+pub fn is_among(path: &Path, disks: &[PathBuf]) -> bool {
+    let real = |path: &Path| std::fs::canonicalize(file(path)).ok();
+    let new = real(path);
+    new.is_some() && disks.iter().any(|disk| real(disk) == new)
+}
+
 /// Makes a new disk in the place of one that was given up.
 ///
 /// # Errors

@@ -39,7 +39,9 @@ mod store;
 
 pub use arrangement::{Arrangement, Changed, Compared, Row, compare};
 pub use config::{Config, InPlace, Transformation, Tree, TreeSync};
-pub use disks::{DISKS_MAX, DISKS_MIN, Disks, Finding, StoreError, create, find, look, renew};
+pub use disks::{
+    DISKS_MAX, DISKS_MIN, Disks, Finding, StoreError, create, find, is_among, look, renew,
+};
 pub use engine::{Figures, Stage, StageChange};
 pub use layout::Layout;
 pub use load::{Keys, Load};
