@@ -204,7 +204,9 @@ struct State {
     is_repairing: bool,
     changes: Vec<StageChange>,
     is_closing: bool,
-    /// Too many disks have no root any more to say what there was.
+    /// Disks whose roots are gone, or lack frames that they had.
+    broken_roots: BTreeSet<usize>,
+    /// They are too many to say what there was.
     rootless: Option<Trouble>,
     nodes: Nodes,
     snapshots: BTreeMap<RequestId, Picture>,
@@ -296,6 +298,7 @@ impl Engine {
             is_repairing: false,
             changes: Vec::new(),
             is_closing: false,
+            broken_roots: BTreeSet::new(),
             rootless: None,
             nodes: Nodes::new(config.node_bytes),
             snapshots: BTreeMap::new(),

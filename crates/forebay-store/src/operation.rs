@@ -131,9 +131,10 @@ pub enum Trouble {
         /// Batches that were.
         expected: u64,
     },
-    /// The roots of too many disks are gone to say what the store had. Nothing is put until that is given up.
+    /// The roots of too many disks are gone or damaged to say what the store had. Nothing is put until that is
+    /// given up.
     #[error(
-        "the roots of {disks} disks are gone, so nobody knows what the store had: repair gives that up"
+        "the roots of {disks} disks are gone or damaged, so nobody knows what the store had: repair gives that up"
     )]
     Rootless {
         /// So many.

@@ -132,6 +132,16 @@ impl Root {
         self.logs.extend(change.begun);
     }
 
+    /// The chain and the place in it of the last frame that was written of what an area has, whole frames behind
+    /// damaged ones included.
+    pub(crate) fn last(area: &[u8], store: u64) -> Option<(u64, u64)> {
+        let frames = area.chunks(BLOCK).enumerate().filter_map(|(block, _)| {
+            let (frame, _) = Frame::parse(&area[block * BLOCK..], Kind::Root, store)?;
+            Some((frame.a, frame.b))
+        });
+        frames.max()
+    }
+
     /// The chain that an area begins with. None is there where its first frame is not whole.
     pub(crate) fn parse(area: &[u8], store: u64) -> Option<Root> {
         let mut root: Option<Root> = None;
@@ -192,8 +202,13 @@ mod tests {
         assert_eq!((ids(&root), root.chain, root.frames, root.len), (vec![3], 4, 3, 3 * 4096));
         assert_eq!((&root.segments[..], &root.logs[..]), (&[entry(3)][..], &[(8, 3)][..]));
         assert_eq!(Root::parse(&area, 8), None);
+        assert_eq!(Root::last(&area, 9), Some((4, 2)));
         area[2 * 4096 + 50] ^= 1;
         assert_eq!(ids(&Root::parse(&area, 9).unwrap()), [2, 3]);
+        assert_eq!(Root::last(&area, 9), Some((4, 1)));
+        area[50] ^= 1;
+        assert_eq!((Root::parse(&area, 9), Root::last(&area, 9)), (None, Some((4, 1))));
+        area[50] ^= 1;
         area[4096 + 50] ^= 1;
         assert_eq!(ids(&Root::parse(&area, 9).unwrap()), [1, 2]);
         area[50] ^= 1;

@@ -177,13 +177,11 @@ impl Engine {
         outcome.map(|()| repaired)
     }
 
-    /// Disks whose roots are gone have one again, and what they said decides nothing any more.
+    /// Disks whose roots are gone or broken have one again, and what they said decides nothing any more.
     async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), Trouble> {
-        for disk in self.present() {
-            let is_gone = self.state.borrow().roots[disk].chain == 0;
-            if is_gone {
-                self.change_root(disk, Change::default()).await?;
-            }
+        while let Some(disk) = self.first_broken_root() {
+            self.change_root(disk, Change::default()).await?;
+            self.state.borrow_mut().broken_roots.remove(&disk);
         }
         let loss = self.loss_of_roots();
         if loss.is_some() {
@@ -192,6 +190,10 @@ impl Engine {
             self.go_on().await;
         }
         Ok(())
+    }
+
+    fn first_broken_root(&self) -> Option<usize> {
+        self.state.borrow().broken_roots.first().copied()
     }
 
     /// What nobody knows.

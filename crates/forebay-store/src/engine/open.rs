@@ -60,8 +60,12 @@ impl Engine {
             if !self.config.read_only {
                 self.flush(disk).await?;
             }
-            let root = self.find_root(disk).await?;
-            self.state.borrow_mut().roots[disk] = root;
+            let (root, is_whole) = self.find_root(disk).await?;
+            let mut state = self.state.borrow_mut();
+            state.roots[disk] = root;
+            if !is_whole {
+                state.broken_roots.insert(disk);
+            }
         }
         self.lose_roots();
         self.open_segments().await;
@@ -100,23 +104,23 @@ impl Engine {
         present.into_iter()
     }
 
-    /// The newer of a disk's two roots; none where it has none yet.
-    async fn find_root(&self, disk: usize) -> Result<Root, Trouble> {
-        let mut found = Root::default();
-        for area in 0..2 {
-            let bytes = self.read_chain(disk, area).await?;
-            if let Some(root) = Root::parse(&bytes, self.store)
-                && root.chain > found.chain
-            {
-                found = root;
-            }
+    /// The newer of a disk's two roots, and whether that is all that it had: a frame that was written after what
+    /// is whole says that it is not.
+    async fn find_root(&self, disk: usize) -> Result<(Root, bool), Trouble> {
+        let areas = [self.read_chain(disk, 0).await?, self.read_chain(disk, 1).await?];
+        let roots = areas.iter().filter_map(|bytes| Root::parse(bytes, self.store));
+        let mut found = roots.max_by_key(|root| root.chain).unwrap_or_default();
+        let last = areas.iter().filter_map(|bytes| Root::last(bytes, self.store)).max();
+        let is_whole = found.chain > 0 && last == Some((found.chain, found.frames - 1));
+        // The next change begins a chain: in the other area, and under a number that no frame there has.
+        if let Some((chain, _)) = last {
+            found.chain = chain + (chain - found.chain) % 2;
         }
-        // What is damaged may have more of the chain behind it: the next change begins another.
         found.len = self.disks[disk].layout.root_bytes;
-        Ok(found)
+        Ok((found, is_whole))
     }
 
-    /// The frames that an area begins with, without the rest of it.
+    /// The frames that an area begins with, and up to a step behind them.
     async fn read_chain(&self, disk: usize, area: u64) -> Result<Vec<u8>, Trouble> {
         let (layout, block) = (self.disks[disk].layout, BLOCK as u64);
         let (begin, mut found, mut end) = (layout.root_at(area), Partial::default(), block);

@@ -122,7 +122,7 @@ impl Engine {
     pub(super) fn lose_roots(&self) {
         let missing = self.disks.iter().filter(|disk| disk.lane.is_none()).count();
         let mut state = self.state.borrow_mut();
-        let gone = self.present().filter(|disk| state.roots[*disk].chain == 0).count();
+        let gone = state.broken_roots.len();
         let is_too_many = gone > 0 && gone + missing >= self.disks.len().min(2);
         state.rootless = is_too_many.then_some(Trouble::Rootless { disks: gone });
     }
