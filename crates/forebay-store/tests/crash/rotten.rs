@@ -151,6 +151,7 @@ fn grown(seed: u64) -> (Vec<Layout>, Config, Vec<Medium>) {
         log_bytes: 8000,
         tunes: false,
         transformation: Transformation::Enhanced,
+        step_bytes: 65536,
         ..config(&mut draw)
     };
     let first: Vec<_> = [Operation::Open].into_iter().chain((0..60).map(put)).collect();
@@ -248,4 +249,53 @@ fn without_the_roots_of_two_disks_nothing_is_answered_until_that_is_given_up() {
             assert!(matches!(&answers[at], Ok(Answer::Value(Some(value))) if value[0] == 99));
         }
     }
+}
+
+/// Where the newest chain of a disk's roots begins, if more of it follows.
+fn chain(medium: &Medium, layout: &Layout) -> Option<u64> {
+    let blocks = (0..2 * layout.root_bytes / 4096).map(|block| layout.root_at(0) + block * 4096);
+    let frame = |at: u64| {
+        let mut head = vec![0; 512];
+        medium.read(at, &mut head);
+        let long = |from: usize| u64::from_le_bytes(head[from..from + 8].try_into().unwrap());
+        (&head[8..12] == b"ROOT").then(|| (long(24), long(32), at))
+    };
+    let frames: Vec<_> = blocks.filter_map(frame).collect();
+    let newest = frames.iter().map(|frame| frame.0).max()?;
+    let follows = frames.iter().any(|(chain, place, _)| (*chain, *place) == (newest, 1));
+    let first = frames.iter().find(|(chain, place, _)| (*chain, *place) == (newest, 0))?;
+    follows.then_some(first.2)
+}
+
+#[test]
+fn what_two_damaged_roots_had_is_not_forgotten() {
+    let (mut refused, mut right) = (0, 0);
+    for seed in 0..seeds(4) {
+        let (layouts, config, whole) = grown(seed);
+        for pair in 0..16 {
+            let (one, other) = (pair / 4, pair % 4);
+            let mut media = whole.clone();
+            let mut damaged = 0;
+            for disk in if one == other { vec![one] } else { vec![one, other] } {
+                let Some(at) = chain(&media[disk], &layouts[disk]) else { continue };
+                let sector = rotten(&media[disk], at + 60);
+                media[disk].write(at, &sector, true);
+                damaged += 1;
+            }
+            let (_, answers, _) = told((&layouts, config.clone()), media, None, &looks());
+            let lost = Trouble::Rootless { disks: 2 };
+            for (key, value) in answers[2..2 + KEYS].iter().enumerate() {
+                match value {
+                    Ok(Answer::Value(Some(value))) if value[0] == last(key) => right += 1,
+                    Err(trouble) if damaged == 2 && *trouble == lost => refused += 1,
+                    _ => {
+                        panic!("seed {seed}, {one} and {other}: {key}, {:?}", value.as_ref().err())
+                    }
+                }
+            }
+            assert_eq!(answers[2 + KEYS].is_ok(), damaged < 2, "seed {seed}, {one} and {other}");
+        }
+    }
+    println!("{refused} refused, {right} right");
+    assert!(refused > 300 && right > 100, "{refused} refused, {right} right");
 }
