@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args;
 use comfy_table::{ContentArrangement, Table, presets};
 use forebay_store::{
-    Checked, Config, Disks, Finding, Key, Loss, Store, StoreError, is_among, look, renew,
+    Checked, Config, Disks, Finding, Key, Loss, Spare, Store, StoreError, Trouble, is_among, look,
 };
 
 use crate::output;
@@ -74,6 +74,9 @@ fn ends(checked: &Checked) -> anyhow::Result<()> {
     if checked.losses.is_empty() {
         return Ok(());
     }
+    if is_only_roots(checked) {
+        anyhow::bail!("not all of the store is as it was written, but nothing is lost");
+    }
     anyhow::bail!("not all of the store can be read");
 }
 
@@ -101,14 +104,16 @@ impl Repairing {
             output::print(&text)?;
             return ends(&checked);
         }
+        let spare = match (&self.new, missing) {
+            (Some(path), Some(layout)) => Some(Spare::find(path, layout, self.overwrite)?),
+            _ => None,
+        };
         let progress = Progress::new("repairing the store");
         let store = open(disks, false)?;
         let repaired = store.repair();
         store.close();
         let repaired = repaired?;
-        if let (Some(path), Some(layout)) = (&self.new, missing) {
-            renew(path, &layout, self.overwrite)?;
-        }
+        spare.map_or(Ok(()), Spare::begin)?;
         drop(progress);
         let mut text = match repaired.segments {
             0 if repaired.losses.is_empty() => "Nothing was damaged.\n".into(),
@@ -140,8 +145,16 @@ fn told(checked: &Checked, what: &str) -> String {
     );
     match checked.losses.is_empty() {
         true => format!("All is as it was written: {all}.\n"),
+        false if is_only_roots(checked) => {
+            format!("Nothing is lost of {all}.\n{}", losses(&checked.losses, "is damaged"))
+        }
         false => format!("Of {all} some {what}.\n{}", losses(&checked.losses, what)),
     }
+}
+
+/// Whether nothing is damaged but roots, of which others say the same.
+fn is_only_roots(checked: &Checked) -> bool {
+    checked.losses.iter().all(|loss| matches!(loss.trouble, Trouble::Root { .. }))
 }
 
 fn losses(losses: &[Loss], what: &str) -> String {
@@ -153,7 +166,12 @@ fn losses(losses: &[Loss], what: &str) -> String {
         let records = if loss.records == 0 { "?".into() } else { loss.records.to_string() };
         let end = |key: &Option<Key>, none: &str| key.as_deref().map_or_else(|| none.into(), shown);
         let why = loss.trouble.to_string();
-        table.add_row([end(&loss.after, "(first)"), end(&loss.upto, "(last)"), records, why]);
+        let row = match loss.trouble {
+            // Nothing is lost by it.
+            Trouble::Root { .. } => ["none".into(), String::new(), "0".into(), why],
+            _ => [end(&loss.after, "(first)"), end(&loss.upto, "(last)"), records, why],
+        };
+        table.add_row(row);
     }
     let more = losses.len().saturating_sub(SHOWN);
     let more = if more > 0 { format!("and {more} more\n") } else { String::new() };

@@ -4,6 +4,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
+use forebay::plan::power::Disk;
 use forebay_core::Nanos;
 use forebay_store::{
     Arrangement, Compared, Config, InPlace, Keys, Load, Predicted, Row, StoreError, Time, Tree,
@@ -189,7 +190,8 @@ impl Simulating {
                 let predicted =
                     predict(&disks, &config, load).map_err(|trouble| anyhow!("{trouble}"))?;
                 let told = self.told(&device.name, load, &all);
-                Ok(output::print(&format!("{told}\n{}", foretold(&predicted, &all)))?)
+                let parking = self.parking(&all);
+                Ok(output::print(&format!("{told}\n{}{parking}", foretold(&predicted, &all)))?)
             }
         }
     }
@@ -227,6 +229,22 @@ impl Simulating {
                 depth: self.tree_depth.into(),
             }),
         }
+    }
+
+    /// Whether a disk that waits for its turn would better stand still; nothing where its file does not say what
+    /// that saves.
+    fn parking(&self, all: &[Compared]) -> String {
+        let enhanced = all.iter().find(|compared| compared.arrangement == Arrangement::Enhanced);
+        let (Some(enhanced), Ok(disk)) = (enhanced, Disk::open(&self.device, Some(1))) else {
+            return String::new();
+        };
+        let between_s = enhanced.rows()[1].logging_ms * f64::from(self.disks) / 1e3;
+        let pays_s = disk.break_even().as_secs_f64();
+        let pays = if between_s > pays_s { "pays" } else { "costs more than it saves" };
+        format!(
+            "\nBetween its turns a disk has {between_s:.2} s; a rest of more than {pays_s:.0} s saves what a \
+             spin-up takes: parking {pays}."
+        )
     }
 
     fn told(&self, device: &str, load: Load, all: &[Compared]) -> String {

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
@@ -374,6 +375,16 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     };
     let (code, said) = run(&["check", "a", "b", "c", "d"]);
     assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
+    // Of one root others say the same, and the next opening that may write does it anew.
+    let disk = fs::File::options().write(true).open(folder.root().join("b/forebay.store")).unwrap();
+    let zeros = vec![0; disk.metadata().unwrap().len() as usize / 32];
+    disk.write_all_at(&zeros, 8192).unwrap();
+    drop(disk);
+    let (code, said) = run(&["check", "a", "b", "c", "d"]);
+    assert!(code == Some(1) && said.contains("Nothing is lost"), "{said}");
+    drop(Serving::of(&folder, &DISKS));
+    let (code, said) = run(&["check", "a", "b", "c", "d"]);
+    assert!(code == Some(0) && said.contains("All is as it was written"), "{said}");
     fs::rename(folder.root().join("b"), folder.root().join("away")).unwrap();
     refused(&folder, &["store", "check", "a", "c", "d"], &["got 3 of its 4 disks"]);
     let (code, said) = run(&["check", "--without-disk", "a", "c", "d"]);
@@ -393,6 +404,14 @@ fn a_disk_that_is_lost_takes_along_what_was_on_it_and_no_more() {
     }
     let (code, said) = run(&["repair", "a", "c", "d"]);
     assert!(code == Some(1) && said.contains("Nothing was written"), "{said}");
+    // Nothing is given up for a disk that cannot be had.
+    fs::write(folder.root().join("full"), "somebody's").unwrap();
+    for (new, why) in [("c", "a disk of the store"), ("full", "is there already")] {
+        let words = ["store", "repair", "--give-up", "--new", new, "a", "c", "d"];
+        refused(&folder, &words, &[why]);
+    }
+    let (code, said) = run(&["check", "--without-disk", "a", "c", "d"]);
+    assert!(code == Some(1) && said.contains("disk 2 is missing"), "{said}");
     let (code, said) = run(&["repair", "--give-up", "--new", "e", "a", "c", "d"]);
     assert!(code == Some(0) && said.contains("e takes the place"), "{said}");
     let serving = Serving::of(&folder, &["e", "a", "c", "d"]);
@@ -580,4 +599,12 @@ fn sorting_what_is_put_costs_nothing_but_on_raid0() {
     let names: Vec<_> = rows.iter().map(|row| row["arrangement"].as_str().unwrap()).collect();
     assert_eq!(names, ["enhanced", "enhanced", "basic", "basic", "raid0", "raid0"]);
     assert!(slowed(1).abs() < 2.7 && slowed(5) > 5.0, "{} and {}", slowed(1), slowed(5));
+    // Standing still saves what a spin-up takes where disks have little to do.
+    for (host, told) in [("0.5ms", "parking costs more than it saves"), ("10s", "parking pays")] {
+        let asked = ["store", "simulate", "--total-mb", "20", "--value-bytes", "1000000"];
+        let asked = [&asked[..], &["--arrangement", "enhanced", "--host", host]].concat();
+        let output = forebay(&folder, &asked).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert!(said.contains("more than 47 s") && said.contains(told), "{host}: {said}");
+    }
 }

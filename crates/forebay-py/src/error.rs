@@ -72,6 +72,7 @@ pub(crate) fn of_trouble(trouble: &Trouble) -> PyErr {
         | Trouble::Damaged { .. }
         | Trouble::Missing { .. }
         | Trouble::Lost { .. }
+        | Trouble::Root { .. }
         | Trouble::Rootless { .. } => io::ErrorKind::Other,
         Trouble::Full => io::ErrorKind::StorageFull,
         Trouble::NoSnapshot | Trouble::ReadOnly | Trouble::Closed | Trouble::Long { .. } => {

@@ -115,4 +115,7 @@ def test_without_the_password_nothing_is_answered(serving, protocol, password):
         with pytest.raises((redis.AuthenticationError, redis.ResponseError)):
             client.get("a")
     with redis.Redis(port=serving, username="anybody", password=PASSWORD, protocol=protocol) as client:
+        with pytest.raises(redis.AuthenticationError):
+            client.get("a")
+    with redis.Redis(port=serving, username="default", password=PASSWORD, protocol=protocol) as client:
         assert client.ping() is True

@@ -149,9 +149,10 @@ impl FoundLog {
 
     /// Looks behind what is not whole for a later batch of this log; of any that `may_be` there, where it has none yet.
     pub(crate) fn look_behind(&mut self, slot: &[u8], store: u64, may_be: impl Fn(u64) -> bool) {
-        let is_its = |batch: &Batch| match self.batches {
-            0 => may_be(batch.log),
-            _ => batch.log == self.id,
+        let is_known = self.batches > 0 || self.expected.is_some();
+        let is_its = |batch: &Batch| match is_known {
+            true => batch.log == self.id,
+            false => may_be(batch.log),
         };
         let begin = self.len.next_multiple_of(BLOCK as u64);
         let later = (begin..slot.len() as u64)
@@ -159,10 +160,20 @@ impl FoundLog {
             .filter_map(|at| Some(Found::parse(slot, at, store)?.batch()))
             .find(|batch| batch.is_synced && batch.index > self.batches && is_its(batch));
         if let Some(Batch { log, index, before, .. }) = later {
-            if self.batches == 0 {
+            if !is_known {
                 (self.id, self.before) = (log, before);
             }
             self.expected = Some(index + 1);
+        }
+    }
+
+    /// A batch follows that was durable once, and is not what was written: nothing says where it is before it is.
+    pub(crate) fn lacks(&mut self, batch: &Batch) {
+        if self.batches == 0 {
+            (self.id, self.before) = (batch.log, batch.before);
+        }
+        if batch.is_synced {
+            self.expected = self.expected.max(Some(batch.index + 1));
         }
     }
 

@@ -223,31 +223,57 @@ pub fn is_among(path: &Path, disks: &[PathBuf]) -> bool {
     new.is_some() && disks.iter().any(|disk| real(disk) == new)
 }
 
-/// Makes a new disk in the place of one that was given up.
-///
-/// # Errors
-/// Where it cannot be had, holds something, or is too small.
-pub fn renew(path: &Path, layout: &Layout, overwrite: bool) -> Result<(), StoreError> {
-    let path = &file(path);
-    if path.exists() && !overwrite {
-        let what = "is there already; --overwrite destroys what it holds";
-        return Err(StoreError::disk(path, what));
-    }
-    let need_bytes = layout.capacity_bytes;
-    let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
-    let mut target = Target::open(path, how)?;
-    let begun = lock(&target).and_then(|()| {
-        target.set_aside(need_bytes)?;
-        if target.capacity_bytes() >= need_bytes {
-            return begin(layout, &target);
+/// A disk that may take the place of one that is to be given up: it has the room, and nothing is written to it yet.
+/// Let go, what was made for it is gone.
+pub struct Spare {
+    target: Option<Target>,
+    layout: Layout,
+}
+
+impl Spare {
+    /// A file that is not there yet, or a block device with `overwrite`, for a disk of this layout.
+    ///
+    /// # Errors
+    /// Where it cannot be had, holds something, or is too small.
+    pub fn find(path: &Path, layout: Layout, overwrite: bool) -> Result<Spare, StoreError> {
+        let path = &file(path);
+        if path.exists() && !overwrite {
+            let what = "is there already; --overwrite destroys what it holds";
+            return Err(StoreError::disk(path, what));
         }
-        let what = format!("got {} bytes, expected {need_bytes}", target.capacity_bytes());
-        Err(StoreError::disk(path, what))
-    });
-    if begun.is_err() {
-        target.discard();
+        let need_bytes = layout.capacity_bytes;
+        let how = Opening { writes: true, overwrite: true, need_bytes: 0, direct: true };
+        let mut spare = Spare { target: Some(Target::open(path, how)?), layout };
+        let Some(target) = &mut spare.target else { return Ok(spare) };
+        lock(target)?;
+        target.set_aside(need_bytes)?;
+        let got = target.capacity_bytes();
+        if got < need_bytes {
+            return Err(StoreError::disk(path, format!("got {got} bytes, expected {need_bytes}")));
+        }
+        Ok(spare)
     }
-    begun
+
+    /// Makes it a disk of the store.
+    ///
+    /// # Errors
+    /// Where it cannot be written.
+    pub fn begin(mut self) -> Result<(), StoreError> {
+        match &self.target {
+            Some(target) => begin(&self.layout, target)?,
+            None => return Ok(()),
+        }
+        self.target = None;
+        Ok(())
+    }
+}
+
+impl Drop for Spare {
+    fn drop(&mut self) {
+        if let Some(target) = self.target.take() {
+            target.discard();
+        }
+    }
 }
 
 /// Opens the disks of a store, all of them, and locks them.
@@ -316,7 +342,7 @@ pub fn look(paths: &[PathBuf], finding: Finding) -> Result<Disks, StoreError> {
         let target = Target::open(&path, how)?;
         if target.capacity_bytes() < layout.capacity_bytes {
             let what = format!(
-                "got {} bytes, expected {}",
+                "got {} bytes, expected {}; left out, --without-disk reads what the others have",
                 target.capacity_bytes(),
                 layout.capacity_bytes
             );

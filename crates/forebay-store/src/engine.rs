@@ -8,6 +8,7 @@
 mod ahead;
 mod cache;
 mod check;
+mod disk;
 mod duty;
 mod ingest;
 mod inplace;
@@ -18,6 +19,7 @@ mod open;
 mod publish;
 mod read;
 mod recover;
+mod room;
 mod scan;
 mod stream;
 mod transform;
@@ -32,7 +34,7 @@ use std::rc::Rc;
 use forebay_core::{Lane, Nanos, RequestId};
 
 use crate::config::Config;
-use crate::executor::{Executor, Io, Signal, Work};
+use crate::executor::{Executor, Signal, Work};
 use crate::layout::Layout;
 use crate::operation::{Answer, Operation, Trouble};
 use crate::record::{KEY_MAX, Key, VALUE_MAX, Value};
@@ -200,6 +202,12 @@ struct State {
     /// A log found no room: until one does, puts that find no slot are refused.
     is_full: bool,
     is_merging: bool,
+    /// What the merge that is under way may take beyond what it gives back.
+    merge_need: u64,
+    /// How much of what there is was replaced: all was merged since the store was opened.
+    is_dead_known: bool,
+    /// The last merge failed.
+    is_merge_stuck: bool,
     /// Nothing is merged meanwhile.
     is_repairing: bool,
     changes: Vec<StageChange>,
@@ -295,6 +303,9 @@ impl Engine {
             transforming: 0,
             is_full: false,
             is_merging: false,
+            merge_need: 0,
+            is_dead_known: false,
+            is_merge_stuck: false,
             is_repairing: false,
             changes: Vec::new(),
             is_closing: false,
@@ -524,80 +535,14 @@ impl Engine {
         self.is_over.set(true);
     }
 
-    /// Whether it was closed, and all that had to be done then is.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_over.get()
-    }
-
-    // What follows is asked of disks.
-
-    fn lane(&self, disk: usize) -> Result<Lane, Trouble> {
-        self.disks[disk].lane.ok_or(Trouble::Missing { disk })
-    }
-
-    async fn read(&self, disk: usize, offset: u64, len: usize) -> Result<Vec<u8>, Trouble> {
-        let io = self.executor.io(self.lane(disk)?, Io::Read { offset, len });
-        io.await.map_err(|fault| Trouble::Disk { disk, fault })
-    }
-
-    async fn write(
-        &self,
-        disk: usize,
-        offset: u64,
-        data: Vec<u8>,
-        durable: bool,
-    ) -> Result<(), Trouble> {
-        let io = self.executor.io(self.lane(disk)?, Io::Write { offset, data, durable });
-        io.await.map(drop).map_err(|fault| self.failed(disk, fault))
-    }
-
-    async fn flush(&self, disk: usize) -> Result<(), Trouble> {
-        let io = self.executor.io(self.lane(disk)?, Io::Flush);
-        io.await.map(drop).map_err(|fault| self.failed(disk, fault))
-    }
-
-    /// A disk that does not write is left alone for a while.
-    fn failed(&self, disk: usize, fault: forebay_core::Fault) -> Trouble {
-        let until = self.executor.now() + self.config.retry;
-        self.state.borrow_mut().failed[disk] = Some(until);
-        Trouble::Disk { disk, fault }
-    }
-
-    /// Whether a disk is left alone.
-    fn is_failed(&self, state: &State, disk: usize) -> bool {
-        state.failed[disk].is_some_and(|until| until > self.executor.now())
-    }
-
-    // What follows is about who has which disk.
-
-    /// Takes an idle disk for a stage.
-    async fn claim(&self, disk: usize, stage: Stage) {
-        self.changed
-            .until(|| {
-                let mut state = self.state.borrow_mut();
-                state.is_idle(disk).then(|| self.enter(&mut state, disk, stage))
-            })
-            .await;
-    }
-
-    fn enter(&self, state: &mut State, disk: usize, stage: Stage) {
-        state.stages[disk] = stage;
-        self.note(state, disk);
-    }
-
-    fn release(&self, disk: usize) {
-        self.enter(&mut self.state.borrow_mut(), disk, Stage::Idle);
-        self.changed.notify();
-    }
-
     /// None yet.
     fn work(&self) -> Work {
         Work::new(&self.executor, self.config.work_bytes)
     }
 
-    /// Waits until a disk is idle.
-    async fn idle(&self, disk: usize) {
-        self.changed.until(|| self.state.borrow().is_idle(disk).then_some(())).await;
+    /// Whether it was closed, and all that had to be done then is.
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.get()
     }
 }
 

@@ -12,7 +12,7 @@ use crate::frame::{BLOCK, Fields, Frame, Kind, pad};
 use crate::root::Change;
 
 /// The format that this code writes and reads.
-const VERSION: u64 = 3;
+const VERSION: u64 = 4;
 
 /// What a disk's label says: the same on all disks of a store but for the disk's number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,13 @@ const LOG_SLOTS: u64 = 3;
 /// A slot takes no more than this part of a disk, unless a log has to be longer.
 const LOGS_SHARE: u64 = 64;
 
+/// A segment that a merge writes takes no more than this part of a disk.
+const SEGMENTS_SHARE: u64 = 64;
+
+fn segment_bytes(capacity_bytes: u64, config: &Config) -> u64 {
+    config.segment_bytes.min(capacity_bytes / SEGMENTS_SHARE)
+}
+
 impl Layout {
     /// Of the disks of a new store, each of so many bytes.
     pub fn all(store: u64, disks: u16, capacity_bytes: u64, config: &Config) -> Vec<Layout> {
@@ -55,7 +62,7 @@ impl Layout {
         let slot_bytes = log_bytes + config.group_bytes + config.gap_bytes + 2 * block;
         // One disk does what several do in turn.
         let log_slots = if disks == 1 { 4 * LOG_SLOTS } else { LOG_SLOTS };
-        let segments = capacity_bytes / config.segment_bytes.max(1);
+        let segments = capacity_bytes / segment_bytes(capacity_bytes, config).max(1);
         let for_all = (segments * ROOT_BYTES_A_SEGMENT).min(ROOT_BYTES_MAX);
         let root_bytes = for_all.max(ROOT_BYTES).min(capacity_bytes / 64);
         let root_bytes = (root_bytes / block * block).max(4 * block);
@@ -64,6 +71,11 @@ impl Layout {
         let layout =
             |disk| Layout { store, disk, disks, root_bytes, log_slots, slot_bytes, capacity_bytes };
         (0..disks).map(layout).collect()
+    }
+
+    /// Bytes of a segment that a merge writes there, about: what is asked for, less on a small disk.
+    pub(crate) fn segment_bytes(&self, config: &Config) -> u64 {
+        segment_bytes(self.capacity_bytes, config)
     }
 
     /// Where one of the two areas for roots begins.

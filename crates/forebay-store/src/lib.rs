@@ -40,7 +40,7 @@ mod store;
 pub use arrangement::{Arrangement, Changed, Compared, Row, compare};
 pub use config::{Config, InPlace, Transformation, Tree, TreeSync};
 pub use disks::{
-    DISKS_MAX, DISKS_MIN, Disks, Finding, StoreError, create, find, is_among, look, renew,
+    DISKS_MAX, DISKS_MIN, Disks, Finding, Spare, StoreError, create, find, is_among, look,
 };
 pub use engine::{Figures, Stage, StageChange};
 pub use layout::Layout;

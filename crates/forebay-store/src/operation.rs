@@ -131,6 +131,15 @@ pub enum Trouble {
         /// Batches that were.
         expected: u64,
     },
+    /// A disk's root is gone, or lacks what it had. Another disk's says the same.
+    #[error(
+        "disk {}: its root is damaged; other disks say what it had, and the next opening writes it anew",
+        disk + 1
+    )]
+    Root {
+        /// Its number, from 0.
+        disk: usize,
+    },
     /// The roots of too many disks are gone or damaged to say what the store had. Nothing is put until that is
     /// given up.
     #[error(

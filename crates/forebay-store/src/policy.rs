@@ -163,9 +163,12 @@ impl StorePolicy {
                 Err(Trouble::Disk { fault, .. }) => Err(*fault),
                 Err(Trouble::Full) => Err(Fault::Full),
                 Err(Trouble::Long { .. }) => Err(Fault::Refused),
-                Err(Trouble::Damaged { .. } | Trouble::Lost { .. } | Trouble::Rootless { .. }) => {
-                    Err(Fault::Media)
-                }
+                Err(
+                    Trouble::Damaged { .. }
+                    | Trouble::Lost { .. }
+                    | Trouble::Root { .. }
+                    | Trouble::Rootless { .. },
+                ) => Err(Fault::Media),
                 Err(Trouble::ReadOnly | Trouble::NoSnapshot) => Err(Fault::Refused),
                 Err(Trouble::Closed | Trouble::Missing { .. }) => Err(Fault::Gone),
             };

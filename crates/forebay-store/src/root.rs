@@ -170,7 +170,8 @@ mod tests {
 
     fn entry(id: u64) -> Entry {
         let (keys, shape) = (Keys::default(), Shape::default());
-        let described = Described { id, ages: (id, id), keys, offset: 4096 * id, len: 4096, shape };
+        let (ages, before, offset) = ((id, id), (id - 1, 2), 4096 * id);
+        let described = Described { id, ages, before, keys, offset, len: 4096, shape };
         Entry { described, disk: id as u16, copy: (8192 * id, 4096 * (id % 2)) }
     }
 

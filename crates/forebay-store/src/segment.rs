@@ -71,12 +71,23 @@ pub(crate) struct Shape {
     pub(crate) filter: Place,
 }
 
+/// The logs whose records a segment has, for its keys.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    /// The first and the last of them.
+    pub(crate) ages: (u64, u64),
+    /// The log before the first, and the batches that it had: so much has to be found of it.
+    pub(crate) before: (u64, u64),
+}
+
 /// What a disk's root says of a segment.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Described {
     pub(crate) id: u64,
-    /// The first and the last log whose records it has, for its keys.
+    /// Its [`Origin`].
     pub(crate) ages: (u64, u64),
+    /// Its [`Origin`].
+    pub(crate) before: (u64, u64),
     pub(crate) keys: Keys,
     /// Its first byte on the disk.
     pub(crate) offset: u64,
@@ -92,6 +103,8 @@ impl Described {
             self.id,
             self.ages.0,
             self.ages.1,
+            self.before.0,
+            self.before.1,
             self.offset,
             self.len,
             shape.records,
@@ -113,11 +126,12 @@ impl Described {
     }
 
     pub(crate) fn get(fields: &mut Fields<'_>) -> Option<Described> {
-        let mut words = [0; 15];
+        let mut words = [0; 17];
         for word in &mut words {
             *word = fields.u64()?;
         }
-        let [id, first, last, offset, len, records, record_bytes, key_bytes, ..] = words;
+        let [id, first, last, log, batches, offset, len, records, record_bytes, key_bytes, ..] =
+            words;
         let [.., tombstones, sequence_max, leaves_len, top_at, top_len, filter_at, filter_len] =
             words;
         let place = |at, len: u64| Some(Place { at, len: u32::try_from(len).ok()? });
@@ -138,7 +152,15 @@ impl Described {
             Some(is_there.then(|| Key::from(key)))
         };
         let keys = Keys { after: key()?, upto: key()? };
-        Some(Described { id, ages: (first, last), keys, offset, len, shape })
+        Some(Described {
+            id,
+            ages: (first, last),
+            before: (log, batches),
+            keys,
+            offset,
+            len,
+            shape,
+        })
     }
 }
 
@@ -491,7 +513,8 @@ mod tests {
             upto: upto.map(Key::from),
         };
         for keys in [keys(None, None), keys(Some(b""), None), keys(None, Some(b"zz"))] {
-            let described = Described { id: 1, ages: (2, 3), keys, offset: 4, len: 5, shape };
+            let described =
+                Described { id: 1, ages: (2, 3), before: (1, 9), keys, offset: 4, len: 5, shape };
             let mut bytes = Vec::new();
             described.put(&mut bytes);
             assert_eq!(Described::get(&mut Fields(&bytes)).as_ref(), Some(&described));

@@ -16,6 +16,7 @@ mod reads;
 mod reply;
 mod scrape;
 mod session;
+mod unfinished;
 
 use std::io::{self, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -29,6 +30,7 @@ use crate::store::Store;
 pub(crate) use command::next as next_command;
 use metrics::Counts;
 pub(crate) use scrape::next as next_request;
+use unfinished::Unfinished;
 
 /// What clients may do.
 #[derive(Clone, Debug)]
@@ -37,6 +39,8 @@ pub struct Limits {
     pub connections_max: usize,
     /// Bytes of a command; of a client that has to say the password yet at most 64 KiB.
     pub command_bytes_max: usize,
+    /// Bytes of commands that clients have not sent to their end yet, in all.
+    pub unfinished_bytes_max: usize,
     /// Commands of a client under way at a time.
     pub pipeline_max: usize,
     /// Keys that one SCAN looks at.
@@ -53,6 +57,7 @@ impl Default for Limits {
             connections_max: 1024,
             // A SET of the longest value, and what is around it.
             command_bytes_max: VALUE_MAX + KEY_MAX + (4 << 10),
+            unfinished_bytes_max: 512 << 20,
             pipeline_max: 4096,
             scan_count_max: 10_000,
             scan_bytes_max: 16 << 20,
@@ -66,6 +71,7 @@ struct Serving {
     store: Store,
     limits: Limits,
     connections: AtomicUsize,
+    unfinished: Arc<Unfinished>,
     counts: Counts,
     is_over: AtomicBool,
 }
@@ -97,7 +103,9 @@ impl Server {
         let address = listener.local_addr()?;
         let (connections, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
         let counts = Counts::default();
-        let serving = Arc::new(Serving { store, limits, connections, counts, is_over });
+        let unfinished = Arc::default();
+        let serving = Serving { store, limits, connections, unfinished, counts, is_over };
+        let serving = Arc::new(serving);
         let theirs = Arc::clone(&serving);
         let thread = std::thread::Builder::new().name("listen".into());
         let thread = thread.spawn(move || accept(&listener, &theirs))?;

@@ -6,18 +6,21 @@ use std::collections::BTreeMap;
 #[derive(Debug, Default)]
 pub(crate) struct Space {
     free: BTreeMap<u64, u64>,
+    /// Of all of them.
+    free_bytes: u64,
 }
 
 impl Space {
     /// All of it is free.
     pub(crate) fn new(from: u64, len: u64) -> Space {
-        Space { free: BTreeMap::from_iter((len > 0).then_some((from, len))) }
+        Space { free: BTreeMap::from_iter((len > 0).then_some((from, len))), free_bytes: len }
     }
 
     /// Takes the first extent of that length; none where there is none.
     pub(crate) fn take(&mut self, len: u64) -> Option<u64> {
         let (&at, &room) = self.free.iter().find(|(_, room)| **room >= len)?;
         self.free.remove(&at);
+        self.free_bytes -= len;
         if room > len {
             self.free.insert(at + len, room - len);
         }
@@ -32,6 +35,7 @@ impl Space {
             return false;
         }
         self.free.remove(&from);
+        self.free_bytes -= len;
         if at > from {
             self.free.insert(from, at - from);
         }
@@ -46,6 +50,7 @@ impl Space {
         if len == 0 {
             return;
         }
+        self.free_bytes += len;
         if let Some((&before, &room)) = self.free.range(..at).next_back() {
             assert!(before + room <= at, "{len} bytes at {at} are free already");
             if before + room == at {
@@ -65,9 +70,14 @@ impl Space {
         self.free.values().copied().max().unwrap_or(0)
     }
 
+    /// Bytes of free extents that whole pieces of so many bytes fit into.
+    pub(crate) fn whole(&self, piece: u64) -> u64 {
+        self.free.values().map(|room| room / piece * piece).sum()
+    }
+
     /// Bytes that are free.
     pub(crate) fn free_bytes(&self) -> u64 {
-        self.free.values().sum()
+        self.free_bytes
     }
 }
 

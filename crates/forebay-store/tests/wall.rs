@@ -425,6 +425,8 @@ fn a_scan_goes_on_where_it_began_only() {
     assert!(one.text(&format!("SCAN {theirs}")).starts_with("-ERR this scan was forgotten"));
     assert_eq!(one.text(&format!("SCAN {mine} COUNT 9")), "[0 [b c]]");
     assert_eq!(other.text(&format!("SCAN {theirs} COUNT 9")), "[0 [c]]");
+    assert_eq!(one.text("SCAN 0 TYPE string COUNT 9"), "[0 [a b c]]");
+    assert_eq!(one.text("SCAN 0 TYPE hash COUNT 9"), "[0 []]");
     served.end();
 }
 
@@ -449,13 +451,39 @@ fn whoever_has_not_said_the_password_gets_nothing() {
     let mut client = served.client();
     assert!(client.text("HELLO 3 AUTH default wrong").starts_with("-WRONGPASS"));
     assert!(client.text("HELLO 3").starts_with("-NOAUTH"));
-    assert_eq!(client.text("AUTH secret"), "+OK");
-    assert_eq!(client.text("GET none"), "nil", "in RESP2 still");
+    assert!(client.text("AUTH somebody secret").starts_with("-WRONGPASS"), "no such user");
+    assert_eq!(client.text("AUTH default secret"), "+OK");
+    assert!(client.text("AUTH wrong").starts_with("-WRONGPASS"));
+    assert_eq!(client.text("GET none"), "nil", "known still, in RESP2 still");
     assert_eq!(client.ask(&[b"SET", b"k", &[1; 100_000]]), b"+OK");
     let mut unknown = served.client();
     unknown.send(b"*3\r\n$3\r\nSET\r\n$1\r\nk\r\n$70000\r\n");
     assert!(String::from_utf8(unknown.reply().unwrap()).unwrap().contains("longer than 65536"));
     assert_eq!(unknown.reply(), None);
+    served.end();
+}
+
+#[test]
+fn what_clients_begin_to_send_is_bounded_in_all() {
+    let served = Served::new(Limits { unfinished_bytes_max: 3 << 20, ..Limits::default() });
+    let begun = command(&[b"SET", b"k", &vec![1; 2 << 20]]);
+    let mut first = served.client();
+    first.send(&begun[..begun.len() - 10]);
+    let mut second = served.client();
+    assert_eq!(second.ask(&[b"SET", b"a", &[1; 1000]]), b"+OK");
+    second.send(&begun[..begun.len() - 10]);
+    // One of them makes it too much.
+    let mut told = Vec::new();
+    for client in [&mut first, &mut second] {
+        client.send(&begun[begun.len() - 10..]);
+        told.push(String::from_utf8(client.reply().unwrap()).unwrap());
+    }
+    let refused = told.iter().filter(|said| said.contains("sent too much")).count();
+    assert_eq!(refused, 1, "{told:?}");
+    // Who is through takes up nothing.
+    for number in 0..5_u8 {
+        assert_eq!(served.client().ask(&[b"SET", &[number], &vec![1; 2 << 20]]), b"+OK");
+    }
     served.end();
 }
 

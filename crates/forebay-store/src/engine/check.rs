@@ -8,7 +8,7 @@ use crate::frame::{Frame, HEAD, Kind};
 use crate::operation::{Checked, Loss, Trouble};
 use crate::record::{Key, Record};
 use crate::root::Change;
-use crate::segment::{self, Keys, Node, Place, len_max};
+use crate::segment::{self, Keys, Node, Origin, Place, len_max};
 
 use super::Engine;
 use super::publish::Writing;
@@ -24,7 +24,7 @@ impl Engine {
             Some(loss(part, part.keys.clone(), trouble.clone()))
         };
         let parts = version.runs.iter().flat_map(|run| &run.parts);
-        self.loss_of_roots().into_iter().chain(parts.filter_map(loss)).collect()
+        self.losses_of_roots().into_iter().chain(parts.filter_map(loss)).collect()
     }
 
     /// Reads everything, all disks at a time.
@@ -51,7 +51,7 @@ impl Engine {
         }
         self.changed.until(|| (left.get() == 0).then_some(())).await;
         let mut checked = checked.take();
-        checked.losses.extend(self.loss_of_roots());
+        checked.losses.extend(self.losses_of_roots());
         checked
     }
 
@@ -179,15 +179,21 @@ impl Engine {
 
     /// Disks whose roots are gone or broken have one again, and what they said decides nothing any more.
     async fn give_roots_up(self: &Rc<Self>, repaired: &mut Checked) -> Result<(), Trouble> {
+        let lost = self.losses_of_roots();
+        self.mend_roots().await?;
+        repaired.losses.extend(lost);
+        let was_rootless = self.state.borrow_mut().rootless.take().is_some();
+        if was_rootless {
+            self.go_on().await;
+        }
+        Ok(())
+    }
+
+    /// Roots that are gone or lack something are written anew.
+    pub(super) async fn mend_roots(&self) -> Result<(), Trouble> {
         while let Some(disk) = self.first_broken_root() {
             self.change_root(disk, Change::default()).await?;
             self.state.borrow_mut().broken_roots.remove(&disk);
-        }
-        let loss = self.loss_of_roots();
-        if loss.is_some() {
-            repaired.losses.extend(loss);
-            self.state.borrow_mut().rootless = None;
-            self.go_on().await;
         }
         Ok(())
     }
@@ -196,10 +202,16 @@ impl Engine {
         self.state.borrow().broken_roots.first().copied()
     }
 
-    /// What nobody knows.
-    fn loss_of_roots(&self) -> Option<Loss> {
-        let trouble = self.state.borrow().rootless.clone()?;
-        Some(Loss { after: None, upto: None, records: 0, bytes: 0, trouble })
+    /// What nobody knows; where others say the same, no key, but that it is so.
+    fn losses_of_roots(&self) -> Vec<Loss> {
+        let state = self.state.borrow();
+        let nothing =
+            |upto: Option<Key>, trouble| Loss { after: None, upto, records: 0, bytes: 0, trouble };
+        if let Some(trouble) = &state.rootless {
+            return vec![nothing(None, trouble.clone())];
+        }
+        let broken = state.broken_roots.iter();
+        broken.map(|disk| nothing(Some(Key::from([])), Trouble::Root { disk: *disk })).collect()
     }
 
     async fn repair_part(
@@ -317,7 +329,8 @@ impl Engine {
         for record in &records {
             writing.push(record).await?;
         }
-        let segment = writing.finish(ages, part.keys.clone()).await?;
+        let origin = Origin { ages, before: part.segment.described.before };
+        let segment = writing.finish(origin, part.keys.clone()).await?;
         self.publish(segment).await?;
         self.find_log_again(ages);
         Ok(())

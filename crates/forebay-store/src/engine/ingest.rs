@@ -28,6 +28,10 @@ impl Engine {
             if is_over {
                 return;
             }
+            self.admit().await;
+            if self.state.borrow().queue.is_empty() {
+                continue;
+            }
             if self.is_behind() {
                 // A merge may need the disk on duty.
                 self.finish(log.take(), began);
@@ -45,7 +49,7 @@ impl Engine {
                         let _ = self.flush(last).await;
                     }
                     let Ok(next) = self.take_duty().await else {
-                        self.refuse();
+                        self.refuse(|_| true);
                         continue;
                     };
                     Rc::clone(log.insert(next))
@@ -108,12 +112,6 @@ impl Engine {
         self.begin_transformation(log);
     }
 
-    /// Nobody takes what is put.
-    fn refuse(&self) {
-        let puts = std::mem::take(&mut self.state.borrow_mut().queue);
-        puts.into_iter().for_each(|put| self.answer(put.id, Err(Trouble::Full)));
-    }
-
     /// Appends a batch of what waits and answers it. If that fails they are handed back.
     async fn append(self: &Rc<Self>, log: &Log) -> Result<(), Vec<Put>> {
         self.slow_down().await;
@@ -122,6 +120,7 @@ impl Engine {
         let layout = self.disks[log.disk].layout;
         let (puts, records) = self.gather(layout.slot_bytes, layout.slot_bytes - log.len.get());
         let before = self.state.borrow().before;
+        log.before.set(before);
         let is_synced = self.config.durable && self.config.to_media;
         let at = (log.len.get(), self.gap_bytes(), is_synced);
         let (bytes, mut batch) =
@@ -227,8 +226,12 @@ impl Engine {
         let mut state = self.state.borrow_mut();
         let most = self.config.group_bytes.min(room.saturating_sub(BATCH_HEAD as u64));
         let (mut puts, mut records, mut bytes) = (Vec::new(), Vec::new(), 0);
+        // Behind a deletion there may be values, which are taken where they would be by themselves.
+        let takes_values = self.takes_values(&state, 0);
+        let fits = |put: &Put| takes_values || is_deletion(put);
         while let Some(put) = state.queue.front()
-            && (puts.is_empty() || bytes + size(put) <= most && !is_outsize(put, slot_bytes))
+            && (puts.is_empty()
+                || bytes + size(put) <= most && !is_outsize(put, slot_bytes) && fits(put))
             && let Some(put) = state.queue.pop_front()
         {
             bytes += size(&put);
@@ -252,8 +255,13 @@ fn is_outsize(put: &Put, slot_bytes: u64) -> bool {
     size(put) + (BATCH_HEAD + BLOCK) as u64 > slot_bytes
 }
 
+/// Whether a put has no value.
+pub(super) fn is_deletion(put: &Put) -> bool {
+    put.records.iter().all(|(_, value)| value.is_none())
+}
+
 /// Bytes of a put's records.
-fn size(put: &Put) -> u64 {
+pub(super) fn size(put: &Put) -> u64 {
     let size = |value: &Option<crate::record::Value>| value.as_ref().map_or(0, |value| value.len());
     put.records.iter().map(|(key, value)| 16 + (key.len() + size(value)) as u64).sum()
 }

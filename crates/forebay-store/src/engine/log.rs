@@ -26,6 +26,8 @@ pub(crate) struct Log {
     /// Without gaps.
     pub(crate) batch_bytes: Cell<u64>,
     pub(crate) batches: Cell<u64>,
+    /// The log before it, and the batches that this had.
+    pub(crate) before: Cell<(u64, u64)>,
     /// Another disk knows of it, or none can.
     pub(crate) is_announced: Cell<bool>,
     is_released: Cell<bool>,
@@ -57,6 +59,7 @@ impl Log {
             len: Cell::new(0),
             batch_bytes: Cell::new(0),
             batches: Cell::new(0),
+            before: Cell::new((0, 0)),
             is_announced: Cell::new(false),
             is_released: Cell::new(false),
             records: RefCell::default(),

@@ -9,7 +9,7 @@ use std::rc::Rc;
 
 use crate::operation::Trouble;
 use crate::record::Key;
-use crate::segment::{Keys, len_max};
+use crate::segment::{Keys, Origin, len_max};
 
 use super::ahead::Ahead;
 use super::log::Log;
@@ -21,14 +21,16 @@ use super::{Engine, State};
 
 /// The share of what is dead that makes merging everything worth while where room is short.
 const DEAD_LITTLE: f64 = 0.2;
+/// The same where values find no room any more. Less would write the whole store for little.
+const DEAD_LEAST: f64 = 0.1;
 
 /// Room for a segment of a merge beyond what it is to have.
 const ROOM: f64 = 1.25;
 
 /// What to merge.
-struct Merge {
+pub(super) struct Merge {
     /// Of what comes of it.
-    ages: (u64, u64),
+    origin: Origin,
     /// Keys up to here are done.
     done: Option<Key>,
     inputs: Vec<Rc<Run>>,
@@ -45,6 +47,7 @@ impl Engine {
                 }
                 let merge = self.choose(&state)?;
                 state.is_merging = true;
+                state.merge_need = self.merge_need(&merge.inputs);
                 Some(Some(merge))
             };
             let Some(merge) = self.changed.until(merge).await else { return };
@@ -52,17 +55,22 @@ impl Engine {
             if let Err(trouble) = &outcome {
                 self.state.borrow().version.damage(trouble);
             }
-            self.state.borrow_mut().is_merging = false;
+            {
+                let mut state = self.state.borrow_mut();
+                (state.is_merging, state.merge_need) = (false, 0);
+                state.is_merge_stuck = outcome.is_err();
+                state.is_dead_known |= state.version.runs.len() == 1;
+            }
             self.changed.notify();
-            if outcome.is_err() && !self.state.borrow().is_closing {
-                self.executor.sleep(self.config.retry).await;
+            if outcome.is_err() {
+                self.nap(|| false).await;
             }
         }
     }
 
     /// What was begun; else everything, where too much of it is dead; else as many neighbours as make it worth
     /// while, the smallest first.
-    fn choose(&self, state: &State) -> Option<Merge> {
+    pub(super) fn choose(&self, state: &State) -> Option<Merge> {
         let runs = &state.version.runs;
         if state.is_repairing {
             return None;
@@ -73,11 +81,18 @@ impl Engine {
             let is_input =
                 |run: &&Rc<Run>| run.ages != ages && ages.0 <= run.ages.0 && run.ages.1 <= ages.1;
             let inputs: Vec<_> = runs.iter().filter(is_input).cloned().collect();
-            return inputs.iter().all(is_sound).then_some(Merge { ages, done, inputs });
+            let origin = runs.iter().find(|run| run.ages == ages)?.origin();
+            let done = Some(done);
+            return inputs.iter().all(is_sound).then_some(Merge { origin, done, inputs });
         }
         let whole = |inputs: &[Rc<Run>]| {
-            let ages = (inputs.last()?.ages.0, inputs.first()?.ages.1);
-            Some(Merge { ages, done: None, inputs: inputs.to_vec() })
+            let inputs = self.affordable(state, inputs);
+            if inputs.len() < 2 {
+                return None;
+            }
+            let Origin { ages: (first, _), before } = inputs.last()?.origin();
+            let origin = Origin { ages: (first, inputs.first()?.ages.1), before };
+            Some(Merge { origin, done: None, inputs: inputs.to_vec() })
         };
         if let Some((ages, _)) = state.version.begun() {
             return self.smaller(state, ages).and_then(|inputs| whole(&inputs));
@@ -85,10 +100,11 @@ impl Engine {
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
         let stretches = stretches(runs, &state.logs);
-        // No log finds room any more: whatever was replaced is to go. Of one run nothing is.
-        if state.is_full
+        // Values find no room any more: what was replaced is to go, if that is enough, or nobody knows.
+        let is_enough = dead as f64 > all as f64 * DEAD_LEAST || !state.is_dead_known;
+        if is_enough
+            && (state.is_full || !self.takes_values(state, 0))
             && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
-            && longest.len() > 1
         {
             return whole(longest);
         }
@@ -138,7 +154,8 @@ impl Engine {
     }
 
     async fn merge(self: &Rc<Self>, merge: Merge) -> Result<(), Trouble> {
-        let Merge { ages, mut done, inputs } = merge;
+        let Merge { origin, mut done, inputs } = merge;
+        let ages = origin.ages;
         let is_oldest = {
             let state = self.state.borrow();
             !state.version.runs.iter().any(|run| run.ages.1 < ages.0)
@@ -154,7 +171,7 @@ impl Engine {
             parts.map(|part| of(&part.segment.described.shape)).sum()
         };
         let bytes = total(|shape| shape.record_bytes);
-        let share = (self.config.segment_bytes as f64 * ROOM / bytes.max(1) as f64).min(1.0);
+        let share = (self.segment_bytes() as f64 * ROOM / bytes.max(1) as f64).min(1.0);
         let of = |count: u64| (count as f64 * share) as u64 + 1;
         let (records, keys) = (total(|shape| shape.records), total(|shape| shape.key_bytes));
         let room = len_max(of(bytes), of(records), of(keys));
@@ -164,11 +181,22 @@ impl Engine {
         let mut last: Option<Key> = None;
         let mut work = self.work();
         loop {
+            let next = newest(&mut streams).await?;
+            let is_end = next.is_none();
+            if writing.as_ref().is_some_and(|to| to.len() >= self.segment_bytes())
+                && let (Some(last), Some(next)) = (&last, &next)
+            {
+                let upto = Some(between(last, &next.key));
+                let keys = Keys { after: std::mem::replace(&mut done, upto.clone()), upto };
+                self.end_output(writing.take(), origin, keys).await?;
+                if self.smaller(&self.state.borrow(), ages).is_some() {
+                    // It goes on where it was.
+                    return Ok(());
+                }
+            }
             if self.state.borrow().is_closing || self.state.borrow().is_repairing {
                 return Ok(());
             }
-            let next = newest(&mut streams).await?;
-            let is_end = next.is_none();
             if let Some(record) = next {
                 pass(&mut streams, &record.key);
                 let compared = 1 + streams.len() / 16;
@@ -177,7 +205,7 @@ impl Engine {
                 if is_kept && let Some(full) = writing.take_if(|to| !to.has_room(&record)) {
                     let keys = Keys { after: done, upto: last.clone() };
                     done = last.take();
-                    self.end_output(Some(full), ages, keys).await?;
+                    self.end_output(Some(full), origin, keys).await?;
                 }
                 last = Some(record.key.clone());
                 if is_kept {
@@ -194,21 +222,10 @@ impl Engine {
                     }
                     to.push(&record).await?;
                 }
-                if writing.as_ref().is_none_or(|to| to.len() < self.config.segment_bytes) {
-                    continue;
-                }
-                let upto: Key = record.key;
-                let keys = Keys { after: done.clone(), upto: Some(upto.clone()) };
-                done = Some(upto);
-                self.end_output(writing.take(), ages, keys).await?;
-                if self.smaller(&self.state.borrow(), ages).is_some() {
-                    // It goes on where it was.
-                    return Ok(());
-                }
             }
             if is_end {
                 let keys = Keys { after: done.clone(), upto: None };
-                self.end_output(writing.take(), ages, keys).await?;
+                self.end_output(writing.take(), origin, keys).await?;
                 self.state.borrow_mut().figures.merges += 1;
                 return Ok(());
             }
@@ -219,12 +236,12 @@ impl Engine {
     /// away. A shorter one, of `least` bytes or more, where what is free is in pieces.
     async fn begin_output(self: &Rc<Self>, room: u64, least: u64) -> Result<Writing, Trouble> {
         let count = self.disks.len();
-        let longest = |disk: usize| self.disks[disk].space.borrow().longest().min(room);
+        let longest = |disk: usize| self.disks[disk].space.borrow().longest().min(room.max(least));
         let free = |disk: usize| self.disks[disk].space.borrow().free_bytes();
         let choose = || {
             let state = self.state.borrow();
-            let fit: Vec<usize> =
-                (0..count).filter(|disk| !self.is_failed(&state, *disk)).collect();
+            let takes = |disk: &usize| !self.is_failed(&state, *disk) && longest(*disk) >= least;
+            let fit: Vec<usize> = (0..count).filter(takes).collect();
             if fit.is_empty() {
                 return Some(Err(Trouble::Full));
             }
@@ -245,7 +262,7 @@ impl Engine {
     async fn end_output(
         self: &Rc<Self>,
         writing: Option<Writing>,
-        ages: (u64, u64),
+        origin: Origin,
         keys: Keys,
     ) -> Result<(), Trouble> {
         let writing = match writing {
@@ -253,10 +270,21 @@ impl Engine {
             None => self.begin_output(len_max(0, 0, 0), 0).await?,
         };
         self.idle(writing.disk()).await;
-        let segment = writing.finish(ages, keys).await?;
+        let segment = writing.finish(origin, keys).await?;
         self.state.borrow_mut().figures.merged_bytes += segment.described.len;
         self.publish(segment).await
     }
+}
+
+/// The shortest key, or one that is little longer, that is not before `last` and before `next`: roots hold it.
+fn between(last: &Key, next: &Key) -> Key {
+    let same = last.iter().zip(next.iter()).take_while(|(a, b)| a == b).count();
+    let longer = |len: usize| {
+        let (&byte, head) = last.get(..len)?.split_last()?;
+        let key: Key = head.iter().copied().chain([byte.checked_add(1)?]).collect();
+        (key < *next).then_some(key)
+    };
+    (same + 1..last.len()).find_map(longer).unwrap_or_else(|| last.clone())
 }
 
 /// Without the oldest ones that are more than twice what is newer: to write such a one again for so little would cost
@@ -292,4 +320,38 @@ fn stretches<'a>(runs: &'a [Rc<Run>], logs: &[Rc<Log>]) -> Vec<&'a [Rc<Run>]> {
         rest = later;
     }
     stretches
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_lies_between_two_keys_does_and_is_no_longer_than_the_first(
+            mut keys in proptest::array::uniform2(proptest::collection::vec(250..=255_u8, 0..9)),
+        ) {
+            keys.sort();
+            let [last, next] = keys.map(Key::from);
+            prop_assume!(last < next);
+            let found = between(&last, &next);
+            prop_assert!(last <= found && found < next && found.len() <= last.len());
+        }
+    }
+
+    #[test]
+    fn a_long_tail_is_left_out() {
+        let key = |key: &str| Key::from(key.as_bytes());
+        for (last, next, expected) in [
+            ("https://a.org/long", "https://a.org/longer", "https://a.org/long"),
+            ("https://a.org/long", "https://c.org/", "https://b"),
+            ("https://a.org/long", "https://b", "https://a/"),
+            ("a", "b", "a"),
+            ("", "b", ""),
+        ] {
+            assert_eq!(between(&key(last), &key(next)), key(expected), "{last} and {next}");
+        }
+    }
 }

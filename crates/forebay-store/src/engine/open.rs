@@ -84,9 +84,13 @@ impl Engine {
     /// From here on puts are taken, and there is work in the background.
     pub(super) async fn go_on(self: &Rc<Self>) {
         self.copy_all().await;
+        // Where that fails it is said so until the next opening.
+        let _ = self.mend_roots().await;
         if self.present().count() < self.disks.len() {
             self.state.borrow_mut().leave_out();
         }
+        let is_new = self.state.borrow().version.runs.is_empty();
+        self.state.borrow_mut().is_dead_known = is_new;
         self.is_open.set(true);
         self.executor.spawn(Rc::clone(self).ingest());
         let logs = self.state.borrow().logs.clone();
@@ -105,23 +109,36 @@ impl Engine {
     }
 
     /// The newer of a disk's two roots, and whether that is all that it had: a frame that was written after what
-    /// is whole says that it is not.
+    /// is whole says that it is not, and so may a block that cannot be read.
     async fn find_root(&self, disk: usize) -> Result<(Root, bool), Trouble> {
-        let areas = [self.read_chain(disk, 0).await?, self.read_chain(disk, 1).await?];
-        let roots = areas.iter().filter_map(|bytes| Root::parse(bytes, self.store));
+        let layout = self.disks[disk].layout;
+        let mut areas = [self.read_chain(disk, 0).await?, self.read_chain(disk, 1).await?];
+        let roots = areas.iter().filter_map(|area| Root::parse(&area.bytes, self.store));
         let mut found = roots.max_by_key(|root| root.chain).unwrap_or_default();
-        let last = areas.iter().filter_map(|bytes| Root::last(bytes, self.store)).max();
-        let is_whole = found.chain > 0 && last == Some((found.chain, found.frames - 1));
+        let last = |areas: &[Partial; 2]| {
+            areas.iter().filter_map(|area| Root::last(&area.bytes, self.store)).max()
+        };
+        let next = |area: u64| if area == found.area() { found.len } else { 0 };
+        let is_readable = (0..)
+            .zip(&areas)
+            .all(|(area, bytes)| !bytes.lacks(&(next(area)..next(area) + BLOCK as u64)));
+        let is_last = found.chain > 0 && last(&areas) == Some((found.chain, found.frames - 1));
+        let is_whole = is_last && is_readable;
+        if !is_whole {
+            for (area, bytes) in (0..).zip(&mut areas) {
+                self.read_on_around(bytes, disk, layout.root_at(area), layout.root_bytes).await?;
+            }
+        }
         // The next change begins a chain: in the other area, and under a number that no frame there has.
-        if let Some((chain, _)) = last {
+        if let Some((chain, _)) = last(&areas) {
             found.chain = chain + (chain - found.chain) % 2;
         }
-        found.len = self.disks[disk].layout.root_bytes;
+        found.len = layout.root_bytes;
         Ok((found, is_whole))
     }
 
     /// The frames that an area begins with, and up to a step behind them.
-    async fn read_chain(&self, disk: usize, area: u64) -> Result<Vec<u8>, Trouble> {
+    async fn read_chain(&self, disk: usize, area: u64) -> Result<Partial, Trouble> {
         let (layout, block) = (self.disks[disk].layout, BLOCK as u64);
         let (begin, mut found, mut end) = (layout.root_at(area), Partial::default(), block);
         loop {
@@ -134,13 +151,13 @@ impl Engine {
             let from = (end - block) as usize;
             let len = Frame::len(&found.bytes[from..], Kind::Root, self.store);
             let Some(len) = len.filter(|len| *len <= layout.root_bytes - from as u64) else {
-                return Ok(found.bytes);
+                return Ok(found);
             };
             // Up to the head of the next one.
             end = from as u64 + len.next_multiple_of(block) + block;
             if end > layout.root_bytes {
                 self.read_on_around(&mut found, disk, begin, layout.root_bytes).await?;
-                return Ok(found.bytes);
+                return Ok(found);
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::frame::BLOCK;
 use crate::operation::Trouble;
 use crate::record::Record;
 use crate::root::{Change, Root};
-use crate::segment::{Described, Keys, Writer};
+use crate::segment::{Described, Keys, Origin, Writer};
 
 use super::Engine;
 use super::version::Segment;
@@ -95,7 +95,7 @@ impl Writing {
     }
 
     /// Writes the rest and makes it durable. Nothing says yet that it is there.
-    pub(super) async fn finish(mut self, ages: (u64, u64), keys: Keys) -> Result<Segment, Trouble> {
+    pub(super) async fn finish(mut self, origin: Origin, keys: Keys) -> Result<Segment, Trouble> {
         let writer = std::mem::replace(&mut self.writer, Writer::new(0, 0));
         let filter = self.engine.filter(writer.hashes()).await;
         let (mut rest, shape, top) = writer.finish(&filter);
@@ -112,7 +112,8 @@ impl Writing {
         space.borrow_mut().give(self.offset + self.sent, self.room - self.sent);
         self.is_done = true;
         let (id, offset, len) = (self.id, self.offset, self.sent);
-        let described = Described { id, ages, keys, offset, len, shape };
+        let Origin { ages, before } = origin;
+        let described = Described { id, ages, before, keys, offset, len, shape };
         Ok(Segment::new(described, self.disk, (filter, top), space))
     }
 }

@@ -12,7 +12,7 @@ use crate::config::Transformation;
 use crate::executor::Io;
 use crate::operation::Trouble;
 use crate::record::Key;
-use crate::segment::{Keys, len_max};
+use crate::segment::{Keys, Origin};
 
 use super::log::Log;
 use super::publish::Writing;
@@ -30,7 +30,7 @@ impl Engine {
         self.executor.spawn(async move {
             let began = engine.executor.now();
             // While it fails the log stays where it is, and what is in it.
-            let mut is_done = false;
+            let (mut is_done, mut was_hasty) = (false, false);
             while !is_done {
                 let outcome = engine.transform(&log).await;
                 is_done = outcome.is_ok();
@@ -40,7 +40,11 @@ impl Engine {
                     if engine.state.borrow().is_closing {
                         break;
                     }
-                    engine.executor.sleep(engine.config.retry).await;
+                    // Once it is tried again at once; after that only time helps.
+                    let is_short = outcome == Err(Trouble::Full) && !was_hasty;
+                    let begun = engine.executor.now();
+                    engine.nap(|| is_short && engine.finds_room(&log)).await;
+                    was_hasty = engine.executor.now() == begun;
                 }
             }
             engine.end_transformation(&log, is_done.then(|| engine.executor.now() - began));
@@ -99,7 +103,8 @@ impl Engine {
         let claim = || {
             let mut state = self.state.borrow_mut();
             let count = self.disks.len();
-            let takes = |disk: usize| !self.is_failed(&state, disk) && self.has_room(disk, room);
+            let takes =
+                |disk: usize| !self.is_failed(&state, disk) && self.has_room(&state, disk, room);
             let fit = |disk: &usize| *disk != log.disk && takes(*disk);
             if !(0..count).any(|disk| fit(&disk)) {
                 return Some(Err(Trouble::Full));
@@ -132,7 +137,8 @@ impl Engine {
 
     async fn write_tree(self: &Rc<Self>, log: &Log, to: usize) -> Result<(), Trouble> {
         let room = self.room(log);
-        if !self.has_room(to, room) || self.is_behind_a_full(log) {
+        let has_room = self.has_room(&self.state.borrow(), to, room);
+        if !has_room || self.is_behind_a_full(log) {
             return Err(Trouble::Full);
         }
         let mut writing = Writing::begin(self, to, room)?;
@@ -144,36 +150,17 @@ impl Engine {
             work.did(record.size(), 1 + asked / 16).await;
             next = after(&record.key);
         }
-        let segment = writing.finish((log.id, log.id), Keys::default()).await?;
+        let origin = Origin { ages: (log.id, log.id), before: log.before.get() };
+        let segment = writing.finish(origin, Keys::default()).await?;
         self.state.borrow_mut().figures.transformed_bytes += segment.described.len;
         self.publish(segment).await
     }
 
-    /// What a log's segment may need; nothing of a tree that has its place.
-    fn room(&self, log: &Log) -> u64 {
-        match &self.trees {
-            None => len_max(log.record_bytes.get(), log.len_records(), log.key_bytes.get()),
-            Some(_) => 0,
-        }
-    }
-
-    /// Whether a disk has room for a segment, and for merges beside it.
-    fn has_room(&self, disk: usize, room: u64) -> bool {
-        let space = self.disks[disk].space.borrow();
-        room == 0 || space.longest() >= room && space.free_bytes() >= room + self.merge_room(disk)
-    }
-
     /// Whether an older log found no room: it comes first, for runs with a log between them cannot be merged.
-    fn is_behind_a_full(&self, log: &Log) -> bool {
+    pub(super) fn is_behind_a_full(&self, log: &Log) -> bool {
         let state = self.state.borrow();
         let is_left = |other: &&Rc<Log>| !state.lost_logs.contains(&other.id);
         state.is_full && state.logs.iter().find(is_left).is_some_and(|oldest| oldest.id < log.id)
-    }
-
-    /// What a disk keeps free for merges: without it nothing that was replaced would ever be free again.
-    fn merge_room(&self, disk: usize) -> u64 {
-        let layout = self.disks[disk].layout;
-        (2 * self.config.segment_bytes).min((layout.capacity_bytes - layout.segments_at()) / 8)
     }
 
     /// A newer version of a key is on its way: where a filter says that an older one is, that is dead. Answers how

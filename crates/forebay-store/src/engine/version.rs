@@ -3,8 +3,9 @@
 //! A *run* is what the logs from one age to another became: segments of disjoint keys, on any disks. A merge
 //! of neighbouring runs writes its output from the least key on, segment by segment; each that is published takes
 //! its keys from the runs that it was made of. So while a merge is under way (or was cut short) a run lies
-//! nested in the ages of another, and what is left of it begins behind the other's last key. A segment that was
-//! not forgotten in time decides only what none of those that replaced it does.
+//! nested in the ages of another, and what is left of it begins behind the other's last key. Whatever the order in
+//! which they are found: a disk that was missing may bring a merge back that was begun before others made a run of
+//! some of its inputs. A segment that was not forgotten in time decides only what none of those that replaced it does.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::rc::Rc;
@@ -13,7 +14,7 @@ use crate::filter::Filter;
 use crate::operation::Trouble;
 use crate::record::Key;
 use crate::root::Entry;
-use crate::segment::{Described, Keys, Node};
+use crate::segment::{Described, Keys, Node, Origin};
 use crate::space::Space;
 
 /// A copy of a segment's filter, on another disk.
@@ -132,6 +133,12 @@ impl Run {
         self.parts.get(at).filter(|part| part.keys.hold(key))
     }
 
+    /// The logs that it is of.
+    pub(crate) fn origin(&self) -> Origin {
+        let before = self.parts.first().map_or((0, 0), |part| part.segment.described.before);
+        Origin { ages: self.ages, before }
+    }
+
     /// Bytes of records in it.
     pub(crate) fn record_bytes(&self) -> u64 {
         self.parts.iter().map(|part| part.segment.described.shape.record_bytes).sum()
@@ -166,11 +173,15 @@ pub(crate) struct Version {
 }
 
 impl Version {
-    /// With one segment more, which takes its keys from all older segments of its ages; and those that decide
-    /// nothing any more.
+    /// With one segment more, which takes its keys from all segments within its ages, and leaves those to others
+    /// that segments of wider ages have; and the segments that decide nothing any more.
     pub(crate) fn with(&self, segment: Rc<Segment>) -> (Version, Vec<Rc<Segment>>) {
         let (ages, keys) = (segment.described.ages, segment.described.keys.clone());
         let mut gone = Vec::new();
+        let left = self.left_by_wider(ages, &keys);
+        if left.is_empty() {
+            gone.push(Rc::clone(&segment));
+        }
         let mut runs: Vec<Rc<Run>> = Vec::with_capacity(self.runs.len() + 1);
         let mut same = None;
         for run in &self.runs {
@@ -184,13 +195,26 @@ impl Version {
             }
         }
         let mut parts = same.map_or_else(Vec::new, |run| run.parts.clone());
-        let at = parts.partition_point(|part| part.keys.after < keys.after);
-        parts.insert(at, Part { segment, keys });
-        let at = runs.partition_point(|run| {
-            run.ages.1 > ages.1 || run.ages.1 == ages.1 && run.ages.0 > ages.0
-        });
-        runs.insert(at, Rc::new(Run { ages, parts }));
+        parts.extend(left.into_iter().map(|keys| Part { segment: Rc::clone(&segment), keys }));
+        parts.sort_by(|a, b| a.keys.after.cmp(&b.keys.after));
+        if !parts.is_empty() {
+            let at = runs.partition_point(|run| {
+                run.ages.1 > ages.1 || run.ages.1 == ages.1 && run.ages.0 > ages.0
+            });
+            runs.insert(at, Rc::new(Run { ages, parts }));
+        }
         (Version { runs }, gone)
+    }
+
+    /// Which of these keys no segment of wider ages has.
+    fn left_by_wider(&self, ages: (u64, u64), keys: &Keys) -> Vec<Keys> {
+        let is_wider =
+            |run: &&Rc<Run>| run.ages != ages && run.ages.0 <= ages.0 && ages.1 <= run.ages.1;
+        let mut left = vec![keys.clone()];
+        for part in self.runs.iter().filter(is_wider).flat_map(|run| &run.parts) {
+            left = left.iter().flat_map(|keys| keys.without(&part.keys)).collect();
+        }
+        left
     }
 
     /// Whether what a log had is in segments.
@@ -216,16 +240,20 @@ impl Version {
     }
 
     /// A merge that was begun: its ages, and the keys it has done.
-    pub(crate) fn begun(&self) -> Option<((u64, u64), Option<Key>)> {
-        let outer = self.runs.iter().find(|outer| {
+    pub(crate) fn begun(&self) -> Option<((u64, u64), Key)> {
+        let is_begun = |outer: &&Rc<Run>| {
             self.runs.iter().any(|run| run.ages != outer.ages && run.is_within(outer.ages))
-        })?;
-        Some((outer.ages, outer.parts.last()?.keys.upto.clone()))
+        };
+        let upto = |outer: &Run| Some((outer.ages, outer.parts.last()?.keys.upto.clone()?));
+        // One that has come to the last key has nothing left to do, whatever there is.
+        self.runs.iter().filter(is_begun).find_map(|outer| upto(outer))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::segment::Shape;
 
@@ -247,7 +275,8 @@ mod tests {
         keys: (u8, u8),
     ) -> Rc<Segment> {
         let keys = Keys { after: key(keys.0), upto: key(keys.1) };
-        let described = Described { id, ages, keys, offset: id, len: 1, shape: Shape::default() };
+        let (before, shape) = ((0, 0), Shape::default());
+        let described = Described { id, ages, before, keys, offset: id, len: 1, shape };
         Rc::new(Segment::new(described, 0, (Filter::default(), None), space))
     }
 
@@ -255,6 +284,54 @@ mod tests {
     fn deciding(version: &Version, byte: u8) -> Vec<u64> {
         let parts = version.runs.iter().filter_map(|run| run.part(&[byte]));
         parts.map(|part| part.segment.described.id).collect()
+    }
+
+    /// Segments that decide a key, the newest first, said without runs: of two whose ages lie one within the other
+    /// the wider has it, of two of the same ages the later.
+    fn reference(segments: &[Rc<Segment>], byte: u8) -> Vec<u64> {
+        let holding: Vec<_> = segments
+            .iter()
+            .map(|segment| &segment.described)
+            .filter(|d| d.keys.hold(&[byte]))
+            .collect();
+        let replaces = |at: usize, of: usize| {
+            let (a, b) = (holding[at].ages, holding[of].ages);
+            a.0 <= b.0 && b.1 <= a.1 && (a != b || at > of)
+        };
+        let is_left = |of: &usize| !(0..holding.len()).any(|at| replaces(at, *of));
+        let mut left: Vec<_> = (0..holding.len()).filter(is_left).map(|at| holding[at]).collect();
+        left.sort_by_key(|described| std::cmp::Reverse((described.ages.1, described.ages.0)));
+        left.iter().map(|described| described.id).collect()
+    }
+
+    proptest! {
+        #[test]
+        fn in_whatever_order_segments_are_found_the_wider_decides(
+            drawn in proptest::collection::vec((1..6_u64, 0..5_u64, 0..6_u8, 0..6_u8), 1..12),
+        ) {
+            let space = space();
+            let (mut version, mut all, mut gone) = (Version::default(), Vec::new(), Vec::new());
+            for (id, (age, more, after, len)) in (1..).zip(drawn) {
+                let upto = if after + len > 8 { 0 } else { after + len };
+                if upto == after && upto > 0 {
+                    continue;
+                }
+                let segment = segment(&space, id, (age, age + more), (after, upto));
+                segment.keep();
+                all.push(Rc::clone(&segment));
+                let (next, without) = version.with(segment);
+                version = next;
+                gone.extend(without.iter().map(|segment| segment.described.id));
+            }
+            for byte in 1..10 {
+                prop_assert_eq!(deciding(&version, byte), reference(&all, byte), "key {}", byte);
+            }
+            let decides = |id: &u64| version.segments().any(|segment| segment.described.id == *id);
+            let of_none: Vec<u64> =
+                all.iter().map(|segment| segment.described.id).filter(|id| !decides(id)).collect();
+            gone.sort_unstable();
+            prop_assert_eq!(gone, of_none, "each is gone once");
+        }
     }
 
     #[test]
@@ -267,11 +344,7 @@ mod tests {
             version = next;
             gone.extend(without.iter().map(|segment| segment.described.id));
             let deciding = [1, 4, 5, 9].map(|byte| deciding(&version, byte));
-            (
-                deciding,
-                version.begun().map(|(ages, key)| (ages, key.map_or(0, |key| key[0]))),
-                gone.clone(),
-            )
+            (deciding, version.begun().map(|(ages, key)| (ages, key[0])), gone.clone())
         };
         add(1, (1, 1), (0, 0));
         add(2, (2, 2), (0, 4));

@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use super::command::{self, Words};
 use super::reply::{Reply, array_head};
 use super::session::{Pending, Session, Values, answered, value_or_trouble, values};
+use super::unfinished::Part;
 use super::{Serving, TICK};
 
-/// A client that takes nothing for so long is let go.
+/// A client that takes nothing for so long is let go, and so is one that sends nothing more of what it began.
 const DEAF: Duration = Duration::from_secs(60);
 /// And so long after the server is over.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);
@@ -32,6 +33,8 @@ pub(super) fn serve(stream: TcpStream, serving: &Arc<Serving>) -> io::Result<()>
         stream,
         session: Session::new(serving),
         serving: Arc::clone(serving),
+        unfinished: Part::new(&serving.unfinished, serving.limits.unfinished_bytes_max),
+        heard: Instant::now(),
         chunk: vec![0; CHUNK],
         bytes: Vec::new(),
         at: 0,
@@ -48,6 +51,10 @@ struct Connection {
     stream: TcpStream,
     session: Session,
     serving: Arc<Serving>,
+    /// What of a command has come.
+    unfinished: Part,
+    /// When something came last.
+    heard: Instant,
     chunk: Vec<u8>,
     /// What has come, of which what is behind `at` is in no command yet.
     bytes: Vec<u8>,
@@ -122,15 +129,24 @@ impl Connection {
                         return Some(words);
                     }
                 }
-                Ok(None) => self.is_parsed = true,
-                Err(what) => {
+                Ok(None) => {
                     self.is_parsed = true;
-                    self.session.is_over = true;
-                    self.pending.push_back(Pending::Ready(Reply::Error(format!("ERR {what}"))));
+                    if !self.unfinished.holds(self.bytes.len() - self.at) {
+                        self.give_up("clients have sent too much of commands that have no end yet");
+                    }
                 }
+                Err(what) => self.give_up(&what),
             }
         }
         None
+    }
+
+    /// Takes no more of it, and says why.
+    fn give_up(&mut self, what: &str) {
+        (self.is_parsed, self.session.is_over) = (true, true);
+        (self.bytes, self.at) = (Vec::new(), 0);
+        self.unfinished.holds(0);
+        self.pending.push_back(Pending::Ready(Reply::Error(format!("ERR {what}"))));
     }
 
     /// Reads what is there; answers whether more may come.
@@ -145,9 +161,12 @@ impl Connection {
             Ok(0) => return Ok(false),
             Ok(count) => {
                 self.bytes.extend_from_slice(&self.chunk[..count]);
-                self.is_parsed = false;
+                (self.is_parsed, self.heard) = (false, Instant::now());
             }
-            Err(error) if is_tick(&error) => return Ok(!self.serving.store.is_closed()),
+            Err(error) if is_tick(&error) => {
+                let is_mute = !self.bytes.is_empty() && self.heard.elapsed() > DEAF;
+                return Ok(!is_mute && !self.serving.store.is_closed());
+            }
             Err(error) => return Err(error),
         }
         Ok(true)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::time::Instant;
 
-use crate::operation::{Answer, Operation, Page, Trouble};
+use crate::operation::{Answer, Loss, Operation, Page, Trouble};
 use crate::record::{Key, Value};
 use crate::store::{Answered, Store};
 
@@ -71,6 +71,8 @@ pub(super) struct Session {
 const CURSORS: usize = 256;
 /// Bytes of a command of a client that has to say the password yet.
 const UNKNOWN_BYTES_MAX: usize = 64 << 10;
+/// The only one that there is.
+const USER: &[u8] = b"default";
 /// Keys that SCAN looks at unless it is told how many.
 const SCAN_COUNT: usize = 10;
 
@@ -287,7 +289,7 @@ impl Session {
             "MSET" => self.puts(arguments),
             "DEL" | "UNLINK" => self.delete(arguments),
             "SCAN" => self.scan(arguments),
-            "DBSIZE" => Pending::Ready(Reply::Integer(self.store().status().records as i64)),
+            "DBSIZE" => Pending::Ready(self.size()),
             "INFO" => Pending::Ready(Reply::text(info::info(&self.serving))),
             "PING" => Pending::Ready(arguments.first().map_or(Reply::Simple("PONG"), Reply::text)),
             "ECHO" => Pending::Ready(Reply::text(&arguments[0])),
@@ -329,16 +331,26 @@ impl Session {
         Pending::Asked(answers, there)
     }
 
+    fn size(&self) -> Reply {
+        let status = self.store().status();
+        let rootless = |loss: &Loss| matches!(loss.trouble, Trouble::Rootless { .. });
+        match status.losses.iter().find(|loss| rootless(loss)) {
+            Some(loss) => trouble(&loss.trouble),
+            None => Reply::Integer(status.records as i64),
+        }
+    }
+
     fn auth(&mut self, arguments: &[Vec<u8>]) -> Pending {
         let Limits { password, .. } = &self.serving.limits;
         let (Some(expected), Some(got)) = (password, arguments.last()) else {
             return error("ERR AUTH called without any password configured");
         };
-        self.is_known = is_same(expected.as_bytes(), got);
-        match self.is_known {
-            true => Pending::Ready(Reply::Simple("OK")),
-            false => error("WRONGPASS invalid username-password pair"),
+        let is_user = arguments.len() == 1 || arguments.len() == 2 && arguments[0] == USER;
+        if !is_same(expected.as_bytes(), got) || !is_user {
+            return error("WRONGPASS invalid username-password pair");
         }
+        self.is_known = true;
+        Pending::Ready(Reply::Simple("OK"))
     }
 
     fn hello(&mut self, arguments: &[Vec<u8>]) -> Pending {
@@ -347,9 +359,10 @@ impl Session {
             Some((version, rest)) if version == b"2" || version == b"3" => (Some(version), rest),
             _ => return error("NOPROTO unsupported protocol version"),
         };
-        if let [auth, _user, password, ..] = rest
+        if let [auth, account @ ..] = rest
+            && account.len() >= 2
             && auth.eq_ignore_ascii_case(b"AUTH")
-            && let Pending::Ready(Reply::Error(what)) = self.auth(std::slice::from_ref(password))
+            && let Pending::Ready(Reply::Error(what)) = self.auth(&account[..2])
         {
             return error(what);
         }
@@ -373,11 +386,13 @@ impl Session {
         let number =
             |text: &[u8]| std::str::from_utf8(text).ok().and_then(|text| text.parse::<u64>().ok());
         let Some(cursor) = number(&arguments[0]) else { return error("ERR invalid cursor") };
-        let (mut pattern, mut count) = (None, SCAN_COUNT);
+        // All there is are strings.
+        let (mut pattern, mut count, mut is_wanted) = (None, SCAN_COUNT, true);
         let mut options = arguments[1..].chunks_exact(2);
         for option in &mut options {
             match (&*option[0].to_ascii_uppercase(), number(&option[1])) {
                 (b"MATCH", _) => pattern = Some(option[1].clone()),
+                (b"TYPE", _) => is_wanted = option[1].eq_ignore_ascii_case(b"string"),
                 (b"COUNT", Some(asked @ 1..)) => {
                     count = (asked as usize).min(self.serving.limits.scan_count_max);
                 }
@@ -403,7 +418,8 @@ impl Session {
             Err(wrong) => return Pending::Ready(trouble(&wrong)),
         };
         let next = next.map_or(0, |key| self.remember(key));
-        let fits = |key: &Key| pattern.as_deref().is_none_or(|pattern| matches(pattern, key));
+        let fits =
+            |key: &Key| is_wanted && pattern.as_deref().is_none_or(|pattern| matches(pattern, key));
         let keys =
             records.iter().filter(|(key, _)| fits(key)).map(|(key, _)| Reply::Bulk(key.clone()));
         let keys = Reply::Array(keys.collect());

@@ -6,7 +6,7 @@ use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation};
 
 use crate::meddled::{Meddle, Meddled};
 use crate::missing::{Asking, key, told};
-use crate::{DISKS, Draw, config, layouts, media};
+use crate::{DISKS, Draw, config, cramped, layouts, media};
 
 fn put(number: usize, byte: u8) -> Operation {
     Operation::Write(vec![(key(number), Some(vec![byte; 4000].into()))])
@@ -52,7 +52,7 @@ fn a_deletion_stays_as_long_as_an_older_log_is_no_segment() {
     let mut draw = Draw(11);
     let layouts = layouts(&mut draw);
     // Who failed is left alone.
-    let config = Config { retry: Nanos::from_secs(1000), ..small(&mut draw) };
+    let config = small(&mut draw);
     let gone = Operation::Write(vec![(key(0), None)]);
     let first = [Operation::Open, put(0, 1), put(1, 1), gone];
     let operations: Vec<_> = first
@@ -96,37 +96,32 @@ fn what_was_put_while_a_disk_was_away_is_newer_than_what_that_has() {
     let mut draw = Draw(13);
     let layouts: Vec<Layout> =
         layouts(&mut draw).into_iter().map(|layout| Layout { log_slots: 6, ..layout }).collect();
-    let config = Config { retry: Nanos::from_secs(1000), ..small(&mut draw) };
-    // No log becomes a segment at first.
-    let cramped: Vec<Layout> = layouts
-        .iter()
-        .map(|layout| Layout { capacity_bytes: layout.segments_at() + 4096, ..*layout })
-        .collect();
-    for puts in 1..8 {
+    let config = small(&mut draw);
+    let pairs = (1..8).flat_map(|puts| (0..usize::from(DISKS)).map(move |disk| (puts, disk)));
+    for (puts, missing) in pairs {
+        // No log becomes a segment at first.
+        let (cramped, slow) = cramped(&layouts, (missing + 1) % layouts.len(), &config);
         let puts = (0..puts).map(|_| put(0, 1));
         let first: Vec<_> =
             [Operation::Open].into_iter().chain(puts).chain([Operation::Close]).collect();
-        let (media, ..) = told((&cramped, config.clone()), media(1, &layouts), None, &first);
-        for missing in 0..usize::from(DISKS) {
-            let mut media = media.clone();
-            let away = media.remove(missing);
-            let second = [Operation::Open, put(0, 2), Operation::Close];
-            let store = (&cramped[..], config.clone());
-            let (mut media, answers, _) = told(store, media, Some(missing), &second);
-            assert!(answers[1].is_ok(), "{answers:?}");
-            media.insert(missing, away);
-            let scan = Operation::Scan { from: key(0), count: 1, bytes: 1 << 20 };
-            let looks = [Operation::Open, Operation::Get(key(0)), scan, Operation::Close];
-            let (media, early, _) = told((&layouts, config.clone()), media, None, &looks);
-            // By now all logs are segments.
-            let (_, late, _) = told((&layouts, config.clone()), media, None, &looks);
-            for answers in [early, late] {
-                let newest = |value: &[u8]| value[0] == 2;
-                let is_got = matches!(&answers[1], Ok(Answer::Value(Some(value))) if newest(value));
-                let is_scanned =
-                    matches!(&answers[2], Ok(Answer::Page(page)) if newest(&page.records[0].1));
-                assert!(is_got && is_scanned, "without {missing}: {is_got} {is_scanned}");
-            }
+        let (mut media, ..) = told((&cramped, slow.clone()), media(1, &layouts), None, &first);
+        let away = media.remove(missing);
+        let second = [Operation::Open, put(0, 2), Operation::Close];
+        let store = (&cramped[..], slow.clone());
+        let (mut media, answers, _) = told(store, media, Some(missing), &second);
+        assert!(answers[1].is_ok(), "{answers:?}");
+        media.insert(missing, away);
+        let scan = Operation::Scan { from: key(0), count: 1, bytes: 1 << 20 };
+        let looks = [Operation::Open, Operation::Get(key(0)), scan, Operation::Close];
+        let (media, early, _) = told((&layouts, config.clone()), media, None, &looks);
+        // By now all logs are segments.
+        let (_, late, _) = told((&layouts, config.clone()), media, None, &looks);
+        for answers in [early, late] {
+            let newest = |value: &[u8]| value[0] == 2;
+            let is_got = matches!(&answers[1], Ok(Answer::Value(Some(value))) if newest(value));
+            let is_scanned =
+                matches!(&answers[2], Ok(Answer::Page(page)) if newest(&page.records[0].1));
+            assert!(is_got && is_scanned, "without {missing}: {is_got} {is_scanned}");
         }
     }
 }

@@ -6,6 +6,7 @@
 mod clients;
 mod faults;
 mod in_place;
+mod lasting;
 mod late;
 mod lying;
 mod meddled;
@@ -85,6 +86,23 @@ fn config(draw: &mut Draw) -> Config {
         notes_stages: false,
         retry: Nanos::from_millis(1),
     }
+}
+
+/// A store that seems to have room, and whose logs find none: all are left, but for what one disk logs first.
+fn cramped(layouts: &[Layout], roomy: usize, config: &Config) -> (Vec<Layout>, Config) {
+    let cramp = |(disk, layout): (usize, &Layout)| Layout {
+        capacity_bytes: match disk == roomy {
+            true => layout.capacity_bytes,
+            false => layout.segments_at() + 4096,
+        },
+        ..*layout
+    };
+    let config = Config {
+        transformation: Transformation::Basic,
+        retry: Nanos::from_secs(1000),
+        ..config.clone()
+    };
+    (layouts.iter().enumerate().map(cramp).collect(), config)
 }
 
 /// New disks, each with its label.

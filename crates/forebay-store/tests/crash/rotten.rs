@@ -5,7 +5,7 @@ use forebay_live::{Crash, Medium, Troubles};
 use forebay_store::{Answer, Checked, Config, Layout, Operation, Transformation, Trouble};
 
 use crate::missing::{Asking, key, told};
-use crate::{DISKS, Draw, config, layouts, media, seeds};
+use crate::{DISKS, Draw, config, cramped, layouts, media, seeds};
 
 const KEYS: usize = 18;
 
@@ -26,18 +26,9 @@ fn logs(layouts: &[Layout], config: &Config, puts: usize) -> Vec<Medium> {
 #[test]
 fn a_batch_that_rots_is_told_and_nothing_older_is_answered() {
     let mut draw = Draw(3);
-    let layouts: Vec<Layout> = layouts(&mut draw)
-        .into_iter()
-        .map(|layout| Layout { capacity_bytes: layout.segments_at() + 8192, ..layout })
-        .collect();
-    let config = Config {
-        log_bytes: 40_000,
-        tunes: false,
-        gap_bytes: 0,
-        transformation: Transformation::Enhanced,
-        retry: Nanos::from_secs(1000),
-        ..config(&mut draw)
-    };
+    let layouts = layouts(&mut draw);
+    let config = Config { log_bytes: 40_000, tunes: false, gap_bytes: 0, ..config(&mut draw) };
+    let (layouts, config) = cramped(&layouts, 0, &config);
     let puts = 37;
     let whole = logs(&layouts, &config, puts);
     let looks = [Operation::Open, Operation::Check];

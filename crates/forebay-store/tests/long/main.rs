@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod asking;
 mod day;
 mod keys;
 mod space;
@@ -13,8 +14,9 @@ use std::rc::Rc;
 use forebay_core::Nanos;
 use forebay_core::device::fixed::Fixed;
 use forebay_live::{Emulated, Sparse, Store, VirtualClock, run};
-use forebay_store::{Config, Desk, Figures, Layout, StorePolicy};
+use forebay_store::{Answer, Config, Desk, Figures, Layout, Operation, StorePolicy, Trouble};
 
+use asking::Asking;
 use keys::{Load, Model, Told, Work};
 
 const DISKS: u16 = 4;
@@ -81,12 +83,29 @@ impl Disks {
         self.layouts.iter().map(of).sum()
     }
 
-    fn live(&self, load: Load, model: &mut Model, closes: bool, at: Nanos) -> Life {
+    fn lanes(&self) -> Emulated<Fixed, VirtualClock> {
         let devices = (0..DISKS).map(|_| Fixed::new(500.0).unwrap()).collect();
         let stores =
             self.kept.iter().map(|kept| Box::new(kept.clone()) as Box<dyn Store>).collect();
-        let mut lanes = Emulated::new(devices, VirtualClock::default()).storing(stores);
-        let desk = Desk::default();
+        Emulated::new(devices, VirtualClock::default()).storing(stores)
+    }
+
+    /// A life of these operations, so many at a time, that ends in a kill: what they were answered.
+    fn ask(
+        &self,
+        depth: usize,
+        operations: impl Iterator<Item = Operation>,
+    ) -> Vec<Result<Answer, Trouble>> {
+        let (mut lanes, desk) = (self.lanes(), Desk::default());
+        let config = self.config.clone();
+        let mut policy = StorePolicy::over(&self.layouts, config, 1 << 20, desk.clone());
+        let mut work = Asking::new(&desk, [Operation::Open].into_iter().chain(operations), depth);
+        run(&mut policy, &mut lanes, &mut work, &mut ()).unwrap();
+        work.answers.into_values().skip(1).collect()
+    }
+
+    fn live(&self, load: Load, model: &mut Model, closes: bool, at: Nanos) -> Life {
+        let (mut lanes, desk) = (self.lanes(), Desk::default());
         let mut policy =
             StorePolicy::over(&self.layouts, self.config.clone(), 1 << 20, desk.clone());
         let view = policy.view();

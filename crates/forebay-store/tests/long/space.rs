@@ -1,7 +1,7 @@
 //! How much room a store takes and how much it writes while values are replaced.
 
 use forebay_core::Nanos;
-use forebay_store::Config;
+use forebay_store::{Answer, Config, Key, Operation, Trouble, Value};
 
 use crate::Disks;
 use crate::keys::{Load, Model, Told};
@@ -99,4 +99,73 @@ fn disks_that_are_full_leave_it_to_those_that_have_room() {
     assert!(life.figures.stalls < 20, "{} stalls", life.figures.stalls);
     let looks = Load { writes: 0, operations: 2000, ..load };
     assert!(disks.live(looks, &mut model, true, life.at).told.read > 1500);
+}
+
+#[test]
+fn a_store_full_of_different_keys_can_be_emptied() {
+    let disks = Disks::new(24 * MIB, config());
+    let name = |at: usize| -> Key { format!("{at:06}").into_bytes().into() };
+    let put = |at: usize| Operation::Write(vec![(name(at), Some(vec![at as u8; 10_000].into()))]);
+    let delete = |at: usize| Operation::Write(vec![(name(at), None)]);
+    let room = disks.room() as usize / 10_000;
+    let filling = disks.ask(1, (0..room).map(put));
+    let taken = filling.iter().position(Result::is_err).unwrap();
+    assert_eq!(filling[taken], Err(Trouble::Full));
+    let refused = filling.iter().filter(|answer| answer.is_err()).count();
+    println!("{taken} of {room} taken, then {refused} refused");
+    assert!(taken * 10 > room * 7, "{taken} of {room} taken");
+    // After a restart too, and another one in between.
+    for from in 0..2 {
+        let some: Vec<usize> = (0..room).filter(|at| at % 2 == from).collect();
+        let emptied = disks.ask(1, some.iter().map(|at| delete(*at)));
+        assert!(emptied.iter().all(Result::is_ok), "{:?}", emptied.iter().find(|a| a.is_err()));
+        let again = disks.ask(1, some[..some.len() / 2].iter().map(|at| put(*at)));
+        assert!(again.iter().all(Result::is_ok), "{:?}", again.iter().find(|a| a.is_err()));
+    }
+}
+
+/// Fills a store of the default configuration, empties it and fills it by half again, with a kill between each:
+/// the share of the room that it took, and what was refused then.
+fn emptied(capacity_mib: u64, value_bytes: usize) -> (f64, usize) {
+    let disks = Disks::new(capacity_mib * MIB, Config::default());
+    let name = |at: usize| -> Key { format!("{at:06}").into_bytes().into() };
+    let value: Value = vec![7; value_bytes].into();
+    let put = |at: usize| Operation::Write(vec![(name(at), Some(value.clone()))]);
+    let room = disks.room() as usize / value_bytes;
+    let filling = disks.ask(1, (0..room).map(put));
+    let taken = filling.iter().filter(|answer| answer.is_ok()).count();
+    let deleted = disks.ask(1, (0..room).map(|at| Operation::Write(vec![(name(at), None)])));
+    assert!(deleted.iter().all(Result::is_ok));
+    let again = disks.ask(1, (0..taken / 2).map(put));
+    (taken as f64 / room as f64, again.iter().filter(|answer| answer.is_err()).count())
+}
+
+#[test]
+fn values_near_a_segments_size_leave_no_store_full_for_good() {
+    for (capacity_mib, value_bytes) in [(100, 10_000), (100, 1_000_000), (200, 1_000_000)] {
+        let (share, refused) = emptied(capacity_mib, value_bytes);
+        println!("{capacity_mib} MiB, {value_bytes} bytes: {share:.2} taken, {refused} refused");
+        assert!(share > 0.7 && refused == 0, "{capacity_mib}, {value_bytes}: {share}, {refused}");
+    }
+}
+
+#[test]
+fn values_do_not_slip_in_behind_deletions() {
+    let disks = Disks::new(100 * MIB, Config::default());
+    let name = |at: usize| -> Key { format!("{at:06}").into_bytes().into() };
+    let put = |at: usize| Operation::Write(vec![(name(at), Some(vec![at as u8; 10_000].into()))]);
+    let delete = |at: usize| Operation::Write(vec![(name(at), None)]);
+    let room = disks.room() as usize / 10_000;
+    // Every other one deletes what is not there.
+    let mixed = (0..2 * room).map(|at| if at % 2 == 0 { put(at / 2) } else { delete(room + at) });
+    let filled = disks.ask(16, mixed);
+    let taken = filled.iter().step_by(2).filter(|answer| answer.is_ok()).count();
+    let refused =
+        |answers: &[Result<Answer, Trouble>]| answers.iter().filter(|a| a.is_err()).count();
+    let deletions: Vec<_> = filled.into_iter().skip(1).step_by(2).collect();
+    let emptied = disks.ask(16, (0..room).map(delete));
+    let again = disks.ask(16, (0..taken / 2).map(put));
+    let refused = [refused(&deletions), refused(&emptied), refused(&again)];
+    println!("{taken} of {room} taken; refused {refused:?}");
+    assert!(taken * 10 > room * 7 && refused == [0, 0, 0], "{taken} of {room}, {refused:?}");
 }

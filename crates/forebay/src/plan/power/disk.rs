@@ -62,6 +62,14 @@ impl Disk {
     }
 }
 
+impl Disk {
+    /// How long it has to stand still to save what it takes to turn again.
+    pub fn break_even(&self) -> Nanos {
+        let saved_w = self.idle_w - self.standby_w;
+        if saved_w > 0.0 { Nanos::from_secs_f64(self.spin_up_j / saved_w) } else { Nanos::MAX }
+    }
+}
+
 fn random_reads_per_s(mut device: impl Device) -> u64 {
     let blocks = (device.capacity() / u64::from(LEN_BYTES)).max(1);
     let (mut now, mut state) = (Nanos::ZERO, 1u64);
@@ -96,6 +104,9 @@ mod tests {
         // 0.2 ms of overhead, 3.4 ms of seeking, half a turn of 4 ms.
         assert!((160..200).contains(&disk.iops), "{}", disk.iops);
         assert_eq!(Disk::open("ultrastar-36z15", Some(100)).unwrap().iops, 100);
+        // 175 J over 3.7 W.
+        let rest = Disk::open("st1000nm0011", Some(100)).unwrap().break_even();
+        assert!((47.0..48.0).contains(&rest.as_secs_f64()), "{rest}");
     }
 
     #[test]

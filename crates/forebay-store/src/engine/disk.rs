@@ -1,0 +1,77 @@
+//! What is asked of disks, and who has which of them.
+
+use forebay_core::{Fault, Lane};
+
+use crate::executor::Io;
+use crate::operation::Trouble;
+
+use super::{Engine, Stage, State};
+
+impl Engine {
+    pub(super) fn lane(&self, disk: usize) -> Result<Lane, Trouble> {
+        self.disks[disk].lane.ok_or(Trouble::Missing { disk })
+    }
+
+    pub(super) async fn read(
+        &self,
+        disk: usize,
+        offset: u64,
+        len: usize,
+    ) -> Result<Vec<u8>, Trouble> {
+        let io = self.executor.io(self.lane(disk)?, Io::Read { offset, len });
+        io.await.map_err(|fault| Trouble::Disk { disk, fault })
+    }
+
+    pub(super) async fn write(
+        &self,
+        disk: usize,
+        offset: u64,
+        data: Vec<u8>,
+        durable: bool,
+    ) -> Result<(), Trouble> {
+        let io = self.executor.io(self.lane(disk)?, Io::Write { offset, data, durable });
+        io.await.map(drop).map_err(|fault| self.failed(disk, fault))
+    }
+
+    pub(super) async fn flush(&self, disk: usize) -> Result<(), Trouble> {
+        let io = self.executor.io(self.lane(disk)?, Io::Flush);
+        io.await.map(drop).map_err(|fault| self.failed(disk, fault))
+    }
+
+    /// A disk that does not write is left alone for a while.
+    pub(super) fn failed(&self, disk: usize, fault: Fault) -> Trouble {
+        let until = self.executor.now() + self.config.retry;
+        self.state.borrow_mut().failed[disk] = Some(until);
+        Trouble::Disk { disk, fault }
+    }
+
+    /// Whether a disk is left alone.
+    pub(super) fn is_failed(&self, state: &State, disk: usize) -> bool {
+        state.failed[disk].is_some_and(|until| until > self.executor.now())
+    }
+
+    /// Takes an idle disk for a stage.
+    pub(super) async fn claim(&self, disk: usize, stage: Stage) {
+        self.changed
+            .until(|| {
+                let mut state = self.state.borrow_mut();
+                state.is_idle(disk).then(|| self.enter(&mut state, disk, stage))
+            })
+            .await;
+    }
+
+    pub(super) fn enter(&self, state: &mut State, disk: usize, stage: Stage) {
+        state.stages[disk] = stage;
+        self.note(state, disk);
+    }
+
+    pub(super) fn release(&self, disk: usize) {
+        self.enter(&mut self.state.borrow_mut(), disk, Stage::Idle);
+        self.changed.notify();
+    }
+
+    /// Waits until a disk is idle.
+    pub(super) async fn idle(&self, disk: usize) {
+        self.changed.until(|| self.state.borrow().is_idle(disk).then_some(())).await;
+    }
+}

@@ -1,0 +1,262 @@
+//! What a log lost is told at every opening until it is given up, however the store goes on meanwhile.
+
+use std::collections::BTreeMap;
+
+use forebay_core::{Fault, Lane, Nanos};
+use forebay_live::{Crash, Medium, Troubles};
+use forebay_store::{Answer, Config, Layout, Operation, Transformation, Trouble};
+
+use crate::missing::{Asking, key};
+use crate::{Draw, config, cramped, layouts, media};
+
+const KEYS: usize = 18;
+
+/// Every ninth may be one that no slot has room for.
+fn put(number: usize, stretches: bool) -> Operation {
+    let len = if stretches && number % 9 == 5 { 70_000 } else { 4000 };
+    Operation::Write(vec![(key(number % KEYS), Some(vec![number as u8; len].into()))])
+}
+
+struct Store {
+    layouts: Vec<Layout>,
+    config: Config,
+}
+
+impl Store {
+    fn new(seed: u64) -> Store {
+        let mut draw = Draw(seed ^ 0x1A57);
+        let layouts = layouts(&mut draw);
+        let config = Config {
+            log_bytes: 11_000,
+            tunes: false,
+            transformation: Transformation::Enhanced,
+            step_bytes: 65536,
+            ..config(&mut draw)
+        };
+        Store { layouts, config }
+    }
+
+    /// A life that ends in a kill. What its operations answered, and what is on its disks then.
+    fn live(
+        &self,
+        media: Vec<Medium>,
+        bad: Vec<(Lane, u64)>,
+        operations: &[Operation],
+    ) -> (Vec<Medium>, Vec<Result<Answer, Trouble>>) {
+        let mut lanes = Crash::new(media, 4096, 4, 1, Troubles { bad, ..Troubles::default() });
+        let store = (&self.layouts[..], self.config.clone());
+        let told = Asking::new(operations, Nanos::ZERO).of(store, None, &mut lanes);
+        let answers = told.answers;
+        (lanes.kill(), answers)
+    }
+
+    /// After so many puts. Without room for segments all logs are left.
+    fn killed(mut self, puts: usize, has_room: bool) -> (Store, Vec<Medium>) {
+        let whole = (self.layouts.clone(), self.config.clone());
+        if !has_room {
+            (self.layouts, self.config) = cramped(&whole.0, 0, &whole.1);
+        }
+        let puts = (0..puts).map(|number| put(number, has_room));
+        // Nothing tries again behind that.
+        let end = (!has_room).then_some(Operation::Close);
+        let all: Vec<_> = [Operation::Open].into_iter().chain(puts).chain(end).collect();
+        let (media, answers) = self.live(media(7, &whole.0), Vec::new(), &all);
+        assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+        (self.layouts, self.config) = whole;
+        (self, media)
+    }
+
+    /// Batches in slots, and where blocks in slots say that batches are: the log and the place in it, the disk and
+    /// the first byte.
+    fn batches(&self, media: &[Medium]) -> Vec<((u64, u64), usize, u64, bool)> {
+        let mut found = Vec::new();
+        for (disk, (medium, layout)) in media.iter().zip(&self.layouts).enumerate() {
+            for at in (layout.slot_at(0)..layout.segments_at()).step_by(4096) {
+                let mut block = [0; 4096];
+                medium.read(at, &mut block);
+                let word =
+                    |from: usize| u64::from_le_bytes(block[from..from + 8].try_into().unwrap());
+                let name = (word(24), word(32));
+                match &block[8..12] {
+                    b"FBAC" => found.push((name, disk, at, false)),
+                    b"STRE" => {
+                        found.push((name, disk, at, false));
+                        found.push((name, disk, word(80), true));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The put that each key was written by last, of those that are known of.
+type Last = BTreeMap<usize, usize>;
+
+fn last(puts: impl Iterator<Item = usize>) -> Last {
+    puts.map(|number| (number % KEYS, number)).collect()
+}
+
+fn looks() -> impl Iterator<Item = Operation> {
+    [Operation::Open, Operation::Check]
+        .into_iter()
+        .chain((0..KEYS).map(|at| Operation::Get(key(at))))
+}
+
+/// Which keys are refused; the others have their last value. One put may be unknown of.
+fn refused(
+    answers: &[Result<Answer, Trouble>],
+    last: &Last,
+    unsure: Option<usize>,
+    what: &str,
+) -> Vec<usize> {
+    let [Ok(_), Ok(Answer::Checked(checked)), values @ ..] = answers else {
+        panic!("{what}: {:?}", answers.iter().take(2).collect::<Vec<_>>());
+    };
+    let mut refused = Vec::new();
+    for (key, value) in values[..KEYS].iter().enumerate() {
+        let expected = last.get(&key).copied();
+        match value {
+            Ok(Answer::Value(value)) => {
+                let got = value.as_ref().map(|value| usize::from(value[0]));
+                let is_unsure = unsure.is_some_and(|unsure| expected == Some(unsure));
+                assert!(got == expected || is_unsure, "{what}: {key} is {got:?}, not {expected:?}");
+            }
+            Err(trouble) => {
+                let lost = |trouble: &Trouble| {
+                    matches!(trouble, Trouble::Lost { .. } | Trouble::Damaged { .. })
+                        || matches!(trouble, Trouble::Disk { fault: Fault::Media, .. })
+                };
+                assert!(lost(trouble), "{what}: {trouble}");
+                assert!(!checked.losses.is_empty(), "{what}");
+                refused.push(key);
+            }
+            other => panic!("{what}: {other:?}"),
+        }
+    }
+    refused
+}
+
+#[test]
+fn a_loss_is_told_until_it_is_given_up() {
+    let (mut told, mut lives) = (0, 0);
+    let all = (12..60).step_by(4).map(|puts| (puts, true));
+    for (puts, has_room) in all.chain([5, 8, 9, 12, 13, 14].map(|puts| (puts, false))) {
+        let (store, whole) = Store::new(puts as u64 % 3).killed(puts, has_room);
+        let batches = store.batches(&whole);
+        let newest = batches.iter().max().map(|(name, ..)| *name);
+        let more = puts..puts + 12;
+        for (name, disk, at, is_stretched) in batches {
+            // What the block is, whose it is, its content, all of it.
+            for damage in [8, 24, 100, 4096] {
+                let mut media = whole.clone();
+                let mut block = vec![0; 4096];
+                if damage < 4096 {
+                    media[disk].read(at, &mut block);
+                    block[damage] ^= 1;
+                }
+                media[disk].write(at, &block, true);
+                let what = format!("{puts} puts, {name:?} on disk {disk} at {at}, byte {damage}");
+                // Of the last of all nothing else tells, but where its block does.
+                let unsure = (Some(name) == newest && !is_stretched).then(|| puts - 1);
+                let first: Vec<_> =
+                    looks().chain(more.clone().map(|number| put(number, true))).collect();
+                let (media, answers) = store.live(media, Vec::new(), &first);
+                let was = refused(&answers, &last(0..puts), unsure, &what);
+                assert!(answers[2 + KEYS..].iter().all(Result::is_ok), "{what}: a put fails");
+                let second: Vec<_> = looks().collect();
+                let (media, answers) = store.live(media, Vec::new(), &second);
+                let is = refused(&answers, &last(0..puts + 12), unsure, &what);
+                // What was put again meanwhile is there.
+                let again = last(more.clone());
+                let left: Vec<_> = was.into_iter().filter(|key| !again.contains_key(key)).collect();
+                assert_eq!(is, left, "{what}");
+                (told, lives) = (told + left.len(), lives + 1);
+                let third = [Operation::Open, Operation::Repair].into_iter().chain(looks().skip(1));
+                let (_, answers) = store.live(media, Vec::new(), &third.collect::<Vec<_>>());
+                let [_, Ok(Answer::Checked(given)), Ok(Answer::Checked(after)), values @ ..] =
+                    &answers[..]
+                else {
+                    panic!("{what}: {answers:?}");
+                };
+                assert!(!given.losses.is_empty() || is.is_empty(), "{what}: {given:?}");
+                assert!(
+                    after.losses.is_empty() && values.iter().all(Result::is_ok),
+                    "{what}: {after:?}"
+                );
+            }
+        }
+    }
+    println!("{told} told of in {lives} lives");
+    assert!(told > 400 && lives > 900, "{told} told of in {lives} lives");
+}
+
+#[test]
+fn a_log_whose_beginning_cannot_be_read_for_a_while_is_not_written_over() {
+    let (mut told, mut lives) = (0, 0);
+    for puts in [5, 8, 9, 12, 13, 14] {
+        let (store, whole) = Store::new(puts as u64 % 3).killed(puts, false);
+        for (disk, layout) in store.layouts.iter().enumerate() {
+            for slot in 0..layout.log_slots {
+                let bad = vec![(disk as Lane, layout.slot_at(slot))];
+                let what = format!("{puts} puts, slot {slot} of disk {disk}");
+                let more = puts..puts + 12;
+                let first: Vec<_> =
+                    looks().chain(more.clone().map(|number| put(number, true))).collect();
+                let (media, answers) = store.live(whole.clone(), bad, &first);
+                told += refused(&answers, &last(0..puts), None, &what).len();
+                assert!(answers[2 + KEYS..].iter().all(Result::is_ok), "{what}: a put fails");
+                // It can be read again: everything is there.
+                let second: Vec<_> = looks().collect();
+                let (_, answers) = store.live(media, Vec::new(), &second);
+                let is = refused(&answers, &last(0..puts + 12), None, &what);
+                assert_eq!(is, [], "{what}");
+                lives += 1;
+            }
+        }
+    }
+    println!("{told} told of in {lives} lives");
+    assert!(told > 100 && lives > 50, "{told} told of in {lives} lives");
+}
+
+#[test]
+fn what_an_unreadable_root_may_have_had_is_not_forgotten() {
+    let (mut told, mut right) = (0, 0);
+    for puts in (20..56).step_by(3) {
+        let (mut store, whole) = Store::new(puts as u64 % 3).killed(puts, true);
+        store.config.step_bytes = 4096 << (puts % 5);
+        for (disk, layout) in store.layouts.iter().enumerate() {
+            for block in 0..2 * layout.root_bytes / 4096 {
+                let bad = vec![(disk as Lane, layout.root_at(0) + block * 4096)];
+                for other in 0..store.layouts.len() {
+                    let what = format!("{puts} puts, block {block} of {disk}, and {other}");
+                    let mut media = whole.clone();
+                    if other != disk {
+                        let zeros = vec![0; 2 * store.layouts[other].root_bytes as usize];
+                        media[other].write(store.layouts[other].root_at(0), &zeros, true);
+                    }
+                    let looks: Vec<_> = looks().collect();
+                    let (media, answers) = store.live(media, bad.clone(), &looks);
+                    for (key, answer) in answers[2..].iter().enumerate() {
+                        let expected = last(0..puts)[&key] as u8;
+                        match answer {
+                            Ok(Answer::Value(Some(value))) if value[0] == expected => right += 1,
+                            Err(Trouble::Rootless { disks: 2 }) if other != disk => told += 1,
+                            _ => panic!("{what}: {key}, {:?}", answer.as_ref().err()),
+                        }
+                    }
+                    if other == disk {
+                        // It was written anew.
+                        let (_, answers) = store.live(media, Vec::new(), &looks);
+                        let is = refused(&answers, &last(0..puts), None, &what);
+                        let Ok(Answer::Checked(checked)) = &answers[1] else { unreachable!() };
+                        assert_eq!((&is[..], &checked.losses[..]), (&[][..], &[][..]), "{what}");
+                    }
+                }
+            }
+        }
+    }
+    println!("{told} told of, {right} right");
+    assert!(told > 500 && right > 500, "{told} told of, {right} right");
+}
