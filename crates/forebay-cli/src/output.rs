@@ -15,6 +15,30 @@ pub(crate) enum Format {
     Json,
 }
 
+/// Columns of an answer.
+pub(crate) const COLUMNS: usize = 100;
+
+/// `text` in lines of at most [`COLUMNS`], all but the first indented.
+pub(crate) fn wrapped(text: &str) -> String {
+    let (mut lines, mut column) = (String::new(), 0);
+    for word in text.split_whitespace() {
+        let width = word.chars().count();
+        match column {
+            0 => column = width,
+            _ if column + 1 + width > COLUMNS => {
+                lines.push_str("\n  ");
+                column = 2 + width;
+            }
+            _ => {
+                lines.push(' ');
+                column += 1 + width;
+            }
+        }
+        lines.push_str(word);
+    }
+    lines
+}
+
 /// Prints `text` and a line end.
 pub(crate) fn print(text: &str) -> io::Result<()> {
     let mut out = io::stdout().lock();

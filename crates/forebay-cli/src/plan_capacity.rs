@@ -13,9 +13,9 @@ use forebay_core::Nanos;
 use forebay_trace::write::{Draft, Kept};
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format};
+use crate::output::{self, Format, wrapped};
 use crate::plan_devices::{self, Devices};
-use crate::plan_options::{self, percent, wrapped};
+use crate::plan_options::{self, percent};
 use crate::progress::Progress;
 
 /// Find the least capacity that answers a fraction of the requests within a time

@@ -10,8 +10,8 @@ use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions,
 use forebay_core::Nanos;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format};
-use crate::plan_options::{self, percent, share_found, wrapped};
+use crate::output::{self, Format, wrapped};
+use crate::plan_options::{self, percent, share_found};
 use crate::progress::Progress;
 
 /// Find what clients that share a server need, beside the sum of what each needs alone

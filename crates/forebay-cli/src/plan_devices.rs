@@ -11,8 +11,8 @@ use forebay_trace::streams::StreamBy;
 use serde::Serialize;
 
 use crate::options::{Reading, Source};
-use crate::output::{self, Format};
-use crate::plan_options::{percent, share_found, wrapped};
+use crate::output::{self, Format, wrapped};
+use crate::plan_options::{percent, share_found};
 use crate::progress::Progress;
 
 /// Real devices instead of a server of constant rate.

@@ -44,30 +44,6 @@ pub(crate) fn share_found(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
-/// Columns of an answer.
-pub(crate) const COLUMNS: usize = 100;
-
-/// `text` in lines of at most [`COLUMNS`], all but the first indented.
-pub(crate) fn wrapped(text: &str) -> String {
-    let (mut lines, mut column) = (String::new(), 0);
-    for word in text.split_whitespace() {
-        let width = word.chars().count();
-        match column {
-            0 => column = width,
-            _ if column + 1 + width > COLUMNS => {
-                lines.push_str("\n  ");
-                column = 2 + width;
-            }
-            _ => {
-                lines.push(' ');
-                column += 1 + width;
-            }
-        }
-        lines.push_str(word);
-    }
-    lines
-}
-
 /// Reads when the requests of `path` arrive, with progress; what is to be known of them is said on
 /// standard error.
 pub(crate) fn arrivals(

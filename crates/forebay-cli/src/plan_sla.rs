@@ -9,8 +9,8 @@ use forebay_core::rtt::RATE_MAX_IOPS;
 use serde::Serialize;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format};
-use crate::plan_options::{self, wrapped};
+use crate::output::{self, Format, wrapped};
+use crate::plan_options;
 use crate::progress::Progress;
 
 /// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::Benching;
 use super::arrivals::Turns;
 use super::tally::{Figures, Latency, Tally};
+use crate::output::wrapped;
 
 /// What a benchmark found.
 #[derive(Serialize)]
@@ -82,27 +83,26 @@ pub(super) fn told(results: &Results) -> String {
     let Some(phase) = results.run.as_ref().or(results.load.as_ref()) else {
         return "Nothing was asked.".into();
     };
-    lines.push(headline(results, &phase.figures));
+    lines.push(wrapped(&headline(results, &phase.figures)));
     if results.gone.is_some() || results.interrupted {
         lines.push("It ended early: this is what there was by then.".into());
     }
-    lines.push(format!("{}; values of {} bytes.", clients(results), results.value_bytes));
-    lines.push(match is_open {
+    lines.push(wrapped(&format!("{}; values of {} bytes.", clients(results), results.value_bytes)));
+    lines.push(wrapped(&match is_open {
         true => format!(
-            "Open loop, arrivals {}: latency counts from when an operation\nwas meant to begin, and beside it from \
+            "Open loop, arrivals {}: latency counts from when an operation was meant to begin, and beside it from \
              when it was sent.",
             results.arrivals.as_deref().unwrap_or("poisson")
         ),
         false => "Closed loop: each client asks as soon as it was answered, so a server that stalls is asked \
-                  less;\n--rate asks however it does."
+                  less; --rate asks however it does."
             .to_string(),
-    });
+    }));
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header([
         "operation",
         "count",
-        "errors",
         "per s",
         "MB/s",
         "from",
@@ -119,14 +119,14 @@ pub(super) fn told(results: &Results) -> String {
     lines.push(table.to_string());
     if is_open {
         let late = phase.figures.generator_late;
-        lines.push(format!(
-            "The generator itself was late by {} ms at the median, {} at p99, {} at most; {:.1} % of the\n\
-             operations waited for a client to be free (--clients).",
+        lines.push(wrapped(&format!(
+            "The generator itself was late by {} ms at the median, {} at p99, {} at most; {:.1} % of the operations \
+             waited for a client to be free (--clients).",
             ms(late.p50_ms),
             ms(late.p99_ms),
             ms(late.max_ms),
             phase.figures.waited_for_client_share * 100.0,
-        ));
+        )));
     }
     lines.join("\n")
 }
@@ -161,12 +161,8 @@ fn headline(results: &Results, figures: &Figures) -> String {
 fn rows(table: &mut Table, name: &str, figures: &Figures, is_open: bool) {
     for row in &figures.operations {
         let name = if name.is_empty() { row.operation } else { name };
-        let cells = [
-            row.count.to_string(),
-            (row.failed + row.wrong).to_string(),
-            count(row.rate_per_s),
-            format!("{:.1}", row.values_mb_per_s),
-        ];
+        let cells =
+            [row.count.to_string(), count(row.rate_per_s), format!("{:.1}", row.values_mb_per_s)];
         let from = if is_open { "intended" } else { "sent" };
         table.add_row(line(name, cells, from, row.from_intended));
         if is_open {
@@ -175,7 +171,7 @@ fn rows(table: &mut Table, name: &str, figures: &Figures, is_open: bool) {
     }
 }
 
-fn line(name: &str, cells: [String; 4], from: &str, latency: Latency) -> Vec<Cell> {
+fn line(name: &str, cells: [String; 3], from: &str, latency: Latency) -> Vec<Cell> {
     let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
     let Latency { p50_ms, p90_ms, p99_ms, p999_ms, max_ms, .. } = latency;
     let times = [p50_ms, p90_ms, p99_ms, p999_ms, max_ms].map(|time| right(ms(time)));
@@ -193,6 +189,78 @@ fn ms(time: f64) -> String {
     }
 }
 
+fn megabytes(rate: f64) -> String {
+    if rate >= 100.0 { format!("{rate:.0}") } else { format!("{rate:.1}") }
+}
+
 fn count(rate: f64) -> String {
     if rate >= 10.0 { format!("{rate:.0}") } else { format!("{rate:.2}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tally::Row;
+    use super::*;
+
+    /// Figures as wide as they come: a million operations a second, tails of minutes, and failures.
+    fn wide() -> Results {
+        let latency = Latency {
+            mean_ms: 54_321.0,
+            p50_ms: 123_456.0,
+            p90_ms: 123_456.0,
+            p99_ms: 123_456.0,
+            p999_ms: 123_456.0,
+            max_ms: 123_456.0,
+        };
+        let row = Row {
+            operation: "read-modify-write",
+            count: 1_000_000,
+            failed: 12_345,
+            wrong: 6,
+            rate_per_s: 1_000_000.0,
+            values_mb_per_s: 1000.0,
+            from_intended: latency,
+            from_sent: latency,
+        };
+        let figures = Figures {
+            elapsed_s: 10.0,
+            count: 1_000_000,
+            failed: 12_345,
+            wrong: 6,
+            rate_per_s: 1_000_000.0,
+            operations: vec![row],
+            generator_late: latency,
+            waited_for_client_share: 1.0,
+        };
+        Results {
+            workload: "ingest".into(),
+            target: "a-folder-with-a-rather-long-name/disk ".repeat(4).trim().into(),
+            of_loop: "open",
+            arrivals: Some("gamma".into()),
+            wanted_rate_per_s: Some(1_234_567.0),
+            clients: 10_000,
+            records: 0,
+            value_bytes: 1_000_000,
+            key_bytes: 16,
+            seed: 1,
+            interrupted: true,
+            gone: None,
+            load: None,
+            run: Some(Phase { figures, messages: Vec::new() }),
+        }
+    }
+
+    #[test]
+    fn every_line_fits_however_wide_the_figures() {
+        for of_loop in ["open", "closed"] {
+            let said = told(&Results { of_loop, ..wide() });
+            assert!(
+                said.starts_with("Workload ingest: 1000000 operations/s of 1234567 wanted"),
+                "{said}"
+            );
+            assert!(said.contains("12351 FAILED") && said.contains("123456 |"), "{said}");
+            let widest = said.lines().map(|line| line.chars().count()).max();
+            assert!(widest <= Some(crate::output::COLUMNS), "{widest:?}: {said}");
+        }
+    }
 }
