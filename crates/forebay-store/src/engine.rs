@@ -208,6 +208,8 @@ struct State {
     is_dead_known: bool,
     /// The last merge failed.
     is_merge_stuck: bool,
+    /// The inputs of the last merge, where these found no room, and how much room there was.
+    merge_failed: Option<(Vec<(u64, u64)>, u64)>,
     /// Nothing is merged meanwhile.
     is_repairing: bool,
     changes: Vec<StageChange>,
@@ -306,6 +308,7 @@ impl Engine {
             merge_need: 0,
             is_dead_known: false,
             is_merge_stuck: false,
+            merge_failed: None,
             is_repairing: false,
             changes: Vec::new(),
             is_closing: false,

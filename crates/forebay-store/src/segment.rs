@@ -1,8 +1,9 @@
 //! Segments: immutable sorted records as a bulk-loaded B+tree on one disk.
 //!
 //! Leaves come first, one after another, each a frame of records of 8 KiB or more, or of one record; then
-//! the inner nodes, level by level, each a frame of the first keys, offsets and lengths of its children; then
-//! the filter. All is written in one sequential pass. Offsets are from the segment's first byte.
+//! the inner nodes, level by level, each a frame of where its children's keys begin, their offsets and lengths; then
+//! the filter. Keys of one child begin at its first key, cut where it differs from the last key of the child before.
+//! All is written in one sequential pass. Offsets are from the segment's first byte.
 
 use crate::filter::{self, Filter};
 use crate::frame::{Fields, Frame, HEAD, Kind, pad, put_bytes};
@@ -167,6 +168,7 @@ impl Described {
 /// A child of an inner node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Child {
+    /// Not after its first key, and after all keys of the child before it.
     first: Key,
     place: Place,
 }
@@ -205,7 +207,7 @@ impl Node {
         Some(self.children[after.checked_sub(1)?].place)
     }
 
-    /// The first key and the place of each child.
+    /// Where the keys of each child begin, and its place.
     pub(crate) fn children(&self) -> impl Iterator<Item = (Key, Place)> {
         self.children.iter().map(|child| (child.first.clone(), child.place))
     }
@@ -239,9 +241,15 @@ pub(crate) fn put_filter(out: &mut Vec<u8>, filter: &Filter, store: u64, id: u64
 /// No segment of records of so many bytes, keys of so many of them, is longer.
 pub(crate) fn len_max(record_bytes: u64, records: u64, key_bytes: u64) -> u64 {
     let leaves = (record_bytes / LEAF_BYTES as u64 + 1).min(records + 1);
+    len_of(record_bytes, records, leaves, key_bytes)
+}
+
+/// The same, of so many leaves at most, whose first keys have so many bytes at most.
+fn len_of(record_bytes: u64, records: u64, leaves: u64, first_bytes: u64) -> u64 {
     let head = HEAD as u64;
-    // Each level above the first has half the entries of the one below it, rounded up.
-    let nodes = 3 * (leaves * (16 + head) + key_bytes);
+    // Each level above the first has half the entries of the one below it, rounded up; the second may have all the
+    // long ones.
+    let nodes = 3 * (leaves * (16 + head) + first_bytes);
     let filter = records * 10 / 8 + 8 + head;
     (record_bytes + leaves * head + nodes + filter).next_multiple_of(crate::frame::BLOCK as u64)
 }
@@ -257,6 +265,8 @@ pub(crate) struct Writer {
     leaf_records: u32,
     leaf_first: Option<Key>,
     leaves: Vec<Child>,
+    /// Of where the keys of its leaves begin.
+    first_bytes: u64,
     hashes: Vec<u64>,
     shape: Shape,
     last: Option<Key>,
@@ -273,6 +283,7 @@ impl Writer {
             leaf_records: 0,
             leaf_first: None,
             leaves: Vec::new(),
+            first_bytes: 0,
             hashes: Vec::new(),
             shape: Shape::default(),
             last: None,
@@ -284,7 +295,9 @@ impl Writer {
         debug_assert!(self.last.as_ref().is_none_or(|last| *last < record.key), "in order");
         if self.leaf_records == 0 {
             Frame::begin(&mut self.leaf);
-            self.leaf_first = Some(record.key.clone());
+            let first =
+                self.last.as_ref().map_or(&*record.key, |last| told_apart(last, &record.key));
+            self.leaf_first = Some(first.into());
         }
         record.put(&mut self.leaf);
         self.leaf_records += 1;
@@ -307,9 +320,10 @@ impl Writer {
 
     /// No longer than this is what it comes to with one record more.
     pub(crate) fn len_with(&self, record: &Record) -> u64 {
-        let (shape, size) = (&self.shape, record.size() as u64);
-        let key_bytes = shape.key_bytes + record.key.len() as u64;
-        len_max(shape.record_bytes + size, shape.records + 1, key_bytes)
+        let first_bytes = self.first_bytes + record.key.len() as u64;
+        let (bytes, records) =
+            (self.shape.record_bytes + record.size() as u64, self.shape.records + 1);
+        len_of(bytes, records, self.leaves.len() as u64 + 2, first_bytes)
     }
 
     /// Bytes that can go out, `count` of them, once there are as many.
@@ -327,6 +341,7 @@ impl Writer {
         self.frame(Kind::Leaf, self.leaf_records, 0).end(&mut self.leaf, 0);
         self.out.append(&mut self.leaf);
         self.leaf_records = 0;
+        self.first_bytes += first.len() as u64;
         self.leaves.push(Child { first, place });
     }
 
@@ -389,6 +404,12 @@ impl Writer {
         }
         parents
     }
+}
+
+/// As much of a key as is not in one before it.
+fn told_apart<'a>(last: &[u8], key: &'a [u8]) -> &'a [u8] {
+    let same = last.iter().zip(key).take_while(|(a, b)| a == b).count();
+    &key[..(same + 1).min(key.len())]
 }
 
 #[cfg(test)]

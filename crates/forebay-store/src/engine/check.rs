@@ -100,7 +100,9 @@ impl Engine {
             let found = self.leaf(segment, *place).await;
             let fits = |leaf: &Vec<Record>| {
                 let keys = leaf.iter().map(|record| &record.key);
-                leaf.first().is_some_and(|record| record.key == *first)
+                let next = leaves.get(at + 1).map(|(next, _)| next);
+                leaf.first().is_some_and(|record| *first <= record.key)
+                    && leaf.last().is_some_and(|record| next.is_none_or(|next| record.key < *next))
                     && last.iter().chain(keys.clone()).is_sorted_by(|a, b| a < b)
                     && leaf.iter().all(|record| record.sequence <= shape.sequence_max)
                     && keys.into_iter().all(|key| segment.filter.may_hold(crate::filter::hash(key)))
@@ -135,7 +137,7 @@ impl Engine {
         leaf.map(|(records, _)| records).ok_or_else(|| self.damaged(segment, place.at))
     }
 
-    /// Every leaf's first key and place, from the tree's top down.
+    /// Where every leaf's keys begin, and its place, from the tree's top down.
     async fn leaves(&self, segment: &Segment) -> Result<Vec<(Key, Place)>, Trouble> {
         let Some(top) = &segment.top else { return Ok(Vec::new()) };
         let mut nodes = vec![Rc::clone(top)];

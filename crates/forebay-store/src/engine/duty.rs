@@ -24,6 +24,13 @@ const QUIET: Nanos = Nanos::from_secs(1);
 impl Engine {
     /// Passes duty to the next idle disk; where none is idle, to the next that has a slot.
     pub(super) async fn take_duty(self: &Rc<Self>) -> Result<Rc<Log>, Trouble> {
+        let is_elsewhere = {
+            let state = self.state.borrow();
+            state.next.as_ref().is_some_and(|log| !self.is_place(&state, log.disk))
+        };
+        if is_elsewhere {
+            self.forgo_next().await;
+        }
         if let Some(log) = self.take_next() {
             return Ok(log);
         }
@@ -32,7 +39,8 @@ impl Engine {
             .changed
             .until(|| {
                 let mut state = self.state.borrow_mut();
-                let fit = self.in_turn(&state);
+                let mut fit = self.in_turn(&state);
+                fit.retain(|disk| self.is_place(&state, *disk));
                 if fit.is_empty() {
                     return Some(Err(Trouble::Full));
                 }

@@ -20,6 +20,7 @@ impl Engine {
     pub(super) async fn ingest(self: Rc<Self>) {
         let mut log: Option<Rc<Log>> = None;
         let mut began = self.executor.now();
+        let mut ended_early = None;
         loop {
             let is_over = self.put.until(|| self.is_next()).await;
             if is_over || log.as_ref().is_some_and(|log| self.is_full(log)) {
@@ -28,7 +29,16 @@ impl Engine {
             if is_over {
                 return;
             }
-            self.admit().await;
+            while !self.admit().await {
+                // What was deleted is given back once it is merged.
+                match log.take_if(|log| self.is_worth_ending(log, ended_early)) {
+                    Some(log) => {
+                        ended_early = Some(self.executor.now());
+                        self.finish(Some(log), began);
+                    }
+                    None => self.refuse(|put| !is_deletion(put)),
+                }
+            }
             if self.state.borrow().queue.is_empty() {
                 continue;
             }
@@ -84,7 +94,8 @@ impl Engine {
             Some(put) => size(put) + BATCH_HEAD as u64,
             None => 0,
         };
-        log.batch_bytes.get() >= state.log_size.bytes()
+        !self.is_place(&state, log.disk)
+            || log.batch_bytes.get() >= state.log_size.bytes()
             || log.len.get() + next.next_multiple_of(BLOCK as u64) > slot
     }
 
@@ -250,8 +261,13 @@ impl Engine {
     }
 }
 
+/// Bytes of a batch of one put alone.
+pub(super) fn batch_len(put: &Put) -> u64 {
+    (size(put) + BATCH_HEAD as u64).next_multiple_of(BLOCK as u64)
+}
+
 /// Whether no slot has room for a put.
-fn is_outsize(put: &Put, slot_bytes: u64) -> bool {
+pub(super) fn is_outsize(put: &Put, slot_bytes: u64) -> bool {
     size(put) + (BATCH_HEAD + BLOCK) as u64 > slot_bytes
 }
 

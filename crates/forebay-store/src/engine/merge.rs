@@ -22,10 +22,13 @@ use super::{Engine, State};
 /// The share of what is dead that makes merging everything worth while where room is short.
 const DEAD_LITTLE: f64 = 0.2;
 /// The same where values find no room any more. Less would write the whole store for little.
-const DEAD_LEAST: f64 = 0.1;
+const DEAD_LEAST: f64 = 0.05;
 
 /// Room for a segment of a merge beyond what it is to have.
 const ROOM: f64 = 1.25;
+
+/// The first and the last log that a run is of.
+type Ages = (u64, u64);
 
 /// What to merge.
 pub(super) struct Merge {
@@ -34,6 +37,21 @@ pub(super) struct Merge {
     /// Keys up to here are done.
     done: Option<Key>,
     inputs: Vec<Rc<Run>>,
+}
+
+/// Merges that were begun and cannot go on, by their ages.
+#[derive(Default)]
+struct Stuck {
+    /// What is left of their inputs cannot be read.
+    unsound: Vec<Ages>,
+    /// They found no room: with newer runs, which may delete what they have, they may find some.
+    full: Vec<Ages>,
+}
+
+impl Stuck {
+    fn all(&self) -> Vec<Ages> {
+        [&self.unsound[..], &self.full].concat()
+    }
 }
 
 impl Engine {
@@ -51,6 +69,7 @@ impl Engine {
                 Some(Some(merge))
             };
             let Some(merge) = self.changed.until(merge).await else { return };
+            let inputs: Vec<_> = merge.inputs.iter().map(|run| run.ages).collect();
             let outcome = self.merge(merge).await;
             if let Err(trouble) = &outcome {
                 self.state.borrow().version.damage(trouble);
@@ -59,6 +78,8 @@ impl Engine {
                 let mut state = self.state.borrow_mut();
                 (state.is_merging, state.merge_need) = (false, 0);
                 state.is_merge_stuck = outcome.is_err();
+                let left = self.left(&state);
+                state.merge_failed = (outcome == Err(Trouble::Full)).then_some((inputs, left));
                 state.is_dead_known |= state.version.runs.len() == 1;
             }
             self.changed.notify();
@@ -68,43 +89,66 @@ impl Engine {
         }
     }
 
+    /// What is to be merged, unless it failed with no less room.
+    pub(super) fn choose(&self, state: &State) -> Option<Merge> {
+        let merge = if state.is_repairing { None } else { self.due(state) };
+        merge.filter(|merge| !self.has_failed(state, &merge.inputs))
+    }
+
+    fn has_failed(&self, state: &State, inputs: &[Rc<Run>]) -> bool {
+        state.merge_failed.as_ref().is_some_and(|(failed, left)| {
+            inputs.iter().map(|run| run.ages).eq(failed.iter().copied())
+                && self.left(state) <= *left
+        })
+    }
+
+    /// Merges that were begun: those that can go on, and the ages of those that cannot.
+    fn begun_merges(&self, state: &State) -> (Vec<(Ages, Key)>, Stuck) {
+        let (mut begun, mut stuck) = (Vec::new(), Stuck::default());
+        for (ages, done) in state.version.begun() {
+            let inputs = inputs(&state.version.runs, ages);
+            match () {
+                () if !inputs.iter().all(is_sound) => stuck.unsound.push(ages),
+                () if self.has_failed(state, &inputs) => stuck.full.push(ages),
+                () => begun.push((ages, done)),
+            }
+        }
+        (begun, stuck)
+    }
+
     /// What was begun; else everything, where too much of it is dead; else as many neighbours as make it worth
     /// while, the smallest first.
-    pub(super) fn choose(&self, state: &State) -> Option<Merge> {
+    fn due(&self, state: &State) -> Option<Merge> {
         let runs = &state.version.runs;
-        if state.is_repairing {
-            return None;
-        }
-        if let Some((ages, done)) = state.version.begun()
-            && self.smaller(state, ages).is_none()
-        {
-            let is_input =
-                |run: &&Rc<Run>| run.ages != ages && ages.0 <= run.ages.0 && run.ages.1 <= ages.1;
-            let inputs: Vec<_> = runs.iter().filter(is_input).cloned().collect();
-            let origin = runs.iter().find(|run| run.ages == ages)?.origin();
-            let done = Some(done);
-            return inputs.iter().all(is_sound).then_some(Merge { origin, done, inputs });
-        }
         let whole = |inputs: &[Rc<Run>]| {
             let inputs = self.affordable(state, inputs);
             if inputs.len() < 2 {
                 return None;
             }
-            let Origin { ages: (first, _), before } = inputs.last()?.origin();
+            // Not always the last one: of a merge that was begun inputs may be gone.
+            let oldest = inputs.iter().min_by_key(|run| run.ages.0)?;
+            let Origin { ages: (first, _), before } = oldest.origin();
             let origin = Origin { ages: (first, inputs.first()?.ages.1), before };
             Some(Merge { origin, done: None, inputs: inputs.to_vec() })
         };
-        if let Some((ages, _)) = state.version.begun() {
-            return self.smaller(state, ages).and_then(|inputs| whole(&inputs));
+        let (begun, stuck) = self.begun_merges(state);
+        if let Some((ages, done)) = begun.into_iter().next() {
+            let smaller = self.smaller(state, ages).and_then(|inputs| whole(&inputs));
+            let goes_on = || {
+                let origin = runs.iter().find(|run| run.ages == ages)?.origin();
+                Some(Merge { origin, done: Some(done), inputs: inputs(runs, ages) })
+            };
+            return smaller.or_else(goes_on);
         }
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
-        let stretches = stretches(runs, &state.logs);
+        let with_full = stretches(runs, &state.logs, &stuck.unsound);
+        let stretches = stretches(runs, &state.logs, &stuck.all());
         // Values find no room any more: what was replaced is to go, if that is enough, or nobody knows.
         let is_enough = dead as f64 > all as f64 * DEAD_LEAST || !state.is_dead_known;
         if is_enough
-            && (state.is_full || !self.takes_values(state, 0))
-            && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
+            && (state.is_full || !self.takes_values(state, 0) || !self.takes_next(state))
+            && let Some(longest) = with_full.iter().max_by_key(|stretch| stretch.len())
         {
             return whole(longest);
         }
@@ -135,7 +179,7 @@ impl Engine {
         let is_newer = |run: &&Rc<Run>| run.ages.0 > ages.1;
         let newer: Vec<Rc<Run>> = state.version.runs.iter().take_while(is_newer).cloned().collect();
         let is_small = |run: &Rc<Run>| run.record_bytes() < self.level_bytes();
-        let stretches = stretches(&newer, &state.logs);
+        let stretches = stretches(&newer, &state.logs, &self.begun_merges(state).1.all());
         let small = stretches.into_iter().flat_map(|runs| runs.split(|run| !is_small(run)));
         let longest = small.max_by_key(|runs| runs.len())?;
         (longest.len() >= 2 * self.config.fan_in).then(|| longest.to_vec())
@@ -175,6 +219,10 @@ impl Engine {
         let of = |count: u64| (count as f64 * share) as u64 + 1;
         let (records, keys) = (total(|shape| shape.records), total(|shape| shape.key_bytes));
         let room = len_max(of(bytes), of(records), of(keys));
+        // No input decides anything behind that: none is left then.
+        let ends =
+            inputs.iter().filter_map(|run| run.parts.last()).map(|part| part.keys.upto.clone());
+        let end = ends.max_by_key(|upto| (upto.is_none(), upto.clone())).flatten();
         // Streams hold what they still have to read.
         drop(inputs);
         let mut writing: Option<Writing> = None;
@@ -207,14 +255,28 @@ impl Engine {
                     done = last.take();
                     self.end_output(Some(full), origin, keys).await?;
                 }
-                last = Some(record.key.clone());
+                let before =
+                    last.replace(record.key.clone()).filter(|key| done.as_ref() < Some(key));
                 if is_kept {
                     let to = match &mut writing {
                         Some(writing) => writing,
                         None => {
                             let key_bytes = record.key.len() as u64;
                             let least = len_max(record.size() as u64, 1, key_bytes);
-                            writing.insert(self.begin_output(room, least).await?)
+                            let mut begun = self.begin_output(room, least).await;
+                            if begun.as_ref().err() == Some(&Trouble::Full)
+                                && let Some(before) = before
+                            {
+                                // What was deleted up to here gives its room back.
+                                let upto = Some(between(&before, &record.key));
+                                let keys = Keys {
+                                    after: std::mem::replace(&mut done, upto.clone()),
+                                    upto,
+                                };
+                                self.end_output(None, origin, keys).await?;
+                                begun = self.begin_output(room, least).await;
+                            }
+                            writing.insert(begun?)
                         }
                     };
                     if to.is_due(&record) {
@@ -224,7 +286,7 @@ impl Engine {
                 }
             }
             if is_end {
-                let keys = Keys { after: done.clone(), upto: None };
+                let keys = Keys { after: done, upto: end };
                 self.end_output(writing.take(), origin, keys).await?;
                 self.state.borrow_mut().figures.merges += 1;
                 return Ok(());
@@ -305,8 +367,16 @@ fn is_sound(run: &Rc<Run>) -> bool {
     run.parts.iter().all(|part| part.segment.lost.is_none() && part.segment.damaged.get().is_none())
 }
 
-/// Runs that may be merged with their neighbours: cut where a log lies between two, without those that cannot be read.
-fn stretches<'a>(runs: &'a [Rc<Run>], logs: &[Rc<Log>]) -> Vec<&'a [Rc<Run>]> {
+/// What is left to do of a merge that was begun.
+fn inputs(runs: &[Rc<Run>], ages: Ages) -> Vec<Rc<Run>> {
+    runs.iter().filter(|run| run.ages != ages && run.is_within(ages)).cloned().collect()
+}
+
+/// Runs that may be merged with their neighbours: cut where a log lies between two, without those that cannot be read
+/// and those of a merge that is stuck.
+fn stretches<'a>(runs: &'a [Rc<Run>], logs: &[Rc<Log>], stuck: &[Ages]) -> Vec<&'a [Rc<Run>]> {
+    let is_left_alone =
+        |run: &Rc<Run>| !is_sound(run) || stuck.iter().any(|ages| run.is_within(*ages));
     let lies_between = |newer: &Run, older: &Run| {
         logs.iter().any(|log| older.ages.1 < log.id && log.id < newer.ages.0)
     };
@@ -315,7 +385,7 @@ fn stretches<'a>(runs: &'a [Rc<Run>], logs: &[Rc<Log>]) -> Vec<&'a [Rc<Run>]> {
     while !rest.is_empty() {
         let cut = rest.windows(2).position(|pair| lies_between(&pair[0], &pair[1]));
         let (stretch, later) = rest.split_at(cut.map_or(rest.len(), |at| at + 1));
-        let sound = stretch.split(|run| !is_sound(run)).filter(|runs| !runs.is_empty());
+        let sound = stretch.split(is_left_alone).filter(|runs| !runs.is_empty());
         stretches.extend(sound);
         rest = later;
     }

@@ -3,18 +3,20 @@
 //! A value is taken where its log's segment will find room, with what merges need beside it: without that nothing
 //! that was replaced would ever be free again. Where it will not, puts wait for merges that may free some; where
 //! there are none, values are refused. Deletions are taken as long as a log finds room at all, and what they free
-//! merges give back: so a store that is full can be emptied. Not yet where records are longer than a merge's
-//! segments, for such a record needs one free extent of its length.
+//! merges give back: so a store that is full can be emptied. A record needs one free extent of its length, and one
+//! that no slot has room for another one for its log.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+
+use forebay_core::Nanos;
 
 use crate::config::Transformation;
 use crate::frame::BLOCK;
 use crate::operation::Trouble;
 use crate::segment::len_max;
 
-use super::ingest::{is_deletion, size};
+use super::ingest::{batch_len, is_deletion, is_outsize, size};
 use super::log::Log;
 use super::version::{Part, Run};
 use super::{Engine, Put, State};
@@ -76,7 +78,7 @@ impl Engine {
     }
 
     /// What is free and will not be taken by logs.
-    fn left(&self, state: &State) -> u64 {
+    pub(super) fn left(&self, state: &State) -> u64 {
         let free: u64 =
             self.present().map(|disk| self.disks[disk].space.borrow().free_bytes()).sum();
         let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
@@ -94,28 +96,80 @@ impl Engine {
         self.left(state) >= merge_room.max(state.merge_need) + wanted + bytes
     }
 
-    /// Puts that may be appended now: all, or deletions where values find no room and no merge will give them any.
-    /// Waits until there are some, or until nothing is put any more.
-    pub(super) async fn admit(&self) {
+    /// Waits until what is put next finds room, or nothing will give it any: false then.
+    pub(super) async fn admit(&self) -> bool {
         let is_settled = || {
             let state = self.state.borrow();
-            // One that is longer than a batch is written twice until its log is let go.
-            let twice = |put: &Put| match size(put) {
-                bytes if bytes > self.config.group_bytes => 2 * bytes,
-                _ => 0,
-            };
-            let is_free = state
-                .queue
-                .front()
-                .is_none_or(|put| is_deletion(put) || self.takes_values(&state, twice(put)));
-            (is_free || !self.may_free(&state)).then_some(is_free)
+            let is_free = self.takes_next(&state);
+            // What was deleted goes once it is in a segment.
+            let may_free = self.may_free(&state) || state.transforming > 0 && !state.is_full;
+            (is_free || !may_free).then_some(is_free)
         };
         let begun = self.executor.now();
         let is_free = self.changed.until(is_settled).await;
         self.state.borrow_mut().figures.held_back += self.executor.now() - begun;
-        if !is_free {
-            self.refuse(|put| !is_deletion(put));
+        is_free
+    }
+
+    /// Whether what is put next finds room.
+    pub(super) fn takes_next(&self, state: &State) -> bool {
+        state.queue.front().is_none_or(|put| self.takes(state, put))
+    }
+
+    /// Whether a put finds room; one that is longer than a batch is written twice until its log is let go.
+    fn takes(&self, state: &State, put: &Put) -> bool {
+        let bytes = size(put);
+        match () {
+            () if is_deletion(put) => true,
+            () if bytes <= self.config.group_bytes => self.takes_values(state, 0),
+            () => self.takes_values(state, 2 * bytes) && self.has_places(state, put),
         }
+    }
+
+    /// Whether there is an extent for the segment of a put that is longer than a batch, and one for its log where
+    /// that needs one.
+    fn has_places(&self, state: &State, put: &Put) -> bool {
+        if self.trees.is_some() || self.config.transformation == Transformation::None {
+            return true;
+        }
+        let keys = put.records.iter().map(|(key, _)| key.len() as u64).sum();
+        let len = len_max(size(put), put.records.len() as u64, keys);
+        let is_outsize = |disk: usize| is_outsize(put, self.disks[disk].layout.slot_bytes);
+        let is_there = |disk: &usize| !self.is_failed(state, *disk);
+        let extents = |disk: usize| self.disks[disk].space.borrow().whole(len) / len;
+        let present: Vec<usize> = (0..self.disks.len()).filter(is_there).collect();
+        let wanted = 1 + u64::from(present.iter().any(|disk| is_outsize(*disk)));
+        match self.config.transformation == Transformation::Basic || present.len() < 2 {
+            true => present.iter().any(|disk| extents(*disk) >= wanted),
+            false => present.iter().map(|disk| extents(*disk).min(1)).sum::<u64>() >= wanted,
+        }
+    }
+
+    /// Whether a disk has an extent for what is put next, or needs none, or no other has one.
+    pub(super) fn is_place(&self, state: &State, disk: usize) -> bool {
+        let Some(put) = state.queue.front() else { return true };
+        let len = batch_len(put);
+        let is_place = |disk: usize| {
+            !is_outsize(put, self.disks[disk].layout.slot_bytes)
+                || self.disks[disk].space.borrow().longest() >= len
+        };
+        is_place(disk)
+            || !(0..self.disks.len()).any(|other| !self.is_failed(state, other) && is_place(other))
+    }
+
+    /// Whether what a log has replaced or deleted is worth a segment of its own, where values find no room: much, or
+    /// the last one was long ago.
+    pub(super) fn is_worth_ending(&self, log: &Log, last: Option<Nanos>) -> bool {
+        let replaced = log.len_records() - log.len_values();
+        let state = self.state.borrow();
+        let (bytes, records) =
+            state.version.segments().fold((0, 1), |(bytes, records), segment| {
+                let shape = segment.described.shape;
+                (bytes + shape.record_bytes, records + shape.records)
+            });
+        let is_much = replaced.saturating_mul(bytes / records) >= self.deletion_room();
+        let is_due = last.is_none_or(|last| self.executor.now() - last >= self.config.retry);
+        replaced > 0 && (is_much || is_due)
     }
 
     /// Whether a merge may give room back.
@@ -144,8 +198,8 @@ impl Engine {
         self.changed.until(|| is_due().then_some(())).await;
     }
 
-    /// What a merge takes beyond what it gives back, at most: of each run as much as its longest segment has, for
-    /// that is free only once all of it is merged, and what it writes.
+    /// What a merge takes beyond what it gives back, at most: of each run as much as its longest segment has before
+    /// its last record, for that is free only once all of it is merged, and what it writes.
     pub(super) fn merge_need(&self, inputs: &[Rc<Run>]) -> u64 {
         inputs.iter().map(run_need).sum::<u64>() + 2 * self.segment_bytes()
     }
@@ -153,29 +207,66 @@ impl Engine {
     /// As many neighbours of these as a merge has room for, the newest where there are several. What deletions may
     /// take is left to them.
     pub(super) fn affordable<'a>(&self, state: &State, runs: &'a [Rc<Run>]) -> &'a [Rc<Run>] {
-        let record = runs.iter().flat_map(|run| &run.parts).map(mean_record).max().unwrap_or(0);
+        let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
         let whole = |disk: usize| self.disks[disk].space.borrow().whole(record + BLOCK as u64);
         let whole: u64 = self.present().map(whole).sum();
-        let taken = self.left(state).min(whole).saturating_sub(self.deletion_room());
-        let left = taken.saturating_sub(2 * self.segment_bytes().max(record));
-        let (mut from, mut need, mut best) = (0, 0, 0..0);
-        for (at, run) in runs.iter().enumerate() {
-            need += run_need(run);
-            while need > left {
-                need -= run_need(&runs[from]);
-                from += 1;
-            }
-            if at + 1 - from > best.len() {
-                best = from..at + 1;
-            }
-        }
-        &runs[best]
+        let left = self.left(state).saturating_sub(self.deletion_room());
+        // Where so much is not there, what a merge writes may be in pieces as short as a record; where not even that
+        // is there, it comes to something if what it meets first was deleted.
+        let written = [2 * self.segment_bytes().max(record), record + BLOCK as u64, 0];
+        let mut found = written.into_iter().filter_map(|written| {
+            let (left, whole) = (left.checked_sub(written)?, whole.checked_sub(written)?);
+            Some(most_within(left, whole.min(left), record, runs))
+        });
+        found.find(|found| found.len() > 1).unwrap_or_default()
     }
 }
 
+/// As many neighbours as need no more than `left` together, and those with records nearly as long as `record` no more
+/// than `whole`; the newest where there are several. What a merge has begun to join is not parted.
+fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
+    let is_long = |run: &Run| 2 * longest_record(run) > record;
+    let needs = |run: &Rc<Run>| (run_need(run), if is_long(run) { run_need(run) } else { 0 });
+    let is_cut = |at: usize| {
+        let [Some(newer), Some(older)] = [at.checked_sub(1), Some(at)].map(|at| runs.get(at?))
+        else {
+            return true;
+        };
+        !runs.iter().any(|run| newer.is_within(run.ages) && older.is_within(run.ages))
+    };
+    let (mut from, mut need, mut long, mut best) = (0, 0, 0, 0..0);
+    for (at, run) in runs.iter().enumerate() {
+        let more = needs(run);
+        (need, long) = (need + more.0, long + more.1);
+        while need > left || long > whole || !is_cut(from) {
+            let less = needs(&runs[from]);
+            (need, long) = (need - less.0, long - less.1);
+            from += 1;
+            if from > at {
+                break;
+            }
+        }
+        if is_cut(at + 1) && at + 1 - from > best.len() {
+            best = from..at + 1;
+        }
+    }
+    &runs[best]
+}
+
+/// Bytes of a record, in the mean of the segment where that is most.
+fn longest_record(run: &Run) -> u64 {
+    run.parts.iter().map(mean_record).max().unwrap_or(0)
+}
+
+/// All but the last record of its longest segment: with that the segment is free, unless it decides all keys behind.
 fn run_need(run: &Rc<Run>) -> u64 {
-    let lens = run.parts.iter().map(|part| part.segment.described.len);
-    lens.max().unwrap_or(0).min(run.record_bytes())
+    let need = |part: &Part| {
+        let described = &part.segment.described;
+        let last =
+            part.keys.upto.as_ref().map_or(0, |_| described.len / described.shape.records.max(1));
+        described.len - last
+    };
+    run.parts.iter().map(need).max().unwrap_or(0).min(run.record_bytes())
 }
 
 /// Bytes of a record of a part, in the mean.

@@ -18,6 +18,9 @@ use super::log::Log;
 use super::publish::Writing;
 use super::{Engine, Stage};
 
+/// A key that bounds a segment is no longer than this.
+const BOUND_BYTES: usize = 32;
+
 impl Engine {
     /// Begins to transform a log.
     pub(super) fn begin_transformation(self: &Rc<Self>, log: Rc<Log>) {
@@ -142,16 +145,19 @@ impl Engine {
             return Err(Trouble::Full);
         }
         let mut writing = Writing::begin(self, to, room)?;
-        let mut next: Key = Key::from([]);
+        let (mut next, mut last) = (Key::from([]), None);
         let mut work = self.work();
         while let Some(record) = log.first(&next, u64::MAX) {
             writing.push(&record).await?;
             let asked = self.overtake(&record.key);
             work.did(record.size(), 1 + asked / 16).await;
             next = after(&record.key);
+            last = Some(record.key);
         }
         let origin = Origin { ages: (log.id, log.id), before: log.before.get() };
-        let segment = writing.finish(origin, Keys::default()).await?;
+        // Behind its last key it decides nothing, so that a merge that has come there can free it.
+        let keys = Keys { after: None, upto: last.as_deref().and_then(bound) };
+        let segment = writing.finish(origin, keys).await?;
         self.state.borrow_mut().figures.transformed_bytes += segment.described.len;
         self.publish(segment).await
     }
@@ -187,4 +193,36 @@ pub(super) fn after(key: &[u8]) -> Key {
     let mut next = key.to_vec();
     next.push(0);
     next.into()
+}
+
+/// A short key that is not before this one, if there is one: roots hold it.
+fn bound(key: &[u8]) -> Option<Key> {
+    let Some(head) = key.get(..BOUND_BYTES) else { return Some(key.into()) };
+    let mut head = head.to_vec();
+    while let Some(byte) = head.pop() {
+        if let Some(more) = byte.checked_add(1) {
+            head.push(more);
+            return Some(head.into());
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bound_is_short_and_not_before_its_key() {
+        let long = |byte: u8, len: usize| vec![byte; len];
+        for key in [long(3, 0), long(3, BOUND_BYTES - 1), long(255, BOUND_BYTES - 1), long(7, 9000)]
+        {
+            let bound = bound(&key).unwrap();
+            assert!(*bound >= key[..] && bound.len() <= BOUND_BYTES, "{bound:?}");
+            assert!(key.len() >= BOUND_BYTES || *bound == key[..], "{bound:?}");
+        }
+        let carried = [&[7, 9][..], &long(255, 9000)].concat();
+        assert_eq!(bound(&carried).as_deref(), Some(&[7, 10][..]));
+        assert_eq!(bound(&long(255, 9000)), None);
+    }
 }

@@ -144,7 +144,7 @@ impl Run {
         self.parts.iter().map(|part| part.segment.described.shape.record_bytes).sum()
     }
 
-    fn is_within(&self, ages: (u64, u64)) -> bool {
+    pub(crate) fn is_within(&self, ages: (u64, u64)) -> bool {
         ages.0 <= self.ages.0 && self.ages.1 <= ages.1
     }
 
@@ -239,14 +239,14 @@ impl Version {
         });
     }
 
-    /// A merge that was begun: its ages, and the keys it has done.
-    pub(crate) fn begun(&self) -> Option<((u64, u64), Key)> {
-        let is_begun = |outer: &&Rc<Run>| {
+    /// Merges that were begun, the newest first: their ages, and the keys that they have done.
+    pub(crate) fn begun(&self) -> impl Iterator<Item = ((u64, u64), Key)> {
+        let is_begun = move |outer: &&Rc<Run>| {
             self.runs.iter().any(|run| run.ages != outer.ages && run.is_within(outer.ages))
         };
         let upto = |outer: &Run| Some((outer.ages, outer.parts.last()?.keys.upto.clone()?));
         // One that has come to the last key has nothing left to do, whatever there is.
-        self.runs.iter().filter(is_begun).find_map(|outer| upto(outer))
+        self.runs.iter().filter(is_begun).filter_map(move |outer| upto(outer))
     }
 }
 
@@ -344,7 +344,7 @@ mod tests {
             version = next;
             gone.extend(without.iter().map(|segment| segment.described.id));
             let deciding = [1, 4, 5, 9].map(|byte| deciding(&version, byte));
-            (deciding, version.begun().map(|(ages, key)| (ages, key[0])), gone.clone())
+            (deciding, version.begun().next().map(|(ages, key)| (ages, key[0])), gone.clone())
         };
         add(1, (1, 1), (0, 0));
         add(2, (2, 2), (0, 4));

@@ -118,20 +118,27 @@ fn merging_goes_on_around_what_rots() {
         let store = || (&layouts[..], config.clone());
         let first = life(40);
         let (mut media, ..) = told(store(), crate::media(seed, &layouts), None, &first);
-        let (_, _, healthy) = told(store(), media.clone(), None, &life(400));
+        // Merging goes on while everything is checked.
+        let checks = [Operation::Check].into_iter().cycle().take(40);
+        let quiet: Vec<Operation> =
+            [Operation::Open].into_iter().chain(checks).chain([Operation::Close]).collect();
+        let (healthy, ..) = told(store(), media.clone(), None, &life(400));
+        let (_, _, healthy) = told(store(), healthy, None, &quiet);
         let disk = draw.below(DISKS.into()) as usize;
         for place in 0..3 {
             media[disk].write(layouts[disk].segments_at() + place * 16384, &[0xA5; 512], true);
         }
-        let (_, answers, runs) = told(store(), media, None, &life(400));
+        let (media, answers, _) = told(store(), media, None, &life(400));
         let [.., Ok(Answer::Checked(checked)), _] = &answers[..] else { panic!("{answers:?}") };
         told_of += u64::from(!checked.losses.is_empty());
         let refused = answers.iter().filter(|answer| answer.is_err()).count();
         assert_eq!(refused, 0, "seed {seed}");
+        let (_, _, runs) = told(store(), media, None, &quiet);
+        println!("seed {seed}: {runs}, {healthy} where nothing rots");
         most = most.max(runs.saturating_sub(healthy));
     }
     println!("at most {most} runs more, {told_of} told of");
-    assert!(most < 40 && told_of > 10, "{most} runs more, {told_of} told of");
+    assert!(most < 25 && told_of > 10, "{most} runs more, {told_of} told of");
 }
 
 /// A store with segments and logs, and what its disks have after a kill.

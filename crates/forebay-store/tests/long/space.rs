@@ -141,8 +141,10 @@ fn emptied(capacity_mib: u64, value_bytes: usize) -> (f64, usize) {
 }
 
 #[test]
-fn values_near_a_segments_size_leave_no_store_full_for_good() {
-    for (capacity_mib, value_bytes) in [(100, 10_000), (100, 1_000_000), (200, 1_000_000)] {
+fn values_of_any_size_leave_no_store_full_for_good() {
+    let most = [(100, 7_000_000), (100, 16_000_000), (200, 20_000_000), (300, 33_000_000)];
+    let short = [(100, 10_000), (100, 1_000_000), (200, 1_000_000)];
+    for (capacity_mib, value_bytes) in short.into_iter().chain(most) {
         let (share, refused) = emptied(capacity_mib, value_bytes);
         println!("{capacity_mib} MiB, {value_bytes} bytes: {share:.2} taken, {refused} refused");
         assert!(share > 0.7 && refused == 0, "{capacity_mib}, {value_bytes}: {share}, {refused}");
@@ -168,4 +170,41 @@ fn values_do_not_slip_in_behind_deletions() {
     let refused = [refused(&deletions), refused(&emptied), refused(&again)];
     println!("{taken} of {room} taken; refused {refused:?}");
     assert!(taken * 10 > room * 7 && refused == [0, 0, 0], "{taken} of {room}, {refused:?}");
+}
+
+#[test]
+fn a_value_that_no_slot_has_room_for_goes_to_disks_that_have_some() {
+    let mut disks = Disks::new(200 * MIB, Config::default());
+    for layout in &mut disks.layouts[..2] {
+        layout.capacity_bytes = layout.segments_at() + MIB;
+    }
+    let value: Value = vec![7; 20_000_000].into();
+    let name = |at: usize| -> Key { format!("{at:06}").into_bytes().into() };
+    let put = |at: usize| Operation::Write(vec![(name(at), Some(value.clone()))]);
+    let answers = disks.ask(2, (0..9).map(put));
+    assert!(answers.iter().all(Result::is_ok), "{answers:?}");
+    let found = disks.ask(1, (0..9).map(|at| Operation::Get(name(at))));
+    assert!(found.iter().all(|found| *found == Ok(Answer::Value(Some(value.clone())))));
+}
+
+#[test]
+fn long_keys_take_little_more_than_their_bytes() {
+    // Keys that differ early, in the middle, late.
+    for place in [0, 30_000, 59_990] {
+        let disks = Disks::new(24 * MIB, config());
+        let name = |at: usize| -> Key {
+            let mut key = vec![7; 60_000];
+            key[place..][..8].copy_from_slice(format!("{at:08}").as_bytes());
+            key.into()
+        };
+        let room = disks.room() as usize / 60_000;
+        let puts = (0..room).map(|at| Operation::Write(vec![(name(at), Some(Value::from([7])))]));
+        let taken = disks.ask(1, puts).iter().filter(|answer| answer.is_ok()).count();
+        println!("differing at {place}: {taken} of {room} taken");
+        // Where they differ late, the nodes above the leaves have all of them once or twice more.
+        let least = if place == 0 { 6 } else { 2 };
+        assert!(taken * 10 > room * least, "{place}: {taken} of {room}");
+        let found = disks.ask(1, (0..taken).map(|at| Operation::Get(name(at))));
+        assert!(found.iter().all(|found| *found == Ok(Answer::Value(Some(Value::from([7]))))));
+    }
 }
