@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 use super::command::{self, Words};
 use super::reply::{Reply, array_head};
 use super::session::{Pending, Session, Values, answered, value_or_trouble, values};
-use super::unfinished::Part;
+use super::unfinished::{Pace, Part};
 use super::{Serving, TICK};
 
-/// A client that takes nothing for so long is let go, and so is one that sends nothing more of what it began.
+/// A client that takes nothing for so long is let go.
 const DEAF: Duration = Duration::from_secs(60);
 /// And so long after the server is over.
 const DEAF_AT_THE_END: Duration = Duration::from_secs(5);
@@ -34,7 +34,7 @@ pub(super) fn serve(stream: TcpStream, serving: &Arc<Serving>) -> io::Result<()>
         session: Session::new(serving),
         serving: Arc::clone(serving),
         unfinished: Part::new(&serving.unfinished, serving.limits.unfinished_bytes_max),
-        heard: Instant::now(),
+        pace: Pace::new(Instant::now()),
         chunk: vec![0; CHUNK],
         bytes: Vec::new(),
         at: 0,
@@ -53,8 +53,8 @@ struct Connection {
     serving: Arc<Serving>,
     /// What of a command has come.
     unfinished: Part,
-    /// When something came last.
-    heard: Instant,
+    /// How fast, since the last one was answered.
+    pace: Pace,
     chunk: Vec<u8>,
     /// What has come, of which what is behind `at` is in no command yet.
     bytes: Vec<u8>,
@@ -78,6 +78,7 @@ impl Connection {
             }
             if let Some(next) = self.pending.pop_front() {
                 self.answer(next)?;
+                self.pace = Pace::new(Instant::now());
                 continue;
             }
             self.session.caught_up();
@@ -161,15 +162,16 @@ impl Connection {
             Ok(0) => return Ok(false),
             Ok(count) => {
                 self.bytes.extend_from_slice(&self.chunk[..count]);
-                (self.is_parsed, self.heard) = (false, Instant::now());
+                self.is_parsed = false;
             }
             Err(error) if is_tick(&error) => {
-                let is_mute = !self.bytes.is_empty() && self.heard.elapsed() > DEAF;
-                return Ok(!is_mute && !self.serving.store.is_closed());
+                if self.serving.store.is_closed() {
+                    return Ok(false);
+                }
             }
             Err(error) => return Err(error),
         }
-        Ok(true)
+        Ok(self.pace.keeps_up(Instant::now(), self.bytes.len()))
     }
 
     fn answer(&mut self, next: Pending) -> io::Result<()> {

@@ -2,6 +2,12 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+/// In so long a client sends a command to its end,
+const WINDOW: Duration = Duration::from_secs(60);
+/// or so many bytes of it: else few clients that send next to nothing would hold all that there is.
+const LEAST_BYTES: usize = 1 << 20;
 
 /// Bytes of unfinished commands of all clients.
 #[derive(Default)]
@@ -39,9 +45,49 @@ impl Drop for Part {
     }
 }
 
+/// How fast a client sends a command.
+pub(super) struct Pace {
+    since: Instant,
+    /// Of the command, then.
+    bytes: usize,
+}
+
+impl Pace {
+    pub(super) fn new(now: Instant) -> Pace {
+        Pace { since: now, bytes: 0 }
+    }
+
+    /// By now so many bytes have come of a command that has no end yet; false, where the client is to go.
+    pub(super) fn keeps_up(&mut self, now: Instant, bytes: usize) -> bool {
+        if bytes == 0 || bytes >= self.bytes + LEAST_BYTES {
+            *self = Pace { since: now, bytes };
+        }
+        now - self.since <= WINDOW
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn who_sends_next_to_nothing_is_to_go() {
+        let begin = Instant::now();
+        let at = |seconds: u64| begin + Duration::from_secs(seconds);
+        // A byte every half minute.
+        let mut pace = Pace::new(begin);
+        assert!(pace.keeps_up(at(30), 1) && pace.keeps_up(at(60), 2) && !pace.keeps_up(at(61), 3));
+        // Nobody waits for one that has nothing to send.
+        let mut pace = Pace::new(begin);
+        assert!(
+            pace.keeps_up(at(5000), 0) && pace.keeps_up(at(5060), 9) && !pace.keeps_up(at(5061), 9)
+        );
+        // As much as is asked for.
+        let mut pace = Pace::new(begin);
+        assert!(
+            (1..60).all(|minute| pace.keeps_up(at(minute * 60), minute as usize * LEAST_BYTES))
+        );
+    }
 
     #[test]
     fn who_makes_it_too_much_is_to_go() {
