@@ -112,7 +112,9 @@ impl Engine {
         state.is_on_duty = false;
         self.note(&mut state, log.disk);
         if log.batches.get() == 0 {
-            // Its first write failed; that may have been done all the same, so its number is not used again.
+            // Its first write failed; that may have been done all the same, so its number is not used again, nor
+            // what it says is beyond its slot, until the next opening has looked.
+            log.leave_stretches();
             state.release(log.id);
             drop(state);
             return self.changed.notify();

@@ -90,6 +90,11 @@ impl Log {
         self.stretches.borrow_mut().push((offset, len));
     }
 
+    /// What it has beyond its slot is not given back.
+    pub(crate) fn leave_stretches(&self) {
+        self.stretches.borrow_mut().clear();
+    }
+
     /// A record, newer than all that it has of its key.
     pub(crate) fn insert(&self, record: Record) {
         let had_value = matches!(self.get(&record.key, u64::MAX), Some(Some(_)));

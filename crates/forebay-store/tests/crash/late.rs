@@ -204,3 +204,49 @@ fn a_segment_that_a_failed_root_may_name_is_not_written_over() {
     }
     assert_eq!(reached, 10);
 }
+
+/// The first block that says where a long put is gets written, and the disk says that it was not.
+#[derive(Default)]
+struct Denied(Option<u64>);
+
+impl Meddle for Denied {
+    fn start(&mut self, lanes: &Crash, io: &mut Request, pieces: &[Piece]) {
+        let is_block = io.op == Op::Write && &lanes.pool().view(pieces[0])[8..12] == b"STRE";
+        if is_block && self.0.is_none() {
+            self.0 = Some(io.id);
+        }
+    }
+
+    fn end(&mut self, ended: &mut Ended) {
+        if self.0 == Some(ended.completion.io.id) {
+            ended.completion.outcome = Err(Fault::Media);
+            ended.failure = Some(Failure::Emulated(Fault::Media));
+        }
+    }
+}
+
+#[test]
+fn a_long_put_that_was_tried_elsewhere_is_not_told_as_lost() {
+    let mut draw = Draw(15);
+    let layouts = layouts(&mut draw);
+    let config = Config { retry: Nanos::from_millis(1), ..small(&mut draw) };
+    for before in 0..3 {
+        for puts in (0..40).step_by(3) {
+            let long = Operation::Write(vec![(key(99), Some(vec![9; 70_000].into()))]);
+            let all = (0..before).map(|at| put(at, 1)).chain([long]);
+            let all = all.chain((0..puts).map(|at| put(at, 2)));
+            let operations: Vec<_> = [Operation::Open].into_iter().chain(all).collect();
+            let lanes = Crash::new(media(1, &layouts), 4096, 4, 1, Troubles::default());
+            let mut lanes = Meddled { lanes, by: Denied::default() };
+            let work = Asking::new(&operations, Nanos::ZERO);
+            let told = work.of((&layouts, config.clone()), None, &mut lanes);
+            assert!(told.answers.iter().all(Result::is_ok) && lanes.by.0.is_some());
+            let looks = [Operation::Open, Operation::Check, Operation::Get(key(99))];
+            let (_, answers, _) =
+                crate::missing::told((&layouts, config.clone()), lanes.lanes.kill(), None, &looks);
+            let Ok(Answer::Checked(checked)) = &answers[1] else { panic!("{answers:?}") };
+            assert!(checked.losses.is_empty(), "{before}, {puts}: {:?}", checked.losses);
+            assert!(matches!(&answers[2], Ok(Answer::Value(Some(value))) if value.len() == 70_000));
+        }
+    }
+}
