@@ -210,6 +210,8 @@ struct State {
     is_merge_stuck: bool,
     /// The inputs of the last merge, where these found no room, and how much room there was.
     merge_failed: Option<(Vec<(u64, u64)>, u64)>,
+    /// Bytes of the longest record in segments since the store was opened, about.
+    longest_record: u64,
     /// Nothing is merged meanwhile.
     is_repairing: bool,
     changes: Vec<StageChange>,
@@ -309,6 +311,7 @@ impl Engine {
             is_dead_known: false,
             is_merge_stuck: false,
             merge_failed: None,
+            longest_record: 0,
             is_repairing: false,
             changes: Vec::new(),
             is_closing: false,

@@ -72,6 +72,13 @@ pub(crate) struct Shape {
     pub(crate) filter: Place,
 }
 
+impl Shape {
+    /// Bytes of a record, in the mean.
+    pub(crate) fn mean_record(&self) -> u64 {
+        self.record_bytes / self.records.max(1)
+    }
+}
+
 /// The logs whose records a segment has, for its keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Origin {

@@ -39,21 +39,6 @@ pub(super) struct Merge {
     inputs: Vec<Rc<Run>>,
 }
 
-/// Merges that were begun and cannot go on, by their ages.
-#[derive(Default)]
-struct Stuck {
-    /// What is left of their inputs cannot be read.
-    unsound: Vec<Ages>,
-    /// They found no room: with newer runs, which may delete what they have, they may find some.
-    full: Vec<Ages>,
-}
-
-impl Stuck {
-    fn all(&self) -> Vec<Ages> {
-        [&self.unsound[..], &self.full].concat()
-    }
-}
-
 impl Engine {
     /// Merges whatever is to be merged until the store closes.
     pub(super) async fn merge_on(self: Rc<Self>) {
@@ -102,15 +87,15 @@ impl Engine {
         })
     }
 
-    /// Merges that were begun: those that can go on, and the ages of those that cannot.
-    fn begun_merges(&self, state: &State) -> (Vec<(Ages, Key)>, Stuck) {
-        let (mut begun, mut stuck) = (Vec::new(), Stuck::default());
+    /// Merges that were begun: those that can go on, and the ages of those that cannot, for what is left of their
+    /// inputs cannot be read or finds no room.
+    fn begun_merges(&self, state: &State) -> (Vec<(Ages, Key)>, Vec<Ages>) {
+        let (mut begun, mut stuck) = (Vec::new(), Vec::new());
         for (ages, done) in state.version.begun() {
             let inputs = inputs(&state.version.runs, ages);
-            match () {
-                () if !inputs.iter().all(is_sound) => stuck.unsound.push(ages),
-                () if self.has_failed(state, &inputs) => stuck.full.push(ages),
-                () => begun.push((ages, done)),
+            match inputs.iter().all(is_sound) && !self.has_failed(state, &inputs) {
+                true => begun.push((ages, done)),
+                false => stuck.push(ages),
             }
         }
         (begun, stuck)
@@ -125,9 +110,7 @@ impl Engine {
             if inputs.len() < 2 {
                 return None;
             }
-            // Not always the last one: of a merge that was begun inputs may be gone.
-            let oldest = inputs.iter().min_by_key(|run| run.ages.0)?;
-            let Origin { ages: (first, _), before } = oldest.origin();
+            let Origin { ages: (first, _), before } = inputs.last()?.origin();
             let origin = Origin { ages: (first, inputs.first()?.ages.1), before };
             Some(Merge { origin, done: None, inputs: inputs.to_vec() })
         };
@@ -142,13 +125,12 @@ impl Engine {
         }
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
-        let with_full = stretches(runs, &state.logs, &stuck.unsound);
-        let stretches = stretches(runs, &state.logs, &stuck.all());
+        let stretches = stretches(runs, &state.logs, &stuck);
         // Values find no room any more: what was replaced is to go, if that is enough, or nobody knows.
         let is_enough = dead as f64 > all as f64 * DEAD_LEAST || !state.is_dead_known;
         if is_enough
             && (state.is_full || !self.takes_values(state, 0) || !self.takes_next(state))
-            && let Some(longest) = with_full.iter().max_by_key(|stretch| stretch.len())
+            && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
         {
             return whole(longest);
         }
@@ -179,7 +161,7 @@ impl Engine {
         let is_newer = |run: &&Rc<Run>| run.ages.0 > ages.1;
         let newer: Vec<Rc<Run>> = state.version.runs.iter().take_while(is_newer).cloned().collect();
         let is_small = |run: &Rc<Run>| run.record_bytes() < self.level_bytes();
-        let stretches = stretches(&newer, &state.logs, &self.begun_merges(state).1.all());
+        let stretches = stretches(&newer, &state.logs, &self.begun_merges(state).1);
         let small = stretches.into_iter().flat_map(|runs| runs.split(|run| !is_small(run)));
         let longest = small.max_by_key(|runs| runs.len())?;
         (longest.len() >= 2 * self.config.fan_in).then(|| longest.to_vec())

@@ -155,6 +155,9 @@ impl Engine {
             let (version, gone) = state.version.with(Rc::new(segment));
             let held = version.segments().map(|segment| segment.described.len).sum();
             let runs = version.runs.len() as u64;
+            let longest =
+                version.segments().map(|segment| segment.described.shape.mean_record()).max();
+            state.longest_record = longest.max(Some(state.longest_record)).unwrap_or(0);
             state.version = Rc::new(version);
             state.drop_stale_scans();
             let figures = &mut state.figures;

@@ -121,9 +121,25 @@ impl Engine {
         let bytes = size(put);
         match () {
             () if is_deletion(put) => true,
+            () if !self.leaves_spare(state, bytes) => false,
             () if bytes <= self.config.group_bytes => self.takes_values(state, 0),
             () => self.takes_values(state, 2 * bytes) && self.has_places(state, put),
         }
+    }
+
+    /// Whether with so many bytes of values more an extent is left for the longest record: with one a merge moves all
+    /// of them, one by one.
+    fn leaves_spare(&self, state: &State, bytes: u64) -> bool {
+        let longest = state.longest_record.max(bytes);
+        if self.trees.is_some() || 2 * longest < self.segment_bytes() {
+            return true;
+        }
+        let record = longest + 2 * BLOCK as u64;
+        let pieces = |disk: usize| self.disks[disk].space.borrow().whole(record) / record;
+        let pieces: u64 = self.present().map(pieces).sum();
+        let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
+        let logs = state.logs.iter().filter(is_left).map(|log| self.room(log).div_ceil(record));
+        pieces > logs.sum::<u64>() + bytes.div_ceil(record)
     }
 
     /// Whether there is an extent for the segment of a put that is longer than a batch, and one for its log where
@@ -223,30 +239,20 @@ impl Engine {
 }
 
 /// As many neighbours as need no more than `left` together, and those with records nearly as long as `record` no more
-/// than `whole`; the newest where there are several. What a merge has begun to join is not parted.
+/// than `whole`; the newest where there are several.
 fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
     let is_long = |run: &Run| 2 * longest_record(run) > record;
     let needs = |run: &Rc<Run>| (run_need(run), if is_long(run) { run_need(run) } else { 0 });
-    let is_cut = |at: usize| {
-        let [Some(newer), Some(older)] = [at.checked_sub(1), Some(at)].map(|at| runs.get(at?))
-        else {
-            return true;
-        };
-        !runs.iter().any(|run| newer.is_within(run.ages) && older.is_within(run.ages))
-    };
     let (mut from, mut need, mut long, mut best) = (0, 0, 0, 0..0);
     for (at, run) in runs.iter().enumerate() {
         let more = needs(run);
         (need, long) = (need + more.0, long + more.1);
-        while need > left || long > whole || !is_cut(from) {
+        while need > left || long > whole {
             let less = needs(&runs[from]);
             (need, long) = (need - less.0, long - less.1);
             from += 1;
-            if from > at {
-                break;
-            }
         }
-        if is_cut(at + 1) && at + 1 - from > best.len() {
+        if at + 1 - from > best.len() {
             best = from..at + 1;
         }
     }
@@ -255,7 +261,7 @@ fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run
 
 /// Bytes of a record, in the mean of the segment where that is most.
 fn longest_record(run: &Run) -> u64 {
-    run.parts.iter().map(mean_record).max().unwrap_or(0)
+    run.parts.iter().map(|part| part.segment.described.shape.mean_record()).max().unwrap_or(0)
 }
 
 /// All but the last record of its longest segment: with that the segment is free, unless it decides all keys behind.
@@ -267,10 +273,4 @@ fn run_need(run: &Rc<Run>) -> u64 {
         described.len - last
     };
     run.parts.iter().map(need).max().unwrap_or(0).min(run.record_bytes())
-}
-
-/// Bytes of a record of a part, in the mean.
-fn mean_record(part: &Part) -> u64 {
-    let shape = part.segment.described.shape;
-    shape.record_bytes / shape.records.max(1)
 }

@@ -208,3 +208,55 @@ fn long_keys_take_little_more_than_their_bytes() {
         assert!(found.iter().all(|found| *found == Ok(Answer::Value(Some(Value::from([7]))))));
     }
 }
+
+/// Values of all lengths are put, replaced and deleted in a store that is full most of the time.
+#[test]
+fn a_full_store_of_values_of_all_lengths_is_right() {
+    let mut refused = 0;
+    for seed in 0..16 {
+        let mut draw = 0x9E37_79B9_7F4A_7C15_u64.wrapping_mul(seed + 1);
+        let mut below = |count: u64| {
+            draw ^= draw << 13;
+            draw ^= draw >> 7;
+            draw ^= draw << 17;
+            draw % count
+        };
+        let disks = Disks::new(12 * MIB, config());
+        let name = |at: u64| -> Key { format!("{at:04}").into_bytes().into() };
+        let mut model = std::collections::BTreeMap::new();
+        for life in 0..6 {
+            let mut asked = Vec::new();
+            for number in 0..150 {
+                // Lengths from 500 bytes to 2 MB, each octave alike.
+                let len = (500 << below(12)) + below(500);
+                let is_put = below(6) > life % 3;
+                let value = is_put.then(|| Value::from(vec![number as u8; len as usize]));
+                asked.push((below(200), value));
+            }
+            let write = |(at, value): &(u64, Option<Value>)| {
+                Operation::Write(vec![(name(*at), value.clone())])
+            };
+            let answers = disks.ask(1, asked.iter().map(write));
+            for ((at, value), answer) in asked.into_iter().zip(answers) {
+                match answer {
+                    Ok(_) => drop(model.insert(at, value)),
+                    Err(trouble) => {
+                        assert!(trouble == Trouble::Full && value.is_some(), "{seed}: {trouble}");
+                        refused += 1;
+                    }
+                }
+            }
+            let found = disks.ask(1, (0..200).map(|at| Operation::Get(name(at))));
+            for (at, found) in found.into_iter().enumerate() {
+                let expected = model.get(&(at as u64)).cloned().flatten();
+                let found = match found {
+                    Ok(Answer::Value(value)) => value,
+                    other => panic!("{seed}: {other:?}"),
+                };
+                assert!(found == expected, "{seed}, life {life}: {at} is wrong");
+            }
+        }
+    }
+    println!("{refused} refused");
+    assert!(refused > 100, "{refused}: it was never full");
+}
