@@ -274,3 +274,75 @@ fn run_need(run: &Rc<Run>) -> u64 {
     };
     run.parts.iter().map(need).max().unwrap_or(0).min(run.record_bytes())
 }
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::engine::version::Segment;
+    use crate::filter::Filter;
+    use crate::segment::{Described, Keys, Shape};
+    use crate::space::Space;
+
+    /// A run of segments of so many records of so many bytes each.
+    fn run(age: u64, segments: &[(u64, u64)]) -> Rc<Run> {
+        let space = Rc::new(RefCell::new(Space::new(0, 0)));
+        let part = |&(records, bytes): &(u64, u64)| {
+            let shape = Shape { records, record_bytes: records * bytes, ..Shape::default() };
+            let keys = Keys { after: None, upto: Some([1].into()) };
+            let (ages, len) = ((age, age), shape.record_bytes);
+            let described = Described {
+                id: age,
+                ages,
+                before: (0, 0),
+                keys: keys.clone(),
+                offset: 0,
+                len,
+                shape,
+            };
+            let segment = Segment::new(described, 0, (Filter::all(), None), &space);
+            segment.keep();
+            Part { segment: Rc::new(segment), keys }
+        };
+        Rc::new(Run { ages: (age, age), parts: segments.iter().map(part).collect() })
+    }
+
+    #[test]
+    fn a_run_needs_what_is_not_free_before_its_longest_segment_ends() {
+        assert_eq!(run_need(&run(1, &[(1, 1000)])), 0);
+        assert_eq!(run_need(&run(1, &[(1, 1000), (10, 50), (3, 200)])), 450);
+        let mut endless = Rc::unwrap_or_clone(run(1, &[(1, 1000)]));
+        endless.parts[0].keys.upto = None;
+        assert_eq!(run_need(&Rc::new(endless)), 1000);
+    }
+
+    proptest! {
+        #[test]
+        fn the_most_neighbours_that_fit_are_found(
+            all in proptest::collection::vec(
+                proptest::collection::vec((1..5_u64, 1..40_u64), 1..3), 1..9),
+            left in 0..200_u64,
+            whole in 0..200_u64,
+        ) {
+            let runs: Vec<_> = all.iter().zip(0..).map(|(run_of, age)| run(100 - age, run_of)).collect();
+            let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
+            let fits = |runs: &[Rc<Run>]| {
+                let need: u64 = runs.iter().map(run_need).sum();
+                let long = runs.iter().filter(|run| 2 * longest_record(run) > record);
+                need <= left && long.map(run_need).sum::<u64>() <= whole
+            };
+            let mut expected = 0..0;
+            for (from, upto) in (0..runs.len()).flat_map(|from| (from + 1..=runs.len()).map(move |upto| (from, upto))) {
+                if fits(&runs[from..upto]) && upto - from > expected.len() {
+                    expected = from..upto;
+                }
+            }
+            let ages = |runs: &[Rc<Run>]| runs.iter().map(|run| run.ages).collect::<Vec<_>>();
+            let found = most_within(left, whole, record, &runs);
+            prop_assert_eq!(ages(found), ages(&runs[expected]));
+        }
+    }
+}
