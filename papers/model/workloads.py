@@ -14,7 +14,7 @@ import forebay
 ROOT = Path(__file__).resolve().parents[2]
 
 #: The disk of every study, and the flash device beside it.
-DISK = "st1000nm0011"
+DISK = "st1000nm0011:plain"
 
 #: Name, path below the folder of traces, and the format where it is not recognised. As many as the
 #: paper's applications; none of those is to be had.

@@ -17,7 +17,7 @@ from workloads import Workload
 
 import forebay
 
-DISK = "ultrastar-36z15"
+DISK = "ultrastar-36z15:plain"
 PERCENT, WITHIN_MS = 90, 50
 DEPTHS = (1, 32)
 HALVINGS = 20

@@ -1,15 +1,13 @@
 """What is run: settings, trees, sweeps; and what a run's stages come to."""
 
 import bisect
-from pathlib import Path
 
 import forebay
 
 from forebay import reproduce
 
-HERE = Path(__file__).resolve().parent
 #: The paper's disk, writing to the platters before it answers; and with its cache, which answers for them.
-DISK, CACHED = "st1000nm0011", str(HERE / "st1000nm0011-cached.toml")
+DISK, CACHED = "st1000nm0011:plain", "st1000nm0011"
 #: When a put counts.
 SETTINGS = {
     "to cache": {"device": CACHED, "to_media": False},

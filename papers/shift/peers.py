@@ -33,7 +33,7 @@ SOURCE = ROOT / "crates/forebay-store/benches/peers/peers.cc"
 TRACING = Path("/sys/kernel/tracing")
 
 #: The paper's disk, to the platters before it answers, and with its cache, which answers for them.
-DEVICES = {"to media": "st1000nm0011", "to cache": str(HERE / "st1000nm0011-cached.toml")}
+DEVICES = {"to media": "st1000nm0011:plain", "to cache": "st1000nm0011"}
 #: As the store's own RAID 0 (`forebay store simulate`).
 RAID0 = "array:level=raid0:chunk-kib=64"
 DISKS = 4

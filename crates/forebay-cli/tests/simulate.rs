@@ -114,15 +114,18 @@ fn runs_stand_beside_what_no_order_can_beat() {
         simulate.arg(&trace);
         simulate
     };
-    let (results, _) = json(&mut on("sata250", "sptf,noop"));
+    let (results, _) = json(&mut on("sata250:plain", "sptf,noop"));
     let least_s = results["least_time"]["busy_s"].as_f64().unwrap();
     for run in results["runs"].as_array().unwrap() {
         assert!(least_s > 0.0 && run["busy_s"].as_f64().unwrap() >= least_s, "{run}");
     }
-    let shown = on("sata250", "sptf,noop").output().unwrap().stdout;
+    let shown = on("sata250:plain", "sptf,noop").output().unwrap().stdout;
     let shown = String::from_utf8(shown).unwrap();
     assert!(shown.contains("No order has a busy time below") && shown.contains("sptf"), "{shown}");
-    assert_eq!(json(&mut on("fixed:200", "noop")).0["least_time"], Value::Null);
+    for device in ["fixed:200", "sata250"] {
+        assert_eq!(json(&mut on(device, "noop")).0["least_time"], Value::Null);
+    }
+    fails(&mut on("sata250", "sptf"), 2, &["'sptf'", "arm and platters", "NAME:plain"]);
     fails(&mut on("fixed:200", "sptf"), 2, &["'sptf'", "arm and platters"]);
 }
 

@@ -1,8 +1,7 @@
-//! What may be said behind a disk's name: `:queue-depth=32`.
+//! What may be said behind a disk's name: `:plain`, `:queue-depth=32`, `:write-cache=off`.
 
 use forebay_core::device::drive::{BufferSpec, DriveSpec, ReadAhead};
 use forebay_core::device::hdd::HddSpec;
-use forebay_core::device::list::DeviceModel;
 use forebay_core::{Spec, SpecError};
 
 use super::file::{DeviceFile, Fault};
@@ -14,6 +13,9 @@ pub(super) enum Wrong {
     /// What was said behind the name.
     Name(SpecError),
 }
+
+/// The bare word for arm and platters alone.
+pub(super) const PLAIN: &str = "plain";
 
 /// The buffer of a drive that queues commands and whose file names none: 8 MiB in 16 segments, which
 /// reads ahead by half a segment. Common figures of SATA drives; it stands in for the read-ahead
@@ -33,18 +35,26 @@ const TRACK_BUFFER: BufferSpec = BufferSpec {
 };
 
 impl DeviceFile {
-    /// The disk, taking commands as `changes` says.
-    pub(super) fn changed(&self, changes: &Spec) -> Result<(DeviceModel, String), Wrong> {
-        let (spec, drive) = self.specs().map_err(Wrong::File)?;
-        let depth = changes.at_least("queue-depth", 1, 1).map_err(Wrong::Name)?;
-        changes.finish().map_err(Wrong::Name)?;
+    /// Arm and platters, and the whole drive where it has a controller, as `changes` says.
+    pub(super) fn changed(
+        &self,
+        changes: Option<&Spec>,
+    ) -> Result<(HddSpec, Option<DriveSpec>), Wrong> {
+        let (disk, drive) = self.specs().map_err(Wrong::File)?;
+        let Some(changes) = changes else { return Ok((disk, drive)) };
+        let asked = Asked::of(changes).map_err(Wrong::Name)?;
+        if asked.plain {
+            return Ok((disk, None));
+        }
+        let Some(depth) = asked.queue_depth else {
+            return Ok((disk, drive.map(|drive| asked.caching(drive))));
+        };
         let mut drive = match drive {
-            Some(drive) => drive,
-            None => self.queueing(&spec).map_err(Wrong::File)?,
+            Some(drive) => asked.caching(drive),
+            None => self.queueing(&disk).map_err(Wrong::File)?,
         };
         drive.controller.queue.depth = depth;
-        let built = self.build(spec, Some(drive));
-        built.map_err(|(_, what)| Wrong::Name(SpecError(format!("'{}': {what}", changes.text()))))
+        Ok((disk, Some(drive)))
     }
 
     /// A plain disk with what a drive that queues commands has too: a track buffer.
@@ -52,5 +62,42 @@ impl DeviceFile {
         let mut controller = self.tables().controller(disk.overhead)?;
         controller.buffer = Some(TRACK_BUFFER);
         Ok(DriveSpec { disk: disk.clone(), format: None, controller })
+    }
+}
+
+/// What is said behind a name.
+struct Asked {
+    plain: bool,
+    queue_depth: Option<u32>,
+    write_cache_off: bool,
+}
+
+impl Asked {
+    fn of(changes: &Spec) -> Result<Asked, SpecError> {
+        let wrong = |what: String| SpecError(format!("'{}': {what}", changes.text()));
+        let plain = match changes.argument() {
+            Some(word) if word.eq_ignore_ascii_case(PLAIN) => true,
+            Some(word) => {
+                let expected = "plain, queue-depth=COMMANDS or write-cache=off";
+                return Err(wrong(format!("got '{word}', expected {expected}")));
+            }
+            None => false,
+        };
+        let is_said = !changes.get("queue-depth", String::new(), "")?.is_empty();
+        let depth = changes.at_least("queue-depth", 1, 1)?;
+        let write_cache_off = changes.choice("write-cache", &["as-shipped", "off"])? == 1;
+        changes.finish()?;
+        if plain && (is_said || write_cache_off) {
+            let what = "a plain disk has neither queue nor write cache; leave out one of them";
+            return Err(wrong(what.to_string()));
+        }
+        Ok(Asked { plain, queue_depth: is_said.then_some(depth), write_cache_off })
+    }
+
+    fn caching(&self, mut drive: DriveSpec) -> DriveSpec {
+        if self.write_cache_off {
+            drive.controller.write_cache = None;
+        }
+        drive
     }
 }

@@ -128,6 +128,14 @@ pub(super) struct WriteCacheTable {
     enabled: bool,
     extents: u32,
     extent_sectors: u64,
+    /// All of them together; as much as they can hold, if left out.
+    sectors: Option<u64>,
+}
+
+impl WriteCacheTable {
+    fn whole(&self) -> u64 {
+        u64::from(self.extents).saturating_mul(self.extent_sectors)
+    }
 }
 
 #[derive(Deserialize)]
@@ -195,6 +203,7 @@ impl Tables<'_> {
             write_cache: cache.map(|cache| WriteCacheSpec {
                 extents: cache.extents,
                 extent_sectors: cache.extent_sectors,
+                sectors: cache.sectors.unwrap_or_else(|| cache.whole()),
             }),
             queue,
             zero_latency_reads: flags.is_some_and(|buffer| buffer.zero_latency_reads),

@@ -186,6 +186,68 @@ fn any_disk_takes_a_queue_depth() {
     assert!(message("sata250:queue-depth=4000000000").contains("'sata250:queue-depth=4000000000'"));
 }
 
+/// Serves `ios` one after another, each `pause_us` after the one before, and says when the last is done.
+fn served(name: &str, ios: impl Iterator<Item = Request>, pause_us: u64) -> Nanos {
+    let mut model = open(name).unwrap().model;
+    let mut now = Nanos::ZERO;
+    for io in ios {
+        model.start(now, io);
+        now = model.next().unwrap();
+        model.finish(now);
+        now += Nanos::from_micros(pause_us);
+    }
+    now
+}
+
+fn io(op: Op, id: u64, offset: u64, len: u32) -> Request {
+    let (at, flags) = (Nanos::ZERO, Flags::NONE);
+    Request { at, offset, id, len, stream: 0, lane: 0, op, flags }
+}
+
+#[test]
+fn a_disk_ships_with_its_controller_and_has_a_plain_form() {
+    let model = |name: &str| open(name).unwrap().model;
+    assert!(matches!(model("st1000nm0011"), DeviceModel::Drive(_)));
+    assert!(matches!(model("ST1000NM0011:Plain"), DeviceModel::Hdd(_)));
+    assert!(matches!(open_spec("sata250:plain").unwrap().1, DiskSpec::Hdd(_)));
+    let DiskSpec::Drive(drive) = open_spec("sata250").unwrap().1 else { panic!("plain") };
+    let cache = drive.controller.write_cache.unwrap();
+    assert_eq!((drive.controller.queue.depth, cache.extents, cache.sectors), (32, 64, 8192));
+    let DiskSpec::Drive(off) = open_spec("sata250:write-cache=off:queue-depth=4").unwrap().1 else {
+        panic!("plain")
+    };
+    assert_eq!((off.controller.queue.depth, off.controller.write_cache), (4, None));
+    // 16 writes far apart: at once into the cache, one seek each without it.
+    let writes = || (0..16).map(|id| io(Op::Write, id, id * 1_000_000_000, 4096));
+    let [shipped, through] = ["sata250", "sata250:write-cache=off"].map(|name| {
+        served(name, writes(), 0).as_millis_f64()
+    });
+    assert!(shipped < 10.0 && through > 100.0, "{shipped} ms, {through} ms");
+    let message = |name: &str| open(name).unwrap_err().to_string();
+    let behind = "expected plain, queue-depth=COMMANDS or write-cache=off";
+    assert!(message("sata250:bare").contains(behind));
+    assert!(message("sata250:plain:queue-depth=2").contains("neither queue nor write cache"));
+    assert!(message("sata250:plain:write-cache=off").contains("neither queue nor write cache"));
+    assert!(message("sata250:write-cache=on").contains("as-shipped or off"));
+    assert!(message("samsung-830:plain").contains("plain"));
+    assert!(message("floppy:plain").contains("no device 'floppy:plain'"));
+}
+
+#[test]
+fn reading_goes_on_through_short_gaps() {
+    let reads = |gap: u64| {
+        (0..100).map(move |id| io(Op::Read, id, id * ((512 << 10) + gap), 512 << 10))
+    };
+    for name in ["st1000nm0011:plain", "st1000nm0011"] {
+        let straight = served(name, reads(0), 0).as_secs_f64();
+        for gap in [4 << 10, 16 << 10] {
+            let over = served(name, reads(gap), 0).as_secs_f64();
+            // The gaps are at most 3 % of what is read; a turn each would be 0.8 s more.
+            assert!(over < straight * 1.06 + 0.02, "{name}, {gap}: {straight} s, {over} s");
+        }
+    }
+}
+
 #[test]
 fn what_may_be_meant_is_noted() {
     let notes = |text: &str| read(Path::new("my.toml"), text).unwrap().notes;

@@ -11,10 +11,11 @@ use forebay_core::device::hdd::{
     Hdd, HddSpec, KNEE_SHARE, LEN_MAX, Layout, Power, SeekSpec, Standby, Zone,
 };
 use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Nanos, SpecError};
+use forebay_core::{Device, Nanos, Spec, SpecError};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::change::Wrong;
 use super::drive::{
     BufferTable, BusTable, FormatTable, OverheadsTable, QueueTable, Tables, WriteCacheTable,
 };
@@ -162,13 +163,17 @@ impl DeviceFile {
         toml::from_str(text).map_err(|error| (error.span(), error.message().to_string()))
     }
 
-    /// The disk, and a sentence about it.
-    pub(super) fn model(&self) -> Result<(DeviceModel, String), Fault> {
-        let (spec, drive) = self.specs()?;
-        self.build(spec, drive)
+    /// The disk as `changes` says, and a sentence about it.
+    pub(super) fn model(&self, changes: Option<&Spec>) -> Result<(DeviceModel, String), Wrong> {
+        let (disk, drive) = self.changed(changes)?;
+        let built = self.build(disk, drive);
+        built.map_err(|fault| match changes {
+            None => Wrong::File(fault),
+            Some(spec) => Wrong::Name(SpecError(format!("'{}': {}", spec.text(), fault.1))),
+        })
     }
 
-    pub(super) fn build(
+    fn build(
         &self,
         spec: HddSpec,
         drive: Option<DriveSpec>,
@@ -177,7 +182,8 @@ impl DeviceFile {
         match drive {
             Some(drive) => {
                 let disk = Drive::new(&drive).map_err(|error| self.locate(error))?;
-                let summary = summary(&spec, &disk, |distance| disk.seek_time(distance), rpm);
+                let plain = summary(&spec, &disk, |distance| disk.seek_time(distance), rpm);
+                let summary = format!("{plain}, {}", drive.controller.summary());
                 Ok((DeviceModel::Drive(Box::new(disk)), summary))
             }
             None => {

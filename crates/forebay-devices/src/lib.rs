@@ -18,6 +18,7 @@ mod ssd;
 pub mod validate;
 pub mod write;
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::DriveSpec;
@@ -137,9 +138,9 @@ pub enum DevicesError {
 }
 
 /// The device called `name_or_path`: a bundled name, `fixed:RATE`, or a path to a device file
-/// (which ends in `.toml` or has a folder in it). Behind the name or path, `:KEY=VALUE` may change
-/// how many commands a disk queues (`:queue-depth=32`), or how full a solid-state drive is and what
-/// it has to spare.
+/// (which ends in `.toml` or has a folder in it). Behind the name or path may stand what is to be
+/// different: `:plain`, arm and platters alone, one command at a time; `:queue-depth=1`;
+/// `:write-cache=off`; or how full a solid-state drive is and what it has to spare.
 pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
     let whole = name_or_path.trim();
     let spec = Spec::parse(whole);
@@ -155,28 +156,45 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             sources: Sources::default(),
         });
     }
+    let (name, changes) = name_and_changes(whole)?;
+    let (path, text) = file_called(name)?;
+    read_changed(&path, &text, changes.as_ref())
+}
+
+/// The bundled name or the path in `whole`, and what is to be changed of it.
+fn name_and_changes(whole: &str) -> Result<(&str, Option<Spec>), SpecError> {
     let (name, changed) = name_of(whole);
-    let changes = changed.then_some(spec).transpose()?;
+    Ok((name, changed.then(|| Spec::parse(whole)).transpose()?))
+}
+
+/// Path and content of the device file that `name`, bundled or a path, means.
+fn file_called(name: &str) -> Result<(PathBuf, Cow<'static, str>), DevicesError> {
     if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
-        return read_changed(Path::new(&format!("devices/{stem}.toml")), text, changes.as_ref());
+        return Ok((PathBuf::from(format!("devices/{stem}.toml")), Cow::Borrowed(*text)));
     }
     let path = Path::new(name);
     if !is_path(path) {
         return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
     }
-    let text = read_file(path)?;
-    read_changed(path, &text, changes.as_ref())
+    Ok((path.to_path_buf(), Cow::Owned(read_file(path)?)))
 }
 
 /// The bundled name or the path in `whole`, and whether there are changes behind it.
 fn name_of(whole: &str) -> (&str, bool) {
     match whole.split_once(':') {
         // A file may have any name, also one with a colon.
-        Some((name, rest)) if rest.contains('=') && !Path::new(whole).is_file() => {
+        Some((name, rest))
+            if (rest.contains('=') || is_bundled_or_path(name)) && !Path::new(whole).is_file() =>
+        {
             (name.trim(), true)
         }
         _ => (whole, false),
     }
+}
+
+fn is_bundled_or_path(name: &str) -> bool {
+    let name = name.trim();
+    BUNDLED.iter().any(|(stem, _)| stem.eq_ignore_ascii_case(name)) || is_path(Path::new(name))
 }
 
 /// `kept`, and the files of the devices called `names`, which are read too.
@@ -223,39 +241,49 @@ pub enum DiskSpec {
     Drive(Box<DriveSpec>),
 }
 
-/// The figures of the disk called `name_or_path`, and its name; no server of constant rate.
+/// The figures of the disk called `name_or_path`, changed as for [`open`], and its name; no server
+/// of constant rate.
 pub fn open_spec(name_or_path: &str) -> Result<(String, DiskSpec), DevicesError> {
     let name = name_or_path.trim();
-    if let Some((stem, text)) = BUNDLED.iter().find(|(stem, _)| stem.eq_ignore_ascii_case(name)) {
-        return read_spec(Path::new(&format!("devices/{stem}.toml")), text);
-    }
     if name.starts_with("fixed:") {
         return Err(SpecError(format!(
             "'{name}': got a server of constant rate, expected a disk, whose model has times to check"
         ))
         .into());
     }
-    let path = Path::new(name);
-    if !is_path(path) {
-        return Err(DevicesError::Unknown { name: name.to_string(), nearest: nearest(name) });
-    }
-    let text = read_file(path)?;
-    read_spec(path, &text)
+    let (name, changes) = name_and_changes(name)?;
+    let (path, text) = file_called(name)?;
+    read_spec_changed(&path, &text, changes.as_ref())
 }
 
 /// The figures of the disk that `text`, the content of the file at `path`, describes.
 pub fn read_spec(path: &Path, text: &str) -> Result<(String, DiskSpec), DevicesError> {
+    read_spec_changed(path, text, None)
+}
+
+fn read_spec_changed(
+    path: &Path,
+    text: &str,
+    changes: Option<&Spec>,
+) -> Result<(String, DiskSpec), DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
     if file::kind(text) == Kind::Ssd {
         let what = "got a solid-state drive, expected a disk (kind = \"hdd\")".to_string();
         return Err(malformed((None, what)));
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    let (disk, drive) = file.specs().map_err(malformed)?;
     // Built once for its faults, which have their lines only here.
-    file.model().map_err(malformed)?;
+    file.model(changes).map_err(|wrong| told(wrong, malformed))?;
+    let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
     let spec = drive.map_or(DiskSpec::Hdd(disk), |drive| DiskSpec::Drive(Box::new(drive)));
-    Ok((file.name, spec))
+    Ok((changes.map_or(file.name, |changes| changes.text().to_string()), spec))
+}
+
+fn told(wrong: Wrong, malformed: impl Fn(file::Fault) -> DevicesError) -> DevicesError {
+    match wrong {
+        Wrong::File(fault) => malformed(fault),
+        Wrong::Name(error) => error.into(),
+    }
 }
 
 fn malformed(path: &Path, text: &str, (span, what): file::Fault) -> DevicesError {
@@ -290,23 +318,16 @@ fn read_changed(
     changes: Option<&Spec>,
 ) -> Result<OpenDevice, DevicesError> {
     let malformed = |fault| malformed(path, text, fault);
-    let wrong = |wrong| match wrong {
-        Wrong::File(fault) => malformed(fault),
-        Wrong::Name(error) => error.into(),
-    };
     if file::kind(text) == Kind::Ssd {
         let file = SsdFile::parse(text).map_err(malformed)?;
-        let (model, summary) = file.model(changes).map_err(wrong)?;
+        let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         let (notes, sources) = (Vec::new(), Sources::of(text));
         let description = file.description;
         return Ok(OpenDevice { name, description, summary, notes, sources, model });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
-    let (model, summary) = match changes {
-        None => file.model().map_err(malformed)?,
-        Some(changes) => file.changed(changes).map_err(wrong)?,
-    };
+    let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
     let (notes, sources) = (file.notes(), Sources::of(text));
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
     let description = file.description;

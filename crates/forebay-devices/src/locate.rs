@@ -13,6 +13,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("write: got watermark", &["write_watermark_share"]),
     ("got watermark", &["read_watermark_share"]),
     ("write cache: got runs of", &["extent_sectors"]),
+    ("sectors in all", &["sectors"]),
     ("write cache", &["extents"]),
     ("first cylinder", &["first_cylinder"]),
     ("last cylinder", &["last_cylinder"]),

@@ -138,6 +138,7 @@ fn write_controller(out: &mut String, controller: &Controller) -> fmt::Result {
     if let Some(cache) = controller.write_cache {
         writeln!(out, "\n[write_cache]\nenabled = true\nextents = {}", cache.extents)?;
         writeln!(out, "extent_sectors = {}", cache.extent_sectors)?;
+        writeln!(out, "sectors = {}", cache.sectors)?;
     }
     writeln!(out, "\n[queue]\ndepth = {}", controller.queue.depth)?;
     writeln!(out, "starvation_ms = {}", ms(controller.queue.starvation))

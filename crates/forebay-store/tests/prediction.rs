@@ -7,7 +7,7 @@ use forebay_store::{Config, Keys, Load, predict, simulate};
 
 #[test]
 fn the_predicted_rate_comes_true_within_a_tenth() {
-    let model = forebay_devices::open("st1000nm0011").unwrap().model;
+    let model = forebay_devices::open("st1000nm0011:plain").unwrap().model;
     let disks = vec![model; 4];
     // From 10 KB on the disks are saturated: transformations take longer than their period, which is said.
     for (value_bytes, total_mb, off_max, keeps_up) in

@@ -216,7 +216,7 @@ mod tests {
 
     #[test]
     fn a_disk_is_scored_as_the_paper_found_it() {
-        let disk = open("st1000nm0011").unwrap();
+        let disk = open("st1000nm0011:plain").unwrap();
         let score = score(&disk, asked(16)).unwrap();
         let [raid6, mirrors] = score.write_ms;
         // Mirrors are better for one chunk, RAID 6 for whole units; RAID 6 costs much the same for all.
@@ -229,7 +229,7 @@ mod tests {
 
     #[test]
     fn too_few_drives_are_refused() {
-        let disk = open("st1000nm0011").unwrap();
+        let disk = open("st1000nm0011:plain").unwrap();
         let said = score(&disk, Asked { drives: 5, ..asked(1) }).unwrap_err().to_string();
         assert!(said.contains("got 5 drives"), "{said}");
     }

@@ -227,7 +227,7 @@ mod tests {
 
     #[test]
     fn the_search_finds_what_trying_every_order_finds() {
-        let device = devices::open("sata250").unwrap().model;
+        let device = devices::open("sata250:plain").unwrap().model;
         for count in 1..=6 {
             let (runs, _) = joined(&scattered(count), IOS_MAX);
             assert_eq!(best(&device, &runs), brute(&device, Nanos::ZERO, &runs), "{count} I/Os");
@@ -237,7 +237,7 @@ mod tests {
     #[test]
     fn no_scheduler_beats_the_best_order() {
         let input = as_input(&scattered(40));
-        let device = devices::open("sata250").unwrap();
+        let device = devices::open("sata250:plain").unwrap();
         let policies = ["noop", "deadline", "cfq", "bid", "forebay"].map(str::to_string);
         let found = windows(&input, &device, &policies, 5, 7).unwrap();
         assert_eq!(found.len(), 5);

@@ -36,7 +36,7 @@ fn advice_on(mut records: Vec<Record>, prefer: Prefer) -> Advice {
     let streams = records.iter().map(|record| record.stream).max().unwrap() + 1;
     let labels = (0..streams).map(|stream| format!("reader-{stream}")).collect();
     let input = Input::from_records(records, labels);
-    let device = devices::open("st1000nm0011").unwrap();
+    let device = devices::open("st1000nm0011:plain").unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
     advise(&input, &device, reason, &flash, Setup::default(), prefer, |_| ()).unwrap()
 }

@@ -15,11 +15,12 @@ use forebay_trace::streams::StreamBy;
 
 const HERE: &str = env!("CARGO_MANIFEST_DIR");
 
-fn table() -> String {
+/// Of `policies` on the disk called `name`.
+fn table(name: &str, policies: &[&str]) -> String {
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
     let input = Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap();
-    let device = devices::open("st1000nm0011").unwrap();
-    let mut table = String::from("TeraSort, the bundled trace, simulated on st1000nm0011\n\n");
+    let device = devices::open(name).unwrap();
+    let mut table = format!("TeraSort, the bundled trace, simulated on {name}\n\n");
     writeln!(
         table,
         "{:12} {:6} {:>5} {:>9} {:>10} {:>7} {:>9} {:>8} {:>11} {:>11} {:>10} {:>9}",
@@ -38,8 +39,7 @@ fn table() -> String {
     )
     .unwrap();
     for (replay, times) in [(Replay::Open, 1.0), (Replay::Open, 10.0), (Replay::Closed, 1.0)] {
-        let names = POLICIES.iter().chain(YARDSTICKS).map(|listed| listed.name);
-        for name in names {
+        for name in policies {
             let intensity = Intensity::new(times).unwrap();
             let setup = Setup { replay, intensity, ..Setup::default() };
             let figures = run(&input, &device, name, setup).unwrap().result.figures;
@@ -68,10 +68,21 @@ fn table() -> String {
 
 #[test]
 fn schedulers_on_the_bundled_trace() {
-    let path = Path::new(HERE).join("tests/golden/terasort.txt");
-    let table = table();
+    let names: Vec<&str> = POLICIES.iter().chain(YARDSTICKS).map(|listed| listed.name).collect();
+    is_golden("terasort.txt", &table("st1000nm0011:plain", &names));
+}
+
+/// The drive as it ships, with its queue, buffer and write cache.
+#[test]
+fn some_schedulers_on_the_drive_as_it_ships() {
+    let names = ["noop", "mq-deadline", "kyber", "bfq", "cfq", "bid", "forebay"];
+    is_golden("terasort-drive.txt", &table("st1000nm0011", &names));
+}
+
+fn is_golden(name: &str, table: &str) {
+    let path = Path::new(HERE).join("tests/golden").join(name);
     if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &table).unwrap();
+        std::fs::write(&path, table).unwrap();
     }
     let golden = std::fs::read_to_string(&path).unwrap();
     assert_eq!(table, golden, "UPDATE=1 writes the table anew");
@@ -81,11 +92,11 @@ fn schedulers_on_the_bundled_trace() {
 fn placed_table() -> String {
     let path = Path::new(HERE).join("../../traces/terasort.parquet");
     let input = Input::read(&path, None, StreamBy::Thread, |_| ()).unwrap();
-    let disk = devices::open("st1000nm0011").unwrap();
+    let disk = devices::open("st1000nm0011:plain").unwrap();
     let flash = devices::open("samsung-830").unwrap();
     let bed = Bed { flash: Some(&flash), ..Bed::of(&disk) };
     let mut table =
-        String::from("TeraSort, the bundled trace, on st1000nm0011 and samsung-830\n\n");
+        String::from("TeraSort, the bundled trace, on st1000nm0011:plain and samsung-830\n\n");
     writeln!(
         table,
         "{:28} {:>9} {:>9} {:>9} {:>9} {:>9} {:>11} {:>11} {:>9}",
@@ -125,11 +136,5 @@ fn placed_table() -> String {
 
 #[test]
 fn placements_on_the_bundled_trace() {
-    let path = Path::new(HERE).join("tests/golden/terasort-flash.txt");
-    let table = placed_table();
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, &table).unwrap();
-    }
-    let golden = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(table, golden, "UPDATE=1 writes the table anew");
+    is_golden("terasort-flash.txt", &placed_table());
 }

@@ -57,8 +57,8 @@ fn yardstick(
 ) -> Result<BlockLayer<Sptf<Hdd>>, SpecError> {
     let DeviceModel::Hdd(disk) = disk else {
         return Err(SpecError(format!(
-            "'{}': got a device {}, expected a disk of arm and platters, whose positioning time it \
-             asks for",
+            "'{}': got a device {}, expected a disk of arm and platters (NAME:plain), whose \
+             positioning time it asks for",
             spec.text(),
             disk.commands()
         )));

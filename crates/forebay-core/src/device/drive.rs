@@ -13,8 +13,11 @@
 //! others that one goes next which the head reaches first, or which has waited too long. The arm
 //! moves on to it when the last access has ended, even while its data is on the bus. Read-ahead
 //! goes on until the arm is wanted; what the cache holds is written as soon as nobody waits for
-//! the arm. A flush writes all of it; so does a write with PREFLUSH first, and one with FUA goes
-//! past the cache. What lies beyond the capacity is wrapped and cut as on the plain disk.
+//! the arm, and in line with those who do once most of its places are taken. A flush writes all of
+//! it; so does a write with PREFLUSH first, and one with FUA goes past the cache. What lies beyond
+//! the capacity is wrapped and cut as on the plain disk. Park is answered at once: with nothing left
+//! to do the cache is written and the platters stop ([`crate::device::hdd::Standby`]), until any
+//! other command comes.
 //!
 //! Invariants: completions are never before their start; each command completes once; seek,
 //! rotation and transfer never add up to more than the service time; energy never falls.
@@ -96,6 +99,8 @@ pub struct Drive {
     len_max: u32,
     busy_ns: u64,
     busy_since: u64,
+    /// Parked as soon as there is nothing to do.
+    parks: bool,
 }
 
 impl Drive {
@@ -118,6 +123,7 @@ impl Drive {
             len_max: spec.disk.len_max,
             busy_ns: 0,
             busy_since: 0,
+            parks: false,
         })
     }
 
@@ -159,7 +165,29 @@ impl Drive {
     }
 
     /// Serves all that need not wait for the arm, and then one that does if the arm is not taken.
+    /// Where the cache is drained, runs that the head reaches before that one come first.
     fn dispatch(&mut self, now: u64) {
+        loop {
+            self.serve_without_arm(now);
+            let taken = self.served.iter().any(|served| served.at_media);
+            if taken || self.waiting.is_empty() {
+                return;
+            }
+            match self.choose(now) {
+                Some(index) => {
+                    let command = self.waiting.swap_remove(index);
+                    let served = self.at_media(now, &command);
+                    self.served.push(served);
+                    return;
+                }
+                // All that waits may wait for room in the cache: then there are runs.
+                None if self.write_nearest(now, now).is_none() => return,
+                None => (),
+            }
+        }
+    }
+
+    fn serve_without_arm(&mut self, now: u64) {
         let mut index = 0;
         while index < self.waiting.len() {
             let command = self.waiting[index];
@@ -171,23 +199,17 @@ impl Drive {
                 None => index += 1,
             }
         }
-        if self.served.iter().any(|served| served.at_media) {
-            return;
-        }
-        if let Some(index) = self.choose(now) {
-            let command = self.waiting.swap_remove(index);
-            let served = self.at_media(now, &command);
-            self.served.push(served);
-        }
     }
 
-    /// The waiting command that goes next: the oldest if it has waited too long, else that which
-    /// the head reaches first.
+    /// The waiting command that has the arm next: the oldest if it has waited too long, else that
+    /// which the head reaches first; `None` where it reaches a run of the cache sooner that is to
+    /// be written.
     fn choose(&self, now: u64) -> Option<usize> {
         let age = |&index: &usize| (self.waiting[index].arrived, self.waiting[index].io.id);
-        let oldest = (0..self.waiting.len()).min_by_key(age)?;
-        let waited = now - self.waiting[oldest].arrived;
-        if self.waiting.len() == 1 || waited >= self.controller.queue.starvation.0 {
+        let needs_arm = |&index: &usize| !self.is_cached(&self.waiting[index]);
+        let waiting = || (0..self.waiting.len()).filter(needs_arm);
+        let oldest = waiting().min_by_key(age)?;
+        if now - self.waiting[oldest].arrived >= self.controller.queue.starvation.0 {
             return Some(oldest);
         }
         let reached = |&index: &usize| {
@@ -201,7 +223,13 @@ impl Drive {
             let [seek, rotation] = self.mechanism.approach(start, place, write, 0);
             (start.saturating_add(seek + rotation), age(&index))
         };
-        (0..self.waiting.len()).min_by_key(reached)
+        let drains = self.cache.as_ref().is_some_and(WriteCache::drains);
+        if !drains && self.waiting.len() == 1 {
+            return Some(oldest);
+        }
+        let (command, at) = waiting().map(|index| (index, reached(&index))).min_by_key(|c| c.1)?;
+        let run = drains.then(|| self.nearest_run(now)).flatten();
+        run.is_none_or(|(sooner, _)| at.0 <= sooner).then_some(command)
     }
 }
 
@@ -221,6 +249,10 @@ impl Device for Drive {
         self.idle_until(now);
         if self.outstanding() == 0 {
             self.busy_since = now;
+        }
+        self.parks = io.op == Op::Park;
+        if !self.parks {
+            self.mechanism.wake(now);
         }
         let command = self.command(now, io);
         if io.op.moves_data() && command.count > 0 {
@@ -247,6 +279,9 @@ impl Device for Drive {
         }
         self.dispatch(now.0);
         self.idle_until(now.0);
+        if self.parks && self.outstanding() == 0 {
+            self.park(now.0);
+        }
         Completion {
             io: served.io,
             started: Nanos(served.arrived),

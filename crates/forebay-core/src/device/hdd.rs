@@ -11,7 +11,9 @@
 //! * a read at the end of the last read after a pause of at most one revolution, as if from
 //!   read-ahead. During the pause the head goes on, over a switch too; the data then come at the
 //!   rate of the media, which is all the link is granted, and the overhead goes on meanwhile. So
-//!   a pause costs no wait for the platters, but saves no transfer either.
+//!   a pause costs no wait for the platters, but saves no transfer either. Read-ahead goes on
+//!   through what nobody asks for: a read that begins a revolution or less beyond that end may
+//!   wait until the head has passed the gap, where going there as to any other place takes longer.
 //!
 //! Flush and Trim cost the command overhead only, as there is no write cache yet. Park takes no time
 //! and stops the platters ([`Standby`]); the arm is taken to stay where it was.
@@ -23,7 +25,7 @@
 
 pub(in crate::device) mod geometry;
 mod order_bound;
-mod power;
+pub(in crate::device) mod power;
 pub(in crate::device) mod seek;
 
 pub use geometry::{Layout, SECTOR, Zone, zones};
@@ -223,37 +225,47 @@ impl Hdd {
             cylinder_last: last.cylinder,
             ..Mechanics::default()
         };
-        let stream = self.stream.filter(|stream| self.continues(stream, now, op, first));
-        let done = match stream {
-            Some(stream) => {
-                let on = last.ends - stream.ends;
-                // Without a pause the overhead is hidden, and the media alone set the pace.
-                let paused = now > stream.done;
-                let least = if paused { self.overhead.max(last.ends - from.begins) } else { on };
-                let done = now.saturating_add(least).max(stream.done.saturating_add(on));
-                mechanics.transfer = Nanos(on.min(done - now));
-                done
-            }
-            None => {
-                let seek = self.move_time(from.cylinder, from.head, op);
-                let arrived = now.saturating_add(self.overhead + seek);
-                let rotation = self.wait(arrived, from.begins);
-                let transfer = last.ends - from.begins;
-                mechanics.seek = Nanos(seek);
-                mechanics.rotation = Nanos(rotation);
-                mechanics.transfer = Nanos(transfer);
-                arrived.saturating_add(rotation + transfer)
-            }
-        };
+        let stream = self.stream.filter(|stream| self.continues(stream, now, op, first, from));
+        let on = stream.map(|stream| {
+            let on = last.ends - stream.ends;
+            // Without a pause the overhead is hidden, and the media alone set the pace.
+            let paused = now > stream.done;
+            let least = if paused { self.overhead.max(last.ends - from.begins) } else { on };
+            (on, now.saturating_add(least).max(stream.done.saturating_add(on)))
+        });
+        let joins = stream.is_some_and(|stream| stream.next_sector == first);
+        if let Some((on, done)) = on.filter(|_| joins) {
+            mechanics.transfer = Nanos(on.min(done - now));
+            return Access { last, done, mechanics };
+        }
+        let seek = self.move_time(from.cylinder, from.head, op);
+        let arrived = now.saturating_add(self.overhead + seek);
+        let rotation = self.wait(arrived, from.begins);
+        let transfer = last.ends - from.begins;
+        let done = arrived.saturating_add(rotation + transfer);
+        if let Some((_, sooner)) = on.filter(|(_, sooner)| *sooner < done) {
+            // What passes before its first sector is no transfer.
+            mechanics.transfer = Nanos(transfer.min(sooner - now));
+            mechanics.rotation = Nanos(sooner - now) - mechanics.transfer;
+            return Access { last, done: sooner, mechanics };
+        }
+        mechanics.seek = Nanos(seek);
+        mechanics.rotation = Nanos(rotation);
+        mechanics.transfer = Nanos(transfer);
         Access { last, done, mechanics }
     }
 
     #[inline]
-    fn continues(&self, stream: &Stream, now: u64, op: Op, first: u64) -> bool {
-        let patience = if op == Op::Read { self.revolution } else { 0 };
-        stream.next_sector == first
-            && stream.op == op
-            && now.saturating_sub(stream.done) <= patience
+    fn continues(&self, stream: &Stream, now: u64, op: Op, first: u64, from: Place) -> bool {
+        let (pause, next) = (now.saturating_sub(stream.done), stream.next_sector);
+        if stream.op != op || first < next {
+            return false;
+        }
+        if op == Op::Read {
+            let goes_on = first == next || from.begins - stream.ends <= self.revolution;
+            return goes_on && pause <= self.revolution;
+        }
+        first == next && pause == 0
     }
 
     /// The time to bring `head` over `cylinder`.

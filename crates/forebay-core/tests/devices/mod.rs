@@ -71,7 +71,7 @@ fn controller(depth: u32, read_ahead: ReadAhead) -> Controller {
             read_ahead_replaces: true,
             watermark_share: 0.5,
         }),
-        write_cache: Some(WriteCacheSpec { extents: 2, extent_sectors: 512 }),
+        write_cache: Some(WriteCacheSpec { extents: 2, extent_sectors: 512, sectors: 1024 }),
         queue: QueueSpec { depth, starvation: Nanos::from_millis(50) },
         zero_latency_reads: true,
         zero_latency_writes: true,

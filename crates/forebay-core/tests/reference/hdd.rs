@@ -69,13 +69,10 @@ impl PlainDisk {
             return [0, 0, 0, now + self.spec.overhead.0];
         }
         let (first, last) = (self.sectors[begin], self.sectors[end - 1]);
-        let patience = if io.op == Op::Read { TURN } else { 0 };
-        let goes_on = self.last.filter(|last| {
-            last.op == io.op && last.sector + 1 == begin && now - last.done <= patience
-        });
-        let times = match goes_on {
-            Some(before) => self.go_on(now, before, begin, end),
-            None => {
+        let goes_on = self.last.filter(|before| self.may_go_on(before, now, io.op, begin));
+        let times = match goes_on.map(|before| (before, self.go_on(now, before, begin, end))) {
+            Some((before, times)) if before.sector + 1 == begin => times,
+            goes_on => {
                 let settle = if io.op == Op::Write { self.spec.write_settle.0 } else { 0 };
                 let seek = match first.cylinder.abs_diff(self.arm.0) {
                     0 if first.head == self.arm.1 => 0,
@@ -90,12 +87,34 @@ impl PlainDisk {
                 let step = 1_000;
                 let rotation = (0..TURN).step_by(step).find(over).expect("it comes round");
                 let transfer = last.begins + last.takes - first.begins;
-                [seek, rotation, transfer, arrived + rotation + transfer]
+                let gone = [seek, rotation, transfer, arrived + rotation + transfer];
+                // Over a gap the head may stay where it is, if that is sooner.
+                match goes_on {
+                    Some((_, [.., done])) if done < gone[3] => {
+                        let transfer = transfer.min(done - now);
+                        [0, done - now - transfer, transfer, done]
+                    }
+                    _ => gone,
+                }
             }
         };
         self.arm = (last.cylinder, last.head);
         self.last = Some(Last { op: io.op, sector: end - 1, done: times[3] });
         times
+    }
+
+    fn may_go_on(&self, before: &Last, now: u64, op: Op, begin: usize) -> bool {
+        let (left, next) = (self.sectors[before.sector], before.sector + 1);
+        if op != before.op || begin < next {
+            return false;
+        }
+        match op {
+            Op::Read => {
+                let gap = self.sectors[begin].begins - (left.begins + left.takes);
+                now - before.done <= TURN && (begin == next || gap <= TURN)
+            }
+            _ => now == before.done && begin == next,
+        }
     }
 
     /// The head never left the media: what it passed in a pause it has read, but no data come faster

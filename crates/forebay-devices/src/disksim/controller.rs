@@ -46,10 +46,13 @@ pub(super) fn read(disk: &Params<'_>, bus: [f64; 2]) -> Result<Controller, Fault
         buffer,
         write_cache: match disk.count("Fast write level")? {
             0 => None,
-            _ => Some(WriteCacheSpec {
-                extents: disk.count_of("Maximum number of write segments", 0..=SEGMENTS, 1)?.max(1),
-                extent_sectors: disk.count_of(SEGMENT, 0..=u32::MAX, 1)?.max(1).into(),
-            }),
+            _ => {
+                let extents = "Maximum number of write segments";
+                let extents = disk.count_of(extents, 0..=SEGMENTS, 1)?.max(1);
+                let extent_sectors = disk.count_of(SEGMENT, 0..=u32::MAX, 1)?.max(1).into();
+                let sectors = u64::from(extents) * extent_sectors;
+                Some(WriteCacheSpec { extents, extent_sectors, sectors })
+            }
         },
         queue: QueueSpec {
             depth: disk.count_of("Max queue length", 1..=4_096, 1)?,

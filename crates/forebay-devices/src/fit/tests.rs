@@ -1,19 +1,30 @@
 //! Recovering known disks from what fio would measure on them, with noise.
 
 use super::*;
+use crate::DiskSpec;
+use forebay_core::device::drive::Drive;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Device, Flags, Nanos, Op, Request};
 
 /// A disk and a host whose answers come 5 to 25 us late, now and then 2 ms.
 struct Bench {
     disk: DeviceModel,
+    /// The same without read-ahead, as `hdparm -A0` leaves it.
+    bare: DeviceModel,
     now: u64,
     state: u64,
 }
 
 impl Bench {
     fn new(name: &str) -> Bench {
-        Bench { disk: crate::open(name).unwrap().model, now: 0, state: 7 }
+        let DiskSpec::Drive(mut drive) = crate::open_spec(name).unwrap().1 else {
+            panic!("no drive")
+        };
+        drive.controller.buffer = None;
+        drive.controller.queue.depth = 1;
+        let bare = DeviceModel::Drive(Box::new(Drive::new(&drive).unwrap()));
+        let disk = crate::open(&format!("{name}:plain")).unwrap().model;
+        Bench { disk, bare, now: 0, state: 7 }
     }
 
     fn random(&mut self, below: u64) -> u64 {
@@ -55,12 +66,14 @@ impl Bench {
         all.back.push(
             (1..500).map(|block| self.read(size / 8192 * 4096 - block * 4096, 4096)).collect(),
         );
+        std::mem::swap(&mut self.disk, &mut self.bare);
         for gap in 1..=60_u64 {
             let start = size / 100 * gap / 4096 * 4096;
             all.near.push(
                 (0..40).map(|step| self.read(start + step * (gap + 1) * 4096, 4096)).collect(),
             );
         }
+        std::mem::swap(&mut self.disk, &mut self.bare);
         let whole = (0..20_000).map(|_| self.random(size / 4096 - 1) * 4096).collect::<Vec<_>>();
         all.seek.push(whole.into_iter().map(|offset| self.read(offset, 4096)).collect());
         for window in 0..20 {
@@ -83,7 +96,8 @@ fn recovered(name: &str) -> (Bench, Fitted) {
 
 /// The mean service time of the same random reads.
 fn mean_service_ms(model: &DeviceModel, size: u64) -> f64 {
-    let mut bench = Bench { disk: model.clone(), now: 0, state: 99 };
+    let (disk, bare) = (model.clone(), model.clone());
+    let mut bench = Bench { disk, bare, now: 0, state: 99 };
     let mut sum = 0.0;
     for _ in 0..20_000 {
         let offset = bench.random(size / 4096 - 1) * 4096;

@@ -42,7 +42,7 @@ use response::{Responses, responses};
 use tally::Clock;
 
 /// A disk, a SATA solid-state drive and an NVMe one.
-pub const DEVICES: [&str; 3] = ["st1000nm0011", "samsung-830", "990-pro"];
+pub const DEVICES: [&str; 3] = ["st1000nm0011:plain", "samsung-830", "990-pro"];
 
 /// Gigabytes of a drive whose whole map takes 125 MiB.
 const STAND_IN_GB: u64 = 64;

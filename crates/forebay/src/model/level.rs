@@ -17,7 +17,7 @@ pub const CLOSE: f64 = 0.03;
 /// Requests that are issued to tell.
 pub const REQUESTS: usize = 100_000;
 /// The disk they are issued to.
-const DISK: &str = "st1000nm0011";
+const DISK: &str = "st1000nm0011:plain";
 
 /// I/Os a second of a disk that gets the next of `requests` as soon as it is done with the last.
 ///

@@ -444,7 +444,7 @@ mod tests {
             within: vec![Nanos(within_ms * 1_000_000)],
             fractions: vec!["1".parse().unwrap()],
         };
-        let device = crate::devices::open("sata250").unwrap();
+        let device = crate::devices::open("sata250:plain").unwrap();
         table(&input, &device, &asked(&promises)).unwrap().remove(0)
     }
 

@@ -5,6 +5,7 @@
 
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
+use crate::device::hdd::SECTOR;
 
 /// Controller time of a command, by what it is and what the one before it was.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +120,8 @@ pub struct WriteCacheSpec {
     pub extents: u32,
     /// What each of them can hold.
     pub extent_sectors: u64,
+    /// What all of them can hold together.
+    pub sectors: u64,
 }
 
 /// The command queue.
@@ -159,6 +162,19 @@ pub struct Controller {
 }
 
 impl Controller {
+    /// Queue, buffer and write cache in a few words.
+    pub fn summary(&self) -> String {
+        let kib = |sectors: u64| sectors * u64::from(SECTOR) / 1024;
+        let buffer = self.buffer.map_or("no buffer".to_string(), |buffer| {
+            let (segments, each) = (buffer.segments, kib(buffer.segment_sectors));
+            format!("buffer of {segments} times {each} KiB")
+        });
+        let cache = self.write_cache.map_or("no write cache".to_string(), |cache| {
+            format!("write cache of {} KiB", kib(cache.sectors))
+        });
+        format!("queue depth {}, {buffer}, {cache}", self.queue.depth)
+    }
+
     pub(super) fn write_watermark(&self, count: u64) -> u64 {
         ((self.write_watermark_share * count as f64).ceil() as u64).max(1)
     }
@@ -201,6 +217,10 @@ impl Controller {
             if !(1..=1 << 32).contains(&cache.extent_sectors) {
                 let got = format!("runs of {} sectors", cache.extent_sectors);
                 return refuse("write cache", got, "1 to 2^32 sectors");
+            }
+            if !(1..=1 << 40).contains(&cache.sectors) {
+                let got = format!("{} sectors in all", cache.sectors);
+                return refuse("write cache", got, "1 to 2^40 sectors");
             }
         }
         if !(1..=4_096).contains(&self.queue.depth) {

@@ -6,6 +6,7 @@
 
 use crate::contract::spec::SpecError;
 use crate::device::hdd::geometry::{Divisor, Place};
+use crate::device::hdd::power::Meter;
 use crate::device::hdd::seek::SeekCurve;
 use crate::device::hdd::{HddSpec, Power};
 
@@ -87,7 +88,9 @@ pub(super) struct Mechanism {
     pub(super) head: u32,
     /// When it is done with what it does.
     pub(super) free_at: u64,
-    power: Power,
+    meter: Meter,
+    /// When the platters are to stand still, if nothing comes before.
+    rests_at: Option<u64>,
     seeking: Window,
     moving: Window,
     seek_ns: u64,
@@ -115,7 +118,8 @@ impl Mechanism {
             cylinder: 0,
             head: 0,
             free_at: 0,
-            power: disk.power,
+            meter: Meter::new(disk.power),
+            rests_at: None,
             seeking: Window::default(),
             moving: Window::default(),
             seek_ns: 0,
@@ -231,9 +235,27 @@ impl Mechanism {
     pub(super) fn joules(&self, now: u64) -> f64 {
         let seek = self.seek_ns + self.seeking.until(now);
         let transfer = self.transfer_ns + self.moving.until(now);
-        let idle = now.saturating_sub(seek.saturating_add(transfer));
-        let Power { idle_w, seek_w, transfer_w, .. } = self.power;
-        (idle as f64 * idle_w + seek as f64 * seek_w + transfer as f64 * transfer_w) / 1e9
+        match self.rests_at.filter(|at| *at < now) {
+            None => self.meter.joules(now, seek, transfer),
+            Some(at) => {
+                let mut meter = self.meter.clone();
+                meter.park(at);
+                meter.joules(now, seek, transfer)
+            }
+        }
+    }
+
+    /// Stops the platters once what is under way is done, unless they are woken before.
+    pub(super) fn rest(&mut self, now: u64) {
+        self.rests_at = self.rests_at.or(Some(now.max(self.free_at)));
+    }
+
+    /// The arm is wanted from `now` on: it can move when the platters turn as they should.
+    pub(super) fn wake(&mut self, now: u64) {
+        if let Some(at) = self.rests_at.take().filter(|at| *at < now) {
+            self.meter.park(at);
+            self.free_at = self.free_at.max(self.meter.wake(now));
+        }
     }
 
     /// When the data of `count` sectors from `first` on is over a bus that takes `ns` a sector

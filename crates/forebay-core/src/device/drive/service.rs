@@ -2,7 +2,7 @@
 
 use super::buffer::Hit;
 use super::mechanism::{Access, Task};
-use super::write_cache::Dirty;
+use super::write_cache::{Dirty, WriteCache};
 use super::{Command, Drive, Flags, Mechanics, Nanos, Op, Served};
 
 impl Drive {
@@ -13,7 +13,7 @@ impl Drive {
             Op::Read if command.count > 0 => self.read_hit(now, command)?,
             Op::Write if command.count > 0 => self.write_cached(now, command)?,
             Op::Flush => match &self.cache {
-                Some(cache) if cache.runs().is_empty() => ready.max(cache.writing_until),
+                Some(cache) if cache.runs().is_empty() => ready.max(cache.written_at()),
                 Some(_) => return None,
                 None => ready,
             },
@@ -49,22 +49,32 @@ impl Drive {
         Served { io: command.io, arrived: command.arrived, done, at_media, mechanics }
     }
 
-    /// When a read is done of which the buffer has all or gets it without the arm being asked.
+    /// When a read is done of which the write cache or the buffer has all, or the buffer gets it
+    /// without the arm being asked.
     fn read_hit(&mut self, now: u64, command: &Command) -> Option<u64> {
         let Command { first, count, .. } = *command;
+        if self.cache.as_ref().is_some_and(|cache| cache.holds(first, count)) {
+            return Some(self.hand_over(now, command, 0).1);
+        }
         let buffer = self.buffer.as_mut()?;
         let hit = buffer.find(&self.mechanism.surface, now, first, count)?;
         if hit.sectors < count {
             return None;
         }
         buffer.hit(&self.mechanism.surface, hit, first, count);
-        let begins = self.hit_begins(now, command);
-        let ns = self.controller.bus.read_ns_per_sector;
-        let over = (begins + (ns * count as f64) as u64).max(hit.there.saturating_add(ns as u64));
-        self.bus_free_at = over;
-        let done = over + self.controller.overheads.read_completion.0;
+        let (begins, done) = self.hand_over(now, command, hit.there);
         self.read_on(begins, hit, first, count);
         Some(done)
+    }
+
+    /// When the data of a hit, the last of which is there at `there`, begins to go over the bus, and
+    /// when the read is done.
+    fn hand_over(&mut self, now: u64, command: &Command, there: u64) -> (u64, u64) {
+        let begins = self.hit_begins(now, command);
+        let ns = self.controller.bus.read_ns_per_sector;
+        let over = begins + (ns * command.count as f64) as u64;
+        self.bus_free_at = over.max(there.saturating_add(ns as u64));
+        (begins, self.bus_free_at + self.controller.overheads.read_completion.0)
     }
 
     /// Begins to read ahead again after a hit, where the drive does so.
@@ -83,15 +93,22 @@ impl Drive {
         begins.max(now).max(self.bus_free_at) + overheads.data_preparation.0
     }
 
-    /// When a write into the cache is done; `None` if it has to go to the media.
-    fn write_cached(&mut self, now: u64, command: &Command) -> Option<u64> {
-        let Command { first, count, io, .. } = *command;
+    /// Whether `command` is a write that the cache takes, now or once there is room.
+    pub(super) fn is_cached(&self, command: &Command) -> bool {
+        let Command { io, count, .. } = *command;
         let past = io.flags.has(Flags::FUA) || io.flags.has(Flags::PREFLUSH);
-        let cache = self.cache.as_mut()?;
-        if past || !cache.has_room(now, first, count) {
+        let fits = |cache: &WriteCache| cache.fits(count);
+        io.op == Op::Write && count > 0 && !past && self.cache.as_ref().is_some_and(fits)
+    }
+
+    /// When a write into the cache is done; `None` where it goes past the cache, or the cache is full of
+    /// what the arm is not yet writing.
+    fn write_cached(&mut self, now: u64, command: &Command) -> Option<u64> {
+        if !self.is_cached(command) {
             return None;
         }
-        Some(self.put_in_cache(now, command))
+        let at = self.cache.as_ref()?.room_at(now, command.first, command.count)?;
+        Some(self.put_in_cache(at, command))
     }
 
     /// Takes a write for which there is room in the cache.
@@ -129,9 +146,12 @@ impl Drive {
             let done = at + self.controller.overheads.write_completion.0;
             return self.served(command, done, true, None);
         }
-        let cached = self.cache.as_ref().is_some_and(|cache| cache.fits(command.count));
-        if cached && !command.io.flags.has(Flags::FUA) {
-            let at = self.make_room(at, command);
+        // Behind a flush, which left nothing but what is on its way, there is room in time.
+        let fits = |cache: &WriteCache| cache.fits(command.count);
+        if !command.io.flags.has(Flags::FUA)
+            && let Some(cache) = self.cache.as_ref().filter(|cache| fits(cache))
+        {
+            let at = cache.room_at(at, command.first, command.count).unwrap_or(at);
             let done = self.put_in_cache(at, command);
             return self.served(command, done, true, None);
         }
@@ -139,18 +159,11 @@ impl Drive {
         self.served(command, done.max(now), true, Some((access, from)))
     }
 
-    /// When, from `at` on, the cache has room for `command`, which fits into it.
-    fn make_room(&mut self, at: u64, command: &Command) -> u64 {
-        let mut at = at;
-        while let Some(cache) = &self.cache
-            && !cache.has_room(at, command.first, command.count)
-        {
-            if at >= cache.writing_until && self.write_nearest(at, command.arrived).is_none() {
-                break;
-            }
-            at = at.max(self.cache.as_ref().map_or(at, |cache| cache.writing_until));
-        }
-        at
+    /// Writes what the cache holds and stops the platters.
+    pub(super) fn park(&mut self, now: u64) {
+        self.stop_reading(now, now.max(self.mechanism.free_at));
+        self.write_back(now, now);
+        self.mechanism.rest(now);
     }
 
     fn read_miss(&mut self, now: u64, command: &Command) -> (u64, Access) {
@@ -247,21 +260,27 @@ impl Drive {
     /// Writes all the cache holds, from `start` on; says when the last of it is on the media.
     fn write_back(&mut self, now: u64, start: u64) -> u64 {
         while self.write_nearest(now, start).is_some() {}
-        self.cache.as_ref().map_or(0, |cache| cache.writing_until)
+        self.cache.as_ref().map_or(0, WriteCache::written_at)
+    }
+
+    /// The run of the cache that the head reaches first if it starts at `start` or later, and when
+    /// it does.
+    pub(super) fn nearest_run(&self, start: u64) -> Option<(u64, usize)> {
+        let reached = |run: &Dirty| {
+            let begin = run.ready.max(start).max(self.mechanism.free_at);
+            let place = self.mechanism.surface.place(run.first);
+            let [seek, rotation] = self.mechanism.approach(begin, place, true, 0);
+            begin.saturating_add(seek + rotation)
+        };
+        let runs = self.cache.as_ref()?.runs();
+        runs.iter().enumerate().map(|(index, run)| (reached(run), index)).min()
     }
 
     /// Writes the run of the cache that the head reaches first; says when it is on the media.
-    fn write_nearest(&mut self, now: u64, start: u64) -> Option<u64> {
-        let runs = self.cache.as_ref()?.runs();
-        let begin = |run: &Dirty| run.ready.max(start).max(self.mechanism.free_at);
-        let reached = |run: &Dirty| {
-            let place = self.mechanism.surface.place(run.first);
-            let [seek, rotation] = self.mechanism.approach(begin(run), place, true, 0);
-            begin(run).saturating_add(seek + rotation)
-        };
-        let nearest = (0..runs.len()).min_by_key(|&index| (reached(&runs[index]), index))?;
-        let start = begin(&runs[nearest]);
+    pub(super) fn write_nearest(&mut self, now: u64, start: u64) -> Option<u64> {
+        let (_, nearest) = self.nearest_run(start)?;
         let run = self.cache.as_mut()?.take(nearest);
+        let start = run.ready.max(start).max(self.mechanism.free_at);
         self.stop_reading(now, start);
         let task = Task {
             start,
@@ -277,7 +296,7 @@ impl Drive {
         if let Some(buffer) = &mut self.buffer {
             buffer.saved(run.first, run.count);
         }
-        self.cache.as_mut()?.writing_until = access.ends;
+        self.cache.as_mut()?.writes(now, run.count, access.ends);
         Some(access.ends)
     }
 

@@ -4,7 +4,7 @@
 //! switch which the skew hides, seeks of 1 ms, overheads of 200 us, 10 us a sector on the bus.
 
 use super::*;
-use crate::device::hdd::{LEN_MAX, Power, SeekSpec, Zone};
+use crate::device::hdd::{LEN_MAX, Power, SeekSpec, Standby, Zone};
 
 const OVERHEAD: Overhead = Overhead { after_read: Nanos(200_000), after_write: Nanos(200_000) };
 
@@ -65,7 +65,7 @@ fn with(change: impl FnOnce(&mut Controller)) -> Drive {
 }
 
 fn cached(controller: &mut Controller) {
-    controller.write_cache = Some(WriteCacheSpec { extents: 2, extent_sectors: 50 });
+    controller.write_cache = Some(WriteCacheSpec { extents: 2, extent_sectors: 50, sectors: 100 });
 }
 
 fn io(op: Op, sector: u64, count: u32) -> Request {
@@ -293,7 +293,7 @@ fn flush_and_fua_wait_for_the_media() {
 #[test]
 fn a_full_cache_makes_room_first() {
     let mut drive = with(|controller| {
-        controller.write_cache = Some(WriteCacheSpec { extents: 1, extent_sectors: 8 });
+        controller.write_cache = Some(WriteCacheSpec { extents: 1, extent_sectors: 8, sectors: 8 });
     });
     assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
     // The arm writes the first until 5400 us, and only then is there room.
@@ -343,6 +343,63 @@ fn energy_is_counted_by_what_moves() {
     // 1 ms of seek, 400 us of transfer, the rest of 5 ms idle.
     let joules = drive.joules(Nanos::from_millis(5));
     assert!((joules - (0.0036 * 1.0 + 0.001 * 10.0 + 0.0004 * 100.0)).abs() < 1e-12, "{joules}");
+}
+
+#[test]
+fn parked_it_writes_its_cache_and_stands_still_until_a_command_comes() {
+    let mut spec = spec();
+    cached(&mut spec.controller);
+    let (standby_w, spin_up_j, spin_up) = (0.1, 5.0, Nanos::from_millis(30));
+    spec.disk.power.standby = Some(Standby { standby_w, spin_up_j, spin_up });
+    let mut drive = Drive::new(&spec).unwrap();
+    assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
+    assert_eq!(serve(&mut drive, 240, io(Op::Park, 0, 0)), 240);
+    // Sectors 50 to 53 are written until 5.4 ms; then it rests until 20 ms.
+    let energy = |drive: &Drive, ms| drive.joules(Nanos::from_millis(ms));
+    // 10 us for the first sector's data to come count as seeking.
+    let written = 0.00499 * 1.0 + 0.00001 * 10.0 + 0.0004 * 100.0;
+    let close = |got: f64, expected: f64| assert!((got - expected).abs() < 1e-9, "{got}");
+    close(energy(&drive, 20), written + 0.0146 * 0.1);
+    // It turns at 50 ms, as sector 0 passes; sector 10 follows a millisecond later.
+    assert_eq!(serve(&mut drive, 20_000, io(Op::Read, 10, 1)), 51_110);
+    close(energy(&drive, 50), written + 0.0146 * 0.1 + 5.0);
+    // A command that comes before the arm is at rest does not wait for platters that never stopped.
+    assert_eq!(serve(&mut drive, 60_000, io(Op::Write, 50, 4)), 60_240);
+    assert_eq!(serve(&mut drive, 60_240, io(Op::Park, 0, 0)), 60_240);
+    assert_eq!(serve(&mut drive, 61_000, io(Op::Read, 60, 1)), 66_110);
+}
+
+#[test]
+fn a_cache_that_is_drained_writes_what_the_head_reaches_first() {
+    let drive = |extents| {
+        let mut drive = with(|controller| {
+            let (extent_sectors, sectors) = (8, 8 * u64::from(extents));
+            controller.write_cache = Some(WriteCacheSpec { extents, extent_sectors, sectors });
+            controller.queue = QueueSpec { depth: 4, starvation: Nanos(1_000_000_000) };
+            controller.buffer = None;
+        });
+        // The arm is at a read until 9.1 ms while two writes come, at 30 and 80.
+        drive.start(Nanos::ZERO, io(Op::Read, 90, 1));
+        for sector in [30, 80] {
+            drive.start(Nanos(300_000), io(Op::Write, sector, 1));
+        }
+        drive.start(Nanos(600_000), io(Op::Read, 60, 1));
+        let mut order = Vec::new();
+        while let Some(at) = drive.next() {
+            order.push((drive.finish(at).io.id, at.0 / 1_000));
+        }
+        (order, drive)
+    };
+    // Two of four places are taken: the read has the arm, past sector 30.
+    let expected = [(90, 9_110), (30, 9_120), (80, 9_130), (60, 16_110)];
+    assert_eq!(drive(4).0, expected);
+    // Two of two are: 30 is written on the way to 60, and 80 is not.
+    let (order, mut drained) = drive(2);
+    assert_eq!(order, expected);
+    assert_eq!(serve(&mut drained, 16_200, io(Op::Flush, 0, 0)), 18_100, "80 is left");
+    // In the other drive both are, and 30 comes round a turn later.
+    let mut other = drive(4).1;
+    assert_eq!(serve(&mut other, 16_200, io(Op::Flush, 0, 0)), 23_100);
 }
 
 #[test]

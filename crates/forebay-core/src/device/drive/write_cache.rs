@@ -1,7 +1,12 @@
 //! The write cache: runs of sectors that are acknowledged and not yet on the media.
 //!
 //! Volatile and written back. A run that goes on where another ends joins it if there is room, one
-//! inside another is absorbed; else it takes a place of its own, of which there are few.
+//! inside another is absorbed; else it takes a place of its own, of which there are few, and the
+//! memory for its sectors. Once most of either is taken the cache is drained: its runs are in line for
+//! the arm as commands are, until half is free. Written whenever one place is wanted, each run would
+//! cost a seek there and back.
+
+use std::collections::VecDeque;
 
 use super::controller::WriteCacheSpec;
 
@@ -20,26 +25,47 @@ pub(super) struct Dirty {
 pub(super) struct WriteCache {
     spec: WriteCacheSpec,
     runs: Vec<Dirty>,
-    /// When the last run that was taken is on the media; until then it has its place.
-    pub(super) writing_until: u64,
+    /// When each run that was taken is on the media, in order, and its sectors; until then it has
+    /// its place.
+    writing: VecDeque<(u64, u64)>,
+    /// Sectors of `runs`.
+    sectors: u64,
+    drains: bool,
 }
 
 impl WriteCache {
     pub(super) fn new(spec: WriteCacheSpec) -> WriteCache {
-        WriteCache { spec, runs: Vec::with_capacity(spec.extents as usize), writing_until: 0 }
+        let places = spec.extents as usize;
+        let (runs, writing) = (Vec::with_capacity(places), VecDeque::with_capacity(places));
+        WriteCache { spec, runs, writing, sectors: 0, drains: false }
     }
 
     /// Whether a write could ever be taken.
     pub(super) fn fits(&self, count: u64) -> bool {
-        count <= self.spec.extent_sectors
+        count <= self.spec.extent_sectors.min(self.spec.sectors)
     }
 
-    /// Whether it could be at `now`.
-    pub(super) fn has_room(&self, now: u64, first: u64, count: u64) -> bool {
-        let taken = self.runs.len() + usize::from(now < self.writing_until);
-        self.fits(count)
-            && (taken < self.spec.extents as usize
-                || self.runs.iter().any(|run| run.joined(first, count, self.spec.extent_sectors)))
+    /// When, from `now` on, there is room for a write that fits: at once, or when what is on its way
+    /// to the media has left enough. `None` where runs that are not take too much.
+    pub(super) fn room_at(&self, now: u64, first: u64, count: u64) -> Option<u64> {
+        let joins = |run: &Dirty| run.joined(first, count, self.spec.extent_sectors);
+        let place = usize::from(!self.runs.iter().any(joins));
+        let left = (self.spec.extents as usize).checked_sub(self.runs.len() + place)?;
+        let sectors_left = self.spec.sectors.checked_sub(self.sectors + count)?;
+        // The latest go last: as many of them as there is room for may still be on their way.
+        let (mut places, mut sectors) = (0, 0);
+        for (until, taken) in self.writing.iter().rev().take_while(|(until, _)| now < *until) {
+            (places, sectors) = (places + 1, sectors + taken);
+            if places > left || sectors > sectors_left {
+                return Some(*until);
+            }
+        }
+        Some(now)
+    }
+
+    /// Whether it has all of `count` sectors from `first` on.
+    pub(super) fn holds(&self, first: u64, count: u64) -> bool {
+        self.runs.iter().any(|run| run.first <= first && first + count <= run.first + run.count)
     }
 
     /// Takes a write for which there is room.
@@ -47,9 +73,19 @@ impl WriteCache {
         let limit = self.spec.extent_sectors;
         let end = write.first + write.count;
         match self.runs.iter_mut().find(|run| run.joined(write.first, write.count, limit)) {
-            Some(run) => run.count = run.count.max(end - run.first),
-            None => self.runs.push(write),
+            Some(run) => {
+                let count = run.count.max(end - run.first);
+                self.sectors += count - run.count;
+                run.count = count;
+            }
+            None => {
+                self.sectors += write.count;
+                self.runs.push(write);
+            }
         }
+        let places = self.spec.extents as usize;
+        self.drains |= self.runs.len() >= (places * 3).div_ceil(4);
+        self.drains |= self.sectors >= (self.spec.sectors * 3).div_ceil(4);
     }
 
     pub(super) fn runs(&self) -> &[Dirty] {
@@ -57,7 +93,32 @@ impl WriteCache {
     }
 
     pub(super) fn take(&mut self, index: usize) -> Dirty {
-        self.runs.swap_remove(index)
+        let run = self.runs.swap_remove(index);
+        self.sectors -= run.count;
+        let half = |whole: u64| whole / 2;
+        let places_taken = self.runs.len() as u64 > half(self.spec.extents.into());
+        self.drains &= places_taken || self.sectors > half(self.spec.sectors);
+        run
+    }
+
+    /// A run of `count` sectors that was taken is on the media `until` then; those that were by
+    /// `now` need no place.
+    pub(super) fn writes(&mut self, now: u64, count: u64, until: u64) {
+        while self.writing.front().is_some_and(|(until, _)| *until <= now) {
+            self.writing.pop_front();
+        }
+        self.writing.push_back((until, count));
+    }
+
+    /// When the last run that was taken is on the media.
+    pub(super) fn written_at(&self) -> u64 {
+        self.writing.back().map_or(0, |(until, _)| *until)
+    }
+
+    /// Whether its runs are in line for the arm: from three quarters of the places or the memory
+    /// taken until half of both is. The shares are assumed: no data sheet tells them.
+    pub(super) fn drains(&self) -> bool {
+        self.drains
     }
 }
 
@@ -77,20 +138,87 @@ mod tests {
         Dirty { first, count, ready: 0, data: (0, 0.0) }
     }
 
+    /// Places for `extents` runs of 16 sectors, and memory for them all.
+    fn cache(extents: u32) -> WriteCache {
+        let sectors = u64::from(extents) * 16;
+        WriteCache::new(WriteCacheSpec { extents, extent_sectors: 16, sectors })
+    }
+
     #[test]
     fn runs_join_are_absorbed_or_take_a_place() {
-        let mut cache = WriteCache::new(WriteCacheSpec { extents: 2, extent_sectors: 16 });
+        let mut cache = self::cache(2);
         for write in [run(100, 8), run(108, 4), run(102, 3), run(50, 8)] {
-            assert!(cache.has_room(0, write.first, write.count));
+            assert_eq!(cache.room_at(5, write.first, write.count), Some(5));
             cache.put(write);
         }
         assert_eq!(cache.runs(), [run(100, 12), run(50, 8)]);
-        assert!(
-            cache.has_room(0, 112, 4) && !cache.has_room(0, 112, 5) && !cache.has_room(0, 30, 1)
-        );
-        assert!(!cache.fits(17));
+        let room = |cache: &WriteCache, now, first, count| cache.room_at(now, first, count);
+        assert_eq!(room(&cache, 0, 112, 4), Some(0));
+        assert_eq!([room(&cache, 0, 112, 5), room(&cache, 0, 30, 1)], [None, None]);
+        assert!(cache.fits(16) && !cache.fits(17));
+        let held = [(100, 12), (103, 2), (99, 2), (111, 2), (57, 1), (58, 1)];
+        let held = held.map(|(first, count)| cache.holds(first, count));
+        assert_eq!(held, [true, true, false, false, true, false]);
         cache.take(0);
-        cache.writing_until = 7;
-        assert!(cache.has_room(7, 30, 1) && !cache.has_room(6, 30, 1));
+        cache.writes(0, 8, 7);
+        assert_eq!([6, 7].map(|now| room(&cache, now, 30, 1)), [Some(7), Some(7)]);
+        assert_eq!((room(&cache, 8, 30, 1), cache.written_at()), (Some(8), 7));
+    }
+
+    #[test]
+    fn places_on_their_way_are_free_one_after_the_other() {
+        let mut cache = self::cache(4);
+        for at in 0..4 {
+            cache.put(run(at * 100, 8));
+        }
+        for until in [10, 20, 30] {
+            cache.take(0);
+            cache.writes(0, 8, until);
+        }
+        // One run is left and three are on their way, which leave their places in turn.
+        for (first, at) in [(5000, 10), (6000, 20), (7000, 30)] {
+            assert_eq!(cache.room_at(0, first, 1), Some(at));
+            assert_eq!(cache.room_at(at, first, 1), Some(at));
+            cache.put(run(first, 1));
+        }
+        assert_eq!(cache.room_at(40, 8000, 1), None);
+    }
+
+    #[test]
+    fn memory_may_be_short_where_places_are_not() {
+        let spec = WriteCacheSpec { extents: 8, extent_sectors: 16, sectors: 40 };
+        let mut cache = WriteCache::new(spec);
+        for first in [0, 100] {
+            cache.put(run(first, 14));
+            assert!(!cache.drains());
+        }
+        // 12 sectors are left, for one that joins too.
+        let room = |cache: &WriteCache, first, count| cache.room_at(0, first, count);
+        assert_eq!([room(&cache, 200, 12), room(&cache, 200, 13)], [Some(0), None]);
+        assert_eq!(room(&cache, 114, 2), Some(0));
+        cache.put(run(114, 2));
+        assert!(cache.drains(), "30 of 40 sectors");
+        // The first is on its way until 9.
+        cache.take(0);
+        cache.writes(0, 14, 9);
+        assert!(!cache.drains(), "16 sectors are left");
+        assert_eq!([10, 11].map(|count| room(&cache, 300, count)), [Some(0), Some(9)]);
+        assert!(cache.fits(16) && !cache.fits(17));
+    }
+
+    #[test]
+    fn it_drains_from_three_quarters_taken_to_half() {
+        let mut cache = self::cache(8);
+        for at in 0..8 {
+            assert_eq!(cache.drains(), at >= 6, "{at}");
+            cache.put(run(at * 100, 8));
+        }
+        for left in (0..8).rev() {
+            cache.take(0);
+            assert_eq!(cache.drains(), left > 4, "{left}");
+        }
+        let mut single = self::cache(1);
+        single.put(run(0, 1));
+        assert!(single.drains());
     }
 }

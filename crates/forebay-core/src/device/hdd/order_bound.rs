@@ -7,8 +7,9 @@
 //! together.
 //!
 //! *The bound.* Each piece costs its transfer and, unless some other piece of its operation ends where it
-//! begins, the least that any other piece, were it the one before, leaves to get there. One of them is
-//! the first and has none before it: the largest such cost is left out.
+//! begins, the least that any other piece, were it the one before, leaves to get there. A read that
+//! begins a revolution or less beyond the end of another may cost the gap alone, and no busy time. One
+//! of them is the first and has none before it: the largest such cost is left out.
 //!
 //! *Why it holds.* Let `p` be the piece served right before `r`. If both are in one I/O, or `r` goes on
 //! where `p` ended without a revolution lost, they touch: `r` costs no less than its transfer. Else `r`
@@ -17,8 +18,8 @@
 //! the completion of `p`, and at an angle that its place alone gives. Then `r` cannot begin to pass
 //! before its place first comes round after `e(p)`, the overhead and the move. When that is, and so how
 //! long after `e(p)` the head passes the end of `r`, depends on the two places only; idling, a flush or
-//! a late start makes it no sooner. Where `r` goes on instead, its end passes a transfer after `e(p)` or
-//! later. The sum over all pieces is at most `e` of the last one, which is no later than its completion.
+//! a late start makes it no sooner. Where `r` goes on instead, its end passes the gap and a transfer
+//! after `e(p)` or later. The sum over all pieces is at most `e` of the last one, which is no later than its completion.
 //! `p` is one of the other pieces, so that the least over these is no more than what it costs.
 //!
 //! It is not the least time of any order: that each piece has the best neighbour before it does not
@@ -116,7 +117,10 @@ impl<'a> Pieces<'a> {
             if goes_on || !piece.whole {
                 continue;
             }
-            let least = self.least(piece, &ends);
+            let mut least = self.least(piece, &ends);
+            if let Some(gap) = self.gap(piece, &touched) {
+                least = OrderBound { makespan: least.makespan.min(gap), busy: Nanos::ZERO };
+            }
             bound.busy += least.busy;
             bound.makespan += least.makespan;
             largest.busy = largest.busy.max(least.busy);
@@ -158,6 +162,16 @@ impl<'a> Pieces<'a> {
             self.pieces.iter().map(|piece| (piece.end, piece.op == Op::Write)).collect();
         touched.sort_unstable();
         touched
+    }
+
+    /// What passes under the head between the nearest end of a read before `piece`, a read, and its
+    /// beginning, where reading may go on through that.
+    fn gap(&self, piece: &Piece, touched: &[(u64, bool)]) -> Option<Nanos> {
+        let before = touched.partition_point(|end| *end < (piece.first, false));
+        let (end, _) = touched[..before].iter().rfind(|(_, write)| !write)?;
+        let begins = self.disk.geometry.place(piece.first).begins;
+        let gap = begins - self.disk.geometry.place(*end - 1).ends;
+        (piece.op == Op::Read && gap <= self.disk.revolution).then_some(Nanos(gap))
     }
 
     /// What getting to `piece` costs at least, from the end of any other.

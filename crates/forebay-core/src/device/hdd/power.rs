@@ -68,7 +68,7 @@ impl Power {
 
 /// Whether the platters turn, for how long they did not, and the energy of it all.
 #[derive(Clone, Debug)]
-pub(super) struct Meter {
+pub(in crate::device) struct Meter {
     power: Power,
     /// When the rest began that still lasts.
     parked_at: Option<u64>,
@@ -80,12 +80,12 @@ pub(super) struct Meter {
 }
 
 impl Meter {
-    pub(super) fn new(power: Power) -> Meter {
+    pub(in crate::device) fn new(power: Power) -> Meter {
         Meter { power, parked_at: None, parked_ns: 0, spin_ups: 0, spun_at: 0 }
     }
 
     /// Stops the platters, if they can stand still and do not already.
-    pub(super) fn park(&mut self, now: u64) {
+    pub(in crate::device) fn park(&mut self, now: u64) {
         if self.power.standby.is_some() && self.parked_at.is_none() {
             self.parked_at = Some(now);
         }
@@ -93,7 +93,7 @@ impl Meter {
 
     /// When a command taken at `now` can begin: at once, or after the spin-up that it causes.
     #[inline]
-    pub(super) fn wake(&mut self, now: u64) -> u64 {
+    pub(in crate::device) fn wake(&mut self, now: u64) -> u64 {
         match self.parked_at.take() {
             None => now,
             Some(since) => self.spin_up(since, now),
@@ -109,7 +109,7 @@ impl Meter {
     }
 
     /// Joules until `now`, of which the arm moved for `seek_ns` and data for `transfer_ns`.
-    pub(super) fn joules(&self, now: u64, seek_ns: u64, transfer_ns: u64) -> f64 {
+    pub(in crate::device) fn joules(&self, now: u64, seek_ns: u64, transfer_ns: u64) -> f64 {
         let Power { idle_w, seek_w, transfer_w, standby } = self.power;
         let Standby { standby_w, spin_up_j, spin_up } = standby.unwrap_or_default();
         let parked = self.parked_ns + self.parked_at.map_or(0, |since| now.saturating_sub(since));

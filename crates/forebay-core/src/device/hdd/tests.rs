@@ -103,6 +103,23 @@ fn heads_switch_within_a_cylinder() {
 }
 
 #[test]
+fn a_read_goes_on_through_a_gap() {
+    let after = |us, sector, op| {
+        let mut disk = Hdd::new(tiny()).unwrap();
+        serve(&mut disk, 0, io(op, 0, 10));
+        times(serve(&mut disk, us, io(op, sector, 10)))
+    };
+    // At 11 ms the head is at the end of sector 9: sector 11 follows after another one.
+    assert_eq!(after(11_000, 11, Op::Read), [12_100, 0, 100, 1_000]);
+    // Half a millisecond later that has passed.
+    assert_eq!(after(11_500, 11, Op::Read), [12_500, 0, 0, 1_000]);
+    // Farther than a turn, or later than one, it is a read like any other. So is a write.
+    assert_eq!(after(11_000, 122, Op::Read), [14_200, 600, 1_400, 1_000]);
+    assert_eq!(after(21_100, 11, Op::Read), [32_100, 0, 9_800, 1_000]);
+    assert_eq!(after(11_000, 11, Op::Write), [22_100, 0, 9_900, 1_000]);
+}
+
+#[test]
 fn an_immediate_continuation_loses_nothing() {
     for op in [Op::Read, Op::Write] {
         let mut disk = Hdd::new(tiny()).unwrap();
