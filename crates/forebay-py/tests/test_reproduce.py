@@ -132,7 +132,7 @@ def test_the_bundled_traces_figures_are_held(bundled):
     entries = reproduce.load(PAPER / "held.toml")["held"]
     found = held.rows(entries, *bundled)
     assert [entry["replay"] for entry, _, _ in found] == ["open", "closed"]
-    assert all(holds and len(ours) == 6 for _, ours, holds in found)
+    assert all(holds and len(pairs) == 6 for _, pairs, holds in found)
     moved = [{**entry, "within": 0.001} for entry, _, _ in found]
     assert not any(holds for _, _, holds in held.rows(moved, *bundled))
 
