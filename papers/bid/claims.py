@@ -51,18 +51,20 @@ def why_bid(name: str, case, each: dict) -> str:
     if floor > 0.75:
         return f"moving the bytes is {floor:.0%} of noop's time: little to save"
     if case.replay == "open" and joined < 0.8:
-        return f"held reads join: {joined:.2f} times noop's I/Os, {moves:.2f} times {rival}'s moves"
+        return f"held reads join: {joined:.2f} of noop's I/Os, {moves:.2f} of its rival's moves"
     if rival == "cfq" and moves > 1.05:
-        return f"CFQ idles for its reader's next request: BID-HDD moves {moves:.1f} times as often"
+        return f"CFQ idles for its reader: BID-HDD moves {moves:.1f} times as often"
     if rival == "cfq:form=paper" and moves > 1.05:
-        return f"that CFQ sorts what it hands over: BID-HDD moves {moves:.1f} times as often"
+        return f"that CFQ sorts its turns: BID-HDD moves {moves:.1f} times as often"
     if case.replay != "open":
-        return f"readers ask one by one: {joined:.2f} times noop's I/Os"
+        return f"readers ask one by one: {joined:.2f} of noop's I/Os"
     gain = saved(each, rival, ("noop",))
     if rival != "noop":
-        return f"{rival} saves {gain:.0f} % against noop here; in the paper it loses"
+        return f"{rival} saves {gain:.0f} % against noop; in the paper it loses"
     least = saved(each, "deadline", ("noop",))
-    return f"even deadline, which sorts all, saves {least:.0f} % against noop here"
+    if least > saved(each, BID, ("noop",)) + 5:
+        return f"flushed one by one: deadline, which sorts all, saves {least:.0f} %"
+    return f"even deadline, which sorts all, saves {least:.0f} % against noop"
 
 
 def offloaded(each: dict) -> str:
@@ -121,10 +123,8 @@ def ratio_cause(name: str, value: float, each: dict) -> str:
     noop = each["noop"]["head_movements"]
     cfq, bid = (each[policy]["head_movements"] / noop for policy in ("cfq", BID))
     if name == "cfq-distance":
-        text = f"CFQ makes {cfq:.2f} times noop's movements"
-        return f"{text}, in the paper more: short ones are missing"
-    text = f"CFQ, which idles for its reader, makes {cfq:.2f} of noop's movements"
-    return f"{text}, BID-HDD {bid:.2f}"
+        return f"CFQ makes {cfq:.2f} of noop's movements; in the paper more, short ones"
+    return f"CFQ, which idles: {cfq:.2f} of noop's movements, BID-HDD {bid:.2f}"
 
 
 def named_rows(claims, cases, runs) -> list[Row]:

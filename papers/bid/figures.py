@@ -52,7 +52,7 @@ def completion(cases, runs) -> str:
         times = [number(each[policy]["busy_s"]) for policy in SHOWN.values()]
         return [case.workload.name, f"{busy:.0%}", bound, *times]
 
-    return table(["trace", "busy, noop", "floor", *SHOWN], [row(case) for case in cases])
+    return table(["trace", "busy", "floor", *SHOWN], [row(case) for case in cases])
 
 
 def characteristics(workloads) -> str:
@@ -86,7 +86,8 @@ BEHIND = """Where noop keeps the disk busy all the time in open replay, requests
 serves them: latencies then tell how far it falls behind, and closed replay says more.
 """
 FLOOR = """How long are the devices busy, in seconds (with BID-Hybrid disk and flash together)?
-"floor" is what moving the bytes takes.
+"busy" is how
+much of the time they are with noop, "floor" what moving the bytes takes.
 """
 
 
@@ -120,6 +121,6 @@ def section(cases, runs, workloads) -> str:
     return "\n".join(parts)
 
 
-LAST = """When is all done, where requests wait for earlier ones? (Open replay ends when the recording
-did, unless the disk cannot keep up.)
+LAST = """When is all done, where requests wait for earlier ones? (Open replay ends when the
+recording did, unless the disk cannot keep up.)
 """

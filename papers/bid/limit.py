@@ -29,16 +29,16 @@ def found(workload) -> list[dict]:
         )
 
 
-def row(workload, windows: list[dict]) -> list[str]:
-    """A trace's line: the floor and each scheduler as multiples of the best order's time."""
+def column(windows: list[dict]) -> list[str]:
+    """A trace's figures: the best order's time, the floor and each scheduler as multiples of it."""
     best = sum(window["best_s"] for window in windows)
     floor = sum(window["transfer_bound_s"] for window in windows)
     each = [sum(window["makespan_s"][s] for window in windows) / best for s in SCHEDULERS]
-    times = [f"{floor / best:.2f}", *(f"{ratio:.2f}" for ratio in each)]
-    return [workload.name, f"{best:.2f}", *times]
+    return [f"{best:.2f} s", f"{floor / best:.2f}", *(f"{ratio:.2f}" for ratio in each)]
 
 
 def section(workloads, windows: list[list[dict]]) -> str:
-    """A line for each trace."""
-    header = ["trace", "best s", "floor", *SCHEDULERS]
-    return table(header, [row(w, found) for w, found in zip(workloads, windows)])
+    """A row for each scheduler, a column for each trace."""
+    columns = [column(found) for found in windows]
+    names = ["best order", "floor", *SCHEDULERS]
+    return table(["", *(w.name for w in workloads)], zip(names, *columns))

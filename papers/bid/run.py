@@ -33,16 +33,15 @@ typed in but the paper's own figures ([expected.toml](expected.toml)). Nothing i
 
 """
 
-TERMS = """Disks: {disks}; flash: {flash}, which starts full, written once in order.
-*plain*: arm and platters alone, one command at a time, as the paper's simulator has it. *drive*:
-the same disk with its controller: read-ahead, buffer and queue. *Open* replay: requests come when
-they were recorded, whatever the disk does. *Closed*: a request follows its stream's last completion
-after the recorded think time. *Dependent*: as recorded, but not before the completion of what went
-before. All at recorded speed, or N x as fast where a table says so. Latencies that the recording
-lacks are imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper`
-the paper's simple form, which merges across processes. The traces are not the paper's, nor is the
-disk, whose table 3 is a picture in the text we have.
-"""
+TERMS = """Disks: {disks}; flash: {flash}, which starts full, written once in order. *plain*: arm
+and platters alone, one command at a time, as the paper's simulator has it. *drive*: the same disk
+with its controller: read-ahead, buffer and queue. *Open* replay: requests come when they were
+recorded, whatever the disk does. *Closed*: a request follows its stream's last completion after the
+recorded think time. *Dependent*: as recorded, but not before the completion of what went before.
+All at recorded speed, or N x as fast where a table says so. Latencies that the recording lacks are
+imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper` the paper's
+simple form, which merges across processes. The traces are not the paper's, nor is the disk, whose
+table 3 is a picture in the text we have."""
 
 
 def main(options) -> str:
@@ -110,8 +109,9 @@ def terms(options, workloads, of_figures, runs) -> str:
         for case in of_figures
         if case.replay == "closed" and runs[case][0]["imputed_share"] > 0
     }
-    return TERMS.format(
+    text = TERMS.format(
         disks="; ".join(f"{device} for {', '.join(names)}" for device, names in named.items()),
         flash=options.flash,
         imputed=", ".join(imputed.values()) or "none",
     )
+    return verdicts.wrapped(text)

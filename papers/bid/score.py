@@ -98,12 +98,18 @@ def section(cases, runs) -> str:
     return "\n".join(parts)
 
 
+def listed(names: list[str]) -> str:
+    """The first two of some names."""
+    more = f" and {len(names) - 2} more" if len(names) > 2 else ""
+    return (", ".join(names[:2]) or "-") + more
+
+
 def misses(judged) -> str:
     """The cases that the candidate does not meet, with what is wrong."""
     rows = []
     for case, j in judged:
         if not j["met"]:
             ratios = [f"{j[f'{kind}_ratio']:.3f}" for kind in KINDS]
-            rows.append([case.label, j["fastest"], *ratios, ", ".join(j["better"]) or "-"])
+            rows.append([case.label, j["fastest"], *ratios, listed(j["better"])])
     header = ["trace, replay, disk, load", "fastest other", "time / its", "read p99", "write p99"]
     return table([*header, "better in both"], rows) if rows else "none\n"

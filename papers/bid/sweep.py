@@ -121,13 +121,13 @@ def waits(of_figures, runs, replay: str, disk: str) -> str:
     return table([*header, "write mean", "write p99"], lines)
 
 
-def dearest(of_figures, runs, wait: int) -> tuple[float, str]:
-    """The highest mean read time over noop's where readers wait for answers, and where that is."""
+def dearest(of_figures, runs, wait: int, figure: str = "read_mean_ms") -> tuple[float, str]:
+    """The highest mean read time over noop's where readers wait for answers, and where it is."""
     found = []
     for case in of_figures:
         each = by_policy(case, runs[case])
         if case.intensity == 1 and case.replay != "open" and bid(wait) in each:
-            ratio = times(each[bid(wait)], each["noop"], "read_mean_ms")
+            ratio = times(each[bid(wait)], each["noop"], figure)
             found.append((ratio or 0.0, case.label))
     return max(found)
 
