@@ -123,7 +123,7 @@ def ratio_cause(name: str, value: float, each: dict) -> str:
     noop = each["noop"]["head_movements"]
     cfq, bid = (each[policy]["head_movements"] / noop for policy in ("cfq", BID))
     if name == "cfq-distance":
-        return f"CFQ makes {cfq:.2f} of noop's movements; in the paper more, short ones"
+        return f"CFQ makes {cfq:.2f} of noop's movements; in the paper more"
     return f"CFQ, which idles: {cfq:.2f} of noop's movements, BID-HDD {bid:.2f}"
 
 

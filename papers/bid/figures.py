@@ -11,7 +11,7 @@ SHOWN = {
     "cfq paper": "cfq:form=paper",
     "BID-HDD": BID,
     "BID-Hybrid": HYBRID,
-    f"BID-HDD {DEFAULT_MS} ms": bid(DEFAULT_MS),
+    f"BID {DEFAULT_MS} ms": bid(DEFAULT_MS),
     "clook": "clook",
     "forebay": "forebay",
 }
@@ -19,13 +19,13 @@ SHOWN = {
 
 def seek(run: dict) -> str:
     """A mean with its standard deviation, as figure 16's error bars have it."""
-    return f"{run['avg_seek_tracks']:.0f} ±{run['seek_stddev_tracks']:.0f}"
+    return f"{run['avg_seek_tracks'] / 1e3:.1f}±{run['seek_stddev_tracks'] / 1e3:.1f}"
 
 
 #: A figure's heading, and how a run says it.
 FIGURES = [
     ("Figure 15. Head movements", lambda run: f"{run['head_movements']:,}"),
-    ("Figure 16. Cylinders a head movement, mean ± standard deviation", seek),
+    ("Figure 16. Thousand cylinders a head movement, mean ± standard deviation", seek),
     ("Figure 17. Cumulative head movement, full sweeps", lambda run: number(run["seek_sweeps"])),
     ("Figure 18. Mean read time, ms", lambda run: number(run["read_mean_ms"])),
     ("Figure 19. Mean write time, ms", lambda run: number(run["write_mean_ms"])),
@@ -77,7 +77,7 @@ def characteristics(workloads) -> str:
             f"{told['threads'] or told['streams']}",
         ]
 
-    header = ["trace", "s", "requests", "GB", "reads", "of bytes", "sequential"]
+    header = ["trace", "s", "requests", "GB", "reads", "of bytes", "seq."]
     header += ["by thread", "write-back", "mean KiB", "threads"]
     return table(header, [row(workload) for workload in workloads])
 

@@ -1,7 +1,7 @@
 """Figures of ours that a run is held to, so that none changes unseen: held.toml."""
 
 from cases import bid, by_policy, chosen
-from forebay.reproduce import number, table
+from forebay.reproduce import table
 from verdicts import RIVALS, saved
 
 HEAD = """Are the figures still what they were? A row that has moved further than it may says so.
@@ -39,10 +39,10 @@ def section(entries, cases, runs) -> str:
             f"{entry['trace']}, {entry['replay']}, {entry['disk']}",
             "saved, %" if entry["figure"] == "saved" else entry["figure"],
             "/".join(map(str, pairs)),
-            " / ".join(number(expected) for _, expected in pairs.values()),
-            " / ".join(number(ours) for ours, _ in pairs.values()),
+            "/".join(f"{ours:.1f}" for ours, _ in pairs.values()),
+            f"{max(abs(ours - expected) for ours, expected in pairs.values()):.2f}",
             "holds" if holds else "**HAS MOVED**",
         ]
         for entry, pairs, holds in rows(entries, cases, runs)
     ]
-    return table(["trace, replay, disk", "figure", "waits ms", "held to", "now", ""], lines)
+    return table(["trace, replay, disk", "figure", "waits ms", "now", "moved by", ""], lines)
