@@ -1,6 +1,5 @@
-"""Which traces are run through which policies, how, and at what load."""
+"""Which traces are run through which policies, how, on which disk and at what load."""
 
-import tempfile
 import warnings
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,18 +8,49 @@ import forebay
 
 ROOT = Path(__file__).resolve().parents[2]
 
-#: The paper's four, then those beside them. Its CFQ is `cfq:form=paper`: turns of a few requests,
-#: merging across processes; `cfq` is Linux's.
-PAPER = ["cfq", "noop", "bid", "bid-hybrid"]
-BESIDE = ["cfq:form=paper", "deadline", "mq-deadline", "bfq", "anticipatory", "forebay"]
-POLICIES = [*PAPER, *BESIDE]
-#: The schedulers that are scored as candidates.
-SCHEDULERS = ["noop", "deadline", "mq-deadline", "cfq", "bfq", "anticipatory", "bid", "forebay"]
+#: The disks, by what a table calls them, each from a bundled device's name or a device file.
+#: `plain`: arm and platters alone, one command at a time, as the paper's simulator has it.
+#: `drive`: the same disk with its controller: read-ahead, buffer and a queue of 32 commands.
+DISKS = {
+    "plain": lambda device: device,
+    "drive": lambda device: f"{device}:queue-depth=32",
+}
 
-REPLAYS = ["open", "closed"]
-#: Times as fast as recorded. 4 is about what a node of the paper with its 8 cores would do to our
-#: captures of 2 cores; the cluster's nodes are beyond their disk at 1 already.
-INTENSITIES = [1, 4, 10]
+#: The default wait, ms: ours, the reading at which the paper's savings appear, and those swept.
+DEFAULT_MS = 5
+PAPER_MS = 50
+WAITS_MS = [0, 5, 10, 20, 50, 100]
+
+
+def bid(wait_ms: int) -> str:
+    """BID-HDD with a default wait."""
+    return f"bid:wait-ms={wait_ms}"
+
+
+def hybrid(wait_ms: int) -> str:
+    """BID-Hybrid with a default wait."""
+    return f"bid-hybrid:wait-ms={wait_ms}"
+
+
+BID, HYBRID = bid(PAPER_MS), hybrid(PAPER_MS)
+#: The paper's four at its reading, those beside them. Its CFQ is `cfq:form=paper`: turns of a
+#: few requests, merging across processes; `cfq` is Linux's.
+PAPER = ["cfq", "noop", BID, HYBRID]
+BESIDE = [bid(DEFAULT_MS), hybrid(DEFAULT_MS), "cfq:form=paper", "deadline", "mq-deadline", "bfq"]
+BESIDE += ["kyber", "anticipatory", "clook", "forebay"]
+POLICIES = [*PAPER, *BESIDE]
+SWEPT = [of(wait) for of in (bid, hybrid) for wait in WAITS_MS if of(wait) not in POLICIES]
+#: The schedulers that are scored as candidates, and what knows more than any of them can.
+SCHEDULERS = ["noop", "deadline", "mq-deadline", "kyber", "cfq", "bfq", "anticipatory", "clook"]
+SCHEDULERS += ["bid", "forebay"]
+YARDSTICK = "sptf"
+
+REPLAYS = ["open", "closed", "dependent"]
+#: Times as fast as recorded, as a contrast: at 4 x most captures keep the disk busy all the time;
+#: the cluster's nodes do so as recorded.
+SATURATED = [4, 10]
+#: Where the paper's figures are drawn: its own setting, and what is nearest to a user's.
+SETTINGS = [("open", "plain"), ("closed", "drive")]
 
 
 @dataclass(frozen=True)
@@ -30,42 +60,43 @@ class Workload:
     name: str
     path: Path
     device: str
-    #: The load at which the figures are drawn.
-    intensity: float
 
 
 @dataclass(frozen=True)
 class Case:
-    """One trace, one way of replaying it, some policies."""
+    """One trace, one way of replaying it, one disk, some policies."""
 
     workload: Workload
     replay: str
     intensity: float
     policies: tuple[str, ...]
     flash: str | None = None
-    depth: int = 1
+    #: A key of [`DISKS`].
+    disk: str = "plain"
+    #: Said behind the device's name instead of what the disk adds to it.
+    change: str | None = None
 
     @property
     def label(self) -> str:
         """What a table calls it."""
-        return f"{self.workload.name}, {self.replay}, {self.intensity:g} x"
+        load = "" if self.intensity == 1 else f", {self.intensity:g} x"
+        return f"{self.workload.name}, {self.replay}, {self.disk}{load}"
 
 
 def workloads(options) -> list[Workload]:
     """The traces there are: the captures, and the cluster's nodes unpacked once."""
     if options.short:
         bundled = ROOT / "traces" / "terasort.parquet"
-        return [Workload("terasort", bundled, options.device or "sata250", 4)]
+        return [Workload("terasort", bundled, options.device or "sata250")]
     folder = options.traces or ROOT.parent / "shared" / "traces"
-    named = ["terasort", "wordcount", "grep", "randomtextwriter", "sample"]
+    named = ["grep", "wordcount", "terasort", "randomtextwriter", "sample"]
     captures = [
-        Workload(name, folder / "hadoop" / f"{name}.parquet", options.device or "sata250", 4)
+        Workload(name, folder / "hadoop" / f"{name}.parquet", options.device or "sata250")
         for name in named
     ]
     device = options.device or "st1000nm0011"
     nodes = [
-        Workload(f"node{node}", unpacked(folder, node, options.work), device, 1)
-        for node in (10, 2)
+        Workload(f"node{node}", unpacked(folder, node, options.work), device) for node in (10, 2)
     ]
     return captures + nodes
 
@@ -83,61 +114,42 @@ def unpacked(folder: Path, node: int, work: Path) -> Path:
 
 
 def figure_cases(all_workloads, flash: str, short: bool) -> list[Case]:
-    """The cases of the paper's figures, each with every policy."""
-    return [
+    """At recorded speed every replay on both disks at every wait; then the saturated loads."""
+    waits = [] if short else SWEPT
+    as_recorded = [
+        Case(workload, replay, 1, (*POLICIES, *waits), flash, disk)
+        for workload in all_workloads
+        for replay in (REPLAYS[:2] if short else REPLAYS)
+        for disk in DISKS
+    ]
+    faster = [
         Case(workload, replay, intensity, tuple(POLICIES), flash)
         for workload in all_workloads
-        for replay in REPLAYS
-        for intensity in ([workload.intensity] if short else INTENSITIES)
+        for replay in REPLAYS[:2]
+        for intensity in SATURATED
     ]
+    return as_recorded if short else as_recorded + faster
 
 
 def score_cases(all_workloads, short: bool) -> list[Case]:
-    """The cases in which the schedulers are scored."""
+    """The cases in which the schedulers are scored; the yardstick needs one command at a time."""
     return [
-        Case(workload, replay, intensity, tuple(SCHEDULERS), None, depth)
+        Case(workload, replay, intensity, policies, None, disk)
         for workload in all_workloads
-        for replay in REPLAYS
-        for intensity in ([workload.intensity] if short else INTENSITIES)
-        for depth in (1, 32)
+        for replay in REPLAYS[:2]
+        for intensity in ([1] if short else [1, *SATURATED])
+        for disk, policies in (("plain", (*SCHEDULERS, YARDSTICK)), ("drive", tuple(SCHEDULERS)))
     ]
 
 
-BUFFER = """[buffer]
-segments = 16
-segment_sectors = 1024
-read_ahead = "limit"
-read_ahead_sectors = 512
-
-[bus]
-read_us_per_sector = 1.7
-write_us_per_sector = 1.7
-"""
-
-
-def with_queue(device: str, depth: int, folder: Path) -> Path:
-    """`device` with a command queue, and the buffer that a drive with one has: a new file.
-
-    16 segments of 512 KiB, reading ahead 256 KiB, behind SATA of 300 MB/s (docs/device-files.md).
-    """
-    bundled = ROOT / "devices" / f"{device}.toml"
-    text = (bundled if bundled.exists() else Path(device)).read_text()
-    path = folder / f"{Path(device).stem}-depth{depth}.toml"
-    path.write_text(f"{text}\n[queue]\ndepth = {depth}\n\n{BUFFER}")
-    return path
-
-
 def run(case: Case) -> list[dict]:
-    """The runs of a case, a dict for each policy. At depth 1 the disk has no queue or buffer."""
-    with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
+    """The runs of a case, a dict for each policy."""
+    with warnings.catch_warnings():
         # Imputed latencies are in each run's `imputed_share`, which the tables show.
         warnings.simplefilter("ignore", forebay.TraceWarning)
-        device = case.workload.device
-        if case.depth > 1:
-            device = str(with_queue(device, case.depth, Path(folder)))
         result = forebay.simulate(
             case.workload.path,
-            device=device,
+            device=device(case),
             flash=case.flash,
             policies=list(case.policies),
             replay=case.replay,
@@ -148,15 +160,21 @@ def run(case: Case) -> list[dict]:
     return result.runs
 
 
+def device(case: Case) -> str:
+    """The device that a case runs on."""
+    named = case.workload.device
+    return DISKS[case.disk](named) if case.change is None else named + case.change
+
+
 def by_policy(case: Case, runs: list[dict]) -> dict[str, dict]:
     """The runs of a case by the policy asked for."""
     return dict(zip(case.policies, runs, strict=True))
 
 
-def main_cases(cases: list[Case], *replays: str) -> list[Case]:
-    """Those at which the figures are drawn, each workload's own load; open replay if not said."""
-    chosen = replays or ("open",)
-    return [c for c in cases if c.replay in chosen and c.intensity == c.workload.intensity]
+def chosen(cases: list[Case], replay: str, disk: str, intensity: float = 1) -> list[Case]:
+    """The cases of one replay on one disk at one load."""
+    asked = (replay, disk, intensity)
+    return [c for c in cases if (c.replay, c.disk, c.intensity) == asked]
 
 
 def total_s(case: Case, figures: dict) -> float:

@@ -1,20 +1,31 @@
-"""Figures 12 and 15 to 19 and table 2: our numbers, every policy, on our traces."""
-
-from cases import POLICIES, REPLAYS, by_policy, main_cases
+"""Figures 12 and 15 to 19 and table 2: our numbers on our traces, at recorded speed."""
 
 import forebay
+from cases import BID, DEFAULT_MS, DISKS, HYBRID, REPLAYS, SETTINGS, bid, by_policy, chosen
 from forebay.reproduce import number, table
+
+#: The policies shown, by their heads: BID at the paper's reading, then at our default wait.
+SHOWN = {
+    "noop": "noop",
+    "cfq": "cfq",
+    "cfq paper": "cfq:form=paper",
+    "BID-HDD": BID,
+    "BID-Hybrid": HYBRID,
+    f"BID {DEFAULT_MS} ms": bid(DEFAULT_MS),
+    "clook": "clook",
+    "forebay": "forebay",
+}
 
 
 def seek(run: dict) -> str:
     """A mean with its standard deviation, as figure 16's error bars have it."""
-    return f"{run['avg_seek_tracks']:.0f} ± {run['seek_stddev_tracks']:.0f}"
+    return f"{run['avg_seek_tracks'] / 1e3:.1f}±{run['seek_stddev_tracks'] / 1e3:.1f}"
 
 
 #: A figure's heading, and how a run says it.
 FIGURES = [
     ("Figure 15. Head movements", lambda run: f"{run['head_movements']:,}"),
-    ("Figure 16. Cylinders a head movement, mean ± standard deviation", seek),
+    ("Figure 16. Thousand cylinders a head movement, mean ± standard deviation", seek),
     ("Figure 17. Cumulative head movement, full sweeps", lambda run: number(run["seek_sweeps"])),
     ("Figure 18. Mean read time, ms", lambda run: number(run["read_mean_ms"])),
     ("Figure 19. Mean write time, ms", lambda run: number(run["write_mean_ms"])),
@@ -22,32 +33,26 @@ FIGURES = [
 
 
 def of_all(cases, runs, show) -> str:
-    """A row for each case, a column for each policy."""
-    rows = [
-        [case.label, *(show(by_policy(case, runs[case])[policy]) for policy in POLICIES)]
-        for case in cases
-    ]
-    return table(["trace, replay, load", *POLICIES], rows)
+    """A row for each case, a column for each policy shown."""
+    rows = []
+    for case in cases:
+        each = by_policy(case, runs[case])
+        rows.append([case.workload.name, *(show(each[policy]) for policy in SHOWN.values())])
+    return table(["trace", *SHOWN], rows)
 
 
 def completion(cases, runs) -> str:
-    """Figure 12 in every replay and at every load, with what bounds it."""
+    """Figure 12, with what bounds it."""
 
     def row(case):
         each = by_policy(case, runs[case])
         noop = each["noop"]
         busy = noop["busy_s"] / noop["makespan_s"]
         bound = number(noop["transfer_bound_s"])
-        return [case.label, f"{busy:.0%}", bound, *(number(each[p]["busy_s"]) for p in POLICIES)]
+        times = [number(each[policy]["busy_s"]) for policy in SHOWN.values()]
+        return [case.workload.name, f"{busy:.0%}", bound, *times]
 
-    header = ["trace, replay, load", "disk busy, noop", "transfer floor", *POLICIES]
-    return table(header, [row(case) for case in cases])
-
-
-def makespan(cases, runs) -> str:
-    """Time to the last completion in closed replay."""
-    closed = [case for case in cases if case.replay == "closed"]
-    return of_all(closed, runs, lambda run: number(run["makespan_s"]))
+    return table(["trace", "busy", "floor", *SHOWN], [row(case) for case in cases])
 
 
 def characteristics(workloads) -> str:
@@ -62,11 +67,9 @@ def characteristics(workloads) -> str:
         ]
         return [
             workload.name,
-            workload.device,
             number(told["duration_s"]),
             f"{told['requests']:,}",
-            number(told["read_bytes"] / 1e9),
-            number(told["write_bytes"] / 1e9),
+            f"{number((told['read_bytes'] + told['write_bytes']) / 1e9)}",
             *(f"{share:.0%}" for share in shares),
             f"{told['sequential_share_by_thread']:.0%}",
             f"{told['write_back_share'] or 0:.0%}",
@@ -74,28 +77,50 @@ def characteristics(workloads) -> str:
             f"{told['threads'] or told['streams']}",
         ]
 
-    header = ["trace", "disk", "duration s", "requests", "read GB", "written GB"]
-    header += ["reads of requests", "reads of bytes", "sequential", "sequential by thread"]
-    header += ["written by write-back", "mean read / write KiB", "threads"]
+    header = ["trace", "s", "requests", "GB", "reads", "of bytes", "seq."]
+    header += ["by thread", "write-back", "mean KiB", "threads"]
     return table(header, [row(workload) for workload in workloads])
 
 
-BEHIND = """Where open replay keeps the disk busy all the time, requests come faster than it serves them:
-latencies then tell how far it falls behind, and closed replay says more.
+BEHIND = """Where noop keeps the disk busy all the time in open replay, requests come faster than it
+serves them: latencies then tell how far it falls behind, and closed replay says more.
+"""
+FLOOR = """How long are the devices busy, in seconds (with BID-Hybrid disk and flash together)?
+"busy" is how
+much of the time they are with noop, "floor" what moving the bytes takes.
 """
 
 
 def section(cases, runs, workloads) -> str:
     """All figures as tables."""
-    parts = ["### Table 2. The workloads\n", characteristics(workloads)]
-    parts += [
-        "### Figure 12. Cumulative I/O completion time, s\n",
-        "Time the device worked (with BID-Hybrid: disk and flash together), first to last I/O.\n",
-        completion(cases, runs),
-        "### Beside figure 12: time to the last completion in closed replay, s\n",
-        makespan(cases, runs),
+    parts = [
+        "### Table 2. The workloads\n",
+        "What kind of traces are these? Many threads read large files, but for the writer.\n",
+        characteristics(workloads),
+        "### Figure 12. Cumulative I/O completion time\n",
+        FLOOR,
     ]
+    for disk in DISKS:
+        for replay in REPLAYS:
+            picked = chosen(cases, replay, disk)
+            if picked:
+                parts += [f"{replay.capitalize()} replay, {disk}:\n", completion(picked, runs)]
+    parts += ["### Beside figure 12: time to the last completion, s\n", LAST]
+    for disk in DISKS:
+        for replay in REPLAYS[1:]:
+            picked = chosen(cases, replay, disk)
+            if picked:
+                parts += [f"{replay.capitalize()} replay, {disk}:\n"]
+                parts += [of_all(picked, runs, lambda run: number(run["makespan_s"]))]
     parts.append(BEHIND)
     for heading, show in FIGURES:
-        parts += [f"### {heading}\n", of_all(main_cases(cases, *REPLAYS), runs, show)]
+        parts += [f"### {heading}\n"]
+        for replay, disk in SETTINGS:
+            parts += [f"{replay.capitalize()} replay, {disk}:\n"]
+            parts += [of_all(chosen(cases, replay, disk), runs, show)]
     return "\n".join(parts)
+
+
+LAST = """When is all done, where requests wait for earlier ones? (Open replay ends when the
+recording did, unless the disk cannot keep up.)
+"""

@@ -1,18 +1,18 @@
-"""The offline limit: what order alone could gain, by search on small windows."""
+"""The offline limit: what order alone could gain, by search on small windows, on the plain disk."""
 
 import warnings
 
-from cases import SCHEDULERS
-
 import forebay
+from cases import DISKS, SCHEDULERS
 from forebay.reproduce import table
 
 IOS = 9
 WINDOWS = 60
 
-HEAD = f"""Windows of {IOS} I/Os (neighbours joined) that are all there from the start: time in the
-best order, found by search, and as multiples of it the transfer floor and the time each scheduler
-takes until the last is done.
+HEAD = f"""How far is each scheduler from the best order there is, on the plain disk? Windows of
+{IOS} I/Os (neighbours joined) that are all there from the start: time in the best order, found by
+search, and as multiples of it the floor (moving the bytes) and the time each scheduler takes until
+the last is done.
 """
 
 
@@ -21,21 +21,24 @@ def found(workload) -> list[dict]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
         return forebay.offline(
-            workload.path, device=workload.device, policies=SCHEDULERS, windows=WINDOWS, ios=IOS
+            workload.path,
+            device=DISKS["plain"](workload.device),
+            policies=SCHEDULERS,
+            windows=WINDOWS,
+            ios=IOS,
         )
 
 
-def row(workload, windows: list[dict]) -> list[str]:
-    """A trace's line: the floor and each scheduler as multiples of the best order's time."""
+def column(windows: list[dict]) -> list[str]:
+    """A trace's figures: the best order's time, the floor and each scheduler as multiples of it."""
     best = sum(window["best_s"] for window in windows)
     floor = sum(window["transfer_bound_s"] for window in windows)
-    requests = sum(window["requests"] for window in windows)
     each = [sum(window["makespan_s"][s] for window in windows) / best for s in SCHEDULERS]
-    times = [f"{floor / best:.2f}", *(f"{ratio:.2f}" for ratio in each)]
-    return [workload.name, workload.device, str(requests), f"{best:.2f}", *times]
+    return [f"{best:.2f} s", f"{floor / best:.2f}", *(f"{ratio:.2f}" for ratio in each)]
 
 
 def section(workloads, windows: list[list[dict]]) -> str:
-    """A line for each trace."""
-    header = ["trace", "disk", "requests", "best order s", "transfer floor", *SCHEDULERS]
-    return table(header, [row(w, found) for w, found in zip(workloads, windows)])
+    """A row for each scheduler, a column for each trace."""
+    columns = [column(found) for found in windows]
+    names = ["best order", "floor", *SCHEDULERS]
+    return table(["", *(w.name for w in workloads)], zip(names, *columns))

@@ -1,7 +1,8 @@
 """The paper's figures drawn from our runs, as SVG and PNG. Needs matplotlib.
 
-Figures 12 and 15 to 19 are bars, a panel for each trace in open replay at the load of the figures;
-13 and 14 show where the heads are over time.
+Figures 12 and 15 to 19 are bars, a panel for each trace in open replay on the plain disk at
+recorded speed; 13 and 14 show where the heads are over time. One more shows gain against price over
+the wait.
 """
 
 import matplotlib
@@ -10,13 +11,13 @@ matplotlib.use("Agg")
 
 import numpy as np
 import strokes
-from cases import POLICIES, by_policy, main_cases
+from cases import BID, HYBRID, POLICIES, WAITS_MS, bid, by_policy, chosen
 from matplotlib import pyplot as plt
 from matplotlib.ticker import MaxNLocator
 
-ACCENT = {"bid": "#1f5fa8", "bid-hybrid": "#6fa3d8", "forebay": "#c8553d"}
+ACCENT = {BID: "#1f5fa8", HYBRID: "#6fa3d8", "forebay": "#c8553d"}
 PLAIN = "#a8a8a8"
-LABELS = {"cfq:form=paper": "cfq (paper's form)", "bid": "BID-HDD", "bid-hybrid": "BID-Hybrid"}
+LABELS = {"cfq:form=paper": "cfq (paper's form)", BID: "BID-HDD", HYBRID: "BID-Hybrid"}
 
 #: Number, title, what a run says, its error bar.
 BARS = [
@@ -28,7 +29,7 @@ BARS = [
     (19, "Mean write latency, ms", "write_mean_ms", None),
 ]
 #: The policies whose heads are shown: the paper's three, and three more.
-HEADS = ["cfq", "noop", "bid", "bid-hybrid", "deadline", "forebay"]
+HEADS = ["cfq", "noop", BID, HYBRID, "deadline", "forebay"]
 #: Seconds of the magnified view.
 ZOOM_S = 3.0
 
@@ -38,9 +39,10 @@ def draw(cases, runs, folder) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     plt.rcParams.update({"font.size": 9, "axes.spines.top": False, "axes.spines.right": False})
     plt.rcParams.update({"svg.hashsalt": "forebay", "font.family": "DejaVu Sans"})
-    chosen = main_cases(cases)
+    drawn = chosen(cases, "open", "plain")
     for figure in BARS:
-        bars(figure, chosen, runs, folder)
+        bars(figure, drawn, runs, folder)
+    waits(cases, runs, folder)
     heads(strokes.shown(cases), folder)
 
 
@@ -74,7 +76,7 @@ def bars(figure, cases, runs, folder) -> None:
                 text = f" {value:,.3g}" if value < 1000 else f" {value:,.0f}"
                 axis.text(value, place, text, va="center", fontsize=7)
             axis.margins(x=0.18)
-        axis.set_title(f"{case.workload.name}, {case.intensity:g} x", fontsize=9)
+        axis.set_title(case.workload.name, fontsize=9)
         axis.set_yticks(range(len(POLICIES)), [LABELS.get(p, p) for p in POLICIES])
         axis.set_xlim(left=0)
         axis.xaxis.set_major_locator(MaxNLocator(3))
@@ -88,13 +90,48 @@ def bars(figure, cases, runs, folder) -> None:
     save(drawn, folder, f"figure-{index}")
 
 
+#: What the picture of gain against price shows: traces by colour, replays and disks by panel.
+TRACES = {"grep": "#1f5fa8", "wordcount": "#c8553d", "terasort": "#6a8f3c"}
+PANELS = [("open", "plain"), ("dependent", "plain"), ("open", "drive"), ("closed", "drive")]
+
+
+def waits(cases, runs, folder) -> None:
+    """Disk busy time saved against mean read time over noop's, a line over the waits."""
+    drawn, axes = plt.subplots(1, len(PANELS), figsize=(12, 3.6), sharex=True)
+    for axis, (replay, disk) in zip(axes, PANELS):
+        for case in chosen(cases, replay, disk):
+            if case.workload.name not in TRACES:
+                continue
+            each = by_policy(case, runs[case])
+            swept = [wait for wait in WAITS_MS if bid(wait) in each]
+            best = min(each[policy]["busy_s"] for policy in ("cfq", "noop"))
+            gain = [100 * (1 - each[bid(wait)]["busy_s"] / best) for wait in swept]
+            read = each["noop"]["read_mean_ms"]
+            price = [each[bid(wait)]["read_mean_ms"] / read for wait in swept]
+            colour = TRACES[case.workload.name]
+            axis.plot(price, gain, color=colour, marker="o", markersize=3, label=case.workload.name)
+            for wait, x, y in zip(swept, price, gain):
+                axis.annotate(f" {wait}", (x, y), fontsize=6, color=colour)
+        axis.axhline(0, color="#333333", linewidth=0.6)
+        axis.axvline(1, color="#333333", linewidth=0.6)
+        axis.set_xscale("log")
+        axis.set_title(f"{replay} replay, {disk}", fontsize=9)
+        axis.set_xlabel("mean read time over noop's")
+    axes[0].set_ylabel("disk busy time saved, %")
+    axes[0].legend(frameon=False, fontsize=7)
+    title = "BID-HDD: gain against the better of CFQ and noop, and its price, by default wait (ms)"
+    drawn.suptitle(title, x=0.01, ha="left", fontsize=11)
+    drawn.tight_layout()
+    save(drawn, folder, "waits")
+
+
 def heads(case, folder) -> None:
     """Figures 13 and 14: the heads over the whole run, and over the busiest seconds of noop."""
     table = strokes.simulate(case, HEADS).heads.to_pyarrow().to_pydict()
     names = np.array(table["policy"])
     time_s, cylinder = np.array(table["time_s"]), np.array(table["cylinder"])
     paths = {p: (time_s[names == p], cylinder[names == p]) for p in HEADS}
-    what = f"{case.workload.name}, open replay, {case.intensity:g} x"
+    what = f"{case.workload.name}, open replay, plain disk"
     first, last = 0.0, max(path[0][-1] for path in paths.values())
     panels(paths, (first, last), f"Figure 13, ours. Where the heads are: {what}", folder, 13)
     noop = paths["noop"]

@@ -7,16 +7,19 @@ The traces are the four captures and the sample of `hadoop/`, and the two nodes 
 in the folder that `--traces` names.
 """
 
+import sys
 from pathlib import Path
 
 import cases
 import claims
 import figures
+import forebay
+import held
 import limit
 import score
-import sensitivity
-
-import forebay
+import summary
+import sweep
+import verdicts
 from forebay import reproduce
 
 HERE = Path(__file__).resolve().parent
@@ -24,17 +27,21 @@ HERE = Path(__file__).resolve().parent
 HEAD = """# Bulk I/O Dispatch: the paper's figures and ours
 
 P. Mishra and A. K. Somani, "Host managed contention avoidance storage solutions for Big Data",
-Journal of Big Data 4:18 (2017). Written by `{command}` with forebay {version}; nothing here is typed
-in but the paper's own figures ([expected.toml](expected.toml)). Nothing is random, so there is no
-seed; the flash device starts full, written once in order, unless its name or file says otherwise.
+Journal of Big Data 4:18 (2017). Written by
+`{command}` with forebay {version}; nothing here is
+typed in but the paper's own figures ([expected.toml](expected.toml)). Nothing is random.
 
-Disks: {disks}; flash: {flash}. Queue depth 1, no drive cache, unless a table says otherwise. In open
-replay requests arrive when they were recorded, N x as fast; in closed replay a request follows its
-stream's last completion after the recorded think time, divided by N. Latencies that the recording
-lacks are imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper` the
-paper's simple form, which merges across processes. The traces are not the paper's, nor is the disk,
-of which its table 3 is a picture in the text we have.
 """
+
+TERMS = """Disks: {disks}; flash: {flash}, which starts full, written once in order. *plain*: arm
+and platters alone, one command at a time, as the paper's simulator has it. *drive*: the same disk
+with its controller: read-ahead, buffer and queue. *Open* replay: requests come when they were
+recorded, whatever the disk does. *Closed*: a request follows its stream's last completion after the
+recorded think time. *Dependent*: as recorded, but not before the completion of what went before.
+All at recorded speed, or N x as fast where a table says so. Latencies that the recording lacks are
+imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper` the paper's
+simple form, which merges across processes. The traces are not the paper's, nor is the disk, whose
+table 3 is a picture in the text we have."""
 
 
 def main(options) -> str:
@@ -42,9 +49,10 @@ def main(options) -> str:
     workloads = cases.workloads(options)
     of_figures = cases.figure_cases(workloads, options.flash, options.short)
     of_score = cases.score_cases(workloads, options.short)
-    sweeps = sensitivity.cases(workloads, options.flash, options.short)
-    depths = sensitivity.depth_cases(workloads, options.short)
-    everything = list(dict.fromkeys([*of_figures, *of_score, *sweeps, *depths]))
+    sweeps = sweep.cases(workloads, options.flash, options.short)
+    queues = sweep.queue_cases(workloads, options.short)
+    depths = sweep.depth_cases(workloads, options.short)
+    everything = list(dict.fromkeys([*of_figures, *of_score, *sweeps, *queues, *depths]))
     runs = dict(zip(everything, reproduce.grid(cases.run, everything, options.processes)))
     windows = reproduce.grid(limit.found, workloads, options.processes)
     if options.pictures:
@@ -53,28 +61,46 @@ def main(options) -> str:
         pictures.draw(of_figures, runs, options.pictures)
 
     listed = reproduce.claims(HERE / "expected.toml")
-    tracks = reproduce.load(HERE / "expected.toml")["example"]["tracks"]
-    claimed, _ = claims.section(listed, of_figures, runs, tracks)
+    expected = reproduce.load(HERE / "expected.toml")
+    kept = reproduce.load(HERE / "held.toml")["held"]
+    for entry, pairs, holds in held.rows(kept, of_figures, runs):
+        if not holds:
+            print(f"forebay: held figure has moved: {entry}, now {pairs}", file=sys.stderr)
     parts = [
-        head(options, workloads, of_figures, runs),
-        "## The claims\n",
-        claimed,
-        "## The figures\n",
-        figures.section(of_figures, runs, workloads),
+        head(options),
+        "## In short\n",
+        summary.section(listed, of_figures, runs, sweeps),
+        "## How it was run\n",
+        terms(options, workloads, of_figures, runs),
+        "## Do the headline claims hold?\n",
+        verdicts.section(listed, of_figures, runs, sweeps),
+        "## What the paper leaves open\n",
+        sweep.section(of_figures, sweeps, queues, depths, runs),
         "## The schedulers beside one another\n",
         (score.__doc__ or "").split("\n", 2)[2].strip() + "\n",
         score.section(of_score, runs),
         "## The offline limit\n",
         limit.HEAD,
         limit.section(workloads, windows),
-        "## Sensitivity\n",
-        sensitivity.section(sweeps, depths, runs),
+        "## The figures\n",
+        figures.section(of_figures, runs, workloads),
+        "## The claims one by one\n",
+        claims.section(listed, of_figures, runs, expected["example"]["tracks"])[0],
+        "## Figures held to\n",
+        held.HEAD,
+        held.section(kept, of_figures, runs),
     ]
     return "\n".join(parts)
 
 
-def head(options, workloads, of_figures, runs) -> str:
-    """What is being shown, from what."""
+def head(options) -> str:
+    """What this is."""
+    words = ["python -m forebay.reproduce papers/bid", *(["--short"] if options.short else [])]
+    return HEAD.format(command=" ".join(words), version=forebay.__version__).rstrip() + "\n"
+
+
+def terms(options, workloads, of_figures, runs) -> str:
+    """On what, and what the words mean."""
     named: dict[str, list[str]] = {}
     for workload in workloads:
         named.setdefault(Path(workload.device).stem, []).append(workload.name)
@@ -83,11 +109,9 @@ def head(options, workloads, of_figures, runs) -> str:
         for case in of_figures
         if case.replay == "closed" and runs[case][0]["imputed_share"] > 0
     }
-    words = ["python -m forebay.reproduce papers/bid", *(["--short"] if options.short else [])]
-    return HEAD.format(
-        command=" ".join(words),
-        version=forebay.__version__,
+    text = TERMS.format(
         disks="; ".join(f"{device} for {', '.join(names)}" for device, names in named.items()),
         flash=options.flash,
         imputed=", ".join(imputed.values()) or "none",
     )
+    return verdicts.wrapped(text)

@@ -2,9 +2,8 @@
 
 import warnings
 
-from cases import main_cases
-
 import forebay
+from cases import BID, chosen, device
 from forebay.reproduce import Row
 
 #: The traces whose heads are shown, best first: the paper's WordStandardDeviation we do not have.
@@ -15,7 +14,7 @@ LONG_SHARE = 0.1
 
 def shown(cases):
     """The case whose heads are shown."""
-    ours = {case.workload.name: case for case in main_cases(cases)}
+    ours = {case.workload.name: case for case in chosen(cases, "open", "plain")}
     return next(ours[name] for name in TRACES if name in ours)
 
 
@@ -23,7 +22,7 @@ def simulate(case, policies):
     """The runs of `policies` with their heads."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", forebay.TraceWarning)
-        options = {"device": case.workload.device, "flash": case.flash, "replay": case.replay}
+        options = {"device": device(case), "flash": case.flash, "replay": case.replay}
         options["intensity"] = case.intensity
         return forebay.simulate(case.workload.path, policies=policies, **options)
 
@@ -39,13 +38,13 @@ def moves(heads: list[dict], policy: str) -> tuple[int, int]:
 def rows(claims, cases) -> list[Row]:
     """BID-HDD's moves beside CFQ's and noop's."""
     case = shown(cases)
-    policies = ["bid", "cfq", "noop"]
+    policies = [BID, "cfq", "noop"]
     heads = simulate(case, policies).heads.to_pyarrow().to_pylist()
     counts = {policy: moves(heads, policy) for policy in policies}
     found = []
     for other in ("cfq", "noop"):
         for index, kind in enumerate(("long", "short")):
-            ours, theirs = counts["bid"][index], counts[other][index]
+            ours, theirs = counts[BID][index], counts[other][index]
             cause = f"{ours:,} beside {theirs:,}"
             ratio = ours / theirs if theirs else None
             found.append(Row(claims[f"{kind}-{other}"], case.label, ratio, cause))

@@ -139,7 +139,8 @@ fn cfq_serves_sorted_rounds() {
 
 #[test]
 fn bid_serves_each_process_whole() {
-    let order = run("bid");
+    // The paper's C comes twice, further apart than the default waits.
+    let order = run("bid:wait-ms=50");
     assert_eq!(order.names(), "A1 A2 A3 A4 A5 A6 C1 C2 B1 B2 B3 B4");
     assert_eq!(order.head_movement(), (69, 4));
 }

@@ -13,6 +13,10 @@
 //! k; until k gaps are known the default wait holds; the history dies with its queue. A queue is
 //! sealed when its flush begins: later arrivals open a new one, or a busy process would hold the
 //! disk for ever. Bios still merge with sealed requests that wait for the device.
+//!
+//! The default wait, which the paper does not give, is 5 ms: below saturation a reader that waits for
+//! its answer pays the wait on every read, so it is the longest one that doubles no trace's mean read.
+//! The paper's savings need some 50 ms (`bid:wait-ms=50`); papers/bid/table.md has gain and price.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -31,7 +35,7 @@ use crate::contract::time::Nanos;
 /// What it takes.
 pub(crate) const PARAMETERS: &[Parameter] = &[
     Parameter::whole("history", 8, 1),
-    Parameter::millis("wait-ms", 10.0),
+    Parameter::millis("wait-ms", 5.0),
     Parameter::millis("read-deadline-ms", 500.0),
     Parameter::millis("write-deadline-ms", 5000.0),
     Parameter::choice("staging-limit", &["yes", "no"]),
