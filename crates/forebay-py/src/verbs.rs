@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use forebay::advise::{BASELINE, Prefer, default_device, default_flash, redundancy};
+use forebay::advise::{Prefer, default_device, default_flash, redundancy};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
 use forebay::defragment::study;
@@ -331,7 +331,7 @@ pub(crate) fn advise(
         let mut advice =
             forebay::advise::advise(&input, &device, reason, &flash, setup, prefer, go_on)?;
         if let Some(drives) = array.filter(|_| !advice.runs.is_empty()) {
-            let scheduler = advice.recommended.as_deref().unwrap_or(BASELINE);
+            let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
             let tried = redundancy(&input, &device, drives, scheduler, setup, |_| signals.go_on())?;
             advice.redundancy = Some(tried);
         }

@@ -65,6 +65,11 @@ impl Latencies {
         self.max
     }
 
+    /// The longest, in milliseconds; `None` without requests.
+    fn max_ms(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.max.as_millis_f64())
+    }
+
     /// Points of the cumulative distribution: (milliseconds, share), about `points` of them.
     pub fn distribution(&self, points: usize) -> Vec<(f64, f64)> {
         let share = |index: usize| index as f64 / points as f64;
@@ -283,10 +288,12 @@ impl<D: Known> Statistics<D> {
             read_p50_ms: self.reads.quantile_ms(0.5),
             read_p99_ms: self.reads.quantile_ms(0.99),
             read_p999_ms: self.reads.quantile_ms(0.999),
+            read_max_ms: self.reads.max_ms(),
             write_mean_ms: self.writes.mean_ms(),
             write_p50_ms: self.writes.quantile_ms(0.5),
             write_p99_ms: self.writes.quantile_ms(0.99),
             write_p999_ms: self.writes.quantile_ms(0.999),
+            write_max_ms: self.writes.max_ms(),
             wait_mean_ms: self.waits.mean_ms(),
             wait_p99_ms: self.waits.quantile_ms(0.99),
             longest_wait_ms: self.waits.max.as_millis_f64(),
@@ -433,6 +440,8 @@ pub struct Figures {
     pub read_p99_ms: Option<f64>,
     /// Read latency that 99.9 % do not exceed.
     pub read_p999_ms: Option<f64>,
+    /// The longest read latency.
+    pub read_max_ms: Option<f64>,
     /// Mean write latency.
     pub write_mean_ms: Option<f64>,
     /// Median write latency.
@@ -441,6 +450,8 @@ pub struct Figures {
     pub write_p99_ms: Option<f64>,
     /// Write latency that 99.9 % do not exceed.
     pub write_p999_ms: Option<f64>,
+    /// The longest write latency.
+    pub write_max_ms: Option<f64>,
     /// Mean time from admission to completion.
     pub wait_mean_ms: Option<f64>,
     /// Time from admission to completion that 99 % do not exceed.
@@ -458,6 +469,13 @@ pub struct Figures {
     /// Classes of service, where the policy has any; first all requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassFigures>,
+}
+
+impl Figures {
+    /// The longest latency of reads and writes; none without any.
+    pub fn longest_ms(&self) -> Option<f64> {
+        self.read_max_ms.into_iter().chain(self.write_max_ms).reduce(f64::max)
+    }
 }
 
 /// One stream in a run.

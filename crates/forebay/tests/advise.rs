@@ -3,12 +3,14 @@
 
 #![allow(clippy::unwrap_used)]
 
-use forebay::advise::{Advice, Prefer, Remedy, RemedyKind, Verdict, advise, default_flash};
-use forebay::devices;
+use forebay::advise::{
+    Advice, Prefer, Remedy, RemedyKind, Verdict, advise, default_device, default_flash,
+};
+use forebay::devices::{self, OpenDevice};
 use forebay::input::Input;
 use forebay::simulate::Setup;
 use forebay_core::catalog::POLICIES;
-use forebay_core::{Flags, Nanos, Op};
+use forebay_core::{Device, Flags, Nanos, Op};
 use forebay_trace::Record;
 
 const KIB: u64 = 1024;
@@ -235,6 +237,46 @@ fn a_device_without_heads_is_told_so() {
         advise(&input, &device, String::new(), &flash, Setup::default(), Prefer::default(), |_| ())
             .unwrap();
     assert!(advice.remedies[1..].iter().all(|remedy| remedy.reason.contains("no heads")));
+}
+
+/// Scattered reads that took so long each as no disk can: the model is flash, and what Linux has for it is enough.
+#[test]
+fn a_recording_from_flash_is_tried_on_flash() {
+    let recorded = |latency_us: u64| -> Vec<Record> {
+        let latency = Some(Nanos::from_micros(latency_us));
+        let one = |n: u64| Record { latency, ..read(n * 200, 0, scattered(n), 4 * KIB) };
+        (0..2000).map(one).collect()
+    };
+    let input = Input::from_records(recorded(80), vec!["reader".into()]);
+    let (device, reason) = default_device(&input).unwrap();
+    assert_eq!(device.model.cylinders(), 0, "{}", device.name);
+    assert!(reason.starts_with("flash, as the trace ran on: 99 % of its reads took"), "{reason}");
+    let flash = default_flash().unwrap();
+    let advice =
+        advise(&input, &device, reason, &flash, Setup::default(), Prefer::default(), |_| ());
+    let advice = advice.unwrap();
+    assert_eq!((advice.verdict, advice.baseline.as_str()), (Verdict::LoadTooLow, "none"));
+    assert_eq!(advice.recommended.as_deref(), Some("none"));
+    assert_eq!(advice.today.as_ref().unwrap().policy, "none");
+    assert!(advice.headline.ends_with("none beats it."), "{}", advice.headline);
+    // Schedulers that come to the same share a sentence.
+    let same = advice.findings.iter().filter(|told| told.contains("come to the same as none"));
+    assert_eq!(same.count(), 1, "{:?}", advice.findings);
+    assert!(!advice.cautions.iter().any(|told| told.contains("was faster")));
+    // On a disk as asked for it is told that the recording's device was faster.
+    let disk = devices::open("st1000nm0011").unwrap();
+    let on_disk = advice_of(&input, &disk);
+    let told = on_disk.cautions.iter().find(|told| told.contains("was faster")).unwrap();
+    assert!(told.contains("half of its reads took less than 0.08 ms"), "{told}");
+    assert!(told.contains("it did 5003 requests a second where st1000nm0011 does"), "{told}");
+    let input = Input::from_records(recorded(9000), vec!["reader".into()]);
+    let (device, reason) = default_device(&input).unwrap();
+    assert!(device.model.cylinders() > 0 && reason.contains("smallest"), "{reason}");
+}
+
+fn advice_of(input: &Input, device: &OpenDevice) -> Advice {
+    let (flash, setup) = (default_flash().unwrap(), Setup::default());
+    advise(input, device, String::new(), &flash, setup, Prefer::default(), |_| ()).unwrap()
 }
 
 /// A run is left at once, requests unfinished, when whoever is told of its progress says so; how

@@ -9,11 +9,10 @@
 //!    else the first of the list, which is simplest.
 //!
 //! Flash is worth its price where it is better by a tenth under the same preference than what is free and than the
-//! baseline.
+//! baseline. Of two uses of it the one that needs less is chosen, unless the other is better by a tenth again.
 
 use serde::Serialize;
 
-use super::BASELINE;
 use super::available::From;
 use super::judge::{KEEPS_UP, SHARE_THAT_MATTERS, TOO_FEW, utilisation};
 use crate::quantities::{millis, seconds};
@@ -111,15 +110,23 @@ impl Figure {
 /// Schedulers and what they came to.
 pub(super) struct Choice<'a> {
     runs: &'a [RunResult],
+    /// Which of them gains are measured against.
+    baseline: usize,
     resampled: &'a Resampled,
     figures: Vec<Figure>,
     prefer: Prefer,
 }
 
 impl<'a> Choice<'a> {
-    /// Of runs of one trace, the baseline's among them.
-    pub(super) fn new(runs: &'a [RunResult], resampled: &'a Resampled, prefer: Prefer) -> Self {
-        let baseline = super::baseline(runs);
+    /// Of runs of one trace, among them that of `baseline`.
+    pub(super) fn new(
+        runs: &'a [RunResult],
+        baseline: &str,
+        resampled: &'a Resampled,
+        prefer: Prefer,
+    ) -> Self {
+        let at = runs.iter().position(|run| run.policy == baseline).unwrap_or(0);
+        let baseline = &runs[at];
         let keeps_up = baseline.replay != Replay::Closed && utilisation(baseline) < KEEPS_UP;
         let counts = [
             (Figure::Total, !keeps_up || prefer == Prefer::Total),
@@ -127,7 +134,13 @@ impl<'a> Choice<'a> {
             (Figure::Writes, baseline.figures.writes >= TOO_FEW),
         ];
         let figures = counts.into_iter().filter(|(_, counts)| *counts);
-        Choice { runs, resampled, figures: figures.map(|(figure, _)| figure).collect(), prefer }
+        let figures = figures.map(|(figure, _)| figure).collect();
+        Choice { runs, baseline: at, resampled, figures, prefer }
+    }
+
+    /// The run that gains are measured against.
+    pub(super) fn baseline(&self) -> &'a RunResult {
+        &self.runs[self.baseline]
     }
 
     /// Whether run `a` is better than `b` in a figure.
@@ -189,7 +202,7 @@ impl<'a> Choice<'a> {
         let told_apart = |run: &usize| self.is_better_by(SHARE_THAT_MATTERS, best, *run);
         let rank = |run: &usize| {
             let policy = self.runs[*run].policy.as_str();
-            (policy != BASELINE, From::of(policy) != From::Linux, *run)
+            (*run != self.baseline, From::of(policy) != From::Linux, *run)
         };
         front.into_iter().filter(|run| !told_apart(run)).min_by_key(rank)
     }
@@ -202,11 +215,26 @@ impl<'a> Choice<'a> {
 
     /// The one to use of those that Linux has; none where they are no better than the baseline.
     pub(super) fn today(&self) -> Option<&'a str> {
-        let policy = |run: usize| self.runs[run].policy.as_str();
-        let can_be_set =
-            |run: &usize| policy(*run) == BASELINE || From::of(policy(*run)) == From::Linux;
-        let among: Vec<usize> = (0..self.runs.len()).filter(can_be_set).collect();
-        self.pick(&among).map(policy).filter(|policy| *policy != BASELINE)
+        let among: Vec<usize> = (0..self.runs.len())
+            .filter(|run| *run == self.baseline || self.is_today(*run))
+            .collect();
+        self.pick(&among)
+            .filter(|run| *run != self.baseline || self.is_today(*run))
+            .map(|run| self.policy(run))
+    }
+
+    /// Of those that Linux has the one to use, be it worse than the baseline.
+    pub(super) fn nearest_today(&self) -> Option<&'a str> {
+        let among: Vec<usize> = (0..self.runs.len()).filter(|run| self.is_today(*run)).collect();
+        self.pick(&among).map(|run| self.policy(run))
+    }
+
+    fn is_today(&self, run: usize) -> bool {
+        From::of(self.policy(run)) == From::Linux
+    }
+
+    fn policy(&self, run: usize) -> &'a str {
+        self.runs[run].policy.as_str()
     }
 
     /// Why the first run is not worth flash against each other one; none if it is. It has to be better by a tenth under
@@ -226,17 +254,26 @@ impl<'a> Choice<'a> {
         ))
     }
 
+    /// Whether the first run is worth more flash than the second: better by a tenth under the preference.
+    pub(super) fn is_worth_more_flash(&self) -> bool {
+        self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
+    }
+
     /// Whether any scheduler differs from the baseline in a figure that counts.
     pub(super) fn differs(&self) -> bool {
-        let is_baseline = |run: &RunResult| run.policy == BASELINE;
-        let Some(baseline) = self.runs.iter().position(is_baseline) else { return false };
-        let apart = |run: usize| {
-            let less = |figure: &Figure| {
-                self.is_less(*figure, run, baseline) || self.is_less(*figure, baseline, run)
-            };
-            self.figures.iter().any(less)
+        (0..self.runs.len()).any(|run| self.is_apart(run))
+    }
+
+    /// Whether the scheduler called `policy` differs from the baseline in a figure that counts.
+    pub(super) fn differs_in(&self, policy: &str) -> bool {
+        (0..self.runs.len()).any(|run| self.policy(run) == policy && self.is_apart(run))
+    }
+
+    fn is_apart(&self, run: usize) -> bool {
+        let less = |figure: &Figure| {
+            self.is_less(*figure, run, self.baseline) || self.is_less(*figure, self.baseline, run)
         };
-        (0..self.runs.len()).any(apart)
+        self.figures.iter().any(less)
     }
 
     /// Why `policy` is not the one to use, where `chosen` is.

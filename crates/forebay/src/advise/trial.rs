@@ -57,10 +57,12 @@ impl Trial<'_> {
             progress("defragmentation")
         })?;
         remedies.push(self.defragmented(&studied, |_| progress("defragmentation"))?);
-        remedies.push(self.offloading(|_| progress("bid-hybrid"))?);
+        let (offloading, offloaded) = self.offloading(|_| progress("bid-hybrid"))?;
         let sizing = Sizing::of(self.input, |_| progress("caches of every size"))?;
-        remedies.push(self.caching(&sizing, |_| progress("cache"))?);
-        choose_flash(&mut remedies);
+        let (caching, cached) = self.caching(&sizing, |_| progress("cache"))?;
+        remedies.extend([offloading, caching]);
+        let runs: Vec<Run> = offloaded.into_iter().chain(cached).collect();
+        choose_flash(&mut remedies, |more, less| self.is_worth_more_flash(&runs, more, less));
         Ok(Tried { remedies, sizing: Some(sizing), defragmentation: Some(studied) })
     }
 
@@ -105,11 +107,26 @@ impl Trial<'_> {
         Bed { flash: Some(self.flash), slices: true, ..Bed::of(self.device) }
     }
 
-    fn offloading<P: GoOn>(&self, progress: impl FnMut(u64) -> P) -> Result<Remedy, Error> {
+    /// Whether a remedy is worth needing more flash than another.
+    fn is_worth_more_flash(&self, runs: &[Run], more: &Remedy, less: &Remedy) -> bool {
+        let of = |remedy: &Remedy| runs.iter().find(|run| run.result.policy == remedy.policy);
+        let Some((more, less)) = of(more).zip(of(less)) else { return false };
+        let slices = more.slices.iter().chain(&less.slices).chain(self.slices.first().copied());
+        let slices: Vec<&Slices> = slices.collect();
+        let runs = [more.result.clone(), less.result.clone(), self.baseline.clone()];
+        let resampled = Resampled::of(&slices, SEED);
+        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).is_worth_more_flash()
+    }
+
+    /// Offloading, and its run if it was tried.
+    fn offloading<P: GoOn>(
+        &self,
+        progress: impl FnMut(u64) -> P,
+    ) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, policy) = (RemedyKind::Offloading, "bid-hybrid");
         if self.baseline.figures.writes == 0 {
             let why = "Not tried: the trace only reads, and BID-Hybrid moves only writes to flash.";
-            return Ok(Remedy::untried(kind, policy, why.to_string()));
+            return Ok((Remedy::untried(kind, policy, why.to_string()), None));
         }
         let ran = run_on(self.input, self.bed(), policy, self.setup, progress)?;
         let run = &ran.result;
@@ -129,14 +146,15 @@ impl Trial<'_> {
             );
         }
         let why = (needed == 0.0).then(|| "It moved nothing to flash".to_string());
-        Ok(self.with_flash(kind, ran, needed as u64, &evidence, why))
+        Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
+    /// Caching, and its run if it was tried.
     fn caching<P: GoOn>(
         &self,
         sizing: &Sizing,
         progress: impl FnMut(u64) -> P,
-    ) -> Result<Remedy, Error> {
+    ) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, footprint) = (RemedyKind::Caching, bytes(sizing.footprint_bytes as f64));
         if sizing.hit_share_max < HIT_SHARE_THAT_MATTERS {
             let why = format!(
@@ -144,7 +162,7 @@ impl Trial<'_> {
                  used; the others are used for the first time.",
                 percent(sizing.hit_share_max)
             );
-            return Ok(Remedy::untried(kind, "cache", why));
+            return Ok((Remedy::untried(kind, "cache", why), None));
         }
         let size_mib = sizing.size_mib.min(self.flash.model.capacity() >> 20);
         // The disk behind it under what is recommended there, so that the gain is the cache's own.
@@ -171,28 +189,28 @@ impl Trial<'_> {
             }
             _ => evidence += "; the trace only writes, so it only takes writes in",
         }
-        Ok(self.with_flash(kind, ran, size_mib << 20, &evidence, why))
+        Ok((self.with_flash(kind, &ran, size_mib << 20, &evidence, why), Some(ran)))
     }
 
     /// A run with flash, judged against what is free and the baseline, unless there is something else against it.
     fn with_flash(
         &self,
         kind: RemedyKind,
-        ran: Run,
+        ran: &Run,
         needed: u64,
         evidence: &str,
         against: Option<String>,
     ) -> Remedy {
         let (free, baseline) = (self.free, self.baseline);
-        let against = against.or_else(|| self.against_flash(&ran));
-        let run = ran.result;
+        let against = against.or_else(|| self.against_flash(ran));
+        let run = &ran.result;
         let mut held = format!("against {} with {}", self.totals(free), free.policy);
         if free.policy != baseline.policy {
             held += &format!(" and {} with {}", self.totals(baseline), baseline.policy);
         }
         let reason = format!(
             "{}, {held} (total {}): {evidence}.{}",
-            self.totals(&run),
+            self.totals(run),
             change(run.total_s(), free.total_s()),
             against.as_ref().map_or(String::new(), |why| format!(" {why}.")),
         );
@@ -202,7 +220,7 @@ impl Trial<'_> {
             recommended: against.is_none(),
             reason,
             run: Some(Box::new(run.clone())),
-            ..Remedy::outcome(kind, &run, baseline)
+            ..Remedy::outcome(kind, run, baseline)
         }
     }
 
@@ -217,7 +235,7 @@ impl Trial<'_> {
         let slices: Vec<&Slices> = ran.slices.iter().chain([baseline, free]).collect();
         let runs = [ran.result.clone(), self.baseline.clone(), self.free.clone()];
         let resampled = Resampled::of(&slices, SEED);
-        Choice::new(&runs, &resampled, self.prefer).against_flash()
+        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).against_flash()
     }
 
     /// What was learnt of defragmentation, with the baseline on the same requests beside it.

@@ -30,7 +30,7 @@ fn chosen(runs: &[(RunResult, Slices)], prefer: Prefer) -> (String, Option<Strin
     let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
     let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
     let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, &resampled, prefer);
+    let choice = Choice::new(&results, "noop", &resampled, prefer);
     (choice.best().unwrap().to_string(), choice.today().map(str::to_string))
 }
 
@@ -91,7 +91,7 @@ fn each_that_is_passed_over_is_told_why() {
     let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
     let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
     let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, &resampled, Prefer::Balance);
+    let choice = Choice::new(&results, "noop", &resampled, Prefer::Balance);
     let why = |policy| choice.passed_over(policy, "bid").unwrap();
     assert_eq!(why("noop"), "beaten by bid: total time 400 s against 200 s");
     assert_eq!(why("mq-deadline"), "nothing beats it, but total time 390 s against 200 s");
@@ -109,7 +109,7 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
         let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
         let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
         let resampled = Resampled::of(&slices, 1);
-        let why = Choice::new(&results, &resampled, Prefer::Balance).against_flash();
+        let why = Choice::new(&results, "noop", &resampled, Prefer::Balance).against_flash();
         why.unwrap_or("worth it".to_string())
     };
     assert_eq!(said((500.0, 90.0, 90.0), (800.0, 90.0, 90.0)), "worth it");
