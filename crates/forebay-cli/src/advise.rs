@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{
-    Advice, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
-    redundancy,
+    Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, Today, advise, default_device,
+    default_flash, redundancy,
 };
 use forebay::devices;
 use forebay::report;
 use forebay_trace::write::Kept;
 
-use crate::options::{Reading, Replaying, TracePath};
+use crate::options::{Jobs, Reading, Replaying, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::progress::Progress;
 
@@ -41,6 +41,8 @@ pub(crate) struct Advise {
     reading: Reading,
     #[command(flatten)]
     replaying: Replaying,
+    #[command(flatten)]
+    jobs: Jobs,
     /// How to print the answer
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -86,10 +88,9 @@ impl Advise {
         };
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
+        let asked = Asked { prefer: self.prefer.into(), jobs: self.jobs.count() };
         let mut advice =
-            advise(&input, &device, reason, &flash, setup, self.prefer.into(), |remedy| {
-                progress.say(format!("trying {remedy} on {}", device.name));
-            })?;
+            advise(&input, &device, reason, &flash, setup, asked, |told| progress.tell(told))?;
         if let Some(drives) = self.array.filter(|_| !advice.runs.is_empty()) {
             let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
             let tried = redundancy(&input, &device, drives, scheduler, setup, |name| {
@@ -121,11 +122,23 @@ fn text(advice: &Advice, report: &Path) -> String {
     if let Some(redundancy) = &advice.redundancy {
         lines.extend([wrapped(&redundancy.said), arrays(redundancy), String::new()]);
     }
-    lines.extend(advice.findings.iter().map(|finding| wrapped(&format!("- {finding}"))));
+    let today = advice.today.as_ref().map(Today::told);
+    lines.extend(advice.findings.iter().map(|finding| match &advice.today {
+        Some(lines) if Some(finding) == today.as_ref() => to_set(lines),
+        _ => wrapped(&format!("- {finding}")),
+    }));
     lines.push(String::new());
     lines.extend(advice.cautions.iter().map(|caution| wrapped(&format!("! {caution}"))));
     lines.push(format!("\nReport: {}", report.display()));
     lines.join("\n")
+}
+
+/// What sets a scheduler, in lines that can be copied.
+fn to_set(today: &Today) -> String {
+    format!(
+        "- To set {} until the next start:\n    {}\n  For good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",
+        today.policy, today.now, today.for_good
+    )
 }
 
 /// Every kind of remedy: what is free, then what costs something. Each is held against the baseline on
@@ -248,15 +261,23 @@ fn ranking(advice: &Advice) -> String {
     table.to_string()
 }
 
-/// A tail with its interval.
+/// A tail with its interval, in the tail's unit.
 fn tail(value: Option<f64>, interval: Option<(f64, f64)>) -> Cell {
-    let within = interval.map(|(low, high)| format!(" ({} - {})", time(low), time(high)));
-    right(value.map_or("-".to_string(), |ms| time(ms) + &within.unwrap_or_default()))
+    let Some(ms) = value else { return right("-".to_string()) };
+    let (per_unit, unit) = if ms < 1000.0 { (1.0, "ms") } else { (1000.0, "s") };
+    let figure = |ms: f64| digits(ms / per_unit);
+    let within = interval.map(|(low, high)| format!(" ({} - {})", figure(low), figure(high)));
+    right(format!("{}{} {unit}", figure(ms), within.unwrap_or_default()))
 }
 
 /// Three digits and a unit.
 fn time(ms: f64) -> String {
     let (value, unit) = if ms < 1000.0 { (ms, "ms") } else { (ms / 1000.0, "s") };
+    format!("{} {unit}", digits(value))
+}
+
+/// Three digits.
+fn digits(value: f64) -> String {
     let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.digits$} {unit}")
+    format!("{value:.digits$}")
 }

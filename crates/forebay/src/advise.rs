@@ -17,9 +17,10 @@ use crate::defragment::Defragmentation;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
+use crate::jobs;
 use crate::layout::VolumeLayout;
-use crate::progress::GoOn;
-use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_on};
+use crate::progress::{GoOn, Told};
+use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
 
 mod available;
@@ -197,33 +198,52 @@ pub fn default_flash() -> Result<OpenDevice, Error> {
     Ok(devices::open(FLASH)?)
 }
 
+/// How an answer is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// What is preferred among schedulers that nothing beats.
+    pub prefer: Prefer,
+    /// Runs at a time, at most; fewer where what waits in them might not fit a gigabyte.
+    pub jobs: usize,
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked { prefer: Prefer::default(), jobs: jobs::all() }
+    }
+}
+
+/// Shares of the work: schedulers, then all other remedies.
+const SCHEDULERS_SHARE: f64 = 0.7;
+
 /// Tries every listed scheduler for `input` on `device`, and the other remedies, with `flash` for
-/// those that need it; tells `progress` the name of each before it is tried and now and then while it
-/// is.
+/// those that need it, some at a time; tells `progress` now and then what is under way.
 pub fn advise<P: GoOn>(
     input: &Input,
     device: &OpenDevice,
     device_reason: String,
     flash: &OpenDevice,
     setup: Setup,
-    prefer: Prefer,
-    mut progress: impl FnMut(&str) -> P,
+    asked: Asked,
+    mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
     let times = Times::of(input)?;
     if let Some(why) = times.why_not() {
         let setting = Setting { input, device, device_reason, flash, setup };
-        return untimed(setting, &why, |_| progress("caches of every size"));
+        let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
+        return untimed(setting, &why, |_| progress(&told));
     }
-    let mut runs = Vec::new();
-    for listed in POLICIES {
-        if progress(listed.name).stops() {
-            return Err(Error::Stopped);
-        }
-        let bed = Bed { slices: true, ..Bed::of(device) };
-        let run = run_on(input, bed, listed.name, setup, |_| progress(listed.name))?;
-        runs.push((listed.name.to_string(), run));
-    }
+    let Asked { prefer, jobs } = asked;
+    let bed = Bed { slices: true, ..Bed::of(device) };
+    let names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
+    let runs = run_all(input, bed, &names, setup, jobs, |told| {
+        progress(&Told { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
+    })?;
+    let waiting_max = runs.iter().map(|run| run.result.figures.outstanding_max).max();
+    let jobs = jobs::within_memory(jobs, input, setup, waiting_max);
+    let runs: Vec<(String, Run)> =
+        runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let slices: Vec<&Slices> = runs.iter().filter_map(|(_, run)| run.slices.as_ref()).collect();
     let resampled = Resampled::of(&slices, SEED);
@@ -241,7 +261,8 @@ pub fn advise<P: GoOn>(
     let slices_of_both = [in_slices(baseline), in_slices(free)];
     let trial =
         Trial { input, device, flash, setup, baseline, free, slices: slices_of_both, prefer };
-    let Tried { remedies, sizing, defragmentation } = trial.all(progress)?;
+    let Tried { remedies, sizing, defragmentation } =
+        trial.all(jobs, SCHEDULERS_SHARE..1.0, progress)?;
     let case = findings::Case {
         remedies: &remedies,
         flash,

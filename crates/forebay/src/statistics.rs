@@ -171,7 +171,9 @@ pub struct Statistics<D> {
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
-    service: Latencies,
+    /// Sum over I/Os.
+    service_ns: u128,
+    outstanding_max: u64,
     arrived: u64,
     finished: u64,
     flushes: u64,
@@ -200,7 +202,8 @@ impl<D: Known> Statistics<D> {
             reads: Latencies::new(3),
             writes: Latencies::new(3),
             waits: Latencies::new(3),
-            service: Latencies::new(3),
+            service_ns: 0,
+            outstanding_max: 0,
             arrived: 0,
             finished: 0,
             flushes: 0,
@@ -297,7 +300,8 @@ impl<D: Known> Statistics<D> {
             wait_mean_ms: self.waits.mean_ms(),
             wait_p99_ms: self.waits.quantile_ms(0.99),
             longest_wait_ms: self.waits.max.as_millis_f64(),
-            service_mean_ms: self.service.mean_ms(),
+            service_mean_ms: (self.ios > 0).then(|| self.service_ns as f64 / self.ios as f64 / 1e6),
+            outstanding_max: self.outstanding_max,
             energy_j: joules,
             streams_total: self.streams.iter().filter(|stream| stream.is_seen()).count(),
             streams: self.shares(busy, labels),
@@ -332,6 +336,7 @@ impl<D: Known> Observer for Statistics<D> {
     #[inline]
     fn arrived(&mut self, _request: &Request) {
         self.arrived += 1;
+        self.outstanding_max = self.outstanding_max.max(self.arrived - self.finished);
     }
 
     #[inline]
@@ -357,7 +362,7 @@ impl<D: Known> Observer for Statistics<D> {
         self.seek += mechanics.seek;
         self.rotation += mechanics.rotation;
         self.transfer += mechanics.transfer;
-        self.service.record(took);
+        self.service_ns += u128::from(took.0);
         // What nobody asked for belongs to no stream.
         if io.stream != BACKGROUND {
             self.stream(io.stream).busy += took;
@@ -460,6 +465,8 @@ pub struct Figures {
     pub longest_wait_ms: f64,
     /// Mean time the device took for an I/O.
     pub service_mean_ms: Option<f64>,
+    /// The most requests that had arrived and were not finished.
+    pub outstanding_max: u64,
     /// Energy the devices used.
     pub energy_j: f64,
     /// Streams there are.

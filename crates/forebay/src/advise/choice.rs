@@ -3,9 +3,10 @@
 //! 1. Figures that count: total time where the disk cannot keep up (else its time is nobody's wait), the 99th percentile
 //!    of reads and that of writes, where there are enough of them.
 //! 2. One scheduler is better in a figure where that is at least 3 % less, and less in 95 % of resamples of the run (a
-//!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and worse in none.
-//! 3. Among those that nothing beats the preference picks: least total time, read tail, write tail, or their product.
-//! 4. Of those that cannot be told from that one, first in, first out is chosen if it is among them, else what Linux has,
+//!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and 3 % worse in none, be that
+//!    by chance or not.
+//! 3. Among those that can be had and that none of these beats the preference picks: least total time, read tail, write tail, or their product.
+//! 4. Of those that cannot be told from that one and are within a tenth of it, first in, first out is chosen if it is among them, else what Linux has,
 //!    else the first of the list, which is simplest.
 //!
 //! Flash is worth its price where it is better by a tenth under the same preference than what is free and than the
@@ -21,6 +22,9 @@ use crate::slices::{Compared, Resampled};
 
 /// Flash has to make figures better by this share in the mean.
 const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
+
+/// What is worse than the best by more than this share is not chosen for being simple.
+const NEAR_SHARE: f64 = 0.1;
 
 /// What is preferred among schedulers that nothing beats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -154,7 +158,8 @@ impl<'a> Choice<'a> {
 
     /// The figure in which `a` beats `b` most.
     fn beats(&self, a: usize, b: usize) -> Option<Figure> {
-        if self.figures.iter().any(|figure| self.is_less(*figure, b, a)) {
+        // What may well be worse is not taken for no worse.
+        if self.figures.iter().any(|figure| self.share(*figure, a, b) > 1.0 + SHARE_THAT_MATTERS) {
             return None;
         }
         let better = self.figures.iter().copied().filter(|figure| self.is_less(*figure, a, b));
@@ -189,6 +194,12 @@ impl<'a> Choice<'a> {
             && self.resampled.ratio((a, b), weight).is_some_and(|(_, high)| high < 1.0)
     }
 
+    /// Whether `a` is at most a tenth worse than `b` in each figure in the mean.
+    fn is_near(&self, a: usize, b: usize) -> bool {
+        let most = (1.0 + NEAR_SHARE).powi(self.looked_at().len().max(1) as i32);
+        self.weight(a) <= self.weight(b) * most
+    }
+
     /// Those of `among` that none of them beats.
     fn front(&self, among: &[usize]) -> Vec<usize> {
         let is_beaten = |run: &usize| among.iter().any(|other| self.beats(*other, *run).is_some());
@@ -204,13 +215,18 @@ impl<'a> Choice<'a> {
             let policy = self.runs[*run].policy.as_str();
             (*run != self.baseline, From::of(policy) != From::Linux, *run)
         };
-        front.into_iter().filter(|run| !told_apart(run)).min_by_key(rank)
+        let near = |run: &usize| !told_apart(run) && self.is_near(*run, best);
+        front.into_iter().filter(near).min_by_key(rank)
     }
 
-    /// The scheduler to use of all.
+    /// The scheduler to use of all that can be had: Linux or Forebay has it, or it is the baseline.
     pub(super) fn best(&self) -> Option<&'a str> {
-        let all: Vec<usize> = (0..self.runs.len()).collect();
-        self.pick(&all).map(|run| self.runs[run].policy.as_str())
+        let all: Vec<usize> = (0..self.runs.len()).filter(|run| self.can_be_had(*run)).collect();
+        self.pick(&all).map(|run| self.policy(run))
+    }
+
+    fn can_be_had(&self, run: usize) -> bool {
+        run == self.baseline || matches!(From::of(self.policy(run)), From::Linux | From::Forebay)
     }
 
     /// The one to use of those that Linux has; none where they are no better than the baseline.
@@ -247,11 +263,13 @@ impl<'a> Choice<'a> {
             Some(format!("{} {} against {}", figure.name(), figure.told(is), figure.told(was)))
         };
         let figures: Vec<String> = self.looked_at().iter().filter_map(told).collect();
-        Some(format!(
-            "Not worth flash: not a tenth better than {} ({})",
-            self.runs[other].policy,
-            figures.join(", ")
-        ))
+        let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(figures.len().max(1) as i32);
+        let why = match self.weight(0) < self.weight(other) * least {
+            true => "chance may be all that makes it better than",
+            false => "not a tenth better than",
+        };
+        let (policy, figures) = (&self.runs[other].policy, figures.join(", "));
+        Some(format!("Not worth flash: {why} {policy} ({figures})"))
     }
 
     /// Whether the first run is worth more flash than the second: better by a tenth under the preference.
@@ -296,7 +314,11 @@ impl<'a> Choice<'a> {
                 against(figure, chosen)
             ));
         }
-        let beaten = (0..self.runs.len()).find_map(|other| Some((other, self.beats(other, run)?)));
+        if !self.can_be_had(run) {
+            return Some("not to be had any more".to_string());
+        }
+        let mut others = (0..self.runs.len()).filter(|other| self.can_be_had(*other));
+        let beaten = others.find_map(|other| Some((other, self.beats(other, run)?)));
         if let Some((other, figure)) = beaten {
             return Some(format!(
                 "beaten by {}: {}",
@@ -307,16 +329,30 @@ impl<'a> Choice<'a> {
         let worse = self.figures.iter().find(|figure| self.is_less(**figure, chosen, run));
         Some(match worse {
             Some(figure) => format!("nothing beats it, but {}", against(*figure, chosen)),
-            None => format!("cannot be told from {}", self.runs[chosen].policy),
+            None if self.is_near(run, chosen) => {
+                format!("cannot be told from {}", self.runs[chosen].policy)
+            }
+            None => self.less_in_all(run, chosen),
         })
     }
 
-    /// Which is best in what: (the preference, the scheduler, its figure), of those that there are.
+    /// Why a run is not chosen that no figure alone keeps out.
+    fn less_in_all(&self, run: usize, chosen: usize) -> String {
+        let told = |figure: &Figure| {
+            let (is, was) = (figure.of(&self.runs[run])?, figure.of(&self.runs[chosen])?);
+            Some(format!("{} {} against {}", figure.name(), figure.told(is), figure.told(was)))
+        };
+        let figures: Vec<String> = self.looked_at().iter().filter_map(told).collect();
+        format!("worse than {} as far as can be told: {}", self.policy(chosen), figures.join(", "))
+    }
+
+    /// Which is best in what: (the preference, the scheduler, its figure), of those that can be had.
     pub(super) fn extremes(&self) -> Vec<(Prefer, &'a str, String)> {
         let one = |figure: &Figure| {
             let prefer = Prefer::ALL.into_iter().find(|prefer| prefer.figure() == Some(*figure))?;
             let of = |run: &RunResult| figure.of(run).unwrap_or(f64::MAX);
-            let best = self.runs.iter().min_by(|a, b| of(a).total_cmp(&of(b)))?;
+            let had = (0..self.runs.len()).filter(|run| self.can_be_had(*run));
+            let best = had.map(|run| &self.runs[run]).min_by(|a, b| of(a).total_cmp(&of(b)))?;
             Some((prefer, best.policy.as_str(), figure.told(of(best))))
         };
         self.figures.iter().filter_map(one).collect()

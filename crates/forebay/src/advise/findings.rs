@@ -1,7 +1,7 @@
 //! The advice in words: headline and findings, all derived from the runs.
 
 use super::choice::Choice;
-use super::judge::{TOO_FEW, tail_ms, tail_of, utilisation};
+use super::judge::{KEEPS_UP, TOO_FEW, tail_ms, tail_of, utilisation};
 use super::{From, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
 use crate::input::Input;
@@ -63,8 +63,11 @@ impl Case<'_> {
         let Some(remedy) = recommended().find(|remedy| remedy.flash_bytes > 0) else { return free };
         let first = free.chars().next().map(|first| first.to_ascii_lowercase());
         let free: String = first.into_iter().chain(free.chars().skip(1)).collect();
-        let tail = tail_ms(remedy.read_p99_ms, remedy.write_p99_ms);
-        let kind = if remedy.read_p99_ms.is_some() { "reads" } else { "writes" };
+        let tails = [(remedy.read_p99_ms, "reads"), (remedy.write_p99_ms, "writes")];
+        let tails = tails
+            .iter()
+            .filter_map(|(tail, kind)| Some(format!("{kind} within {}", millis((*tail)?))));
+        let tails = tails.collect::<Vec<_>>().join(" and of ");
         let (baseline, chosen) = (self.baseline(), self.chosen);
         let over_free = match chosen.policy == baseline.policy {
             true => String::new(),
@@ -75,8 +78,7 @@ impl Case<'_> {
             ),
         };
         format!(
-            "Free: {free} With {} of flash: {} takes {} ({over_free}{} than {}), and 99 % of {kind} \
-             are answered within {}.",
+            "Free: {free} With {} of flash: {} takes {} ({over_free}{} than {}), and answers 99 % of {tails}.",
             bytes(remedy.flash_bytes as f64),
             match remedy.kind {
                 RemedyKind::Caching => "a write-back cache",
@@ -85,7 +87,6 @@ impl Case<'_> {
             seconds(remedy.total_s.unwrap_or(0.0)),
             difference(remedy.gain_share.unwrap_or(0.0)),
             baseline.policy,
-            millis(tail),
         )
     }
 
@@ -292,6 +293,18 @@ impl Case<'_> {
             seconds(figures.transfer_bound_s)
         );
         if self.setup.replay == Replay::Open && figures.makespan_s > duration_s * 1.05 + 1.0 {
+            if self.utilisation() < KEEPS_UP {
+                return format!(
+                    "The {} falls behind: the requests of {} are done after {}, of which it is busy {} ({}) under {}, \
+                     so they queue and latencies are mostly queueing. {floor}.",
+                    self.drive(),
+                    seconds(duration_s),
+                    seconds(figures.makespan_s),
+                    seconds(figures.busy_s),
+                    percent(self.utilisation()),
+                    self.baseline().policy,
+                );
+            }
             return format!(
                 "The {} cannot keep up: the requests of {} keep it busy for {} under {}, so \
                  they queue and latencies are mostly queueing. {floor}.",

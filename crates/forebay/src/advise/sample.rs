@@ -82,6 +82,7 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         wait_p99_ms: Some(2345.6),
         longest_wait_ms: tail_ms / 20.0,
         service_mean_ms: Some(busy_s / 91.2),
+        outstanding_max: 60_000,
         energy_j: busy_s * 8.4,
         streams_total: 34,
         streams: (0..34).map(stream).collect(),

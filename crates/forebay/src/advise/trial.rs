@@ -3,6 +3,8 @@
 //! Flash and the moving of data cost something, so they are held against the recommended scheduler as
 //! well as the baseline, and what is recommended has to be better than both.
 
+use std::ops::Range;
+
 use forebay_core::Device;
 
 use super::SEED;
@@ -14,7 +16,8 @@ use crate::defragment::{Defragmentation, study};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::GoOn;
+use crate::jobs::{Tell, side_by_side};
+use crate::progress::{GoOn, Told};
 use crate::quantities::{bytes, change, counted, millis, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::{Resampled, Slices};
@@ -44,26 +47,67 @@ pub(super) struct Tried {
     pub(super) defragmentation: Option<Defragmentation>,
 }
 
+/// What comes of trying one.
+struct Part {
+    remedy: Remedy,
+    run: Option<Run>,
+    sizing: Option<Sizing>,
+    defragmentation: Option<Defragmentation>,
+}
+
 impl Trial<'_> {
-    /// Tries all of them.
-    pub(super) fn all<P: GoOn>(&self, mut progress: impl FnMut(&str) -> P) -> Result<Tried, Error> {
-        let mut remedies = vec![self.scheduling()];
+    /// Tries all of them, so many at a time.
+    pub(super) fn all<P: GoOn>(
+        &self,
+        jobs: usize,
+        share: Range<f64>,
+        mut progress: impl FnMut(&Told) -> P,
+    ) -> Result<Tried, Error> {
+        let scheduling = self.scheduling();
         if let Some(why) = self.why_none() {
-            remedies.extend(none_tried(&self.baseline.policy, &why));
+            let none = none_tried(&self.baseline.policy, &why);
+            let remedies = std::iter::once(scheduling).chain(none).collect();
             return Ok(Tried { remedies, sizing: None, defragmentation: None });
         }
-        let scheduler = &self.free.policy;
-        let studied = study(self.input, Bed::of(self.device), scheduler, self.setup, |_| {
-            progress("defragmentation")
-        })?;
-        remedies.push(self.defragmented(&studied, |_| progress("defragmentation"))?);
-        let (offloading, offloaded) = self.offloading(|_| progress("bid-hybrid"))?;
-        let sizing = Sizing::of(self.input, |_| progress("caches of every size"))?;
-        let (caching, cached) = self.caching(&sizing, |_| progress("cache"))?;
-        remedies.extend([offloading, caching]);
-        let runs: Vec<Run> = offloaded.into_iter().chain(cached).collect();
-        choose_flash(&mut remedies, |more, less| self.is_worth_more_flash(&runs, more, less));
-        Ok(Tried { remedies, sizing: Some(sizing), defragmentation: Some(studied) })
+        let steps = self.input.description.records.saturating_mul(2);
+        let parts = side_by_side(
+            &["defragmentation", "offloading", "caching"],
+            (jobs, steps),
+            share,
+            |part, tell| self.part(part, tell),
+            &mut progress,
+        )?;
+        let mut tried = Tried { remedies: vec![scheduling], sizing: None, defragmentation: None };
+        let mut runs = Vec::new();
+        for Part { remedy, run, sizing, defragmentation } in parts {
+            tried.remedies.push(remedy);
+            runs.extend(run);
+            tried.sizing = tried.sizing.or(sizing);
+            tried.defragmentation = tried.defragmentation.or(defragmentation);
+        }
+        choose_flash(&mut tried.remedies, |more, less| self.is_worth_more_flash(&runs, more, less));
+        Ok(tried)
+    }
+
+    /// One of those that cost something.
+    fn part(&self, part: usize, tell: Tell<'_>) -> Result<Part, Error> {
+        Ok(match part {
+            0 => {
+                let (bed, policy) = (Bed::of(self.device), &self.free.policy);
+                let studied = study(self.input, bed, policy, self.setup, &mut *tell)?;
+                let remedy = self.defragmented(&studied, tell)?;
+                Part { remedy, run: None, sizing: None, defragmentation: Some(studied) }
+            }
+            1 => {
+                let (remedy, run) = self.offloading(tell)?;
+                Part { remedy, run, sizing: None, defragmentation: None }
+            }
+            _ => {
+                let sizing = Sizing::of(self.input, &mut *tell)?;
+                let (remedy, run) = self.caching(&sizing, tell)?;
+                Part { remedy, run, sizing: Some(sizing), defragmentation: None }
+            }
+        })
     }
 
     /// Why nothing but schedulers is tried.
