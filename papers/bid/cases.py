@@ -10,10 +10,10 @@ ROOT = Path(__file__).resolve().parents[2]
 
 #: The disks, by what a table calls them, each from a bundled device's name or a device file.
 #: `plain`: arm and platters alone, one command at a time, as the paper's simulator has it.
-#: `drive`: the same disk with its controller: read-ahead, buffer and a queue of 32 commands.
+#: `drive`: the same disk as it ships: a queue of 32 commands, buffer and write cache.
 DISKS = {
-    "plain": lambda device: device,
-    "drive": lambda device: f"{device}:queue-depth=32",
+    "plain": lambda device: f"{device}:plain",
+    "drive": lambda device: device,
 }
 
 #: The default wait, ms: ours, the reading at which the paper's savings appear, and those swept.

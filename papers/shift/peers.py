@@ -213,7 +213,7 @@ def ours(value_bytes: int, device: str, options) -> float:
              "--total-mb", str(options.mb), "--host", f"{HOST_MS}ms"]
     if device != DEVICES["to media"]:
         words.append("--to-cache")
-    rows = json.loads(told(options.forebay, "store", "simulate", device, *words))
+    rows = json.loads(told(options.forebay, "store", "simulate", device, *words))["rows"]
     return rows[-1]["throughput_mb_per_s"]
 
 

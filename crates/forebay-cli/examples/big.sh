@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # big.sh FOREBAY GENERATOR REQUESTS: describes and simulates a synthetic trace of that many requests,
 # and caches, fits and compares one of blocks that hardly ever come back, of 20 million at most; fails
-# where one of them takes more than 512 MiB of memory.
+# where one of them takes more than 512 MiB of memory, or advise of the latter more than 2 GiB.
 set -euo pipefail
 
 forebay=$1 generator=$2 requests=$3
@@ -41,3 +41,5 @@ measured cache "$trace"
 measured cache "$trace" --sizes-mib 1000,8191
 measured fit "$trace" -o "$folder/model.json"
 measured compare "$trace" "$trace"
+limit_kib=$((2 << 20))
+measured advise "$trace" -o "$folder/report.html"

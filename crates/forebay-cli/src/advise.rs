@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{
-    Advice, BASELINE, Prefer, Redundancy, RemedyKind, advise, default_device, default_flash,
-    redundancy,
+    Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, Today, advise, default_device,
+    default_flash, redundancy,
 };
 use forebay::devices;
 use forebay::report;
 use forebay_trace::write::Kept;
 
-use crate::options::{Reading, Replaying, TracePath};
-use crate::output::{self, Format};
+use crate::options::{Jobs, Reading, Replaying, TracePath};
+use crate::output::{self, Format, wrapped};
 use crate::progress::Progress;
 
 /// Describe a trace, try every scheduler, defragmentation and flash, explain and recommend
@@ -41,6 +41,8 @@ pub(crate) struct Advise {
     reading: Reading,
     #[command(flatten)]
     replaying: Replaying,
+    #[command(flatten)]
+    jobs: Jobs,
     /// How to print the answer
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -86,12 +88,11 @@ impl Advise {
         };
         let setup = self.replaying.setup(&input)?;
         let progress = Progress::new("simulating");
+        let asked = Asked { prefer: self.prefer.into(), jobs: self.jobs.count() };
         let mut advice =
-            advise(&input, &device, reason, &flash, setup, self.prefer.into(), |remedy| {
-                progress.say(format!("trying {remedy} on {}", device.name));
-            })?;
+            advise(&input, &device, reason, &flash, setup, asked, |told| progress.tell(told))?;
         if let Some(drives) = self.array.filter(|_| !advice.runs.is_empty()) {
-            let scheduler = advice.recommended.as_deref().unwrap_or(BASELINE);
+            let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
             let tried = redundancy(&input, &device, drives, scheduler, setup, |name| {
                 progress.say(format!("trying {name} on {drives} drives"));
             })?;
@@ -109,9 +110,9 @@ impl Advise {
 
 fn text(advice: &Advice, report: &Path) -> String {
     let mut lines = vec![
-        advice.headline.clone(),
+        wrapped(&advice.headline),
         String::new(),
-        format!("{} on {} ({})", advice.trace, advice.device, advice.device_reason),
+        wrapped(&format!("{} on {} ({})", advice.trace, advice.device, advice.device_reason)),
         remedies(advice),
         String::new(),
     ];
@@ -119,68 +120,81 @@ fn text(advice: &Advice, report: &Path) -> String {
         lines.extend([ranking(advice), String::new()]);
     }
     if let Some(redundancy) = &advice.redundancy {
-        lines.extend([redundancy.said.clone(), arrays(redundancy), String::new()]);
+        lines.extend([wrapped(&redundancy.said), arrays(redundancy), String::new()]);
     }
-    lines.extend(advice.findings.iter().map(|finding| format!("- {finding}")));
+    let today = advice.today.as_ref().map(Today::told);
+    lines.extend(advice.findings.iter().map(|finding| match &advice.today {
+        Some(lines) if Some(finding) == today.as_ref() => to_set(lines),
+        _ => wrapped(&format!("- {finding}")),
+    }));
     lines.push(String::new());
-    lines.extend(advice.cautions.iter().map(|caution| format!("! {caution}")));
+    lines.extend(advice.cautions.iter().map(|caution| wrapped(&format!("! {caution}"))));
     lines.push(format!("\nReport: {}", report.display()));
     lines.join("\n")
+}
+
+/// What sets a scheduler, in lines that can be copied.
+fn to_set(today: &Today) -> String {
+    format!(
+        "- To set {} until the next start:\n    {}\n  For good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",
+        today.policy, today.now, today.for_good
+    )
 }
 
 /// Every kind of remedy: what is free, then what costs something. Each is held against the baseline on
 /// the requests that its own figures are of.
 fn remedies(advice: &Advice) -> String {
-    let reasons: Vec<String> =
-        advice.reasons().iter().map(|(kinds, reason)| format!("- {kinds}: {reason}")).collect();
-    if advice.remedies.iter().all(|remedy| remedy.total_s.is_none()) {
+    let reason = |(kinds, reason): &(String, &str)| wrapped(&format!("- {kinds}: {reason}"));
+    let reasons: Vec<String> = advice.reasons().iter().map(reason).collect();
+    let tried: Vec<&Remedy> =
+        advice.remedies.iter().filter(|remedy| remedy.total_s.is_some()).collect();
+    if tried.is_empty() {
         return reasons.join("\n");
     }
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header([
-        "".to_string(),
-        "remedy".to_string(),
-        "needs".to_string(),
-        "requests".to_string(),
-        format!("total s, {BASELINE}"),
-        "total s, with".to_string(),
-        "saved %".to_string(),
-        "beyond free %".to_string(),
-        format!("read p99 ms, {BASELINE} -> with"),
-        format!("write p99 ms, {BASELINE} -> with"),
-    ]);
-    for remedy in &advice.remedies {
+    table.set_header(["", "remedy", "needs", "total", "saved %", "read p99", "write p99"]);
+    for remedy in &tried {
         let before = remedy.before.as_ref();
-        let requests = match (remedy.requests, remedy.kind) {
-            (0, _) => "-".to_string(),
-            (count, RemedyKind::Defragmentation) => format!("last {count}"),
-            (count, _) => format!("all {count}"),
-        };
+        let part = if remedy.kind == RemedyKind::Defragmentation { "*" } else { "" };
+        let total = before.map(|before| before.total_s * 1e3);
         table.add_row([
             Cell::new(if remedy.recommended { ">" } else { "" }),
-            Cell::new(format!("{}: {}", remedy.kind.name(), remedy.policy)),
+            Cell::new(format!("{}{part}", remedy.kind.name())),
             Cell::new(remedy.needs().unwrap_or("-".to_string())),
-            right(requests),
-            number(before.map(|before| before.total_s), 1),
-            number(remedy.total_s, 1),
-            number(remedy.gain_share.map(|share| share * 100.0), 1),
-            number(remedy.gain_over_free_share.map(|share| share * 100.0), 1),
+            pair(total, remedy.total_s.map(|total| total * 1e3)),
+            saved(remedy),
             pair(before.and_then(|before| before.read_p99_ms), remedy.read_p99_ms),
             pair(before.and_then(|before| before.write_p99_ms), remedy.write_p99_ms),
         ]);
     }
-    format!("{table}\n{}", reasons.join("\n"))
+    let mut said = format!("Each remedy against {} on the same requests", advice.baseline);
+    if advice.recommended.as_ref().is_some_and(|chosen| *chosen != advice.baseline) {
+        said += "; in brackets what it saves beyond the scheduler that is recommended";
+    }
+    let is_part = |remedy: &&&Remedy| remedy.kind == RemedyKind::Defragmentation;
+    if let Some(remedy) = tried.iter().find(is_part) {
+        let requests = remedy.requests;
+        said += &format!("; * on the last {requests}, which it was not learnt from");
+    }
+    format!("{}:\n{table}\n{}", wrapped(&said), reasons.join("\n"))
+}
+
+/// What a remedy saves of the total, and in brackets beyond what is free.
+fn saved(remedy: &Remedy) -> Cell {
+    let percent = |share: f64| format!("{:.1}", share * 100.0);
+    let beyond = remedy.gain_over_free_share.map(|share| format!(" ({})", percent(share)));
+    right(remedy.gain_share.map_or("-".to_string(), percent) + &beyond.unwrap_or_default())
 }
 
 fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A figure before and after.
+/// A time in ms before and after.
 fn pair(before: Option<f64>, after: Option<f64>) -> Cell {
     right(match (before, after) {
-        (Some(before), Some(after)) => format!("{before:.1} -> {after:.1}"),
+        (Some(before), Some(after)) => format!("{} -> {}", time(before), time(after)),
         _ => "-".to_string(),
     })
 }
@@ -228,7 +242,7 @@ fn ranking(advice: &Advice) -> String {
     table.load_preset(presets::ASCII_MARKDOWN);
     let mut header = vec!["", "policy", "from", "total s"];
     header.extend(compared.then_some("saved %"));
-    header.extend(["read p99", "write p99", "longest wait"]);
+    header.extend(["read p99", "write p99", "longest"]);
     table.set_header(header);
     for ranked in &advice.ranking {
         let mark = if advice.recommended.as_ref() == Some(&ranked.policy) { ">" } else { "" };
@@ -241,21 +255,29 @@ fn ranking(advice: &Advice) -> String {
         row.extend(ranked.gain_share.map(|share| number(Some(share * 100.0), 1)));
         row.push(tail(ranked.read_p99_ms, ranked.read_p99_low_ms.zip(ranked.read_p99_high_ms)));
         row.push(tail(ranked.write_p99_ms, ranked.write_p99_low_ms.zip(ranked.write_p99_high_ms)));
-        row.push(right(time(ranked.longest_wait_ms)));
+        row.push(right(ranked.longest_ms.map_or("-".to_string(), time)));
         table.add_row(row);
     }
     table.to_string()
 }
 
-/// A tail with its interval.
+/// A tail with its interval, in the tail's unit.
 fn tail(value: Option<f64>, interval: Option<(f64, f64)>) -> Cell {
-    let within = interval.map(|(low, high)| format!(" ({} - {})", time(low), time(high)));
-    right(value.map_or("-".to_string(), |ms| time(ms) + &within.unwrap_or_default()))
+    let Some(ms) = value else { return right("-".to_string()) };
+    let (per_unit, unit) = if ms < 1000.0 { (1.0, "ms") } else { (1000.0, "s") };
+    let figure = |ms: f64| digits(ms / per_unit);
+    let within = interval.map(|(low, high)| format!(" ({} - {})", figure(low), figure(high)));
+    right(format!("{}{} {unit}", figure(ms), within.unwrap_or_default()))
 }
 
 /// Three digits and a unit.
 fn time(ms: f64) -> String {
     let (value, unit) = if ms < 1000.0 { (ms, "ms") } else { (ms / 1000.0, "s") };
+    format!("{} {unit}", digits(value))
+}
+
+/// Three digits.
+fn digits(value: f64) -> String {
     let digits = if value < 9.995 { 2 } else { usize::from(value < 99.95) };
-    format!("{value:.digits$} {unit}")
+    format!("{value:.digits$}")
 }

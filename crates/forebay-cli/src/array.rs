@@ -6,7 +6,7 @@ use forebay::array_score::{Asked, CHUNKS, LEVELS, Score, score};
 use forebay::devices;
 use forebay_core::stack::array;
 
-use crate::output::{self, Format};
+use crate::output::{self, Format, Rows};
 use crate::progress::Progress;
 
 /// Find which RAID level suits which writes on a device
@@ -87,7 +87,7 @@ impl Array {
             eprintln!("forebay: {caution}");
         }
         match asked.format {
-            Format::Json => output::print_json(&scores),
+            Format::Json => output::print_json(&Rows { rows: scores }),
             Format::Table => Ok(output::print(&said(&device.name, asked.drives, &scores))?),
         }
     }

@@ -24,6 +24,7 @@ mod partition;
 mod plan;
 mod plan_capacity;
 mod plan_consolidate;
+mod plan_costed;
 mod plan_devices;
 mod plan_options;
 mod plan_power;

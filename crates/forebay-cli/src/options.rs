@@ -150,6 +150,22 @@ pub(crate) struct Replaying {
     map: Map,
 }
 
+/// How many runs there are at a time.
+#[derive(Args)]
+pub(crate) struct Jobs {
+    /// Runs at a time, at most; fewer where memory would not do. Results do not depend on it
+    /// [default: one a processor]
+    #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    jobs: Option<u16>,
+}
+
+impl Jobs {
+    /// The number.
+    pub(crate) fn count(&self) -> usize {
+        self.jobs.map_or_else(forebay::jobs::all, usize::from)
+    }
+}
+
 fn intensity(text: &str) -> Result<Intensity, String> {
     let times: Option<f64> = text.parse().ok();
     times.and_then(Intensity::new).ok_or_else(|| {

@@ -11,7 +11,7 @@ pub(crate) enum Format {
     /// Tables for people.
     #[default]
     Table,
-    /// One JSON object, keys in snake_case with the unit last.
+    /// One JSON object, keys in snake_case with the unit last, after its schema_version.
     Json,
 }
 
@@ -47,9 +47,28 @@ pub(crate) fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Prints `value` as indented JSON.
-pub(crate) fn print_json(value: &impl Serialize) -> anyhow::Result<()> {
-    print(&serde_json::to_string_pretty(value)?)?;
+/// The version of what JSON answers look like. It rises when a key goes, or comes to mean something else; new keys do
+/// not raise it.
+const SCHEMA_VERSION: u32 = 1;
+
+/// An answer with the version of its keys before it.
+#[derive(Serialize)]
+struct Versioned<'a, T> {
+    schema_version: u32,
+    #[serde(flatten)]
+    answer: &'a T,
+}
+
+/// An answer that is a list.
+#[derive(Serialize)]
+pub(crate) struct Rows<T> {
+    pub(crate) rows: Vec<T>,
+}
+
+/// Prints `answer`, a structure, as one indented JSON object that begins with `schema_version`.
+pub(crate) fn print_json(answer: &impl Serialize) -> anyhow::Result<()> {
+    let versioned = Versioned { schema_version: SCHEMA_VERSION, answer };
+    print(&serde_json::to_string_pretty(&versioned)?)?;
     Ok(())
 }
 
@@ -82,4 +101,32 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
         || error.downcast_ref::<forebay_trace::TraceError>().is_some()
         || error.downcast_ref::<forebay::devices::DevicesError>().is_some();
     if input { 2 } else { 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    /// The Rust files under `folder`.
+    fn sources(folder: &Path) -> Vec<std::path::PathBuf> {
+        let entries = fs::read_dir(folder).expect("sources are there");
+        let paths = entries.map(|entry| entry.expect("it can be read").path());
+        let each = paths.flat_map(|path| match path.is_dir() {
+            true => sources(&path),
+            false => vec![path],
+        });
+        each.collect()
+    }
+
+    /// So that no verb's JSON lacks its version.
+    #[test]
+    fn json_is_printed_in_one_place() {
+        let writes = |path: &std::path::PathBuf| {
+            fs::read_to_string(path).is_ok_and(|text| text.contains("serde_json::to_"))
+        };
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let writers: Vec<_> = sources(&folder).into_iter().filter(writes).collect();
+        assert_eq!(writers, [folder.join("output.rs")]);
+    }
 }

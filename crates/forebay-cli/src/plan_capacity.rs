@@ -14,6 +14,7 @@ use forebay_trace::write::{Draft, Kept};
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
+use crate::plan_costed;
 use crate::plan_devices::{self, Devices};
 use crate::plan_options::{self, percent};
 use crate::progress::Progress;
@@ -45,6 +46,10 @@ pub(crate) struct Capacity {
     /// Makes the resamples; the same seed gives the same intervals
     #[arg(long, value_name = "NUMBER", default_value = "1", requires = "confidence")]
     seed: u64,
+    /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
+    /// whose scattered reads tell; the answer is how many times as fast a server has to be
+    #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out", "output"])]
+    cost_us: Option<String>,
     #[command(flatten)]
     devices: Devices,
     /// Also write an HTML report with the curve of capacity over fraction
@@ -71,6 +76,9 @@ impl Capacity {
             let asked = plan_devices::Asked { device, promises, format: self.format };
             return self.devices.run(&self.trace, &self.source, asked);
         }
+        if let Some(cost) = &self.cost_us {
+            return plan_costed::run(&self.trace, &self.source, cost, &promises, self.format);
+        }
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
         let begin = |path| report::begin(path, &Kept::trace(&self.trace));
@@ -89,7 +97,10 @@ impl Capacity {
             Format::Json => output::print_json(&answer)?,
             Format::Table => {
                 let table = shown(&answer.rows, &promises, doubt);
-                output::print(&format!("{}\n\n{table}", sentences(&answer.rows, &promises)))?;
+                output::print(&format!(
+                    "{}\n\n{table}",
+                    sentences(&arrivals, &answer.rows, &promises)
+                ))?;
             }
         }
         Ok(())
@@ -119,7 +130,7 @@ fn write_report(
 }
 
 /// A sentence for each bound, of the trace as a whole, and what the figures leave out.
-fn sentences(rows: &[Row], promises: &Promises) -> String {
+fn sentences(arrivals: &ArrivalTimes, rows: &[Row], promises: &Promises) -> String {
     let whole: Vec<&Row> = rows.iter().filter(|row| row.volume.is_none()).collect();
     let mut said = Vec::new();
     for line in whole.chunks(promises.fractions.len()) {
@@ -130,8 +141,26 @@ fn sentences(rows: &[Row], promises: &Promises) -> String {
         let each: Vec<String> = each.collect();
         said.push(wrapped(&format!("Within {} ms: {}.", line[0].within_ms, each.join(", "))));
     }
-    said.push("Every request counts as one, however long: --device D counts bytes too.".into());
+    let (shortest, longest) = arrivals.lengths;
+    if shortest < longest {
+        said.push(wrapped(&format!(
+            "Requests are of {} to {} and each counts as one, however long: --cost-us and --device count bytes too.",
+            length(shortest),
+            length(longest)
+        )));
+    }
     said.join("\n")
+}
+
+/// A request's length.
+fn length(bytes: u32) -> String {
+    match bytes {
+        bytes if bytes < 1024 => format!("{bytes} B"),
+        bytes if bytes < 1 << 20 => {
+            format!("{:.1} KiB", f64::from(bytes) / 1024.0).replace(".0 ", " ")
+        }
+        bytes => format!("{:.2} MiB", f64::from(bytes) / f64::from(1 << 20)).replace(".00", ""),
+    }
 }
 
 /// Bounds down, fractions across.

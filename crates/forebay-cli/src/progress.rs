@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use forebay::progress::Told;
 use forebay_trace::unpack::Consumed;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -41,6 +42,17 @@ impl Progress {
     /// Where whoever reads the file counts its bytes.
     pub(crate) fn consumed(&self) -> Consumed {
         Arc::clone(&self.consumed)
+    }
+
+    /// So much is done of what is `doing`.
+    pub(crate) fn tell(&self, told: &Told) {
+        const STEPS: u64 = 1000;
+        if self.bar.length().is_none() {
+            self.bar.set_length(STEPS);
+            style(&self.bar, "{wide_bar} {percent} % {msg} [{elapsed}, {eta} left]");
+        }
+        self.bar.set_message(told.doing.clone());
+        self.bar.set_position((told.done_share * STEPS as f64) as u64);
     }
 
     /// Now `doing` something else.

@@ -1,14 +1,17 @@
 //! `forebay simulate`.
 
+use std::thread;
+
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::defragment::{self, Defragmentation};
 use forebay::devices;
-use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, RunResult, run_on};
+use forebay::progress::Told;
+use forebay::simulate::{Bed, DeviceFigures, LeastTime, Replay, RunResult, run_all};
 use forebay_core::device::failing::Failure;
 use serde::Serialize;
 
-use crate::options::{Reading, Replaying, TracePath, failure};
+use crate::options::{Jobs, Reading, Replaying, TracePath, failure};
 use crate::output::{self, Format};
 use crate::progress::Progress;
 
@@ -40,6 +43,8 @@ pub(crate) struct Simulate {
     reading: Reading,
     #[command(flatten)]
     replaying: Replaying,
+    #[command(flatten)]
+    jobs: Jobs,
     /// How to print the results
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
@@ -77,17 +82,30 @@ impl Simulate {
             eprintln!("forebay: {told}");
         }
         let setup = self.replaying.setup(&input)?;
-        let (mut runs, mut defragmentation) = (Vec::new(), Vec::new());
-        for policy in &self.policy {
-            let progress = Progress::new(&format!("simulating {policy} on {}", device.name));
-            runs.push(run_on(&input, bed, policy, setup, |_| ())?.result);
-            if self.defragment {
-                progress.say(format!("defragmenting under {policy} on {}", device.name));
-                defragmentation.push(defragment::study(&input, bed, policy, setup, |_| ())?);
+        let progress = Progress::new("simulating");
+        let policies: Vec<&str> = self.policy.iter().map(String::as_str).collect();
+        let told = |told: &Told| progress.tell(told);
+        let jobs = self.jobs.count();
+        // It takes longer than a run: where there are several threads, one does it meanwhile.
+        let (runs, least_time) = thread::scope(|scope| {
+            let meanwhile = (jobs > 1).then(|| scope.spawn(|| LeastTime::of(&input, bed, setup)));
+            let runs = run_all(&input, bed, &policies, setup, jobs, told);
+            let least_time = meanwhile.map(|thread| thread.join());
+            (runs, least_time)
+        });
+        let runs: Vec<RunResult> = runs?.into_iter().map(|run| run.result).collect();
+        let least_time = match least_time {
+            Some(found) => {
+                found.map_err(|_| anyhow::anyhow!("the least time: its thread ended"))??
             }
-            drop(progress);
+            None => LeastTime::of(&input, bed, setup)?,
+        };
+        let mut defragmentation = Vec::new();
+        for policy in self.policy.iter().filter(|_| self.defragment) {
+            progress.say(format!("defragmenting under {policy} on {}", device.name));
+            defragmentation.push(defragment::study(&input, bed, policy, setup, |_| ())?);
         }
-        let least_time = LeastTime::of(&input, bed, setup)?;
+        drop(progress);
         let devices: Vec<_> = std::iter::once(&device).chain(flash.as_ref()).collect();
         for caution in devices::cautions(&devices) {
             eprintln!("forebay: {caution}");
@@ -140,10 +158,12 @@ fn table(runs: &[RunResult]) -> String {
         ("read p50 ms", |run| ms(run.figures.read_p50_ms)),
         ("read p99 ms", |run| ms(run.figures.read_p99_ms)),
         ("read p99.9 ms", |run| ms(run.figures.read_p999_ms)),
+        ("read max ms", |run| ms(run.figures.read_max_ms)),
         ("write mean ms", |run| ms(run.figures.write_mean_ms)),
         ("write p50 ms", |run| ms(run.figures.write_p50_ms)),
         ("write p99 ms", |run| ms(run.figures.write_p99_ms)),
         ("write p99.9 ms", |run| ms(run.figures.write_p999_ms)),
+        ("write max ms", |run| ms(run.figures.write_max_ms)),
         ("since admission: mean ms", |run| ms(run.figures.wait_mean_ms)),
         ("since admission: p99 ms", |run| ms(run.figures.wait_p99_ms)),
         ("since admission: longest ms", |run| ms(Some(run.figures.longest_wait_ms))),

@@ -12,7 +12,7 @@ use forebay_store::{
 };
 
 use crate::options::span;
-use crate::output::{self, Format};
+use crate::output::{self, Format, Rows};
 use crate::progress::Progress;
 
 /// Find what reorganising costs those who put, by simulation: the store's own code on models of disks
@@ -184,7 +184,7 @@ impl Simulating {
         match self.format {
             Format::Json => {
                 let rows: Vec<Row> = all.iter().flat_map(Compared::rows).collect();
-                output::print_json(&rows)
+                output::print_json(&Rows { rows })
             }
             Format::Table => {
                 let predicted =

@@ -577,6 +577,13 @@ fn without_durability_kill_9_loses_nothing_either() {
     assert_eq!(serving.client().ask("CONFIG GET appendfsync"), "[appendfsync no]");
 }
 
+/// The rows of a JSON answer.
+fn rows_of(out: &[u8]) -> Vec<serde_json::Value> {
+    let told: serde_json::Value = serde_json::from_slice(out).unwrap();
+    assert_eq!(told["schema_version"], 1);
+    told["rows"].as_array().unwrap().clone()
+}
+
 #[test]
 fn in_real_time_a_put_takes_as_long_as_its_disk() {
     let folder = Folder::new();
@@ -585,7 +592,7 @@ fn in_real_time_a_put_takes_as_long_as_its_disk() {
     let begun = std::time::Instant::now();
     let output = forebay(&folder, &asked).output().unwrap();
     assert!(output.status.success());
-    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = rows_of(&output.stdout);
     let told: f64 = rows.iter().map(|row| row["execution_s"].as_f64().unwrap()).sum();
     // Twenty revolutions, twice.
     assert!(told > 0.3 && begun.elapsed().as_secs_f64() >= told, "{told} s");
@@ -597,7 +604,7 @@ fn sorting_what_is_put_costs_nothing_but_on_raid0() {
     let asked = ["store", "simulate", "--total-mb", "60", "--format", "json"];
     let output = forebay(&folder, &asked).output().unwrap();
     assert!(output.status.success());
-    let rows: Vec<serde_json::Value> = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = rows_of(&output.stdout);
     let slowed = |at: usize| rows[at]["slowed_percent"].as_f64().unwrap();
     let names: Vec<_> = rows.iter().map(|row| row["arrangement"].as_str().unwrap()).collect();
     assert_eq!(names, ["enhanced", "enhanced", "basic", "basic", "raid0", "raid0"]);

@@ -117,6 +117,44 @@ fn help_names_the_options_of_each_verb() {
     }
 }
 
+/// `command::json` holds each to its version.
+#[test]
+fn the_json_of_each_verb_is_an_object_with_its_version() {
+    let folder = Folder::new();
+    let trace = folder.file("trace.spc", SPC);
+    let trace = trace.to_str().unwrap();
+    let long: String = (0..200).map(|n| format!("0,{},4096,R,0.{n:03}\n", n * 8)).collect();
+    let long = folder.file("long.spc", long);
+    let long = long.to_str().unwrap();
+    let tiers = folder.file("tiers.toml", "[[tier]]\nfraction = 1\nwithin_ms = 20\n");
+    let (tiers, report) = (tiers.to_str().unwrap(), folder.path("report.html"));
+    let (report, model) = (report.to_str().unwrap(), folder.path("model.json"));
+    let sla = ["plan", "sla", tiers, long];
+    let capacity = ["plan", "capacity", long, "--within", "10ms", "--fraction", "0.9"];
+    let power = ["plan", "power", long, "--device", "st1000nm0011", "--epoch", "1h"];
+    let array = ["array", "score", "st1000nm0011", "--writes", "20", "--filled-mib", "1024"];
+    let put = ["store", "simulate", "--total-mb", "2", "--arrangement", "enhanced"];
+    for words in [
+        &["describe", trace][..],
+        &["simulate", "--device", "sata250", "--policy", "noop", trace],
+        &["advise", trace, "-o", report],
+        &["cache", trace],
+        &["compare", trace, trace, "-o", report],
+        &["fit", long, "-o", model.to_str().unwrap()],
+        &capacity,
+        &[&capacity[..], &["--device", "st1000nm0011"]].concat(),
+        &[&capacity[..], &["--cost-us", "100+0.5/KiB"]].concat(),
+        &["plan", "consolidate", long, long, "--within", "10ms", "--fraction", "0.9"],
+        &sla,
+        &power,
+        &array,
+        &put,
+    ] {
+        let (answer, _) = json(&mut forebay(words));
+        assert!(answer.as_object().unwrap().len() > 1, "{words:?}");
+    }
+}
+
 #[test]
 fn listings_name_everything_that_can_be_asked_for() {
     let (devices, _) = ends(&mut forebay(&["devices"]), 0);

@@ -33,6 +33,11 @@ impl Intensity {
         (1e-6..=1e12).contains(&times).then_some(Intensity(times))
     }
 
+    /// How much faster than recorded.
+    pub fn times(self) -> f64 {
+        self.0
+    }
+
     #[inline]
     fn scale(self, span: Nanos) -> Nanos {
         if self.0 == 1.0 { span } else { Nanos((span.0 as f64 / self.0).round() as u64) }

@@ -2,14 +2,15 @@
 
 use std::path::PathBuf;
 
-use forebay::advise::{BASELINE, Prefer, default_device, default_flash, redundancy};
+use forebay::advise::{Asked, Prefer, default_device, default_flash, redundancy};
 use forebay::cache_curve::{self, CurveOptions};
 use forebay::convert::Converted;
 use forebay::defragment::study;
 use forebay::input::{self, Input};
 use forebay::plan::amount::span;
-use forebay::simulate::{Bed, run_on};
-use forebay::{devices, report, sample};
+use forebay::progress::Told;
+use forebay::simulate::{Bed, run_all};
+use forebay::{devices, jobs, report, sample};
 use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use forebay_trace::write;
 use pyo3::exceptions::PyValueError;
@@ -212,8 +213,9 @@ pub(crate) fn simulate(
     let (input, runs) = detached(py, |signals| {
         let name = source.name().to_path_buf();
         let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
-        let run = |policy: &String| run_on(&input, bed, policy, setup, |_| signals.go_on());
-        let runs = policies.iter().map(run).collect::<Result<Vec<_>, forebay::Error>>()?;
+        let names: Vec<&str> = policies.iter().map(String::as_str).collect();
+        let go_on = |_: &Told| signals.go_on();
+        let runs = run_all(&input, bed, &names, setup, jobs::all(), go_on)?;
         Ok((input, runs))
     })?;
     warn_notes(py, &input.path, &input.notes)?;
@@ -327,11 +329,12 @@ pub(crate) fn advise(
             None => default_device(&input)?,
         };
         let flash = flash.map_or_else(default_flash, Ok)?;
-        let go_on = |_: &str| signals.go_on();
+        let go_on = |_: &Told| signals.go_on();
+        let asked = Asked { prefer, ..Asked::default() };
         let mut advice =
-            forebay::advise::advise(&input, &device, reason, &flash, setup, prefer, go_on)?;
+            forebay::advise::advise(&input, &device, reason, &flash, setup, asked, go_on)?;
         if let Some(drives) = array.filter(|_| !advice.runs.is_empty()) {
-            let scheduler = advice.recommended.as_deref().unwrap_or(BASELINE);
+            let scheduler = advice.recommended.as_ref().unwrap_or(&advice.baseline);
             let tried = redundancy(&input, &device, drives, scheduler, setup, |_| signals.go_on())?;
             advice.redundancy = Some(tried);
         }

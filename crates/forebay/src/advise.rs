@@ -17,9 +17,10 @@ use crate::defragment::Defragmentation;
 use crate::devices::{self, OpenDevice};
 use crate::error::Error;
 use crate::input::Input;
+use crate::jobs;
 use crate::layout::VolumeLayout;
-use crate::progress::GoOn;
-use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_on};
+use crate::progress::{GoOn, Told};
+use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
 use crate::slices::{Resampled, Slices};
 
 mod available;
@@ -32,6 +33,7 @@ mod remedies;
 #[cfg(test)]
 pub(crate) mod sample;
 mod sizing;
+mod source;
 mod trial;
 
 pub use available::{From, Today};
@@ -48,8 +50,11 @@ const FLASH: &str = "d7-p5520";
 /// Draws the resamples.
 const SEED: u64 = 1;
 
-/// The baseline that gains are measured against.
-pub const BASELINE: &str = "noop";
+/// The scheduler that gains on `device` are measured against, first in, first out: `noop`, or `none` where there are
+/// no heads, since that is what such devices have.
+pub fn baseline_on(device: &OpenDevice) -> &'static str {
+    if device.model.cylinders() == 0 { "none" } else { "noop" }
+}
 
 /// One scheduler's place.
 #[derive(Clone, Debug, Serialize)]
@@ -65,8 +70,8 @@ pub struct Ranked {
     pub read_p99_ms: Option<f64>,
     /// Write latency that 99 % do not exceed.
     pub write_p99_ms: Option<f64>,
-    /// The longest time from admission to completion.
-    pub longest_wait_ms: f64,
+    /// The longest latency; none without reads and writes.
+    pub longest_ms: Option<f64>,
     /// Who offers it.
     pub from: From,
     /// In 95 % of resamples of the run the total time is from here
@@ -114,13 +119,18 @@ pub struct Advice {
     pub device_reason: String,
     /// How requests arrived.
     pub replay: Replay,
+    /// How much faster than recorded.
+    pub intensity: f64,
     /// The kind of answer.
     pub verdict: Verdict,
     /// The scheduler to use; none where nothing can be said of schedulers.
     pub recommended: Option<String>,
+    /// The scheduler that gains are measured against.
+    pub baseline: String,
     /// What is preferred among schedulers that nothing beats.
     pub prefer: Prefer,
-    /// The one to use of those that Linux has, and how; none where they are no better than the baseline.
+    /// The one to use of those that Linux has, and how; none where nothing need be changed, or where none is better
+    /// than the baseline and Forebay has one that is.
     pub today: Option<Today>,
     /// The answer in a sentence or two.
     pub headline: String,
@@ -128,7 +138,7 @@ pub struct Advice {
     pub findings: Vec<String>,
     /// What to keep in mind when believing it.
     pub cautions: Vec<String>,
-    /// Every scheduler, best first; as they are listed where there are too few requests to compare.
+    /// Every scheduler, that with the least total time first; as they are listed where there are too few requests to compare.
     pub ranking: Vec<Ranked>,
     /// The flash that was tried beside the device.
     pub flash_device: String,
@@ -159,9 +169,12 @@ pub struct Pictures {
     pub cylinders: u32,
 }
 
-/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace,
-/// with the reason.
+/// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace, or flash where the
+/// recording's latencies tell that it ran on that, with the reason.
 pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
+    if let Some(reason) = source::was_flash(&input.description) {
+        return Ok((default_flash()?, reason));
+    }
     let mut chosen = None;
     for device in devices::general()? {
         let layout = VolumeLayout::new(&input.extents, device.model.capacity(), Default::default());
@@ -185,41 +198,60 @@ pub fn default_flash() -> Result<OpenDevice, Error> {
     Ok(devices::open(FLASH)?)
 }
 
+/// How an answer is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Asked {
+    /// What is preferred among schedulers that nothing beats.
+    pub prefer: Prefer,
+    /// Runs at a time, at most; fewer where what waits in them might not fit a gigabyte.
+    pub jobs: usize,
+}
+
+impl Default for Asked {
+    fn default() -> Asked {
+        Asked { prefer: Prefer::default(), jobs: jobs::all() }
+    }
+}
+
+/// Shares of the work: schedulers, then all other remedies.
+const SCHEDULERS_SHARE: f64 = 0.7;
+
 /// Tries every listed scheduler for `input` on `device`, and the other remedies, with `flash` for
-/// those that need it; tells `progress` the name of each before it is tried and now and then while it
-/// is.
+/// those that need it, some at a time; tells `progress` now and then what is under way.
 pub fn advise<P: GoOn>(
     input: &Input,
     device: &OpenDevice,
     device_reason: String,
     flash: &OpenDevice,
     setup: Setup,
-    prefer: Prefer,
-    mut progress: impl FnMut(&str) -> P,
+    asked: Asked,
+    mut progress: impl FnMut(&Told) -> P,
 ) -> Result<Advice, Error> {
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
     let times = Times::of(input)?;
     if let Some(why) = times.why_not() {
         let setting = Setting { input, device, device_reason, flash, setup };
-        return untimed(setting, &why, |_| progress("caches of every size"));
+        let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
+        return untimed(setting, &why, |_| progress(&told));
     }
-    let mut runs = Vec::new();
-    for listed in POLICIES {
-        if progress(listed.name).stops() {
-            return Err(Error::Stopped);
-        }
-        let bed = Bed { slices: true, ..Bed::of(device) };
-        let run = run_on(input, bed, listed.name, setup, |_| progress(listed.name))?;
-        runs.push((listed.name.to_string(), run));
-    }
+    let Asked { prefer, jobs } = asked;
+    let bed = Bed { slices: true, ..Bed::of(device) };
+    let names: Vec<&str> = POLICIES.iter().map(|listed| listed.name).collect();
+    let runs = run_all(input, bed, &names, setup, jobs, |told| {
+        progress(&Told { done_share: told.done_share * SCHEDULERS_SHARE, ..told.clone() })
+    })?;
+    let waiting_max = runs.iter().map(|run| run.result.figures.outstanding_max).max();
+    let jobs = jobs::within_memory(jobs, input, setup, waiting_max);
+    let runs: Vec<(String, Run)> =
+        runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let slices: Vec<&Slices> = runs.iter().filter_map(|(_, run)| run.slices.as_ref()).collect();
     let resampled = Resampled::of(&slices, SEED);
-    let choice = Choice::new(&results, &resampled, prefer);
-    let (verdict, recommended) = judge::scheduler(&results, &choice);
-    let today = choice.today().filter(|_| verdict != Verdict::TooShort).map(Today::of);
+    let choice = Choice::new(&results, baseline_on(device), &resampled, prefer);
+    let (verdict, recommended) = judge::scheduler(&choice);
+    let today = today(device, verdict, &choice);
     let ranking = rank(&results, &resampled, &choice, recommended.as_deref());
-    let baseline = baseline(&results);
+    let baseline = choice.baseline();
     let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
     let in_slices = |run: &RunResult| {
@@ -229,7 +261,8 @@ pub fn advise<P: GoOn>(
     let slices_of_both = [in_slices(baseline), in_slices(free)];
     let trial =
         Trial { input, device, flash, setup, baseline, free, slices: slices_of_both, prefer };
-    let Tried { remedies, sizing, defragmentation } = trial.all(progress)?;
+    let Tried { remedies, sizing, defragmentation } =
+        trial.all(jobs, SCHEDULERS_SHARE..1.0, progress)?;
     let case = findings::Case {
         remedies: &remedies,
         flash,
@@ -237,6 +270,7 @@ pub fn advise<P: GoOn>(
         device,
         setup,
         results: &results,
+        baseline,
         ranking: &ranking,
         verdict,
         chosen: free,
@@ -248,6 +282,7 @@ pub fn advise<P: GoOn>(
         device: device.name.clone(),
         device_reason,
         replay: setup.replay,
+        intensity: setup.intensity.times(),
         verdict,
         headline: case.headline(),
         findings: case.findings(),
@@ -257,13 +292,14 @@ pub fn advise<P: GoOn>(
         defragmentation,
         redundancy: None,
         remedies,
+        baseline: baseline.policy.clone(),
         recommended,
         prefer,
         today,
         ranking,
         description: input.description.clone(),
         pictures: Pictures {
-            arrivals: arrivals(input)?,
+            arrivals: arrivals(input, setup.intensity.times())?,
             runs,
             cylinders: device.model.cylinders(),
         },
@@ -303,8 +339,9 @@ fn untimed<P: GoOn>(
     let Setting { input, device, device_reason, flash, setup } = setting;
     let sizing = Sizing::of(input, progress)?;
     let not_tried = "Not tried: there are no usable times.".to_string();
-    let mut remedies = vec![Remedy::untried(RemedyKind::Scheduling, BASELINE, not_tried.clone())];
-    remedies.extend(none_tried(BASELINE, &not_tried));
+    let baseline = baseline_on(device);
+    let mut remedies = vec![Remedy::untried(RemedyKind::Scheduling, baseline, not_tried.clone())];
+    remedies.extend(none_tried(baseline, &not_tried));
     let mut cautions = input.notes.warnings.clone();
     cautions.push(
         "A trace of the same system with arrival times (blktrace, `forebay capture`) would allow \
@@ -316,8 +353,10 @@ fn untimed<P: GoOn>(
         device: device.name.clone(),
         device_reason,
         replay: setup.replay,
+        intensity: setup.intensity.times(),
         verdict: Verdict::NoTimes,
         recommended: None,
+        baseline: baseline.to_string(),
         prefer: Prefer::default(),
         today: None,
         headline: format!(
@@ -345,7 +384,7 @@ fn rank(
     choice: &Choice<'_>,
     recommended: Option<&str>,
 ) -> Vec<Ranked> {
-    let baseline = baseline(results);
+    let baseline = choice.baseline();
     if baseline.figures.requests < judge::TOO_FEW {
         return results.iter().map(|run| ranked(run, None)).collect();
     }
@@ -381,7 +420,7 @@ fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
             .map(|baseline| 1.0 - result.total_s() / baseline.total_s().max(1e-9) + 0.0),
         read_p99_ms: result.figures.read_p99_ms,
         write_p99_ms: result.figures.write_p99_ms,
-        longest_wait_ms: result.figures.longest_wait_ms,
+        longest_ms: result.figures.longest_ms(),
         from: From::of(&result.policy),
         total_low_s: None,
         total_high_s: None,
@@ -393,12 +432,21 @@ fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
     }
 }
 
-fn baseline(results: &[RunResult]) -> &RunResult {
-    results.iter().find(|result| result.policy == BASELINE).unwrap_or(&results[0])
+/// What to set on Linux: where the baseline is best, what comes nearest to it.
+fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<Today> {
+    let rotates = device.model.cylinders() > 0;
+    let policy = match verdict {
+        Verdict::Recommended => choice.today(),
+        Verdict::BaselineIsBest => choice.nearest_today(),
+        // Flash may have another set: then the baseline is as good and takes less of the processor.
+        Verdict::LoadTooLow | Verdict::NothingToGain => choice.nearest_today().filter(|_| !rotates),
+        Verdict::TooShort | Verdict::NoTimes => None,
+    };
+    policy.map(|policy| Today::of(policy, rotates))
 }
 
-/// Arrival rate over time, in at most 600 steps.
-fn arrivals(input: &Input) -> Result<Vec<(f64, f64)>, Error> {
+/// Arrival rate over time, so many `times` as fast as recorded, in at most 600 steps.
+fn arrivals(input: &Input, times: f64) -> Result<Vec<(f64, f64)>, Error> {
     const STEPS: usize = 600;
     let step_s = (input.description.duration_s / STEPS as f64).max(1e-6);
     let mut counts = vec![0u64; STEPS];
@@ -406,6 +454,7 @@ fn arrivals(input: &Input) -> Result<Vec<(f64, f64)>, Error> {
         let step = (record.at.as_secs_f64() / step_s) as usize;
         counts[step.min(STEPS - 1)] += 1;
     }
+    let step_s = step_s / times;
     let rate = |(step, count): (usize, &u64)| (step as f64 * step_s, *count as f64 / step_s);
     Ok(counts.iter().enumerate().map(rate).collect())
 }

@@ -3,9 +3,8 @@
 //! Every I/O whose head movement follows an I/O of another stream is a *switch*; its seek and
 //! rotational wait are charged to the pair. Movement within a stream is charged to the stream.
 
-use std::collections::BTreeMap;
-
 use forebay_core::{BACKGROUND, Completion, Nanos, Observer};
+use rustc_hash::FxHashMap;
 use serde::Serialize;
 
 /// Watches the I/Os of a run.
@@ -13,7 +12,8 @@ use serde::Serialize;
 pub struct Contention {
     /// Of each disk.
     last_stream: Vec<Option<u32>>,
-    pairs: BTreeMap<(u32, u32), Switches>,
+    /// Told in an order of their own, so that of the map does not matter.
+    pairs: FxHashMap<(u32, u32), Switches>,
     within: Nanos,
     between: Nanos,
 }

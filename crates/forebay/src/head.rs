@@ -11,7 +11,8 @@ pub struct HeadTrace {
     /// (seconds, cylinder) of I/Os in the order they were done.
     pub points: Vec<(f64, u32)>,
     every: u64,
-    seen: u64,
+    /// I/Os until the next that is kept.
+    left: u64,
 }
 
 impl Observer for HeadTrace {
@@ -19,8 +20,8 @@ impl Observer for HeadTrace {
         if !completion.io.op.moves_data() {
             return;
         }
-        let every = self.every.max(1);
-        if self.seen.is_multiple_of(every) {
+        if self.left == 0 {
+            let every = self.every.max(1);
             if self.points.len() == POINTS_MAX {
                 let mut index = 0;
                 self.points.retain(|_| {
@@ -29,8 +30,9 @@ impl Observer for HeadTrace {
                 });
                 self.every = every * 2;
             }
+            self.left = self.every.max(1);
             self.points.push((completion.at.as_secs_f64(), completion.mechanics.cylinder_first));
         }
-        self.seen += 1;
+        self.left -= 1;
     }
 }

@@ -16,6 +16,7 @@ pub mod fio_job;
 pub mod head;
 pub mod idle;
 pub mod input;
+pub mod jobs;
 pub mod layout;
 pub mod model;
 pub mod offline;

@@ -6,7 +6,7 @@
 //!
 //! Source: L. Lu, *Workload Shaping for QoS and Power Efficiency of Storage Systems*, sections 3.2
 //! and 4.2 to 4.5. Every record of a trace counts as one request, whatever it does and however
-//! long it is.
+//! long it is, unless a cost is given ([`costed`]).
 //!
 //! Memory: four bytes a request for the times of arrival, and as much again where volumes are told
 //! apart; nothing else grows with the trace.
@@ -16,6 +16,7 @@ pub mod arrival_times;
 pub mod capacity;
 pub mod confidence;
 pub mod consolidate;
+pub mod costed;
 pub mod devices;
 pub mod power;
 pub mod search;

@@ -23,6 +23,15 @@ impl GoOn for ControlFlow<()> {
     }
 }
 
+/// How far a verb is that does several things, some at a time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Told {
+    /// What is under way, comma-separated.
+    pub doing: String,
+    /// The share of the whole that is done, from 0 to 1; it never falls.
+    pub done_share: f64,
+}
+
 /// Records or requests between one piece of news and the next.
 const EVERY: u64 = 1 << 16;
 

@@ -13,7 +13,10 @@ pub(crate) fn seconds(s: f64) -> String {
 
 pub(crate) fn millis(ms: f64) -> String {
     match ms {
-        ms if ms >= 10_000.0 => format!("{:.1} s", ms / 1e3),
+        ms if ms >= 999_500.0 => seconds(ms / 1e3),
+        ms if ms >= 99_950.0 => format!("{:.0} s", ms / 1e3),
+        ms if ms >= 9_995.0 => format!("{:.1} s", ms / 1e3),
+        ms if ms >= 999.5 => format!("{:.2} s", ms / 1e3),
         ms if ms >= 100.0 => format!("{ms:.0} ms"),
         ms => format!("{ms:.2} ms"),
     }

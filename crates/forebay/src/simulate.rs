@@ -18,8 +18,9 @@ use crate::error::Error;
 use crate::head::HeadTrace;
 use crate::idle::{Idle, IdlePeriods};
 use crate::input::{Failed, Input};
+use crate::jobs::{self, Tell, side_by_side};
 use crate::layout::{Changed, VolumeLayout};
-use crate::progress::{GoOn, Meter, Metered};
+use crate::progress::{GoOn, Meter, Metered, Told};
 use crate::replayed::{DeviceRequests, Replayed};
 use crate::slices::Slices;
 use crate::statistics::{Figures, Statistics};
@@ -125,6 +126,32 @@ pub fn run_on<P: GoOn>(
     progress: impl FnMut(u64) -> P,
 ) -> Result<Run, Error> {
     run_stretch(input, bed, policy, setup, Stretch::of(0..u64::MAX), progress)
+}
+
+/// `input` through each of `policies`, at most `jobs` at a time and no more than fit memory; answers in their order,
+/// the same whatever `jobs` is but for the simulator's own speed.
+pub fn run_all<P: GoOn>(
+    input: &Input,
+    bed: Bed<'_>,
+    policies: &[&str],
+    setup: Setup,
+    jobs: usize,
+    mut progress: impl FnMut(&Told) -> P,
+) -> Result<Vec<Run>, Error> {
+    let steps = input.description.records.saturating_mul(2);
+    let all = jobs::within_memory(jobs, input, setup, None);
+    let work = |policy: &str, tell: Tell<'_>| run_on(input, bed, policy, setup, tell);
+    // Where not all fit at worst, the first one alone tells how bad it is.
+    let first = if all < jobs { 1.min(policies.len()) } else { policies.len() };
+    let (alone, rest) = policies.split_at(first);
+    let share = first as f64 / policies.len().max(1) as f64;
+    let on_first = |part: usize, tell: Tell<'_>| work(alone[part], tell);
+    let mut runs = side_by_side(alone, (all, steps), 0.0..share, on_first, &mut progress)?;
+    let waiting_max = runs.iter().map(|run| run.result.figures.outstanding_max).max();
+    let jobs = jobs::within_memory(jobs, input, setup, waiting_max);
+    let on_rest = |part: usize, tell: Tell<'_>| work(rest[part], tell);
+    runs.extend(side_by_side(rest, (jobs, steps), share..1.0, on_rest, &mut progress)?);
+    Ok(runs)
 }
 
 /// As [`run_on`], of a part of the trace.

@@ -65,6 +65,11 @@ impl Latencies {
         self.max
     }
 
+    /// The longest, in milliseconds; `None` without requests.
+    fn max_ms(&self) -> Option<f64> {
+        (self.count > 0).then(|| self.max.as_millis_f64())
+    }
+
     /// Points of the cumulative distribution: (milliseconds, share), about `points` of them.
     pub fn distribution(&self, points: usize) -> Vec<(f64, f64)> {
         let share = |index: usize| index as f64 / points as f64;
@@ -166,7 +171,9 @@ pub struct Statistics<D> {
     reads: Latencies,
     writes: Latencies,
     waits: Latencies,
-    service: Latencies,
+    /// Sum over I/Os.
+    service_ns: u128,
+    outstanding_max: u64,
     arrived: u64,
     finished: u64,
     flushes: u64,
@@ -195,7 +202,8 @@ impl<D: Known> Statistics<D> {
             reads: Latencies::new(3),
             writes: Latencies::new(3),
             waits: Latencies::new(3),
-            service: Latencies::new(3),
+            service_ns: 0,
+            outstanding_max: 0,
             arrived: 0,
             finished: 0,
             flushes: 0,
@@ -283,14 +291,17 @@ impl<D: Known> Statistics<D> {
             read_p50_ms: self.reads.quantile_ms(0.5),
             read_p99_ms: self.reads.quantile_ms(0.99),
             read_p999_ms: self.reads.quantile_ms(0.999),
+            read_max_ms: self.reads.max_ms(),
             write_mean_ms: self.writes.mean_ms(),
             write_p50_ms: self.writes.quantile_ms(0.5),
             write_p99_ms: self.writes.quantile_ms(0.99),
             write_p999_ms: self.writes.quantile_ms(0.999),
+            write_max_ms: self.writes.max_ms(),
             wait_mean_ms: self.waits.mean_ms(),
             wait_p99_ms: self.waits.quantile_ms(0.99),
             longest_wait_ms: self.waits.max.as_millis_f64(),
-            service_mean_ms: self.service.mean_ms(),
+            service_mean_ms: (self.ios > 0).then(|| self.service_ns as f64 / self.ios as f64 / 1e6),
+            outstanding_max: self.outstanding_max,
             energy_j: joules,
             streams_total: self.streams.iter().filter(|stream| stream.is_seen()).count(),
             streams: self.shares(busy, labels),
@@ -325,6 +336,7 @@ impl<D: Known> Observer for Statistics<D> {
     #[inline]
     fn arrived(&mut self, _request: &Request) {
         self.arrived += 1;
+        self.outstanding_max = self.outstanding_max.max(self.arrived - self.finished);
     }
 
     #[inline]
@@ -350,7 +362,7 @@ impl<D: Known> Observer for Statistics<D> {
         self.seek += mechanics.seek;
         self.rotation += mechanics.rotation;
         self.transfer += mechanics.transfer;
-        self.service.record(took);
+        self.service_ns += u128::from(took.0);
         // What nobody asked for belongs to no stream.
         if io.stream != BACKGROUND {
             self.stream(io.stream).busy += took;
@@ -433,6 +445,8 @@ pub struct Figures {
     pub read_p99_ms: Option<f64>,
     /// Read latency that 99.9 % do not exceed.
     pub read_p999_ms: Option<f64>,
+    /// The longest read latency.
+    pub read_max_ms: Option<f64>,
     /// Mean write latency.
     pub write_mean_ms: Option<f64>,
     /// Median write latency.
@@ -441,6 +455,8 @@ pub struct Figures {
     pub write_p99_ms: Option<f64>,
     /// Write latency that 99.9 % do not exceed.
     pub write_p999_ms: Option<f64>,
+    /// The longest write latency.
+    pub write_max_ms: Option<f64>,
     /// Mean time from admission to completion.
     pub wait_mean_ms: Option<f64>,
     /// Time from admission to completion that 99 % do not exceed.
@@ -449,6 +465,8 @@ pub struct Figures {
     pub longest_wait_ms: f64,
     /// Mean time the device took for an I/O.
     pub service_mean_ms: Option<f64>,
+    /// The most requests that had arrived and were not finished.
+    pub outstanding_max: u64,
     /// Energy the devices used.
     pub energy_j: f64,
     /// Streams there are.
@@ -458,6 +476,13 @@ pub struct Figures {
     /// Classes of service, where the policy has any; first all requests.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub classes: Vec<ClassFigures>,
+}
+
+impl Figures {
+    /// The longest latency of reads and writes; none without any.
+    pub fn longest_ms(&self) -> Option<f64> {
+        self.read_max_ms.into_iter().chain(self.write_max_ms).reduce(f64::max)
+    }
 }
 
 /// One stream in a run.

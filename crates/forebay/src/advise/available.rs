@@ -43,21 +43,26 @@ impl From {
 pub struct Today {
     /// It.
     pub policy: String,
-    /// Sets it until the next start; `sdX` is the disk.
+    /// Sets it until the next start; `sdX` or `nvmeXn1` is the device.
     pub now: String,
-    /// A udev rule that sets it for every hard disk from the next start on.
+    /// A udev rule that sets it for every device of its kind, disks or flash, from the next start on.
     pub for_good: String,
 }
 
 impl Today {
-    /// The lines for a scheduler of Linux.
-    pub fn of(policy: &str) -> Today {
+    /// The lines for a scheduler of Linux, on a disk that `rotates` or on flash.
+    pub fn of(policy: &str, rotates: bool) -> Today {
+        let (device, kernel) = match rotates {
+            true => ("sdX", "sd[a-z]*"),
+            false => ("nvmeXn1", "sd[a-z]*|nvme[0-9]*n[0-9]*"),
+        };
         Today {
             policy: policy.to_string(),
-            now: format!("echo {policy} | sudo tee /sys/block/sdX/queue/scheduler"),
+            now: format!("echo {policy} | sudo tee /sys/block/{device}/queue/scheduler"),
             for_good: format!(
-                "ACTION==\"add|change\", KERNEL==\"sd[a-z]*\", ATTR{{queue/rotational}}==\"1\", \
-                 ATTR{{queue/scheduler}}=\"{policy}\""
+                "ACTION==\"add|change\", KERNEL==\"{kernel}\", ATTR{{queue/rotational}}==\"{}\", \
+                 ATTR{{queue/scheduler}}=\"{policy}\"",
+                u8::from(rotates)
             ),
         }
     }
@@ -80,8 +85,13 @@ mod tests {
         assert_eq!(From::of("bfq"), From::Linux);
         assert_eq!(From::of("cfq").name(), "Linux < 5.0");
         assert_eq!(From::of("forebay"), From::Forebay);
-        let today = Today::of("bfq");
+        let today = Today::of("bfq", true);
         assert_eq!(today.now, "echo bfq | sudo tee /sys/block/sdX/queue/scheduler");
+        assert!(today.for_good.contains("ATTR{queue/rotational}==\"1\""), "{}", today.for_good);
         assert!(today.for_good.ends_with("ATTR{queue/scheduler}=\"bfq\""), "{}", today.for_good);
+        let flash = Today::of("none", false);
+        assert_eq!(flash.now, "echo none | sudo tee /sys/block/nvmeXn1/queue/scheduler");
+        assert!(flash.for_good.contains("ATTR{queue/rotational}==\"0\""), "{}", flash.for_good);
+        assert!(flash.for_good.contains("nvme[0-9]*n[0-9]*\""), "{}", flash.for_good);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::findings::Case;
 use super::judge::REQUESTS_THAT_MATTER;
-use super::{Remedy, RemedyKind, Verdict};
+use super::{Remedy, RemedyKind, Verdict, source};
 use crate::devices;
 use crate::quantities::{counted, millis, percent};
 use crate::simulate::Replay;
@@ -14,20 +14,26 @@ impl Case<'_> {
         } else {
             String::new()
         };
+        let faster = match self.setup.intensity.times() {
+            1.0 => String::new(),
+            times => format!(", {times} times as fast,"),
+        };
         let mut cautions = vec![format!(
             "Simulated on a model of {}, {}{beside}; {}.",
             self.device.name,
             self.device.model.commands(),
             match self.setup.replay {
-                Replay::Open => "open replay: arrivals are as recorded however slow the disk is",
-                Replay::Closed => "closed replay: think times are as recorded",
-                Replay::Dependent => {
-                    "dependent replay: arrivals are as recorded, but nothing overtakes what it \
-                     depends on"
-                }
+                Replay::Open => format!(
+                    "open replay: arrivals are as recorded{faster} however slow the device is"
+                ),
+                Replay::Closed => format!("closed replay: think times are as recorded{faster}"),
+                Replay::Dependent => format!(
+                    "dependent replay: arrivals are as recorded{faster}, but nothing overtakes what it depends on"
+                ),
             }
         )];
-        cautions.extend(self.faster_source());
+        let description = &self.input.description;
+        cautions.extend(source::was_faster(description, self.baseline(), &self.device.name));
         let (baseline, chosen) = (self.baseline(), self.chosen);
         let worse = |now: Option<f64>, before: Option<f64>| match (now, before) {
             (Some(now), Some(before)) => now > before * 1.1 && now - before > 0.1,
@@ -37,11 +43,11 @@ impl Case<'_> {
         for (kind, now, before) in [
             ("read", now.read_p99_ms, before.read_p99_ms),
             ("write", now.write_p99_ms, before.write_p99_ms),
-            ("longest", Some(now.longest_wait_ms), Some(before.longest_wait_ms)),
+            ("longest", now.longest_ms(), before.longest_ms()),
         ] {
             if let (true, Some(now), Some(before)) = (worse(now, before), now, before) {
                 let what = if kind == "longest" {
-                    "the longest wait".to_string()
+                    "the longest latency".to_string()
                 } else {
                     format!("the {kind} p99")
                 };
@@ -90,23 +96,4 @@ impl Case<'_> {
         cautions.extend(self.input.notes.warnings.iter().cloned());
         cautions
     }
-
-    /// A trace of a device with which the disk has nothing in common, as its latencies show.
-    fn faster_source(&self) -> Option<String> {
-        let recorded_ms = self.input.description.read_latency.p50_ms?;
-        let ms = self.baseline().figures.read_p50_ms?;
-        (recorded_ms < FASTER_THAN_DISKS_MS && ms > 10.0 * recorded_ms).then(|| {
-            format!(
-                "The trace was recorded on something much faster than a disk: half of its reads took \
-                 less than {}, here less than {}. This says what {} would make of the load, nothing of \
-                 the device it ran on; name that with --device.",
-                millis(recorded_ms),
-                millis(ms),
-                self.device.name
-            )
-        })
-    }
 }
-
-/// Half of the reads of no disk take less, unless from its cache.
-const FASTER_THAN_DISKS_MS: f64 = 1.0;

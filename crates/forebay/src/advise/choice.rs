@@ -3,17 +3,17 @@
 //! 1. Figures that count: total time where the disk cannot keep up (else its time is nobody's wait), the 99th percentile
 //!    of reads and that of writes, where there are enough of them.
 //! 2. One scheduler is better in a figure where that is at least 3 % less, and less in 95 % of resamples of the run (a
-//!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and worse in none.
-//! 3. Among those that nothing beats the preference picks: least total time, read tail, write tail, or their product.
-//! 4. Of those that cannot be told from that one, first in, first out is chosen if it is among them, else what Linux has,
+//!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and 3 % worse in none, be that
+//!    by chance or not.
+//! 3. Among those that can be had and that none of these beats the preference picks: least total time, read tail, write tail, or their product.
+//! 4. Of those that cannot be told from that one and are within a tenth of it, first in, first out is chosen if it is among them, else what Linux has,
 //!    else the first of the list, which is simplest.
 //!
 //! Flash is worth its price where it is better by a tenth under the same preference than what is free and than the
-//! baseline.
+//! baseline. Of two uses of it the one that needs less is chosen, unless the other is better by a tenth again.
 
 use serde::Serialize;
 
-use super::BASELINE;
 use super::available::From;
 use super::judge::{KEEPS_UP, SHARE_THAT_MATTERS, TOO_FEW, utilisation};
 use crate::quantities::{millis, seconds};
@@ -22,6 +22,9 @@ use crate::slices::{Compared, Resampled};
 
 /// Flash has to make figures better by this share in the mean.
 const FLASH_SHARE_THAT_MATTERS: f64 = 0.1;
+
+/// What is worse than the best by more than this share is not chosen for being simple.
+const NEAR_SHARE: f64 = 0.1;
 
 /// What is preferred among schedulers that nothing beats.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -111,15 +114,23 @@ impl Figure {
 /// Schedulers and what they came to.
 pub(super) struct Choice<'a> {
     runs: &'a [RunResult],
+    /// Which of them gains are measured against.
+    baseline: usize,
     resampled: &'a Resampled,
     figures: Vec<Figure>,
     prefer: Prefer,
 }
 
 impl<'a> Choice<'a> {
-    /// Of runs of one trace, the baseline's among them.
-    pub(super) fn new(runs: &'a [RunResult], resampled: &'a Resampled, prefer: Prefer) -> Self {
-        let baseline = super::baseline(runs);
+    /// Of runs of one trace, among them that of `baseline`.
+    pub(super) fn new(
+        runs: &'a [RunResult],
+        baseline: &str,
+        resampled: &'a Resampled,
+        prefer: Prefer,
+    ) -> Self {
+        let at = runs.iter().position(|run| run.policy == baseline).unwrap_or(0);
+        let baseline = &runs[at];
         let keeps_up = baseline.replay != Replay::Closed && utilisation(baseline) < KEEPS_UP;
         let counts = [
             (Figure::Total, !keeps_up || prefer == Prefer::Total),
@@ -127,7 +138,13 @@ impl<'a> Choice<'a> {
             (Figure::Writes, baseline.figures.writes >= TOO_FEW),
         ];
         let figures = counts.into_iter().filter(|(_, counts)| *counts);
-        Choice { runs, resampled, figures: figures.map(|(figure, _)| figure).collect(), prefer }
+        let figures = figures.map(|(figure, _)| figure).collect();
+        Choice { runs, baseline: at, resampled, figures, prefer }
+    }
+
+    /// The run that gains are measured against.
+    pub(super) fn baseline(&self) -> &'a RunResult {
+        &self.runs[self.baseline]
     }
 
     /// Whether run `a` is better than `b` in a figure.
@@ -141,7 +158,8 @@ impl<'a> Choice<'a> {
 
     /// The figure in which `a` beats `b` most.
     fn beats(&self, a: usize, b: usize) -> Option<Figure> {
-        if self.figures.iter().any(|figure| self.is_less(*figure, b, a)) {
+        // What may well be worse is not taken for no worse.
+        if self.figures.iter().any(|figure| self.share(*figure, a, b) > 1.0 + SHARE_THAT_MATTERS) {
             return None;
         }
         let better = self.figures.iter().copied().filter(|figure| self.is_less(*figure, a, b));
@@ -176,6 +194,12 @@ impl<'a> Choice<'a> {
             && self.resampled.ratio((a, b), weight).is_some_and(|(_, high)| high < 1.0)
     }
 
+    /// Whether `a` is at most a tenth worse than `b` in each figure in the mean.
+    fn is_near(&self, a: usize, b: usize) -> bool {
+        let most = (1.0 + NEAR_SHARE).powi(self.looked_at().len().max(1) as i32);
+        self.weight(a) <= self.weight(b) * most
+    }
+
     /// Those of `among` that none of them beats.
     fn front(&self, among: &[usize]) -> Vec<usize> {
         let is_beaten = |run: &usize| among.iter().any(|other| self.beats(*other, *run).is_some());
@@ -189,24 +213,44 @@ impl<'a> Choice<'a> {
         let told_apart = |run: &usize| self.is_better_by(SHARE_THAT_MATTERS, best, *run);
         let rank = |run: &usize| {
             let policy = self.runs[*run].policy.as_str();
-            (policy != BASELINE, From::of(policy) != From::Linux, *run)
+            (*run != self.baseline, From::of(policy) != From::Linux, *run)
         };
-        front.into_iter().filter(|run| !told_apart(run)).min_by_key(rank)
+        let near = |run: &usize| !told_apart(run) && self.is_near(*run, best);
+        front.into_iter().filter(near).min_by_key(rank)
     }
 
-    /// The scheduler to use of all.
+    /// The scheduler to use of all that can be had: Linux or Forebay has it, or it is the baseline.
     pub(super) fn best(&self) -> Option<&'a str> {
-        let all: Vec<usize> = (0..self.runs.len()).collect();
-        self.pick(&all).map(|run| self.runs[run].policy.as_str())
+        let all: Vec<usize> = (0..self.runs.len()).filter(|run| self.can_be_had(*run)).collect();
+        self.pick(&all).map(|run| self.policy(run))
+    }
+
+    fn can_be_had(&self, run: usize) -> bool {
+        run == self.baseline || matches!(From::of(self.policy(run)), From::Linux | From::Forebay)
     }
 
     /// The one to use of those that Linux has; none where they are no better than the baseline.
     pub(super) fn today(&self) -> Option<&'a str> {
-        let policy = |run: usize| self.runs[run].policy.as_str();
-        let can_be_set =
-            |run: &usize| policy(*run) == BASELINE || From::of(policy(*run)) == From::Linux;
-        let among: Vec<usize> = (0..self.runs.len()).filter(can_be_set).collect();
-        self.pick(&among).map(policy).filter(|policy| *policy != BASELINE)
+        let among: Vec<usize> = (0..self.runs.len())
+            .filter(|run| *run == self.baseline || self.is_today(*run))
+            .collect();
+        self.pick(&among)
+            .filter(|run| *run != self.baseline || self.is_today(*run))
+            .map(|run| self.policy(run))
+    }
+
+    /// Of those that Linux has the one to use, be it worse than the baseline.
+    pub(super) fn nearest_today(&self) -> Option<&'a str> {
+        let among: Vec<usize> = (0..self.runs.len()).filter(|run| self.is_today(*run)).collect();
+        self.pick(&among).map(|run| self.policy(run))
+    }
+
+    fn is_today(&self, run: usize) -> bool {
+        From::of(self.policy(run)) == From::Linux
+    }
+
+    fn policy(&self, run: usize) -> &'a str {
+        self.runs[run].policy.as_str()
     }
 
     /// Why the first run is not worth flash against each other one; none if it is. It has to be better by a tenth under
@@ -219,24 +263,35 @@ impl<'a> Choice<'a> {
             Some(format!("{} {} against {}", figure.name(), figure.told(is), figure.told(was)))
         };
         let figures: Vec<String> = self.looked_at().iter().filter_map(told).collect();
-        Some(format!(
-            "Not worth flash: not a tenth better than {} ({})",
-            self.runs[other].policy,
-            figures.join(", ")
-        ))
+        let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(figures.len().max(1) as i32);
+        let why = match self.weight(0) < self.weight(other) * least {
+            true => "chance may be all that makes it better than",
+            false => "not a tenth better than",
+        };
+        let (policy, figures) = (&self.runs[other].policy, figures.join(", "));
+        Some(format!("Not worth flash: {why} {policy} ({figures})"))
+    }
+
+    /// Whether the first run is worth more flash than the second: better by a tenth under the preference.
+    pub(super) fn is_worth_more_flash(&self) -> bool {
+        self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
     }
 
     /// Whether any scheduler differs from the baseline in a figure that counts.
     pub(super) fn differs(&self) -> bool {
-        let is_baseline = |run: &RunResult| run.policy == BASELINE;
-        let Some(baseline) = self.runs.iter().position(is_baseline) else { return false };
-        let apart = |run: usize| {
-            let less = |figure: &Figure| {
-                self.is_less(*figure, run, baseline) || self.is_less(*figure, baseline, run)
-            };
-            self.figures.iter().any(less)
+        (0..self.runs.len()).any(|run| self.is_apart(run))
+    }
+
+    /// Whether the scheduler called `policy` differs from the baseline in a figure that counts.
+    pub(super) fn differs_in(&self, policy: &str) -> bool {
+        (0..self.runs.len()).any(|run| self.policy(run) == policy && self.is_apart(run))
+    }
+
+    fn is_apart(&self, run: usize) -> bool {
+        let less = |figure: &Figure| {
+            self.is_less(*figure, run, self.baseline) || self.is_less(*figure, self.baseline, run)
         };
-        (0..self.runs.len()).any(apart)
+        self.figures.iter().any(less)
     }
 
     /// Why `policy` is not the one to use, where `chosen` is.
@@ -259,7 +314,11 @@ impl<'a> Choice<'a> {
                 against(figure, chosen)
             ));
         }
-        let beaten = (0..self.runs.len()).find_map(|other| Some((other, self.beats(other, run)?)));
+        if !self.can_be_had(run) {
+            return Some("not to be had any more".to_string());
+        }
+        let mut others = (0..self.runs.len()).filter(|other| self.can_be_had(*other));
+        let beaten = others.find_map(|other| Some((other, self.beats(other, run)?)));
         if let Some((other, figure)) = beaten {
             return Some(format!(
                 "beaten by {}: {}",
@@ -270,16 +329,30 @@ impl<'a> Choice<'a> {
         let worse = self.figures.iter().find(|figure| self.is_less(**figure, chosen, run));
         Some(match worse {
             Some(figure) => format!("nothing beats it, but {}", against(*figure, chosen)),
-            None => format!("cannot be told from {}", self.runs[chosen].policy),
+            None if self.is_near(run, chosen) => {
+                format!("cannot be told from {}", self.runs[chosen].policy)
+            }
+            None => self.less_in_all(run, chosen),
         })
     }
 
-    /// Which is best in what: (the preference, the scheduler, its figure), of those that there are.
+    /// Why a run is not chosen that no figure alone keeps out.
+    fn less_in_all(&self, run: usize, chosen: usize) -> String {
+        let told = |figure: &Figure| {
+            let (is, was) = (figure.of(&self.runs[run])?, figure.of(&self.runs[chosen])?);
+            Some(format!("{} {} against {}", figure.name(), figure.told(is), figure.told(was)))
+        };
+        let figures: Vec<String> = self.looked_at().iter().filter_map(told).collect();
+        format!("worse than {} as far as can be told: {}", self.policy(chosen), figures.join(", "))
+    }
+
+    /// Which is best in what: (the preference, the scheduler, its figure), of those that can be had.
     pub(super) fn extremes(&self) -> Vec<(Prefer, &'a str, String)> {
         let one = |figure: &Figure| {
             let prefer = Prefer::ALL.into_iter().find(|prefer| prefer.figure() == Some(*figure))?;
             let of = |run: &RunResult| figure.of(run).unwrap_or(f64::MAX);
-            let best = self.runs.iter().min_by(|a, b| of(a).total_cmp(&of(b)))?;
+            let had = (0..self.runs.len()).filter(|run| self.can_be_had(*run));
+            let best = had.map(|run| &self.runs[run]).min_by(|a, b| of(a).total_cmp(&of(b)))?;
             Some((prefer, best.policy.as_str(), figure.told(of(best))))
         };
         self.figures.iter().filter_map(one).collect()

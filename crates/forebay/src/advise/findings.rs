@@ -1,8 +1,8 @@
 //! The advice in words: headline and findings, all derived from the runs.
 
 use super::choice::Choice;
-use super::judge::{TOO_FEW, tail_ms, tail_of, utilisation};
-use super::{From, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict, baseline};
+use super::judge::{KEEPS_UP, TOO_FEW, tail_ms, tail_of, utilisation};
+use super::{From, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::quantities::{bytes, change, counted, millis, percent, seconds};
@@ -18,6 +18,8 @@ pub(super) struct Case<'a> {
     pub(super) device: &'a OpenDevice,
     pub(super) setup: Setup,
     pub(super) results: &'a [RunResult],
+    /// The run that gains are measured against.
+    pub(super) baseline: &'a RunResult,
     pub(super) ranking: &'a [Ranked],
     pub(super) verdict: Verdict,
     /// The run of the recommended scheduler, or the baseline's.
@@ -28,11 +30,14 @@ pub(super) struct Case<'a> {
 
 impl Case<'_> {
     pub(super) fn baseline(&self) -> &RunResult {
-        baseline(self.results)
+        self.baseline
     }
 
     fn total_words(&self) -> &'static str {
         match self.setup.replay {
+            Replay::Open | Replay::Dependent if self.device.model.cylinders() == 0 => {
+                "device busy time"
+            }
             Replay::Open | Replay::Dependent => "disk busy time",
             Replay::Closed => "the time until all is done",
         }
@@ -58,8 +63,11 @@ impl Case<'_> {
         let Some(remedy) = recommended().find(|remedy| remedy.flash_bytes > 0) else { return free };
         let first = free.chars().next().map(|first| first.to_ascii_lowercase());
         let free: String = first.into_iter().chain(free.chars().skip(1)).collect();
-        let tail = tail_ms(remedy.read_p99_ms, remedy.write_p99_ms);
-        let kind = if remedy.read_p99_ms.is_some() { "reads" } else { "writes" };
+        let tails = [(remedy.read_p99_ms, "reads"), (remedy.write_p99_ms, "writes")];
+        let tails = tails
+            .iter()
+            .filter_map(|(tail, kind)| Some(format!("{kind} within {}", millis((*tail)?))));
+        let tails = tails.collect::<Vec<_>>().join(" and of ");
         let (baseline, chosen) = (self.baseline(), self.chosen);
         let over_free = match chosen.policy == baseline.policy {
             true => String::new(),
@@ -70,8 +78,7 @@ impl Case<'_> {
             ),
         };
         format!(
-            "Free: {free} With {} of flash: {} takes {} ({over_free}{} than {}), and 99 % of {kind} \
-             are answered within {}.",
+            "Free: {free} With {} of flash: {} takes {} ({over_free}{} than {}), and answers 99 % of {tails}.",
             bytes(remedy.flash_bytes as f64),
             match remedy.kind {
                 RemedyKind::Caching => "a write-back cache",
@@ -80,7 +87,6 @@ impl Case<'_> {
             seconds(remedy.total_s.unwrap_or(0.0)),
             difference(remedy.gain_share.unwrap_or(0.0)),
             baseline.policy,
-            millis(tail),
         )
     }
 
@@ -89,26 +95,18 @@ impl Case<'_> {
         let baseline = self.baseline();
         match self.verdict {
             Verdict::Recommended => self.today_and_best(),
-            Verdict::BaselineIsBest => {
-                let worst = &self.ranking[self.ranking.len() - 1];
-                format!(
-                    "Stay with {}: no scheduler beats it here, and the scheduler {} takes {} longer.",
-                    baseline.policy,
-                    worst.policy,
-                    percent(-worst.gain_share.unwrap_or(0.0)),
-                )
-            }
+            Verdict::BaselineIsBest => format!("{} {}", self.stay(), self.worst()),
             Verdict::LoadTooLow => format!(
-                "Nothing to gain: the trace keeps the disk busy only {} of the time, so requests \
-                 seldom meet and there is little to reorder; 99 % of {} are answered within {}. \
-                 Stay with {}.",
+                "Nothing to gain: the trace keeps the {} busy only {} of the time, so requests seldom meet and \
+                 there is little to reorder; 99 % of {} are answered within {}. {}",
+                self.drive(),
                 match self.utilisation() {
                     share if share < 0.001 => "less than 0.1 %".to_string(),
                     share => percent(share),
                 },
                 if baseline.figures.read_p99_ms.is_some() { "reads" } else { "writes" },
                 millis(tail_of(baseline)),
-                baseline.policy,
+                self.stay(),
             ),
             Verdict::TooShort | Verdict::NoTimes => format!(
                 "Too short to advise: {} in {} tell nothing of schedulers or other remedies; {TOO_FEW} \
@@ -117,11 +115,41 @@ impl Case<'_> {
                 seconds(self.input.description.duration_s),
             ),
             Verdict::NothingToGain => format!(
-                "Nothing to gain from scheduling: every scheduler takes within {} of the same \
-                 time. Stay with {}.",
+                "Nothing to gain from scheduling: every scheduler takes within {} of the same time. {}",
                 percent(self.spread()),
-                baseline.policy,
+                self.stay(),
             ),
+        }
+    }
+
+    /// What the device is called.
+    fn drive(&self) -> &'static str {
+        if self.device.model.cylinders() > 0 { "disk" } else { "device" }
+    }
+
+    /// What to do where no scheduler is better than the baseline.
+    fn stay(&self) -> String {
+        let (baseline, today) = (&self.baseline().policy, self.today.map(|today| &today.policy));
+        match today {
+            None => "Leave the scheduler as it is.".to_string(),
+            Some(today) if today == baseline => {
+                format!("Use {today}: it keeps the order that requests come in, and none beats it.")
+            }
+            Some(today) if !self.choice.differs_in(today) => {
+                format!("Stay with first in, first out: {baseline}, or since Linux 5.0 {today}.")
+            }
+            Some(today) => format!(
+                "Stay with first in, first out, {baseline}; of what Linux has since 5.0 {today} comes nearest."
+            ),
+        }
+    }
+
+    /// What the wrong scheduler costs; nothing where none takes longer.
+    fn worst(&self) -> String {
+        let worst = &self.ranking[self.ranking.len() - 1];
+        match -worst.gain_share.unwrap_or(0.0) {
+            loss if loss < 0.005 => String::new(),
+            loss => format!("{} takes {} longer.", worst.policy, percent(loss)),
         }
     }
 
@@ -259,23 +287,37 @@ impl Case<'_> {
 
     fn load(&self) -> String {
         let figures = &self.baseline().figures;
-        let duration_s = self.input.description.duration_s;
+        let duration_s = self.input.description.duration_s / self.setup.intensity.times();
         let floor = format!(
             "Moving the bytes alone takes {} at media rate (the floor)",
             seconds(figures.transfer_bound_s)
         );
         if self.setup.replay == Replay::Open && figures.makespan_s > duration_s * 1.05 + 1.0 {
+            if self.utilisation() < KEEPS_UP {
+                return format!(
+                    "The {} falls behind: the requests of {} are done after {}, of which it is busy {} ({}) under {}, \
+                     so they queue and latencies are mostly queueing. {floor}.",
+                    self.drive(),
+                    seconds(duration_s),
+                    seconds(figures.makespan_s),
+                    seconds(figures.busy_s),
+                    percent(self.utilisation()),
+                    self.baseline().policy,
+                );
+            }
             return format!(
-                "The disk cannot keep up: the requests of {} keep it busy for {} under {}, so \
+                "The {} cannot keep up: the requests of {} keep it busy for {} under {}, so \
                  they queue and latencies are mostly queueing. {floor}.",
+                self.drive(),
                 seconds(duration_s),
                 seconds(figures.busy_s),
                 self.baseline().policy,
             );
         }
         format!(
-            "Under {} the disk is busy {} of {} ({}). {floor}.",
+            "Under {} the {} is busy {} of {} ({}). {floor}.",
             self.baseline().policy,
+            self.drive(),
             seconds(figures.busy_s),
             seconds(figures.makespan_s),
             percent(self.utilisation()),
@@ -355,36 +397,58 @@ impl Case<'_> {
         why.map_or(String::new(), |why| format!("; {why}"))
     }
 
-    /// A sentence for each scheduler that changes something against the baseline.
+    /// A sentence for each scheduler that changes something against the baseline, and one for all that do not.
     fn comparison(&self) -> Vec<String> {
         let baseline = self.baseline();
         let others = self.results.iter().filter(|result| result.policy != baseline.policy);
-        others
-            .map(|result| {
-                let (now, before) = (&result.figures, &baseline.figures);
-                let movement = match before.head_movements {
-                    0 => String::new(),
-                    _ => format!(
-                        ", {} ({})",
-                        counted(now.head_movements, "head movement"),
-                        change(now.head_movements as f64, before.head_movements as f64)
-                    ),
-                };
-                format!(
-                    "{}: {} ({}){movement}, 99 % within {} ({}), longest wait {}{}.",
-                    result.policy,
-                    seconds(result.total_s()),
-                    change(result.total_s(), baseline.total_s()),
-                    millis(tail_ms(now.read_p99_ms, now.write_p99_ms)),
-                    change(
-                        tail_ms(now.read_p99_ms, now.write_p99_ms),
-                        tail_ms(before.read_p99_ms, before.write_p99_ms)
-                    ),
-                    millis(now.longest_wait_ms),
-                    self.why_not(&result.policy),
-                )
-            })
-            .collect()
+        let (same, others): (Vec<_>, Vec<_>) =
+            others.partition(|run| self.figures_of(run) == self.figures_of(baseline));
+        let mut told: Vec<String> = others.into_iter().map(|run| self.one(run)).collect();
+        if !same.is_empty() {
+            let same: Vec<&str> = same.iter().map(|run| run.policy.as_str()).collect();
+            let verb = if same.len() == 1 { "comes" } else { "come" };
+            let figures = self.figures_of(baseline);
+            told.push(format!(
+                "{} {verb} to the same as {}: {figures}.",
+                same.join(", "),
+                baseline.policy
+            ));
+        }
+        told
+    }
+
+    /// A run's figures as they are told.
+    fn figures_of(&self, run: &RunResult) -> String {
+        format!(
+            "{}, 99 % within {}, the longest {}",
+            seconds(run.total_s()),
+            millis(tail_of(run)),
+            run.figures.longest_ms().map_or("-".to_string(), millis)
+        )
+    }
+
+    /// A scheduler against the baseline.
+    fn one(&self, result: &RunResult) -> String {
+        let baseline = self.baseline();
+        let (now, before) = (&result.figures, &baseline.figures);
+        let movement = match before.head_movements {
+            0 => String::new(),
+            _ => format!(
+                ", {} ({})",
+                counted(now.head_movements, "head movement"),
+                change(now.head_movements as f64, before.head_movements as f64)
+            ),
+        };
+        format!(
+            "{}: {} ({}){movement}, 99 % within {} ({}), the longest {}{}.",
+            result.policy,
+            seconds(result.total_s()),
+            change(result.total_s(), baseline.total_s()),
+            millis(tail_of(result)),
+            change(tail_of(result), tail_of(baseline)),
+            now.longest_ms().map_or("-".to_string(), millis),
+            self.why_not(&result.policy),
+        )
     }
 }
 

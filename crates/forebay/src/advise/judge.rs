@@ -1,8 +1,8 @@
 //! What counts: how many requests, how busy a disk, how much of a difference. Which scheduler is better, and whether
 //! flash is worth its price, is [`super::choice`]'s to say.
 
+use super::Verdict;
 use super::choice::Choice;
-use super::{Verdict, baseline};
 use crate::simulate::RunResult;
 
 /// Less than this share of the total is called no difference.
@@ -43,8 +43,8 @@ pub(super) fn is_at_ease(baseline: &RunResult) -> bool {
 }
 
 /// Which scheduler is to be used, if that can be told.
-pub(super) fn scheduler(results: &[RunResult], choice: &Choice<'_>) -> (Verdict, Option<String>) {
-    let baseline = baseline(results);
+pub(super) fn scheduler(choice: &Choice<'_>) -> (Verdict, Option<String>) {
+    let baseline = choice.baseline();
     if baseline.figures.requests < TOO_FEW {
         return (Verdict::TooShort, None);
     }

@@ -4,7 +4,6 @@
 
 use serde::Serialize;
 
-use super::judge::{SHARE_THAT_MATTERS, tail_ms};
 use crate::quantities::bytes;
 use crate::simulate::RunResult;
 
@@ -133,33 +132,34 @@ impl Remedy {
             ..Remedy::untried(kind, &run.policy, String::new())
         }
     }
-
-    /// Total time and tail together: less is better.
-    fn weight(&self) -> f64 {
-        let tail = tail_ms(self.read_p99_ms, self.write_p99_ms);
-        self.total_s.unwrap_or(f64::MAX) * tail.max(1e-3)
-    }
 }
 
-/// One use of flash is enough: the one with less total time and tail together, or of equal ones the
-/// one that needs less.
-pub(super) fn choose_flash(remedies: &mut [Remedy]) {
-    let mut worthy: Vec<usize> = (0..remedies.len())
-        .filter(|&index| remedies[index].recommended && remedies[index].flash_bytes > 0)
-        .collect();
-    let weight = |index: usize| remedies[index].weight();
-    let Some(&best) = worthy.iter().min_by(|&&a, &&b| weight(a).total_cmp(&weight(b))) else {
-        return;
-    };
-    let close = |index: &usize| weight(*index) <= weight(best) * (1.0 + SHARE_THAT_MATTERS);
-    let chosen = worthy.iter().copied().filter(close);
-    let chosen = chosen.min_by_key(|&index| remedies[index].flash_bytes).unwrap_or(best);
-    worthy.retain(|&index| index != chosen);
-    let better = remedies[chosen].kind.name();
-    for index in worthy {
-        remedies[index].recommended = false;
-        let flash = bytes(remedies[chosen].flash_bytes as f64);
-        remedies[index].reason += &format!(" It would help too; {better} does more with {flash}.");
+/// One use of flash is enough: the one that needs less, unless `is_worth` says of another that it is worth needing
+/// more than that one.
+pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &Remedy) -> bool) {
+    let is_worthy = |remedy: &Remedy| remedy.recommended && remedy.flash_bytes > 0;
+    let mut worthy: Vec<usize> =
+        (0..remedies.len()).filter(|index| is_worthy(&remedies[*index])).collect();
+    worthy.sort_by_key(|index| remedies[*index].flash_bytes);
+    let Some(mut chosen) = worthy.first().copied() else { return };
+    for index in &worthy[1..] {
+        if is_worth(&remedies[*index], &remedies[chosen]) {
+            chosen = *index;
+        }
+    }
+    let (better, needed) = (remedies[chosen].kind.name(), remedies[chosen].flash_bytes);
+    for index in worthy.into_iter().filter(|index| *index != chosen) {
+        let remedy = &mut remedies[index];
+        remedy.recommended = false;
+        let flash = bytes(needed as f64);
+        remedy.reason += &match remedy.flash_bytes < needed {
+            true => {
+                format!(" It would help too; {better} is better by a tenth or more, with {flash}.")
+            }
+            false => {
+                format!(" It would help too, but not by a tenth more than {better} with {flash}.")
+            }
+        };
     }
 }
 
@@ -178,24 +178,29 @@ mod tests {
     }
 
     #[test]
-    fn of_two_uses_of_flash_the_faster_or_the_cheaper_is_recommended() {
+    fn more_flash_has_to_be_worth_it() {
         let chosen = |offloading: (f64, u64), caching: (f64, u64)| {
             let mut remedies = [
                 remedy(RemedyKind::Scheduling, 1.0, 0),
                 remedy(RemedyKind::Offloading, offloading.0, offloading.1),
                 remedy(RemedyKind::Caching, caching.0, caching.1),
             ];
-            choose_flash(&mut remedies);
-            remedies.map(|remedy| remedy.recommended)
+            let total = |remedy: &Remedy| remedy.total_s.unwrap_or(f64::MAX);
+            choose_flash(&mut remedies, |more, less| total(more) < 0.9 * total(less));
+            let reasons = remedies.each_ref().map(|remedy| remedy.reason.clone());
+            (remedies.map(|remedy| remedy.recommended), reasons)
         };
-        assert_eq!(chosen((50.0, 10), (40.0, 90)), [true, false, true]);
-        assert_eq!(chosen((40.5, 10), (40.0, 90)), [true, true, false]);
-        assert_eq!(chosen((40.0, 90), (40.5, 10)), [true, false, true]);
-        let mut remedies =
-            [remedy(RemedyKind::Offloading, 40.0, 10), remedy(RemedyKind::Caching, 44.0, 10)];
-        remedies[1].read_p99_ms = Some(5.0);
-        choose_flash(&mut remedies);
-        assert!(remedies[1].recommended, "half the tail is worth a tenth of the time");
+        assert_eq!(chosen((50.0, 10), (40.0, 90)).0, [true, false, true]);
+        assert_eq!(chosen((40.0, 90), (50.0, 10)).0, [true, true, false]);
+        assert_eq!(chosen((42.0, 10), (40.0, 90)).0, [true, true, false]);
+        assert_eq!(chosen((40.0, 90), (42.0, 10)).0, [true, false, true]);
+        let (_, reasons) = chosen((50.0, 10), (40.0, 90));
+        assert!(reasons[1].contains("caching is better by a tenth"), "{}", reasons[1]);
+        // 4.6 GiB of cache never again stand above less flash that does more.
+        let (recommended, reasons) = chosen((407.0, 435 << 20), (629.0, 4710 << 20));
+        assert_eq!(recommended, [true, true, false]);
+        let why = " It would help too, but not by a tenth more than offloading with 435 MiB.";
+        assert_eq!(reasons[2], why);
     }
 
     #[test]

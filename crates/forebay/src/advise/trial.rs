@@ -3,6 +3,8 @@
 //! Flash and the moving of data cost something, so they are held against the recommended scheduler as
 //! well as the baseline, and what is recommended has to be better than both.
 
+use std::ops::Range;
+
 use forebay_core::Device;
 
 use super::SEED;
@@ -14,7 +16,8 @@ use crate::defragment::{Defragmentation, study};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
-use crate::progress::GoOn;
+use crate::jobs::{Tell, side_by_side};
+use crate::progress::{GoOn, Told};
 use crate::quantities::{bytes, change, counted, millis, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
 use crate::slices::{Resampled, Slices};
@@ -44,24 +47,67 @@ pub(super) struct Tried {
     pub(super) defragmentation: Option<Defragmentation>,
 }
 
+/// What comes of trying one.
+struct Part {
+    remedy: Remedy,
+    run: Option<Run>,
+    sizing: Option<Sizing>,
+    defragmentation: Option<Defragmentation>,
+}
+
 impl Trial<'_> {
-    /// Tries all of them.
-    pub(super) fn all<P: GoOn>(&self, mut progress: impl FnMut(&str) -> P) -> Result<Tried, Error> {
-        let mut remedies = vec![self.scheduling()];
+    /// Tries all of them, so many at a time.
+    pub(super) fn all<P: GoOn>(
+        &self,
+        jobs: usize,
+        share: Range<f64>,
+        mut progress: impl FnMut(&Told) -> P,
+    ) -> Result<Tried, Error> {
+        let scheduling = self.scheduling();
         if let Some(why) = self.why_none() {
-            remedies.extend(none_tried(&self.baseline.policy, &why));
+            let none = none_tried(&self.baseline.policy, &why);
+            let remedies = std::iter::once(scheduling).chain(none).collect();
             return Ok(Tried { remedies, sizing: None, defragmentation: None });
         }
-        let scheduler = &self.free.policy;
-        let studied = study(self.input, Bed::of(self.device), scheduler, self.setup, |_| {
-            progress("defragmentation")
-        })?;
-        remedies.push(self.defragmented(&studied, |_| progress("defragmentation"))?);
-        remedies.push(self.offloading(|_| progress("bid-hybrid"))?);
-        let sizing = Sizing::of(self.input, |_| progress("caches of every size"))?;
-        remedies.push(self.caching(&sizing, |_| progress("cache"))?);
-        choose_flash(&mut remedies);
-        Ok(Tried { remedies, sizing: Some(sizing), defragmentation: Some(studied) })
+        let steps = self.input.description.records.saturating_mul(2);
+        let parts = side_by_side(
+            &["defragmentation", "offloading", "caching"],
+            (jobs, steps),
+            share,
+            |part, tell| self.part(part, tell),
+            &mut progress,
+        )?;
+        let mut tried = Tried { remedies: vec![scheduling], sizing: None, defragmentation: None };
+        let mut runs = Vec::new();
+        for Part { remedy, run, sizing, defragmentation } in parts {
+            tried.remedies.push(remedy);
+            runs.extend(run);
+            tried.sizing = tried.sizing.or(sizing);
+            tried.defragmentation = tried.defragmentation.or(defragmentation);
+        }
+        choose_flash(&mut tried.remedies, |more, less| self.is_worth_more_flash(&runs, more, less));
+        Ok(tried)
+    }
+
+    /// One of those that cost something.
+    fn part(&self, part: usize, tell: Tell<'_>) -> Result<Part, Error> {
+        Ok(match part {
+            0 => {
+                let (bed, policy) = (Bed::of(self.device), &self.free.policy);
+                let studied = study(self.input, bed, policy, self.setup, &mut *tell)?;
+                let remedy = self.defragmented(&studied, tell)?;
+                Part { remedy, run: None, sizing: None, defragmentation: Some(studied) }
+            }
+            1 => {
+                let (remedy, run) = self.offloading(tell)?;
+                Part { remedy, run, sizing: None, defragmentation: None }
+            }
+            _ => {
+                let sizing = Sizing::of(self.input, &mut *tell)?;
+                let (remedy, run) = self.caching(&sizing, tell)?;
+                Part { remedy, run, sizing: Some(sizing), defragmentation: None }
+            }
+        })
     }
 
     /// Why nothing but schedulers is tried.
@@ -105,11 +151,26 @@ impl Trial<'_> {
         Bed { flash: Some(self.flash), slices: true, ..Bed::of(self.device) }
     }
 
-    fn offloading<P: GoOn>(&self, progress: impl FnMut(u64) -> P) -> Result<Remedy, Error> {
+    /// Whether a remedy is worth needing more flash than another.
+    fn is_worth_more_flash(&self, runs: &[Run], more: &Remedy, less: &Remedy) -> bool {
+        let of = |remedy: &Remedy| runs.iter().find(|run| run.result.policy == remedy.policy);
+        let Some((more, less)) = of(more).zip(of(less)) else { return false };
+        let slices = more.slices.iter().chain(&less.slices).chain(self.slices.first().copied());
+        let slices: Vec<&Slices> = slices.collect();
+        let runs = [more.result.clone(), less.result.clone(), self.baseline.clone()];
+        let resampled = Resampled::of(&slices, SEED);
+        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).is_worth_more_flash()
+    }
+
+    /// Offloading, and its run if it was tried.
+    fn offloading<P: GoOn>(
+        &self,
+        progress: impl FnMut(u64) -> P,
+    ) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, policy) = (RemedyKind::Offloading, "bid-hybrid");
         if self.baseline.figures.writes == 0 {
             let why = "Not tried: the trace only reads, and BID-Hybrid moves only writes to flash.";
-            return Ok(Remedy::untried(kind, policy, why.to_string()));
+            return Ok((Remedy::untried(kind, policy, why.to_string()), None));
         }
         let ran = run_on(self.input, self.bed(), policy, self.setup, progress)?;
         let run = &ran.result;
@@ -129,14 +190,15 @@ impl Trial<'_> {
             );
         }
         let why = (needed == 0.0).then(|| "It moved nothing to flash".to_string());
-        Ok(self.with_flash(kind, ran, needed as u64, &evidence, why))
+        Ok((self.with_flash(kind, &ran, needed as u64, &evidence, why), Some(ran)))
     }
 
+    /// Caching, and its run if it was tried.
     fn caching<P: GoOn>(
         &self,
         sizing: &Sizing,
         progress: impl FnMut(u64) -> P,
-    ) -> Result<Remedy, Error> {
+    ) -> Result<(Remedy, Option<Run>), Error> {
         let (kind, footprint) = (RemedyKind::Caching, bytes(sizing.footprint_bytes as f64));
         if sizing.hit_share_max < HIT_SHARE_THAT_MATTERS {
             let why = format!(
@@ -144,7 +206,7 @@ impl Trial<'_> {
                  used; the others are used for the first time.",
                 percent(sizing.hit_share_max)
             );
-            return Ok(Remedy::untried(kind, "cache", why));
+            return Ok((Remedy::untried(kind, "cache", why), None));
         }
         let size_mib = sizing.size_mib.min(self.flash.model.capacity() >> 20);
         // The disk behind it under what is recommended there, so that the gain is the cache's own.
@@ -171,28 +233,28 @@ impl Trial<'_> {
             }
             _ => evidence += "; the trace only writes, so it only takes writes in",
         }
-        Ok(self.with_flash(kind, ran, size_mib << 20, &evidence, why))
+        Ok((self.with_flash(kind, &ran, size_mib << 20, &evidence, why), Some(ran)))
     }
 
     /// A run with flash, judged against what is free and the baseline, unless there is something else against it.
     fn with_flash(
         &self,
         kind: RemedyKind,
-        ran: Run,
+        ran: &Run,
         needed: u64,
         evidence: &str,
         against: Option<String>,
     ) -> Remedy {
         let (free, baseline) = (self.free, self.baseline);
-        let against = against.or_else(|| self.against_flash(&ran));
-        let run = ran.result;
+        let against = against.or_else(|| self.against_flash(ran));
+        let run = &ran.result;
         let mut held = format!("against {} with {}", self.totals(free), free.policy);
         if free.policy != baseline.policy {
             held += &format!(" and {} with {}", self.totals(baseline), baseline.policy);
         }
         let reason = format!(
             "{}, {held} (total {}): {evidence}.{}",
-            self.totals(&run),
+            self.totals(run),
             change(run.total_s(), free.total_s()),
             against.as_ref().map_or(String::new(), |why| format!(" {why}.")),
         );
@@ -202,7 +264,7 @@ impl Trial<'_> {
             recommended: against.is_none(),
             reason,
             run: Some(Box::new(run.clone())),
-            ..Remedy::outcome(kind, &run, baseline)
+            ..Remedy::outcome(kind, run, baseline)
         }
     }
 
@@ -217,7 +279,7 @@ impl Trial<'_> {
         let slices: Vec<&Slices> = ran.slices.iter().chain([baseline, free]).collect();
         let runs = [ran.result.clone(), self.baseline.clone(), self.free.clone()];
         let resampled = Resampled::of(&slices, SEED);
-        Choice::new(&runs, &resampled, self.prefer).against_flash()
+        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).against_flash()
     }
 
     /// What was learnt of defragmentation, with the baseline on the same requests beside it.

@@ -10,7 +10,7 @@ use forebay_core::Nanos;
 const DIGITS_MAX: usize = 18;
 
 /// A decimal that is not negative: `digits / 10^places`.
-fn decimal(text: &str) -> Option<(u64, u32)> {
+pub(super) fn decimal(text: &str) -> Option<(u64, u32)> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let is_number = |digits: &str| digits.bytes().all(|b| b.is_ascii_digit());
     let part = part.trim_end_matches('0');

@@ -19,6 +19,8 @@ pub struct ArrivalTimes {
     pub whole: Gaps,
     /// Of each volume that has any, by name; empty unless asked for.
     pub volumes: Vec<(String, Gaps)>,
+    /// The shortest and the longest request, in bytes.
+    pub lengths: (u32, u32),
     /// How reading went.
     pub notes: Notes,
 }
@@ -36,9 +38,11 @@ impl ArrivalTimes {
         progress: impl FnMut(u64) -> P,
     ) -> Result<ArrivalTimes, Error> {
         let (mut whole, mut volumes) = (Gaps::default(), Vec::<Gaps>::new());
+        let mut lengths = (u32::MAX, 0);
         read_through(name, reader, progress, |batch, _| {
             for record in batch {
                 whole.push(record.at);
+                lengths = (lengths.0.min(record.len), lengths.1.max(record.len));
                 if by_volume {
                     let volume = record.volume as usize;
                     if volume >= volumes.len() {
@@ -54,16 +58,23 @@ impl ArrivalTimes {
         let named = |(index, gaps)| (names.get(index).cloned().unwrap_or_default(), gaps);
         let volumes =
             volumes.into_iter().enumerate().filter(|(_, g)| !g.is_empty()).map(named).collect();
-        Ok(ArrivalTimes { path: name.to_path_buf(), whole, volumes, notes: reader.notes().clone() })
+        Ok(ArrivalTimes {
+            path: name.to_path_buf(),
+            whole,
+            volumes,
+            lengths,
+            notes: reader.notes().clone(),
+        })
     }
 
     /// Its volumes, each as a trace of its own by the same clock. Empty unless volumes were told apart.
     pub fn split(self) -> Vec<ArrivalTimes> {
-        let ArrivalTimes { path, volumes, notes, .. } = self;
+        let ArrivalTimes { path, volumes, lengths, notes, .. } = self;
         let of = |(volume, whole): (String, Gaps)| ArrivalTimes {
             path: PathBuf::from(format!("{} volume {volume}", path.display())),
             whole,
             volumes: Vec::new(),
+            lengths,
             notes: notes.clone(),
         };
         volumes.into_iter().map(of).collect()
@@ -145,6 +156,7 @@ mod tests {
             path: PathBuf::from("t"),
             whole: [Nanos(0), Nanos(7)].into_iter().collect(),
             volumes: Vec::new(),
+            lengths: (512, 512),
             notes: Notes { began, ..Notes::default() },
         };
         let kept = trace(Some(Nanos(90))).by_own_clock().ok().unwrap();

@@ -264,6 +264,7 @@ mod tests {
 
     fn arrivals(times: impl Iterator<Item = u64>) -> ArrivalTimes {
         ArrivalTimes {
+            lengths: (512, 512),
             path: PathBuf::from("t"),
             whole: times.map(Nanos).collect(),
             volumes: vec![("a".into(), [Nanos(0)].into_iter().collect())],

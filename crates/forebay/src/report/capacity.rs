@@ -159,6 +159,7 @@ mod tests {
     fn html(path: &str) -> String {
         let times = (0..100u64).flat_map(|s| std::iter::repeat_n(s * 1_000_000_000, s as usize));
         let arrivals = ArrivalTimes {
+            lengths: (512, 512),
             path: path.into(),
             whole: times.map(Nanos).collect(),
             volumes: Vec::new(),

@@ -5,7 +5,7 @@ use super::heads::Ground;
 use super::plot::Caption;
 use super::tables;
 use super::text::{NONE, escape, millis_or_none, name, percent, ratio, seconds, significant};
-use crate::advise::{Advice, BASELINE, Verdict};
+use crate::advise::{Advice, Verdict};
 use crate::simulate::{Replay, Run, RunResult};
 
 /// Paragraphs of one kind that are shown.
@@ -21,7 +21,7 @@ struct Pair<'a> {
 impl<'a> Pair<'a> {
     fn of(advice: &'a Advice) -> Option<Pair<'a>> {
         let named = |policy: &str| advice.runs.iter().find(|run| run.policy == policy);
-        let baseline = named(BASELINE).or(advice.runs.first())?;
+        let baseline = named(&advice.baseline).or(advice.runs.first())?;
         let best_other = || {
             let others = advice.ranking.iter().filter(|ranked| ranked.policy != baseline.policy);
             others.filter_map(|ranked| named(&ranked.policy)).next()
@@ -36,17 +36,16 @@ impl<'a> Pair<'a> {
 pub(super) fn page(advice: &Advice) -> String {
     let mut body = head(advice);
     let pair = Pair::of(advice);
-    let baseline = pair.as_ref().map_or(BASELINE, |pair| pair.baseline.policy.as_str());
     if let Some(pair) = &pair {
         body += &tiles(advice, pair);
     }
     body += &section("Remedies", &tables::remedies(advice));
     let ranking = match advice.verdict {
         Verdict::TooShort => "Schedulers, not ranked: too few requests",
-        _ => "Schedulers, best first",
+        _ => "Schedulers, the least total time first",
     };
     if !advice.ranking.is_empty() {
-        body += &section(ranking, &tables::ranking(advice, baseline));
+        body += &section(ranking, &tables::ranking(advice));
     }
     if let Some(redundancy) = &advice.redundancy {
         let title = format!("Redundancy on {} drives", redundancy.drives);
@@ -125,6 +124,10 @@ fn head(advice: &Advice) -> String {
         _ if helps(false) => ("good", "Only flash helps"),
         _ => (class, verdict),
     };
+    let faster = match advice.intensity {
+        1.0 => String::new(),
+        times => format!(", {} times as fast", significant(times)),
+    };
     let replay = match advice.replay {
         Replay::Open => "open: recorded arrival times",
         Replay::Closed => "closed: recorded think times after each completion",
@@ -149,7 +152,7 @@ fn head(advice: &Advice) -> String {
         "<header><p class=\"verdict {class}\">{verdict}</p><h1>{}</h1>{flash}\
          <dl class=\"about\"><div><dt>Trace</dt><dd>{}</dd></div>\
          <div><dt>Device</dt><dd>{}, {}</dd></div>\
-         <div><dt>Replay</dt><dd>{replay}</dd></div><div><dt>Load</dt><dd>{load}</dd></div></dl>\
+         <div><dt>Replay</dt><dd>{replay}{faster}</dd></div><div><dt>Load</dt><dd>{load}</dd></div></dl>\
          </header>\n",
         escape(free),
         escape(&advice.trace),
@@ -273,7 +276,7 @@ fn arrivals(advice: &Advice) -> String {
     };
     let picture = charts::arrivals(&caption, &advice.pictures.arrivals);
     let whole = |picture: String| {
-        figure(&picture, "As recorded, before any scheduling; the dashed line is the mean")
+        figure(&picture, "As replayed, before any scheduling; the dashed line is the mean")
     };
     picture.map_or(String::new(), |picture| section("Arrivals", &whole(picture)))
 }

@@ -4,7 +4,7 @@ use super::text::{
     NONE, bytes, count, escape, joules, millis, millis_or_none, name, percent, percent_or_none,
     ratio, seconds, significant,
 };
-use crate::advise::{Advice, BASELINE, Redundancy, Redundant, Remedy, RemedyKind};
+use crate::advise::{Advice, Redundancy, Redundant, Remedy, RemedyKind};
 use crate::simulate::{Replay, RunResult};
 use crate::statistics::{Figures, StreamShare};
 use forebay_trace::describe::Description;
@@ -53,22 +53,24 @@ pub(super) fn remedies(advice: &Advice) -> String {
     if advice.remedies.iter().all(|remedy| remedy.total_s.is_none()) {
         return reasons;
     }
+    let against = format!("against {}", advice.baseline);
     let heads = headings(&[
         "remedy",
         "needs",
         "requests",
         "total",
-        "against noop",
+        &against,
         "beyond what is free",
         "read p99",
         "write p99",
     ]);
     let rows: Vec<_> = advice.remedies.iter().map(|remedy| (false, remedy_cells(remedy))).collect();
     format!(
-        "<div class=\"remedies\">{}</div>{reasons}<p class=\"small\">{BASELINE} → with the remedy, on the same requests: \
+        "<div class=\"remedies\">{}</div>{reasons}<p class=\"small\">{} → with the remedy, on the same requests: \
          defragmentation on those that it was not learnt from, the others on all. Beyond what is free: \
          against the recommended scheduler. Flash: {}.</p>",
         table(&heads, &rows),
+        name(&advice.baseline),
         name(&advice.flash_device)
     )
 }
@@ -140,14 +142,15 @@ pub(super) fn redundancy(redundancy: &Redundancy) -> String {
     format!("<p>{}</p>{}", escape(&redundancy.said), table(&heads, &rows))
 }
 
-/// Every scheduler, best first; as they are listed where they cannot be compared.
-pub(super) fn ranking(advice: &Advice, baseline: &str) -> String {
+/// Every scheduler, that with the least total time first; as they are listed where they cannot be compared.
+pub(super) fn ranking(advice: &Advice) -> String {
+    let baseline = advice.baseline.as_str();
     let total = match advice.replay {
         Replay::Open | Replay::Dependent => "total: disk busy",
         Replay::Closed => "total: until all is done",
     };
     let against = format!("against {}", name(baseline));
-    let mut heads = headings(&["scheduler", total, "", "read p99", "write p99", "longest wait"]);
+    let mut heads = headings(&["scheduler", total, "", "read p99", "write p99", "longest"]);
     heads[2] = against;
     let longest = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
     let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
@@ -172,7 +175,7 @@ pub(super) fn ranking(advice: &Advice, baseline: &str) -> String {
             }
             cells.push(millis_or_none(ranked.read_p99_ms));
             cells.push(millis_or_none(ranked.write_p99_ms));
-            cells.push(millis(ranked.longest_wait_ms));
+            cells.push(millis_or_none(ranked.longest_ms));
             (best, cells)
         })
         .collect();
@@ -322,10 +325,12 @@ const FIGURES: &[Figure] = &[
     ("read latency, p50", |f| millis_or_none(f.read_p50_ms)),
     ("read latency, p99", |f| millis_or_none(f.read_p99_ms)),
     ("read latency, p99.9", |f| millis_or_none(f.read_p999_ms)),
+    ("read latency, longest", |f| millis_or_none(f.read_max_ms)),
     ("write latency, mean", |f| millis_or_none(f.write_mean_ms)),
     ("write latency, p50", |f| millis_or_none(f.write_p50_ms)),
     ("write latency, p99", |f| millis_or_none(f.write_p99_ms)),
     ("write latency, p99.9", |f| millis_or_none(f.write_p999_ms)),
+    ("write latency, longest", |f| millis_or_none(f.write_max_ms)),
     ("wait from admission, mean", |f| millis_or_none(f.wait_mean_ms)),
     ("wait from admission, p99", |f| millis_or_none(f.wait_p99_ms)),
     ("wait from admission, longest", |f| millis(f.longest_wait_ms)),

@@ -1,0 +1,134 @@
+//! What a recording tells of the device it was made on, by its latencies and its rate.
+//!
+//! Invariant: nothing is concluded from fewer than [`TOO_FEW`] measured requests.
+
+use forebay_trace::describe::Description;
+use forebay_trace::describe::description::Latency;
+
+use super::judge::TOO_FEW;
+use crate::quantities::{millis, percent};
+use crate::simulate::RunResult;
+
+/// What a read takes at least, in the mean, on the fastest disks where it does not go on after the last one: half a
+/// turn at 15,000 rpm, the arm not counted.
+const POSITIONING_LEAST_MS: f64 = 2.0;
+
+/// The share of requests that have to go elsewhere, so that a disk's buffer cannot be what answered 99 of 100.
+const ELSEWHERE_LEAST: f64 = 0.1;
+
+/// The model has to take so many times as long as the recording to be called slower.
+const SLOWER_TIMES: f64 = 2.0;
+
+/// A run that takes so many times as long as the recording does not keep up with it.
+const LONGER_TIMES: f64 = 1.05;
+
+/// How the recording's latencies tell that no disk answered it: in words, or none where they do not.
+pub(super) fn was_flash(description: &Description) -> Option<String> {
+    let within_ms = measured(&description.read_latency, description.reads)?.p99_ms?;
+    let goes_on = description.sequential_share?;
+    (within_ms < POSITIONING_LEAST_MS && 1.0 - goes_on >= ELSEWHERE_LEAST).then(|| {
+        format!(
+            "flash, as the trace ran on: 99 % of its reads took less than {}, though only {} of its requests go on \
+             where the last one ended, which no disk can; for what a disk would make of it name one with --device",
+            millis(within_ms),
+            percent(goes_on),
+        )
+    })
+}
+
+/// How much faster the device of the recording was than the model in `run`, in words; none where it was not.
+pub(super) fn was_faster(
+    description: &Description,
+    run: &RunResult,
+    device: &str,
+) -> Option<String> {
+    let reads = measured(&description.read_latency, description.reads);
+    let writes = measured(&description.write_latency, description.writes);
+    let (kind, latency, ms) = match (reads, writes) {
+        (Some(reads), _) => ("reads", reads, run.figures.read_p50_ms?),
+        (None, Some(writes)) => ("writes", writes, run.figures.write_p50_ms?),
+        (None, None) => return None,
+    };
+    let recorded_ms = latency.p50_ms?;
+    if ms < recorded_ms * SLOWER_TIMES {
+        return None;
+    }
+    let duration_s = description.duration_s;
+    let rate = |s: f64| match run.figures.requests as f64 / s.max(1e-9) {
+        rate if rate < 10.0 => format!("{rate:.1}"),
+        rate => format!("{rate:.0}"),
+    };
+    let rates = match run.figures.makespan_s > duration_s * LONGER_TIMES {
+        true => format!(
+            ", and it did {} requests a second where {device} does {}",
+            rate(duration_s),
+            rate(run.figures.makespan_s)
+        ),
+        false => String::new(),
+    };
+    Some(format!(
+        "The device of the recording was faster than {device}: half of its {kind} took less than {}, here less than \
+         {}{rates}. This says what {device} would make of the load, nothing of that device; name it with --device.",
+        millis(recorded_ms),
+        millis(ms),
+    ))
+}
+
+/// Latencies of `requests`, if enough of them were measured.
+fn measured(latency: &Latency, requests: u64) -> Option<&Latency> {
+    let measured = latency.measured_share.unwrap_or(0.0) * requests as f64;
+    (measured >= TOO_FEW as f64).then_some(latency)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::sample;
+
+    /// A recording of 4000 reads, the median and 99 % of which took so long, and of which so many went on.
+    fn recorded(p50_ms: f64, p99_ms: f64, sequential_share: f64) -> Description {
+        let mut description = sample::advice().description;
+        (description.reads, description.writes) = (4000, 0);
+        description.read_latency.measured_share = Some(1.0);
+        description.read_latency.p50_ms = Some(p50_ms);
+        description.read_latency.p99_ms = Some(p99_ms);
+        description.sequential_share = Some(sequential_share);
+        description
+    }
+
+    #[test]
+    fn scattered_reads_that_no_disk_answers_so_fast_are_from_flash() {
+        let flash = was_flash(&recorded(0.055, 0.094, 0.001)).unwrap();
+        assert!(flash.contains("took less than 0.09 ms, though only 0.1 %"), "{flash}");
+        assert_eq!(was_flash(&recorded(0.05, 9.0, 0.001)), None, "a cache before a disk");
+        assert_eq!(was_flash(&recorded(0.05, 0.1, 0.95)), None, "read ahead by a disk");
+        let mut few = recorded(0.05, 0.1, 0.0);
+        few.reads = TOO_FEW - 1;
+        assert_eq!(was_flash(&few), None);
+        let mut unmeasured = recorded(0.05, 0.1, 0.0);
+        unmeasured.read_latency.measured_share = Some(0.02);
+        assert_eq!(was_flash(&unmeasured), None);
+    }
+
+    #[test]
+    fn a_recording_is_faster_by_its_latencies_and_its_rate() {
+        let mut run = sample::advice().runs[0].clone();
+        (run.figures.requests, run.figures.read_p50_ms) = (4000, Some(9.0));
+        let mut description = recorded(4.0, 30.0, 0.0);
+        (description.duration_s, run.figures.makespan_s) = (10.0, 10.1);
+        let said = was_faster(&description, &run, "D").unwrap();
+        assert!(said.contains("less than 4.00 ms, here less than 9.00 ms. This"), "{said}");
+        run.figures.makespan_s = 40.0;
+        let said = was_faster(&description, &run, "D").unwrap();
+        assert!(said.contains("it did 400 requests a second where D does 100."), "{said}");
+        assert_eq!(was_faster(&recorded(4.6, 30.0, 0.0), &run, "D"), None);
+        // Quick as it is, the model is as quick.
+        run.figures.read_p50_ms = Some(0.07);
+        assert_eq!(was_faster(&recorded(0.05, 0.1, 0.0), &run, "D"), None);
+        (description.reads, run.figures.write_p50_ms) = (0, Some(9.0));
+        assert_eq!(was_faster(&description, &run, "D"), None, "no latencies of writes");
+        description.writes = 4000;
+        description.write_latency = description.read_latency.clone();
+        assert!(was_faster(&description, &run, "D").unwrap().contains("half of its writes"));
+    }
+}

@@ -1,0 +1,241 @@
+//! Parts of a verb's work side by side, each on a thread of its own.
+//!
+//! Invariants: answers come in the order of the parts, and are those of the parts one after another, however many
+//! threads there are; where some fail it is the first of them in that order whose error is told. Whoever is told of
+//! progress is told on the thread that asked.
+
+use std::num::NonZero;
+use std::ops::{ControlFlow, Range};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::thread;
+
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::{GoOn, Told};
+use crate::replayed::{Replay, Setup};
+
+/// Memory that requests waiting in all runs under way may take together.
+const WAITING_BYTES_MAX: u64 = 1 << 30;
+
+/// What a waiting request takes.
+const WAITING_BYTES: u64 = 80;
+
+/// What a request takes in closed replay, all of which are held.
+const HELD_BYTES: u64 = 150;
+
+/// As many threads as there are processors to run them.
+pub fn all() -> usize {
+    thread::available_parallelism().map_or(1, NonZero::get)
+}
+
+/// Of `jobs` as many as memory allows, at least one, where in each run of `input` no more than so many requests ever
+/// wait; all of them where that is not known.
+pub(crate) fn within_memory(
+    jobs: usize,
+    input: &Input,
+    setup: Setup,
+    waiting_max: Option<u64>,
+) -> usize {
+    let requests = input.description.records;
+    let bytes = match setup.replay {
+        Replay::Closed => requests.saturating_mul(HELD_BYTES),
+        _ => waiting_max.unwrap_or(requests).saturating_mul(WAITING_BYTES),
+    };
+    let fitting = WAITING_BYTES_MAX / bytes.max(1);
+    jobs.min(usize::try_from(fitting).unwrap_or(usize::MAX)).max(1)
+}
+
+/// What is told of one part's work.
+enum News<T> {
+    Begun(usize),
+    /// So much was counted.
+    Counted(usize, u64),
+    Ended(usize, Result<T, Error>),
+}
+
+/// How one part's work tells how far it is, and hears whether to go on.
+pub(crate) type Tell<'a> = &'a mut dyn FnMut(u64) -> ControlFlow<()>;
+
+/// Does the parts called `names`, at most `jobs` at a time: `work` is given each one's place. It counts to `steps` or
+/// so; all of them together are the `share` of the verb's work that `progress` is told of.
+///
+/// # Errors
+/// The first part's that failed; [`Error::Stopped`] where `progress` asked for that.
+pub(crate) fn side_by_side<T: Send, P: GoOn>(
+    names: &[&str],
+    (jobs, steps): (usize, u64),
+    share: Range<f64>,
+    work: impl Fn(usize, Tell<'_>) -> Result<T, Error> + Sync,
+    progress: &mut impl FnMut(&Told) -> P,
+) -> Result<Vec<T>, Error> {
+    let (next, stopped, failed) =
+        (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
+    let worker = |news: Sender<News<T>>| {
+        while !failed.load(Ordering::Relaxed) && !stopped.load(Ordering::Relaxed) {
+            let part = next.fetch_add(1, Ordering::Relaxed);
+            if part >= names.len() {
+                return;
+            }
+            // Whoever listens is there until all have ended.
+            let _ = news.send(News::Begun(part));
+            let mut tell = |count| {
+                let _ = news.send(News::Counted(part, count));
+                match stopped.load(Ordering::Relaxed) {
+                    true => ControlFlow::Break(()),
+                    false => ControlFlow::Continue(()),
+                }
+            };
+            let answer = work(part, &mut tell);
+            failed.fetch_or(answer.is_err(), Ordering::Relaxed);
+            let _ = news.send(News::Ended(part, answer));
+        }
+    };
+    let mut parts = Parts::new(names, steps, share);
+    thread::scope(|scope| {
+        let (sender, news) = mpsc::channel();
+        for _ in 0..jobs.clamp(1, names.len().max(1)) {
+            let sender = sender.clone();
+            scope.spawn(|| worker(sender));
+        }
+        drop(sender);
+        for one in news {
+            if parts.hear(one) && progress(&parts.told()).stops() {
+                stopped.store(true, Ordering::Relaxed);
+            }
+        }
+    });
+    match stopped.into_inner() {
+        true => Err(Error::Stopped),
+        false => parts.answers.into_iter().flatten().collect(),
+    }
+}
+
+/// How far all parts are.
+struct Parts<'a, T> {
+    names: &'a [&'a str],
+    steps: u64,
+    share: Range<f64>,
+    /// What each has counted; none before it begins and after it has ended.
+    under_way: Vec<Option<u64>>,
+    answers: Vec<Option<Result<T, Error>>>,
+}
+
+impl<'a, T> Parts<'a, T> {
+    fn new(names: &'a [&'a str], steps: u64, share: Range<f64>) -> Parts<'a, T> {
+        let under_way = vec![None; names.len()];
+        let answers = names.iter().map(|_| None).collect();
+        Parts { names, steps, share, under_way, answers }
+    }
+
+    /// Takes news; whether they are worth telling.
+    fn hear(&mut self, news: News<T>) -> bool {
+        match news {
+            News::Begun(part) => self.under_way[part] = Some(0),
+            News::Counted(part, count) => self.under_way[part] = Some(count),
+            News::Ended(part, answer) => {
+                self.under_way[part] = None;
+                self.answers[part] = Some(answer);
+                return false;
+            }
+        }
+        true
+    }
+
+    fn told(&self) -> Told {
+        let ended = self.answers.iter().flatten().count() as f64;
+        let of = |count: &u64| (*count as f64 / self.steps.max(1) as f64).min(1.0);
+        let done = ended + self.under_way.iter().flatten().map(of).sum::<f64>();
+        let whole = self.share.end - self.share.start;
+        let doing = self.names.iter().zip(&self.under_way).filter(|(_, count)| count.is_some());
+        Told {
+            doing: doing.map(|(name, _)| *name).collect::<Vec<_>>().join(", "),
+            done_share: self.share.start + whole * done / self.names.len().max(1) as f64,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use forebay_trace::streams::StreamBy;
+
+    const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+
+    fn squares(jobs: usize) -> Result<Vec<usize>, Error> {
+        let work = |part: usize, _: Tell<'_>| Ok(part * part);
+        side_by_side(&NAMES, (jobs, 1), 0.0..1.0, work, &mut |_: &Told| ())
+    }
+
+    #[test]
+    fn answers_come_in_order_whatever_the_number_of_threads() {
+        for jobs in [0, 1, 2, 5, 99] {
+            assert_eq!(squares(jobs).unwrap(), [0, 1, 4, 9, 16], "{jobs}");
+        }
+        let none = side_by_side(&[], (2, 1), 0.0..1.0, |_, _| Ok(()), &mut |_: &Told| ());
+        assert_eq!(none.unwrap(), []);
+    }
+
+    #[test]
+    fn as_many_are_under_way_as_there_are_jobs() {
+        let (now, most) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        // Nobody goes on until two are there, or it is clear that none will come.
+        let work = |_: usize, _: Tell<'_>| {
+            most.fetch_max(now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
+            thread::sleep(std::time::Duration::from_millis(20));
+            now.fetch_sub(1, Ordering::SeqCst);
+            Ok(())
+        };
+        side_by_side(&NAMES, (1, 1), 0.0..1.0, work, &mut |_: &Told| ()).unwrap();
+        assert_eq!(most.swap(0, Ordering::SeqCst), 1);
+        side_by_side(&NAMES, (2, 1), 0.0..1.0, work, &mut |_: &Told| ()).unwrap();
+        assert_eq!(most.into_inner(), 2);
+    }
+
+    #[test]
+    fn the_first_error_in_order_is_told_and_nothing_begins_after_one() {
+        let begun = AtomicUsize::new(0);
+        let work = |part: usize, _: Tell<'_>| {
+            begun.fetch_add(1, Ordering::Relaxed);
+            let fails = |name: &str| Err::<(), _>(Error::Unfit(name.to_string()));
+            if part >= 1 { fails(NAMES[part]) } else { Ok(()) }
+        };
+        let error = side_by_side(&NAMES, (1, 1), 0.0..1.0, work, &mut |_: &Told| ()).unwrap_err();
+        assert_eq!((error.to_string().as_str(), begun.into_inner()), ("b", 2));
+    }
+
+    #[test]
+    fn progress_rises_within_its_share_and_can_stop_all() {
+        let mut told = Vec::new();
+        let work = |_: usize, tell: Tell<'_>| match (1..=4).any(|count| tell(count).is_break()) {
+            true => Err(Error::Stopped),
+            false => Ok(()),
+        };
+        let mut keep = |now: &Told| told.push((now.doing.clone(), now.done_share));
+        side_by_side(&NAMES, (1, 4), 0.5..1.0, work, &mut keep).unwrap();
+        assert_eq!((told[0].0.as_str(), told[0].1), ("a", 0.5));
+        assert!(told.windows(2).all(|pair| pair[0].1 <= pair[1].1), "{told:?}");
+        assert_eq!(told.last().map(|last| (last.0.as_str(), last.1)), Some(("e", 1.0)));
+        let mut calls = 0;
+        let mut stop = |_: &Told| {
+            calls += 1;
+            ControlFlow::Break(())
+        };
+        let stopped = side_by_side(&NAMES, (1, 4), 0.0..1.0, work, &mut stop);
+        assert!(matches!(stopped, Err(Error::Stopped)) && calls >= 1);
+    }
+
+    #[test]
+    fn fewer_run_where_more_would_not_fit() {
+        let mut input = sample::read(StreamBy::Thread, |_| ()).unwrap();
+        let (open, closed) =
+            (Setup::default(), Setup { replay: Replay::Closed, ..Setup::default() });
+        assert_eq!(within_memory(4, &input, open, None), 4);
+        input.description.records = 20_000_000;
+        assert_eq!(within_memory(4, &input, open, None), 1, "all may wait");
+        assert_eq!(within_memory(4, &input, open, Some(1_000_000)), 4);
+        assert_eq!(within_memory(4, &input, open, Some(4_000_000)), 3);
+        assert_eq!(within_memory(4, &input, closed, Some(0)), 1);
+    }
+}
