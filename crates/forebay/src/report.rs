@@ -139,13 +139,17 @@ mod tests {
     #[test]
     fn what_does_not_exist_is_left_out() {
         let mut advice = advice();
-        assert!(html(&advice).contains("id=\"writes-t\""));
+        let whole = html(&advice);
+        assert!(whole.contains("id=\"writes-t\"") && whole.contains("id=\"spent-t\""));
+        assert!(whole.contains("of busy time moving heads"));
+        assert!(whole.contains("Busy time, which is the total above"));
         advice.pictures.cylinders = 0;
         for (_, run) in &mut advice.pictures.runs {
             run.write_distribution.clear();
         }
         let page = html(&advice);
         assert!(!page.contains("id=\"heads-0-t\"") && !page.contains("id=\"writes-t\""));
+        assert!(!page.contains("of busy time moving heads") && !page.contains("id=\"spent-t\""));
         assert!(page.contains("id=\"reads-t\""));
         advice.pictures.runs.clear();
         advice.pictures.arrivals.clear();

@@ -1,7 +1,7 @@
 //! The pictures beside the heads': latency distributions, arrivals, and where the time went.
 //!
 //! Plain data in, SVG out. A series keeps its colour and its dashes in every picture, both from
-//! the style sheet's classes `s0` to `s8`.
+//! the style sheet's classes `s0` to `s11`.
 
 use std::fmt::Write;
 
@@ -10,7 +10,7 @@ use super::plot::{Caption, Picture, Plot};
 use super::text::{escape, percent, ratio, seconds};
 
 /// Colours and dashes the style sheet tells apart.
-const SERIES_STYLES: usize = 9;
+const SERIES_STYLES: usize = 12;
 
 /// The class of the series at `index`.
 pub(super) fn series_class(index: usize) -> String {
@@ -220,6 +220,16 @@ mod tests {
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
         let lines: Vec<_> = lines.filter(|class| class.starts_with("series")).collect();
         assert_eq!(lines, ["series s0", "series s1"]);
+    }
+
+    #[test]
+    fn each_scheduler_has_a_style_of_its_own() {
+        assert!(forebay_core::catalog::POLICIES.len() <= SERIES_STYLES);
+        let sheet = include_str!("style.css");
+        for index in 0..SERIES_STYLES {
+            assert!(sheet.contains(&format!(".{} {{", series_class(index))), "{index}");
+        }
+        assert!(!sheet.contains(&format!(".s{SERIES_STYLES} {{")));
     }
 
     #[test]

@@ -110,7 +110,7 @@ fn head(advice: &Advice) -> String {
     let (class, verdict) = match advice.verdict {
         Verdict::Recommended => ("good", "A scheduler helps"),
         Verdict::BaselineIsBest => ("calm", "The baseline is best"),
-        Verdict::LoadTooLow => ("calm", "Nothing to gain: the disk is mostly idle"),
+        Verdict::LoadTooLow => ("calm", "Nothing to gain: the device is mostly idle"),
         Verdict::NothingToGain => ("calm", "Nothing to gain"),
         Verdict::TooShort => ("calm", "Too short to tell"),
         Verdict::NoTimes => ("calm", "No times, no advice"),
@@ -184,11 +184,14 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
         Some(run) => format!("{} → {}", name(&pair.baseline.policy), name(&run.policy)),
         None => format!("under {}", name(&pair.baseline.policy)),
     };
+    let heads = match advice.pictures.cylinders {
+        0 => String::new(),
+        _ => tile("of busy time moving heads", &moving),
+    };
     format!(
-        "<section class=\"tiles\"><p class=\"small\">{legend}</p><dl>{}{}{}{}</dl></section>\n",
+        "<section class=\"tiles\"><p class=\"small\">{legend}</p><dl>{}{}{heads}{}</dl></section>\n",
         tile("total time", &|run| seconds(run.total_s())),
         tile(if reads { "99 % of reads within" } else { "99 % of writes within" }, &tail),
-        tile("of busy time moving heads", &moving),
         tile("of the time busy", &busy),
     )
 }
@@ -292,7 +295,15 @@ fn spent_in(run: &RunResult) -> TimeSpent<'_> {
     }
 }
 
+/// Of a disk; what else has no heads spends its time on nothing that could be told apart.
 fn time_spent(advice: &Advice) -> String {
+    if advice.pictures.cylinders == 0 {
+        return String::new();
+    }
+    let total = match advice.replay {
+        Replay::Closed => "Busy time; the total above runs until all is done",
+        Replay::Open | Replay::Dependent => "Busy time, which is the total above",
+    };
     let spent: Vec<TimeSpent<'_>> = advice.runs.iter().map(spent_in).collect();
     let caption = Caption {
         id: "spent",
@@ -320,7 +331,10 @@ fn time_spent(advice: &Advice) -> String {
     .collect();
     let content = format!(
         "<ul class=\"legend boxes\">{keys}</ul>{}",
-        figure(&picture, "Busy time; the line marks the same bytes at media rate, the floor")
+        figure(
+            &picture,
+            &format!("{total}; the line marks the same bytes at media rate, the floor")
+        )
     );
     section("Where the disk's time went", &content)
 }
