@@ -217,6 +217,9 @@ fn a_disk_ships_with_its_controller_and_has_a_plain_form() {
         panic!("plain")
     };
     assert_eq!((off.controller.queue.depth, off.controller.write_cache), (4, None));
+    let plain = open("sata250:queue-depth=4").unwrap().plain().unwrap();
+    assert!(plain.name == "sata250:plain" && matches!(plain.model, DeviceModel::Hdd(_)));
+    assert!(["sata250:plain", "fixed:5", "990-pro"].iter().all(|n| open(n).unwrap().plain().is_none()));
     // 16 writes far apart: at once into the cache, one seek each without it.
     let writes = || (0..16).map(|id| io(Op::Write, id, id * 1_000_000_000, 4096));
     let [shipped, through] = ["sata250", "sata250:write-cache=off"].map(|name| {

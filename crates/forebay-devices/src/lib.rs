@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 
 use forebay_core::device::drive::DriveSpec;
 use forebay_core::device::fixed::Fixed;
-use forebay_core::device::hdd::HddSpec;
+use forebay_core::device::hdd::{Hdd, HddSpec};
 use forebay_core::device::list;
 use forebay_core::device::list::DeviceModel;
 use forebay_core::{Spec, SpecError};
@@ -73,9 +73,21 @@ pub struct OpenDevice {
     pub sources: Sources,
     /// The model itself, idle at the start of a run.
     pub model: DeviceModel,
+    /// Arm and platters of a disk.
+    mechanics: Option<HddSpec>,
 }
 
 impl OpenDevice {
+    /// The same disk without its controller; none of what is no disk or has none.
+    pub fn plain(&self) -> Option<OpenDevice> {
+        let (DeviceModel::Drive(_), Some(disk)) = (&self.model, &self.mechanics) else {
+            return None;
+        };
+        let name = self.name.split(':').next().unwrap_or_default();
+        let model = DeviceModel::Hdd(Hdd::new(disk.clone()).ok()?);
+        Some(OpenDevice { name: format!("{name}:{}", change::PLAIN), model, ..self.clone() })
+    }
+
     /// One device a lane for a policy that asks for servers of `rates_iops`
     /// ([`forebay_core::Policy::servers`]): a server of constant rate is divided in their ratio,
     /// of any other kind there are as many as rates. Without rates it is one device.
@@ -154,6 +166,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             summary: format!("{} I/Os per second, one at a time", spec.argument().unwrap_or("?")),
             notes: Vec::new(),
             sources: Sources::default(),
+            mechanics: None,
         });
     }
     let (name, changes) = name_and_changes(whole)?;
@@ -324,14 +337,17 @@ fn read_changed(
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         let (notes, sources) = (Vec::new(), Sources::of(text));
         let description = file.description;
-        return Ok(OpenDevice { name, description, summary, notes, sources, model });
+        let mechanics = None;
+        return Ok(OpenDevice { name, description, summary, notes, sources, model, mechanics });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
+    let (disk, _) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
     let (notes, sources) = (file.notes(), Sources::of(text));
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
     let description = file.description;
-    Ok(OpenDevice { name, description, summary, notes, sources, model })
+    let mechanics = Some(disk);
+    Ok(OpenDevice { name, description, summary, notes, sources, model, mechanics })
 }
 
 /// A message of the parser, which speaks of its types, in the words of who writes the file.

@@ -28,6 +28,7 @@ mod cautions;
 mod choice;
 mod findings;
 mod judge;
+mod plain;
 mod redundancy;
 mod remedies;
 #[cfg(test)]
@@ -39,6 +40,7 @@ mod trial;
 pub use available::{From, Today};
 use choice::Choice;
 pub use choice::Prefer;
+pub use plain::{OnBoth, Plain};
 pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
 pub use sizing::Sizing;
@@ -148,6 +150,8 @@ pub struct Advice {
     pub cache_sizing: Option<Sizing>,
     /// What defragmentation does; none where it was not tried.
     pub defragmentation: Option<Defragmentation>,
+    /// The same disk without its controller, as papers model disks; none of a device without such a form.
+    pub plain: Option<Plain>,
     /// Which redundancy pays on an array; none where it was not asked.
     pub redundancy: Option<Redundancy>,
     /// What the trace is like.
@@ -213,8 +217,10 @@ impl Default for Asked {
     }
 }
 
-/// Shares of the work: schedulers, then all other remedies.
-const SCHEDULERS_SHARE: f64 = 0.7;
+/// Shares of the work that are done when all schedulers have run, and when some have on the plain
+/// disk; then come all other remedies.
+const SCHEDULERS_SHARE: f64 = 0.65;
+const PLAIN_SHARE: f64 = 0.7;
 
 /// Tries every listed scheduler for `input` on `device`, and the other remedies, with `flash` for
 /// those that need it, some at a time; tells `progress` now and then what is under way.
@@ -254,6 +260,11 @@ pub fn advise<P: GoOn>(
     let baseline = choice.baseline();
     let free = results.iter().find(|result| Some(&result.policy) == recommended.as_ref());
     let free = free.unwrap_or(baseline);
+    let again = worth_telling(&results, &ranking, baseline, free, today.as_ref());
+    let plain = Plain::of(input, device, &again, setup, jobs, |told| {
+        let share = PLAIN_SHARE - SCHEDULERS_SHARE;
+        progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
+    })?;
     let in_slices = |run: &RunResult| {
         let at = results.iter().position(|result| result.policy == run.policy);
         at.map_or(slices[0], |at| slices[at])
@@ -262,7 +273,7 @@ pub fn advise<P: GoOn>(
     let trial =
         Trial { input, device, flash, setup, baseline, free, slices: slices_of_both, prefer };
     let Tried { remedies, sizing, defragmentation } =
-        trial.all(jobs, SCHEDULERS_SHARE..1.0, progress)?;
+        trial.all(jobs, PLAIN_SHARE..1.0, progress)?;
     let case = findings::Case {
         remedies: &remedies,
         flash,
@@ -276,6 +287,7 @@ pub fn advise<P: GoOn>(
         chosen: free,
         today: today.as_ref(),
         choice: &choice,
+        plain: plain.as_ref(),
     };
     Ok(Advice {
         trace: input.path.display().to_string(),
@@ -290,6 +302,7 @@ pub fn advise<P: GoOn>(
         flash_device: flash.name.clone(),
         cache_sizing: sizing,
         defragmentation,
+        plain,
         redundancy: None,
         remedies,
         baseline: baseline.policy.clone(),
@@ -369,11 +382,32 @@ fn untimed<P: GoOn>(
         remedies,
         cache_sizing: Some(sizing),
         defragmentation: None,
+        plain: None,
         redundancy: None,
         description: input.description.clone(),
         runs: Vec::new(),
         pictures: Pictures { arrivals: Vec::new(), runs: Vec::new(), cylinders: 0 },
     })
+}
+
+/// The baseline, the recommended, what can be set today, and that with the least total time: each once.
+fn worth_telling<'a>(
+    results: &'a [RunResult],
+    ranking: &[Ranked],
+    baseline: &'a RunResult,
+    free: &'a RunResult,
+    today: Option<&Today>,
+) -> Vec<&'a RunResult> {
+    let named = |policy: &str| results.iter().find(|run| run.policy == policy);
+    let today = today.and_then(|today| named(&today.policy));
+    let fastest = ranking.first().and_then(|ranked| named(&ranked.policy));
+    let mut told: Vec<&RunResult> = Vec::new();
+    for run in [Some(baseline), Some(free), today, fastest].into_iter().flatten() {
+        if !told.iter().any(|other| other.policy == run.policy) {
+            told.push(run);
+        }
+    }
+    told
 }
 
 /// By total time; equal ones keep the order of the list, which is simplest first. So do all where

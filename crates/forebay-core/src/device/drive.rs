@@ -90,6 +90,7 @@ pub struct Drive {
     controller: Controller,
     buffer: Option<Buffer>,
     cache: Option<WriteCache>,
+    /// In the order they came, which is that in which the cache takes them.
     waiting: Vec<Command>,
     served: Vec<Served>,
     bus_free_at: u64,
@@ -175,13 +176,13 @@ impl Drive {
             }
             match self.choose(now) {
                 Some(index) => {
-                    let command = self.waiting.swap_remove(index);
+                    let command = self.waiting.remove(index);
                     let served = self.at_media(now, &command);
                     self.served.push(served);
                     return;
                 }
                 // All that waits may wait for room in the cache: then there are runs.
-                None if self.write_nearest(now, now).is_none() => return,
+                None if self.write_nearest(now, 0).is_none() => return,
                 None => (),
             }
         }
@@ -193,7 +194,7 @@ impl Drive {
             let command = self.waiting[index];
             match self.without_arm(now, &command) {
                 Some(served) => {
-                    self.waiting.swap_remove(index);
+                    self.waiting.remove(index);
                     self.served.push(served);
                 }
                 None => index += 1,
@@ -228,7 +229,8 @@ impl Drive {
             return Some(oldest);
         }
         let (command, at) = waiting().map(|index| (index, reached(&index))).min_by_key(|c| c.1)?;
-        let run = drains.then(|| self.nearest_run(now)).flatten();
+        // As with commands, the arm moved on when its last access had ended.
+        let run = drains.then(|| self.nearest_run(0)).flatten();
         run.is_none_or(|(sooner, _)| at.0 <= sooner).then_some(command)
     }
 }

@@ -2,12 +2,13 @@
 
 use super::choice::Choice;
 use super::judge::{KEEPS_UP, TOO_FEW, tail_ms, tail_of, utilisation};
-use super::{From, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
+use super::{From, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
 use crate::input::Input;
 use crate::quantities::{bytes, change, counted, millis, percent, seconds};
 use crate::simulate::{Replay, RunResult, Setup};
 use forebay_core::Device;
+use forebay_core::device::list::DeviceModel;
 use forebay_trace::describe::printable;
 
 /// Everything the words are about.
@@ -26,6 +27,7 @@ pub(super) struct Case<'a> {
     pub(super) chosen: &'a RunResult,
     pub(super) today: Option<&'a Today>,
     pub(super) choice: &'a Choice<'a>,
+    pub(super) plain: Option<&'a Plain>,
 }
 
 impl Case<'_> {
@@ -263,6 +265,7 @@ impl Case<'_> {
         findings.extend(self.today.map(Today::told));
         findings.extend(self.trade());
         findings.extend(self.comparison());
+        findings.extend(self.plain.and_then(|plain| plain.told(self.total_words())));
         findings.extend(self.one_sided());
         findings
     }
@@ -289,8 +292,12 @@ impl Case<'_> {
         let figures = &self.baseline().figures;
         let duration_s = self.input.description.duration_s / self.setup.intensity.times();
         let floor = format!(
-            "Moving the bytes alone takes {} at media rate (the floor)",
-            seconds(figures.transfer_bound_s)
+            "Moving the bytes alone takes {} {} (the floor)",
+            seconds(figures.transfer_bound_s),
+            match self.device.model {
+                DeviceModel::Drive(_) => "over the drive's bus, which its buffer can keep up with",
+                _ => "at media rate",
+            }
         );
         if self.setup.replay == Replay::Open && figures.makespan_s > duration_s * 1.05 + 1.0 {
             if self.utilisation() < KEEPS_UP {

@@ -190,6 +190,7 @@ pub(crate) fn advice() -> Advice {
     let mut ranking: Vec<Ranked> = results.iter().map(ranked).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
     Advice {
+        plain: None,
         redundancy: None,
         trace: "hadoop-eternity10.sdb".to_string(),
         device: "st1000nm0011".to_string(),

@@ -1,0 +1,111 @@
+//! The same disk without its controller: one command at a time, arm and platters alone. The papers'
+//! figures are of such disks, and most of what they save the drive's own queue and cache save too.
+
+use serde::Serialize;
+
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::input::Input;
+use crate::progress::{GoOn, Told};
+use crate::quantities::{percent, seconds};
+use crate::simulate::{Bed, RunResult, Setup, run_all};
+
+/// What schedulers come to without the drive's own queue and cache.
+#[derive(Clone, Debug, Serialize)]
+pub struct Plain {
+    /// The plain disk.
+    pub device: String,
+    /// The baseline first.
+    pub schedulers: Vec<OnBoth>,
+}
+
+/// A scheduler's total time on both disks.
+#[derive(Clone, Debug, Serialize)]
+pub struct OnBoth {
+    /// The scheduler.
+    pub policy: String,
+    /// On the plain disk.
+    pub plain_total_s: f64,
+    /// On the drive with its controller.
+    pub total_s: f64,
+}
+
+impl Plain {
+    /// `runs` again on the plain form of `device`, that of the baseline first; none where it has no
+    /// such form.
+    pub(super) fn of<P: GoOn>(
+        input: &Input,
+        device: &OpenDevice,
+        runs: &[&RunResult],
+        setup: Setup,
+        jobs: usize,
+        progress: impl FnMut(&Told) -> P,
+    ) -> Result<Option<Plain>, Error> {
+        let Some(plain) = device.plain() else { return Ok(None) };
+        let names: Vec<&str> = runs.iter().map(|run| run.policy.as_str()).collect();
+        let again = run_all(input, Bed::of(&plain), &names, setup, jobs, progress)?;
+        let on_both = |(run, again): (&&RunResult, crate::simulate::Run)| OnBoth {
+            policy: run.policy.clone(),
+            plain_total_s: again.result.total_s(),
+            total_s: run.total_s(),
+        };
+        let schedulers = runs.iter().zip(again).map(on_both).collect();
+        Ok(Some(Plain { device: plain.name, schedulers }))
+    }
+
+    /// In words; `total` is what a total time is called.
+    pub(super) fn told(&self, total: &str) -> Option<String> {
+        let [baseline, others @ ..] = &self.schedulers[..] else { return None };
+        let times = |time: fn(&OnBoth) -> f64| {
+            let from = time(baseline);
+            let other = |on: &OnBoth| {
+                let share = time(on) / from.max(1e-9) - 1.0;
+                let word = if share > 0.0 { "more" } else { "less" };
+                format!("{} {} ({} {word})", on.policy, seconds(time(on)), percent(share.abs()))
+            };
+            let others: Vec<String> = others.iter().map(other).collect();
+            format!("{} {}, {}", baseline.policy, seconds(from), others.join(", "))
+        };
+        (!others.is_empty()).then(|| {
+            format!(
+                "The drive's own queue and cache do part of a scheduler's work. {} with them: {}. On arm and \
+                 platters alone, one command at a time, as papers model a disk ({}): {}.",
+                capital(total),
+                times(|on| on.total_s),
+                self.device,
+                times(|on| on.plain_total_s),
+            )
+        })
+    }
+}
+
+fn capital(words: &str) -> String {
+    let mut letters = words.chars();
+    letters.next().map(char::to_uppercase).into_iter().flatten().chain(letters).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_disks_stand_beside_one_another() {
+        let on = |policy: &str, plain_total_s, total_s| OnBoth {
+            policy: policy.to_string(),
+            plain_total_s,
+            total_s,
+        };
+        let mut plain = Plain {
+            device: "d:plain".to_string(),
+            schedulers: vec![on("noop", 800.0, 400.0), on("bid", 400.0, 440.0)],
+        };
+        assert_eq!(
+            plain.told("disk busy time").unwrap(),
+            "The drive's own queue and cache do part of a scheduler's work. Disk busy time with \
+             them: noop 400 s, bid 440 s (10 % more). On arm and platters alone, one command at a \
+             time, as papers model a disk (d:plain): noop 800 s, bid 400 s (50 % less)."
+        );
+        plain.schedulers.truncate(1);
+        assert_eq!(plain.told("disk busy time"), None);
+    }
+}
