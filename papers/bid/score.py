@@ -1,7 +1,8 @@
 """Every scheduler scored as if it were the candidate, over traces, replays, loads and queue depths.
 
 A case is met if no other scheduler is better in both total time and read p99, total time is within
-1 % of the best other's, and read p99 within 10 % of that of the fastest other.
+1 % of the best other's, and read p99 within 10 % of that of the fastest other. Write p99 within 10 %
+of the fastest other's is counted beside it.
 """
 
 from math import exp, log
@@ -13,14 +14,19 @@ from forebay.reproduce import table
 TOTAL_MOST = 1.01
 TAIL_MOST = 1.10
 
+COUNTED = ("met", "undominated", "total", "tail", "write_tail")
+
 
 def judge(case, each: dict, candidate: str) -> dict:
     """How `candidate` stands to the others in a case."""
-    stands = {p: (total_s(case, run), run["read_p99_ms"] or 0.0) for p, run in each.items()}
-    total, tail = stands.pop(candidate)
+    stands = {
+        p: (total_s(case, run), run["read_p99_ms"] or 0.0, run["write_p99_ms"] or 0.0)
+        for p, run in each.items()
+    }
+    total, tail, write_tail = stands.pop(candidate)
     fastest = min(stands, key=lambda policy: stands[policy])
-    best_total, best_tail = stands[fastest]
-    better = [p for p, (t, r) in stands.items() if t < total and r < tail]
+    best_total, best_tail, best_write_tail = stands[fastest]
+    better = [p for p, (t, r, _) in stands.items() if t < total and r < tail]
     total_ratio = total / best_total if best_total else 1.0
     tail_ratio = tail / best_tail if best_tail else 1.0
     return {
@@ -31,6 +37,7 @@ def judge(case, each: dict, candidate: str) -> dict:
         "tail_ratio": tail_ratio,
         "total": total_ratio <= TOTAL_MOST,
         "tail": tail_ratio <= TAIL_MOST,
+        "write_tail": write_tail <= TAIL_MOST * best_write_tail or not best_write_tail,
         "met": not better and total_ratio <= TOTAL_MOST and tail_ratio <= TAIL_MOST,
     }
 
@@ -51,7 +58,7 @@ def scores(cases, runs) -> dict[str, list[dict]]:
 
 def row(scheduler: str, judged: list[dict]) -> list[str]:
     """A scheduler's line: counts, then geometric means and the worst of both ratios."""
-    counts = [sum(j[key] for j in judged) for key in ("met", "undominated", "total", "tail")]
+    counts = [sum(j[key] for j in judged) for key in COUNTED]
     totals = [j["total_ratio"] for j in judged]
     tails = [j["tail_ratio"] for j in judged if j["tail_ratio"] > 0]
     ratios = [mean(totals), max(totals), mean(tails), max(tails, default=1.0)]
@@ -61,8 +68,8 @@ def row(scheduler: str, judged: list[dict]) -> list[str]:
 def section(cases, runs) -> str:
     """The score over all cases, by depth and replay, and where `forebay` misses."""
     judged = scores(cases, runs)
-    header = ["scheduler", "met", "undominated", "total within 1 %", "p99 within 10 %"]
-    header += ["total, geo mean", "worst", "p99, geo mean", "worst"]
+    header = ["scheduler", "met", "undominated", "total within 1 %", "read p99 within 10 %"]
+    header += ["write p99 within 10 %", "total, geo mean", "worst", "read p99, geo mean", "worst"]
     parts = [f"Of {len(cases)} cases:\n", table(header, [row(s, judged[s]) for s in SCHEDULERS])]
     for depth in sorted({case.depth for case in cases}):
         for replay in ("open", "closed"):
