@@ -1,13 +1,19 @@
-//! forebay: long sweeps by turns, waiting for streams found by address as long as it pays, and a
-//! bound on every wait.
+//! forebay: one long sweep over reads and writes, apart only where one would drown the other, waiting
+//! for streams found by address as long as it pays, and a bound on every wait.
 //!
-//! Ours, after what the others do well. As anticipatory, it serves waited-for requests (reads and
-//! synchronous writes) and others in turns, one kind off the device before the other begins, and
-//! waits after a read for the next one of its stream. It departs from what is known:
+//! Ours, after what the others do well. It sweeps as C-LOOK does, waits after a read for the next one
+//! of its stream as anticipatory does, and serves reads and writes in turns, one kind off the device
+//! before the other begins, where that is better. It departs from what is known:
 //!
-//! * *Long sweeps.* A turn goes upwards from where its kind's last one ended. While the other kind
-//!   waits it lasts until half (others: a quarter) of what waits there could have been served, and
+//! * *Together or apart* ([`sharing`]). What lies on the way is taken along, reads and writes alike,
+//!   while the writes that wait take no more than some times as long as the reads. Few reads beside
+//!   bulk writes are fetched in excursions, from which the sweep goes on where it was. And while some
+//!   request has waited for a good part of the bound, each kind has a sweep of its own.
+//! * *Long turns.* A turn goes upwards from where its kind's last one ended. While the other kind
+//!   waits it lasts until half (writes: a quarter) of what waits there could have been served, and
 //!   no less than [`ForebayConfig::turn`]: few requests interrupt a sweep soon, many let it go on.
+//! * *Kinds by what is done*, not by who waits: a synchronous write may be as bulky as any other, and
+//!   counted with reads it makes them wait.
 //! * *Streams by address* ([`trails`]): a file read half by one thread and half by another is one.
 //! * *Expected gain* ([`thinking`], [`cost`]). The wait for a stream ends where what it is expected to
 //!   save, by how the stream has thought so far and what the device was seen to take to get elsewhere
@@ -20,10 +26,11 @@
 //!   by how much, is counted ([`kept`]).
 //!
 //! Invariants: a request in the queue is in its side's `sorted` and `fifo`; `wait_ends` is set only
-//! while waited-for requests are held back.
+//! while requests are held back.
 
 mod cost;
 mod kept;
+mod sharing;
 #[cfg(test)]
 mod tests;
 mod thinking;
@@ -35,28 +42,30 @@ use super::scheduler::{ElevatorVisitor, Scheduler};
 use super::sorted::Sorted;
 use crate::contract::parameter::{Given, Listed, Parameter};
 use crate::contract::policy::Figure;
-use crate::contract::request::Request;
+use crate::contract::request::{Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use cost::{Cost, Step};
 use kept::Kept;
+use sharing::Sharing;
 use trails::{TrailId, Trails};
 
 /// What it takes.
 const PARAMETERS: &[Parameter] = &[
     Parameter::millis("wait-ms", 8.0),
     Parameter::millis("hold-ms", 200.0),
-    Parameter::millis("read-turn-ms", 500.0),
-    Parameter::millis("write-turn-ms", 80.0),
+    Parameter::millis("read-turn-ms", 300.0),
+    Parameter::millis("write-turn-ms", 300.0),
     Parameter::millis("bound-ms", 10_000.0),
 ];
 
 impl Scheduler for Forebay {
     const LISTED: Listed = Listed {
         name: "forebay",
-        summary: "long sweeps by turns, waiting for streams found by address as long as a gain is \
-                  expected; a bound on waits since admission, kept where a full queue is served \
-                  within it (figures: bound_held, ios_beyond_bound)",
+        summary: "long sweeps, reads and writes apart where one would drown the other, waiting for \
+                  streams found by address as long as a gain is expected; a bound on waits since \
+                  admission, kept where a full queue is served within it (figures: bound_held, \
+                  ios_beyond_bound)",
         parameters: &[PARAMETERS],
     };
 
@@ -65,7 +74,7 @@ impl Scheduler for Forebay {
     }
 }
 
-/// Waited-for requests and others: places in arrays, and scopes.
+/// The kinds: places in arrays, and scopes.
 const READS: usize = 0;
 const WRITES: usize = 1;
 
@@ -85,7 +94,7 @@ pub struct ForebayConfig {
     pub wait: Nanos,
     /// How long one stream that is waited for keeps the disk while others ask.
     pub hold: Nanos,
-    /// The least turn while the other kind waits; of waited-for requests, then of others.
+    /// The least turn while the other kind waits; of reads, then of writes.
     pub turn: [Nanos; 2],
     /// No admitted request is to wait longer for its answer.
     pub bound: Nanos,
@@ -113,7 +122,7 @@ impl Default for ForebayConfig {
 struct Side {
     fifo: List,
     sorted: Sorted,
-    /// First byte of the last request given.
+    /// First byte of the last request of the kind given.
     position: u64,
     in_flight: u32,
 }
@@ -145,6 +154,9 @@ pub struct Forebay {
     /// The kind whose turn it is, and since when.
     turn: usize,
     turn_began: Nanos,
+    sharing: Sharing,
+    /// Where the sweep over both kinds is: first byte of the last request given in it.
+    place: u64,
     /// Where the last request given ends.
     head: u64,
     idle_since: Nanos,
@@ -166,6 +178,8 @@ impl Forebay {
             cost: Cost::default(),
             turn: READS,
             turn_began: Nanos::ZERO,
+            sharing: Sharing::Together,
+            place: 0,
             head: 0,
             idle_since: Nanos::ZERO,
             last: None,
@@ -253,14 +267,24 @@ impl Forebay {
         if self.waits(now) {
             return None;
         }
+        self.sharing = self.shared(now, queue);
+        if matches!(self.sharing, Sharing::Together | Sharing::TogetherLate) {
+            if self.turn != READS {
+                (self.turn, self.turn_began) = (READS, now);
+            }
+            return self.on_the_way();
+        }
         if self.turn_is_over(now) {
             if self.sides[self.turn].in_flight > 0 {
                 return None; // one kind at a time at the device
             }
             (self.turn, self.turn_began) = (1 - self.turn, now);
         }
+        if self.sharing == Sharing::Excursions && self.turn == WRITES {
+            return self.on_the_way();
+        }
         let side = &self.sides[self.turn];
-        side.sorted.at_or_above(side.position).or(side.sorted.first()).map(|(_, id)| id)
+        side.next_from(side.position).map(|(_, id)| id)
     }
 
     fn know(&mut self, id: QueuedId, known: Known) {
@@ -275,7 +299,7 @@ impl Forebay {
 impl Elevator for Forebay {
     #[inline]
     fn scope(&self, bio: &Request) -> u32 {
-        if bio.is_sync() { READS as u32 } else { WRITES as u32 }
+        if bio.op == Op::Read { READS as u32 } else { WRITES as u32 }
     }
 
     fn add(&mut self, now: Nanos, id: QueuedId, queue: &mut Queue) {
@@ -327,6 +351,9 @@ impl Elevator for Forebay {
         side.position = request.offset;
         side.in_flight += 1;
         self.head = request.end();
+        if !self.is_excursion() {
+            self.place = request.offset;
+        }
         let known = &mut self.known[id as usize];
         (known.given, known.step) = (now, step);
         self.last = known.trail;
@@ -342,7 +369,7 @@ impl Elevator for Forebay {
         let Known { trail, given, step } = self.known[id as usize];
         self.sides[queue[id].scope as usize].in_flight -= 1;
         self.idle_since = now;
-        self.cost.learn(now, given, queue[id].len, step);
+        self.cost.learn(now, given, queue[id].scope as usize, queue[id].len, step);
         self.kept.answered(now - queue[id].added, self.config.bound);
         if let Some(trail) = trail {
             self.trails[trail].in_flight -= 1;

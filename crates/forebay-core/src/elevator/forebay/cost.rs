@@ -32,8 +32,9 @@ pub(super) struct Cost {
     away: Nanos,
     /// To go on after a pause.
     on: Nanos,
-    /// The whole of an I/O.
+    /// The whole of an I/O, of all kinds together and of each.
     service: Nanos,
+    service_of: [Nanos; 2],
     answered: Nanos,
 }
 
@@ -45,17 +46,19 @@ impl Default for Cost {
             away: Nanos::from_millis(8),
             on: Nanos::ZERO,
             service: Nanos::from_millis(5),
+            service_of: [Nanos::from_millis(5); 2],
             answered: Nanos::ZERO,
         }
     }
 }
 
 impl Cost {
-    /// An I/O of `len` bytes given at `given` was answered `now`.
-    pub(super) fn learn(&mut self, now: Nanos, given: Nanos, len: u32, step: Step) {
+    /// An I/O of `kind` and of `len` bytes given at `given` was answered `now`.
+    pub(super) fn learn(&mut self, now: Nanos, given: Nanos, kind: usize, len: u32, step: Step) {
         let took = now - given.max(self.answered);
         self.answered = now;
         self.service = mean(self.service, took);
+        self.service_of[kind] = mean(self.service_of[kind], took);
         if len >= LONG_BYTES {
             let byte = (took.0.min(1 << 40) << 10) / u64::from(len);
             self.byte = (self.byte + self.byte / 1024 + 1).min(byte.max(1));
@@ -80,6 +83,11 @@ impl Cost {
     /// The mean time of an I/O.
     pub(super) fn service(&self) -> Nanos {
         self.service
+    }
+
+    /// The mean time of an I/O of `kind`.
+    pub(super) fn service_of(&self, kind: usize) -> Nanos {
+        self.service_of[kind]
     }
 }
 
@@ -106,7 +114,7 @@ mod tests {
             };
             let given = now + ms(0.5);
             now = given + ms(1.0 + extra);
-            cost.learn(now, given, 100_000, step);
+            cost.learn(now, given, 0, 100_000, step);
         }
         cost
     }
@@ -122,7 +130,7 @@ mod tests {
         for turn in 0..4000 {
             let (step, took) = if turn % 2 == 0 { (Step::Away, 5.0) } else { (Step::On, 1.0) };
             now += ms(took);
-            cost.learn(now, now - ms(took), 100_000, step);
+            cost.learn(now, now - ms(took), 0, 100_000, step);
         }
         assert!(cost.saving() > ms(2.0), "it is forgotten while there are no pauses");
     }
@@ -131,8 +139,10 @@ mod tests {
     fn commands_that_overlap_are_counted_from_the_answer_before() {
         let mut cost = Cost::default();
         for i in 1..200 {
-            cost.learn(ms(i as f64), Nanos::ZERO, 4096, Step::Away);
+            cost.learn(ms(i as f64), Nanos::ZERO, 1, 4096, Step::Away);
         }
         assert!((cost.service().as_millis_f64() - 1.0).abs() < 0.01, "{:?}", cost.service());
+        assert_eq!(cost.service_of(1), cost.service());
+        assert_eq!(cost.service_of(0), Cost::default().service_of(0), "there were none of those");
     }
 }

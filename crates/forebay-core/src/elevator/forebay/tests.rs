@@ -1,7 +1,7 @@
 //! The forebay scheduler behind the block layer, before a device of constant service time.
 
 use super::*;
-use crate::contract::request::Op;
+use crate::contract::request::{Flags, Op};
 use crate::elevator::trial::{LEN, MIB, Run, ms, on, read, write};
 
 fn run(config: ForebayConfig) -> Run<Forebay> {
@@ -65,28 +65,66 @@ fn a_sweep_goes_up_and_begins_again_below() {
     assert_eq!(order, [100, 300, 500, 600, 900, 50]);
 }
 
+/// Reads and writes of streams that always ask ahead of the head, and a write far behind it.
+fn busy_streams(config: ForebayConfig, until_ms: f64) -> Run<Forebay> {
+    let mut run = run(config);
+    (run.depth, run.until) = (8, ms(until_ms));
+    let at = |stream: u32| (1000 + u64::from(stream)) * MIB;
+    let reads = (1..21).map(|stream| read(0.0, stream, at(stream)));
+    let writes = (21..61).map(|stream| write(0.0, stream, at(stream)));
+    let arrivals = reads.chain(writes).chain([write(5.0, 0, 0)]).collect();
+    run.run(arrivals, |now, done| on(now, done, 0.0, 100 * MIB).filter(|_| done.stream != 0));
+    run
+}
+
 #[test]
-fn kinds_take_turns_and_never_share_the_device() {
+fn what_lies_on_the_way_is_taken_along() {
     let mut run = run(ForebayConfig::default());
-    (run.depth, run.until) = (8, ms(3000.0));
-    let reads = (0..20).map(|stream| read(0.0, stream, u64::from(stream) * 100 * MIB));
-    let writes = (20..60).map(|stream| write(0.0, stream, u64::from(stream) * 1000 * MIB));
-    run.run(reads.chain(writes).collect(), |now, done| on(now, done, 0.0, 50 * MIB));
-    let turns: Vec<usize> = run.given.chunk_by(|a, b| a.op == b.op).map(<[Request]>::len).collect();
-    // 500 ms of reads; 80 ms of writes, eight of which are at the device when the time is up.
-    assert!(turns[2..6].chunks(2).all(|t| (500..=510).contains(&t[0]) && t[1] < 90), "{turns:?}");
-    for pair in run.given.windows(2).filter(|pair| pair[0].op != pair[1].op) {
+    let at = |place: u64| {
+        if place % 200 == 0 { write(0.0, 0, place * MIB) } else { read(0.0, 1, place * MIB) }
+    };
+    run.run([500, 200, 300, 400, 100].map(at).to_vec(), |_, _| None);
+    let order: Vec<u64> = run.given.iter().map(|io| io.offset / MIB).collect();
+    assert_eq!(order, [100, 200, 300, 400, 500]);
+}
+
+#[test]
+fn kinds_take_turns_and_do_not_share_the_device_while_somebody_is_late() {
+    // Three tenths of the bound are 900 ms; the write that is passed over has to go at 2.9 s or so.
+    let run = busy_streams(ForebayConfig { bound: ms(3000.0), ..ForebayConfig::default() }, 2500.0);
+    let turns = |from: f64, to: f64| -> Vec<usize> {
+        let given: Vec<_> =
+            run.given.iter().filter(|io| io.at > ms(from) && io.at < ms(to)).collect();
+        let whole = given.chunk_by(|a, b| a.op == b.op).map(<[_]>::len).collect::<Vec<_>>();
+        whole[1..whole.len() - 1].to_vec()
+    };
+    assert!(turns(0.0, 900.0).iter().all(|&len| len < 60), "one sweep over both");
+    let late = turns(950.0, 2500.0);
+    // 300 ms each, and what is at the device when the time is up.
+    assert!(late.len() >= 2 && late.iter().all(|len| (300..=310).contains(len)), "{late:?}");
+    let late = run.given.windows(2).filter(|pair| pair[0].at > ms(950.0));
+    for pair in late.filter(|pair| pair[0].op != pair[1].op) {
         assert!(pair[1].at >= pair[0].at + ms(1.0), "the device was not empty");
     }
 }
 
 #[test]
-fn a_single_read_interrupts_a_long_sweep_of_writes() {
+fn a_single_read_leaves_a_long_sweep_of_writes_where_it_is() {
     let mut run = run(ForebayConfig::default());
     let writes = (0..500).map(|i| write(0.0, 0, i * 10 * MIB));
-    run.run(writes.chain([read(200.0, 1, 0)]).collect(), |_, _| None);
-    let read = run.given.iter().find(|io| io.op == Op::Read).map(|io| io.at);
-    assert!(read.is_some_and(|at| at <= ms(202.0)), "{read:?}");
+    run.run(writes.chain([read(350.0, 1, 7 * MIB)]).collect(), |_, _| None);
+    let read = run.given.iter().position(|io| io.op == Op::Read).unwrap();
+    assert!(run.given[read].at <= ms(352.0), "{:?}", run.given[read].at);
+    assert_eq!(run.given[read + 1].offset, run.given[read - 1].offset + 10 * MIB);
+}
+
+#[test]
+fn a_synchronous_write_is_a_write() {
+    let mut run = Run::new(Forebay::new(ForebayConfig::default()), true);
+    let sync = Request { flags: Flags::SYNC, ..write(0.2, 1, u64::from(LEN)) };
+    run.run(vec![read(0.0, 9, 900 * MIB), write(0.1, 0, 0), sync], |_, _| None);
+    let lens: Vec<u32> = run.given.iter().map(|io| io.len).collect();
+    assert_eq!(lens, [LEN, 2 * LEN], "it goes with the one before it");
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! How reads and writes share the device: in one sweep, in excursions from it, or by turns.
+//!
+//! One sweep over both moves least, but a read on it waits for every write on the way: nothing where
+//! the writes are few, seconds where there are a hundred of half a megabyte for each read. There
+//! the reads go first for a turn, and the sweep, when its turn comes, goes on where it was left.
+//!
+//! A stream that asks ahead of the head for ever keeps a sweep from coming round. As soon as that makes
+//! somebody wait for long, sweeps are shortened: each kind has its own, over half as many requests.
+
+use super::super::queue::{Queue, QueuedId};
+use super::{Forebay, READS, Side, WRITES};
+use crate::contract::time::Nanos;
+
+/// Writes that take more than so many times as long as the reads that wait are bulk.
+const BULK: u64 = 16;
+
+/// While somebody is late, both kinds share a sweep only if the reads take so many times as long.
+const BULK_LATE: u64 = 2;
+
+/// Late, in percent of the bound: as soon as the oldest has waited so long, until none has waited
+/// for more than the latter.
+const LATE_FROM: u64 = 30;
+const LATE_UNTIL: u64 = 10;
+
+/// How the kinds share the device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sharing {
+    /// One sweep over both.
+    Together,
+    /// The sweep over both, left for turns of reads alone.
+    Excursions,
+    /// Somebody is late; both are given together for all that, as there is little to write.
+    TogetherLate,
+    /// Somebody is late: turns of reads alone and of writes alone.
+    Turns,
+}
+
+impl Side {
+    /// The request that a sweep at `place` comes to next.
+    pub(super) fn next_from(&self, place: u64) -> Option<(u64, QueuedId)> {
+        self.sorted.at_or_above(place).or(self.sorted.first())
+    }
+}
+
+impl Forebay {
+    /// How they share it from now on.
+    pub(super) fn shared(&self, now: Nanos, queue: &Queue) -> Sharing {
+        let [reads, writes] = [READS, WRITES].map(|kind| {
+            self.cost.service_of(kind).0.saturating_mul(self.sides[kind].sorted.len() as u64)
+        });
+        let was_late = matches!(self.sharing, Sharing::TogetherLate | Sharing::Turns);
+        let percent = if was_late { LATE_UNTIL } else { LATE_FROM };
+        let waited = |side: &Side| side.fifo.front().map(|id| now - queue[id].added);
+        let oldest = self.sides.iter().filter_map(waited).max().unwrap_or(Nanos::ZERO);
+        if oldest.0.saturating_mul(100) > self.config.bound.0.saturating_mul(percent) {
+            let together = writes.saturating_mul(BULK_LATE) <= reads;
+            return if together { Sharing::TogetherLate } else { Sharing::Turns };
+        }
+        let together = writes <= reads.saturating_mul(BULK);
+        if together { Sharing::Together } else { Sharing::Excursions }
+    }
+
+    /// The next request of either kind upwards from where the sweep is.
+    pub(super) fn on_the_way(&self) -> Option<QueuedId> {
+        let next = self.sides.iter().filter_map(|side| side.next_from(self.place));
+        next.min_by_key(|&(offset, _)| offset.wrapping_sub(self.place)).map(|(_, id)| id)
+    }
+
+    /// Whether what is given now is not of the sweep over both, which goes on where it is.
+    pub(super) fn is_excursion(&self) -> bool {
+        self.sharing == Sharing::Excursions && self.turn == READS
+    }
+}
