@@ -260,3 +260,21 @@ fn what_may_be_meant_is_noted() {
     assert!(said.len() == 1 && said[0].contains("ends at 40 of 99 cylinders"), "{said:?}");
     assert!(list().unwrap().iter().all(|device| device.notes.is_empty()));
 }
+
+#[test]
+fn a_small_write_cache_costs_a_sequential_writer_no_turns() {
+    // 32 commands of half a mebibyte at a time, to a cache that holds eight of them.
+    let mut drive = open("sata250").unwrap().model;
+    let (mut now, mut started, mut finished) = (Nanos::ZERO, 0, 0);
+    while finished < 400 {
+        while drive.room() {
+            drive.start(now, io(Op::Write, started, started * (512 << 10), 512 << 10));
+            started += 1;
+        }
+        now = drive.next().unwrap();
+        drive.finish(now);
+        finished += 1;
+    }
+    let mb_per_s = 400.0 * f64::from(512 << 10) / 1e6 / now.as_secs_f64();
+    assert!(mb_per_s > 64.0, "{mb_per_s:.1} MB/s of 67.8");
+}

@@ -263,20 +263,27 @@ impl Drive {
         self.cache.as_ref().map_or(0, WriteCache::written_at)
     }
 
-    /// The run of the cache that the head reaches first if it starts at `start` or later, and when
-    /// it does.
+    /// The run of the cache that goes next if the arm starts at `start` or later, and when the head
+    /// reaches it: the oldest, at once, if it has waited too long, else the one reached first of
+    /// those whose data are over the bus. (One that comes as the head passes loses a turn, and leaves
+    /// those behind the head where they are, until they fill the cache.)
     pub(super) fn nearest_run(&self, start: u64) -> Option<(u64, usize)> {
+        let runs = self.cache.as_ref()?.runs();
+        let begin = |run: &Dirty| run.ready.max(start).max(self.mechanism.free_at);
+        let oldest = (0..runs.len()).min_by_key(|&index| (runs[index].ready, index))?;
+        if begin(&runs[oldest]) - runs[oldest].ready >= self.controller.queue.starvation.0 {
+            return Some((0, oldest));
+        }
         let reached = |run: &Dirty| {
-            let begin = run.ready.max(start).max(self.mechanism.free_at);
             let place = self.mechanism.surface.place(run.first);
+            let begin = begin(run).max(run.there());
             let [seek, rotation] = self.mechanism.approach(begin, place, true, 0);
             begin.saturating_add(seek + rotation)
         };
-        let runs = self.cache.as_ref()?.runs();
         runs.iter().enumerate().map(|(index, run)| (reached(run), index)).min()
     }
 
-    /// Writes the run of the cache that the head reaches first; says when it is on the media.
+    /// Writes the run of the cache that goes next; says when it is on the media.
     pub(super) fn write_nearest(&mut self, now: u64, start: u64) -> Option<u64> {
         let (_, nearest) = self.nearest_run(start)?;
         let run = self.cache.as_mut()?.take(nearest);

@@ -123,6 +123,12 @@ impl WriteCache {
 }
 
 impl Dirty {
+    /// When all its data are over the bus.
+    pub(super) fn there(&self) -> u64 {
+        let (begins, ns) = self.data;
+        begins + (ns * self.count as f64) as u64
+    }
+
     fn joined(&self, first: u64, count: u64, limit: u64) -> bool {
         let end = first + count;
         let inside = first >= self.first && end <= self.first + self.count;
