@@ -376,7 +376,7 @@ fn levels_are_scored_on_a_device() {
     let args = ["array", "score", "st1000nm0011", "--writes", "100", "--filled-mib", "1024"];
     let scores = json(forebay(&folder, &args).args(["--outstanding", "1,8"]));
     let write_ms = |score: usize, level: usize, chunks: usize| {
-        scores[score]["write_ms"][level][chunks - 1].as_f64().unwrap()
+        scores["rows"][score]["write_ms"][level][chunks - 1].as_f64().unwrap()
     };
     for score in 0..2 {
         assert!(write_ms(score, 1, 1) < write_ms(score, 0, 1), "{scores}");

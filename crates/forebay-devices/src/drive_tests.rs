@@ -219,12 +219,13 @@ fn a_disk_ships_with_its_controller_and_has_a_plain_form() {
     assert_eq!((off.controller.queue.depth, off.controller.write_cache), (4, None));
     let plain = open("sata250:queue-depth=4").unwrap().plain().unwrap();
     assert!(plain.name == "sata250:plain" && matches!(plain.model, DeviceModel::Hdd(_)));
-    assert!(["sata250:plain", "fixed:5", "990-pro"].iter().all(|n| open(n).unwrap().plain().is_none()));
+    assert!(
+        ["sata250:plain", "fixed:5", "990-pro"].iter().all(|n| open(n).unwrap().plain().is_none())
+    );
     // 16 writes far apart: at once into the cache, one seek each without it.
     let writes = || (0..16).map(|id| io(Op::Write, id, id * 1_000_000_000, 4096));
-    let [shipped, through] = ["sata250", "sata250:write-cache=off"].map(|name| {
-        served(name, writes(), 0).as_millis_f64()
-    });
+    let [shipped, through] = ["sata250", "sata250:write-cache=off"]
+        .map(|name| served(name, writes(), 0).as_millis_f64());
     assert!(shipped < 10.0 && through > 100.0, "{shipped} ms, {through} ms");
     let message = |name: &str| open(name).unwrap_err().to_string();
     let behind = "expected plain, queue-depth=COMMANDS or write-cache=off";
@@ -238,9 +239,8 @@ fn a_disk_ships_with_its_controller_and_has_a_plain_form() {
 
 #[test]
 fn reading_goes_on_through_short_gaps() {
-    let reads = |gap: u64| {
-        (0..100).map(move |id| io(Op::Read, id, id * ((512 << 10) + gap), 512 << 10))
-    };
+    let reads =
+        |gap: u64| (0..100).map(move |id| io(Op::Read, id, id * ((512 << 10) + gap), 512 << 10));
     for name in ["st1000nm0011:plain", "st1000nm0011"] {
         let straight = served(name, reads(0), 0).as_secs_f64();
         for gap in [4 << 10, 16 << 10] {

@@ -81,7 +81,9 @@ mod tests {
     #[test]
     fn no_scheduler_is_below_the_bound() {
         let input = sample::read(StreamBy::Thread, |_| ()).unwrap();
-        for device in ["sata250:plain", "st1000nm0011:plain"].map(|name| devices::open(name).unwrap()) {
+        for device in
+            ["sata250:plain", "st1000nm0011:plain"].map(|name| devices::open(name).unwrap())
+        {
             let bed = Bed::of(&device);
             let fast = Intensity::new(10.0).unwrap();
             for replay in [Replay::Open, Replay::Closed] {
