@@ -186,6 +186,7 @@ impl Engine {
             let state = self.state.borrow();
             !state.version.runs.iter().any(|run| run.ages.1 < ages.0)
                 && !state.logs.iter().any(|log| log.id < ages.0)
+                && !state.denied_logs.iter().any(|log| *log < ages.0)
         };
         let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
         // As much again is ready to be taken.
