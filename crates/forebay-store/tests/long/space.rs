@@ -260,3 +260,36 @@ fn a_full_store_of_values_of_all_lengths_is_right() {
     println!("{refused} refused");
     assert!(refused > 100, "{refused}: it was never full");
 }
+
+#[test]
+fn a_store_full_of_values_of_all_lengths_can_be_emptied() {
+    // Up to a fiftieth of a disk, each octave alike.
+    let disks = Disks::new(50 * MIB, config());
+    let mut draw = 0x9E37_79B9_7F4A_7C15_u64;
+    let mut below = |count: u64| {
+        draw ^= draw << 13;
+        draw ^= draw >> 7;
+        draw ^= draw << 17;
+        draw % count
+    };
+    let name = |at: usize| -> Key { format!("{at:05}").into_bytes().into() };
+    let put = |at: usize, len: u64| {
+        Operation::Write(vec![(name(at), Some(vec![at as u8; len as usize].into()))])
+    };
+    let (mut asked, mut bytes) = (Vec::new(), 0);
+    while bytes < disks.room() * 11 / 10 {
+        let len = (500 << below(11)) + below(500);
+        bytes += len;
+        asked.push(put(asked.len(), len));
+    }
+    let all = asked.len();
+    let refused =
+        |answers: Vec<Result<Answer, Trouble>>| answers.iter().filter(|a| a.is_err()).count();
+    let full = refused(disks.ask(1, asked.into_iter()));
+    let deleted =
+        refused(disks.ask(1, (0..all).map(|at| Operation::Write(vec![(name(at), None)]))));
+    let places = disks.room() as usize / 300_000;
+    let again = places - refused(disks.ask(1, (0..places).map(|at| put(at, 300_000))));
+    println!("{full} of {all} and {deleted} deletions refused, then {again} of {places} taken");
+    assert!(full > 0 && deleted == 0 && again * 10 > places * 8, "{deleted}, {again} of {places}");
+}
