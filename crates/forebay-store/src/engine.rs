@@ -178,6 +178,8 @@ struct State {
     version: Rc<Version>,
     /// Logs that are lost, or batches of them.
     lost_logs: BTreeSet<u64>,
+    /// Logs whose first write failed: if it was done all the same the next opening finds them.
+    denied_logs: BTreeSet<u64>,
     /// What each disk does beside its duty.
     stages: Vec<Stage>,
     /// The disk that was given duty last.
@@ -293,6 +295,7 @@ impl Engine {
             logs: Vec::new(),
             version: Rc::default(),
             lost_logs: BTreeSet::new(),
+            denied_logs: BTreeSet::new(),
             stages: vec![Stage::Idle; count],
             duty: count - 1,
             is_on_duty: false,

@@ -124,6 +124,13 @@ impl Root {
         self.chain % 2
     }
 
+    /// The next change begins a chain: in the other area, and under a greater number than `chain`, which that area
+    /// may have.
+    pub(crate) fn end_behind(&mut self, chain: u64, root_bytes: u64) {
+        self.chain = chain + (chain - self.chain) % 2;
+        self.len = root_bytes;
+    }
+
     /// What it says after a change.
     pub(crate) fn apply(&mut self, change: Change) {
         self.segments.retain(|entry| !change.removed.contains(&entry.described.id));

@@ -2,7 +2,8 @@
 //!
 //! Leaves come first, one after another, each a frame of records of 8 KiB or more, or of one record; then
 //! the inner nodes, level by level, each a frame of where its children's keys begin, their offsets and lengths; then
-//! the filter. Keys of one child begin at its first key, cut where it differs from the last key of the child before.
+//! the filter. Keys of one child begin at its first key, cut where it differs from the last key of the child before,
+//! the first of all behind its first byte.
 //! All is written in one sequential pass. Offsets are from the segment's first byte.
 
 use crate::filter::{self, Filter};
@@ -245,10 +246,11 @@ pub(crate) fn put_filter(out: &mut Vec<u8>, filter: &Filter, store: u64, id: u64
     Frame { kind: Kind::Filter, store, count: 0, a: id, b: 0 }.end(out, from);
 }
 
-/// No segment of records of so many bytes, keys of so many of them, is longer.
-pub(crate) fn len_max(record_bytes: u64, records: u64, key_bytes: u64) -> u64 {
-    let leaves = (record_bytes / LEAF_BYTES as u64 + 1).min(records + 1);
-    len_of(record_bytes, records, leaves, key_bytes)
+/// No segment of records of so many bytes is longer, all of whose keys are told apart by `apart_bytes` or fewer, each
+/// by `apart_max` at most: nodes have as much of one key of each leaf.
+pub(crate) fn len_max(record_bytes: u64, records: u64, apart_bytes: u64, apart_max: u64) -> u64 {
+    let leaves = (record_bytes / (LEAF_BYTES - HEAD) as u64 + 1).min(records + 1);
+    len_of(record_bytes, records, leaves, apart_bytes.min(leaves.saturating_mul(apart_max)))
 }
 
 /// The same, of so many leaves at most, whose first keys have so many bytes at most.
@@ -302,9 +304,7 @@ impl Writer {
         debug_assert!(self.last.as_ref().is_none_or(|last| *last < record.key), "in order");
         if self.leaf_records == 0 {
             Frame::begin(&mut self.leaf);
-            let first =
-                self.last.as_ref().map_or(&*record.key, |last| told_apart(last, &record.key));
-            self.leaf_first = Some(first.into());
+            self.leaf_first = Some(self.told_apart(&record.key).into());
         }
         record.put(&mut self.leaf);
         self.leaf_records += 1;
@@ -320,6 +320,11 @@ impl Writer {
         }
     }
 
+    /// As much of the next key as is not in the last one.
+    fn told_apart<'a>(&self, key: &'a [u8]) -> &'a [u8] {
+        told_apart(self.last.as_deref().unwrap_or_default(), key)
+    }
+
     /// Bytes so far.
     pub(crate) fn len(&self) -> u64 {
         self.sent + (self.out.len() + self.leaf.len()) as u64
@@ -327,7 +332,8 @@ impl Writer {
 
     /// No longer than this is what it comes to with one record more.
     pub(crate) fn len_with(&self, record: &Record) -> u64 {
-        let first_bytes = self.first_bytes + record.key.len() as u64;
+        let first = self.leaf_first.as_deref().unwrap_or_else(|| self.told_apart(&record.key));
+        let first_bytes = self.first_bytes + first.len() as u64;
         let (bytes, records) =
             (self.shape.record_bytes + record.size() as u64, self.shape.records + 1);
         len_of(bytes, records, self.leaves.len() as u64 + 2, first_bytes)
@@ -414,7 +420,7 @@ impl Writer {
 }
 
 /// As much of a key as is not in one before it.
-fn told_apart<'a>(last: &[u8], key: &'a [u8]) -> &'a [u8] {
+pub(crate) fn told_apart<'a>(last: &[u8], key: &'a [u8]) -> &'a [u8] {
     let same = last.iter().zip(key).take_while(|(a, b)| a == b).count();
     &key[..(same + 1).min(key.len())]
 }
@@ -479,9 +485,11 @@ mod tests {
             assert_eq!(shape.records, u64::from(count));
             assert_eq!(shape.sequence_max, u64::from(count) * 2 + 1);
             let record_bytes: u64 = records.iter().map(|record| record.size() as u64).sum();
-            let key_bytes: u64 = records.iter().map(|record| record.key.len() as u64).sum();
+            let lens = || records.iter().map(|record| record.key.len() as u64);
+            let (key_bytes, key_bytes_max) = (lens().sum(), lens().max().unwrap());
             assert_eq!(shape.record_bytes, record_bytes);
-            assert!(bytes.len() as u64 <= len_max(record_bytes, u64::from(count), key_bytes));
+            let most = len_max(record_bytes, u64::from(count), key_bytes, key_bytes_max);
+            assert!(bytes.len() as u64 <= most);
             assert!(bytes.len().is_multiple_of(4096));
             let at = |place: Place| &bytes[place.at as usize..][..place.len as usize];
             assert_eq!(super::filter(at(shape.filter), STORE, 8).as_ref(), Some(&filter));

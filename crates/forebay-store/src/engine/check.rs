@@ -325,7 +325,8 @@ impl Engine {
         let total = |of: fn(&Record) -> u64| records.iter().map(of).sum::<u64>();
         let (bytes, keys) =
             (total(|record| record.size() as u64), total(|record| record.key.len() as u64));
-        let room = len_max(bytes, records.len() as u64, keys);
+        let longest = records.iter().map(|record| record.key.len() as u64).max().unwrap_or(0);
+        let room = len_max(bytes, records.len() as u64, keys, longest);
         let disk = self.neighbour(self.disks.len()).ok_or(Trouble::Full)?;
         let mut writing = Writing::begin(self, disk, room)?;
         for record in &records {

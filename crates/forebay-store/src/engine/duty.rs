@@ -50,7 +50,7 @@ impl Engine {
                 // Puts come first: where no disk is idle, one does two things at a time.
                 let Some(disk) = idle.or_else(|| fit.iter().find(has_slot).copied()) else {
                     waited = true;
-                    let is_full = state.is_full && !self.may_free(&state);
+                    let is_full = state.is_full && !self.may_free(&state) && !self.may_end(&state);
                     return is_full.then_some(Err(Trouble::Full));
                 };
                 state.figures.overlaps += u64::from(idle.is_none());

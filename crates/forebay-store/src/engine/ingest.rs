@@ -115,6 +115,7 @@ impl Engine {
             // Its first write failed; that may have been done all the same, so its number is not used again, nor
             // what it says is beyond its slot, until the next opening has looked.
             log.leave_stretches();
+            state.denied_logs.insert(log.id);
             state.release(log.id);
             drop(state);
             return self.changed.notify();

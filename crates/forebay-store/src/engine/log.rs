@@ -6,7 +6,11 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use crate::record::{Key, Record, Value};
+use crate::segment::told_apart;
 use crate::space::Space;
+
+/// Keys that are longer in the mean are compared to find out how long a segment they need.
+const LONG_KEY_BYTES: u64 = 512;
 
 /// All versions of all keys, each key's newest first.
 type Versions = BTreeMap<(Key, Reverse<u64>), Option<Value>>;
@@ -30,6 +34,8 @@ pub(crate) struct Log {
     pub(crate) before: Cell<(u64, u64)>,
     /// Another disk knows of it, or none can.
     pub(crate) is_announced: Cell<bool>,
+    /// It waits to be transformed until more is free than this.
+    pub(crate) found: Cell<Option<u64>>,
     is_released: Cell<bool>,
     records: RefCell<Versions>,
     /// Keys whose newest version is a value.
@@ -38,7 +44,10 @@ pub(crate) struct Log {
     stretches: RefCell<Vec<(u64, u64)>>,
     space: Rc<RefCell<Space>>,
     pub(crate) record_bytes: Cell<u64>,
-    pub(crate) key_bytes: Cell<u64>,
+    /// No fewer than its keys are told apart by.
+    pub(crate) apart_bytes: Cell<u64>,
+    /// Of its longest key.
+    pub(crate) key_bytes_max: Cell<u64>,
 }
 
 impl Log {
@@ -61,13 +70,15 @@ impl Log {
             batches: Cell::new(0),
             before: Cell::new((0, 0)),
             is_announced: Cell::new(false),
+            found: Cell::new(None),
             is_released: Cell::new(false),
             records: RefCell::default(),
             values: Cell::new(0),
             stretches: RefCell::default(),
             space: Rc::clone(space),
             record_bytes: Cell::new(0),
-            key_bytes: Cell::new(0),
+            apart_bytes: Cell::new(0),
+            key_bytes_max: Cell::new(0),
         }
     }
 
@@ -101,7 +112,9 @@ impl Log {
         let is_value = record.value.is_some();
         self.values.set(self.values.get() + u64::from(is_value) - u64::from(had_value));
         self.record_bytes.set(self.record_bytes.get() + record.size() as u64);
-        self.key_bytes.set(self.key_bytes.get() + record.key.len() as u64);
+        let key_bytes = record.key.len() as u64;
+        self.apart_bytes.set(self.apart_bytes.get() + key_bytes);
+        self.key_bytes_max.set(self.key_bytes_max.get().max(key_bytes));
         self.records.borrow_mut().insert((record.key, Reverse(record.sequence)), record.value);
     }
 
@@ -119,6 +132,23 @@ impl Log {
         let mut later = records.range((from.clone(), Reverse(u64::MAX))..);
         let ((key, Reverse(sequence)), value) = later.find(|(found, _)| found.1.0 < upto)?;
         Some(Record { key: key.clone(), sequence: *sequence, value: value.clone() })
+    }
+
+    /// Nothing is put into it any more: where its keys are long, they are compared. All of them would take a while
+    /// where they are short, and gain little.
+    pub(crate) fn tell_apart(&self) {
+        if self.apart_bytes.get() < LONG_KEY_BYTES * self.len_records() {
+            return;
+        }
+        let records = self.records.borrow();
+        let (mut last, mut bytes): (&[u8], u64) = (&[], 0);
+        for (key, _) in records.keys() {
+            if **key != *last {
+                bytes += told_apart(last, key).len() as u64;
+            }
+            last = key;
+        }
+        self.apart_bytes.set(bytes);
     }
 
     /// How many keys have a value in it.

@@ -50,7 +50,7 @@ impl Engine {
                 }
                 let merge = self.choose(&state)?;
                 state.is_merging = true;
-                state.merge_need = self.merge_need(&merge.inputs);
+                state.merge_need = self.merge_need(&state, &merge.inputs);
                 Some(Some(merge))
             };
             let Some(merge) = self.changed.until(merge).await else { return };
@@ -63,7 +63,7 @@ impl Engine {
                 let mut state = self.state.borrow_mut();
                 (state.is_merging, state.merge_need) = (false, 0);
                 state.is_merge_stuck = outcome.is_err();
-                let left = self.left(&state);
+                let left = self.left_to_merges(&state);
                 state.merge_failed = (outcome == Err(Trouble::Full)).then_some((inputs, left));
                 state.is_dead_known |= state.version.runs.len() == 1;
             }
@@ -83,7 +83,7 @@ impl Engine {
     fn has_failed(&self, state: &State, inputs: &[Rc<Run>]) -> bool {
         state.merge_failed.as_ref().is_some_and(|(failed, left)| {
             inputs.iter().map(|run| run.ages).eq(failed.iter().copied())
-                && self.left(state) <= *left
+                && self.left_to_merges(state) <= *left
         })
     }
 
@@ -126,10 +126,10 @@ impl Engine {
         let dead: u64 = state.version.segments().map(|segment| segment.dead.get()).sum();
         let all: u64 = runs.iter().map(|run| run.record_bytes()).sum();
         let stretches = stretches(runs, &state.logs, &stuck);
-        // Values find no room any more: what was replaced is to go, if that is enough, or nobody knows.
+        // Values find no room any more: what was replaced is to go, if that is enough, or nobody knows. Where logs
+        // find none either, deletions would be refused next.
         let is_enough = dead as f64 > all as f64 * DEAD_LEAST || !state.is_dead_known;
-        if is_enough
-            && (state.is_full || !self.takes_values(state, 0) || !self.takes_next(state))
+        if (state.is_full || is_enough && (!self.takes_values(state, 0) || !self.takes_next(state)))
             && let Some(longest) = stretches.iter().max_by_key(|stretch| stretch.len())
         {
             return whole(longest);
@@ -179,14 +179,17 @@ impl Engine {
         free < all / 10
     }
 
+    /// Whether nothing is older than a log: what was deleted is left out then.
+    pub(super) fn is_oldest(&self, state: &State, log: u64) -> bool {
+        !state.version.runs.iter().any(|run| run.ages.1 < log)
+            && !state.logs.iter().any(|other| other.id < log)
+            && !state.denied_logs.iter().any(|denied| *denied < log)
+    }
+
     async fn merge(self: &Rc<Self>, merge: Merge) -> Result<(), Trouble> {
         let Merge { origin, mut done, inputs } = merge;
         let ages = origin.ages;
-        let is_oldest = {
-            let state = self.state.borrow();
-            !state.version.runs.iter().any(|run| run.ages.1 < ages.0)
-                && !state.logs.iter().any(|log| log.id < ages.0)
-        };
+        let is_oldest = self.is_oldest(&self.state.borrow(), ages.0);
         let from = done.as_ref().map_or_else(|| Key::from([]), |done| after(done));
         // As much again is ready to be taken.
         let ahead = self.config.merge_bytes / 2 / inputs.len().max(1) as u64;
@@ -200,7 +203,8 @@ impl Engine {
         let share = (self.segment_bytes() as f64 * ROOM / bytes.max(1) as f64).min(1.0);
         let of = |count: u64| (count as f64 * share) as u64 + 1;
         let (records, keys) = (total(|shape| shape.records), total(|shape| shape.key_bytes));
-        let room = len_max(of(bytes), of(records), of(keys));
+        // Where keys are longer than in the mean it ends a little earlier.
+        let room = len_max(of(bytes), of(records), of(keys), keys / records.max(1) + 1);
         // No input decides anything behind that: none is left then.
         let ends =
             inputs.iter().filter_map(|run| run.parts.last()).map(|part| part.keys.upto.clone());
@@ -232,9 +236,12 @@ impl Engine {
                 let compared = 1 + streams.len() / 16;
                 work.did(record.size(), compared).await;
                 let is_kept = record.value.is_some() || !is_oldest;
-                if is_kept && let Some(full) = writing.take_if(|to| !to.has_room(&record)) {
-                    let keys = Keys { after: done, upto: last.clone() };
-                    done = last.take();
+                if is_kept
+                    && let Some(last) = &last
+                    && let Some(full) = writing.take_if(|to| !to.has_room(&record))
+                {
+                    let upto = Some(between(last, &record.key));
+                    let keys = Keys { after: std::mem::replace(&mut done, upto.clone()), upto };
                     self.end_output(Some(full), origin, keys).await?;
                 }
                 let before =
@@ -243,8 +250,7 @@ impl Engine {
                     let to = match &mut writing {
                         Some(writing) => writing,
                         None => {
-                            let key_bytes = record.key.len() as u64;
-                            let least = len_max(record.size() as u64, 1, key_bytes);
+                            let least = len_max(record.size() as u64, 1, 1, 1);
                             let mut begun = self.begin_output(room, least).await;
                             if begun.as_ref().err() == Some(&Trouble::Full)
                                 && let Some(before) = before
@@ -311,7 +317,7 @@ impl Engine {
     ) -> Result<(), Trouble> {
         let writing = match writing {
             Some(writing) => writing,
-            None => self.begin_output(len_max(0, 0, 0), 0).await?,
+            None => self.begin_output(len_max(0, 0, 0, 0), 0).await?,
         };
         self.idle(writing.disk()).await;
         let segment = writing.finish(origin, keys).await?;

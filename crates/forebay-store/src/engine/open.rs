@@ -113,6 +113,12 @@ impl Engine {
     async fn find_root(&self, disk: usize) -> Result<(Root, bool), Trouble> {
         let layout = self.disks[disk].layout;
         let mut areas = [self.read_chain(disk, 0).await?, self.read_chain(disk, 1).await?];
+        for (area, bytes) in (0..).zip(&mut areas) {
+            // Where its first frame ends nobody can say, and that may be long.
+            if Root::parse(&bytes.bytes, self.store).is_none() {
+                self.read_on_around(bytes, disk, layout.root_at(area), layout.root_bytes).await?;
+            }
+        }
         let roots = areas.iter().filter_map(|area| Root::parse(&area.bytes, self.store));
         let mut found = roots.max_by_key(|root| root.chain).unwrap_or_default();
         let last = |areas: &[Partial; 2]| {
@@ -124,16 +130,9 @@ impl Engine {
             .all(|(area, bytes)| !bytes.lacks(&(next(area)..next(area) + BLOCK as u64)));
         let is_last = found.chain > 0 && last(&areas) == Some((found.chain, found.frames - 1));
         let is_whole = is_last && is_readable;
-        if !is_whole {
-            for (area, bytes) in (0..).zip(&mut areas) {
-                self.read_on_around(bytes, disk, layout.root_at(area), layout.root_bytes).await?;
-            }
-        }
-        // The next change begins a chain: in the other area, and under a number that no frame there has.
-        if let Some((chain, _)) = last(&areas) {
-            found.chain = chain + (chain - found.chain) % 2;
-        }
-        found.len = layout.root_bytes;
+        // What is there may have a greater number than what counts.
+        let chain = last(&areas).map_or(found.chain, |(chain, _)| chain);
+        found.end_behind(chain, layout.root_bytes);
         Ok((found, is_whole))
     }
 
@@ -151,6 +150,10 @@ impl Engine {
             let from = (end - block) as usize;
             let len = Frame::len(&found.bytes[from..], Kind::Root, self.store);
             let Some(len) = len.filter(|len| *len <= layout.root_bytes - from as u64) else {
+                // What was written later may be behind what is damaged.
+                let upto = found.bytes.len() as u64 + self.config.step_bytes as u64;
+                let upto = upto.min(layout.root_bytes);
+                self.read_on_around(&mut found, disk, begin, upto).await?;
                 return Ok(found);
             };
             // Up to the head of the next one.

@@ -217,13 +217,30 @@ impl Engine {
         let layout = self.disks[disk].layout;
         let root = self.state.borrow().roots[disk].clone();
         let change = Change { ended: self.ended(&root), ..change };
-        let outcome = match next_root(root, change, &layout) {
-            Some((root, at, frame)) => self.write(disk, at, frame, true).await.map(|()| root),
-            None => Err(Trouble::Full),
+        let next = next_root(root, change, &layout);
+        let outcome = match next {
+            Some((root, at, frame)) => self
+                .write(disk, at, frame, true)
+                .await
+                .map_err(|trouble| (trouble, root.chain))
+                .map(|()| root),
+            None => Err((Trouble::Full, 0)),
         };
         let mut state = self.state.borrow_mut();
         state.is_root_busy[disk] = false;
-        let outcome = outcome.map(|root| state.roots[disk] = root);
+        let outcome = match outcome {
+            Ok(root) => {
+                state.roots[disk] = root;
+                Ok(())
+            }
+            Err((trouble, chain)) => {
+                // A chain may have been begun all the same: what the one before says would not count.
+                if chain > state.roots[disk].chain {
+                    state.roots[disk].end_behind(chain, layout.root_bytes);
+                }
+                Err(trouble)
+            }
+        };
         drop(state);
         self.changed.notify();
         outcome

@@ -30,7 +30,12 @@ impl Engine {
     /// What a log's segment may need; nothing of a tree that has its place.
     pub(super) fn room(&self, log: &Log) -> u64 {
         match &self.trees {
-            None => len_max(log.record_bytes.get(), log.len_records(), log.key_bytes.get()),
+            None => len_max(
+                log.record_bytes.get(),
+                log.len_records(),
+                log.apart_bytes.get(),
+                log.key_bytes_max.get(),
+            ),
             Some(_) => 0,
         }
     }
@@ -44,15 +49,45 @@ impl Engine {
     }
 
     /// Whether some disk has room for a log's segment, and no older log waits for some.
-    pub(super) fn finds_room(&self, log: &Log) -> bool {
-        if self.is_behind_a_full(log) {
+    fn finds_room(&self, state: &State, log: &Log) -> bool {
+        if self.is_behind_a_full(state, log) {
             return false;
         }
-        let (state, room) = (self.state.borrow(), self.room(log));
+        let room = self.room(log);
         let is_basic = self.config.transformation == Transformation::Basic;
         let has_room =
-            |disk: usize| !self.is_failed(&state, disk) && self.has_room(&state, disk, room);
+            |disk: usize| !self.is_failed(state, disk) && self.has_room(state, disk, room);
         (0..self.disks.len()).any(|disk| (disk == log.disk) == is_basic && has_room(disk))
+    }
+
+    /// What was free when a log could not be transformed: with no more it is not tried again but from time to time.
+    /// Nothing where it was not its turn, or other rules hold from now on; where a disk failed only time helps.
+    pub(super) fn found(&self, log: &Log, outcome: &Result<(), Trouble>) -> Option<u64> {
+        let state = self.state.borrow();
+        match outcome {
+            Ok(()) => None,
+            Err(Trouble::Full) if !state.is_full || self.is_behind_a_full(&state, log) => Some(0),
+            Err(Trouble::Full) => Some(self.free()),
+            Err(_) => Some(u64::MAX),
+        }
+    }
+
+    /// Whether a log that waits finds room, and more than when it found none.
+    pub(super) fn finds_more(&self, state: &State, log: &Log) -> bool {
+        let is_more = log.found.get().is_some_and(|found| found < u64::MAX && self.free() != found);
+        is_more && self.finds_room(state, log)
+    }
+
+    /// Whether a log is being transformed or soon will be, so that its slot may be free again.
+    pub(super) fn may_end(&self, state: &State) -> bool {
+        let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
+        let may_end = |log: &Rc<Log>| log.found.get().is_none() || self.finds_more(state, log);
+        state.logs.iter().filter(is_left).any(may_end)
+    }
+
+    /// Bytes that are free.
+    fn free(&self) -> u64 {
+        self.present().map(|disk| self.disks[disk].space.borrow().free_bytes()).sum()
     }
 
     /// What a disk keeps free for merges.
@@ -79,11 +114,19 @@ impl Engine {
 
     /// What is free and will not be taken by logs.
     pub(super) fn left(&self, state: &State) -> u64 {
-        let free: u64 =
-            self.present().map(|disk| self.disks[disk].space.borrow().free_bytes()).sum();
+        let free = self.free();
         let is_left = |log: &&Rc<Log>| !state.lost_logs.contains(&log.id);
         let logs: u64 = state.logs.iter().filter(is_left).map(|log| self.room(log)).sum();
         free.saturating_sub(logs)
+    }
+
+    /// What merges may take: what is left, and no less than what logs that find no room do not touch. Else logs that
+    /// wait for a merge would keep it from beginning.
+    pub(super) fn left_to_merges(&self, state: &State) -> u64 {
+        let untouched = |disk: usize| {
+            self.disks[disk].space.borrow().free_bytes().min(self.merge_room(disk) / 2)
+        };
+        self.left(state).max(self.present().map(untouched).sum())
     }
 
     /// Whether so many bytes of values more will find room, and a batch, deletions and merges beside them.
@@ -148,8 +191,9 @@ impl Engine {
         if self.trees.is_some() || self.config.transformation == Transformation::None {
             return true;
         }
-        let keys = put.records.iter().map(|(key, _)| key.len() as u64).sum();
-        let len = len_max(size(put), put.records.len() as u64, keys);
+        let keys = || put.records.iter().map(|(key, _)| key.len() as u64);
+        let records = put.records.len() as u64;
+        let len = len_max(size(put), records, keys().sum(), keys().max().unwrap_or(0));
         let is_outsize = |disk: usize| is_outsize(put, self.disks[disk].layout.slot_bytes);
         let is_there = |disk: &usize| !self.is_failed(state, *disk);
         let extents = |disk: usize| self.disks[disk].space.borrow().whole(len) / len;
@@ -216,8 +260,10 @@ impl Engine {
 
     /// What a merge takes beyond what it gives back, at most: of each run as much as its longest segment has before
     /// its last record, for that is free only once all of it is merged, and what it writes.
-    pub(super) fn merge_need(&self, inputs: &[Rc<Run>]) -> u64 {
-        inputs.iter().map(run_need).sum::<u64>() + 2 * self.segment_bytes()
+    pub(super) fn merge_need(&self, state: &State, inputs: &[Rc<Run>]) -> u64 {
+        let drops = inputs.last().is_some_and(|oldest| self.is_oldest(state, oldest.ages.0));
+        let needs = inputs.iter().map(|run| run_need(run, drops));
+        needs.sum::<u64>() + 2 * self.segment_bytes()
     }
 
     /// As many neighbours of these as a merge has room for, the newest where there are several. What deletions may
@@ -226,13 +272,17 @@ impl Engine {
         let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
         let whole = |disk: usize| self.disks[disk].space.borrow().whole(record + BLOCK as u64);
         let whole: u64 = self.present().map(whole).sum();
-        let left = self.left(state).saturating_sub(self.deletion_room());
+        let left = self.left_to_merges(state).saturating_sub(self.deletion_room());
+        let drops = runs.last().is_some_and(|oldest| self.is_oldest(state, oldest.ages.0));
         // Where so much is not there, what a merge writes may be in pieces as short as a record; where not even that
         // is there, it comes to something if what it meets first was deleted.
         let written = [2 * self.segment_bytes().max(record), record + BLOCK as u64, 0];
         let mut found = written.into_iter().filter_map(|written| {
             let (left, whole) = (left.checked_sub(written)?, whole.checked_sub(written)?);
-            Some(most_within(left, whole.min(left), record, runs))
+            let whole = whole.min(left);
+            let within = most_within(left, whole, record, runs);
+            let last = if drops { last_within(left, whole, record, runs) } else { &[] };
+            Some(if last.len() < within.len() { within } else { last })
         });
         found.find(|found| found.len() > 1).unwrap_or_default()
     }
@@ -241,8 +291,7 @@ impl Engine {
 /// As many neighbours as need no more than `left` together, and those with records nearly as long as `record` no more
 /// than `whole`; the newest where there are several.
 fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
-    let is_long = |run: &Run| 2 * longest_record(run) > record;
-    let needs = |run: &Rc<Run>| (run_need(run), if is_long(run) { run_need(run) } else { 0 });
+    let needs = |run: &Rc<Run>| needs(run, record, false);
     let (mut from, mut need, mut long, mut best) = (0, 0, 0, 0..0);
     for (at, run) in runs.iter().enumerate() {
         let more = needs(run);
@@ -259,18 +308,42 @@ fn most_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run
     &runs[best]
 }
 
+/// The same of the oldest ones, where what they deleted is left out.
+fn last_within(left: u64, whole: u64, record: u64, runs: &[Rc<Run>]) -> &[Rc<Run>] {
+    let (mut need, mut long) = (0, 0);
+    let fits = |run: &&Rc<Run>| {
+        let more = needs(run, record, true);
+        (need, long) = (need + more.0, long + more.1);
+        need <= left && long <= whole
+    };
+    let count = runs.iter().rev().take_while(fits).count();
+    &runs[runs.len() - count..]
+}
+
+/// What a run needs, and that again if it has records nearly as long as `record`.
+fn needs(run: &Run, record: u64, drops: bool) -> (u64, u64) {
+    let need = run_need(run, drops);
+    (need, if 2 * longest_record(run) > record { need } else { 0 })
+}
+
 /// Bytes of a record, in the mean of the segment where that is most.
 fn longest_record(run: &Run) -> u64 {
     run.parts.iter().map(|part| part.segment.described.shape.mean_record()).max().unwrap_or(0)
 }
 
 /// All but the last record of its longest segment: with that the segment is free, unless it decides all keys behind.
-fn run_need(run: &Rc<Run>) -> u64 {
+/// Where a merge drops what deletes, nothing comes of that; its keys are taken to be as long as others.
+fn run_need(run: &Run, drops: bool) -> u64 {
     let need = |part: &Part| {
         let described = &part.segment.described;
-        let last =
-            part.keys.upto.as_ref().map_or(0, |_| described.len / described.shape.records.max(1));
-        described.len - last
+        let shape = &described.shape;
+        let last = part.keys.upto.as_ref().map_or(0, |_| described.len / shape.records.max(1));
+        let dropped = if drops { shape.tombstones } else { 0 };
+        let key_bytes = 16 + shape.key_bytes / shape.records.max(1);
+        match dropped == shape.records {
+            true => 0,
+            false => (described.len - last).saturating_sub(dropped * key_bytes),
+        }
     };
     run.parts.iter().map(need).max().unwrap_or(0).min(run.record_bytes())
 }
@@ -312,11 +385,11 @@ mod tests {
 
     #[test]
     fn a_run_needs_what_is_not_free_before_its_longest_segment_ends() {
-        assert_eq!(run_need(&run(1, &[(1, 1000)])), 0);
-        assert_eq!(run_need(&run(1, &[(1, 1000), (10, 50), (3, 200)])), 450);
+        assert_eq!(run_need(&run(1, &[(1, 1000)]), false), 0);
+        assert_eq!(run_need(&run(1, &[(1, 1000), (10, 50), (3, 200)]), false), 450);
         let mut endless = Rc::unwrap_or_clone(run(1, &[(1, 1000)]));
         endless.parts[0].keys.upto = None;
-        assert_eq!(run_need(&Rc::new(endless)), 1000);
+        assert_eq!(run_need(&endless, false), 1000);
     }
 
     proptest! {
@@ -330,9 +403,9 @@ mod tests {
             let runs: Vec<_> = all.iter().zip(0..).map(|(run_of, age)| run(100 - age, run_of)).collect();
             let record = runs.iter().map(|run| longest_record(run)).max().unwrap_or(0);
             let fits = |runs: &[Rc<Run>]| {
-                let need: u64 = runs.iter().map(run_need).sum();
+                let need: u64 = runs.iter().map(|run| run_need(run, false)).sum();
                 let long = runs.iter().filter(|run| 2 * longest_record(run) > record);
-                need <= left && long.map(run_need).sum::<u64>() <= whole
+                need <= left && long.map(|run| run_need(run, false)).sum::<u64>() <= whole
             };
             let mut expected = 0..0;
             for (from, upto) in (0..runs.len()).flat_map(|from| (from + 1..=runs.len()).map(move |upto| (from, upto))) {

@@ -16,7 +16,7 @@ use crate::segment::{Keys, Origin};
 
 use super::log::Log;
 use super::publish::Writing;
-use super::{Engine, Stage};
+use super::{Engine, Stage, State};
 
 /// A key that bounds a segment is no longer than this.
 const BOUND_BYTES: usize = 32;
@@ -28,26 +28,26 @@ impl Engine {
             self.state.borrow_mut().release(log.id);
             return self.changed.notify();
         }
+        log.tell_apart();
         self.state.borrow_mut().transforming += 1;
         let engine = Rc::clone(self);
         self.executor.spawn(async move {
             let began = engine.executor.now();
             // While it fails the log stays where it is, and what is in it.
-            let (mut is_done, mut was_hasty) = (false, false);
+            let mut is_done = false;
             while !is_done {
                 let outcome = engine.transform(&log).await;
                 is_done = outcome.is_ok();
+                let found = engine.found(&log, &outcome);
                 engine.state.borrow_mut().is_full = outcome == Err(Trouble::Full);
                 if !is_done {
+                    log.found.set(found);
                     engine.changed.notify();
                     if engine.state.borrow().is_closing {
                         break;
                     }
-                    // Once it is tried again at once; after that only time helps.
-                    let is_short = outcome == Err(Trouble::Full) && !was_hasty;
-                    let begun = engine.executor.now();
-                    engine.nap(|| is_short && engine.finds_room(&log)).await;
-                    was_hasty = engine.executor.now() == begun;
+                    engine.nap(|| engine.finds_more(&engine.state.borrow(), &log)).await;
+                    log.found.set(None);
                 }
             }
             engine.end_transformation(&log, is_done.then(|| engine.executor.now() - began));
@@ -141,7 +141,7 @@ impl Engine {
     async fn write_tree(self: &Rc<Self>, log: &Log, to: usize) -> Result<(), Trouble> {
         let room = self.room(log);
         let has_room = self.has_room(&self.state.borrow(), to, room);
-        if !has_room || self.is_behind_a_full(log) {
+        if !has_room || self.is_behind_a_full(&self.state.borrow(), log) {
             return Err(Trouble::Full);
         }
         let mut writing = Writing::begin(self, to, room)?;
@@ -163,8 +163,7 @@ impl Engine {
     }
 
     /// Whether an older log found no room: it comes first, for runs with a log between them cannot be merged.
-    pub(super) fn is_behind_a_full(&self, log: &Log) -> bool {
-        let state = self.state.borrow();
+    pub(super) fn is_behind_a_full(&self, state: &State, log: &Log) -> bool {
         let is_left = |other: &&Rc<Log>| !state.lost_logs.contains(&other.id);
         state.is_full && state.logs.iter().find(is_left).is_some_and(|oldest| oldest.id < log.id)
     }

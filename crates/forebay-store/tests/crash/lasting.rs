@@ -260,3 +260,107 @@ fn what_an_unreadable_root_may_have_had_is_not_forgotten() {
     println!("{told} told of, {right} right");
     assert!(told > 500 && right > 500, "{told} told of, {right} right");
 }
+
+/// The place of a frame of a root in its disk's frames, the latest last: its chain, and where in it.
+type Frame = (u64, u64);
+
+/// Which frame each block of a disk's two areas is of, if it is of one.
+fn frames(medium: &Medium, layout: &Layout) -> Vec<Option<Frame>> {
+    let (mut found, mut left, mut frame) = (Vec::new(), 0, None);
+    for number in 0..2 * layout.root_bytes / 4096 {
+        let mut block = [0; 4096];
+        medium.read(layout.root_at(0) + number * 4096, &mut block);
+        let word = |from: usize| u64::from_le_bytes(block[from..from + 8].try_into().unwrap());
+        if &block[8..12] == b"ROOT" {
+            (left, frame) = ((48 + word(40)).div_ceil(4096), Some((word(24), word(32))));
+        }
+        found.push(frame.filter(|_| left > 0));
+        left = left.saturating_sub(1);
+    }
+    found
+}
+
+#[test]
+fn what_a_rotten_root_had_is_not_forgotten() {
+    let (mut told, mut right, mut unsaid) = (0, 0, 0);
+    for puts in (20..56).step_by(3) {
+        let (mut store, whole) = Store::new(puts as u64 % 3).killed(puts, true);
+        store.config.step_bytes = 4096 << (puts % 5);
+        let puts_last = last(0..puts);
+        for (disk, layout) in store.layouts.iter().enumerate() {
+            let frames = frames(&whole[disk], layout);
+            let last = frames.iter().copied().max().flatten().unwrap();
+            for (block, frame) in frames.iter().enumerate() {
+                let other = (disk + 1 + block % 3) % store.layouts.len();
+                let what = format!("{puts} puts, block {block} of {disk}, and {other}");
+                let mut media = whole.clone();
+                let (at, mut byte) = (layout.root_at(0) + block as u64 * 4096, [0]);
+                media[disk].read(at, &mut byte);
+                media[disk].write(at, &[byte[0] ^ 1], true);
+                let zeros = vec![0; 2 * store.layouts[other].root_bytes as usize];
+                media[other].write(store.layouts[other].root_at(0), &zeros, true);
+                // Of the last change alone nothing tells that it was there.
+                let is_last = *frame == Some(last);
+                let is_of_it = frame.is_some_and(|(chain, _)| chain == last.0) && !is_last;
+                let (_, answers) = store.live(media, Vec::new(), &looks().collect::<Vec<_>>());
+                for (key, answer) in answers[2..].iter().enumerate() {
+                    let expected = puts_last[&key] as u8;
+                    match answer {
+                        Err(Trouble::Rootless { disks: 2 }) if is_of_it => told += 1,
+                        Ok(Answer::Value(Some(value))) if value[0] == expected && !is_of_it => {
+                            right += 1;
+                        }
+                        _ if is_last => unsaid += 1,
+                        _ => panic!(
+                            "{what}, {frame:?} of {last:?}: {key}, {:?}",
+                            answer.as_ref().err()
+                        ),
+                    }
+                }
+            }
+        }
+    }
+    println!("{told} told of, {right} right, {unsaid} of the last change");
+    assert!(told > 500 && right > 500, "{told} told of, {right} right");
+}
+
+#[test]
+fn what_a_log_that_is_given_up_says_of_the_one_before_counts() {
+    let mut told = 0;
+    for puts in [8, 9, 12, 13, 14] {
+        let (store, whole) = Store::new(puts as u64 % 3).killed(puts, false);
+        let batches = store.batches(&whole);
+        let (mut layouts, config) = cramped(&store.layouts, 0, &store.config);
+        // There is room for what a log that is given up leaves, and for no log.
+        layouts[1..].iter_mut().for_each(|layout| layout.capacity_bytes += 4096);
+        let slow = Store { layouts, config };
+        for ((log, index), disk, at, _) in &batches {
+            // The last batch of the log before, where that stays a log for want of room.
+            let before =
+                batches.iter().filter(|((other, _), disk, ..)| other + 1 == *log && *disk > 0);
+            let Some((_, other, last, _)) = before.max() else { continue };
+            if *index > 0 {
+                continue;
+            }
+            let mut media = whole.clone();
+            media[*disk].write(at + 100, &[0xA5; 8], true);
+            // Nothing tries again behind that.
+            let repair = [Operation::Open, Operation::Repair, Operation::Close];
+            let (mut media, answers) = slow.live(media, Vec::new(), &repair);
+            let Ok(Answer::Checked(given)) = &answers[1] else { panic!("{answers:?}") };
+            if given.losses.is_empty() {
+                // It is the newest, and looks torn.
+                continue;
+            }
+            media[*other].write(last + 100, &[0xA5; 8], true);
+            let (_, answers) = store.live(media, Vec::new(), &[Operation::Open, Operation::Check]);
+            let Ok(Answer::Checked(checked)) = &answers[1] else { panic!("{answers:?}") };
+            let is_told = checked.losses.iter().any(
+                |loss| matches!(loss.trouble, Trouble::Lost { log: lost, .. } if lost + 1 == *log),
+            );
+            assert!(is_told, "{puts} puts, log {log}: {:?}", checked.losses);
+            told += 1;
+        }
+    }
+    assert!(told > 5, "{told}");
+}

@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod clients;
+mod denied;
 mod faults;
 mod in_place;
 mod lasting;

@@ -1,0 +1,147 @@
+//! Writes that are done though the disk says that they failed: what comes after them counts all the same.
+
+use forebay_core::{Fault, Lane, Nanos, Op, Piece, Request};
+use forebay_live::{Crash, Ended, Failure, Medium, Tear, Troubles};
+use forebay_store::{Answer, Config, Key, Layout, Operation, Transformation};
+
+use crate::meddled::{Meddle, Meddled};
+use crate::missing::{Asking, told};
+use crate::{Draw, config, layouts, media};
+
+/// The write of some block is denied once so many like it were not.
+struct Denying {
+    is_one: fn(&[u8]) -> bool,
+    left: u32,
+    denied: Option<u64>,
+    /// Of the block that was denied, if it was a root's: the disk and its chain.
+    chain: Option<(Lane, u64)>,
+    /// Roots that were written to that disk later.
+    later: u32,
+}
+
+impl Meddle for Denying {
+    fn start(&mut self, lanes: &Crash, io: &mut Request, pieces: &[Piece]) {
+        if io.op != Op::Write {
+            return;
+        }
+        let block = lanes.pool().view(pieces[0]);
+        let chain = u64::from_le_bytes(block[24..32].try_into().unwrap());
+        if let Some((lane, denied)) = self.chain
+            && lane == io.lane
+            && is_root(block)
+        {
+            assert!(chain > denied, "chain {chain} is written after {denied}, which counts");
+            self.later += 1;
+        }
+        if !(self.is_one)(block) || self.denied.is_some() {
+            return;
+        }
+        match self.left.checked_sub(1) {
+            Some(left) => self.left = left,
+            None => {
+                self.denied = Some(io.id);
+                self.chain = is_root(block).then_some((io.lane, chain));
+            }
+        }
+    }
+    fn end(&mut self, ended: &mut Ended) {
+        if self.denied == Some(ended.completion.io.id) {
+            ended.completion.outcome = Err(Fault::Media);
+            ended.failure = Some(Failure::Emulated(Fault::Media));
+        }
+    }
+}
+
+fn is_batch(block: &[u8]) -> bool {
+    &block[8..12] == b"FBAC"
+}
+
+fn is_root(block: &[u8]) -> bool {
+    &block[8..12] == b"ROOT"
+}
+
+/// The first frame of a root, which begins a chain.
+fn is_chain(block: &[u8]) -> bool {
+    is_root(block) && block[32..40] == [0; 8]
+}
+
+/// Each put fills a log, and any two runs are merged.
+fn config_of(seed: u64, retry: Nanos) -> (Vec<Layout>, Config) {
+    let mut draw = Draw(seed);
+    let layouts = layouts(&mut draw);
+    let config = Config {
+        log_bytes: 4096,
+        tunes: false,
+        gap_bytes: 0,
+        transformation: Transformation::Enhanced,
+        read_log: false,
+        runs_max: 1000,
+        fan_in: 2,
+        segment_bytes: 10_000,
+        retry,
+        ..config(&mut draw)
+    };
+    (layouts, config)
+}
+
+/// A life with a write that is denied, and a cut at its end: what is on the disks then, and what was denied.
+fn live(
+    store: &(Vec<Layout>, Config),
+    (is_one, left): (fn(&[u8]) -> bool, u32),
+    (operations, pause): (&[Operation], Nanos),
+) -> (Vec<Medium>, Denying) {
+    let lanes = Crash::new(media(1, &store.0), 4096, 4, 1, Troubles::default());
+    let by = Denying { is_one, left, denied: None, chain: None, later: 0 };
+    let mut lanes = Meddled { lanes, by };
+    let work = Asking::new(operations, pause);
+    let told = work.of((&store.0, store.1.clone()), None, &mut lanes);
+    assert!(told.answers.iter().all(Result::is_ok), "{:?}", told.answers);
+    drop(told.view);
+    (lanes.lanes.cut(Tear::Sector), lanes.by)
+}
+
+fn key(at: usize) -> Key {
+    format!("{at:03}").into_bytes().into()
+}
+
+fn put(number: usize) -> Operation {
+    Operation::Write(vec![(key(number % 20), Some(vec![number as u8; 4000].into()))])
+}
+
+#[test]
+fn nothing_is_said_behind_a_chain_that_may_have_been_begun() {
+    let store = config_of(16, Nanos::from_micros(100));
+    let mut later = 0;
+    for left in 4..24 {
+        let all: Vec<_> = [Operation::Open].into_iter().chain((0..90).map(put)).collect();
+        let (media, by) = live(&store, (is_chain, left), (&all, Nanos::ZERO));
+        later += by.later;
+        let gets = (0..20).map(|at| Operation::Get(key(at)));
+        let looks: Vec<_> = [Operation::Open].into_iter().chain(gets).collect();
+        let (_, answers, _) = told((&store.0, store.1.clone()), media, None, &looks);
+        for (at, answer) in answers[1..].iter().enumerate() {
+            let last = (0..90).rev().find(|number| number % 20 == at).unwrap() as u8;
+            let is_right = matches!(answer, Ok(Answer::Value(Some(value))) if value[0] == last);
+            assert!(is_right, "{left}: {at}, {:?}", answer.as_ref().err());
+        }
+    }
+    assert!(later > 20, "{later} roots came later");
+}
+
+#[test]
+fn a_deletion_outlives_a_first_put_that_was_done_though_it_failed() {
+    // Who failed is left alone, so that its slot is not used again.
+    let store = config_of(17, Nanos::from_secs(1000));
+    for more in 1..20 {
+        let all: Vec<_> = [Operation::Open, put(0), Operation::Write(vec![(key(0), None)])]
+            .into_iter()
+            .chain((1..more).map(put))
+            .chain([Operation::Close])
+            .collect();
+        let (media, by) = live(&store, (is_batch, 0), (&all, Nanos::from_millis(1)));
+        assert!(by.denied.is_some());
+        let looks = [Operation::Open, Operation::Get(key(0))];
+        let (_, answers, _) = told((&store.0, store.1.clone()), media, None, &looks);
+        assert!(matches!(answers[1], Ok(Answer::Value(None))), "{more} puts: it is back");
+    }
+}
