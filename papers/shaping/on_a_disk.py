@@ -17,7 +17,9 @@ from workloads import Workload
 
 import forebay
 
-DISK = "ultrastar-36z15:plain"
+#: Arm and platters alone; with the drive's own queue where a row says so.
+DRIVE = "ultrastar-36z15"
+DISK = f"{DRIVE}:plain"
 PERCENT, WITHIN_MS = 90, 50
 DEPTHS = (1, 32)
 HALVINGS = 20
@@ -63,7 +65,7 @@ def runs(workload: Workload) -> tuple[float, int, dict[str, dict[str, Run]]]:
     found = {"server": simulated(trace, server, policies)}
     for depth in DEPTHS:
         deeper = {name: f"{text}:depth={depth}" for name, text in policies.items()}
-        device = DISK if depth == 1 else f"{DISK}:queue-depth={depth}"
+        device = DISK if depth == 1 else f"{DRIVE}:queue-depth={depth}"
         found[f"disk, depth {depth}"] = simulated(trace, device, {**deeper, "deadline": "deadline"})
     return times, cmin, found
 

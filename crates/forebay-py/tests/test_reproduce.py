@@ -194,7 +194,7 @@ def test_grid_keeps_the_order():
 
 
 def test_heads_and_latencies_are_tables(start):
-    result = forebay.simulate(start, device="sata250", policies="noop,bid")
+    result = forebay.simulate(start, device="sata250:plain", policies="noop,bid")
     heads, run = result.heads.to_pyarrow(), result.runs[0]
     noop = heads.filter(pc.equal(heads["policy"], "noop"))
     # Flushes move no heads, neither those that are asked for nor those that go before a write.
@@ -211,12 +211,12 @@ def test_heads_and_latencies_are_tables(start):
 
 
 def test_offline_limit_is_below_every_scheduler(start):
-    windows = forebay.offline(start, device="sata250", policies="noop,forebay", windows=4, ios=6)
+    windows = forebay.offline(start, device="sata250:plain", policies="noop,forebay", windows=4, ios=6)
     assert len(windows) == 4
     for window in windows:
         assert window["transfer_bound_s"] < window["best_s"] <= min(window["makespan_s"].values())
     with pytest.raises(forebay.Error, match="got 13 in a window, expected 1 to 12"):
-        forebay.offline(start, device="sata250", policies="noop", ios=13)
+        forebay.offline(start, device="sata250:plain", policies="noop", ios=13)
 
 
 def test_the_table_is_not_written_over_what_is_read(tmp_path, capsys):

@@ -4,8 +4,9 @@
 //! A window is some consecutive requests of the trace, all of them there from the start, on a disk
 //! that begins at rest. Neighbours are joined as a block layer would join them, so no scheduler has
 //! fewer I/Os. The search is dynamic programming over (what is done, what was done last), after Held
-//! and Karp (1962). It is exact for a disk of arm and platters, where an I/O that starts earlier never
-//! ends later; for a drive with a buffer it is the best order found.
+//! and Karp (1962). It is exact where an I/O that starts earlier never ends later: on a disk of arm and
+//! platters or a server of constant rate. A drive with a queue of its own serves several at once, which
+//! no order of single ones bounds.
 //!
 //! It says what ordering alone could gain: arrivals, fairness and deadlines have no part in it.
 
@@ -149,7 +150,8 @@ fn as_input(requests: &[Request]) -> Input {
 /// The best order and each of `policies` on `windows` windows of `ios_max` I/Os, evenly over `input`.
 ///
 /// # Errors
-/// A wrong policy, a trace that cannot be read again, or `ios_max` beyond 1 to [`IOS_MAX`].
+/// A wrong policy, a trace that cannot be read again, `ios_max` beyond 1 to [`IOS_MAX`], or a device that
+/// serves several I/Os at once.
 pub fn windows(
     input: &Input,
     device: &OpenDevice,
@@ -160,6 +162,13 @@ pub fn windows(
     if !(1..=IOS_MAX).contains(&ios_max) {
         let text = format!("ios: got {ios_max} in a window, expected 1 to {IOS_MAX}");
         return Err(Error::Unfit(text));
+    }
+    if !matches!(device.model, DeviceModel::Hdd(_) | DeviceModel::Fixed(_)) {
+        return Err(Error::Unfit(format!(
+            "{}: got a device {}, expected a disk of arm and platters (NAME:plain) or fixed:RATE",
+            device.name,
+            device.model.commands()
+        )));
     }
     let requests = requests(input, device.model.capacity())?;
     let step = (requests.len() / windows.max(1)).max(1);
@@ -248,5 +257,8 @@ mod tests {
             }
         }
         assert!(windows(&input, &device, &policies, 5, 13).is_err());
+        let drive = devices::open("sata250").unwrap();
+        let said = windows(&input, &drive, &policies, 5, 7).unwrap_err().to_string();
+        assert!(said.contains("sata250: got a device") && said.contains("NAME:plain"), "{said}");
     }
 }
