@@ -81,7 +81,11 @@ fn busy_streams(config: ForebayConfig, until_ms: f64) -> Run<Forebay> {
 fn what_lies_on_the_way_is_taken_along() {
     let mut run = run(ForebayConfig::default());
     let at = |place: u64| {
-        if place.is_multiple_of(200) { write(0.0, 0, place * MIB) } else { read(0.0, 1, place * MIB) }
+        if place.is_multiple_of(200) {
+            write(0.0, 0, place * MIB)
+        } else {
+            read(0.0, 1, place * MIB)
+        }
     };
     run.run([500, 200, 300, 400, 100].map(at).to_vec(), |_, _| None);
     let order: Vec<u64> = run.given.iter().map(|io| io.offset / MIB).collect();
