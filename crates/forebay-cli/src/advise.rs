@@ -161,7 +161,7 @@ fn remedies(advice: &Advice) -> String {
         table.add_row([
             Cell::new(if remedy.recommended { ">" } else { "" }),
             Cell::new(format!("{}{part}", remedy.kind.name())),
-            Cell::new(remedy.needs().unwrap_or("-".to_string())),
+            Cell::new(remedy.needs().unwrap_or("-".to_string()).replace(" of flash", " flash")),
             pair(total, remedy.total_s.map(|total| total * 1e3)),
             saved(remedy),
             pair(before.and_then(|before| before.read_p99_ms), remedy.read_p99_ms),
@@ -194,7 +194,14 @@ fn right(text: String) -> Cell {
 /// A time in ms before and after.
 fn pair(before: Option<f64>, after: Option<f64>) -> Cell {
     right(match (before, after) {
-        (Some(before), Some(after)) => format!("{} -> {}", time(before), time(after)),
+        (Some(before), Some(after)) => {
+            let (before, after) = (time(before), time(after));
+            let unit = if after.ends_with(" ms") { " ms" } else { " s" };
+            // One unit for both says enough.
+            let is_same = before.ends_with(" ms") == after.ends_with(" ms");
+            let before = if is_same { before.trim_end_matches(unit) } else { &before };
+            format!("{before} -> {after}")
+        }
         _ => "-".to_string(),
     })
 }
@@ -242,7 +249,7 @@ fn ranking(advice: &Advice) -> String {
     table.load_preset(presets::ASCII_MARKDOWN);
     let mut header = vec!["", "policy", "from", "total s"];
     header.extend(compared.then_some("saved %"));
-    header.extend(["read p99", "write p99", "longest"]);
+    header.extend(["read p99", "write p99"]);
     table.set_header(header);
     for ranked in &advice.ranking {
         let mark = if advice.recommended.as_ref() == Some(&ranked.policy) { ">" } else { "" };
@@ -255,7 +262,6 @@ fn ranking(advice: &Advice) -> String {
         row.extend(ranked.gain_share.map(|share| number(Some(share * 100.0), 1)));
         row.push(tail(ranked.read_p99_ms, ranked.read_p99_low_ms.zip(ranked.read_p99_high_ms)));
         row.push(tail(ranked.write_p99_ms, ranked.write_p99_low_ms.zip(ranked.write_p99_high_ms)));
-        row.push(right(ranked.longest_ms.map_or("-".to_string(), time)));
         table.add_row(row);
     }
     table.to_string()
@@ -266,7 +272,7 @@ fn tail(value: Option<f64>, interval: Option<(f64, f64)>) -> Cell {
     let Some(ms) = value else { return right("-".to_string()) };
     let (per_unit, unit) = if ms < 1000.0 { (1.0, "ms") } else { (1000.0, "s") };
     let figure = |ms: f64| digits(ms / per_unit);
-    let within = interval.map(|(low, high)| format!(" ({} - {})", figure(low), figure(high)));
+    let within = interval.map(|(low, high)| format!(" ({}-{})", figure(low), figure(high)));
     right(format!("{}{} {unit}", figure(ms), within.unwrap_or_default()))
 }
 

@@ -129,6 +129,24 @@ fn runs_stand_beside_what_no_order_can_beat() {
     fails(&mut on("fixed:200", "sptf"), 2, &["'sptf'", "arm and platters"]);
 }
 
+#[test]
+fn advice_fits_100_columns() {
+    let folder = Folder::new();
+    let trace = sample();
+    // As saturated as recorded, and so fast that latencies have more digits.
+    for intensity in ["1", "10"] {
+        let mut advise = forebay(&["advise", "--intensity", intensity, "-o", "page.html"]);
+        let shown = advise.arg(&trace).current_dir(folder.path(".")).output().unwrap().stdout;
+        let shown = String::from_utf8(shown).unwrap();
+        assert!(shown.contains("On arm and platters alone"), "{shown}");
+        // Lines to be copied into a shell stay whole.
+        let copied = |line: &&str| !line.trim_start().starts_with("echo ");
+        for line in shown.lines().filter(copied) {
+            assert!(line.chars().count() <= 100, "{}: {line}", line.chars().count());
+        }
+    }
+}
+
 /// SPC text of one reader without a name over scattered fragments, again and again.
 fn fragments(scans: u64) -> String {
     let row = |n: u64| {
