@@ -165,7 +165,9 @@ fn listings_name_everything_that_can_be_asked_for() {
     for name in ["noop", "anticipatory", "mq-deadline", "none", "bfq", "bid", "reads-max"] {
         assert!(policies.contains(name), "{policies}");
     }
-    for name in ["fcfs", "split", "wf2q", "sfq", "miser", "token-bucket", "dmclock", "delta-ms"] {
+    for name in
+        ["fcfs", "split", "wf2q", "sfq", "miser", "promised", "token-bucket", "dmclock", "delta-ms"]
+    {
         assert!(policies.contains(name), "{policies}");
     }
 }

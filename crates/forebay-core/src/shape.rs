@@ -4,8 +4,9 @@
 //! ([`crate::rtt`]) puts a request into Q1 exactly if a server of `cmin` requests a second would
 //! finish it within the bound; what is left is offered to the next tier, and in the end goes
 //! to the last class, which is promised nothing. A [`Recombine`] then decides which class the server
-//! serves next; within a class requests go first come first served. Beside them stand a token bucket and
-//! dmClock, which people use today.
+//! serves next; within a class requests go first come first served. With
+//! [`Promised`] each stream has promises of its own. Beside them stand a token bucket and dmClock, which people use
+//! today.
 //!
 //! **Dependencies**, which the source leaves open: a request that overlaps an earlier, unfinished
 //! one, when either changes the data, is not started before that is complete, and is placed in no earlier
@@ -25,6 +26,7 @@ mod fcfs;
 mod miser;
 mod overlap;
 mod pending;
+mod promised;
 mod sfq;
 mod split;
 mod tags;
@@ -36,6 +38,7 @@ pub use backlog::Backlog;
 pub use dmclock::{DmClock, Share};
 pub use fcfs::Fcfs;
 pub use miser::{Admission, Miser};
+pub use promised::{Promise, Promised};
 pub use sfq::Sfq;
 pub use split::Split;
 pub use token_bucket::TokenBucket;
@@ -59,6 +62,12 @@ pub trait Recombine {
     /// A request of `class` is complete.
     #[inline]
     fn completed(&mut self, _class: usize) {}
+
+    /// Under which of [`Policy::classes`] a request of `class` is reported; the last one where there are fewer.
+    #[inline]
+    fn reported(&self, class: usize) -> usize {
+        class
+    }
 
     /// When to ask again, after [`Recombine::next`] gave none at an earlier time.
     #[inline]
@@ -163,7 +172,8 @@ impl<R: Recombine> Policy for Shaper<R> {
             server.sending = None;
         }
         self.recombine.completed(whole.class);
-        let class = whole.class.min(self.shape.classes.len().saturating_sub(1)) as u16;
+        let class = self.recombine.reported(whole.class);
+        let class = class.min(self.shape.classes.len().saturating_sub(1)) as u16;
         let (wait, outcome) = (cx.now - whole.admitted, whole.outcome);
         cx.finished.push(Done { request: whole.request, wait, outcome, class });
     }

@@ -88,6 +88,7 @@ fn a_run_in_its_stride_allocates_nothing() {
         "wf2q:cmin=80:delta-ms=300",
         "sfq:cmin=80:delta-ms=300",
         "miser:cmin=80:delta-ms=300",
+        "promised:cmin=80/0:delta-ms=300",
         "token-bucket:rate=100000",
         "dmclock:reservation=2:limit=5",
     ];

@@ -55,6 +55,7 @@ const SHAPERS: &[&str] = &[
     "miser:cmin=100:delta-ms=30:admission=rate",
     "token-bucket:rate=150:burst=5",
     "dmclock:reservation=60/20:weight=1/3:limit=0/90:depth=2",
+    "promised:cmin=100/0:delta-ms=30:weight=1/3:depth=2",
     "wf2q:cmin=150:delta-ms=30:over=mq-deadline:depth=4",
 ];
 

@@ -63,6 +63,7 @@ const SHAPED: &[&str] = &[
     "token-bucket:rate=1000:burst=4",
     "dmclock",
     "dmclock:reservation=100/0:weight=1/5:limit=0/2000:depth=2",
+    "promised:cmin=100/0/300:delta-ms=10/20:weight=1/5:depth=2",
 ];
 
 fn specs() -> impl Iterator<Item = String> {

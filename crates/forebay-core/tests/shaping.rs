@@ -14,6 +14,8 @@ mod harness;
 mod miser;
 #[path = "shaping/parts.rs"]
 mod parts;
+#[path = "shaping/promised.rs"]
+mod promised;
 
 use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::rtt::{Classes, Rtt};

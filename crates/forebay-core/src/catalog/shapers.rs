@@ -6,8 +6,8 @@ use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 use crate::rtt::{Classes, RATE_MAX_IOPS, Rtt, SERVICE};
 use crate::shape::{
-    Above, Admission, DmClock, Fcfs, Miser, Recombine, Sfq, Shape, Shaper, Share, Split,
-    TokenBucket, Wf2q,
+    Above, Admission, DmClock, Fcfs, Miser, Promise, Promised, Recombine, Sfq, Shape, Shaper,
+    Share, Split, TokenBucket, Wf2q,
 };
 
 /// Every shaper. Where `cmin` and `delta-ms` are taken, both may list tiers, as in
@@ -37,6 +37,12 @@ pub const SHAPERS: &[Listed] = &[
             Parameter::choice("admission", &["length", "rate"]),
             Parameter::whole("slack-min", 1, 1),
         ]],
+    },
+    Listed {
+        name: "promised",
+        summary: "RTT for each stream by itself, as in cmin=300/0:delta-ms=10; 0 promises nothing; what \
+                  is not kept shares by weight",
+        parameters: &[&[CMIN, Parameter::own("weight", "1")]],
     },
     Listed {
         name: "token-bucket",
@@ -102,6 +108,15 @@ pub(crate) fn with_shaper<V: PolicyVisitor>(
             finish(spec, bucket, base.one_class(spec)?, visitor)
         }
         "dmclock" => finish(spec, DmClock::new(clients(spec)?), base.one_class(spec)?, visitor),
+        "promised" => {
+            let promises = promises(spec)?;
+            let longest =
+                promises.iter().filter_map(|one| one.kept).map(|(_, within)| within).max();
+            let within = longest.unwrap_or(Nanos::from_millis(10));
+            let class = |name: &str| Class { name: name.to_string(), within };
+            let shape = base.shape(vec![class("kept"), class("rest")], Vec::new());
+            finish(spec, Promised::new(promises), shape, visitor)
+        }
         "miser" => {
             let asked = Asked::new(spec)?;
             let slack_min = given.whole("slack-min")?;
@@ -302,6 +317,40 @@ fn clients(spec: &Spec) -> Result<Vec<Share>, SpecError> {
         return Err(error(spec, "reservation", &reservation_iops.to_string(), &expected));
     }
     Ok(clients)
+}
+
+/// What `promised` promises each stream.
+fn promises(spec: &Spec) -> Result<Vec<Promise>, SpecError> {
+    let text: String = spec.get("cmin", String::new(), RATE)?;
+    if text.is_empty() {
+        // As for every shaper that needs it.
+        rates(spec, "cmin")?;
+    }
+    let expected = "whole requests a second from 0 (nothing is promised) to 1000000000, by stream";
+    let rates = numbers(spec, "cmin", &text, 0, expected)?;
+    let weights: String = spec.get("weight", "1".to_string(), "whole numbers, by stream")?;
+    let weights =
+        numbers(spec, "weight", &weights, 1, "whole numbers from 1 to 1000000000, by stream")?;
+    let bounds: String = spec.get("delta-ms", "10".to_string(), "milliseconds")?;
+    let bound = |text: &str| {
+        let ms: Option<f64> = text.parse().ok();
+        let within = ms.filter(|ms| *ms <= 86_400_000.0).map(Nanos::from_millis_f64);
+        let within = within.filter(|within| *within > Nanos::ZERO);
+        within.ok_or_else(|| error(spec, "delta-ms", text, &format!("{BOUND}, by stream")))
+    };
+    let bounds: Vec<Nanos> = bounds.split('/').map(bound).collect::<Result<_, _>>()?;
+    let count = rates.len().max(weights.len()).max(bounds.len());
+    let promise = |at: usize| {
+        let (rate, within) = (rates[at.min(rates.len() - 1)], bounds[at.min(bounds.len() - 1)]);
+        let weight = weights[at.min(weights.len() - 1)];
+        if rate > 0 && u128::from(rate) * u128::from(within.0) < u128::from(SERVICE) {
+            let expected = format!("a rate that serves one request within {within}");
+            return Err(error(spec, "cmin", &rate.to_string(), &expected));
+        }
+        let kept = (rate > 0).then(|| Rtt::new(rate, within)).transpose()?;
+        Ok(Promise { kept: kept.map(|rtt| (rtt, within)), weight })
+    };
+    (0..count).map(promise).collect()
 }
 
 fn error(spec: &Spec, key: &str, got: &str, expected: &str) -> SpecError {

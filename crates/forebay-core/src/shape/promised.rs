@@ -1,0 +1,126 @@
+//! Promises by stream: each has an RTT of its own, so that one's burst is its own.
+//!
+//! Source: RTT is Lu's (section 3.3.1, [`crate::rtt`]), for each client apart as its section 4.5 consolidates
+//! them. What a stream's own rate answers within its bound is *kept*; all the rest is served when
+//! nothing kept waits, shared by weight (start tags, as [`super::DmClock`]). Kept requests of all streams go by the
+//! earliest deadline, their arrival and bound.
+//!
+//! **No kept request is late** on a server of the sum of all rates and 1 request in the shortest bound
+//! more. Were each stream served by its own rate alone all would be in time; so the kept are in time on one server
+//! of the sum by some order with interruptions, and then by earliest deadline. Without interruptions one request
+//! more may be in the way, which the surplus serves within the shortest bound.
+//!
+//! Departures: shares of the rest do not look at reservations; streams are found by a scan of those that wait.
+
+use super::{Backlog, Recombine};
+use crate::contract::request::{Lane, Request};
+use crate::contract::time::Nanos;
+use crate::rtt::Rtt;
+
+/// What is promised to a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// Its rate and bound; none where nothing is promised.
+    pub kept: Option<(Rtt, Nanos)>,
+    /// Its part of what is left; above 0.
+    pub weight: u64,
+}
+
+/// A stream.
+#[derive(Clone, Debug)]
+struct Stream {
+    promise: Promise,
+    /// What one request of the rest takes of its share.
+    span: u128,
+    /// Virtual start of the next of them.
+    share: u128,
+}
+
+/// What a stream of weight 1 takes of its share with a request.
+const SPAN: u128 = 1 << 60;
+
+/// Recombination by promises.
+#[derive(Clone, Debug)]
+pub struct Promised {
+    promises: Vec<Promise>,
+    streams: Vec<Stream>,
+    /// Streams with kept requests that wait, and those with others.
+    kept: Vec<usize>,
+    rest: Vec<usize>,
+    virtual_time: u128,
+}
+
+/// The class of a stream's kept requests; that of the rest is one more.
+#[inline]
+fn class_of(stream: usize) -> usize {
+    2 * stream
+}
+
+impl Promised {
+    /// Stream `i` is promised `promises[i]`, and each past the end, by itself, what the last one is. There is at
+    /// least one.
+    pub fn new(promises: Vec<Promise>) -> Promised {
+        let (streams, kept, rest) = (Vec::new(), Vec::new(), Vec::new());
+        Promised { promises, streams, kept, rest, virtual_time: 0 }
+    }
+
+    fn know(&mut self, stream: usize) {
+        while self.streams.len() <= stream {
+            let promise = self.promises.get(self.streams.len()).or(self.promises.last());
+            let promise = promise.copied().unwrap_or(Promise { kept: None, weight: 1 });
+            let span = SPAN / u128::from(promise.weight.max(1));
+            self.streams.push(Stream { promise, span, share: 0 });
+        }
+    }
+}
+
+impl Recombine for Promised {
+    #[inline]
+    fn arrive(&mut self, now: Nanos, request: &Request, _: usize, backlog: &Backlog) -> usize {
+        let stream = request.stream as usize;
+        self.know(stream);
+        let known = &mut self.streams[stream];
+        let is_kept = known.promise.kept.as_mut().is_some_and(|(rtt, _)| rtt.admit(now));
+        let class = class_of(stream) + usize::from(!is_kept);
+        if backlog.waiting(class) == 0 {
+            match is_kept {
+                true => self.kept.push(stream),
+                false => {
+                    known.share = known.share.max(self.virtual_time);
+                    self.rest.push(stream);
+                }
+            }
+        }
+        class
+    }
+
+    fn next(&mut self, _now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let deadline = |stream: &usize| {
+            let within =
+                self.streams[*stream].promise.kept.map_or(Nanos::ZERO, |(_, within)| within);
+            let arrival = backlog.first_arrival(class_of(*stream)).unwrap_or(Nanos::MAX);
+            (arrival.0.saturating_add(within.0), *stream)
+        };
+        let ready = self.kept.iter().filter(|stream| backlog.is_ready(class_of(**stream)));
+        if let Some(stream) = ready.copied().min_by_key(deadline) {
+            if backlog.waiting(class_of(stream)) == 1 {
+                self.kept.retain(|other| *other != stream);
+            }
+            return Some(class_of(stream));
+        }
+        let ready = self.rest.iter().filter(|stream| backlog.is_ready(class_of(**stream) + 1));
+        let stream = ready.copied().min_by_key(|stream| (self.streams[*stream].share, *stream))?;
+        let known = &mut self.streams[stream];
+        self.virtual_time = self.virtual_time.max(known.share);
+        known.share += known.span;
+        if backlog.waiting(class_of(stream) + 1) == 1 {
+            self.rest.retain(|other| *other != stream);
+        }
+        Some(class_of(stream) + 1)
+    }
+
+    #[inline]
+    fn reported(&self, class: usize) -> usize {
+        class % 2
+    }
+}

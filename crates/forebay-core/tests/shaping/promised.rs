@@ -1,0 +1,69 @@
+//! Promises by stream.
+
+use forebay_core::rtt::Rtt;
+use forebay_core::{Nanos, Request};
+use proptest::prelude::*;
+
+use super::harness::{arrivals, read, run};
+use super::{flood, served};
+
+/// Of streams 0 to 2: 100 IOPS within 10 ms, 200 within 20 ms, nothing.
+const SPEC: &str = "promised:cmin=100/200/0:delta-ms=10/20:weight=1/3/2";
+const BOUNDS: [u64; 2] = [10_000_000, 20_000_000];
+
+proptest! {
+    /// Whatever others ask, what a stream's own rate answers in time is in time on a server of the sum of all
+    /// rates and one request in the shortest bound.
+    #[test]
+    fn what_is_kept_of_each_stream_is_its_own_and_in_time(
+        first in arrivals(80), second in arrivals(80), greedy in arrivals(200),
+    ) {
+        let streams = [first, second, greedy];
+        let all = streams.iter().enumerate();
+        let mut requests: Vec<Request> = all
+            .flat_map(|(stream, times)| times.iter().map(move |at| read(0, Nanos(*at), stream as u32)))
+            .collect();
+        requests.sort_by_key(|request| request.at);
+        for (id, request) in requests.iter_mut().enumerate() {
+            (request.id, request.offset) = (id as u64, (id as u64) << 20);
+        }
+        let ran = run(SPEC, &[400], &requests);
+        prop_assert_eq!(ran.idled.len(), 0, "it waits for nothing");
+        let mut alone = [Rtt::new(100, Nanos(BOUNDS[0])).unwrap(), Rtt::new(200, Nanos(BOUNDS[1])).unwrap()];
+        let mut outcomes = ran.outcomes.clone();
+        outcomes.sort_by_key(|outcome| outcome.request.id);
+        for outcome in outcomes {
+            let stream = outcome.request.stream as usize;
+            let kept = alone.get_mut(stream).is_some_and(|rtt| rtt.admit(outcome.request.at));
+            prop_assert_eq!(outcome.class, u16::from(!kept), "{:?}", outcome);
+            if kept {
+                prop_assert!(outcome.took().0 <= BOUNDS[stream], "{outcome:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_rest_is_shared_by_weight() {
+    let second = Nanos::from_secs(1);
+    let counts = served(&run(SPEC, &[500], &flood(3, 1000)), 3, second);
+    // One of the first stream and four of the second are kept; of 495 left they have 1, 3 and 2 of 6.
+    assert_eq!(counts.iter().sum::<usize>(), 500);
+    for (count, expected) in counts.iter().zip([83, 251, 165]) {
+        assert!(count.abs_diff(expected) <= 2, "{counts:?}");
+    }
+    // Streams past the end are each promised what the last one is, by themselves.
+    let ran = run("promised:cmin=100", &[1000], &flood(3, 5));
+    let kept = ran.class(0);
+    assert_eq!(kept.iter().map(|one| one.request.stream).collect::<Vec<_>>(), [0, 1, 2]);
+}
+
+#[test]
+fn a_wrong_promise_is_told() {
+    let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
+    assert!(said("promised").contains("cmin: not given"));
+    assert!(said("promised:cmin=0/50").contains("serves one request within 10 ms"));
+    assert!(said("promised:cmin=200:delta-ms=10/0").contains("milliseconds above 0"));
+    assert!(said("promised:cmin=200:weight=0").contains("from 1 to"));
+    assert!(said("promised:cmin=x").contains("got 'x'"));
+}
