@@ -32,6 +32,7 @@ mod plan_sla;
 mod play;
 mod play_tape;
 mod progress;
+mod serve;
 mod simulate;
 mod store;
 mod store_bench;
@@ -68,6 +69,7 @@ enum Verb {
     Generate(generate::Generate),
     Capture(capture::Capture),
     Play(play::Play),
+    Serve(serve::Serve),
     Volume(volume::Volume),
     Store(store::Store),
     Array(array::Array),
@@ -90,6 +92,7 @@ impl Verb {
             Verb::Generate(verb) => verb.run(),
             Verb::Capture(verb) => verb.run(),
             Verb::Play(verb) => verb.run(),
+            Verb::Serve(verb) => verb.run(),
             Verb::Volume(verb) => verb.run(),
             Verb::Store(verb) => verb.run(),
             Verb::Array(verb) => verb.run(),

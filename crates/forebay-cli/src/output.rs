@@ -93,7 +93,9 @@ pub(crate) fn exit_status(error: &anyhow::Error) -> u8 {
     let of_capture = error.downcast_ref::<forebay_live::capture::CaptureError>();
     let of_volume = error.downcast_ref::<forebay_volume::Error>();
     let of_store = error.downcast_ref::<forebay_store::StoreError>();
-    let input = of_store.is_some_and(forebay_store::StoreError::is_input)
+    let of_serve = error.downcast_ref::<forebay_serve::Error>();
+    let input = of_serve.is_some_and(forebay_serve::Error::is_users)
+        || of_store.is_some_and(forebay_store::StoreError::is_input)
         || of_volume.is_some_and(forebay_volume::Error::is_input)
         || of_verb.is_some_and(forebay::Error::is_input)
         || of_play.is_some_and(forebay_play::Error::is_input)

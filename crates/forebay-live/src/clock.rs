@@ -11,6 +11,8 @@ use std::time::{Duration, Instant};
 use forebay_core::Nanos;
 use rustix::thread::{current_timer_slack, set_current_timer_slack};
 
+use crate::waker::Waker;
+
 /// How long before a moment waiting ends and asking begins. Longer hardly helps, and where requests
 /// come closer than this the driver never sleeps: then Linux takes it 50 ms of every second even in
 /// real time, for others that wait for its processor (or `sched_rt_runtime_us`).
@@ -23,6 +25,14 @@ pub trait Clock {
 
     /// Waits until shortly before `until`; not at all where that is near.
     fn wait(&mut self, until: Nanos);
+
+    /// Ends the wait of this thread, from any other.
+    ///
+    /// # Errors
+    /// Where the system has no more of what that takes.
+    fn waker(&mut self) -> io::Result<Waker> {
+        Ok(Waker::thread(thread::current()))
+    }
 }
 
 /// The machine's monotonic clock.

@@ -9,7 +9,7 @@
 //! Bytes are moved to and from a [`Store`] when an I/O ends; without one there is no content.
 
 use std::collections::BTreeMap;
-use std::{io, thread};
+use std::io;
 
 use forebay_core::{Buf, Device, Flags, Lane, Nanos, Null, Op, Piece, Request, RequestId, Slots};
 
@@ -88,6 +88,15 @@ impl<D: Device, C: Clock> Emulated<D, C> {
         self.content.as_ref().map_or(0, |content| content.pattern)
     }
 
+    /// The clock and the memory.
+    ///
+    /// # Panics
+    /// Without content.
+    pub(crate) fn with_content(&mut self) -> (&mut C, &mut Pool) {
+        let content = self.content.as_mut().expect("devices with bytes behind them");
+        (&mut self.clock, &mut content.pool)
+    }
+
     fn next(&self) -> Option<Nanos> {
         self.devices.iter().filter_map(Device::next).min()
     }
@@ -161,6 +170,6 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
     }
 
     fn waker(&mut self) -> io::Result<Waker> {
-        Ok(Waker::thread(thread::current()))
+        self.clock.waker()
     }
 }

@@ -3,7 +3,7 @@
 //! [`run`] is the live driver: any policy of the core between a workload and real files and devices
 //! ([`Uring`], [`Threads`]) or emulated ones ([`Emulated`]). [`capture`] knows nothing of trace
 //! formats beyond the records the kernel itself writes; who wants a trace of them hands its spool to
-//! a reader of blktrace.
+//! a reader of blktrace. Lanes that are [`Wired`] wait for clients' sockets beside their I/Os.
 
 #![deny(unsafe_code)]
 
@@ -18,7 +18,10 @@ mod medium;
 mod memory;
 mod patterned;
 mod pool;
+mod ring;
+mod ring_clock;
 mod run;
+mod sockets;
 mod store;
 mod striped;
 mod target;
@@ -36,7 +39,9 @@ pub use medium::{Medium, SECTOR, Tear};
 pub use memory::Memory;
 pub use patterned::Patterned;
 pub use pool::{Pool, checksum};
+pub use ring_clock::RingClock;
 pub use run::{Watch, run};
+pub use sockets::{Moved, PIECES_MAX, Plug, Wired};
 pub use store::{Sparse, Store};
 pub use striped::Striped;
 pub use target::{Kind, Opening, Target, TargetError};

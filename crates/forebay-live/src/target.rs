@@ -22,6 +22,7 @@ use rustix::fs::{
 use rustix::io::Errno;
 
 use crate::memory::{ALIGN, Memory};
+use crate::store::Store;
 use crate::wire::Shape;
 
 /// A target shorter than this is a mistake.
@@ -166,6 +167,14 @@ impl Target {
         self.notes.push(sentence);
     }
 
+    /// The same open file once more: to ask what of it is stored while a driver has the target.
+    ///
+    /// # Errors
+    /// Where the system has no more descriptors.
+    pub fn duplicate(&self) -> io::Result<File> {
+        self.file.try_clone()
+    }
+
     pub(crate) fn file(&self) -> &File {
         &self.file
     }
@@ -219,6 +228,23 @@ impl Target {
             Kind::BlockDevice => other.file_type().is_block_device() && mine.rdev() == other.rdev(),
             _ => (mine.dev(), mine.ino()) == (other.dev(), other.ino()),
         }
+    }
+}
+
+/// What an emulated device holds may be a target's bytes, through the page cache or past it; then of whole
+/// blocks.
+impl Store for Target {
+    fn read(&mut self, offset: u64, to: &mut [u8]) -> io::Result<()> {
+        Store::read(&mut self.file, offset, to)
+    }
+    fn write(&mut self, offset: u64, from: &[u8], durable: bool) -> io::Result<()> {
+        Store::write(&mut self.file, offset, from, durable)
+    }
+    fn trim(&mut self, offset: u64, len: u64) -> io::Result<()> {
+        Store::trim(&mut self.file, offset, len)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Store::flush(&mut self.file)
     }
 }
 

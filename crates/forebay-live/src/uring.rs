@@ -10,17 +10,17 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
-use std::sync::Arc;
 
 use forebay_core::{Buf, Bytes, Flags, Lane, Nanos, Op, Piece, Request, Slots};
+use io_uring::opcode;
 use io_uring::squeue::Entry;
-use io_uring::types::{Fd, Fixed, FsyncFlags, SubmitArgs, Timespec};
-use io_uring::{IoUring, opcode};
-use rustix::event::{EventfdFlags, eventfd};
+use io_uring::types::{Fixed, FsyncFlags};
 
 use crate::clock::{Clock, SPIN, WallClock};
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::pool::Pool;
+use crate::ring::{Over, Ring};
+use crate::sockets::{Moved, Plug, Wired};
 use crate::target::Target;
 use crate::waker::Waker;
 use crate::wire::{Extent, LEN_MAX, Shape, outcome, source};
@@ -32,8 +32,6 @@ const ARENA: u16 = 0;
 const ARENA_BYTES: usize = 32 << 20;
 /// Pieces that the kernel takes at a time (IOV_MAX).
 const PIECES_MAX: usize = 1024;
-/// Names the wait for the waker among I/Os.
-const WOKEN: u64 = u64::MAX;
 /// I/Os that are handed over at once: more save calls, but let the device wait for the first of them.
 const BATCH: usize = 4;
 
@@ -53,11 +51,30 @@ impl Slot {
     fn new(io: Request, started: Nanos, extent: Extent) -> Slot {
         Slot { io, started, extent, pieces: Vec::new(), vectors: Vec::new(), bounced: Vec::new() }
     }
+
+    /// Takes back what was lent, and hands out what went through one buffer.
+    fn settle(&mut self, sink: Buf, pool: &mut Pool) {
+        let Slot { io, pieces, bounced, .. } = self;
+        for piece in pieces.iter() {
+            pool.give_back(*piece, io.op == Op::Read);
+        }
+        if let (false, [through]) = (bounced.is_empty(), &pieces[..]) {
+            let mut at = 0;
+            for piece in bounced.drain(..).filter(|_| io.op == Op::Read) {
+                // What nobody wants to see is in the sink, which is not to be written.
+                if piece.buf != sink {
+                    pool.copy(through.bytes().on(at).len(piece.len), piece.bytes());
+                }
+                at += piece.len;
+            }
+            pool.free(through.buf);
+        }
+    }
 }
 
 /// Targets as lanes.
 pub struct Uring {
-    ring: IoUring,
+    ring: Ring,
     /// Open as long as the ring may use them.
     targets: Vec<Target>,
     shapes: Vec<Shape>,
@@ -73,9 +90,6 @@ pub struct Uring {
     pattern: Buf,
     /// For reads that name no bytes.
     sink: Buf,
-    /// What wakers add to, and whether the ring watches it.
-    counter: Option<Arc<OwnedFd>>,
-    watched: bool,
     clock: WallClock,
     now: Nanos,
 }
@@ -87,10 +101,23 @@ impl Uring {
     /// Where the kernel has no io_uring, does not let us use it, or one that is too old (before 5.11);
     /// the targets come back.
     pub fn new(targets: Vec<Target>, depth: u32) -> Result<Uring, (io::Error, Vec<Target>)> {
-        let entries = depth.saturating_mul(targets.len() as u32).clamp(1, (1 << 15) - 1);
+        Uring::with_sockets(targets, depth, 0)
+    }
+
+    /// The same with room for so many sockets at a time ([`Wired`]), at most 1024.
+    ///
+    /// # Errors
+    /// As [`Uring::new`].
+    pub fn with_sockets(
+        targets: Vec<Target>,
+        depth: u32,
+        sockets_max: u32,
+    ) -> Result<Uring, (io::Error, Vec<Target>)> {
+        let sockets_max = sockets_max.min(1024);
+        let most = (1 << 15) - 1 - 2 * sockets_max;
+        let entries = depth.saturating_mul(targets.len() as u32).clamp(1, most);
         let depth = (entries / targets.len().max(1) as u32).max(1);
-        // One entry is for the waker.
-        let ring = match prepare(&targets, (entries + 1).next_power_of_two()) {
+        let ring = match prepare(&targets, entries, sockets_max) {
             Ok(ring) => ring,
             Err(error) => return Err((error, targets)),
         };
@@ -114,8 +141,6 @@ impl Uring {
             pool,
             pattern,
             sink,
-            counter: None,
-            watched: false,
             clock: WallClock::start(),
             now: Nanos::ZERO,
         })
@@ -213,52 +238,14 @@ impl Uring {
         }
         Ok(())
     }
-
-    /// Has the ring tell when a waker was used, if there is one.
-    fn watch(&mut self) {
-        let Some(counter) = self.counter.as_ref().filter(|_| !self.watched) else { return };
-        let poll = opcode::PollAdd::new(Fd(counter.as_raw_fd()), libc::POLLIN as u32).build();
-        // SAFETY: the counter is open as long as the ring may use it: fields are dropped in order.
-        self.watched = unsafe { self.ring.submission().push(&poll.user_data(WOKEN)) }.is_ok();
-    }
-
-    /// Enters the kernel; that time is up or there is nothing to do yet is no error.
-    fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
-        let entered = match wait {
-            None => self.ring.submitter().submit(),
-            Some(span) => {
-                let time = Timespec::new()
-                    .sec(span.0 / 1_000_000_000)
-                    .nsec((span.0 % 1_000_000_000) as u32);
-                let args = SubmitArgs::new().timespec(&time);
-                self.ring.submitter().submit_with_args(1, &args)
-            }
-        };
-        match entered.map_err(|error| (error.raw_os_error(), error)) {
-            Ok(_) => Ok(()),
-            Err((Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
-            Err((_, error)) => Err(error),
-        }
-    }
 }
 
 /// How long a ring that is given up waits for what is under way: longer than the kernel tries a disk.
 const DROP_MAX: Nanos = Nanos::from_millis(120_000);
 
 /// A ring with the targets' files.
-fn prepare(targets: &[Target], entries: u32) -> io::Result<IoUring> {
-    let mut deferred = IoUring::builder();
-    deferred.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
-    let mut cooperative = IoUring::builder();
-    cooperative.setup_coop_taskrun().setup_taskrun_flag();
-    // Newest kernels first: deferred work needs 6.1, cooperative 5.19.
-    let ring = deferred
-        .build(entries)
-        .or_else(|_| cooperative.build(entries))
-        .or_else(|_| IoUring::new(entries))?;
-    if !ring.params().is_feature_ext_arg() {
-        return Err(io::Error::new(io::ErrorKind::Unsupported, "needs Linux 5.11 or later"));
-    }
+fn prepare(targets: &[Target], entries: u32, sockets_max: u32) -> io::Result<Ring> {
+    let ring = Ring::new(entries, sockets_max)?;
     let files: Vec<_> = targets.iter().map(|target| target.file().as_raw_fd()).collect();
     ring.submitter().register_files(&files)?;
     Ok(ring)
@@ -271,43 +258,20 @@ impl Lanes for Uring {
 
     #[inline]
     fn reap(&mut self, _next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
-        if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
-            self.enter(None)?;
-        }
         self.now = self.clock.now();
-        for entry in self.ring.completion() {
-            if entry.user_data() == WOKEN {
-                self.watched = false;
-                if let Some(counter) = &self.counter {
-                    // It does not block; what it counted does not matter.
-                    let _ = rustix::io::read(counter, &mut [0; 8]);
-                }
-                continue;
-            }
-            let key = entry.user_data() as u32;
-            let Slot { io, started, extent, pieces, bounced, .. } = &mut self.slots[key as usize];
-            for piece in pieces.iter() {
-                self.pool.give_back(*piece, io.op == Op::Read);
-            }
-            if let (false, [through]) = (bounced.is_empty(), &pieces[..]) {
-                let mut at = 0;
-                for piece in bounced.drain(..).filter(|_| io.op == Op::Read) {
-                    // What nobody wants to see is in the sink, which is not to be written.
-                    if piece.buf != self.sink {
-                        self.pool.copy(through.bytes().on(at).len(piece.len), piece.bytes());
-                    }
-                    at += piece.len;
-                }
-                self.pool.free(through.buf);
-            }
-            self.free.push(key);
-            self.in_flight[usize::from(io.lane)] -= 1;
-            let failure = match entry.result() {
+        let Uring { ring, slots, free, in_flight, pool, sink, now, .. } = self;
+        ring.reap(pool, |pool, Over { key, result }| {
+            let slot = &mut slots[key as usize];
+            let (io, started) = (slot.io, slot.started);
+            slot.settle(*sink, pool);
+            free.push(key as u32);
+            in_flight[usize::from(io.lane)] -= 1;
+            let failure = match result {
                 error if error < 0 => Some(Failure::Os(-error)),
-                moved => outcome(io.op, *extent, moved as u64),
+                moved => outcome(io.op, slot.extent, moved as u64),
             };
-            ended.push(Ended::new(*io, *started, self.now, failure));
-        }
+            ended.push(Ended::new(io, started, *now, failure));
+        })?;
         for mut refused in self.refused.drain(..) {
             refused.completion.at = self.now;
             ended.push(refused);
@@ -350,14 +314,13 @@ impl Lanes for Uring {
             self.free.push(key);
             return self.refused.push(Ended::new(io, now, now, Some(failure)));
         }
-        let entry = self.entry(key).user_data(u64::from(key));
+        let entry = self.entry(key);
         // SAFETY: the bytes are lent, and files and vectors live, until it has ended; see `Drop`.
-        let pushed = unsafe { self.ring.submission().push(&entry) };
-        pushed.expect("the queue has as many entries as all lanes take");
+        unsafe { self.ring.push(entry, u64::from(key)) };
         self.in_flight[usize::from(io.lane)] += 1;
-        if self.ring.submission().len() >= BATCH {
+        if self.ring.waiting() >= BATCH {
             // What the kernel does not take now, it is offered again by `proceed`, which tells why.
-            let _ = self.enter(None);
+            let _ = self.ring.enter(None);
         }
     }
 
@@ -367,21 +330,43 @@ impl Lanes for Uring {
 
     #[inline]
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
-        self.watch();
+        self.ring.watch();
         let left = until - self.clock.now() - SPIN;
         if left > Nanos::ZERO && self.refused.is_empty() {
-            return self.enter(Some(left));
+            return self.ring.enter(Some(left));
         }
-        if self.ring.submission().is_empty() { Ok(()) } else { self.enter(None) }
+        if self.ring.waiting() == 0 { Ok(()) } else { self.ring.enter(None) }
     }
 
     fn waker(&mut self) -> io::Result<Waker> {
-        let counter = match &self.counter {
-            Some(counter) => Arc::clone(counter),
-            None => Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
-        };
-        self.counter = Some(Arc::clone(&counter));
-        Ok(Waker::counter(counter))
+        self.ring.waker()
+    }
+}
+
+impl Wired for Uring {
+    fn pool(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
+    fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd> {
+        self.ring.plug(socket)
+    }
+
+    fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool) {
+        self.ring.receive(plug, into, whole, &mut self.pool);
+    }
+
+    fn send(&mut self, plug: Plug, from: &[Piece]) {
+        self.ring.send(plug, from, &mut self.pool);
+    }
+
+    fn unplug(&mut self, plug: Plug) {
+        self.ring.unplug(plug);
+    }
+
+    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+        self.ring.moved(moved);
+        Ok(())
     }
 }
 
@@ -389,9 +374,10 @@ impl Drop for Uring {
     fn drop(&mut self) {
         let mut ended = Vec::new();
         self.refused.clear();
+        self.ring.unplug_all();
         let latest = self.clock.now() + DROP_MAX;
-        while self.under_way() > 0 {
-            let reaped = self.enter(Some(Nanos::from_millis(100))).and_then(|()| {
+        while self.under_way() > 0 || self.ring.sockets_busy() {
+            let reaped = self.ring.enter(Some(Nanos::from_millis(100))).and_then(|()| {
                 ended.clear();
                 self.reap(Nanos::MAX, &mut ended)
             });

@@ -16,4 +16,4 @@ pub use create::{Create, DRIVES_MAX, create};
 pub use error::Error;
 pub use find::{Found, drives_in, find};
 pub use grow::{grow, replace};
-pub use open::{Opened, Policied, check, over, status};
+pub use open::{Opened, Policied, Shape, check, over, status};

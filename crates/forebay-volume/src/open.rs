@@ -7,7 +7,7 @@ use std::rc::Rc;
 use forebay_core::Slots;
 use forebay_core::catalog::with_rules;
 use forebay_core::contract::policy::{AnyPolicy, Done, Figure};
-use forebay_core::stack::array::{Array, Census, Geometry};
+use forebay_core::stack::array::{Array, Census, Geometry, Level};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Fault, Flags, Nanos, Op, Outcome, Policy, Request, SpecError, Workload};
 use forebay_live::{LEN_MAX, Lanes, Target, Threads, Uring, run};
@@ -29,13 +29,38 @@ pub struct Opened {
     pub figures: Vec<Figure>,
 }
 
+/// What an array has to know of the drives that were found.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    geometry: Geometry,
+    first: Level,
+    /// By lane.
+    numbers: Vec<u8>,
+    cells: Vec<u32>,
+}
+
+impl Shape {
+    /// The array that these drives are, to be opened.
+    pub fn array(&self) -> Array {
+        Array::found(self.geometry, self.first, &self.numbers).with_cells(&self.cells)
+    }
+}
+
 impl Found {
+    /// What is to be known of them once drives are handed to a driver.
+    pub fn shape(&self) -> Shape {
+        let cells = |target: &Target| self.geometry.cells_in(target.capacity_bytes());
+        Shape {
+            geometry: self.geometry,
+            first: self.first,
+            numbers: self.drives.iter().map(|(number, _)| *number).collect(),
+            cells: self.drives.iter().map(|(_, target)| cells(target)).collect(),
+        }
+    }
+
     /// The array that these drives are.
     pub fn array(&self) -> Array {
-        let numbers: Vec<u8> = self.drives.iter().map(|(number, _)| *number).collect();
-        let cells = |target: &Target| self.geometry.cells_in(target.capacity_bytes());
-        let cells: Vec<u32> = self.drives.iter().map(|(_, target)| cells(target)).collect();
-        Array::found(self.geometry, self.first, &numbers).with_cells(&cells)
+        self.shape().array()
     }
 }
 

@@ -1,0 +1,204 @@
+//! The ring that a driver waits in: for I/Os of targets, for sockets, for wakers.
+//!
+//! Invariant: what an entry names (files, memory, lists) lives and stays where it is until the entry has ended.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::sync::Arc;
+
+use forebay_core::Nanos;
+use io_uring::squeue::Entry;
+use io_uring::types::{Fd, SubmitArgs, Timespec};
+use io_uring::{IoUring, opcode};
+use rustix::event::{EventfdFlags, eventfd};
+
+use crate::pool::Pool;
+use crate::sockets::{Moved, Plug, Sockets};
+use crate::waker::Waker;
+
+/// Names the wait for the waker among entries.
+const WOKEN: u64 = u64::MAX;
+/// The bit that says that an entry is a socket's.
+const SOCKET: u64 = 1 << 62;
+
+/// A ring, what its owner waits on in it beside I/Os, and what wakes it.
+pub(crate) struct Ring {
+    ring: IoUring,
+    sockets: Sockets,
+    sockets_max: u32,
+    /// What wakers add to, and whether the ring watches it.
+    counter: Option<Arc<OwnedFd>>,
+    watched: bool,
+}
+
+/// An entry that ended.
+#[derive(Clone, Copy)]
+pub(crate) struct Over {
+    /// As it was named.
+    pub(crate) key: u64,
+    /// What the system says.
+    pub(crate) result: i32,
+}
+
+impl Ring {
+    /// A ring for `entries` of the owner's and `sockets_max` sockets at a time.
+    ///
+    /// # Errors
+    /// Where the kernel has no io_uring, does not let us use it, or one that is too old (before 5.11).
+    pub(crate) fn new(entries: u32, sockets_max: u32) -> io::Result<Ring> {
+        let mut deferred = IoUring::builder();
+        deferred.setup_single_issuer().setup_defer_taskrun().setup_taskrun_flag();
+        let mut cooperative = IoUring::builder();
+        cooperative.setup_coop_taskrun().setup_taskrun_flag();
+        // A socket sends and receives at once; one entry is for the waker.
+        let entries = (entries + 2 * sockets_max + 1).next_power_of_two();
+        // Newest kernels first: deferred work needs 6.1, cooperative 5.19.
+        let ring = deferred
+            .build(entries)
+            .or_else(|_| cooperative.build(entries))
+            .or_else(|_| IoUring::new(entries))?;
+        if !ring.params().is_feature_ext_arg() {
+            return Err(io::Error::new(io::ErrorKind::Unsupported, "needs Linux 5.11 or later"));
+        }
+        let sockets = Sockets::default();
+        Ok(Ring { ring, sockets, sockets_max, counter: None, watched: false })
+    }
+
+    /// The ring itself, to register files and memory with.
+    pub(crate) fn submitter(&self) -> io_uring::Submitter<'_> {
+        self.ring.submitter()
+    }
+
+    /// Adds an entry of the owner's; goes to the kernel with the next [`Ring::enter`].
+    ///
+    /// # Safety
+    /// What the entry names lives and stays where it is until it has ended.
+    ///
+    /// # Panics
+    /// Where there are more than the ring was made for.
+    pub(crate) unsafe fn push(&mut self, entry: Entry, key: u64) {
+        // SAFETY: as the caller promises.
+        let pushed = unsafe { self.ring.submission().push(&entry.user_data(key)) };
+        pushed.expect("no more entries than the ring was made for");
+    }
+
+    /// Entries that the kernel was not told of yet.
+    pub(crate) fn waiting(&mut self) -> usize {
+        self.ring.submission().len()
+    }
+
+    /// Has the ring tell when a waker was used, if there is one.
+    pub(crate) fn watch(&mut self) {
+        let Some(counter) = self.counter.as_ref().filter(|_| !self.watched) else { return };
+        let poll = opcode::PollAdd::new(Fd(counter.as_raw_fd()), libc::POLLIN as u32).build();
+        // SAFETY: the counter is open as long as the ring may use it: fields are dropped in order.
+        self.watched = unsafe { self.ring.submission().push(&poll.user_data(WOKEN)) }.is_ok();
+    }
+
+    /// Enters the kernel; that time is up or there is nothing to do yet is no error.
+    pub(crate) fn enter(&mut self, wait: Option<Nanos>) -> io::Result<()> {
+        let entered = match wait {
+            None => self.ring.submitter().submit(),
+            Some(span) => {
+                let time = Timespec::new()
+                    .sec(span.0 / 1_000_000_000)
+                    .nsec((span.0 % 1_000_000_000) as u32);
+                let args = SubmitArgs::new().timespec(&time);
+                self.ring.submitter().submit_with_args(1, &args)
+            }
+        };
+        match entered.map_err(|error| (error.raw_os_error(), error)) {
+            Ok(_) => Ok(()),
+            Err((Some(libc::ETIME | libc::EINTR | libc::EAGAIN | libc::EBUSY), _)) => Ok(()),
+            Err((_, error)) => Err(error),
+        }
+    }
+
+    /// Tells `each` what has ended of the owner's entries, and keeps what sockets have moved for
+    /// [`Ring::moved`]. The kernel is entered only where it says that it has work to do for us.
+    pub(crate) fn reap(
+        &mut self,
+        pool: &mut Pool,
+        mut each: impl FnMut(&mut Pool, Over),
+    ) -> io::Result<()> {
+        if self.ring.completion().is_empty() && self.ring.submission().taskrun() {
+            self.enter(None)?;
+        }
+        for entry in self.ring.completion() {
+            let key = entry.user_data();
+            match key {
+                WOKEN => {
+                    self.watched = false;
+                    if let Some(counter) = &self.counter {
+                        // It does not block; what it counted does not matter.
+                        let _ = rustix::io::read(counter, &mut [0; 8]);
+                    }
+                }
+                _ if key & SOCKET != 0 => self.sockets.ended(key & !SOCKET, entry.result(), pool),
+                _ => each(pool, Over { key, result: entry.result() }),
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether entries of sockets have not ended.
+    pub(crate) fn sockets_busy(&self) -> bool {
+        self.sockets.busy() > 0
+    }
+
+    /// As [`crate::Wired::plug`].
+    pub(crate) fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd> {
+        match self.sockets.count() < self.sockets_max {
+            true => Ok(self.sockets.plug(socket)),
+            false => Err(socket),
+        }
+    }
+
+    /// As [`crate::Wired::receive`].
+    pub(crate) fn receive(
+        &mut self,
+        plug: Plug,
+        into: &[forebay_core::Piece],
+        whole: bool,
+        pool: &mut Pool,
+    ) {
+        if let Some((entry, key)) = self.sockets.receive(plug, into, whole, pool) {
+            // SAFETY: the bytes are lent and the socket is open until it has ended.
+            unsafe { self.push(entry, key | SOCKET) };
+        }
+    }
+
+    /// As [`crate::Wired::send`].
+    pub(crate) fn send(&mut self, plug: Plug, from: &[forebay_core::Piece], pool: &mut Pool) {
+        if let Some((entry, key)) = self.sockets.send(plug, from, pool) {
+            // SAFETY: as in `receive`.
+            unsafe { self.push(entry, key | SOCKET) };
+        }
+    }
+
+    /// As [`crate::Wired::unplug`].
+    pub(crate) fn unplug(&mut self, plug: Plug) {
+        self.sockets.unplug(plug);
+    }
+
+    /// As [`crate::Wired::moved`].
+    pub(crate) fn moved(&mut self, moved: &mut Vec<Moved>) {
+        self.sockets.moved(moved);
+    }
+
+    /// Ends all sockets; what they were moving ends soon.
+    pub(crate) fn unplug_all(&mut self) {
+        self.sockets.unplug_all();
+    }
+
+    /// What wakes the owner from outside.
+    pub(crate) fn waker(&mut self) -> io::Result<Waker> {
+        let counter = match &self.counter {
+            Some(counter) => Arc::clone(counter),
+            None => Arc::new(eventfd(0, EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC)?),
+        };
+        self.counter = Some(Arc::clone(&counter));
+        Ok(Waker::counter(counter))
+    }
+}

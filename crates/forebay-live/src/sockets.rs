@@ -1,0 +1,245 @@
+//! Sockets that wait in a driver's ring: bytes come into and go out of named buffers, as a target's do.
+//!
+//! A socket receives one list of pieces at a time and sends one; both at once. What is sent is sent whole; an
+//! error or an end of the other side is told in its place. A socket that is unplugged is shut down at once and
+//! closed when nothing of it is under way.
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use forebay_core::Piece;
+use io_uring::opcode;
+use io_uring::squeue::Entry;
+use io_uring::types::Fd;
+
+use crate::pool::Pool;
+
+/// Names a socket. Its name is another's once it was unplugged and [`Moved::Gone`] was told.
+pub type Plug = u32;
+
+/// What became of a socket's transfer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Moved {
+    /// So many bytes came; 0 where none will any more. Or the system's error number.
+    Received(Plug, Result<u32, i32>),
+    /// So many bytes went out; fewer than there were only where the other side is gone.
+    Sent(Plug, Result<u32, i32>),
+    /// It was unplugged and is closed.
+    Gone(Plug),
+}
+
+/// Lanes whose driver waits for sockets too.
+pub trait Wired: crate::Lanes {
+    /// The memory that pieces name.
+    fn pool(&mut self) -> &mut Pool;
+
+    /// Adds a socket.
+    ///
+    /// # Errors
+    /// The socket, where there are as many as the driver was made for.
+    fn plug(&mut self, socket: OwnedFd) -> Result<Plug, OwnedFd>;
+
+    /// Receives into these pieces, which are lent until it is told: what there is, or with `whole` all of
+    /// them. Nothing where the socket receives already or was unplugged.
+    fn receive(&mut self, plug: Plug, into: &[Piece], whole: bool);
+
+    /// Sends these pieces, at most [`PIECES_MAX`], which are lent until it is told. Nothing where the socket sends already or was
+    /// unplugged.
+    fn send(&mut self, plug: Plug, from: &[Piece]);
+
+    /// Shuts a socket down and closes it once nothing of it is under way.
+    fn unplug(&mut self, plug: Plug);
+
+    /// Adds what became of transfers, in the order that they ended.
+    ///
+    /// # Errors
+    /// Where the ring itself fails.
+    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()>;
+}
+
+/// Pieces that the kernel sends or receives at a time.
+pub const PIECES_MAX: usize = 1024;
+
+/// A list of pieces on its way. Its lists are used again.
+struct Transfer {
+    busy: bool,
+    pieces: Vec<Piece>,
+    vectors: Vec<libc::iovec>,
+    /// On the heap, so that it stays where it is.
+    message: Box<libc::msghdr>,
+}
+
+// SAFETY: the pointers in its lists are used by the kernel alone, and lead to memory of the pool, which no
+// thread is bound to.
+unsafe impl Send for Transfer {}
+
+impl Transfer {
+    fn new() -> Transfer {
+        // SAFETY: all zeros is an empty message.
+        let message = Box::new(unsafe { std::mem::zeroed() });
+        Transfer { busy: false, pieces: Vec::new(), vectors: Vec::new(), message }
+    }
+
+    /// Lends the pieces, and tells where they are: one, or a list of them in `message`.
+    fn lend(&mut self, pieces: &[Piece], writes: bool, pool: &mut Pool) -> Option<(*mut u8, u32)> {
+        self.busy = true;
+        self.pieces.clear();
+        self.pieces.extend_from_slice(pieces);
+        for piece in pieces {
+            pool.lend(*piece, writes);
+        }
+        if let [piece] = pieces {
+            return Some((pool.address(*piece).0, piece.len));
+        }
+        self.vectors.clear();
+        self.vectors.extend(pieces.iter().map(|piece| libc::iovec {
+            iov_base: pool.address(*piece).0.cast(),
+            iov_len: piece.len as usize,
+        }));
+        self.message.msg_iov = self.vectors.as_mut_ptr();
+        self.message.msg_iovlen = self.vectors.len();
+        None
+    }
+
+    fn give_back(&mut self, writes: bool, pool: &mut Pool) {
+        for piece in self.pieces.drain(..) {
+            pool.give_back(piece, writes);
+        }
+        self.busy = false;
+    }
+}
+
+struct Socket {
+    /// None once it is closed.
+    file: Option<OwnedFd>,
+    unplugged: bool,
+    incoming: Transfer,
+    outgoing: Transfer,
+}
+
+/// Sockets by name.
+#[derive(Default)]
+pub(crate) struct Sockets {
+    sockets: Vec<Socket>,
+    free: Vec<Plug>,
+    moved: Vec<Moved>,
+    busy: usize,
+}
+
+/// The low bit of an entry's name says which way it goes.
+const OUT: u64 = 1;
+
+impl Sockets {
+    /// Sockets there are.
+    pub(crate) fn count(&self) -> u32 {
+        (self.sockets.len() - self.free.len()) as u32
+    }
+
+    /// Transfers under way.
+    pub(crate) fn busy(&self) -> usize {
+        self.busy
+    }
+
+    pub(crate) fn plug(&mut self, file: OwnedFd) -> Plug {
+        if let Some(plug) = self.free.pop() {
+            let socket = &mut self.sockets[plug as usize];
+            (socket.file, socket.unplugged) = (Some(file), false);
+            return plug;
+        }
+        let (incoming, outgoing) = (Transfer::new(), Transfer::new());
+        self.sockets.push(Socket { file: Some(file), unplugged: false, incoming, outgoing });
+        (self.sockets.len() - 1) as Plug
+    }
+
+    /// The entry that receives, and its name.
+    pub(crate) fn receive(
+        &mut self,
+        plug: Plug,
+        into: &[Piece],
+        whole: bool,
+        pool: &mut Pool,
+    ) -> Option<(Entry, u64)> {
+        let socket = self.sockets.get_mut(plug as usize)?;
+        let file = socket.file.as_ref().filter(|_| !socket.unplugged && !socket.incoming.busy)?;
+        let (file, flags) = (Fd(file.as_raw_fd()), if whole { libc::MSG_WAITALL } else { 0 });
+        let entry = match socket.incoming.lend(into, true, pool) {
+            Some((start, len)) => opcode::Recv::new(file, start, len).flags(flags).build(),
+            None => opcode::RecvMsg::new(file, &raw mut *socket.incoming.message)
+                .flags(flags as u32)
+                .build(),
+        };
+        self.busy += 1;
+        Some((entry, u64::from(plug) << 1))
+    }
+
+    /// The entry that sends, and its name.
+    pub(crate) fn send(
+        &mut self,
+        plug: Plug,
+        from: &[Piece],
+        pool: &mut Pool,
+    ) -> Option<(Entry, u64)> {
+        assert!(from.len() <= PIECES_MAX, "{} pieces are sent at once", from.len());
+        let socket = self.sockets.get_mut(plug as usize)?;
+        let file = socket.file.as_ref().filter(|_| !socket.unplugged && !socket.outgoing.busy)?;
+        // The kernel goes on by itself where only a part could be sent.
+        let (file, flags) = (Fd(file.as_raw_fd()), libc::MSG_NOSIGNAL | libc::MSG_WAITALL);
+        let entry = match socket.outgoing.lend(from, false, pool) {
+            Some((start, len)) => opcode::Send::new(file, start, len).flags(flags).build(),
+            None => opcode::SendMsg::new(file, &raw const *socket.outgoing.message)
+                .flags(flags as u32)
+                .build(),
+        };
+        self.busy += 1;
+        Some((entry, u64::from(plug) << 1 | OUT))
+    }
+
+    /// An entry of this name has ended.
+    pub(crate) fn ended(&mut self, key: u64, result: i32, pool: &mut Pool) {
+        let (plug, out) = ((key >> 1) as Plug, key & OUT != 0);
+        let socket = &mut self.sockets[plug as usize];
+        let result = if result < 0 { Err(-result) } else { Ok(result as u32) };
+        self.busy -= 1;
+        match out {
+            true => {
+                socket.outgoing.give_back(false, pool);
+                self.moved.push(Moved::Sent(plug, result));
+            }
+            false => {
+                socket.incoming.give_back(true, pool);
+                self.moved.push(Moved::Received(plug, result));
+            }
+        }
+        self.close(plug);
+    }
+
+    pub(crate) fn unplug(&mut self, plug: Plug) {
+        let Some(socket) = self.sockets.get_mut(plug as usize) else { return };
+        let Some(file) = socket.file.as_ref().filter(|_| !socket.unplugged) else { return };
+        socket.unplugged = true;
+        // It may be disconnected already.
+        let _ = rustix::net::shutdown(file, rustix::net::Shutdown::Both);
+        self.close(plug);
+    }
+
+    pub(crate) fn unplug_all(&mut self) {
+        for plug in 0..self.sockets.len() as Plug {
+            self.unplug(plug);
+        }
+    }
+
+    /// Closes what was unplugged once nothing of it is under way.
+    fn close(&mut self, plug: Plug) {
+        let socket = &mut self.sockets[plug as usize];
+        if socket.unplugged && !socket.incoming.busy && !socket.outgoing.busy {
+            socket.file = None;
+            self.free.push(plug);
+            self.moved.push(Moved::Gone(plug));
+        }
+    }
+
+    pub(crate) fn moved(&mut self, moved: &mut Vec<Moved>) {
+        moved.append(&mut self.moved);
+    }
+}

@@ -1,0 +1,183 @@
+//! Where a server listens: a Unix socket or a loopback address, nowhere else.
+
+use std::fmt;
+use std::io;
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::error::{Error, system, unfit};
+
+/// A place to listen at.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Address {
+    /// A socket in the file system.
+    Unix(PathBuf),
+    /// A loopback address.
+    Tcp(SocketAddr),
+}
+
+impl fmt::Display for Address {
+    /// As clients name it: an NBD URI.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Address::Unix(path) => write!(f, "nbd+unix:///?socket={}", path.display()),
+            Address::Tcp(address) => write!(f, "nbd://{address}"),
+        }
+    }
+}
+
+/// A client's connection.
+pub(crate) enum Stream {
+    Unix(UnixStream),
+    Tcp(TcpStream),
+}
+
+/// What listens.
+pub(crate) enum Listener {
+    Unix(UnixListener, PathBuf),
+    Tcp(TcpListener),
+}
+
+impl Address {
+    /// Listens there. A socket file that nobody listens at is replaced, a live one is not.
+    ///
+    /// # Errors
+    /// Where it is no loopback address, is taken, or the system refuses it.
+    pub(crate) fn listen(&self) -> Result<(Listener, Address), Error> {
+        match self {
+            Address::Tcp(address) if !address.ip().is_loopback() => Err(unfit(format!(
+                "{address}: got an address that others can reach, expected loopback (127.0.0.1); for others \
+                 put nbdkit's nbd plugin in front, with TLS"
+            ))),
+            Address::Tcp(address) => {
+                let listener = TcpListener::bind(address)
+                    .map_err(|error| unfit(format!("{address}: cannot listen there: {error}")))?;
+                let address = listener.local_addr().map_err(system("listening"))?;
+                Ok((Listener::Tcp(listener), Address::Tcp(address)))
+            }
+            Address::Unix(path) => {
+                let told = path.display();
+                match std::fs::symlink_metadata(path) {
+                    Err(_) => {}
+                    Ok(found) if !found.file_type().is_socket() => {
+                        return Err(unfit(format!(
+                            "{told}: got a file, expected a path for a socket; name another"
+                        )));
+                    }
+                    Ok(_) => match UnixStream::connect(path) {
+                        Ok(_) => {
+                            return Err(unfit(format!(
+                                "{told}: another server listens there; stop it, or name another path"
+                            )));
+                        }
+                        Err(error) if error.kind() == io::ErrorKind::ConnectionRefused => {
+                            // Left behind by a server that was killed.
+                            std::fs::remove_file(path).map_err(|error| {
+                                unfit(format!(
+                                    "{told}: a socket is left behind there and stays: {error}"
+                                ))
+                            })?;
+                        }
+                        Err(error) => {
+                            return Err(unfit(format!(
+                                "{told}: a socket is there already: {error}"
+                            )));
+                        }
+                    },
+                }
+                let listener = UnixListener::bind(path)
+                    .map_err(|error| unfit(format!("{told}: cannot listen there: {error}")))?;
+                Ok((Listener::Unix(listener, path.clone()), self.clone()))
+            }
+        }
+    }
+}
+
+impl Listener {
+    /// The next client.
+    pub(crate) fn accept(&self) -> io::Result<Stream> {
+        match self {
+            Listener::Unix(listener, _) => Ok(Stream::Unix(listener.accept()?.0)),
+            Listener::Tcp(listener) => {
+                let stream = listener.accept()?.0;
+                // Answers are sent whole: nothing is gained by waiting for more.
+                stream.set_nodelay(true)?;
+                Ok(Stream::Tcp(stream))
+            }
+        }
+    }
+
+    /// Ends a wait in [`Listener::accept`].
+    pub(crate) fn poke(address: &Address) {
+        // Where nobody listens any more, nobody waits.
+        match address {
+            Address::Unix(path) => drop(UnixStream::connect(path)),
+            Address::Tcp(address) => drop(TcpStream::connect(address)),
+        }
+    }
+}
+
+impl Drop for Listener {
+    fn drop(&mut self) {
+        if let Listener::Unix(_, path) = self {
+            // It may have been moved by others.
+            let _ = std::fs::remove_file(path);
+        }
+    }
+}
+
+impl Stream {
+    pub(crate) fn set_timeout(&self, timeout: Duration) -> io::Result<()> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))
+            }
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(Some(timeout))?;
+                stream.set_write_timeout(Some(timeout))
+            }
+        }
+    }
+
+    /// The socket, without a time limit.
+    pub(crate) fn into_socket(self) -> io::Result<OwnedFd> {
+        match self {
+            Stream::Unix(stream) => {
+                stream.set_read_timeout(None)?;
+                stream.set_write_timeout(None)?;
+                Ok(stream.into())
+            }
+            Stream::Tcp(stream) => {
+                stream.set_read_timeout(None)?;
+                stream.set_write_timeout(None)?;
+                Ok(stream.into())
+            }
+        }
+    }
+}
+
+impl io::Read for Stream {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.read(bytes),
+            Stream::Tcp(stream) => stream.read(bytes),
+        }
+    }
+}
+
+impl io::Write for Stream {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        match self {
+            Stream::Unix(stream) => stream.write(bytes),
+            Stream::Tcp(stream) => stream.write(bytes),
+        }
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

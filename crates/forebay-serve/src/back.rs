@@ -1,0 +1,265 @@
+//! What lies behind exports, opened: targets or models as lanes, and the policies that can be in front of them.
+
+use std::io;
+use std::path::Path;
+
+use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, is_placement};
+use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::device::list::DeviceModel;
+use forebay_core::{Device, Policy};
+use forebay_live::{Emulated, LEN_MAX, Opening, RingClock, Store, Target, Uring};
+use forebay_volume::{Shape, find, over, status};
+
+use crate::config::{Back, Named, On};
+use crate::error::{Error, system, unfit};
+use crate::export::Export;
+use crate::stored::Stored;
+
+/// Sockets that one driver has at a time.
+pub(crate) const CLIENTS_MAX: u32 = 256;
+
+/// A back whose targets are open and whose policy is known to be good. Nothing was written.
+pub(crate) struct Opened {
+    pub(crate) exports: Vec<Export>,
+    pub(crate) policies: Policies,
+    pub(crate) stored: Option<Stored>,
+    pub(crate) notes: Vec<String>,
+    lanes: Closed,
+}
+
+/// How policies for it are made.
+#[derive(Clone)]
+pub(crate) enum Policies {
+    Placed(DeviceSet),
+    Volume(Shape),
+}
+
+/// Lanes that are not driven yet: a ring belongs to the thread that drives it.
+enum Closed {
+    /// They are driven.
+    Gone,
+    Real {
+        targets: Vec<Target>,
+        depth: u32,
+    },
+    Models {
+        models: Vec<DeviceModel>,
+        stores: Vec<Target>,
+    },
+}
+
+impl Policies {
+    /// The policy that `spec` names.
+    pub(crate) fn build(&self, spec: &str) -> Result<AnyPolicy, Error> {
+        let policy: AnyPolicy = match self {
+            Policies::Placed(lanes) => build_placed(spec, lanes)?,
+            Policies::Volume(shape) => Box::new(over(shape.array(), spec)?),
+        };
+        if policy.servers().is_empty() {
+            return Ok(policy);
+        }
+        Err(unfit(format!(
+            "'{spec}': got a shaper that needs several servers of its own rates, expected one that shares one disk"
+        )))
+    }
+}
+
+impl Policies {
+    /// Whether a trim under `spec` leaves zeros: on a volume, and where flash may hold what was there, it does not.
+    pub(crate) fn trims_to_zero(&self, spec: &str) -> bool {
+        matches!(self, Policies::Placed(_)) && !is_placement(spec)
+    }
+}
+
+impl Opened {
+    /// Opens what `back` names.
+    pub(crate) fn open(back: &Back) -> Result<Opened, Error> {
+        match &back.on {
+            On::Volume(drives) => Opened::volume(back, drives),
+            On::Target { path, flash } => {
+                let disk = target(path, back, !back.page_cache)?;
+                let stored = Some(stored(&disk)?);
+                let (bytes, block) = (disk.capacity_bytes(), disk.block_bytes().unwrap_or(1));
+                let flash =
+                    flash.as_ref().map(|path| target(path, back, !back.page_cache)).transpose()?;
+                let room = flash.as_ref().map(|flash| (flash.capacity_bytes(), LEN_MAX));
+                let targets: Vec<Target> = [Some(disk), flash].into_iter().flatten().collect();
+                let notes = notes(&targets);
+                let closed = Closed::Real { targets, depth: back.depth };
+                Opened::placed(back, bytes, block, LEN_MAX, room, stored, notes, closed)
+            }
+            On::Emulated { path, device, flash } => {
+                // The model's time alone counts: bytes come from the page cache.
+                let disk = target(path, back, false)?;
+                let stored = Some(stored(&disk)?);
+                let model = device.model.clone();
+                let bytes = disk.capacity_bytes().min(Device::capacity(&model));
+                let len_max = LEN_MAX.min(Device::len_max(&model));
+                let (mut models, mut stores, mut room) = (vec![model], vec![disk], None);
+                if let Some((path, device)) = flash {
+                    let store = target(path, back, false)?;
+                    let model = device.model.clone();
+                    let bytes = store.capacity_bytes().min(Device::capacity(&model));
+                    room = Some((bytes, LEN_MAX.min(Device::len_max(&model))));
+                    models.push(model);
+                    stores.push(store);
+                }
+                let notes = notes(&stores);
+                let closed = Closed::Models { models, stores };
+                Opened::placed(back, bytes, 1, len_max, room, stored, notes, closed)
+            }
+        }
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn placed(
+        back: &Back,
+        bytes: u64,
+        block_bytes: u32,
+        disk_len_max: u32,
+        flash: Option<(u64, u32)>,
+        stored: Option<Stored>,
+        notes: Vec<String>,
+        lanes: Closed,
+    ) -> Result<Opened, Error> {
+        let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
+        let set = DeviceSet { disks: 1, disk_len_max, disk_bytes: 0, flash, restarts: true };
+        let policies = Policies::Placed(set);
+        policies.build(&back.policy)?;
+        let trims_to_zero = policies.trims_to_zero(&back.policy);
+        let exports = exports(back, bytes, block_bytes, trims_to_zero)?;
+        Ok(Opened { exports, policies, stored, notes, lanes })
+    }
+
+    fn volume(back: &Back, drives: &[std::path::PathBuf]) -> Result<Opened, Error> {
+        let bytes = status(drives)?.geometry.capacity_bytes();
+        let found = find(drives, true)?;
+        let policies = Policies::Volume(found.shape());
+        let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
+        policies.build(&back.policy)?;
+        let exports = exports(back, bytes, 1, false)?;
+        let (notes, lanes) = (notes(&targets), Closed::Real { targets, depth: back.depth });
+        Ok(Opened { exports, policies, stored: None, notes, lanes })
+    }
+}
+
+impl Opened {
+    /// The lanes, on the thread that drives them; their clock starts now.
+    pub(crate) fn lanes(&mut self) -> Result<Lanes, Error> {
+        match std::mem::replace(&mut self.lanes, Closed::Gone) {
+            Closed::Gone => Err(unfit("its lanes are driven already")),
+            Closed::Real { targets, depth } => {
+                let uring = Uring::with_sockets(targets, depth, CLIENTS_MAX);
+                Ok(Lanes::Real(Box::new(uring.map_err(|(error, _)| no_ring(error))?)))
+            }
+            Closed::Models { models, stores } => {
+                let clock = RingClock::start(CLIENTS_MAX).map_err(no_ring)?;
+                let stores = stores.into_iter().map(|store| Box::new(store) as Box<dyn Store>);
+                Ok(Lanes::Emulated(Box::new(
+                    Emulated::new(models, clock).storing(stores.collect()),
+                )))
+            }
+        }
+    }
+}
+
+fn no_ring(error: io::Error) -> Error {
+    unfit(format!(
+        "io_uring is not to be had, and serve needs it: {error}; it needs Linux 5.11 or later, and a container \
+         that allows io_uring_setup"
+    ))
+}
+
+/// The lanes there are.
+pub(crate) enum Lanes {
+    Real(Box<Uring>),
+    Emulated(Box<Emulated<DeviceModel, RingClock>>),
+}
+
+/// Opens a target that is there, and keeps others from it.
+fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
+    if let Err(error) = std::fs::metadata(path) {
+        return Err(unfit(match error.kind() {
+            io::ErrorKind::NotFound => format!(
+                "{}: got no such file, expected a file or block device; make one with truncate -s 10G {}",
+                path.display(),
+                path.display()
+            ),
+            _ => format!("{}: {error}", path.display()),
+        }));
+    }
+    let writes = !back.read_only;
+    let how = Opening { writes, overwrite: true, need_bytes: 0, direct };
+    let target = Target::open(path, how)?;
+    match target.lock(writes) {
+        Ok(true) => Ok(target),
+        Ok(false) => {
+            Err(unfit(format!("{}: another process has it open for good", path.display())))
+        }
+        Err(error) => Err(unfit(format!("{}: it cannot be locked: {error}", path.display()))),
+    }
+}
+
+/// What tells which parts of a disk are stored. No policy that outlives a restart has data elsewhere alone.
+fn stored(disk: &Target) -> Result<Stored, Error> {
+    Ok(Stored(disk.duplicate().map_err(system("opening a file once more"))?))
+}
+
+fn notes(targets: &[Target]) -> Vec<String> {
+    let of = |target: &Target| {
+        let path = target.path().display().to_string();
+        target.notes().iter().map(move |note| format!("{path}: {note}")).collect::<Vec<_>>()
+    };
+    targets.iter().flat_map(of).collect()
+}
+
+/// What clients see, within what there is.
+fn exports(
+    back: &Back,
+    bytes: u64,
+    block_bytes: u32,
+    trims_to_zero: bool,
+) -> Result<Vec<Export>, Error> {
+    let block = u64::from(block_bytes);
+    let of = |named: &Named| {
+        let Named { name, description, offset, .. } = named.clone();
+        let left = bytes.checked_sub(offset).filter(|left| *left > 0).ok_or_else(|| {
+            unfit(format!(
+                "export '{name}': got offset {offset}, expected less than the {bytes} bytes of '{}'",
+                back.name
+            ))
+        })?;
+        let len = named.bytes.unwrap_or(left / block * block);
+        if len > left || len == 0 {
+            return Err(unfit(format!(
+                "export '{name}': got {len} bytes, expected 1 to the {left} that '{}' has from there on",
+                back.name
+            )));
+        }
+        if !offset.is_multiple_of(block) || !len.is_multiple_of(block) {
+            return Err(unfit(format!(
+                "export '{name}': got {len} bytes at {offset}, expected multiples of the {block} bytes of \
+                 its disk's blocks; or set page-cache = true"
+            )));
+        }
+        if name.len() > NAME_MAX || description.len() > NAME_MAX {
+            return Err(unfit(format!(
+                "export '{name:.40}...': got more than {NAME_MAX} bytes of name"
+            )));
+        }
+        Ok(Export {
+            name,
+            description,
+            offset,
+            bytes: len,
+            read_only: named.read_only || back.read_only,
+            block_bytes,
+            rotational: false,
+            trims_to_zero,
+        })
+    };
+    back.exports.iter().map(of).collect()
+}
+
+/// The longest string that the protocol allows.
+const NAME_MAX: usize = 4096;

@@ -1,0 +1,269 @@
+//! One client's connection after the handshake: what it has sent, what it is owed.
+
+use std::collections::VecDeque;
+
+use forebay_core::{Buf, Piece, Slots};
+use forebay_live::{PIECES_MAX, Pool};
+
+use crate::handshake::Agreed;
+use crate::protocol::{Answer, Errno, Header, REQUEST_BYTES, Status};
+
+/// Bytes that are received at a time, beside the rest of a long write.
+const INBOX_BYTES: u32 = 128 << 10;
+/// A client has so many requests under way; then it is not listened to.
+const REQUESTS_MAX: u32 = 256;
+/// And so many bytes of them, unless one alone has more.
+const HELD_MAX: u64 = 64 << 20;
+/// Answers that are sent at a time: bytes.
+const SEND_MAX: u64 = 4 << 20;
+
+/// An answer that waits to be sent.
+pub(crate) struct Reply {
+    pub(crate) cookie: u64,
+    pub(crate) told: Told,
+}
+
+/// What an answer tells.
+pub(crate) enum Told {
+    Done,
+    Failed(Errno),
+    /// Bytes that were read; the buffer is the connection's to free.
+    Data {
+        offset: u64,
+        buf: Buf,
+        len: u32,
+    },
+    Stored(Vec<Status>),
+}
+
+/// A write whose bytes are still coming.
+pub(crate) struct Payload {
+    pub(crate) asked: u32,
+    pub(crate) buf: Buf,
+    pub(crate) have: u32,
+    pub(crate) len: u32,
+}
+
+/// What comes next in a connection's stream.
+pub(crate) enum Next {
+    /// A request; a write's bytes follow.
+    Request(Header),
+    /// What was sent is no request.
+    Foreign,
+    /// More has to be received first.
+    Starved,
+}
+
+pub(crate) struct Connection {
+    pub(crate) agreed: Agreed,
+    pub(crate) stream: u32,
+    inbox: Buf,
+    /// What was received and not used yet: from, to.
+    from: u32,
+    to: u32,
+    /// Bytes of a refused write that are thrown away as they come.
+    pub(crate) skip: u32,
+    pub(crate) payload: Option<Payload>,
+    pub(crate) receiving: bool,
+    /// Nothing more is taken from it; it is unplugged when all is answered.
+    pub(crate) leaving: bool,
+    /// It cannot be answered any more.
+    pub(crate) deaf: bool,
+    pub(crate) unplugged: bool,
+    pub(crate) under_way: u32,
+    /// Bytes of its requests and answers.
+    held: u64,
+    replies: VecDeque<Reply>,
+    /// What is being sent: bytes, and buffers to free when it is.
+    sending: Option<u64>,
+    sent: Vec<(Buf, u32)>,
+    pieces: Vec<Piece>,
+    heads: Vec<u8>,
+}
+
+impl Connection {
+    pub(crate) fn new(agreed: Agreed, stream: u32, pool: &mut Pool) -> Connection {
+        Connection {
+            agreed,
+            stream,
+            inbox: pool.take(INBOX_BYTES),
+            from: 0,
+            to: 0,
+            skip: 0,
+            payload: None,
+            receiving: false,
+            leaving: false,
+            deaf: false,
+            unplugged: false,
+            under_way: 0,
+            held: 0,
+            replies: VecDeque::new(),
+            sending: None,
+            sent: Vec::new(),
+            pieces: Vec::new(),
+            heads: Vec::new(),
+        }
+    }
+
+    /// Whether it may have another request under way now.
+    pub(crate) fn admits(&self) -> bool {
+        self.under_way < REQUESTS_MAX && self.held < HELD_MAX
+    }
+
+    /// A buffer for `len` bytes of its requests.
+    pub(crate) fn take(&mut self, len: u32, pool: &mut Pool) -> Buf {
+        self.held += u64::from(len);
+        pool.take(len)
+    }
+
+    pub(crate) fn free(&mut self, buf: Buf, len: u32, pool: &mut Pool) {
+        if buf != 0 {
+            self.held -= u64::from(len);
+            pool.free(buf);
+        }
+    }
+
+    /// A buffer of `len` bytes was freed for it.
+    pub(crate) fn let_free(&mut self, len: u32) {
+        self.held -= u64::from(len);
+    }
+
+    /// The next of what it has sent.
+    pub(crate) fn next(&mut self, pool: &Pool) -> Next {
+        let skipped = self.skip.min(self.to - self.from);
+        self.skip -= skipped;
+        self.from += skipped;
+        if self.skip > 0 || self.to - self.from < REQUEST_BYTES as u32 {
+            return Next::Starved;
+        }
+        let header = Piece { buf: self.inbox, at: self.from, len: REQUEST_BYTES as u32 };
+        let bytes = pool.view(header).first_chunk().expect("as long as a header");
+        self.from += REQUEST_BYTES as u32;
+        Header::parse(bytes).map_or(Next::Foreign, Next::Request)
+    }
+
+    /// Moves what is there of a write's bytes to where they belong; answers whether it is all of them.
+    pub(crate) fn fill(&mut self, payload: &mut Payload, pool: &mut Pool) -> bool {
+        let count = (payload.len - payload.have).min(self.to - self.from);
+        if count > 0 {
+            let from = Piece { buf: self.inbox, at: self.from, len: count };
+            let to = Piece { buf: payload.buf, at: payload.have, len: count };
+            pool.copy(from, to.bytes());
+            self.from += count;
+            payload.have += count;
+        }
+        payload.have == payload.len
+    }
+
+    /// Where to receive next, and whether all of it is wanted.
+    pub(crate) fn room(&mut self, pool: &mut Pool) -> (Piece, bool) {
+        if let Some(payload) = &self.payload {
+            let len = payload.len - payload.have;
+            return (Piece { buf: payload.buf, at: payload.have, len }, true);
+        }
+        let left = self.to - self.from;
+        if self.from > 0 {
+            let all = Piece { buf: self.inbox, at: 0, len: self.to };
+            pool.view_mut(all).copy_within(self.from as usize.., 0);
+            (self.from, self.to) = (0, left);
+        }
+        (Piece { buf: self.inbox, at: left, len: INBOX_BYTES - left }, false)
+    }
+
+    /// So many bytes came. With a payload they are its own; answers whether it is complete.
+    pub(crate) fn received(&mut self, count: u32) -> bool {
+        match &mut self.payload {
+            Some(payload) => {
+                payload.have += count;
+                payload.have == payload.len
+            }
+            None => {
+                self.to += count;
+                false
+            }
+        }
+    }
+
+    pub(crate) fn owe(&mut self, reply: Reply) {
+        self.replies.push_back(reply);
+    }
+
+    /// Whether there is something to send, and nothing is being sent.
+    pub(crate) fn has_to_send(&self) -> bool {
+        self.sending.is_none() && !self.replies.is_empty()
+    }
+
+    /// Whether all that it is owed was sent.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.sending.is_none() && self.replies.is_empty() && self.under_way == 0
+    }
+
+    /// What to send now: headers together in one buffer, data where they are.
+    pub(crate) fn compose(&mut self, pool: &mut Pool) -> &[Piece] {
+        self.heads.clear();
+        self.pieces.clear();
+        let mut bytes = 0;
+        // The name of the buffer of headers is known when their length is: until then it is 0.
+        while self.pieces.len() + 2 <= PIECES_MAX && bytes < SEND_MAX {
+            let Some(Reply { cookie, told }) = self.replies.pop_front() else { break };
+            let answer = Answer { structured: self.agreed.structured, cookie };
+            let begin = self.heads.len();
+            let mut data = None;
+            match told {
+                Told::Done => answer.done(&mut self.heads),
+                Told::Failed(errno) => answer.failed(errno, &mut self.heads),
+                Told::Stored(extents) => answer.block_status(&extents, &mut self.heads),
+                Told::Data { offset, buf, len } => {
+                    answer.data(offset, len, &mut self.heads);
+                    data = Some(Piece { buf, at: 0, len });
+                }
+            }
+            let len = (self.heads.len() - begin) as u32;
+            match self.pieces.last_mut().filter(|last| last.buf == 0) {
+                Some(last) => last.len += len,
+                None => self.pieces.push(Piece { buf: 0, at: begin as u32, len }),
+            }
+            bytes += u64::from(len);
+            if let Some(piece) = data {
+                self.pieces.push(piece);
+                self.sent.push((piece.buf, piece.len));
+                bytes += u64::from(piece.len);
+            }
+        }
+        let heads = pool.take(self.heads.len() as u32);
+        pool.put(Piece { buf: heads, at: 0, len: self.heads.len() as u32 }, &self.heads);
+        for piece in self.pieces.iter_mut().filter(|piece| piece.buf == 0) {
+            piece.buf = heads;
+        }
+        // Headers are not the client's to be counted.
+        self.sent.push((heads, 0));
+        self.sending = Some(bytes);
+        &self.pieces
+    }
+
+    /// What was composed is sent, or its client is gone; answers whether all of it went out.
+    pub(crate) fn was_sent(&mut self, count: Option<u32>, pool: &mut Pool) -> bool {
+        let bytes = self.sending.take();
+        let mut sent = std::mem::take(&mut self.sent);
+        for (buf, len) in sent.drain(..) {
+            self.free(buf, len, pool);
+        }
+        self.sent = sent;
+        bytes == count.map(u64::from)
+    }
+
+    /// Drops what it was owed.
+    pub(crate) fn forget(&mut self, pool: &mut Pool) {
+        while let Some(reply) = self.replies.pop_front() {
+            if let Told::Data { buf, len, .. } = reply.told {
+                self.free(buf, len, pool);
+            }
+        }
+    }
+
+    /// Nothing of it is under way any more.
+    pub(crate) fn close(mut self, pool: &mut Pool) {
+        self.forget(pool);
+        pool.free(self.inbox);
+    }
+}

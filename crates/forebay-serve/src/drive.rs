@@ -1,0 +1,99 @@
+//! The driver's view of the clients: lanes that sockets wait beside, and requests as they arrive.
+
+use std::cell::RefCell;
+use std::io;
+use std::rc::Rc;
+
+use forebay_core::contract::policy::Done;
+use forebay_core::{Bytes, Lane, Nanos, Piece, Request, Slots, Workload};
+use forebay_live::{Ended, Lanes, Waker, Wired};
+
+use crate::front::Front;
+
+/// Lanes with clients in front.
+pub(crate) struct Fronted<L> {
+    pub(crate) lanes: L,
+    pub(crate) front: Rc<RefCell<Front>>,
+}
+
+impl<L: Wired> Lanes for Fronted<L> {
+    fn count(&self) -> usize {
+        self.lanes.count()
+    }
+
+    #[inline]
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        let now = self.lanes.reap(next, ended)?;
+        self.front.borrow_mut().turn(&mut self.lanes)?;
+        Ok(now)
+    }
+
+    fn wall(&mut self) -> Nanos {
+        self.lanes.wall()
+    }
+
+    #[inline]
+    fn room(&self, lane: Lane) -> bool {
+        self.lanes.room(lane)
+    }
+
+    fn slots(&mut self) -> &mut dyn Slots {
+        self.lanes.slots()
+    }
+
+    #[inline]
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        self.lanes.start(now, io, pieces);
+    }
+
+    fn under_way(&self) -> usize {
+        self.lanes.under_way()
+    }
+
+    #[inline]
+    fn proceed(&mut self, until: Nanos) -> io::Result<()> {
+        let mut front = self.front.borrow_mut();
+        front.send(&mut self.lanes);
+        // Requests that came with the last ones are taken first.
+        let until = if front.peek().is_some() { Nanos::ZERO } else { until };
+        drop(front);
+        self.lanes.proceed(until)
+    }
+
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.lanes.waker()
+    }
+}
+
+/// What clients ask for, as it arrives.
+pub(crate) struct Arrivals(pub(crate) Rc<RefCell<Front>>);
+
+impl Workload for Arrivals {
+    #[inline]
+    fn peek(&self) -> Option<Nanos> {
+        self.0.borrow().peek()
+    }
+
+    #[inline]
+    fn take(&mut self) -> Request {
+        self.0.borrow_mut().take()
+    }
+
+    #[inline]
+    fn bytes(&mut self, request: &Request, _slots: &mut dyn Slots) -> Bytes {
+        self.0.borrow().bytes(request)
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done, slots: &mut dyn Slots) {
+        self.0.borrow_mut().finished(now, done, slots);
+    }
+
+    fn is_over(&self) -> bool {
+        self.0.borrow().is_over()
+    }
+
+    fn is_stopped(&self) -> bool {
+        self.0.borrow().is_stopped()
+    }
+}

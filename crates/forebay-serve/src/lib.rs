@@ -1,0 +1,32 @@
+//! The verb `serve`: a network block device (NBD) with Forebay's policies in the path.
+//!
+//! A client's requests are a workload of the live driver: taken as they arrive, answered when they are finished.
+//! Sockets and disks wait in one ring, on one thread for each back. The policies are the simulator's.
+//!
+//! What stands between: [`address`] and [`listen`] take clients in, `handshake` lets them choose an export, a `front`
+//! turns what they send into requests, `drive` is what the driver sees of it, `back` what lies behind.
+
+#![forbid(unsafe_code)]
+
+mod address;
+mod back;
+mod config;
+mod connection;
+mod drive;
+mod error;
+mod export;
+mod front;
+mod handshake;
+mod listen;
+mod protocol;
+mod server;
+mod stored;
+mod tally;
+
+pub use address::Address;
+pub use config::{Back, Config, Named, On};
+pub use error::Error;
+pub use export::Export;
+pub use front::Streams;
+pub use server::{BackFigures, Server};
+pub use tally::{ExportTally, LaneTally, Tally};

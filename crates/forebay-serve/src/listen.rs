@@ -1,0 +1,163 @@
+//! Taking clients in: a thread that accepts, and one for each handshake, with a limit on both and on time.
+
+// Threads and sockets are its task.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::io::{self, Read, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::Sender;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use forebay_live::Waker;
+
+use crate::address::{Address, Listener, Stream};
+use crate::error::{Error, system};
+use crate::export::Export;
+use crate::front::Newcomer;
+use crate::handshake::{Agreed, negotiate};
+
+/// Clients that shake hands at a time.
+const HANDSHAKES_MAX: usize = 64;
+/// How long a handshake may take.
+const HANDSHAKE_MAX: Duration = Duration::from_secs(20);
+
+/// Where clients of an export go.
+#[derive(Clone)]
+pub(crate) struct Door {
+    /// The export's place among those behind this door.
+    pub(crate) at: usize,
+    pub(crate) newcomers: Sender<Newcomer>,
+    pub(crate) waker: Waker,
+}
+
+/// What all handshakes share.
+struct Reception {
+    exports: Vec<Export>,
+    doors: Vec<Door>,
+    over: AtomicBool,
+    busy: AtomicUsize,
+}
+
+/// A thread that takes clients in.
+pub(crate) struct Listening {
+    address: Address,
+    reception: Arc<Reception>,
+    thread: JoinHandle<()>,
+}
+
+impl Listening {
+    /// Begins; `doors` are those of `exports`, in their order.
+    pub(crate) fn start(
+        listener: Listener,
+        address: Address,
+        exports: Vec<Export>,
+        doors: Vec<Door>,
+    ) -> Result<Listening, Error> {
+        let (over, busy) = (AtomicBool::new(false), AtomicUsize::new(0));
+        let reception = Arc::new(Reception { exports, doors, over, busy });
+        let theirs = Arc::clone(&reception);
+        let thread = thread::Builder::new().name("listen".into());
+        let thread =
+            thread.spawn(move || theirs.accept(&listener)).map_err(system("starting a thread"))?;
+        Ok(Listening { address, reception, thread })
+    }
+
+    pub(crate) fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Takes no more clients.
+    pub(crate) fn stop(self) {
+        self.reception.over.store(true, Ordering::SeqCst);
+        Listener::poke(&self.address);
+        // It ends by itself.
+        let _ = self.thread.join();
+    }
+}
+
+impl Reception {
+    fn accept(self: &Arc<Reception>, listener: &Listener) {
+        loop {
+            let accepted = listener.accept();
+            if self.over.load(Ordering::SeqCst) {
+                return;
+            }
+            let Ok(stream) = accepted else {
+                // Out of descriptors, for example: others have to go first.
+                thread::sleep(Duration::from_millis(100));
+                continue;
+            };
+            let busy = Busy::one_more(self);
+            if busy.0.busy.load(Ordering::SeqCst) > HANDSHAKES_MAX {
+                continue;
+            }
+            let thread = thread::Builder::new().name("handshake".into());
+            // Without a thread the client sees its connection end; so does one that breaks off, which is no news.
+            let _ = thread.spawn(move || drop(busy.0.receive(stream)));
+        }
+    }
+
+    /// Shakes hands, and shows the client in.
+    fn receive(&self, stream: Stream) -> io::Result<()> {
+        let mut timed = Timed { stream, until: Instant::now() + HANDSHAKE_MAX };
+        let Some(agreed) = negotiate(&mut timed, &self.exports)? else { return Ok(()) };
+        let door = &self.doors[agreed.export];
+        let agreed = Agreed { export: door.at, ..agreed };
+        let socket = timed.stream.into_socket()?;
+        // Where the driver is gone, so is the server.
+        let _ = door.newcomers.send(Newcomer { socket, agreed });
+        door.waker.wake();
+        Ok(())
+    }
+}
+
+/// Counts a handshake while it lasts.
+struct Busy(Arc<Reception>);
+
+impl Busy {
+    fn one_more(reception: &Arc<Reception>) -> Busy {
+        reception.busy.fetch_add(1, Ordering::SeqCst);
+        Busy(Arc::clone(reception))
+    }
+}
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.busy.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+/// A stream that ends at a certain time, however slowly the other side goes on.
+struct Timed {
+    stream: Stream,
+    until: Instant,
+}
+
+impl Timed {
+    fn hurry(&self) -> io::Result<()> {
+        let left = self.until.saturating_duration_since(Instant::now());
+        match left.is_zero() {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => self.stream.set_timeout(left),
+        }
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, bytes: &mut [u8]) -> io::Result<usize> {
+        self.hurry()?;
+        self.stream.read(bytes)
+    }
+}
+
+impl Write for Timed {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.hurry()?;
+        self.stream.write(bytes)
+    }
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,288 @@
+//! A server: a driver's thread for each back, one that accepts for each place it listens at.
+
+// Threads and their signs to each other are its task.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use forebay_core::{Fault, Outcome};
+use forebay_live::{Waker, Wired, run};
+
+use crate::address::Address;
+use crate::back::{Lanes, Opened, Policies};
+use crate::config::{Back, Config};
+use crate::drive::{Arrivals, Fronted};
+use crate::error::{Error, system, unfit};
+use crate::export::Export;
+use crate::front::{Course, Front, Newcomer, Order, Switch};
+use crate::listen::{Door, Listening};
+use crate::tally::{Counting, Tally};
+
+/// A server that serves.
+pub struct Server {
+    listening: Vec<Listening>,
+    drivers: Vec<Driver>,
+    exports: Vec<Export>,
+    notes: Vec<String>,
+}
+
+/// What was counted of a back.
+#[derive(Clone, Debug)]
+pub struct BackFigures {
+    /// Its name.
+    pub name: String,
+    /// Its counts.
+    pub tally: Tally,
+}
+
+/// A back's thread.
+struct Driver {
+    name: String,
+    policies: Policies,
+    orders: Sender<Order>,
+    waker: Waker,
+    stop: Arc<AtomicBool>,
+    thread: JoinHandle<Result<(), Error>>,
+}
+
+/// What a driver tells once its policy is open.
+struct Ready {
+    exports: Vec<Export>,
+    policies: Policies,
+    notes: Vec<String>,
+    waker: Waker,
+}
+
+impl Server {
+    /// Opens everything, then listens.
+    ///
+    /// # Errors
+    /// What is wrong with the configuration, a target, a policy or a place to listen at. Nothing was written then.
+    pub fn start(config: &Config) -> Result<Server, Error> {
+        refuse_doubles(config)?;
+        let mut listeners = Vec::new();
+        for address in &config.listen {
+            listeners.push(address.listen()?);
+        }
+        let mut server = Server {
+            listening: Vec::new(),
+            drivers: Vec::new(),
+            exports: Vec::new(),
+            notes: Vec::new(),
+        };
+        let mut doors = Vec::new();
+        for back in &config.backs {
+            let (newcomers, arriving) = channel();
+            let ready = server.drive(back, arriving);
+            let ready = match ready {
+                Ok(ready) => ready,
+                Err(error) => {
+                    // Those that run already hold nothing that was written.
+                    server.stop()?;
+                    return Err(error);
+                }
+            };
+            for at in 0..ready.exports.len() {
+                let (newcomers, waker) = (newcomers.clone(), ready.waker.clone());
+                doors.push(Door { at, newcomers, waker });
+            }
+            server.exports.extend(ready.exports);
+            server.notes.extend(ready.notes);
+        }
+        for (listener, address) in listeners {
+            let (exports, doors) = (server.exports.clone(), doors.clone());
+            server.listening.push(Listening::start(listener, address, exports, doors)?);
+        }
+        Ok(server)
+    }
+
+    /// Begins to drive a back.
+    fn drive(&mut self, back: &Back, arriving: Receiver<Newcomer>) -> Result<Ready, Error> {
+        let (told, ready) = channel();
+        let (orders, ordered) = channel();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (theirs, stops) = (back.clone(), Arc::clone(&stop));
+        let thread = thread::Builder::new().name(format!("drive {}", back.name));
+        let work = move || driver(&theirs, Inbound { arriving, ordered, stop: stops }, told);
+        let thread = thread.spawn(work).map_err(system("starting a thread"))?;
+        match ready.recv() {
+            Ok(ready) => {
+                let (name, waker, policies) =
+                    (back.name.clone(), ready.waker.clone(), ready.policies.clone());
+                self.drivers.push(Driver { name, policies, orders, waker, stop, thread });
+                Ok(ready)
+            }
+            // It ended before it could say anything.
+            Err(_) => Err(ended(thread).err().unwrap_or_else(|| unfit("its driver ended at once"))),
+        }
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> impl Iterator<Item = &Address> {
+        self.listening.iter().map(Listening::address)
+    }
+
+    /// What clients see.
+    pub fn exports(&self) -> &[Export] {
+        &self.exports
+    }
+
+    /// What the user should know, one sentence each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Gives a back another policy: what is under way is answered first, what comes meanwhile waits. Answers how
+    /// long nothing was taken.
+    ///
+    /// # Errors
+    /// Where there is no such back or policy: all stays as it is.
+    pub fn switch(&self, back: &str, policy: &str) -> Result<Duration, Error> {
+        let Some(driver) = self.drivers.iter().find(|driver| driver.name == back) else {
+            let known: Vec<_> = self.drivers.iter().map(|driver| &*driver.name).collect();
+            return Err(unfit(format!("got no '{back}', expected one of: {}", known.join(", "))));
+        };
+        driver.policies.build(policy)?;
+        let (done, switched) = channel();
+        let order = Order::Switch(Switch { policy: policy.into(), done });
+        let gone = || unfit(format!("'{back}' serves no more"));
+        driver.orders.send(order).map_err(|_| gone())?;
+        driver.waker.wake();
+        let pause = switched.recv().map_err(|_| gone())?;
+        Ok(Duration::from_nanos(pause.0))
+    }
+
+    /// What was counted since the start, by back.
+    ///
+    /// # Errors
+    /// Where a driver has ended.
+    pub fn figures(&self) -> Result<Vec<BackFigures>, Error> {
+        let of = |driver: &Driver| {
+            let (told, telling) = channel();
+            let gone = || unfit(format!("'{}' serves no more", driver.name));
+            driver.orders.send(Order::Tell(told)).map_err(|_| gone())?;
+            driver.waker.wake();
+            let tally = telling.recv().map_err(|_| gone())?;
+            Ok(BackFigures { name: driver.name.clone(), tally })
+        };
+        self.drivers.iter().map(of).collect()
+    }
+
+    /// Whether a driver ended by itself, for a reason that [`Server::stop`] tells.
+    pub fn is_broken(&self) -> bool {
+        self.drivers.iter().any(|driver| driver.thread.is_finished())
+    }
+
+    /// Takes no more requests, answers those under way, makes all durable, and ends.
+    ///
+    /// # Errors
+    /// Where a driver failed, or what was written could not be made durable.
+    pub fn stop(self) -> Result<(), Error> {
+        self.listening.into_iter().for_each(Listening::stop);
+        let mut worst = Ok(());
+        for driver in &self.drivers {
+            driver.stop.store(true, Ordering::SeqCst);
+            driver.waker.wake();
+        }
+        for driver in self.drivers {
+            let name = driver.name;
+            if let Err(error) = ended(driver.thread) {
+                worst = Err(Error::Back { name, error: Box::new(error) });
+            }
+        }
+        worst
+    }
+}
+
+/// How a driver's thread ended.
+fn ended(thread: JoinHandle<Result<(), Error>>) -> Result<(), Error> {
+    match thread.join() {
+        Ok(outcome) => outcome,
+        Err(panic) => std::panic::resume_unwind(panic),
+    }
+}
+
+/// Names that clients could not tell apart.
+fn refuse_doubles(config: &Config) -> Result<(), Error> {
+    let mut names: Vec<&str> = Vec::new();
+    for export in config.backs.iter().flat_map(|back| &back.exports) {
+        if names.contains(&export.name.as_str()) {
+            return Err(unfit(format!(
+                "export '{}': got two of that name, expected each name once",
+                export.name
+            )));
+        }
+        names.push(&export.name);
+    }
+    Ok(())
+}
+
+/// What reaches a driver from other threads.
+struct Inbound {
+    arriving: Receiver<Newcomer>,
+    ordered: Receiver<Order>,
+    stop: Arc<AtomicBool>,
+}
+
+/// The thread of a back: opens it, tells, and drives it until it is to stop.
+fn driver(back: &Back, inbound: Inbound, told: Sender<Ready>) -> Result<(), Error> {
+    let mut opened = Opened::open(back)?;
+    match opened.lanes()? {
+        Lanes::Real(lanes) => drive(back, opened, *lanes, inbound, told),
+        Lanes::Emulated(lanes) => drive(back, opened, *lanes, inbound, told),
+    }
+}
+
+fn drive<L: Wired>(
+    back: &Back,
+    opened: Opened,
+    mut lanes: L,
+    inbound: Inbound,
+    told: Sender<Ready>,
+) -> Result<(), Error> {
+    let waker = lanes.waker().map_err(system("waking the driver"))?;
+    let Opened { exports, policies, stored, notes, .. } = opened;
+    let ready = Ready { exports: exports.clone(), policies: policies.clone(), notes, waker };
+    let Inbound { arriving, ordered, stop } = inbound;
+    let mut front = Front::new(exports, back.streams, stored, arriving, ordered, lanes.pool());
+    front.open(stop, move || {
+        // Where nobody waits for it any more, the server is gone.
+        let _ = told.send(ready);
+    });
+    let front = Rc::new(RefCell::new(front));
+    let mut lanes = Fronted { lanes, front: Rc::clone(&front) };
+    let mut policy = policies.build(&back.policy)?;
+    loop {
+        let mut arrivals = Arrivals(Rc::clone(&front));
+        let mut counting = Counting(Rc::clone(&front));
+        run(&mut *policy, &mut lanes, &mut arrivals, &mut counting)
+            .map_err(system("driving the disks"))?;
+        let mut front = front.borrow_mut();
+        if front.course() == Course::Closing {
+            return closed(front.closed());
+        }
+        if let Some(next) = front.next_policy() {
+            // It was built before it was ordered.
+            policy = policies.build(next)?;
+            let trims_to_zero = policies.trims_to_zero(next);
+            front.reopen(trims_to_zero);
+        }
+    }
+}
+
+/// What came of the last flush.
+fn closed(outcome: Option<Outcome>) -> Result<(), Error> {
+    let why = match outcome {
+        None | Some(Ok(())) => return Ok(()),
+        Some(Err(Fault::Full)) => "its disk is full",
+        Some(Err(Fault::Gone)) => "its disk is gone",
+        Some(Err(Fault::Media | Fault::Refused)) => "its disk refuses it",
+    };
+    Err(unfit(format!("what was written could not be made durable: {why}")))
+}

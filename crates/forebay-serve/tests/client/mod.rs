@@ -1,0 +1,192 @@
+//! A client that says exactly what a test wants it to say.
+#![allow(dead_code, clippy::unwrap_used)] // each test uses a part
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::time::Duration;
+
+pub(crate) const READ: u16 = 0;
+pub(crate) const WRITE: u16 = 1;
+pub(crate) const DISCONNECT: u16 = 2;
+pub(crate) const FLUSH: u16 = 3;
+pub(crate) const TRIM: u16 = 4;
+pub(crate) const CACHE: u16 = 5;
+pub(crate) const WRITE_ZEROES: u16 = 6;
+pub(crate) const BLOCK_STATUS: u16 = 7;
+
+pub(crate) const FUA: u16 = 1;
+pub(crate) const NO_HOLE: u16 = 2;
+pub(crate) const REQUEST_ONE: u16 = 8;
+pub(crate) const FAST_ZERO: u16 = 16;
+
+/// A connection.
+pub(crate) struct Client {
+    pub(crate) stream: UnixStream,
+    structured: bool,
+}
+
+/// What came of a request.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) cookie: u64,
+    pub(crate) errno: u32,
+    pub(crate) data: Vec<u8>,
+}
+
+impl Client {
+    /// Connects and reads the greeting.
+    pub(crate) fn connect(socket: &Path) -> Client {
+        let stream = UnixStream::connect(socket).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let mut client = Client { stream, structured: false };
+        assert_eq!(&client.bytes(16), b"NBDMAGICIHAVEOPT");
+        assert_eq!(client.bytes(2), [0, 3]);
+        client.send(&3_u32.to_be_bytes());
+        client
+    }
+
+    /// Connects and chooses `export`, with simple replies.
+    pub(crate) fn simple(socket: &Path, export: &str) -> Client {
+        let mut client = Client::connect(socket);
+        assert_eq!(client.go(export), Ok(()));
+        client
+    }
+
+    /// Connects and chooses `export`, with structured replies and block status.
+    pub(crate) fn structured(socket: &Path, export: &str) -> Client {
+        let mut client = Client::connect(socket);
+        assert_eq!(client.option(8, b"").0, 1);
+        client.structured = true;
+        let mut data = (export.len() as u32).to_be_bytes().to_vec();
+        data.extend(export.as_bytes());
+        data.extend(1_u32.to_be_bytes());
+        data.extend(15_u32.to_be_bytes());
+        data.extend(b"base:allocation");
+        client.ask(10, &data);
+        assert_eq!(
+            client.option_reply(),
+            (4, [&1_u32.to_be_bytes()[..], b"base:allocation"].concat())
+        );
+        assert_eq!(client.option_reply().0, 1);
+        assert_eq!(client.go(export), Ok(()));
+        client
+    }
+
+    /// The other half of a connection that is shaken already, to send with.
+    pub(crate) fn over(stream: UnixStream) -> Client {
+        Client { stream, structured: false }
+    }
+
+    pub(crate) fn send(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).unwrap();
+    }
+
+    pub(crate) fn bytes(&mut self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.stream.read_exact(&mut bytes).unwrap();
+        bytes
+    }
+
+    fn number<const BYTES: usize>(&mut self) -> u64 {
+        self.bytes(BYTES).iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
+    /// Whether the other side has ended the connection.
+    pub(crate) fn is_over(&mut self) -> bool {
+        matches!(self.stream.read(&mut [0]), Ok(0) | Err(_))
+    }
+
+    /// Sends an option.
+    pub(crate) fn ask(&mut self, option: u32, data: &[u8]) {
+        self.send(b"IHAVEOPT");
+        self.send(&option.to_be_bytes());
+        self.send(&(data.len() as u32).to_be_bytes());
+        self.send(data);
+    }
+
+    /// The next reply to an option: its kind and its data.
+    pub(crate) fn option_reply(&mut self) -> (u32, Vec<u8>) {
+        assert_eq!(self.number::<8>(), 0x0003_e889_0455_65a9);
+        self.number::<4>();
+        let kind = self.number::<4>() as u32;
+        let len = self.number::<4>() as usize;
+        (kind, self.bytes(len))
+    }
+
+    /// Sends an option and reads one reply.
+    pub(crate) fn option(&mut self, option: u32, data: &[u8]) -> (u32, Vec<u8>) {
+        self.ask(option, data);
+        self.option_reply()
+    }
+
+    /// Chooses an export, its block size asked for; else the kind of the refusal.
+    pub(crate) fn go(&mut self, export: &str) -> Result<(), u32> {
+        let mut data = (export.len() as u32).to_be_bytes().to_vec();
+        data.extend(export.as_bytes());
+        data.extend([0, 1, 0, 3]);
+        self.ask(7, &data);
+        loop {
+            match self.option_reply().0 {
+                1 => return Ok(()),
+                3 => {}
+                refused => return Err(refused),
+            }
+        }
+    }
+
+    /// Sends a request; `data` follows.
+    pub(crate) fn request(&mut self, kind: (u16, u16), cookie: u64, at: (u64, u32), data: &[u8]) {
+        let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+        bytes.extend(kind.1.to_be_bytes());
+        bytes.extend(kind.0.to_be_bytes());
+        bytes.extend(cookie.to_be_bytes());
+        bytes.extend(at.0.to_be_bytes());
+        bytes.extend(at.1.to_be_bytes());
+        bytes.extend(data);
+        self.send(&bytes);
+    }
+
+    /// The next answer; a simple one carries `data_bytes` where it went well.
+    pub(crate) fn answer(&mut self, data_bytes: usize) -> Answer {
+        if !self.structured {
+            assert_eq!(self.number::<4>(), 0x6744_6698);
+            let (errno, cookie) = (self.number::<4>() as u32, self.number::<8>());
+            let data = self.bytes(if errno == 0 { data_bytes } else { 0 });
+            return Answer { cookie, errno, data };
+        }
+        assert_eq!(self.number::<4>(), 0x668e_33ef);
+        assert_eq!(self.number::<2>(), 1, "one chunk is all");
+        let (kind, cookie, len) = (self.number::<2>(), self.number::<8>(), self.number::<4>());
+        let body = self.bytes(len as usize);
+        match kind {
+            0x8001 => {
+                let errno = u32::from_be_bytes(body[..4].try_into().unwrap());
+                Answer { cookie, errno, data: Vec::new() }
+            }
+            // Where it begins, or which context.
+            1 => Answer { cookie, errno: 0, data: body[8..].to_vec() },
+            5 => Answer { cookie, errno: 0, data: body[4..].to_vec() },
+            _ => Answer { cookie, errno: 0, data: body },
+        }
+    }
+
+    /// Asks and waits: the error, 0 for none.
+    pub(crate) fn does(&mut self, kind: (u16, u16), at: (u64, u32), data: &[u8]) -> u32 {
+        self.request(kind, 77, at, data);
+        let answer = self.answer(if kind.0 == READ { at.1 as usize } else { 0 });
+        assert_eq!(answer.cookie, 77);
+        answer.errno
+    }
+
+    pub(crate) fn write(&mut self, offset: u64, data: &[u8]) {
+        assert_eq!(self.does((WRITE, 0), (offset, data.len() as u32), data), 0);
+    }
+
+    pub(crate) fn read(&mut self, offset: u64, len: u32) -> Vec<u8> {
+        self.request((READ, 0), 78, (offset, len), &[]);
+        let answer = self.answer(len as usize);
+        assert_eq!((answer.cookie, answer.errno), (78, 0));
+        answer.data
+    }
+}

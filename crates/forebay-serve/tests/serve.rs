@@ -1,0 +1,273 @@
+//! What a server promises its clients.
+#![allow(clippy::unwrap_used)]
+
+mod client;
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+
+use client::{
+    Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM, WRITE,
+    WRITE_ZEROES,
+};
+use forebay_serve::{Address, Back, Config, Named, On, Server};
+
+const BYTES: u64 = 8 << 20;
+
+struct Served {
+    server: Server,
+    folder: tempfile::TempDir,
+}
+
+impl Served {
+    /// A server of a file of holes, changed by `change`.
+    fn new(change: impl FnOnce(&mut Back)) -> Served {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("disk");
+        File::create(&path).unwrap().set_len(BYTES).unwrap();
+        let mut back = Back::of("disk", On::Target { path, flash: None });
+        back.page_cache = true;
+        change(&mut back);
+        let listen = vec![Address::Unix(folder.path().join("socket"))];
+        let server = Server::start(&Config { listen, backs: vec![back] }).unwrap();
+        Served { server, folder }
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    fn stop(self) -> Vec<u8> {
+        self.server.stop().unwrap();
+        std::fs::read(self.folder.path().join("disk")).unwrap()
+    }
+}
+
+fn pattern(seed: u8, len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at * 7 + at / 251 + usize::from(seed)) as u8).collect()
+}
+
+#[test]
+fn what_is_written_is_read_again_and_is_in_the_file() {
+    let served = Served::new(|_| {});
+    let data = pattern(1, 300_001);
+    let mut writer = Client::simple(&served.socket(), "disk");
+    writer.write(4097, &data);
+    let mut reader = Client::structured(&served.socket(), "disk");
+    assert!(reader.read(4097, data.len() as u32) == data);
+    assert_eq!(reader.does((FLUSH, 0), (0, 0), &[]), 0);
+    writer.request((DISCONNECT, 0), 0, (0, 0), &[]);
+    assert!(writer.is_over());
+    drop(reader);
+    let file = served.stop();
+    assert!(file[4097..4097 + data.len()] == data);
+    assert!(file[..4097].iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn many_requests_at_once_are_all_answered() {
+    let served = Served::new(|back| back.policy = "mq-deadline".into());
+    let client = Client::simple(&served.socket(), "disk");
+    // More than a client may have under way, of which some are long.
+    let lens = |nth: u64| if nth.is_multiple_of(50) { 200_000 } else { 512 };
+    let sender = client.stream.try_clone().unwrap();
+    let thread = std::thread::spawn(move || {
+        let mut client = client;
+        let mut seen = vec![false; 600];
+        for _ in 0..600 {
+            let answer = client.answer(0);
+            assert_eq!(answer.errno, 0);
+            assert!(!std::mem::replace(&mut seen[answer.cookie as usize], true));
+        }
+        client
+    });
+    let mut sending = Client::over(sender);
+    for nth in 0..600_u64 {
+        let data = pattern(nth as u8, lens(nth));
+        sending.request((WRITE, 0), nth, (nth * 8192, data.len() as u32), &data);
+    }
+    let mut client = thread.join().unwrap();
+    for nth in (0..600).filter(|nth| !u64::is_multiple_of(*nth, 50)) {
+        // Those before may have been longer.
+        if nth % 50 > 24 {
+            assert!(client.read(nth * 8192, 512) == pattern(nth as u8, 512), "{nth}");
+        }
+    }
+}
+
+#[test]
+fn zeros_and_trims_leave_zeros_and_holes_are_told() {
+    for policy in ["noop", "promised:cmin=100/0"] {
+        let served = Served::new(|back| back.policy = policy.into());
+        let mut client = Client::structured(&served.socket(), "disk");
+        client.write(0, &pattern(3, 4 << 20));
+        assert_eq!(client.does((TRIM, 0), (0, 65_536), &[]), 0);
+        assert_eq!(client.does((WRITE_ZEROES, FUA | FAST_ZERO), (1 << 20, 1 << 20), &[]), 0);
+        assert_eq!(client.does((WRITE_ZEROES, NO_HOLE), (2 << 20, (1 << 20) + 4097), &[]), 0);
+        let told = client.read(0, 4 << 20);
+        let expected = |at: usize| match at {
+            at if at < 65_536 => 0,
+            at if (1 << 20..(3 << 20) + 4097).contains(&at) => 0,
+            at => pattern(3, 4 << 20)[at],
+        };
+        for at in [0, 65_535, 65_536, (1 << 20) - 1, 1 << 20, (3 << 20) + 4096, (3 << 20) + 4097] {
+            assert_eq!(told[at], expected(at), "{policy}: {at}");
+        }
+        // The page of the file system that was zeroed without a hole is stored, the other is not.
+        client.request((client::BLOCK_STATUS, 0), 5, (0, BYTES as u32), &[]);
+        let all = client.answer(0).data;
+        let extents: Vec<(u32, u32)> = all
+            .chunks(8)
+            .map(|one| {
+                [&one[..4], &one[4..]].map(|half| u32::from_be_bytes(half.try_into().unwrap()))
+            })
+            .map(|[len, flags]| (len, flags))
+            .collect();
+        assert_eq!(extents.iter().map(|(len, _)| u64::from(*len)).sum::<u64>(), BYTES);
+        let mut at = 0;
+        for (len, flags) in &extents {
+            let stored = (2 << 20..(3 << 20) + 4097).contains(&at);
+            assert!(!stored || *flags == 0, "{policy}: {extents:?}");
+            at += u64::from(*len);
+        }
+        assert_eq!(
+            extents.last().unwrap().1,
+            3,
+            "{policy}: the end was never written: {extents:?}"
+        );
+        client.request((client::BLOCK_STATUS, REQUEST_ONE), 6, (0, BYTES as u32), &[]);
+        assert_eq!(client.answer(0).data.len(), 8);
+    }
+}
+
+#[test]
+fn what_cannot_be_done_is_refused_and_harms_nobody() {
+    let served = Served::new(|back| {
+        let half = |name: &str, offset| Named {
+            name: name.into(),
+            offset,
+            bytes: Some(BYTES / 2),
+            ..Named::default()
+        };
+        back.exports = vec![half("low", 0), half("high", BYTES / 2)];
+        back.exports[1].read_only = true;
+    });
+    let mut low = Client::simple(&served.socket(), "low");
+    let data = pattern(9, 1024);
+    assert_eq!(low.does((WRITE, 0), (BYTES / 2 - 512, 1024), &data), 28, "ENOSPC beyond its end");
+    assert_eq!(low.does((READ, 0), (BYTES / 2 - 512, 1024), &[]), 22);
+    assert_eq!(low.does((READ, 0), (u64::MAX - 3, 8), &[]), 22);
+    assert_eq!(low.does((READ, 0), (0, 0), &[]), 22);
+    assert_eq!(low.does((READ, 0), (0, (32 << 20) + 1), &[]), 22);
+    assert_eq!(low.does((99, 0), (0, 1), &[]), 22);
+    assert_eq!(low.does((WRITE, FAST_ZERO), (0, 1024), &data), 22, "a flag that is not a write's");
+    assert_eq!(low.does((FLUSH, 0), (5, 0), &[]), 22);
+    assert_eq!(low.does((client::BLOCK_STATUS, 0), (0, 512), &[]), 22, "not negotiated");
+    let mut high = Client::simple(&served.socket(), "high");
+    for kind in [WRITE_ZEROES, TRIM] {
+        assert_eq!(high.does((kind, 0), (0, 1024), &[]), 1, "EPERM");
+    }
+    assert_eq!(high.does((WRITE, 0), (0, 1024), &data), 1);
+    // After all that both go on.
+    low.write(0, &data);
+    assert_eq!(low.read(0, 1024), data);
+    assert_eq!(high.read(0, 1024), [0; 1024]);
+    // Bytes that are no request end the connection, and only that.
+    high.send(&[7; 28]);
+    assert!(high.is_over());
+    let mut long = Client::simple(&served.socket(), "low");
+    long.request((WRITE, 0), 1, (0, u32::MAX), &[]);
+    assert!(long.is_over());
+    assert_eq!(low.read(0, 1024), data);
+    assert!(served.stop()[..1024] == data);
+}
+
+#[test]
+fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
+    let served = Served::new(|_| {});
+    let mut steady = Client::simple(&served.socket(), "disk");
+    steady.write(0, &pattern(4, 4096));
+    let mut deaf = Client::simple(&served.socket(), "disk");
+    for nth in 0..64 {
+        // 64 MiB that it never reads.
+        deaf.request((READ, 0), nth, (0, 1 << 20), &[]);
+    }
+    for _ in 0..20 {
+        let mut leaving = Client::simple(&served.socket(), "disk");
+        leaving.request((READ, 0), 1, (0, 4 << 20), &[]);
+        leaving.request((WRITE, 0), 1, (65_536, 1 << 20), &[5; 1000]);
+        drop(leaving);
+        assert_eq!(steady.read(0, 4096), pattern(4, 4096));
+    }
+    // What was not sent whole was not written.
+    assert_eq!(steady.read(65_536, 4096), [0; 4096]);
+    let clients = |served: &Served| served.server.figures().unwrap()[0].tally.exports[0].clients;
+    for _ in 0..200 {
+        if clients(&served) == 2 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(clients(&served), 2);
+    drop(deaf);
+    served.stop();
+}
+
+#[test]
+fn a_policy_is_switched_under_load_and_nothing_is_lost() {
+    let served = Served::new(|_| {});
+    let socket = served.socket();
+    let (over, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU32::new(0)));
+    let (ends, counts) = (Arc::clone(&over), Arc::clone(&count));
+    let thread = std::thread::spawn(move || {
+        let mut client = Client::simple(&socket, "disk");
+        while !ends.load(Ordering::Relaxed) {
+            let nth = counts.fetch_add(1, Ordering::Relaxed);
+            let (offset, data) = (u64::from(nth % 500) * 8192, pattern(nth as u8, 4096));
+            client.write(offset, &data);
+            assert!(client.read(offset, 4096) == data);
+        }
+    });
+    for policy in ["mq-deadline", "bid", "promised:cmin=500", "forebay", "kyber", "noop"].repeat(3)
+    {
+        served.server.switch("disk", policy).unwrap();
+        let before = count.load(Ordering::Relaxed);
+        while count.load(Ordering::Relaxed) < before + 4 && !thread.is_finished() {
+            std::thread::yield_now();
+        }
+    }
+    let said = served.server.switch("disk", "nonsense").unwrap_err().to_string();
+    assert!(said.contains("nonsense"), "{said}");
+    assert!(
+        served.server.switch("other", "noop").unwrap_err().to_string().contains("one of: disk")
+    );
+    over.store(true, Ordering::Relaxed);
+    thread.join().unwrap();
+    let figures = served.server.figures().unwrap();
+    let [export] = &figures[0].tally.exports[..] else { panic!("one export") };
+    assert_eq!((export.reads, export.failed), (export.writes, 0));
+    served.stop();
+}
+
+#[test]
+fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
+    let served = Served::new(|_| {});
+    let start = |path: &Path| {
+        let disk = served.folder.path().join("other");
+        File::create(&disk).unwrap().set_len(BYTES).unwrap();
+        let back = Back::of("", On::Target { path: disk, flash: None });
+        Server::start(&Config { listen: vec![Address::Unix(path.into())], backs: vec![back] })
+    };
+    let said = start(&served.socket()).err().unwrap().to_string();
+    assert!(said.contains("another server listens there"), "{said}");
+    let left = served.folder.path().join("left");
+    drop(std::os::unix::net::UnixListener::bind(&left).unwrap());
+    let server = start(&left).unwrap();
+    Client::simple(&left, "").write(0, &[1; 4096]);
+    server.stop().unwrap();
+    assert!(!left.exists());
+    let said = start(&served.folder.path().join("other")).err().unwrap().to_string();
+    assert!(said.contains("expected a path for a socket"), "{said}");
+}
