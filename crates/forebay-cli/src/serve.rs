@@ -86,6 +86,6 @@ impl Serve {
             ..Back::of(&self.export, on)
         };
         let listen = unix.into_iter().chain(self.tcp.map(Address::Tcp)).collect();
-        Ok(Config { listen, backs: vec![back] })
+        Ok(Config { listen, metrics: None, backs: vec![back] })
     }
 }

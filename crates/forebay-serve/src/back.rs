@@ -125,7 +125,7 @@ impl Opened {
         let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
         let set = DeviceSet { disks: 1, disk_len_max, disk_bytes: 0, flash, restarts: true };
         let policies = Policies::Placed(set);
-        policies.build(&back.policy)?;
+        policies.build(&back.shaped()?)?;
         let trims_to_zero = policies.trims_to_zero(&back.policy);
         let exports = exports(back, bytes, block_bytes, trims_to_zero)?;
         Ok(Opened { exports, policies, stored, notes, lanes })
@@ -136,7 +136,7 @@ impl Opened {
         let found = find(drives, true)?;
         let policies = Policies::Volume(found.shape());
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
-        policies.build(&back.policy)?;
+        policies.build(&back.shaped()?)?;
         let exports = exports(back, bytes, 1, false)?;
         let (notes, lanes) = (notes(&targets), Closed::Real { targets, depth: back.depth });
         Ok(Opened { exports, policies, stored: None, notes, lanes })

@@ -1,10 +1,14 @@
 //! What to serve, as the server takes it; [`crate::file`] reads it from a file.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use forebay::devices::OpenDevice;
+use forebay_core::Nanos;
+use forebay_core::catalog::build;
 
 use crate::address::Address;
+use crate::error::{Error, unfit};
 use crate::front::Streams;
 
 /// Everything that a server serves.
@@ -12,6 +16,8 @@ use crate::front::Streams;
 pub struct Config {
     /// Where it listens, at least one place.
     pub listen: Vec<Address>,
+    /// The loopback address that answers what is counted, in Prometheus's text format.
+    pub metrics: Option<SocketAddr>,
     /// What lies behind its exports.
     pub backs: Vec<Back>,
 }
@@ -33,6 +39,14 @@ pub struct Back {
     pub read_only: bool,
     /// Who is a stream to the policy.
     pub streams: Streams,
+    /// Requests a second that its disk does whatever they are; promises are held against it.
+    pub capacity_iops: Option<u64>,
+    /// Requests that the policy is given at a time where promises are kept above it.
+    pub window: u32,
+    /// Where to write a trace of what clients asked; complete when the server has ended.
+    pub trace: Option<PathBuf>,
+    /// Where to write every call to the policy, with its answer.
+    pub tape: Option<PathBuf>,
     /// What clients see of it, at least one.
     pub exports: Vec<Named>,
 }
@@ -61,7 +75,7 @@ pub enum On {
 }
 
 /// A range under a name.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Named {
     /// What clients ask for.
     pub name: String,
@@ -73,6 +87,35 @@ pub struct Named {
     pub bytes: Option<u64>,
     /// Whether writes are refused.
     pub read_only: bool,
+    /// What it is promised.
+    pub promise: Option<Promise>,
+    /// Its part of what nobody is promised.
+    pub weight: u64,
+}
+
+/// So many requests a second are answered within a bound.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Promise {
+    /// Requests a second.
+    pub iops: u64,
+    /// The bound.
+    pub within: Nanos,
+}
+
+impl Named {
+    /// All there is, under a name.
+    pub fn all(name: &str) -> Named {
+        let (name, description) = (name.to_string(), String::new());
+        Named {
+            name,
+            description,
+            offset: 0,
+            bytes: None,
+            read_only: false,
+            promise: None,
+            weight: 1,
+        }
+    }
 }
 
 impl Back {
@@ -86,7 +129,60 @@ impl Back {
             page_cache: false,
             read_only: false,
             streams: Streams::Connections,
-            exports: vec![Named { name: name.into(), ..Named::default() }],
+            capacity_iops: None,
+            window: 4,
+            trace: None,
+            tape: None,
+            exports: vec![Named::all(name)],
         }
+    }
+
+    /// Its policy, with its exports' promises above it where there are any.
+    ///
+    /// # Errors
+    /// Where they promise more than its disk does.
+    pub fn shaped(&self) -> Result<String, Error> {
+        self.promising(&self.policy)
+    }
+
+    /// The same with `policy` beneath.
+    pub(crate) fn promising(&self, policy: &str) -> Result<String, Error> {
+        let promises = || self.exports.iter().filter_map(|export| export.promise);
+        let is_plain = self.exports.iter().all(|export| export.weight == 1);
+        if is_plain && promises().next().is_none() {
+            return Ok(policy.to_string());
+        }
+        if let Some(shortest) = promises().map(|promise| promise.within).min() {
+            let name = &self.name;
+            let Some(capacity_iops) = self.capacity_iops else {
+                return Err(unfit(format!(
+                    "'{name}': capacity_iops: not given, expected what its disk does, for promises are held against it"
+                )));
+            };
+            // What is under way when a request comes has to be done within its bound too.
+            let beside_iops = 1_000_000_000_u64.div_ceil(shortest.0.max(1));
+            let promised_iops: u64 = promises().map(|promise| promise.iops).sum();
+            if promised_iops.saturating_add(beside_iops) > capacity_iops {
+                return Err(unfit(format!(
+                    "'{name}': keep_iops: got {promised_iops} of all exports, and {beside_iops} for what is \
+                     under way, above the {capacity_iops} of capacity_iops; promise less, or for longer"
+                )));
+            }
+        }
+        let list = |figure: &dyn Fn(&Named) -> String| {
+            self.exports.iter().map(figure).collect::<Vec<_>>().join("/")
+        };
+        let rates = list(&|export| export.promise.map_or(0, |promise| promise.iops).to_string());
+        let bound = |promise: Promise| promise.within.0 as f64 / 1e6;
+        let bounds = list(&|export| export.promise.map_or(10.0, bound).to_string());
+        let weights = list(&|export| export.weight.to_string());
+        let beneath = policy.replace('+', "++").replace(':', "+");
+        let window = self.window;
+        let spec = format!(
+            "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no:depth={window}:over={beneath}"
+        );
+        // What is wrong in itself, before anything is opened.
+        build(&spec[..spec.find(":over=").unwrap_or(spec.len())], u32::MAX)?;
+        Ok(spec)
     }
 }

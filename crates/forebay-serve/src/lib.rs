@@ -15,6 +15,7 @@ mod connection;
 mod drive;
 mod error;
 mod export;
+pub mod file;
 mod front;
 mod handshake;
 mod listen;
@@ -24,7 +25,7 @@ mod stored;
 mod tally;
 
 pub use address::Address;
-pub use config::{Back, Config, Named, On};
+pub use config::{Back, Config, Named, On, Promise};
 pub use error::Error;
 pub use export::Export;
 pub use front::Streams;

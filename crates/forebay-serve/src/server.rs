@@ -257,7 +257,7 @@ fn drive<L: Wired>(
     });
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted { lanes, front: Rc::clone(&front) };
-    let mut policy = policies.build(&back.policy)?;
+    let mut policy = policies.build(&back.shaped()?)?;
     loop {
         let mut arrivals = Arrivals(Rc::clone(&front));
         let mut counting = Counting(Rc::clone(&front));

@@ -31,7 +31,7 @@ impl Served {
         back.page_cache = true;
         change(&mut back);
         let listen = vec![Address::Unix(folder.path().join("socket"))];
-        let server = Server::start(&Config { listen, backs: vec![back] }).unwrap();
+        let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
         Served { server, folder }
     }
 
@@ -149,7 +149,7 @@ fn what_cannot_be_done_is_refused_and_harms_nobody() {
             name: name.into(),
             offset,
             bytes: Some(BYTES / 2),
-            ..Named::default()
+            ..Named::all(name)
         };
         back.exports = vec![half("low", 0), half("high", BYTES / 2)];
         back.exports[1].read_only = true;
@@ -258,7 +258,11 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
         let disk = served.folder.path().join("other");
         File::create(&disk).unwrap().set_len(BYTES).unwrap();
         let back = Back::of("", On::Target { path: disk, flash: None });
-        Server::start(&Config { listen: vec![Address::Unix(path.into())], backs: vec![back] })
+        Server::start(&Config {
+            listen: vec![Address::Unix(path.into())],
+            backs: vec![back],
+            metrics: None,
+        })
     };
     let said = start(&served.socket()).err().unwrap().to_string();
     assert!(said.contains("another server listens there"), "{said}");

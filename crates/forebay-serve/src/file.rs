@@ -1,0 +1,427 @@
+//! The configuration file. Units are part of every figure; unknown keys are errors, so a misspelt one never passes for
+//! a default.
+
+use std::fmt::Display;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use forebay::devices;
+use forebay_core::Nanos;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::address::Address;
+use crate::config::{Back, Config, Named, On, Promise};
+use crate::error::{Error, unfit};
+use crate::front::Streams;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    socket: Option<PathBuf>,
+    tcp: Option<SocketAddr>,
+    metrics: Option<SocketAddr>,
+    #[serde(default)]
+    disk: Vec<Spanned<DiskTable>>,
+    #[serde(default)]
+    volume: Vec<Spanned<VolumeTable>>,
+    #[serde(default)]
+    export: Vec<Spanned<ExportTable>>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct DiskTable {
+    name: String,
+    file: PathBuf,
+    emulate: Option<String>,
+    flash: Option<PathBuf>,
+    emulate_flash: Option<String>,
+    #[serde(default)]
+    page_cache: bool,
+    policy: Option<String>,
+    depth: Option<u32>,
+    #[serde(default)]
+    read_only: bool,
+    streams: Option<Who>,
+    capacity_iops: Option<u64>,
+    window: Option<u32>,
+    trace: Option<PathBuf>,
+    tape: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct VolumeTable {
+    name: String,
+    drives: Vec<PathBuf>,
+    policy: Option<String>,
+    depth: Option<u32>,
+    streams: Option<Who>,
+    trace: Option<PathBuf>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct ExportTable {
+    name: String,
+    on: String,
+    #[serde(default)]
+    description: String,
+    offset: Option<String>,
+    size: Option<String>,
+    #[serde(default)]
+    read_only: bool,
+    keep_iops: Option<u64>,
+    within: Option<String>,
+    weight: Option<u64>,
+}
+
+#[derive(Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Who {
+    Connections,
+    Exports,
+}
+
+/// The longest file that is read.
+const FILE_MAX: u64 = 1 << 20;
+
+/// Reads the file at `path`.
+///
+/// # Errors
+/// One message with the line and what to write there.
+pub fn read(path: &Path) -> Result<Config, Error> {
+    let wrong = |what: String| unfit(format!("{}: {what}", path.display()));
+    let found = std::fs::metadata(path).map_err(|error| wrong(error.to_string()))?;
+    if !found.is_file() || found.len() > FILE_MAX {
+        return Err(wrong("got no configuration, expected a TOML file of at most 1 MiB".into()));
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| wrong(error.to_string()))?;
+    parse(path, &text)
+}
+
+/// Reads `text`, which messages call `path`.
+///
+/// # Errors
+/// As [`read`].
+pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
+    let line = |at: usize| 1 + text.get(..at).map_or(0, |before| before.matches('\n').count());
+    let wrong = |at: usize, what: &dyn Display| {
+        unfit(format!(
+            "{}, line {}: {what}; docs/serve.md shows every key",
+            path.display(),
+            line(at)
+        ))
+    };
+    let file: File = toml::from_str(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        wrong(at, &error.message().replace('\n', " "))
+    })?;
+    let mut backs: Vec<(usize, Back)> = Vec::new();
+    for table in file.disk {
+        let at = table.span().start;
+        backs.push((at, table.into_inner().back().map_err(|what| wrong(at, &what))?));
+    }
+    for table in file.volume {
+        let at = table.span().start;
+        backs.push((at, table.into_inner().back()));
+    }
+    for (nth, (at, back)) in backs.iter().enumerate() {
+        if backs[..nth].iter().any(|(_, other)| other.name == back.name) {
+            let name = &back.name;
+            return Err(wrong(*at, &format!("got a second '{name}', expected each name once")));
+        }
+    }
+    let has_exports = !file.export.is_empty();
+    for (_, back) in backs.iter_mut().filter(|_| has_exports) {
+        back.exports.clear();
+    }
+    for table in file.export {
+        let at = table.span().start;
+        let export = table.into_inner();
+        let on = export.on.clone();
+        let named = export.named().map_err(|what| wrong(at, &what))?;
+        let Some((_, back)) = backs.iter_mut().find(|(_, back)| back.name == on) else {
+            let what = format!("on: got '{on}', expected the name of a [[disk]] or [[volume]]");
+            return Err(wrong(at, &what));
+        };
+        if named.promise.is_some() || named.weight != 1 {
+            back.streams = Streams::Exports;
+        }
+        back.exports.push(named);
+    }
+    if let Some((at, back)) = backs.iter().find(|(_, back)| back.exports.is_empty()) {
+        let what = format!("'{}': no export is on it; add an [[export]] or remove it", back.name);
+        return Err(wrong(*at, &what));
+    }
+    if backs.is_empty() {
+        return Err(wrong(0, &"got nothing to serve, expected a [[disk]] or a [[volume]]"));
+    }
+    let unix = file.socket.map(Address::Unix).into_iter();
+    let listen: Vec<Address> = unix.chain(file.tcp.map(Address::Tcp)).collect();
+    if listen.is_empty() {
+        let what =
+            "got no place to listen at, expected socket = \"PATH\" or tcp = \"127.0.0.1:10809\"";
+        return Err(wrong(0, &what));
+    }
+    for (at, back) in &backs {
+        back.shaped().map_err(|error| wrong(*at, &error))?;
+    }
+    let backs = backs.into_iter().map(|(_, back)| back).collect();
+    Ok(Config { listen, metrics: file.metrics, backs })
+}
+
+impl DiskTable {
+    fn back(self) -> Result<Back, String> {
+        let path = self.file;
+        let on = match (self.emulate, self.flash, self.emulate_flash) {
+            (None, flash, None) => On::Target { path, flash },
+            (Some(disk), None, None) => On::Emulated { path, device: device(&disk)?, flash: None },
+            (Some(disk), Some(file), Some(flash)) => {
+                let flash = Some((file, device(&flash)?));
+                On::Emulated { path, device: device(&disk)?, flash }
+            }
+            (None, _, Some(_)) => {
+                return Err(
+                    "emulate_flash: got it without emulate, expected both or neither".into()
+                );
+            }
+            (Some(_), Some(_), None) => {
+                return Err("flash: got a file for it, expected emulate_flash too where the disk is emulated".into());
+            }
+            (Some(_), None, Some(_)) => {
+                return Err("emulate_flash: got no file for it, expected flash = \"FILE\"".into());
+            }
+        };
+        let base = Back::of(&self.name, on);
+        Ok(Back {
+            policy: self.policy.unwrap_or(base.policy.clone()),
+            depth: depth(self.depth, base.depth)?,
+            page_cache: self.page_cache,
+            read_only: self.read_only,
+            streams: streams(self.streams),
+            capacity_iops: self.capacity_iops,
+            window: depth(self.window, base.window)
+                .map_err(|what| what.replace("depth", "window"))?,
+            trace: self.trace,
+            tape: self.tape,
+            ..base
+        })
+    }
+}
+
+impl VolumeTable {
+    fn back(self) -> Back {
+        let base = Back::of(&self.name, On::Volume(self.drives));
+        Back {
+            policy: self.policy.unwrap_or(base.policy.clone()),
+            depth: self.depth.unwrap_or(base.depth).clamp(1, 4096),
+            streams: streams(self.streams),
+            trace: self.trace,
+            ..base
+        }
+    }
+}
+
+impl ExportTable {
+    fn named(self) -> Result<Named, String> {
+        let size = |key: &str, text: Option<String>| {
+            text.map(|text| bytes(&text).map_err(|what| format!("{key}: {what}"))).transpose()
+        };
+        let promise =
+            match (self.keep_iops, self.within) {
+                (None, None) => None,
+                (Some(iops), Some(within)) => {
+                    let within = span(&within).map_err(|what| format!("within: {what}"))?;
+                    Some(Promise { iops, within })
+                }
+                (Some(_), None) => return Err(
+                    "within: not given, expected a time beside keep_iops, as in within = \"10ms\""
+                        .into(),
+                ),
+                (None, Some(_)) => {
+                    return Err(
+                        "keep_iops: not given, expected the rate that `forebay plan capacity` says"
+                            .into(),
+                    );
+                }
+            };
+        Ok(Named {
+            name: self.name,
+            description: self.description,
+            offset: size("offset", self.offset)?.unwrap_or(0),
+            bytes: size("size", self.size)?,
+            read_only: self.read_only,
+            promise,
+            weight: self.weight.unwrap_or(1),
+        })
+    }
+}
+
+fn streams(who: Option<Who>) -> Streams {
+    match who {
+        Some(Who::Exports) => Streams::Exports,
+        Some(Who::Connections) | None => Streams::Connections,
+    }
+}
+
+fn depth(given: Option<u32>, unsaid: u32) -> Result<u32, String> {
+    match given.unwrap_or(unsaid) {
+        depth @ 1..=4096 => Ok(depth),
+        depth => Err(format!("depth: got {depth}, expected 1 to 4096")),
+    }
+}
+
+fn device(name: &str) -> Result<Box<devices::OpenDevice>, String> {
+    devices::open(name).map(Box::new).map_err(|error| error.to_string())
+}
+
+/// Splits a figure from its unit.
+fn parts(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let unit = text.find(|c: char| !c.is_ascii_digit() && c != '.')?;
+    let number: f64 = text[..unit].parse().ok()?;
+    Some((number, text[unit..].trim()))
+}
+
+/// Bytes: `10GiB`, `500MB`.
+fn bytes(text: &str) -> Result<u64, String> {
+    let expected =
+        || format!("got '{text}', expected a size with its unit, as in \"10GiB\" or \"512B\"");
+    let (number, unit) = parts(text).ok_or_else(expected)?;
+    let factor: u64 = match unit {
+        "B" => 1,
+        "KiB" => 1 << 10,
+        "MiB" => 1 << 20,
+        "GiB" => 1 << 30,
+        "TiB" => 1 << 40,
+        "kB" => 1000,
+        "MB" => 1_000_000,
+        "GB" => 1_000_000_000,
+        "TB" => 1_000_000_000_000,
+        _ => return Err(expected()),
+    };
+    let bytes = number * factor as f64;
+    match bytes.fract() == 0.0 && bytes < 9e18 {
+        true => Ok(bytes as u64),
+        false => Err(expected()),
+    }
+}
+
+/// A time: `10ms`, `1.5s`.
+fn span(text: &str) -> Result<Nanos, String> {
+    let expected =
+        || format!("got '{text}', expected a time with its unit, as in \"10ms\" or \"1s\"");
+    let (number, unit) = parts(text).ok_or_else(expected)?;
+    let ms = match unit {
+        "us" => number / 1e3,
+        "ms" => number,
+        "s" => number * 1e3,
+        _ => return Err(expected()),
+    };
+    let span = Nanos::from_millis_f64(ms);
+    match span > Nanos::ZERO && ms <= 86_400_000.0 {
+        true => Ok(span),
+        false => Err(expected()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(text: &str) -> Result<Config, String> {
+        parse(Path::new("serve.toml"), text).map_err(|error| error.to_string())
+    }
+
+    const WHOLE: &str = r#"
+socket = "/run/nbd.sock"
+tcp = "127.0.0.1:0"
+metrics = "127.0.0.1:9122"
+
+[[disk]]
+name = "data"
+file = "/srv/data.img"
+emulate = "st1000nm0011"
+policy = "forebay"
+depth = 8
+page_cache = true
+capacity_iops = 900
+
+[[volume]]
+name = "safe"
+drives = ["/srv/drives"]
+
+[[export]]
+name = "steady"
+on = "data"
+size = "1GiB"
+keep_iops = 300
+within = "10ms"
+
+[[export]]
+name = "best"
+on = "data"
+offset = "1GiB"
+read_only = true
+weight = 3
+
+[[export]]
+name = "safe"
+on = "safe"
+"#;
+
+    #[test]
+    fn a_file_says_what_is_served() {
+        let config = told(WHOLE).unwrap();
+        assert_eq!(config.listen.len(), 2);
+        assert_eq!(config.backs.len(), 2);
+        let data = &config.backs[0];
+        assert_eq!((data.depth, data.streams), (8, Streams::Exports));
+        assert_eq!(data.exports[1].offset, 1 << 30);
+        assert_eq!(
+            data.shaped().unwrap(),
+            "promised:cmin=300/0:delta-ms=10/10:weight=1/3:dependencies=no:depth=4:over=forebay"
+        );
+        assert_eq!(config.backs[1].shaped().unwrap(), "noop");
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_with_its_line() {
+        let changed = |from: &str, to: &str| {
+            assert!(WHOLE.contains(from), "{from}");
+            told(&WHOLE.replacen(from, to, 1)).unwrap_err()
+        };
+        let cases = [
+            ("depth = 8", "dept = 8", "line 11", "unknown field `dept`"),
+            ("\"1GiB\"", "\"1\"", "line 19", "size: got '1', expected a size with its unit"),
+            ("\"10ms\"", "\"10\"", "line 19", "within: got '10', expected a time with its unit"),
+            ("on = \"safe\"", "on = \"safer\"", "line 33", "on: got 'safer'"),
+            ("name = \"safe\"", "name = \"data\"", "line 15", "got a second 'data'"),
+            ("keep_iops = 300\n", "", "line 19", "keep_iops: not given"),
+            ("keep_iops = 300", "keep_iops = 850", "line 6", "above the 900"),
+            ("capacity_iops = 900\n", "", "line 6", "capacity_iops: not given"),
+            (
+                "emulate = \"st1000nm0011\"",
+                "emulate = \"nothing\"",
+                "line 6",
+                "no device 'nothing'",
+            ),
+            ("depth = 8", "depth = 0", "line 6", "expected 1 to 4096"),
+            ("policy = \"forebay\"", "flash = \"/f\"", "line 6", "emulate_flash too"),
+            ("weight = 3", "weight = 0", "line 6", "weight: got '0'"),
+        ];
+        for (from, to, line, what) in cases {
+            let said = changed(from, to);
+            assert!(said.contains(line) && said.contains(what), "{said}");
+        }
+        assert!(told("").unwrap_err().contains("got nothing to serve"));
+        let silent = "[[disk]]\nname = \"a\"\nfile = \"b\"\n";
+        assert!(told(silent).unwrap_err().contains("no place to listen at"));
+        assert_eq!(
+            told(&format!("socket = \"s\"\n{silent}")).unwrap().backs[0].exports[0].name,
+            "a"
+        );
+    }
+}
