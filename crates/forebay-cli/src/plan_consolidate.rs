@@ -124,10 +124,11 @@ impl Consolidate {
                 let found = consolidate(clients, asked.begin, asked.shifts, asked.promises)?;
                 drop(progress);
                 let blind = || size_blind(clients.iter().copied(), "--cost-us counts bytes too");
-                Ok(match self.format {
+                match self.format {
                     Format::Json => output::print_json(&found)?,
                     Format::Table => output::print(&shown(&found, blind()))?,
-                })
+                }
+                Ok(())
             }),
             Some(cost) => {
                 let costs = Costs::named(cost)?;

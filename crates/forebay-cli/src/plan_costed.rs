@@ -76,10 +76,11 @@ pub(crate) fn capacity(
     drop(progress);
     let said =
         || format!("{}\n\n{}", prices(&found, promises, costs), bounds(&found.rows, promises));
-    Ok(match format {
+    match format {
         Format::Json => output::print_json(&found)?,
         Format::Table => output::print(&said())?,
-    })
+    }
+    Ok(())
 }
 
 /// A sentence for each bound, and what the figures mean.
@@ -119,10 +120,11 @@ pub(crate) fn tiers(
     let progress = Progress::new("searching for the least speed");
     let found = sla::price(load, costs.cost, promise)?;
     drop(progress);
-    Ok(match format {
+    match format {
         Format::Json => output::print_json(&found)?,
         Format::Table => output::print(&priced(&found, costs))?,
-    })
+    }
+    Ok(())
 }
 
 fn priced(found: &Price, costs: &Costs<'_>) -> String {
@@ -155,10 +157,11 @@ pub(crate) fn shared(
     let progress = Progress::new("searching for speeds");
     let found = consolidate::consolidate(clients, begin, shifts, promises, costs.cost)?;
     drop(progress);
-    Ok(match format {
+    match format {
         Format::Json => output::print_json(&found)?,
         Format::Table => output::print(&together(&found, costs))?,
-    })
+    }
+    Ok(())
 }
 
 /// A sentence for each promise, what each client needs alone, and what they need together.

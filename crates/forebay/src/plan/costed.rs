@@ -5,7 +5,7 @@
 //! aside, as in [`super::capacity`]; with a cost that does not depend on the length both say the same. Here is the price
 //! of one promise; [`sla`] and [`consolidate`] have the other questions.
 //!
-//! Invariant: exact, in whole numbers ([`in_time`](self)). Memory: 16 bytes a request, and 64 a request of the longest
+//! Invariant: exact, in whole numbers (`in_time`). Memory: 16 bytes a request, and 64 a request of the longest
 //! busy period.
 
 pub mod consolidate;

@@ -64,7 +64,7 @@ pub(super) fn in_time(requests: &[Arrival], cost: Cost, within: Nanos, speed: u6
     requests.len() as u64 - aside
 }
 
-/// Those of `requests` that it answers, where the rest is put aside as late as possible: one of the largest sets.
+/// Those of `requests` that it answers: of the largest sets the one that the rule ends with.
 pub(super) fn answered(
     requests: &[Arrival],
     cost: Cost,
@@ -76,8 +76,8 @@ pub(super) fn answered(
     requests.iter().zip(kept).filter(|(_, kept)| *kept).map(|(request, _)| *request)
 }
 
-/// Whether it answers all of them, first come first served; the time each takes is counted by `took`, in units of
-/// which [`scale`] has so many a nanosecond.
+/// Tells `took` how long each of `requests` takes from its arrival, first come first served and nothing put aside, in
+/// units of which [`scale`] has so many a nanosecond.
 pub(super) fn first_come(requests: &[Arrival], cost: Cost, speed: u64, mut took: impl FnMut(u128)) {
     let (scale, mut free) = (scale(speed), 0);
     for (at, len) in requests {
