@@ -53,6 +53,12 @@ SATURATED = [4, 10]
 SETTINGS = [("open", "plain"), ("closed", "drive")]
 
 
+#: A trace whose name is too long for a table, and what tables call it.
+WRITER = "randomtextwriter"
+SHORT = {WRITER: "writer"}
+WRITER_TOLD = f"`{SHORT[WRITER]}` is {WRITER}'s trace. "
+
+
 @dataclass(frozen=True)
 class Workload:
     """A trace and the disk it is put on."""
@@ -88,10 +94,11 @@ def workloads(options) -> list[Workload]:
     if options.short:
         bundled = ROOT / "traces" / "terasort.parquet"
         return [Workload("terasort", bundled, options.device or "sata250")]
+    disk = options.device or "sata250"
     folder = options.traces or ROOT.parent / "shared" / "traces"
-    named = ["grep", "wordcount", "terasort", "randomtextwriter", "sample"]
+    named = ["grep", "wordcount", "terasort", WRITER, "sample"]
     captures = [
-        Workload(name, folder / "hadoop" / f"{name}.parquet", options.device or "sata250")
+        Workload(SHORT.get(name, name), folder / "hadoop" / f"{name}.parquet", disk)
         for name in named
     ]
     device = options.device or "st1000nm0011"

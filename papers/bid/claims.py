@@ -138,7 +138,7 @@ def named_rows(claims, cases, runs) -> list[Row]:
         "hybrid-wordcount": ("wordcount", lambda each: saved(each, HYBRID, (BID,))),
         "hybrid-movements": ("terasort", movements_saved),
         "grep-sweeps": ("grep", lambda each: each["cfq"]["seek_sweeps"]),
-        "writer-reads": ("randomtextwriter", lambda each: slower(each, "read_mean_ms")),
+        "writer-reads": ("writer", lambda each: slower(each, "read_mean_ms")),
     }
     rows = []
     for name, (workload, value) in saving.items():

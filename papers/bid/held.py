@@ -45,4 +45,4 @@ def section(entries, cases, runs) -> str:
         ]
         for entry, pairs, holds in rows(entries, cases, runs)
     ]
-    return table(["trace, replay, disk", "figure", "waits ms", "now", "moved by", ""], lines)
+    return table(["trace, replay, disk", "figure", "waits ms", "now", "moved", ""], lines)

@@ -38,8 +38,8 @@ and platters alone, one command at a time, as the paper's simulator has it. *dri
 with its controller: read-ahead, buffer and queue. *Open* replay: requests come when they were
 recorded, whatever the disk does. *Closed*: a request follows its stream's last completion after the
 recorded think time. *Dependent*: as recorded, but not before the completion of what went before.
-All at recorded speed, or N x as fast where a table says so. Latencies that the recording lacks are
-imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper` the paper's
+All at recorded speed, or N x as fast where a table says so. {writer}Latencies that the recording
+lacks are imputed: {imputed}; above 10 % open replay says more. `cfq` is Linux's; `cfq:form=paper` the paper's
 simple form, which merges across processes. The traces are not the paper's, nor is the disk, whose
 table 3 is a picture in the text we have."""
 
@@ -112,6 +112,7 @@ def terms(options, workloads, of_figures, runs) -> str:
     text = TERMS.format(
         disks="; ".join(f"{device} for {', '.join(names)}" for device, names in named.items()),
         flash=options.flash,
+        writer=cases.WRITER_TOLD if len(workloads) > 1 else "",
         imputed=", ".join(imputed.values()) or "none",
     )
     return verdicts.wrapped(text)

@@ -117,8 +117,8 @@ def waits(of_figures, runs, replay: str, disk: str) -> str:
                 if bid(wait) in each:
                     lines.append([name, str(wait), *priced(case, each, wait)])
                     name = ""
-    header = ["trace", "wait ms", "saves %", "hybrid %", "time", "read mean", "read p99"]
-    return table([*header, "write mean", "write p99"], lines)
+    header = ["trace", "wait", "saves %", "hybrid %", "time", "read", "read p99", "write"]
+    return table([*header, "write p99"], lines)
 
 
 def dearest(of_figures, runs, wait: int, figure: str = "read_mean_ms") -> tuple[float, str]:
@@ -134,7 +134,7 @@ def dearest(of_figures, runs, wait: int, figure: str = "read_mean_ms") -> tuple[
 
 def in_a_cell(each: dict, policy: str, others: tuple[str, ...], price: str) -> str:
     """What a value saves, and its price."""
-    return f"{number(saved(each, policy, others))} / {price}"
+    return f"{number(saved(each, policy, others))}/{price}"
 
 
 def of_k(sweeps, runs) -> str:
@@ -191,7 +191,7 @@ def of_depth(deep, runs) -> str:
         [
             f"{case.workload.name}, {case.replay}",
             (case.change or "").rpartition("=")[2],
-            *(f"{number(r['busy_s'])} / {number(r['read_p99_ms'])}" for r in runs[case]),
+            *(f"{number(r['busy_s'])}/{number(r['read_p99_ms'])}" for r in runs[case]),
         ]
         for case in deep
     ]
@@ -216,7 +216,7 @@ def section(of_figures, sweeps, of_queues, deep, runs) -> str:
 
 
 WAIT = """\
-What does a longer wait buy, and who pays? "saves": disk busy time that BID-HDD saves against
+What does a longer wait (ms) buy, and who pays? "saves": disk busy time that BID-HDD saves against
 the better of CFQ and noop, %. "hybrid": what BID-Hybrid saves of BID-HDD's, %. The rest as
 multiples of noop's, whose mean read stands in brackets: time until the last completion (none in
 open replay of what the disk keeps up with), mean and p99 of reads and of writes, BID-HDD's.
@@ -224,20 +224,20 @@ open replay of what the disk keeps up with), mean and p99 of reads and of writes
 K = f"""\
 Does k matter? It sets for how many gaps of a staging queue the default wait holds before the
 queue's own gaps rule: more of them save more and cost more where the default wait is long, as here
-({PAPER_MS} ms). Disk busy time saved against the better of CFQ and noop, % / mean read time over
+({PAPER_MS} ms). Disk busy time saved against the better of CFQ and noop, %/mean read time over
 noop's:
 """
 PACKING = """\
 Does the packing threshold matter? Little, up to where it calls bulky writes light: then they
-all go to the flash. Devices' busy time that BID-Hybrid saves of BID-HDD's, % / MB written to the
+all go to the flash. Devices' busy time that BID-Hybrid saves of BID-HDD's, %/MB written to the
 flash:
 """
 SIZES = """\
 Do staged requests take up the request queue? The paper leaves it open. Disk busy time saved
-against the better of CFQ and noop, % / mean read time over noop's, for a queue of so many reads and
+against the better of CFQ and noop, %/mean read time over noop's, for a queue of so many reads and
 as many writes:
 """
 DEPTH = """\
-Does it matter how many commands the drive holds? Disk busy s / read p99 ms, at so many instead
+Does it matter how many commands the drive holds? Disk busy s/read p99 ms, at so many instead
 of the bundled figure:
 """

@@ -101,14 +101,9 @@ def rows(claims, name: str, cases, runs, sweeps) -> list[list[str]]:
             if not picked:
                 continue
             best = [most(name, by_policy(case, runs[case])) for case in picked]
-            cells = [f"{value:.1f} @{-wait}" for value, wait in best]
+            cells = [f"{value:.1f}@{-wait}" for value, wait in best]
             found.append([replay, disk, word(claims[name], name, picked, runs, sweeps), *cells])
     return found
-
-
-def short(name: str) -> str:
-    """A trace's name as a column's head."""
-    return "writer" if name == "randomtextwriter" else name
 
 
 def as_saturated(cases, runs) -> str:
@@ -120,7 +115,7 @@ def as_saturated(cases, runs) -> str:
         values = [saved(by_policy(case, runs[case]), PAPER_BID, RIVALS) for case in picked]
         lines.append([f"{intensity:g} x", replay, *map(number, values)])
     names = list(dict.fromkeys(case.workload.name for case in cases))
-    return table(["load", "replay", *map(short, names)], lines)
+    return table(["load", "replay", *names], lines)
 
 
 def section(claims, cases, runs, sweeps) -> str:
@@ -143,7 +138,7 @@ def section(claims, cases, runs, sweeps) -> str:
                 "busy time, at which default wait (ms):"
             )
         )
-        parts.append(table(["replay", "disk", "verdict", *map(short, names)], found))
+        parts.append(table(["replay", "disk", "verdict", *names], found))
         if any("KiB" in word for word in words):
             parts.append(ALL_LIGHT)
     if any(case.intensity != 1 for case in cases):

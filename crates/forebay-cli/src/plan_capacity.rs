@@ -14,7 +14,7 @@ use forebay_trace::write::{Draft, Kept};
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
-use crate::plan_costed;
+use crate::plan_costed::{self, Costs};
 use crate::plan_devices::{self, Devices};
 use crate::plan_options::{self, percent};
 use crate::progress::Progress;
@@ -77,7 +77,9 @@ impl Capacity {
             return self.devices.run(&self.trace, &self.source, asked);
         }
         if let Some(cost) = &self.cost_us {
-            return plan_costed::run(&self.trace, &self.source, cost, &promises, self.format);
+            let costs = Costs::named(cost)?;
+            let load = plan_costed::load(&self.source, &self.trace, false)?;
+            return plan_costed::capacity(&load, &costs, &promises, self.format);
         }
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
@@ -141,26 +143,8 @@ fn sentences(arrivals: &ArrivalTimes, rows: &[Row], promises: &Promises) -> Stri
         let each: Vec<String> = each.collect();
         said.push(wrapped(&format!("Within {} ms: {}.", line[0].within_ms, each.join(", "))));
     }
-    let (shortest, longest) = arrivals.lengths;
-    if shortest < longest {
-        said.push(wrapped(&format!(
-            "Requests are of {} to {} and each counts as one, however long: --cost-us and --device count bytes too.",
-            length(shortest),
-            length(longest)
-        )));
-    }
+    said.extend(plan_options::size_blind([arrivals], "--cost-us and --device count bytes too"));
     said.join("\n")
-}
-
-/// A request's length.
-fn length(bytes: u32) -> String {
-    match bytes {
-        bytes if bytes < 1024 => format!("{bytes} B"),
-        bytes if bytes < 1 << 20 => {
-            format!("{:.1} KiB", f64::from(bytes) / 1024.0).replace(".0 ", " ")
-        }
-        bytes => format!("{:.2} MiB", f64::from(bytes) / f64::from(1 << 20)).replace(".00", ""),
-    }
 }
 
 /// Bounds down, fractions across.

@@ -1,17 +1,21 @@
 //! `forebay plan consolidate`.
 
+use std::path::Path;
+
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::Error;
 use forebay::plan::amount::Fraction;
-use forebay::plan::arrival_times::ArrivalTimes;
+use forebay::plan::arrival_times::{ArrivalTimes, Span};
 use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
+use forebay::plan::costed::Load;
 use forebay_core::Nanos;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
-use crate::plan_options::{self, percent, share_found};
+use crate::plan_costed::{self, Costs};
+use crate::plan_options::{self, percent, share_found, size_blind};
 use crate::progress::Progress;
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
@@ -42,6 +46,10 @@ pub(crate) struct Consolidate {
     #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = plan_options::fraction,
           default_value = "1,0.9,0.95", allow_hyphen_values = true)]
     fraction: Vec<Fraction>,
+    /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
+    /// whose scattered reads tell; the answer is how many times as fast a server has to be
+    #[arg(long, value_name = "COST")]
+    cost_us: Option<String>,
     #[command(flatten)]
     source: Source,
     /// How to print the results
@@ -56,6 +64,51 @@ enum By {
     Volume,
 }
 
+/// What is asked of clients.
+struct Asked<'a> {
+    begin: Begin,
+    shifts: &'a [Nanos],
+    promises: &'a Promises,
+}
+
+/// A client's requests, with their lengths or without.
+trait OneClient: Sized {
+    fn read(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<Self>;
+    fn split(self) -> Vec<Self>;
+    fn by_own_clock(self) -> Result<Self, Error>;
+    fn span(&self) -> Span<'_>;
+}
+
+impl OneClient for ArrivalTimes {
+    fn read(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<ArrivalTimes> {
+        plan_options::arrivals(source, path, by_volume)
+    }
+    fn split(self) -> Vec<ArrivalTimes> {
+        self.split()
+    }
+    fn by_own_clock(self) -> Result<ArrivalTimes, Error> {
+        self.by_own_clock()
+    }
+    fn span(&self) -> Span<'_> {
+        self.span()
+    }
+}
+
+impl OneClient for Load {
+    fn read(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<Load> {
+        plan_costed::load(source, path, by_volume)
+    }
+    fn split(self) -> Vec<Load> {
+        self.split()
+    }
+    fn by_own_clock(self) -> Result<Load, Error> {
+        self.by_own_clock()
+    }
+    fn span(&self) -> Span<'_> {
+        self.span()
+    }
+}
+
 impl Consolidate {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         if let (Some(clients), several @ 2..) = (self.clients, self.traces.len()) {
@@ -65,42 +118,63 @@ impl Consolidate {
             ))
             .into());
         }
-        let arrivals = self.clients_of()?;
+        match &self.cost_us {
+            None => self.answer::<ArrivalTimes>(|clients, asked| {
+                let progress = Progress::new("searching for capacities");
+                let found = consolidate(clients, asked.begin, asked.shifts, asked.promises)?;
+                drop(progress);
+                let blind = || size_blind(clients.iter().copied(), "--cost-us counts bytes too");
+                match self.format {
+                    Format::Json => output::print_json(&found)?,
+                    Format::Table => output::print(&shown(&found, blind()))?,
+                }
+                Ok(())
+            }),
+            Some(cost) => {
+                let costs = Costs::named(cost)?;
+                self.answer::<Load>(|clients, asked| {
+                    let when = (asked.begin, asked.shifts);
+                    plan_costed::shared(clients, when, asked.promises, &costs, self.format)
+                })
+            }
+        }
+    }
+
+    /// Reads the clients, and answers `with` what is asked of them.
+    fn answer<C: OneClient>(
+        &self,
+        with: impl Fn(&[&C], &Asked<'_>) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let arrivals = self.clients_of::<C>()?;
         let copies = match (arrivals.len(), self.by) {
             (1, None) => usize::from(self.clients.unwrap_or(2)),
             _ => 1,
         };
-        let clients: Vec<&ArrivalTimes> =
+        let clients: Vec<&C> =
             arrivals.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
         let begin = match self.keep_times || self.by.is_some() {
             true => Begin::AsRecorded,
             false => Begin::Together,
         };
         let shifts = match (self.shift.is_empty(), copies) {
-            (false, _) => self.shift,
+            (false, _) => self.shift.clone(),
             (true, 1) => vec![Nanos::ZERO],
             (true, _) => vec![Nanos::from_secs(1), Nanos::from_secs(100)],
         };
-        for caution in cautions(&clients, begin, &shifts) {
+        let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
+        for caution in cautions(&spans, begin, &shifts) {
             eprintln!("forebay: {caution}");
         }
-        let promises = Promises { within: self.within, fractions: self.fraction };
-        let progress = Progress::new("searching for capacities");
-        let found = consolidate(&clients, begin, &shifts, &promises)?;
-        drop(progress);
-        match self.format {
-            Format::Json => output::print_json(&found)?,
-            Format::Table => output::print(&shown(&found))?,
-        }
-        Ok(())
+        let promises = &Promises { within: self.within.clone(), fractions: self.fraction.clone() };
+        with(&clients, &Asked { begin, shifts: &shifts, promises })
     }
 
     /// The traces' arrivals, or those of their volumes.
-    fn clients_of(&self) -> anyhow::Result<Vec<ArrivalTimes>> {
+    fn clients_of<C: OneClient>(&self) -> anyhow::Result<Vec<C>> {
         let mut clients = Vec::new();
         let several = self.traces.len() > 1;
         for path in &self.traces {
-            let arrivals = plan_options::arrivals(&self.source, path, self.by.is_some())?;
+            let arrivals = C::read(&self.source, path, self.by.is_some())?;
             match self.by {
                 Some(By::Volume) if self.keep_times && several => {
                     return Err(Error::Unfit(
@@ -128,8 +202,9 @@ impl Consolidate {
 }
 
 /// A sentence for each promise, what each client needs alone, and what they need together.
-fn shown(found: &Consolidation) -> String {
-    let sentences: Vec<String> = found.rows.iter().map(|row| sentence(row, found)).collect();
+fn shown(found: &Consolidation, blind: Option<String>) -> String {
+    let sentences = found.rows.iter().map(|row| sentence(row, found)).chain(blind);
+    let sentences: Vec<String> = sentences.collect();
     format!("{}\n\n{}\n\n{}", sentences.join("\n"), alone(&found.clients), together(found))
 }
 

@@ -1,93 +1,92 @@
-//! `forebay plan capacity --cost-us`: requests cost what their length takes.
+//! `forebay plan` with `--cost-us`: requests cost what their length takes.
 
 use std::path::Path;
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use forebay::devices;
 use forebay::plan::capacity::Promises;
-use forebay::plan::costed::{Cost, Lengths, Row, table};
-use serde::Serialize;
+use forebay::plan::consolidate::Begin;
+use forebay::plan::costed::consolidate::{self, Consolidation, Shared};
+use forebay::plan::costed::sla::{self, Price};
+use forebay::plan::costed::{About, Answer, Cost, Load, Row, answer};
+use forebay::plan::sla::Sla;
+use forebay_core::Nanos;
 
 use crate::options::{Source, say_notes};
 use crate::output::{self, Format, wrapped};
 use crate::plan_options::percent;
 use crate::progress::Progress;
 
-#[derive(Serialize)]
-struct Results {
-    trace: String,
-    requests: u64,
-    /// What a request costs in microseconds, and for each KiB.
-    cost_us: String,
-    mean_length_bytes: f64,
-    mean_cost_us: f64,
-    rows: Vec<Row>,
+/// A cost, and how it was asked for.
+pub(crate) struct Costs<'a> {
+    asked: &'a str,
+    cost: Cost,
 }
 
-/// `cost`, a cost or a device.
-fn cost_of(cost: &str) -> anyhow::Result<Cost> {
-    // What begins as a number is meant to be one.
-    let is_number = cost.starts_with(|first: char| first.is_ascii_digit() || "+-.".contains(first));
-    let begins = is_number && devices::open(cost).is_err();
-    match cost.parse::<Cost>() {
-        Ok(cost) => Ok(cost),
-        Err(wrong) if begins || cost.is_empty() => {
-            Err(forebay::Error::Unfit(format!("--cost-us: {wrong}")).into())
-        }
-        Err(_) => Ok(Cost::of_device(&devices::open(cost)?)?),
+impl<'a> Costs<'a> {
+    /// `asked`, a cost or a device.
+    pub(crate) fn named(asked: &'a str) -> anyhow::Result<Costs<'a>> {
+        let cost = Cost::named(asked).map_err(|wrong| match wrong {
+            forebay::Error::Unfit(wrong) => forebay::Error::Unfit(format!("--cost-us: {wrong}")),
+            other => other,
+        })?;
+        Ok(Costs { asked, cost })
+    }
+
+    /// What the figures are of.
+    fn said(&self, about: &About) -> String {
+        wrapped(&format!(
+            "{}, {:.0} us for one of the mean length, {:.1} KiB.",
+            self.unit(),
+            about.mean_cost_us,
+            about.mean_length_bytes / 1024.0
+        ))
+    }
+
+    fn unit(&self) -> String {
+        let told = self.cost.to_string();
+        let of = if self.asked == told { String::new() } else { format!(" ({})", self.asked) };
+        format!("A server of speed 1 takes {told} us for a request{of}")
     }
 }
 
-pub(crate) fn run(
-    trace: &Path,
-    source: &Source,
-    cost: &str,
+/// Reads the requests of `path`, with progress; what is to be known of them is said on standard error.
+pub(crate) fn load(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<Load> {
+    let progress = Progress::reading("reading", path);
+    let mut reader = source.open(path, progress.consumed())?;
+    let load = Load::read(path, &mut *reader, by_volume, |records| {
+        progress.say(format!("reading {}: {records} requests", path.display()));
+    })?;
+    drop(progress);
+    say_notes(path, &load.notes);
+    for caution in load.cautions() {
+        eprintln!("forebay: {}: {caution}", path.display());
+    }
+    Ok(load)
+}
+
+/// The prices of `promises`.
+pub(crate) fn capacity(
+    load: &Load,
+    costs: &Costs<'_>,
     promises: &Promises,
     format: Format,
 ) -> anyhow::Result<()> {
-    let asked = cost;
-    let cost = cost_of(asked)?;
-    let progress = Progress::reading("reading", trace);
-    let mut reader = source.open(trace, progress.consumed())?;
-    let lengths = Lengths::read(trace, &mut *reader, |records| {
-        progress.say(format!("reading {}: {records} requests", trace.display()));
-    })?;
-    say_notes(trace, reader.notes());
-    progress.say("searching for speeds".to_string());
-    let rows = table(&lengths, cost, promises)?;
+    let progress = Progress::new("searching for speeds");
+    let found = answer(load, costs.cost, promises)?;
     drop(progress);
-    let mean_bytes = lengths.mean_bytes();
-    let results = Results {
-        trace: trace.display().to_string(),
-        requests: lengths.count(),
-        cost_us: cost.to_string(),
-        mean_length_bytes: mean_bytes,
-        mean_cost_us: cost.us(mean_bytes),
-        rows,
-    };
+    let said =
+        || format!("{}\n\n{}", prices(&found, promises, costs), bounds(&found.rows, promises));
     match format {
-        Format::Json => output::print_json(&results)?,
-        Format::Table => {
-            let said = said(&results, promises, asked);
-            output::print(&format!("{said}\n\n{}", shown(&results.rows, promises)))?;
-        }
+        Format::Json => output::print_json(&found)?,
+        Format::Table => output::print(&said())?,
     }
     Ok(())
 }
 
 /// A sentence for each bound, and what the figures mean.
-fn said(results: &Results, promises: &Promises, asked: &str) -> String {
-    let of = match asked == results.cost_us {
-        true => String::new(),
-        false => format!(" ({asked})"),
-    };
-    let mut said = vec![wrapped(&format!(
-        "A server of speed 1 takes {} us for a request{of}, {:.0} us for one of the mean length, {:.1} KiB.",
-        results.cost_us,
-        results.mean_cost_us,
-        results.mean_length_bytes / 1024.0
-    ))];
-    for line in results.rows.chunks(promises.fractions.len()) {
+fn prices(found: &Answer, promises: &Promises, costs: &Costs<'_>) -> String {
+    let mut said = vec![costs.said(&found.about)];
+    for line in found.rows.chunks(promises.fractions.len()) {
         let each: Vec<String> = line
             .iter()
             .map(|row| format!("{} keeps {}", row.speed, percent(row.fraction)))
@@ -101,19 +100,123 @@ fn said(results: &Results, promises: &Promises, asked: &str) -> String {
 }
 
 /// Bounds down, fractions across.
-fn shown(rows: &[Row], promises: &Promises) -> String {
+fn bounds(rows: &[Row], promises: &Promises) -> String {
+    let fractions = promises.fractions.iter().map(|fraction| fraction.to_string());
+    let header = std::iter::once("speed within".to_string()).chain(fractions);
+    let lines = rows.chunks(promises.fractions.len()).map(|line| {
+        let figures = line.iter().map(|row| format!("{:.3}", row.speed));
+        std::iter::once(format!("{} ms", line[0].within_ms)).chain(figures).collect()
+    });
+    table(header.collect(), lines)
+}
+
+/// The price of a promise of several tiers.
+pub(crate) fn tiers(
+    load: &Load,
+    costs: &Costs<'_>,
+    promise: &Sla,
+    format: Format,
+) -> anyhow::Result<()> {
+    let progress = Progress::new("searching for the least speed");
+    let found = sla::price(load, costs.cost, promise)?;
+    drop(progress);
+    match format {
+        Format::Json => output::print_json(&found)?,
+        Format::Table => output::print(&priced(&found, costs))?,
+    }
+    Ok(())
+}
+
+fn priced(found: &Price, costs: &Costs<'_>) -> String {
+    let said = wrapped(&format!(
+        "Speed {} keeps the promise on one server, first come first served; a thousandth less does not. Nothing keeps it \
+         below speed {}.",
+        found.fcfs_speed, found.floor_speed
+    ));
+    let header = ["within ms", "promised", "answered", "alone takes speed"];
+    let lines = found.tiers.iter().map(|tier| {
+        vec![
+            tier.within_ms.to_string(),
+            tier.fraction.to_string(),
+            format!("{:.6}", tier.achieved_fraction),
+            format!("{:.3}", tier.alone_speed),
+        ]
+    });
+    let shown = table(header.map(String::from).to_vec(), lines);
+    format!("{said}\n{}\n\n{shown}", costs.said(&found.about))
+}
+
+/// What `clients` that share a server need.
+pub(crate) fn shared(
+    clients: &[&Load],
+    (begin, shifts): (Begin, &[Nanos]),
+    promises: &Promises,
+    costs: &Costs<'_>,
+    format: Format,
+) -> anyhow::Result<()> {
+    let progress = Progress::new("searching for speeds");
+    let found = consolidate::consolidate(clients, begin, shifts, promises, costs.cost)?;
+    drop(progress);
+    match format {
+        Format::Json => output::print_json(&found)?,
+        Format::Table => output::print(&together(&found, costs))?,
+    }
+    Ok(())
+}
+
+/// A sentence for each promise, what each client needs alone, and what they need together.
+fn together(found: &Consolidation, costs: &Costs<'_>) -> String {
+    let sentence = |row: &Shared| {
+        let apart = match row.shift_s {
+            0.0 => String::new(),
+            shift => format!(", {shift} s apart"),
+        };
+        wrapped(&format!(
+            "Speed {} keeps {} of {} clients together within {} ms{apart}; alone they need {} in sum. Speed {} keeps the \
+             promise to each.",
+            row.merged_speed,
+            percent(row.fraction),
+            found.clients.len(),
+            row.within_ms,
+            row.sum_speed,
+            row.shaped_speed,
+        ))
+    };
+    let mut said: Vec<String> = found.rows.iter().map(sentence).collect();
+    said.push(wrapped(&format!("{}.", costs.unit())));
+    let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
+    let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
+    let header = ["client", "alone needs, speed"].map(String::from).into_iter().chain(heads);
+    let clients = found.clients.iter().enumerate().map(|(place, client)| {
+        let name = client.about.trace.rsplit('/').next().unwrap_or(&client.about.trace);
+        let needs = client.rows.iter().map(|row| format!("{:.3}", row.speed));
+        [(place + 1).to_string(), name.to_string()].into_iter().chain(needs).collect()
+    });
+    let alone = table(header.collect(), clients);
+    let header = ["ms", "promised", "shift s", "sum", "together", "ratio", "each kept"];
+    let rows = found.rows.iter().map(|row| {
+        vec![
+            row.within_ms.to_string(),
+            percent(row.fraction),
+            row.shift_s.to_string(),
+            format!("{:.3}", row.sum_speed),
+            format!("{:.3}", row.merged_speed),
+            format!("{:.3}", row.ratio),
+            format!("{:.3}", row.shaped_speed),
+        ]
+    });
+    let shared = table(header.map(String::from).to_vec(), rows);
+    format!("{}\n\n{alone}\n\n{shared}", said.join("\n"))
+}
+
+/// Figures to the right.
+fn table(header: Vec<String>, lines: impl Iterator<Item = Vec<String>>) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    let fractions = promises.fractions.iter().map(|fraction| fraction.to_string());
-    table.set_header(std::iter::once("speed within".to_string()).chain(fractions));
-    for line in rows.chunks(promises.fractions.len()) {
-        let within = Cell::new(format!("{} ms", line[0].within_ms));
-        let figure = |row: &Row| Cell::new(format!("{:.3}", row.speed));
-        let figures = line.iter().map(figure);
-        table.add_row(
-            std::iter::once(within)
-                .chain(figures.map(|cell| cell.set_alignment(CellAlignment::Right))),
-        );
+    table.set_header(header);
+    let right = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
+    for line in lines {
+        table.add_row(line.into_iter().map(right));
     }
     table.to_string()
 }

@@ -7,6 +7,7 @@ use forebay::plan::arrival_times::ArrivalTimes;
 use forebay_core::Nanos;
 
 use crate::options::{Source, say_notes};
+use crate::output::wrapped;
 use crate::progress::Progress;
 
 /// A time above zero as an argument names it.
@@ -62,4 +63,32 @@ pub(crate) fn arrivals(
         eprintln!("forebay: {}: {caution}", path.display());
     }
     Ok(arrivals)
+}
+
+/// That each request counts as one, where their lengths differ; `instead` says what counts otherwise.
+pub(crate) fn size_blind<'a>(
+    clients: impl IntoIterator<Item = &'a ArrivalTimes>,
+    instead: &str,
+) -> Option<String> {
+    let each = clients.into_iter().map(|client| client.lengths);
+    let (shortest, longest) =
+        each.reduce(|all, of| (all.0.min(of.0), all.1.max(of.1))).unwrap_or_default();
+    (shortest < longest).then(|| {
+        wrapped(&format!(
+            "Requests are of {} to {} and each counts as one, however long: {instead}.",
+            length(shortest),
+            length(longest)
+        ))
+    })
+}
+
+/// A request's length.
+fn length(bytes: u32) -> String {
+    match bytes {
+        bytes if bytes < 1024 => format!("{bytes} B"),
+        bytes if bytes < 1 << 20 => {
+            format!("{:.1} KiB", f64::from(bytes) / 1024.0).replace(".0 ", " ")
+        }
+        bytes => format!("{:.2} MiB", f64::from(bytes) / f64::from(1 << 20)).replace(".00", ""),
+    }
 }

@@ -10,6 +10,7 @@ use serde::Serialize;
 
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
+use crate::plan_costed::{self, Costs};
 use crate::plan_options;
 use crate::progress::Progress;
 
@@ -24,6 +25,10 @@ pub(crate) struct Sla {
     #[arg(long, value_name = "IOPS", value_parser = clap::value_parser!(u64).range(1..=RATE_MAX_IOPS),
           allow_hyphen_values = true)]
     capacity: Option<u64>,
+    /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
+    /// whose scattered reads tell; the answer is how many times as fast one server has to be, first come first served
+    #[arg(long, value_name = "COST", conflicts_with = "capacity")]
+    cost_us: Option<String>,
     #[command(flatten)]
     source: Source,
     /// How to print the results
@@ -42,6 +47,11 @@ struct Results {
 impl Sla {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let promise = Promise::open(&self.promise)?;
+        if let Some(cost) = &self.cost_us {
+            let costs = Costs::named(cost)?;
+            let load = plan_costed::load(&self.source, &self.trace, false)?;
+            return plan_costed::tiers(&load, &costs, &promise, self.format);
+        }
         let arrivals = plan_options::arrivals(&self.source, &self.trace, false)?;
         let progress = Progress::new("searching for the least capacity");
         let found = price(&arrivals, &promise, self.capacity)?;
@@ -52,13 +62,16 @@ impl Sla {
                 requests: arrivals.requests(),
                 price: found,
             })?,
-            Format::Table => output::print(&shown(&found))?,
+            Format::Table => {
+                let blind = plan_options::size_blind([&arrivals], "--cost-us counts bytes too");
+                output::print(&shown(&found, blind))?;
+            }
         }
         Ok(())
     }
 }
 
-fn shown(found: &Price) -> String {
+fn shown(found: &Price, blind: Option<String>) -> String {
     let least = &found.least;
     let how = match least.way {
         Way::Fcfs => "on one server, first come first served",
@@ -71,6 +84,7 @@ fn shown(found: &Price) -> String {
          {fcfs} IOPS, separate servers {}. Nothing keeps it below {} IOPS.",
         least.capacity_iops, found.separate_iops, found.floor_iops
     ));
+    let said = std::iter::once(said).chain(blind).collect::<Vec<_>>().join("\n");
     let mut text = format!("{said}\n\n{}", tiers(least));
     if let Some(checked) = &found.checked {
         let verdict = if checked.kept { "keep" } else { "do not keep" };

@@ -306,6 +306,46 @@ fn promises_of_tiers_are_priced_checked_and_refused() {
 }
 
 #[test]
+fn where_bytes_cost_answers_are_speeds() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &bursts());
+    let tier = |f: &str, w: &str| format!("[[tier]]\nfraction = {f}\nwithin_ms = {w}\n");
+    let promise = folder.file("promise.toml", tier("0.9", "10") + &tier("1", "500"));
+    let (trace, promise) = (trace.to_str().unwrap(), promise.to_str().unwrap());
+    let cost = ["--cost-us", "1000"];
+    // A millisecond each: speeds in thousandths are requests a second.
+    let iops = |speed: &Value| (speed.as_f64().unwrap() * 1e3).round();
+    let tiers = json(&mut plan(&["sla", promise, trace]));
+    let costed = json(plan(&["sla", promise, trace]).args(cost));
+    assert_eq!(costed["cost_us"], "1000+0/KiB");
+    assert_eq!(iops(&costed["fcfs_speed"]), tiers["fcfs_iops"].as_f64().unwrap());
+    assert_eq!(iops(&costed["floor_speed"]), tiers["floor_iops"].as_f64().unwrap());
+    let both = json(&mut plan(&["consolidate", trace]));
+    let costed = json(plan(&["consolidate", trace]).args(cost));
+    for (ours, plain) in
+        costed["rows"].as_array().unwrap().iter().zip(both["rows"].as_array().unwrap())
+    {
+        for (speed, capacity) in [
+            ("sum_speed", "sum_iops"),
+            ("merged_speed", "merged_iops"),
+            ("shaped_speed", "shaped_iops"),
+        ] {
+            assert_eq!(iops(&ours[speed]), plain[capacity].as_f64().unwrap(), "{speed}");
+        }
+    }
+    for arguments in [&["sla", promise, trace][..], &["consolidate", trace], &["capacity", trace]] {
+        let (text, _) = ends(plan(arguments).args(["--cost-us", "100+2/KiB"]), 0);
+        assert!(text.contains("A server of speed 1 takes 100+2/KiB us for a request"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        refused(
+            plan(arguments).args(["--cost-us", "2+1"]),
+            &["--cost-us: got '2+1'", "100+0.5/KiB"],
+        );
+    }
+    refused(plan(&["sla", promise, trace]).args(cost).args(["--capacity", "9"]), &["--capacity"]);
+}
+
+#[test]
 fn switching_pools_saves_energy() {
     let folder = Folder::new();
     let mut seconds: Vec<f64> = vec![0.0; 12];

@@ -70,6 +70,13 @@ impl Outstanding {
         })
     }
 
+    /// A request that was opened and has come to nothing yet is forgotten: it may be opened again.
+    #[inline]
+    pub(crate) fn close(&mut self, key: u32) {
+        debug_assert!(self.requests[key].holds == 1, "a request that more holds is forgotten");
+        self.requests.remove(key);
+    }
+
     /// `count` holds more.
     #[inline]
     pub(crate) fn hold(&mut self, key: u32, count: u32) {
@@ -113,6 +120,12 @@ impl Outstanding {
     pub(crate) fn answer(&mut self, key: u32) -> Done {
         let Unanswered { request, wait, class, outcome, .. } = self.requests.remove(key);
         Done { request, wait, outcome, class }
+    }
+
+    /// How many are not answered.
+    #[cfg(test)]
+    pub(crate) fn count(&self) -> usize {
+        self.requests.len()
     }
 
     /// Whether all are answered.

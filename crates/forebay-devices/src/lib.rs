@@ -73,19 +73,20 @@ pub struct OpenDevice {
     pub sources: Sources,
     /// The model itself, idle at the start of a run.
     pub model: DeviceModel,
-    /// Arm and platters of a disk.
-    mechanics: Option<HddSpec>,
+    /// Arm and platters of a disk, and how far these are guesses.
+    mechanics: Option<(HddSpec, Sources)>,
 }
 
 impl OpenDevice {
     /// The same disk without its controller; none of what is no disk or has none.
     pub fn plain(&self) -> Option<OpenDevice> {
-        let (DeviceModel::Drive(_), Some(disk)) = (&self.model, &self.mechanics) else {
+        let (DeviceModel::Drive(_), Some((disk, sources))) = (&self.model, &self.mechanics) else {
             return None;
         };
         let name = self.name.split(':').next().unwrap_or_default();
         let model = DeviceModel::Hdd(Hdd::new(disk.clone()).ok()?);
-        Some(OpenDevice { name: format!("{name}:{}", change::PLAIN), model, ..self.clone() })
+        let (name, sources) = (format!("{name}:{}", change::PLAIN), sources.clone());
+        Some(OpenDevice { name, sources, model, ..self.clone() })
     }
 
     /// One device a lane for a policy that asks for servers of `rates_iops`
@@ -335,18 +336,23 @@ fn read_changed(
         let file = SsdFile::parse(text).map_err(malformed)?;
         let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
-        let (notes, sources) = (Vec::new(), Sources::of(text));
+        let (notes, sources) = (Vec::new(), Sources::of(text, &[]));
         let description = file.description;
         let mechanics = None;
         return Ok(OpenDevice { name, description, summary, notes, sources, model, mechanics });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
-    let (disk, _) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
-    let (notes, sources) = (file.notes(), Sources::of(text));
+    let (disk, drive) = file.changed(changes).map_err(|wrong| told(wrong, malformed))?;
+    let left_out = match &drive {
+        None => sources::CONTROLLER,
+        Some(drive) if drive.controller.write_cache.is_none() => &["write_cache"],
+        Some(_) => &[],
+    };
+    let (notes, sources) = (file.notes(), Sources::of(text, left_out));
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
     let description = file.description;
-    let mechanics = Some(disk);
+    let mechanics = Some((disk, Sources::of(text, sources::CONTROLLER)));
     Ok(OpenDevice { name, description, summary, notes, sources, model, mechanics })
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The bundled files name a source behind each figure and begin it with "assumed" or "derived" where
 //! there is none; so may anybody's. Figures of power and of the drive's use do not count: times do not
-//! hang on them.
+//! hang on them; nor do those of a part of the drive that the model goes without.
 
 use serde::Serialize;
 
@@ -17,12 +17,21 @@ pub struct Sources {
     pub derived: Vec<String>,
 }
 
+/// Tables that times do not depend on.
+const NOT_OF_TIMES: &[&str] = &["power", "precondition"];
+
+/// Tables of a drive's controller, which a plain disk goes without.
+pub(super) const CONTROLLER: &[&str] =
+    &["format", "overheads", "bus", "buffer", "write_cache", "queue"];
+
 impl Sources {
-    pub(super) fn of(text: &str) -> Sources {
+    /// Of the figures in `text`, but for those in the tables called `left_out`.
+    pub(super) fn of(text: &str, left_out: &[&str]) -> Sources {
         let (mut sources, mut counts) = (Sources::default(), false);
         for line in text.lines().map(str::trim) {
-            if line.starts_with('[') {
-                counts = !["[power]", "[precondition]"].contains(&line);
+            if let Some(table) = line.strip_prefix('[') {
+                let table = table.split(']').next().unwrap_or_default().trim();
+                counts = ![NOT_OF_TIMES, left_out].iter().any(|tables| tables.contains(&table));
                 continue;
             }
             let Some((key, rest)) = line.split_once('=').filter(|(key, _)| is_key(key.trim()))
@@ -65,18 +74,37 @@ fn is_key(text: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::OpenDevice;
 
     #[test]
     fn guesses_are_counted_and_power_is_not() {
         let text = "kind = \"ssd\"\n# a = 3 # assumed\n[flash]\nread_us = 40 # assumed: of its time\n\
                     program_us = 9 # derived: from the rate\nchannels = 8 # a review\nerase_us = 3\n\
                     [power]\nidle_w = 1 # assumed\n[[zone]]\nspares = [1, 2] # assumed\n";
-        let sources = Sources::of(text);
+        let sources = Sources::of(text, &[]);
         assert_eq!(sources.figures, 5);
         assert_eq!(sources.assumed, ["read_us", "spares"]);
         assert_eq!(sources.derived, ["program_us"]);
         let told = sources.told("x").unwrap();
         assert!(told.contains("of the 5 figures") && told.contains("2 are assumed and 1 derived"));
-        assert_eq!(Sources::of("[flash]\nread_us = 40\n").told("x"), None);
+        assert_eq!(Sources::of("[flash]\nread_us = 40\n", &[]).told("x"), None);
+        let without = Sources::of(text, &["flash"]);
+        assert_eq!((without.figures, without.assumed), (1, vec!["spares".to_string()]));
+    }
+
+    #[test]
+    fn a_disk_goes_without_the_guesses_at_what_it_goes_without() {
+        let of = |name: &str| crate::open(name).unwrap();
+        let shipped = of("st1000nm0011");
+        let has = |device: &OpenDevice, key: &str| {
+            device.sources.assumed.iter().any(|assumed| assumed == key)
+        };
+        assert!(has(&shipped, "segments") && has(&shipped, "extents") && has(&shipped, "heads"));
+        let plain = of("st1000nm0011:plain");
+        assert!(!has(&plain, "segments") && !has(&plain, "extents") && has(&plain, "heads"));
+        assert!(plain.sources.figures < shipped.sources.figures - 8);
+        assert_eq!(shipped.plain().unwrap().sources, plain.sources);
+        let uncached = of("st1000nm0011:write-cache=off");
+        assert!(has(&uncached, "segments") && !has(&uncached, "extents"));
     }
 }

@@ -12,11 +12,12 @@ use forebay::plan::amount::{Fraction, span};
 use forebay::plan::arrival_times::ArrivalTimes;
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
+use forebay::plan::costed::{self, Cost, Load};
 use forebay_core::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyFloat, PyList};
 
-use crate::error::{argument, warn};
+use crate::error::{argument, raised, warn};
 use crate::options::warn_notes;
 use crate::results::loads;
 use crate::signals::{Signals, detached};
@@ -27,14 +28,18 @@ use crate::trace::Trace;
 /// Finds the least capacity of a server of constant rate that answers a fraction of the requests of
 /// a trace (a path, a `Trace` or a table) within a time.
 ///
+/// Every request counts as one, however long, unless `cost_us` is given.
+///
 /// `within`: times with their unit ("5ms"). `fraction`: shares above 0 and at most 1, as text
 /// ("0.9995") or numbers. `by_volume` adds rows for each volume. `confidence` (0.95) gives every
 /// capacity an interval by bootstrap, made by `seed`; `hold_out` (0.3) checks what the rest of the
-/// trace says on its end. The dict has the keys of `forebay plan capacity --format json`.
+/// trace says on its end. `cost_us` ("100+0.5/KiB", or a device) lets a request cost what its length
+/// takes, in microseconds; the answer is then how many times as fast a server has to be. The dict has
+/// the keys of `forebay plan capacity --format json`.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, within=None, fraction=None, by_volume=false, confidence=None, hold_out=None, seed=1,
-    from_=None, names=None,
+    cost_us=None, from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_capacity<'py>(
@@ -46,6 +51,7 @@ pub(crate) fn plan_capacity<'py>(
     confidence: Option<f64>,
     hold_out: Option<f64>,
     seed: u64,
+    cost_us: Option<String>,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -53,6 +59,19 @@ pub(crate) fn plan_capacity<'py>(
     let promises = promises(within, fraction)?;
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
     let doubt = Doubt { bootstrap, hold_out: share("hold_out", hold_out)? };
+    if let Some(text) = cost_us {
+        if by_volume || doubt.bootstrap.is_some() || doubt.hold_out.is_some() {
+            let expected = "expected it without by_volume, confidence and hold_out";
+            return Err(argument("cost_us", format!("got '{text}' with one of them, {expected}")));
+        }
+        let cost = cost(&text)?;
+        let (answer, load) = detached(py, |signals| {
+            let load = load(&source, signals)?;
+            Ok((costed::answer(&load, cost, &promises)?, load))
+        })?;
+        warn_load(py, &load)?;
+        return loads(py, &json(&answer)?);
+    }
     let (answer, arrivals) = detached(py, |signals| {
         let arrivals = arrivals(&source, by_volume, signals)?;
         Ok((capacity::answer(&arrivals, &promises, doubt)?, arrivals))
@@ -69,6 +88,29 @@ fn arrivals(
 ) -> Result<ArrivalTimes, forebay::Error> {
     let mut reader = source.open()?;
     ArrivalTimes::read(source.name(), &mut *reader, by_volume, |_| signals.go_on())
+}
+
+/// When the requests of `source` arrive, and how long they are.
+fn load(source: &Source, signals: &mut Signals) -> Result<Load, forebay::Error> {
+    let mut reader = source.open()?;
+    Load::read(source.name(), &mut *reader, false, |_| signals.go_on())
+}
+
+/// A cost, or a device's.
+fn cost(text: &str) -> PyResult<Cost> {
+    Cost::named(text).map_err(|wrong| match wrong {
+        forebay::Error::Unfit(said) => argument("cost_us", said),
+        other => raised(other),
+    })
+}
+
+/// Warns of what is to be known of `load`.
+fn warn_load(py: Python<'_>, load: &Load) -> PyResult<()> {
+    warn_notes(py, &load.path, &load.notes)?;
+    for caution in load.cautions() {
+        warn(py, format!("{}: {caution}", load.path.display()))?;
+    }
+    Ok(())
 }
 
 /// Warns of what is to be known of `arrivals`.

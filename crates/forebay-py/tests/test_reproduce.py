@@ -231,3 +231,8 @@ def test_the_table_is_not_written_over_what_is_read(tmp_path, capsys):
     for output in (tmp_path / "table.md", tmp_path / "new"):
         assert reproduce.arguments([str(tmp_path), "-o", str(output)]).output == output
     assert (tmp_path / "expected.toml").read_text() == "kept"
+
+
+def test_no_line_of_the_table_is_wider_than_120_columns():
+    lines = (PAPER / "table.md").read_text().splitlines()
+    assert len(lines) > 1000 and max(map(len, lines)) <= 120

@@ -111,6 +111,29 @@ def test_plan_consolidate(answer, trace):
         forebay.plan_consolidate(trace, shift=["soon"])
 
 
+def test_plans_count_bytes_where_they_cost(answer, trace):
+    tiers, cost = [(0.9, 20), (1, 500)], "100+20/KiB"
+    options = ["--within", "20ms", "--fraction", "0.9,1", "--cost-us", cost]
+    asked = {"within": ["20ms"], "fraction": [0.9, 1], "cost_us": cost}
+    expected = answer("plan", "capacity", TERASORT, *options)
+    found = forebay.plan_capacity(trace, **asked)
+    assert {**found, "trace": expected["trace"]} == expected and found["cost_us"] == cost
+    expected = answer("plan", "consolidate", TERASORT, *options, "--shift", "1s")
+    found = forebay.plan_consolidate(TERASORT, shift=["1s"], **asked)
+    assert found == expected and len(found["clients"]) == 2
+    priced = forebay.plan_sla(tiers, trace, cost_us=cost)
+    assert priced["floor_speed"] <= priced["fcfs_speed"] and len(priced["tiers"]) == 2
+    with pytest.raises(forebay.Error, match="cost_us: got '1/MiB'"):
+        forebay.plan_sla(tiers, trace, cost_us="1/MiB")
+    with pytest.raises(forebay.Error, match="capacity: got 100 with cost_us"):
+        forebay.plan_sla(tiers, trace, cost_us=cost, capacity=100)
+    for other in ({"by_volume": True}, {"confidence": 0.9}, {"hold_out": 0.3}):
+        with pytest.raises(forebay.Error, match="without by_volume, confidence and hold_out"):
+            forebay.plan_capacity(trace, cost_us=cost, **other)
+    with pytest.raises(forebay.Error, match="no device 'wheel'"):
+        forebay.plan_consolidate(trace, cost_us="wheel")
+
+
 def test_plan_power(answer, trace):
     options = ["--epoch", "3s", "--off-w", "0", "--pool-disks", "2", "--history", "3"]
     options += ["--device", "travelstar-5k320"]

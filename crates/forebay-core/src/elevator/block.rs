@@ -80,11 +80,14 @@ pub trait Elevator {
     }
 }
 
-/// A bio waiting for admission.
+/// A bio waiting for admission. There may be as many as a trace has requests, so it is all that is known of a request
+/// that waits as a whole.
 #[derive(Clone, Copy, Debug)]
 struct Waiting {
     bio: Request,
-    owner: Owner,
+    bytes: Bytes,
+    /// Whose part it is; none where it is a whole request, which becomes a client's when it is admitted.
+    client: Option<u32>,
     /// Bios that had to wait before it.
     ticket: u64,
 }
@@ -163,21 +166,32 @@ impl<E: Elevator> BlockLayer<E> {
         });
     }
 
-    /// Merges `bio` or queues it, or lets it wait for admission.
+    /// Merges `bio` or queues it, or lets it wait for admission; whether it waits.
     #[inline]
-    fn submit_bio(&mut self, now: Nanos, bio: Request, owner: Owner) {
+    fn submit_bio(&mut self, now: Nanos, bio: Request, owner: Owner) -> bool {
         let scope = self.elevator.scope(&bio);
         if self.merge(now, &bio, owner, scope) {
-            return;
+            return false;
         }
         let side = side(bio.op);
         if !self.waiting[side].is_empty() || !self.has_room(side) {
             let ticket = self.tickets;
             self.tickets += 1;
-            self.waiting[side].push_back(Waiting { bio, owner, ticket });
-            return;
+            let Owner { client, bytes } = owner;
+            self.waiting[side].push_back(Waiting { bio, bytes, client: Some(client), ticket });
+            return true;
         }
         self.insert(now, &bio, owner, scope);
+        false
+    }
+
+    /// `client`, whose only bio on its `side` has just begun to wait, is forgotten until it is admitted.
+    #[inline]
+    fn wait_whole(&mut self, client: u32, side: usize) {
+        if let Some(last) = self.waiting[side].back_mut() {
+            self.clients.close(client);
+            last.client = None;
+        }
     }
 
     #[inline]
@@ -246,7 +260,10 @@ impl<E: Elevator> BlockLayer<E> {
     #[inline]
     fn admit(&mut self, now: Nanos) {
         while let Some(side) = self.first_to_enter() {
-            let Some(Waiting { bio, owner, .. }) = self.waiting[side].pop_front() else { break };
+            let Some(first) = self.waiting[side].pop_front() else { break };
+            let Waiting { bio, bytes, client, .. } = first;
+            let client = client.unwrap_or_else(|| self.clients.open(bio, bytes));
+            let owner = Owner { client, bytes };
             let scope = self.elevator.scope(&bio);
             if !self.merge(now, &bio, owner, scope) {
                 self.insert(now, &bio, owner, scope);
@@ -266,24 +283,24 @@ impl<E: Elevator> BlockLayer<E> {
 }
 
 impl<E: Elevator> BlockLayer<E> {
-    /// A client request, held once, goes to the queue whole or in bios.
+    /// A client request, held once, goes to the queue whole or in bios; whether it waits whole.
     #[inline(always)]
-    fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) {
+    fn enter(&mut self, now: Nanos, client: u32, request: &Request, bytes: Bytes) -> bool {
         let owner = Owner { client, bytes };
         if !request.op.moves_data() || request.len == 0 {
             let part = Part::new(now, request, owner);
             self.bypass.push_back(self.queue.insert_bypassing(request, part));
-            return;
+            return false;
         }
         if request.len <= self.limits.bio_len_max.min(self.limits.request_len_max) {
-            self.submit_bio(now, *request, owner);
-            return;
+            return self.submit_bio(now, *request, owner);
         }
         self.clients.hold(client, bios(request, &self.limits).count() as u32 - 1);
         for bio in bios(request, &self.limits) {
             let bytes = bytes.on((bio.offset - request.offset) as u32);
             self.submit_bio(now, bio, Owner { client, bytes });
         }
+        false
     }
 
     /// A request has ended for all its parts.
@@ -356,9 +373,10 @@ impl<E: Elevator> Policy for BlockLayer<E> {
     #[inline]
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         let client = self.clients.open(request, bytes);
-        match is_parted(&request) {
-            false => self.enter(cx.now, client, &request, bytes),
-            true => self.enter_preflush(cx.now, client, &request, bytes),
+        if is_parted(&request) {
+            self.enter_preflush(cx.now, client, &request, bytes);
+        } else if self.enter(cx.now, client, &request, bytes) {
+            self.wait_whole(client, side(request.op));
         }
     }
 

@@ -283,6 +283,7 @@ def plan_capacity(
     confidence: float | None = None,
     hold_out: float | None = None,
     seed: int = 1,
+    cost_us: str | None = None,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -295,6 +296,7 @@ def plan_consolidate(
     clients: int | None = None,
     within: Sequence[str] | None = None,
     fraction: Sequence[str | float] | None = None,
+    cost_us: str | None = None,
     from_: str | None = None,
 ) -> dict[str, Any]:
     """Finds what clients need together; the keys are those of `forebay plan consolidate`."""
@@ -321,6 +323,7 @@ def plan_sla(
     trace: _Source,
     *,
     capacity: int | None = None,
+    cost_us: str | None = None,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:

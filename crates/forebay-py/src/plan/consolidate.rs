@@ -1,13 +1,15 @@
 //! The verb `plan consolidate`.
 
 use forebay::plan::amount::span_or_zero;
+use forebay::plan::arrival_times::Span;
 use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::{Begin, cautions, consolidate};
+use forebay::plan::costed::{self, Load};
 use forebay_core::Nanos;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{arrivals, fractions_of, some, sources, spans, warn_arrivals};
+use super::{arrivals, cost, fractions_of, load, some, sources, spans, warn_arrivals, warn_load};
 use crate::error::{argument, warn};
 use crate::results::loads;
 use crate::signals::detached;
@@ -18,9 +20,14 @@ use crate::table::json;
 /// `traces`: a list of traces (paths, `Trace`s or tables), or one that is given with itself as so many
 /// `clients` (2). `shift`: how much later each begins than the one before it, for several answers ("1s",
 /// "100s" for one trace, "0s" for several). `within` ("10ms") and `fraction` (1, 0.9, 0.95) as in
-/// `plan_capacity`. The dict has the keys of `forebay plan consolidate --format json`.
+/// `plan_capacity`. With `cost_us` ("100+0.5/KiB", or a device) a request costs what its length takes, in
+/// microseconds, and the answers are speeds. The dict has the keys of `forebay plan consolidate --format
+/// json`.
 #[pyfunction]
-#[pyo3(signature = (traces, *, shift=None, clients=None, within=None, fraction=None, from_=None))]
+#[pyo3(signature = (
+    traces, *, shift=None, clients=None, within=None, fraction=None, cost_us=None, from_=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_consolidate<'py>(
     py: Python<'py>,
     traces: &Bound<'py, PyAny>,
@@ -28,6 +35,7 @@ pub(crate) fn plan_consolidate<'py>(
     clients: Option<u16>,
     within: Option<Vec<String>>,
     fraction: Option<Vec<Bound<'py, PyAny>>>,
+    cost_us: Option<String>,
     from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;
@@ -41,13 +49,32 @@ pub(crate) fn plan_consolidate<'py>(
         within: spans(within, &["10ms"])?,
         fractions: fractions_of(fraction, &["1", "0.9", "0.95"])?,
     };
+    let begin = Begin::Together;
+    if let Some(text) = cost_us {
+        let cost = cost(&text)?;
+        let (found, alone, cautions) = detached(py, |signals| {
+            let alone = sources.iter().map(|source| load(source, signals));
+            let alone = alone.collect::<Result<Vec<_>, _>>()?;
+            let clients = alone.iter().flat_map(|client| std::iter::repeat_n(client, copies));
+            let clients: Vec<&Load> = clients.collect();
+            let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
+            let cautions = cautions(&spans, begin, &shifts);
+            let found =
+                costed::consolidate::consolidate(&clients, begin, &shifts, &promises, cost)?;
+            Ok((found, alone, cautions))
+        })?;
+        alone.iter().try_for_each(|client| warn_load(py, client))?;
+        cautions.into_iter().try_for_each(|caution| warn(py, caution))?;
+        return loads(py, &json(&found)?);
+    }
     let (found, alone, cautions) = detached(py, |signals| {
         let alone = sources.iter().map(|source| arrivals(source, false, signals));
         let alone = alone.collect::<Result<Vec<_>, _>>()?;
         let clients: Vec<_> =
             alone.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
-        let cautions = cautions(&clients, Begin::Together, &shifts);
-        Ok((consolidate(&clients, Begin::Together, &shifts, &promises)?, alone, cautions))
+        let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
+        let cautions = cautions(&spans, begin, &shifts);
+        Ok((consolidate(&clients, begin, &shifts, &promises)?, alone, cautions))
     })?;
     for client in &alone {
         warn_arrivals(py, client)?;

@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 
+use forebay::plan::costed;
 use forebay::plan::sla::{Sla, price};
 use forebay_core::rtt::RATE_MAX_IOPS;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use super::{arrivals, warn_arrivals};
+use super::{arrivals, cost, load, warn_arrivals, warn_load};
 use crate::error::{argument, raised};
 use crate::results::loads;
 use crate::signals::detached;
@@ -36,14 +37,16 @@ impl Promise {
 /// `promise`: the file of `forebay plan sla`, or a list of (fraction, milliseconds), as in
 /// [(0.9, 20), (0.99, 50), (1, 500)]. `capacity` is one to check the promise at. The dict has the keys
 /// `floor_iops`, `least`, `separate_iops`, `fcfs_iops`, `miser_iops` and, with `capacity`, `checked` of
-/// `forebay plan sla --format json`.
+/// `forebay plan sla --format json`. With `cost_us` ("100+0.5/KiB", or a device) a request costs what its
+/// length takes, in microseconds, and the dict has the keys of `--cost-us` there.
 #[pyfunction]
-#[pyo3(signature = (promise, trace, *, capacity=None, from_=None, names=None))]
+#[pyo3(signature = (promise, trace, *, capacity=None, cost_us=None, from_=None, names=None))]
 pub(crate) fn plan_sla<'py>(
     py: Python<'py>,
     promise: Promise,
     trace: &Bound<'py, PyAny>,
     capacity: Option<u64>,
+    cost_us: Option<String>,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -52,6 +55,20 @@ pub(crate) fn plan_sla<'py>(
     if let Some(got) = capacity.filter(|iops| !(1..=RATE_MAX_IOPS).contains(iops)) {
         let text = format!("got {got}, expected 1 to {RATE_MAX_IOPS} IOPS");
         return Err(argument("capacity", text));
+    }
+    if let Some(text) = cost_us {
+        if let Some(got) = capacity {
+            let text =
+                format!("got {got} with cost_us, expected one of them: speeds are not in IOPS");
+            return Err(argument("capacity", text));
+        }
+        let cost = cost(&text)?;
+        let (found, load) = detached(py, |signals| {
+            let load = load(&source, signals)?;
+            Ok((costed::sla::price(&load, cost, &promise)?, load))
+        })?;
+        warn_load(py, &load)?;
+        return loads(py, &json(&found)?);
     }
     let (found, arrivals) = detached(py, |signals| {
         let arrivals = arrivals(&source, false, signals)?;

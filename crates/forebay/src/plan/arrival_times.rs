@@ -25,6 +25,24 @@ pub struct ArrivalTimes {
     pub notes: Notes,
 }
 
+/// When a trace began and ended.
+#[derive(Clone, Copy, Debug)]
+pub struct Span<'a> {
+    /// Where it was read from.
+    pub path: &'a Path,
+    /// Its first arrival.
+    pub first: Nanos,
+    /// Its last.
+    pub last: Nanos,
+}
+
+impl Span<'_> {
+    /// From the first arrival to the last.
+    pub fn duration(&self) -> Nanos {
+        self.last - self.first
+    }
+}
+
 impl ArrivalTimes {
     /// Reads all that `reader` gives; messages call it `name`. With `by_volume`, volumes are told
     /// apart as well.
@@ -85,15 +103,14 @@ impl ArrivalTimes {
     /// # Errors
     /// A source that does not tell its clock.
     pub fn by_own_clock(mut self) -> Result<ArrivalTimes, Error> {
-        let Some(began) = self.notes.began else {
-            return Err(Error::Unfit(format!(
-                "{}: got a trace that does not say when it began, expected one with a clock of its \
-                 own; leave --keep-times out, or keep the volumes in one trace (--by volume)",
-                self.path.display()
-            )));
-        };
+        let began = own_clock(&self.path, &self.notes)?;
         self.whole = self.whole.times().map(|at| at + began).collect();
         Ok(self)
+    }
+
+    /// When it began and ended.
+    pub fn span(&self) -> Span<'_> {
+        Span { path: &self.path, first: self.whole.first(), last: self.whole.last() }
     }
 
     /// Requests.
@@ -103,7 +120,7 @@ impl ArrivalTimes {
 
     /// From the first arrival to the last.
     pub fn duration(&self) -> Nanos {
-        self.whole.last() - self.whole.first()
+        self.span().duration()
     }
 
     /// What to keep in mind of a trace with little to tell; one sentence each.
@@ -111,6 +128,17 @@ impl ArrivalTimes {
         let clock = Times::among(self.whole.times());
         cautions(self.requests(), self.duration(), clock)
     }
+}
+
+/// When a trace, called `name`, began by its source's own clock.
+pub(super) fn own_clock(name: &Path, notes: &Notes) -> Result<Nanos, Error> {
+    notes.began.ok_or_else(|| {
+        Error::Unfit(format!(
+            "{}: got a trace that does not say when it began, expected one with a clock of its \
+             own; leave --keep-times out, or keep the volumes in one trace (--by volume)",
+            name.display()
+        ))
+    })
 }
 
 /// Refuses a trace, called `name`, that has no times.

@@ -1,9 +1,6 @@
 //! `plan capacity`: the least capacity for each bound and fraction.
 
 use std::fmt::Display;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
-use std::thread;
 
 use forebay_core::Nanos;
 use forebay_core::rtt::{Gaps, RATE_MAX_IOPS};
@@ -14,6 +11,7 @@ use super::arrival_times::ArrivalTimes;
 use super::confidence::{self, Bootstrap};
 use super::search::least_capacities;
 use crate::error::Error;
+use crate::jobs::on_all_cores;
 
 /// The promises whose price is asked: every bound with every fraction.
 #[derive(Clone, Debug)]
@@ -122,12 +120,11 @@ pub fn table(
         .flat_map(|trace| promises.within.iter().map(move |within| (trace, *within)))
         .collect();
     let prices = on_all_cores(&jobs, |(trace, within)| {
-        prices(traces[*trace].1, *within, &promises.fractions, doubt)
-    });
+        let prices = prices(traces[*trace].1, *within, &promises.fractions, doubt);
+        prices.map_err(|fraction| beyond(arrivals.path.display(), *within, fraction))
+    })?;
     let mut rows = Vec::new();
-    for ((trace, within), prices) in jobs.iter().zip(prices) {
-        let prices =
-            prices.map_err(|fraction| beyond(arrivals.path.display(), *within, fraction))?;
+    for ((trace, _), prices) in jobs.iter().zip(prices) {
         rows.extend(prices.into_iter().map(|row| Row { volume: traces[*trace].0.cloned(), ..row }));
     }
     Ok(rows)
@@ -216,13 +213,12 @@ pub fn curve(arrivals: &ArrivalTimes, within: &[Nanos]) -> Result<Vec<Vec<(f64, 
     let fractions: Vec<Fraction> = steps
         .filter_map(|share| format!("{}.{:04}", share / 10_000, share % 10_000).parse().ok())
         .collect();
-    let curves = on_all_cores(within, |within| {
+    on_all_cores(within, |within| {
         let prices = least(&arrivals.whole, *within, &fractions);
         let prices =
             prices.map_err(|fraction| beyond(arrivals.path.display(), *within, fraction))?;
         Ok(fractions.iter().map(|fraction| fraction.as_f64()).zip(prices).collect())
-    });
-    curves.into_iter().collect()
+    })
 }
 
 /// Says that a promise to `name` cannot be kept by any capacity.
@@ -231,30 +227,6 @@ pub(super) fn beyond(name: impl Display, within: Nanos, fraction: Fraction) -> E
         "{name}: a fraction of {fraction} within {within} takes more than {RATE_MAX_IOPS} IOPS, \
          expected a promise that takes less; allow more time or a smaller fraction"
     ))
-}
-
-/// `work` on each of `jobs`, answers in their order.
-pub(super) fn on_all_cores<J: Sync, T: Send>(jobs: &[J], work: impl Fn(&J) -> T + Sync) -> Vec<T> {
-    let threads = thread::available_parallelism().map_or(1, usize::from).min(jobs.len());
-    if threads <= 1 {
-        return jobs.iter().map(work).collect();
-    }
-    let (next, answers) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
-    thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| {
-                loop {
-                    let index = next.fetch_add(1, Ordering::Relaxed);
-                    let Some(job) = jobs.get(index) else { break };
-                    let answer = (index, work(job));
-                    answers.lock().unwrap_or_else(PoisonError::into_inner).push(answer);
-                }
-            });
-        }
-    });
-    let mut answers = answers.into_inner().unwrap_or_else(PoisonError::into_inner);
-    answers.sort_by_key(|answer| answer.0);
-    answers.into_iter().map(|answer| answer.1).collect()
 }
 
 #[cfg(test)]

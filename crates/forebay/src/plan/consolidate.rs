@@ -23,10 +23,11 @@ use serde::Serialize;
 
 use self::merged::Merged;
 use super::amount::Fraction;
-use super::arrival_times::ArrivalTimes;
-use super::capacity::{Doubt, Promises, Row, beyond, on_all_cores, table};
+use super::arrival_times::{ArrivalTimes, Span};
+use super::capacity::{Doubt, Promises, Row, beyond, table};
 use super::search::least_capacities;
 use crate::error::Error;
+use crate::jobs::on_all_cores;
 
 /// When clients begin, shifts apart.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -107,8 +108,11 @@ pub fn consolidate(
     for shift in shifts {
         let merged = Merged::new(clients, begin, *shift);
         let bounds: Vec<usize> = (0..promises.within.len()).collect();
-        for found in on_all_cores(&bounds, |bound| shared(&merged, &alone, promises, *bound)) {
-            let found = found.map_err(|of| beyond("all together", promises.within[of.0], of.1))?;
+        let of = |bound: &usize| {
+            let found = shared(&merged, &alone, promises, *bound);
+            found.map_err(|of| beyond("all together", promises.within[of.0], of.1))
+        };
+        for found in on_all_cores(&bounds, of)? {
             rows.extend(
                 found.into_iter().map(|row| Shared { shift_s: shift.as_secs_f64(), ..row }),
             );
@@ -171,8 +175,8 @@ fn worst(fractions: &[f64]) -> usize {
 
 /// What to keep in mind of `clients` that share so little that their capacity says little; one
 /// sentence each.
-pub fn cautions(clients: &[&ArrivalTimes], begin: Begin, shifts: &[Nanos]) -> Vec<String> {
-    let lasts = |client: &&ArrivalTimes| client.duration();
+pub fn cautions(clients: &[Span<'_>], begin: Begin, shifts: &[Nanos]) -> Vec<String> {
+    let lasts = |client: &Span<'_>| client.duration();
     let longest = clients.iter().map(lasts).max().unwrap_or_default();
     let shortest = clients.iter().map(lasts).min().unwrap_or_default();
     let mut said = Vec::new();
@@ -187,11 +191,12 @@ pub fn cautions(clients: &[&ArrivalTimes], begin: Begin, shifts: &[Nanos]) -> Ve
         ));
     }
     if begin == Begin::AsRecorded {
-        said.extend(clients.iter().filter(|one| is_apart(one, clients)).map(|one| {
+        let apart = (0..clients.len()).filter(|one| is_apart(*one, clients));
+        said.extend(apart.map(|one| {
             format!(
                 "{}: by its clock it meets none of the others; traces that were converted no longer \
                  have the clock of their source",
-                one.path.display()
+                clients[one].path.display()
             )
         }));
     }
@@ -206,12 +211,12 @@ pub fn cautions(clients: &[&ArrivalTimes], begin: Begin, shifts: &[Nanos]) -> Ve
     said
 }
 
-/// Whether `one` has ended before each other of `clients` begins, or begins after it has ended.
-fn is_apart(one: &ArrivalTimes, clients: &[&ArrivalTimes]) -> bool {
-    let meets = |other: &ArrivalTimes| {
-        one.whole.first() <= other.whole.last() && other.whole.first() <= one.whole.last()
-    };
-    !clients.iter().any(|other| !std::ptr::eq(*other, one) && meets(other))
+/// Whether one of `clients` has ended before each other begins, or begins after it has ended.
+fn is_apart(one: usize, clients: &[Span<'_>]) -> bool {
+    let own = &clients[one];
+    let meets = |other: &Span<'_>| own.first <= other.last && other.first <= own.last;
+    let others = clients.iter().enumerate().filter(|(place, _)| *place != one);
+    !others.map(|(_, other)| other).any(meets)
 }
 
 fn alone(clients: &[&ArrivalTimes], promises: &Promises) -> Result<Vec<Client>, Error> {
@@ -349,14 +354,16 @@ mod tests {
     #[test]
     fn clients_that_hardly_meet_are_told() {
         let (short, long) = (arrivals(&[0, 60 * SECOND]), arrivals(&[0, 67 * SECOND]));
-        let said = cautions(&[&short, &long], Begin::Together, &[Nanos::ZERO]);
+        let said = cautions(&[short.span(), long.span()], Begin::Together, &[Nanos::ZERO]);
         assert!(said.len() == 1 && said[0].contains("from 60.0 s to 67.0 s"), "{said:?}");
         let later = arrivals(&[90 * SECOND, 91 * SECOND]);
-        let said = cautions(&[&short, &long, &later], Begin::AsRecorded, &[Nanos::ZERO]);
+        let said =
+            cautions(&[short.span(), long.span(), later.span()], Begin::AsRecorded, &[Nanos::ZERO]);
         assert!(said.len() == 1 && said[0].contains("meets none"), "{said:?}");
         let near = arrivals(&[0, 66 * SECOND]);
-        assert!(cautions(&[&short, &near], Begin::Together, &[Nanos(66 * SECOND)]).is_empty());
-        let apart = cautions(&[&short, &short], Begin::Together, &[Nanos(61 * SECOND)]);
+        let both = [short.span(), near.span()];
+        assert!(cautions(&both, Begin::Together, &[Nanos(66 * SECOND)]).is_empty());
+        let apart = cautions(&[short.span(), short.span()], Begin::Together, &[Nanos(61 * SECOND)]);
         assert!(apart.len() == 1 && apart[0].contains("before the next begins"), "{apart:?}");
     }
 

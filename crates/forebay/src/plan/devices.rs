@@ -26,12 +26,13 @@ use serde::Serialize;
 
 use super::amount::Fraction;
 use super::arrival_times::{self, timed, told_apart};
-use super::capacity::{Promises, on_all_cores};
+use super::capacity::Promises;
 use super::search::least_capacities;
 use crate::clock::Times;
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::{Input, Records};
+use crate::jobs::on_all_cores;
 use crate::layout::{Map, VolumeLayout};
 
 /// Bytes of a stripe.
@@ -288,8 +289,7 @@ impl Trial<'_> {
     fn over(&self, devices: usize, apart: Option<Nanos>) -> Result<Count, Error> {
         let lanes: Vec<usize> = (0..devices).collect();
         let mut sum = Count { in_time: vec![0; self.within.len()], ..Count::default() };
-        for lane in on_all_cores(&lanes, |lane| self.run(devices, *lane, apart)) {
-            let lane = lane?;
+        for lane in on_all_cores(&lanes, |lane| self.run(devices, *lane, apart))? {
             sum.requests += lane.requests;
             sum.joules += lane.joules;
             sum.in_time.iter_mut().zip(lane.in_time).for_each(|(sum, count)| *sum += count);

@@ -41,7 +41,7 @@ pub struct OrderBound {
 }
 
 /// What one scheduler cannot divide.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Piece {
     op: Op,
     /// Its first sector, and the one after its last.
@@ -97,7 +97,7 @@ impl<'a> Pieces<'a> {
     }
 
     /// The bound; none where a piece reaches beyond the disk.
-    pub fn bound(self) -> Option<OrderBound> {
+    pub fn bound(mut self) -> Option<OrderBound> {
         if self.beyond {
             return None;
         }
@@ -106,11 +106,15 @@ impl<'a> Pieces<'a> {
             let busy = makespan.unwrap_or_default();
             return Some(OrderBound { makespan: busy, busy });
         }
-        let (ends, mut touched) = (self.ends(), self.touched());
+        let mut touched = self.touched();
+        let ends = self.ends(&touched);
         touched.dedup();
+        // Neighbours look in the same places, and those that are alike come to the same.
+        self.pieces.sort_unstable_by_key(|piece| (piece.first, piece.end));
         let (mut bound, mut largest) = (OrderBound::default(), OrderBound::default());
-        for piece in &self.pieces {
-            let transfer = self.transfer(piece);
+        for alike in self.pieces.chunk_by(|a, b| a == b) {
+            let (piece, count) = (&alike[0], alike.len() as u64);
+            let transfer = Nanos(self.transfer(piece).0 * count);
             bound.busy += transfer;
             bound.makespan += transfer;
             let goes_on = touched.binary_search(&(piece.first, piece.op == Op::Write)).is_ok();
@@ -121,8 +125,8 @@ impl<'a> Pieces<'a> {
             if let Some(gap) = self.gap(piece, &touched) {
                 least = OrderBound { makespan: least.makespan.min(gap), busy: Nanos::ZERO };
             }
-            bound.busy += least.busy;
-            bound.makespan += least.makespan;
+            bound.busy += Nanos(least.busy.0 * count);
+            bound.makespan += Nanos(least.makespan.0 * count);
             largest.busy = largest.busy.max(least.busy);
             largest.makespan = largest.makespan.max(least.makespan);
         }
@@ -144,19 +148,17 @@ impl<'a> Pieces<'a> {
         Nanos(last.ends - from.begins)
     }
 
-    /// Where pieces end, from the outer cylinder inward.
-    fn ends(&self) -> Vec<End> {
-        let mut sectors: Vec<u64> = self.pieces.iter().map(|piece| piece.end).collect();
-        sectors.sort_unstable();
-        let end = |same: &[u64]| End {
-            place: self.disk.geometry.place(same[0] - 1),
-            sector: same[0],
+    /// Where pieces end, from the outer cylinder inward, of what [`Pieces::touched`] has.
+    fn ends(&self, touched: &[(u64, bool)]) -> Vec<End> {
+        let end = |same: &[(u64, bool)]| End {
+            place: self.disk.geometry.place(same[0].0 - 1),
+            sector: same[0].0,
             count: same.len() as u32,
         };
-        sectors.chunk_by(|a, b| a == b).map(end).collect()
+        touched.chunk_by(|a, b| a.0 == b.0).map(end).collect()
     }
 
-    /// After which sectors a piece of an operation goes on, sorted.
+    /// After which sectors a piece of an operation goes on, sorted, each as often as one ends there.
     fn touched(&self) -> Vec<(u64, bool)> {
         let mut touched: Vec<_> =
             self.pieces.iter().map(|piece| (piece.end, piece.op == Op::Write)).collect();

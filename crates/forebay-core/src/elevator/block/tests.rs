@@ -43,6 +43,30 @@ fn a_gap_that_is_filled_joins_its_neighbours() {
 }
 
 #[test]
+fn what_waits_whole_is_nobodys_until_it_is_admitted() {
+    let limits = Limits { writes_max: 1, merging: false, bio_len_max: 50, ..Limits::default() };
+    let mut layer = BlockLayer::new(Noop::default(), limits);
+    let preflush = Request { flags: Flags::PREFLUSH, ..write(3, 300, 10) };
+    // In bios of their own: one admitted, one that waits; and a flush, after which a write comes.
+    for request in [write(0, 0, 100), write(1, 100, 10), write(2, 200, 10), preflush] {
+        layer.submit_bare(Nanos::ZERO, request);
+    }
+    assert_eq!((layer.waiting[1].len(), layer.clients.count()), (3, 2));
+    let mut finished = Finished::new();
+    let mut ids = Vec::new();
+    for ms in 1..=6 {
+        let io = layer.dispatch(Nanos::ZERO, 0).unwrap();
+        let at = Nanos::from_millis(ms);
+        let started = Nanos::ZERO;
+        let done = Completion { io, started, at, mechanics: Default::default(), outcome: Ok(()) };
+        layer.complete_bare(at, &done, &mut finished);
+        ids.extend(finished.drain(..).map(|done| done.request.id));
+    }
+    assert_eq!(ids, [0, 1, 2, 3]);
+    assert!(layer.clients.is_empty() && layer.waiting[1].is_empty());
+}
+
+#[test]
 fn the_limit_holds_until_completion_and_the_first_to_wait_enters_first() {
     let limits = Limits { writes_max: 1, merging: false, ..Limits::default() };
     let mut layer = BlockLayer::new(Noop::default(), limits);

@@ -1,7 +1,13 @@
 use forebay_core::rtt::{Gaps, admitted};
 use proptest::prelude::*;
 
+use super::consolidate::consolidate;
+use super::cost::PARTS_OF_NS;
+use super::in_time::{SPEED_MAX, answered, first_come, scale};
 use super::*;
+use crate::plan::arrival_times::ArrivalTimes;
+use crate::plan::consolidate::{self as plain, Begin};
+use crate::plan::sla::{self as plain_sla, Sla};
 
 fn cost(text: &str) -> Cost {
     text.parse().unwrap()
@@ -68,28 +74,161 @@ proptest! {
     }
 }
 
-#[test]
-fn the_least_speed_keeps_the_promise_and_a_thousandth_less_does_not() {
-    let scattered = |n: u64| n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
+fn shares(texts: &[&str]) -> Vec<Fraction> {
+    texts.iter().map(|text| text.parse().unwrap()).collect()
+}
+
+fn scattered(n: u64) -> u64 {
+    n.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40
+}
+
+/// So many requests of 4 to 128 KiB, others for each `seed`.
+fn mixed(count: u64, seed: u64) -> Vec<Arrival> {
     let mut at = 0;
     let request = |n: u64| {
-        at += scattered(n) % 2_000_000;
-        (Nanos(at), 4096 << (scattered(n + 7) % 6))
+        at += scattered(n + seed * 1009) % 2_000_000;
+        (Nanos(at), 4096 << (scattered(n + seed + 7) % 6))
     };
-    let lengths = Lengths { requests: (0..3000).map(request).collect() };
+    (0..count).map(request).collect()
+}
+
+#[test]
+fn the_least_speed_keeps_the_promise_and_a_thousandth_less_does_not() {
+    let requests = mixed(3000, 0);
     let (cost, within) = (cost("100+5/KiB"), Nanos::from_millis(3));
-    let fractions: Vec<Fraction> =
-        ["0.5", "0.9", "0.99", "1"].iter().map(|text| text.parse().unwrap()).collect();
-    let found = least_speeds(&lengths, cost, within, &fractions);
+    let fractions = shares(&["0.5", "0.9", "0.99", "1"]);
+    let found = least_speeds(&requests, cost, within, &fractions);
     for (fraction, speed) in fractions.iter().zip(&found) {
         let (speed, need) = (speed.unwrap(), fraction.of(3000));
-        assert!(in_time(&lengths.requests, cost, within, speed) >= need, "{fraction}");
-        assert!(in_time(&lengths.requests, cost, within, speed - 1) < need, "{fraction}");
+        assert!(in_time(&requests, cost, within, speed) >= need, "{fraction}");
+        assert!(in_time(&requests, cost, within, speed - 1) < need, "{fraction}");
     }
     assert!(found.is_sorted() && found[0] < found[3]);
     // A second of service within a nanosecond is beyond all speeds.
-    let none = least_speeds(&lengths, "10000000".parse().unwrap(), Nanos(1), &fractions);
+    let none = least_speeds(&requests, "10000000".parse().unwrap(), Nanos(1), &fractions);
     assert_eq!(none, [None; 4]);
+    assert_eq!(least_speed(1, |speed| speed >= SPEED_MAX), Some(SPEED_MAX));
+    for (from, least) in [(1, 1), (1, 2), (1, 1000), (7, 7), (7, 8), (7, 1001)] {
+        assert_eq!(least_speed(from, |speed| speed >= least), Some(least), "{from}");
+    }
+}
+
+#[test]
+fn what_is_answered_is_as_much_as_can_be_and_all_of_it_in_time() {
+    let (cost, within, requests) = (cost("100+5/KiB"), Nanos::from_millis(3), mixed(3000, 3));
+    for speed in [50, 100, 200, 300] {
+        let kept: Vec<Arrival> = answered(&requests, cost, within, speed).collect();
+        assert_eq!(kept.len() as u64, in_time(&requests, cost, within, speed));
+        assert!(kept.len() < requests.len() && kept.is_sorted_by_key(|(at, _)| *at));
+        let bound = u128::from(within.0) * scale(speed);
+        first_come(&kept, cost, speed, |took| assert!(took <= bound));
+    }
+}
+
+/// Whether `requests` first come first served keep both tiers at `speed`, request by request in whole numbers.
+fn both_kept(requests: &[Arrival], cost: Cost, tiers: &[(u64, u64)], speed: u64) -> bool {
+    let (mut free, mut in_time) = (0, vec![0; tiers.len()]);
+    for (at, len) in requests {
+        let at = u128::from(at.0) * PARTS_OF_NS * u128::from(speed);
+        free = if free < at { at } else { free } + cost.parts(*len) * 1000;
+        for ((within, _), count) in tiers.iter().zip(&mut in_time) {
+            let end = at + u128::from(*within) * PARTS_OF_NS * u128::from(speed);
+            *count += u64::from(free <= end);
+        }
+    }
+    tiers.iter().zip(in_time).all(|((_, need), count)| count >= *need)
+}
+
+#[test]
+fn tiers_have_the_least_speed_that_keeps_all_and_a_floor_that_no_order_passes() {
+    let (cost, requests) = (cost("100+5/KiB"), mixed(2000, 5));
+    let sla = Sla::new(&[(0.5, 1.0), (0.9, 3.0), (1.0, 40.0)]).unwrap();
+    let found = sla::price(&Load::of(requests.clone()), cost, &sla).unwrap();
+    let least = (found.fcfs_speed * 1e3).round() as u64;
+    let tiers = [(1_000_000, 1000), (3_000_000, 1800), (40_000_000, 2000)];
+    assert!(both_kept(&requests, cost, &tiers, least));
+    assert!(!both_kept(&requests, cost, &tiers, least - 1));
+    let dearest = tiers.iter().map(|(within, need)| {
+        let enough = |speed: &u64| in_time(&requests, cost, Nanos(*within), *speed) >= *need;
+        (1..).find(enough).unwrap()
+    });
+    assert_eq!(found.floor_speed, dearest.max().unwrap() as f64 / 1e3);
+    assert!(found.floor_speed < found.fcfs_speed, "{found:?}");
+    let kept = found.tiers.iter().all(|tier| tier.achieved_fraction >= tier.fraction);
+    assert!(kept && found.tiers[2].achieved_fraction == 1.0, "{found:?}");
+    let hopeless = Sla::new(&[(1.0, 1e-6)]).unwrap();
+    // Ten seconds of service within a nanosecond.
+    let said = sla::price(&Load::of(requests), "10000000".parse().unwrap(), &hopeless)
+        .unwrap_err()
+        .to_string();
+    assert!(said.contains("no server up to a million times"), "{said}");
+}
+
+#[test]
+fn equal_costs_have_the_prices_in_requests() {
+    let times: Vec<Nanos> = mixed(2000, 9).into_iter().map(|(at, _)| at).collect();
+    let arrivals = ArrivalTimes {
+        lengths: (512, 512),
+        path: "t".into(),
+        whole: times.iter().copied().collect(),
+        volumes: Vec::new(),
+        notes: forebay_trace::Notes::default(),
+    };
+    let (load, cost) = (Load::of(times.into_iter().map(|at| (at, 512)).collect()), cost("1000"));
+    let sla = Sla::new(&[(0.9, 3.0), (1.0, 50.0)]).unwrap();
+    let (ours, plain) =
+        (sla::price(&load, cost, &sla).unwrap(), plain_sla::price(&arrivals, &sla, None).unwrap());
+    let iops = |speed: f64| (speed * 1e3).round() as u64;
+    assert_eq!(
+        (iops(ours.floor_speed), Some(iops(ours.fcfs_speed))),
+        (plain.floor_iops, plain.fcfs_iops)
+    );
+    let (fractions, within) = (shares(&["0.9", "1"]), vec![Nanos::from_millis(3)]);
+    let promises = Promises { within, fractions };
+    let shifts = [Nanos::ZERO, Nanos::from_millis(100)];
+    let begin = Begin::Together;
+    let ours = consolidate(&[&load, &load], begin, &shifts, &promises, cost).unwrap();
+    let plain = plain::consolidate(&[&arrivals, &arrivals], begin, &shifts, &promises).unwrap();
+    assert_eq!(ours.rows.len(), 4);
+    for (ours, plain) in ours.rows.iter().zip(&plain.rows) {
+        let found = (iops(ours.sum_speed), iops(ours.merged_speed), iops(ours.shaped_speed));
+        assert_eq!(found, (plain.sum_iops, plain.merged_iops, plain.shaped_iops));
+        assert_eq!((ours.shift_s, ours.ratio), (plain.shift_s, plain.ratio));
+    }
+}
+
+proptest! {
+    #[test]
+    fn together_clients_need_what_no_order_does_with_less(
+        gaps in prop::collection::vec((0u64..6, 1u32..9, 0usize..2), 2..10),
+        within in 2u64..14,
+    ) {
+        let mut at = 0;
+        let all: Vec<(Arrival, usize)> = gaps.into_iter().map(|(gap, kib, client)| {
+            at += gap * 1000;
+            ((Nanos(at), kib * 1024), client)
+        }).collect();
+        let of = |wanted| {
+            all.iter().filter(move |(_, client)| *client == wanted).map(|(one, _)| *one).collect()
+        };
+        let clients: [Vec<Arrival>; 2] = [of(0), of(1)];
+        prop_assume!(clients.iter().all(|client| !client.is_empty()));
+        let merged: Vec<Arrival> = all.iter().map(|(one, _)| *one).collect();
+        let loads = clients.map(Load::of);
+        let within = Nanos(within * 1000);
+        let promises = Promises { within: vec![within], fractions: shares(&["0.5", "0.8"]) };
+        let (cost, begin) = (cost("0.3+0.9/KiB"), Begin::AsRecorded);
+        let clients: Vec<&Load> = loads.iter().collect();
+        let found = consolidate(&clients, begin, &[Nanos::ZERO], &promises, cost).unwrap();
+        for (row, fraction) in found.rows.iter().zip(&promises.fractions) {
+            let speed = (row.merged_speed * 1e3).round() as u64;
+            let need = fraction.of(merged.len() as u64);
+            prop_assert!(brute_force(&merged, cost, within, speed) >= need);
+            prop_assert!(brute_force(&merged, cost, within, speed - 1) < need);
+            prop_assert!(row.merged_speed <= row.shaped_speed, "{:?}", row);
+            prop_assert!(row.shaped_speed <= row.sum_speed, "{:?}", row);
+        }
+    }
 }
 
 #[test]

@@ -28,14 +28,14 @@ pub const TIERS_MAX: usize = 8;
 /// A promise: tiers of rising bounds and rising fractions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sla {
-    pub(super) tiers: Vec<Tier>,
+    pub(in crate::plan) tiers: Vec<Tier>,
 }
 
 /// At least `fraction` of all requests within `within`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Tier {
-    pub(super) fraction: Fraction,
-    pub(super) within: Nanos,
+pub(in crate::plan) struct Tier {
+    pub(in crate::plan) fraction: Fraction,
+    pub(in crate::plan) within: Nanos,
 }
 
 #[derive(Deserialize)]

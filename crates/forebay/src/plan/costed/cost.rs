@@ -1,0 +1,124 @@
+//! What a request costs a server of speed 1: an amount whatever its length, and one for each KiB, exactly.
+
+use std::fmt;
+use std::str::FromStr;
+
+use forebay_core::{Device, Flags, Nanos, Op};
+use forebay_trace::Record;
+
+use crate::devices::{self, OpenDevice};
+use crate::error::Error;
+use crate::input::Input;
+use crate::plan::amount::decimal;
+use crate::simulate::{self, Setup};
+
+/// What is divided to make whole numbers of it: picoseconds, and bytes of a KiB.
+pub(super) const PARTS_OF_NS: u128 = 1000 * 1024;
+
+/// What a request costs a server of speed 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cost {
+    /// Whatever its length, in ps.
+    pub(super) base_ps: u64,
+    /// For each KiB, in ps.
+    pub(super) kib_ps: u64,
+}
+
+impl Cost {
+    /// The same in parts of a nanosecond.
+    pub(super) fn parts(self, len: u32) -> u128 {
+        u128::from(self.base_ps) * 1024 + u128::from(self.kib_ps) * u128::from(len)
+    }
+
+    /// What reads scattered over an idle `device` take, one at a time: those of 4 and of 256 KiB, or the longest it
+    /// takes at once, tell what each KiB adds. Longer ones may be divided on their way.
+    ///
+    /// # Errors
+    /// A device that cannot be simulated.
+    pub fn of_device(device: &OpenDevice) -> Result<Cost, Error> {
+        const SHORT: u32 = 4096;
+        let long = device.model.len_max().clamp(2 * SHORT, 256 << 10);
+        let (short_ps, long_ps) = (read_ps(device, SHORT, long)?, read_ps(device, long, long)?);
+        let kib_ps = (long_ps - short_ps).max(0.0) / f64::from((long - SHORT) / 1024);
+        let base_ps = (short_ps - kib_ps * f64::from(SHORT / 1024)).max(0.0);
+        Ok(Cost { base_ps: base_ps.round() as u64, kib_ps: kib_ps.round() as u64 })
+    }
+
+    /// What `text` says: a cost, or the name of a device, of which it is taken.
+    ///
+    /// # Errors
+    /// What is neither.
+    pub fn named(text: &str) -> Result<Cost, Error> {
+        // What begins as a number is meant to be one.
+        let begins = |first: char| first.is_ascii_digit() || "+-.".contains(first);
+        match text.parse::<Cost>() {
+            Ok(cost) => Ok(cost),
+            Err(wrong)
+                if text.is_empty() || text.starts_with(begins) && devices::open(text).is_err() =>
+            {
+                Err(Error::Unfit(wrong))
+            }
+            Err(_) => Cost::of_device(&devices::open(text)?),
+        }
+    }
+
+    /// In microseconds.
+    pub fn us(self, len: f64) -> f64 {
+        (self.base_ps as f64 + self.kib_ps as f64 * len / 1024.0) / 1e6
+    }
+}
+
+/// What a read of `len` bytes takes in the mean, at places that are multiples of `apart`.
+fn read_ps(device: &OpenDevice, len: u32, apart: u32) -> Result<f64, Error> {
+    const READS: u64 = 500;
+    let places = device.model.capacity() / u64::from(apart);
+    let read = |index: u64| Record {
+        at: Nanos::from_millis(index * 1000 + index * 7919 % 1000),
+        offset: index.wrapping_mul(0x9E37_79B9_7F4A_7C15) % places.max(1) * u64::from(apart),
+        latency: None,
+        len,
+        stream: 0,
+        volume: 0,
+        op: Op::Read,
+        flags: Flags::NONE,
+    };
+    let input = Input::from_records((0..READS).map(read).collect(), vec![String::new()]);
+    let figures = simulate::run(&input, device, "noop", Setup::default())?.result.figures;
+    Ok(figures.read_mean_ms.unwrap_or(0.0) * 1e9)
+}
+
+impl fmt::Display for Cost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let us = |ps: u64| {
+            let digits = format!("{}.{:06}", ps / 1_000_000, ps % 1_000_000);
+            digits.trim_end_matches('0').trim_end_matches('.').to_string()
+        };
+        write!(f, "{}+{}/KiB", us(self.base_ps), us(self.kib_ps))
+    }
+}
+
+impl FromStr for Cost {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Cost, String> {
+        let wrong = || {
+            format!(
+                "got '{text}', expected microseconds a request, for each KiB, or both, as in 100, 0.5/KiB or \
+                 100+0.5/KiB, with at most six digits behind the point"
+            )
+        };
+        let (base, each) = match text.split_once('+') {
+            Some((base, each)) => (base, each),
+            None if text.ends_with("/KiB") => ("0", text),
+            None => (text, "0/KiB"),
+        };
+        let each = each.strip_suffix("/KiB").ok_or_else(wrong)?;
+        let ps = |text: &str| {
+            let (digits, places) = decimal(text).filter(|(_, places)| *places <= 6)?;
+            digits.checked_mul(10u64.pow(6 - places)).filter(|ps| *ps <= u64::MAX / 4096)
+        };
+        let cost =
+            Cost { base_ps: ps(base).ok_or_else(wrong)?, kib_ps: ps(each).ok_or_else(wrong)? };
+        if cost.base_ps == 0 && cost.kib_ps == 0 { Err(wrong()) } else { Ok(cost) }
+    }
+}
