@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 static RUNNING: AtomicBool = AtomicBool::new(false);
 static PATIENT: AtomicBool = AtomicBool::new(false);
 static STOP: AtomicBool = AtomicBool::new(false);
+static LISTENS: AtomicBool = AtomicBool::new(false);
+static HUNG_UP: AtomicBool = AtomicBool::new(false);
 
 /// What a second interruption does.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -28,4 +30,16 @@ pub(crate) fn shortens<T>(second: Second, work: impl FnOnce(&'static AtomicBool)
 pub(crate) fn stop_early() -> bool {
     let second = STOP.swap(true, Ordering::Relaxed);
     RUNNING.load(Ordering::Relaxed) && (!second || PATIENT.load(Ordering::Relaxed))
+}
+
+/// Whether SIGHUP came since this was last asked. From the first time on it ends nothing.
+pub(crate) fn hung_up() -> bool {
+    LISTENS.store(true, Ordering::Relaxed);
+    HUNG_UP.swap(false, Ordering::Relaxed)
+}
+
+/// SIGHUP came; answers whether there is work that asks for it.
+pub(crate) fn hang_up() -> bool {
+    HUNG_UP.store(true, Ordering::Relaxed);
+    LISTENS.load(Ordering::Relaxed)
 }

@@ -110,6 +110,9 @@ fn heed_signals() -> std::io::Result<()> {
     let mut signals = Signals::new([SIGINT, SIGTERM, SIGHUP])?;
     std::thread::spawn(move || {
         for signal in signals.forever() {
+            if signal == SIGHUP && interrupt::hang_up() {
+                continue;
+            }
             if !interrupt::stop_early() {
                 forebay_trace::write::stop(|| std::process::exit(128 + signal));
             }

@@ -8,31 +8,33 @@ use std::time::Duration;
 
 use clap::Args;
 use forebay::devices;
-use forebay_serve::{Address, Back, Config, On, Server};
+use forebay_serve::{Address, Back, Config, On, Server, file};
 
 use crate::interrupt::{self, Second};
 
-/// Serve files and block devices over the network (NBD), with a policy in the path
+/// Serve files, block devices and volumes over the network (NBD), with a policy in the path
 ///
 /// Clients are nbd-client, QEMU, libnbd and whatever else speaks NBD. It listens at a Unix socket or a loopback
-/// address, never beyond this machine. Ctrl-C answers what is under way, makes all durable, and ends.
+/// address, never beyond this machine. Ctrl-C answers what is under way, makes all durable, and ends; SIGHUP reads
+/// a configuration's policies again and switches to them.
 #[derive(Args)]
+#[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// The file or block device to serve
-    #[arg(value_name = "FILE")]
-    file: PathBuf,
+    /// The file or block device to serve, or a configuration (.toml) of several
+    #[arg(value_name = "FILE|CONFIG.toml")]
+    what: PathBuf,
     /// The socket to listen at
-    #[arg(long, value_name = "PATH", required_unless_present = "tcp")]
+    #[arg(long, value_name = "PATH")]
     socket: Option<PathBuf>,
     /// The loopback address to listen at, as in 127.0.0.1:10809
     #[arg(long, value_name = "ADDRESS")]
     tcp: Option<SocketAddr>,
     /// The name that clients ask for [default: the empty one]
-    #[arg(long, value_name = "NAME", default_value = "")]
-    export: String,
-    /// The policy in between (see `forebay policies`)
-    #[arg(long, value_name = "POLICY", default_value = "noop")]
-    policy: String,
+    #[arg(long, value_name = "NAME")]
+    export: Option<String>,
+    /// The policy in between (see `forebay policies`) [default: noop]
+    #[arg(long, value_name = "POLICY")]
+    policy: Option<String>,
     /// Answer no sooner than this device would (see `forebay devices`)
     #[arg(long, value_name = "DEVICE")]
     emulate: Option<String>,
@@ -42,10 +44,22 @@ pub(crate) struct Serve {
     /// Refuse writes
     #[arg(long)]
     read_only: bool,
-    /// I/Os that the file is given at a time
-    #[arg(long, value_name = "COUNT", default_value = "64", value_parser = clap::value_parser!(u32).range(1..=4096))]
-    depth: u32,
+    /// I/Os that the file is given at a time [default: 64]
+    #[arg(long, value_name = "COUNT", value_parser = clap::value_parser!(u32).range(1..=4096))]
+    depth: Option<u32>,
+    /// Write a trace of what clients ask, complete when the server has ended
+    #[arg(long, value_name = "FILE")]
+    trace: Option<PathBuf>,
+    /// Write every call to the policy, with its answer (see `forebay play --check-tape`)
+    #[arg(long, value_name = "FILE")]
+    tape: Option<PathBuf>,
 }
+
+const EXAMPLES: &str = "Examples:
+  forebay serve disk.img --socket /run/disk.sock --policy mq-deadline
+  nbdinfo 'nbd+unix:///?socket=/run/disk.sock'
+  forebay serve disk.img --socket /run/disk.sock --emulate st1000nm0011 --trace asked.parquet
+  forebay serve serve.toml                     docs/serve.md shows every key";
 
 /// How often it looks whether it is to stop.
 const TICK: Duration = Duration::from_millis(50);
@@ -59,18 +73,76 @@ impl Serve {
                 eprintln!("forebay: {note}");
             }
             for address in server.addresses() {
-                eprintln!("forebay: serving {} at {address}", self.file.display());
+                eprintln!("forebay: serving {} at {address}", self.what.display());
             }
             while !stop.load(Ordering::Relaxed) && !server.is_broken() {
                 thread::sleep(TICK);
+                if interrupt::hung_up() {
+                    self.switch(&config, &server);
+                }
             }
             server.stop()
         });
         Ok(outcome?)
     }
 
+    /// Reads the policies again. What is wrong leaves all as it is.
+    fn switch(&self, served: &Config, server: &Server) {
+        if !self.is_config() {
+            return eprintln!("forebay: SIGHUP: there is no configuration to read again");
+        }
+        let read = match file::read(&self.what) {
+            Ok(read) => read,
+            Err(error) => return eprintln!("forebay: {error}; all stays as it is"),
+        };
+        for back in &served.backs {
+            let Some(now) = read.backs.iter().find(|other| other.name == back.name) else {
+                eprintln!(
+                    "forebay: '{}' is served on, though the file does not have it",
+                    back.name
+                );
+                continue;
+            };
+            match server.switch(&back.name, &now.policy) {
+                Ok(pause) => eprintln!(
+                    "forebay: '{}' has {} now; nothing was taken for {:.1} ms",
+                    back.name,
+                    now.policy,
+                    pause.as_secs_f64() * 1e3
+                ),
+                Err(error) => eprintln!("forebay: {error}; '{}' stays as it is", back.name),
+            }
+        }
+    }
+
+    fn is_config(&self) -> bool {
+        self.what.extension().is_some_and(|ending| ending == "toml")
+    }
+
     fn config(&self) -> anyhow::Result<Config> {
-        let path = self.file.clone();
+        let given = [
+            ("--socket", self.socket.is_some()),
+            ("--tcp", self.tcp.is_some()),
+            ("--export", self.export.is_some()),
+            ("--policy", self.policy.is_some()),
+            ("--emulate", self.emulate.is_some()),
+            ("--buffered", self.buffered),
+            ("--read-only", self.read_only),
+            ("--depth", self.depth.is_some()),
+            ("--trace", self.trace.is_some()),
+            ("--tape", self.tape.is_some()),
+        ];
+        if self.is_config() {
+            if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+                let what = self.what.display();
+                return Err(forebay_serve::Error::Unfit(format!(
+                    "{what}: got a configuration and {option}, expected it to be said in the file"
+                ))
+                .into());
+            }
+            return Ok(file::read(&self.what)?);
+        }
+        let path = self.what.clone();
         let on = match &self.emulate {
             Some(name) => {
                 On::Emulated { path, device: Box::new(devices::open(name)?), flash: None }
@@ -78,14 +150,23 @@ impl Serve {
             None => On::Target { path, flash: None },
         };
         let unix = self.socket.clone().map(Address::Unix);
+        let listen: Vec<Address> = unix.into_iter().chain(self.tcp.map(Address::Tcp)).collect();
+        if listen.is_empty() {
+            return Err(forebay_serve::Error::Unfit(
+                "got no place to listen at, expected --socket PATH or --tcp 127.0.0.1:10809".into(),
+            )
+            .into());
+        }
+        let base = Back::of(self.export.as_deref().unwrap_or_default(), on);
         let back = Back {
-            policy: self.policy.clone(),
-            depth: self.depth,
+            policy: self.policy.clone().unwrap_or(base.policy.clone()),
+            depth: self.depth.unwrap_or(base.depth),
             page_cache: self.buffered,
             read_only: self.read_only,
-            ..Back::of(&self.export, on)
+            trace: self.trace.clone(),
+            tape: self.tape.clone(),
+            ..base
         };
-        let listen = unix.into_iter().chain(self.tcp.map(Address::Tcp)).collect();
         Ok(Config { listen, metrics: None, backs: vec![back] })
     }
 }

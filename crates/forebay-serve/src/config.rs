@@ -1,7 +1,7 @@
 //! What to serve, as the server takes it; [`crate::file`] reads it from a file.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use forebay::devices::OpenDevice;
 use forebay_core::Nanos;
@@ -72,6 +72,20 @@ pub enum On {
     },
     /// A volume of drives.
     Volume(Vec<PathBuf>),
+}
+
+impl On {
+    /// The files and devices that it names; of a volume its drives, or the folder of them.
+    pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
+        let (path, flash, drives): (Option<&PathBuf>, Option<&PathBuf>, &[PathBuf]) = match self {
+            On::Target { path, flash } => (Some(path), flash.as_ref(), &[]),
+            On::Emulated { path, flash, .. } => {
+                (Some(path), flash.as_ref().map(|(path, _)| path), &[])
+            }
+            On::Volume(drives) => (None, None, drives),
+        };
+        path.into_iter().chain(flash).chain(drives).map(PathBuf::as_path)
+    }
 }
 
 /// A range under a name.

@@ -17,6 +17,9 @@ pub enum Error {
     /// A wrong volume.
     #[error(transparent)]
     Volume(#[from] forebay_volume::Error),
+    /// A trace or a tape cannot be written.
+    #[error(transparent)]
+    Written(#[from] forebay::Error),
     /// A back ended with an error.
     #[error("'{name}': {error}")]
     Back {
@@ -40,6 +43,7 @@ impl Error {
     pub fn is_users(&self) -> bool {
         match self {
             Error::System { .. } => false,
+            Error::Written(error) => error.is_input(),
             Error::Back { error, .. } => error.is_users(),
             _ => true,
         }

@@ -20,6 +20,7 @@ mod front;
 mod handshake;
 mod listen;
 mod protocol;
+mod record;
 mod server;
 mod stored;
 mod tally;

@@ -4,6 +4,7 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
+use std::path::Path;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,6 +12,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
+use forebay::tape::{Blank, Header, Tape};
+use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::{Fault, Outcome};
 use forebay_live::{Waker, Wired, run};
 
@@ -22,6 +25,7 @@ use crate::error::{Error, system, unfit};
 use crate::export::Export;
 use crate::front::{Course, Front, Newcomer, Order, Switch};
 use crate::listen::{Door, Listening};
+use crate::record::Recording;
 use crate::tally::{Counting, Tally};
 
 /// A server that serves.
@@ -43,7 +47,7 @@ pub struct BackFigures {
 
 /// A back's thread.
 struct Driver {
-    name: String,
+    back: Back,
     policies: Policies,
     orders: Sender<Order>,
     waker: Waker,
@@ -113,9 +117,9 @@ impl Server {
         let thread = thread.spawn(work).map_err(system("starting a thread"))?;
         match ready.recv() {
             Ok(ready) => {
-                let (name, waker, policies) =
-                    (back.name.clone(), ready.waker.clone(), ready.policies.clone());
-                self.drivers.push(Driver { name, policies, orders, waker, stop, thread });
+                let (back, waker, policies) =
+                    (back.clone(), ready.waker.clone(), ready.policies.clone());
+                self.drivers.push(Driver { back, policies, orders, waker, stop, thread });
                 Ok(ready)
             }
             // It ended before it could say anything.
@@ -144,13 +148,14 @@ impl Server {
     /// # Errors
     /// Where there is no such back or policy: all stays as it is.
     pub fn switch(&self, back: &str, policy: &str) -> Result<Duration, Error> {
-        let Some(driver) = self.drivers.iter().find(|driver| driver.name == back) else {
-            let known: Vec<_> = self.drivers.iter().map(|driver| &*driver.name).collect();
+        let Some(driver) = self.drivers.iter().find(|driver| driver.back.name == back) else {
+            let known: Vec<_> = self.drivers.iter().map(|driver| &*driver.back.name).collect();
             return Err(unfit(format!("got no '{back}', expected one of: {}", known.join(", "))));
         };
-        driver.policies.build(policy)?;
+        let policy = driver.back.promising(policy)?;
+        driver.policies.build(&policy)?;
         let (done, switched) = channel();
-        let order = Order::Switch(Switch { policy: policy.into(), done });
+        let order = Order::Switch(Switch { policy, done });
         let gone = || unfit(format!("'{back}' serves no more"));
         driver.orders.send(order).map_err(|_| gone())?;
         driver.waker.wake();
@@ -165,11 +170,11 @@ impl Server {
     pub fn figures(&self) -> Result<Vec<BackFigures>, Error> {
         let of = |driver: &Driver| {
             let (told, telling) = channel();
-            let gone = || unfit(format!("'{}' serves no more", driver.name));
+            let gone = || unfit(format!("'{}' serves no more", driver.back.name));
             driver.orders.send(Order::Tell(told)).map_err(|_| gone())?;
             driver.waker.wake();
             let tally = telling.recv().map_err(|_| gone())?;
-            Ok(BackFigures { name: driver.name.clone(), tally })
+            Ok(BackFigures { name: driver.back.name.clone(), tally })
         };
         self.drivers.iter().map(of).collect()
     }
@@ -191,7 +196,7 @@ impl Server {
             driver.waker.wake();
         }
         for driver in self.drivers {
-            let name = driver.name;
+            let name = driver.back.name;
             if let Err(error) = ended(driver.thread) {
                 worst = Err(Error::Back { name, error: Box::new(error) });
             }
@@ -257,22 +262,71 @@ fn drive<L: Wired>(
     });
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted { lanes, front: Rc::clone(&front) };
-    let mut policy = policies.build(&back.shaped()?)?;
-    loop {
+    let recording = recording(back)?;
+    let mut counting = Counting { front: Rc::clone(&front), recording };
+    let mut tapes = Tapes { back, begun: 0 };
+    let mut spec = back.shaped()?;
+    let outcome = loop {
+        // It was built before it was ordered.
+        let (mut policy, tape) = tapes.record(policies.build(&spec)?, &spec, &policies)?;
         let mut arrivals = Arrivals(Rc::clone(&front));
-        let mut counting = Counting(Rc::clone(&front));
         run(&mut *policy, &mut lanes, &mut arrivals, &mut counting)
             .map_err(system("driving the disks"))?;
+        drop(policy);
+        tape.map(Tape::finish).transpose()?;
         let mut front = front.borrow_mut();
         if front.course() == Course::Closing {
-            return closed(front.closed());
+            break closed(front.closed());
         }
         if let Some(next) = front.next_policy() {
-            // It was built before it was ordered.
-            policy = policies.build(next)?;
-            let trims_to_zero = policies.trims_to_zero(next);
-            front.reopen(trims_to_zero);
+            spec = next.to_string();
+            front.reopen(policies.trims_to_zero(&spec));
         }
+    };
+    if let Some(recording) = counting.recording {
+        recording.finish().map_err(forebay::Error::output)?;
+    }
+    outcome
+}
+
+/// The trace that is asked for.
+fn recording(back: &Back) -> Result<Option<Recording>, Error> {
+    let Some(path) = &back.trace else { return Ok(None) };
+    let kept: Vec<&Path> = back.on.paths().collect();
+    let begun = Recording::begin(path, &back.name, &kept);
+    Ok(Some(begun.map_err(forebay::Error::output)?))
+}
+
+/// A tape for each policy that there is in turn: the first has the name that was asked for.
+struct Tapes<'a> {
+    back: &'a Back,
+    begun: u32,
+}
+
+impl Tapes<'_> {
+    /// Puts what `policy` does on tape, if that is asked for.
+    fn record(
+        &mut self,
+        policy: AnyPolicy,
+        spec: &str,
+        policies: &Policies,
+    ) -> Result<(AnyPolicy, Option<Tape>), Error> {
+        let Some(path) = &self.back.tape else { return Ok((policy, None)) };
+        let Policies::Placed(lanes) = policies else {
+            return Err(unfit(format!(
+                "'{}': tape: got a volume, expected a disk",
+                self.back.name
+            )));
+        };
+        self.begun += 1;
+        let path = match self.begun {
+            1 => path.clone(),
+            nth => path.with_extension(format!("{nth}.tape")),
+        };
+        let first = self.back.on.paths().next().unwrap_or(Path::new(""));
+        let header = Header { policy: spec.to_string(), lanes: *lanes };
+        let tape = Blank::new(&path, first)?.begin(&header);
+        Ok((Box::new(tape.record(policy)), Some(tape)))
     }
 }
 

@@ -3,13 +3,15 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
+use forebay_core::contract::policy::Done;
 use forebay_core::{Completion, Nanos, Observer, Op, Request};
-use forebay_live::{Failure, Watch};
+use forebay_live::Watch;
 use hdrhistogram::Histogram;
 
 use crate::export::Export;
 use crate::front::Front;
 use crate::protocol::{Command, Header};
+use crate::record::Recording;
 
 /// Latencies beyond this are counted as this long.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
@@ -138,21 +140,36 @@ impl Tally {
     }
 }
 
-/// Counts what disks do.
-pub(crate) struct Counting(pub(crate) Rc<RefCell<Front>>);
+/// Counts what disks do, and records what clients ask where that is wanted.
+pub(crate) struct Counting {
+    pub(crate) front: Rc<RefCell<Front>>,
+    pub(crate) recording: Option<Recording>,
+}
 
 impl Observer for Counting {
     #[inline]
+    fn arrived(&mut self, request: &Request) {
+        if let Some(recording) = &mut self.recording {
+            recording.arrived(request);
+        }
+    }
+
+    #[inline]
     fn io(&mut self, completion: &Completion) {
-        self.0.borrow_mut().tally.ended(completion);
+        self.front.borrow_mut().tally.ended(completion);
+    }
+
+    #[inline]
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        if let Some(recording) = &mut self.recording {
+            recording.finished(now, done);
+        }
     }
 }
 
 impl Watch for Counting {
     #[inline]
     fn started(&mut self, _now: Nanos, io: &Request) {
-        self.0.borrow_mut().tally.started(io);
+        self.front.borrow_mut().tally.started(io);
     }
-
-    fn failed(&mut self, _now: Nanos, _io: &Request, _failure: Failure) {}
 }

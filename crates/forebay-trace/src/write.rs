@@ -27,7 +27,7 @@ use crate::rows::shorten;
 use crate::trace::{Dictionary, Notes, Record};
 
 /// Writes a trace in batches.
-pub trait Writer {
+pub trait Writer: Send {
     /// Appends records, which are in order of time.
     fn write(&mut self, batch: &[Record], dictionary: &Dictionary) -> Result<(), TraceError>;
 
