@@ -14,7 +14,6 @@ mod info;
 mod metrics;
 mod reads;
 mod reply;
-mod scrape;
 mod session;
 mod unfinished;
 
@@ -24,12 +23,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use forebay_metrics::Scraped;
+
 use crate::record::{KEY_MAX, VALUE_MAX};
 use crate::store::Store;
 
 pub(crate) use command::next as next_command;
+pub(crate) use forebay_metrics::next_request;
 use metrics::Counts;
-pub(crate) use scrape::next as next_request;
 use unfinished::Unfinished;
 
 /// What clients may do.
@@ -80,8 +81,9 @@ struct Serving {
 pub struct Server {
     serving: Arc<Serving>,
     address: SocketAddr,
-    /// Those that listen, and where.
-    threads: Vec<(SocketAddr, std::thread::JoinHandle<()>)>,
+    /// The one that listens.
+    thread: std::thread::JoinHandle<()>,
+    scraped: Vec<Scraped>,
 }
 
 /// How long a connection waits before it looks whether the server is over.
@@ -109,7 +111,7 @@ impl Server {
         let theirs = Arc::clone(&serving);
         let thread = std::thread::Builder::new().name("listen".into());
         let thread = thread.spawn(move || accept(&listener, &theirs))?;
-        Ok(Server { serving, address, threads: vec![(address, thread)] })
+        Ok(Server { serving, address, thread, scraped: Vec::new() })
     }
 
     /// Answers `GET /metrics` over HTTP too, at a loopback address, in Prometheus's text format. Says where.
@@ -117,8 +119,10 @@ impl Server {
     /// # Errors
     /// Where the address cannot be had or is not loopback.
     pub fn publish_metrics(&mut self, address: SocketAddr) -> io::Result<SocketAddr> {
-        let (address, thread) = scrape::start(&self.serving, address)?;
-        self.threads.push((address, thread));
+        let theirs = Arc::clone(&self.serving);
+        let scraped = Scraped::start(address, move || metrics::text(&theirs))?;
+        let address = scraped.address();
+        self.scraped.push(scraped);
         Ok(address)
     }
 
@@ -130,12 +134,11 @@ impl Server {
     /// Takes no more clients and ends their connections once what they asked is answered.
     pub fn stop(self) {
         self.serving.is_over.store(true, Ordering::SeqCst);
-        for (address, thread) in self.threads {
-            // Something to accept, so that it looks.
-            drop(TcpStream::connect(address));
-            // It ends by itself.
-            let _ = thread.join();
-        }
+        // Something to accept, so that it looks.
+        drop(TcpStream::connect(self.address));
+        // It ends by itself.
+        let _ = self.thread.join();
+        self.scraped.into_iter().for_each(Scraped::stop);
         while self.serving.connections.load(Ordering::SeqCst) > 0 {
             std::thread::sleep(Duration::from_millis(5));
         }

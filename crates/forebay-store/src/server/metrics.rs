@@ -2,9 +2,10 @@
 //!
 //! Names and labels are our own words: nothing of a client's is in the text.
 
-use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
+
+use forebay_metrics::Page;
 
 use super::Serving;
 
@@ -71,12 +72,18 @@ pub(super) fn text(serving: &Serving) -> String {
         let label = format!("{{command=\"{name}\"}}");
         page.sample("commands_total", &label, count.load(Ordering::Relaxed) as f64);
     }
-    page.histogram(
+    histogram(
+        &mut page,
         "put_seconds",
         "From a write's being begun to its answer.",
         &serving.counts.puts,
     );
-    page.histogram("get_seconds", "From a read's being begun to its answer.", &serving.counts.gets);
+    histogram(
+        &mut page,
+        "get_seconds",
+        "From a read's being begun to its answer.",
+        &serving.counts.gets,
+    );
     page.head("disk_stage", "gauge", "1 for the stage that a disk is in.");
     for (disk, stage) in (1..).zip(status.stage_names()) {
         for of in ["idle", "log", "read-log", "write-tree"] {
@@ -140,34 +147,21 @@ pub(super) fn text(serving: &Serving) -> String {
         page.head(name, "counter", help);
         page.sample(name, "", value);
     }
-    page.0
+    page.text()
 }
 
-/// Lines of the format. Writing to a string does not fail.
-#[derive(Default)]
-struct Page(String);
-
-impl Page {
-    fn head(&mut self, name: &str, kind: &str, help: &str) {
-        let _ = writeln!(self.0, "# HELP forebay_{name} {help}\n# TYPE forebay_{name} {kind}");
+/// Adds a histogram.
+fn histogram(page: &mut Page, name: &str, help: &str, histogram: &Histogram) {
+    page.head(name, "histogram", help);
+    let mut count = 0;
+    let bounds = BOUNDS_US.iter().map(|bound| (*bound as f64 / 1e6).to_string());
+    for (bound, bucket) in bounds.chain(["+Inf".into()]).zip(&histogram.buckets) {
+        count += bucket.load(Ordering::Relaxed);
+        page.sample(&format!("{name}_bucket"), &format!("{{le=\"{bound}\"}}"), count as f64);
     }
-
-    fn sample(&mut self, name: &str, labels: &str, value: f64) {
-        let _ = writeln!(self.0, "forebay_{name}{labels} {value}");
-    }
-
-    fn histogram(&mut self, name: &str, help: &str, histogram: &Histogram) {
-        self.head(name, "histogram", help);
-        let mut count = 0;
-        let bounds = BOUNDS_US.iter().map(|bound| (*bound as f64 / 1e6).to_string());
-        for (bound, bucket) in bounds.chain(["+Inf".into()]).zip(&histogram.buckets) {
-            count += bucket.load(Ordering::Relaxed);
-            self.sample(&format!("{name}_bucket"), &format!("{{le=\"{bound}\"}}"), count as f64);
-        }
-        let sum = Duration::from_nanos(histogram.sum_ns.load(Ordering::Relaxed));
-        self.sample(&format!("{name}_sum"), "", sum.as_secs_f64());
-        self.sample(&format!("{name}_count"), "", count as f64);
-    }
+    let sum = Duration::from_nanos(histogram.sum_ns.load(Ordering::Relaxed));
+    page.sample(&format!("{name}_sum"), "", sum.as_secs_f64());
+    page.sample(&format!("{name}_count"), "", count as f64);
 }
 
 #[cfg(test)]
@@ -181,8 +175,9 @@ mod tests {
             histogram.observe(Duration::from_micros(us));
         }
         let mut page = Page::default();
-        page.histogram("put_seconds", "Help.", &histogram);
-        let has = |line: &str| assert!(page.0.lines().any(|other| other == line), "{}", page.0);
+        super::histogram(&mut page, "put_seconds", "Help.", &histogram);
+        let text = page.text();
+        let has = |line: &str| assert!(text.lines().any(|other| other == line), "{text}");
         has("# TYPE forebay_put_seconds histogram");
         has("forebay_put_seconds_bucket{le=\"0.0001\"} 1");
         has("forebay_put_seconds_bucket{le=\"0.00025\"} 2");

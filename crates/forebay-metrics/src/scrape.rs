@@ -4,14 +4,15 @@
 //! Nothing is believed of who asks: a head has a length, an answer a time, connections a number. Whoever can
 //! connect may read, so it is loopback only.
 
+// Threads and sockets are its task.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
-
-use super::{Serving, TICK, metrics};
 
 /// Bytes of a request's head.
 const HEAD_MAX: usize = 8 << 10;
@@ -19,28 +20,61 @@ const HEAD_MAX: usize = 8 << 10;
 const CONNECTIONS_MAX: usize = 8;
 /// How long one may take in all.
 const TIME_MAX: Duration = Duration::from_secs(5);
+/// How long one that is refused is talked to, and nothing is accepted where the system has no more descriptors.
+const TICK: Duration = Duration::from_millis(200);
 
-/// Answers at `address` until the server is over.
-pub(super) fn start(
-    serving: &Arc<Serving>,
+/// A thread that answers with what there is.
+pub struct Scraped {
     address: SocketAddr,
-) -> io::Result<(SocketAddr, JoinHandle<()>)> {
-    if !address.ip().is_loopback() {
-        let what =
-            "is not loopback: whoever connects may read the metrics; expected e.g. 127.0.0.1:9121";
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
-    }
-    let listener = TcpListener::bind(address)?;
-    let address = listener.local_addr()?;
-    let serving = Arc::clone(serving);
-    let thread = std::thread::Builder::new().name("metrics".into());
-    Ok((address, thread.spawn(move || accept(&listener, &serving))?))
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
 }
 
-fn accept(listener: &TcpListener, serving: &Arc<Serving>) {
+impl Scraped {
+    /// Answers at `address` with what `text` says then.
+    ///
+    /// # Errors
+    /// Where the address cannot be had or is not loopback.
+    pub fn start(
+        address: SocketAddr,
+        text: impl Fn() -> String + Send + Sync + 'static,
+    ) -> io::Result<Scraped> {
+        if !address.ip().is_loopback() {
+            let what = "is not loopback: whoever connects may read the metrics; expected e.g. 127.0.0.1:9121";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, what));
+        }
+        let listener = TcpListener::bind(address)?;
+        let address = listener.local_addr()?;
+        let over = Arc::new(AtomicBool::new(false));
+        let (theirs, text) = (Arc::clone(&over), Arc::new(text));
+        let thread = std::thread::Builder::new().name("metrics".into());
+        let thread = thread.spawn(move || accept(&listener, &theirs, &text))?;
+        Ok(Scraped { address, over, thread })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Ends it.
+    pub fn stop(self) {
+        self.over.store(true, Ordering::SeqCst);
+        // Something to accept, so that it looks.
+        drop(TcpStream::connect(self.address));
+        // It ends by itself.
+        let _ = self.thread.join();
+    }
+}
+
+fn accept<T: Fn() -> String + Send + Sync + 'static>(
+    listener: &TcpListener,
+    over: &AtomicBool,
+    text: &Arc<T>,
+) {
     let connections = Arc::new(AtomicUsize::new(0));
     for connection in listener.incoming() {
-        if serving.is_over.load(Ordering::SeqCst) {
+        if over.load(Ordering::SeqCst) {
             return;
         }
         let Ok(mut connection) = connection else {
@@ -56,13 +90,13 @@ fn accept(listener: &TcpListener, serving: &Arc<Serving>) {
         }
         connections.fetch_add(1, Ordering::SeqCst);
         let guard = Counted(Arc::clone(&connections));
-        let serving = Arc::clone(serving);
+        let text = Arc::clone(text);
         let thread = std::thread::Builder::new().name("scrape".into());
         // Without a thread the connection ends with the guard.
         let _ = thread.spawn(move || {
             let _guard = guard;
             // Who goes away is no news.
-            let _ = answer(connection, &serving);
+            let _ = answer(connection, &*text);
         });
     }
 }
@@ -76,12 +110,12 @@ impl Drop for Counted {
     }
 }
 
-fn answer(mut connection: TcpStream, serving: &Serving) -> io::Result<()> {
+fn answer(mut connection: TcpStream, text: &dyn Fn() -> String) -> io::Result<()> {
     let end = Instant::now() + TIME_MAX;
     let mut head = Vec::new();
     let mut chunk = [0; 1024];
     let asked = loop {
-        if let Some(asked) = next(&head).transpose() {
+        if let Some(asked) = next_request(&head).transpose() {
             break asked;
         }
         let left = end.saturating_duration_since(Instant::now());
@@ -95,7 +129,7 @@ fn answer(mut connection: TcpStream, serving: &Serving) -> io::Result<()> {
         }
     };
     let reply = match asked {
-        Ok(()) => reply("200 OK", &metrics::text(serving)),
+        Ok(()) => reply("200 OK", &text()),
         Err(status) => reply(status, ""),
     };
     connection.set_write_timeout(Some(TIME_MAX))?;
@@ -103,7 +137,7 @@ fn answer(mut connection: TcpStream, serving: &Serving) -> io::Result<()> {
 }
 
 /// Whether what has come asks for what there is; none while more has to come, else the status that says why not.
-pub(crate) fn next(head: &[u8]) -> Result<Option<()>, &'static str> {
+pub fn next_request(head: &[u8]) -> Result<Option<()>, &'static str> {
     match is_whole(head) || head.len() > HEAD_MAX {
         true => asked(head).map(Some),
         false => Ok(None),
