@@ -2,16 +2,18 @@
 //! for streams found by address as long as it pays, and a bound on every wait.
 //!
 //! Ours, after what the others do well. It sweeps as C-LOOK does, waits after a read for the next one
-//! of its stream as anticipatory does, and serves reads and writes in turns, one kind off the device
-//! before the other begins, where that is better. It departs from what is known:
+//! of its stream as anticipatory does, and serves reads and writes in turns where that is better. It
+//! departs from what is known:
 //!
 //! * *Together or apart* ([`sharing`]). What lies on the way is taken along, reads and writes alike,
 //!   while the writes that wait take no more than some times as long as the reads. Few reads beside
 //!   bulk writes are fetched in excursions, from which the sweep goes on where it was. And while some
-//!   request has waited for a good part of the bound, each kind has a sweep of its own.
+//!   request has waited for two fifths of the bound, each kind has a sweep of its own.
 //! * *Long turns.* A turn goes upwards from where its kind's last one ended. While the other kind
 //!   waits it lasts until half (writes: a quarter) of what waits there could have been served, and
 //!   no less than [`ForebayConfig::turn`]: few requests interrupt a sweep soon, many let it go on.
+//!   The next turn begins while the last of the one before are still at the device: a drive that
+//!   queues is never run dry for a change of kinds.
 //! * *Kinds by what is done*, not by who waits: a synchronous write may be as bulky as any other, and
 //!   counted with reads it makes them wait.
 //! * *Streams by address* ([`trails`]): a file read half by one thread and half by another is one.
@@ -124,7 +126,6 @@ struct Side {
     sorted: Sorted,
     /// First byte of the last request of the kind given.
     position: u64,
-    in_flight: u32,
 }
 
 /// What is known of a queued request.
@@ -147,6 +148,8 @@ struct Held {
 pub struct Forebay {
     config: ForebayConfig,
     sides: [Side; 2],
+    /// Requests at the device.
+    in_flight: u32,
     /// By queued id.
     known: Vec<Known>,
     trails: Trails,
@@ -173,6 +176,7 @@ impl Forebay {
         Forebay {
             config,
             sides: Default::default(),
+            in_flight: 0,
             known: Vec::new(),
             trails: Trails::default(),
             cost: Cost::default(),
@@ -189,10 +193,6 @@ impl Forebay {
         }
     }
 
-    fn in_flight(&self) -> u32 {
-        self.sides[READS].in_flight + self.sides[WRITES].in_flight
-    }
-
     /// The request that has to go now to keep the bound.
     fn overdue(&self, now: Nanos, queue: &Queue) -> Option<QueuedId> {
         let oldest = |side: &Side| side.fifo.front().map(|id| (queue[id].added, id));
@@ -202,7 +202,7 @@ impl Forebay {
             (read, write) => read.or(write)?,
         };
         let waiting: usize = self.sides.iter().map(|side| side.sorted.len()).sum();
-        let ahead = waiting as u64 + u64::from(self.in_flight());
+        let ahead = waiting as u64 + u64::from(self.in_flight);
         let needed = Nanos(self.cost.service().0.saturating_mul(ahead * 5) / 4);
         (added + self.config.bound <= now + needed).then_some(id)
     }
@@ -217,7 +217,7 @@ impl Forebay {
         }
         let saving = self.cost.saving();
         let pause = trail.pause(saving);
-        let others = u64::from(self.in_flight() - trail.in_flight);
+        let others = u64::from(self.in_flight - trail.in_flight);
         if !pause.is_worth(Nanos(saving.0.saturating_mul(others) / DRAINS)) {
             return false;
         }
@@ -275,9 +275,6 @@ impl Forebay {
             return self.on_the_way();
         }
         if self.turn_is_over(now) {
-            if self.sides[self.turn].in_flight > 0 {
-                return None; // one kind at a time at the device
-            }
             (self.turn, self.turn_began) = (1 - self.turn, now);
         }
         if self.sharing == Sharing::Excursions && self.turn == WRITES {
@@ -339,7 +336,7 @@ impl Elevator for Forebay {
         let id = self.choose(now, queue)?;
         let request = queue[id];
         let ahead = request.offset.checked_sub(self.head).is_some_and(|gap| gap <= AHEAD_BYTES);
-        let paused = self.in_flight() == 0 && now > self.idle_since;
+        let paused = self.in_flight == 0 && now > self.idle_since;
         let step = match (ahead, paused) {
             (false, _) => Step::Away,
             (true, true) => Step::OnAfterPause,
@@ -349,7 +346,7 @@ impl Elevator for Forebay {
         queue.unlink(&mut side.fifo, id);
         side.sorted.remove(request.offset, id);
         side.position = request.offset;
-        side.in_flight += 1;
+        self.in_flight += 1;
         self.head = request.end();
         if !self.is_excursion() {
             self.place = request.offset;
@@ -367,7 +364,7 @@ impl Elevator for Forebay {
 
     fn completed(&mut self, now: Nanos, id: QueuedId, queue: &Queue) {
         let Known { trail, given, step } = self.known[id as usize];
-        self.sides[queue[id].scope as usize].in_flight -= 1;
+        self.in_flight -= 1;
         self.idle_since = now;
         self.cost.learn(now, given, queue[id].scope as usize, queue[id].len, step);
         self.kept.answered(now - queue[id].added, self.config.bound);

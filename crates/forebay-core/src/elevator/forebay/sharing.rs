@@ -19,7 +19,7 @@ const BULK_LATE: u64 = 2;
 
 /// Late, in percent of the bound: as soon as the oldest has waited so long, until none has waited
 /// for more than the latter.
-const LATE_FROM: u64 = 30;
+const LATE_FROM: u64 = 40;
 const LATE_UNTIL: u64 = 10;
 
 /// How the kinds share the device.
