@@ -38,6 +38,7 @@ mod store;
 mod store_bench;
 mod store_repair;
 mod store_simulate;
+mod top;
 mod volume;
 
 use std::panic;
@@ -70,6 +71,7 @@ enum Verb {
     Capture(capture::Capture),
     Play(play::Play),
     Serve(serve::Serve),
+    Top(top::Top),
     Volume(volume::Volume),
     Store(store::Store),
     Array(array::Array),
@@ -93,6 +95,7 @@ impl Verb {
             Verb::Capture(verb) => verb.run(),
             Verb::Play(verb) => verb.run(),
             Verb::Serve(verb) => verb.run(),
+            Verb::Top(verb) => verb.run(),
             Verb::Volume(verb) => verb.run(),
             Verb::Store(verb) => verb.run(),
             Verb::Array(verb) => verb.run(),

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 
-use forebay_core::contract::policy::Done;
-use forebay_core::{Bytes, Lane, Nanos, Piece, Request, Slots, Workload};
+use forebay_core::contract::policy::{AnyPolicy, Done};
+use forebay_core::{Bytes, Completion, Cx, Lane, Nanos, Piece, Policy, Request, Slots, Workload};
 use forebay_live::{Ended, Lanes, Waker, Wired};
 
 use crate::front::Front;
@@ -62,6 +62,35 @@ impl<L: Wired> Lanes for Fronted<L> {
 
     fn waker(&mut self) -> io::Result<Waker> {
         self.lanes.waker()
+    }
+}
+
+/// A policy that somebody may look at between its calls.
+pub(crate) struct Shared(pub(crate) Rc<RefCell<AnyPolicy>>);
+
+impl Policy for Shared {
+    #[inline]
+    fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        self.0.borrow_mut().submit(cx, request, bytes);
+    }
+    #[inline]
+    fn dispatch(&mut self, now: Nanos, lane: Lane) -> Option<Request> {
+        self.0.borrow_mut().dispatch(now, lane)
+    }
+    #[inline]
+    fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
+        self.0.borrow_mut().complete(cx, done);
+    }
+    #[inline]
+    fn wakeup(&self) -> Option<Nanos> {
+        self.0.borrow().wakeup()
+    }
+    fn wake(&mut self, cx: &mut Cx<'_>) {
+        self.0.borrow_mut().wake(cx);
+    }
+    #[inline]
+    fn pieces(&self, io: &Request, each: &mut dyn FnMut(Piece)) {
+        self.0.borrow().pieces(io, each);
     }
 }
 

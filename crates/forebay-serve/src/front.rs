@@ -6,14 +6,16 @@
 // Signs from other threads are its task.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
 use std::os::fd::OwnedFd;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
 
-use forebay_core::contract::policy::Done;
+use forebay_core::contract::policy::{AnyPolicy, Done};
 use forebay_core::slab::Slab;
 use forebay_core::{Buf, Bytes, Flags, Nanos, Op, Outcome, Request, Slots, worst};
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
@@ -23,7 +25,7 @@ use crate::export::Export;
 use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 use crate::stored::Stored;
-use crate::tally::Tally;
+use crate::tally::{Answered, Tally};
 
 /// Zeros are written in pieces of this.
 const ZEROS_BYTES: u32 = 1 << 20;
@@ -81,6 +83,8 @@ struct Asked {
     op: Op,
     parts: u32,
     outcome: Outcome,
+    /// Whether it was served in the first class there is.
+    kept: bool,
 }
 
 /// How the driver is to go on.
@@ -126,6 +130,8 @@ pub(crate) struct Front {
     /// To be called when the policy is open.
     opened: Option<Box<dyn FnOnce()>>,
     pub(crate) tally: Tally,
+    /// The policy, to be asked what it counts.
+    policy: Option<Rc<RefCell<AnyPolicy>>>,
 }
 
 impl Front {
@@ -135,10 +141,12 @@ impl Front {
         stored: Option<Stored>,
         newcomers: Receiver<Newcomer>,
         orders: Receiver<Order>,
+        tally: Tally,
         pool: &mut Pool,
     ) -> Front {
         Front {
-            tally: Tally::new(&exports),
+            tally,
+            policy: None,
             exports,
             streams,
             stored,
@@ -198,7 +206,7 @@ impl Front {
         {
             match order {
                 // Who asked may not wait for it.
-                Order::Tell(told) => drop(told.send(self.tally.clone())),
+                Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
                 Order::Switch(_) if self.course == Course::Closing => {}
                 Order::Switch(switch) => {
                     (self.course, self.now) = (Course::Held, self.now.max(lanes.wall()));
@@ -224,6 +232,25 @@ impl Front {
         self.stop = stop;
         self.opened = Some(Box::new(opened));
         self.ask(Op::Open);
+    }
+
+    /// The policy from now on is this one.
+    pub(crate) fn follow(&mut self, policy: &Rc<RefCell<AnyPolicy>>, spec: &str) {
+        self.policy = Some(Rc::clone(policy));
+        self.tally.policy = spec.to_string();
+    }
+
+    /// Nobody looks at the policy any more.
+    pub(crate) fn let_policy_go(&mut self) {
+        self.policy = None;
+    }
+
+    /// What was counted until now.
+    fn figures(&mut self, now: Nanos) -> Tally {
+        if let Some(policy) = &self.policy {
+            self.tally.counted = policy.borrow().figures();
+        }
+        self.tally.at(now)
     }
 
     /// The policy for which a run ended.
@@ -275,7 +302,17 @@ impl Front {
     /// Asks something that no client wants.
     fn ask(&mut self, op: Op) {
         let (header, at, outcome) = (Header::FLUSH, self.now, Ok(()));
-        let asked = Asked { plug: None, header, at, buf: 0, rest: (0, 0), op, parts: 0, outcome };
+        let asked = Asked {
+            plug: None,
+            header,
+            at,
+            buf: 0,
+            rest: (0, 0),
+            op,
+            parts: 0,
+            outcome,
+            kept: false,
+        };
         let name = self.asked.insert(asked);
         self.begin(name);
     }
@@ -292,7 +329,9 @@ impl Front {
                 }
                 if let Some((switch, since)) = self.next.take() {
                     // Who ordered it may not wait for it.
-                    let _ = switch.done.send(self.now - since);
+                    let pause = self.now - since;
+                    (self.tally.switches, self.tally.last_pause) = (self.tally.switches + 1, pause);
+                    let _ = switch.done.send(pause);
                 }
             }
             (Op::Open, Err(_)) => {
@@ -377,19 +416,20 @@ impl Front {
             return self.leave(plug, lanes);
         }
         connection.under_way += 1;
+        self.tally.asked(connection.agreed.export);
         let export = &self.exports[connection.agreed.export];
         if let Err(errno) = permitted(&header, export, &connection.agreed) {
             if header.command == Command::Write {
                 connection.skip = header.len;
             }
-            return self.owe(plug, &header, Told::Failed(errno), self.now);
+            return self.owe(plug, &header, Told::Failed(errno), (self.now, false));
         }
         if header.command == Command::BlockStatus {
             let one = header.flags.has(CommandFlags::REQUEST_ONE);
             let most = if one { 1 } else { EXTENTS_MAX };
             let at = export.offset + header.offset;
             let told = Stored::extents(self.stored.as_ref(), at, header.len, most);
-            return self.owe(plug, &header, Told::Stored(told), self.now);
+            return self.owe(plug, &header, Told::Stored(told), (self.now, false));
         }
         let buf = match header.command {
             Command::Read | Command::Write => connection.take(header.len, lanes.pool()),
@@ -416,6 +456,7 @@ impl Front {
             op,
             parts: 0,
             outcome: Ok(()),
+            kept: false,
         });
         if header.command == Command::Write {
             let mut payload = Payload { asked, buf, have: 0, len: header.len };
@@ -489,6 +530,7 @@ impl Front {
         asked.parts -= 1;
         self.begun -= 1;
         asked.outcome = worst(asked.outcome, done.outcome);
+        asked.kept = done.class == 0;
         let fast = asked.header.flags.has(CommandFlags::FAST_ZERO);
         if let (Command::WriteZeroes, Op::Trim, Err(_), false) =
             (asked.header.command, asked.op, asked.outcome, fast)
@@ -536,15 +578,16 @@ impl Front {
                 connection.let_free(header.len);
             }
         }
-        self.owe(plug, &header, told, asked.at);
+        self.owe(plug, &header, told, (asked.at, asked.kept));
     }
 
     /// Queues an answer, which is sent with the others of the pass.
-    fn owe(&mut self, plug: Plug, header: &Header, told: Told, at: Nanos) {
+    fn owe(&mut self, plug: Plug, header: &Header, told: Told, (at, kept): (Nanos, bool)) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.under_way -= 1;
         let failed = matches!(told, Told::Failed(_));
-        self.tally.answered(connection.agreed.export, header, self.now - at, failed);
+        let how = Answered { took: self.now - at, failed, kept };
+        self.tally.answered(connection.agreed.export, self.now, header, how);
         connection.owe(Reply { cookie: header.cookie, told });
     }
 
@@ -583,6 +626,8 @@ impl Front {
         if let Some(payload) = connection.payload.take() {
             connection.under_way -= 1;
             let asked = self.asked.remove(payload.asked);
+            let how = Answered { took: Nanos::ZERO, failed: true, kept: false };
+            self.tally.answered(connection.agreed.export, self.now, &asked.header, how);
             connection.free(asked.buf, payload.len, lanes.pool());
         }
         connection.forget(lanes.pool());

@@ -10,22 +10,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use forebay::tape::{Blank, Header, Tape};
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::{Fault, Outcome};
 use forebay_live::{Waker, Wired, run};
+use forebay_metrics::Scraped;
 
 use crate::address::Address;
 use crate::back::{Lanes, Opened, Policies};
 use crate::config::{Back, Config};
-use crate::drive::{Arrivals, Fronted};
+use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
+use crate::figures::Figures;
 use crate::front::{Course, Front, Newcomer, Order, Switch};
 use crate::listen::{Door, Listening};
 use crate::record::Recording;
+use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
 
 /// A server that serves.
@@ -34,15 +37,9 @@ pub struct Server {
     drivers: Vec<Driver>,
     exports: Vec<Export>,
     notes: Vec<String>,
-}
-
-/// What was counted of a back.
-#[derive(Clone, Debug)]
-pub struct BackFigures {
-    /// Its name.
-    pub name: String,
-    /// Its counts.
-    pub tally: Tally,
+    started: Instant,
+    telling: Vec<Telling>,
+    scraped: Option<Scraped>,
 }
 
 /// A back's thread.
@@ -79,6 +76,9 @@ impl Server {
             drivers: Vec::new(),
             exports: Vec::new(),
             notes: Vec::new(),
+            started: Instant::now(),
+            telling: Vec::new(),
+            scraped: None,
         };
         let mut doors = Vec::new();
         for back in &config.backs {
@@ -99,11 +99,27 @@ impl Server {
             server.exports.extend(ready.exports);
             server.notes.extend(ready.notes);
         }
+        server.tell(config)?;
         for (listener, address) in listeners {
             let (exports, doors) = (server.exports.clone(), doors.clone());
             server.listening.push(Listening::start(listener, address, exports, doors)?);
         }
         Ok(server)
+    }
+
+    /// Tells figures to whoever asks.
+    fn tell(&mut self, config: &Config) -> Result<(), Error> {
+        for address in &config.listen {
+            if let Address::Unix(path) = address {
+                self.telling.push(Telling::start(path, self.reporter())?);
+            }
+        }
+        if let Some(address) = config.metrics {
+            let reporter = self.reporter();
+            let scraped = Scraped::start(address, move || reporter.figures().page());
+            self.scraped = Some(scraped.map_err(|error| unfit(format!("{address}: {error}")))?);
+        }
+        Ok(())
     }
 
     /// Begins to drive a back.
@@ -163,20 +179,16 @@ impl Server {
         Ok(Duration::from_nanos(pause.0))
     }
 
-    /// What was counted since the start, by back.
-    ///
-    /// # Errors
-    /// Where a driver has ended.
-    pub fn figures(&self) -> Result<Vec<BackFigures>, Error> {
+    /// What was counted since the start.
+    pub fn figures(&self) -> Figures {
+        self.reporter().figures()
+    }
+
+    fn reporter(&self) -> Reporter {
         let of = |driver: &Driver| {
-            let (told, telling) = channel();
-            let gone = || unfit(format!("'{}' serves no more", driver.back.name));
-            driver.orders.send(Order::Tell(told)).map_err(|_| gone())?;
-            driver.waker.wake();
-            let tally = telling.recv().map_err(|_| gone())?;
-            Ok(BackFigures { name: driver.back.name.clone(), tally })
+            (driver.back.name.clone(), driver.orders.clone(), driver.waker.clone())
         };
-        self.drivers.iter().map(of).collect()
+        Reporter { started: self.started, backs: self.drivers.iter().map(of).collect() }
     }
 
     /// Whether a driver ended by itself, for a reason that [`Server::stop`] tells.
@@ -190,6 +202,8 @@ impl Server {
     /// Where a driver failed, or what was written could not be made durable.
     pub fn stop(self) -> Result<(), Error> {
         self.listening.into_iter().for_each(Listening::stop);
+        self.telling.into_iter().for_each(Telling::stop);
+        self.scraped.into_iter().for_each(Scraped::stop);
         let mut worst = Ok(());
         for driver in &self.drivers {
             driver.stop.store(true, Ordering::SeqCst);
@@ -255,7 +269,9 @@ fn drive<L: Wired>(
     let Opened { exports, policies, stored, notes, .. } = opened;
     let ready = Ready { exports: exports.clone(), policies: policies.clone(), notes, waker };
     let Inbound { arriving, ordered, stop } = inbound;
-    let mut front = Front::new(exports, back.streams, stored, arriving, ordered, lanes.pool());
+    let tally = Tally::new(&back.exports, &back.policy);
+    let mut front =
+        Front::new(exports, back.streams, stored, arriving, ordered, tally, lanes.pool());
     front.open(stop, move || {
         // Where nobody waits for it any more, the server is gone.
         let _ = told.send(ready);
@@ -268,10 +284,14 @@ fn drive<L: Wired>(
     let mut spec = back.shaped()?;
     let outcome = loop {
         // It was built before it was ordered.
-        let (mut policy, tape) = tapes.record(policies.build(&spec)?, &spec, &policies)?;
+        let (policy, tape) = tapes.record(policies.build(&spec)?, &spec, &policies)?;
+        let policy = Rc::new(RefCell::new(policy));
+        front.borrow_mut().follow(&policy, &spec);
+        let mut policy = Shared(policy);
         let mut arrivals = Arrivals(Rc::clone(&front));
-        run(&mut *policy, &mut lanes, &mut arrivals, &mut counting)
+        run(&mut policy, &mut lanes, &mut arrivals, &mut counting)
             .map_err(system("driving the disks"))?;
+        front.borrow_mut().let_policy_go();
         drop(policy);
         tape.map(Tape::finish).transpose()?;
         let mut front = front.borrow_mut();

@@ -3,120 +3,164 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use forebay_core::contract::policy::Done;
+use forebay_core::contract::policy::{Done, Figure};
 use forebay_core::{Completion, Nanos, Observer, Op, Request};
 use forebay_live::Watch;
 use hdrhistogram::Histogram;
 
-use crate::export::Export;
+use crate::config::Named;
+use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
 use crate::protocol::{Command, Header};
 use crate::record::Recording;
 
 /// Latencies beyond this are counted as this long.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
+/// How long latencies are recent, at least.
+const RECENT: Nanos = Nanos::from_millis(5000);
 
 /// What is counted of one export.
 #[derive(Clone, Debug)]
-pub struct ExportTally {
-    /// Its name.
-    pub name: String,
-    /// Clients that are connected.
-    pub clients: u32,
-    /// Reads that went well.
-    pub reads: u64,
-    /// Writes that went well.
-    pub writes: u64,
-    /// Flushes, trims and whatever else went well.
-    pub others: u64,
-    /// Bytes of those reads.
-    pub read_bytes: u64,
-    /// Bytes of those writes.
-    pub written_bytes: u64,
-    /// Requests that failed.
-    pub failed: u64,
+pub(crate) struct ExportTally {
+    /// All but what is computed when somebody asks.
+    pub(crate) figures: ExportFigures,
     /// From a request's being there whole to its answer, of reads and writes that went well, in microseconds.
-    pub latency_us: Histogram<u64>,
-}
-
-/// What is counted of one disk.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct LaneTally {
-    /// Reads that it did.
-    pub reads: u64,
-    /// Writes that it did.
-    pub writes: u64,
-    /// Flushes and trims that it did.
-    pub others: u64,
-    /// Bytes that it moved.
-    pub bytes: u64,
-    /// I/Os that failed.
-    pub failed: u64,
-    /// I/Os under way.
-    pub under_way: u64,
+    pub(crate) latency_us: Histogram<u64>,
+    /// The same since `since`, and in the time before.
+    recent_us: [Histogram<u64>; 2],
+    since: Nanos,
+    within: Option<Nanos>,
 }
 
 /// Counts of a back.
 #[derive(Clone, Debug)]
-pub struct Tally {
-    /// By export.
-    pub exports: Vec<ExportTally>,
-    /// By disk; a placement's flash is the last.
-    pub lanes: Vec<LaneTally>,
+pub(crate) struct Tally {
+    pub(crate) exports: Vec<ExportTally>,
+    pub(crate) lanes: Vec<DiskFigures>,
+    pub(crate) policy: String,
+    pub(crate) switches: u64,
+    pub(crate) last_pause: Nanos,
+    pub(crate) counted: Vec<Figure>,
 }
 
-impl Tally {
-    pub(crate) fn new(exports: &[Export]) -> Tally {
-        let of = |export: &Export| ExportTally {
-            name: export.name.clone(),
-            clients: 0,
-            reads: 0,
-            writes: 0,
-            others: 0,
-            read_bytes: 0,
-            written_bytes: 0,
-            failed: 0,
-            latency_us: Histogram::new_with_bounds(1, LATENCY_MAX_US, 2)
-                .expect("bounds that a histogram takes"),
+/// How a request was answered.
+#[derive(Clone, Copy)]
+pub(crate) struct Answered {
+    pub(crate) took: Nanos,
+    pub(crate) failed: bool,
+    /// Whether a promise covers it.
+    pub(crate) kept: bool,
+}
+
+impl ExportTally {
+    fn new(named: &Named) -> ExportTally {
+        let empty = || {
+            Histogram::new_with_bounds(1, LATENCY_MAX_US, 2).expect("bounds that a histogram takes")
         };
-        Tally { exports: exports.iter().map(of).collect(), lanes: Vec::new() }
+        let within = named.promise.map(|promise| promise.within);
+        let figures = ExportFigures {
+            name: named.name.clone(),
+            keep_iops: named.promise.map_or(0, |promise| promise.iops),
+            within_ms: within.map_or(0.0, |within| within.0 as f64 / 1e6),
+            ..ExportFigures::default()
+        };
+        let recent_us = [empty(), empty()];
+        ExportTally { figures, latency_us: empty(), recent_us, since: Nanos::ZERO, within }
     }
 
-    pub(crate) fn came(&mut self, export: usize) {
-        self.exports[export].clients += 1;
+    /// Latencies of the last five to ten seconds, if anything came in them.
+    pub(crate) fn recent(&self) -> Histogram<u64> {
+        let mut both = self.recent_us[0].clone();
+        // Both have the same bounds.
+        let _ = both.add(&self.recent_us[1]);
+        both
     }
 
-    pub(crate) fn left(&mut self, export: usize) {
-        self.exports[export].clients -= 1;
-    }
-
-    pub(crate) fn answered(&mut self, export: usize, header: &Header, took: Nanos, failed: bool) {
-        let counted = &mut self.exports[export];
-        if failed {
-            counted.failed += 1;
+    /// Puts aside what is no longer recent.
+    fn turn(&mut self, now: Nanos) {
+        if now - self.since < RECENT {
             return;
         }
+        if now - self.since >= RECENT + RECENT {
+            self.recent_us[0].reset();
+        }
+        self.recent_us.swap(0, 1);
+        self.recent_us[0].reset();
+        self.since = now;
+    }
+
+    fn answered(&mut self, now: Nanos, header: &Header, how: Answered) {
+        self.turn(now);
+        let (len, figures) = (u64::from(header.len), &mut self.figures);
         match header.command {
+            _ if how.failed => {
+                figures.failed += 1;
+                return;
+            }
             Command::Read => {
-                counted.reads += 1;
-                counted.read_bytes += u64::from(header.len);
+                (figures.reads, figures.read_bytes) = (figures.reads + 1, figures.read_bytes + len)
             }
             Command::Write => {
-                counted.writes += 1;
-                counted.written_bytes += u64::from(header.len);
+                (figures.writes, figures.written_bytes) =
+                    (figures.writes + 1, figures.written_bytes + len);
             }
             _ => {
-                counted.others += 1;
+                figures.others += 1;
                 return;
             }
         }
-        counted.latency_us.saturating_record((took.0 / 1000).clamp(1, LATENCY_MAX_US));
+        if let Some(within) = self.within.filter(|_| how.kept) {
+            figures.kept += 1;
+            figures.kept_in_time += u64::from(how.took <= within);
+        }
+        figures.latency_s += how.took.0 as f64 / 1e9;
+        let us = (how.took.0 / 1000).clamp(1, LATENCY_MAX_US);
+        self.latency_us.saturating_record(us);
+        self.recent_us[0].saturating_record(us);
+    }
+}
+
+impl Tally {
+    pub(crate) fn new(exports: &[Named], policy: &str) -> Tally {
+        Tally {
+            exports: exports.iter().map(ExportTally::new).collect(),
+            lanes: Vec::new(),
+            policy: policy.to_string(),
+            switches: 0,
+            last_pause: Nanos::ZERO,
+            counted: Vec::new(),
+        }
     }
 
-    fn lane(&mut self, io: &Request) -> &mut LaneTally {
+    pub(crate) fn came(&mut self, export: usize) {
+        self.exports[export].figures.clients += 1;
+    }
+
+    pub(crate) fn left(&mut self, export: usize) {
+        self.exports[export].figures.clients -= 1;
+    }
+
+    pub(crate) fn asked(&mut self, export: usize) {
+        self.exports[export].figures.under_way += 1;
+    }
+
+    /// A request is answered at `now`, or its client is gone.
+    pub(crate) fn answered(&mut self, export: usize, now: Nanos, header: &Header, how: Answered) {
+        let export = &mut self.exports[export];
+        export.figures.under_way -= 1;
+        export.answered(now, header, how);
+    }
+
+    /// At a time, before somebody looks.
+    pub(crate) fn at(&mut self, now: Nanos) -> Tally {
+        self.exports.iter_mut().for_each(|export| export.turn(now));
+        self.clone()
+    }
+
+    fn lane(&mut self, io: &Request) -> &mut DiskFigures {
         let at = usize::from(io.lane);
         if at >= self.lanes.len() {
-            self.lanes.resize(at + 1, LaneTally::default());
+            self.lanes.resize(at + 1, DiskFigures::default());
         }
         &mut self.lanes[at]
     }
@@ -135,7 +179,7 @@ impl Tally {
             (Ok(()), _) => lane.others += 1,
         }
         if done.outcome.is_ok() && done.io.op.moves_data() {
-            lane.bytes += u64::from(done.io.len);
+            lane.moved_bytes += u64::from(done.io.len);
         }
     }
 }
@@ -171,5 +215,44 @@ impl Watch for Counting {
     #[inline]
     fn started(&mut self, _now: Nanos, io: &Request) {
         self.front.borrow_mut().tally.started(io);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn answer(tally: &mut Tally, at_s: u64, took_ms: u64, kept: bool) {
+        let header = Header { command: Command::Read, len: 4096, ..Header::FLUSH };
+        let how = Answered { took: Nanos::from_millis(took_ms), failed: false, kept };
+        tally.asked(0);
+        tally.answered(0, Nanos::from_millis(at_s * 1000), &header, how);
+    }
+
+    #[test]
+    fn latencies_are_recent_for_five_to_ten_seconds() {
+        let named = Named::all("a");
+        let mut tally = Tally::new(&[named], "noop");
+        let longest = |tally: &mut Tally, at_s: u64| {
+            tally.at(Nanos::from_millis(at_s * 1000)).exports[0].recent().max() / 1000
+        };
+        answer(&mut tally, 1, 500, false);
+        answer(&mut tally, 6, 20, false);
+        assert!((480..=520).contains(&longest(&mut tally, 7)));
+        assert!((19..=21).contains(&longest(&mut tally, 11)));
+        assert_eq!(longest(&mut tally, 40), 0);
+        assert_eq!(tally.exports[0].figures.reads, 2);
+        assert_eq!(tally.exports[0].figures.under_way, 0);
+    }
+
+    #[test]
+    fn a_promise_counts_what_it_covers() {
+        let promise = crate::config::Promise { iops: 10, within: Nanos::from_millis(30) };
+        let mut tally = Tally::new(&[Named { promise: Some(promise), ..Named::all("a") }], "noop");
+        for (took_ms, kept) in [(30, true), (31, true), (500, false)] {
+            answer(&mut tally, 1, took_ms, kept);
+        }
+        let figures = &tally.exports[0].figures;
+        assert_eq!((figures.kept, figures.kept_in_time, figures.reads), (2, 1, 3));
     }
 }

@@ -203,7 +203,7 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
     }
     // What was not sent whole was not written.
     assert_eq!(steady.read(65_536, 4096), [0; 4096]);
-    let clients = |served: &Served| served.server.figures().unwrap()[0].tally.exports[0].clients;
+    let clients = |served: &Served| served.server.figures().backs[0].exports[0].clients;
     for _ in 0..200 {
         if clients(&served) == 2 {
             break;
@@ -245,8 +245,9 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
     );
     over.store(true, Ordering::Relaxed);
     thread.join().unwrap();
-    let figures = served.server.figures().unwrap();
-    let [export] = &figures[0].tally.exports[..] else { panic!("one export") };
+    let figures = served.server.figures();
+    assert_eq!((figures.backs[0].switches, &*figures.backs[0].policy), (18, "noop"));
+    let [export] = &figures.backs[0].exports[..] else { panic!("one export") };
     assert_eq!((export.reads, export.failed), (export.writes, 0));
     served.stop();
 }

@@ -1,0 +1,245 @@
+//! `forebay top`.
+
+use std::io::{self, IsTerminal};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::thread;
+use std::time::Duration;
+
+use clap::Args;
+use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay_serve::ask;
+use forebay_serve::figures::{BackFigures, DiskFigures, ExportFigures, Figures};
+
+use serde::Serialize;
+
+use crate::interrupt::{self, Second};
+use crate::options::duration;
+use crate::output::{self, Format};
+
+/// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
+///
+/// On a terminal it goes on until Ctrl-C; otherwise it looks twice, an interval apart, and prints what happened in
+/// between. Latencies are those of the last five to ten seconds.
+#[derive(Args)]
+#[command(
+    after_help = "Examples:\n  forebay top /run/disk.sock\n  forebay top /run/disk.sock --once --format json"
+)]
+pub(crate) struct Top {
+    /// The socket that the server listens at (forebay serve --socket)
+    #[arg(value_name = "SOCKET")]
+    socket: PathBuf,
+    /// How often to look: 1s, 500ms
+    #[arg(long, value_name = "TIME", default_value = "1s", value_parser = duration)]
+    interval: Duration,
+    /// Print once, also on a terminal
+    #[arg(long)]
+    once: bool,
+    /// How to print it; JSON is printed once, with figures since the server started
+    #[arg(long, value_enum, default_value = "table")]
+    format: Format,
+}
+
+/// Figures as JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    uptime_s: f64,
+    backs: &'a [BackFigures],
+}
+
+/// How often it looks whether it is to stop.
+const TICK: Duration = Duration::from_millis(50);
+
+impl Top {
+    pub(crate) fn run(self) -> anyhow::Result<()> {
+        let mut before = ask(&self.socket)?;
+        if self.format == Format::Json {
+            return output::print_json(&Told { uptime_s: before.uptime_s, backs: &before.backs });
+        }
+        let goes_on = io::stdout().is_terminal() && !self.once;
+        interrupt::shortens(Second::Ends, |stop| {
+            while !stop.load(Ordering::Relaxed) {
+                let mut left = self.interval;
+                while !left.is_zero() && !stop.load(Ordering::Relaxed) {
+                    let step = left.min(TICK);
+                    thread::sleep(step);
+                    left -= step;
+                }
+                let now = ask(&self.socket)?;
+                if goes_on {
+                    // To the first line of an empty screen.
+                    output::print("\x1b[H\x1b[J")?;
+                }
+                output::print(&page(&before, &now))?;
+                if !goes_on {
+                    break;
+                }
+                before = now;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// What happened between two looks.
+fn page(before: &Figures, now: &Figures) -> String {
+    let fresh = Figures { backs: Vec::new(), uptime_s: 0.0, ..before.clone() };
+    // A server that was started again in between begins at nothing.
+    let before = if now.uptime_s < before.uptime_s { &fresh } else { before };
+    let span_s = (now.uptime_s - before.uptime_s).max(1e-3);
+    let mut text = String::new();
+    for back in &now.backs {
+        let none = BackFigures { exports: Vec::new(), disks: Vec::new(), ..back.clone() };
+        let then = before.backs.iter().find(|other| other.name == back.name).unwrap_or(&none);
+        text += &sentence(then, back, span_s);
+        text += &format!("{}\n\n{}\n\n", exports(then, back, span_s), disks(then, back, span_s));
+        if !back.counted.is_empty() {
+            let counted = back.counted.iter().map(|(name, value)| format!("{name} {value}"));
+            text +=
+                &output::wrapped(&format!("counted: {}", counted.collect::<Vec<_>>().join(", ")));
+        }
+    }
+    text
+}
+
+/// The answer in a sentence: what goes through, and which promises are not kept.
+fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
+    let total = |of: &BackFigures| of.exports.iter().map(|one| one.reads + one.writes).sum::<u64>();
+    let rate = (total(back) - total(then)) as f64 / span_s;
+    let name = if back.name.is_empty() { "The disk" } else { &back.name };
+    let mut text = format!("{name} answers {rate:.0} requests a second through {}", back.policy);
+    if back.switches > 0 {
+        let (times, pause) = (back.switches, back.last_pause_ms);
+        text += &format!(", switched {times} times, the last time in {pause:.1} ms");
+    }
+    text = output::wrapped(&(text + ".")) + "\n";
+    for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
+        let share = one.kept_in_time as f64 / one.kept as f64 * 100.0;
+        let (name, iops, within_ms) = (&one.name, one.keep_iops, one.within_ms);
+        let told = format!(
+            "{name}: {share:.2} % of what {iops} IOPS within {within_ms} ms cover were in time."
+        );
+        text += &(output::wrapped(&told) + "\n");
+    }
+    text
+}
+
+fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
+    let heads = [
+        "export", "clients", "queue", "reads/s", "writes/s", "MB/s", "p50 ms", "p99 ms", "max ms",
+        "failed",
+    ];
+    let mut table = headed(&heads);
+    for (at, one) in back.exports.iter().enumerate() {
+        let none = ExportFigures::default();
+        let then = then.exports.get(at).unwrap_or(&none);
+        let bytes = (one.read_bytes + one.written_bytes) - (then.read_bytes + then.written_bytes);
+        let name = if one.name.is_empty() { "(default)" } else { &one.name };
+        table.add_row(row(
+            name,
+            [
+                one.clients.to_string(),
+                one.under_way.to_string(),
+                format!("{:.0}", (one.reads - then.reads) as f64 / span_s),
+                format!("{:.0}", (one.writes - then.writes) as f64 / span_s),
+                format!("{:.1}", bytes as f64 / 1e6 / span_s),
+                figure(one.recent_p50_ms),
+                figure(one.recent_p99_ms),
+                figure(one.recent_longest_ms),
+                one.failed.to_string(),
+            ],
+        ));
+    }
+    table
+}
+
+fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
+    let mut table = headed(&["disk", "queue", "reads/s", "writes/s", "others/s", "MB/s", "failed"]);
+    for (at, one) in back.disks.iter().enumerate() {
+        let none = DiskFigures::default();
+        let then = then.disks.get(at).unwrap_or(&none);
+        let rate = |now: u64, then: u64| format!("{:.0}", (now - then) as f64 / span_s);
+        table.add_row(row(
+            &at.to_string(),
+            [
+                one.under_way.to_string(),
+                rate(one.reads, then.reads),
+                rate(one.writes, then.writes),
+                rate(one.others, then.others),
+                format!("{:.1}", (one.moved_bytes - then.moved_bytes) as f64 / 1e6 / span_s),
+                one.failed.to_string(),
+            ],
+        ));
+    }
+    table
+}
+
+fn headed(heads: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_HORIZONTAL_ONLY);
+    table.set_header(row(heads[0], heads[1..].iter().map(|head| head.to_string())));
+    table
+}
+
+fn row(name: &str, figures: impl IntoIterator<Item = String>) -> Vec<Cell> {
+    let figures = figures.into_iter();
+    let cells = figures.map(|figure| Cell::new(figure).set_alignment(CellAlignment::Right));
+    // A name of any length leaves the figures where they are.
+    let name: String = name.chars().take(12).collect();
+    [Cell::new(name)].into_iter().chain(cells).collect()
+}
+
+/// Three digits.
+fn figure(ms: f64) -> String {
+    match ms {
+        ms if ms >= 100.0 => format!("{ms:.0}"),
+        ms if ms >= 10.0 => format!("{ms:.1}"),
+        ms => format!("{ms:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use forebay_serve::figures::SCHEMA_VERSION;
+
+    use super::*;
+
+    fn looked(uptime_s: f64, count: u64) -> Figures {
+        let export = ExportFigures {
+            name: "an export with a long name".into(),
+            clients: 255,
+            reads: 100_000 + count,
+            read_bytes: (100_000 + count) << 20,
+            recent_p99_ms: 12_345.6,
+            keep_iops: 300,
+            within_ms: 10.0,
+            kept: 1000,
+            kept_in_time: 999,
+            ..ExportFigures::default()
+        };
+        let back = BackFigures {
+            name: "data".into(),
+            policy: "noop".into(),
+            switches: 2,
+            last_pause_ms: 3.25,
+            exports: vec![export],
+            disks: vec![DiskFigures { reads: count, ..DiskFigures::default() }],
+            counted: (0..30).map(|nth| (format!("units_switched_{nth}"), 1e9)).collect(),
+        };
+        Figures { schema_version: SCHEMA_VERSION, uptime_s, backs: vec![back] }
+    }
+
+    #[test]
+    fn a_page_tells_what_happened_between_two_looks() {
+        let text = page(&looked(10.0, 0), &looked(12.0, 80_000));
+        assert!(text.starts_with("data answers 40000 requests a second through noop"), "{text}");
+        assert!(
+            text.contains("99.90 % of what 300 IOPS within 10 ms cover were in time"),
+            "{text}"
+        );
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        // A server that was started again in between.
+        let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };
+        assert!(page(&fresh, &looked(12.0, 80_000)).contains("data answers 90000"), "{text}");
+    }
+}

@@ -1,0 +1,122 @@
+//! Telling figures to whoever asks: `forebay top` over a socket beside the one that is served, Prometheus over HTTP.
+
+// Threads and sockets are its task.
+#![allow(clippy::disallowed_types, clippy::disallowed_methods)]
+
+use std::io::Write;
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use forebay_live::Waker;
+
+use crate::error::{Error, system};
+use crate::figures::{BackFigures, Figures, SCHEMA_VERSION};
+use crate::front::Order;
+
+/// How long who asks may take to listen, and a driver to answer.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Asks drivers for their figures.
+#[derive(Clone)]
+pub(crate) struct Reporter {
+    pub(crate) started: Instant,
+    /// Backs by name.
+    pub(crate) backs: Vec<(String, Sender<Order>, Waker)>,
+}
+
+impl Reporter {
+    /// Figures of all backs that are still served.
+    pub(crate) fn figures(&self) -> Figures {
+        let of = |(name, orders, waker): &(String, Sender<Order>, Waker)| {
+            let (told, telling) = channel();
+            orders.send(Order::Tell(told)).ok()?;
+            waker.wake();
+            let tally = telling.recv_timeout(PATIENCE).ok()?;
+            Some(BackFigures::of(name, &tally))
+        };
+        let uptime_s = self.started.elapsed().as_secs_f64();
+        let backs = self.backs.iter().filter_map(of).collect();
+        Figures { schema_version: SCHEMA_VERSION, uptime_s, backs }
+    }
+}
+
+/// Where the figures of the server at `socket` are told.
+pub(crate) fn beside(socket: &Path) -> PathBuf {
+    let mut name = socket.as_os_str().to_owned();
+    name.push(".figures");
+    PathBuf::from(name)
+}
+
+/// The figures of the server at `socket`, from its other process.
+///
+/// # Errors
+/// Where nobody tells them.
+pub fn ask(socket: &Path) -> Result<Figures, Error> {
+    let path = beside(socket);
+    let what =
+        || format!("{}: no figures: is a server there (forebay serve --socket)?", path.display());
+    let stream = UnixStream::connect(&path).map_err(system(what()))?;
+    stream.set_read_timeout(Some(2 * PATIENCE)).map_err(system(what()))?;
+    serde_json::from_reader(stream).map_err(|error| system(what())(error.into()))
+}
+
+/// A thread that tells figures over a socket.
+pub(crate) struct Telling {
+    path: PathBuf,
+    over: Arc<AtomicBool>,
+    thread: JoinHandle<()>,
+}
+
+impl Telling {
+    /// Tells beside `socket`, which is this server's alone.
+    pub(crate) fn start(socket: &Path, reporter: Reporter) -> Result<Telling, Error> {
+        let path = beside(socket);
+        let listening = || format!("listening at {}", path.display());
+        match std::fs::remove_file(&path) {
+            Ok(()) => {}
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+            Err(error) => return Err(system(listening())(error)),
+        }
+        let listener = UnixListener::bind(&path).map_err(system(listening()))?;
+        let over = Arc::new(AtomicBool::new(false));
+        let theirs = Arc::clone(&over);
+        let thread = thread::Builder::new().name("figures".into());
+        let thread = thread.spawn(move || tell(&listener, &theirs, &reporter));
+        let thread = thread.map_err(system("starting a thread"))?;
+        Ok(Telling { path, over, thread })
+    }
+
+    /// Ends it.
+    pub(crate) fn stop(self) {
+        self.over.store(true, Ordering::SeqCst);
+        // Something to accept, so that it looks.
+        drop(UnixStream::connect(&self.path));
+        // It ends by itself; the file may have been removed by others.
+        let _ = self.thread.join();
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn tell(listener: &UnixListener, over: &AtomicBool, reporter: &Reporter) {
+    for stream in listener.incoming() {
+        if over.load(Ordering::SeqCst) {
+            return;
+        }
+        let Ok(mut stream) = stream else {
+            // Out of descriptors, for example: others have to end first.
+            thread::sleep(Duration::from_millis(100));
+            continue;
+        };
+        if stream.set_write_timeout(Some(PATIENCE)).is_ok()
+            && let Ok(text) = serde_json::to_vec(&reporter.figures())
+        {
+            // Who goes away is no news.
+            let _ = stream.write_all(&text);
+        }
+    }
+}
