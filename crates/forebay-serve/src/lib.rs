@@ -17,6 +17,8 @@ mod error;
 mod export;
 mod front;
 mod handshake;
+#[doc(hidden)]
+pub mod hostile;
 mod listen;
 mod protocol;
 mod server;
