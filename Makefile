@@ -12,6 +12,7 @@
 # make kill-volume  ROUNDS times kill -9 on a volume's writer
 # make day          a day of a store's ingest in virtual time, its values and its room checked
 # make kill-store   ROUNDS times kill -9 on a store's server, under clients and redis-benchmark
+# make kill-serve   ROUNDS times kill -9 on the server of a block device, under a writer
 # make mutants  which of MUTANTS one-line bugs in the core its tests catch; MUTANTS_SEED draws them
 # make big      memory on BIG_REQUESTS requests       make big-short    the same on 8 M
 
@@ -23,9 +24,10 @@ ALLOW_SKIP ?= 0
 FUZZ_SECONDS ?= 600
 FUZZ_SHORT_RUNS ?= 20000
 FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-srt disksim-valid \
-  fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp metrics store
+  fio fio-latency snoop ftlsim capture open devices disksim fit model specs tape resp metrics store \
+  nbd-handshake nbd-requests
 
-.PHONY: laws day kill-volume kill-store all build dist test proptest-long mutants needs check py py-build py-test \
+.PHONY: laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-volume report reproduce reproduce-build \
   reproduce-short reproduce-traces big big-short bench-store capture-peers
 
@@ -75,6 +77,11 @@ kill-store:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test store -- \
 	  --ignored --exact --nocapture what_was_acknowledged_outlives_kill_9_many_times
 
+# The server of a block device is killed ROUNDS times under a writer: what was flushed or had FUA is there.
+kill-serve:
+	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test serve_ends -- \
+	  --ignored --exact --nocapture what_was_flushed_outlives_kill_9_many_times
+
 # One-line bugs drawn by a seed: how many do the tests catch? One takes half a minute, one that lives
 # two. Those that nobody could observe stand in .cargo/mutants.toml.
 MUTANTS ?= 60
@@ -86,13 +93,20 @@ mutants:
 	  cargo install --locked cargo-mutants --version $(MUTANTS_VERSION)
 	python3 crates/forebay-core/mutants/plant.py $(MUTANTS_SEED) $(MUTANTS) target/mutants
 
-# blktrace for the parity tests, a C++ compiler for the fuzzer's engine, venv for Python's tests.
+# blktrace for the parity tests, a C++ compiler for the fuzzer's engine, venv for Python's tests, clients of NBD
+# for those of serve.
 # Without them this fails; ALLOW_SKIP=1 goes on and skips, loudly, what needs them.
 needs:
 	@missing=""; \
 	command -v blkparse >/dev/null && command -v btt >/dev/null || missing+=" blktrace"; \
 	command -v c++ >/dev/null || missing+=" g++"; \
 	python3 -c 'import ensurepip' 2>/dev/null || missing+=" python3-venv"; \
+	command -v nbdcopy >/dev/null && command -v nbdfuse >/dev/null || missing+=" libnbd-bin"; \
+	command -v qemu-io >/dev/null || missing+=" qemu-utils"; \
+	command -v fio >/dev/null || missing+=" fio"; \
+	command -v nbdkit >/dev/null || missing+=" nbdkit"; \
+	PATH="$$PATH:/usr/sbin" command -v nbd-client >/dev/null || missing+=" nbd-client"; \
+	/usr/bin/python3 -c 'import nbd' 2>/dev/null || missing+=" python3-libnbd"; \
 	if [ -z "$$missing" ]; then exit 0; fi; \
 	sudo=""; if [ "$$(id -u)" != 0 ]; then sudo="sudo -n"; fi; \
 	if command -v apt-get >/dev/null && $$sudo true 2>/dev/null; then \

@@ -393,6 +393,49 @@ def tape():
         seed("tape", spec.split(":")[0], head % (spec, flash) + submits + "dispatch 5 1 -\nend 3\n")
 
 
+def nbd():
+    """Handshakes that reach every option, and requests of every kind, in full and in eight bytes each."""
+    def option(number, data=b""):
+        return b"IHAVEOPT" + struct.pack(">II", number, len(data)) + data
+
+    def choice(name, kinds=()):
+        return struct.pack(f">I{len(name)}sH{len(kinds)}H", len(name), name, len(kinds), *kinds)
+
+    def context(name, *queries):
+        listed = b"".join(struct.pack(">I", len(query)) + query for query in queries)
+        return struct.pack(">I", len(name)) + name + struct.pack(">I", len(queries)) + listed
+
+    fixed, structured = struct.pack(">I", 3), option(8)
+    seed("nbd-handshake", "name", struct.pack(">I", 0) + option(1, b"disk"))
+    seed("nbd-handshake", "list", fixed + option(3) + option(3, b"x") + option(2))
+    seed("nbd-handshake", "go", fixed + option(6, choice(b"disk", (1, 2, 3))) + option(99, b"data")
+         + option(7, choice(b"other")) + option(7, choice(b"other", (3,))))
+    seed("nbd-handshake", "contexts", fixed + structured + option(9, context(b"disk"))
+         + option(9, context(b"disk", b"base:")) + option(10, context(b"disk", b"base:allocation"))
+         + option(7, choice(b"disk", (3,))))
+    seed("nbd-handshake", "lies", fixed + structured + option(10, context(b"", b"x")[:-3])
+         + option(7, choice(b"", (3, 3))[:-1]) + b"IHAVEOPT" + struct.pack(">II", 7, 1 << 20))
+
+    def request(command, offset=0, length=0, flags=0, cookie=1):
+        return struct.pack(">IHHQQI", 0x25609513, flags, command, cookie, offset, length)
+
+    whole = b"".join([
+        request(1, 4096, 5, 1) + b"hello", request(0, 4096, 5, 4), request(3), request(4, 0, 4096),
+        request(5, 0, 8192), request(6, 4096, 4096, 2), request(6, 0, 4096, 16), request(7, 0, 65536),
+        request(7, 0, 65536, 8), request(9), request(0, 1 << 63, 5), request(1, 0, 33 << 20),
+    ])
+    for name, head in {"simple": (4, 0xf8), "structured": (12, 0xf8), "slow": (12, 8), "deaf": (0x1c, 0xfa),
+                       "failing": (0x2c, 0xfc), "read-only": (9, 0x80), "blocks": (0x3e, 0x80)}.items():
+        seed("nbd-requests", name, bytes(head) + whole)
+        seed("nbd-requests", name + "-gone", bytes(head) + whole[:31])
+        seed("nbd-requests", name + "-ends", bytes(head) + whole[:61] + request(2))
+    short = bytes([1, 0, 0, 1, 16, 0, 8, 9, 0, 0, 0, 1, 16, 0, 8, 0, 6, 1, 0, 0, 1, 0, 0xcc, 0,
+                   4, 1, 0, 0, 16, 0, 0, 0, 7, 0, 0, 0, 255, 0, 0x10, 0, 3, 0, 0, 0, 0, 0, 0, 0])
+    for selector in (4, 0x1c, 0x2c, 0x3e):
+        for style in (0x81, 0x83, 0x85):
+            seed("nbd-requests", f"short-{selector:x}-{style:x}", bytes([selector, style]) + short * 9)
+
+
 def models():
     """What `forebay fit` makes of 80 requests, with each of its ways to keep arrivals and order."""
     command = HERE.parent / "target" / "debug" / "forebay"
@@ -433,6 +476,7 @@ def main():
     words()
     disksim()
     tape()
+    nbd()
     models()
 
 

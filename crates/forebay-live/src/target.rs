@@ -15,6 +15,8 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{
     FallocateFlags, FlockOperation, OFlags, fallocate, fstatvfs, ioctl_blksszget, major, minor,
@@ -29,6 +31,8 @@ use crate::wire::Shape;
 const CAPACITY_MIN: u64 = 4096;
 /// Created files are whole multiples of this.
 const GRAIN: u64 = 1 << 20;
+/// How long a lock is waited for. A killed process's ring is gone after some tens of milliseconds.
+const LOCK_WAIT: Duration = Duration::from_secs(1);
 /// How the note of a file without space of its own begins.
 const SPARSE: &str = "created as a sparse file";
 /// The blocks that direct I/O may need.
@@ -146,7 +150,8 @@ impl Target {
     }
 
     /// Keeps other processes from it, writers from all, readers from writers, until it is dropped; answers
-    /// whether nobody else has it.
+    /// whether nobody else has it. Waits a little for who has: the kernel takes a ring apart after its process
+    /// has ended, and until then the killed process's files stay locked.
     ///
     /// # Errors
     /// Where the system knows no locks on it.
@@ -155,10 +160,16 @@ impl Target {
             true => FlockOperation::NonBlockingLockExclusive,
             false => FlockOperation::NonBlockingLockShared,
         };
-        match rustix::fs::flock(&self.file, how) {
-            Ok(()) => Ok(true),
-            Err(rustix::io::Errno::WOULDBLOCK) => Ok(false),
-            Err(error) => Err(error.into()),
+        let until = Instant::now() + LOCK_WAIT;
+        loop {
+            match rustix::fs::flock(&self.file, how) {
+                Ok(()) => return Ok(true),
+                Err(rustix::io::Errno::WOULDBLOCK) if Instant::now() < until => {
+                    thread::sleep(LOCK_WAIT / 100);
+                }
+                Err(rustix::io::Errno::WOULDBLOCK) => return Ok(false),
+                Err(error) => return Err(error.into()),
+            }
         }
     }
 

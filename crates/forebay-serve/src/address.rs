@@ -4,9 +4,9 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::error::{Error, system, unfit};
@@ -38,8 +38,20 @@ pub(crate) enum Stream {
 
 /// What listens.
 pub(crate) enum Listener {
-    Unix(UnixListener, PathBuf),
+    Unix(UnixListener, Own),
     Tcp(TcpListener),
+}
+
+/// A socket file that this process made.
+pub(crate) struct Own {
+    path: PathBuf,
+    /// Its device and inode: another server may have put its own there since.
+    identity: Option<(u64, u64)>,
+}
+
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let found = std::fs::symlink_metadata(path).ok()?;
+    Some((found.dev(), found.ino()))
 }
 
 impl Address {
@@ -91,7 +103,8 @@ impl Address {
                 }
                 let listener = UnixListener::bind(path)
                     .map_err(|error| unfit(format!("{told}: cannot listen there: {error}")))?;
-                Ok((Listener::Unix(listener, path.clone()), self.clone()))
+                let own = Own { path: path.clone(), identity: identity(path) };
+                Ok((Listener::Unix(listener, own), self.clone()))
             }
         }
     }
@@ -111,21 +124,23 @@ impl Listener {
         }
     }
 
-    /// Ends a wait in [`Listener::accept`].
-    pub(crate) fn poke(address: &Address) {
-        // Where nobody listens any more, nobody waits.
-        match address {
-            Address::Unix(path) => drop(UnixStream::connect(path)),
-            Address::Tcp(address) => drop(TcpStream::connect(address)),
+    /// What ends a wait in [`Listener::accept`] from another thread, whatever has become of the socket's file.
+    pub(crate) fn stopper(&self) -> io::Result<OwnedFd> {
+        match self {
+            Listener::Unix(listener, _) => Ok(listener.try_clone()?.into()),
+            Listener::Tcp(listener) => Ok(listener.try_clone()?.into()),
         }
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Listener::Unix(_, path) = self {
-            // It may have been moved by others.
-            let _ = std::fs::remove_file(path);
+        if let Listener::Unix(_, own) = self
+            && own.identity.is_some()
+            && identity(&own.path) == own.identity
+        {
+            // Who removes it between these two lines has done our work.
+            let _ = std::fs::remove_file(&own.path);
         }
     }
 }
@@ -141,6 +156,14 @@ impl Stream {
                 stream.set_read_timeout(Some(timeout))?;
                 stream.set_write_timeout(Some(timeout))
             }
+        }
+    }
+
+    /// Another name of the same socket, to end it with.
+    pub(crate) fn other(&self) -> io::Result<OwnedFd> {
+        match self {
+            Stream::Unix(stream) => Ok(stream.try_clone()?.into()),
+            Stream::Tcp(stream) => Ok(stream.try_clone()?.into()),
         }
     }
 

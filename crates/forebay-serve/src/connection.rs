@@ -10,7 +10,7 @@ use crate::protocol::{Answer, Errno, Header, REQUEST_BYTES, Status};
 
 /// Bytes that are received at a time, beside the rest of a long write.
 const INBOX_BYTES: u32 = 128 << 10;
-/// A client has so many requests under way; then it is not listened to.
+/// A client has so many requests under way and answers to send; then it is not listened to.
 const REQUESTS_MAX: u32 = 256;
 /// And so many bytes of them, unless one alone has more.
 const HELD_MAX: u64 = 64 << 20;
@@ -107,7 +107,7 @@ impl Connection {
 
     /// Whether it may have another request under way now.
     pub(crate) fn admits(&self) -> bool {
-        self.under_way < REQUESTS_MAX && self.held < HELD_MAX
+        self.under_way + (self.replies.len() as u32) < REQUESTS_MAX && self.held < HELD_MAX
     }
 
     /// A buffer for `len` bytes of its requests.
@@ -196,6 +196,11 @@ impl Connection {
     /// Whether all that it is owed was sent.
     pub(crate) fn is_quiet(&self) -> bool {
         self.sending.is_none() && self.replies.is_empty() && self.under_way == 0
+    }
+
+    /// Whether it can be unplugged. One that cannot be answered may never read what is being sent.
+    pub(crate) fn is_done(&self) -> bool {
+        self.is_quiet() || self.deaf && self.under_way == 0
     }
 
     /// What to send now: headers together in one buffer, data where they are.

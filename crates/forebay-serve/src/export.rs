@@ -24,18 +24,14 @@ pub struct Export {
 }
 
 impl Export {
-    /// What it can do, in the protocol's bits.
-    pub(crate) fn flags(&self) -> u16 {
-        let always = can::HAS_FLAGS
-            | can::FLUSH
-            | can::FUA
-            | can::MULTI_CONN
-            | can::CACHE
-            | can::DO_NOT_FRAGMENT;
+    /// What it can do, in the protocol's bits; `structured` says whether answers are.
+    pub(crate) fn flags(&self, structured: bool) -> u16 {
+        let always = can::HAS_FLAGS | can::FLUSH | can::FUA | can::MULTI_CONN | can::CACHE;
         let writing = can::TRIM | can::WRITE_ZEROES | can::FAST_ZERO;
         always
             | if self.read_only { can::READ_ONLY } else { writing }
             | if self.rotational { can::ROTATIONAL } else { 0 }
+            | if structured { can::DO_NOT_FRAGMENT } else { 0 }
     }
 
     /// The least, the preferred and the longest request in bytes.

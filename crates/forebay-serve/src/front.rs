@@ -637,7 +637,7 @@ impl Front {
     /// Unplugs a client that is leaving once it is owed nothing.
     fn let_go<L: Wired + ?Sized>(&mut self, plug: Plug, lanes: &mut L) {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
-        if connection.leaving && connection.is_quiet() && !connection.unplugged {
+        if connection.leaving && connection.is_done() && !connection.unplugged {
             connection.unplugged = true;
             lanes.unplug(plug);
         }
@@ -668,6 +668,13 @@ fn permitted(header: &Header, export: &Export, agreed: &Agreed) -> Result<(), Er
         // What is stored of a part of a block can be told all the same.
         Command::BlockStatus => Ok(()),
         _ if !is_whole => Err(Errno::Invalid),
+        // Zeros that are to be fast are not written.
+        Command::WriteZeroes
+            if header.flags.has(CommandFlags::FAST_ZERO)
+                && (header.flags.has(CommandFlags::NO_HOLE) || !export.trims_to_zero) =>
+        {
+            Err(Errno::NotSupported)
+        }
         _ => Ok(()),
     }
 }

@@ -19,6 +19,8 @@ pub mod figures;
 pub mod file;
 mod front;
 mod handshake;
+#[doc(hidden)]
+pub mod hostile;
 mod listen;
 mod protocol;
 mod record;

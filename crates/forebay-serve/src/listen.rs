@@ -1,16 +1,21 @@
 //! Taking clients in: a thread that accepts, and one for each handshake, with a limit on both and on time.
+//!
+//! Where as many shake hands as may, the one that has been at it longest is let go for the next: a handshake takes
+//! a millisecond, and those that take their time would lock all others out.
 
 // Threads and sockets are its task.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::{self, Read, Write};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use forebay_live::Waker;
+use rustix::net::{Shutdown, shutdown};
 
 use crate::address::{Address, Listener, Stream};
 use crate::error::{Error, system};
@@ -37,13 +42,21 @@ struct Reception {
     exports: Vec<Export>,
     doors: Vec<Door>,
     over: AtomicBool,
-    busy: AtomicUsize,
+    shaking: Mutex<Shaking>,
+}
+
+/// Handshakes under way, the oldest first.
+#[derive(Default)]
+struct Shaking {
+    begun: u64,
+    sockets: Vec<(u64, OwnedFd)>,
 }
 
 /// A thread that takes clients in.
 pub(crate) struct Listening {
     address: Address,
     reception: Arc<Reception>,
+    stopper: OwnedFd,
     thread: JoinHandle<()>,
 }
 
@@ -55,13 +68,14 @@ impl Listening {
         exports: Vec<Export>,
         doors: Vec<Door>,
     ) -> Result<Listening, Error> {
-        let (over, busy) = (AtomicBool::new(false), AtomicUsize::new(0));
-        let reception = Arc::new(Reception { exports, doors, over, busy });
+        let (over, shaking) = (AtomicBool::new(false), Mutex::default());
+        let reception = Arc::new(Reception { exports, doors, over, shaking });
+        let stopper = listener.stopper().map_err(system("listening"))?;
         let theirs = Arc::clone(&reception);
         let thread = thread::Builder::new().name("listen".into());
         let thread =
             thread.spawn(move || theirs.accept(&listener)).map_err(system("starting a thread"))?;
-        Ok(Listening { address, reception, thread })
+        Ok(Listening { address, reception, stopper, thread })
     }
 
     pub(crate) fn address(&self) -> &Address {
@@ -71,8 +85,8 @@ impl Listening {
     /// Takes no more clients.
     pub(crate) fn stop(self) {
         self.reception.over.store(true, Ordering::SeqCst);
-        Listener::poke(&self.address);
-        // It ends by itself.
+        // Who waits for a client is told that none will come; it ends by itself.
+        let _ = shutdown(&self.stopper, Shutdown::Both);
         let _ = self.thread.join();
     }
 }
@@ -89,14 +103,17 @@ impl Reception {
                 thread::sleep(Duration::from_millis(100));
                 continue;
             };
-            let busy = Busy::one_more(self);
-            if busy.0.busy.load(Ordering::SeqCst) > HANDSHAKES_MAX {
-                continue;
-            }
+            // Out of descriptors or threads the client sees its connection end; so does one that breaks off,
+            // which is no news.
+            let Ok(busy) = Busy::begin(self, &stream) else { continue };
             let thread = thread::Builder::new().name("handshake".into());
-            // Without a thread the client sees its connection end; so does one that breaks off, which is no news.
-            let _ = thread.spawn(move || drop(busy.0.receive(stream)));
+            let _ = thread.spawn(move || drop(busy.reception.receive(stream)));
         }
+    }
+
+    fn shaking(&self) -> MutexGuard<'_, Shaking> {
+        // No panic leaves it half changed.
+        self.shaking.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Shakes hands, and shows the client in.
@@ -113,19 +130,33 @@ impl Reception {
     }
 }
 
-/// Counts a handshake while it lasts.
-struct Busy(Arc<Reception>);
+/// A handshake while it lasts.
+struct Busy {
+    reception: Arc<Reception>,
+    name: u64,
+}
 
 impl Busy {
-    fn one_more(reception: &Arc<Reception>) -> Busy {
-        reception.busy.fetch_add(1, Ordering::SeqCst);
-        Busy(Arc::clone(reception))
+    /// Another one, for which the oldest goes where there are too many.
+    fn begin(reception: &Arc<Reception>, stream: &Stream) -> io::Result<Busy> {
+        let socket = stream.other()?;
+        let mut shaking = reception.shaking();
+        if shaking.sockets.len() >= HANDSHAKES_MAX {
+            let (_, oldest) = shaking.sockets.remove(0);
+            // Its thread sees its client gone.
+            let _ = shutdown(&oldest, Shutdown::Both);
+        }
+        shaking.begun += 1;
+        let name = shaking.begun;
+        shaking.sockets.push((name, socket));
+        drop(shaking);
+        Ok(Busy { reception: Arc::clone(reception), name })
     }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.0.busy.fetch_sub(1, Ordering::SeqCst);
+        self.reception.shaking().sockets.retain(|(name, _)| *name != self.name);
     }
 }
 

@@ -1,0 +1,410 @@
+//! `forebay serve`, on the real binary, with the clients that people have: libnbd's and its tools, QEMU's tools, fio,
+//! and a file system on a loop device over nbdfuse. Those that are not there are skipped, loudly.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod served;
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use serde_json::Value;
+
+use served::{Folder, Serving, does, have, mixed, ran, skipped, sparse};
+
+const MIB: usize = 1 << 20;
+
+/// Each way that bytes go.
+const WAYS: [&[&str]; 6] = [
+    &[],
+    &["--buffered"],
+    &["--emulate", "fixed:20000"],
+    &["--buffered", "--policy", "forebay"],
+    &["--policy", "mq-deadline"],
+    &["--buffered", "--policy", "noop", "--depth", "1"],
+];
+
+fn with<'a>(first: &'a str, words: &[&'a str]) -> Vec<&'a str> {
+    [&[first], words].concat()
+}
+
+/// What nbdinfo says of the one export.
+fn info(folder: &Folder, serving: &Serving) -> Value {
+    let told = does(folder, "nbdinfo", &["--json", &serving.uri]);
+    serde_json::from_str::<Value>(&told).unwrap()["exports"][0].clone()
+}
+
+#[test]
+fn libnbd_is_told_what_an_export_can_do() {
+    if !have(&["nbdinfo"]) {
+        return;
+    }
+    for words in WAYS {
+        let folder = Folder::new();
+        folder.holes("disk", 8 << 20);
+        let serving = Serving::start(&folder, &with("disk", words));
+        let told = info(&folder, &serving);
+        for can in ["flush", "fua", "multi_conn", "cache", "trim", "zero", "fast_zero", "df"] {
+            assert_eq!(told[format!("can_{can}")], true, "{words:?}: {can}: {told}");
+        }
+        assert_eq!(told["is_read_only"], false);
+        assert_eq!(told["export-size"], 8 << 20);
+        let least = told["block_size_minimum"].as_u64().unwrap();
+        let buffered = words.contains(&"--buffered") || words.contains(&"--emulate");
+        assert!(if buffered { least == 1 } else { (1..=4096).contains(&least) }, "{least}");
+        assert_eq!(told["block_size_maximum"], 32 << 20);
+        assert_eq!(told["contexts"][0], "base:allocation");
+        serving.stop();
+        assert!(!folder.socket().exists());
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let serving = Serving::start(&folder, &["disk", "--read-only", "--export", "other"]);
+    let uri = serving.uri.replace("///?", "///other?");
+    let told = does(&folder, "nbdinfo", &["--json", &uri]);
+    let told = &serde_json::from_str::<Value>(&told).unwrap()["exports"][0];
+    for can in ["trim", "zero", "fast_zero"] {
+        assert_eq!(told[format!("can_{can}")], false, "{can}");
+    }
+    assert_eq!((&told["is_read_only"], &told["export-name"]), (&true.into(), &"other".into()));
+    let none = ran(&folder, "nbdinfo", &[&serving.uri.replace("///?", "///none?")]);
+    assert!(!none.status.success());
+    assert!(does(&folder, "nbdinfo", &["--list", &serving.uri]).contains("export=\"other\""));
+}
+
+#[test]
+fn nbdcopy_takes_bytes_in_and_out_and_keeps_holes() {
+    if !have(&["nbdcopy", "nbdinfo"]) {
+        return;
+    }
+    for (seed, words) in WAYS.into_iter().enumerate() {
+        let folder = Folder::new();
+        // An end that is no whole page where blocks may be bytes.
+        let odd = words.contains(&"--buffered");
+        let bytes = 12 * MIB + if odd { 1234 } else { 0 };
+        let data = mixed(bytes, seed as u64 + 1);
+        sparse(&folder.path("source"), &data);
+        folder.holes("disk", bytes as u64);
+        let serving = Serving::start(&folder, &with("disk", words));
+        let uri = serving.uri.clone();
+        does(&folder, "nbdcopy", &["--flush", "source", &uri]);
+        does(&folder, "nbdcopy", &[&uri, "sink"]);
+        assert!(folder.read("sink") == data, "{words:?}: other bytes came out than went in");
+        let map = does(&folder, "nbdinfo", &["--map", "--json", &uri]);
+        let extents: Vec<Value> = serde_json::from_str(&map).unwrap();
+        let holes = extents.iter().filter(|one| one["type"] == 3);
+        let holes_bytes: u64 = holes.map(|one| one["length"].as_u64().unwrap()).sum();
+        assert!(holes_bytes >= 4 << 20, "{words:?}: {map}");
+        serving.stop();
+        assert!(folder.read("disk") == data, "{words:?}: other bytes are in the file");
+    }
+    // What is read only gives and does not take.
+    let folder = Folder::new();
+    let data = mixed(3 * MIB, 99);
+    sparse(&folder.path("disk"), &data);
+    folder.holes("source", 3 << 20);
+    let serving = Serving::start(&folder, &["disk", "--read-only"]);
+    does(&folder, "nbdcopy", &[&serving.uri, "sink"]);
+    assert!(folder.read("sink") == data);
+    assert!(!ran(&folder, "nbdcopy", &["source", &serving.uri]).status.success());
+    serving.stop();
+    assert!(folder.read("disk") == data);
+}
+
+#[test]
+fn qemus_tools_convert_compare_and_map() {
+    if !have(&["qemu-img"]) {
+        return;
+    }
+    for (seed, words) in WAYS.into_iter().enumerate() {
+        let folder = Folder::new();
+        let data = mixed(9 * MIB, 50 + seed as u64);
+        sparse(&folder.path("source"), &data);
+        folder.holes("disk", 9 << 20);
+        let serving = Serving::start(&folder, &with("disk", words));
+        let uri = serving.uri.as_str();
+        let raw = ["-f", "raw", "-O", "raw"];
+        does(
+            &folder,
+            "qemu-img",
+            &[&["convert", "-n", "-W", "-m", "16"], &raw[..], &["source", uri]].concat(),
+        );
+        does(&folder, "qemu-img", &["compare", "-f", "raw", "-F", "raw", "source", uri]);
+        does(&folder, "qemu-img", &[&["convert"], &raw[..], &[uri, "sink"]].concat());
+        assert!(folder.read("sink") == data, "{words:?}");
+        let map = does(&folder, "qemu-img", &["map", "-f", "raw", "--output=json", uri]);
+        let extents: Vec<Value> = serde_json::from_str(&map).unwrap();
+        let total: u64 = extents.iter().map(|one| one["length"].as_u64().unwrap()).sum();
+        assert_eq!(total, 9 << 20, "{map}");
+        assert!(extents.iter().any(|one| one["data"] == false), "{words:?}: {map}");
+        serving.stop();
+    }
+}
+
+#[test]
+fn qemus_writes_zeros_and_discards_are_what_they_say() {
+    if !have(&["qemu-io"]) {
+        return;
+    }
+    for words in WAYS {
+        let folder = Folder::new();
+        folder.holes("disk", 8 << 20);
+        let serving = Serving::start(&folder, &with("disk", words));
+        let commands = [
+            "write -P 17 0 1M",
+            "write -z 64k 64k",
+            "write -z -u 192k 64k",
+            "discard 320k 64k",
+            "write -f -P 34 448k 64k",
+            "flush",
+            "aio_write -P 51 2M 1M",
+            "aio_write -P 68 4M 3M",
+            "aio_flush",
+            "read -P 17 0 64k",
+            "read -P 0 64k 64k",
+            "read -P 17 128k 64k",
+            "read -P 0 192k 64k",
+            "read -P 17 256k 64k",
+            "read -P 0 320k 64k",
+            "read -P 17 384k 64k",
+            "read -P 34 448k 64k",
+            "read -P 17 512k 512k",
+            "read -P 51 2M 1M",
+            "read -P 68 4M 3M",
+            "read -P 0 7M 1M",
+        ];
+        let mut asked = vec!["-f", "raw", "-t", "none", serving.uri.as_str()];
+        commands.iter().for_each(|command| asked.extend(["-c", command]));
+        let told = does(&folder, "qemu-io", &asked);
+        assert!(!told.contains("failed"), "{words:?}: {told}");
+        assert_eq!(told.matches("read ").count(), 12, "{told}");
+        // What it cannot do it is told.
+        let beyond = ran(&folder, "qemu-io", &["-f", "raw", &serving.uri, "-c", "write 8M 4k"]);
+        assert!(!beyond.status.success());
+        serving.stop();
+        let disk = folder.read("disk");
+        assert!(disk[..64 << 10].iter().all(|byte| *byte == 17));
+        assert!(disk[320 << 10..384 << 10].iter().all(|byte| *byte == 0));
+        assert!(disk[4 << 20..7 << 20].iter().all(|byte| *byte == 68));
+    }
+}
+
+#[test]
+fn fio_finds_what_it_wrote() {
+    if !have(&["fio"]) {
+        return;
+    }
+    let engine = Command::new("fio").arg("--enghelp").output().unwrap();
+    if !String::from_utf8_lossy(&engine.stdout).split_whitespace().any(|name| name == "nbd") {
+        return skipped("fio has no nbd engine");
+    }
+    for words in WAYS {
+        let folder = Folder::new();
+        folder.holes("disk", 16 << 20);
+        let serving = Serving::start(&folder, &with("disk", words));
+        let uri = format!("--uri={}", serving.uri);
+        let asked = [
+            "--name=verified",
+            "--ioengine=nbd",
+            &uri,
+            "--rw=randrw",
+            "--bs=4k",
+            "--size=16m",
+            "--io_size=24m",
+            "--iodepth=32",
+            "--randseed=7",
+            "--verify=crc32c",
+            "--verify_fatal=1",
+            "--verify_backlog=64",
+            "--output-format=json",
+        ];
+        let told = does(&folder, "fio", &asked);
+        let told: Value = serde_json::from_str(&told[told.find('{').unwrap()..]).unwrap();
+        let job = &told["jobs"][0];
+        assert_eq!(job["error"], 0, "{words:?}");
+        for way in ["read", "write"] {
+            assert!(job[way]["total_ios"].as_u64().unwrap() > 1000, "{words:?}: {way}");
+        }
+        serving.stop();
+    }
+}
+
+/// What libnbd's client does with many requests under way, in Python.
+const MANY: &str = include_str!("served/many.py");
+
+#[test]
+fn libnbd_has_many_requests_under_way() {
+    // Debian's module is its own Python's.
+    let python = "/usr/bin/python3";
+    let has_module = Command::new(python).args(["-c", "import nbd"]).output();
+    if !has_module.is_ok_and(|output| output.status.success()) {
+        return skipped("there is no nbd module for Python");
+    }
+    for words in WAYS {
+        let folder = Folder::new();
+        folder.holes("disk", 8 << 20);
+        let serving = Serving::start(&folder, &with("disk", words));
+        let trims = if words.contains(&"--policy") { "" } else { "trims" };
+        does(&folder, python, &["-c", MANY, &serving.uri, trims]);
+        serving.stop();
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let serving = Serving::start(&folder, &["disk", "--tcp", "127.0.0.1:0", "--buffered"]);
+    does(&folder, python, &["-c", MANY, &serving.uri, "trims"]);
+    serving.stop();
+}
+
+#[test]
+fn nbdkit_stands_in_front_and_nbd_client_lists() {
+    let folder = Folder::new();
+    let data = mixed(5 * MIB, 77);
+    folder.holes("disk", 5 << 20);
+    fs::write(folder.path("source"), &data).unwrap();
+    let serving = Serving::start(&folder, &["disk", "--export", "first", "--policy", "bid"]);
+    if have(&["nbdkit", "nbdcopy"]) {
+        // What passwords, TLS and other addresses are left to.
+        let copies = "nbdcopy source \"$uri\" && nbdcopy \"$uri\" sink && nbdinfo \"$uri\"";
+        let socket = format!("socket={}", folder.socket().display());
+        let words = ["-U", "-", "nbd", &socket, "export=first", "--run", copies];
+        let told = does(&folder, "nbdkit", &words);
+        assert!(told.contains("can_flush: true") && told.contains("can_zero: true"), "{told}");
+        assert!(folder.read("sink") == data);
+    }
+    if have(&["nbd-client"]) {
+        let socket = folder.socket();
+        let listed = does(&folder, "nbd-client", &["-l", "-unix", socket.to_str().unwrap()]);
+        assert!(listed.lines().any(|line| line.trim() == "first"), "{listed}");
+    }
+    serving.stop();
+}
+
+/// An export as a file system, taken down in the right order however a test ends.
+struct Mounted<'a> {
+    folder: &'a Folder,
+    fuse: Child,
+    device: Option<String>,
+    is_mounted: bool,
+}
+
+impl<'a> Mounted<'a> {
+    /// Through nbdfuse and a loop device; why not, where the system does not let us.
+    fn over(folder: &'a Folder, makes: bool) -> Result<Mounted<'a>, String> {
+        for name in ["image", "tree"] {
+            match name {
+                "image" => drop(folder.holes(name, 0)),
+                _ if !folder.path(name).exists() => fs::create_dir(folder.path(name)).unwrap(),
+                _ => {}
+            }
+        }
+        let socket = folder.socket();
+        let mut fuse = Command::new("nbdfuse");
+        fuse.args([folder.path("image").as_path(), Path::new("--unix"), &socket]);
+        let fuse = fuse.spawn().map_err(|error| error.to_string())?;
+        let mut mounted = Mounted { folder, fuse, device: None, is_mounted: false };
+        for _ in 0..200 {
+            if fs::metadata(folder.path("image")).is_ok_and(|found| found.len() > 0) {
+                break;
+            }
+            if mounted.fuse.try_wait().unwrap().is_some() {
+                return Err("nbdfuse does not mount".into());
+            }
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        let device = ran(folder, "losetup", &["-f", "--show", "image"]);
+        if !device.status.success() {
+            return Err(format!("losetup: {}", String::from_utf8_lossy(&device.stderr)));
+        }
+        let device = String::from_utf8_lossy(&device.stdout).trim().to_string();
+        mounted.device = Some(device.clone());
+        if makes {
+            does(folder, "mkfs.ext4", &["-q", &device]);
+        }
+        does(folder, "fsck.ext4", &["-fn", &device]);
+        let mount = ran(folder, "mount", &[&device, "tree"]);
+        if !mount.status.success() {
+            return Err(format!("mount: {}", String::from_utf8_lossy(&mount.stderr)));
+        }
+        mounted.is_mounted = true;
+        Ok(mounted)
+    }
+
+    /// Takes it down, with a check of the file system.
+    fn close(mut self) {
+        does(self.folder, "umount", &["tree"]);
+        self.is_mounted = false;
+        let device = self.device.clone().unwrap();
+        does(self.folder, "fsck.ext4", &["-fn", &device]);
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            ran(self.folder, "umount", &["-l", "tree"]);
+        }
+        if let Some(device) = &self.device {
+            ran(self.folder, "losetup", &["-d", device]);
+        }
+        ran(self.folder, "umount", &["image"]);
+        let _ = self.fuse.wait();
+    }
+}
+
+/// Makes a database, or checks the one there and goes on with it.
+const DATABASE: &str = "
+import sqlite3
+base = sqlite3.connect('tree/base', isolation_level=None)
+assert base.execute('pragma integrity_check').fetchall() == [('ok',)]
+base.execute('create table if not exists rows (at integer primary key, text)')
+before = base.execute('select count(*) from rows').fetchone()[0]
+for part in range(20):
+    base.execute('begin')
+    base.executemany('insert into rows (text) values (?)', ((str(at) * 20,) for at in range(100)))
+    base.execute('delete from rows where at % 7 = ?', (part % 7,)) if part % 5 == 4 else None
+    base.execute('commit')
+assert base.execute('pragma integrity_check').fetchall() == [('ok',)]
+assert base.execute('select count(*) from rows').fetchone()[0] > before
+";
+
+#[test]
+fn a_file_system_lives_on_it() {
+    let tools =
+        ["nbdfuse", "losetup", "mkfs.ext4", "fsck.ext4", "mount", "umount", "git", "python3"];
+    if !have(&tools) {
+        return;
+    }
+    for words in [&["--policy", "forebay"][..], &["--buffered", "--policy", "mq-deadline"]] {
+        let folder = Folder::new();
+        folder.holes("disk", 64 << 20);
+        let words = with("disk", words);
+        let serving = Serving::start(&folder, &words);
+        let mounted = match Mounted::over(&folder, true) {
+            Ok(mounted) => mounted,
+            Err(why) => return skipped(&why),
+        };
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let git = |words: &[&str]| {
+            let who = ["-c", "user.name=a", "-c", "user.email=a@b", "-C", "tree/code"];
+            does(&folder, "git", &[&who, words].concat())
+        };
+        does(&folder, "cp", &["-r", source.to_str().unwrap(), "tree/code"]);
+        git(&["init", "-q"]);
+        git(&["add", "."]);
+        git(&["commit", "-qm", "all of it"]);
+        does(&folder, "python3", &["-c", DATABASE]);
+        mounted.close();
+        serving.stop();
+        // Another server, another mount: nothing of it is in anybody's cache.
+        let serving = Serving::start(&folder, &words);
+        let mounted = Mounted::over(&folder, false).unwrap();
+        git(&["fsck", "--strict"]);
+        assert_eq!(git(&["status", "--porcelain"]), "");
+        does(&folder, "diff", &["-r", "-x", ".git", source.to_str().unwrap(), "tree/code"]);
+        does(&folder, "python3", &["-c", DATABASE]);
+        mounted.close();
+        serving.stop();
+    }
+}

@@ -1,0 +1,384 @@
+//! How `forebay serve` ends, and what is there afterwards: killed under a writer, interrupted under load, on a full
+//! disk, and when it cannot even begin.
+//!
+//! `make kill-serve ROUNDS=100` kills it more often.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod served;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use served::client::{Client, FLUSH, FUA, WRITE, WRITE_ZEROES};
+use served::{Folder, Serving, does, ran, serve, skipped};
+
+const BLOCK: u64 = 4096;
+const BLOCKS: u64 = 256;
+
+/// What a block says: which write it is of.
+fn block(stamp: u64) -> Vec<u8> {
+    stamp.to_le_bytes().repeat(BLOCK as usize / 8)
+}
+
+/// What a writer knows of each block: the write that was promised to outlive anything, and those that came after.
+#[derive(Default)]
+struct Known {
+    promised: u64,
+    later: Vec<u64>,
+}
+
+impl Known {
+    /// What is there after a kill has to be one of these; it is the promised one from now on.
+    fn settle(&mut self, found: &[u8]) {
+        let stamp = u64::from_le_bytes(found[..8].try_into().unwrap());
+        assert!(found == block(stamp), "a block is a mixture of writes");
+        let is_known = stamp == self.promised || self.later.contains(&stamp);
+        assert!(
+            is_known,
+            "{stamp} is there, {} was promised, then {:?}",
+            self.promised, self.later
+        );
+        *self = Known { promised: stamp, later: Vec::new() };
+    }
+}
+
+/// Writes until the connection ends; remembers what was promised. Several writes are under way at a time.
+fn writes(mut client: Client, stamps: &mut u64, known: &mut BTreeMap<u64, Known>) {
+    client.stream.set_read_timeout(Some(Duration::from_secs(30))).unwrap();
+    loop {
+        let mut sent = Vec::new();
+        for nth in 0..8 {
+            *stamps += 1;
+            let at = (*stamps * 37 + nth * 11) % BLOCKS;
+            if sent.iter().any(|(other, _, _)| *other == at) {
+                continue;
+            }
+            let flags = if *stamps % 5 == 0 { FUA } else { 0 };
+            known.entry(at).or_default().later.push(*stamps);
+            sent.push((at, *stamps, flags));
+            if !sends(
+                &mut client,
+                (WRITE, flags),
+                *stamps,
+                (at * BLOCK, BLOCK as u32),
+                &block(*stamps),
+            ) {
+                return;
+            }
+        }
+        for _ in 0..sent.len() {
+            let Some((cookie, errno)) = answer(&mut client) else { return };
+            assert_eq!(errno, 0);
+            let (at, stamp, flags) = sent.iter().find(|one| one.1 == cookie).unwrap();
+            if *flags == FUA {
+                promise(known.get_mut(at).unwrap(), *stamp);
+            }
+        }
+        if *stamps % 3 == 0 {
+            if !sends(&mut client, (FLUSH, 0), u64::MAX, (0, 0), &[]) {
+                return;
+            }
+            let Some((_, errno)) = answer(&mut client) else { return };
+            assert_eq!(errno, 0);
+            for one in known.values_mut() {
+                if let Some(last) = one.later.last().copied() {
+                    promise(one, last);
+                }
+            }
+        }
+    }
+}
+
+/// What came before it can not come back.
+fn promise(known: &mut Known, stamp: u64) {
+    known.promised = stamp;
+    known.later.retain(|later| *later > stamp);
+}
+
+fn sends(client: &mut Client, kind: (u16, u16), cookie: u64, at: (u64, u32), data: &[u8]) -> bool {
+    use std::io::Write;
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(kind.1.to_be_bytes());
+    bytes.extend(kind.0.to_be_bytes());
+    bytes.extend(cookie.to_be_bytes());
+    bytes.extend(at.0.to_be_bytes());
+    bytes.extend(at.1.to_be_bytes());
+    bytes.extend(data);
+    client.stream.write_all(&bytes).is_ok()
+}
+
+/// A simple answer: its cookie and error; none where the server is gone.
+fn answer(client: &mut Client) -> Option<(u64, u32)> {
+    use std::io::Read;
+    let mut bytes = [0; 16];
+    client.stream.read_exact(&mut bytes).ok()?;
+    let errno = u32::from_be_bytes(bytes[4..8].try_into().unwrap());
+    Some((u64::from_be_bytes(bytes[8..].try_into().unwrap()), errno))
+}
+
+/// Kills a server again and again under a writer; answers how many writes there were.
+fn killed(rounds: u64, words: &[&str]) -> u64 {
+    let folder = Folder::new();
+    folder.holes("disk", BLOCK * BLOCKS);
+    let words = [&["disk"], words].concat();
+    let (mut stamps, mut known) = (0, BTreeMap::<u64, Known>::new());
+    for round in 0..rounds {
+        // The socket of the one that was killed is still there.
+        assert_eq!(folder.socket().exists(), round > 0);
+        let mut serving = Serving::start(&folder, &words);
+        let mut client = Client::simple(&folder.socket(), "");
+        for (at, known) in &mut known {
+            known.settle(&client.read(at * BLOCK, BLOCK as u32));
+        }
+        let pid = serving.child.id().to_string();
+        let killer = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(20 + round * 37 % 180));
+            Command::new("kill").args(["-KILL", &pid]).status().unwrap()
+        });
+        writes(client, &mut stamps, &mut known);
+        assert!(killer.join().unwrap().success());
+        serving.child.wait().unwrap();
+    }
+    let disk = folder.read("disk");
+    for (at, known) in &mut known {
+        let at = (at * BLOCK) as usize;
+        known.settle(&disk[at..at + BLOCK as usize]);
+    }
+    assert!(known.values().any(|known| known.promised > 0), "nothing was ever promised");
+    stamps
+}
+
+#[test]
+fn what_was_flushed_outlives_kill_9() {
+    for words in [&[][..], &["--buffered", "--policy", "forebay"], &["--emulate", "fixed:20000"]] {
+        killed(4, words);
+    }
+}
+
+#[test]
+#[ignore = "long; make kill-serve"]
+fn what_was_flushed_outlives_kill_9_many_times() {
+    let rounds = std::env::var("FOREBAY_KILLED_ROUNDS").map_or(100, |text| text.parse().unwrap());
+    for words in [&[][..], &["--buffered", "--policy", "mq-deadline"], &["--policy", "forebay"]] {
+        let writes = killed(rounds, words);
+        println!("{words:?}: {rounds} rounds, {writes} writes: all that was promised was there");
+    }
+}
+
+#[test]
+fn interrupted_under_load_it_answers_what_is_under_way_and_ends_well() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let serving =
+        Serving::start(&folder, &["disk", "--emulate", "fixed:500", "--policy", "forebay"]);
+    let mut client = Client::simple(&folder.socket(), "");
+    let count = 100;
+    for nth in 0..count {
+        client.request((WRITE, 0), nth, (nth * BLOCK, BLOCK as u32), &block(nth + 1));
+    }
+    // One answer: the others are under way or on their way here.
+    let first = client.answer(0);
+    serving.signal("-INT");
+    let mut answered = vec![first.cookie];
+    while let Some((cookie, errno)) = answer(&mut client) {
+        assert_eq!(errno, 0);
+        answered.push(cookie);
+    }
+    assert_eq!(serving.ends(), (Some(0), String::new()));
+    assert!(!folder.socket().exists());
+    let disk = folder.read("disk");
+    for cookie in &answered {
+        let at = (cookie * BLOCK) as usize;
+        assert!(
+            disk[at..at + BLOCK as usize] == block(cookie + 1),
+            "{cookie} was answered and is not there"
+        );
+    }
+    // What was taken was answered: more than the one.
+    answered.sort_unstable();
+    answered.dedup();
+    assert!(answered.len() > 1, "{answered:?}");
+}
+
+#[test]
+fn a_second_interruption_ends_it_at_once() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    // One I/O a second, fifty of them under way.
+    let serving = Serving::start(&folder, &["disk", "--emulate", "fixed:1"]);
+    let mut client = Client::simple(&folder.socket(), "");
+    for nth in 0..50 {
+        client.request((WRITE, 0), nth, (nth * BLOCK, BLOCK as u32), &block(1));
+    }
+    client.answer(0);
+    serving.signal("-INT");
+    // Until it has begun to end.
+    thread::sleep(Duration::from_millis(300));
+    serving.signal("-INT");
+    let begun = Instant::now();
+    assert_eq!(serving.ends().0, Some(130));
+    assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
+    // What it left behind is in nobody's way.
+    Serving::start(&folder, &["disk"]).stop();
+}
+
+#[test]
+fn it_ends_when_its_socket_was_removed_or_replaced() {
+    let folder = Folder::new();
+    folder.holes("disk", 1 << 20);
+    folder.holes("other", 1 << 20);
+    let first = Serving::start(&folder, &["disk"]);
+    fs::remove_file(folder.socket()).unwrap();
+    let second = Serving::start(&folder, &["other"]);
+    first.stop();
+    // The other's socket is not the first one's to remove.
+    let mut client = Client::simple(&folder.socket(), "");
+    client.write(0, &block(1));
+    second.stop();
+    assert!(!folder.socket().exists());
+    let third = Serving::start(&folder, &["disk"]);
+    fs::remove_file(folder.socket()).unwrap();
+    third.stop();
+}
+
+#[test]
+fn two_servers_do_not_share_a_file() {
+    let folder = Folder::new();
+    folder.holes("disk", 1 << 20);
+    let serving = Serving::start(&folder, &["disk"]);
+    refused(&folder, &["disk", "--socket", "second"], &["disk", "another process"]);
+    refused(&folder, &["disk", "--read-only", "--socket", "second"], &["another process"]);
+    refused(&folder, &["disk", "--socket", "socket"], &["socket", "another server listens there"]);
+    serving.stop();
+    // Who only reads shares.
+    let first = Serving::start(&folder, &["disk", "--read-only"]);
+    let second = Serving::start(&folder, &["disk", "--read-only", "--tcp", "127.0.0.1:0"]);
+    first.stop();
+    second.stop();
+}
+
+#[test]
+fn a_full_disk_is_told_and_the_server_goes_on() {
+    let folder = Folder::new();
+    fs::create_dir(folder.path("small")).unwrap();
+    let mount = ["-t", "tmpfs", "-o", "size=2m", "none", "small"];
+    if !ran(&folder, "mount", &mount).status.success() {
+        return skipped("a tmpfs cannot be mounted here");
+    }
+    let unmounted = Unmounted(&folder);
+    for (policy, options) in
+        [("noop", &["--buffered"][..]), ("forebay", &["--emulate", "fixed:20000"])]
+    {
+        let disk = folder.holes("small/disk", 8 << 20);
+        let words = [&["small/disk", "--policy", policy], options].concat();
+        let serving = Serving::start(&folder, &words);
+        let mut client = Client::simple(&folder.socket(), "");
+        let outcomes: Vec<u32> = (0..8)
+            .map(|nth| client.does((WRITE, 0), (nth << 20, 1 << 20), &vec![5; 1 << 20]))
+            .collect();
+        assert_eq!(outcomes[0], 0, "{policy}");
+        assert!(outcomes.contains(&28), "{policy}: {outcomes:?}");
+        assert!(outcomes.iter().all(|errno| [0, 28].contains(errno)), "{policy}: {outcomes:?}");
+        // It reads, and has room again where something goes.
+        assert_eq!(client.read(0, 512), [5; 512]);
+        assert_eq!(client.does((FLUSH, 0), (0, 0), &[]), 0);
+        assert_eq!(client.does((WRITE_ZEROES, 0), (0, 1 << 20), &[]), 0);
+        assert_eq!(client.does((WRITE, 0), (7 << 20, 65_536), &[6; 65_536]), 0);
+        assert_eq!(client.read(7 << 20, 512), [6; 512]);
+        serving.stop();
+        fs::remove_file(disk).unwrap();
+    }
+    drop(unmounted);
+}
+
+struct Unmounted<'a>(&'a Folder);
+
+impl Drop for Unmounted<'_> {
+    fn drop(&mut self) {
+        ran(self.0, "umount", &["-l", "small"]);
+    }
+}
+
+/// One message with these parts, exit 2, no socket left.
+fn refused(folder: &Folder, words: &[&str], parts: &[&str]) {
+    let output = serve(folder, words).output().unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
+    assert!(output.stdout.is_empty());
+    let is_one = said.lines().count() == 1 && said.starts_with("forebay: ");
+    assert!(is_one || said.starts_with("error: "), "{words:?}: {said}");
+    parts.iter().for_each(|part| assert!(said.contains(part), "{words:?}: no {part:?} in: {said}"));
+    if let [.., "--socket", path] = words
+        && *path != "socket"
+    {
+        assert!(!folder.path(path).exists(), "{words:?}: a socket is left");
+    }
+}
+
+#[test]
+fn what_cannot_be_served_is_said_in_one_message() {
+    let folder = Folder::new();
+    folder.holes("disk", 1 << 20);
+    folder.holes("empty", 0);
+    fs::create_dir(folder.path("folder")).unwrap();
+    does(&folder, "mkfifo", &["fifo"]);
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    let long = format!("{}/socket", "x".repeat(120));
+    let at = ["--socket", "a"];
+    for (words, parts) in [
+        (&["none"][..], &["none", "no such file", "truncate"][..]),
+        (&["folder"], &["folder", "is a folder"]),
+        (&["fifo"], &["fifo"]),
+        (&["empty"], &["empty"]),
+        (&["disk", "--policy", "nonsense"], &["nonsense"]),
+        (&["disk", "--policy", "cache:size-mib=1"], &["cache"]),
+        (&["disk", "--emulate", "nonsense"], &["nonsense"]),
+        (&["disk", "--depth", "0"], &["depth"]),
+    ] {
+        refused(&folder, &[words, &at].concat(), parts);
+    }
+    refused(&folder, &["disk"], &["--socket"]);
+    refused(&folder, &["disk", "--tcp", &taken], &[&taken, "in use"]);
+    refused(&folder, &["disk", "--tcp", "0.0.0.0:0"], &["0.0.0.0:0", "loopback", "nbdkit"]);
+    refused(&folder, &["disk", "--tcp", "[::]:0"], &["[::]:0", "loopback"]);
+    refused(&folder, &["disk", "--tcp", "localhost"], &["localhost"]);
+    refused(&folder, &["disk", "--socket", &long], &[&long]);
+    refused(&folder, &["disk", "--socket", "missing/socket"], &["missing/socket", "No such file"]);
+    // A file in the socket's place is not the server's to replace.
+    fs::write(folder.path("kept"), "words").unwrap();
+    let output = serve(&folder, &["disk", "--socket", "kept"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(fs::read(folder.path("kept")).unwrap(), b"words");
+    // Nothing was written anywhere.
+    assert!(folder.read("disk").iter().all(|byte| *byte == 0));
+}
+
+#[test]
+fn a_file_without_permission_is_said() {
+    let folder = Folder::new();
+    folder.holes("disk", 1 << 20);
+    // Root may everything: somebody else then.
+    let binary = assert_cmd::cargo::cargo_bin!("forebay");
+    does(&folder, "chmod", &["755", "."]);
+    does(&folder, "chmod", &["600", "disk"]);
+    let words = ["--reuid=65534", "--clear-groups", "--regid=65534", binary.to_str().unwrap()];
+    let probe = ran(&folder, "setpriv", &[&words[..], &["--version"]].concat());
+    if !probe.status.success() {
+        return skipped("nobody else can run the command here");
+    }
+    let output =
+        ran(&folder, "setpriv", &[&words[..], &["serve", "disk", "--socket", "a"]].concat());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(
+        said.lines().count() == 1 && said.to_lowercase().contains("permission denied"),
+        "{said}"
+    );
+}

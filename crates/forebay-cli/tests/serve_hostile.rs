@@ -1,0 +1,197 @@
+//! `forebay serve` and clients that mean it no good: they flood it, stall, come in hundreds. Others are served all the
+//! same, and its memory is bounded.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod served;
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+use served::client::{BLOCK_STATUS, Client, FLUSH, READ, WRITE};
+use served::{Folder, Serving};
+
+const MIB: u64 = 1 << 20;
+
+fn started(words: &[&str]) -> (Folder, Serving) {
+    let folder = Folder::new();
+    folder.holes("disk", 8 * MIB);
+    let serving = Serving::start(&folder, &[&["disk", "--buffered"], words].concat());
+    (folder, serving)
+}
+
+/// A steady client is served as ever.
+fn served_well(client: &mut Client, nth: u8) {
+    client.write(4096, &[nth; 512]);
+    assert_eq!(client.read(4096, 512), [nth; 512]);
+}
+
+/// Sends until nothing is taken for a while; answers how many bytes were.
+fn floods(stream: &mut UnixStream, bytes: &[u8], most: usize) -> usize {
+    stream.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
+    let mut sent = 0;
+    while sent < most {
+        match stream.write(bytes) {
+            Ok(count) => sent += count,
+            Err(_) => break,
+        }
+    }
+    sent
+}
+
+#[test]
+fn who_floods_without_reading_is_not_listened_to() {
+    let (folder, serving) = started(&[]);
+    let mut steady = Client::simple(&folder.socket(), "");
+    served_well(&mut steady, 1);
+    let before = serving.memory_kib("VmRSS:");
+    // Requests whose answers are longer than themselves, that fail, and that cost nothing.
+    for (kind, at) in [
+        ((BLOCK_STATUS, 0), (0, 8 << 20)),
+        ((FLUSH, 0), (1, 1)),
+        ((99, 0), (0, 0)),
+        ((READ, 0), (0, 512)),
+    ] {
+        let mut client = Client::structured(&folder.socket(), "");
+        let one = request(kind, at);
+        let sent = floods(&mut client.stream, &one.repeat(4096), 64 << 20);
+        assert!(sent < 4 << 20, "{kind:?}: {sent} bytes were taken of one that does not read");
+        served_well(&mut steady, 2);
+        // Those that were taken are answered once it reads.
+        for _ in 0..256 {
+            client.answer(0);
+        }
+    }
+    let after = serving.memory_kib("VmHWM:");
+    assert!(after < before + (64 << 10), "{before} KiB before, {after} at most");
+    served_well(&mut steady, 3);
+    serving.stop();
+}
+
+fn request(kind: (u16, u16), at: (u64, u32)) -> Vec<u8> {
+    let mut bytes = 0x2560_9513_u32.to_be_bytes().to_vec();
+    bytes.extend(kind.1.to_be_bytes());
+    bytes.extend(kind.0.to_be_bytes());
+    bytes.extend(7_u64.to_be_bytes());
+    bytes.extend(at.0.to_be_bytes());
+    bytes.extend(at.1.to_be_bytes());
+    bytes
+}
+
+#[test]
+fn memory_is_bounded_by_what_each_client_may_have_under_way() {
+    let (folder, serving) = started(&[]);
+    // A mebibyte read by each of eight clients, 64 times at once and then as often again: 64 MiB each are taken.
+    let count = 8;
+    let mut clients: Vec<Client> =
+        (0..count).map(|_| Client::simple(&folder.socket(), "")).collect();
+    let before = serving.memory_kib("VmRSS:");
+    for client in &mut clients {
+        let all = request((READ, 0), (0, 1 << 20)).repeat(128);
+        assert_eq!(floods(&mut client.stream, &all, all.len()), all.len());
+    }
+    let mut steady = Client::simple(&folder.socket(), "");
+    served_well(&mut steady, 1);
+    let most = serving.memory_kib("VmHWM:");
+    let bound = before + count * (66 << 10);
+    assert!(most < bound, "{before} KiB before, {most} at most, {bound} allowed");
+    // They are answered when they read after all.
+    for client in &mut clients[..2] {
+        for _ in 0..128 {
+            assert_eq!(client.answer(1 << 20).errno, 0);
+        }
+    }
+    drop(clients);
+    served_well(&mut steady, 2);
+    serving.stop();
+}
+
+#[test]
+fn handshakes_that_stall_lock_nobody_out() {
+    let (folder, serving) = started(&[]);
+    // More than may shake hands at a time, each a byte further whenever somebody looks at it.
+    let mut stalled: Vec<UnixStream> =
+        (0..100).map(|_| UnixStream::connect(folder.socket()).unwrap()).collect();
+    for round in 0..4_u8 {
+        for stream in &mut stalled {
+            // Those that were let go for others cannot be written to.
+            let _ = stream.write(&[0, 0, 0, 3][usize::from(round)..=usize::from(round)]);
+        }
+        let begun = Instant::now();
+        let mut client = Client::simple(&folder.socket(), "");
+        served_well(&mut client, round);
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(10), "{took:?} to get in");
+    }
+    // Some of the first are gone, the last are still in the middle of it.
+    let goes_on = |stream: &mut UnixStream| {
+        stream.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+        let mut greeting = [0; 18];
+        stream.read_exact(&mut greeting).unwrap();
+        stream.set_read_timeout(Some(Duration::from_millis(50))).unwrap();
+        !matches!(stream.read(&mut [0]), Ok(0))
+    };
+    assert!(!goes_on(&mut stalled[0]));
+    assert!(goes_on(&mut stalled[99]));
+    serving.stop();
+}
+
+#[test]
+fn clients_beyond_the_limit_see_their_connection_end_and_others_live() {
+    let (folder, serving) = started(&[]);
+    let mut clients: Vec<Client> = (0..256).map(|_| Client::simple(&folder.socket(), "")).collect();
+    for (nth, client) in clients.iter_mut().enumerate() {
+        client.write(nth as u64 * 512, &[nth as u8; 512]);
+    }
+    for _ in 0..44 {
+        let mut refused = Client::simple(&folder.socket(), "");
+        assert!(refused.is_over());
+    }
+    for (nth, client) in clients.iter_mut().enumerate() {
+        assert_eq!(client.read(nth as u64 * 512, 512), [nth as u8; 512]);
+    }
+    // Where one goes another comes.
+    clients.truncate(200);
+    let gone = Instant::now();
+    loop {
+        let mut client = Client::simple(&folder.socket(), "");
+        client.request((READ, 0), 1, (0, 512), &[]);
+        if !matches!(client.stream.read(&mut [0]), Ok(0) | Err(_)) {
+            break;
+        }
+        assert!(gone.elapsed() < Duration::from_secs(20), "nobody gets in any more");
+    }
+    serving.stop();
+}
+
+#[test]
+fn who_breaks_off_or_talks_nonsense_leaves_no_trace() {
+    let (folder, serving) = started(&["--policy", "forebay"]);
+    let mut steady = Client::simple(&folder.socket(), "");
+    served_well(&mut steady, 1);
+    let descriptors =
+        || std::fs::read_dir(format!("/proc/{}/fd", serving.child.id())).unwrap().count();
+    let before = descriptors();
+    for nth in 0..300_u32 {
+        let mut client = Client::simple(&folder.socket(), "");
+        match nth % 6 {
+            0 => client.send(&[nth as u8; 27]),
+            // The other side may end it before all is sent.
+            1 => drop(client.stream.write_all(&[nth as u8; 5000])),
+            2 => client.request((WRITE, 0), 1, (4096, 1 << 20), &[9; 3000]),
+            3 => (0..99).for_each(|_| client.request((READ, 0), 1, (0, 1 << 20), &[])),
+            4 => drop(client.stream.shutdown(std::net::Shutdown::Write)),
+            _ => client.request((WRITE, 0), 1, (0, u32::MAX), &[]),
+        }
+    }
+    served_well(&mut steady, 2);
+    let begun = Instant::now();
+    while descriptors() > before {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} of {before}", descriptors());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    served_well(&mut steady, 3);
+    serving.stop();
+}
