@@ -18,12 +18,13 @@ use forebay_core::catalog::{DeviceSet, build_placed};
 use forebay_core::{Fault, Flags, Lane, Nanos, Op, Piece, Request, Slots};
 use forebay_live::{Ended, Failure, LEN_MAX, Lanes, Moved, Plug, Pool, Waker, Wired, run};
 
+use crate::config::Named;
 use crate::drive::{Arrivals, Fronted};
 use crate::export::Export;
 use crate::front::{Front, Newcomer, Streams};
 use crate::handshake::{Agreed, negotiate};
 use crate::protocol::REQUEST_BYTES;
-use crate::tally::Counting;
+use crate::tally::{Counting, Tally};
 
 const DISK_BYTES: usize = 1 << 20;
 /// So many waits without an end are a loop.
@@ -115,14 +116,16 @@ pub fn requests(bytes: &[u8]) -> Served {
     let set = DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 0, flash: None, restarts };
     let mut policy = build_placed(policy, &set).expect("a policy that there is");
     let exports = vec![export(selector), export(4)];
+    let tally = Tally::new(&[Named::all(""), Named::all("1")], "noop");
     let mut front =
-        Front::new(exports, Streams::Connections, None, newcomers, ordered, &mut wire.pool);
+        Front::new(exports, Streams::Connections, None, newcomers, ordered, tally, &mut wire.pool);
     let stop = Arc::clone(&wire.stop);
     front.open(stop, || {});
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted { lanes: wire, front: Rc::clone(&front) };
     let mut arrivals = Arrivals(Rc::clone(&front));
-    run(&mut *policy, &mut lanes, &mut arrivals, &mut Counting(front)).expect("lanes that work");
+    run(&mut *policy, &mut lanes, &mut arrivals, &mut Counting { front, recording: None })
+        .expect("lanes that work");
     drop(policy);
     let wire = lanes.lanes;
     let told = |nth: usize| wire.sockets.get(nth).map_or(0, |socket: &Socket| socket.heard);

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 
 use forebay_live::Waker;
 
-use crate::error::{Error, system};
+use crate::error::{Error, system, unfit};
 use crate::figures::{BackFigures, Figures, SCHEMA_VERSION};
 use crate::front::Order;
 
@@ -58,11 +58,15 @@ pub(crate) fn beside(socket: &Path) -> PathBuf {
 /// Where nobody tells them.
 pub fn ask(socket: &Path) -> Result<Figures, Error> {
     let path = beside(socket);
-    let what =
-        || format!("{}: no figures: is a server there (forebay serve --socket)?", path.display());
-    let stream = UnixStream::connect(&path).map_err(system(what()))?;
-    stream.set_read_timeout(Some(2 * PATIENCE)).map_err(system(what()))?;
-    serde_json::from_reader(stream).map_err(|error| system(what())(error.into()))
+    let what = |error: &dyn std::fmt::Display| {
+        unfit(format!(
+            "{}: no server tells its figures there: {error}; expected PATH of forebay serve --socket PATH",
+            path.display()
+        ))
+    };
+    let stream = UnixStream::connect(&path).map_err(|error| what(&error))?;
+    stream.set_read_timeout(Some(2 * PATIENCE)).map_err(|error| what(&error))?;
+    serde_json::from_reader(stream).map_err(|error| what(&error))
 }
 
 /// A thread that tells figures over a socket.
