@@ -186,6 +186,14 @@ impl Target {
         self.file.try_clone()
     }
 
+    /// Whether its bytes are in memory alone, so that writing them waits for nothing. (Such file systems take no
+    /// writes that may not wait, and the kernel would do each on a thread.)
+    pub(crate) fn is_in_memory(&self) -> bool {
+        const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
+        let found = rustix::fs::fstatfs(&self.file);
+        self.kind != Kind::BlockDevice && found.is_ok_and(|found| MEMORY.contains(&found.f_type))
+    }
+
     pub(crate) fn file(&self) -> &File {
         &self.file
     }

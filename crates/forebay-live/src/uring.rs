@@ -10,6 +10,7 @@
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::fs::FileExt;
 
 use forebay_core::{Buf, Bytes, Flags, Lane, Nanos, Op, Piece, Request, Slots};
 use io_uring::opcode;
@@ -82,8 +83,10 @@ pub struct Uring {
     in_flight: Vec<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// What ended without being tried.
-    refused: Vec<Ended>,
+    /// What ended at once: it was refused, or a write to memory.
+    at_once: Vec<Ended>,
+    /// Which targets are in memory.
+    in_memory: Vec<bool>,
     /// Whether the arena is registered.
     registered: bool,
     pool: Pool,
@@ -133,7 +136,8 @@ impl Uring {
             in_flight: vec![0; targets.len()],
             slots: Vec::with_capacity(entries as usize),
             free: Vec::with_capacity(entries as usize),
-            refused: Vec::new(),
+            at_once: Vec::new(),
+            in_memory: targets.iter().map(Target::is_in_memory).collect(),
             ring,
             targets,
             depth,
@@ -207,6 +211,20 @@ impl Uring {
         }
     }
 
+    /// Writes to a target in memory.
+    fn write(&self, io: &Request, pieces: &[Piece]) -> Result<(), Failure> {
+        let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
+        assert!(named == u64::from(io.len), "{io:?} names {named} bytes");
+        let (file, mut offset) = (self.targets[usize::from(io.lane)].file(), io.offset);
+        for piece in pieces {
+            let written = file.write_all_at(self.pool.view(*piece), offset);
+            written.map_err(|error| Failure::of(&error))?;
+            offset += u64::from(piece.len);
+        }
+        // Nothing makes what is in memory durable.
+        Ok(())
+    }
+
     /// What `pieces` are for the kernel, lent: a read that names no bytes goes to the sink.
     fn lend(&mut self, key: u32, pieces: &[Piece]) -> Result<(), Failure> {
         let Slot { io, pieces: kept, bounced, .. } = &mut self.slots[key as usize];
@@ -272,9 +290,9 @@ impl Lanes for Uring {
             };
             ended.push(Ended::new(io, started, *now, failure));
         })?;
-        for mut refused in self.refused.drain(..) {
-            refused.completion.at = self.now;
-            ended.push(refused);
+        for mut over in self.at_once.drain(..) {
+            over.completion.at = self.now;
+            ended.push(over);
         }
         Ok(self.now)
     }
@@ -297,6 +315,11 @@ impl Lanes for Uring {
     #[inline]
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
         let shape = self.shapes[usize::from(io.lane)];
+        let is_whole = || shape.extent(&io).is_ok() && pieces.iter().all(|piece| piece.buf != 0);
+        if io.op == Op::Write && self.in_memory[usize::from(io.lane)] && is_whole() {
+            let failure = self.write(&io, pieces).err();
+            return self.at_once.push(Ended::new(io, now, now, failure));
+        }
         let extent = shape.extent(&io).unwrap_or(Extent { offset: 0, len: 0 });
         let slot = Slot::new(io, now, extent);
         let key = match self.free.pop() {
@@ -312,7 +335,7 @@ impl Lanes for Uring {
         };
         if let Err(failure) = shape.extent(&io).and_then(|_| self.lend(key, pieces)) {
             self.free.push(key);
-            return self.refused.push(Ended::new(io, now, now, Some(failure)));
+            return self.at_once.push(Ended::new(io, now, now, Some(failure)));
         }
         let entry = self.entry(key);
         // SAFETY: the bytes are lent, and files and vectors live, until it has ended; see `Drop`.
@@ -325,14 +348,14 @@ impl Lanes for Uring {
     }
 
     fn under_way(&self) -> usize {
-        self.in_flight.iter().sum::<u32>() as usize + self.refused.len()
+        self.in_flight.iter().sum::<u32>() as usize + self.at_once.len()
     }
 
     #[inline]
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         self.ring.watch();
         let left = until - self.clock.now() - SPIN;
-        if left > Nanos::ZERO && self.refused.is_empty() {
+        if left > Nanos::ZERO && self.at_once.is_empty() {
             return self.ring.enter(Some(left));
         }
         if self.ring.waiting() == 0 { Ok(()) } else { self.ring.enter(None) }
@@ -373,7 +396,7 @@ impl Wired for Uring {
 impl Drop for Uring {
     fn drop(&mut self) {
         let mut ended = Vec::new();
-        self.refused.clear();
+        self.at_once.clear();
         self.ring.unplug_all();
         let latest = self.clock.now() + DROP_MAX;
         while self.under_way() > 0 || self.ring.sockets_busy() {
