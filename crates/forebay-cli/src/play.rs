@@ -164,6 +164,9 @@ impl Play {
         let told = result.changed.told().into_iter().chain(result.notes.iter().cloned());
         told.for_each(|told| eprintln!("forebay: {told}"));
         let tape_error = result.tape_error.clone();
+        // What was let fail with --fail was asked for.
+        let failed = (self.fail.is_empty() && result.figures.ios_failed > 0)
+            .then(|| format!("{} I/Os failed; the verdict says how", result.figures.ios_failed));
         match self.format {
             Format::Json => {
                 let trace = trace.display().to_string();
@@ -171,7 +174,7 @@ impl Play {
             }
             Format::Table => output::print(&table(&result))?,
         }
-        tape_error.map_or(Ok(()), |error| Err(anyhow::anyhow!(error)))
+        tape_error.or(failed).map_or(Ok(()), |error| Err(anyhow::anyhow!(error)))
     }
 }
 

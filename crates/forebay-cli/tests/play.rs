@@ -35,10 +35,15 @@ fn rows(count: u64, gap_us: u64, writes: bool) -> Vec<(u64, &'static str, u64, u
 }
 
 fn json(command: &mut Command) -> Value {
+    json_and(command, 0).0
+}
+
+/// The result, and what was said beside it, of a run that ends with `code`.
+fn json_and(command: &mut Command, code: i32) -> (Value, String) {
     let output = command.args(["--format", "json"]).output().unwrap();
-    let said = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(0), "{said}");
-    serde_json::from_slice(&output.stdout).unwrap()
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    (serde_json::from_slice(&output.stdout).unwrap(), said)
 }
 
 /// One message that holds all `parts`, exit status 2, nothing on standard output.
@@ -183,7 +188,8 @@ fn a_limit_on_file_size_is_counted() {
         let mut limited = Command::new("sh");
         limited.args(["-c", script]).arg(play.get_program()).args(play.get_args());
         limited.args(["--target", "disk", "--overwrite", "--driver", driver]);
-        let result = json(limited.current_dir(folder.root()));
+        let (result, said) = json_and(limited.current_dir(folder.root()), 1);
+        assert!(said.contains("I/Os failed; the verdict says how"), "{said}");
         // And one across the limit, which is cut.
         let beyond = rows.iter().filter(|row| row.1 == "write" && row.2 >= 1 << 20).count();
         assert_eq!(result["ios_failed"].as_u64(), Some(beyond as u64 + 1), "{driver}");
