@@ -125,6 +125,11 @@ impl Crash {
         &self.pool
     }
 
+    /// The memory, for sockets that fill it.
+    pub fn pool_mut(&mut self) -> &mut Pool {
+        &mut self.pool
+    }
+
     /// The process is killed: what was written can be read, and is as durable as it was. What was
     /// under way has been written, every other time, or any sector of it.
     pub fn kill(mut self) -> Vec<Medium> {

@@ -12,6 +12,8 @@ mod address;
 mod back;
 mod config;
 mod connection;
+#[cfg(test)]
+mod cuts;
 mod drive;
 mod error;
 mod export;
