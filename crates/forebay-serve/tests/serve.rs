@@ -271,3 +271,19 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
     let said = start(&served.folder.path().join("other")).err().unwrap().to_string();
     assert!(said.contains("expected a path for a socket"), "{said}");
 }
+
+#[test]
+fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
+    let served = Served::new(|_| {});
+    let mut steady = Client::simple(&served.socket(), "disk");
+    // One arrives while another goes: it is not taken for it.
+    for nth in 0..800_usize {
+        let mut leaving = Client::simple(&served.socket(), "disk");
+        leaving.request((WRITE, 0), 1, (65_536, 1 << 20), &vec![5; 3000 * (nth % 2)]);
+        if nth.is_multiple_of(100) {
+            steady.write(0, &[nth as u8; 512]);
+        }
+    }
+    assert_eq!(steady.read(65_536, 4096), [0; 4096]);
+    served.stop();
+}
