@@ -27,7 +27,7 @@ use crate::tally::Counting;
 
 const DISK_BYTES: usize = 1 << 20;
 /// So many waits without an end are a loop.
-const WAITS_MAX: u32 = 1 << 18;
+const WAITS_MAX: u32 = 1 << 20;
 /// No more data than a fuzzer has time for, beside the requests' headers.
 const SAID_MAX: usize = 1 << 17;
 
@@ -381,6 +381,8 @@ impl Wired for Wire {
                     }
                     let told = if socket.listens { Ok(count) } else { Err(32) };
                     moved.push(Moved::Sent(name, told));
+                    // What it says, or that it is gone, is told later.
+                    continue;
                 }
             }
             // The end comes when all that was said is answered, as well as it can be.
@@ -404,6 +406,17 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn one_that_is_gone_for_answers_may_be_in_the_middle_of_a_write() {
+        // It does not listen, and breaks off in the middle of what it writes.
+        let mut said = vec![4, 0xfa];
+        said.extend(header(0, 0, 7, 0, 512));
+        said.extend(header(1, 0, 8, 0, 1 << 19));
+        said.extend([1; 5000]);
+        let served = requests(&said);
+        assert_eq!((served.told_bytes, served.left, served.steady), (0, 0, STEADY));
+    }
 
     #[test]
     fn what_is_asked_is_answered_on_the_wire() {
