@@ -289,6 +289,7 @@ impl Connection {
 
     /// Nothing of it is under way any more.
     pub(crate) fn close(mut self, pool: &mut Pool) {
+        debug_assert_eq!(self.under_way, 0, "its name may be another's now");
         self.forget(pool);
         pool.free(self.inbox);
     }

@@ -216,6 +216,28 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
 }
 
 #[test]
+fn one_that_talks_nonsense_is_let_go_although_it_does_not_read() {
+    let served = Served::new(|_| {});
+    let mut steady = Client::simple(&served.socket(), "disk");
+    let mut deaf = Client::simple(&served.socket(), "disk");
+    for nth in 0..8 {
+        deaf.request((READ, 0), nth, (0, 1 << 20), &[]);
+    }
+    deaf.send(&[7; 28]);
+    let clients = || served.server.figures().unwrap()[0].tally.exports[0].clients;
+    for _ in 0..1000 {
+        if clients() == 1 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(clients(), 1);
+    steady.write(0, &[1; 512]);
+    drop(deaf);
+    served.stop();
+}
+
+#[test]
 fn a_policy_is_switched_under_load_and_nothing_is_lost() {
     let served = Served::new(|_| {});
     let socket = served.socket();
