@@ -203,26 +203,21 @@ impl Socket {
 
     /// What can be received now, as much as arrives at a time. With `ends` nothing more will come.
     fn receive(&mut self, pool: &mut Pool, ends: bool) -> Option<u32> {
-        let (piece, whole, mut have) = self.receiving.take()?;
-        loop {
-            let left = self.says.len() - self.said;
-            let count = left.min(self.chunk).min((piece.len - have) as usize);
-            pool.give_back(piece, true);
-            let into = Piece { at: piece.at + have, len: count as u32, ..piece };
-            pool.view_mut(into).copy_from_slice(&self.says[self.said..self.said + count]);
-            pool.lend(piece, true);
-            self.said += count;
-            have += count as u32;
-            let full = have == piece.len || have > 0 && !whole;
-            if full || count == 0 && (ends || self.unplugged) {
-                pool.give_back(piece, true);
-                return Some(have);
-            }
-            if count == 0 {
-                self.receiving = Some((piece, whole, have));
-                return None;
-            }
+        let (piece, whole, have) = self.receiving.take()?;
+        let left = self.says.len() - self.said;
+        let count = left.min(self.chunk).min((piece.len - have) as usize);
+        pool.give_back(piece, true);
+        let into = Piece { at: piece.at + have, len: count as u32, ..piece };
+        pool.view_mut(into).copy_from_slice(&self.says[self.said..self.said + count]);
+        self.said += count;
+        let have = have + count as u32;
+        let full = have == piece.len || have > 0 && !whole;
+        if full || count == 0 && (ends || self.unplugged) {
+            return Some(have);
         }
+        pool.lend(piece, true);
+        self.receiving = Some((piece, whole, have));
+        None
     }
 }
 

@@ -106,6 +106,8 @@ fn zeros_and_trims_leave_zeros_and_holes_are_told() {
         assert_eq!(client.does((TRIM, 0), (0, 65_536), &[]), 0);
         assert_eq!(client.does((WRITE_ZEROES, FUA | FAST_ZERO), (1 << 20, 1 << 20), &[]), 0);
         assert_eq!(client.does((WRITE_ZEROES, NO_HOLE), (2 << 20, (1 << 20) + 4097), &[]), 0);
+        let slow = client.does((WRITE_ZEROES, NO_HOLE | FAST_ZERO), (0, 1 << 20), &[]);
+        assert_eq!(slow, 95, "ENOTSUP: no faster than to write them");
         let told = client.read(0, 4 << 20);
         let expected = |at: usize| match at {
             at if at < 65_536 => 0,
