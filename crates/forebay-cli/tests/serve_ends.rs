@@ -15,7 +15,7 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use served::client::{Client, FLUSH, FUA, WRITE, WRITE_ZEROES};
+use served::client::{Client, FLUSH, FUA, READ, WRITE, WRITE_ZEROES};
 use served::{Folder, Serving, does, ran, serve, skipped};
 
 const BLOCK: u64 = 4096;
@@ -226,6 +226,22 @@ fn a_second_interruption_ends_it_at_once() {
     assert!(begun.elapsed() < Duration::from_secs(5), "{:?}", begun.elapsed());
     // What it left behind is in nobody's way.
     Serving::start(&folder, &["disk"]).stop();
+}
+
+#[test]
+fn a_client_that_does_not_read_holds_up_the_end_for_a_few_seconds_only() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let serving = Serving::start(&folder, &["disk", "--buffered"]);
+    let mut deaf = Client::simple(&folder.socket(), "");
+    for nth in 0..16 {
+        deaf.request((READ, 0), nth, (0, 1 << 20), &[]);
+    }
+    let mut client = Client::simple(&folder.socket(), "");
+    client.write(0, &block(1));
+    let begun = Instant::now();
+    serving.stop();
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[test]

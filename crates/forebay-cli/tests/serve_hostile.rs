@@ -105,6 +105,36 @@ fn memory_is_bounded_by_what_each_client_may_have_under_way() {
     }
     drop(clients);
     served_well(&mut steady, 2);
+    // What they had goes back, but for what is kept for the next.
+    let begun = Instant::now();
+    while serving.memory_kib("VmRSS:") > before + (300 << 10) {
+        assert!(begun.elapsed() < Duration::from_secs(20), "{} KiB", serving.memory_kib("VmRSS:"));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    serving.stop();
+}
+
+#[test]
+fn many_that_do_not_read_share_what_few_may_have() {
+    let (folder, serving) = started(&[]);
+    let mut clients: Vec<Client> = (0..40).map(|_| Client::simple(&folder.socket(), "")).collect();
+    let before = serving.memory_kib("VmRSS:");
+    for client in &mut clients {
+        let all = request((READ, 0), (0, 1 << 20)).repeat(64);
+        assert_eq!(floods(&mut client.stream, &all, all.len()), all.len());
+    }
+    let mut steady = Client::simple(&folder.socket(), "");
+    served_well(&mut steady, 1);
+    // A gibibyte and one request each, not 40 times 64 MiB.
+    let most = serving.memory_kib("VmHWM:");
+    assert!(most < before + (1100 << 10), "{before} KiB before, {most} at most");
+    // All are answered once they read, also those whose requests were not taken before.
+    for client in clients.iter_mut().rev().take(4) {
+        for _ in 0..64 {
+            assert_eq!(client.answer(1 << 20).errno, 0);
+        }
+    }
+    served_well(&mut steady, 2);
     serving.stop();
 }
 

@@ -234,12 +234,38 @@ impl Sockets {
         let socket = &mut self.sockets[plug as usize];
         if socket.unplugged && !socket.incoming.busy && !socket.outgoing.busy {
             socket.file = None;
-            self.free.push(plug);
             self.moved.push(Moved::Gone(plug));
         }
     }
 
     pub(crate) fn moved(&mut self, moved: &mut Vec<Moved>) {
+        let gone = self.moved.iter().filter_map(|one| match one {
+            Moved::Gone(plug) => Some(*plug),
+            _ => None,
+        });
+        // Only who was told that a name is gone can tell it from another's.
+        self.free.extend(gone);
         moved.append(&mut self.moved);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::net::UnixStream;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_anothers_only_once_it_was_told_that_it_is_gone() {
+        let mut sockets = Sockets::default();
+        let socket = || OwnedFd::from(UnixStream::pair().expect("a pair of sockets").0);
+        let first = sockets.plug(socket());
+        sockets.unplug(first);
+        let second = sockets.plug(socket());
+        assert_ne!(first, second, "nobody was told yet");
+        let mut moved = Vec::new();
+        sockets.moved(&mut moved);
+        assert_eq!((moved, sockets.count()), (vec![Moved::Gone(first)], 1));
+        assert_eq!(sockets.plug(socket()), first);
     }
 }

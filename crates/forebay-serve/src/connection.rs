@@ -1,6 +1,8 @@
 //! One client's connection after the handshake: what it has sent, what it is owed.
 
+use std::cell::Cell;
 use std::collections::VecDeque;
+use std::rc::Rc;
 
 use forebay_core::{Buf, Piece, Slots};
 use forebay_live::{PIECES_MAX, Pool};
@@ -14,6 +16,9 @@ const INBOX_BYTES: u32 = 128 << 10;
 const REQUESTS_MAX: u32 = 256;
 /// And so many bytes of them, unless one alone has more.
 const HELD_MAX: u64 = 64 << 20;
+/// All clients together have so many, beyond one request each. No client has more than what is left of them, so that
+/// there is always something left for others: many that do not read share what few may have.
+const ALL_HELD_MAX: u64 = 1 << 30;
 /// Answers that are sent at a time: bytes.
 const SEND_MAX: u64 = 4 << 20;
 
@@ -44,6 +49,10 @@ pub(crate) struct Payload {
     pub(crate) len: u32,
 }
 
+/// Bytes of requests and answers of all clients.
+#[derive(Clone, Default)]
+pub(crate) struct AllHeld(Rc<Cell<u64>>);
+
 /// What comes next in a connection's stream.
 pub(crate) enum Next {
     /// A request; a write's bytes follow.
@@ -73,6 +82,7 @@ pub(crate) struct Connection {
     pub(crate) under_way: u32,
     /// Bytes of its requests and answers.
     held: u64,
+    all_held: AllHeld,
     replies: VecDeque<Reply>,
     /// What is being sent: bytes, and buffers to free when it is.
     sending: Option<u64>,
@@ -82,7 +92,12 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    pub(crate) fn new(agreed: Agreed, stream: u32, pool: &mut Pool) -> Connection {
+    pub(crate) fn new(
+        agreed: Agreed,
+        stream: u32,
+        all_held: AllHeld,
+        pool: &mut Pool,
+    ) -> Connection {
         Connection {
             agreed,
             stream,
@@ -97,6 +112,7 @@ impl Connection {
             unplugged: false,
             under_way: 0,
             held: 0,
+            all_held,
             replies: VecDeque::new(),
             sending: None,
             sent: Vec::new(),
@@ -107,18 +123,21 @@ impl Connection {
 
     /// Whether it may have another request under way now.
     pub(crate) fn admits(&self) -> bool {
-        self.under_way + (self.replies.len() as u32) < REQUESTS_MAX && self.held < HELD_MAX
+        let left = ALL_HELD_MAX.saturating_sub(self.all_held.0.get());
+        self.under_way + (self.replies.len() as u32) < REQUESTS_MAX
+            && (self.held == 0 || self.held < HELD_MAX.min(left))
     }
 
     /// A buffer for `len` bytes of its requests.
     pub(crate) fn take(&mut self, len: u32, pool: &mut Pool) -> Buf {
         self.held += u64::from(len);
+        self.all_held.0.set(self.all_held.0.get() + u64::from(len));
         pool.take(len)
     }
 
     pub(crate) fn free(&mut self, buf: Buf, len: u32, pool: &mut Pool) {
         if buf != 0 {
-            self.held -= u64::from(len);
+            self.let_free(len);
             pool.free(buf);
         }
     }
@@ -126,6 +145,7 @@ impl Connection {
     /// A buffer of `len` bytes was freed for it.
     pub(crate) fn let_free(&mut self, len: u32) {
         self.held -= u64::from(len);
+        self.all_held.0.set(self.all_held.0.get() - u64::from(len));
     }
 
     /// The next of what it has sent.
@@ -198,9 +218,10 @@ impl Connection {
         self.sending.is_none() && self.replies.is_empty() && self.under_way == 0
     }
 
-    /// Whether it can be unplugged. One that cannot be answered may never read what is being sent.
+    /// Whether it can be unplugged. One that cannot be answered may never read what is being sent, nor send the rest
+    /// of a write.
     pub(crate) fn is_done(&self) -> bool {
-        self.is_quiet() || self.deaf && self.under_way == 0
+        self.is_quiet() || self.deaf && self.under_way == u32::from(self.payload.is_some())
     }
 
     /// What to send now: headers together in one buffer, data where they are.
@@ -268,6 +289,7 @@ impl Connection {
 
     /// Nothing of it is under way any more.
     pub(crate) fn close(mut self, pool: &mut Pool) {
+        debug_assert_eq!(self.under_way, 0, "its name may be another's now");
         self.forget(pool);
         pool.free(self.inbox);
     }

@@ -20,7 +20,7 @@ use forebay_core::slab::Slab;
 use forebay_core::{Buf, Bytes, Flags, Nanos, Op, Outcome, Request, Slots, worst};
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
-use crate::connection::{Connection, Next, Payload, Reply, Told};
+use crate::connection::{AllHeld, Connection, Next, Payload, Reply, Told};
 use crate::export::Export;
 use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
@@ -105,6 +105,7 @@ pub(crate) struct Front {
     stored: Option<Stored>,
     newcomers: Receiver<Newcomer>,
     connections: Vec<Option<Connection>>,
+    all_held: AllHeld,
     asked: Slab<Asked>,
     ready: VecDeque<Request>,
     moved: Vec<Moved>,
@@ -152,6 +153,7 @@ impl Front {
             stored,
             newcomers,
             connections: Vec::new(),
+            all_held: AllHeld::default(),
             asked: Slab::default(),
             ready: VecDeque::new(),
             moved: Vec::new(),
@@ -355,7 +357,8 @@ impl Front {
         };
         let at = plug as usize;
         self.connections.resize_with(self.connections.len().max(at + 1), || None);
-        self.connections[at] = Some(Connection::new(agreed, stream, lanes.pool()));
+        self.connections[at] =
+            Some(Connection::new(agreed, stream, self.all_held.clone(), lanes.pool()));
         self.tally.came(agreed.export);
         self.listen(plug, lanes);
     }
@@ -365,7 +368,7 @@ impl Front {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.receiving = false;
         match count {
-            Ok(count) if count > 0 => {
+            Ok(count) if count > 0 && !connection.leaving => {
                 if connection.received(count)
                     && let Some(payload) = connection.payload.take()
                 {
@@ -623,7 +626,10 @@ impl Front {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.leaving = true;
         connection.deaf = true;
-        if let Some(payload) = connection.payload.take() {
+        // What is still being received belongs to the system until that ends, which comes here again.
+        if !connection.receiving
+            && let Some(payload) = connection.payload.take()
+        {
             connection.under_way -= 1;
             let asked = self.asked.remove(payload.asked);
             let how = Answered { took: Nanos::ZERO, failed: true, kept: false };

@@ -28,7 +28,7 @@ use crate::tally::{Counting, Tally};
 
 const DISK_BYTES: usize = 1 << 20;
 /// So many waits without an end are a loop.
-const WAITS_MAX: u32 = 1 << 18;
+const WAITS_MAX: u32 = 1 << 20;
 /// No more data than a fuzzer has time for, beside the requests' headers.
 const SAID_MAX: usize = 1 << 17;
 
@@ -206,26 +206,21 @@ impl Socket {
 
     /// What can be received now, as much as arrives at a time. With `ends` nothing more will come.
     fn receive(&mut self, pool: &mut Pool, ends: bool) -> Option<u32> {
-        let (piece, whole, mut have) = self.receiving.take()?;
-        loop {
-            let left = self.says.len() - self.said;
-            let count = left.min(self.chunk).min((piece.len - have) as usize);
-            pool.give_back(piece, true);
-            let into = Piece { at: piece.at + have, len: count as u32, ..piece };
-            pool.view_mut(into).copy_from_slice(&self.says[self.said..self.said + count]);
-            pool.lend(piece, true);
-            self.said += count;
-            have += count as u32;
-            let full = have == piece.len || have > 0 && !whole;
-            if full || count == 0 && (ends || self.unplugged) {
-                pool.give_back(piece, true);
-                return Some(have);
-            }
-            if count == 0 {
-                self.receiving = Some((piece, whole, have));
-                return None;
-            }
+        let (piece, whole, have) = self.receiving.take()?;
+        let left = self.says.len() - self.said;
+        let count = left.min(self.chunk).min((piece.len - have) as usize);
+        pool.give_back(piece, true);
+        let into = Piece { at: piece.at + have, len: count as u32, ..piece };
+        pool.view_mut(into).copy_from_slice(&self.says[self.said..self.said + count]);
+        self.said += count;
+        let have = have + count as u32;
+        let full = have == piece.len || have > 0 && !whole;
+        if full || count == 0 && (ends || self.unplugged) {
+            return Some(have);
         }
+        pool.lend(piece, true);
+        self.receiving = Some((piece, whole, have));
+        None
     }
 }
 
@@ -372,19 +367,21 @@ impl Wired for Wire {
     fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
         for plug in 0..self.plugged {
             let (socket, name) = (&mut self.sockets[plug], plug as Plug);
-            // One that does not listen is gone when it has said all, or nobody listens to it either.
-            let silent = socket.said == socket.says.len() || socket.receiving.is_none();
+            // Half-way one that does not listen is gone for answers, or when nobody listens to it either.
+            let silent = socket.said >= socket.says.len() / 2 || socket.receiving.is_none();
             let over = silent && self.ended.is_empty();
-            if socket.listens || socket.unplugged || over {
-                if let Some(pieces) = socket.sending.take() {
-                    pieces.iter().for_each(|piece| self.pool.give_back(*piece, false));
-                    let count = pieces.iter().map(|piece| piece.len).sum::<u32>();
-                    if socket.listens {
-                        socket.heard += count as usize;
-                    }
-                    let told = if socket.listens { Ok(count) } else { Err(32) };
-                    moved.push(Moved::Sent(name, told));
+            if (socket.listens || socket.unplugged || over)
+                && let Some(pieces) = socket.sending.take()
+            {
+                pieces.iter().for_each(|piece| self.pool.give_back(*piece, false));
+                let count = pieces.iter().map(|piece| piece.len).sum::<u32>();
+                if socket.listens {
+                    socket.heard += count as usize;
                 }
+                let told = if socket.listens { Ok(count) } else { Err(32) };
+                moved.push(Moved::Sent(name, told));
+                // What it says, or that it is gone, is told later.
+                continue;
             }
             // The end comes when all that was said is answered, as well as it can be.
             let ends = socket.sending.is_none() && self.ended.is_empty();
@@ -409,8 +406,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_that_is_gone_for_answers_may_be_in_the_middle_of_a_write() {
+        // It does not listen, and breaks off in the middle of what it writes.
+        let mut said = vec![4, 0xfa];
+        said.extend(header(0, 0, 7, 0, 512));
+        said.extend(header(1, 0, 8, 0, 1 << 19));
+        // Whether it breaks off there, or goes on and only never reads.
+        for bytes in [5000, 1 << 19] {
+            let said = [&said[..], &vec![1; bytes]].concat();
+            let served = requests(&said);
+            assert_eq!((served.told_bytes, served.left, served.steady), (0, 0, STEADY));
+        }
+    }
+
+    #[test]
     fn what_is_asked_is_answered_on_the_wire() {
-        let mut said = vec![8, 255 & !7];
+        let mut said = vec![8, !7];
         said.extend(header(1, 1, 7, 0, 5));
         said.extend(b"hello");
         said.extend(header(0, 0, 8, 0, 5));

@@ -106,6 +106,8 @@ fn zeros_and_trims_leave_zeros_and_holes_are_told() {
         assert_eq!(client.does((TRIM, 0), (0, 65_536), &[]), 0);
         assert_eq!(client.does((WRITE_ZEROES, FUA | FAST_ZERO), (1 << 20, 1 << 20), &[]), 0);
         assert_eq!(client.does((WRITE_ZEROES, NO_HOLE), (2 << 20, (1 << 20) + 4097), &[]), 0);
+        let slow = client.does((WRITE_ZEROES, NO_HOLE | FAST_ZERO), (0, 1 << 20), &[]);
+        assert_eq!(slow, 95, "ENOTSUP: no faster than to write them");
         let told = client.read(0, 4 << 20);
         let expected = |at: usize| match at {
             at if at < 65_536 => 0,
@@ -216,6 +218,28 @@ fn a_client_that_leaves_in_the_middle_or_does_not_read_harms_nobody() {
 }
 
 #[test]
+fn one_that_talks_nonsense_is_let_go_although_it_does_not_read() {
+    let served = Served::new(|_| {});
+    let mut steady = Client::simple(&served.socket(), "disk");
+    let mut deaf = Client::simple(&served.socket(), "disk");
+    for nth in 0..8 {
+        deaf.request((READ, 0), nth, (0, 1 << 20), &[]);
+    }
+    deaf.send(&[7; 28]);
+    let clients = || served.server.figures().unwrap()[0].tally.exports[0].clients;
+    for _ in 0..1000 {
+        if clients() == 1 {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(10));
+    }
+    assert_eq!(clients(), 1);
+    steady.write(0, &[1; 512]);
+    drop(deaf);
+    served.stop();
+}
+
+#[test]
 fn a_policy_is_switched_under_load_and_nothing_is_lost() {
     let served = Served::new(|_| {});
     let socket = served.socket();
@@ -275,4 +299,20 @@ fn a_socket_left_behind_is_replaced_and_a_live_one_is_not() {
     assert!(!left.exists());
     let said = start(&served.folder.path().join("other")).err().unwrap().to_string();
     assert!(said.contains("expected a path for a socket"), "{said}");
+}
+
+#[test]
+fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
+    let served = Served::new(|_| {});
+    let mut steady = Client::simple(&served.socket(), "disk");
+    // One arrives while another goes: it is not taken for it.
+    for nth in 0..800_usize {
+        let mut leaving = Client::simple(&served.socket(), "disk");
+        leaving.request((WRITE, 0), 1, (65_536, 1 << 20), &vec![5; 3000 * (nth % 2)]);
+        if nth.is_multiple_of(100) {
+            steady.write(0, &[nth as u8; 512]);
+        }
+    }
+    assert_eq!(steady.read(65_536, 4096), [0; 4096]);
+    served.stop();
 }

@@ -1,13 +1,18 @@
 //! Page-aligned memory in sizes of powers of two, from an arena first and from the heap beyond it.
 //!
 //! What was given back is given out again, the last one first, since it may still be in the
-//! processor's caches; so a warm run allocates nothing. Nothing returns to the system before the
-//! end: a run that had many buffers once keeps their memory.
+//! processor's caches; so a warm run allocates nothing. Of the heap so much is kept, the rest returns to the system:
+//! who had many buffers once, or of many sizes, does not keep their memory.
+
+use std::collections::BTreeMap;
 
 use crate::memory::{ALIGN, Memory};
 
 /// Sizes are `ALIGN << class`; the largest holds any `u32` of bytes.
 const CLASSES: usize = 21;
+
+/// The most free memory of the heap that is kept.
+const FREE_BYTES_MAX: usize = 256 << 20;
 
 /// A place for bytes, and whether it is in the arena.
 pub(super) type Place = (*mut u8, bool);
@@ -17,7 +22,10 @@ pub(super) struct Room {
     arena: Option<Memory>,
     /// Bytes of the arena that were ever given out; the rest is not cut yet.
     cut: usize,
-    heap: Vec<Memory>,
+    /// By address.
+    heap: BTreeMap<*mut u8, Memory>,
+    /// Bytes of the heap that are free.
+    free_bytes: usize,
     /// Free places by class: in the arena, and on the heap.
     free: [[Vec<*mut u8>; 2]; CLASSES],
 }
@@ -50,16 +58,32 @@ impl Room {
             return (start, true);
         }
         if let Some(start) = outside.pop() {
+            self.free_bytes -= size;
             return (start, false);
         }
         let memory = Memory::zeroed(size);
         let start = memory.address();
-        self.heap.push(memory);
+        self.heap.insert(start, memory);
         (start, false)
     }
 
     /// Takes back what [`Room::take`] gave for as many bytes.
     pub(super) fn give_back(&mut self, (start, inside): Place, len: u32) {
+        if !inside {
+            self.free_bytes += Room::size(len);
+            while self.free_bytes > FREE_BYTES_MAX {
+                // Sizes that are not in use now go first.
+                let others = (0..CLASSES).rev().filter(|other| *other != class(len));
+                let mut found =
+                    others.filter_map(|other| Some((other, self.free[other][1].pop()?)));
+                let gone = found.next().unwrap_or((class(len), start));
+                self.free_bytes -= ALIGN << gone.0;
+                self.heap.remove(&gone.1);
+                if gone.1 == start {
+                    return;
+                }
+            }
+        }
         self.free[class(len)][usize::from(!inside)].push(start);
     }
 }
@@ -98,5 +122,21 @@ mod tests {
         assert_eq!(room.take(8000), places[0].0);
         assert_eq!(room.take(8000), places[2].0);
         assert_eq!(room.heap.len(), 2);
+    }
+
+    #[test]
+    fn what_is_free_beyond_a_limit_goes_back_to_the_system() {
+        let (mut room, large) = (Room::new(0), (FREE_BYTES_MAX / 4) as u32);
+        let places: Vec<Place> = (0..5).map(|_| room.take(large)).collect();
+        let small: Vec<Place> = (0..3).map(|_| room.take(1)).collect();
+        places.iter().for_each(|place| room.give_back(*place, large));
+        let held = |room: &Room| room.heap.values().map(Memory::len).sum::<usize>();
+        assert_eq!((room.free_bytes, held(&room)), (FREE_BYTES_MAX, FREE_BYTES_MAX + 3 * ALIGN));
+        // What is used now stays, of another size than what was.
+        small.iter().for_each(|place| room.give_back(*place, 1));
+        assert_eq!(held(&room), FREE_BYTES_MAX / 4 * 3 + 3 * ALIGN);
+        assert_eq!((room.free_bytes, room.heap.len()), (held(&room), 6));
+        assert_eq!(room.take(1), small[2]);
+        assert_eq!(room.free_bytes, held(&room) - ALIGN);
     }
 }
