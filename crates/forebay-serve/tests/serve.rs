@@ -226,7 +226,7 @@ fn one_that_talks_nonsense_is_let_go_although_it_does_not_read() {
         deaf.request((READ, 0), nth, (0, 1 << 20), &[]);
     }
     deaf.send(&[7; 28]);
-    let clients = || served.server.figures().unwrap()[0].tally.exports[0].clients;
+    let clients = || served.server.figures().backs[0].exports[0].clients;
     for _ in 0..1000 {
         if clients() == 1 {
             break;
