@@ -318,7 +318,7 @@ impl Lanes for Wire {
         self.waits += 1;
         assert!(self.waits < WAITS_MAX, "it never ends");
         // A microsecond for whatever there is to do; only then is time let pass.
-        self.now = self.now + Nanos(1000);
+        self.now += Nanos(1000);
         if self.ended.is_empty() && until < Nanos::MAX {
             self.now = self.now.max(until);
         }
