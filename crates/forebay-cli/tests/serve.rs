@@ -72,6 +72,10 @@ fn libnbd_is_told_what_an_export_can_do() {
     let none = ran(&folder, "nbdinfo", &[&serving.uri.replace("///?", "///none?")]);
     assert!(!none.status.success());
     assert!(does(&folder, "nbdinfo", &["--list", &serving.uri]).contains("export=\"other\""));
+    serving.stop();
+    // What it says is what a client can be given, whatever the socket's name.
+    let serving = Serving::start(&folder, &["disk", "--socket", "a socket&more%20#1"]);
+    assert_eq!(does(&folder, "nbdinfo", &["--size", &serving.uri]).trim(), "8388608");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! How `forebay serve` ends, and what is there afterwards: killed under a writer, interrupted under load, on a full
 //! disk, and when it cannot even begin.
 //!
-//! `make kill-serve ROUNDS=100` kills it more often.
+//! A kill takes what the process had in its own memory, not what the system has: answers too early are found, flushes
+//! that are left out are not. `make kill-serve ROUNDS=100` kills it more often.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
@@ -24,7 +25,16 @@ impl fmt::Display for Address {
     /// As clients name it: an NBD URI.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Address::Unix(path) => write!(f, "nbd+unix:///?socket={}", path.display()),
+            Address::Unix(path) => {
+                f.write_str("nbd+unix:///?socket=")?;
+                // Whatever may mean something else in a URI is told by its number.
+                path.as_os_str().as_bytes().iter().try_for_each(|byte| match byte {
+                    b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'-' | b'.' | b'_' | b'~' => {
+                        write!(f, "{}", char::from(*byte))
+                    }
+                    other => write!(f, "%{other:02X}"),
+                })
+            }
             Address::Tcp(address) => write!(f, "nbd://{address}"),
         }
     }
@@ -202,5 +212,19 @@ impl io::Write for Stream {
     }
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_told_as_uris() {
+        let told = |path: &str| Address::Unix(path.into()).to_string();
+        assert_eq!(told("/run/a-b_c.1/~s"), "nbd+unix:///?socket=/run/a-b_c.1/~s");
+        assert_eq!(told("a b%&#+\u{e9}"), "nbd+unix:///?socket=a%20b%25%26%23%2B%C3%A9");
+        let address = Address::Tcp("[::1]:10809".parse().expect("an address"));
+        assert_eq!(address.to_string(), "nbd://[::1]:10809");
     }
 }

@@ -107,26 +107,13 @@ impl Reception {
             // which is no news.
             let Ok(busy) = Busy::begin(self, &stream) else { continue };
             let thread = thread::Builder::new().name("handshake".into());
-            let _ = thread.spawn(move || drop(busy.reception.receive(stream)));
+            let _ = thread.spawn(move || drop(busy.receive(stream)));
         }
     }
 
     fn shaking(&self) -> MutexGuard<'_, Shaking> {
         // No panic leaves it half changed.
         self.shaking.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Shakes hands, and shows the client in.
-    fn receive(&self, stream: Stream) -> io::Result<()> {
-        let mut timed = Timed { stream, until: Instant::now() + HANDSHAKE_MAX };
-        let Some(agreed) = negotiate(&mut timed, &self.exports)? else { return Ok(()) };
-        let door = &self.doors[agreed.export];
-        let agreed = Agreed { export: door.at, ..agreed };
-        let socket = timed.stream.into_socket()?;
-        // Where the driver is gone, so is the server.
-        let _ = door.newcomers.send(Newcomer { socket, agreed });
-        door.waker.wake();
-        Ok(())
     }
 }
 
@@ -152,11 +139,36 @@ impl Busy {
         drop(shaking);
         Ok(Busy { reception: Arc::clone(reception), name })
     }
+
+    /// Shakes hands, and shows the client in.
+    fn receive(&self, stream: Stream) -> io::Result<()> {
+        let reception = &self.reception;
+        let mut timed = Timed { stream, until: Instant::now() + HANDSHAKE_MAX };
+        let Some(agreed) = negotiate(&mut timed, &reception.exports)? else { return Ok(()) };
+        if !self.end() {
+            // It was let go for another.
+            return Ok(());
+        }
+        let door = &reception.doors[agreed.export];
+        let agreed = Agreed { export: door.at, ..agreed };
+        let socket = timed.stream.into_socket()?;
+        // Where the driver is gone, so is the server.
+        let _ = door.newcomers.send(Newcomer { socket, agreed });
+        door.waker.wake();
+        Ok(())
+    }
+
+    /// It does not last any more; answers whether it did.
+    fn end(&self) -> bool {
+        let sockets = &mut self.reception.shaking().sockets;
+        let at = sockets.iter().position(|(name, _)| *name == self.name);
+        at.map(|at| sockets.remove(at)).is_some()
+    }
 }
 
 impl Drop for Busy {
     fn drop(&mut self) {
-        self.reception.shaking().sockets.retain(|(name, _)| *name != self.name);
+        self.end();
     }
 }
 

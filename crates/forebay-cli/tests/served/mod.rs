@@ -59,7 +59,7 @@ impl Serving {
     /// Of these words, once it serves. Its socket, if it has no address, is the folder's.
     pub(crate) fn start(folder: &Folder, words: &[&str]) -> Serving {
         let mut command = serve(folder, words);
-        if !words.contains(&"--tcp") {
+        if !words.contains(&"--tcp") && !words.contains(&"--socket") {
             command.arg("--socket").arg(folder.socket());
         }
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
