@@ -4,7 +4,9 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::io::Write;
-use std::os::unix::net::{UnixListener, UnixStream};
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileTypeExt;
+use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +15,9 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use forebay_live::Waker;
+use rustix::net::{Shutdown, shutdown};
 
+use crate::address::{Address, Listener};
 use crate::error::{Error, system, unfit};
 use crate::figures::{BackFigures, Figures, SCHEMA_VERSION};
 use crate::front::Order;
@@ -71,52 +75,51 @@ pub fn ask(socket: &Path) -> Result<Figures, Error> {
 
 /// A thread that tells figures over a socket.
 pub(crate) struct Telling {
-    path: PathBuf,
     over: Arc<AtomicBool>,
+    stopper: OwnedFd,
     thread: JoinHandle<()>,
 }
 
 impl Telling {
-    /// Tells beside `socket`, which is this server's alone.
+    /// Tells beside `socket`, at which this server listens: whoever told figures there before serves no more, or
+    /// not by that name.
     pub(crate) fn start(socket: &Path, reporter: Reporter) -> Result<Telling, Error> {
         let path = beside(socket);
-        let listening = || format!("listening at {}", path.display());
-        match std::fs::remove_file(&path) {
-            Ok(()) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
-            Err(error) => return Err(system(listening())(error)),
+        if std::fs::symlink_metadata(&path).is_ok_and(|found| found.file_type().is_socket()) {
+            // What stays there is told of when it is listened at.
+            let _ = std::fs::remove_file(&path);
         }
-        let listener = UnixListener::bind(&path).map_err(system(listening()))?;
+        let (listener, _) = Address::Unix(path).listen()?;
+        let stopper = listener.stopper().map_err(system("telling figures"))?;
         let over = Arc::new(AtomicBool::new(false));
         let theirs = Arc::clone(&over);
         let thread = thread::Builder::new().name("figures".into());
         let thread = thread.spawn(move || tell(&listener, &theirs, &reporter));
         let thread = thread.map_err(system("starting a thread"))?;
-        Ok(Telling { path, over, thread })
+        Ok(Telling { over, stopper, thread })
     }
 
     /// Ends it.
     pub(crate) fn stop(self) {
         self.over.store(true, Ordering::SeqCst);
-        // Something to accept, so that it looks.
-        drop(UnixStream::connect(&self.path));
-        // It ends by itself; the file may have been removed by others.
+        // It wakes from its wait whatever has become of the socket's file, and ends by itself.
+        let _ = shutdown(&self.stopper, Shutdown::Both);
         let _ = self.thread.join();
-        let _ = std::fs::remove_file(&self.path);
     }
 }
 
-fn tell(listener: &UnixListener, over: &AtomicBool, reporter: &Reporter) {
-    for stream in listener.incoming() {
+fn tell(listener: &Listener, over: &AtomicBool, reporter: &Reporter) {
+    loop {
+        let accepted = listener.accept();
         if over.load(Ordering::SeqCst) {
             return;
         }
-        let Ok(mut stream) = stream else {
+        let Ok(mut stream) = accepted else {
             // Out of descriptors, for example: others have to end first.
             thread::sleep(Duration::from_millis(100));
             continue;
         };
-        if stream.set_write_timeout(Some(PATIENCE)).is_ok()
+        if stream.set_timeout(PATIENCE).is_ok()
             && let Ok(text) = serde_json::to_vec(&reporter.figures())
         {
             // Who goes away is no news.
