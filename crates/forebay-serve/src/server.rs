@@ -4,7 +4,7 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 use std::cell::RefCell;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -238,6 +238,21 @@ fn refuse_doubles(config: &Config) -> Result<(), Error> {
             )));
         }
         names.push(&export.name);
+    }
+    let mut files: Vec<(PathBuf, &str)> = Vec::new();
+    for back in &config.backs {
+        for path in back.on.paths() {
+            // What cannot be found is told when it is opened.
+            let Ok(file) = path.canonicalize() else { continue };
+            if let Some((_, other)) = files.iter().find(|(known, _)| *known == file) {
+                return Err(unfit(format!(
+                    "{}: is used by '{other}' and by '{}', expected a file or drive of its own for each",
+                    path.display(),
+                    back.name
+                )));
+            }
+            files.push((file, &back.name));
+        }
     }
     Ok(())
 }

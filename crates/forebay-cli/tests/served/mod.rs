@@ -59,7 +59,8 @@ impl Serving {
     /// Of these words, once it serves. Its socket, if it has no address, is the folder's.
     pub(crate) fn start(folder: &Folder, words: &[&str]) -> Serving {
         let mut command = serve(folder, words);
-        if !words.contains(&"--tcp") && !words.contains(&"--socket") {
+        let says = |word: &&&str| ["--tcp", "--socket"].contains(*word) || word.ends_with(".toml");
+        if !words.iter().any(|word| says(&word)) {
             command.arg("--socket").arg(folder.socket());
         }
         let mut child = command.stderr(Stdio::piped()).spawn().unwrap();

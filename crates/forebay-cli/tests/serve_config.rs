@@ -1,0 +1,161 @@
+//! `forebay serve` with a configuration, on the real binary: promises, SIGHUP, `top`, metrics, traces and tapes.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+mod served;
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use served::{Folder, Serving, does, have, serve};
+
+fn config(policy: &str) -> String {
+    format!(
+        r#"socket = "socket"
+metrics = "127.0.0.1:0"
+
+[[disk]]
+name = "data"
+file = "disk"
+emulate = "fixed:20000"
+policy = "{policy}"
+capacity_iops = 20000
+trace = "asked.parquet"
+tape = "run.tape"
+
+[[export]]
+name = "steady"
+on = "data"
+size = "4MiB"
+keep_iops = 5000
+within = "50ms"
+
+[[export]]
+name = "rest"
+on = "data"
+offset = "4MiB"
+"#
+    )
+}
+
+/// What `forebay top` says as JSON.
+fn top(folder: &Folder) -> Value {
+    let socket = folder.socket();
+    command::json(&mut command::forebay(&["top", socket.to_str().unwrap()])).0
+}
+
+/// Waits for what comes soon.
+fn soon<T>(mut look: impl FnMut() -> Option<T>) -> T {
+    let until = Instant::now() + Duration::from_secs(20);
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        assert!(Instant::now() < until, "it did not come");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[test]
+fn promises_policies_figures_traces_and_tapes_are_as_configured() {
+    if !have(&["nbdcopy"]) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let metrics = free_port();
+    let config = |policy| config(policy).replace("127.0.0.1:0", &format!("127.0.0.1:{metrics}"));
+    fs::write(folder.path("serve.toml"), config("noop")).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    // Without zeros, which would be trimmed.
+    let data: Vec<u8> = (0..4_u32 << 20).map(|nth| (nth / 7 % 251 + 1) as u8).collect();
+    fs::write(folder.path("data"), &data).unwrap();
+    let uri = |name: &str| format!("nbd+unix:///{name}?socket={}", folder.socket().display());
+    does(&folder, "nbdcopy", &["data", &uri("steady")]);
+
+    let before = top(&folder);
+    let back = &before["backs"][0];
+    let steady = &back["exports"][0];
+    assert_eq!((&steady["name"], &steady["failed"]), (&"steady".into(), &0.into()), "{before}");
+    assert_eq!(steady["written_bytes"].as_u64(), Some(4 << 20));
+    assert!(steady["kept"].as_u64().unwrap() > 0 && back["switches"] == 0, "{before}");
+
+    fs::write(folder.path("serve.toml"), config("mq-deadline")).unwrap();
+    serving.signal("-HUP");
+    let after = soon(|| Some(top(&folder)).filter(|told| told["backs"][0]["switches"] == 1));
+    let policy = after["backs"][0]["policy"].as_str().unwrap();
+    assert!(policy.starts_with("promised:cmin=5000/0:") && policy.ends_with("over=mq-deadline"));
+    // A policy that there is not leaves all as it is.
+    fs::write(folder.path("serve.toml"), config("nonsense")).unwrap();
+    serving.signal("-HUP");
+    does(&folder, "nbdcopy", &[&uri("steady"), "back"]);
+    assert!(folder.read("back") == data);
+
+    let mut stream = TcpStream::connect(("127.0.0.1", metrics)).unwrap();
+    stream.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").unwrap();
+    let mut page = String::new();
+    stream.read_to_string(&mut page).unwrap();
+    let line = "forebay_serve_written_bytes_total{back=\"data\",export=\"steady\"} 4194304";
+    assert!(page.lines().any(|other| other == line), "{page}");
+
+    serving.signal("-INT");
+    let (status, said) = serving.ends();
+    assert_eq!(status, Some(0), "{said}");
+    assert!(said.contains("'data' has mq-deadline now; nothing was taken for"), "{said}");
+    assert!(said.contains("nonsense") && said.contains("stays as it is"), "{said}");
+    assert!(folder.read("disk")[..4 << 20] == data[..]);
+
+    let trace = folder.path("asked.parquet");
+    let (told, _) = command::json(&mut command::forebay(&["describe", trace.to_str().unwrap()]));
+    let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
+    assert_eq!(moved, 8 << 20, "{told}");
+    for tape in ["run.tape", "run.2.tape"] {
+        let path = folder.path(tape);
+        let mut check = command::forebay(&["play", "--check-tape", path.to_str().unwrap()]);
+        assert_eq!(command::json(&mut check).0["identical"], true, "{tape}");
+    }
+}
+
+/// A port that nobody had a moment ago.
+fn free_port() -> u16 {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    listener.local_addr().unwrap().port()
+}
+
+#[test]
+fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    let refused = |text: &str, words: &[&str], part: &str| {
+        fs::write(folder.path("serve.toml"), text).unwrap();
+        let output = serve(&folder, &[&["serve.toml"], words].concat()).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.lines().count() == 1 && said.contains(part), "no {part:?} in: {said}");
+        assert!(!folder.socket().exists(), "{part}");
+    };
+    let whole = config("noop");
+    refused(&whole, &["--policy", "noop"], "got a configuration and --policy");
+    refused(&whole.replace("20000\ntrace", "5010\ntrace"), &[], "promise less, or for longer");
+    refused(
+        &whole.replace("\"4MiB\"\nkeep", "\"9MiB\"\nkeep"),
+        &[],
+        "that 'data' has from there on",
+    );
+    refused(&whole.replace("file = \"disk\"", "file = \"none\""), &[], "no such file");
+    refused(&whole.replace("\"rest\"", "\"steady\""), &[], "got two of that name");
+    refused(&whole.replace("[[disk]]", "[[disks]]"), &[], "unknown field");
+    refused(&whole.replace("\"noop\"", "\"nonsense\""), &[], "nonsense");
+    refused("\u{0}", &[], "serve.toml, line 1");
+    let twice = whole.replace(
+        "[[export]]\nname = \"rest\"\non = \"data\"",
+        "[[disk]]\nname = \"more\"\nfile = \"disk\"\n\n[[export]]\nname = \"rest\"\non = \"more\"",
+    );
+    refused(&twice, &[], "disk: is used by 'data' and by 'more'");
+}
