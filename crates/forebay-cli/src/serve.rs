@@ -67,6 +67,8 @@ const TICK: Duration = Duration::from_millis(50);
 impl Serve {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let config = self.config()?;
+        // From here on SIGHUP ends nothing.
+        interrupt::hung_up();
         let outcome = interrupt::shortens(Second::Ends, |stop| {
             let server = Server::start(&config)?;
             for note in server.notes() {
