@@ -38,6 +38,14 @@ impl From {
     }
 }
 
+/// In words: how to put a scheduler of Forebay's in the path of a disk's clients.
+pub fn served(policy: &str) -> String {
+    format!(
+        "To put {policy} in the path of a disk's clients: forebay serve /dev/sdX --socket /run/disk.sock --policy \
+         {policy} (docs/serve.md)."
+    )
+}
+
 /// A scheduler that can be set today.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Today {

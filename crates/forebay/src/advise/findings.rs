@@ -1,5 +1,6 @@
 //! The advice in words: headline and findings, all derived from the runs.
 
+use super::available::served;
 use super::choice::Choice;
 use super::judge::{KEEPS_UP, TOO_FEW, tail_ms, tail_of, utilisation};
 use super::{From, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
@@ -263,6 +264,9 @@ impl Case<'_> {
         let mut findings = vec![self.load(), self.head_movement()];
         findings.extend(self.fights());
         findings.extend(self.today.map(Today::told));
+        let chosen = &self.chosen.policy;
+        let is_ours = From::of(chosen) == From::Forebay && *chosen != self.baseline().policy;
+        findings.extend(is_ours.then(|| served(chosen)));
         findings.extend(self.trade());
         findings.extend(self.comparison());
         findings.extend(self.plain.and_then(|plain| plain.told(self.total_words())));
