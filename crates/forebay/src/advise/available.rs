@@ -39,7 +39,7 @@ impl From {
 }
 
 /// In words: how to put a scheduler of Forebay's in the path of a disk's clients.
-pub fn served(policy: &str) -> String {
+pub(super) fn served(policy: &str) -> String {
     format!(
         "To put {policy} in the path of a disk's clients: forebay serve /dev/sdX --socket /run/disk.sock --policy \
          {policy} (docs/serve.md)."
