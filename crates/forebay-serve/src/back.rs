@@ -64,6 +64,12 @@ impl Policies {
     }
 }
 
+/// Whether `spec` may have data on the flash that the disk does not have.
+pub(crate) fn keeps_data(spec: &str) -> bool {
+    let disk_has_all = ["write=through", "write=around"];
+    is_placement(spec) && !disk_has_all.iter().any(|write| spec.contains(write))
+}
+
 impl Policies {
     /// Whether a trim under `spec` leaves zeros: on a volume, and where flash may hold what was there, it does not.
     pub(crate) fn trims_to_zero(&self, spec: &str) -> bool {
@@ -78,7 +84,7 @@ impl Opened {
             On::Volume(drives) => Opened::volume(back, drives),
             On::Target { path, flash } => {
                 let disk = target(path, back, !back.page_cache)?;
-                let stored = Some(stored(&disk)?);
+                let stored = stored(&disk, back)?;
                 let (bytes, block) = (disk.capacity_bytes(), disk.block_bytes().unwrap_or(1));
                 let flash =
                     flash.as_ref().map(|path| target(path, back, !back.page_cache)).transpose()?;
@@ -91,7 +97,7 @@ impl Opened {
             On::Emulated { path, device, flash } => {
                 // The model's time alone counts: bytes come from the page cache.
                 let disk = target(path, back, false)?;
-                let stored = Some(stored(&disk)?);
+                let stored = stored(&disk, back)?;
                 let model = device.model.clone();
                 let bytes = disk.capacity_bytes().min(Device::capacity(&model));
                 let len_max = LEN_MAX.min(Device::len_max(&model));
@@ -200,9 +206,12 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
     }
 }
 
-/// What tells which parts of a disk are stored. No policy that outlives a restart has data elsewhere alone.
-fn stored(disk: &Target) -> Result<Stored, Error> {
-    Ok(Stored(disk.duplicate().map_err(system("opening a file once more"))?))
+/// What tells which parts of a disk are stored, where the flash has nothing that the disk has not.
+fn stored(disk: &Target, back: &Back) -> Result<Option<Stored>, Error> {
+    match keeps_data(&back.policy) {
+        true => Ok(None),
+        false => Ok(Some(Stored(disk.duplicate().map_err(system("opening a file once more"))?))),
+    }
 }
 
 fn notes(targets: &[Target]) -> Vec<String> {

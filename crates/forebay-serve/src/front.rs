@@ -17,7 +17,7 @@ use std::sync::mpsc::{Receiver, Sender};
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
 use forebay_core::slab::Slab;
-use forebay_core::{Buf, Bytes, Flags, Nanos, Op, Outcome, Request, Slots, worst};
+use forebay_core::{Buf, Bytes, Fault, Flags, Nanos, Op, Outcome, Request, Slots, worst};
 use forebay_live::{Memory, Moved, Plug, Pool, Wired};
 
 use crate::connection::{AllHeld, Connection, Next, Payload, Reply, Told};
@@ -122,7 +122,7 @@ pub(crate) struct Front {
     /// Whether what is there is being made durable before the end, and whether it is.
     flushing: bool,
     flushed: bool,
-    closed: Option<Outcome>,
+    failed: Option<(Op, Fault)>,
     /// Since when a run is over for clients.
     over: Option<Nanos>,
     /// When to wait no longer for clients that do not read.
@@ -166,7 +166,7 @@ impl Front {
             next: None,
             flushing: false,
             flushed: false,
-            closed: None,
+            failed: None,
             over: None,
             deadline: None,
             stop: Arc::default(),
@@ -274,9 +274,9 @@ impl Front {
         }
     }
 
-    /// What came of opening, if it did not go well, or of the flush at the end.
-    pub(crate) fn closed(&self) -> Option<Outcome> {
-        self.closed
+    /// What failed of opening the policy and of the flush at the end, and how.
+    pub(crate) fn failed(&self) -> Option<(Op, Fault)> {
+        self.failed
     }
 
     pub(crate) fn course(&self) -> Course {
@@ -337,10 +337,12 @@ impl Front {
                 }
             }
             (Op::Open, Err(_)) => {
-                self.closed = Some(outcome);
+                self.failed = outcome.err().map(|fault| (op, fault));
                 (self.course, self.flushing, self.flushed) = (Course::Closing, true, true);
             }
-            _ => (self.closed, self.flushed) = (Some(outcome), true),
+            _ => {
+                (self.failed, self.flushed) = (outcome.err().map(|fault| (op, fault)), true);
+            }
         }
     }
 

@@ -6,20 +6,20 @@
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use forebay::tape::{Blank, Header, Tape};
 use forebay_core::contract::policy::AnyPolicy;
-use forebay_core::{Fault, Outcome};
+use forebay_core::{Fault, Op};
 use forebay_live::{Waker, Wired, run};
 use forebay_metrics::Scraped;
 
 use crate::address::Address;
-use crate::back::{Lanes, Opened, Policies};
+use crate::back::{Lanes, Opened, Policies, keeps_data};
 use crate::config::{Back, Config};
 use crate::drive::{Arrivals, Fronted, Shared};
 use crate::error::{Error, system, unfit};
@@ -45,6 +45,8 @@ pub struct Server {
 /// A back's thread.
 struct Driver {
     back: Back,
+    /// The policy now.
+    current: Mutex<String>,
     policies: Policies,
     orders: Sender<Order>,
     waker: Waker,
@@ -135,7 +137,8 @@ impl Server {
             Ok(ready) => {
                 let (back, waker, policies) =
                     (back.clone(), ready.waker.clone(), ready.policies.clone());
-                self.drivers.push(Driver { back, policies, orders, waker, stop, thread });
+                let current = Mutex::new(back.shaped()?);
+                self.drivers.push(Driver { back, current, policies, orders, waker, stop, thread });
                 Ok(ready)
             }
             // It ended before it could say anything.
@@ -170,12 +173,23 @@ impl Server {
         };
         let policy = driver.back.promising(policy)?;
         driver.policies.build(&policy)?;
+        let mut current = driver.current.lock().unwrap_or_else(PoisonError::into_inner);
+        if *current == policy {
+            return Ok(Duration::ZERO);
+        }
+        if let Some(placement) = [&*current, &policy].into_iter().find(|spec| keeps_data(spec)) {
+            return Err(unfit(format!(
+                "'{back}': '{placement}' keeps data on the flash that the disk does not have, expected a policy \
+                 that leaves data where they are; stop the server to change it"
+            )));
+        }
         let (done, switched) = channel();
-        let order = Order::Switch(Switch { policy, done });
+        let order = Order::Switch(Switch { policy: policy.clone(), done });
         let gone = || unfit(format!("'{back}' serves no more"));
         driver.orders.send(order).map_err(|_| gone())?;
         driver.waker.wake();
         let pause = switched.recv().map_err(|_| gone())?;
+        *current = policy;
         Ok(Duration::from_nanos(pause.0))
     }
 
@@ -311,7 +325,7 @@ fn drive<L: Wired>(
         tape.map(Tape::finish).transpose()?;
         let mut front = front.borrow_mut();
         if front.course() == Course::Closing {
-            break closed(front.closed());
+            break closed(front.failed());
         }
         if let Some(next) = front.next_policy() {
             spec = next.to_string();
@@ -365,13 +379,23 @@ impl Tapes<'_> {
     }
 }
 
-/// What came of the last flush.
-fn closed(outcome: Option<Outcome>) -> Result<(), Error> {
-    let why = match outcome {
-        None | Some(Ok(())) => return Ok(()),
-        Some(Err(Fault::Full)) => "its disk is full",
-        Some(Err(Fault::Gone)) => "its disk is gone",
-        Some(Err(Fault::Media | Fault::Refused)) => "its disk refuses it",
+/// What came of opening the policy, or of the last flush.
+fn closed(failed: Option<(Op, Fault)>) -> Result<(), Error> {
+    let Some((op, fault)) = failed else { return Ok(()) };
+    let why = match (op, fault) {
+        (Op::Open, Fault::Gone) => "it could not be opened: a drive or its flash is gone",
+        (Op::Open, Fault::Refused) => {
+            "it could not be opened: the flash is blank, or another's (docs/placement-log.md); format=yes begins a \
+             blank one"
+        }
+        (Op::Open, Fault::Media | Fault::Full) => {
+            "it could not be opened: what says where data are is damaged or cannot be read"
+        }
+        (_, Fault::Full) => "what was written could not be made durable: its disk is full",
+        (_, Fault::Gone) => "what was written could not be made durable: its disk is gone",
+        (_, Fault::Media | Fault::Refused) => {
+            "what was written could not be made durable: its disk refuses it"
+        }
     };
-    Err(unfit(format!("what was written could not be made durable: {why}")))
+    Err(unfit(why))
 }
