@@ -16,7 +16,7 @@ use crate::elevator::tier_lba::TierLba;
 use crate::elevator::{
     BID_PARAMETERS, BLOCK_PARAMETERS, Bid, BidConfig, BlockLayer, Elevator, Limits, Scheduler,
 };
-use crate::stack::cached::{Cached, Writing};
+use crate::stack::cached::{Bound, Cached, Writing};
 use crate::stack::placed::Placed;
 use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use crate::stack::{Link, PerDisk};
@@ -25,6 +25,10 @@ const TRANSFER: Parameter = Parameter::own("transfer-us", "0");
 const SIZE: Parameter = Parameter::own("size-mib", "ALL");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline");
 const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"]);
+
+/// Of placements with a log on the flash: whether a blank one is taken, and what tells it from others.
+const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"]);
+const ID: Parameter = Parameter::whole("id", 0, 0);
 
 /// Of a cache, unless another is given.
 const BLOCK_KIB: u32 = 4;
@@ -49,6 +53,8 @@ pub const PLACEMENTS: &[Listed] = &[
             Parameter::whole("block-kib", BLOCK_KIB, 1),
             DISK,
             TRANSFER,
+            FORMAT,
+            ID,
         ]],
     },
     Listed {
@@ -116,8 +122,9 @@ pub struct DeviceSet {
     pub disk_bytes: u64,
     /// The flash device they share.
     pub flash: Option<FlashLane>,
-    /// Whether what is on them has to be found again after a restart. Policies that keep in memory
-    /// where the newest data are cannot be had then.
+    /// Whether what is on them has to be found again after a restart. Policies that would keep in memory
+    /// alone where the newest data are cannot be had then; others keep a log on the flash
+    /// (docs/placement-log.md).
     pub restarts: bool,
 }
 
@@ -222,18 +229,24 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The disk of a cache that writes through or around has everything at all times.
+    /// The disk of a cache that writes through or around has everything at all times, and one that writes
+    /// back keeps a log.
     fn refuse_restarts(&self) -> Result<(), SpecError> {
-        let on_disk =
-            self.spec.name() == "cache" && self.given.choice("write")? != Writing::Back as usize;
-        if !self.lanes.restarts || on_disk {
+        if !self.lanes.restarts || self.spec.name() == "cache" {
             return Ok(());
         }
         Err(SpecError(format!(
             "'{}': got a placement whose table is in memory, expected one whose data are found after a \
-             restart: cache:write=through, cache:write=around, or a scheduler",
+             restart: a cache or a scheduler",
             self.spec.text()
         )))
+    }
+
+    /// What binds a placement to its flash, if it has to be found after a restart.
+    fn bound(&self) -> Result<Option<Bound>, SpecError> {
+        let (formats, id) = (!self.given.is_first("format")?, self.given.whole("id")?.into());
+        let disk_bytes = self.lanes.disk_bytes;
+        Ok(self.lanes.restarts.then_some(Bound { id, disk_bytes, formats }))
     }
 
     fn cache<C: Cache + Send + 'static, V: PolicyVisitor>(
@@ -251,8 +264,12 @@ impl Place<'_> {
         let size_bytes = self.size_bytes()?;
         let disks = self.disks()?;
         let flash = self.flash_lane()?;
+        let bound = self.bound()?.filter(|_| writing == Writing::Back);
         self.spec.finish()?;
-        let frames = Cached::<C>::frames(size_bytes, block_bytes);
+        let frames = match bound {
+            Some(_) => Cached::<C>::frames_beside_log(size_bytes, block_bytes),
+            None => Cached::<C>::frames(size_bytes, block_bytes),
+        };
         if frames == 0 {
             return Err(SpecError(format!(
                 "'{}': got {size_bytes} bytes of flash, expected room for some blocks of \
@@ -261,6 +278,10 @@ impl Place<'_> {
             )));
         }
         let cached = Cached::new(cache(frames), block_bytes, writing, self.lanes.disks);
+        let cached = match bound {
+            Some(bound) => cached.surviving(bound),
+            None => cached,
+        };
         Ok(visitor.visit(Placed::over(cached, disks.into_iter().chain([flash]).collect())))
     }
 

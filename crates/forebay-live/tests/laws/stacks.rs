@@ -2,7 +2,7 @@
 
 use forebay_core::cache::{Lru, S3Fifo};
 use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, build_placed};
-use forebay_core::stack::cached::{Cached, Writing};
+use forebay_core::stack::cached::{Bound, Cached, Writing};
 use forebay_core::stack::placed::Placed;
 use forebay_core::stack::{Blocks, Rearrange, Rearranged};
 use forebay_core::{Lane, Nanos, Policy, Rearrangement};
@@ -161,6 +161,39 @@ fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     Stack { name, sectors, anything_from, restarts: !moving, ..stack(Box::new(build)) }
 }
 
+/// Caches that write back and are found after a restart.
+const SURVIVING: &[&str] = &[
+    "cache:size-mib=1:format=yes",
+    "cache:size-mib=1:replace=s3fifo:block-kib=8:disk=bid+wait-ms=1:transfer-us=50:format=yes",
+];
+
+/// A cache by name that survives restarts: what is on its flash alone is lost with it.
+fn surviving(spec: &str, disks: u16) -> Stack {
+    Stack { mends: Mends::Nothing, ..named(spec, disks, true) }
+}
+
+/// The same of a few blocks.
+fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
+    let bound = Bound { id: 7, disk_bytes: 256 * 512, formats: true };
+    let build = move || -> Box<dyn Policy> {
+        let lane = |spec| build(spec, LEN_MAX).unwrap();
+        let lanes = vec![lane(spec), lane(spec), lane("none")];
+        let back = Writing::Back;
+        match s3fifo {
+            true => {
+                let cached = Cached::new(S3Fifo::new(10), 2048, back, 2);
+                Box::new(Placed::over(cached.surviving(bound), lanes))
+            }
+            false => {
+                let cached = Cached::new(Lru::new(6), 2048, back, 2);
+                Box::new(Placed::over(cached.surviving(bound), lanes))
+            }
+        }
+    };
+    let name = format!("a small cache with a log over {spec}, s3fifo: {s3fifo}");
+    Stack { name, disks: 2, lanes: 3, sectors: 256, ..stack(Box::new(build)) }
+}
+
 /// Large blocks beneath.
 fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
@@ -249,6 +282,9 @@ pub(crate) fn stacks() -> Vec<Stack> {
     all.extend(["noop", "deadline"].map(|spec| rearranged(spec, true, false)));
     all.extend(["noop", "cfq"].map(|spec| rearranged(spec, true, true)));
     all.extend([false, true].map(|s3fifo| small(Writing::Back, "noop", s3fifo)));
+    all.extend(SURVIVING.iter().map(|spec| surviving(spec, 2)));
+    all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
+    all.push(small_surviving("mq-deadline", false));
     all.push(small(Writing::Back, "bid:wait-ms=1", false));
     all.push(small(Writing::Through, "mq-deadline", false));
     all.push(small(Writing::Around, "noop", false));
