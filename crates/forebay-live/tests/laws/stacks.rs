@@ -194,6 +194,29 @@ fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
     Stack { name, disks: 2, lanes: 3, sectors: 256, ..stack(Box::new(build)) }
 }
 
+/// A cache of single sectors, whose table has several pages.
+fn many_places() -> Stack {
+    let bound = Bound { id: 7, disk_bytes: 0, formats: true };
+    let build = move || -> Box<dyn Policy> {
+        let cached = Cached::new(Lru::new(1200), 512, Writing::Back, 1).surviving(bound);
+        let lanes = ["noop", "none"].map(|spec| build(spec, LEN_MAX).unwrap());
+        Box::new(Placed::over(cached, lanes.into()))
+    };
+    let name = "a cache of sectors with a log".to_string();
+    Stack { name, lanes: 2, ..stack(Box::new(build)) }
+}
+
+/// Every placement with a log on its flash.
+pub(crate) fn surviving_stacks() -> Vec<Stack> {
+    let mut all: Vec<Stack> = SURVIVING.iter().map(|spec| surviving(spec, 2)).collect();
+    all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
+    all.push(small_surviving("mq-deadline", false));
+    all.push(many_places());
+    let whole = blocks("cache:size-mib=1:format=yes", 2, true);
+    all.push(Stack { mends: Mends::Nothing, ..whole });
+    all
+}
+
 /// Large blocks beneath.
 fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
@@ -282,9 +305,7 @@ pub(crate) fn stacks() -> Vec<Stack> {
     all.extend(["noop", "deadline"].map(|spec| rearranged(spec, true, false)));
     all.extend(["noop", "cfq"].map(|spec| rearranged(spec, true, true)));
     all.extend([false, true].map(|s3fifo| small(Writing::Back, "noop", s3fifo)));
-    all.extend(SURVIVING.iter().map(|spec| surviving(spec, 2)));
-    all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
-    all.push(small_surviving("mq-deadline", false));
+    all.extend(surviving_stacks());
     all.push(small(Writing::Back, "bid:wait-ms=1", false));
     all.push(small(Writing::Through, "mq-deadline", false));
     all.push(small(Writing::Around, "noop", false));
