@@ -90,7 +90,11 @@ const BOUND: Bound = Bound { id: 5, disk_bytes: SECTORS * 512, formats: false };
 const FORMATS: Bound = Bound { formats: true, ..BOUND };
 
 fn oracle(seed: u64) -> Oracle {
-    let mix = Mix { disks: 1, sectors: SECTORS, unit: 8, trims: true, anything_from: SECTORS };
+    oracle_of(SECTORS, seed)
+}
+
+fn oracle_of(sectors: u64, seed: u64) -> Oracle {
+    let mix = Mix { disks: 1, sectors, unit: 8, trims: true, anything_from: sectors };
     Oracle::new(mix, 0, seed)
 }
 
@@ -104,10 +108,100 @@ fn write(block: u64) -> (Op, Flags, u64, u64) {
 
 /// All that has to be there is there.
 fn check(media: &[Medium], oracle: &Oracle) {
+    check_with(&|| cache(BOUND), media, oracle);
+}
+
+fn check_with(build: &dyn Fn() -> Box<dyn Policy>, media: &[Medium], oracle: &Oracle) {
     let (mut oracle, mut lanes) = (oracle.clone(), sound(media.to_vec(), 9));
     oracle.settle();
-    run(&mut *cache(BOUND), &mut lanes, &mut oracle, &mut ()).unwrap();
+    run(&mut *build(), &mut lanes, &mut oracle, &mut ()).unwrap();
     assert_eq!((oracle.failed, oracle.outstanding()), (0, 0));
+}
+
+/// Media after `script`.
+fn begun(build: &dyn Fn() -> Box<dyn Policy>, script: &Script, oracle: &mut Oracle) -> Vec<Medium> {
+    let mut lanes = sound(vec![Medium::new(1), Medium::new(2)], 5);
+    oracle.ask(script);
+    run(&mut *build(), &mut lanes, oracle, &mut ()).unwrap();
+    let media = lanes.cut(Tear::Sector);
+    oracle.cut();
+    media
+}
+
+/// Blocks 4 to 9, for which block 3 has to leave for the disk, which it is given time for; then a flush.
+fn others() -> Vec<(Op, Flags, u64, u64)> {
+    let mut script: Vec<_> = (4..10).map(write).collect();
+    script.extend((0..12).map(|step| (Op::Read, NONE, 100 + step, 1)));
+    script.push(FLUSH);
+    script
+}
+
+/// Places are used for others in the life after a kill as soon as they are free, and then the power goes:
+/// so what that life found has to be durable.
+#[test]
+fn what_a_life_after_a_kill_begins_with_is_durable() {
+    let mut kills = 0;
+    for (seed, passes) in (0..12).flat_map(|seed| (4..48).map(move |passes| (seed, passes))) {
+        let mut oracle = oracle(seed);
+        let media = begun(&|| cache(FORMATS), &[write(3), FLUSH], &mut oracle);
+        let troubles = Troubles { cut_after: Some(passes), ..Troubles::default() };
+        let mut lanes = Crash::new(media, 512, 4, seed, troubles);
+        oracle.ask(&others());
+        kills += u32::from(run(&mut *cache(BOUND), &mut lanes, &mut oracle, &mut ()).is_err());
+        let media = lanes.kill();
+        oracle.cut();
+        let (mut lanes, mut policy) = (sound(media, seed ^ passes), cache(BOUND));
+        // No more than may be done without a round.
+        oracle.ask(&[write(20), write(21)]);
+        run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+        let media = lanes.cut(Tear::Sector);
+        oracle.cut();
+        check(&media, &oracle);
+    }
+    assert!(kills > 300, "{kills} kills");
+}
+
+/// Cuts a script at every boundary, and opening after it; answers how many cuts there were.
+fn cut_everywhere(
+    build: &dyn Fn() -> Box<dyn Policy>,
+    before: &Script,
+    script: &Script,
+    seed: u64,
+) -> u64 {
+    let mut first = oracle_of(4096, 6);
+    let media = begun(build, before, &mut first);
+    for passes in 0.. {
+        let troubles = Troubles { cut_after: Some(passes), ..Troubles::default() };
+        let mut lanes = Crash::new(media.clone(), 512, 4, seed, troubles);
+        let mut oracle = first.clone();
+        oracle.ask(script);
+        let is_cut = run(&mut *build(), &mut lanes, &mut oracle, &mut ()).is_err();
+        let after = lanes.cut(if passes % 2 == 0 { Tear::Sector } else { Tear::Page });
+        oracle.cut();
+        check_with(build, &after, &oracle);
+        if !is_cut {
+            return passes;
+        }
+    }
+    0
+}
+
+/// Blocks that take other places, more than a record holds: between two records none has two places.
+#[test]
+fn a_round_of_several_records_is_cut_at_every_boundary() {
+    let bound = Bound { disk_bytes: 0, ..FORMATS };
+    let build = || -> Box<dyn Policy> {
+        let cached = Cached::new(Lru::new(900), 512, Writing::Back, 1).surviving(bound);
+        let lanes = ["noop", "none"].map(|spec| build(spec, 1 << 20).unwrap());
+        Box::new(Placed::over(cached, lanes.into()))
+    };
+    let (from, count) = (100, 400);
+    let all = |op| (op, NONE, from, count);
+    let script = [all(Op::Trim), (Op::Write, NONE, from, 1), all(Op::Write), FLUSH];
+    let cuts: u64 = (0..8)
+        .map(|seed| cut_everywhere(&build, &[all(Op::Write), FLUSH], &script, seed))
+        .sum();
+    assert!(cuts > 100, "{cuts} cuts are too few");
 }
 
 /// Does `before` soundly, then `script` with one thing left out; answers whether something is wrong after
@@ -161,9 +255,7 @@ fn each_flush_and_each_record_is_needed() {
     let durable: &Script = &[(Op::Write, Flags::FUA, 3 * BLOCK, BLOCK)];
     assert_eq!(needed(&[FLUSH], durable, Lie::Lost), 2);
     // Block 3 leaves for the disk while others come: both are flushed before the record.
-    let mut leaving: Vec<_> = (4..10).map(write).collect();
-    leaving.extend((0..12).map(|step| (Op::Read, NONE, 100 + step, 1)));
-    leaving.push(FLUSH);
+    let leaving = others();
     let counts = [Lie::Flushes, Lie::Lost, Lie::Durable].map(|lie| needed(before, &leaving, lie));
     assert_eq!(counts, [2, 1, 1]);
     // And where nothing else is written the disk alone has what it was given.
