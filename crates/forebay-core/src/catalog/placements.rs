@@ -405,6 +405,32 @@ mod tests {
     }
 
     #[test]
+    fn what_has_to_be_found_again_has_a_log_or_is_refused() {
+        let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 8 << 20 });
+        let restarts = |restarts, spec: &str| {
+            let lanes =
+                DeviceSet { disks: 1, disk_len_max: 1 << 20, disk_bytes: 0, flash, restarts };
+            build_placed(spec, &lanes)
+        };
+        let figure = |policy: &dyn Policy, name| {
+            policy.figures().into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        };
+        let back = restarts(true, "cache:format=yes:id=7").unwrap();
+        assert_eq!(figure(&*back, "log_records"), Some(0.0));
+        // The log is part of the flash.
+        let used = figure(&*back, "flash_bytes").unwrap();
+        assert!((7.5e6..=8_388_608.0).contains(&used), "{used}");
+        for (is_kept, spec) in [(false, "cache"), (true, "cache:write=through")] {
+            assert_eq!(figure(&*restarts(is_kept, spec).unwrap(), "log_records"), None, "{spec}");
+        }
+        for spec in ["tier-lba", "tier-bcache", "bid-hybrid", "migrate"] {
+            let said = restarts(true, spec).err().map(|error| error.0).unwrap_or_default();
+            assert!(said.contains("table is in memory"), "{spec}: {said}");
+            assert!(restarts(false, spec).is_ok());
+        }
+    }
+
+    #[test]
     fn mistakes_of_a_placement_say_what_is_right() {
         assert_eq!(said("cache:write=through:block-kib=1048576:size-mib=100000"), "");
         assert!(

@@ -32,8 +32,8 @@ use crate::contract::outcome::{Fault, Outcome, worst};
 use crate::contract::request::{BACKGROUND, Flags, Lane, Op};
 use crate::stack::placed::{Owner, Plan, Planned};
 
-use format::{CHANGES_MAX, RECORD};
 pub(crate) use format::{Binding, Change, Name};
+use format::{CHANGES_MAX, RECORD};
 use opening::Opening;
 
 /// How often a record that the flash refuses is written.
@@ -352,9 +352,7 @@ impl PlacementLog {
         changes.truncate(recorded);
         // A flush that failed before, for nobody, may have lost what these wait for.
         let flash = self.flash;
-        let concerns = |lane: Lane| {
-            waiters.iter().any(|&(_, disk)| disk == lane || lane == flash)
-        };
+        let concerns = |lane: Lane| waiters.iter().any(|&(_, disk)| disk == lane || lane == flash);
         self.untold.extend(&suspects);
         self.untold.retain(|&(lane, fault)| {
             if concerns(lane) {

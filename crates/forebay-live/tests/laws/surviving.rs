@@ -59,8 +59,8 @@ fn lives(stack: &Stack, seed: u64) -> u64 {
         oracle.more(2000);
         let told = run(&mut *(stack.build)(), &mut lanes, &mut oracle, &mut ());
         cuts += u64::from(told.is_err());
-        let tear = if seed % 2 == 0 { Tear::Sector } else { Tear::Page };
-        let is_killed = random(&mut state) % 4 == 0;
+        let tear = if seed.is_multiple_of(2) { Tear::Sector } else { Tear::Page };
+        let is_killed = random(&mut state).is_multiple_of(4);
         media = if is_killed { lanes.kill() } else { lanes.cut(tear) };
         oracle.cut();
         let mut lanes = Crash::new(media, stack.block, 4, seed, Troubles::default());
@@ -198,9 +198,8 @@ fn a_round_of_several_records_is_cut_at_every_boundary() {
     let (from, count) = (100, 400);
     let all = |op| (op, NONE, from, count);
     let script = [all(Op::Trim), (Op::Write, NONE, from, 1), all(Op::Write), FLUSH];
-    let cuts: u64 = (0..8)
-        .map(|seed| cut_everywhere(&build, &[all(Op::Write), FLUSH], &script, seed))
-        .sum();
+    let cuts: u64 =
+        (0..8).map(|seed| cut_everywhere(&build, &[all(Op::Write), FLUSH], &script, seed)).sum();
     assert!(cuts > 100, "{cuts} cuts are too few");
 }
 

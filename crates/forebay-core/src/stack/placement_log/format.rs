@@ -130,17 +130,8 @@ pub(crate) struct Change {
 /// Puts a label twice at `to`, as it lies at the begin of the flash.
 pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
     let Binding { purpose, id, disks, disk_bytes, place_bytes, places } = *binding;
-    let words = [
-        0,
-        LABEL,
-        VERSION,
-        purpose,
-        id,
-        disks.into(),
-        disk_bytes,
-        place_bytes,
-        places.into(),
-    ];
+    let words =
+        [0, LABEL, VERSION, purpose, id, disks.into(), disk_bytes, place_bytes, places.into()];
     let mut bytes = vec![0; BLOCK as usize];
     put_words(&words, &mut bytes);
     for at in [to, to.on(BLOCK)] {
