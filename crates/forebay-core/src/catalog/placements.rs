@@ -60,13 +60,13 @@ pub const PLACEMENTS: &[Listed] = &[
     Listed {
         name: "migrate",
         summary: "extents of the disk that are used often move to the flash, cold ones move back",
-        parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER]],
+        parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER, FORMAT, ID]],
     },
     Listed {
         name: "tier-lba",
         summary: "writes that lie far from most of the request queue go to the flash",
         parameters: &[
-            &[Parameter::whole("deviation-mib", 64, 1), SIZE, TRANSFER, MIGRATE],
+            &[Parameter::whole("deviation-mib", 64, 1), SIZE, TRANSFER, FORMAT, ID, MIGRATE],
             MIGRATION,
         ],
     },
@@ -74,7 +74,7 @@ pub const PLACEMENTS: &[Listed] = &[
         name: "tier-bcache",
         summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
         parameters: &[
-            &[Parameter::whole("cutoff-kib", 4096, 1), SIZE, DISK, TRANSFER, MIGRATE],
+            &[Parameter::whole("cutoff-kib", 4096, 1), SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE],
             MIGRATION,
         ],
     },
@@ -83,7 +83,7 @@ pub const PLACEMENTS: &[Listed] = &[
         summary: "BID-HDD on the disk, and the writes of processes that write little at a time on the \
                   flash",
         parameters: &[
-            &[Parameter::whole("packing-kib", 64, 0), SIZE, TRANSFER],
+            &[Parameter::whole("packing-kib", 64, 0), SIZE, TRANSFER, FORMAT, ID],
             BID_PARAMETERS,
             &[MIGRATE],
             MIGRATION,
@@ -171,7 +171,6 @@ pub fn with_placed<V: PolicyVisitor>(
     }
     let given = Given::new(&spec, &tables);
     let place = Place { spec: &spec, given, lanes, flash };
-    place.refuse_restarts()?;
     match spec.name() {
         "cache" => match given.is_first("replace")? {
             true => place.cache(Lru::new, visitor),
@@ -229,19 +228,6 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The disk of a cache that writes through or around has everything at all times, and one that writes
-    /// back keeps a log.
-    fn refuse_restarts(&self) -> Result<(), SpecError> {
-        if !self.lanes.restarts || self.spec.name() == "cache" {
-            return Ok(());
-        }
-        Err(SpecError(format!(
-            "'{}': got a placement whose table is in memory, expected one whose data are found after a \
-             restart: a cache or a scheduler",
-            self.spec.text()
-        )))
-    }
-
     /// What binds a placement to its flash, if it has to be found after a restart.
     fn bound(&self) -> Result<Option<Bound>, SpecError> {
         let (formats, id) = (!self.given.is_first("format")?, self.given.whole("id")?.into());
@@ -312,11 +298,12 @@ impl Place<'_> {
     ) -> Result<V::Out, SpecError> {
         let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
         let migrates = !self.given.is_first("migrate")?;
+        let bound = self.bound()?;
         let migrate = migrates.then(|| self.migration()).transpose()?;
         self.spec.finish()?;
         let disks = (0..self.lanes.disks.max(1)).map(|_| Tier::Disk(disk()));
         let lanes = disks.chain([Tier::Flash(flash)]).collect();
-        let tiers = Tiers::new(self.lanes.disks, size_bytes, Later).migrating(migrate);
+        let tiers = self.tiers(size_bytes, Later, bound).migrating(migrate);
         Ok(visitor.visit(Placed::over(tiers, lanes)))
     }
 
@@ -330,11 +317,20 @@ impl Place<'_> {
         let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
         let disks = self.disks()?;
         let migrates = always_migrates || !self.given.is_first("migrate")?;
+        let bound = self.bound()?;
         let migrate = migrates.then(|| self.migration()).transpose()?;
         self.spec.finish()?;
         let lanes = disks.into_iter().chain([flash]).collect();
-        let tiers = Tiers::new(self.lanes.disks, size_bytes, choose).migrating(migrate);
+        let tiers = self.tiers(size_bytes, choose, bound).migrating(migrate);
         Ok(visitor.visit(Placed::over(tiers, lanes)))
+    }
+
+    fn tiers<C: Choose>(&self, size_bytes: u64, choose: C, bound: Option<Bound>) -> Tiers<C> {
+        let bytes = match bound {
+            Some(_) => Tiers::<C>::bytes_beside_log(size_bytes),
+            None => size_bytes,
+        };
+        Tiers::new(self.lanes.disks, bytes, choose).surviving(bound)
     }
 
     fn migration(&self) -> Result<MigrateConfig, SpecError> {
@@ -405,7 +401,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_to_be_found_again_has_a_log_or_is_refused() {
+    fn what_has_to_be_found_again_has_a_log() {
         let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 8 << 20 });
         let restarts = |restarts, spec: &str| {
             let lanes =
@@ -424,9 +420,7 @@ mod tests {
             assert_eq!(figure(&*restarts(is_kept, spec).unwrap(), "log_records"), None, "{spec}");
         }
         for spec in ["tier-lba", "tier-bcache", "bid-hybrid", "migrate"] {
-            let said = restarts(true, spec).err().map(|error| error.0).unwrap_or_default();
-            assert!(said.contains("table is in memory"), "{spec}: {said}");
-            assert!(restarts(false, spec).is_ok());
+            assert!(restarts(true, spec).is_ok() && restarts(false, spec).is_ok());
         }
     }
 

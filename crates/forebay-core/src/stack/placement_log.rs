@@ -2,7 +2,7 @@
 //! disk does not have. A log in the flash's first bytes, as docs/placement-log.md describes it.
 //!
 //! A *place* is a piece of the flash that is given out as a whole; its *name* in the table is the block of
-//! a disk whose newest content it holds, or none. Whoever gives out the places is the log's owner. Data go
+//! a disk whose newest content it holds (and which part of that block), or none. Whoever gives out the places is the log's owner. Data go
 //! first, then the record that names them, then the answer:
 //! * a *round* takes the places whose name has changed, flushes the flash and the disks concerned, and
 //!   writes records of them with FUA, one after another; then whoever waited for it is answered;
@@ -223,9 +223,9 @@ impl PlacementLog {
             return;
         }
         let mut lanes: Vec<Lane> = self.waiters.iter().map(|&(_, disk)| disk).collect();
-        for change in changes.iter().filter(|change| change.name == Name::NONE) {
-            lanes.push(self.table[change.place as usize].disk());
-        }
+        // The disk has what a name no longer refers to.
+        let before = changes.iter().map(|change| self.table[change.place as usize]);
+        lanes.extend(before.filter(|name| *name != Name::NONE).map(Name::disk));
         lanes.push(self.flash);
         lanes.sort_unstable();
         lanes.dedup();
@@ -255,7 +255,6 @@ impl PlacementLog {
             let Wish::Name(name) = wish(place) else { return true };
             states[at] &= !QUEUED;
             if name != table[at] {
-                debug_assert!(name == Name::NONE || table[at] == Name::NONE, "used too early");
                 states[at] |= UNDER_WAY;
                 changes.push(Change { place, name });
             }

@@ -161,13 +161,18 @@ fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     Stack { name, sectors, anything_from, restarts: !moving, ..stack(Box::new(build)) }
 }
 
-/// Caches that write back and are found after a restart.
+/// Placements that hold what the disk does not have, and are found after a restart.
 const SURVIVING: &[&str] = &[
     "cache:size-mib=1:format=yes",
     "cache:size-mib=1:replace=s3fifo:block-kib=8:disk=bid+wait-ms=1:transfer-us=50:format=yes",
+    "tier-bcache:cutoff-kib=64:transfer-us=300:disk=cfq:size-mib=1:format=yes",
+    "tier-lba:deviation-mib=1:size-mib=1:migrate=yes:period-s=0.001:extent-kib=4:format=yes",
+    "bid-hybrid:migrate=yes:period-s=0.002:hot=1:extent-kib=16:size-mib=1:format=yes",
+    "bid-hybrid:packing-kib=1024:size-mib=1:reads-max=4:writes-max=3:format=yes",
+    "migrate:period-s=0.001:hot=1:extent-kib=16:size-mib=1:format=yes",
 ];
 
-/// A cache by name that survives restarts: what is on its flash alone is lost with it.
+/// One by name that survives restarts: what is on its flash alone is lost with it.
 fn surviving(spec: &str, disks: u16) -> Stack {
     Stack { mends: Mends::Nothing, ..named(spec, disks, true) }
 }

@@ -55,6 +55,7 @@ impl<C: Cache> Cached<C> {
             disk_bytes: bound.disk_bytes,
             place_bytes: self.block_bytes,
             places: self.blocks,
+            part_bits: 0,
         };
         let log = PlacementLog::new(binding, bound.formats, self.flash, LOG);
         self.places_at = log.log_bytes();

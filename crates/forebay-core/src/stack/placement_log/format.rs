@@ -48,6 +48,9 @@ pub(crate) struct Binding {
     pub(crate) place_bytes: u64,
     /// Places there are.
     pub(crate) places: u32,
+    /// Bits of a name beneath the block's number, which say what of the block is there. It follows from
+    /// the purpose.
+    pub(crate) part_bits: u32,
 }
 
 impl Binding {
@@ -79,7 +82,7 @@ impl Binding {
     pub(super) fn fits(&self, other: &Binding) -> bool {
         let is_known = self.disk_bytes > 0 && other.disk_bytes > 0;
         let disk_bytes = if is_known { other.disk_bytes } else { self.disk_bytes };
-        Binding { disk_bytes, ..*other } == *self
+        Binding { disk_bytes, part_bits: self.part_bits, ..*other } == *self
     }
 }
 
@@ -114,9 +117,9 @@ impl Name {
         (self.key().unwrap_or(0) >> DISK_BIT) as Lane
     }
 
-    /// The number of the block on its disk.
-    pub(super) fn block(self) -> u64 {
-        self.key().unwrap_or(0) & ((1 << DISK_BIT) - 1)
+    /// The number of the block on its disk, above `part_bits`.
+    pub(super) fn block(self, part_bits: u32) -> u64 {
+        (self.key().unwrap_or(0) & ((1 << DISK_BIT) - 1)) >> part_bits
     }
 }
 
@@ -129,7 +132,7 @@ pub(crate) struct Change {
 
 /// Puts a label twice at `to`, as it lies at the begin of the flash.
 pub(super) fn put_labels(binding: &Binding, to: Bytes, slots: &mut dyn Slots) {
-    let Binding { purpose, id, disks, disk_bytes, place_bytes, places } = *binding;
+    let Binding { purpose, id, disks, disk_bytes, place_bytes, places, .. } = *binding;
     let words =
         [0, LABEL, VERSION, purpose, id, disks.into(), disk_bytes, place_bytes, places.into()];
     let mut bytes = vec![0; BLOCK as usize];
@@ -176,7 +179,7 @@ fn label(bytes: &[u8], sum: u64) -> Option<Binding> {
         return None;
     }
     let (disks, places) = (disks.try_into().ok()?, places.try_into().ok()?);
-    Some(Binding { purpose, id, disks, disk_bytes, place_bytes, places })
+    Some(Binding { purpose, id, disks, disk_bytes, place_bytes, places, part_bits: 0 })
 }
 
 /// Puts a record at `to`: `changes`, of which there are at most [`CHANGES_MAX`], and the page of the table

@@ -255,16 +255,17 @@ impl PlacementLog {
 
     /// Whether the table names blocks that there are, and each once.
     fn is_sane(&self) -> bool {
-        let format::Binding { disks, disk_bytes, place_bytes, .. } = self.binding;
+        let format::Binding { disks, disk_bytes, place_bytes, part_bits, .. } = self.binding;
         let is_there = |name: &Name| {
-            let end = (name.block() + 1).checked_mul(place_bytes);
+            let end = (name.block(part_bits) + 1).checked_mul(place_bytes);
             let fits = end.is_some_and(|end| disk_bytes == 0 || end <= disk_bytes);
             fits && name.disk() < disks
         };
         let named = self.table.iter().copied().filter(|name| *name != Name::NONE);
         let mut names: Vec<Name> = named.collect();
         names.sort_unstable();
-        names.iter().all(is_there) && names.windows(2).all(|two| two[0] != two[1])
+        let block = |name: Name| (name.disk(), name.block(part_bits));
+        names.iter().all(is_there) && names.windows(2).all(|two| block(two[0]) != block(two[1]))
     }
 
     fn write_labels(&mut self, plan: &mut Plan<'_>) {
