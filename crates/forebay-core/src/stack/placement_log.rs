@@ -155,6 +155,12 @@ impl PlacementLog {
         }
     }
 
+    /// It is there, empty, without being read or written.
+    #[cfg(test)]
+    pub(crate) fn open_empty(&mut self) {
+        self.phase = Phase::Open;
+    }
+
     /// Where places begin on the flash.
     pub(crate) fn log_bytes(&self) -> u64 {
         self.binding.log_bytes()
