@@ -253,13 +253,13 @@ fn drawn(number: u64) -> Stack {
     ];
     const PLACED: &[&str] = &[
         "cache:size-mib=1",
-        "cache:size-mib=1:replace=s3fifo:block-kib=8",
+        "cache:size-mib=1:replace=s3fifo:block-kib=8:format=yes",
         "cache:size-mib=1:write=through",
         "cache:size-mib=1:write=around",
         "tier-lba:deviation-mib=1:size-mib=1",
         "tier-bcache:cutoff-kib=32:size-mib=1",
         "migrate:period-s=0.001:hot=1:extent-kib=16:size-mib=1",
-        "bid-hybrid:packing-kib=256:size-mib=1",
+        "bid-hybrid:packing-kib=256:size-mib=1:format=yes",
     ];
     const SHAPERS: &[&str] = &[
         "fcfs:depth=5",
@@ -275,7 +275,7 @@ fn drawn(number: u64) -> Stack {
     let (mut spec, mut restarts) = (disk.to_string(), true);
     if below(4) > 0 {
         spec = PLACED[below(PLACED.len())].to_string();
-        restarts = spec.contains("write=");
+        restarts = spec.contains("write=") || spec.contains("format=yes");
         if !spec.starts_with("bid-hybrid") && !spec.starts_with("tier-lba") {
             spec = format!("{spec}:disk={disk}");
         }
@@ -293,7 +293,8 @@ fn drawn(number: u64) -> Stack {
         }
     };
     let name = format!("drawn {number}: {spec} on {disks} in blocks of {block}");
-    let mends = if restarts { Mends::Everything } else { Mends::Nothing };
+    let has_all_on_disk = restarts && !spec.contains("format=yes");
+    let mends = if has_all_on_disk { Mends::Everything } else { Mends::Nothing };
     Stack { name, disks, lanes: disks + 1, block, mends, restarts, ..stack(Box::new(build)) }
 }
 

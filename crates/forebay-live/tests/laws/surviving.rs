@@ -194,20 +194,36 @@ fn cut_everywhere(build: &Build, before: &Script, script: &Script, seed: u64) ->
     0
 }
 
+/// A cache of single sectors, whose table has two pages.
+fn sectors() -> Box<dyn Policy> {
+    let bound = Bound { disk_bytes: 0, ..FORMATS };
+    let cached = Cached::new(Lru::new(900), 512, Writing::Back, 1).surviving(bound);
+    let lanes = ["noop", "none"].map(|spec| build(spec, 1 << 20).unwrap());
+    Box::new(Placed::over(cached, lanes.into()))
+}
+
+#[test]
+fn a_table_needs_a_record_of_each_of_its_pages() {
+    let mut oracle = oracle_of(4096, 6);
+    let media = begun(&sectors, &[(Op::Write, NONE, 0, 400), FLUSH], &mut oracle);
+    // One of the format, and two of 400 places.
+    for (record, is_needed) in [(1, false), (2, true)] {
+        let mut media = media.clone();
+        media[1].write(8192 + 8192 * record + 6000, &[1], true);
+        let is_wrong = catch_unwind(AssertUnwindSafe(|| check_with(&sectors, &media, &oracle)));
+        assert_eq!(is_wrong.is_err(), is_needed, "record {record}");
+    }
+    check_with(&sectors, &media, &oracle);
+}
+
 /// Blocks that take other places, more than a record holds: between two records none has two places.
 #[test]
 fn a_round_of_several_records_is_cut_at_every_boundary() {
-    let bound = Bound { disk_bytes: 0, ..FORMATS };
-    let build = move || -> Box<dyn Policy> {
-        let cached = Cached::new(Lru::new(900), 512, Writing::Back, 1).surviving(bound);
-        let lanes = ["noop", "none"].map(|spec| build(spec, 1 << 20).unwrap());
-        Box::new(Placed::over(cached, lanes.into()))
-    };
     let (from, count) = (100, 400);
     let all = |op| (op, NONE, from, count);
     let script = [all(Op::Trim), (Op::Write, NONE, from, 1), all(Op::Write), FLUSH];
     let cuts: u64 =
-        (0..8).map(|seed| cut_everywhere(&build, &[all(Op::Write), FLUSH], &script, seed)).sum();
+        (0..8).map(|seed| cut_everywhere(&sectors, &[all(Op::Write), FLUSH], &script, seed)).sum();
     assert!(cuts > 100, "{cuts} cuts are too few");
 }
 
@@ -388,14 +404,25 @@ fn a_flash_that_is_not_the_one_is_refused_and_not_written() {
 #[test]
 fn a_format_may_be_cut_anywhere() {
     let mut cuts = 0;
-    for passes in 0..40 {
+    for (passes, seed) in (0..40).flat_map(|passes| (0..20).map(move |seed| (passes, seed))) {
         let troubles = Troubles { cut_after: Some(passes), ..Troubles::default() };
-        let mut lanes = Crash::new(vec![Medium::new(1), Medium::new(2)], 512, 4, passes, troubles);
+        let mut lanes = Crash::new(vec![Medium::new(1), Medium::new(2)], 512, 4, seed, troubles);
         let mut oracle = oracle(passes);
         oracle.ask(&[FLUSH]);
         cuts += u64::from(run(&mut *cache(FORMATS), &mut lanes, &mut oracle, &mut ()).is_err());
-        let media = lanes.cut(Tear::Sector);
-        assert_eq!(opens(media, FORMATS, Troubles::default()).0, 0, "cut after {passes} passes");
+        let mut media = match seed % 2 {
+            0 => lanes.cut(Tear::Sector),
+            _ => lanes.kill(),
+        };
+        if seed % 2 == 1 {
+            // Then it is gone on with, and cut: what the kill left need not be durable.
+            let mut lanes = sound(media, seed);
+            oracle.cut();
+            oracle.ask(&[write(3)]);
+            run(&mut *cache(FORMATS), &mut lanes, &mut oracle, &mut ()).unwrap();
+            media = lanes.cut(Tear::Sector);
+        }
+        assert_eq!(opens(media, FORMATS, Troubles::default()).0, 0, "after {passes}, seed {seed}");
     }
-    assert!((5..40).contains(&cuts), "{cuts} cuts");
+    assert!((100..800).contains(&cuts), "{cuts} cuts");
 }

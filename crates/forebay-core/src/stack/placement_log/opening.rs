@@ -186,14 +186,11 @@ impl PlacementLog {
         });
         let Some(newest) = numbers.max() else {
             let is_blank = found.iter().all(|found| *found == Found::Nothing);
-            // A label alone is a format that was not finished; where nothing is formatted, damage.
+            // A label alone is a format that was not finished; where nothing is formatted, damage. After a
+            // kill that label need not be durable.
             return match opening.is_labelled {
-                false if is_blank => {
+                _ if is_blank && formats => {
                     self.write_labels(plan);
-                    Ok(())
-                }
-                true if is_blank && formats => {
-                    self.write_first(plan);
                     Ok(())
                 }
                 false => Err(Fault::Refused),
