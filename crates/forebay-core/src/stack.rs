@@ -9,6 +9,7 @@ pub mod cached;
 mod link;
 mod per_disk;
 pub mod placed;
+pub(crate) mod placement_log;
 mod rearranged;
 pub(crate) mod tier;
 

@@ -16,7 +16,7 @@ use crate::elevator::tier_lba::TierLba;
 use crate::elevator::{
     BID_PARAMETERS, BLOCK_PARAMETERS, Bid, BidConfig, BlockLayer, Elevator, Limits, Scheduler,
 };
-use crate::stack::cached::{Cached, Writing};
+use crate::stack::cached::{Bound, Cached, Writing};
 use crate::stack::placed::Placed;
 use crate::stack::tier::{Choose, Later, MigrateConfig, Rolling, Tier, Tiers};
 use crate::stack::{Link, PerDisk};
@@ -25,6 +25,10 @@ const TRANSFER: Parameter = Parameter::own("transfer-us", "0");
 const SIZE: Parameter = Parameter::own("size-mib", "ALL");
 const DISK: Parameter = Parameter::own("disk", "mq-deadline");
 const MIGRATE: Parameter = Parameter::choice("migrate", &["no", "yes"]);
+
+/// Of placements with a log on the flash: whether a blank one is taken, and what tells it from others.
+const FORMAT: Parameter = Parameter::choice("format", &["no", "yes"]);
+const ID: Parameter = Parameter::whole("id", 0, 0);
 
 /// Of a cache, unless another is given.
 const BLOCK_KIB: u32 = 4;
@@ -49,18 +53,20 @@ pub const PLACEMENTS: &[Listed] = &[
             Parameter::whole("block-kib", BLOCK_KIB, 1),
             DISK,
             TRANSFER,
+            FORMAT,
+            ID,
         ]],
     },
     Listed {
         name: "migrate",
         summary: "extents of the disk that are used often move to the flash, cold ones move back",
-        parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER]],
+        parameters: &[MIGRATION, &[SIZE, DISK, TRANSFER, FORMAT, ID]],
     },
     Listed {
         name: "tier-lba",
         summary: "writes that lie far from most of the request queue go to the flash",
         parameters: &[
-            &[Parameter::whole("deviation-mib", 64, 1), SIZE, TRANSFER, MIGRATE],
+            &[Parameter::whole("deviation-mib", 64, 1), SIZE, TRANSFER, FORMAT, ID, MIGRATE],
             MIGRATION,
         ],
     },
@@ -68,7 +74,7 @@ pub const PLACEMENTS: &[Listed] = &[
         name: "tier-bcache",
         summary: "writes go to the flash unless their process writes much in a row, as bcache has it",
         parameters: &[
-            &[Parameter::whole("cutoff-kib", 4096, 1), SIZE, DISK, TRANSFER, MIGRATE],
+            &[Parameter::whole("cutoff-kib", 4096, 1), SIZE, DISK, TRANSFER, FORMAT, ID, MIGRATE],
             MIGRATION,
         ],
     },
@@ -77,7 +83,7 @@ pub const PLACEMENTS: &[Listed] = &[
         summary: "BID-HDD on the disk, and the writes of processes that write little at a time on the \
                   flash",
         parameters: &[
-            &[Parameter::whole("packing-kib", 64, 0), SIZE, TRANSFER],
+            &[Parameter::whole("packing-kib", 64, 0), SIZE, TRANSFER, FORMAT, ID],
             BID_PARAMETERS,
             &[MIGRATE],
             MIGRATION,
@@ -116,8 +122,9 @@ pub struct DeviceSet {
     pub disk_bytes: u64,
     /// The flash device they share.
     pub flash: Option<FlashLane>,
-    /// Whether what is on them has to be found again after a restart. Policies that keep in memory
-    /// where the newest data are cannot be had then.
+    /// Whether what is on them has to be found again after a restart. Policies that would keep in memory
+    /// alone where the newest data are cannot be had then; others keep a log on the flash
+    /// (docs/placement-log.md).
     pub restarts: bool,
 }
 
@@ -164,7 +171,6 @@ pub fn with_placed<V: PolicyVisitor>(
     }
     let given = Given::new(&spec, &tables);
     let place = Place { spec: &spec, given, lanes, flash };
-    place.refuse_restarts()?;
     match spec.name() {
         "cache" => match given.is_first("replace")? {
             true => place.cache(Lru::new, visitor),
@@ -222,18 +228,11 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The disk of a cache that writes through or around has everything at all times.
-    fn refuse_restarts(&self) -> Result<(), SpecError> {
-        let on_disk =
-            self.spec.name() == "cache" && self.given.choice("write")? != Writing::Back as usize;
-        if !self.lanes.restarts || on_disk {
-            return Ok(());
-        }
-        Err(SpecError(format!(
-            "'{}': got a placement whose table is in memory, expected one whose data are found after a \
-             restart: cache:write=through, cache:write=around, or a scheduler",
-            self.spec.text()
-        )))
+    /// What binds a placement to its flash, if it has to be found after a restart.
+    fn bound(&self) -> Result<Option<Bound>, SpecError> {
+        let (formats, id) = (!self.given.is_first("format")?, self.given.whole("id")?.into());
+        let disk_bytes = self.lanes.disk_bytes;
+        Ok(self.lanes.restarts.then_some(Bound { id, disk_bytes, formats }))
     }
 
     fn cache<C: Cache + Send + 'static, V: PolicyVisitor>(
@@ -251,8 +250,12 @@ impl Place<'_> {
         let size_bytes = self.size_bytes()?;
         let disks = self.disks()?;
         let flash = self.flash_lane()?;
+        let bound = self.bound()?.filter(|_| writing == Writing::Back);
         self.spec.finish()?;
-        let frames = Cached::<C>::frames(size_bytes, block_bytes);
+        let frames = match bound {
+            Some(_) => Cached::<C>::frames_beside_log(size_bytes, block_bytes),
+            None => Cached::<C>::frames(size_bytes, block_bytes),
+        };
         if frames == 0 {
             return Err(SpecError(format!(
                 "'{}': got {size_bytes} bytes of flash, expected room for some blocks of \
@@ -261,6 +264,10 @@ impl Place<'_> {
             )));
         }
         let cached = Cached::new(cache(frames), block_bytes, writing, self.lanes.disks);
+        let cached = match bound {
+            Some(bound) => cached.surviving(bound),
+            None => cached,
+        };
         Ok(visitor.visit(Placed::over(cached, disks.into_iter().chain([flash]).collect())))
     }
 
@@ -291,11 +298,12 @@ impl Place<'_> {
     ) -> Result<V::Out, SpecError> {
         let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
         let migrates = !self.given.is_first("migrate")?;
+        let bound = self.bound()?;
         let migrate = migrates.then(|| self.migration()).transpose()?;
         self.spec.finish()?;
         let disks = (0..self.lanes.disks.max(1)).map(|_| Tier::Disk(disk()));
         let lanes = disks.chain([Tier::Flash(flash)]).collect();
-        let tiers = Tiers::new(self.lanes.disks, size_bytes, Later).migrating(migrate);
+        let tiers = self.tiers(size_bytes, Later, bound).migrating(migrate);
         Ok(visitor.visit(Placed::over(tiers, lanes)))
     }
 
@@ -309,11 +317,20 @@ impl Place<'_> {
         let (flash, size_bytes) = (self.flash_lane()?, self.size_bytes()?);
         let disks = self.disks()?;
         let migrates = always_migrates || !self.given.is_first("migrate")?;
+        let bound = self.bound()?;
         let migrate = migrates.then(|| self.migration()).transpose()?;
         self.spec.finish()?;
         let lanes = disks.into_iter().chain([flash]).collect();
-        let tiers = Tiers::new(self.lanes.disks, size_bytes, choose).migrating(migrate);
+        let tiers = self.tiers(size_bytes, choose, bound).migrating(migrate);
         Ok(visitor.visit(Placed::over(tiers, lanes)))
+    }
+
+    fn tiers<C: Choose>(&self, size_bytes: u64, choose: C, bound: Option<Bound>) -> Tiers<C> {
+        let bytes = match bound {
+            Some(_) => Tiers::<C>::bytes_beside_log(size_bytes),
+            None => size_bytes,
+        };
+        Tiers::new(self.lanes.disks, bytes, choose).surviving(bound)
     }
 
     fn migration(&self) -> Result<MigrateConfig, SpecError> {
@@ -381,6 +398,30 @@ mod tests {
         let lanes =
             DeviceSet { disks: 1, disk_len_max: 1 << 20, disk_bytes: 0, flash, restarts: false };
         build_placed(spec, &lanes).err().map_or_else(String::new, |error| error.0)
+    }
+
+    #[test]
+    fn what_has_to_be_found_again_has_a_log() {
+        let flash = Some(FlashLane { len_max: 1 << 20, capacity_bytes: 8 << 20 });
+        let restarts = |restarts, spec: &str| {
+            let lanes =
+                DeviceSet { disks: 1, disk_len_max: 1 << 20, disk_bytes: 0, flash, restarts };
+            build_placed(spec, &lanes)
+        };
+        let figure = |policy: &dyn Policy, name| {
+            policy.figures().into_iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+        };
+        let back = restarts(true, "cache:format=yes:id=7").unwrap();
+        assert_eq!(figure(&*back, "log_records"), Some(0.0));
+        // The log is part of the flash.
+        let used = figure(&*back, "flash_bytes").unwrap();
+        assert!((7.5e6..=8_388_608.0).contains(&used), "{used}");
+        for (is_kept, spec) in [(false, "cache"), (true, "cache:write=through")] {
+            assert_eq!(figure(&*restarts(is_kept, spec).unwrap(), "log_records"), None, "{spec}");
+        }
+        for spec in ["tier-lba", "tier-bcache", "bid-hybrid", "migrate"] {
+            assert!(restarts(true, spec).is_ok() && restarts(false, spec).is_ok());
+        }
     }
 
     #[test]

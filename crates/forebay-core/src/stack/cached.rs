@@ -18,11 +18,12 @@
 //! since it was read, and one write-back of a block is under way at a time. Writes to a block wait while
 //! they could be lost, or done in another order on flash and disk ([`waiting`]).
 //!
-//! The table is in memory: after a restart nothing on the flash is found again. So writing *back* is
-//! only for runs that nothing has to outlive.
+//! The table is in memory: after a restart nothing on the flash is found again. A cache that writes
+//! *back* and has to outlive that keeps a log of what is dirty ([`surviving`], [`Cached::surviving`]).
 
 mod failing;
 mod leaving;
+mod surviving;
 #[cfg(test)]
 mod tests;
 mod waiting;
@@ -36,6 +37,8 @@ use crate::contract::policy::Figure;
 use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
 use crate::index::spread;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
+pub use surviving::Bound;
+use surviving::Survival;
 
 /// Flash blocks beyond what the cache holds, for dirty blocks on their way to the disk: one in this
 /// many, from 16 to 1024.
@@ -94,6 +97,8 @@ const READ: u64 = 5;
 const ON_DISK: u64 = 6;
 /// After a client's write to the disk that the flash failed; above is the flash block.
 const MENDED: u64 = 7;
+/// Of the log.
+const LOG: u64 = 8;
 
 /// A block's place on the flash.
 #[derive(Clone, Copy, Debug, Default)]
@@ -115,6 +120,8 @@ struct Leaving {
     /// Tells it from earlier departures.
     serial: u64,
     begun: bool,
+    /// The disk has it too, but the log still names its place.
+    copied: bool,
 }
 
 /// I/Os to a flash block that are not done.
@@ -124,6 +131,8 @@ struct Pending {
     writes: u32,
     /// It is free once there are none.
     gone: bool,
+    /// It is free once no record names it.
+    retired: bool,
     /// No other write may begin: the first is not done, or one that failed is not mended.
     closed: bool,
     /// Whose place it is.
@@ -170,6 +179,10 @@ pub struct Cached<C> {
     /// Counts requests and departures.
     serial: u64,
     figures: CacheFigures,
+    /// Where its places begin on the flash.
+    places_at: u64,
+    /// What it needs to be found after a restart.
+    survival: Option<Box<Survival>>,
 }
 
 /// The part of a request on one block.
@@ -211,6 +224,8 @@ impl<C: Cache> Cached<C> {
             flash_gone: false,
             serial: 0,
             figures: CacheFigures::default(),
+            places_at: 0,
+            survival: None,
         }
     }
 
@@ -228,7 +243,7 @@ impl<C: Cache> Cached<C> {
 
     /// Bytes of flash it needs.
     pub fn flash_bytes(&self) -> u64 {
-        u64::from(self.blocks) * self.block_bytes
+        self.places_at + u64::from(self.blocks) * self.block_bytes
     }
 
     /// The parts of what lies from `offset` to `end` on a disk.
@@ -250,7 +265,12 @@ impl<C: Cache> Cached<C> {
 
     /// Where the part is on the flash, its block being `at`.
     fn on_flash(&self, part: Part, at: u32) -> u64 {
-        u64::from(at) * self.block_bytes + part.offset % self.block_bytes
+        self.place_at(at) + part.offset % self.block_bytes
+    }
+
+    /// The first byte of a flash block.
+    fn place_at(&self, at: u32) -> u64 {
+        self.places_at + u64::from(at) * self.block_bytes
     }
 
     /// Where a block's content can be read from the flash, if it can: what is not written there yet is
@@ -341,6 +361,7 @@ impl<C: Cache> Cached<C> {
         let held = &mut self.held[frame as usize];
         held.dirty |= self.writing == Writing::Back;
         let at = held.at;
+        self.note_dirty(part.key, at);
         self.write_flash(io, part, at, plan);
         true
     }
@@ -362,6 +383,7 @@ impl<C: Cache> Cached<C> {
         let Some(at) = self.free_block() else {
             self.figures.blocks_past += 1;
             self.destage_again(plan);
+            self.free_retired(plan);
             return None;
         };
         let closed = !is_copy && self.writing == Writing::Back;
@@ -395,6 +417,9 @@ impl<C: Cache> Cached<C> {
 
     /// Frees a flash block now or when its last I/O is done.
     fn release(&mut self, at: u32) {
+        if self.is_retired(at) {
+            return;
+        }
         let pending = &mut self.pending[at as usize];
         if pending.all == 0 {
             self.free.push(at);
@@ -470,8 +495,9 @@ impl<C: Cache> Cached<C> {
 
     /// The flash blocks of an I/O there.
     fn blocks_of(&self, io: &Planned) -> std::ops::Range<u32> {
-        let end = (io.offset + u64::from(io.len)).div_ceil(self.block_bytes);
-        (io.offset / self.block_bytes) as u32..end as u32
+        let offset = io.offset - self.places_at;
+        let end = (offset + u64::from(io.len)).div_ceil(self.block_bytes);
+        (offset / self.block_bytes) as u32..end as u32
     }
 
     /// The place of a block holds its content.
@@ -501,34 +527,9 @@ impl<C: Cache> Cached<C> {
             stamp.last = serial;
         }
     }
-}
 
-impl<C: Cache> Placement for Cached<C> {
-    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
-        self.serial += 1;
-        let io = Planned { token: NOTHING, ..Planned::whole(client, request, bytes) };
-        match request.op {
-            Op::Read if request.len > 0 => self.read(io, request, plan),
-            Op::Write if request.len > 0 => self.write(io, request, plan),
-            Op::Flush => {
-                plan.io(io);
-                plan.io(Planned { lane: self.flash, ..io });
-            }
-            Op::Open => (0..=self.flash).for_each(|lane| plan.io(Planned { lane, ..io })),
-            Op::Trim => {
-                for part in self.parts(request.lane, request.offset, request.end()) {
-                    self.stamp(part.key).last = self.serial;
-                    if self.is_whole(part) {
-                        self.forget(part.key);
-                    }
-                }
-                plan.io(io);
-            }
-            Op::Read | Op::Write | Op::Park => plan.io(io),
-        }
-    }
-
-    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+    /// An I/O has ended that is not the log's; answers what of it reaches the client.
+    fn ended(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
         self.flash_gone |= io.lane == self.flash && outcome == Err(Fault::Gone);
         match io.token & ((1 << STEP_BITS) - 1) {
             FILL if outcome.is_ok() => self.fill(io, plan),
@@ -561,11 +562,57 @@ impl<C: Cache> Placement for Cached<C> {
         }
         outcome
     }
+}
+
+impl<C: Cache> Placement for Cached<C> {
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        if self.waits_for_log(client, request, bytes, plan) {
+            return;
+        }
+        self.serial += 1;
+        let io = Planned { token: NOTHING, ..Planned::whole(client, request, bytes) };
+        match request.op {
+            Op::Read if request.len > 0 => self.read(io, request, plan),
+            Op::Write if request.len > 0 => self.write(io, request, plan),
+            Op::Flush if self.survival.is_some() => self.flush(client, request.lane, plan),
+            Op::Flush => {
+                plan.io(io);
+                plan.io(Planned { lane: self.flash, ..io });
+            }
+            Op::Open => (0..=self.flash).for_each(|lane| plan.io(Planned { lane, ..io })),
+            Op::Trim => {
+                for part in self.parts(request.lane, request.offset, request.end()) {
+                    self.stamp(part.key).last = self.serial;
+                    if self.is_whole(part) {
+                        self.forget(part.key);
+                    }
+                }
+                plan.io(io);
+            }
+            Op::Read | Op::Write | Op::Park => plan.io(io),
+        }
+    }
+
+    fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        if self.survival.is_none() {
+            return self.ended(io, outcome, plan);
+        }
+        if io.token & ((1 << STEP_BITS) - 1) == LOG {
+            self.log_done(io, outcome, plan);
+            return outcome;
+        }
+        let disk = self.disk_of(io);
+        let outcome = self.ended(io, outcome, plan);
+        if outcome.is_ok() && io.op == Op::Write && io.flags.has(Flags::FUA) {
+            self.make_durable(io, disk, plan);
+        }
+        outcome
+    }
 
     fn figures(&self) -> Vec<Figure> {
         let CacheFigures { blocks_read, blocks_hit, blocks_filled, blocks_destaged, blocks_past } =
             self.figures;
-        vec![
+        let mut figures = vec![
             ("blocks_read", blocks_read as f64),
             ("blocks_hit", blocks_hit as f64),
             ("hit_share", blocks_hit as f64 / blocks_read.max(1) as f64),
@@ -573,6 +620,8 @@ impl<C: Cache> Placement for Cached<C> {
             ("blocks_destaged", blocks_destaged as f64),
             ("blocks_past", blocks_past as f64),
             ("flash_bytes", self.flash_bytes() as f64),
-        ]
+        ];
+        figures.extend(self.survival.iter().map(|it| ("log_records", it.log.records() as f64)));
+        figures
     }
 }

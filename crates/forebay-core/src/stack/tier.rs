@@ -17,8 +17,8 @@
 //! begin and end with a sector, and one that the flash fails; a move that fails comes to nothing. What
 //! the flash holds alone and fails to give is lost, and the client is told.
 //!
-//! The table is in memory: after a restart nothing on the flash is found again. So tiers are only for
-//! runs that nothing has to outlive.
+//! The table is in memory: after a restart nothing on the flash is found again, unless there is a log of
+//! it ([`surviving`]).
 
 mod beneath;
 mod completion;
@@ -26,6 +26,7 @@ mod migrate;
 mod moves;
 mod rolling;
 mod slots;
+mod surviving;
 mod table;
 #[cfg(test)]
 mod tests;
@@ -159,7 +160,7 @@ impl<C: Choose> Tiers<C> {
                 let counts = &mut self.counts;
                 *if is_write { &mut counts.flash_updates } else { &mut counts.flash_reads } += 1;
                 self.on_flash(For::Client, io, piece, plan);
-            } else if wanted && self.reserve(lane, piece.offset, piece.len, &mut reserved) {
+            } else if wanted && self.reserve(lane, piece.offset, piece.len, &mut reserved, plan) {
                 for piece in &reserved {
                     self.on_flash(For::Client, io, piece, plan);
                 }
@@ -193,7 +194,14 @@ impl<C: Choose> Tiers<C> {
     }
 
     /// Room on the flash for a write, unless there is none, which is counted.
-    fn reserve(&mut self, disk: Lane, offset: u64, len: u32, pieces: &mut Vec<Piece>) -> bool {
+    fn reserve(
+        &mut self,
+        disk: Lane,
+        offset: u64,
+        len: u32,
+        pieces: &mut Vec<Piece>,
+        plan: &mut Plan<'_>,
+    ) -> bool {
         if self.is_moving(disk, offset, len) {
             return false;
         }
@@ -201,6 +209,7 @@ impl<C: Choose> Tiers<C> {
         if !aligned || !self.table.reserve(disk, offset, len, pieces) {
             self.counts.exhausted_requests += 1;
             self.counts.exhausted_bytes += u64::from(len);
+            self.free_retired(plan);
             return false;
         }
         self.counts.offloaded_requests += 1;
@@ -221,6 +230,9 @@ fn cut(io: &Planned, offset: u64, len: u32) -> Planned {
 impl<C: Choose> Placement for Tiers<C> {
     fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
         let placed = Request { lane: request.lane.min(self.flash - 1), ..*request };
+        if self.waits_for_log(client, request, bytes, plan) {
+            return;
+        }
         self.migrate(plan, Some(&placed));
         let io = Planned::whole(client, &placed, bytes);
         if request.op.moves_data() && request.len > 0 {
@@ -230,6 +242,9 @@ impl<C: Choose> Placement for Tiers<C> {
             return (0..=self.flash).for_each(|lane| {
                 self.on_disk(For::Client, &Planned { lane, ..io }, plan);
             });
+        }
+        if request.op == Op::Flush && self.table.kept.is_some() {
+            return self.flush(client, placed.lane, plan);
         }
         if request.op == Op::Flush {
             let everything = Piece { offset: io.offset, len: 0, flash: Some(0) };

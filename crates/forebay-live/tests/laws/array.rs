@@ -128,7 +128,7 @@ pub(crate) fn drive(array: Array, lanes: &mut Crash, oracle: &mut Oracle) {
 }
 
 /// So many, or as many times that as FOREBAY_LAWS says: `make laws` runs more than tests do.
-fn longer(count: u64) -> u64 {
+pub(crate) fn longer(count: u64) -> u64 {
     let times = std::env::var("FOREBAY_LAWS").ok().and_then(|times| times.parse().ok());
     count * times.unwrap_or(1)
 }

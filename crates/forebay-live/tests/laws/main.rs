@@ -11,6 +11,7 @@ mod lanes;
 mod oracle;
 mod sets;
 mod stacks;
+mod surviving;
 
 use forebay_core::{Completion, Flags, Lane, Observer, Policy, Workload};
 use forebay_live::{Crash, Medium, Tear, Troubles, Watch, run};

@@ -70,6 +70,8 @@ pub(crate) struct Oracle {
     last: u64,
     /// What is asked one after another instead of the mix: places to read.
     settling: Option<Vec<(Lane, u64)>>,
+    /// What is found then need not be durable.
+    killed: bool,
     /// Requests in their order, one after another, last first.
     script: Vec<(Op, Flags, u64, u64)>,
     asked: BTreeMap<u64, Asked>,
@@ -111,6 +113,7 @@ impl Oracle {
             depth: 12,
             last: 0,
             settling: None,
+            killed: false,
             script: Vec::new(),
             asked: BTreeMap::new(),
             versions: (0..mix.disks).flat_map(|_| disk.clone()).collect(),
@@ -143,7 +146,14 @@ impl Oracle {
         let of = |lane| (0..self.mix.sectors / step).map(move |place| (lane, place * step));
         let places: Vec<(Lane, u64)> = (0..self.mix.disks).flat_map(of).collect();
         (self.left, self.next_at) = (places.len() as u64, Nanos::ZERO);
-        self.settling = Some(places);
+        (self.settling, self.killed) = (Some(places), false);
+    }
+
+    /// Reads everything there is after a kill, which takes what only memory knew of, and leaves what was
+    /// written as durable as it was.
+    pub(crate) fn settle_killed(&mut self) {
+        self.settle();
+        self.killed = true;
     }
 
     /// The power was cut: what was under way is not answered any more.
@@ -215,14 +225,15 @@ impl Oracle {
     /// A sector was read by a request submitted at `read`.
     fn check(&mut self, lane: Lane, sector: u64, read: u64, bytes: &[u8]) {
         let stamp = u64::from_le_bytes(bytes[..8].try_into().expect("eight bytes"));
-        let settling = self.settling.is_some();
+        let (settling, killed) = (self.settling.is_some(), self.killed && self.settling.is_some());
+        let now = self.time;
         self.checked += 1;
         let list = self.list(lane, sector);
         let found = |version: &&Version| version.may_be_found(read);
         if list.iter().filter(found).any(|version| version.stamp == ANY) {
             if settling {
                 list.retain(|version| version.stamp == ANY);
-                list.iter_mut().for_each(|version| version.durable = true);
+                list.iter_mut().for_each(|version| version.durable = !killed);
             }
             return;
         }
@@ -235,7 +246,13 @@ impl Oracle {
             "disk {lane}, sector {sector}: found {stamp:#x} (whole: {}), expected one of {stamps:x?}\n{list:x?}",
             bytes == expected,
         );
-        if settling {
+        if killed {
+            // What came after it is lost; what came before may come back with a cut.
+            let ended = list.iter().find(|version| version.stamp == stamp).and_then(|it| it.ended);
+            list.retain(|version| ended.is_none_or(|ended| version.submitted <= ended));
+            let others = list.iter_mut().filter(|version| version.stamp != stamp);
+            others.for_each(|version| version.over = version.over.or(Some(now)));
+        } else if settling {
             // It is known now, and nothing else may come.
             list.retain(|version| version.stamp == stamp);
             list.iter_mut().for_each(|version| (version.durable, version.failed) = (true, false));

@@ -2,7 +2,7 @@
 
 use forebay_core::cache::{Lru, S3Fifo};
 use forebay_core::catalog::{DeviceSet, FlashLane, PLACEMENTS, POLICIES, build, build_placed};
-use forebay_core::stack::cached::{Cached, Writing};
+use forebay_core::stack::cached::{Bound, Cached, Writing};
 use forebay_core::stack::placed::Placed;
 use forebay_core::stack::{Blocks, Rearrange, Rearranged};
 use forebay_core::{Lane, Nanos, Policy, Rearrangement};
@@ -161,6 +161,67 @@ fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     Stack { name, sectors, anything_from, restarts: !moving, ..stack(Box::new(build)) }
 }
 
+/// Placements that hold what the disk does not have, and are found after a restart.
+const SURVIVING: &[&str] = &[
+    "cache:size-mib=1:format=yes",
+    "cache:size-mib=1:replace=s3fifo:block-kib=8:disk=bid+wait-ms=1:transfer-us=50:format=yes",
+    "tier-bcache:cutoff-kib=64:transfer-us=300:disk=cfq:size-mib=1:format=yes",
+    "tier-lba:deviation-mib=1:size-mib=1:migrate=yes:period-s=0.001:extent-kib=4:format=yes",
+    "bid-hybrid:migrate=yes:period-s=0.002:hot=1:extent-kib=16:size-mib=1:format=yes",
+    "bid-hybrid:packing-kib=1024:size-mib=1:reads-max=4:writes-max=3:format=yes",
+    "migrate:period-s=0.001:hot=1:extent-kib=16:size-mib=1:format=yes",
+];
+
+/// One by name that survives restarts: what is on its flash alone is lost with it.
+fn surviving(spec: &str, disks: u16) -> Stack {
+    Stack { mends: Mends::Nothing, ..named(spec, disks, true) }
+}
+
+/// The same of a few blocks.
+fn small_surviving(spec: &'static str, s3fifo: bool) -> Stack {
+    let bound = Bound { id: 7, disk_bytes: 256 * 512, formats: true };
+    let build = move || -> Box<dyn Policy> {
+        let lane = |spec| build(spec, LEN_MAX).unwrap();
+        let lanes = vec![lane(spec), lane(spec), lane("none")];
+        let back = Writing::Back;
+        match s3fifo {
+            true => {
+                let cached = Cached::new(S3Fifo::new(10), 2048, back, 2);
+                Box::new(Placed::over(cached.surviving(bound), lanes))
+            }
+            false => {
+                let cached = Cached::new(Lru::new(6), 2048, back, 2);
+                Box::new(Placed::over(cached.surviving(bound), lanes))
+            }
+        }
+    };
+    let name = format!("a small cache with a log over {spec}, s3fifo: {s3fifo}");
+    Stack { name, disks: 2, lanes: 3, sectors: 256, ..stack(Box::new(build)) }
+}
+
+/// A cache of single sectors, whose table has several pages.
+fn many_places() -> Stack {
+    let bound = Bound { id: 7, disk_bytes: 0, formats: true };
+    let build = move || -> Box<dyn Policy> {
+        let cached = Cached::new(Lru::new(1200), 512, Writing::Back, 1).surviving(bound);
+        let lanes = ["noop", "none"].map(|spec| build(spec, LEN_MAX).unwrap());
+        Box::new(Placed::over(cached, lanes.into()))
+    };
+    let name = "a cache of sectors with a log".to_string();
+    Stack { name, lanes: 2, ..stack(Box::new(build)) }
+}
+
+/// Every placement with a log on its flash.
+pub(crate) fn surviving_stacks() -> Vec<Stack> {
+    let mut all: Vec<Stack> = SURVIVING.iter().map(|spec| surviving(spec, 2)).collect();
+    all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
+    all.push(small_surviving("mq-deadline", false));
+    all.push(many_places());
+    let whole = blocks("cache:size-mib=1:format=yes", 2, true);
+    all.push(Stack { mends: Mends::Nothing, ..whole });
+    all
+}
+
 /// Large blocks beneath.
 fn blocks(spec: &'static str, disks: u16, restarts: bool) -> Stack {
     let build = move || -> Box<dyn Policy> {
@@ -192,13 +253,13 @@ fn drawn(number: u64) -> Stack {
     ];
     const PLACED: &[&str] = &[
         "cache:size-mib=1",
-        "cache:size-mib=1:replace=s3fifo:block-kib=8",
+        "cache:size-mib=1:replace=s3fifo:block-kib=8:format=yes",
         "cache:size-mib=1:write=through",
         "cache:size-mib=1:write=around",
         "tier-lba:deviation-mib=1:size-mib=1",
         "tier-bcache:cutoff-kib=32:size-mib=1",
         "migrate:period-s=0.001:hot=1:extent-kib=16:size-mib=1",
-        "bid-hybrid:packing-kib=256:size-mib=1",
+        "bid-hybrid:packing-kib=256:size-mib=1:format=yes",
     ];
     const SHAPERS: &[&str] = &[
         "fcfs:depth=5",
@@ -214,7 +275,7 @@ fn drawn(number: u64) -> Stack {
     let (mut spec, mut restarts) = (disk.to_string(), true);
     if below(4) > 0 {
         spec = PLACED[below(PLACED.len())].to_string();
-        restarts = spec.contains("write=");
+        restarts = spec.contains("write=") || spec.contains("format=yes");
         if !spec.starts_with("bid-hybrid") && !spec.starts_with("tier-lba") {
             spec = format!("{spec}:disk={disk}");
         }
@@ -232,7 +293,8 @@ fn drawn(number: u64) -> Stack {
         }
     };
     let name = format!("drawn {number}: {spec} on {disks} in blocks of {block}");
-    let mends = if restarts { Mends::Everything } else { Mends::Nothing };
+    let has_all_on_disk = restarts && !spec.contains("format=yes");
+    let mends = if has_all_on_disk { Mends::Everything } else { Mends::Nothing };
     Stack { name, disks, lanes: disks + 1, block, mends, restarts, ..stack(Box::new(build)) }
 }
 
@@ -249,6 +311,7 @@ pub(crate) fn stacks() -> Vec<Stack> {
     all.extend(["noop", "deadline"].map(|spec| rearranged(spec, true, false)));
     all.extend(["noop", "cfq"].map(|spec| rearranged(spec, true, true)));
     all.extend([false, true].map(|s3fifo| small(Writing::Back, "noop", s3fifo)));
+    all.extend(surviving_stacks());
     all.push(small(Writing::Back, "bid:wait-ms=1", false));
     all.push(small(Writing::Through, "mq-deadline", false));
     all.push(small(Writing::Around, "noop", false));

@@ -19,9 +19,9 @@ impl<C: Cache> Cached<C> {
         let mut told = Ok(());
         for at in self.blocks_of(io) {
             let key = self.pending[at as usize].key;
-            let begin = (u64::from(at) * self.block_bytes).max(io.offset);
-            let end = (u64::from(at) + 1) * self.block_bytes;
-            let end = end.min(io.offset + u64::from(io.len));
+            let place = self.place_at(at);
+            let begin = place.max(io.offset);
+            let end = (place + self.block_bytes).min(io.offset + u64::from(io.len));
             let part = io.part((begin - io.offset) as u32, (end - begin) as u32);
             if self.is_only_here(key, at) {
                 told = outcome;
@@ -30,7 +30,7 @@ impl<C: Cache> Cached<C> {
             if self.held_at(key, at).is_some() {
                 self.forget(key);
             }
-            let (lane, offset) = self.on_disk_at(key, begin % self.block_bytes);
+            let (lane, offset) = self.on_disk_at(key, begin - place);
             plan.io(Planned { lane, offset, token: NOTHING, ..part });
         }
         self.flash_done(io, outcome, plan);
@@ -112,7 +112,7 @@ impl<C: Cache> Cached<C> {
     /// Whether the disk does not have what the flash holds of a block there.
     fn is_only_here(&self, key: u64, at: u32) -> bool {
         self.held_at(key, at).is_some_and(|held| held.dirty)
-            || self.leaving.iter().any(|leaving| leaving.held.at == at)
+            || self.leaving.iter().any(|leaving| leaving.held.at == at && !leaving.copied)
     }
 
     /// What was to go to the disk is superseded.

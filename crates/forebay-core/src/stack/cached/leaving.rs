@@ -23,7 +23,7 @@ impl<C: Cache> Cached<C> {
             return;
         }
         self.serial += 1;
-        self.leaving.push(Leaving { key, held, serial: self.serial, begun: false });
+        self.leaving.push(Leaving { key, held, serial: self.serial, begun: false, copied: false });
         self.destage(key, plan);
     }
 
@@ -46,7 +46,7 @@ impl<C: Cache> Cached<C> {
             owner: Owner::Background,
             lane: self.flash,
             op: Op::Read,
-            offset: u64::from(leaving.held.at) * self.block_bytes,
+            offset: self.places_at + u64::from(leaving.held.at) * self.block_bytes,
             len: self.block_bytes as u32,
             bytes: Bytes::of(buf),
             stream: BACKGROUND,
@@ -83,7 +83,7 @@ impl<C: Cache> Cached<C> {
         let Some(part) = self.parts_of(io).next() else { return };
         self.flying.retain(|&key| key != part.key);
         match outcome {
-            Ok(()) => self.left(serial),
+            Ok(()) => self.left(serial, plan),
             Err(_) => self.stays(serial),
         }
         // It may have come back and left again.
@@ -94,9 +94,12 @@ impl<C: Cache> Cached<C> {
         self.resume(part.key, plan);
     }
 
-    /// The disk has a block: its place is free.
-    fn left(&mut self, serial: u64) {
+    /// The disk has a block: its place is free, or will be when the log does not name it any more.
+    fn left(&mut self, serial: u64, plan: &mut Plan<'_>) {
         if let Some(left) = self.leaving.iter().position(|leaving| leaving.serial == serial) {
+            if self.is_copied(left, plan) {
+                return;
+            }
             let at = self.leaving.swap_remove(left).held.at;
             self.release(at);
         }

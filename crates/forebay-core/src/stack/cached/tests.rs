@@ -360,3 +360,51 @@ fn every_request_of_a_run_finishes_once_and_a_warm_cache_spares_the_disk() {
         }
     }
 }
+
+/// A cache with a log that is there already.
+fn surviving(frames: u32) -> Cached<Lru> {
+    let cached = Cached::new(Lru::new(frames), BLOCK as u32, Writing::Back, 1);
+    let mut cached = cached.surviving(Bound::default());
+    cached.survival.as_mut().expect("it has a log").log.open_empty();
+    cached
+}
+
+/// Does `request` and what follows; flushes of the disk end with `flushes`. Answers its I/Os.
+fn all(cached: &mut Cached<Lru>, request: Request, flushes: Outcome) -> Vec<(Lane, Op)> {
+    let (mut all, mut queue) = (Vec::new(), VecDeque::from(asked(cached, request)));
+    while let Some(io) = queue.pop_front() {
+        all.push((io.lane, io.op));
+        let outcome = if (io.lane, io.op) == (DISK, Op::Flush) { flushes } else { Ok(()) };
+        queue.extend(planned(|plan| {
+            let _ = cached.done(&io, outcome, plan);
+        }));
+    }
+    all
+}
+
+#[test]
+fn what_a_disk_may_have_lost_is_written_back_again() {
+    let mut cached = surviving(1);
+    let flush = request(0, Op::Flush, 0, 0);
+    all(&mut cached, blocks(0, Op::Write, 7, 1), Ok(()));
+    let flushed = all(&mut cached, flush, Ok(()));
+    assert_eq!(flushed, [(DISK, Op::Flush), (FLASH, Op::Flush), (FLASH, Op::Write)]);
+    let left = all(&mut cached, blocks(0, Op::Write, 8, 1), Ok(()));
+    assert_eq!(left, [(FLASH, Op::Read), (FLASH, Op::Write), (DISK, Op::Write)]);
+    let state = |cached: &Cached<Lru>| {
+        let leaving = cached.leaving.iter();
+        leaving.map(|it| (it.key, it.begun, it.copied)).collect::<Vec<_>>()
+    };
+    assert_eq!(state(&cached), [(7, true, true)], "its place is named still");
+    let failed = all(&mut cached, flush, Err(Fault::Media));
+    assert_eq!(failed, [(DISK, Op::Flush), (FLASH, Op::Flush)], "and no record");
+    assert_eq!(state(&cached), [(7, false, false)]);
+    let again = planned(|plan| cached.destage_again(plan));
+    assert_eq!((again.len(), again[0].lane, again[0].op), (1, FLASH, Op::Read));
+    for io in again {
+        let back = planned(|plan| assert_eq!(cached.done(&io, Ok(()), plan), Ok(())));
+        planned(|plan| assert_eq!(cached.done(&back[0], Ok(()), plan), Ok(())));
+    }
+    all(&mut cached, flush, Ok(()));
+    assert_eq!((state(&cached), cached.free.len()), (Vec::new(), 1));
+}

@@ -1,6 +1,7 @@
 //! What follows when an I/O has ended: where the data are, who is told, and what is done instead of
 //! what failed. And what goes to the flash although it was queued for a disk.
 
+use super::surviving::LOG;
 use super::table::SECTOR;
 use super::{Choose, For, Io, Offloaded, Tiers};
 use crate::contract::outcome::{Fault, Outcome, worst};
@@ -27,6 +28,10 @@ impl<C: Choose> Tiers<C> {
         outcome: Outcome,
         plan: &mut Plan<'_>,
     ) -> Outcome {
+        if planned.token & LOG != 0 {
+            self.log_done(planned, outcome, plan);
+            return outcome;
+        }
         let io = self.ios.remove(planned.token as u32);
         if io.on_flash && outcome == Err(Fault::Gone) {
             self.table.close();
@@ -48,7 +53,12 @@ impl<C: Choose> Tiers<C> {
                 self.instead(Planned { lane, offset, ..*planned }, plan);
                 Ok(())
             }
-            For::Client => outcome,
+            For::Client => {
+                if outcome.is_ok() {
+                    self.make_durable(planned, &io, plan);
+                }
+                outcome
+            }
             For::Move => {
                 self.step_done(&io, plan);
                 Ok(())
@@ -75,7 +85,7 @@ impl<C: Choose> Tiers<C> {
     ) -> bool {
         let mut pieces = std::mem::take(&mut self.reserved);
         let taken =
-            io.stream != BACKGROUND && self.reserve(io.lane, io.offset, io.len, &mut pieces);
+            io.stream != BACKGROUND && self.reserve(io.lane, io.offset, io.len, &mut pieces, plan);
         if taken {
             let (request, outcome) = (*io, Ok(()));
             let key = self.offloaded.insert(Offloaded { request, left: 0, outcome });

@@ -112,6 +112,7 @@ impl<C: Choose> Tiers<C> {
             migration.moves[at].void |= !writing;
             migration.finish(at);
             plan.slots.free(buf);
+            self.free_retired(plan);
         }
         self.pieces = pieces;
         self.resume(plan);

@@ -52,14 +52,19 @@ impl Slots {
             return None;
         }
         let slot = self.next_from(self.cursor).or_else(|| self.next_from(0))?;
-        let (word, bit) = ((slot / 64) as usize, slot % 64);
-        self.taken[word] |= 1 << bit;
+        self.take_at(slot as u32);
+        self.cursor = if slot + 1 == self.count { 0 } else { slot + 1 };
+        Some(slot as u32)
+    }
+
+    /// Takes this block, which is free.
+    pub(super) fn take_at(&mut self, slot: u32) {
+        let word = slot as usize / 64;
+        self.taken[word] |= 1 << (slot % 64);
         if self.taken[word] == u64::MAX {
             self.full[word / 64] |= 1 << (word % 64);
         }
         self.free -= 1;
-        self.cursor = if slot + 1 == self.count { 0 } else { slot + 1 };
-        Some(slot as u32)
     }
 
     /// Gives back a block that was taken.

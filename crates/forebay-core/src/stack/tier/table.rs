@@ -3,12 +3,14 @@
 //! Blocks of [`BLOCK`] bytes of the disks have a place on the flash once any of their sectors is
 //! meant to go there; each sector is on the flash from the moment its write there is done. A block's
 //! place is free again when none of its sectors is on the flash and no I/O to it is under way, so
-//! that nothing late meets what took its place.
+//! that nothing late meets what took its place. Where the table is kept in a log ([`kept`]) no record may
+//! name it either.
 //!
 //! Most of a disk has nothing on the flash; counts of regions, many of which share one, tell without a
 //! search.
 
 use super::slots::Slots;
+use super::surviving::Kept;
 use crate::contract::request::Lane;
 use crate::index::{Index, spread};
 
@@ -72,6 +74,12 @@ pub(super) struct Table {
     regions: Vec<Region>,
     /// Nothing more is placed.
     closed: bool,
+    /// Where places begin on the flash.
+    places_at: u64,
+    /// The log of it, if it has to be found after a restart.
+    pub(super) kept: Option<Box<Kept>>,
+    /// With a log: by slot, one more than the entry whose it is.
+    holders: Vec<u32>,
 }
 
 #[inline]
@@ -119,6 +127,70 @@ impl Table {
             slots: Slots::new((flash_bytes / BLOCK).min(u32::MAX.into())),
             regions: vec![Region::default(); REGIONS],
             closed: false,
+            places_at: 0,
+            kept: None,
+            holders: Vec::new(),
+        }
+    }
+
+    /// The same, found again by `kept`'s log.
+    pub(super) fn keep(&mut self, kept: Kept) {
+        self.places_at = kept.log.log_bytes();
+        self.kept = Some(Box::new(kept));
+        self.holders = vec![0; self.places() as usize];
+    }
+
+    /// How many places there are.
+    pub(super) fn places(&self) -> u32 {
+        self.slots.count() as u32
+    }
+
+    /// What is on the flash of the block whose place a slot is.
+    pub(super) fn at_slot(&self, slot: u32) -> Option<(u64, u8)> {
+        let id = self.holders.get(slot as usize)?.checked_sub(1)?;
+        let Entry { key, sectors, .. } = self.entries[id as usize];
+        Some((key, sectors))
+    }
+
+    /// The slot of a block, and what of it is there.
+    pub(super) fn slot_of(&self, lane: Lane, block: u64) -> Option<(u32, u64, u8)> {
+        let Entry { slot, key, sectors, .. } = self.entries[self.find(key(lane, block))? as usize];
+        Some((slot, key, sectors))
+    }
+
+    /// Takes over that a slot holds these sectors of a block.
+    pub(super) fn found(&mut self, slot: u32, lane: Lane, block: u64, sectors: u8) {
+        self.slots.take_at(slot);
+        let id = self.enter(lane, block, slot);
+        self.entries[id as usize].sectors = sectors;
+    }
+
+    /// No record names a slot any more: it is free unless it is in use.
+    pub(super) fn unnamed(&mut self, slot: u32) {
+        if let Some(kept) = &mut self.kept
+            && self.holders[slot as usize] == 0
+        {
+            kept.retired -= 1;
+            self.slots.give(slot);
+        }
+    }
+
+    /// Gives a slot back, now or when no record names it.
+    fn give(&mut self, slot: u32) {
+        if let Some(kept) = &mut self.kept {
+            self.holders[slot as usize] = 0;
+            if kept.log.is_named(slot) {
+                kept.retired += 1;
+                return kept.log.note(slot);
+            }
+        }
+        self.slots.give(slot);
+    }
+
+    /// The sectors of a slot have changed.
+    fn note(&mut self, slot: u32) {
+        if let Some(kept) = &mut self.kept {
+            kept.log.note(slot);
         }
     }
 
@@ -172,7 +244,8 @@ impl Table {
                     until += SECTOR;
                 }
                 let until = until.min(to);
-                let place = found.filter(|_| here).map(|it| u64::from(it.slot) * BLOCK + from);
+                let at = |it: Entry| self.places_at + u64::from(it.slot) * BLOCK + from;
+                let place = found.filter(|_| here).map(at);
                 let (offset, len) = (block * BLOCK + from, (until - from) as u32);
                 join(pieces, Piece { offset, len, flash: place });
                 from = until;
@@ -200,7 +273,7 @@ impl Table {
             let Some(id) = known.or_else(|| self.place(lane, block)) else { return false };
             let (from, to) = within(block, offset, end);
             let slot = self.entries[id as usize].slot;
-            let place = u64::from(slot) * BLOCK + from;
+            let place = self.places_at + u64::from(slot) * BLOCK + from;
             let (offset, len) = (block * BLOCK + from, (to - from) as u32);
             join(pieces, Piece { offset, len, flash: Some(place) });
         }
@@ -208,7 +281,12 @@ impl Table {
     }
 
     fn place(&mut self, lane: Lane, block: u64) -> Option<u32> {
-        let (slot, key) = (self.slots.take()?, key(lane, block));
+        let slot = self.slots.take()?;
+        Some(self.enter(lane, block, slot))
+    }
+
+    fn enter(&mut self, lane: Lane, block: u64, slot: u32) -> u32 {
+        let key = key(lane, block);
         let entry = Entry { key, slot, pending: 0, sectors: 0 };
         let id = self.vacant.pop().unwrap_or(self.entries.len() as u32);
         match self.entries.get_mut(id as usize) {
@@ -217,7 +295,10 @@ impl Table {
         }
         self.index.insert(spread(key), id);
         self.region(lane, block * BLOCK).placed += 1;
-        Some(id)
+        if self.kept.is_some() {
+            self.holders[slot as usize] = id + 1;
+        }
+        id
     }
 
     /// An I/O to the places of a range, all of which have one, begins.
@@ -239,8 +320,12 @@ impl Table {
             let (from, to) = within(block, offset, end);
             let entry = &mut self.entries[id as usize];
             entry.pending -= 1;
+            let (slot, before) = (entry.slot, entry.sectors);
             if written {
                 entry.sectors |= sectors(from, to);
+            }
+            if entry.sectors != before {
+                self.note(slot);
             }
             self.release(lane, block, id);
         }
@@ -256,7 +341,12 @@ impl Table {
         for block in blocks(offset, len) {
             let Some(id) = self.find(key(lane, block)) else { continue };
             let (from, to) = within(block, offset, end);
-            self.entries[id as usize].sectors &= !sectors(from, to);
+            let entry = &mut self.entries[id as usize];
+            let (slot, before) = (entry.slot, entry.sectors);
+            entry.sectors &= !sectors(from, to);
+            if entry.sectors != before {
+                self.note(slot);
+            }
             self.release(lane, block, id);
         }
     }
@@ -267,7 +357,7 @@ impl Table {
         if sectors == 0 && pending == 0 {
             self.index.remove(spread(key), id);
             self.vacant.push(id);
-            self.slots.give(slot);
+            self.give(slot);
             self.region(lane, block * BLOCK).placed -= 1;
         }
     }

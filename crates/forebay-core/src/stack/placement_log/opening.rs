@@ -1,0 +1,287 @@
+//! Opening: the label is read, then all records' numbers, then those records that are the table; or a blank
+//! flash is begun. Nothing is written before it is known that this is a flash of ours.
+//!
+//! What is refused, and with which fault, is in docs/placement-log.md. A record that cannot be read is
+//! missed where it is one of the last, or where the next one would be: that one could be newer.
+
+use super::format::{self, LABELS, Labelled, RECORD};
+use super::{Event, Name, OPEN, Phase, PlacementLog};
+use crate::contract::bytes::Bytes;
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::request::{Flags, Op};
+use crate::stack::placed::{Plan, Planned};
+
+/// Records that are read at a time.
+const READ_RECORDS: u64 = 64;
+
+/// What is in the ring where a record could be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Found {
+    /// No whole record, or one that does not belong there.
+    Nothing,
+    /// It cannot be read.
+    Unreadable,
+    /// A record of another flash.
+    Foreign,
+    /// The record of this number.
+    Record(u64),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    ReadsLabels,
+    Scans,
+    Replays,
+    Flushes,
+    WritesLabels,
+    WritesRecord,
+}
+
+/// How far it has come.
+#[derive(Clone, Debug)]
+pub(super) struct Opening {
+    step: Step,
+    /// Whether there is a label.
+    is_labelled: bool,
+    found: Vec<Found>,
+    /// Until there records are read one by one, for one of them cannot be read.
+    narrow_until: u64,
+    /// The next record to take over, and the last.
+    next: u64,
+    newest: u64,
+}
+
+impl PlacementLog {
+    /// Begins to find or make the table, unless it is there or being found.
+    pub(crate) fn open(&mut self, plan: &mut Plan<'_>) {
+        if !matches!(self.phase, Phase::Closed) {
+            return;
+        }
+        self.phase = Phase::Opening(Box::new(Opening {
+            step: Step::ReadsLabels,
+            is_labelled: false,
+            found: Vec::new(),
+            narrow_until: 0,
+            next: 0,
+            newest: 0,
+        }));
+        self.read(0, LABELS, plan);
+    }
+
+    fn opening(&mut self) -> Option<&mut Opening> {
+        match &mut self.phase {
+            Phase::Opening(opening) => Some(opening),
+            _ => None,
+        }
+    }
+
+    fn read(&mut self, at: u64, len: u32, plan: &mut Plan<'_>) {
+        let buf = plan.slots.take(len);
+        plan.io(self.io(Op::Read, OPEN, at, len, Bytes::of(buf)));
+        plan.slots.free(buf);
+    }
+
+    /// An I/O of the opening has ended.
+    pub(super) fn opened(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Event {
+        let Some(step) = self.opening().map(|opening| opening.step) else { return Event::None };
+        let went = match (step, outcome) {
+            (Step::Scans, _) => self.scanned(io, outcome, plan),
+            (_, Err(fault)) => Err(fault),
+            (Step::ReadsLabels, _) => self.read_labels(io, plan),
+            (Step::Replays, _) => self.replayed(io, plan),
+            (Step::WritesLabels, _) => {
+                self.write_first(plan);
+                Ok(())
+            }
+            (Step::WritesRecord, _) => {
+                self.sequence = 1;
+                return self.is_there();
+            }
+            (Step::Flushes, _) => return self.is_there(),
+        };
+        match went {
+            Ok(()) => Event::None,
+            Err(fault) => {
+                // It may be tried again: nothing was written, or a format was not finished.
+                self.phase = Phase::Closed;
+                Event::Opened(Err(fault))
+            }
+        }
+    }
+
+    fn is_there(&mut self) -> Event {
+        self.phase = Phase::Open;
+        Event::Opened(Ok(()))
+    }
+
+    fn go_to(&mut self, step: Step) {
+        if let Some(opening) = self.opening() {
+            opening.step = step;
+        }
+    }
+
+    fn read_labels(&mut self, io: &Planned, plan: &mut Plan<'_>) -> Outcome {
+        let is_labelled = match format::labelled(io.bytes, plan.slots) {
+            Labelled::As(binding) if self.binding.fits(&binding) => true,
+            Labelled::Blank if self.formats => false,
+            _ => return Err(Fault::Refused),
+        };
+        let ring = self.binding.ring();
+        if let Some(opening) = self.opening() {
+            (opening.step, opening.is_labelled) = (Step::Scans, is_labelled);
+            opening.found = Vec::with_capacity(ring as usize);
+        }
+        self.scan(plan);
+        Ok(())
+    }
+
+    /// Reads the next records.
+    fn scan(&mut self, plan: &mut Plan<'_>) {
+        let ring = self.binding.ring();
+        let Some(opening) = self.opening() else { return };
+        let slot = opening.found.len() as u64;
+        let count = if slot < opening.narrow_until { 1 } else { READ_RECORDS.min(ring - slot) };
+        let at = self.binding.record_at(slot);
+        self.read(at, count as u32 * RECORD, plan);
+    }
+
+    /// Records were read.
+    fn scanned(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
+        let (binding, ring) = (self.binding, self.binding.ring());
+        let Some(opening) = self.opening() else { return Ok(()) };
+        let first = opening.found.len() as u64;
+        match outcome {
+            Err(Fault::Media) if io.len > RECORD => {
+                opening.narrow_until = first + u64::from(io.len / RECORD);
+            }
+            Err(Fault::Media) => opening.found.push(Found::Unreadable),
+            Err(fault) => return Err(fault),
+            Ok(()) => {
+                for step in 0..io.len / RECORD {
+                    let number = format::sequence_of(io.bytes.on(step * RECORD), plan.slots);
+                    opening.found.push(match number {
+                        None => Found::Nothing,
+                        Some(it) if it.id != binding.id => Found::Foreign,
+                        Some(it) if it.sequence % ring != first + u64::from(step) => Found::Foreign,
+                        Some(it) => Found::Record(it.sequence),
+                    });
+                }
+            }
+        }
+        if (opening.found.len() as u64) < ring {
+            self.scan(plan);
+            return Ok(());
+        }
+        self.settle(plan)
+    }
+
+    /// All records are known by number.
+    fn settle(&mut self, plan: &mut Plan<'_>) -> Outcome {
+        let (binding, ring, formats) = (self.binding, self.binding.ring(), self.formats);
+        let Some(opening) = self.opening() else { return Ok(()) };
+        let found = &opening.found;
+        let numbers = found.iter().filter_map(|found| match found {
+            Found::Record(number) => Some(*number),
+            _ => None,
+        });
+        let Some(newest) = numbers.max() else {
+            let is_blank = found.iter().all(|found| *found == Found::Nothing);
+            // A label alone is a format that was not finished; where nothing is formatted, damage. After a
+            // kill that label need not be durable.
+            return match opening.is_labelled {
+                _ if is_blank && formats => {
+                    self.write_labels(plan);
+                    Ok(())
+                }
+                false => Err(Fault::Refused),
+                true => Err(Fault::Media),
+            };
+        };
+        if !opening.is_labelled {
+            return Err(Fault::Refused);
+        }
+        let at = |number: u64| found[(number % ring) as usize];
+        let first = (newest + 1).saturating_sub(binding.pages()).max(1);
+        let is_whole = (first..=newest).all(|number| at(number) == Found::Record(number));
+        if !is_whole || at(newest + 1) == Found::Unreadable {
+            return Err(Fault::Media);
+        }
+        (opening.step, opening.next, opening.newest) = (Step::Replays, first, newest);
+        self.table.fill(Name::NONE);
+        self.replay(plan);
+        Ok(())
+    }
+
+    /// Reads the next records that are the table.
+    fn replay(&mut self, plan: &mut Plan<'_>) {
+        let (binding, ring) = (self.binding, self.binding.ring());
+        let Some(&mut Opening { next, newest, .. }) = self.opening() else { return };
+        let count = READ_RECORDS.min(newest + 1 - next).min(ring - next % ring);
+        self.read(binding.record_at(next), count as u32 * RECORD, plan);
+    }
+
+    fn replayed(&mut self, io: &Planned, plan: &mut Plan<'_>) -> Outcome {
+        let binding = self.binding;
+        let Some(&mut Opening { mut next, newest, .. }) = self.opening() else { return Ok(()) };
+        for step in 0..io.len / RECORD {
+            let from = io.bytes.on(step * RECORD);
+            let number = format::sequence_of(from, plan.slots).ok_or(Fault::Media)?;
+            if number.sequence != next {
+                return Err(Fault::Media);
+            }
+            format::take_record(&binding, next, from, &mut self.table, plan.slots)
+                .ok_or(Fault::Media)?;
+            next += 1;
+        }
+        if let Some(opening) = self.opening() {
+            opening.next = next;
+        }
+        if next <= newest {
+            self.replay(plan);
+            return Ok(());
+        }
+        if !self.is_sane() {
+            return Err(Fault::Media);
+        }
+        self.sequence = newest;
+        // After a kill what was read may not be durable yet.
+        self.go_to(Step::Flushes);
+        plan.io(self.io(Op::Flush, OPEN, 0, 0, Bytes::NONE));
+        Ok(())
+    }
+
+    /// Whether the table names blocks that there are, and each once.
+    fn is_sane(&self) -> bool {
+        let format::Binding { disks, disk_bytes, place_bytes, part_bits, .. } = self.binding;
+        let is_there = |name: &Name| {
+            let end = (name.block(part_bits) + 1).checked_mul(place_bytes);
+            let fits = end.is_some_and(|end| disk_bytes == 0 || end <= disk_bytes);
+            fits && name.disk() < disks
+        };
+        let named = self.table.iter().copied().filter(|name| *name != Name::NONE);
+        let mut names: Vec<Name> = named.collect();
+        names.sort_unstable();
+        let block = |name: Name| (name.disk(), name.block(part_bits));
+        names.iter().all(is_there) && names.windows(2).all(|two| block(two[0]) != block(two[1]))
+    }
+
+    fn write_labels(&mut self, plan: &mut Plan<'_>) {
+        self.go_to(Step::WritesLabels);
+        let buf = plan.slots.take(LABELS);
+        format::put_labels(&self.binding, Bytes::of(buf), plan.slots);
+        let io = self.io(Op::Write, OPEN, 0, LABELS, Bytes::of(buf));
+        plan.io(Planned { flags: Flags::FUA, ..io });
+        plan.slots.free(buf);
+    }
+
+    /// Writes the first record, of an empty table.
+    fn write_first(&mut self, plan: &mut Plan<'_>) {
+        self.go_to(Step::WritesRecord);
+        self.table.fill(Name::NONE);
+        let buf = plan.slots.take(RECORD);
+        format::put_record(&self.binding, 1, &[], &self.table, Bytes::of(buf), plan.slots);
+        let io = self.io(Op::Write, OPEN, self.binding.record_at(1), RECORD, Bytes::of(buf));
+        plan.io(Planned { flags: Flags::FUA, ..io });
+        plan.slots.free(buf);
+    }
+}

@@ -1,0 +1,191 @@
+//! Tiers that are found after a restart: which sectors are on the flash is in a log there
+//! (`stack/placement_log`).
+//!
+//! A place is a block of the table; its name is the block of the disk and a bit for each of its sectors
+//! that is on the flash. A change of sectors is told to the log; a place that is given back while a record
+//! names it is *retired* until none does. A flush is answered when all completed writes are durable, and
+//! the names too; so is a write with FUA. Moves write with FUA: the disk has what they take off the flash.
+
+use std::collections::BTreeMap;
+
+use super::table::{BLOCK, Table};
+use super::{Choose, Io, Tiers};
+use crate::contract::bytes::Bytes;
+use crate::contract::outcome::Outcome;
+use crate::contract::request::{Flags, Lane, Op, Request};
+use crate::stack::cached::Bound;
+use crate::stack::placed::{Owner, Placement, Plan, Planned};
+use crate::stack::placement_log::{Binding, Ended, Event, Name, PlacementLog, Wish};
+
+/// What the places of tiers are for, in a log's label.
+const PURPOSE: u64 = u64::from_le_bytes(*b"tier\0\0\0\0");
+/// Of the log's I/Os, in their tokens.
+pub(super) const LOG: u64 = 1 << 63;
+/// Sectors of a block, a bit each beneath its number in a name.
+const PART_BITS: u32 = 8;
+/// Bits of a block's number, the disk above them: in the table, and in a name with its sectors.
+const KEY_BITS: u32 = 48;
+
+/// The log of a table.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    pub(super) log: PlacementLog,
+    /// Slots that are free once no record names them.
+    pub(super) retired: u32,
+    /// Requests from before the table was there.
+    early: Vec<(u32, Request, Bytes)>,
+}
+
+/// What is on the flash of a block.
+fn name(key: u64, sectors: u8) -> Name {
+    match sectors {
+        0 => Name::NONE,
+        _ => {
+            let (disk, block) = (key >> KEY_BITS, key & ((1 << KEY_BITS) - 1));
+            Name::of(disk << KEY_BITS | block << PART_BITS | u64::from(sectors))
+        }
+    }
+}
+
+fn wish(table: &Table, slot: u32) -> Wish {
+    Wish::Name(table.at_slot(slot).map_or(Name::NONE, |(key, sectors)| name(key, sectors)))
+}
+
+impl<C: Choose> Tiers<C> {
+    /// Bytes of a flash that are left for data beside a log.
+    pub(crate) fn bytes_beside_log(flash_bytes: u64) -> u64 {
+        let places = (flash_bytes / BLOCK).min(u32::MAX.into()) as u32;
+        flash_bytes.saturating_sub(Binding::log_bytes_of(places))
+    }
+
+    /// With a log on the flash, if bound to one.
+    pub(crate) fn surviving(mut self, bound: Option<Bound>) -> Tiers<C> {
+        let Some(Bound { id, disk_bytes, formats }) = bound else { return self };
+        let places = self.table.places();
+        let binding = Binding {
+            purpose: PURPOSE,
+            id,
+            disks: self.flash,
+            disk_bytes,
+            place_bytes: BLOCK,
+            places,
+            part_bits: PART_BITS,
+        };
+        let log = PlacementLog::new(binding, formats, self.flash, LOG);
+        self.table.keep(Kept { log, retired: 0, early: Vec::new() });
+        self
+    }
+
+    /// Lets a request wait while the table is not there; answers whether it has to.
+    pub(super) fn waits_for_log(
+        &mut self,
+        client: u32,
+        request: &Request,
+        bytes: Bytes,
+        plan: &mut Plan<'_>,
+    ) -> bool {
+        let Some(kept) = self.table.kept.as_mut().filter(|kept| !kept.log.is_open()) else {
+            return false;
+        };
+        plan.hold(client);
+        kept.early.push((client, *request, bytes));
+        kept.log.open(plan);
+        true
+    }
+
+    /// A client's flush: of its disk, of the flash, and of what names what is there.
+    pub(super) fn flush(&mut self, client: u32, disk: Lane, plan: &mut Plan<'_>) {
+        if let Some(kept) = &mut self.table.kept {
+            plan.hold(client);
+            kept.log.wait(client, disk);
+        }
+        self.commit(plan);
+    }
+
+    /// A client's write has ended: one with FUA waits for a record, unless there is one.
+    pub(super) fn make_durable(&mut self, planned: &Planned, io: &Io, plan: &mut Plan<'_>) {
+        let (Owner::Client(client), Some(kept)) = (planned.owner, &self.table.kept) else { return };
+        if io.op != Op::Write || !planned.flags.has(Flags::FUA) {
+            return;
+        }
+        let is_settled = |block: u64| {
+            let found = self.table.slot_of(io.disk, block);
+            found.is_some_and(|(slot, key, sectors)| kept.log.is_settled(slot, name(key, sectors)))
+        };
+        let end = (io.offset + u64::from(io.len)).div_ceil(BLOCK);
+        let is_durable = match io.on_flash {
+            true => (io.offset / BLOCK..end).all(is_settled),
+            false => kept.log.is_quiet(),
+        };
+        if !is_durable {
+            self.flush(client, io.disk, plan);
+        }
+    }
+
+    /// Has those places freed that only the log still names.
+    pub(super) fn free_retired(&mut self, plan: &mut Plan<'_>) {
+        if self.table.kept.as_ref().is_some_and(|kept| kept.retired > 0) {
+            self.commit(plan);
+        }
+    }
+
+    /// Begins a round of the log, unless one is under way or there is nothing for it.
+    fn commit(&mut self, plan: &mut Plan<'_>) {
+        if let Some(mut kept) = self.table.kept.take() {
+            kept.log.begin(plan, |slot| wish(&self.table, slot));
+            self.table.kept = Some(kept);
+        }
+    }
+
+    /// An I/O of the log has ended.
+    pub(super) fn log_done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let Some(kept) = &mut self.table.kept else { return };
+        match kept.log.done(io, outcome, plan) {
+            Event::None => {}
+            Event::Opened(outcome) => self.log_opened(outcome, plan),
+            Event::Ended(ended) => self.round_ended(ended, plan),
+        }
+    }
+
+    /// The table is there, or cannot be had: does what waited for it, or refuses it.
+    fn log_opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
+        let Some(kept) = &mut self.table.kept else { return };
+        let early = std::mem::take(&mut kept.early);
+        let named = kept.log.table().filter_map(|(slot, name)| Some((slot, name.key()?)));
+        let named: BTreeMap<u32, u64> = named.collect();
+        for (slot, key) in named.into_iter().filter(|_| outcome.is_ok()) {
+            let (disk, rest) = ((key >> KEY_BITS) as Lane, key & ((1 << KEY_BITS) - 1));
+            let (block, sectors) = (rest >> PART_BITS, rest as u8);
+            self.table.found(slot, disk, block, sectors);
+            if let Some(migration) = &mut self.migration {
+                migration.placed(disk, block * BLOCK, BLOCK as u32);
+            }
+        }
+        for (client, request, bytes) in early {
+            if outcome.is_ok() {
+                self.place(client, &request, bytes, plan);
+            }
+            plan.release(client, outcome);
+        }
+    }
+
+    /// A round is over.
+    fn round_ended(&mut self, ended: Ended, plan: &mut Plan<'_>) {
+        for change in &ended.recorded {
+            if change.name == Name::NONE {
+                self.table.unnamed(change.place);
+            }
+            // It may have changed again.
+            let is_wanted = wish(&self.table, change.place) == Wish::Name(change.name);
+            if let Some(kept) = self.table.kept.as_mut().filter(|_| !is_wanted) {
+                kept.log.note(change.place);
+            }
+        }
+        for client in ended.waiters {
+            plan.release(client, ended.outcome);
+        }
+        if self.table.kept.as_ref().is_some_and(|kept| kept.log.is_awaited()) {
+            self.commit(plan);
+        }
+    }
+}
