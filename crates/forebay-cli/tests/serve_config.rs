@@ -159,3 +159,53 @@ fn what_is_wrong_with_a_configuration_is_said_in_one_message() {
     );
     refused(&twice, &[], "disk: is used by 'data' and by 'more'");
 }
+
+/// A disk with a write-back cache in front of it.
+fn cached(policy: &str) -> String {
+    format!(
+        "socket = \"socket\"\n[[disk]]\nname = \"data\"\nfile = \"disk\"\nflash = \"flash\"\npage_cache = true\npolicy = \"{policy}\"\n"
+    )
+}
+
+#[test]
+fn what_only_the_flash_has_is_found_again_or_refused() {
+    if !have(&["nbdcopy"]) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    folder.holes("flash", 32 << 20);
+    let refused = |policy: &str, part: &str| {
+        fs::write(folder.path("serve.toml"), cached(policy)).unwrap();
+        let output = serve(&folder, &["serve.toml"]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.lines().count() == 1 && said.contains(part), "no {part:?} in: {said}");
+    };
+    refused("cache:write=back", "the flash is blank, or another's");
+    fs::write(folder.path("serve.toml"), cached("cache:write=back:format=yes:id=7")).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    let data: Vec<u8> = (0..2_u32 << 20).map(|nth| (nth / 7 % 251 + 1) as u8).collect();
+    fs::write(folder.path("data"), &data).unwrap();
+    let uri = format!("nbd+unix:///data?socket={}", folder.socket().display());
+    does(&folder, "nbdcopy", &["--flush", "data", &uri]);
+    // Another policy would show the disk as it was.
+    fs::write(folder.path("serve.toml"), cached("noop")).unwrap();
+    serving.signal("-HUP");
+    serving.signal("-KILL");
+    let (_, said) = serving.ends();
+    assert!(folder.read("disk")[..data.len()] != data[..], "all of it is on the disk: {said}");
+
+    refused("cache:write=back:id=8", "another's");
+    fs::write(folder.path("serve.toml"), cached("cache:write=back:id=7")).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    does(&folder, "nbdcopy", &[&uri, "back"]);
+    assert!(
+        folder.read("back")[..data.len()] == data[..],
+        "what was flushed is there after kill -9"
+    );
+    serving.stop();
+    // The flash is another.
+    folder.holes("flash", 32 << 20);
+    refused("cache:write=back:id=7", "the flash is blank, or another's");
+}
