@@ -13,12 +13,8 @@ struct Place {
     nbdkit: bool,
 }
 
-const MEMORY: Place = Place {
-    name: "memory",
-    ours: &["--buffered"],
-    qemu: &["--cache=writeback"],
-    nbdkit: true,
-};
+const MEMORY: Place =
+    Place { name: "memory", ours: &["--buffered"], qemu: &["--cache=writeback"], nbdkit: true };
 const CACHED: Place = Place { name: "disk, cached", ..MEMORY };
 const DIRECT: Place = Place {
     name: "disk, direct",
@@ -29,7 +25,6 @@ const DIRECT: Place = Place {
 
 /// A row: what each server did in each round.
 struct Row {
-    place: &'static str,
     shape: Shape,
     ours: Vec<Measured>,
     nbdkit: Vec<Measured>,
@@ -37,26 +32,25 @@ struct Row {
 }
 
 pub(crate) fn compare(options: &Options) {
-    let mut rows = Vec::new();
     for (place, folder) in
         [(MEMORY, &options.memory), (CACHED, &options.disk), (DIRECT, &options.disk)]
     {
         let made = Made::new(folder);
-        measure(&place, &made, options, &mut rows);
+        print(&place, &measure(&place, &made, options));
     }
-    print(&rows);
 }
 
-/// Adds the rows of a place.
-fn measure(place: &Place, made: &Made, options: &Options, rows: &mut Vec<Row>) {
+/// The rows of a place.
+fn measure(place: &Place, made: &Made, options: &Options) -> Vec<Row> {
+    let mut rows = Vec::new();
     let (file, at) = (made.file(), |name| made.socket(name));
     let ours = Server::ours(&file, at("ours"), place.ours);
     let nbdkit = place.nbdkit.then(|| Server::nbdkit(&file, at("nbdkit"))).flatten();
     let qemu = Server::qemu(&file, at("qemu"), place.qemu);
     for (writes, kib, depth) in shapes(&[false, true], &[4, 256], &[1, 32]) {
         let shape = Shape { writes, kib, depth };
-        let (name, none) = (place.name, Vec::new);
-        let mut row = Row { place: name, shape, ours: none(), nbdkit: none(), qemu: none() };
+        let none = Vec::new;
+        let mut row = Row { shape, ours: none(), nbdkit: none(), qemu: none() };
         for round in 0..options.rounds {
             let mut turns = [
                 (Some(&ours), &mut row.ours),
@@ -70,6 +64,7 @@ fn measure(place: &Place, made: &Made, options: &Options, rows: &mut Vec<Row>) {
         }
         rows.push(row);
     }
+    rows
 }
 
 fn shapes(a: &[bool], b: &[u32], c: &[u32]) -> Vec<(bool, u32, u32)> {
@@ -87,7 +82,7 @@ fn iops(measured: &Measured) -> f64 {
     measured.seen.iops
 }
 
-fn print(rows: &[Row]) {
+fn print(place: &Place, rows: &[Row]) {
     let ratios: Vec<[Option<f64>; 4]> = rows
         .iter()
         .map(|row| {
@@ -103,24 +98,30 @@ fn print(rows: &[Row]) {
         let all: Vec<f64> = ratios.iter().filter_map(|row| row[column]).collect();
         format!("{} of {}", all.iter().filter(|&&ratio| ratio >= 0.995).count(), all.len())
     };
+    if place.nbdkit {
+        println!(
+            "{}: ours is at least as fast as nbdkit in {} rows, and does at least as much a CPU second in {}.",
+            place.name,
+            won(0),
+            won(2)
+        );
+    }
     println!(
-        "Ours is at least as fast as nbdkit in {} rows and as qemu-nbd in {}; for the same processor time\n\
-         it does at least as much in {} and {}.\n",
-        won(0),
+        "{}: ours is at least as fast as qemu-nbd in {} rows, and does at least as much a CPU second in {}.\n",
+        place.name,
         won(1),
-        won(2),
         won(3)
     );
-    println!("{:>37}  {:^17} {:^17}", "", "IOPS, ours over", "per CPU s, over");
+    println!("{:>29} {:^17} {:^17}", "", "IOPS, ours over", "per CPU s, over");
     println!(
-        "{:<13}{:<6}{:>8}{:>6}{:>9} {:>8} {:>8} {:>8} {:>8}",
-        "file in", "", "block", "depth", "IOPS", "nbdkit", "qemu", "nbdkit", "qemu"
+        "{:<6}{:>8}{:>6}{:>9} {:>8} {:>8} {:>8} {:>8}",
+        "", "block", "depth", "IOPS", "nbdkit", "qemu", "nbdkit", "qemu"
     );
     let tell = |ratio: Option<f64>| ratio.map_or("-".into(), |ratio| format!("{ratio:.2}"));
     for (row, ratios) in rows.iter().zip(&ratios) {
         let Shape { writes, kib, depth } = row.shape;
         let way = if writes { "write" } else { "read" };
-        print!("{:<13}{way:<6}{kib:>4} KiB{depth:>6}", row.place);
+        print!("{way:<6}{kib:>4} KiB{depth:>6}");
         print!("{:>9.0} ", median(row.ours.iter().map(iops)));
         println!("{}", ratios.map(|ratio| format!("{:>8}", tell(ratio))).join(" "));
     }

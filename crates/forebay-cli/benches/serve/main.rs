@@ -49,7 +49,9 @@ impl Options {
                 Some(("--disk", folder)) => options.disk = folder.into(),
                 None if word == "--short" => (options.rounds, options.seconds) = (3, 0.5),
                 None if ["beside", "policies"].contains(&&*word) => options.parts.push(word),
-                _ => panic!("got {word}, expected --short, --rounds=, --seconds=, --memory=, --disk=, beside, policies"),
+                _ => panic!(
+                    "got {word}, expected --short, --rounds=, --seconds=, --memory=, --disk=, beside, policies"
+                ),
             }
         }
         options
@@ -66,6 +68,8 @@ pub(crate) struct Made(PathBuf);
 impl Made {
     /// With a file that was written, so that reads are not of holes.
     pub(crate) fn new(within: &Path) -> Made {
+        // qemu-nbd wants its socket from the root on.
+        let within = within.canonicalize().unwrap();
         let made = Made(within.join(format!("forebay-bench-serve-{}", std::process::id())));
         fs::create_dir(&made.0).unwrap();
         let mut out = File::create(made.file()).unwrap();

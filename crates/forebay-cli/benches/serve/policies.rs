@@ -48,12 +48,9 @@ fn told(of: fn(&Measured) -> f64, measured: &[Measured], noop: &[Measured]) -> (
 }
 
 fn print(place: &str, measured: &[Vec<Measured>]) {
-    let figures: [fn(&Measured) -> f64; 3] =
-        [|one| one.seen.p50_us, |one| one.seen.p99_us, cpu_us];
-    let rows: Vec<_> = measured
-        .iter()
-        .map(|one| figures.map(|of| told(of, one, &measured[0])))
-        .collect();
+    let figures: [fn(&Measured) -> f64; 3] = [|one| one.seen.p50_us, |one| one.seen.p99_us, cpu_us];
+    let rows: Vec<_> =
+        measured.iter().map(|one| figures.map(|of| told(of, one, &measured[0]))).collect();
     let most = |column: usize| {
         let named = rows.iter().zip(POLICIES).map(|(row, (name, _))| (row[column].1, name));
         named.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap()
@@ -63,7 +60,10 @@ fn print(place: &str, measured: &[Vec<Measured>]) {
         "4 KiB reads, {place}: no policy adds more than {p50:.1} us to the median ({slow}), nor {cpu:.1} us\n\
          of processor time ({dear}).\n"
     );
-    println!("{:<14}{:>18}{:>20}{:>22}", "microseconds", "p50 (added)", "p99 (added)", "CPU (added)");
+    println!(
+        "{:<14}{:>18}{:>20}{:>22}",
+        "microseconds", "p50 (added)", "p99 (added)", "CPU (added)"
+    );
     for (row, (name, _)) in rows.iter().zip(POLICIES) {
         let cells = row.map(|(value, added)| format!("{value:.1} ({added:+.1})"));
         println!("{name:<14}{:>18}{:>20}{:>22}", cells[0], cells[1], cells[2]);
