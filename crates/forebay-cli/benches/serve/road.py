@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from clients import fio, load, say, serving, told, uri
+from clients import fio, load, serving, told, uri
 
 READERS = 8
 DEPTH = 32
@@ -78,10 +78,6 @@ def cost(forebay, folder, seconds):
             print(f"  {way} {kib} KiB, depth {depth}: direct {plain:.0f} IOPS, road {road:.0f}, ratio {ratio:.2f}",
                   flush=True)
 
-
-def busy(forebay, socket):
-    """Seconds that the disk was busy, where the server tells."""
-    return say(forebay, "top", str(socket))
 
 
 def readers(words, seconds):
