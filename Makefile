@@ -5,6 +5,7 @@
 # make report   the main job on the bundled trace    make build    the command, optimised
 # make dist     target/dist/forebay: smaller and somewhat faster, slow to build
 # make bench-play  the live driver beside fio
+# make bench-serve  the network block device beside nbdkit and qemu-nbd, and what each policy adds
 # make bench-volume  live writes to a volume beside fio sending its drives the same I/Os
 # make bench-store  our store beside fio, LevelDB and RocksDB; needs libleveldb-dev and librocksdb-dev
 # make capture-peers  these two's I/O replayed on the paper's disks: papers/shift/peers.md; needs root
@@ -28,7 +29,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-s
   nbd-handshake nbd-requests
 
 .PHONY: laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
-  fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-volume report reproduce reproduce-build \
+  fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
   reproduce-short reproduce-traces big big-short bench-store capture-peers
 
 all: build
@@ -197,11 +198,23 @@ bench:
 	cargo bench --profile dist -p forebay --bench compare
 	cargo bench --profile dist -p forebay-trace --bench readers
 	cargo bench --profile dist -p forebay-live --bench galois
+	cargo bench --profile dist -p forebay-cli --bench serve -- --short --disk=$(abspath $(BENCH_FOLDER)) beside
 
 # The live driver beside fio on the same file; lateness needs root and a tracefs.
 bench-play:
 	@command -v fio >/dev/null || echo "!!! fio is not installed: nothing to compare with"
 	cargo bench --profile dist -p forebay-live --bench play
+
+# `forebay serve` beside nbdkit file and qemu-nbd under fio's nbd engine, files in BENCH_MEMORY and BENCH_FOLDER; then what each
+# policy adds. BENCH_SERVE: words of crates/forebay-cli/benches/serve/main.rs, as --rounds=9 or policies.
+BENCH_MEMORY ?= /dev/shm
+BENCH_SERVE ?=
+
+bench-serve:
+	@command -v fio >/dev/null || { echo "fio is not installed: nothing asks the servers" >&2; exit 1; }
+	cargo bench --profile dist -p forebay-cli --bench serve -- \
+	  --memory=$(BENCH_MEMORY) --disk=$(abspath $(BENCH_FOLDER)) $(BENCH_SERVE)
+	@echo "two tenants, and the road to a mount (root): python3 crates/forebay-cli/benches/serve/{tenants,road}.py FOREBAY"
 
 # Writes to a volume of six drives, and fio sending those drives the same I/Os. BENCH_DRIVES: a folder for six
 # files, or six block devices; what is on these is lost.

@@ -186,8 +186,8 @@ impl Target {
         self.file.try_clone()
     }
 
-    /// Whether its bytes are in memory alone, so that writing them waits for nothing. (Such file systems take no
-    /// writes that may not wait, and the kernel would do each on a thread.)
+    /// Whether its bytes are in memory alone, so that copying them waits for nothing. (Such file systems take no
+    /// I/Os that may not wait, and the kernel would do each on a thread.)
     pub(crate) fn is_in_memory(&self) -> bool {
         const MEMORY: [i64; 2] = [0x0102_1994, 0x8584_58f6];
         let found = rustix::fs::fstatfs(&self.file);

@@ -36,6 +36,9 @@ const PIECES_MAX: usize = 1024;
 /// I/Os that are handed over at once: more save calls, but let the device wait for the first of them.
 const BATCH: usize = 4;
 
+/// Bytes that are copied from and to memory in a pass; then what was done is answered first.
+const AT_ONCE_BYTES: u64 = 256 << 10;
+
 /// An I/O under way. Its lists are used again.
 struct Slot {
     io: Request,
@@ -83,8 +86,12 @@ pub struct Uring {
     in_flight: Vec<u32>,
     slots: Vec<Slot>,
     free: Vec<u32>,
-    /// What ended at once: it was refused, or a write to memory.
+    /// What ended at once: it was refused, or copied from or to memory.
     at_once: Vec<Ended>,
+    /// Bytes of these.
+    at_once_bytes: u64,
+    /// Whether entries were kept for the next pass because something ended at once.
+    waited: bool,
     /// Which targets are in memory.
     in_memory: Vec<bool>,
     /// Whether the arena is registered.
@@ -137,6 +144,8 @@ impl Uring {
             slots: Vec::with_capacity(entries as usize),
             free: Vec::with_capacity(entries as usize),
             at_once: Vec::new(),
+            at_once_bytes: 0,
+            waited: false,
             in_memory: targets.iter().map(Target::is_in_memory).collect(),
             ring,
             targets,
@@ -211,14 +220,17 @@ impl Uring {
         }
     }
 
-    /// Writes to a target in memory.
-    fn write(&self, io: &Request, pieces: &[Piece]) -> Result<(), Failure> {
+    /// Reads or writes a target in memory.
+    fn copy(&mut self, io: &Request, pieces: &[Piece]) -> Result<(), Failure> {
         let named: u64 = pieces.iter().map(|piece| u64::from(piece.len)).sum();
         assert!(named == u64::from(io.len), "{io:?} names {named} bytes");
         let (file, mut offset) = (self.targets[usize::from(io.lane)].file(), io.offset);
         for piece in pieces {
-            let written = file.write_all_at(self.pool.view(*piece), offset);
-            written.map_err(|error| Failure::of(&error))?;
+            let copied = match io.op {
+                Op::Read => file.read_exact_at(self.pool.view_mut(*piece), offset),
+                _ => file.write_all_at(self.pool.view(*piece), offset),
+            };
+            copied.map_err(|error| Failure::of(&error))?;
             offset += u64::from(piece.len);
         }
         // Nothing makes what is in memory durable.
@@ -290,6 +302,7 @@ impl Lanes for Uring {
             };
             ended.push(Ended::new(io, started, *now, failure));
         })?;
+        self.at_once_bytes = 0;
         for mut over in self.at_once.drain(..) {
             over.completion.at = self.now;
             ended.push(over);
@@ -305,7 +318,7 @@ impl Lanes for Uring {
 
     #[inline]
     fn room(&self, lane: Lane) -> bool {
-        self.in_flight[usize::from(lane)] < self.depth
+        self.in_flight[usize::from(lane)] < self.depth && self.at_once_bytes < AT_ONCE_BYTES
     }
 
     fn slots(&mut self) -> &mut dyn Slots {
@@ -316,8 +329,10 @@ impl Lanes for Uring {
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
         let shape = self.shapes[usize::from(io.lane)];
         let is_whole = || shape.extent(&io).is_ok() && pieces.iter().all(|piece| piece.buf != 0);
-        if io.op == Op::Write && self.in_memory[usize::from(io.lane)] && is_whole() {
-            let failure = self.write(&io, pieces).err();
+        let in_memory = self.in_memory[usize::from(io.lane)];
+        if in_memory && io.op.moves_data() && is_whole() {
+            self.at_once_bytes += u64::from(io.len);
+            let failure = self.copy(&io, pieces).err();
             return self.at_once.push(Ended::new(io, now, now, failure));
         }
         let extent = shape.extent(&io).unwrap_or(Extent { offset: 0, len: 0 });
@@ -356,9 +371,14 @@ impl Lanes for Uring {
         self.ring.watch();
         let left = until - self.clock.now() - SPIN;
         if left > Nanos::ZERO && self.at_once.is_empty() {
+            self.waited = false;
             return self.ring.enter(Some(left));
         }
-        if self.ring.waiting() == 0 { Ok(()) } else { self.ring.enter(None) }
+        // What waits goes to the kernel together with the answers of the next pass, unless these are long or it
+        // waited before.
+        let answers = !self.at_once.is_empty() && self.at_once_bytes < AT_ONCE_BYTES;
+        self.waited = answers && !self.waited;
+        if self.waited || self.ring.waiting() == 0 { Ok(()) } else { self.ring.enter(None) }
     }
 
     fn waker(&mut self) -> io::Result<Waker> {

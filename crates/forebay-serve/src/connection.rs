@@ -12,6 +12,9 @@ use crate::protocol::{Answer, Errno, Header, REQUEST_BYTES, Status};
 
 /// Bytes that are received at a time, beside the rest of a long write.
 const INBOX_BYTES: u32 = 128 << 10;
+/// The same after a write of at least so many bytes.
+const INBOX_SHORT_BYTES: u32 = 4 << 10;
+const LONG_BYTES: u32 = 64 << 10;
 /// A client has so many requests under way and answers to send; then it is not listened to.
 const REQUESTS_MAX: u32 = 256;
 /// And so many bytes of them, unless one alone has more.
@@ -73,6 +76,8 @@ pub(crate) struct Connection {
     /// Bytes of a refused write that are thrown away as they come.
     pub(crate) skip: u32,
     pub(crate) payload: Option<Payload>,
+    /// Whether the last write was a long one.
+    writes_long: bool,
     pub(crate) receiving: bool,
     /// Nothing more is taken from it; it is unplugged when all is answered.
     pub(crate) leaving: bool,
@@ -106,6 +111,7 @@ impl Connection {
             to: 0,
             skip: 0,
             payload: None,
+            writes_long: false,
             receiving: false,
             leaving: false,
             deaf: false,
@@ -165,6 +171,7 @@ impl Connection {
     /// Moves what is there of a write's bytes to where they belong; answers whether it is all of them.
     pub(crate) fn fill(&mut self, payload: &mut Payload, pool: &mut Pool) -> bool {
         let count = (payload.len - payload.have).min(self.to - self.from);
+        self.writes_long = payload.len >= LONG_BYTES;
         if count > 0 {
             let from = Piece { buf: self.inbox, at: self.from, len: count };
             let to = Piece { buf: payload.buf, at: payload.have, len: count };
@@ -187,7 +194,9 @@ impl Connection {
             pool.view_mut(all).copy_within(self.from as usize.., 0);
             (self.from, self.to) = (0, left);
         }
-        (Piece { buf: self.inbox, at: left, len: INBOX_BYTES - left }, false)
+        // After a long write another is likely: what comes beyond its header would only be copied from here.
+        let most = if self.writes_long { INBOX_SHORT_BYTES } else { INBOX_BYTES };
+        (Piece { buf: self.inbox, at: left, len: most.max(left + 1) - left }, false)
     }
 
     /// So many bytes came. With a payload they are its own; answers whether it is complete.

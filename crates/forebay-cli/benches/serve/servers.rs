@@ -1,0 +1,105 @@
+//! Servers of network block devices: ours and others.
+
+use std::ffi::OsString;
+use std::fs;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use crate::fio::{self, Seen, Shape};
+
+/// Ticks of /proc/PID/stat a second.
+const TICKS_HZ: f64 = 100.0;
+
+/// A server that stands, until it is dropped.
+pub(crate) struct Server {
+    child: Child,
+    socket: PathBuf,
+}
+
+/// What a client saw, and the processor time that its server took.
+pub(crate) struct Measured {
+    pub(crate) seen: Seen,
+    pub(crate) cpu_s: f64,
+}
+
+impl Measured {
+    pub(crate) fn per_cpu_s(&self) -> f64 {
+        // A tick is the least that can be told.
+        self.seen.requests / self.cpu_s.max(1.0 / TICKS_HZ)
+    }
+}
+
+impl Server {
+    /// `forebay serve` on the file.
+    pub(crate) fn ours(file: &Path, socket: PathBuf, options: &[&str]) -> Server {
+        let program = env!("CARGO_BIN_EXE_forebay");
+        let words = ["serve".into(), file.into(), "--socket".into(), socket.clone().into()];
+        Server::start(program, &words, options, socket).unwrap()
+    }
+
+    /// `nbdkit file`; none where it is not installed.
+    pub(crate) fn nbdkit(file: &Path, socket: PathBuf) -> Option<Server> {
+        let words = ["-f".into(), "-U".into(), socket.clone().into(), "file".into(), file.into()];
+        Server::start("nbdkit", &words, &[], socket)
+    }
+
+    /// `qemu-nbd`; none where it is not installed.
+    pub(crate) fn qemu(file: &Path, socket: PathBuf, options: &[&str]) -> Option<Server> {
+        let words = ["-k".into(), socket.clone().into(), file.into()];
+        let options = [&["-f", "raw", "-t"], options].concat();
+        Server::start("qemu-nbd", &words, &options, socket)
+    }
+
+    fn start(
+        program: &str,
+        words: &[OsString],
+        options: &[&str],
+        socket: PathBuf,
+    ) -> Option<Server> {
+        let begun = Command::new(program)
+            .args(options.iter().filter(|_| program == "qemu-nbd"))
+            .args(words)
+            .args(options.iter().filter(|_| program != "qemu-nbd"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn();
+        let Ok(child) = begun else {
+            println!("!!! {program} is not installed: not compared with");
+            return None;
+        };
+        let mut server = Server { child, socket };
+        for _ in 0..200 {
+            if UnixStream::connect(&server.socket).is_ok() {
+                return Some(server);
+            }
+            assert!(server.child.try_wait().unwrap().is_none(), "{program} {options:?} ended");
+            thread::sleep(Duration::from_millis(50));
+        }
+        panic!("{program} does not listen");
+    }
+
+    /// Has a client ask it.
+    pub(crate) fn measure(&self, shape: Shape, seconds: f64) -> Measured {
+        let before = self.ticks();
+        let seen = fio::ask(&self.socket, shape, seconds);
+        Measured { seen, cpu_s: (self.ticks() - before) / TICKS_HZ }
+    }
+
+    /// Processor time it has taken, user's and system's.
+    fn ticks(&self) -> f64 {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
+        // Fields 14 and 15; the name before, in brackets, may hold spaces.
+        let fields: Vec<&str> = stat[stat.rfind(')').unwrap()..].split(' ').collect();
+        fields[12].parse::<f64>().unwrap() + fields[13].parse::<f64>().unwrap()
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

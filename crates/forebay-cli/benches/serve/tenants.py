@@ -1,0 +1,137 @@
+"""Two tenants of an emulated disk, one steady, one bursty: does the steady one keep its promise, and does the simulator
+say the same of the same requests?
+
+tenants.py FOREBAY [SECONDS]
+
+The steady one's arrivals are recorded alone; `plan capacity` says what rate its promise needs. The disk then does that
+rate and 1 / bound more (fixed), or is what it is (a hard disk). Both tenants ask at the same time, with the promise and
+without a policy. Shares and p99 are from the server's own trace; the simulator reads that trace.
+"""
+
+import csv
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from clients import FIRST, fio, load, say, serving, told, uri
+
+FRACTION = 0.99
+GIB = 1 << 30
+
+EXPORTS = """
+[[export]]
+name = "steady"
+on = "data"
+size = "1GiB"
+{promise}
+[[export]]
+name = "bursty"
+on = "data"
+offset = "{apart}GiB"
+size = "1GiB"
+"""
+
+
+def disk(folder, device, extra=""):
+    return f"""
+[[disk]]
+name = "data"
+file = "{folder}/disk"
+page_cache = true
+emulate = "{device}"
+streams = "exports"
+trace = "{folder}/asked.csv"
+{extra}"""
+
+
+def steady(socket, rate, seconds):
+    program = pathlib.Path(__file__).with_name("steady.py")
+    words = [sys.executable, program, socket, "steady", str(rate), str(seconds)]
+    return subprocess.Popen([*FIRST, *words])
+
+
+def bursty(socket, burst, think_ms, seconds):
+    return fio("--name=bursty", "--ioengine=nbd", uri(socket, "bursty"), "--rw=randread", "--bs=4k",
+               "--size=1g", f"--iodepth={burst}", f"--thinktime={think_ms}ms",
+               f"--thinktime_blocks={burst}", "--thinktime_blocks_type=issue", "--startdelay=1",
+               f"--runtime={seconds - 1}")
+
+
+def asked(folder):
+    """The trace without the server's own flush at its end."""
+    path = folder / "asked.csv"
+    lines = [line for line in path.read_text().splitlines() if ",flush," not in line]
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def seen(path, bound_ms):
+    """Of the steady one's requests: the share within the bound and p99 in ms."""
+    with open(path) as rows:
+        waits = sorted(int(row["latency_ns"]) / 1e6 for row in csv.DictReader(rows)
+                       if row["stream"] == "0" and row["latency_ns"])
+    return sum(wait <= bound_ms for wait in waits) / len(waits), waits[int(len(waits) * 0.99)]
+
+
+def said(forebay, path, device, policy):
+    """The simulator's run, and the steady one in it."""
+    run = say(forebay, "simulate", path, "--device", device, "--policy", policy)["runs"][0]
+    return run, next(one for one in run["streams"] if one["stream"] == "0")
+
+
+def capacity(forebay, path, bound_ms):
+    """What `plan capacity` says that a trace needs."""
+    words = ["--within", f"{bound_ms}ms", "--fraction", str(FRACTION)]
+    return say(forebay, "plan", "capacity", path, *words)["rows"][0]["capacity_iops"]
+
+
+def alone(path):
+    """The steady one's part of a trace."""
+    head, *lines = path.read_text().splitlines()
+    part = path.with_name("alone.csv")
+    part.write_text("\n".join([head, *(line for line in lines if line.split(",")[4] == "0")]) + "\n")
+    return part
+
+
+def pair(forebay, folder, device, rate, bound_ms, burst, think_ms, seconds, apart):
+    """Both tenants, with the promise and without."""
+    with serving(forebay, disk(folder, device or "fixed:10000") + EXPORTS.format(promise="", apart=apart), folder) as at:
+        steady(at, rate, seconds).wait()
+    keep = capacity(forebay, asked(folder), bound_ms)
+    serves = keep + 1000 // bound_ms
+    device = device or f"fixed:{serves}"
+    print(f"{device}: steady {rate} a second by chance, {FRACTION:.0%} within {bound_ms} ms needs {keep} IOPS; "
+          f"bursty {burst} every {think_ms} ms; load {load()}")
+    promise = f'keep_iops = {keep}\nwithin = "{bound_ms}ms"'
+    limits = f"capacity_iops = {serves}\nwindow = 1"
+    spec = f"promised:cmin={keep}/0:delta-ms={bound_ms}/10:weight=1/1:dependencies=no:depth=1:over=noop"
+    for name, extra, promised, policy in [("promised", limits, promise, spec), ("noop", "", "", "noop")]:
+        with serving(forebay, disk(folder, device, extra) + EXPORTS.format(promise=promised, apart=apart), folder) as at:
+            clients = [steady(at, rate, seconds), bursty(at, burst, think_ms, seconds)]
+            clients[0].wait()
+            told(clients[1])
+        share, p99_ms = seen(asked(folder), bound_ms)
+        run, stream = said(forebay, folder / "asked.csv", device, policy)
+        line = f"  {name:<9} live {share:7.2%} in time, p99 {p99_ms:7.2f} ms"
+        simulated = float(stream["p99_ms"])
+        line += f"; simulated p99 {simulated:7.2f} ms, gap {p99_ms / simulated - 1:+.1%}"
+        if name == "promised":
+            kept = next(one for one in run["classes"] if one["class"] == "kept")
+            requests = stream["requests"]
+            needs = capacity(forebay, alone(folder / "asked.csv"), bound_ms)
+            line += f"; this time it needed {needs} IOPS; kept in it {kept['requests'] / requests:.2%}, of these in time {kept['within_bound_share']:.2%}"
+        print(line, flush=True)
+
+
+def main():
+    forebay, seconds = sys.argv[1], int((sys.argv[2:] or ["20"])[0])
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as folder:
+        folder = pathlib.Path(folder)
+        with open(folder / "disk", "wb") as file:
+            file.truncate(900 * GIB)
+        pair(forebay, folder, None, 200, 20, 128, 700, seconds, 1)
+        pair(forebay, folder, "st1000nm0011", 20, 100, 128, 1000, seconds, 450)
+
+
+main()
