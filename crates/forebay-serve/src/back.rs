@@ -129,7 +129,7 @@ impl Opened {
         lanes: Closed,
     ) -> Result<Opened, Error> {
         let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
-        let set = DeviceSet { disks: 1, disk_len_max, disk_bytes: 0, flash, restarts: true };
+        let set = DeviceSet { disks: 1, disk_len_max, disk_bytes: bytes, flash, restarts: true };
         let policies = Policies::Placed(set);
         policies.build(&back.shaped()?)?;
         let trims_to_zero = policies.trims_to_zero(&back.policy);
