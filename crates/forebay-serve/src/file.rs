@@ -125,7 +125,7 @@ pub fn parse(path: &Path, text: &str) -> Result<Config, Error> {
     }
     for table in file.volume {
         let at = table.span().start;
-        backs.push((at, table.into_inner().back()));
+        backs.push((at, table.into_inner().back().map_err(|what| wrong(at, &what))?));
     }
     for (nth, (at, back)) in backs.iter().enumerate() {
         if backs[..nth].iter().any(|(_, other)| other.name == back.name) {
@@ -212,15 +212,15 @@ impl DiskTable {
 }
 
 impl VolumeTable {
-    fn back(self) -> Back {
+    fn back(self) -> Result<Back, String> {
         let base = Back::of(&self.name, On::Volume(self.drives));
-        Back {
+        Ok(Back {
             policy: self.policy.unwrap_or(base.policy.clone()),
-            depth: self.depth.unwrap_or(base.depth).clamp(1, 4096),
+            depth: depth(self.depth, base.depth)?,
             streams: streams(self.streams),
             trace: self.trace,
             ..base
-        }
+        })
     }
 }
 
@@ -410,6 +410,7 @@ on = "safe"
             ),
             ("depth = 8", "depth = 0", "line 6", "expected 1 to 4096"),
             ("policy = \"forebay\"", "flash = \"/f\"", "line 6", "emulate_flash too"),
+            ("drives = [", "depth = 0\ndrives = [", "line 15", "expected 1 to 4096"),
             ("weight = 3", "weight = 0", "line 6", "weight: got '0'"),
         ];
         for (from, to, line, what) in cases {

@@ -370,7 +370,8 @@ impl Front {
         let Some(connection) = &mut self.connections[plug as usize] else { return };
         connection.receiving = false;
         match count {
-            Ok(count) if count > 0 && !connection.leaving => {
+            // What comes after the last flush is not begun: nothing would make it durable.
+            Ok(count) if count > 0 && !connection.leaving && !self.flushing => {
                 if connection.received(count)
                     && let Some(payload) = connection.payload.take()
                 {
@@ -499,7 +500,7 @@ impl Front {
             stream: stream.map_or(0, |connection| connection.stream),
             lane: 0,
             op: asked.op,
-            // A client waits for each: what it need not wait for its page cache keeps.
+            // NBD does not say who waits for a write; for one that has to be durable somebody does.
             flags: if durable { Flags::FUA.with(Flags::SYNC) } else { Flags::NONE },
         });
         if more {
@@ -603,8 +604,8 @@ impl Front {
             if connection.deaf {
                 connection.forget(lanes.pool());
             } else if connection.has_to_send() {
-                let pieces = connection.compose(lanes.pool()).to_vec();
-                lanes.send(plug, &pieces);
+                let pieces = connection.compose(lanes.pool());
+                lanes.send(plug, pieces);
             }
             // What was answered makes room for more.
             let listens = connection.receiving || connection.leaving;

@@ -69,10 +69,6 @@ impl Server {
     /// What is wrong with the configuration, a target, a policy or a place to listen at. Nothing was written then.
     pub fn start(config: &Config) -> Result<Server, Error> {
         refuse_doubles(config)?;
-        let mut listeners = Vec::new();
-        for address in &config.listen {
-            listeners.push(address.listen()?);
-        }
         let mut server = Server {
             listening: Vec::new(),
             drivers: Vec::new(),
@@ -82,31 +78,38 @@ impl Server {
             telling: Vec::new(),
             scraped: None,
         };
+        match server.begin(config) {
+            Ok(()) => Ok(server),
+            Err(error) => {
+                // Nobody was let in yet: what begins to run has nothing that could be lost.
+                let _ = server.stop();
+                Err(error)
+            }
+        }
+    }
+
+    fn begin(&mut self, config: &Config) -> Result<(), Error> {
+        let mut listeners = Vec::new();
+        for address in &config.listen {
+            listeners.push(address.listen()?);
+        }
         let mut doors = Vec::new();
         for back in &config.backs {
             let (newcomers, arriving) = channel();
-            let ready = server.drive(back, arriving);
-            let ready = match ready {
-                Ok(ready) => ready,
-                Err(error) => {
-                    // Those that run already hold nothing that was written.
-                    server.stop()?;
-                    return Err(error);
-                }
-            };
+            let ready = self.drive(back, arriving)?;
             for at in 0..ready.exports.len() {
                 let (newcomers, waker) = (newcomers.clone(), ready.waker.clone());
                 doors.push(Door { at, newcomers, waker });
             }
-            server.exports.extend(ready.exports);
-            server.notes.extend(ready.notes);
+            self.exports.extend(ready.exports);
+            self.notes.extend(ready.notes);
         }
-        server.tell(config)?;
+        self.tell(config)?;
         for (listener, address) in listeners {
-            let (exports, doors) = (server.exports.clone(), doors.clone());
-            server.listening.push(Listening::start(listener, address, exports, doors)?);
+            let (exports, doors) = (self.exports.clone(), doors.clone());
+            self.listening.push(Listening::start(listener, address, exports, doors)?);
         }
-        Ok(server)
+        Ok(())
     }
 
     /// Tells figures to whoever asks.
