@@ -116,9 +116,7 @@ impl Target {
         let capacity_bytes = end / block * block;
         if capacity_bytes < CAPACITY_MIN {
             let what = format!("got {end} bytes, expected at least {CAPACITY_MIN}");
-            return Err(wrong(format!(
-                "{what}; make it as long as the trace needs, or name a new file"
-            )));
+            return Err(wrong(format!("{what}; make it longer, or name another")));
         }
         let path = path.to_path_buf();
         Ok(Target { file, path, kind, capacity_bytes, block_bytes, notes })

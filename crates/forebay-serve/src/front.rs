@@ -6,6 +6,8 @@
 // Signs from other threads are its task.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod permitted;
+
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io;
@@ -26,6 +28,7 @@ use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 use crate::stored::Stored;
 use crate::tally::{Answered, Tally};
+use permitted::permitted;
 
 /// Zeros are written in pieces of this.
 const ZEROS_BYTES: u32 = 1 << 20;
@@ -650,40 +653,5 @@ impl Front {
             connection.unplugged = true;
             lanes.unplug(plug);
         }
-    }
-}
-
-/// Whether a request may be done at all.
-fn permitted(header: &Header, export: &Export, agreed: &Agreed) -> Result<(), Errno> {
-    let block = u64::from(export.block_bytes);
-    let changes = matches!(header.command, Command::Write | Command::Trim | Command::WriteZeroes);
-    let end = header.offset.checked_add(u64::from(header.len));
-    let is_within = end.is_some_and(|end| end <= export.bytes);
-    let is_whole =
-        header.offset.is_multiple_of(block) && u64::from(header.len).is_multiple_of(block);
-    match header.command {
-        _ if !header.flags.are_allowed(header.command) => Err(Errno::Invalid),
-        Command::Unknown | Command::Disconnect => Err(Errno::Invalid),
-        Command::Flush => match (header.offset, header.len) {
-            (0, 0) => Ok(()),
-            _ => Err(Errno::Invalid),
-        },
-        Command::BlockStatus if !agreed.allocation => Err(Errno::Invalid),
-        _ if changes && export.read_only => Err(Errno::NotPermitted),
-        _ if header.len == 0 => Err(Errno::Invalid),
-        _ if !is_within && changes => Err(Errno::NoSpace),
-        _ if !is_within => Err(Errno::Invalid),
-        Command::Read if header.len > PAYLOAD_MAX => Err(Errno::Invalid),
-        // What is stored of a part of a block can be told all the same.
-        Command::BlockStatus => Ok(()),
-        _ if !is_whole => Err(Errno::Invalid),
-        // Zeros that are to be fast are not written.
-        Command::WriteZeroes
-            if header.flags.has(CommandFlags::FAST_ZERO)
-                && (header.flags.has(CommandFlags::NO_HOLE) || !export.trims_to_zero) =>
-        {
-            Err(Errno::NotSupported)
-        }
-        _ => Ok(()),
     }
 }
