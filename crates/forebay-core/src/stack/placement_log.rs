@@ -29,7 +29,7 @@ mod opening;
 
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome, worst};
-use crate::contract::request::{BACKGROUND, Flags, Lane, Op};
+use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
 use crate::stack::placed::{Owner, Plan, Planned};
 
 pub(crate) use format::{Binding, Change, Name};
@@ -127,6 +127,8 @@ pub(crate) struct PlacementLog {
     states: Vec<u8>,
     queue: Vec<u32>,
     waiters: Vec<(u32, Lane)>,
+    /// Requests from before the table was there.
+    early: Vec<(u32, Request, Bytes)>,
     /// Disks whose flush failed when nobody who flushed them was there to be told.
     untold: Vec<(Lane, Fault)>,
     round: Option<Round>,
@@ -148,6 +150,7 @@ impl PlacementLog {
             table: vec![Name::NONE; places],
             states: vec![0; places],
             queue: Vec::new(),
+            early: Vec::new(),
             waiters: Vec::new(),
             untold: Vec::new(),
             round: None,
@@ -174,6 +177,28 @@ impl PlacementLog {
     /// Whether the table is there.
     pub(crate) fn is_open(&self) -> bool {
         matches!(self.phase, Phase::Open | Phase::Failed(_))
+    }
+
+    /// Lets a request wait while the table is not there, and has it opened; answers whether it has to.
+    pub(crate) fn defers(
+        &mut self,
+        client: u32,
+        request: &Request,
+        bytes: Bytes,
+        plan: &mut Plan<'_>,
+    ) -> bool {
+        if self.is_open() {
+            return false;
+        }
+        plan.hold(client);
+        self.early.push((client, *request, bytes));
+        self.open(plan);
+        true
+    }
+
+    /// The requests that waited for the table, now that it is there or cannot be had.
+    pub(crate) fn deferred(&mut self) -> Vec<(u32, Request, Bytes)> {
+        std::mem::take(&mut self.early)
     }
 
     /// The durable table: names by place.
@@ -206,8 +231,9 @@ impl PlacementLog {
         self.queue.is_empty() && self.round.is_none() && matches!(self.phase, Phase::Open)
     }
 
-    /// A client, which is held for it, waits for the next round, with a disk flushed in it.
-    pub(crate) fn wait(&mut self, client: u32, disk: Lane) {
+    /// A client waits for the next round, with a disk flushed in it.
+    pub(crate) fn wait(&mut self, client: u32, disk: Lane, plan: &mut Plan<'_>) {
+        plan.hold(client);
         self.waiters.push((client, disk));
     }
 

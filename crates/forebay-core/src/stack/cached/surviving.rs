@@ -27,8 +27,6 @@ const PURPOSE: u64 = u64::from_le_bytes(*b"cache\0\0\0");
 #[derive(Clone, Debug)]
 pub(super) struct Survival {
     pub(super) log: PlacementLog,
-    /// Requests from before the table was there.
-    early: Vec<(u32, Request, Bytes)>,
     /// Places that are free once no record names them.
     retired: u32,
 }
@@ -59,7 +57,7 @@ impl<C: Cache> Cached<C> {
         };
         let log = PlacementLog::new(binding, bound.formats, self.flash, LOG);
         self.places_at = log.log_bytes();
-        self.survival = Some(Box::new(Survival { log, early: Vec::new(), retired: 0 }));
+        self.survival = Some(Box::new(Survival { log, retired: 0 }));
         self
     }
 
@@ -78,20 +76,14 @@ impl<C: Cache> Cached<C> {
         bytes: Bytes,
         plan: &mut Plan<'_>,
     ) -> bool {
-        let Some(survival) = self.survival.as_mut().filter(|it| !it.log.is_open()) else {
-            return false;
-        };
-        plan.hold(client);
-        survival.early.push((client, *request, bytes));
-        survival.log.open(plan);
-        true
+        let survival = self.survival.as_mut();
+        survival.is_some_and(|it| it.log.defers(client, request, bytes, plan))
     }
 
     /// A client's flush: of its disk, of the flash, and of what names what is there.
     pub(super) fn flush(&mut self, client: u32, disk: Lane, plan: &mut Plan<'_>) {
         if let Some(survival) = &mut self.survival {
-            plan.hold(client);
-            survival.log.wait(client, disk);
+            survival.log.wait(client, disk, plan);
         }
         self.commit(plan);
     }
@@ -204,7 +196,7 @@ impl<C: Cache> Cached<C> {
     /// The table is there, or cannot be had: does what waited for it, or refuses it.
     fn log_opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(survival) = &mut self.survival else { return };
-        let early = std::mem::take(&mut survival.early);
+        let early = survival.log.deferred();
         let named = survival.log.table().filter_map(|(at, name)| Some((at, name.key()?)));
         let named: BTreeMap<u32, u64> = named.collect();
         if outcome.is_ok() {

@@ -32,8 +32,6 @@ pub(super) struct Kept {
     pub(super) log: PlacementLog,
     /// Slots that are free once no record names them.
     pub(super) retired: u32,
-    /// Requests from before the table was there.
-    early: Vec<(u32, Request, Bytes)>,
 }
 
 /// What is on the flash of a block.
@@ -72,7 +70,7 @@ impl<C: Choose> Tiers<C> {
             part_bits: PART_BITS,
         };
         let log = PlacementLog::new(binding, formats, self.flash, LOG);
-        self.table.keep(Kept { log, retired: 0, early: Vec::new() });
+        self.table.keep(Kept { log, retired: 0 });
         self
     }
 
@@ -84,20 +82,14 @@ impl<C: Choose> Tiers<C> {
         bytes: Bytes,
         plan: &mut Plan<'_>,
     ) -> bool {
-        let Some(kept) = self.table.kept.as_mut().filter(|kept| !kept.log.is_open()) else {
-            return false;
-        };
-        plan.hold(client);
-        kept.early.push((client, *request, bytes));
-        kept.log.open(plan);
-        true
+        let kept = self.table.kept.as_mut();
+        kept.is_some_and(|it| it.log.defers(client, request, bytes, plan))
     }
 
     /// A client's flush: of its disk, of the flash, and of what names what is there.
     pub(super) fn flush(&mut self, client: u32, disk: Lane, plan: &mut Plan<'_>) {
         if let Some(kept) = &mut self.table.kept {
-            plan.hold(client);
-            kept.log.wait(client, disk);
+            kept.log.wait(client, disk, plan);
         }
         self.commit(plan);
     }
@@ -150,7 +142,7 @@ impl<C: Choose> Tiers<C> {
     /// The table is there, or cannot be had: does what waited for it, or refuses it.
     fn log_opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
         let Some(kept) = &mut self.table.kept else { return };
-        let early = std::mem::take(&mut kept.early);
+        let early = kept.log.deferred();
         let named = kept.log.table().filter_map(|(slot, name)| Some((slot, name.key()?)));
         let named: BTreeMap<u32, u64> = named.collect();
         for (slot, key) in named.into_iter().filter(|_| outcome.is_ok()) {
