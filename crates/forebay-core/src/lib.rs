@@ -29,7 +29,7 @@ pub mod stack;
 pub mod tape;
 
 pub use contract::bytes::{Buf, Bytes, Null, Piece, Slots};
-pub use contract::device::{Completion, Device, Mechanics, Positioning};
+pub use contract::device::{Completion, Device, Mechanics, Positioning, WriteBack};
 pub use contract::observer::Observer;
 pub use contract::outcome::{Fault, Outcome, worst};
 pub use contract::policy::{Cx, Done, Finished, Policy};

@@ -297,7 +297,7 @@ impl Visited<'_> {
         makespan: Nanos,
         wall_s: f64,
     ) -> Result<Run, Error> {
-        let Ready { opened, devices, workload, watch, imputed_share } = ready;
+        let Ready { opened, devices, workload, mut watch, imputed_share } = ready;
         if workload.is_stopped() {
             return Err(Error::Stopped);
         }
@@ -312,6 +312,7 @@ impl Visited<'_> {
         let labels = &self.input.labels;
         let busy = devices.iter().fold(Nanos::ZERO, |sum, device| sum + device.busy(makespan));
         let joules = devices.iter().map(|device| device.joules(makespan)).sum();
+        watch.statistics.wrote_back(devices.iter().map(Device::write_back));
         let figures = watch.statistics.figures(makespan, busy, joules, labels);
         let (write_amplification, erases, erases_max) = wear(&devices);
         let disks = usize::from(watch.disks);

@@ -7,7 +7,9 @@
 //! section "Disk head movement (seek) distance").
 
 use forebay_core::contract::policy::Class;
-use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op, Request};
+use forebay_core::{
+    BACKGROUND, Completion, Device, Done, Nanos, Observer, Op, Request, WriteBack,
+};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 
@@ -186,6 +188,7 @@ pub struct Statistics<D> {
     seek: Nanos,
     rotation: Nanos,
     transfer: Nanos,
+    written_back: Nanos,
     /// Of each device.
     movements: Vec<Movement>,
     streams: Vec<Stream>,
@@ -215,6 +218,7 @@ impl<D: Known> Statistics<D> {
             seek: Nanos::ZERO,
             rotation: Nanos::ZERO,
             transfer: Nanos::ZERO,
+            written_back: Nanos::ZERO,
             streams: Vec::new(),
             classes: Classes::new(classes),
         }
@@ -263,6 +267,19 @@ impl<D: Known> Statistics<D> {
         self.devices.iter().zip(&self.movements).map(of).sum()
     }
 
+    /// Adds what each device wrote back by the end of the run, by lane.
+    pub fn wrote_back(&mut self, each: impl Iterator<Item = WriteBack>) {
+        for (movement, work) in self.movements.iter_mut().zip(each) {
+            self.seek += work.seek;
+            self.rotation += work.rotation;
+            self.transfer += work.transfer;
+            self.written_back += work.time();
+            movement.count += work.movements;
+            movement.sum += work.cylinders;
+            movement.sum_of_squares += work.cylinders_squared;
+        }
+    }
+
     /// The figures, with `busy` and `joules` as the devices of the run tell them together and
     /// streams named by `labels`.
     pub fn figures(&self, makespan: Nanos, busy: Nanos, joules: f64, labels: &[String]) -> Figures {
@@ -283,6 +300,7 @@ impl<D: Known> Statistics<D> {
             seek_s: self.seek.as_secs_f64(),
             rotation_s: self.rotation.as_secs_f64(),
             transfer_s: self.transfer.as_secs_f64(),
+            write_back_s: self.written_back.as_secs_f64(),
             head_movements: movement.count,
             seek_sweeps: self.sweeps(),
             avg_seek_tracks: movement.mean(),
@@ -429,6 +447,8 @@ pub struct Figures {
     pub rotation_s: f64,
     /// Time moving data, switches on the way included.
     pub transfer_s: f64,
+    /// Time of these three in which the arm emptied the drives' write caches, while others waited or nobody did.
+    pub write_back_s: f64,
     /// Times the heads changed cylinder.
     pub head_movements: u64,
     /// Cylinders crossed, in full sweeps over the disk.

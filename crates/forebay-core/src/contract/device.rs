@@ -24,6 +24,39 @@ pub struct Mechanics {
     pub transfer: Nanos,
 }
 
+/// What a disk's arm did that no I/O waited for: it emptied its write cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct WriteBack {
+    /// Time moving the arm, settling included.
+    pub seek: Nanos,
+    /// Time waiting for sectors to come round.
+    pub rotation: Nanos,
+    /// Time moving data, switches on the way included.
+    pub transfer: Nanos,
+    /// Times that the heads changed cylinder.
+    pub movements: u64,
+    /// Cylinders crossed by all of them.
+    pub cylinders: u64,
+    /// The sum of the squares of cylinders crossed by each.
+    pub cylinders_squared: f64,
+}
+
+impl WriteBack {
+    /// The arm's time.
+    pub fn time(&self) -> Nanos {
+        self.seek + self.rotation + self.transfer
+    }
+
+    /// So many `times` the heads crossed `cylinders`; nothing where it is none.
+    pub fn moved(&mut self, cylinders: u32, times: u32) {
+        if cylinders > 0 {
+            self.movements += u64::from(times);
+            self.cylinders += u64::from(cylinders) * u64::from(times);
+            self.cylinders_squared += f64::from(cylinders).powi(2) * f64::from(times);
+        }
+    }
+}
+
 /// An I/O that a device finished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Completion {
@@ -62,6 +95,11 @@ pub trait Device {
     /// The least time that moving `io`'s data can take: its bytes at media rate, or its share of
     /// a constant-rate server. The sum over a workload is the floor no schedule can go below.
     fn floor(&self, io: &Request) -> Nanos;
+
+    /// What was written back so far, which no completion tells of; nothing without a write cache.
+    fn write_back(&self) -> WriteBack {
+        WriteBack::default()
+    }
 
     /// Cylinders of a disk, for expressing head movement in full sweeps; 0 without moving parts.
     fn cylinders(&self) -> u32 {
@@ -108,6 +146,9 @@ impl<D: Device + ?Sized> Device for Box<D> {
     }
     fn floor(&self, io: &Request) -> Nanos {
         (**self).floor(io)
+    }
+    fn write_back(&self) -> WriteBack {
+        (**self).write_back()
     }
     fn cylinders(&self) -> u32 {
         (**self).cylinders()

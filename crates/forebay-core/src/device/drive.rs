@@ -38,7 +38,7 @@ pub use controller::{
 pub use sparing::{Defects, SpareRange, Sparing};
 pub use surface::{Format, HeadOrder, ZoneFormat};
 
-use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::device::{Completion, Device, Mechanics, WriteBack};
 use crate::contract::request::{Flags, Op, Request};
 use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
@@ -100,6 +100,7 @@ pub struct Drive {
     len_max: u32,
     busy_ns: u64,
     busy_since: u64,
+    written_back: WriteBack,
     /// Parked as soon as there is nothing to do.
     parks: bool,
 }
@@ -124,6 +125,7 @@ impl Drive {
             len_max: spec.disk.len_max,
             busy_ns: 0,
             busy_since: 0,
+            written_back: WriteBack::default(),
             parks: false,
         })
     }
@@ -314,6 +316,10 @@ impl Device for Drive {
         let ns = bus.read_ns_per_sector.min(bus.write_ns_per_sector) * count as f64;
         let buffered = self.buffer.is_some() || self.cache.is_some();
         Nanos(if buffered { media.min(ns as u64) } else { media })
+    }
+
+    fn write_back(&self) -> WriteBack {
+        self.written_back
     }
 
     fn cylinders(&self) -> u32 {

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::contract::device::{Completion, Device, Mechanics};
+use crate::contract::device::{Completion, Device, Mechanics, WriteBack};
 use crate::contract::outcome::Fault;
 use crate::contract::request::{Lane, Request};
 use crate::contract::spec::SpecError;
@@ -159,6 +159,9 @@ impl<D: Device> Device for Failing<D> {
     }
     fn floor(&self, io: &Request) -> Nanos {
         self.device.floor(io)
+    }
+    fn write_back(&self) -> WriteBack {
+        self.device.write_back()
     }
     fn cylinders(&self) -> u32 {
         self.device.cylinders()

@@ -3,7 +3,7 @@
 //! A constant-rate server is named in a spec (`fixed:RATE`); disks have too many figures for that
 //! and come from device files, which this crate knows nothing about.
 
-use crate::contract::device::{Completion, Device};
+use crate::contract::device::{Completion, Device, WriteBack};
 use crate::contract::request::Request;
 use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
@@ -112,6 +112,9 @@ impl Device for DeviceModel {
     #[inline]
     fn floor(&self, io: &Request) -> Nanos {
         each!(self, device => device.floor(io))
+    }
+    fn write_back(&self) -> WriteBack {
+        each!(self, device => device.write_back())
     }
     fn cylinders(&self) -> u32 {
         each!(self, device => device.cylinders())

@@ -64,6 +64,7 @@ fn figures(busy_s: f64, tail_ms: f64) -> Figures {
         seek_s: lost_s * 0.6,
         rotation_s: lost_s * 0.38,
         transfer_s: 276.0,
+        write_back_s: 0.0,
         head_movements: (lost_s * 120.0) as u64,
         seek_sweeps: lost_s * 21.3,
         avg_seek_tracks: lost_s * 31.7,

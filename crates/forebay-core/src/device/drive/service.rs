@@ -299,12 +299,23 @@ impl Drive {
             data: run.data,
             watermark: self.controller.write_watermark(run.count),
         };
+        let here = self.mechanism.cylinder;
         let access = self.mechanism.access(task);
+        self.note_written_back(here, &access);
         if let Some(buffer) = &mut self.buffer {
             buffer.saved(run.first, run.count);
         }
         self.cache.as_mut()?.writes(now, run.count, access.ends);
         Some(access.ends)
+    }
+
+    fn note_written_back(&mut self, from: u32, access: &Access) {
+        let all = &mut self.written_back;
+        all.seek += Nanos(access.seek);
+        all.rotation += Nanos(access.rotation);
+        all.transfer += Nanos(access.transfer);
+        all.moved(access.from.cylinder.abs_diff(from), 1);
+        all.moved(1, access.last.cylinder.abs_diff(access.from.cylinder));
     }
 
     /// What the drive does until `now` while no command waits for the arm: it empties its cache.
