@@ -89,6 +89,17 @@ impl OpenDevice {
         Some(OpenDevice { name, sources, model, ..self.clone() })
     }
 
+    /// The same drive with so many commands in its queue; none of what takes no more than these.
+    pub fn at_queue_depth(&self, depth: u32) -> Option<OpenDevice> {
+        let DeviceModel::Drive(drive) = &self.model else { return None };
+        let model = DeviceModel::Drive(Box::new(drive.at_queue_depth(depth)?));
+        Some(OpenDevice {
+            name: format!("{}:queue-depth={depth}", self.name),
+            model,
+            ..self.clone()
+        })
+    }
+
     /// One device a lane for a policy that asks for servers of `rates_iops`
     /// ([`forebay_core::Policy::servers`]): a server of constant rate is divided in their ratio,
     /// of any other kind there are as many as rates. Without rates it is one device.

@@ -5,7 +5,7 @@
 //! Where the trace has no usable times nothing is simulated; where it is short nothing is ranked.
 //!
 //! *Total time* is the time the disk works under open replay (arrivals are given, so that is what a
-//! scheduler can save) and the time to the last completion under closed replay.
+//! scheduler can save), which is then called busy time, and the time to the last completion under closed replay.
 
 use forebay_core::Device;
 use forebay_core::catalog::POLICIES;
@@ -52,11 +52,8 @@ const FLASH: &str = "d7-p5520";
 /// Draws the resamples.
 const SEED: u64 = 1;
 
-/// The scheduler that gains on `device` are measured against, first in, first out: `noop`, or `none` where there are
-/// no heads, since that is what such devices have.
-pub fn baseline_on(device: &OpenDevice) -> &'static str {
-    if device.model.cylinders() == 0 { "none" } else { "noop" }
-}
+/// The scheduler that gains are measured against: first in, first out, as Linux has it.
+pub const BASELINE: &str = "none";
 
 /// One scheduler's place.
 #[derive(Clone, Debug, Serialize)]
@@ -123,6 +120,8 @@ pub struct Advice {
     pub replay: Replay,
     /// How much faster than recorded.
     pub intensity: f64,
+    /// What total times are: "busy time" of the devices, or "total time" until all is done.
+    pub total_is: &'static str,
     /// The kind of answer.
     pub verdict: Verdict,
     /// The scheduler to use; none where nothing can be said of schedulers.
@@ -131,8 +130,7 @@ pub struct Advice {
     pub baseline: String,
     /// What is preferred among schedulers that nothing beats.
     pub prefer: Prefer,
-    /// The one to use of those that Linux has, and how; none where nothing need be changed, or where none is better
-    /// than the baseline and Forebay has one that is.
+    /// The one to use of those that Linux has, and how; none where nothing need be changed.
     pub today: Option<Today>,
     /// The answer in a sentence or two.
     pub headline: String,
@@ -253,8 +251,9 @@ pub fn advise<P: GoOn>(
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let slices: Vec<&Slices> = runs.iter().filter_map(|(_, run)| run.slices.as_ref()).collect();
     let resampled = Resampled::of(&slices, SEED);
-    let choice = Choice::new(&results, baseline_on(device), &resampled, prefer);
-    let (verdict, recommended) = judge::scheduler(&choice);
+    let span_s = input.description.duration_s / setup.intensity.times();
+    let choice = Choice::new(&results, BASELINE, &resampled, prefer, span_s);
+    let (verdict, recommended) = judge::scheduler(&choice, span_s);
     let today = today(device, verdict, &choice);
     let ranking = rank(&results, &resampled, &choice, recommended.as_deref());
     let baseline = choice.baseline();
@@ -270,8 +269,23 @@ pub fn advise<P: GoOn>(
         at.map_or(slices[0], |at| slices[at])
     };
     let slices_of_both = [in_slices(baseline), in_slices(free)];
-    let trial =
-        Trial { input, device, flash, setup, baseline, free, slices: slices_of_both, prefer };
+    let unbeaten = choice.unbeaten().into_iter();
+    let rivals = unbeaten.filter(|run| ![&baseline.policy, &free.policy].contains(&&run.policy));
+    let set_today =
+        results.iter().find(|run| Some(&run.policy) == today.as_ref().map(|it| &it.policy));
+    let trial = Trial {
+        input,
+        device,
+        flash,
+        setup,
+        baseline,
+        free,
+        slices: slices_of_both,
+        rivals: rivals.map(|run| (run, in_slices(run))).collect(),
+        today: set_today.map(|run| (run, in_slices(run))),
+        prefer,
+        span_s,
+    };
     let Tried { remedies, sizing, defragmentation } =
         trial.all(jobs, PLAIN_SHARE..1.0, progress)?;
     let case = findings::Case {
@@ -288,6 +302,7 @@ pub fn advise<P: GoOn>(
         today: today.as_ref(),
         choice: &choice,
         plain: plain.as_ref(),
+        span_s,
     };
     Ok(Advice {
         trace: input.path.display().to_string(),
@@ -295,6 +310,7 @@ pub fn advise<P: GoOn>(
         device_reason,
         replay: setup.replay,
         intensity: setup.intensity.times(),
+        total_is: judge::time_name(setup.replay),
         verdict,
         headline: case.headline(),
         findings: case.findings(),
@@ -352,7 +368,7 @@ fn untimed<P: GoOn>(
     let Setting { input, device, device_reason, flash, setup } = setting;
     let sizing = Sizing::of(input, progress)?;
     let not_tried = "Not tried: there are no usable times.".to_string();
-    let baseline = baseline_on(device);
+    let baseline = BASELINE;
     let mut remedies = vec![Remedy::untried(RemedyKind::Scheduling, baseline, not_tried.clone())];
     remedies.extend(none_tried(baseline, &not_tried));
     let mut cautions = input.notes.warnings.clone();
@@ -367,6 +383,7 @@ fn untimed<P: GoOn>(
         device_reason,
         replay: setup.replay,
         intensity: setup.intensity.times(),
+        total_is: judge::time_name(setup.replay),
         verdict: Verdict::NoTimes,
         recommended: None,
         baseline: baseline.to_string(),
@@ -390,7 +407,8 @@ fn untimed<P: GoOn>(
     })
 }
 
-/// The baseline, the recommended, what can be set today, and that with the least total time: each once.
+/// The baseline, the recommended, what can be set today, and of what can be had that with the least total time: each
+/// once.
 fn worth_telling<'a>(
     results: &'a [RunResult],
     ranking: &[Ranked],
@@ -400,7 +418,8 @@ fn worth_telling<'a>(
 ) -> Vec<&'a RunResult> {
     let named = |policy: &str| results.iter().find(|run| run.policy == policy);
     let today = today.and_then(|today| named(&today.policy));
-    let fastest = ranking.first().and_then(|ranked| named(&ranked.policy));
+    let fastest = ranking.iter().find(|ranked| ranked.from.is_to_be_had());
+    let fastest = fastest.and_then(|ranked| named(&ranked.policy));
     let mut told: Vec<&RunResult> = Vec::new();
     for run in [Some(baseline), Some(free), today, fastest].into_iter().flatten() {
         if !told.iter().any(|other| other.policy == run.policy) {
@@ -466,14 +485,15 @@ fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
     }
 }
 
-/// What to set on Linux: where the baseline is best, what comes nearest to it.
+/// What to set on Linux: nothing where all that it has comes to the same.
 fn today(device: &OpenDevice, verdict: Verdict, choice: &Choice<'_>) -> Option<Today> {
     let rotates = device.model.cylinders() > 0;
     let policy = match verdict {
-        Verdict::Recommended => choice.today(),
-        Verdict::BaselineIsBest => choice.nearest_today(),
+        Verdict::Recommended | Verdict::BaselineIsBest => choice.today(),
         // Flash may have another set: then the baseline is as good and takes less of the processor.
-        Verdict::LoadTooLow | Verdict::NothingToGain => choice.nearest_today().filter(|_| !rotates),
+        Verdict::LoadTooLow | Verdict::NothingToGain => {
+            choice.today().filter(|_| !rotates || choice.differs_today())
+        }
         Verdict::TooShort | Verdict::NoTimes => None,
     };
     policy.map(|policy| Today::of(policy, rotates))

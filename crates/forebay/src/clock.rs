@@ -150,9 +150,7 @@ impl Seen {
             let per_step = self.count as f64 / crowd.steps.max(1) as f64;
             crowd.steps >= STEPS_LEAST && per_step >= PER_STEP_MAX && *share >= SHARE_LEAST
         });
-        crowded
-            .next()
-            .map_or(Times::Usable, |(_, share, step)| Times::Crowded { step, share })
+        crowded.next().map_or(Times::Usable, |(_, share, step)| Times::Crowded { step, share })
     }
 }
 
@@ -213,7 +211,9 @@ impl Times {
             Times::Coarse { step, per_stamp, share } => {
                 let most = match share {
                     1.0 => "the trace's clock steps".to_string(),
-                    share => format!("for {} of the requests the trace's clock steps", percent(share)),
+                    share => {
+                        format!("for {} of the requests the trace's clock steps", percent(share))
+                    }
                 };
                 Some(format!(
                     "{most} by {}, and {per_stamp:.0} requests share a step on average: replayed, they all come at \
@@ -251,7 +251,10 @@ mod tests {
         assert_eq!(among(&[0, 0, 0]), Times::Same);
         assert_eq!(among(&[0]), Times::Usable);
         let step = Nanos::from_secs(1);
-        assert_eq!(among(&[0, 0, 0, 2000, 2000, 3000]), Times::Coarse { step, per_stamp: 2.0, share: 1.0 });
+        assert_eq!(
+            among(&[0, 0, 0, 2000, 2000, 3000]),
+            Times::Coarse { step, per_stamp: 2.0, share: 1.0 }
+        );
         // Whole seconds, but one request to each: rare requests, not a poor clock.
         assert_eq!(among(&[0, 1000, 2000, 5000]), Times::Usable);
         // Steps of 5 ms hide a little, which is told and no more.
@@ -259,7 +262,10 @@ mod tests {
         assert!(fine.why_not().is_none() && fine.caution().is_some());
         assert_eq!(among(&[0, 0, 1000, 1000, 1005]), Times::Usable);
         assert!(
-            Times::Coarse { step, per_stamp: 15.8, share: 1.0 }.why_not().unwrap().contains("1.0 s, and 16")
+            Times::Coarse { step, per_stamp: 15.8, share: 1.0 }
+                .why_not()
+                .unwrap()
+                .contains("1.0 s, and 16")
         );
         assert_eq!((Times::Usable.why_not(), Times::Usable.caution()), (None, None));
         let ticks = among(&[0, 0, 0, 20, 20, 20, 30, 30]);
@@ -269,9 +275,8 @@ mod tests {
 
     /// 16 requests a second for 100 s, about evenly, as `clock` stamps the `index`th of them, which came at so many us.
     fn stamped(clock: impl Fn(u64, u64) -> u64) -> Times {
-        let mut stamps: Vec<u64> = (0..1600)
-            .map(|index| clock(index, index * 62_500 + index * 7919 % 40_000))
-            .collect();
+        let mut stamps: Vec<u64> =
+            (0..1600).map(|index| clock(index, index * 62_500 + index * 7919 % 40_000)).collect();
         stamps.sort();
         Times::among(stamps.into_iter().map(Nanos::from_micros))
     }
@@ -286,7 +291,10 @@ mod tests {
         assert_eq!(step, Nanos::from_secs(1));
         assert!((0.88..0.92).contains(&share), "{share}");
         let why = in_part.why_not().unwrap();
-        assert!(why.starts_with("for 90 % of the requests the trace's clock steps by 1.0 s"), "{why}");
+        assert!(
+            why.starts_with("for 90 % of the requests the trace's clock steps by 1.0 s"),
+            "{why}"
+        );
         // Six in ten have theirs: then most is told right.
         assert_eq!(stamped(|index, us| if index % 10 < 6 { us } else { floor(us) }), Times::Usable);
         // Half a millisecond of noise on whole seconds.

@@ -7,9 +7,7 @@
 //! section "Disk head movement (seek) distance").
 
 use forebay_core::contract::policy::Class;
-use forebay_core::{
-    BACKGROUND, Completion, Device, Done, Nanos, Observer, Op, Request, WriteBack,
-};
+use forebay_core::{BACKGROUND, Completion, Device, Done, Nanos, Observer, Op, Request, WriteBack};
 use hdrhistogram::Histogram;
 use serde::Serialize;
 

@@ -130,6 +130,14 @@ impl Drive {
         })
     }
 
+    /// The same with so many commands in its queue; none where it takes no more.
+    pub fn at_queue_depth(&self, depth: u32) -> Option<Drive> {
+        let mut drive = self.clone();
+        let is_less = (1..drive.controller.queue.depth).contains(&depth);
+        drive.controller.queue.depth = depth;
+        is_less.then_some(drive)
+    }
+
     /// The time to move the arm over `distance` cylinders before a read, settling included.
     pub fn seek_time(&self, distance: u32) -> Nanos {
         Nanos(self.mechanism.curve.time(distance))

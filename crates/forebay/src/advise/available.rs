@@ -27,6 +27,11 @@ impl From {
         }
     }
 
+    /// Whether it can still be had.
+    pub(super) fn is_to_be_had(self) -> bool {
+        matches!(self, From::Linux | From::Forebay)
+    }
+
     /// In a word or two.
     pub fn name(self) -> &'static str {
         match self {
@@ -38,11 +43,12 @@ impl From {
     }
 }
 
-/// In words: how to put a scheduler of Forebay's in the path of a disk's clients.
+/// In words: how to put a scheduler of Forebay's in the path of a disk's clients, with Linux's own out of its way.
 pub(super) fn served(policy: &str) -> String {
+    let none = Today::of("none", true).now;
     format!(
         "To put {policy} in the path of a disk's clients: forebay serve /dev/sdX --socket /run/disk.sock --policy \
-         {policy} (docs/serve.md)."
+         {policy} (docs/serve.md), and none beneath it, so that Linux leaves its order alone: {none}."
     )
 }
 

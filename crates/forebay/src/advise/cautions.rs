@@ -1,7 +1,7 @@
 //! What to keep in mind when believing an advice.
 
 use super::findings::Case;
-use super::judge::REQUESTS_THAT_MATTER;
+use super::judge::{REQUESTS_THAT_MATTER, TOO_FEW};
 use super::{Remedy, RemedyKind, Verdict, source};
 use crate::devices;
 use crate::quantities::{counted, millis, percent};
@@ -40,9 +40,10 @@ impl Case<'_> {
             _ => false,
         };
         let (now, before) = (&chosen.figures, &baseline.figures);
+        let counts = |p99_ms: Option<f64>, count: u64| p99_ms.filter(|_| count >= TOO_FEW);
         for (kind, now, before) in [
-            ("read", now.read_p99_ms, before.read_p99_ms),
-            ("write", now.write_p99_ms, before.write_p99_ms),
+            ("read", counts(now.read_p99_ms, now.reads), before.read_p99_ms),
+            ("write", counts(now.write_p99_ms, now.writes), before.write_p99_ms),
             ("longest", now.longest_ms(), before.longest_ms()),
         ] {
             if let (true, Some(now), Some(before)) = (worse(now, before), now, before) {
@@ -64,11 +65,11 @@ impl Case<'_> {
             used.push(self.flash);
         }
         cautions.extend(devices::cautions(&used));
-        if self.utilisation() < 0.5 && self.verdict == Verdict::Recommended {
+        if self.share_busy() < 0.5 && self.verdict == Verdict::Recommended {
             cautions.push(format!(
                 "The disk is busy only {} of the time: what is saved is work and waiting, the \
                  trace does not end sooner.",
-                percent(self.utilisation()),
+                percent(self.share_busy()),
             ));
         }
         let caches = |remedy: &Remedy| remedy.recommended && remedy.kind == RemedyKind::Caching;
@@ -84,6 +85,15 @@ impl Case<'_> {
                 "There is only so much to go by: what {} say of tails is not to be relied on.",
                 counted(before.requests, "request")
             ));
+        }
+        for (count, kind) in [(before.reads, "read"), (before.writes, "write")] {
+            if (1..TOO_FEW).contains(&count) && before.requests >= TOO_FEW {
+                cautions.push(format!(
+                    "There {} only {}: the p99 of {kind}s is a matter of one of them, and decides nothing here.",
+                    if count == 1 { "is" } else { "are" },
+                    counted(count, kind)
+                ));
+            }
         }
         let result = &self.results[0];
         if result.imputed_share > 0.0 {

@@ -1,23 +1,27 @@
 //! Which scheduler to use: one rule that a reader can repeat.
 //!
-//! 1. Figures that count: total time where the disk cannot keep up (else its time is nobody's wait), the 99th percentile
-//!    of reads and that of writes, where there are enough of them.
+//! 1. Figures that count: the device's time where it cannot keep up (else its time is nobody's wait), the 99th
+//!    percentile of reads and that of writes, where there are enough of them.
 //! 2. One scheduler is better in a figure where that is at least 3 % less, and less in 95 % of resamples of the run (a
 //!    block bootstrap, [`crate::slices`]). It beats another if it is better in one figure and 3 % worse in none, be that
 //!    by chance or not.
-//! 3. Among those that can be had and that none of these beats the preference picks: least total time, read tail, write tail, or their product.
-//! 4. Of those that cannot be told from that one and are within a tenth of it, first in, first out is chosen if it is among them, else what Linux has,
-//!    else the first of the list, which is simplest.
+//! 3. Among those that can be had and that none of these beats the preference picks: least time, read tail, write tail,
+//!    or their product.
+//! 4. Those that cannot be told from that one and are within a tenth of it are as good. One cannot be told where the
+//!    preference does not, and it is not better in one figure while the other is better in none. Of these the baseline
+//!    is chosen if it is among them, else one that beats the baseline, of these one that Linux has, else the first of
+//!    the list, which is simplest.
 //!
-//! Flash is worth its price where it is better by a tenth under the same preference than what is free and than the
-//! baseline. Of two uses of it the one that needs less is chosen, unless the other is better by a tenth again.
+//! Flash is worth its price where it is better by a tenth under the same preference than the baseline, than what is
+//! chosen and than all that can be had and nothing beats, and 3 % worse than the first two in no figure that the
+//! preference looks at. Of two uses of it the one that needs less is chosen, unless the other is better by a tenth again.
 
 use serde::Serialize;
 
 use super::available::From;
-use super::judge::{KEEPS_UP, SHARE_THAT_MATTERS, TOO_FEW, utilisation};
+use super::judge::{SHARE_THAT_MATTERS, TOO_FEW, keeps_up, time_name};
 use crate::quantities::{millis, seconds};
-use crate::simulate::{Replay, RunResult};
+use crate::simulate::RunResult;
 use crate::slices::{Compared, Resampled};
 
 /// Flash has to make figures better by this share in the mean.
@@ -30,7 +34,7 @@ const NEAR_SHARE: f64 = 0.1;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Prefer {
-    /// The least total time.
+    /// The least time of the device, or until all is done.
     Total,
     /// The fastest reads, 99 of 100.
     Reads,
@@ -102,9 +106,10 @@ impl Figure {
         }
     }
 
-    fn name(self) -> &'static str {
+    /// Its name, of runs like `run`.
+    fn name(self, run: &RunResult) -> &'static str {
         match self {
-            Figure::Total => "total time",
+            Figure::Total => time_name(run.replay),
             Figure::Reads => "read p99",
             Figure::Writes => "write p99",
         }
@@ -122,18 +127,18 @@ pub(super) struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Of runs of one trace, among them that of `baseline`.
+    /// Of runs of one trace, the requests of which come within `span_s`, among them that of `baseline`.
     pub(super) fn new(
         runs: &'a [RunResult],
         baseline: &str,
         resampled: &'a Resampled,
         prefer: Prefer,
+        span_s: f64,
     ) -> Self {
         let at = runs.iter().position(|run| run.policy == baseline).unwrap_or(0);
         let baseline = &runs[at];
-        let keeps_up = baseline.replay != Replay::Closed && utilisation(baseline) < KEEPS_UP;
         let counts = [
-            (Figure::Total, !keeps_up || prefer == Prefer::Total),
+            (Figure::Total, !keeps_up(baseline, span_s) || prefer == Prefer::Total),
             (Figure::Reads, baseline.figures.reads >= TOO_FEW),
             (Figure::Writes, baseline.figures.writes >= TOO_FEW),
         ];
@@ -210,13 +215,26 @@ impl<'a> Choice<'a> {
     fn pick(&self, among: &[usize]) -> Option<usize> {
         let front = self.front(among);
         let best = *front.iter().min_by(|a, b| self.weight(**a).total_cmp(&self.weight(**b)))?;
-        let told_apart = |run: &usize| self.is_better_by(SHARE_THAT_MATTERS, best, *run);
         let rank = |run: &usize| {
-            let policy = self.runs[*run].policy.as_str();
-            (*run != self.baseline, From::of(policy) != From::Linux, *run)
+            let is_better = self.beats(*run, self.baseline).is_some();
+            (*run != self.baseline, !is_better, From::of(self.policy(*run)) != From::Linux, *run)
         };
-        let near = |run: &usize| !told_apart(run) && self.is_near(*run, best);
+        let near = |run: &usize| !self.is_told_apart(best, *run) && self.is_near(*run, best);
         front.into_iter().filter(near).min_by_key(rank)
+    }
+
+    /// Whether `best` is better than `other` under the preference, or in a figure and worse in none.
+    fn is_told_apart(&self, best: usize, other: usize) -> bool {
+        let less =
+            |a: usize, b: usize| self.figures.iter().any(|figure| self.is_less(*figure, a, b));
+        self.is_better_by(SHARE_THAT_MATTERS, best, other)
+            || (less(best, other) && !less(other, best))
+    }
+
+    /// Runs that can be had and that none of these beats.
+    pub(super) fn unbeaten(&self) -> Vec<&'a RunResult> {
+        let all: Vec<usize> = (0..self.runs.len()).filter(|run| self.can_be_had(*run)).collect();
+        self.front(&all).into_iter().map(|run| &self.runs[run]).collect()
     }
 
     /// The scheduler to use of all that can be had: Linux or Forebay has it, or it is the baseline.
@@ -226,21 +244,11 @@ impl<'a> Choice<'a> {
     }
 
     fn can_be_had(&self, run: usize) -> bool {
-        run == self.baseline || matches!(From::of(self.policy(run)), From::Linux | From::Forebay)
+        run == self.baseline || From::of(self.policy(run)).is_to_be_had()
     }
 
-    /// The one to use of those that Linux has; none where they are no better than the baseline.
+    /// The one to use of those that Linux has.
     pub(super) fn today(&self) -> Option<&'a str> {
-        let among: Vec<usize> = (0..self.runs.len())
-            .filter(|run| *run == self.baseline || self.is_today(*run))
-            .collect();
-        self.pick(&among)
-            .filter(|run| *run != self.baseline || self.is_today(*run))
-            .map(|run| self.policy(run))
-    }
-
-    /// Of those that Linux has the one to use, be it worse than the baseline.
-    pub(super) fn nearest_today(&self) -> Option<&'a str> {
         let among: Vec<usize> = (0..self.runs.len()).filter(|run| self.is_today(*run)).collect();
         self.pick(&among).map(|run| self.policy(run))
     }
@@ -254,22 +262,46 @@ impl<'a> Choice<'a> {
     }
 
     /// Why the first run is not worth flash against each other one; none if it is. It has to be better by a tenth under
-    /// the preference.
-    pub(super) fn against_flash(&self) -> Option<String> {
+    /// the preference, and worse than the first `unharmed` of the others in nothing that this looks at.
+    pub(super) fn against_flash(&self, unharmed: usize) -> Option<String> {
         let is_worth = |other: &usize| self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, *other);
-        let other = (1..self.runs.len()).find(|other| !is_worth(other))?;
-        let told = |figure: &Figure| {
-            let (is, was) = (figure.of(&self.runs[0])?, figure.of(&self.runs[other])?);
-            Some(format!("{} {} against {}", figure.name(), figure.told(is), figure.told(was)))
-        };
-        let figures: Vec<String> = self.looked_at().iter().filter_map(told).collect();
-        let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(figures.len().max(1) as i32);
-        let why = match self.weight(0) < self.weight(other) * least {
-            true => "chance may be all that makes it better than",
-            false => "not a tenth better than",
-        };
-        let (policy, figures) = (&self.runs[other].policy, figures.join(", "));
-        Some(format!("Not worth flash: {why} {policy} ({figures})"))
+        if let Some(other) = (1..self.runs.len()).find(|other| !is_worth(other)) {
+            let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(self.looked_at().len().max(1) as i32);
+            let why = match self.weight(0) < self.weight(other) * least {
+                true => "chance may be all that makes it better than",
+                false => "not a tenth better than",
+            };
+            let (policy, figures) = (&self.runs[other].policy, self.held_against(0, other));
+            return Some(format!("Not worth flash: {why} {policy} ({figures})"));
+        }
+        let harmed = (1..=unharmed).find_map(|other| {
+            let is_worse =
+                |figure: &&Figure| self.share(**figure, 0, other) > 1.0 + SHARE_THAT_MATTERS;
+            Some((other, *self.looked_at().iter().find(is_worse)?))
+        });
+        harmed.map(|(other, figure)| {
+            format!(
+                "Not worth flash: {} rises against {} ({})",
+                figure.name(&self.runs[0]),
+                self.runs[other].policy,
+                self.told(figure, 0, other).unwrap_or_default()
+            )
+        })
+    }
+
+    /// A figure of two runs.
+    fn told(&self, figure: Figure, run: usize, other: usize) -> Option<String> {
+        let (is, was) = (figure.of(&self.runs[run])?, figure.of(&self.runs[other])?);
+        let name = figure.name(&self.runs[run]);
+        Some(format!("{name} {} against {}", figure.told(is), figure.told(was)))
+    }
+
+    /// All figures of two runs that the preference looks at.
+    fn held_against(&self, run: usize, other: usize) -> String {
+        let figures = self.looked_at().iter();
+        let figures: Vec<String> =
+            figures.filter_map(|figure| self.told(*figure, run, other)).collect();
+        figures.join(", ")
     }
 
     /// Whether the first run is worth more flash than the second: better by a tenth under the preference.
@@ -277,14 +309,36 @@ impl<'a> Choice<'a> {
         self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
     }
 
-    /// Whether any scheduler differs from the baseline in a figure that counts.
-    pub(super) fn differs(&self) -> bool {
-        (0..self.runs.len()).any(|run| self.is_apart(run))
+    /// Of the runs that beat the baseline the one that the preference likes best.
+    pub(super) fn best_over_baseline(&self) -> Option<&'a RunResult> {
+        let better = (0..self.runs.len()).filter(|run| self.beats(*run, self.baseline).is_some());
+        let best = better.min_by(|a, b| self.weight(*a).total_cmp(&self.weight(*b)))?;
+        Some(&self.runs[best])
     }
 
-    /// Whether the scheduler called `policy` differs from the baseline in a figure that counts.
-    pub(super) fn differs_in(&self, policy: &str) -> bool {
-        (0..self.runs.len()).any(|run| self.policy(run) == policy && self.is_apart(run))
+    /// Of the runs but the baseline the one that the preference likes best.
+    pub(super) fn nearest_other(&self) -> Option<&'a RunResult> {
+        let others = (0..self.runs.len()).filter(|run| *run != self.baseline);
+        let best = others.min_by(|a, b| self.weight(*a).total_cmp(&self.weight(*b)))?;
+        Some(&self.runs[best])
+    }
+
+    /// All figures of a run that count.
+    pub(super) fn all_figures(&self, run: &RunResult) -> String {
+        let one = |figure: &Figure| {
+            Some(format!("{} {}", figure.name(run), figure.told(figure.of(run)?)))
+        };
+        self.figures.iter().filter_map(one).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Whether any scheduler that can be had differs from the baseline in a figure that counts.
+    pub(super) fn differs(&self) -> bool {
+        (0..self.runs.len()).any(|run| self.can_be_had(run) && self.is_apart(run))
+    }
+
+    /// Whether any that Linux has differs from the baseline in a figure that counts.
+    pub(super) fn differs_today(&self) -> bool {
+        (0..self.runs.len()).any(|run| self.is_today(run) && self.is_apart(run))
     }
 
     fn is_apart(&self, run: usize) -> bool {
@@ -301,12 +355,8 @@ impl<'a> Choice<'a> {
         if run == chosen {
             return None;
         }
-        let told = |figure: Figure, of: usize| {
-            figure.of(&self.runs[of]).map_or(String::new(), |value| figure.told(value))
-        };
-        let against = |figure: Figure, other: usize| {
-            format!("{} {} against {}", figure.name(), told(figure, run), told(figure, other))
-        };
+        let against =
+            |figure: Figure, other: usize| self.told(figure, run, other).unwrap_or_default();
         if let Some(figure) = self.beats(chosen, run) {
             return Some(format!(
                 "beaten by {}: {}",
@@ -338,24 +388,31 @@ impl<'a> Choice<'a> {
 
     /// Why a run is not chosen that no figure alone keeps out.
     fn less_in_all(&self, run: usize, chosen: usize) -> String {
-        let told = |figure: &Figure| {
-            let (is, was) = (figure.of(&self.runs[run])?, figure.of(&self.runs[chosen])?);
-            Some(format!("{} {} against {}", figure.name(), figure.told(is), figure.told(was)))
-        };
-        let figures: Vec<String> = self.looked_at().iter().filter_map(told).collect();
-        format!("worse than {} as far as can be told: {}", self.policy(chosen), figures.join(", "))
+        format!(
+            "worse than {} as far as can be told: {}",
+            self.policy(chosen),
+            self.held_against(run, chosen)
+        )
     }
 
-    /// Which is best in what: (the preference, the scheduler, its figure), of those that can be had.
-    pub(super) fn extremes(&self) -> Vec<(Prefer, &'a str, String)> {
+    /// Which is best in what: (the preference, the scheduler, its figure), of those that can be had; of all figures that
+    /// count together where there are several, without a figure.
+    pub(super) fn extremes(&self) -> Vec<(Prefer, &'a str, Option<String>)> {
+        let had = || (0..self.runs.len()).filter(|run| self.can_be_had(*run));
         let one = |figure: &Figure| {
             let prefer = Prefer::ALL.into_iter().find(|prefer| prefer.figure() == Some(*figure))?;
-            let of = |run: &RunResult| figure.of(run).unwrap_or(f64::MAX);
-            let had = (0..self.runs.len()).filter(|run| self.can_be_had(*run));
-            let best = had.map(|run| &self.runs[run]).min_by(|a, b| of(a).total_cmp(&of(b)))?;
-            Some((prefer, best.policy.as_str(), figure.told(of(best))))
+            let of = |run: usize| figure.of(&self.runs[run]).unwrap_or(f64::MAX);
+            let best = had().min_by(|a, b| of(*a).total_cmp(&of(*b)))?;
+            Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
-        self.figures.iter().filter_map(one).collect()
+        let product = |run: usize| {
+            let values = self.figures.iter().map(|figure| figure.of(&self.runs[run]));
+            values.map(|value| value.unwrap_or(0.0).max(1e-9)).product::<f64>()
+        };
+        let together = had().min_by(|a, b| product(*a).total_cmp(&product(*b)));
+        let together = together.filter(|_| self.figures.len() > 1);
+        let together = together.map(|run| (Prefer::Balance, self.policy(run), None));
+        self.figures.iter().filter_map(one).chain(together).collect()
     }
 }
 

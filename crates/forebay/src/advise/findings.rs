@@ -2,7 +2,7 @@
 
 use super::available::served;
 use super::choice::Choice;
-use super::judge::{KEEPS_UP, TOO_FEW, tail_ms, tail_of, utilisation};
+use super::judge::{TOO_FEW, Tail, keeps_up, share_busy};
 use super::{From, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
 use crate::input::Input;
@@ -29,6 +29,8 @@ pub(super) struct Case<'a> {
     pub(super) today: Option<&'a Today>,
     pub(super) choice: &'a Choice<'a>,
     pub(super) plain: Option<&'a Plain>,
+    /// How long requests come.
+    pub(super) span_s: f64,
 }
 
 impl Case<'_> {
@@ -46,14 +48,23 @@ impl Case<'_> {
         }
     }
 
-    pub(super) fn utilisation(&self) -> f64 {
-        utilisation(self.baseline())
+    /// The share of the time that the device works.
+    pub(super) fn share_busy(&self) -> f64 {
+        share_busy(self.baseline(), self.span_s)
+    }
+
+    /// The tail that is told.
+    fn tail(&self) -> Tail {
+        Tail::of(self.baseline)
     }
 
     /// What is free, and apart from it what needs flash.
     pub(super) fn headline(&self) -> String {
         let mut free = self.scheduler();
         let recommended = || self.remedies.iter().filter(|remedy| remedy.recommended);
+        if let Some(remedy) = recommended().find(|one| one.kind == RemedyKind::QueueDepth) {
+            free += &self.shallower(remedy);
+        }
         for remedy in recommended().filter(|one| one.kind == RemedyKind::Defragmentation) {
             free += &format!(
                 " Defragment: {} moved once save {} of the time under {}, on requests it was not \
@@ -66,7 +77,11 @@ impl Case<'_> {
         let Some(remedy) = recommended().find(|remedy| remedy.flash_bytes > 0) else { return free };
         let first = free.chars().next().map(|first| first.to_ascii_lowercase());
         let free: String = first.into_iter().chain(free.chars().skip(1)).collect();
-        let tails = [(remedy.read_p99_ms, "reads"), (remedy.write_p99_ms, "writes")];
+        let counts = &self.baseline.figures;
+        let tails = [
+            (remedy.read_p99_ms.filter(|_| counts.reads >= TOO_FEW), "reads"),
+            (remedy.write_p99_ms.filter(|_| counts.writes >= TOO_FEW), "writes"),
+        ];
         let tails = tails
             .iter()
             .filter_map(|(tail, kind)| Some(format!("{kind} within {}", millis((*tail)?))));
@@ -81,12 +96,13 @@ impl Case<'_> {
             ),
         };
         format!(
-            "Free: {free} With {} of flash: {} takes {} ({over_free}{} than {}), and answers 99 % of {tails}.",
+            "Free: {free} With {} of flash: {} brings {} to {} ({over_free}{} than {}), and answers 99 % of {tails}.",
             bytes(remedy.flash_bytes as f64),
             match remedy.kind {
                 RemedyKind::Caching => "a write-back cache",
                 _ => "offloading by BID-Hybrid",
             },
+            self.total_words(),
             seconds(remedy.total_s.unwrap_or(0.0)),
             difference(remedy.gain_share.unwrap_or(0.0)),
             baseline.policy,
@@ -103,12 +119,12 @@ impl Case<'_> {
                 "Nothing to gain: the trace keeps the {} busy only {} of the time, so requests seldom meet and \
                  there is little to reorder; 99 % of {} are answered within {}. {}",
                 self.drive(),
-                match self.utilisation() {
+                match self.share_busy() {
                     share if share < 0.001 => "less than 0.1 %".to_string(),
                     share => percent(share),
                 },
-                if baseline.figures.read_p99_ms.is_some() { "reads" } else { "writes" },
-                millis(tail_of(baseline)),
+                self.tail().name(),
+                millis(self.tail().ms(baseline)),
                 self.stay(),
             ),
             Verdict::TooShort | Verdict::NoTimes => format!(
@@ -118,8 +134,9 @@ impl Case<'_> {
                 seconds(self.input.description.duration_s),
             ),
             Verdict::NothingToGain => format!(
-                "Nothing to gain from scheduling: every scheduler takes within {} of the same time. {}",
+                "Nothing to gain from scheduling: every scheduler that can be had comes within {} of the same {}. {}",
                 percent(self.spread()),
+                self.total_words(),
                 self.stay(),
             ),
         }
@@ -132,28 +149,36 @@ impl Case<'_> {
 
     /// What to do where no scheduler is better than the baseline.
     fn stay(&self) -> String {
-        let (baseline, today) = (&self.baseline().policy, self.today.map(|today| &today.policy));
-        match today {
+        match self.today {
             None => "Leave the scheduler as it is.".to_string(),
-            Some(today) if today == baseline => {
-                format!("Use {today}: it keeps the order that requests come in, and none beats it.")
-            }
-            Some(today) if !self.choice.differs_in(today) => {
-                format!("Stay with first in, first out: {baseline}, or since Linux 5.0 {today}.")
-            }
             Some(today) => format!(
-                "Stay with first in, first out, {baseline}; of what Linux has since 5.0 {today} comes nearest."
+                "Use {}: it keeps the order that requests come in, and nothing that can be had beats it.",
+                today.policy
             ),
         }
     }
 
+    /// Schedulers that can be had, in their places.
+    fn to_be_had(&self) -> impl Iterator<Item = &Ranked> {
+        self.ranking.iter().filter(|ranked| ranked.from.is_to_be_had())
+    }
+
     /// What the wrong scheduler costs; nothing where none takes longer.
     fn worst(&self) -> String {
-        let worst = &self.ranking[self.ranking.len() - 1];
+        let Some(worst) = self.to_be_had().last() else { return String::new() };
         match -worst.gain_share.unwrap_or(0.0) {
             loss if loss < 0.005 => String::new(),
-            loss => format!("{} takes {} longer.", worst.policy, percent(loss)),
+            loss => {
+                format!("{} brings {} more {}.", worst.policy, percent(loss), self.total_words())
+            }
         }
+    }
+
+    /// What a shallower queue in the drive does to the scheduler that is set.
+    fn shallower(&self, remedy: &Remedy) -> String {
+        let Some((depth, figures)) = remedy.reason.split_once(": ") else { return String::new() };
+        let figures = figures.split(". ").next().unwrap_or_default();
+        format!(" Set {depth}: {figures}.")
     }
 
     /// What can be set today, then what only Forebay offers.
@@ -171,17 +196,18 @@ impl Case<'_> {
             Some(today) if today.policy == chosen.policy => {
                 format!("Set {}: {}.", today.policy, self.falls(today))
             }
+            Some(today) if today.policy == self.baseline.policy => format!(
+                "Nothing that Linux has is better here than {}, first in, first out; with {named} {}.",
+                today.policy,
+                self.falls(chosen)
+            ),
             Some(today) => format!(
                 "Set {} today: {}. {named} comes to {}.",
                 today.policy,
                 self.falls(today),
                 self.comes_to(chosen)
             ),
-            None => format!(
-                "Nothing that Linux has today is better here than {}, first in, first out; with {named} {}.",
-                self.baseline().policy,
-                self.falls(chosen)
-            ),
+            None => format!("With {named} {}.", self.falls(chosen)),
         }
     }
 
@@ -203,17 +229,20 @@ impl Case<'_> {
                 difference(gain)
             ),
         };
-        let tail = |run: &RunResult| tail_of(run);
+        let tail = |run: &RunResult| self.tail().ms(run);
         let joined = if (gain >= -0.005) == (tail(run) <= tail(baseline)) { "and" } else { "but" };
         format!("{total}, {joined} 99 % of {}", self.tail_change(run))
     }
 
     /// A run's total and tail.
     fn comes_to(&self, run: &RunResult) -> String {
-        let figures = &run.figures;
-        let kind = if figures.read_p99_ms.is_some() { "reads" } else { "writes" };
-        let tail = millis(tail_ms(figures.read_p99_ms, figures.write_p99_ms));
-        format!("{} and 99 % of {kind} within {tail}", seconds(run.total_s()))
+        let tail = self.tail();
+        format!(
+            "{} and 99 % of {} within {}",
+            seconds(run.total_s()),
+            tail.name(),
+            millis(tail.ms(run))
+        )
     }
 
     /// Which scheduler is best in what, where that is not one alone.
@@ -223,38 +252,40 @@ impl Case<'_> {
         if best.iter().all(|(_, policy, _)| policy == first) {
             return None;
         }
-        let one = |(prefer, policy, figure): &(Prefer, &str, String)| {
+        let one = |(prefer, policy, figure): &(Prefer, &str, Option<String>)| {
             let what = match prefer {
-                Prefer::Total => "fastest in total",
-                Prefer::Reads => "best read tail",
-                _ => "best write tail",
+                Prefer::Total => format!("least {}", self.total_words()),
+                Prefer::Reads => "best read tail".to_string(),
+                Prefer::Writes => "best write tail".to_string(),
+                Prefer::Balance => "best balance".to_string(),
             };
-            format!("{what} {policy} ({figure})")
+            let figure = figure.as_ref().map_or(String::new(), |figure| format!(" ({figure})"));
+            format!("{what} {policy}{figure}")
         };
         let all: Vec<String> = best.iter().map(one).collect();
+        let names: Vec<&str> = best.iter().map(|(prefer, _, _)| prefer.name()).collect();
         Some(format!(
-            "No scheduler is best in all: {}. `--prefer total|reads|writes` picks by one of them.",
-            all.join(", ")
+            "No scheduler is best in all: {}. `--prefer {}` picks by one of them, and passes over what another beats.",
+            all.join(", "),
+            names.join("|")
         ))
     }
 
+    /// By how much the schedulers that can be had differ in time.
     fn spread(&self) -> f64 {
-        let (best, worst) = (&self.ranking[0], &self.ranking[self.ranking.len() - 1]);
-        worst.total_s / best.total_s.max(1e-9) - 1.0
+        let longest_s = self.to_be_had().map(|ranked| ranked.total_s).fold(0.0, f64::max);
+        let least_s = self.to_be_had().map(|ranked| ranked.total_s).fold(f64::MAX, f64::min);
+        longest_s / least_s.max(1e-9) - 1.0
     }
 
     fn tail_change(&self, chosen: &RunResult) -> String {
-        let baseline = self.baseline();
-        let (before, after, kind) = match (baseline.figures.read_p99_ms, chosen.figures.read_p99_ms)
-        {
-            (Some(before), Some(after)) => (before, after, "reads"),
-            _ => (
-                baseline.figures.write_p99_ms.unwrap_or(0.0),
-                chosen.figures.write_p99_ms.unwrap_or(0.0),
-                "writes",
-            ),
-        };
-        format!("{kind} are answered within {} instead of {}", millis(after), millis(before))
+        let tail = self.tail();
+        format!(
+            "{} are answered within {} instead of {}",
+            tail.name(),
+            millis(tail.ms(chosen)),
+            millis(tail.ms(self.baseline))
+        )
     }
 
     pub(super) fn findings(&self) -> Vec<String> {
@@ -303,35 +334,32 @@ impl Case<'_> {
                 _ => "at media rate",
             }
         );
+        let (drive, policy, busy) =
+            (self.drive(), &self.baseline().policy, seconds(figures.busy_s));
         if self.setup.replay == Replay::Open && figures.makespan_s > duration_s * 1.05 + 1.0 {
-            if self.utilisation() < KEEPS_UP {
+            let queue = "so they queue and latencies are mostly queueing";
+            if keeps_up(self.baseline(), self.span_s) {
                 return format!(
-                    "The {} falls behind: the requests of {} are done after {}, of which it is busy {} ({}) under {}, \
-                     so they queue and latencies are mostly queueing. {floor}.",
-                    self.drive(),
+                    "The {drive} falls behind: the requests of {} are done after {}, of which it is busy {busy} under \
+                     {policy}, {queue}. {floor}.",
                     seconds(duration_s),
                     seconds(figures.makespan_s),
-                    seconds(figures.busy_s),
-                    percent(self.utilisation()),
-                    self.baseline().policy,
                 );
             }
             return format!(
-                "The {} cannot keep up: the requests of {} keep it busy for {} under {}, so \
-                 they queue and latencies are mostly queueing. {floor}.",
-                self.drive(),
+                "The {drive} cannot keep up: the requests of {} keep it busy for {busy} under {policy}, {queue}. \
+                 {floor}.",
                 seconds(duration_s),
-                seconds(figures.busy_s),
-                self.baseline().policy,
             );
         }
+        let over_s = match self.setup.replay {
+            Replay::Closed => figures.makespan_s,
+            Replay::Open | Replay::Dependent => self.span_s,
+        };
         format!(
-            "Under {} the {} is busy {} of {} ({}). {floor}.",
-            self.baseline().policy,
-            self.drive(),
-            seconds(figures.busy_s),
-            seconds(figures.makespan_s),
-            percent(self.utilisation()),
+            "Under {policy} the {drive} is busy {busy} of {} ({}). {floor}.",
+            seconds(over_s),
+            percent(self.share_busy()),
         )
     }
 
@@ -340,17 +368,21 @@ impl Case<'_> {
         if self.device.model.cylinders() == 0 {
             return "This device has no heads: order does not change its service time.".to_string();
         }
-        let moving = (figures.seek_s + figures.rotation_s) / figures.busy_s.max(1e-9);
+        let spent = figures.seek_s + figures.rotation_s + figures.transfer_s;
+        let written_back = match figures.write_back_s {
+            0.0 => String::new(),
+            s => format!(" {} of it empties the drive's write cache.", seconds(s)),
+        };
         format!(
-            "Under {} the disk spends {} of its busy time moving heads and waiting for sectors \
-             ({} seeking, {} rotating; {}, {:.0} full sweeps) and {} transferring.",
+            "Under {} the arm spends {} seeking, {} waiting for sectors and {} transferring ({}, {:.0} full sweeps): \
+             order can change the first two, {} of it.{written_back}",
             self.baseline().policy,
-            percent(moving),
             seconds(figures.seek_s),
             seconds(figures.rotation_s),
+            seconds(figures.transfer_s),
             counted(figures.head_movements, "head movement"),
             figures.seek_sweeps,
-            percent(figures.transfer_s / figures.busy_s.max(1e-9)),
+            percent((figures.seek_s + figures.rotation_s) / spent.max(1e-9)),
         )
     }
 
@@ -394,9 +426,10 @@ impl Case<'_> {
             })
             .collect();
         Some(format!(
-            "{} of the time lost to head movement is lost going from one stream to another. The \
+            "Of the head movement that a request itself waits for, {} of {} goes from one stream to another. The \
              costliest pairs: {}.",
             percent(between),
+            seconds(moving),
             pairs.join("; "),
         ))
     }
@@ -431,9 +464,10 @@ impl Case<'_> {
     /// A run's figures as they are told.
     fn figures_of(&self, run: &RunResult) -> String {
         format!(
-            "{}, 99 % within {}, the longest {}",
+            "{}, 99 % of {} within {}, the longest {}",
             seconds(run.total_s()),
-            millis(tail_of(run)),
+            self.tail().name(),
+            millis(self.tail().ms(run)),
             run.figures.longest_ms().map_or("-".to_string(), millis)
         )
     }
@@ -451,12 +485,13 @@ impl Case<'_> {
             ),
         };
         format!(
-            "{}: {} ({}){movement}, 99 % within {} ({}), the longest {}{}.",
+            "{}: {} ({}){movement}, 99 % of {} within {} ({}), the longest {}{}.",
             result.policy,
             seconds(result.total_s()),
             change(result.total_s(), baseline.total_s()),
-            millis(tail_of(result)),
-            change(tail_of(result), tail_of(baseline)),
+            self.tail().name(),
+            millis(self.tail().ms(result)),
+            change(self.tail().ms(result), self.tail().ms(baseline)),
             now.longest_ms().map_or("-".to_string(), millis),
             self.why_not(&result.policy),
         )

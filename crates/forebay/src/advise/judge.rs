@@ -3,7 +3,7 @@
 
 use super::Verdict;
 use super::choice::Choice;
-use crate::simulate::RunResult;
+use crate::simulate::{Replay, RunResult};
 
 /// Less than this share of the total is called no difference.
 pub(super) const SHARE_THAT_MATTERS: f64 = 0.03;
@@ -22,28 +22,68 @@ const MOSTLY_IDLE: f64 = 0.5;
 const TAIL_FINE_MS: f64 = 50.0;
 /// A disk that is busy less than this share of the time keeps up with its requests.
 pub(super) const KEEPS_UP: f64 = 0.95;
-/// The 99th percentile that people wait for: reads where there are any, else writes.
-pub(super) fn tail_ms(read_p99_ms: Option<f64>, write_p99_ms: Option<f64>) -> f64 {
-    read_p99_ms.or(write_p99_ms).unwrap_or(0.0)
+/// What total time is called: below saturation open replay has no time of completion that order could change, so it is
+/// the time that devices work.
+pub(super) fn time_name(replay: Replay) -> &'static str {
+    match replay {
+        Replay::Open | Replay::Dependent => "busy time",
+        Replay::Closed => "total time",
+    }
 }
 
-/// The same of a run.
+/// Whose 99th percentile people wait for: that of reads where there are enough, else that of writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tail {
+    Reads,
+    Writes,
+}
+
+impl Tail {
+    /// Of runs like this.
+    pub(super) fn of(run: &RunResult) -> Tail {
+        let (reads, writes) = (run.figures.reads, run.figures.writes);
+        if reads >= TOO_FEW || reads >= writes { Tail::Reads } else { Tail::Writes }
+    }
+
+    /// In `run`; 0 without any.
+    pub(super) fn ms(self, run: &RunResult) -> f64 {
+        let (reads, writes) = (run.figures.read_p99_ms, run.figures.write_p99_ms);
+        if self == Tail::Reads { reads } else { writes }.unwrap_or(0.0)
+    }
+
+    /// "reads" or "writes".
+    pub(super) fn name(self) -> &'static str {
+        if self == Tail::Reads { "reads" } else { "writes" }
+    }
+}
+
+/// The tail of a run.
 pub(super) fn tail_of(run: &RunResult) -> f64 {
-    tail_ms(run.figures.read_p99_ms, run.figures.write_p99_ms)
+    Tail::of(run).ms(run)
 }
 
-/// The share of the time that the disk works.
-pub(super) fn utilisation(run: &RunResult) -> f64 {
-    run.figures.busy_s / run.figures.makespan_s.max(1e-9)
+/// Whether the disk keeps up with requests that come within `span_s`, so that its time is nobody's wait. In closed
+/// replay, where each request waits for others, somebody always does.
+pub(super) fn keeps_up(run: &RunResult, span_s: f64) -> bool {
+    run.replay != Replay::Closed && run.figures.busy_s < KEEPS_UP * span_s
 }
 
 /// Whether the disk is mostly idle and answers as fast as it can: then there is nothing to gain.
-pub(super) fn is_at_ease(baseline: &RunResult) -> bool {
-    utilisation(baseline) < MOSTLY_IDLE && tail_of(baseline) <= TAIL_FINE_MS
+pub(super) fn is_at_ease(baseline: &RunResult, span_s: f64) -> bool {
+    share_busy(baseline, span_s) < MOSTLY_IDLE && tail_of(baseline) <= TAIL_FINE_MS
+}
+
+/// The share of the time that the disk works.
+pub(super) fn share_busy(run: &RunResult, span_s: f64) -> f64 {
+    let over_s = match run.replay {
+        Replay::Open | Replay::Dependent => span_s,
+        Replay::Closed => run.figures.makespan_s,
+    };
+    (run.figures.busy_s / over_s.max(1e-9)).min(1.0)
 }
 
 /// Which scheduler is to be used, if that can be told.
-pub(super) fn scheduler(choice: &Choice<'_>) -> (Verdict, Option<String>) {
+pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<String>) {
     let baseline = choice.baseline();
     if baseline.figures.requests < TOO_FEW {
         return (Verdict::TooShort, None);
@@ -51,7 +91,9 @@ pub(super) fn scheduler(choice: &Choice<'_>) -> (Verdict, Option<String>) {
     let best = choice.best().unwrap_or(&baseline.policy);
     let verdict = match () {
         () if best != baseline.policy => Verdict::Recommended,
-        () if utilisation(baseline) < UTILISATION_THAT_MATTERS || is_at_ease(baseline) => {
+        () if share_busy(baseline, span_s) < UTILISATION_THAT_MATTERS
+            || is_at_ease(baseline, span_s) =>
+        {
             Verdict::LoadTooLow
         }
         () if choice.differs() => Verdict::BaselineIsBest,

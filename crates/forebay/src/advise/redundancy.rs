@@ -7,7 +7,7 @@
 use forebay_core::catalog::volume_bytes;
 use serde::Serialize;
 
-use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS, tail_ms};
+use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
@@ -118,7 +118,7 @@ fn redundant(
 }
 
 fn tail(of: &Redundant) -> f64 {
-    tail_ms(of.read_p99_ms, of.write_p99_ms)
+    of.read_p99_ms.or(of.write_p99_ms).unwrap_or(0.0)
 }
 
 /// Whether one is better: in time without harm to the tail, or in the tail without harm to time.

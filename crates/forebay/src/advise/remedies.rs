@@ -13,6 +13,8 @@ use crate::simulate::RunResult;
 pub enum RemedyKind {
     /// Another order of requests.
     Scheduling,
+    /// Fewer commands in the drive at a time.
+    QueueDepth,
     /// Blocks laid in the order they are read.
     Defragmentation,
     /// Writes of those who write little at a time on flash.
@@ -26,6 +28,7 @@ impl RemedyKind {
     pub fn name(self) -> &'static str {
         match self {
             RemedyKind::Scheduling => "scheduling",
+            RemedyKind::QueueDepth => "queue depth",
             RemedyKind::Defragmentation => "defragmentation",
             RemedyKind::Offloading => "offloading",
             RemedyKind::Caching => "caching",

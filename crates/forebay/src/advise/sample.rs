@@ -198,6 +198,7 @@ pub(crate) fn advice() -> Advice {
         device_reason: "the smallest bundled drive that holds the trace".to_string(),
         replay: Replay::Open,
         intensity: 1.0,
+        total_is: "busy time",
         verdict: Verdict::Recommended,
         recommended: Some("deadline".to_string()),
         baseline: "noop".to_string(),

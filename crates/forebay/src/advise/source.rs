@@ -22,14 +22,31 @@ const SLOWER_TIMES: f64 = 2.0;
 /// A run that takes so many times as long as the recording does not keep up with it.
 const LONGER_TIMES: f64 = 1.05;
 
-/// How the recording's latencies tell that no disk answered it: in words, or none where they do not.
+/// More requests a second that go elsewhere than the last one ended than any disk answers, with the deepest queue.
+const SCATTERED_MOST: f64 = 1000.0;
+
+/// How the recording tells that no disk answered it, by its latencies or where it has none by its rate: in words, or
+/// none where it does not.
 pub(super) fn was_flash(description: &Description) -> Option<String> {
-    let within_ms = measured(&description.read_latency, description.reads)?.p99_ms?;
     let goes_on = description.sequential_share?;
+    let name_one = "for what a disk would make of it name one with --device";
+    let Some(reads) = measured(&description.read_latency, description.reads) else {
+        let is_unmeasured = measured(&description.write_latency, description.writes).is_none();
+        let scattered = description.mean_iops? * (1.0 - goes_on);
+        let is_flash =
+            is_unmeasured && description.requests >= TOO_FEW && scattered > SCATTERED_MOST;
+        return is_flash.then(|| {
+            format!(
+                "flash: the trace has no latencies, but {scattered:.0} of its requests a second go elsewhere than the \
+                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {name_one}"
+            )
+        });
+    };
+    let within_ms = reads.p99_ms?;
     (within_ms < POSITIONING_LEAST_MS && 1.0 - goes_on >= ELSEWHERE_LEAST).then(|| {
         format!(
             "flash, as the trace ran on: 99 % of its reads took less than {}, though only {} of its requests go on \
-             where the last one ended, which no disk can; for what a disk would make of it name one with --device",
+             where the last one ended, which no disk can; {name_one}",
             millis(within_ms),
             percent(goes_on),
         )
@@ -107,6 +124,14 @@ mod tests {
         assert_eq!(was_flash(&few), None);
         let mut unmeasured = recorded(0.05, 0.1, 0.0);
         unmeasured.read_latency.measured_share = Some(0.02);
+        assert_eq!(was_flash(&unmeasured), None);
+        // Without latencies the rate tells.
+        unmeasured.mean_iops = Some(51_000.0);
+        let flash = was_flash(&unmeasured).unwrap();
+        assert!(flash.contains("no latencies, but 51000 of its requests a second"), "{flash}");
+        unmeasured.sequential_share = Some(0.99);
+        assert_eq!(was_flash(&unmeasured), None, "a disk can go on as fast");
+        (unmeasured.sequential_share, unmeasured.mean_iops) = (Some(0.0), Some(900.0));
         assert_eq!(was_flash(&unmeasured), None);
     }
 

@@ -9,7 +9,7 @@ use forebay_core::Device;
 
 use super::SEED;
 use super::choice::{Choice, Prefer};
-use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, is_at_ease, tail_of};
+use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, time_name};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
 use super::sizing::Sizing;
 use crate::defragment::{Defragmentation, study};
@@ -25,6 +25,9 @@ use crate::slices::{Resampled, Slices};
 /// A cache that would find fewer blocks than this, however large, is not tried.
 const HIT_SHARE_THAT_MATTERS: f64 = 0.05;
 
+/// Queue depths that are tried where the drive's is larger: the order is the scheduler's alone, or nearly so.
+const DEPTHS: [u32; 2] = [1, 4];
+
 /// What remedies are held against, and what they are tried on.
 pub(super) struct Trial<'a> {
     pub(super) input: &'a Input,
@@ -36,7 +39,13 @@ pub(super) struct Trial<'a> {
     pub(super) free: &'a RunResult,
     /// Both in slices.
     pub(super) slices: [&'a Slices; 2],
+    /// Other schedulers that can be had and that nothing beats, in slices.
+    pub(super) rivals: Vec<(&'a RunResult, &'a Slices)>,
+    /// The run under the best of what Linux has, in slices.
+    pub(super) today: Option<(&'a RunResult, &'a Slices)>,
     pub(super) prefer: Prefer,
+    /// How long requests come.
+    pub(super) span_s: f64,
 }
 
 /// Every remedy, free ones first, and how a cache was sized and defragmentation went, where they
@@ -71,7 +80,7 @@ impl Trial<'_> {
         }
         let steps = self.input.description.records.saturating_mul(2);
         let parts = side_by_side(
-            &["defragmentation", "offloading", "caching"],
+            &["queue depth", "defragmentation", "offloading", "caching"],
             (jobs, steps),
             share,
             |part, tell| self.part(part, tell),
@@ -92,13 +101,19 @@ impl Trial<'_> {
     /// One of those that cost something.
     fn part(&self, part: usize, tell: Tell<'_>) -> Result<Part, Error> {
         Ok(match part {
-            0 => {
+            0 => Part {
+                remedy: self.queue_depth(tell)?,
+                run: None,
+                sizing: None,
+                defragmentation: None,
+            },
+            1 => {
                 let (bed, policy) = (Bed::of(self.device), &self.free.policy);
                 let studied = study(self.input, bed, policy, self.setup, &mut *tell)?;
                 let remedy = self.defragmented(&studied, tell)?;
                 Part { remedy, run: None, sizing: None, defragmentation: Some(studied) }
             }
-            1 => {
+            2 => {
                 let (remedy, run) = self.offloading(tell)?;
                 Part { remedy, run, sizing: None, defragmentation: None }
             }
@@ -143,8 +158,60 @@ impl Trial<'_> {
         Remedy { recommended, reason, ..Remedy::outcome(RemedyKind::Scheduling, free, baseline) }
     }
 
+    /// A shallower queue in the drive, under the best of what Linux has.
+    fn queue_depth<P: GoOn>(&self, mut progress: impl FnMut(u64) -> P) -> Result<Remedy, Error> {
+        let kind = RemedyKind::QueueDepth;
+        let untried = |policy: &str, why: &str| Ok(Remedy::untried(kind, policy, why.to_string()));
+        let Some((today, slices)) = self.today else {
+            return untried("none", "Not tried: no scheduler of Linux is recommended.");
+        };
+        let shallower = DEPTHS.iter().filter_map(|depth| self.device.at_queue_depth(*depth));
+        let mut runs = Vec::new();
+        for device in shallower {
+            let bed = Bed { slices: true, ..Bed::of(&device) };
+            let mut run = run_on(self.input, bed, &today.policy, self.setup, &mut progress)?;
+            run.result.policy = device.name.clone();
+            runs.push(run);
+        }
+        if runs.is_empty() {
+            return untried(&today.policy, "Not tried: this device takes one command at a time.");
+        }
+        let all: Vec<RunResult> =
+            std::iter::once(today).chain(runs.iter().map(|run| &run.result)).cloned().collect();
+        let in_slices = runs.iter().filter_map(|run| run.slices.as_ref());
+        let in_slices: Vec<&Slices> = std::iter::once(slices).chain(in_slices).collect();
+        let resampled = Resampled::of(&in_slices, SEED);
+        let choice = Choice::new(&all, &today.policy, &resampled, self.prefer, self.span_s);
+        let best = choice.best_over_baseline();
+        let shown = best.or(choice.nearest_other()).unwrap_or(today);
+        let depth = shown.policy.rsplit('=').next().unwrap_or_default();
+        let held = format!(
+            "{} at a queue depth of {depth}: {}, against {} as it ships",
+            today.policy,
+            choice.all_figures(shown),
+            choice.all_figures(today)
+        );
+        let reason = match best {
+            Some(_) => format!(
+                "{held}. To set it until the next start: echo {depth} | sudo tee \
+                 /sys/block/sdX/device/queue_depth."
+            ),
+            None => {
+                format!("{held}: no gain, or one that costs another figure. Leave it as it is.")
+            }
+        };
+        let outcome = Remedy::outcome(kind, shown, self.baseline);
+        Ok(Remedy { policy: today.policy.clone(), recommended: best.is_some(), reason, ..outcome })
+    }
+
     fn totals(&self, run: &RunResult) -> String {
-        format!("{} and 99 % within {}", seconds(run.total_s()), millis(tail_of(run)))
+        let tail = Tail::of(self.baseline);
+        format!(
+            "{} and 99 % of {} within {}",
+            seconds(run.total_s()),
+            tail.name(),
+            millis(tail.ms(run))
+        )
     }
 
     fn bed(&self) -> Bed<'_> {
@@ -159,7 +226,8 @@ impl Trial<'_> {
         let slices: Vec<&Slices> = slices.collect();
         let runs = [more.result.clone(), less.result.clone(), self.baseline.clone()];
         let resampled = Resampled::of(&slices, SEED);
-        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).is_worth_more_flash()
+        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer, self.span_s)
+            .is_worth_more_flash()
     }
 
     /// Offloading, and its run if it was tried.
@@ -227,8 +295,7 @@ impl Trial<'_> {
         match run.placement.get("hit_share") {
             Some(&share) if run.figures.reads > 0 => {
                 evidence += &format!("; in the run it found {} of the blocks read", percent(share));
-                let is_lost =
-                    share < HIT_SHARE_THAT_MATTERS && run.figures.reads >= run.figures.writes;
+                let is_lost = share < HIT_SHARE_THAT_MATTERS && run.figures.reads >= TOO_FEW;
                 why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
             }
             _ => evidence += "; the trace only writes, so it only takes writes in",
@@ -253,8 +320,9 @@ impl Trial<'_> {
             held += &format!(" and {} with {}", self.totals(baseline), baseline.policy);
         }
         let reason = format!(
-            "{}, {held} (total {}): {evidence}.{}",
+            "{}, {held} ({} {}): {evidence}.{}",
             self.totals(run),
+            time_name(run.replay),
             change(run.total_s(), free.total_s()),
             against.as_ref().map_or(String::new(), |why| format!(" {why}.")),
         );
@@ -270,16 +338,20 @@ impl Trial<'_> {
 
     /// Why flash is not worth its price; none if it is.
     fn against_flash(&self, ran: &Run) -> Option<String> {
-        if is_at_ease(self.baseline) {
+        if is_at_ease(self.baseline, self.span_s) {
             let why = "Nothing to gain from flash: the disk is mostly idle, and answers about as fast as \
                        a disk can";
             return Some(why.to_string());
         }
         let [baseline, free] = self.slices;
-        let slices: Vec<&Slices> = ran.slices.iter().chain([baseline, free]).collect();
-        let runs = [ran.result.clone(), self.baseline.clone(), self.free.clone()];
+        let rivals = self.rivals.iter().copied();
+        let others = [(self.baseline, baseline), (self.free, free)].into_iter().chain(rivals);
+        let (runs, slices): (Vec<&RunResult>, Vec<&Slices>) = others.unzip();
+        let runs: Vec<RunResult> = std::iter::once(&ran.result).chain(runs).cloned().collect();
+        let slices: Vec<&Slices> = ran.slices.iter().chain(slices).collect();
         let resampled = Resampled::of(&slices, SEED);
-        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer).against_flash()
+        Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer, self.span_s)
+            .against_flash(2)
     }
 
     /// What was learnt of defragmentation, with the baseline on the same requests beside it.
@@ -308,7 +380,7 @@ impl Trial<'_> {
         // It is no more than some copying: a tail that it helps is worth that on an idle disk too.
         let calmer = effect.read_p99_after_ms.zip(before.read_p99_ms);
         let calmer = calmer.is_some_and(|(is, was)| is <= was * (1.0 - TAIL_THAT_MATTERS));
-        let at_ease = worth_while && is_at_ease(self.baseline) && !calmer;
+        let at_ease = worth_while && is_at_ease(self.baseline, self.span_s) && !calmer;
         let idle = match at_ease {
             true => {
                 " Nothing to gain from it all the same: the disk is mostly idle and answers fast."
@@ -332,8 +404,9 @@ impl Trial<'_> {
 }
 
 /// All remedies but schedulers, and `why` none of them was tried.
-pub(super) fn none_tried(scheduler: &str, why: &str) -> [Remedy; 3] {
+pub(super) fn none_tried(scheduler: &str, why: &str) -> [Remedy; 4] {
     [
+        (RemedyKind::QueueDepth, scheduler),
         (RemedyKind::Defragmentation, scheduler),
         (RemedyKind::Offloading, "bid-hybrid"),
         (RemedyKind::Caching, "cache"),

@@ -4,6 +4,9 @@ use super::*;
 use crate::advise::sample;
 use crate::slices::Slices;
 
+/// Within what requests come, so that no run keeps up with them.
+const SPAN_S: f64 = 1.0;
+
 /// A run whose every read and write takes so long, and its slices.
 fn run(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
     let mut result = sample::advice().runs[0].clone();
@@ -27,17 +30,25 @@ fn run(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Sl
 
 /// What is chosen of all, and of what Linux has.
 fn chosen(runs: &[(RunResult, Slices)], prefer: Prefer) -> (String, Option<String>) {
+    chosen_within(runs, prefer, SPAN_S)
+}
+
+fn chosen_within(
+    runs: &[(RunResult, Slices)],
+    prefer: Prefer,
+    span_s: f64,
+) -> (String, Option<String>) {
     let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
     let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
     let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, "noop", &resampled, prefer);
+    let choice = Choice::new(&results, "none", &resampled, prefer, span_s);
     (choice.best().unwrap().to_string(), choice.today().map(str::to_string))
 }
 
 #[test]
 fn the_preference_picks_among_those_that_nothing_beats() {
     let runs = [
-        run("noop", 400.0, 100.0, 100.0),
+        run("none", 400.0, 100.0, 100.0),
         run("mq-deadline", 390.0, 50.0, 200.0),
         run("bfq", 410.0, 80.0, 80.0),
         run("bid", 200.0, 90.0, 90.0),
@@ -53,13 +64,13 @@ fn the_preference_picks_among_those_that_nothing_beats() {
 #[test]
 fn what_cannot_be_told_apart_is_the_simplest() {
     let runs = [
-        run("noop", 400.0, 100.0, 100.0),
+        run("none", 400.0, 100.0, 100.0),
         run("mq-deadline", 396.0, 99.0, 99.0),
         run("forebay", 392.0, 98.5, 98.5),
     ];
-    assert_eq!(chosen(&runs, Prefer::Balance), ("noop".into(), None));
+    assert_eq!(chosen(&runs, Prefer::Balance), ("none".into(), Some("none".into())));
     let runs = [
-        run("noop", 400.0, 100.0, 100.0),
+        run("none", 400.0, 100.0, 100.0),
         run("deadline", 300.0, 51.0, 51.0),
         run("mq-deadline", 301.0, 50.5, 50.5),
         run("forebay", 299.0, 50.0, 50.0),
@@ -70,7 +81,7 @@ fn what_cannot_be_told_apart_is_the_simplest() {
 #[test]
 fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     let runs = [
-        run("noop", 400.0, 100.0, 100.0),
+        run("none", 400.0, 100.0, 100.0),
         run("anticipatory", 200.0, 50.0, 50.0),
         run("mq-deadline", 300.0, 80.0, 80.0),
         run("bid", 250.0, 60.0, 60.0),
@@ -79,7 +90,7 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
     let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
     let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, "noop", &resampled, Prefer::Balance);
+    let choice = Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S);
     let why = |policy| choice.passed_over(policy, "bid").unwrap();
     assert_eq!(why("anticipatory"), "not to be had any more");
     assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80.00 ms against 60.00 ms");
@@ -111,51 +122,94 @@ fn bursty(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult,
 #[test]
 fn what_may_well_be_worse_is_not_chosen() {
     let runs = [
-        bursty("noop", 400.0, 3900.0, 197.0),
+        bursty("none", 400.0, 3900.0, 197.0),
         bursty("mq-deadline", 400.0, 11_600.0, 129.0),
         bursty("bid", 400.0, 3300.0, 137.0),
     ];
-    assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), None));
+    assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("none".into())));
     let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
     let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
     let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, "noop", &resampled, Prefer::Balance);
+    let choice = Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S);
     let why = choice.passed_over("mq-deadline", "bid").unwrap();
-    assert!(why.starts_with("worse than bid as far as can be told: total time"), "{why}");
+    assert!(why.starts_with("worse than bid as far as can be told: busy time"), "{why}");
 }
 
 #[test]
 fn flash_that_chance_may_have_helped_is_told_so() {
     let runs = [
         bursty("bid-hybrid", 400.0, 2300.0, 100.0),
-        bursty("noop", 400.0, 39_000.0, 100.0),
+        bursty("none", 400.0, 39_000.0, 100.0),
         bursty("bid", 400.0, 39_000.0, 100.0),
     ];
     let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
     let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
     let resampled = Resampled::of(&slices, 1);
-    let why = Choice::new(&results, "noop", &resampled, Prefer::Reads).against_flash().unwrap();
-    let said = "Not worth flash: chance may be all that makes it better than noop (read p99 2.30 s";
+    let why =
+        Choice::new(&results, "none", &resampled, Prefer::Reads, SPAN_S).against_flash(2).unwrap();
+    let said = "Not worth flash: chance may be all that makes it better than none (read p99 2.30 s";
     assert!(why.starts_with(said), "{why}");
 }
 
 #[test]
 fn tails_of_a_few_requests_decide_nothing_and_total_does_not_where_the_disk_keeps_up() {
-    let mut runs = [run("noop", 400.0, 100.0, 100.0), run("bfq", 400.0, 10.0, 100.0)];
+    let mut runs = [run("none", 400.0, 100.0, 100.0), run("bfq", 400.0, 10.0, 100.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "bfq");
     runs.iter_mut().for_each(|run| run.0.figures.reads = 42);
-    assert_eq!(chosen(&runs, Prefer::Balance).0, "noop");
-    let mut runs = [run("noop", 400.0, 100.0, 100.0), run("bfq", 200.0, 100.0, 100.0)];
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
+    let runs = [run("none", 400.0, 100.0, 100.0), run("bfq", 200.0, 100.0, 100.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "bfq");
-    runs.iter_mut().for_each(|run| run.0.figures.makespan_s = 1000.0);
-    assert_eq!(chosen(&runs, Prefer::Balance).0, "noop");
-    assert_eq!(chosen(&runs, Prefer::Total).0, "bfq");
+    // It is busy 400 s: 41 of every 100 s say nothing of a total, 96 do.
+    assert_eq!(chosen_within(&runs, Prefer::Balance, 415.0).0, "bfq");
+    assert_eq!(chosen_within(&runs, Prefer::Balance, 975.0).0, "none");
+    assert_eq!(chosen_within(&runs, Prefer::Total, 975.0).0, "bfq");
+}
+
+/// What is better in time and reads is not hidden by a noisy tail of writes.
+#[test]
+fn a_noisy_tail_hides_no_gain() {
+    let noisy = |policy, busy_s, read_ms, write_ms| {
+        let (mut result, _) = run(policy, busy_s, read_ms, write_ms);
+        result.figures.busy_s = busy_s;
+        let mut slices = Slices::default();
+        for id in 0..4000 {
+            let at = Nanos::from_millis(id);
+            let is_burst = id / 100 == 7;
+            let (op, ms) = match id % 2 {
+                0 => (Op::Read, read_ms),
+                _ => (Op::Write, if is_burst { write_ms } else { 1.0 }),
+            };
+            let (offset, len, stream, lane) = (0, 4096, 0, 0);
+            let request = Request { at, offset, id, len, stream, lane, op, flags: Flags::NONE };
+            slices.worked(Nanos::from_secs_f64(busy_s / 4000.0));
+            let done = Done { request, wait: Nanos::ZERO, class: 0, outcome: Ok(()) };
+            slices.finished(at + Nanos::from_secs_f64(ms / 1e3), &done);
+        }
+        (result, slices)
+    };
+    let runs = [noisy("none", 359.0, 221.0, 100.0), noisy("clook", 320.0, 183.0, 128.0)];
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "clook");
+    // Where each is better in something, first in, first out stays.
+    let runs = [run("none", 359.0, 221.0, 100.0), run("clook", 320.0, 183.0, 128.0)];
+    assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
+}
+
+/// Of those that are as good what beats the baseline is chosen before what is simpler.
+#[test]
+fn what_is_better_in_all_is_chosen_before_what_is_simpler() {
+    let runs = [
+        run("none", 395.0, 96.0, 114.0),
+        run("clook", 374.0, 107.0, 59.6),
+        run("forebay", 377.0, 57.9, 105.0),
+    ];
+    assert_eq!(chosen(&runs, Prefer::Balance), ("forebay".into(), Some("none".into())));
+    assert_eq!(chosen(&runs, Prefer::Writes).0, "clook");
 }
 
 #[test]
 fn each_that_is_passed_over_is_told_why() {
     let runs = [
-        run("noop", 400.0, 100.0, 100.0),
+        run("none", 400.0, 100.0, 100.0),
         run("mq-deadline", 390.0, 50.0, 200.0),
         run("bid", 200.0, 90.0, 90.0),
         run("forebay", 201.0, 90.5, 90.5),
@@ -163,29 +217,60 @@ fn each_that_is_passed_over_is_told_why() {
     let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
     let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
     let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, "noop", &resampled, Prefer::Balance);
+    let choice = Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S);
     let why = |policy| choice.passed_over(policy, "bid").unwrap();
-    assert_eq!(why("noop"), "beaten by bid: total time 400 s against 200 s");
-    assert_eq!(why("mq-deadline"), "nothing beats it, but total time 390 s against 200 s");
+    assert_eq!(why("none"), "beaten by bid: busy time 400 s against 200 s");
+    assert_eq!(why("mq-deadline"), "nothing beats it, but busy time 390 s against 200 s");
     assert_eq!(why("forebay"), "cannot be told from bid");
     assert_eq!(choice.passed_over("bid", "bid"), None);
-    let best: Vec<_> = choice.extremes().into_iter().map(|(_, policy, _)| policy).collect();
-    assert_eq!(best, ["bid", "mq-deadline", "bid"]);
+    let best: Vec<_> =
+        choice.extremes().into_iter().map(|(prefer, policy, _)| (prefer, policy)).collect();
+    let (total, reads) = ((Prefer::Total, "bid"), (Prefer::Reads, "mq-deadline"));
+    assert_eq!(best, [total, reads, (Prefer::Writes, "bid"), (Prefer::Balance, "bid")]);
 }
 
 #[test]
 fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
     let said = |flash: (f64, f64, f64), free: (f64, f64, f64)| {
         let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
-        let runs = [of("cache", flash), of("noop", (900.0, 100.0, 100.0)), of("bid", free)];
+        let runs = [of("cache", flash), of("none", (900.0, 100.0, 100.0)), of("bid", free)];
         let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
         let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
         let resampled = Resampled::of(&slices, 1);
-        let why = Choice::new(&results, "noop", &resampled, Prefer::Balance).against_flash();
+        let why =
+            Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S).against_flash(2);
         why.unwrap_or("worth it".to_string())
     };
     assert_eq!(said((500.0, 90.0, 90.0), (800.0, 90.0, 90.0)), "worth it");
     let why = said((500.0, 400.0, 90.0), (800.0, 90.0, 90.0));
-    assert!(why.contains("than noop (total time 500 s against 900 s, read p99 400 ms"), "{why}");
+    assert!(why.contains("than none (busy time 500 s against 900 s, read p99 400 ms"), "{why}");
     assert!(said((780.0, 85.0, 85.0), (800.0, 90.0, 90.0)).contains("better than bid"));
+    // Half the time and half the writes' tail do not pay for reads that wait longer.
+    let why = said((400.0, 95.0, 45.0), (800.0, 90.0, 90.0));
+    assert_eq!(
+        why,
+        "Not worth flash: read p99 rises against bid (read p99 95.00 ms against 90.00 ms)"
+    );
+}
+
+/// What nothing beats is a rival of flash, though another is chosen.
+#[test]
+fn flash_is_held_against_all_that_nothing_beats() {
+    let said = |rival: (f64, f64, f64)| {
+        let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
+        let flat = (400.0, 100.0, 100.0);
+        let runs = [
+            of("cache", (330.0, 90.0, 90.0)),
+            of("none", flat),
+            of("none", flat),
+            of("clook", rival),
+        ];
+        let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
+        let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
+        let resampled = Resampled::of(&slices, 1);
+        Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S).against_flash(2)
+    };
+    assert_eq!(said((400.0, 110.0, 110.0)), None);
+    let why = said((330.0, 85.0, 100.0)).unwrap();
+    assert!(why.starts_with("Not worth flash: not a tenth better than clook (busy time"), "{why}");
 }
