@@ -153,7 +153,8 @@ fn remedies(advice: &Advice) -> String {
     }
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    table.set_header(["", "remedy", "needs", "total", "saved %", "read p99", "write p99"]);
+    let total = advice.total_is;
+    table.set_header(["", "remedy", "needs", total, "saved %", "read p99", "write p99"]);
     for remedy in &tried {
         let before = remedy.before.as_ref();
         let part = if remedy.kind == RemedyKind::Defragmentation { "*" } else { "" };
@@ -247,7 +248,8 @@ fn ranking(advice: &Advice) -> String {
     let digits = if longest_s < 10.0 { 3 } else { 1 };
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    let mut header = vec!["", "policy", "from", "total s"];
+    let total = format!("{} s", advice.total_is.split(' ').next().unwrap_or_default());
+    let mut header = vec!["", "policy", "from", total.as_str()];
     header.extend(compared.then_some("saved %"));
     header.extend(["read p99", "write p99"]);
     table.set_header(header);

@@ -214,17 +214,22 @@ fn sentence(row: &Shared, found: &Consolidation) -> String {
         shift => format!(", {shift} s apart"),
     };
     let worst = row.client_fractions.get(row.worst_client).copied().unwrap_or(1.0);
+    let each = match row.every_client_iops > row.merged_iops {
+        true => format!(
+            "Client {} then gets only {}; {} IOPS keep the promise to each.",
+            row.worst_client + 1,
+            share_found(worst),
+            row.every_client_iops
+        ),
+        false => "That keeps it to each of them too.".to_string(),
+    };
     wrapped(&format!(
-        "{} IOPS keep {} of {} clients together within {} ms{apart}; alone they need {} in sum. \
-         Client {} then gets {}; {} IOPS keep the promise to each.",
+        "{} IOPS keep {} of {} clients together within {} ms{apart}; alone they need {} in sum. {each}",
         row.merged_iops,
         percent(row.fraction),
         found.clients.len(),
         row.within_ms,
         row.sum_iops,
-        row.worst_client + 1,
-        share_found(worst),
-        row.every_client_iops
     ))
 }
 
@@ -233,14 +238,14 @@ fn alone(clients: &[Client]) -> String {
     table.load_preset(presets::ASCII_MARKDOWN);
     let promises = clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
-    table.set_header(["client".to_string(), "alone needs, IOPS".into()].into_iter().chain(heads));
+    table.set_header(["client".to_string(), "trace".into()].into_iter().chain(heads));
     for (index, client) in clients.iter().enumerate() {
         let needs = client.rows.iter().map(|row| row.capacity_iops.to_string());
         let needs = needs.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
         let named = [Cell::new(index + 1), Cell::new(name_of(client))];
         table.add_row(named.into_iter().chain(needs));
     }
-    table.to_string()
+    format!("What each client needs alone, in IOPS:\n{table}")
 }
 
 /// The trace without its folder.
@@ -279,5 +284,10 @@ fn together(found: &Consolidation) -> String {
         ];
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));
     }
-    table.to_string()
+    let said = wrapped(
+        "What they need together, in IOPS, beside the sum of what each needs alone. Q1s: what keeps all that each \
+         client's own shaper lets in. Worst: the client that fares worst at what they need together, and the share \
+         it gets; each kept: what keeps the promise to every client.",
+    );
+    format!("{said}\n{table}")
 }

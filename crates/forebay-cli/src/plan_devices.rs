@@ -55,6 +55,8 @@ struct Results {
     replay: &'static str,
     stripe_bytes: u64,
     devices_max: u16,
+    /// What to keep in mind of the device's model.
+    cautions: Vec<String>,
     rows: Vec<Row>,
 }
 
@@ -80,6 +82,7 @@ impl Devices {
         };
         let rows = table(&input, &device, &question)?;
         drop(progress);
+        let cautions = devices::cautions(&[&device]);
         match asked.format {
             Format::Json => output::print_json(&Results {
                 trace: trace.display().to_string(),
@@ -89,13 +92,19 @@ impl Devices {
                 replay: "open",
                 stripe_bytes: STRIPE_BYTES,
                 devices_max: self.devices_max,
+                cautions,
                 rows,
             })?,
             Format::Table => {
                 let said = rows.iter().map(|row| sentence(row, &device.name, self.devices_max));
                 let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
                 let table = shown(&rows, &asked.promises, &device.name, self.devices_max);
-                output::print(&format!("{}\n\n{table}", said.join("\n")))?;
+                let model = format!("Simulated on a model of {}, open replay.", device.name);
+                let cautions = std::iter::once(&model).chain(&cautions);
+                let cautions: Vec<String> =
+                    cautions.map(|caution| wrapped(&format!("! {caution}"))).collect();
+                let (said, cautions) = (said.join("\n"), cautions.join("\n"));
+                output::print(&format!("{said}\n\n{table}\n\n{cautions}"))?;
             }
         }
         Ok(())
@@ -130,7 +139,21 @@ fn sentence(row: &Row, device: &str, max: u16) -> String {
     let price = row.price.map_or(String::new(), |price| format!(", for {price:.2}"));
     let watts = row.mean_power_w.map_or(String::new(), |watts| format!(", at {watts:.1} W"));
     let verb = verb(devices);
-    format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.")
+    let cache = write_cache(row, devices, max).unwrap_or_default();
+    format!("{rate}{less}{devices} {device} {verb}{needs}{binds}{price}{watts}.{cache}")
+}
+
+/// What the write cache has to do with so many `devices`; none where it changes nothing.
+fn write_cache(row: &Row, devices: usize, max: u16) -> Option<String> {
+    let without = row.without_write_cache.as_ref()?;
+    let takes = match without.devices {
+        Some(off) if off == devices => return None,
+        Some(off) => format!("with it off it takes {off}"),
+        None => format!("with it off {max} do not ({})", share_found(without.achieved_fraction)),
+    };
+    Some(format!(
+        " The drive's write cache decides: {takes}. What it holds and was not told to flush a power cut loses."
+    ))
 }
 
 /// Why no number of devices is given.
@@ -159,7 +182,7 @@ fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     let fractions = promises.fractions.iter().map(|fraction| fraction.to_string());
-    table.set_header([format!("{device} within")].into_iter().chain(fractions));
+    table.set_header(["within".to_string()].into_iter().chain(fractions));
     for line in rows.chunks(promises.fractions.len()) {
         let within = Cell::new(format!("{} ms", line[0].within_ms));
         let figures = line.iter().map(|row| {
@@ -172,5 +195,9 @@ fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
         });
         table.add_row([within].into_iter().chain(figures));
     }
-    table.to_string()
+    let said = wrapped(&format!(
+        "How many {device} answer such a share within such a time; where {max} do not, in brackets the share that \
+         they do:"
+    ));
+    format!("{said}\n{table}")
 }

@@ -73,28 +73,39 @@ impl Sla {
 
 fn shown(found: &Price, blind: Option<String>) -> String {
     let least = &found.least;
-    let how = match least.way {
-        Way::Fcfs => "on one server, first come first served",
-        Way::Miser => "on one server with Miser",
-        Way::SeparateServers => "on separate servers",
-    };
     let fcfs = found.fcfs_iops.map_or("more than any".into(), |iops| iops.to_string());
     let said = wrapped(&format!(
-        "{} IOPS keep the promise {how}, the least found. First come first served on one server takes \
+        "{} IOPS keep the promise {}, the least found. First come first served on one server takes \
          {fcfs} IOPS, separate servers {}. Nothing keeps it below {} IOPS.",
-        least.capacity_iops, found.separate_iops, found.floor_iops
+        least.capacity_iops,
+        how(least.way),
+        found.separate_iops,
+        found.floor_iops
     ));
     let said = std::iter::once(said).chain(blind).collect::<Vec<_>>().join("\n");
     let mut text = format!("{said}\n\n{}", tiers(least));
     if let Some(checked) = &found.checked {
         let verdict = if checked.kept { "keep" } else { "do not keep" };
         text += &format!(
-            "\n\n{} IOPS {verdict} the promise.\n\n{}",
-            checked.capacity_iops,
+            "\n\n{}\n\n{}",
+            wrapped(&format!(
+                "{} IOPS {verdict} the promise {}; separate servers keep it from {} IOPS on.",
+                checked.capacity_iops,
+                how(checked.way),
+                found.separate_iops
+            )),
             tiers(checked)
         );
     }
     text
+}
+
+fn how(way: Way) -> &'static str {
+    match way {
+        Way::Fcfs => "on one server, first come first served",
+        Way::Miser => "on one server with Miser",
+        Way::SeparateServers => "on separate servers",
+    }
 }
 
 fn tiers(division: &Division) -> String {

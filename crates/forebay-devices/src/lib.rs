@@ -89,6 +89,13 @@ impl OpenDevice {
         Some(OpenDevice { name, sources, model, ..self.clone() })
     }
 
+    /// The same drive with its write cache off; none of what has none.
+    pub fn without_write_cache(&self) -> Option<OpenDevice> {
+        let DeviceModel::Drive(drive) = &self.model else { return None };
+        let model = DeviceModel::Drive(Box::new(drive.without_write_cache()?));
+        Some(OpenDevice { name: format!("{}:write-cache=off", self.name), model, ..self.clone() })
+    }
+
     /// The same drive with so many commands in its queue; none of what takes no more than these.
     pub fn at_queue_depth(&self, depth: u32) -> Option<OpenDevice> {
         let DeviceModel::Drive(drive) = &self.model else { return None };

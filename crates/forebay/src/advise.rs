@@ -40,6 +40,7 @@ mod trial;
 pub use available::{From, Today};
 use choice::Choice;
 pub use choice::Prefer;
+pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
 pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
@@ -337,6 +338,11 @@ pub fn advise<P: GoOn>(
 }
 
 impl Advice {
+    /// The share of the time that the device works in `run`.
+    pub(crate) fn share_busy(&self, run: &RunResult) -> f64 {
+        judge::share_busy(run, self.description.duration_s / self.intensity)
+    }
+
     /// Why each remedy is recommended, or not, or was not tried; those with one reason together.
     pub fn reasons(&self) -> Vec<(String, &str)> {
         let mut reasons: Vec<(String, &str)> = Vec::new();

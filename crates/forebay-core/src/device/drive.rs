@@ -138,6 +138,13 @@ impl Drive {
         is_less.then_some(drive)
     }
 
+    /// The same without its write cache; none where it has none.
+    pub fn without_write_cache(&self) -> Option<Drive> {
+        let mut drive = self.clone();
+        drive.controller.write_cache = None;
+        drive.cache.take().map(|_| drive)
+    }
+
     /// The time to move the arm over `distance` cylinders before a read, settling included.
     pub fn seek_time(&self, distance: u32) -> Nanos {
         Nanos(self.mechanism.curve.time(distance))

@@ -396,8 +396,14 @@ impl<'a> Choice<'a> {
     }
 
     /// Which is best in what: (the preference, the scheduler, its figure), of those that can be had; of all figures that
-    /// count together where there are several, without a figure.
-    pub(super) fn extremes(&self) -> Vec<(Prefer, &'a str, Option<String>)> {
+    /// count together where there are several, without a figure. Nothing where no other is better than `chosen` in a
+    /// figure by more than chance.
+    pub(super) fn extremes(&self, chosen: &str) -> Vec<(Prefer, &'a str, Option<String>)> {
+        let at = (0..self.runs.len()).find(|run| self.policy(*run) == chosen).unwrap_or(0);
+        let is_less = |run: usize| self.figures.iter().any(|figure| self.is_less(*figure, run, at));
+        if !(0..self.runs.len()).any(|run| self.can_be_had(run) && is_less(run)) {
+            return Vec::new();
+        }
         let had = || (0..self.runs.len()).filter(|run| self.can_be_had(*run));
         let one = |figure: &Figure| {
             let prefer = Prefer::ALL.into_iter().find(|prefer| prefer.figure() == Some(*figure))?;

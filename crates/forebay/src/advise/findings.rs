@@ -247,7 +247,7 @@ impl Case<'_> {
 
     /// Which scheduler is best in what, where that is not one alone.
     fn trade(&self) -> Option<String> {
-        let best = self.choice.extremes();
+        let best = self.choice.extremes(&self.chosen.policy);
         let (_, first, _) = best.first()?;
         if best.iter().all(|(_, policy, _)| policy == first) {
             return None;

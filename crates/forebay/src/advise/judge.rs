@@ -33,26 +33,26 @@ pub(super) fn time_name(replay: Replay) -> &'static str {
 
 /// Whose 99th percentile people wait for: that of reads where there are enough, else that of writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Tail {
+pub(crate) enum Tail {
     Reads,
     Writes,
 }
 
 impl Tail {
     /// Of runs like this.
-    pub(super) fn of(run: &RunResult) -> Tail {
+    pub(crate) fn of(run: &RunResult) -> Tail {
         let (reads, writes) = (run.figures.reads, run.figures.writes);
         if reads >= TOO_FEW || reads >= writes { Tail::Reads } else { Tail::Writes }
     }
 
     /// In `run`; 0 without any.
-    pub(super) fn ms(self, run: &RunResult) -> f64 {
+    pub(crate) fn ms(self, run: &RunResult) -> f64 {
         let (reads, writes) = (run.figures.read_p99_ms, run.figures.write_p99_ms);
         if self == Tail::Reads { reads } else { writes }.unwrap_or(0.0)
     }
 
     /// "reads" or "writes".
-    pub(super) fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         if self == Tail::Reads { "reads" } else { "writes" }
     }
 }

@@ -63,6 +63,15 @@ pub enum Binds {
     Both,
 }
 
+/// The price of a promise in devices that keep no write where a power cut loses it.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct WithoutCache {
+    /// The least number; none if as many as were allowed do not keep the promise.
+    pub devices: Option<usize>,
+    /// The share that so many, or as many as were allowed, answer within the bound.
+    pub achieved_fraction: f64,
+}
+
 /// The price of a promise in devices.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
@@ -90,6 +99,8 @@ pub struct Row {
     pub alone_fraction: Option<f64>,
     /// The price of so many.
     pub price: Option<f64>,
+    /// What it takes with the devices' write cache off; none of devices without one, and where no number is given.
+    pub without_write_cache: Option<WithoutCache>,
     /// What they draw on average, busy or idle; none for a device without figures of power.
     pub mean_power_w: Option<f64>,
 }
@@ -114,7 +125,7 @@ pub fn table(
         )));
     }
     let within = &question.promises.within;
-    let mut trial = Trial {
+    let of = |device| Trial {
         input,
         device,
         policy: question.policy,
@@ -122,12 +133,18 @@ pub fn table(
         known: BTreeMap::new(),
         alone: None,
     };
+    let mut trial = of(device);
+    let write_through = device.without_write_cache().filter(|_| input.description.writes > 0);
+    let mut without = write_through.as_ref().map(of);
     let mut rows = Vec::new();
     for (index, bound) in within.iter().enumerate() {
         let capacities = capacities(input, *bound, &question.promises.fractions)?;
         for (fraction, capacity) in question.promises.fractions.iter().zip(capacities) {
             let row = trial.row(index, *fraction, question)?;
-            rows.push(Row { capacity_iops: capacity, ..row });
+            let uncached = without.as_mut().filter(|_| row.devices.is_some());
+            let uncached = uncached.map(|it| it.without_cache(index, *fraction, question));
+            let without_write_cache = uncached.transpose()?;
+            rows.push(Row { capacity_iops: capacity, without_write_cache, ..row });
         }
     }
     Ok(rows)
@@ -227,8 +244,22 @@ impl Trial<'_> {
             one_less_fraction: one_less,
             alone_fraction: alone,
             price: question.price_each.zip(devices).map(|(each, devices)| each * devices as f64),
+            without_write_cache: None,
             mean_power_w: is_powered.then(|| counted.joules / seconds),
         })
+    }
+
+    fn without_cache(
+        &mut self,
+        index: usize,
+        fraction: Fraction,
+        question: &Question<'_>,
+    ) -> Result<WithoutCache, Error> {
+        let max = question.devices_max;
+        let least = self.for_bytes().and_then(|devices| usize::try_from(devices).ok()).unwrap_or(1);
+        let devices = self.least(index, fraction, least.min(max), max)?;
+        let achieved_fraction = self.count(devices.unwrap_or(max))?.share(index);
+        Ok(WithoutCache { devices, achieved_fraction })
     }
 
     /// The devices that hold what the volumes reach, whole stripes of it.

@@ -5,7 +5,7 @@ use super::heads::Ground;
 use super::plot::Caption;
 use super::tables;
 use super::text::{NONE, escape, millis_or_none, name, percent, ratio, seconds, significant};
-use crate::advise::{Advice, Verdict};
+use crate::advise::{Advice, Tail, Verdict};
 use crate::simulate::{Replay, Run, RunResult};
 
 /// Paragraphs of one kind that are shown.
@@ -41,11 +41,11 @@ pub(super) fn page(advice: &Advice) -> String {
     }
     body += &section("Remedies", &tables::remedies(advice));
     let ranking = match advice.verdict {
-        Verdict::TooShort => "Schedulers, not ranked: too few requests",
-        _ => "Schedulers, the least total time first",
+        Verdict::TooShort => "Schedulers, not ranked: too few requests".to_string(),
+        _ => format!("Schedulers, the least {} first", advice.total_is),
     };
     if !advice.ranking.is_empty() {
-        body += &section(ranking, &tables::ranking(advice));
+        body += &section(&ranking, &tables::ranking(advice));
     }
     if let Some(redundancy) = &advice.redundancy {
         let title = format!("Redundancy on {} drives", redundancy.drives);
@@ -176,10 +176,9 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
     let moving = |run: &RunResult| {
         percent(ratio(run.figures.seek_s + run.figures.rotation_s, run.figures.busy_s))
     };
-    let busy = |run: &RunResult| percent(ratio(run.figures.busy_s, run.figures.makespan_s));
-    let tail =
-        |run: &RunResult| millis_or_none(run.figures.read_p99_ms.or(run.figures.write_p99_ms));
-    let reads = pair.baseline.figures.read_p99_ms.is_some();
+    let busy = |run: &RunResult| percent(advice.share_busy(run));
+    let kind = Tail::of(pair.baseline);
+    let tail = |run: &RunResult| millis_or_none(Some(kind.ms(run)));
     let legend = match other {
         Some(run) => format!("{} → {}", name(&pair.baseline.policy), name(&run.policy)),
         None => format!("under {}", name(&pair.baseline.policy)),
@@ -190,8 +189,8 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
     };
     format!(
         "<section class=\"tiles\"><p class=\"small\">{legend}</p><dl>{}{}{heads}{}</dl></section>\n",
-        tile("total time", &|run| seconds(run.total_s())),
-        tile(if reads { "99 % of reads within" } else { "99 % of writes within" }, &tail),
+        tile(advice.total_is, &|run| seconds(run.total_s())),
+        tile(&format!("99 % of {} within", kind.name()), &tail),
         tile("of the time busy", &busy),
     )
 }

@@ -58,7 +58,7 @@ pub(super) fn remedies(advice: &Advice) -> String {
         "remedy",
         "needs",
         "requests",
-        "total",
+        advice.total_is,
         &against,
         "beyond what is free",
         "read p99",
@@ -146,16 +146,16 @@ pub(super) fn redundancy(redundancy: &Redundancy) -> String {
 pub(super) fn ranking(advice: &Advice) -> String {
     let baseline = advice.baseline.as_str();
     let total = match advice.replay {
-        Replay::Open | Replay::Dependent => "total: disk busy",
-        Replay::Closed => "total: until all is done",
+        Replay::Open | Replay::Dependent => advice.total_is,
+        Replay::Closed => "total time, until all is done",
     };
     let against = format!("against {}", name(baseline));
-    let mut heads = headings(&["scheduler", total, "", "read p99", "write p99", "longest"]);
-    heads[2] = against;
+    let mut heads = headings(&["scheduler", "from", total, "", "read p99", "write p99", "longest"]);
+    heads[3] = against;
     let longest = advice.ranking.iter().map(|ranked| ranked.total_s).fold(0.0, f64::max);
     let compared = advice.ranking.iter().any(|ranked| ranked.gain_share.is_some());
     if !compared {
-        heads.remove(2);
+        heads.remove(3);
     }
     let rows: Vec<_> = advice
         .ranking
@@ -167,19 +167,45 @@ pub(super) fn ranking(advice: &Advice) -> String {
                 true => with_bar(&seconds(ranked.total_s), ratio(ranked.total_s, longest)),
                 false => seconds(ranked.total_s),
             };
-            let mut cells = vec![name(&ranked.policy) + badge, total];
+            let total_s = ranked.total_low_s.zip(ranked.total_high_s);
+            let total = total + &within(total_s.map(|(low, high)| (seconds(low), seconds(high))));
+            let from = ranked.from.name().replace('<', "&lt;");
+            let mut cells = vec![name(&ranked.policy) + badge, from, total];
             if compared {
                 let is_baseline = ranked.policy == baseline;
                 let none = || NONE.to_string();
                 cells.push(ranked.gain_share.map_or_else(none, |share| gain(share, is_baseline)));
             }
-            cells.push(millis_or_none(ranked.read_p99_ms));
-            cells.push(millis_or_none(ranked.write_p99_ms));
+            let with_interval = |ms: Option<f64>, low: Option<f64>, high: Option<f64>| {
+                let interval = low.zip(high).map(|(low, high)| (millis(low), millis(high)));
+                millis_or_none(ms) + &within(interval)
+            };
+            let one = ranked;
+            cells.push(with_interval(one.read_p99_ms, one.read_p99_low_ms, one.read_p99_high_ms));
+            cells.push(with_interval(
+                one.write_p99_ms,
+                one.write_p99_low_ms,
+                one.write_p99_high_ms,
+            ));
             cells.push(millis_or_none(ranked.longest_ms));
             (best, cells)
         })
         .collect();
-    table(&heads, &rows)
+    let about = match compared {
+        true => {
+            "<p class=\"small\">Below each figure what 95 % of resamples of the run come to (a block bootstrap over \
+             time). From: who offers the scheduler today.</p>"
+        }
+        false => "",
+    };
+    table(&heads, &rows) + about
+}
+
+/// An interval below its figure.
+fn within(interval: Option<(String, String)>) -> String {
+    interval.map_or(String::new(), |(low, high)| {
+        format!("<br/><span class=\"small\">{low} to {high}</span>")
+    })
 }
 
 fn gain(share: f64, is_baseline: bool) -> String {

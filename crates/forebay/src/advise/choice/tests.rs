@@ -94,7 +94,7 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
     let why = |policy| choice.passed_over(policy, "bid").unwrap();
     assert_eq!(why("anticipatory"), "not to be had any more");
     assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80.00 ms against 60.00 ms");
-    assert!(choice.extremes().iter().all(|(_, policy, _)| *policy == "bid"));
+    assert!(choice.extremes("mq-deadline").iter().all(|(_, policy, _)| *policy == "bid"));
 }
 
 /// A run whose reads take long in one burst alone.
@@ -224,7 +224,7 @@ fn each_that_is_passed_over_is_told_why() {
     assert_eq!(why("forebay"), "cannot be told from bid");
     assert_eq!(choice.passed_over("bid", "bid"), None);
     let best: Vec<_> =
-        choice.extremes().into_iter().map(|(prefer, policy, _)| (prefer, policy)).collect();
+        choice.extremes("bid").into_iter().map(|(prefer, policy, _)| (prefer, policy)).collect();
     let (total, reads) = ((Prefer::Total, "bid"), (Prefer::Reads, "mq-deadline"));
     assert_eq!(best, [total, reads, (Prefer::Writes, "bid"), (Prefer::Balance, "bid")]);
 }
