@@ -54,6 +54,7 @@ def main(options) -> str:
     depths = sweep.depth_cases(workloads, options.short)
     everything = list(dict.fromkeys([*of_figures, *of_score, *sweeps, *queues, *depths]))
     runs = dict(zip(everything, reproduce.grid(cases.run, everything, options.processes)))
+    bounds = dict(zip(of_score, reproduce.grid(score.bound, of_score, options.processes)))
     windows = reproduce.grid(limit.found, workloads, options.processes)
     if options.pictures:
         import pictures
@@ -78,7 +79,7 @@ def main(options) -> str:
         sweep.section(of_figures, sweeps, queues, depths, runs),
         "## The schedulers beside one another\n",
         (score.__doc__ or "").split("\n", 2)[2].strip() + "\n",
-        score.section(of_score, runs),
+        score.section(of_score, runs, bounds),
         "## The offline limit\n",
         limit.HEAD,
         limit.section(workloads, windows),

@@ -9,9 +9,11 @@ which no scheduler does, so it is judged against the others on the plain disk bu
 The last three columns are ratios to the fastest other, geometric mean / worst.
 """
 
+import warnings
 from math import exp, log
 
-from cases import DISKS, REPLAYS, SCHEDULERS, YARDSTICK, by_policy, total_s
+import forebay
+from cases import DISKS, REPLAYS, SCHEDULERS, YARDSTICK, by_policy, device, total_s
 from forebay.reproduce import table
 
 TOTAL_MOST = 1.01
@@ -78,7 +80,45 @@ def board(judged, wanted) -> str:
     return table(header, [row(p, found) for p, found in picked.items() if found])
 
 
-def section(cases, runs) -> str:
+BEYOND = """How far is each from what no order can beat? Time as a multiple of a bound on any order, on
+the plain disk, where there is one: geometric mean / worst. The bound takes for each request the
+least positioning from any that could go before it, so even the best order may be above it. Closed,
+requests wait for one another, of which the bound knows nothing: less of the distance can be gained.
+"""
+
+
+def bound(case) -> float | None:
+    """What no order of a case's requests can beat, in s; none on a drive with a controller."""
+    if case.disk != "plain":
+        return None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", forebay.TraceWarning)
+        least = forebay.least_time(
+            case.workload.path,
+            device=device(case),
+            replay=case.replay,
+            intensity=case.intensity,
+        )
+    return least and total_s(case, least)
+
+
+def beyond(cases, runs, bounds) -> str:
+    """A row a scheduler: how far it is from the bound, by replay."""
+    rows = []
+    for policy in (*SCHEDULERS, YARDSTICK):
+        cells = []
+        for replay in REPLAYS[:2]:
+            ratios = [
+                total_s(case, by_policy(case, runs[case])[policy]) / bounds[case]
+                for case in cases
+                if case.replay == replay and bounds[case]
+            ]
+            cells.append(f"{mean(ratios):.2f} / {max(ratios):.2f}")
+        rows.append([policy, *cells])
+    return table(["scheduler", *REPLAYS[:2]], rows)
+
+
+def section(cases, runs, bounds) -> str:
     """The score over all cases, by disk and replay, and where `forebay` misses."""
     judged = scores(cases, runs)
     met = {p: sum(j["met"] for _, j in judged[p]) for p in SCHEDULERS}
@@ -94,6 +134,7 @@ def section(cases, runs) -> str:
             if here:
                 parts.append(f"{replay.capitalize()} replay, {disk}, {len(here)} cases:\n")
                 parts.append(board(judged, lambda case, here=here: case in here))
+    parts += [BEYOND, beyond(cases, runs, bounds), ""]
     parts += ["Where `forebay` does not meet the target:\n", misses(judged["forebay"])]
     return "\n".join(parts)
 

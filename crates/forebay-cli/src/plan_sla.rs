@@ -86,13 +86,16 @@ fn shown(found: &Price, blind: Option<String>) -> String {
     let mut text = format!("{said}\n\n{}", tiers(least));
     if let Some(checked) = &found.checked {
         let verdict = if checked.kept { "keep" } else { "do not keep" };
+        let said = match checked.kept {
+            true => format!("{verdict} the promise {}", how(checked.way)),
+            false => format!("{verdict} the promise in any of these ways"),
+        };
+        let of = if checked.kept { "" } else { " The table is of separate servers." };
         text += &format!(
             "\n\n{}\n\n{}",
             wrapped(&format!(
-                "{} IOPS {verdict} the promise {}; separate servers keep it from {} IOPS on.",
-                checked.capacity_iops,
-                how(checked.way),
-                found.separate_iops
+                "{} IOPS {said}; separate servers keep it from {} IOPS on.{of}",
+                checked.capacity_iops, found.separate_iops
             )),
             tiers(checked)
         );

@@ -50,7 +50,9 @@ mod _forebay {
     #[pymodule_export]
     use super::trace::{Trace, TraceBatches, read};
     #[pymodule_export]
-    use super::verbs::{advise, cache, convert, defragment, describe, offline, simulate};
+    use super::verbs::{
+        advise, cache, convert, defragment, describe, least_time, offline, simulate,
+    };
 
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {

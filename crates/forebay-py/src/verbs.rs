@@ -9,7 +9,7 @@ use forebay::defragment::study;
 use forebay::input::{self, Input};
 use forebay::plan::amount::span;
 use forebay::progress::Told;
-use forebay::simulate::{Bed, run_all};
+use forebay::simulate::{Bed, LeastTime, run_all};
 use forebay::{devices, jobs, report, sample};
 use forebay_trace::describe::{Options, ThreadOptions, by_thread};
 use forebay_trace::write;
@@ -257,6 +257,39 @@ pub(crate) fn offline<'py>(
         let name = source.name().to_path_buf();
         let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
         let found = forebay::offline::windows(&input, &device, &policies, windows, ios)?;
+        Ok((input, found))
+    })?;
+    warn_notes(py, &input.path, &input.notes)?;
+    py.import("json")?.call_method1("loads", (json(&found)?,))
+}
+
+/// What no order of a trace's requests can beat on the plain disk `device` (a path, a `Trace` or a table; the other
+/// options are those of `simulate`): a dict of `makespan_s` and `busy_s`, or `None` where there is no such bound: on
+/// another device, or of a trace of more than 16 Mi requests.
+#[pyfunction]
+#[pyo3(signature = (
+    trace, *, device, replay="open", intensity=1.0, map="scale", stream_by="thread", from_=None, names=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
+pub(crate) fn least_time<'py>(
+    py: Python<'py>,
+    trace: &Bound<'py, PyAny>,
+    device: PathBuf,
+    replay: &str,
+    intensity: f64,
+    map: &str,
+    stream_by: &str,
+    from_: Option<String>,
+    names: Option<&Bound<'py, Trace>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let source = Source::new(trace, from_, names)?;
+    let device = options::device(&device)?;
+    let setup = options::setup(replay, intensity, map)?;
+    let by = options::stream_by(stream_by)?;
+    let (input, found) = detached(py, |signals| {
+        let name = source.name().to_path_buf();
+        let input = Input::read_from(&name, source.opening(), by, |_| signals.go_on())?;
+        let found = LeastTime::of(&input, Bed::of(&device), setup)?;
         Ok((input, found))
     })?;
     warn_notes(py, &input.path, &input.notes)?;

@@ -219,6 +219,16 @@ def test_offline_limit_is_below_every_scheduler(start):
         forebay.offline(start, device="sata250:plain", policies="noop", ios=13)
 
 
+def test_no_scheduler_beats_the_bound_on_any_order(start):
+    for replay in ("open", "closed"):
+        asked = {"device": "sata250:plain", "replay": replay}
+        least = forebay.least_time(start, **asked)
+        for run in forebay.simulate(start, policies="noop,clook,sptf,forebay", **asked).runs:
+            assert run["busy_s"] >= least["busy_s"] > 0
+            assert run["makespan_s"] >= least["makespan_s"] >= least["busy_s"]
+    assert forebay.least_time(start, device="sata250") is None
+
+
 def test_the_table_is_not_written_over_what_is_read(tmp_path, capsys):
     (tmp_path / "expected.toml").write_text("kept")
     (tmp_path / "table.md").write_text("old")

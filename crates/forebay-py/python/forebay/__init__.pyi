@@ -359,6 +359,19 @@ def offline(
 ) -> list[dict[str, Any]]:
     """The best order of the I/Os of small windows beside what schedulers make of them."""
 
+def least_time(
+    trace: _Source,
+    *,
+    device: _Path,
+    replay: _Replay = "open",
+    intensity: float = 1.0,
+    map: _Map = "scale",
+    stream_by: _StreamBy = "thread",
+    from_: str | None = None,
+    names: Trace | None = None,
+) -> dict[str, float] | None:
+    """What no order of a trace's requests can beat on a plain disk."""
+
 def advise(
     trace: _Source | None = None,
     *,
