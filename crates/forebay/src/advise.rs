@@ -53,7 +53,7 @@ const FLASH: &str = "d7-p5520";
 /// Draws the resamples.
 const SEED: u64 = 1;
 
-/// The scheduler that gains are measured against: first in, first out, as Linux has it.
+/// The scheduler that gains are measured against: none, which leaves the order to the drive.
 pub const BASELINE: &str = "none";
 
 /// One scheduler's place.

@@ -152,7 +152,7 @@ impl Case<'_> {
         match self.today {
             None => "Leave the scheduler as it is.".to_string(),
             Some(today) => format!(
-                "Use {}: it keeps the order that requests come in, and nothing that can be had beats it.",
+                "Use {}, no scheduler: nothing that can be had beats it.",
                 today.policy
             ),
         }
@@ -197,7 +197,7 @@ impl Case<'_> {
                 format!("Set {}: {}.", today.policy, self.falls(today))
             }
             Some(today) if today.policy == self.baseline.policy => format!(
-                "Nothing that Linux has is better here than {}, first in, first out; with {named} {}.",
+                "Nothing that Linux has is better here than {}, no scheduler; with {named} {}.",
                 today.policy,
                 self.falls(chosen)
             ),
