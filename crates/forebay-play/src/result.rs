@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use forebay_core::contract::policy::Figure;
-use forebay_core::{Device, Nanos};
+use forebay_core::{Device, Nanos, WriteBack};
 use forebay_live::{CpuTime, Kind};
 use serde::Serialize;
 
@@ -137,7 +137,9 @@ impl Played<'_> {
         let busy = watch.work().fold(Nanos::ZERO, |sum, (busy, _)| sum + busy);
         let models = self.lanes.models();
         let joules = models.iter().fold(0.0, |sum, model| sum + model.joules(self.makespan));
-        let figures = watch.statistics.figures(self.makespan, busy, joules, &self.input.labels);
+        let back: Vec<WriteBack> = models.iter().map(|model| model.write_back()).collect();
+        let (work, labels) = ((busy, joules), &self.input.labels);
+        let figures = watch.statistics.figures(self.makespan, work, &back, labels);
         let errors = errors(watch);
         let mut result = PlayResult {
             verdict: Vec::new(),

@@ -8,7 +8,7 @@ use forebay_core::catalog::{PolicyVisitor, with_measured};
 use forebay_core::device::failing::{Failing, Failure};
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::{
-    Completion, Device, Done, Lane, Nanos, Observer, Policy, Request, Workload, simulate,
+    Completion, Device, Done, Lane, Nanos, Observer, Policy, Request, Workload, WriteBack, simulate,
 };
 use serde::Serialize;
 
@@ -297,7 +297,7 @@ impl Visited<'_> {
         makespan: Nanos,
         wall_s: f64,
     ) -> Result<Run, Error> {
-        let Ready { opened, devices, workload, mut watch, imputed_share } = ready;
+        let Ready { opened, devices, workload, watch, imputed_share } = ready;
         if workload.is_stopped() {
             return Err(Error::Stopped);
         }
@@ -312,8 +312,8 @@ impl Visited<'_> {
         let labels = &self.input.labels;
         let busy = devices.iter().fold(Nanos::ZERO, |sum, device| sum + device.busy(makespan));
         let joules = devices.iter().map(|device| device.joules(makespan)).sum();
-        watch.statistics.wrote_back(devices.iter().map(Device::write_back));
-        let figures = watch.statistics.figures(makespan, busy, joules, labels);
+        let back: Vec<WriteBack> = devices.iter().map(Device::write_back).collect();
+        let figures = watch.statistics.figures(makespan, (busy, joules), &back, labels);
         let (write_amplification, erases, erases_max) = wear(&devices);
         let disks = usize::from(watch.disks);
         let each = opened.iter().copied().zip(&devices).zip(watch.statistics.asked());

@@ -97,6 +97,12 @@ impl Movement {
         }
     }
 
+    fn add_back(&mut self, back: &WriteBack) {
+        self.count += back.movements;
+        self.sum += back.cylinders;
+        self.sum_of_squares += back.cylinders_squared;
+    }
+
     fn sum(movements: &[Movement]) -> Movement {
         movements.iter().fold(Movement::default(), |all, one| Movement {
             count: all.count + one.count,
@@ -186,7 +192,6 @@ pub struct Statistics<D> {
     seek: Nanos,
     rotation: Nanos,
     transfer: Nanos,
-    written_back: Nanos,
     /// Of each device.
     movements: Vec<Movement>,
     streams: Vec<Stream>,
@@ -216,7 +221,6 @@ impl<D: Known> Statistics<D> {
             seek: Nanos::ZERO,
             rotation: Nanos::ZERO,
             transfer: Nanos::ZERO,
-            written_back: Nanos::ZERO,
             streams: Vec::new(),
             classes: Classes::new(classes),
         }
@@ -257,31 +261,29 @@ impl<D: Known> Statistics<D> {
     }
 
     /// Cylinders crossed, in sweeps of the device they were crossed on.
-    fn sweeps(&self) -> f64 {
+    fn sweeps(&self, movements: &[Movement]) -> f64 {
         let of = |(device, movement): (&D, &Movement)| match device.cylinders() {
             0 => 0.0,
             cylinders => movement.sum as f64 / f64::from(cylinders),
         };
-        self.devices.iter().zip(&self.movements).map(of).sum()
+        self.devices.iter().zip(movements).map(of).sum()
     }
 
-    /// Adds what each device wrote back by the end of the run, by lane.
-    pub fn wrote_back(&mut self, each: impl Iterator<Item = WriteBack>) {
-        for (movement, work) in self.movements.iter_mut().zip(each) {
-            self.seek += work.seek;
-            self.rotation += work.rotation;
-            self.transfer += work.transfer;
-            self.written_back += work.time();
-            movement.count += work.movements;
-            movement.sum += work.cylinders;
-            movement.sum_of_squares += work.cylinders_squared;
-        }
-    }
-
-    /// The figures, with `busy` and `joules` as the devices of the run tell them together and
-    /// streams named by `labels`.
-    pub fn figures(&self, makespan: Nanos, busy: Nanos, joules: f64, labels: &[String]) -> Figures {
-        let movement = Movement::sum(&self.movements);
+    /// The figures, with `busy` and `joules` as the devices of the run tell them together, `written_back` of each by
+    /// lane where they are models, and streams named by `labels`.
+    pub fn figures(
+        &self,
+        makespan: Nanos,
+        (busy, joules): (Nanos, f64),
+        written_back: &[WriteBack],
+        labels: &[String],
+    ) -> Figures {
+        let mut movements = self.movements.clone();
+        movements.iter_mut().zip(written_back).for_each(|(movement, back)| movement.add_back(back));
+        let movement = Movement::sum(&movements);
+        let back = |time: fn(&WriteBack) -> Nanos| {
+            written_back.iter().map(time).fold(Nanos::ZERO, |sum, time| sum + time)
+        };
         Figures {
             requests: self.finished,
             reads: self.reads.count() + self.failed[0],
@@ -295,12 +297,12 @@ impl<D: Known> Statistics<D> {
             makespan_s: makespan.as_secs_f64(),
             busy_s: busy.as_secs_f64(),
             transfer_bound_s: self.floor.as_secs_f64(),
-            seek_s: self.seek.as_secs_f64(),
-            rotation_s: self.rotation.as_secs_f64(),
-            transfer_s: self.transfer.as_secs_f64(),
-            write_back_s: self.written_back.as_secs_f64(),
+            seek_s: (self.seek + back(|it| it.seek)).as_secs_f64(),
+            rotation_s: (self.rotation + back(|it| it.rotation)).as_secs_f64(),
+            transfer_s: (self.transfer + back(|it| it.transfer)).as_secs_f64(),
+            write_back_s: back(WriteBack::time).as_secs_f64(),
             head_movements: movement.count,
-            seek_sweeps: self.sweeps(),
+            seek_sweeps: self.sweeps(&movements),
             avg_seek_tracks: movement.mean(),
             seek_stddev_tracks: movement.deviation(),
             read_mean_ms: self.reads.mean_ms(),

@@ -151,10 +151,9 @@ impl Case<'_> {
     fn stay(&self) -> String {
         match self.today {
             None => "Leave the scheduler as it is.".to_string(),
-            Some(today) => format!(
-                "Use {}, no scheduler: nothing that can be had beats it.",
-                today.policy
-            ),
+            Some(today) => {
+                format!("Use {}, no scheduler: nothing that can be had beats it.", today.policy)
+            }
         }
     }
 

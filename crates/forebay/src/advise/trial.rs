@@ -28,6 +28,12 @@ const HIT_SHARE_THAT_MATTERS: f64 = 0.05;
 /// Queue depths that are tried where the drive's is larger: the order is the scheduler's alone, or nearly so.
 const DEPTHS: [u32; 2] = [1, 4];
 
+/// Schedulers of Linux's that have an order of their own, which a shallower queue keeps.
+const ORDERING: [&str; 2] = ["mq-deadline", "bfq"];
+
+/// Between a scheduler and a depth.
+const AT_DEPTH: &str = " at a queue depth of ";
+
 /// What remedies are held against, and what they are tried on.
 pub(super) struct Trial<'a> {
     pub(super) input: &'a Input,
@@ -158,20 +164,22 @@ impl Trial<'_> {
         Remedy { recommended, reason, ..Remedy::outcome(RemedyKind::Scheduling, free, baseline) }
     }
 
-    /// A shallower queue in the drive, under the best of what Linux has.
+    /// A shallower queue in the drive, against the best of what Linux has with the queue as it ships.
     fn queue_depth<P: GoOn>(&self, mut progress: impl FnMut(u64) -> P) -> Result<Remedy, Error> {
         let kind = RemedyKind::QueueDepth;
         let untried = |policy: &str, why: &str| Ok(Remedy::untried(kind, policy, why.to_string()));
         let Some((today, slices)) = self.today else {
             return untried("none", "Not tried: no scheduler of Linux is recommended.");
         };
-        let shallower = DEPTHS.iter().filter_map(|depth| self.device.at_queue_depth(*depth));
         let mut runs = Vec::new();
-        for device in shallower {
+        for device in DEPTHS.iter().filter_map(|depth| self.device.at_queue_depth(*depth)) {
             let bed = Bed { slices: true, ..Bed::of(&device) };
-            let mut run = run_on(self.input, bed, &today.policy, self.setup, &mut progress)?;
-            run.result.policy = device.name.clone();
-            runs.push(run);
+            for policy in ORDERING {
+                let mut run = run_on(self.input, bed, policy, self.setup, &mut progress)?;
+                let depth = device.name.rsplit('=').next().unwrap_or_default();
+                run.result.policy = format!("{policy}{AT_DEPTH}{depth}");
+                runs.push(run);
+            }
         }
         if runs.is_empty() {
             return untried(&today.policy, "Not tried: this device takes one command at a time.");
@@ -184,24 +192,26 @@ impl Trial<'_> {
         let choice = Choice::new(&all, &today.policy, &resampled, self.prefer, self.span_s);
         let best = choice.best_over_baseline();
         let shown = best.or(choice.nearest_other()).unwrap_or(today);
-        let depth = shown.policy.rsplit('=').next().unwrap_or_default();
+        let (policy, depth) = shown.policy.split_once(AT_DEPTH).unwrap_or((&shown.policy, ""));
         let held = format!(
-            "{} at a queue depth of {depth}: {}, against {} as it ships",
-            today.policy,
+            "{}: {}, against {} with {} and the queue as it ships",
+            shown.policy,
             choice.all_figures(shown),
-            choice.all_figures(today)
+            choice.all_figures(today),
+            today.policy
         );
         let reason = match best {
             Some(_) => format!(
-                "{held}. To set it until the next start: echo {depth} | sudo tee \
-                 /sys/block/sdX/device/queue_depth."
+                "{held}. To set it until the next start: echo {policy} | sudo tee /sys/block/sdX/queue/scheduler; echo \
+                 {depth} | sudo tee /sys/block/sdX/device/queue_depth."
             ),
             None => {
                 format!("{held}: no gain, or one that costs another figure. Leave it as it is.")
             }
         };
         let outcome = Remedy::outcome(kind, shown, self.baseline);
-        Ok(Remedy { policy: today.policy.clone(), recommended: best.is_some(), reason, ..outcome })
+        let policy = policy.to_string();
+        Ok(Remedy { policy, recommended: best.is_some(), reason, ..outcome })
     }
 
     fn totals(&self, run: &RunResult) -> String {

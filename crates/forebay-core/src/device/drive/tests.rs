@@ -276,6 +276,47 @@ fn a_cached_write_is_done_at_once_and_written_when_idle() {
     assert_eq!(serve(&mut drive, 8_000, io(Op::Read, 50, 4)), 8_240);
 }
 
+/// What no command waited for is counted all the same, and nothing twice.
+#[test]
+fn what_the_cache_writes_back_is_told() {
+    let mut drive = with(cached);
+    serve(&mut drive, 0, io(Op::Write, 250, 4));
+    let back = drive.write_back();
+    assert_eq!((back.movements, back.cylinders, back.cylinders_squared), (1, 2, 4.0));
+    assert_eq!((back.seek, back.transfer), (Nanos::from_millis(1), Nanos::from_micros(400)));
+    // The arm may move after 200 us and is there 1 ms later; sector 50 of a track comes after 5 ms, here two skews of
+    // 1 ms later.
+    assert_eq!(back.rotation, Nanos::from_micros(7_000 - 1_200));
+    // The way to cylinder 5 is the read's own.
+    serve(&mut drive, 100_000, io(Op::Read, 550, 1));
+    assert_eq!(drive.write_back(), back);
+    // 280 to 319 lie on two cylinders.
+    serve(&mut drive, 200_000, io(Op::Write, 280, 40));
+    serve(&mut drive, 300_000, io(Op::Flush, 0, 0));
+    let again = drive.write_back();
+    // Back over 3 cylinders, and one on the way.
+    assert_eq!((again.movements, again.cylinders, again.cylinders_squared), (3, 6, 14.0));
+    assert!(again.seek > back.seek && again.transfer > back.transfer);
+    assert_eq!(again.time(), again.seek + again.rotation + again.transfer);
+    let mut off = drive.without_write_cache().unwrap();
+    serve(&mut off, 400_000, io(Op::Write, 50, 4));
+    assert_eq!(off.write_back(), again, "a write that waits for the media is its command's own");
+    assert!(off.without_write_cache().is_none());
+}
+
+#[test]
+fn a_shallower_queue_takes_fewer_commands() {
+    let drive = with(|controller| controller.queue.depth = 4);
+    let mut shallow = drive.at_queue_depth(2).unwrap();
+    shallow.start(Nanos::ZERO, io(Op::Read, 10, 1));
+    assert!(shallow.room());
+    shallow.start(Nanos::ZERO, io(Op::Read, 20, 1));
+    assert!(!shallow.room());
+    for depth in [0, 4, 9] {
+        assert!(drive.at_queue_depth(depth).is_none(), "{depth}");
+    }
+}
+
 #[test]
 fn flush_and_fua_wait_for_the_media() {
     let mut drive = with(cached);
