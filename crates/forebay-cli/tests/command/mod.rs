@@ -103,7 +103,7 @@ pub(crate) fn fails(command: &mut Command, code: i32, parts: &[&str]) {
     assert_eq!(out, "", "{}", shown(command));
     // The parser of the command line adds how to get help.
     let begins = |line: &&str| line.starts_with("forebay: ") || line.starts_with("error: ");
-    assert_eq!(err.lines().filter(begins).count(), 2, "{}: {err}", shown(command));
+    assert_eq!(err.lines().filter(begins).count(), 1, "{}: {err}", shown(command));
     assert!(err.starts_with("error: ") || err.lines().count() == 1, "{err}");
     for part in parts {
         assert!(err.contains(part), "{}: no {part:?} in: {err}", shown(command));
