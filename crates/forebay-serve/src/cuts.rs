@@ -216,6 +216,9 @@ impl Lanes for Cutting {
     fn waker(&mut self) -> io::Result<Waker> {
         self.crash.waker()
     }
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        self.crash.held_up()
+    }
     fn under_way(&self) -> usize {
         self.crash.under_way()
     }

@@ -313,6 +313,10 @@ impl Lanes for Wire {
         Err(io::ErrorKind::Unsupported.into())
     }
 
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        None
+    }
+
     fn under_way(&self) -> usize {
         self.ended.len()
     }
