@@ -29,6 +29,7 @@ use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 use crate::stored::Stored;
 use crate::tally::{Answered, Tally};
+use course::Ordered;
 pub(crate) use course::{Course, Order, Switch};
 use permitted::permitted;
 
@@ -90,8 +91,8 @@ pub(crate) struct Front {
     /// Whether clients are to be listened to again.
     listens: bool,
     orders: Receiver<Order>,
-    /// The policy that follows once nothing is under way, and since when it is awaited.
-    next: Option<(Switch, Nanos)>,
+    /// The policy that follows once nothing is under way.
+    next: Option<Ordered>,
     /// Whether what is there is being made durable before the end, and whether it is.
     flushing: bool,
     flushed: bool,

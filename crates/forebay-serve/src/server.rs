@@ -187,11 +187,19 @@ impl Server {
             )));
         }
         let (done, switched) = channel();
-        let order = Order::Switch(Switch { policy: policy.clone(), done });
+        // A volume is found again as its drives' records say, caches and tiers stay.
+        let flushes = matches!(driver.policies, Policies::Volume(_));
+        let order = Order::Switch(Switch { policy: policy.clone(), flushes, done });
         let gone = || unfit(format!("'{back}' serves no more"));
         driver.orders.send(order).map_err(|_| gone())?;
         driver.waker.wake();
-        let pause = switched.recv().map_err(|_| gone())?;
+        let pause = switched.recv().map_err(|_| gone())?.map_err(|fault| {
+            unfit(format!(
+                "'{back}': what was written could not be made durable ({}), and so '{current}' stays; mend that, \
+                 then try again",
+                fault.name()
+            ))
+        })?;
         *current = policy;
         Ok(Duration::from_nanos(pause.0))
     }

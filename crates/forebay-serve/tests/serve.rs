@@ -12,7 +12,9 @@ use client::{
     Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM, WRITE,
     WRITE_ZEROES,
 };
+use forebay_core::stack::array::Level;
 use forebay_serve::{Address, Back, Config, Named, On, Server};
+use forebay_volume::Create;
 
 const BYTES: u64 = 8 << 20;
 
@@ -274,6 +276,30 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
     let [export] = &figures.backs[0].exports[..] else { panic!("one export") };
     assert_eq!((export.reads, export.failed), (export.writes, 0));
     served.stop();
+}
+
+#[test]
+fn a_volume_whose_policy_is_switched_has_what_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives: Vec<PathBuf> = (0..6).map(|nth| folder.path().join(format!("{nth}"))).collect();
+    drives.iter().for_each(|path| File::create(path).unwrap().set_len(32 << 20).unwrap());
+    let (level, overwrite) = (Level::RAID6, false);
+    let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
+    forebay_volume::create(&drives, how).unwrap();
+    let (back, socket) = (Back::of("", On::Volume(drives)), folder.path().join("socket"));
+    let listen = vec![Address::Unix(socket.clone())];
+    let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+    let mut client = Client::simple(&socket, "");
+    for (nth, policy) in ["mq-deadline", "array:adapt=bonus-malus", "noop"].iter().enumerate() {
+        // Nobody flushes: no record says where it is yet.
+        client.write(nth as u64 * 65_536, &pattern(nth as u8, 65_536));
+        server.switch("", policy).unwrap();
+        for before in 0..=nth {
+            let read = client.read(before as u64 * 65_536, 65_536);
+            assert!(read == pattern(before as u8, 65_536), "{before} after {policy}");
+        }
+    }
+    server.stop().unwrap();
 }
 
 #[test]

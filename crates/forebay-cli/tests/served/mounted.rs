@@ -8,6 +8,17 @@ use std::time::Duration;
 
 use super::{Folder, does, ran};
 
+/// What is on an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing: a file system is made.
+    Blank,
+    /// One that was taken down.
+    Clean,
+    /// One that was not: mounting it plays its journal.
+    Cut,
+}
+
 /// An export as a file system, taken down in the right order however a test ends.
 pub(crate) struct Mounted<'a> {
     folder: &'a Folder,
@@ -17,8 +28,12 @@ pub(crate) struct Mounted<'a> {
 }
 
 impl<'a> Mounted<'a> {
-    /// Through nbdfuse and a loop device; why not, where the system does not let us.
-    pub(crate) fn over(folder: &'a Folder, makes: bool) -> Result<Mounted<'a>, String> {
+    /// What is at `socket`, through nbdfuse and a loop device; why not, where the system does not let us.
+    pub(crate) fn over(
+        folder: &'a Folder,
+        socket: &Path,
+        state: State,
+    ) -> Result<Mounted<'a>, String> {
         for name in ["image", "tree"] {
             match name {
                 "image" => drop(folder.holes(name, 0)),
@@ -26,9 +41,8 @@ impl<'a> Mounted<'a> {
                 _ => {}
             }
         }
-        let socket = folder.socket();
         let mut fuse = Command::new("nbdfuse");
-        fuse.args([folder.path("image").as_path(), Path::new("--unix"), &socket]);
+        fuse.args([folder.path("image").as_path(), Path::new("--unix"), socket]);
         let fuse = fuse.spawn().map_err(|error| error.to_string())?;
         let mut mounted = Mounted { folder, fuse, device: None, is_mounted: false };
         for _ in 0..200 {
@@ -46,10 +60,12 @@ impl<'a> Mounted<'a> {
         }
         let device = String::from_utf8_lossy(&device.stdout).trim().to_string();
         mounted.device = Some(device.clone());
-        if makes {
+        if state == State::Blank {
             does(folder, "mkfs.ext4", &["-q", &device]);
         }
-        does(folder, "fsck.ext4", &["-fn", &device]);
+        if state != State::Cut {
+            does(folder, "fsck.ext4", &["-fn", &device]);
+        }
         let mount = ran(folder, "mount", &[&device, "tree"]);
         if !mount.status.success() {
             return Err(format!("mount: {}", String::from_utf8_lossy(&mount.stderr)));
@@ -75,7 +91,15 @@ impl Drop for Mounted<'_> {
         if let Some(device) = &self.device {
             ran(self.folder, "losetup", &["-d", device]);
         }
-        ran(self.folder, "umount", &["image"]);
+        ran(self.folder, "umount", &["-l", "image"]);
+        for _ in 0..100 {
+            if self.fuse.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        // It waits for a server that is gone.
+        let _ = self.fuse.kill();
         let _ = self.fuse.wait();
     }
 }

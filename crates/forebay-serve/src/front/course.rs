@@ -36,8 +36,25 @@ pub(crate) enum Order {
 /// The next policy.
 pub(crate) struct Switch {
     pub(crate) policy: String,
-    /// Told how long nothing was taken.
-    pub(crate) done: Sender<Nanos>,
+    /// Whether what was answered has to be durable before: where the next policy finds no more than that.
+    pub(crate) flushes: bool,
+    /// Told how long nothing was taken, or why all stays as it is.
+    pub(crate) done: Sender<Result<Nanos, Fault>>,
+}
+
+/// A switch that was ordered.
+pub(super) struct Ordered {
+    switch: Switch,
+    since: Nanos,
+    flush: Flush,
+}
+
+/// How far a flush is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Flush {
+    Owed,
+    Asked,
+    Done,
 }
 
 /// How the driver is to go on.
@@ -64,9 +81,16 @@ impl Front {
                 Order::Switch(_) if self.course == Course::Closing => {}
                 Order::Switch(switch) => {
                     (self.course, self.now) = (Course::Held, self.now.max(lanes.wall()));
-                    self.next = Some((switch, self.now));
+                    let flush = if switch.flushes { Flush::Owed } else { Flush::Done };
+                    self.next = Some(Ordered { switch, since: self.now, flush });
                 }
             }
+        }
+        if let (Course::Held, 0, Some(next)) = (self.course, self.begun, &mut self.next)
+            && next.flush == Flush::Owed
+        {
+            next.flush = Flush::Asked;
+            self.ask(Op::Flush);
         }
         self.over = self.is_over().then(|| self.over.unwrap_or(self.now));
         if self.stop.load(Ordering::Relaxed) {
@@ -108,7 +132,7 @@ impl Front {
 
     /// The policy for which a run ended.
     pub(crate) fn next_policy(&self) -> Option<&str> {
-        self.next.as_ref().map(|(switch, _)| &*switch.policy)
+        self.next.as_ref().map(|next| &*next.switch.policy)
     }
 
     /// Has the next policy get back its state; then takes requests again.
@@ -139,7 +163,10 @@ impl Front {
         let sent = || self.connections.iter().flatten().all(|one| one.deaf || one.is_quiet());
         match self.course {
             Course::Open => false,
-            Course::Held => self.begun == 0,
+            Course::Held => {
+                let is_settled = self.next.as_ref().is_none_or(|next| next.flush == Flush::Done);
+                self.begun == 0 && is_settled
+            }
             Course::Closing => {
                 let late = self.deadline.is_some_and(|deadline| self.now > deadline);
                 self.flushed && self.begun == 0 && (late || sent())
@@ -180,20 +207,37 @@ impl Front {
                 if let Some(opened) = self.opened.take() {
                     opened();
                 }
-                if let Some((switch, since)) = self.next.take() {
+                if let Some(Ordered { switch, since, .. }) = self.next.take() {
                     // Who ordered it may not wait for it.
                     let pause = self.now - since;
                     (self.tally.switches, self.tally.last_pause) = (self.tally.switches + 1, pause);
-                    let _ = switch.done.send(pause);
+                    let _ = switch.done.send(Ok(pause));
                 }
             }
             (Op::Open, Err(_)) => {
                 self.failed = outcome.err().map(|fault| (op, fault));
                 (self.course, self.flushing, self.flushed) = (Course::Closing, true, true);
             }
+            _ if !self.flushing => self.settled(outcome),
             _ => {
                 (self.failed, self.flushed) = (outcome.err().map(|fault| (op, fault)), true);
             }
+        }
+    }
+
+    /// The flush before a switch is answered. Where it failed the policy stays, which knows what is not durable.
+    fn settled(&mut self, outcome: Outcome) {
+        match (outcome, &mut self.next) {
+            (Ok(()), Some(next)) => next.flush = Flush::Done,
+            (Err(fault), next) => {
+                if let Some(Ordered { switch, .. }) = next.take() {
+                    let _ = switch.done.send(Err(fault));
+                }
+                if self.course == Course::Held {
+                    (self.course, self.listens) = (Course::Open, true);
+                }
+            }
+            (Ok(()), None) => {}
         }
     }
 }
