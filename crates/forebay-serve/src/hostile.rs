@@ -124,8 +124,13 @@ pub fn requests(bytes: &[u8]) -> Served {
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted { lanes: wire, front: Rc::clone(&front) };
     let mut arrivals = Arrivals(Rc::clone(&front));
-    run(&mut *policy, &mut lanes, &mut arrivals, &mut Counting { front, recording: None })
-        .expect("lanes that work");
+    run(
+        &mut *policy,
+        &mut lanes,
+        &mut arrivals,
+        &mut Counting { front, asked: None, issued: None },
+    )
+    .expect("lanes that work");
     drop(policy);
     let wire = lanes.lanes;
     let told = |nth: usize| wire.sockets.get(nth).map_or(0, |socket: &Socket| socket.heard);

@@ -166,7 +166,7 @@ fn serve<P: Policy + ?Sized>(
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted { lanes, front: Rc::clone(&front) };
     let (mut arrivals, front) = (Arrivals(Rc::clone(&front)), front);
-    let mut counting = Counting { front, recording: None };
+    let mut counting = Counting { front, asked: None, issued: None };
     let outcome = run(policy, &mut lanes, &mut arrivals, &mut counting).map(drop);
     drop(arrivals);
     let Cutting { mut crash, client, receiving, sending, .. } = lanes.lanes;

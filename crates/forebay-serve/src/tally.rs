@@ -12,7 +12,7 @@ use crate::config::Named;
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
 use crate::protocol::{Command, Header};
-use crate::record::Recording;
+use crate::record::{Asked, Issued};
 
 /// Latencies beyond this are counted as this long.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
@@ -184,37 +184,44 @@ impl Tally {
     }
 }
 
-/// Counts what disks do, and records what clients ask where that is wanted.
+/// Counts what disks do, and records that and what clients ask where it is wanted.
 pub(crate) struct Counting {
     pub(crate) front: Rc<RefCell<Front>>,
-    pub(crate) recording: Option<Recording>,
+    pub(crate) asked: Option<Asked>,
+    pub(crate) issued: Option<Issued>,
 }
 
 impl Observer for Counting {
     #[inline]
     fn arrived(&mut self, request: &Request) {
-        if let Some(recording) = &mut self.recording {
-            recording.arrived(request);
+        if let Some(asked) = &mut self.asked {
+            asked.arrived(request);
         }
     }
 
     #[inline]
     fn io(&mut self, completion: &Completion) {
         self.front.borrow_mut().tally.ended(completion);
+        if let Some(issued) = &mut self.issued {
+            issued.ended(completion);
+        }
     }
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
-        if let Some(recording) = &mut self.recording {
-            recording.finished(now, done);
+        if let Some(asked) = &mut self.asked {
+            asked.finished(now, done);
         }
     }
 }
 
 impl Watch for Counting {
     #[inline]
-    fn started(&mut self, _now: Nanos, io: &Request) {
+    fn started(&mut self, now: Nanos, io: &Request) {
         self.front.borrow_mut().tally.started(io);
+        if let Some(issued) = &mut self.issued {
+            issued.started(now, io);
+        }
     }
 }
 
