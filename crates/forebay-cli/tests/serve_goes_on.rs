@@ -221,6 +221,9 @@ fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
         count("switches") > 0.0 && count("degraded") + count("drives_failed") > 0.0,
         "{figures}"
     );
+    let told = does(&folder, &forebay, &["top", "socket", "--once", "--interval", "100ms"]);
+    assert!(told.contains("Units by level: ") && told.contains("raid10x3"), "{told}");
+    assert!(told.lines().all(|line| line.chars().count() <= 100), "{told}");
     serving.stop();
     // Without the two all is there.
     drives[1..3].iter().for_each(|drive| fs::remove_file(drive).unwrap());

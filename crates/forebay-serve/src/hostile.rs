@@ -116,7 +116,7 @@ pub fn requests(bytes: &[u8]) -> Served {
     let set = DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 0, flash: None, restarts };
     let mut policy = build_placed(policy, &set).expect("a policy that there is");
     let exports = vec![export(selector), export(4)];
-    let tally = Tally::new(&[Named::all(""), Named::all("1")], "noop");
+    let tally = Tally::new(&[Named::all(""), Named::all("1")], "noop", &[]);
     let mut front =
         Front::new(exports, Streams::Connections, None, newcomers, ordered, tally, &mut wire.pool);
     let stop = Arc::clone(&wire.stop);

@@ -159,7 +159,7 @@ fn serve<P: Policy + ?Sized>(
     let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     let agreed = Agreed { export: 0, structured: false, allocation: false };
     newcome.send(Newcomer { socket, agreed }).unwrap();
-    let tally = Tally::new(&[Named::all("")], "noop");
+    let tally = Tally::new(&[Named::all("")], "noop", &[]);
     let streams = Streams::Connections;
     let mut front = Front::new(vec![export], streams, None, newcomers, orders, tally, lanes.pool());
     front.open(stop, || {});

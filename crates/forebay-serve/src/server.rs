@@ -309,7 +309,7 @@ fn drive<L: Wired>(
     let Opened { exports, policies, stored, notes, disks, .. } = opened;
     let ready = Ready { exports: exports.clone(), policies: policies.clone(), notes, waker };
     let Inbound { arriving, ordered, stop } = inbound;
-    let tally = Tally::new(&back.exports, &back.policy);
+    let tally = Tally::new(&back.exports, &back.policy, &disks);
     let mut front =
         Front::new(exports, back.streams, stored, arriving, ordered, tally, lanes.pool());
     front.open(stop, move || {

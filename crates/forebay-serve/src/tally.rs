@@ -1,9 +1,10 @@
 //! What clients got and what disks did: counts and latencies since the start.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
-use forebay_core::contract::policy::{Done, Figure};
+use forebay_core::contract::policy::{Done, Figure, Gauge};
 use forebay_core::{Completion, Nanos, Observer, Op, Request};
 use forebay_live::Watch;
 use hdrhistogram::Histogram;
@@ -41,6 +42,7 @@ pub(crate) struct Tally {
     pub(crate) switches: u64,
     pub(crate) last_pause: Nanos,
     pub(crate) counted: Vec<Figure>,
+    pub(crate) gauges: Vec<Gauge>,
 }
 
 /// How a request was answered.
@@ -121,14 +123,21 @@ impl ExportTally {
 }
 
 impl Tally {
-    pub(crate) fn new(exports: &[Named], policy: &str) -> Tally {
+    /// Of these exports, on disks at these paths, by lane.
+    pub(crate) fn new(exports: &[Named], policy: &str, disks: &[PathBuf]) -> Tally {
+        let lane = |path: &PathBuf| {
+            let file = path.display().to_string();
+            DiskFigures { file, ..DiskFigures::default() }
+        };
+        let lanes = disks.iter().map(lane).collect();
         Tally {
             exports: exports.iter().map(ExportTally::new).collect(),
-            lanes: Vec::new(),
+            lanes,
             policy: policy.to_string(),
             switches: 0,
             last_pause: Nanos::ZERO,
             counted: Vec::new(),
+            gauges: Vec::new(),
         }
     }
 
@@ -239,7 +248,7 @@ mod tests {
     #[test]
     fn latencies_are_recent_for_five_to_ten_seconds() {
         let named = Named::all("a");
-        let mut tally = Tally::new(&[named], "noop");
+        let mut tally = Tally::new(&[named], "noop", &[]);
         let longest = |tally: &mut Tally, at_s: u64| {
             tally.at(Nanos::from_millis(at_s * 1000)).exports[0].recent().max() / 1000
         };
@@ -255,7 +264,8 @@ mod tests {
     #[test]
     fn a_promise_counts_what_it_covers() {
         let promise = crate::config::Promise { iops: 10, within: Nanos::from_millis(30) };
-        let mut tally = Tally::new(&[Named { promise: Some(promise), ..Named::all("a") }], "noop");
+        let mut tally =
+            Tally::new(&[Named { promise: Some(promise), ..Named::all("a") }], "noop", &[]);
         for (took_ms, kept) in [(30, true), (31, true), (500, false)] {
             answer(&mut tally, 1, took_ms, kept);
         }

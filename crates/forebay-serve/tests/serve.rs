@@ -303,6 +303,20 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
             assert!(read == pattern(before as u8, 65_536), "{before} after {policy}");
         }
     }
+    let figures = server.figures();
+    let volume = figures.backs[0].volume.clone().unwrap();
+    assert_eq!((volume.drives, volume.drives_present), (6, 6));
+    assert_eq!(volume.units.iter().map(|(_, units)| units).sum::<u64>(), 1);
+    let page = figures.page();
+    let level = &volume.units[0].0;
+    let third = folder.path().join("2").display().to_string();
+    for line in [
+        format!("forebay_serve_volume_units{{back=\"\",level=\"{level}\"}} 1"),
+        format!("forebay_serve_drive_present{{back=\"\",disk=\"{third}\"}} 1"),
+        "forebay_serve_volume_drives_present{back=\"\"} 6".into(),
+    ] {
+        assert!(page.lines().any(|other| other == line), "no {line} in: {page}");
+    }
     server.stop().unwrap();
 }
 

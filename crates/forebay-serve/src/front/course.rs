@@ -126,6 +126,7 @@ impl Front {
     fn figures(&mut self, now: Nanos) -> Tally {
         if let Some(policy) = &self.policy {
             self.tally.counted = policy.borrow().figures();
+            self.tally.gauges = policy.borrow().gauges();
         }
         self.tally.at(now)
     }

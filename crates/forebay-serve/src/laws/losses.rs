@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use forebay_core::adapt::{BonusMalus, Costs, Factor, First};
 use forebay_core::catalog::build;
-use forebay_core::contract::policy::AnyPolicy;
+use forebay_core::contract::policy::{AnyPolicy, Gauge, GaugeOf};
 use forebay_core::stack::array::{Array, Geometry, Level, Update};
 use forebay_core::stack::placed::Placed;
 use forebay_core::{Bytes, Completion};
@@ -76,6 +76,18 @@ impl Volume {
     fn counted(&self, name: &str) -> u64 {
         let figures = self.0.borrow().figures();
         figures.iter().find(|(known, _)| *known == name).unwrap().1 as u64
+    }
+}
+
+impl Volume {
+    /// Units by level, as it tells whoever watches it.
+    fn levels(&self) -> Vec<(Level, u64)> {
+        let gauges = self.0.borrow().gauges();
+        let level = |gauge: &Gauge| match (gauge.name, gauge.of) {
+            ("units", GaugeOf::Part(name)) => Some((Level::named(name)?, gauge.value as u64)),
+            _ => None,
+        };
+        gauges.iter().filter_map(level).collect()
     }
 }
 
@@ -184,6 +196,7 @@ fn any_two_drives_are_lost_while_levels_change_and_nobody_is_told() {
             let failed: BTreeSet<u64> = client.failed.iter().map(|at| at / unit_sectors).collect();
             let census = volume.0.borrow().placement().census();
             assert_eq!(failed.len() as u64, census.lost_units);
+            assert_eq!(volume.levels(), census.units);
             let written: u64 = census.units.iter().map(|(_, units)| units).sum();
             (lost, spared) = (lost + census.lost_units, spared + written - census.lost_units);
             switched += switches_after;
