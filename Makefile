@@ -78,10 +78,13 @@ kill-store:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test store -- \
 	  --ignored --exact --nocapture what_was_acknowledged_outlives_kill_9_many_times
 
-# The server of a block device is killed ROUNDS times under a writer: what was flushed or had FUA is there.
+# The server of a block device is killed ROUNDS times under a writer, what was flushed or had FUA is there; then under git
+# and SQLite on ext4, policies switched and drives lost in between.
 kill-serve:
 	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test serve_ends -- \
 	  --ignored --exact --nocapture what_was_flushed_outlives_kill_9_many_times
+	FOREBAY_KILLED_ROUNDS=$(ROUNDS) cargo test -q -p forebay-cli --test serve_filesystem -- \
+	  --ignored --exact --nocapture a_file_system_outlives_them_many_times
 
 # One-line bugs drawn by a seed: how many do the tests catch? One takes half a minute, one that lives
 # two. Those that nobody could observe stand in .cargo/mutants.toml.

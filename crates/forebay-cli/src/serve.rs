@@ -50,6 +50,9 @@ pub(crate) struct Serve {
     /// Write a trace of what clients ask, complete when the server has ended
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
+    /// Write a trace of the I/Os that the file is given, complete when the server has ended
+    #[arg(long, value_name = "FILE")]
+    trace_issued: Option<PathBuf>,
     /// Write every call to the policy, with its answer (see `forebay play --check-tape`)
     #[arg(long, value_name = "FILE")]
     tape: Option<PathBuf>,
@@ -132,6 +135,7 @@ impl Serve {
             ("--read-only", self.read_only),
             ("--depth", self.depth.is_some()),
             ("--trace", self.trace.is_some()),
+            ("--trace-issued", self.trace_issued.is_some()),
             ("--tape", self.tape.is_some()),
         ];
         if self.is_config() {
@@ -166,6 +170,7 @@ impl Serve {
             page_cache: self.buffered,
             read_only: self.read_only,
             trace: self.trace.clone(),
+            trace_issued: self.trace_issued.clone(),
             tape: self.tape.clone(),
             ..base
         };

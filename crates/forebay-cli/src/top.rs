@@ -1,7 +1,7 @@
 //! `forebay top`.
 
 use std::io::{self, IsTerminal};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::thread;
 use std::time::Duration;
@@ -9,13 +9,14 @@ use std::time::Duration;
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay_serve::ask;
-use forebay_serve::figures::{BackFigures, DiskFigures, ExportFigures, Figures};
+use forebay_serve::figures::{BackFigures, DiskFigures, ExportFigures, Figures, VolumeFigures};
 
 use serde::Serialize;
 
 use crate::interrupt::{self, Second};
 use crate::options::duration;
 use crate::output::{self, Format};
+use crate::volume::size;
 
 /// Show what a server does: each export's rate and latencies against its promise, each disk's I/Os
 ///
@@ -92,6 +93,7 @@ fn page(before: &Figures, now: &Figures) -> String {
         let none = BackFigures { exports: Vec::new(), disks: Vec::new(), ..back.clone() };
         let then = before.backs.iter().find(|other| other.name == back.name).unwrap_or(&none);
         text += &sentence(then, back, span_s);
+        text += &volume(back);
         text += &format!("{}\n\n{}\n\n", exports(then, back, span_s), disks(then, back, span_s));
         if !back.counted.is_empty() {
             let counted = back.counted.iter().map(|(name, value)| format!("{name} {value}"));
@@ -154,24 +156,56 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
 }
 
 fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
-    let mut table = headed(&["disk", "queue", "reads/s", "writes/s", "others/s", "MB/s", "failed"]);
+    let mut heads = vec!["disk", "queue", "reads/s", "writes/s", "others/s", "MB/s", "failed"];
+    let is_volume = back.disks.iter().any(|disk| disk.drive.is_some());
+    heads.extend(["free", "state"].iter().filter(|_| is_volume));
+    let mut table = headed(&heads);
     for (at, one) in back.disks.iter().enumerate() {
         let none = DiskFigures::default();
         let then = then.disks.get(at).unwrap_or(&none);
         let rate = |now: u64, then: u64| format!("{:.0}", (now - then) as f64 / span_s);
-        table.add_row(row(
-            &at.to_string(),
-            [
-                one.under_way.to_string(),
-                rate(one.reads, then.reads),
-                rate(one.writes, then.writes),
-                rate(one.others, then.others),
-                format!("{:.1}", (one.moved_bytes - then.moved_bytes) as f64 / 1e6 / span_s),
-                one.failed.to_string(),
-            ],
-        ));
+        let mut cells = vec![
+            one.under_way.to_string(),
+            rate(one.reads, then.reads),
+            rate(one.writes, then.writes),
+            rate(one.others, then.others),
+            format!("{:.1}", (one.moved_bytes - then.moved_bytes) as f64 / 1e6 / span_s),
+            one.failed.to_string(),
+        ];
+        cells.extend(one.drive.into_iter().flat_map(|drive| {
+            let state = if drive.is_present { "used" } else { "missing" };
+            [size(drive.free_bytes), state.into()]
+        }));
+        table.add_row(row(&named(at, one), cells));
     }
     table
+}
+
+/// A disk by its file's name, or its place.
+fn named(at: usize, disk: &DiskFigures) -> String {
+    let name = Path::new(&disk.file).file_name();
+    name.map_or_else(|| at.to_string(), |name| name.to_string_lossy().into_owned())
+}
+
+/// How a volume is: its levels, its drives, its rebuild.
+fn volume(back: &BackFigures) -> String {
+    let Some(volume) = &back.volume else { return String::new() };
+    let VolumeFigures { units, drives, drives_present, care_units_left, all_units } = volume;
+    let mut text = match drives_present < drives {
+        true => format!("{} of its {drives} drives are missing. ", drives - drives_present),
+        false => format!("All {drives} drives are used. "),
+    };
+    let level = |(level, units): &(String, u64)| format!("{units} {level}");
+    let levels: Vec<String> = units.iter().map(level).collect();
+    text += &match levels.is_empty() {
+        true => "Nothing was written yet.".into(),
+        false => format!("Units by level: {}.", levels.join(", ")),
+    };
+    if *care_units_left > 0 {
+        let share = (all_units - care_units_left) as f64 / (*all_units).max(1) as f64 * 100.0;
+        text += &format!(" Rebuilding: {share:.0} % of {all_units} units are looked after.");
+    }
+    output::wrapped(&text) + "\n"
 }
 
 fn headed(heads: &[&str]) -> Table {
@@ -200,9 +234,14 @@ fn figure(ms: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use forebay_serve::figures::SCHEMA_VERSION;
+    use forebay_serve::figures::{DriveFigures, SCHEMA_VERSION};
 
     use super::*;
+
+    fn disk(reads: u64, is_present: bool) -> DiskFigures {
+        let drive = Some(DriveFigures { is_present, free_bytes: 2_500_000_000, faults: 0 });
+        DiskFigures { file: "/srv/drives/one".into(), reads, drive, ..DiskFigures::default() }
+    }
 
     fn looked(uptime_s: f64, count: u64) -> Figures {
         let export = ExportFigures {
@@ -223,7 +262,14 @@ mod tests {
             switches: 2,
             last_pause_ms: 3.25,
             exports: vec![export],
-            disks: vec![DiskFigures { reads: count, ..DiskFigures::default() }],
+            disks: vec![disk(count, true), disk(0, false)],
+            volume: Some(VolumeFigures {
+                units: vec![("raid6".into(), 1200), ("raid10x3".into(), 34)],
+                all_units: 4000,
+                drives: 6,
+                drives_present: 5,
+                care_units_left: 3000,
+            }),
             counted: (0..30).map(|nth| (format!("units_switched_{nth}"), 1e9)).collect(),
         };
         Figures { schema_version: SCHEMA_VERSION, uptime_s, backs: vec![back] }
@@ -237,6 +283,15 @@ mod tests {
             text.contains("99.90 % of what 300 IOPS within 10 ms cover were in time"),
             "{text}"
         );
+        for said in [
+            "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
+            "Rebuilding: 25 % of 4000 units",
+        ] {
+            assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
+        }
+        let row = |name: &str| text.lines().find(|line| line.contains(name)).unwrap().to_string();
+        assert!(row("used").contains("one") && row("used").contains("40000"), "{text}");
+        assert!(row("missing ").contains(" one "), "{text}");
         assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
         // A server that was started again in between.
         let fresh = Figures { backs: Vec::new(), ..looked(10.0, 0) };

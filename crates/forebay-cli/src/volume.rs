@@ -208,7 +208,7 @@ fn figure(opened: &Opened, name: &str) -> u64 {
     opened.figures.iter().find(|(known, _)| *known == name).map_or(0, |(_, value)| *value as u64)
 }
 
-fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         0..1_073_741_824 => format!("{:.1} MiB", bytes as f64 / f64::from(1 << 20)),
         _ => format!("{:.1} GiB", bytes as f64 / f64::from(1 << 30)),

@@ -1,5 +1,5 @@
-//! `forebay serve`, on the real binary, with the clients that people have: libnbd's and its tools, QEMU's tools, fio,
-//! and a file system on a loop device over nbdfuse. Those that are not there are skipped, loudly.
+//! `forebay serve`, on the real binary, with the clients that people have: libnbd's and its tools, QEMU's tools, fio.
+//! Those that are not there are skipped, loudly.
 
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used)]
@@ -7,8 +7,7 @@
 mod served;
 
 use std::fs;
-use std::path::Path;
-use std::process::{Child, Command};
+use std::process::Command;
 
 use serde_json::Value;
 
@@ -283,132 +282,4 @@ fn nbdkit_stands_in_front_and_nbd_client_lists() {
         assert!(listed.lines().any(|line| line.trim() == "first"), "{listed}");
     }
     serving.stop();
-}
-
-/// An export as a file system, taken down in the right order however a test ends.
-struct Mounted<'a> {
-    folder: &'a Folder,
-    fuse: Child,
-    device: Option<String>,
-    is_mounted: bool,
-}
-
-impl<'a> Mounted<'a> {
-    /// Through nbdfuse and a loop device; why not, where the system does not let us.
-    fn over(folder: &'a Folder, makes: bool) -> Result<Mounted<'a>, String> {
-        for name in ["image", "tree"] {
-            match name {
-                "image" => drop(folder.holes(name, 0)),
-                _ if !folder.path(name).exists() => fs::create_dir(folder.path(name)).unwrap(),
-                _ => {}
-            }
-        }
-        let socket = folder.socket();
-        let mut fuse = Command::new("nbdfuse");
-        fuse.args([folder.path("image").as_path(), Path::new("--unix"), &socket]);
-        let fuse = fuse.spawn().map_err(|error| error.to_string())?;
-        let mut mounted = Mounted { folder, fuse, device: None, is_mounted: false };
-        for _ in 0..200 {
-            if fs::metadata(folder.path("image")).is_ok_and(|found| found.len() > 0) {
-                break;
-            }
-            if mounted.fuse.try_wait().unwrap().is_some() {
-                return Err("nbdfuse does not mount".into());
-            }
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        let device = ran(folder, "losetup", &["-f", "--show", "image"]);
-        if !device.status.success() {
-            return Err(format!("losetup: {}", String::from_utf8_lossy(&device.stderr)));
-        }
-        let device = String::from_utf8_lossy(&device.stdout).trim().to_string();
-        mounted.device = Some(device.clone());
-        if makes {
-            does(folder, "mkfs.ext4", &["-q", &device]);
-        }
-        does(folder, "fsck.ext4", &["-fn", &device]);
-        let mount = ran(folder, "mount", &[&device, "tree"]);
-        if !mount.status.success() {
-            return Err(format!("mount: {}", String::from_utf8_lossy(&mount.stderr)));
-        }
-        mounted.is_mounted = true;
-        Ok(mounted)
-    }
-
-    /// Takes it down, with a check of the file system.
-    fn close(mut self) {
-        does(self.folder, "umount", &["tree"]);
-        self.is_mounted = false;
-        let device = self.device.clone().unwrap();
-        does(self.folder, "fsck.ext4", &["-fn", &device]);
-    }
-}
-
-impl Drop for Mounted<'_> {
-    fn drop(&mut self) {
-        if self.is_mounted {
-            ran(self.folder, "umount", &["-l", "tree"]);
-        }
-        if let Some(device) = &self.device {
-            ran(self.folder, "losetup", &["-d", device]);
-        }
-        ran(self.folder, "umount", &["image"]);
-        let _ = self.fuse.wait();
-    }
-}
-
-/// Makes a database, or checks the one there and goes on with it.
-const DATABASE: &str = "
-import sqlite3
-base = sqlite3.connect('tree/base', isolation_level=None)
-assert base.execute('pragma integrity_check').fetchall() == [('ok',)]
-base.execute('create table if not exists rows (at integer primary key, text)')
-before = base.execute('select count(*) from rows').fetchone()[0]
-for part in range(20):
-    base.execute('begin')
-    base.executemany('insert into rows (text) values (?)', ((str(at) * 20,) for at in range(100)))
-    base.execute('delete from rows where at % 7 = ?', (part % 7,)) if part % 5 == 4 else None
-    base.execute('commit')
-assert base.execute('pragma integrity_check').fetchall() == [('ok',)]
-assert base.execute('select count(*) from rows').fetchone()[0] > before
-";
-
-#[test]
-fn a_file_system_lives_on_it() {
-    let tools =
-        ["nbdfuse", "losetup", "mkfs.ext4", "fsck.ext4", "mount", "umount", "git", "python3"];
-    if !have(&tools) {
-        return;
-    }
-    for words in [&["--policy", "forebay"][..], &["--buffered", "--policy", "mq-deadline"]] {
-        let folder = Folder::new();
-        folder.holes("disk", 64 << 20);
-        let words = with("disk", words);
-        let serving = Serving::start(&folder, &words);
-        let mounted = match Mounted::over(&folder, true) {
-            Ok(mounted) => mounted,
-            Err(why) => return skipped(&why),
-        };
-        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let git = |words: &[&str]| {
-            let who = ["-c", "user.name=a", "-c", "user.email=a@b", "-C", "tree/code"];
-            does(&folder, "git", &[&who, words].concat())
-        };
-        does(&folder, "cp", &["-r", source.to_str().unwrap(), "tree/code"]);
-        git(&["init", "-q"]);
-        git(&["add", "."]);
-        git(&["commit", "-qm", "all of it"]);
-        does(&folder, "python3", &["-c", DATABASE]);
-        mounted.close();
-        serving.stop();
-        // Another server, another mount: nothing of it is in anybody's cache.
-        let serving = Serving::start(&folder, &words);
-        let mounted = Mounted::over(&folder, false).unwrap();
-        git(&["fsck", "--strict"]);
-        assert_eq!(git(&["status", "--porcelain"]), "");
-        does(&folder, "diff", &["-r", "-x", ".git", source.to_str().unwrap(), "tree/code"]);
-        does(&folder, "python3", &["-c", DATABASE]);
-        mounted.close();
-        serving.stop();
-    }
 }

@@ -27,6 +27,7 @@ emulate = "fixed:20000"
 policy = "{policy}"
 capacity_iops = 20000
 trace = "asked.parquet"
+trace_issued = "issued.parquet"
 tape = "run.tape"
 
 [[export]]
@@ -113,6 +114,11 @@ fn promises_policies_figures_traces_and_tapes_are_as_configured() {
 
     let trace = folder.path("asked.parquet");
     let (told, _) = command::json(&mut command::forebay(&["describe", trace.to_str().unwrap()]));
+    let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
+    assert_eq!(moved, 8 << 20, "{told}");
+    // By whatever I/Os, the disk was given as much.
+    let issued = folder.path("issued.parquet");
+    let (told, _) = command::json(&mut command::forebay(&["describe", issued.to_str().unwrap()]));
     let moved = told["read_bytes"].as_u64().unwrap() + told["write_bytes"].as_u64().unwrap();
     assert_eq!(moved, 8 << 20, "{told}");
     for tape in ["run.tape", "run.2.tape"] {

@@ -5,7 +5,7 @@
 
 use crate::contract::bytes::{Bytes, Null, Piece};
 use crate::contract::device::Completion;
-use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Policy};
+use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Gauge, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
@@ -83,6 +83,10 @@ impl<P: Policy> Policy for Recorder<P> {
 
     fn figures(&self) -> Vec<Figure> {
         self.policy.figures()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.policy.gauges()
     }
 
     fn classes(&self) -> &[Class] {

@@ -35,6 +35,17 @@ impl CpuTime {
     }
 }
 
+/// How often this thread gave its processor away to wait for something, since it began.
+pub(crate) fn sleeps() -> u64 {
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: as above.
+    let usage = unsafe {
+        libc::getrusage(libc::RUSAGE_THREAD, usage.as_mut_ptr());
+        usage.assume_init()
+    };
+    usage.ru_nvcsw as u64
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -355,6 +355,10 @@ impl Lanes for Crash {
         self.begin(Flying { io, started: now, pieces, data, early, mark });
     }
 
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        None
+    }
+
     fn under_way(&self) -> usize {
         self.flying.len() + self.refused.len()
     }

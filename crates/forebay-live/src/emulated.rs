@@ -160,6 +160,10 @@ impl<D: Device, C: Clock> Lanes for Emulated<D, C> {
         self.under_way += 1;
     }
 
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        None
+    }
+
     fn under_way(&self) -> usize {
         self.under_way
     }

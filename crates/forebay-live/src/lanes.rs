@@ -158,6 +158,10 @@ pub trait Lanes {
     /// # Errors
     /// Where the driver itself fails.
     fn proceed(&mut self, until: Nanos) -> io::Result<()>;
+
+    /// From when until when handing I/Os over held the driver up since it last asked, because a target had no room for
+    /// them.
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)>;
 }
 
 #[cfg(test)]

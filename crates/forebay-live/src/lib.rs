@@ -13,6 +13,7 @@ mod cpu;
 mod crash;
 mod emulated;
 pub mod galois;
+mod held_up;
 mod lanes;
 mod medium;
 mod memory;

@@ -29,6 +29,10 @@ pub trait Watch: Observer {
     #[inline]
     fn failed(&mut self, _now: Nanos, _io: &Request, _failure: Failure) {}
 
+    /// The driver could not go on in this span, for a target took no more I/Os.
+    #[inline]
+    fn held_up(&mut self, _from: Nanos, _to: Nanos) {}
+
     /// Asked on every pass: whether to end the run. Then nothing more is started, and what is under
     /// way is waited for.
     #[inline]
@@ -69,6 +73,7 @@ where
     loop {
         let now = driven.lanes.reap(next.unwrap_or(Nanos::MAX), &mut pass.ended)?;
         let wall = driven.lanes.wall();
+        pass.tell_held_up(&mut driven);
         let mut asks = pass.wakeup.is_some_and(|at| at <= now);
         asks |= pass.complete(now, wall, &mut driven);
         let stopping = driven.workload.is_stopped() || driven.observer.stops(wall);
@@ -224,6 +229,20 @@ impl Pass {
         }
     }
 
+    /// Tells what held the driver up, before anybody is told what was late.
+    #[inline]
+    fn tell_held_up<P, L, W, O>(&self, driven: &mut Driven<'_, P, L, W, O>)
+    where
+        P: ?Sized,
+        L: Lanes + ?Sized,
+        W: ?Sized,
+        O: Watch + ?Sized,
+    {
+        if let Some((from, to)) = driven.lanes.held_up() {
+            driven.observer.held_up(from, to);
+        }
+    }
+
     /// Tells how late this pass's arrivals are.
     #[inline]
     fn issue<P, L, W, O>(&mut self, driven: &mut Driven<'_, P, L, W, O>)
@@ -237,6 +256,7 @@ impl Pass {
             return;
         }
         let at = driven.lanes.wall();
+        self.tell_held_up(driven);
         self.wanted.drain(..).for_each(|wanted| driven.observer.issued(wanted, at));
     }
 }

@@ -162,6 +162,10 @@ impl<L: Lanes> Lanes for Striped<L> {
         self.lanes.waker()
     }
 
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        self.lanes.held_up()
+    }
+
     fn under_way(&self) -> usize {
         self.wholes.len()
     }

@@ -261,6 +261,10 @@ impl Lanes for Threads {
         }
     }
 
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        None
+    }
+
     fn under_way(&self) -> usize {
         self.served.iter().map(|served| served.in_flight as usize).sum()
     }

@@ -18,6 +18,7 @@ use io_uring::squeue::Entry;
 use io_uring::types::{Fixed, FsyncFlags};
 
 use crate::clock::{Clock, SPIN, WallClock};
+use crate::held_up::HeldUp;
 use crate::lanes::{Ended, Failure, Lanes};
 use crate::pool::Pool;
 use crate::ring::{Over, Ring};
@@ -102,6 +103,7 @@ pub struct Uring {
     sink: Buf,
     clock: WallClock,
     now: Nanos,
+    held_up: HeldUp,
 }
 
 impl Uring {
@@ -156,6 +158,7 @@ impl Uring {
             sink,
             clock: WallClock::start(),
             now: Nanos::ZERO,
+            held_up: HeldUp::default(),
         })
     }
 
@@ -218,6 +221,14 @@ impl Uring {
                 .build(),
             _ => opcode::Nop::new().build(),
         }
+    }
+
+    /// Hands what waits over to the system.
+    fn hand_over(&mut self) -> io::Result<()> {
+        let begun = self.held_up.begin(self.clock.now());
+        let entered = self.ring.enter(None);
+        self.held_up.end(&begun, self.clock.now());
+        entered
     }
 
     /// Reads or writes a target in memory.
@@ -358,7 +369,7 @@ impl Lanes for Uring {
         self.in_flight[usize::from(io.lane)] += 1;
         if self.ring.waiting() >= BATCH {
             // What the kernel does not take now, it is offered again by `proceed`, which tells why.
-            let _ = self.ring.enter(None);
+            let _ = self.hand_over();
         }
     }
 
@@ -369,16 +380,31 @@ impl Lanes for Uring {
     #[inline]
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         self.ring.watch();
-        let left = until - self.clock.now() - SPIN;
-        if left > Nanos::ZERO && self.at_once.is_empty() {
+        let mut now = self.clock.now();
+        if until - now > SPIN && self.at_once.is_empty() {
             self.waited = false;
-            return self.ring.enter(Some(left));
+            if self.held_up.is_watched(now) && self.ring.waiting() > 0 {
+                // Apart from the wait, so that they can be told apart.
+                self.hand_over()?;
+                now = self.clock.now();
+            }
+            let left = until - now - SPIN;
+            let hands_over = self.ring.waiting() > 0;
+            let entered = self.ring.enter(Some(left));
+            if hands_over && self.clock.now() > until {
+                self.held_up.took_long(until);
+            }
+            return entered;
         }
         // What waits goes to the kernel together with the answers of the next pass, unless these are long or it
         // waited before.
         let answers = !self.at_once.is_empty() && self.at_once_bytes < AT_ONCE_BYTES;
         self.waited = answers && !self.waited;
-        if self.waited || self.ring.waiting() == 0 { Ok(()) } else { self.ring.enter(None) }
+        if self.waited || self.ring.waiting() == 0 { Ok(()) } else { self.hand_over() }
+    }
+
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        self.held_up.take()
     }
 
     fn waker(&mut self) -> io::Result<Waker> {

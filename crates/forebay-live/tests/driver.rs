@@ -113,6 +113,7 @@ struct Failing {
     now: Nanos,
     under_way: Vec<Request>,
     served: u64,
+    full: Option<(Nanos, Nanos)>,
 }
 
 impl Lanes for Failing {
@@ -138,6 +139,15 @@ impl Lanes for Failing {
     }
     fn start(&mut self, _now: Nanos, io: Request, _pieces: &[Piece]) {
         self.under_way.push(io);
+        if self.under_way.len() == 4 {
+            // The last place takes a while.
+            let from = self.now;
+            self.now = from + Nanos::from_micros(7);
+            self.full = Some((from, self.now));
+        }
+    }
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        self.full.take()
     }
     fn under_way(&self) -> usize {
         self.under_way.len()
@@ -162,6 +172,19 @@ fn failures_are_told_and_the_run_goes_on() {
     assert_eq!((seen.arrived, seen.finished), (300, 300));
     assert_eq!(seen.ios + seen.failures[&Failure::Os(28)], 300);
     assert_eq!(seen.failures[&Failure::Os(28)], 100);
+}
+
+#[test]
+fn what_held_the_driver_up_is_told_before_what_was_late() {
+    // All at once, four at a time.
+    let requests: Vec<Request> =
+        (0..8).map(|id| request(id, 0, Op::Read, id << 20, 4096)).collect();
+    let mut seen = Counted::default();
+    let policy = &mut build("noop:merge=no", LEN_MAX).unwrap();
+    run(policy, &mut Failing::default(), &mut open(&requests), &mut seen).unwrap();
+    let us = Nanos::from_micros;
+    assert_eq!(seen.held_up, [(us(0), us(7), 0), (us(7), us(14), 8)]);
+    assert!(seen.lateness.iter().all(|late| *late == us(7)));
 }
 
 #[test]

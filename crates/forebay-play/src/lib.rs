@@ -8,6 +8,7 @@
 #![forbid(unsafe_code)]
 
 mod error;
+mod late;
 mod on;
 mod result;
 mod targets;

@@ -356,6 +356,9 @@ impl Lanes for LiveLanes {
     fn proceed(&mut self, until: Nanos) -> io::Result<()> {
         each!(self, lanes => lanes.proceed(until))
     }
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        each!(self, lanes => lanes.held_up())
+    }
     fn waker(&mut self) -> io::Result<Waker> {
         each!(self, lanes => lanes.waker())
     }

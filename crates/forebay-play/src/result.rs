@@ -20,7 +20,7 @@ use forebay::statistics::Figures;
 pub struct PlayResult {
     /// What a reader has to know, what went wrong first.
     pub verdict: Vec<String>,
-    /// Whether the host issued requests when they were wanted.
+    /// Whether the host issued requests when they were wanted, as far as the target had room for them.
     pub host_kept_up: bool,
     /// `measured` on real targets, `emulated` on device models in wall time.
     pub result: &'static str,
@@ -48,6 +48,11 @@ pub struct PlayResult {
     pub lateness_p99_ms: Option<f64>,
     /// The most late of all.
     pub lateness_max_ms: f64,
+    /// The lateness that 99 % of the requests do not exceed, where one that mostly waited until the target had room
+    /// for it counts as 0: what is left is this host's.
+    pub lateness_host_p99_ms: Option<f64>,
+    /// Time in which nothing could be issued because the target had no room for another I/O.
+    pub target_full_s: f64,
     /// Requests a second as the workload wanted them; none in closed replay, which wants none.
     pub wanted_iops: Option<f64>,
     /// Requests a second that finished.
@@ -154,11 +159,13 @@ impl Played<'_> {
             }),
             changed: self.changed,
             imputed_share: self.imputed_share,
-            lateness_p50_ms: watch.lateness.quantile_ms(0.5),
-            lateness_p99_ms: watch.lateness.quantile_ms(0.99),
-            lateness_max_ms: watch.lateness.max().as_millis_f64(),
+            lateness_p50_ms: watch.late.all.quantile_ms(0.5),
+            lateness_p99_ms: watch.late.all.quantile_ms(0.99),
+            lateness_max_ms: watch.late.all.max().as_millis_f64(),
+            lateness_host_p99_ms: watch.late.host.quantile_ms(0.99),
+            target_full_s: watch.late.held_up.as_secs_f64(),
             wanted_iops: (self.plan.setup.replay != Replay::Closed)
-                .then(|| rate(watch.lateness.count(), watch.wanted))
+                .then(|| rate(watch.late.all.count(), watch.wanted))
                 .flatten(),
             achieved_iops: figures.requests as f64 / figures.makespan_s.max(1e-9),
             cpu_user_s: self.cpu.user.as_secs_f64(),

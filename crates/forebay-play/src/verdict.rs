@@ -11,16 +11,15 @@ const ACHIEVED_SHARE: f64 = 0.98;
 /// Writes the verdict into `result`.
 pub(super) fn judge(result: &mut PlayResult) {
     let late = result.lateness_p99_ms.unwrap_or_default();
-    result.host_kept_up = is_punctual(late);
     let mut said = Vec::new();
-    if !result.host_kept_up {
-        said.push(format!(
-            "This host did not keep up: one request in a hundred was issued more than {late:.3} ms \
-             late (at most {:.3} ms). Latencies include that; free its processors, try --realtime, \
-             or lower --intensity.",
-            result.lateness_max_ms
-        ));
-    }
+    let lateness = Lateness {
+        p99_ms: late,
+        max_ms: result.lateness_max_ms,
+        host_p99_ms: result.lateness_host_p99_ms.unwrap_or_default(),
+        full_s: result.target_full_s,
+    };
+    result.host_kept_up = lateness.is_host_punctual();
+    said.extend(lateness.verdict());
     if let Some(first) = result.errors.first() {
         said.push(format!(
             "{} I/Os failed, {} of them {}s with {} ({}); {} requests failed.",
@@ -57,9 +56,39 @@ pub(super) fn judge(result: &mut PlayResult) {
     result.verdict = said;
 }
 
-/// Whether a host keeps up whose 99th percentile of lateness is `late_ms`.
-fn is_punctual(late_ms: f64) -> bool {
-    late_ms <= LATE_MS
+/// How late requests were issued.
+struct Lateness {
+    p99_ms: f64,
+    max_ms: f64,
+    /// Without those that waited for the target.
+    host_p99_ms: f64,
+    full_s: f64,
+}
+
+impl Lateness {
+    fn is_host_punctual(&self) -> bool {
+        self.host_p99_ms <= LATE_MS
+    }
+
+    /// What there is to say of it, if anything was late.
+    fn verdict(&self) -> Option<String> {
+        let Lateness { p99_ms, max_ms, full_s, .. } = self;
+        let late = format!(
+            "one request in a hundred was issued more than {p99_ms:.3} ms late (at most {max_ms:.3} ms)"
+        );
+        match (self.is_host_punctual(), *p99_ms <= LATE_MS) {
+            (_, true) => None,
+            (false, false) => Some(format!(
+                "This host did not keep up: {late}. Latencies include that; free its processors, try \
+                 --realtime, or lower --intensity."
+            )),
+            (true, false) => Some(format!(
+                "The target was full: {late}, for it had no room for another I/O during {full_s:.3} s. \
+                 Latencies include that; it does no more than it did here, so lower --intensity, or give it \
+                 fewer I/Os at a time with --depth."
+            )),
+        }
+    }
 }
 
 /// What there is to say of a target that did not keep up with the workload.
@@ -86,8 +115,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_host_is_late_beyond_a_millisecond() {
-        assert!(is_punctual(0.0) && is_punctual(1.0) && !is_punctual(1.001));
+    fn a_host_is_late_beyond_a_millisecond_and_a_full_target_is_not_the_host() {
+        let said = |p99_ms, host_p99_ms| {
+            let late = Lateness { p99_ms, max_ms: 70.0, host_p99_ms, full_s: 2.5 };
+            (late.is_host_punctual(), late.verdict().unwrap_or_default())
+        };
+        assert_eq!(
+            (said(0.0, 0.0), said(1.0, 1.0)),
+            ((true, String::new()), (true, String::new()))
+        );
+        let (punctual, slow) = said(1.001, 1.001);
+        assert!(!punctual && slow.starts_with("This host did not keep up"), "{slow}");
+        assert!(slow.contains("1.001 ms late (at most 70.000 ms)"), "{slow}");
+        let (punctual, full) = said(23.0, 1.0);
+        assert!(punctual && full.starts_with("The target was full"), "{full}");
+        assert!(full.contains("during 2.500 s") && !full.contains("processors"), "{full}");
     }
 
     #[test]

@@ -8,8 +8,9 @@ use forebay_core::contract::policy::Class;
 use forebay_core::{Completion, Done, Nanos, Observer, Op, Request};
 use forebay_live::{Failure, Watch};
 
+use crate::late::Late;
 use crate::on::LaneKnown;
-use forebay::statistics::{Latencies, Statistics};
+use forebay::statistics::Statistics;
 
 /// Between two pieces of news.
 const TELL: Nanos = Nanos::from_millis(500);
@@ -64,7 +65,7 @@ impl Work {
 /// Watches a live run.
 pub(super) struct Watched<'a, F> {
     pub(super) statistics: Statistics<LaneKnown>,
-    pub(super) lateness: Latencies,
+    pub(super) late: Late,
     /// When the first and the last request were wanted.
     pub(super) wanted: Option<(Nanos, Nanos)>,
     pub(super) failures: BTreeMap<(Failure, Op), u64>,
@@ -86,7 +87,7 @@ impl<'a, F: FnMut(&News)> Watched<'a, F> {
         Watched {
             work: vec![Work::default(); known.len()],
             statistics: Statistics::new(known, classes),
-            lateness: Latencies::new(3),
+            late: Late::new(),
             wanted: None,
             failures: BTreeMap::new(),
             ending: None,
@@ -127,9 +128,14 @@ impl<F: FnMut(&News)> Watch for Watched<'_, F> {
     fn issued(&mut self, wanted: Nanos, at: Nanos) {
         self.news.issued += 1;
         self.news.late = at - wanted;
-        self.lateness.record(at - wanted);
+        self.late.issued(wanted, at);
         let first = self.wanted.map_or(wanted, |(first, _)| first);
         self.wanted = Some((first, wanted));
+    }
+
+    #[cold]
+    fn held_up(&mut self, from: Nanos, to: Nanos) {
+        self.late.held_up(from, to);
     }
 
     #[inline]
@@ -200,9 +206,13 @@ mod tests {
         let mut watch = Watched::new(known, &[], limits, tell);
         let ms = Nanos::from_millis;
         for (wanted, at) in [(5, 5), (10, 12), (25, 26)] {
+            if at == 12 {
+                watch.held_up(ms(10), ms(12));
+            }
             watch.issued(ms(wanted), ms(at));
         }
-        assert_eq!((watch.lateness.count(), watch.lateness.max()), (3, ms(2)));
+        assert_eq!((watch.late.all.count(), watch.late.all.max()), (3, ms(2)));
+        assert_eq!((watch.late.host.max(), watch.late.held_up), (ms(1), ms(2)));
         assert_eq!(watch.wanted, Some((ms(5), ms(25))));
         // Two at a time, one of which fails; later one alone.
         watch.started(ms(10), &io(512));

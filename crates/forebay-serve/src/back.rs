@@ -1,7 +1,7 @@
 //! What lies behind exports, opened: targets or models as lanes, and the policies that can be in front of them.
 
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, is_placement};
 use forebay_core::contract::policy::AnyPolicy;
@@ -24,6 +24,8 @@ pub(crate) struct Opened {
     pub(crate) policies: Policies,
     pub(crate) stored: Option<Stored>,
     pub(crate) notes: Vec<String>,
+    /// By lane: its file or device.
+    pub(crate) disks: Vec<PathBuf>,
     lanes: Closed,
 }
 
@@ -90,9 +92,9 @@ impl Opened {
                     flash.as_ref().map(|path| target(path, back, !back.page_cache)).transpose()?;
                 let room = flash.as_ref().map(|flash| (flash.capacity_bytes(), LEN_MAX));
                 let targets: Vec<Target> = [Some(disk), flash].into_iter().flatten().collect();
-                let notes = notes(&targets);
+                let found = (notes(&targets), paths(&targets));
                 let closed = Closed::Real { targets, depth: back.depth };
-                Opened::placed(back, bytes, block, LEN_MAX, room, stored, notes, closed)
+                Opened::placed(back, bytes, block, LEN_MAX, room, stored, found, closed)
             }
             On::Emulated { path, device, flash } => {
                 // The model's time alone counts: bytes come from the page cache.
@@ -110,9 +112,9 @@ impl Opened {
                     models.push(model);
                     stores.push(store);
                 }
-                let notes = notes(&stores);
+                let found = (notes(&stores), paths(&stores));
                 let closed = Closed::Models { models, stores };
-                Opened::placed(back, bytes, 1, len_max, room, stored, notes, closed)
+                Opened::placed(back, bytes, 1, len_max, room, stored, found, closed)
             }
         }
     }
@@ -125,7 +127,7 @@ impl Opened {
         disk_len_max: u32,
         flash: Option<(u64, u32)>,
         stored: Option<Stored>,
-        notes: Vec<String>,
+        (notes, disks): (Vec<String>, Vec<PathBuf>),
         lanes: Closed,
     ) -> Result<Opened, Error> {
         let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
@@ -134,7 +136,7 @@ impl Opened {
         policies.build(&back.shaped()?)?;
         let trims_to_zero = policies.trims_to_zero(&back.policy);
         let exports = exports(back, bytes, block_bytes, trims_to_zero)?;
-        Ok(Opened { exports, policies, stored, notes, lanes })
+        Ok(Opened { exports, policies, stored, notes, disks, lanes })
     }
 
     fn volume(back: &Back, drives: &[std::path::PathBuf]) -> Result<Opened, Error> {
@@ -144,8 +146,9 @@ impl Opened {
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
         policies.build(&back.shaped()?)?;
         let exports = exports(back, bytes, 1, false)?;
-        let (notes, lanes) = (notes(&targets), Closed::Real { targets, depth: back.depth });
-        Ok(Opened { exports, policies, stored: None, notes, lanes })
+        let (notes, disks) = (notes(&targets), paths(&targets));
+        let lanes = Closed::Real { targets, depth: back.depth };
+        Ok(Opened { exports, policies, stored: None, notes, disks, lanes })
     }
 }
 
@@ -212,6 +215,10 @@ fn stored(disk: &Target, back: &Back) -> Result<Option<Stored>, Error> {
         true => Ok(None),
         false => Ok(Some(Stored(disk.duplicate().map_err(system("opening a file once more"))?))),
     }
+}
+
+fn paths(targets: &[Target]) -> Vec<PathBuf> {
+    targets.iter().map(|target| target.path().to_path_buf()).collect()
 }
 
 fn notes(targets: &[Target]) -> Vec<String> {

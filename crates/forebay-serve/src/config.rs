@@ -45,6 +45,8 @@ pub struct Back {
     pub window: u32,
     /// Where to write a trace of what clients asked; complete when the server has ended.
     pub trace: Option<PathBuf>,
+    /// Where to write a trace of what its disks were given.
+    pub trace_issued: Option<PathBuf>,
     /// Where to write every call to the policy, with its answer.
     pub tape: Option<PathBuf>,
     /// What clients see of it, at least one.
@@ -146,6 +148,7 @@ impl Back {
             capacity_iops: None,
             window: 4,
             trace: None,
+            trace_issued: None,
             tape: None,
             exports: vec![Named::all(name)],
         }

@@ -46,6 +46,10 @@ impl<L: Wired> Lanes for Fronted<L> {
         self.lanes.start(now, io, pieces);
     }
 
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        self.lanes.held_up()
+    }
+
     fn under_way(&self) -> usize {
         self.lanes.under_way()
     }

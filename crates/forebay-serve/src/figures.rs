@@ -1,6 +1,8 @@
 //! What a server says of itself: figures by back, export and disk, as JSON for `forebay top` and as a page for
 //! Prometheus.
 
+use forebay_core::Lane;
+use forebay_core::contract::policy::{Gauge, GaugeOf};
 use forebay_metrics::Page;
 use serde::{Deserialize, Serialize};
 
@@ -37,6 +39,23 @@ pub struct BackFigures {
     pub disks: Vec<DiskFigures>,
     /// What the policy counts for itself.
     pub counted: Vec<(String, f64)>,
+    /// How a volume is; none where it is none.
+    pub volume: Option<VolumeFigures>,
+}
+
+/// How a volume is now.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct VolumeFigures {
+    /// Written units by their level.
+    pub units: Vec<(String, u64)>,
+    /// Units that it promises.
+    pub all_units: u64,
+    /// Its drives, and those of them that are there and used.
+    pub drives: u64,
+    /// The same.
+    pub drives_present: u64,
+    /// Units that a rebuild, or a look for what needs one, has still before it; 0 where none is under way.
+    pub care_units_left: u64,
 }
 
 /// Figures of an export.
@@ -81,8 +100,10 @@ pub struct ExportFigures {
 }
 
 /// Figures of a disk.
-#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct DiskFigures {
+    /// Its file or device.
+    pub file: String,
     /// Reads that it did.
     pub reads: u64,
     /// Writes that it did.
@@ -95,6 +116,20 @@ pub struct DiskFigures {
     pub failed: u64,
     /// I/Os under way.
     pub under_way: u64,
+    /// Of a volume's drive: whether it is there and used, bytes that hold nothing, and I/Os that failed since it was
+    /// opened.
+    pub drive: Option<DriveFigures>,
+}
+
+/// Figures of a volume's drive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct DriveFigures {
+    /// Whether it is there and used.
+    pub is_present: bool,
+    /// Bytes of it that hold nothing.
+    pub free_bytes: u64,
+    /// I/Os of it that the volume saw failing.
+    pub faults: u64,
 }
 
 /// Upper bounds of a histogram's buckets, in milliseconds.
@@ -110,10 +145,47 @@ impl BackFigures {
             switches: tally.switches,
             last_pause_ms: tally.last_pause.as_millis_f64(),
             exports: tally.exports.iter().map(ExportFigures::of).collect(),
-            disks: tally.lanes.clone(),
+            disks: disks(tally),
+            volume: VolumeFigures::of(&tally.gauges),
             counted: tally.counted.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
         }
     }
+}
+
+impl VolumeFigures {
+    fn of(gauges: &[Gauge]) -> Option<VolumeFigures> {
+        let all = |name| all(gauges, name, GaugeOf::All);
+        let level = |gauge: &Gauge| match gauge.of {
+            GaugeOf::Part(level) if gauge.name == "units" => {
+                Some((level.into(), gauge.value as u64))
+            }
+            _ => None,
+        };
+        Some(VolumeFigures {
+            units: gauges.iter().filter_map(level).collect(),
+            all_units: all("all_units")?,
+            drives: all("drives_members")?,
+            drives_present: all("drives_present")?,
+            care_units_left: all("care_units_left")?,
+        })
+    }
+}
+
+/// A gauge of this name, in whole numbers.
+fn all(gauges: &[Gauge], name: &str, of: GaugeOf) -> Option<u64> {
+    let gauge = gauges.iter().find(|gauge| gauge.name == name && gauge.of == of)?;
+    Some(gauge.value as u64)
+}
+
+/// Disks, with what a volume knows of its drives.
+fn disks(tally: &Tally) -> Vec<DiskFigures> {
+    let drive = |lane: usize| {
+        let of = |name| all(&tally.gauges, name, GaugeOf::Lane(lane as Lane));
+        let (free_bytes, faults) = (of("free_bytes")?, of("faults")?);
+        Some(DriveFigures { is_present: of("present")? == 1, free_bytes, faults })
+    };
+    let disks = tally.lanes.iter().cloned().enumerate();
+    disks.map(|(lane, disk)| DiskFigures { drive: drive(lane), ..disk }).collect()
 }
 
 impl ExportFigures {
@@ -139,6 +211,7 @@ impl Figures {
         page.sample("serve_uptime_seconds", "", self.uptime_s);
         self.exports(&mut page);
         self.disks(&mut page);
+        self.volumes(&mut page);
         page.text()
     }
 
@@ -222,12 +295,62 @@ impl Figures {
             let name = format!("serve_disk_{name}");
             page.head(&name, kind, help);
             for back in &self.backs {
-                for (disk, one) in back.disks.iter().enumerate() {
-                    let labels =
-                        format!("{{back=\"{}\",disk=\"{disk}\"}}", Page::label(&back.name));
-                    page.sample(&name, &labels, of(one));
+                for one in &back.disks {
+                    page.sample(&name, &format!("{{{}}}", labels(back, one)), of(one));
                 }
             }
         }
     }
+
+    fn volumes(&self, page: &mut Page) {
+        let volumes = || {
+            let of = |back: &'_ BackFigures| Some((Page::label(&back.name), back.volume.clone()?));
+            self.backs.iter().filter_map(of)
+        };
+        if volumes().next().is_none() {
+            return;
+        }
+        page.head("serve_volume_units", "gauge", "Units written, by level.");
+        for (back, volume) in volumes() {
+            for (level, units) in &volume.units {
+                let labels = format!("{{back=\"{back}\",level=\"{level}\"}}");
+                page.sample("serve_volume_units", &labels, *units as f64);
+            }
+        }
+        type Of = fn(&VolumeFigures) -> u64;
+        let figures: [(&str, &str, Of); 4] = [
+            ("serve_volume_all_units", "Units that it promises.", |one| one.all_units),
+            ("serve_volume_drives", "Its drives.", |one| one.drives),
+            ("serve_volume_drives_present", "Drives that are there.", |one| one.drives_present),
+            ("serve_volume_care_units_left", "Units before a rebuild.", |one| one.care_units_left),
+        ];
+        for (name, help, of) in figures {
+            page.head(name, "gauge", help);
+            for (back, volume) in volumes() {
+                page.sample(name, &format!("{{back=\"{back}\"}}"), of(&volume) as f64);
+            }
+        }
+        type OfDrive = fn(&DriveFigures) -> u64;
+        let figures: [(&str, &str, &str, OfDrive); 3] = [
+            ("serve_drive_present", "gauge", "Whether it is there and used.", |one| {
+                one.is_present.into()
+            }),
+            ("serve_drive_free_bytes", "gauge", "Bytes that hold nothing.", |one| one.free_bytes),
+            ("serve_drive_faults_total", "counter", "I/Os that failed.", |one| one.faults),
+        ];
+        for (name, kind, help, of) in figures {
+            page.head(name, kind, help);
+            for back in &self.backs {
+                for disk in &back.disks {
+                    let labels = format!("{{{}}}", labels(back, disk));
+                    disk.drive.iter().for_each(|one| page.sample(name, &labels, of(one) as f64));
+                }
+            }
+        }
+    }
+}
+
+/// What tells a disk from others.
+fn labels(back: &BackFigures, disk: &DiskFigures) -> String {
+    format!("back=\"{}\",disk=\"{}\"", Page::label(&back.name), Page::label(&disk.file))
 }

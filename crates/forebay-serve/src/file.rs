@@ -47,6 +47,7 @@ struct DiskTable {
     capacity_iops: Option<u64>,
     window: Option<u32>,
     trace: Option<PathBuf>,
+    trace_issued: Option<PathBuf>,
     tape: Option<PathBuf>,
 }
 
@@ -59,6 +60,7 @@ struct VolumeTable {
     depth: Option<u32>,
     streams: Option<Who>,
     trace: Option<PathBuf>,
+    trace_issued: Option<PathBuf>,
 }
 
 #[derive(Deserialize)]
@@ -205,6 +207,7 @@ impl DiskTable {
             window: depth(self.window, base.window)
                 .map_err(|what| what.replace("depth", "window"))?,
             trace: self.trace,
+            trace_issued: self.trace_issued,
             tape: self.tape,
             ..base
         })
@@ -219,6 +222,7 @@ impl VolumeTable {
             depth: depth(self.depth, base.depth)?,
             streams: streams(self.streams),
             trace: self.trace,
+            trace_issued: self.trace_issued,
             ..base
         })
     }

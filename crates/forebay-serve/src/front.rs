@@ -6,6 +6,7 @@
 // Signs from other threads are its task.
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
+mod course;
 mod permitted;
 
 use std::cell::RefCell;
@@ -14,8 +15,8 @@ use std::io;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Receiver;
 
 use forebay_core::contract::policy::{AnyPolicy, Done};
 use forebay_core::slab::Slab;
@@ -28,6 +29,8 @@ use crate::handshake::Agreed;
 use crate::protocol::{Command, CommandFlags, Errno, Header, PAYLOAD_MAX};
 use crate::stored::Stored;
 use crate::tally::{Answered, Tally};
+use course::Ordered;
+pub(crate) use course::{Course, Order, Switch};
 use permitted::permitted;
 
 /// Zeros are written in pieces of this.
@@ -37,31 +40,10 @@ const ZEROS_AT_ONCE: u32 = 4;
 /// Extents that a client is told of at a time.
 const EXTENTS_MAX: usize = 512;
 
-/// How long a server that ends waits for clients that do not read their answers.
-const PATIENCE: Nanos = Nanos::from_millis(5000);
-
-/// How long a policy may go on with work of its own when all clients are answered and it is to end.
-const LINGER: Nanos = Nanos::from_millis(500);
-
 /// A client that has chosen an export.
 pub(crate) struct Newcomer {
     pub(crate) socket: OwnedFd,
     pub(crate) agreed: Agreed,
-}
-
-/// What other threads want of a driver.
-pub(crate) enum Order {
-    /// Another policy from now on.
-    Switch(Switch),
-    /// What was counted so far.
-    Tell(Sender<Tally>),
-}
-
-/// The next policy.
-pub(crate) struct Switch {
-    pub(crate) policy: String,
-    /// Told how long nothing was taken.
-    pub(crate) done: Sender<Nanos>,
 }
 
 /// Who is a stream.
@@ -90,17 +72,6 @@ struct Asked {
     kept: bool,
 }
 
-/// How the driver is to go on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Course {
-    /// Takes requests.
-    Open,
-    /// Takes none, while the policy is opened or until those under way are answered for the next one.
-    Held,
-    /// Takes none any more; then makes all durable.
-    Closing,
-}
-
 /// Clients and their requests.
 pub(crate) struct Front {
     exports: Vec<Export>,
@@ -120,8 +91,8 @@ pub(crate) struct Front {
     /// Whether clients are to be listened to again.
     listens: bool,
     orders: Receiver<Order>,
-    /// The policy that follows once nothing is under way, and since when it is awaited.
-    next: Option<(Switch, Nanos)>,
+    /// The policy that follows once nothing is under way.
+    next: Option<Ordered>,
     /// Whether what is there is being made durable before the end, and whether it is.
     flushing: bool,
     flushed: bool,
@@ -205,148 +176,8 @@ impl Front {
                 self.read_on(plug, lanes);
             }
         }
-        // One after another: the next policy is open before another order is looked at.
-        while self.course != Course::Held
-            && let Ok(order) = self.orders.try_recv()
-        {
-            match order {
-                // Who asked may not wait for it.
-                Order::Tell(told) => drop(told.send(self.figures(lanes.wall()))),
-                Order::Switch(_) if self.course == Course::Closing => {}
-                Order::Switch(switch) => {
-                    (self.course, self.now) = (Course::Held, self.now.max(lanes.wall()));
-                    self.next = Some((switch, self.now));
-                }
-            }
-        }
-        self.over = self.is_over().then(|| self.over.unwrap_or(self.now));
-        if self.stop.load(Ordering::Relaxed) {
-            self.close(lanes.wall());
-        }
-        if self.course == Course::Closing && !self.flushing && self.begun == 0 {
-            // What was written is made durable before the end.
-            self.flushing = true;
-            self.ask(Op::Flush);
-        }
+        self.steer(lanes);
         Ok(())
-    }
-
-    /// Has the policy get back the state that was there before; then calls `opened`, where it could. It ends
-    /// when `stop` is set.
-    pub(crate) fn open(&mut self, stop: Arc<AtomicBool>, opened: impl FnOnce() + 'static) {
-        self.stop = stop;
-        self.opened = Some(Box::new(opened));
-        self.ask(Op::Open);
-    }
-
-    /// The policy from now on is this one.
-    pub(crate) fn follow(&mut self, policy: &Rc<RefCell<AnyPolicy>>, spec: &str) {
-        self.policy = Some(Rc::clone(policy));
-        self.tally.policy = spec.to_string();
-    }
-
-    /// Nobody looks at the policy any more.
-    pub(crate) fn let_policy_go(&mut self) {
-        self.policy = None;
-    }
-
-    /// What was counted until now.
-    fn figures(&mut self, now: Nanos) -> Tally {
-        if let Some(policy) = &self.policy {
-            self.tally.counted = policy.borrow().figures();
-        }
-        self.tally.at(now)
-    }
-
-    /// The policy for which a run ended.
-    pub(crate) fn next_policy(&self) -> Option<&str> {
-        self.next.as_ref().map(|(switch, _)| &*switch.policy)
-    }
-
-    /// Has the next policy get back its state; then takes requests again.
-    pub(crate) fn reopen(&mut self, trims_to_zero: bool) {
-        self.exports.iter_mut().for_each(|export| export.trims_to_zero = trims_to_zero);
-        self.ask(Op::Open);
-    }
-
-    /// Takes no more requests.
-    fn close(&mut self, wall: Nanos) {
-        if self.course != Course::Closing {
-            self.course = Course::Closing;
-            self.deadline = Some(wall + PATIENCE);
-        }
-    }
-
-    /// What failed of opening the policy and of the flush at the end, and how.
-    pub(crate) fn failed(&self) -> Option<(Op, Fault)> {
-        self.failed
-    }
-
-    pub(crate) fn course(&self) -> Course {
-        self.course
-    }
-
-    /// Whether a run of the driver is over.
-    pub(crate) fn is_over(&self) -> bool {
-        let sent = || self.connections.iter().flatten().all(|one| one.deaf || one.is_quiet());
-        match self.course {
-            Course::Open => false,
-            Course::Held => self.begun == 0,
-            Course::Closing => {
-                let late = self.deadline.is_some_and(|deadline| self.now > deadline);
-                self.flushed && self.begun == 0 && (late || sent())
-            }
-        }
-    }
-
-    /// Whether a run is to end although its policy would go on: some have always something to do.
-    pub(crate) fn is_stopped(&self) -> bool {
-        self.over.is_some_and(|since| self.now - since > LINGER)
-    }
-
-    /// Asks something that no client wants.
-    fn ask(&mut self, op: Op) {
-        let (header, at, outcome) = (Header::FLUSH, self.now, Ok(()));
-        let asked = Asked {
-            plug: None,
-            header,
-            at,
-            buf: 0,
-            rest: (0, 0),
-            op,
-            parts: 0,
-            outcome,
-            kept: false,
-        };
-        let name = self.asked.insert(asked);
-        self.begin(name);
-    }
-
-    /// What the front asked itself is answered.
-    fn told(&mut self, op: Op, outcome: Outcome) {
-        match (op, outcome) {
-            (Op::Open, Ok(())) => {
-                if self.course == Course::Held {
-                    (self.course, self.listens) = (Course::Open, true);
-                }
-                if let Some(opened) = self.opened.take() {
-                    opened();
-                }
-                if let Some((switch, since)) = self.next.take() {
-                    // Who ordered it may not wait for it.
-                    let pause = self.now - since;
-                    (self.tally.switches, self.tally.last_pause) = (self.tally.switches + 1, pause);
-                    let _ = switch.done.send(pause);
-                }
-            }
-            (Op::Open, Err(_)) => {
-                self.failed = outcome.err().map(|fault| (op, fault));
-                (self.course, self.flushing, self.flushed) = (Course::Closing, true, true);
-            }
-            _ => {
-                (self.failed, self.flushed) = (outcome.err().map(|fault| (op, fault)), true);
-            }
-        }
     }
 
     fn welcome<L: Wired + ?Sized>(&mut self, newcomer: Newcomer, lanes: &mut L) {

@@ -116,7 +116,7 @@ pub fn requests(bytes: &[u8]) -> Served {
     let set = DeviceSet { disks, disk_len_max: LEN_MAX, disk_bytes: 0, flash: None, restarts };
     let mut policy = build_placed(policy, &set).expect("a policy that there is");
     let exports = vec![export(selector), export(4)];
-    let tally = Tally::new(&[Named::all(""), Named::all("1")], "noop");
+    let tally = Tally::new(&[Named::all(""), Named::all("1")], "noop", &[]);
     let mut front =
         Front::new(exports, Streams::Connections, None, newcomers, ordered, tally, &mut wire.pool);
     let stop = Arc::clone(&wire.stop);
@@ -124,8 +124,13 @@ pub fn requests(bytes: &[u8]) -> Served {
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted { lanes: wire, front: Rc::clone(&front) };
     let mut arrivals = Arrivals(Rc::clone(&front));
-    run(&mut *policy, &mut lanes, &mut arrivals, &mut Counting { front, recording: None })
-        .expect("lanes that work");
+    run(
+        &mut *policy,
+        &mut lanes,
+        &mut arrivals,
+        &mut Counting { front, asked: None, issued: None },
+    )
+    .expect("lanes that work");
     drop(policy);
     let wire = lanes.lanes;
     let told = |nth: usize| wire.sockets.get(nth).map_or(0, |socket: &Socket| socket.heard);
@@ -311,6 +316,10 @@ impl Lanes for Wire {
 
     fn waker(&mut self) -> io::Result<Waker> {
         Err(io::ErrorKind::Unsupported.into())
+    }
+
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        None
     }
 
     fn under_way(&self) -> usize {

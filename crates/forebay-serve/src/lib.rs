@@ -12,8 +12,6 @@ mod address;
 mod back;
 mod config;
 mod connection;
-#[cfg(test)]
-mod cuts;
 mod drive;
 mod error;
 mod export;
@@ -23,6 +21,8 @@ mod front;
 mod handshake;
 #[doc(hidden)]
 pub mod hostile;
+#[cfg(test)]
+mod laws;
 mod listen;
 mod protocol;
 mod record;

@@ -1,4 +1,5 @@
-//! What clients asked, as a trace: each request with its arrival and how long it took, in order of arrival.
+//! What clients asked and what disks were given, as traces: each request or I/O with its begin and how long it took, in
+//! order of these.
 //!
 //! A thread writes the file, so that the driver does not wait for it. It gets its name when the server has ended.
 
@@ -8,7 +9,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use forebay_core::contract::policy::Done;
-use forebay_core::{Nanos, Op, Request, RequestId};
+use forebay_core::{Completion, Nanos, Op, Request, RequestId};
 use forebay_trace::write::{Kept, Writer, create};
 use forebay_trace::{Dictionary, Notes, Record, Stream, TraceError};
 
@@ -17,57 +18,49 @@ const BUNCH: usize = 1024;
 const BUNCHES: usize = 256;
 
 /// A trace that is being written.
-pub(crate) struct Recording {
+struct Recording {
     to: SyncSender<Vec<Record>>,
     thread: JoinHandle<Result<(), TraceError>>,
-    /// Requests in order of arrival, from the first that is not answered; what was answered waits for those before.
+    /// Records in their order, from the first that has not ended; what has ended waits for those before.
     waiting: VecDeque<(Record, bool)>,
-    /// Which of all requests is the first of them.
+    /// Which of all records is the first of them.
     first: u64,
-    /// Requests under way: which of all they are.
-    under_way: BTreeMap<RequestId, u64>,
     bunch: Vec<Record>,
     origin: Option<Nanos>,
 }
 
 impl Recording {
-    /// Begins a trace that will be called `path`, of what clients ask of `name`; `like` beside it is never written over.
-    pub(crate) fn begin(path: &Path, name: &str, like: &[&Path]) -> Result<Recording, TraceError> {
+    /// Begins a trace that will be called `path`, of these `volumes`; `like` beside it is never written over.
+    fn begin(path: &Path, volumes: Vec<String>, like: &[&Path]) -> Result<Recording, TraceError> {
         let kept = like.iter().fold(Kept::default(), |kept, path| kept.and_file(path));
         let writer = create(path, None, &kept)?;
         let (to, coming) = sync_channel(BUNCHES);
-        let name = name.to_string();
-        let thread = thread::spawn(move || write(writer, &name, coming));
+        let thread = thread::spawn(move || write(writer, volumes, coming));
         Ok(Recording {
             to,
             thread,
             waiting: VecDeque::new(),
             first: 0,
-            under_way: BTreeMap::new(),
             bunch: Vec::with_capacity(BUNCH),
             origin: None,
         })
     }
 
-    /// A client's request arrived.
-    pub(crate) fn arrived(&mut self, request: &Request) {
-        if request.op == Op::Open {
-            return;
-        }
-        let Request { at, offset, len, stream, op, flags, .. } = *request;
-        let origin = *self.origin.get_or_insert(at);
-        self.under_way.insert(request.id, self.first + self.waiting.len() as u64);
-        let record =
-            Record { at: at - origin, offset, latency: None, len, stream, volume: 0, op, flags };
-        self.waiting.push_back((record, false));
+    /// Something begins; answers which of all it is.
+    fn begins(&mut self, at: Nanos, request: &Request, volume: u32) -> u64 {
+        let Request { offset, len, stream, op, flags, .. } = *request;
+        let at = at - *self.origin.get_or_insert(at);
+        self.waiting.push_back((
+            Record { at, offset, latency: None, len, stream, volume, op, flags },
+            false,
+        ));
+        self.first + self.waiting.len() as u64 - 1
     }
 
-    /// It is answered.
-    pub(crate) fn finished(&mut self, now: Nanos, done: &Done) {
-        let Some(which) = self.under_way.remove(&done.request.id) else { return };
-        if let Some((record, is_done)) = self.waiting.get_mut((which - self.first) as usize) {
-            record.latency = done.outcome.is_ok().then(|| now - done.request.at);
-            *is_done = true;
+    /// It ends, after `latency` where it went well.
+    fn ends(&mut self, which: u64, latency: Option<Nanos>) {
+        if let Some((record, has_ended)) = self.waiting.get_mut((which - self.first) as usize) {
+            (record.latency, *has_ended) = (latency, true);
         }
         while let Some((record, true)) = self.waiting.front() {
             self.bunch.push(*record);
@@ -86,7 +79,7 @@ impl Recording {
     }
 
     /// Completes the file.
-    pub(crate) fn finish(mut self) -> Result<(), TraceError> {
+    fn finish(mut self) -> Result<(), TraceError> {
         self.bunch.extend(self.waiting.drain(..).map(|(record, _)| record));
         self.hand_over();
         drop(self.to);
@@ -97,13 +90,84 @@ impl Recording {
     }
 }
 
+/// The trace of what clients asked.
+pub(crate) struct Asked {
+    recording: Recording,
+    /// Requests under way: which of all they are.
+    under_way: BTreeMap<RequestId, u64>,
+}
+
+impl Asked {
+    /// Of what clients ask of `name`.
+    pub(crate) fn begin(path: &Path, name: &str, like: &[&Path]) -> Result<Asked, TraceError> {
+        let recording = Recording::begin(path, vec![name.to_string()], like)?;
+        Ok(Asked { recording, under_way: BTreeMap::new() })
+    }
+
+    /// A client's request arrived.
+    pub(crate) fn arrived(&mut self, request: &Request) {
+        if request.op != Op::Open {
+            let which = self.recording.begins(request.at, request, 0);
+            self.under_way.insert(request.id, which);
+        }
+    }
+
+    /// It is answered.
+    pub(crate) fn finished(&mut self, now: Nanos, done: &Done) {
+        if let Some(which) = self.under_way.remove(&done.request.id) {
+            self.recording.ends(which, done.outcome.is_ok().then(|| now - done.request.at));
+        }
+    }
+
+    /// Completes the file.
+    pub(crate) fn finish(self) -> Result<(), TraceError> {
+        self.recording.finish()
+    }
+}
+
+/// The trace of what disks were given.
+pub(crate) struct Issued {
+    recording: Recording,
+    /// I/Os under way, some hundred at most: which of all they are. Their names need not differ.
+    under_way: Vec<(Request, u64)>,
+}
+
+impl Issued {
+    /// Of the disks at `disks`, which are never written over.
+    pub(crate) fn begin(path: &Path, disks: &[&Path]) -> Result<Issued, TraceError> {
+        let names = disks.iter().map(|disk| disk.display().to_string()).collect();
+        Ok(Issued { recording: Recording::begin(path, names, disks)?, under_way: Vec::new() })
+    }
+
+    /// A disk was given an I/O.
+    pub(crate) fn started(&mut self, now: Nanos, io: &Request) {
+        // What opens a policy moves nothing.
+        if io.op != Op::Open {
+            let which = self.recording.begins(now, io, u32::from(io.lane));
+            self.under_way.push((*io, which));
+        }
+    }
+
+    /// It ended.
+    pub(crate) fn ended(&mut self, done: &Completion) {
+        let Some(at) = self.under_way.iter().position(|(io, _)| *io == done.io) else { return };
+        let (_, which) = self.under_way.swap_remove(at);
+        self.recording.ends(which, done.outcome.is_ok().then(|| done.at - done.started));
+    }
+
+    /// Completes the file.
+    pub(crate) fn finish(self) -> Result<(), TraceError> {
+        self.recording.finish()
+    }
+}
+
 /// Writes what comes.
 fn write(
     mut writer: Box<dyn Writer>,
-    name: &str,
+    volumes: Vec<String>,
     coming: Receiver<Vec<Record>>,
 ) -> Result<(), TraceError> {
-    let mut dictionary = Dictionary { streams: Vec::new(), volumes: vec![name.to_string()] };
+    let mut dictionary = Dictionary { streams: Vec::new(), volumes };
     for bunch in coming {
         let streams = bunch.iter().map(|record| record.stream + 1).max().unwrap_or(0);
         while dictionary.streams.len() < streams as usize {
@@ -125,7 +189,7 @@ mod tests {
     fn a_trace_is_in_order_of_arrival_whatever_is_answered_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("came.csv");
-        let mut recording = Recording::begin(&path, "disk", &[]).unwrap();
+        let mut recording = Asked::begin(&path, "disk", &[]).unwrap();
         let request = |id: u64, op| Request {
             at: Nanos::from_millis(100 + id),
             offset: id * 4096,

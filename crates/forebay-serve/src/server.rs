@@ -27,7 +27,7 @@ use crate::export::Export;
 use crate::figures::Figures;
 use crate::front::{Course, Front, Newcomer, Order, Switch};
 use crate::listen::{Door, Listening};
-use crate::record::Recording;
+use crate::record::{Asked, Issued};
 use crate::report::{Reporter, Telling};
 use crate::tally::{Counting, Tally};
 
@@ -187,11 +187,19 @@ impl Server {
             )));
         }
         let (done, switched) = channel();
-        let order = Order::Switch(Switch { policy: policy.clone(), done });
+        // A volume is found again as its drives' records say, caches and tiers stay.
+        let flushes = matches!(driver.policies, Policies::Volume(_));
+        let order = Order::Switch(Switch { policy: policy.clone(), flushes, done });
         let gone = || unfit(format!("'{back}' serves no more"));
         driver.orders.send(order).map_err(|_| gone())?;
         driver.waker.wake();
-        let pause = switched.recv().map_err(|_| gone())?;
+        let pause = switched.recv().map_err(|_| gone())?.map_err(|fault| {
+            unfit(format!(
+                "'{back}': what was written could not be made durable ({}), and so '{current}' stays; mend that, \
+                 then try again",
+                fault.name()
+            ))
+        })?;
         *current = policy;
         Ok(Duration::from_nanos(pause.0))
     }
@@ -298,10 +306,10 @@ fn drive<L: Wired>(
     told: Sender<Ready>,
 ) -> Result<(), Error> {
     let waker = lanes.waker().map_err(system("waking the driver"))?;
-    let Opened { exports, policies, stored, notes, .. } = opened;
+    let Opened { exports, policies, stored, notes, disks, .. } = opened;
     let ready = Ready { exports: exports.clone(), policies: policies.clone(), notes, waker };
     let Inbound { arriving, ordered, stop } = inbound;
-    let tally = Tally::new(&back.exports, &back.policy);
+    let tally = Tally::new(&back.exports, &back.policy, &disks);
     let mut front =
         Front::new(exports, back.streams, stored, arriving, ordered, tally, lanes.pool());
     front.open(stop, move || {
@@ -310,8 +318,8 @@ fn drive<L: Wired>(
     });
     let front = Rc::new(RefCell::new(front));
     let mut lanes = Fronted { lanes, front: Rc::clone(&front) };
-    let recording = recording(back)?;
-    let mut counting = Counting { front: Rc::clone(&front), recording };
+    let (asked, issued) = traces(back, &disks)?;
+    let mut counting = Counting { front: Rc::clone(&front), asked, issued };
     let mut tapes = Tapes { back, begun: 0 };
     let mut spec = back.shaped()?;
     let outcome = loop {
@@ -335,18 +343,18 @@ fn drive<L: Wired>(
             front.reopen(policies.trims_to_zero(&spec));
         }
     };
-    if let Some(recording) = counting.recording {
-        recording.finish().map_err(forebay::Error::output)?;
-    }
+    counting.asked.map(Asked::finish).transpose().map_err(forebay::Error::output)?;
+    counting.issued.map(Issued::finish).transpose().map_err(forebay::Error::output)?;
     outcome
 }
 
-/// The trace that is asked for.
-fn recording(back: &Back) -> Result<Option<Recording>, Error> {
-    let Some(path) = &back.trace else { return Ok(None) };
-    let kept: Vec<&Path> = back.on.paths().collect();
-    let begun = Recording::begin(path, &back.name, &kept);
-    Ok(Some(begun.map_err(forebay::Error::output)?))
+/// The traces that are asked for, of a back on these disks.
+fn traces(back: &Back, disks: &[PathBuf]) -> Result<(Option<Asked>, Option<Issued>), Error> {
+    let disks: Vec<&Path> = disks.iter().map(PathBuf::as_path).collect();
+    let asked = back.trace.as_ref().map(|path| Asked::begin(path, &back.name, &disks));
+    let issued = back.trace_issued.as_ref().map(|path| Issued::begin(path, &disks));
+    let begun = |error| forebay::Error::output(error);
+    Ok((asked.transpose().map_err(begun)?, issued.transpose().map_err(begun)?))
 }
 
 /// A tape for each policy that there is in turn: the first has the name that was asked for.

@@ -1,9 +1,10 @@
 //! What clients got and what disks did: counts and latencies since the start.
 
 use std::cell::RefCell;
+use std::path::PathBuf;
 use std::rc::Rc;
 
-use forebay_core::contract::policy::{Done, Figure};
+use forebay_core::contract::policy::{Done, Figure, Gauge};
 use forebay_core::{Completion, Nanos, Observer, Op, Request};
 use forebay_live::Watch;
 use hdrhistogram::Histogram;
@@ -12,7 +13,7 @@ use crate::config::Named;
 use crate::figures::{DiskFigures, ExportFigures};
 use crate::front::Front;
 use crate::protocol::{Command, Header};
-use crate::record::Recording;
+use crate::record::{Asked, Issued};
 
 /// Latencies beyond this are counted as this long.
 const LATENCY_MAX_US: u64 = 3_600_000_000;
@@ -41,6 +42,7 @@ pub(crate) struct Tally {
     pub(crate) switches: u64,
     pub(crate) last_pause: Nanos,
     pub(crate) counted: Vec<Figure>,
+    pub(crate) gauges: Vec<Gauge>,
 }
 
 /// How a request was answered.
@@ -121,14 +123,21 @@ impl ExportTally {
 }
 
 impl Tally {
-    pub(crate) fn new(exports: &[Named], policy: &str) -> Tally {
+    /// Of these exports, on disks at these paths, by lane.
+    pub(crate) fn new(exports: &[Named], policy: &str, disks: &[PathBuf]) -> Tally {
+        let lane = |path: &PathBuf| {
+            let file = path.display().to_string();
+            DiskFigures { file, ..DiskFigures::default() }
+        };
+        let lanes = disks.iter().map(lane).collect();
         Tally {
             exports: exports.iter().map(ExportTally::new).collect(),
-            lanes: Vec::new(),
+            lanes,
             policy: policy.to_string(),
             switches: 0,
             last_pause: Nanos::ZERO,
             counted: Vec::new(),
+            gauges: Vec::new(),
         }
     }
 
@@ -184,37 +193,44 @@ impl Tally {
     }
 }
 
-/// Counts what disks do, and records what clients ask where that is wanted.
+/// Counts what disks do, and records that and what clients ask where it is wanted.
 pub(crate) struct Counting {
     pub(crate) front: Rc<RefCell<Front>>,
-    pub(crate) recording: Option<Recording>,
+    pub(crate) asked: Option<Asked>,
+    pub(crate) issued: Option<Issued>,
 }
 
 impl Observer for Counting {
     #[inline]
     fn arrived(&mut self, request: &Request) {
-        if let Some(recording) = &mut self.recording {
-            recording.arrived(request);
+        if let Some(asked) = &mut self.asked {
+            asked.arrived(request);
         }
     }
 
     #[inline]
     fn io(&mut self, completion: &Completion) {
         self.front.borrow_mut().tally.ended(completion);
+        if let Some(issued) = &mut self.issued {
+            issued.ended(completion);
+        }
     }
 
     #[inline]
     fn finished(&mut self, now: Nanos, done: &Done) {
-        if let Some(recording) = &mut self.recording {
-            recording.finished(now, done);
+        if let Some(asked) = &mut self.asked {
+            asked.finished(now, done);
         }
     }
 }
 
 impl Watch for Counting {
     #[inline]
-    fn started(&mut self, _now: Nanos, io: &Request) {
+    fn started(&mut self, now: Nanos, io: &Request) {
         self.front.borrow_mut().tally.started(io);
+        if let Some(issued) = &mut self.issued {
+            issued.started(now, io);
+        }
     }
 }
 
@@ -232,7 +248,7 @@ mod tests {
     #[test]
     fn latencies_are_recent_for_five_to_ten_seconds() {
         let named = Named::all("a");
-        let mut tally = Tally::new(&[named], "noop");
+        let mut tally = Tally::new(&[named], "noop", &[]);
         let longest = |tally: &mut Tally, at_s: u64| {
             tally.at(Nanos::from_millis(at_s * 1000)).exports[0].recent().max() / 1000
         };
@@ -248,7 +264,8 @@ mod tests {
     #[test]
     fn a_promise_counts_what_it_covers() {
         let promise = crate::config::Promise { iops: 10, within: Nanos::from_millis(30) };
-        let mut tally = Tally::new(&[Named { promise: Some(promise), ..Named::all("a") }], "noop");
+        let mut tally =
+            Tally::new(&[Named { promise: Some(promise), ..Named::all("a") }], "noop", &[]);
         for (took_ms, kept) in [(30, true), (31, true), (500, false)] {
             answer(&mut tally, 1, took_ms, kept);
         }

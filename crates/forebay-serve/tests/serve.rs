@@ -12,7 +12,13 @@ use client::{
     Client, DISCONNECT, FAST_ZERO, FLUSH, FUA, NO_HOLE, READ, REQUEST_ONE, TRIM, WRITE,
     WRITE_ZEROES,
 };
+use forebay_core::catalog::build;
+use forebay_core::replay::{Intensity, Open};
+use forebay_core::stack::array::Level;
+use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
 use forebay_serve::{Address, Back, Config, Named, On, Server};
+use forebay_trace::Record;
+use forebay_volume::Create;
 
 const BYTES: u64 = 8 << 20;
 
@@ -274,6 +280,109 @@ fn a_policy_is_switched_under_load_and_nothing_is_lost() {
     let [export] = &figures.backs[0].exports[..] else { panic!("one export") };
     assert_eq!((export.reads, export.failed), (export.writes, 0));
     served.stop();
+}
+
+#[test]
+fn a_volume_whose_policy_is_switched_has_what_was_answered() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives: Vec<PathBuf> = (0..6).map(|nth| folder.path().join(format!("{nth}"))).collect();
+    drives.iter().for_each(|path| File::create(path).unwrap().set_len(32 << 20).unwrap());
+    let (level, overwrite) = (Level::RAID6, false);
+    let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
+    forebay_volume::create(&drives, how).unwrap();
+    let (back, socket) = (Back::of("", On::Volume(drives)), folder.path().join("socket"));
+    let listen = vec![Address::Unix(socket.clone())];
+    let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+    let mut client = Client::simple(&socket, "");
+    for (nth, policy) in ["mq-deadline", "array:adapt=bonus-malus", "noop"].iter().enumerate() {
+        // Nobody flushes: no record says where it is yet.
+        client.write(nth as u64 * 65_536, &pattern(nth as u8, 65_536));
+        server.switch("", policy).unwrap();
+        for before in 0..=nth {
+            let read = client.read(before as u64 * 65_536, 65_536);
+            assert!(read == pattern(before as u8, 65_536), "{before} after {policy}");
+        }
+    }
+    let figures = server.figures();
+    let volume = figures.backs[0].volume.clone().unwrap();
+    assert_eq!((volume.drives, volume.drives_present), (6, 6));
+    assert_eq!(volume.units.iter().map(|(_, units)| units).sum::<u64>(), 1);
+    let page = figures.page();
+    let level = &volume.units[0].0;
+    let third = folder.path().join("2").display().to_string();
+    for line in [
+        format!("forebay_serve_volume_units{{back=\"\",level=\"{level}\"}} 1"),
+        format!("forebay_serve_drive_present{{back=\"\",disk=\"{third}\"}} 1"),
+        "forebay_serve_volume_drives_present{back=\"\"} 6".into(),
+    ] {
+        assert!(page.lines().any(|other| other == line), "no {line} in: {page}");
+    }
+    server.stop().unwrap();
+}
+
+/// The records of a trace.
+fn records(path: &Path) -> Vec<Record> {
+    let (mut reader, mut all) = (forebay_trace::open::open(path, None).unwrap(), Vec::new());
+    let mut batch = Vec::new();
+    loop {
+        reader.read(&mut batch).unwrap();
+        if batch.is_empty() {
+            return all;
+        }
+        all.append(&mut batch);
+    }
+}
+
+/// I/Os in the order that a model was given them.
+#[derive(Default)]
+struct Order(Vec<(Op, u64, u32)>);
+
+impl Observer for Order {
+    fn io(&mut self, done: &Completion) {
+        self.0.push((done.io.op, done.io.offset, done.io.len));
+    }
+}
+
+#[test]
+fn what_disks_were_given_is_what_a_simulation_of_what_came_gives_them() {
+    for policy in ["noop:merge=no", "mq-deadline", "clook"] {
+        let folder = tempfile::tempdir().unwrap();
+        let [came, issued] =
+            ["came.parquet", "issued.parquet"].map(|name| folder.path().join(name));
+        let path = folder.path().join("disk");
+        File::create(&path).unwrap().set_len(BYTES).unwrap();
+        // The first takes 20 ms; all others are there before it ends.
+        let device = Box::new(forebay::devices::open("fixed:50").unwrap());
+        let mut back = Back::of("", On::Emulated { path, device: device.clone(), flash: None });
+        (back.policy, back.trace) = (policy.into(), Some(came.clone()));
+        back.trace_issued = Some(issued.clone());
+        let listen = vec![Address::Unix(folder.path().join("socket"))];
+        let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+        let mut client = Client::structured(&folder.path().join("socket"), "");
+        for nth in 0..24_u64 {
+            // Some are neighbours, some are written.
+            let (at, command) = (nth * 11 % 40 / 3 * 4096, if nth % 5 == 4 { WRITE } else { READ });
+            let data = if command == WRITE { &[7; 4096][..] } else { &[] };
+            client.request((command, 0), nth, (at, 4096), data);
+        }
+        (0..24).for_each(|_| assert_eq!(client.answer(0).errno, 0));
+        server.stop().unwrap();
+        let request = |(id, record): (usize, &Record)| {
+            let Record { at, offset, len, stream, op, flags, .. } = *record;
+            Request { at, offset, id: id as u64, len, stream, lane: 0, op, flags }
+        };
+        let requests: Vec<Request> = records(&came).iter().enumerate().map(request).collect();
+        assert_eq!(requests.len(), 25, "the flush at the end too");
+        let mut order = Order::default();
+        let mut simulated = build(policy, Device::len_max(&device.model)).unwrap();
+        let mut workload = Open::new(requests, Intensity::RECORDED);
+        simulate::run(&mut *simulated, &mut [device.model], &mut workload, &mut order);
+        let given: Vec<_> = records(&issued).iter().map(|io| (io.op, io.offset, io.len)).collect();
+        assert_eq!(given, order.0, "{policy}");
+        // Each takes what the model says.
+        let moved = records(&issued).into_iter().filter(|io| io.op.moves_data());
+        assert!(moved.map(|io| io.latency.unwrap()).all(|took| took >= Nanos::from_millis(20)));
+    }
 }
 
 #[test]

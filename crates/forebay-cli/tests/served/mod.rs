@@ -12,6 +12,7 @@ use tempfile::TempDir;
 
 #[path = "../../../forebay-serve/tests/client/mod.rs"]
 pub(crate) mod client;
+pub(crate) mod mounted;
 
 /// A folder for one test's files.
 pub(crate) struct Folder(TempDir);

@@ -89,6 +89,11 @@ pub trait Policy {
         Vec::new()
     }
 
+    /// How things are with it now, for whoever watches it; nothing for most.
+    fn gauges(&self) -> Vec<Gauge> {
+        Vec::new()
+    }
+
     /// The classes of service that [`Done::class`] names; none unless the policy shapes.
     fn classes(&self) -> &[Class] {
         &[]
@@ -114,6 +119,28 @@ pub trait PolicyVisitor {
 /// A figure of a policy's own: its name as in results, the unit last, and its value.
 pub type Figure = (&'static str, f64);
 
+/// How something of a policy is now.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Gauge {
+    /// What it is, the unit last.
+    pub name: &'static str,
+    /// Of what there are several.
+    pub of: GaugeOf,
+    /// How much.
+    pub value: f64,
+}
+
+/// What a [`Gauge`] is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GaugeOf {
+    /// All of it.
+    All,
+    /// The part of this name.
+    Part(&'static str),
+    /// This lane.
+    Lane(Lane),
+}
+
 impl<P: Policy + ?Sized> Policy for Box<P> {
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
         (**self).submit(cx, request, bytes);
@@ -135,6 +162,9 @@ impl<P: Policy + ?Sized> Policy for Box<P> {
     }
     fn figures(&self) -> Vec<Figure> {
         (**self).figures()
+    }
+    fn gauges(&self) -> Vec<Gauge> {
+        (**self).gauges()
     }
     fn classes(&self) -> &[Class] {
         (**self).classes()

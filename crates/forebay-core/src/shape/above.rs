@@ -8,7 +8,7 @@
 use super::{Recombine, Shaper};
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::{Completion, Mechanics};
-use crate::contract::policy::{Class, Cx, Figure, Finished, Policy};
+use crate::contract::policy::{Class, Cx, Figure, Finished, Gauge, Policy};
 use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::slab::Slab;
@@ -82,6 +82,10 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
 
     fn figures(&self) -> Vec<Figure> {
         self.beneath.figures()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.beneath.gauges()
     }
 
     fn classes(&self) -> &[Class] {

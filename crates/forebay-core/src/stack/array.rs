@@ -49,7 +49,7 @@ use std::collections::{BTreeMap, VecDeque};
 use crate::adapt::{Costs, First, Rule};
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::{Fault, Outcome};
-use crate::contract::policy::Figure;
+use crate::contract::policy::{Figure, Gauge};
 use crate::contract::request::{BACKGROUND, Flags, Op, Request};
 use crate::contract::time::Nanos;
 use crate::stack::placed::{Owner, Placement, Plan, Planned};
@@ -141,6 +141,8 @@ pub struct Array {
     carried: BTreeMap<u64, switching::Carried>,
     /// Units that are on drives of each kind.
     held: [u64; KINDS.len()],
+    /// Units of each level.
+    levels: [u64; LEVELS.len()],
     reads_only: bool,
     counts: Counts,
 }
@@ -246,6 +248,7 @@ impl Array {
             hints: Hints::default(),
             carried: BTreeMap::new(),
             held: [0; KINDS.len()],
+            levels: [0; LEVELS.len()],
             reads_only: false,
             counts: Counts::default(),
             geometry,
@@ -592,6 +595,10 @@ impl Placement for Array {
         ];
         figures.extend(regret.map(|percent| ("regret_percent", percent)));
         figures
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.gauged()
     }
 }
 

@@ -16,7 +16,7 @@ pub(crate) mod plan;
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
 use crate::contract::outcome::Outcome;
-use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Policy};
+use crate::contract::policy::{Class, Cx, Done, Figure, Finished, Gauge, Policy};
 use crate::contract::request::{Lane, Request, RequestId};
 use crate::contract::time::Nanos;
 use crate::outstanding::{Outstanding, Release, is_parted, preflush};
@@ -58,6 +58,11 @@ pub trait Placement {
 
     /// What it counted; nothing for most.
     fn figures(&self) -> Vec<Figure> {
+        Vec::new()
+    }
+
+    /// How things are with it now; nothing for most.
+    fn gauges(&self) -> Vec<Gauge> {
         Vec::new()
     }
 }
@@ -350,6 +355,10 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
         let mut figures = self.only().map_or_else(Vec::new, Policy::figures);
         figures.extend(self.placement.figures());
         figures
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.placement.gauges()
     }
 
     fn classes(&self) -> &[Class] {

@@ -76,6 +76,8 @@ pub(crate) struct Counted {
     pub(crate) started: Vec<Request>,
     pub(crate) latencies: Vec<u64>,
     pub(crate) lateness: Vec<Nanos>,
+    /// From, to, and how many were issued before.
+    pub(crate) held_up: Vec<(Nanos, Nanos, usize)>,
     pub(crate) failures: BTreeMap<Failure, u64>,
     pub(crate) stop_at: Option<Nanos>,
 }
@@ -102,6 +104,9 @@ impl Watch for Counted {
     }
     fn failed(&mut self, _now: Nanos, _io: &Request, failure: Failure) {
         *self.failures.entry(failure).or_default() += 1;
+    }
+    fn held_up(&mut self, from: Nanos, to: Nanos) {
+        self.held_up.push((from, to, self.lateness.len()));
     }
     fn stops(&mut self, wall: Nanos) -> bool {
         self.stop_at.is_some_and(|at| wall >= at)

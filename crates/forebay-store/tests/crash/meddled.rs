@@ -44,6 +44,9 @@ impl<M: Meddle> Lanes for Meddled<M> {
     fn slots(&mut self) -> &mut dyn Slots {
         self.lanes.slots()
     }
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        self.lanes.held_up()
+    }
     fn under_way(&self) -> usize {
         self.lanes.under_way()
     }

@@ -10,7 +10,7 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::{self, JoinHandle};
 
 use forebay_core::contract::device::Completion;
-use forebay_core::contract::policy::{Class, Figure};
+use forebay_core::contract::policy::{Class, Figure, Gauge};
 use forebay_core::tape::{Call, Recorder};
 use forebay_core::{Bytes, Cx, Lane, Nanos, Piece, Policy, Request};
 use forebay_trace::TraceError;
@@ -150,6 +150,10 @@ impl<P: Policy> Policy for Taped<P> {
 
     fn figures(&self) -> Vec<Figure> {
         self.recorder.figures()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.recorder.gauges()
     }
 
     fn classes(&self) -> &[Class] {

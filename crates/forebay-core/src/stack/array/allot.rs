@@ -77,11 +77,13 @@ impl Array {
 
     /// A unit has another level, or kind, in what counts.
     pub(super) fn hold(&mut self, old: &Unit, new: &Unit) {
-        if old.level.is_some() {
+        if let Some(level) = old.level {
             self.held[old.kind as usize] -= 1;
+            self.levels[level.place()] -= 1;
         }
-        if new.level.is_some() {
+        if let Some(level) = new.level {
             self.held[new.kind as usize] += 1;
+            self.levels[level.place()] += 1;
         }
     }
 }

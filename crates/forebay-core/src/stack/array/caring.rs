@@ -84,6 +84,14 @@ impl Array {
         self
     }
 
+    /// Units that were not looked after yet; 0 where all were, and nothing has changed since.
+    pub(super) fn care_left(&self) -> u64 {
+        match self.care.due.is_some() || self.care.busy {
+            true => self.table.units() - self.care.next.min(self.table.units()),
+            false => 0,
+        }
+    }
+
     /// Looks after the next unit that needs it.
     pub(super) fn take_care(&mut self, plan: &mut Plan<'_>) {
         let units = self.table.units();

@@ -4,6 +4,8 @@ use super::kind::Kind;
 use super::level::{LEVELS, Level};
 use super::unit::Place;
 use super::{Array, Phase};
+use crate::contract::policy::{Gauge, GaugeOf};
+use crate::contract::request::Lane;
 
 /// What an array is like.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +46,28 @@ pub struct DriveState {
 }
 
 impl Array {
+    /// What can be told without looking at all units.
+    pub(super) fn gauged(&self) -> Vec<Gauge> {
+        let gauge = |name, of, value: u64| Gauge { name, of, value: value as f64 };
+        let levels = LEVELS.iter().zip(self.levels).filter(|(_, units)| *units > 0);
+        let mut gauges: Vec<Gauge> = levels
+            .map(|(level, units)| gauge("units", GaugeOf::Part(level.name()), units))
+            .collect();
+        let members = self.drives.members().into_iter().filter(|number| *number > 0).count();
+        gauges.push(gauge("drives_present", GaugeOf::All, self.drives.present().count() as u64));
+        gauges.push(gauge("drives_members", GaugeOf::All, members as u64));
+        gauges.push(gauge("care_units_left", GaugeOf::All, self.care_left()));
+        gauges.push(gauge("all_units", GaugeOf::All, self.table.units()));
+        for (lane, drive) in self.drives.states().into_iter().enumerate() {
+            let of = GaugeOf::Lane(lane as Lane);
+            let free_bytes = u64::from(drive.free_cells) * u64::from(self.geometry.chunk_bytes);
+            gauges.push(gauge("present", of, u64::from(drive.is_present)));
+            gauges.push(gauge("free_bytes", of, free_bytes));
+            gauges.push(gauge("faults", of, u64::from(drive.faults)));
+        }
+        gauges
+    }
+
     /// Looks at all units.
     pub fn census(&self) -> Census {
         let chunks = self.chunks();

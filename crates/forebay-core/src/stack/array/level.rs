@@ -49,6 +49,11 @@ impl Level {
         LEVELS.into_iter().find(|level| level.name() == name)
     }
 
+    /// Where it is among [`LEVELS`].
+    pub(super) fn place(self) -> usize {
+        LEVELS.iter().position(|level| *level == self).unwrap_or(0)
+    }
+
     /// In a table; never 0.
     pub(super) fn code(self) -> u8 {
         match self {

@@ -1,0 +1,244 @@
+//! Clients of `forebay serve` go on: after the server was killed and started again, and while drives of a volume are
+//! lost under them.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod served;
+
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use served::{Folder, Serving, does, have, ran, skipped};
+
+/// The server is killed, and started again after a while.
+fn restarted(folder: &Folder, mut serving: Serving, words: &[&str]) -> Serving {
+    serving.signal("-KILL");
+    serving.child.wait().unwrap();
+    thread::sleep(Duration::from_millis(100));
+    Serving::start(folder, words)
+}
+
+/// The folder's export for QEMU, which connects again for ten seconds.
+fn qemu(folder: &Folder) -> String {
+    let socket = folder.socket();
+    format!("driver=nbd,server.type=unix,server.path={},reconnect-delay=10", socket.display())
+}
+
+/// qemu-io, a command at a time.
+struct QemuIo {
+    child: Child,
+    asks: ChildStdin,
+    says: BufReader<ChildStdout>,
+}
+
+impl QemuIo {
+    fn start(folder: &Folder) -> QemuIo {
+        let mut command = Command::new("qemu-io");
+        command.args(["-t", "none", "--image-opts", &qemu(folder)]);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let (asks, says) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+        QemuIo { child, asks, says: BufReader::new(says) }
+    }
+
+    /// Does a command, and answers what it says until it has moved all its bytes.
+    fn does(&mut self, command: &str, over: &str) {
+        writeln!(self.asks, "{command}").unwrap();
+        let mut said = String::new();
+        loop {
+            let before = said.len();
+            assert!(self.says.read_line(&mut said).unwrap() > 0, "{command}: {said}");
+            let line = &said[before..];
+            assert!(!line.contains("failed"), "{command}: {said}");
+            if line.contains(over) {
+                return;
+            }
+        }
+    }
+}
+
+#[test]
+fn qemu_goes_on_after_the_server_was_killed_and_started_again() {
+    if !have(&["qemu-io", "qemu-img"]) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 16 << 20);
+    let words = ["disk", "--policy", "mq-deadline"];
+    let mut serving = Serving::start(&folder, &words);
+    let mut qemu_io = QemuIo::start(&folder);
+    for round in 1..4 {
+        qemu_io.does(&format!("write -f -P {round} {round}M 1M"), "wrote 1048576/1048576");
+        serving = restarted(&folder, serving, &words);
+        // The same connection to it, as far as it knows.
+        for before in 1..=round {
+            qemu_io.does(&format!("read -P {before} {before}M 1M"), "read 1048576/1048576");
+        }
+    }
+    let QemuIo { mut child, asks, says } = qemu_io;
+    drop(asks);
+    assert!(child.wait().unwrap().success());
+    drop(says);
+    // With requests under way when it is killed: each is asked again.
+    let bench = ["bench", "-c", "80000", "-d", "16", "-w", "-s", "4096", "--image-opts"];
+    let mut bench = Command::new("qemu-img").args(bench).arg(qemu(&folder)).spawn().unwrap();
+    for _ in 0..2 {
+        thread::sleep(Duration::from_millis(150));
+        assert!(bench.try_wait().unwrap().is_none(), "it is over before the server is killed");
+        serving = restarted(&folder, serving, &words);
+    }
+    assert!(bench.wait().unwrap().success());
+    serving.stop();
+}
+
+/// A client that connects again when it has to, and asks again what was not answered.
+const AGAIN: &str = include_str!("served/again.py");
+
+#[test]
+fn libnbds_clients_go_on_after_the_server_was_killed_and_started_again() {
+    let python = "/usr/bin/python3";
+    let has_module = Command::new(python).args(["-c", "import nbd"]).output();
+    if !has_module.is_ok_and(|output| output.status.success()) {
+        return skipped("there is no nbd module for Python");
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 4 << 20);
+    let words = ["disk", "--policy", "forebay"];
+    let mut serving = Serving::start(&folder, &words);
+    let mut asks = Command::new(python);
+    asks.args(["-c", AGAIN, &serving.uri]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut client = asks.spawn().unwrap();
+    let mut says = BufReader::new(client.stdout.take().unwrap());
+    let mut line = String::new();
+    for _ in 0..3 {
+        // It has written for a while.
+        assert!(says.read_line(&mut line).unwrap() > 0);
+        serving = restarted(&folder, serving, &words);
+    }
+    drop(client.stdin.take());
+    assert!(client.wait().unwrap().success());
+    line.clear();
+    says.read_line(&mut line).unwrap();
+    assert!(line.starts_with("lost the server 3 times"), "{line}");
+    serving.stop();
+}
+
+#[test]
+fn nbd_client_shakes_hands_again() {
+    if !have(&["nbd-client"]) {
+        return;
+    }
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    // Without the kernel's module there is no device to give it: it gets as far as the handshake.
+    fs::write(folder.path("device"), "").unwrap();
+    let mut serving = Serving::start(&folder, &["disk"]);
+    for _ in 0..2 {
+        let socket = folder.socket();
+        let words = ["-unix", socket.to_str().unwrap(), "device", "-persist"];
+        let output = ran(&folder, "nbd-client", &words);
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(said.contains("size = 8MB"), "{said}");
+        serving = restarted(&folder, serving, &["disk"]);
+    }
+    serving.stop();
+}
+
+#[test]
+fn the_documented_unit_is_one() {
+    if !have(&["systemd-analyze"]) {
+        return;
+    }
+    let page = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/serve.md"));
+    let page = page.unwrap();
+    let unit: String = page[page.find("    [Unit]").unwrap()..]
+        .lines()
+        .take_while(|line| line.is_empty() || line.starts_with("    "))
+        .map(|line| line.trim_start().to_string() + "\n")
+        .collect();
+    for key in
+        ["Restart=on-failure", "RuntimeDirectory=forebay", "ExecReload=/bin/kill -HUP $MAINPID"]
+    {
+        assert!(unit.contains(key), "{unit}");
+    }
+    let binary = assert_cmd::cargo::cargo_bin!("forebay").display().to_string();
+    let folder = Folder::new();
+    let unit = unit.replace("/usr/local/bin/forebay", &binary);
+    assert!(unit.contains(&binary));
+    fs::write(folder.path("forebay.service"), unit).unwrap();
+    let output = ran(&folder, "systemd-analyze", &["verify", "./forebay.service"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    // What it says of other units is not ours.
+    assert!(output.status.success() && !said.contains("forebay"), "{said}");
+}
+
+#[test]
+fn fio_finds_what_it_wrote_though_two_drives_lost_all_they_had() {
+    if !have(&["fio"]) {
+        return;
+    }
+    let folder = Folder::new();
+    fs::create_dir(folder.path("v")).unwrap();
+    let drives: Vec<_> =
+        (1..=6).map(|drive| folder.holes(&format!("v/{drive}"), 48 << 20)).collect();
+    let forebay = assert_cmd::cargo::cargo_bin!("forebay").display().to_string();
+    does(&folder, &forebay, &["volume", "create", "v"]);
+    let config = "socket = \"socket\"\n[[volume]]\nname = \"safe\"\ndrives = [\"v\"]\n\
+                  policy = \"array:adapt=bonus-malus\"\n";
+    fs::write(folder.path("serve.toml"), config).unwrap();
+    let serving = Serving::start(&folder, &["serve.toml"]);
+    let uri = format!("--uri={}", serving.uri.replace("///?", "///safe?"));
+    let mut fio = Command::new("fio");
+    fio.args(["--name=v", "--ioengine=nbd", &uri, "--rw=randrw", "--bs=16k", "--size=24m"]);
+    fio.args(["--io_size=160m", "--iodepth=16", "--randseed=7", "--verify=crc32c"]);
+    fio.args(["--verify_fatal=1", "--verify_backlog=64", "--fsync=64", "--output-format=json"]);
+    let fio = fio.current_dir(folder.path("")).stdout(Stdio::piped()).spawn().unwrap();
+    let written = || counted(&folder, "reads");
+    for (nth, drive) in drives[1..3].iter().enumerate() {
+        while written() < 200.0 * (nth + 1) as f64 {
+            thread::sleep(Duration::from_millis(10));
+        }
+        // What it had is gone; what is asked of it fails until it is made anew.
+        File::options().write(true).open(drive).unwrap().set_len(0).unwrap();
+    }
+    let output = fio.wait_with_output().unwrap();
+    let told = String::from_utf8_lossy(&output.stdout).into_owned();
+    let told: Value = serde_json::from_str(&told[told.find('{').unwrap()..]).unwrap();
+    assert!(output.status.success() && told["jobs"][0]["error"] == 0, "{told}");
+    assert!(counted(&folder, "failed") == 0.0, "a client is told of it");
+    let figures = figures(&folder);
+    let count = |name: &str| {
+        let counted = figures["backs"][0]["counted"].as_array().unwrap();
+        counted.iter().find(|one| one[0] == name).unwrap()[1].as_f64().unwrap()
+    };
+    assert!(
+        count("switches") > 0.0 && count("degraded") + count("drives_failed") > 0.0,
+        "{figures}"
+    );
+    let told = does(&folder, &forebay, &["top", "socket", "--once", "--interval", "100ms"]);
+    assert!(told.contains("Units by level: ") && told.contains("raid10x3"), "{told}");
+    assert!(told.lines().all(|line| line.chars().count() <= 100), "{told}");
+    serving.stop();
+    // Without the two all is there.
+    drives[1..3].iter().for_each(|drive| fs::remove_file(drive).unwrap());
+    let told = does(&folder, &forebay, &["volume", "status", "v", "--format", "json"]);
+    let told: Value = serde_json::from_str(&told).unwrap();
+    assert_eq!(told["lost_units"], 0, "{told}");
+}
+
+/// What the server says of itself.
+fn figures(folder: &Folder) -> Value {
+    let forebay = assert_cmd::cargo::cargo_bin!("forebay").display().to_string();
+    serde_json::from_str(&does(folder, &forebay, &["top", "socket", "--format", "json"])).unwrap()
+}
+
+/// A count of the first export.
+fn counted(folder: &Folder, name: &str) -> f64 {
+    figures(folder)["backs"][0]["exports"][0][name].as_f64().unwrap()
+}

@@ -1,0 +1,105 @@
+//! An export as a file system: nbdfuse, a loop device, ext4.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::thread;
+use std::time::Duration;
+
+use super::{Folder, does, ran};
+
+/// What is on an export.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Nothing: a file system is made.
+    Blank,
+    /// One that was taken down.
+    Clean,
+    /// One that was not: mounting it plays its journal.
+    Cut,
+}
+
+/// An export as a file system, taken down in the right order however a test ends.
+pub(crate) struct Mounted<'a> {
+    folder: &'a Folder,
+    fuse: Child,
+    device: Option<String>,
+    is_mounted: bool,
+}
+
+impl<'a> Mounted<'a> {
+    /// What is at `socket`, through nbdfuse and a loop device; why not, where the system does not let us.
+    pub(crate) fn over(
+        folder: &'a Folder,
+        socket: &Path,
+        state: State,
+    ) -> Result<Mounted<'a>, String> {
+        for name in ["image", "tree"] {
+            match name {
+                "image" => drop(folder.holes(name, 0)),
+                _ if !folder.path(name).exists() => fs::create_dir(folder.path(name)).unwrap(),
+                _ => {}
+            }
+        }
+        let mut fuse = Command::new("nbdfuse");
+        fuse.args([folder.path("image").as_path(), Path::new("--unix"), socket]);
+        let fuse = fuse.spawn().map_err(|error| error.to_string())?;
+        let mut mounted = Mounted { folder, fuse, device: None, is_mounted: false };
+        for _ in 0..200 {
+            if fs::metadata(folder.path("image")).is_ok_and(|found| found.len() > 0) {
+                break;
+            }
+            if mounted.fuse.try_wait().unwrap().is_some() {
+                return Err("nbdfuse does not mount".into());
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        let device = ran(folder, "losetup", &["-f", "--show", "image"]);
+        if !device.status.success() {
+            return Err(format!("losetup: {}", String::from_utf8_lossy(&device.stderr)));
+        }
+        let device = String::from_utf8_lossy(&device.stdout).trim().to_string();
+        mounted.device = Some(device.clone());
+        if state == State::Blank {
+            does(folder, "mkfs.ext4", &["-q", &device]);
+        }
+        if state != State::Cut {
+            does(folder, "fsck.ext4", &["-fn", &device]);
+        }
+        let mount = ran(folder, "mount", &[&device, "tree"]);
+        if !mount.status.success() {
+            return Err(format!("mount: {}", String::from_utf8_lossy(&mount.stderr)));
+        }
+        mounted.is_mounted = true;
+        Ok(mounted)
+    }
+
+    /// Takes it down, with a check of the file system.
+    pub(crate) fn close(mut self) {
+        does(self.folder, "umount", &["tree"]);
+        self.is_mounted = false;
+        let device = self.device.clone().unwrap();
+        does(self.folder, "fsck.ext4", &["-fn", &device]);
+    }
+}
+
+impl Drop for Mounted<'_> {
+    fn drop(&mut self) {
+        if self.is_mounted {
+            ran(self.folder, "umount", &["-l", "tree"]);
+        }
+        if let Some(device) = &self.device {
+            ran(self.folder, "losetup", &["-d", device]);
+        }
+        ran(self.folder, "umount", &["-l", "image"]);
+        for _ in 0..100 {
+            if self.fuse.try_wait().is_ok_and(|ended| ended.is_some()) {
+                return;
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        // It waits for a server that is gone.
+        let _ = self.fuse.kill();
+        let _ = self.fuse.wait();
+    }
+}

@@ -1,0 +1,99 @@
+//! Whether the driver was held up because a target took no more I/Os: Linux lets whoever hands an I/O to a
+//! device without a free tag sleep until there is one, io_uring's callers too.
+//!
+//! What took long without sleep is not counted: that is the machine's, not the target's. Counting sleeps costs a call
+//! of its own, so they are counted only for a while after handing over took long: the first time goes unnoticed.
+
+use forebay_core::Nanos;
+
+use crate::cpu::sleeps;
+
+/// Handing over takes some microseconds; what takes this long is looked at.
+const LONG: Nanos = Nanos::from_micros(50);
+/// For how long after that sleeps are counted.
+const WATCHED: Nanos = Nanos::from_millis(1000);
+
+/// What is known of the last times that I/Os were handed over.
+#[derive(Debug, Default)]
+pub(crate) struct HeldUp {
+    watched_until: Nanos,
+    spell: Option<(Nanos, Nanos)>,
+}
+
+/// The beginning of handing over.
+pub(crate) struct Begun {
+    at: Nanos,
+    sleeps: Option<u64>,
+}
+
+impl HeldUp {
+    /// Whether handing over was slow lately.
+    pub(crate) fn is_watched(&self, now: Nanos) -> bool {
+        now < self.watched_until
+    }
+
+    /// I/Os are about to be handed over.
+    pub(crate) fn begin(&self, now: Nanos) -> Begun {
+        Begun { at: now, sleeps: self.is_watched(now).then(sleeps) }
+    }
+
+    /// They are handed over.
+    pub(crate) fn end(&mut self, begun: &Begun, now: Nanos) {
+        if now - begun.at < LONG {
+            return;
+        }
+        self.took_long(now);
+        if begun.sleeps.is_some_and(|before| sleeps() > before) {
+            let from = self.spell.map_or(begun.at, |(from, _)| from);
+            self.spell = Some((from, now));
+        }
+    }
+
+    /// Something that hands over among others took longer than it should.
+    pub(crate) fn took_long(&mut self, now: Nanos) {
+        self.watched_until = now + WATCHED;
+    }
+
+    /// From when until when it was held up since somebody asked.
+    pub(crate) fn take(&mut self) -> Option<(Nanos, Nanos)> {
+        self.spell.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn only_sleep_while_handing_over_holds_a_driver_up() {
+        let (mut held, us) = (HeldUp::default(), Nanos::from_micros);
+        let sleep = || std::thread::sleep(Duration::from_micros(200));
+        // The first time sleeps are not counted yet.
+        let begun = held.begin(us(0));
+        sleep();
+        held.end(&begun, us(200));
+        assert_eq!(held.take(), None);
+        // Work is not sleep, however long.
+        let begun = held.begin(us(300));
+        let since = Instant::now();
+        while since.elapsed() < Duration::from_micros(200) {
+            std::hint::spin_loop();
+        }
+        held.end(&begun, us(500));
+        assert_eq!(held.take(), None);
+        // Twice in a pass is one spell; what is short is none.
+        for at in [600, 900] {
+            let begun = held.begin(us(at));
+            sleep();
+            held.end(&begun, us(at + 200));
+        }
+        assert_eq!((held.take(), held.take()), (Some((us(600), us(1100))), None));
+        let begun = held.begin(us(1200));
+        sleep();
+        held.end(&begun, us(1249));
+        assert_eq!(held.take(), None);
+        assert!(held.is_watched(us(1_000_000)) && !held.is_watched(us(1_001_100)));
+    }
+}

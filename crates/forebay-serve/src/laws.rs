@@ -1,0 +1,180 @@
+//! The server's promises on media that lose power and fail: what a flush or FUA covered is there, and what was
+//! acknowledged is read back.
+
+#![allow(clippy::unwrap_used)]
+
+mod client;
+mod cuts;
+mod losses;
+
+use std::cell::RefCell;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::channel;
+
+use forebay_core::{Lane, Nanos, Piece, Policy, Request, Slots};
+use forebay_live::{Crash, Ended, Lanes, Moved, Plug, Pool, Waker, Wired, run};
+
+use crate::config::Named;
+use crate::drive::{Arrivals, Fronted};
+use crate::export::Export;
+use crate::front::{Front, Newcomer, Streams};
+use crate::handshake::Agreed;
+use crate::tally::{Counting, Tally};
+use client::Client;
+
+/// So many, or as many times that as FOREBAY_LAWS says.
+fn longer(count: u64) -> u64 {
+    let times = std::env::var("FOREBAY_LAWS").ok().and_then(|text| text.parse().ok());
+    count * times.unwrap_or(1)
+}
+
+/// Media that lose power and fail, and one client's socket.
+pub(super) struct Cutting {
+    crash: Crash,
+    client: Client,
+    receiving: Option<(Piece, bool, u32)>,
+    sending: Option<Vec<Piece>>,
+    /// What is done on each pass.
+    meddle: Meddle,
+}
+
+type Meddle = Box<dyn FnMut(&mut Crash, &mut Client)>;
+
+impl Lanes for Cutting {
+    fn count(&self) -> usize {
+        self.crash.count()
+    }
+    fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
+        self.crash.reap(next, ended)
+    }
+    fn wall(&mut self) -> Nanos {
+        self.crash.wall()
+    }
+    fn room(&self, lane: Lane) -> bool {
+        self.crash.room(lane)
+    }
+    fn slots(&mut self) -> &mut dyn Slots {
+        self.crash.slots()
+    }
+    fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
+        self.crash.start(now, io, pieces);
+    }
+    fn waker(&mut self) -> io::Result<Waker> {
+        self.crash.waker()
+    }
+    fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
+        self.crash.held_up()
+    }
+    fn under_way(&self) -> usize {
+        self.crash.under_way()
+    }
+    fn proceed(&mut self, until: Nanos) -> io::Result<()> {
+        self.crash.proceed(until)
+    }
+}
+
+impl Wired for Cutting {
+    fn pool(&mut self) -> &mut Pool {
+        self.crash.pool_mut()
+    }
+    fn plug(&mut self, _socket: OwnedFd) -> Result<Plug, OwnedFd> {
+        Ok(0)
+    }
+    fn receive(&mut self, _plug: Plug, into: &[Piece], whole: bool) {
+        self.crash.pool_mut().lend(into[0], true);
+        self.receiving = Some((into[0], whole, 0));
+    }
+    fn send(&mut self, _plug: Plug, from: &[Piece]) {
+        from.iter().for_each(|piece| self.crash.pool_mut().lend(*piece, false));
+        self.sending = Some(from.to_vec());
+    }
+    fn unplug(&mut self, _plug: Plug) {}
+    fn moved(&mut self, moved: &mut Vec<Moved>) -> io::Result<()> {
+        let pool = self.crash.pool_mut();
+        if let Some(pieces) = self.sending.take() {
+            let mut count = 0;
+            for piece in pieces {
+                pool.give_back(piece, false);
+                self.client.heard.extend(pool.view(piece));
+                count += piece.len;
+            }
+            moved.push(Moved::Sent(0, Ok(count)));
+            self.client.hear();
+        }
+        (self.meddle)(&mut self.crash, &mut self.client);
+        let pool = self.crash.pool_mut();
+        self.client.go_on();
+        if let Some((piece, whole, have)) = self.receiving.take() {
+            let count = self.client.says.len().min((piece.len - have) as usize);
+            pool.give_back(piece, true);
+            let into = Piece { at: piece.at + have, len: count as u32, ..piece };
+            pool.view_mut(into)
+                .iter_mut()
+                .zip(self.client.says.drain(..count))
+                .for_each(|(to, from)| *to = from);
+            let have = have + count as u32;
+            if have == 0 || whole && have < piece.len {
+                pool.lend(piece, true);
+                self.receiving = Some((piece, whole, have));
+            } else {
+                moved.push(Moved::Received(0, Ok(have)));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What became of serving a client.
+struct Served {
+    outcome: io::Result<()>,
+    crash: Crash,
+    client: Client,
+}
+
+/// Serves a client through `policy` until `stop` is set or the power goes; `meddle` is called on each pass.
+fn serve<P: Policy + ?Sized>(
+    policy: &mut P,
+    crash: Crash,
+    client: Client,
+    stop: Arc<AtomicBool>,
+    meddle: Meddle,
+) -> Served {
+    let export = Export {
+        name: String::new(),
+        description: String::new(),
+        offset: 0,
+        bytes: client.bytes(),
+        read_only: false,
+        block_bytes: 512,
+        rotational: false,
+        trims_to_zero: false,
+    };
+    let mut lanes = Cutting { crash, client, receiving: None, sending: None, meddle };
+    let (newcome, newcomers) = channel();
+    let (_order, orders) = channel();
+    let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
+    let agreed = Agreed { export: 0, structured: false, allocation: false };
+    newcome.send(Newcomer { socket, agreed }).unwrap();
+    let tally = Tally::new(&[Named::all("")], "noop", &[]);
+    let streams = Streams::Connections;
+    let mut front = Front::new(vec![export], streams, None, newcomers, orders, tally, lanes.pool());
+    front.open(stop, || {});
+    let front = Rc::new(RefCell::new(front));
+    let mut lanes = Fronted { lanes, front: Rc::clone(&front) };
+    let (mut arrivals, front) = (Arrivals(Rc::clone(&front)), front);
+    let mut counting = Counting { front, asked: None, issued: None };
+    let outcome = run(policy, &mut lanes, &mut arrivals, &mut counting).map(drop);
+    drop(arrivals);
+    let Cutting { mut crash, client, receiving, sending, .. } = lanes.lanes;
+    for piece in sending.into_iter().flatten() {
+        crash.pool_mut().give_back(piece, false);
+    }
+    if let Some((piece, _, _)) = receiving {
+        crash.pool_mut().give_back(piece, true);
+    }
+    Served { outcome, crash, client }
+}

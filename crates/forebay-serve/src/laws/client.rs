@@ -1,0 +1,251 @@
+//! A client of the block device that knows what each sector may hold.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use forebay_live::Medium;
+
+pub(super) const SECTOR: u64 = 512;
+/// Requests that it has under way.
+const UNDER_WAY: usize = 12;
+/// Sectors that it reads at a time when it reads all.
+const SWEPT: u64 = 16;
+/// NBD's EIO.
+const EIO: u32 = 5;
+
+/// What a sector may hold: zeros, the stamp of a write, or anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Value {
+    Stamp(u64),
+    Anything,
+}
+
+/// A change of a sector, in the order that they were asked.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    value: Value,
+    /// When it was answered.
+    answered: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Asked {
+    command: u16,
+    fua: bool,
+    first: u64,
+    count: u64,
+    /// When it was asked.
+    at: u64,
+}
+
+/// What a client does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Does {
+    /// It asks for this and that.
+    Anything,
+    /// It reads all there is, from a sector on.
+    ReadAll { next: u64 },
+    /// It waits for answers.
+    Nothing,
+}
+
+/// A client that asks at random and knows what it was promised.
+pub(super) struct Client {
+    state: u64,
+    clock: u64,
+    sectors: Vec<Vec<Change>>,
+    under_way: BTreeMap<u64, Asked>,
+    pub(super) says: VecDeque<u8>,
+    pub(super) heard: VecDeque<u8>,
+    /// Requests that went well.
+    pub(super) answered: u64,
+    pub(super) does: Does,
+    /// Whether requests may fail, and the first sectors of reads that did.
+    pub(super) may_fail: bool,
+    pub(super) failed: Vec<u64>,
+}
+
+impl Client {
+    pub(super) fn new(seed: u64, sectors: u64) -> Client {
+        let settled = Change { value: Value::Stamp(0), answered: Some(0) };
+        Client {
+            state: seed,
+            clock: 1,
+            sectors: vec![vec![settled]; sectors as usize],
+            under_way: BTreeMap::new(),
+            says: VecDeque::new(),
+            heard: VecDeque::new(),
+            answered: 0,
+            does: Does::Anything,
+            may_fail: false,
+            failed: Vec::new(),
+        }
+    }
+
+    /// Bytes of the disk that it knows.
+    pub(super) fn bytes(&self) -> u64 {
+        self.sectors.len() as u64 * SECTOR
+    }
+
+    pub(super) fn draw(&mut self, below: u64) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (mixed ^ (mixed >> 31)) % below
+    }
+
+    /// Asks something more, if it may have more under way.
+    pub(super) fn go_on(&mut self) {
+        if self.under_way.len() >= UNDER_WAY {
+            return;
+        }
+        match self.does {
+            Does::Anything => self.ask(),
+            Does::ReadAll { next } if next < self.sectors.len() as u64 => {
+                self.does = Does::ReadAll { next: next + SWEPT };
+                self.say(0, false, next, SWEPT);
+            }
+            Does::ReadAll { .. } | Does::Nothing => {}
+        }
+    }
+
+    /// Whether it has read all and has everything answered.
+    pub(super) fn has_read_all(&self) -> bool {
+        matches!(self.does, Does::ReadAll { next } if next >= self.sectors.len() as u64)
+            && self.is_quiet()
+    }
+
+    /// Whether everything is answered.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.under_way.is_empty()
+    }
+
+    /// Asks for a flush.
+    pub(super) fn flush(&mut self) {
+        self.say(3, false, 0, 0);
+    }
+
+    /// Asks one thing more, of sectors that nothing under way touches.
+    fn ask(&mut self) {
+        let command = [1, 1, 1, 1, 0, 0, 3, 4, 6][self.draw(9) as usize];
+        let fua = self.draw(4) == 0 && command != 0 && command != 3;
+        let (first, count) = (self.draw(self.sectors.len() as u64 - 16), 1 + self.draw(16));
+        let (first, count) = if command == 3 { (0, 0) } else { (first, count) };
+        let meets = |one: &Asked| one.first < first + count && first < one.first + one.count;
+        if self.under_way.values().any(meets) {
+            return;
+        }
+        self.say(command, fua, first, count);
+    }
+
+    fn say(&mut self, command: u16, fua: bool, first: u64, count: u64) {
+        self.clock += 1;
+        let (cookie, at) = (self.clock, self.clock);
+        self.under_way.insert(cookie, Asked { command, fua, first, count, at });
+        let value = match command {
+            1 => Some(Value::Stamp(cookie)),
+            4 => Some(Value::Anything),
+            6 => Some(Value::Stamp(0)),
+            _ => None,
+        };
+        for sector in first..first + count {
+            let changes = &mut self.sectors[sector as usize];
+            changes.extend(value.map(|value| Change { value, answered: None }));
+        }
+        self.says.extend(0x2560_9513_u32.to_be_bytes());
+        // Zeros without a hole, every other time.
+        let no_hole = u16::from(command == 6 && cookie % 2 == 0) << 1;
+        self.says.extend((u16::from(fua) | no_hole).to_be_bytes());
+        self.says.extend(command.to_be_bytes());
+        self.says.extend(cookie.to_be_bytes());
+        self.says.extend((first * SECTOR).to_be_bytes());
+        self.says.extend(((count * SECTOR) as u32).to_be_bytes());
+        if command == 1 {
+            let stamp = cookie.to_le_bytes();
+            (0..count * SECTOR / 8).for_each(|_| self.says.extend(stamp));
+        }
+    }
+
+    /// Takes in answers that came whole.
+    pub(super) fn hear(&mut self) {
+        while self.heard.len() >= 16 {
+            let head: Vec<u8> = self.heard.iter().copied().take(16).collect();
+            assert_eq!(head[..4], [0x67, 0x44, 0x66, 0x98], "no answer");
+            let cookie = u64::from_be_bytes(head[8..].try_into().unwrap());
+            let asked = self.under_way[&cookie];
+            let errno = u32::from_be_bytes(head[4..8].try_into().unwrap());
+            if errno != 0 {
+                assert!(self.may_fail, "{asked:?} fails with {errno}");
+                assert_eq!(errno, EIO);
+                self.heard.drain(..16);
+                self.under_way.remove(&cookie);
+                self.fail(&asked);
+                continue;
+            }
+            let len = if asked.command == 0 { (asked.count * SECTOR) as usize } else { 0 };
+            if self.heard.len() < 16 + len {
+                return;
+            }
+            let data: Vec<u8> = self.heard.drain(..16 + len).skip(16).collect();
+            self.under_way.remove(&cookie);
+            self.clock += 1;
+            self.answered += 1;
+            self.settle(&asked, &data);
+        }
+    }
+
+    /// What failed may be done, or not.
+    fn fail(&mut self, asked: &Asked) {
+        if asked.command == 0 {
+            self.failed.push(asked.first);
+        }
+        for sector in asked.first..asked.first + asked.count {
+            if asked.command != 0 {
+                self.sectors[sector as usize].last_mut().unwrap().value = Value::Anything;
+            }
+        }
+    }
+
+    /// What an answer promises.
+    fn settle(&mut self, asked: &Asked, data: &[u8]) {
+        let clock = self.clock;
+        for (nth, sector) in (asked.first..asked.first + asked.count).enumerate() {
+            let changes = &mut self.sectors[sector as usize];
+            match asked.command {
+                0 => {
+                    let newest = changes.last().unwrap().value;
+                    let read = &data[nth * SECTOR as usize..][..SECTOR as usize];
+                    assert!(holds(read, newest), "sector {sector} reads otherwise than {newest:?}");
+                }
+                _ => changes.last_mut().unwrap().answered = Some(clock),
+            }
+            if asked.fua {
+                changes.drain(..changes.len() - 1);
+            }
+        }
+        if asked.command == 3 {
+            for changes in &mut self.sectors {
+                let covered = |one: &Change| one.answered.is_some_and(|at| at < asked.at);
+                if let Some(newest) = changes.iter().rposition(covered) {
+                    changes.drain(..newest);
+                }
+            }
+        }
+    }
+
+    /// Sectors that do not hold what was promised.
+    pub(super) fn broken(&self, medium: &Medium) -> Vec<u64> {
+        let is_broken = |sector: &u64| {
+            let mut found = [0; SECTOR as usize];
+            medium.read(sector * SECTOR, &mut found);
+            !self.sectors[*sector as usize].iter().any(|change| holds(&found, change.value))
+        };
+        (0..self.sectors.len() as u64).filter(is_broken).collect()
+    }
+}
+
+fn holds(bytes: &[u8], value: Value) -> bool {
+    match value {
+        Value::Anything => true,
+        Value::Stamp(stamp) => bytes.chunks(8).all(|word| word == stamp.to_le_bytes()),
+    }
+}
