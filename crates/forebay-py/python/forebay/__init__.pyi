@@ -31,6 +31,7 @@ __all__ = [
     "describe",
     "fit",
     "generate",
+    "least_time",
     "offline",
     "plan_capacity",
     "plan_consolidate",
