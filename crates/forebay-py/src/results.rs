@@ -211,7 +211,7 @@ impl Advice {
     }
 
     /// The scheduler to use of those that Linux has, and the lines that set it (`policy`, `now`, `for_good`); None where
-    /// none is better than first in, first out.
+    /// nothing need be changed.
     #[getter]
     fn today<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         self.get(py, "today")

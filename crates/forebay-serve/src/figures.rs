@@ -50,9 +50,9 @@ pub struct VolumeFigures {
     pub units: Vec<(String, u64)>,
     /// Units that it promises.
     pub all_units: u64,
-    /// Its drives, and those of them that are there and used.
+    /// Its drives.
     pub drives: u64,
-    /// The same.
+    /// Those of them that are there and used.
     pub drives_present: u64,
     /// Units that a rebuild, or a look for what needs one, has still before it; 0 where none is under way.
     pub care_units_left: u64,

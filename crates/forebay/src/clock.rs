@@ -77,17 +77,21 @@ struct Seen {
 }
 
 /// Where in a step requests come.
-#[derive(Default)]
 struct Crowd {
-    phases: Vec<u64>,
+    phases: [u64; PHASES],
     /// Steps with requests in them, and the last of these.
     steps: u64,
     last: Option<u64>,
 }
 
+impl Default for Crowd {
+    fn default() -> Crowd {
+        Crowd { phases: [0; PHASES], steps: 0, last: None }
+    }
+}
+
 impl Crowd {
     fn add(&mut self, at: Nanos, step: u64) {
-        self.phases.resize(PHASES, 0);
         self.phases[(at.0 % step * PHASES as u64 / step) as usize] += 1;
         if self.last != Some(at.0 / step) {
             self.last = Some(at.0 / step);

@@ -34,12 +34,16 @@ fn advice(records: Vec<Record>) -> Advice {
     advice_on(records, Prefer::default())
 }
 
-fn advice_on(mut records: Vec<Record>, prefer: Prefer) -> Advice {
+fn advice_on(records: Vec<Record>, prefer: Prefer) -> Advice {
+    preferring(records, "st1000nm0011:plain", prefer)
+}
+
+fn preferring(mut records: Vec<Record>, device: &str, prefer: Prefer) -> Advice {
     records.sort_by_key(|record| record.at);
     let streams = records.iter().map(|record| record.stream).max().unwrap() + 1;
     let labels = (0..streams).map(|stream| format!("reader-{stream}")).collect();
     let input = Input::from_records(records, labels);
-    let device = devices::open("st1000nm0011:plain").unwrap();
+    let device = devices::open(device).unwrap();
     let (reason, flash) = ("for the test".to_string(), default_flash().unwrap());
     let asked = Asked { prefer, ..Asked::default() };
     advise(&input, &device, reason, &flash, Setup::default(), asked, |_| ()).unwrap()
@@ -74,37 +78,29 @@ fn scattered_bursts_want_an_elevator() {
     assert!(why("noop").starts_with("beaten by clook: "), "{}", why("noop"));
 }
 
-/// One reader of scattered blocks that answers must not wait for, among bursts of others' writes through a drive with a
-/// deep queue: in the drive nobody keeps the order that the scheduler has chosen.
-#[test]
-fn a_shallower_queue_is_tried_where_the_drive_has_one() {
+/// Scattered reads among bursts of others' scattered writes, on `device`.
+fn among_bursts(device: &str) -> Advice {
     let reads = (0..3_000u64).map(|n| read(n * 20_000 + n * 7919 % 5000, 0, scattered(n), 4 * KIB));
     let burst = |n: u64| {
         (0..300u64)
             .map(move |i| write(n * 3_000_000 + i, 1, scattered(9_000 + n * 300 + i), 4 * KIB))
     };
-    let records: Vec<Record> = reads.chain((0..20).flat_map(burst)).collect();
-    let labels = vec!["reader".to_string(), "writer".to_string()];
-    let input = Input::from_records(records, labels);
-    let on = |name: &str| {
-        let (device, flash) = (devices::open(name).unwrap(), default_flash().unwrap());
-        let (reason, asked) = ("for the test".to_string(), Asked::default());
-        advise(&input, &device, reason, &flash, Setup::default(), asked, |_| ()).unwrap()
-    };
-    let tried = on("st1000nm0011:write-cache=off");
+    preferring(reads.chain((0..20).flat_map(burst)).collect(), device, Prefer::Balance)
+}
+
+#[test]
+fn a_shallower_queue_is_tried_where_the_drive_has_one() {
+    let tried = among_bursts("st1000nm0011:write-cache=off");
     let depth = remedy(&tried, RemedyKind::QueueDepth);
+    let (reason, today) = (&depth.reason, &tried.today.as_ref().unwrap().policy);
+    assert!(reason.starts_with(&format!("{} at a queue depth of ", depth.policy)), "{reason}");
     assert!(
-        depth.reason.starts_with("mq-deadline at a queue depth of 4: busy time"),
-        "{}",
-        depth.reason
-    );
-    assert!(
-        depth.reason.contains("with none and the queue as it ships: no gain"),
-        "{}",
-        depth.reason
+        reason.contains(&format!("with {today} and the queue as it ships: no gain")),
+        "{reason}"
     );
     assert!(depth.total_s.is_some() && !depth.recommended && depth.flash_bytes == 0);
-    let untried = on("st1000nm0011:plain");
+    assert!(!tried.headline.contains("queue depth"), "{}", tried.headline);
+    let untried = among_bursts("st1000nm0011:plain");
     let depth = remedy(&untried, RemedyKind::QueueDepth);
     assert!(depth.total_s.is_none() && depth.reason.contains("one command at a time"));
 }
@@ -489,4 +485,30 @@ fn a_mechanical_disk_is_no_flash() {
         advise(&input, &disk, String::new(), &disk, Setup::default(), Asked::default(), |_| ());
     let text = refused.err().unwrap().to_string();
     assert!(text.contains("got a mechanical disk, expected a solid-state drive"), "{text}");
+}
+
+/// A reader that the drive is behind with, and another who then asks for all of a file at once: BFQ lets each read on,
+/// and so does the drive, nearly, where it has four commands at a time.
+#[test]
+fn readers_that_take_turns_want_a_shallow_queue() {
+    let records = two_readers(2_000).into_iter();
+    let at = |record: &Record| match record.stream {
+        0 => record.at,
+        _ => Nanos::from_secs(3),
+    };
+    let records = records.map(|record| Record { at: at(&record), ..record }).collect();
+    let advice = preferring(records, "sata250", Prefer::Balance);
+    let depth = remedy(&advice, RemedyKind::QueueDepth);
+    assert!(depth.recommended, "{}", depth.reason);
+    assert_eq!((depth.policy.as_str(), depth.queue_depth), ("bfq", Some(4)), "{}", depth.reason);
+    assert_eq!(depth.needs().as_deref(), Some("bfq, depth 4"));
+    let lines = "echo bfq | sudo tee /sys/block/sdX/queue/scheduler; echo 4 | sudo tee \
+                 /sys/block/sdX/device/queue_depth";
+    assert!(depth.reason.contains(lines), "{}", depth.reason);
+    let said = "Better still of what Linux has, bfq with a queue depth of 4 in the drive comes to ";
+    assert!(advice.headline.contains(said), "{}", advice.headline);
+    // Its figures are against what is set today.
+    let today = advice.today.as_ref().unwrap();
+    let run = advice.runs.iter().find(|run| run.policy == today.policy).unwrap();
+    assert!(depth.total_s.unwrap() < 0.97 * run.figures.busy_s, "{}", depth.reason);
 }

@@ -247,8 +247,11 @@ impl<'a> Choice<'a> {
         run == self.baseline || From::of(self.policy(run)).is_to_be_had()
     }
 
-    /// The one to use of those that Linux has.
+    /// The one to use of those that Linux has: what is best of all, where Linux has it.
     pub(super) fn today(&self) -> Option<&'a str> {
+        if let Some(best) = self.best().filter(|best| From::of(best) == From::Linux) {
+            return Some(best);
+        }
         let among: Vec<usize> = (0..self.runs.len()).filter(|run| self.is_today(*run)).collect();
         self.pick(&among).map(|run| self.policy(run))
     }

@@ -66,6 +66,8 @@ pub struct Remedy {
     pub policy: String,
     /// Flash it needs.
     pub flash_bytes: u64,
+    /// Commands that the drive is to take at a time; none where that stays as it is.
+    pub queue_depth: Option<u32>,
     /// Data it moves on the disk: each byte is read once and written once.
     pub moved_bytes: u64,
     /// Requests that the figures are of, the last of the trace: of defragmentation those that it was
@@ -95,6 +97,9 @@ impl Remedy {
     /// What it needs, in words; none where that is not known.
     pub fn needs(&self) -> Option<String> {
         self.total_s?;
+        if let Some(depth) = self.queue_depth {
+            return Some(format!("{}, depth {depth}", self.policy));
+        }
         Some(match (self.flash_bytes, self.moved_bytes) {
             (0, 0) => "nothing".to_string(),
             (0, moved) => format!("{} moved", bytes(moved as f64)),
@@ -107,6 +112,7 @@ impl Remedy {
             kind,
             policy: policy.to_string(),
             flash_bytes: 0,
+            queue_depth: None,
             moved_bytes: 0,
             requests: 0,
             before: None,
@@ -215,5 +221,11 @@ mod tests {
         assert_eq!(needs(0, 45 << 20, Some(1.0)).as_deref(), Some("45 MiB moved"));
         assert_eq!(needs(2 << 30, 0, Some(1.0)).as_deref(), Some("2.00 GiB of flash"));
         assert_eq!(needs(0, 45 << 20, None), None);
+        let shallow = Remedy {
+            queue_depth: Some(4),
+            policy: "bfq".to_string(),
+            ..remedy(RemedyKind::QueueDepth, 1.0, 0)
+        };
+        assert_eq!(shallow.needs().as_deref(), Some("bfq, depth 4"));
     }
 }

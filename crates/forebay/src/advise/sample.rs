@@ -144,6 +144,7 @@ fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>
         kind,
         policy: policy.to_string(),
         flash_bytes,
+        queue_depth: None,
         moved_bytes: 0,
         requests: 4000,
         before: total_s.map(|_| Before {

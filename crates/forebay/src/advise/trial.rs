@@ -31,9 +31,6 @@ const DEPTHS: [u32; 2] = [1, 4];
 /// Schedulers of Linux's that have an order of their own, which a shallower queue keeps.
 const ORDERING: [&str; 2] = ["mq-deadline", "bfq"];
 
-/// Between a scheduler and a depth.
-const AT_DEPTH: &str = " at a queue depth of ";
-
 /// What remedies are held against, and what they are tried on.
 pub(super) struct Trial<'a> {
     pub(super) input: &'a Input,
@@ -169,30 +166,31 @@ impl Trial<'_> {
         let kind = RemedyKind::QueueDepth;
         let untried = |policy: &str, why: &str| Ok(Remedy::untried(kind, policy, why.to_string()));
         let Some((today, slices)) = self.today else {
-            return untried("none", "Not tried: no scheduler of Linux is recommended.");
+            return untried("none", "Not tried: all that Linux has come to the same here.");
         };
         let mut runs = Vec::new();
-        for device in DEPTHS.iter().filter_map(|depth| self.device.at_queue_depth(*depth)) {
+        for depth in DEPTHS {
+            let Some(device) = self.device.at_queue_depth(depth) else { continue };
             let bed = Bed { slices: true, ..Bed::of(&device) };
             for policy in ORDERING {
                 let mut run = run_on(self.input, bed, policy, self.setup, &mut progress)?;
-                let depth = device.name.rsplit('=').next().unwrap_or_default();
-                run.result.policy = format!("{policy}{AT_DEPTH}{depth}");
-                runs.push(run);
+                run.result.policy = format!("{policy} at a queue depth of {depth}");
+                runs.push((policy, depth, run));
             }
         }
         if runs.is_empty() {
             return untried(&today.policy, "Not tried: this device takes one command at a time.");
         }
         let all: Vec<RunResult> =
-            std::iter::once(today).chain(runs.iter().map(|run| &run.result)).cloned().collect();
-        let in_slices = runs.iter().filter_map(|run| run.slices.as_ref());
+            std::iter::once(today).chain(runs.iter().map(|run| &run.2.result)).cloned().collect();
+        let in_slices = runs.iter().filter_map(|run| run.2.slices.as_ref());
         let in_slices: Vec<&Slices> = std::iter::once(slices).chain(in_slices).collect();
         let resampled = Resampled::of(&in_slices, SEED);
         let choice = Choice::new(&all, &today.policy, &resampled, self.prefer, self.span_s);
         let best = choice.best_over_baseline();
         let shown = best.or(choice.nearest_other()).unwrap_or(today);
-        let (policy, depth) = shown.policy.split_once(AT_DEPTH).unwrap_or((&shown.policy, ""));
+        let tried = runs.iter().find(|run| run.2.result.policy == shown.policy);
+        let (policy, depth) = tried.map_or(("", 0), |(policy, depth, _)| (*policy, *depth));
         let held = format!(
             "{}: {}, against {} with {} and the queue as it ships",
             shown.policy,
@@ -210,8 +208,8 @@ impl Trial<'_> {
             }
         };
         let outcome = Remedy::outcome(kind, shown, self.baseline);
-        let policy = policy.to_string();
-        Ok(Remedy { policy, recommended: best.is_some(), reason, ..outcome })
+        let (policy, queue_depth) = (policy.to_string(), Some(depth));
+        Ok(Remedy { policy, queue_depth, recommended: best.is_some(), reason, ..outcome })
     }
 
     fn totals(&self, run: &RunResult) -> String {

@@ -7,8 +7,13 @@ use crate::slices::Slices;
 /// Within what requests come, so that no run keeps up with them.
 const SPAN_S: f64 = 1.0;
 
-/// A run whose every read and write takes so long, and its slices.
-fn run(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
+/// A run of so much work and such tails, and its slices, where the `id`th request, which is a read if that is even,
+/// takes as many ms as `took` says.
+fn taking(
+    policy: &str,
+    (busy_s, read_ms, write_ms): (f64, f64, f64),
+    took: impl Fn(u64) -> f64,
+) -> (RunResult, Slices) {
     let mut result = sample::advice().runs[0].clone();
     result.policy = policy.to_string();
     let figures = &mut result.figures;
@@ -18,14 +23,43 @@ fn run(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Sl
     let mut slices = Slices::default();
     for id in 0..4000 {
         let at = Nanos::from_millis(id);
-        let (op, ms) = if id % 2 == 0 { (Op::Read, read_ms) } else { (Op::Write, write_ms) };
+        let op = if id % 2 == 0 { Op::Read } else { Op::Write };
         let (offset, len, stream, lane) = (0, 4096, 0, 0);
         let request = Request { at, offset, id, len, stream, lane, op, flags: Flags::NONE };
         slices.worked(Nanos::from_secs_f64(busy_s / 4000.0));
         let done = Done { request, wait: Nanos::ZERO, class: 0, outcome: Ok(()) };
-        slices.finished(at + Nanos::from_secs_f64(ms / 1e3), &done);
+        slices.finished(at + Nanos::from_secs_f64(took(id) / 1e3), &done);
     }
     (result, slices)
+}
+
+/// A run whose every read and write takes so long.
+fn run(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
+    let took = |id| if id % 2 == 0 { read_ms } else { write_ms };
+    taking(policy, (busy_s, read_ms, write_ms), took)
+}
+
+/// Whether a request comes within the one burst there is.
+fn is_burst(id: u64) -> bool {
+    id / 100 == 7
+}
+
+/// Runs that can be held against one another.
+struct Runs {
+    results: Vec<RunResult>,
+    resampled: Resampled,
+}
+
+impl Runs {
+    fn of(runs: &[(RunResult, Slices)]) -> Runs {
+        let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
+        let results = runs.iter().map(|run| run.0.clone()).collect();
+        Runs { results, resampled: Resampled::of(&slices, 1) }
+    }
+
+    fn choice(&self, prefer: Prefer, span_s: f64) -> Choice<'_> {
+        Choice::new(&self.results, "none", &self.resampled, prefer, span_s)
+    }
 }
 
 /// What is chosen of all, and of what Linux has.
@@ -38,10 +72,8 @@ fn chosen_within(
     prefer: Prefer,
     span_s: f64,
 ) -> (String, Option<String>) {
-    let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
-    let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
-    let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, "none", &resampled, prefer, span_s);
+    let runs = Runs::of(runs);
+    let choice = runs.choice(prefer, span_s);
     (choice.best().unwrap().to_string(), choice.today().map(str::to_string))
 }
 
@@ -87,10 +119,8 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
         run("bid", 250.0, 60.0, 60.0),
     ];
     assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("mq-deadline".into())));
-    let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
-    let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
-    let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S);
+    let runs = Runs::of(&runs);
+    let choice = runs.choice(Prefer::Balance, SPAN_S);
     let why = |policy| choice.passed_over(policy, "bid").unwrap();
     assert_eq!(why("anticipatory"), "not to be had any more");
     assert_eq!(why("mq-deadline"), "beaten by bid: read p99 80.00 ms against 60.00 ms");
@@ -99,22 +129,12 @@ fn what_can_no_longer_be_had_is_shown_and_not_recommended() {
 
 /// A run whose reads take long in one burst alone.
 fn bursty(policy: &str, busy_s: f64, read_ms: f64, write_ms: f64) -> (RunResult, Slices) {
-    let (result, _) = run(policy, busy_s, read_ms, write_ms);
-    let mut slices = Slices::default();
-    for id in 0..4000 {
-        let at = Nanos::from_millis(id);
-        let is_burst = id / 100 == 7;
-        let (op, ms) = match id % 2 {
-            0 => (Op::Read, if is_burst { read_ms } else { 1.0 }),
-            _ => (Op::Write, write_ms),
-        };
-        let (offset, len, stream, lane) = (0, 4096, 0, 0);
-        let request = Request { at, offset, id, len, stream, lane, op, flags: Flags::NONE };
-        slices.worked(Nanos::from_secs_f64(busy_s / 4000.0));
-        let done = Done { request, wait: Nanos::ZERO, class: 0, outcome: Ok(()) };
-        slices.finished(at + Nanos::from_secs_f64(ms / 1e3), &done);
-    }
-    (result, slices)
+    let took = |id| match id % 2 {
+        0 if is_burst(id) => read_ms,
+        0 => 1.0,
+        _ => write_ms,
+    };
+    taking(policy, (busy_s, read_ms, write_ms), took)
 }
 
 /// One burst decides the reads' tail, so a resample may lack it: what is three times worse there must not be taken for
@@ -127,10 +147,8 @@ fn what_may_well_be_worse_is_not_chosen() {
         bursty("bid", 400.0, 3300.0, 137.0),
     ];
     assert_eq!(chosen(&runs, Prefer::Balance), ("bid".into(), Some("none".into())));
-    let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
-    let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
-    let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S);
+    let runs = Runs::of(&runs);
+    let choice = runs.choice(Prefer::Balance, SPAN_S);
     let why = choice.passed_over("mq-deadline", "bid").unwrap();
     assert!(why.starts_with("worse than bid as far as can be told: busy time"), "{why}");
 }
@@ -142,11 +160,8 @@ fn flash_that_chance_may_have_helped_is_told_so() {
         bursty("none", 400.0, 39_000.0, 100.0),
         bursty("bid", 400.0, 39_000.0, 100.0),
     ];
-    let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
-    let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
-    let resampled = Resampled::of(&slices, 1);
-    let why =
-        Choice::new(&results, "none", &resampled, Prefer::Reads, SPAN_S).against_flash(2).unwrap();
+    let runs = Runs::of(&runs);
+    let why = runs.choice(Prefer::Reads, SPAN_S).against_flash(2).unwrap();
     let said = "Not worth flash: chance may be all that makes it better than none (read p99 2.30 s";
     assert!(why.starts_with(said), "{why}");
 }
@@ -169,27 +184,16 @@ fn tails_of_a_few_requests_decide_nothing_and_total_does_not_where_the_disk_keep
 #[test]
 fn a_noisy_tail_hides_no_gain() {
     let noisy = |policy, busy_s, read_ms, write_ms| {
-        let (mut result, _) = run(policy, busy_s, read_ms, write_ms);
-        result.figures.busy_s = busy_s;
-        let mut slices = Slices::default();
-        for id in 0..4000 {
-            let at = Nanos::from_millis(id);
-            let is_burst = id / 100 == 7;
-            let (op, ms) = match id % 2 {
-                0 => (Op::Read, read_ms),
-                _ => (Op::Write, if is_burst { write_ms } else { 1.0 }),
-            };
-            let (offset, len, stream, lane) = (0, 4096, 0, 0);
-            let request = Request { at, offset, id, len, stream, lane, op, flags: Flags::NONE };
-            slices.worked(Nanos::from_secs_f64(busy_s / 4000.0));
-            let done = Done { request, wait: Nanos::ZERO, class: 0, outcome: Ok(()) };
-            slices.finished(at + Nanos::from_secs_f64(ms / 1e3), &done);
-        }
-        (result, slices)
+        let took = |id| match id % 2 {
+            0 => read_ms,
+            _ if is_burst(id) => write_ms,
+            _ => 1.0,
+        };
+        taking(policy, (busy_s, read_ms, write_ms), took)
     };
     let runs = [noisy("none", 359.0, 221.0, 100.0), noisy("clook", 320.0, 183.0, 128.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "clook");
-    // Where each is better in something, first in, first out stays.
+    // Where each is better in something, the baseline stays.
     let runs = [run("none", 359.0, 221.0, 100.0), run("clook", 320.0, 183.0, 128.0)];
     assert_eq!(chosen(&runs, Prefer::Balance).0, "none");
 }
@@ -214,10 +218,8 @@ fn each_that_is_passed_over_is_told_why() {
         run("bid", 200.0, 90.0, 90.0),
         run("forebay", 201.0, 90.5, 90.5),
     ];
-    let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
-    let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
-    let resampled = Resampled::of(&slices, 1);
-    let choice = Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S);
+    let runs = Runs::of(&runs);
+    let choice = runs.choice(Prefer::Balance, SPAN_S);
     let why = |policy| choice.passed_over(policy, "bid").unwrap();
     assert_eq!(why("none"), "beaten by bid: busy time 400 s against 200 s");
     assert_eq!(why("mq-deadline"), "nothing beats it, but busy time 390 s against 200 s");
@@ -234,11 +236,8 @@ fn flash_has_to_be_a_tenth_better_than_the_baseline_and_what_is_free() {
     let said = |flash: (f64, f64, f64), free: (f64, f64, f64)| {
         let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
         let runs = [of("cache", flash), of("none", (900.0, 100.0, 100.0)), of("bid", free)];
-        let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
-        let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
-        let resampled = Resampled::of(&slices, 1);
-        let why =
-            Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S).against_flash(2);
+        let runs = Runs::of(&runs);
+        let why = runs.choice(Prefer::Balance, SPAN_S).against_flash(2);
         why.unwrap_or("worth it".to_string())
     };
     assert_eq!(said((500.0, 90.0, 90.0), (800.0, 90.0, 90.0)), "worth it");
@@ -265,10 +264,8 @@ fn flash_is_held_against_all_that_nothing_beats() {
             of("none", flat),
             of("clook", rival),
         ];
-        let slices: Vec<&Slices> = runs.iter().map(|run| &run.1).collect();
-        let results: Vec<RunResult> = runs.iter().map(|run| run.0.clone()).collect();
-        let resampled = Resampled::of(&slices, 1);
-        Choice::new(&results, "none", &resampled, Prefer::Balance, SPAN_S).against_flash(2)
+        let runs = Runs::of(&runs);
+        runs.choice(Prefer::Balance, SPAN_S).against_flash(2)
     };
     assert_eq!(said((400.0, 110.0, 110.0)), None);
     let why = said((330.0, 85.0, 100.0)).unwrap();
