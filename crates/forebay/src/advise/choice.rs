@@ -312,9 +312,11 @@ impl<'a> Choice<'a> {
         self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
     }
 
-    /// Of the runs that beat the baseline the one that the preference likes best.
+    /// Of the runs that beat the baseline, and that the preference likes no less, the one that it likes best.
     pub(super) fn best_over_baseline(&self) -> Option<&'a RunResult> {
+        let is_liked = |run: &usize| self.weight(*run) <= self.weight(self.baseline);
         let better = (0..self.runs.len()).filter(|run| self.beats(*run, self.baseline).is_some());
+        let better = better.filter(is_liked);
         let best = better.min_by(|a, b| self.weight(*a).total_cmp(&self.weight(*b)))?;
         Some(&self.runs[best])
     }

@@ -271,3 +271,20 @@ fn flash_is_held_against_all_that_nothing_beats() {
     let why = said((330.0, 85.0, 100.0)).unwrap();
     assert!(why.starts_with("Not worth flash: not a tenth better than clook (busy time"), "{why}");
 }
+
+/// What beats the baseline has to be no worse in what is preferred.
+#[test]
+fn what_beats_the_baseline_is_chosen_by_the_preference() {
+    let runs = Runs::of(&[
+        run("none", 400.0, 100.0, 100.0),
+        run("shallow", 404.0, 50.0, 99.0),
+        run("shallower", 399.0, 70.0, 99.0),
+        run("worse", 300.0, 100.0, 140.0),
+    ]);
+    let best = |prefer| runs.choice(prefer, SPAN_S).best_over_baseline().map(|it| &*it.policy);
+    assert_eq!(best(Prefer::Balance), Some("shallow"));
+    assert_eq!(best(Prefer::Reads), Some("shallow"));
+    assert_eq!(best(Prefer::Total), Some("shallower"));
+    let none = Runs::of(&[run("none", 400.0, 100.0, 100.0), run("worse", 300.0, 100.0, 140.0)]);
+    assert!(none.choice(Prefer::Total, SPAN_S).best_over_baseline().is_none());
+}
