@@ -501,7 +501,7 @@ fn readers_that_take_turns_want_a_shallow_queue() {
     let depth = remedy(&advice, RemedyKind::QueueDepth);
     assert!(depth.recommended, "{}", depth.reason);
     assert_eq!((depth.policy.as_str(), depth.queue_depth), ("bfq", Some(4)), "{}", depth.reason);
-    assert_eq!(depth.needs().as_deref(), Some("bfq, depth 4"));
+    assert_eq!(depth.needs().as_deref(), Some("depth 4"));
     let lines = "echo bfq | sudo tee /sys/block/sdX/queue/scheduler; echo 4 | sudo tee \
                  /sys/block/sdX/device/queue_depth";
     assert!(depth.reason.contains(lines), "{}", depth.reason);

@@ -98,7 +98,7 @@ impl Remedy {
     pub fn needs(&self) -> Option<String> {
         self.total_s?;
         if let Some(depth) = self.queue_depth {
-            return Some(format!("{}, depth {depth}", self.policy));
+            return Some(format!("depth {depth}"));
         }
         Some(match (self.flash_bytes, self.moved_bytes) {
             (0, 0) => "nothing".to_string(),
@@ -221,11 +221,7 @@ mod tests {
         assert_eq!(needs(0, 45 << 20, Some(1.0)).as_deref(), Some("45 MiB moved"));
         assert_eq!(needs(2 << 30, 0, Some(1.0)).as_deref(), Some("2.00 GiB of flash"));
         assert_eq!(needs(0, 45 << 20, None), None);
-        let shallow = Remedy {
-            queue_depth: Some(4),
-            policy: "bfq".to_string(),
-            ..remedy(RemedyKind::QueueDepth, 1.0, 0)
-        };
-        assert_eq!(shallow.needs().as_deref(), Some("bfq, depth 4"));
+        let shallow = Remedy { queue_depth: Some(4), ..remedy(RemedyKind::QueueDepth, 1.0, 0) };
+        assert_eq!(shallow.needs().as_deref(), Some("depth 4"));
     }
 }
