@@ -1,0 +1,98 @@
+//! How a stretch of time is divided: the ratio of the two parts in few numbers, finer where they are alike.
+
+use crate::bins;
+use crate::dice::Dice;
+
+/// The number of a second part that is nothing, and the largest.
+pub(super) const MAX: u32 = 127;
+/// The number of parts that are alike, the first the larger.
+const ALIKE: u32 = 64;
+/// Steps to either side.
+const STEPS: u32 = 36;
+
+/// The step of a ratio of at least 1, in quarter powers of two: all of them up to 2 powers, every other up
+/// to 8, every fourth beyond.
+fn step(quarters: u32) -> u32 {
+    match quarters {
+        0..8 => quarters,
+        8..32 => 8 + (quarters - 8) / 2,
+        _ => (20 + (quarters - 32) / 4).min(STEPS),
+    }
+}
+
+/// The first quarter of a step, and the first of the next.
+fn quarters(step: u32) -> (u32, u32) {
+    let from = |step: u32| match step {
+        0..8 => step,
+        8..20 => 8 + (step - 8) * 2,
+        _ => 32 + (step - 20) * 4,
+    };
+    (from(step), from(step + 1))
+}
+
+/// The number of a division.
+pub(super) fn of(first: u64, second: u64) -> u32 {
+    if first == 0 || second == 0 {
+        return if first == 0 { 0 } else { MAX };
+    }
+    let (more, less) = (first.max(second), first.min(second));
+    let eighths = (u128::from(more) * 8 / u128::from(less)).min(u128::from(u64::MAX)) as u64;
+    let step = step(bins::bin(eighths) - 8);
+    if first >= second { ALIKE + step } else { ALIKE - 1 - step }
+}
+
+/// The share of the first part, drawn from those of a number.
+#[inline]
+pub(super) fn draw(number: u32, dice: &mut Dice) -> f64 {
+    if number == 0 || number >= MAX {
+        return if number == 0 { 0.0 } else { 1.0 };
+    }
+    let is_first = number >= ALIKE;
+    let step = if is_first { number - ALIKE } else { ALIKE - 1 - number };
+    let (low, high) = quarters(step.min(STEPS));
+    let edge = |quarter: u32| bins::range(quarter + 8).0 as f64 / 8.0;
+    let ratio = edge(low) + dice.unit() * (edge(high) - edge(low));
+    if is_first { ratio / (1.0 + ratio) } else { 1.0 / (1.0 + ratio) }
+}
+
+/// Few classes of the first part's share: little, less, alike, more, much.
+pub(super) fn class(first: u64, second: u64) -> u8 {
+    match first + second {
+        0 => 2,
+        whole => class_of(first as f64 / whole as f64),
+    }
+}
+
+/// The same of a share.
+pub(super) fn class_of(share: f64) -> u8 {
+    [0.1, 0.4, 0.6, 0.9].iter().filter(|&&bound| share >= bound).count() as u8
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_drawn_share_has_its_number(first in 1u64..1 << 40, second in 1u64..1 << 40, seed: u64) {
+            let number = of(first, second);
+            prop_assert!(number > 0 && number < MAX);
+            let share = draw(number, &mut Dice::new(seed));
+            let whole = (1u64 << 60) as f64;
+            let back = of((share * whole) as u64, ((1.0 - share) * whole) as u64);
+            // Roundings at an edge.
+            prop_assert!(back.abs_diff(number) <= 1, "{} and {}", back, number);
+        }
+    }
+
+    #[test]
+    fn nothing_and_all_are_numbers_of_their_own() {
+        let mut dice = Dice::new(1);
+        assert_eq!(
+            (of(0, 5), draw(0, &mut dice), of(5, 0), draw(MAX, &mut dice)),
+            (0, 0.0, 127, 1.0)
+        );
+        assert_eq!((class(0, 0), class(1, 99), class(50, 50), class(99, 1)), (2, 0, 2, 4));
+    }
+}

@@ -1,0 +1,143 @@
+//! Numbers as bytes: seven bits each, the lowest first. What is read is believed only within the bounds
+//! that its reader names, so nothing that was read can be out of them.
+
+use std::fmt::Display;
+
+/// What is wrong with bytes, and where.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Bad {
+    /// Which byte of the content, from 0.
+    pub byte: usize,
+    /// What stands there.
+    pub got: String,
+    /// What should.
+    pub expected: String,
+}
+
+/// Writes.
+#[derive(Default)]
+pub(crate) struct Writer(pub(crate) Vec<u8>);
+
+impl Writer {
+    pub(crate) fn number(&mut self, mut number: u64) {
+        while number >= 0x80 {
+            self.0.push(number as u8 | 0x80);
+            number >>= 7;
+        }
+        self.0.push(number as u8);
+    }
+
+    pub(crate) fn numbers(&mut self, numbers: impl IntoIterator<Item = u64>) {
+        numbers.into_iter().for_each(|number| self.number(number));
+    }
+
+    pub(crate) fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.extend_from_slice(text.as_bytes());
+    }
+}
+
+/// Reads.
+pub(crate) struct Bytes<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Bytes<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Bytes<'a> {
+        Bytes { bytes, at: 0 }
+    }
+
+    pub(crate) fn bad<T>(&self, got: impl Display, expected: impl Display) -> Result<T, Bad> {
+        Err(Bad { byte: self.at, got: got.to_string(), expected: expected.to_string() })
+    }
+
+    /// A number of at most `max`; messages call it `what`.
+    pub(crate) fn number(&mut self, max: u64, what: &str) -> Result<u64, Bad> {
+        let (begun, mut number) = (self.at, 0u64);
+        for shift in (0..64).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return self.bad("the end", what);
+            };
+            self.at += 1;
+            number |= u64::from(byte & 0x7f) << shift;
+            if byte < 0x80 {
+                if number <= max {
+                    return Ok(number);
+                }
+                self.at = begun;
+                return self.bad(format!("{what} {number}"), format!("{max} at most"));
+            }
+        }
+        self.at = begun;
+        self.bad(format!("{what} of more than 64 bits"), format!("{max} at most"))
+    }
+
+    /// How long a list is: no longer than the bytes left, since each of its entries takes one.
+    pub(crate) fn length(&mut self, max: usize, what: &str) -> Result<usize, Bad> {
+        let length = self.number(max as u64, what)? as usize;
+        match length <= self.bytes.len() - self.at {
+            true => Ok(length),
+            false => self.bad(format!("{what} {length}"), "no more than the file has room for"),
+        }
+    }
+
+    /// A list of `length` entries.
+    pub(crate) fn list<T>(
+        &mut self,
+        length: usize,
+        mut entry: impl FnMut(&mut Bytes<'a>) -> Result<T, Bad>,
+    ) -> Result<Vec<T>, Bad> {
+        (0..length).map(|_| entry(self)).collect()
+    }
+
+    pub(crate) fn text(&mut self, what: &str) -> Result<String, Bad> {
+        let length = self.length(1 << 16, what)?;
+        let text = &self.bytes[self.at..self.at + length];
+        self.at += length;
+        match std::str::from_utf8(text) {
+            Ok(text) => Ok(text.to_string()),
+            Err(_) => self.bad(format!("{what} that is no text"), "UTF-8"),
+        }
+    }
+
+    /// Whether all was read.
+    pub(crate) fn end(&self) -> Result<(), Bad> {
+        match self.bytes.len() - self.at {
+            0 => Ok(()),
+            more => self.bad(format!("{more} bytes more"), "the end"),
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn numbers_come_back(numbers: Vec<u64>, text: String) {
+            let mut writer = Writer::default();
+            writer.numbers(numbers.iter().copied());
+            writer.text(&text);
+            let mut bytes = Bytes::new(&writer.0);
+            let read = bytes.list(numbers.len(), |bytes| bytes.number(u64::MAX, "n")).unwrap();
+            prop_assert_eq!(read, numbers);
+            prop_assert_eq!(bytes.text("text").unwrap(), text);
+            prop_assert!(bytes.end().is_ok());
+        }
+    }
+
+    #[test]
+    fn what_is_out_of_bounds_is_refused_where_it_stands() {
+        let bad = |bytes: &[u8], max| Bytes::new(bytes).number(max, "share").unwrap_err();
+        assert_eq!(bad(&[5], 4).got, "share 5");
+        assert_eq!(bad(&[5], 4).byte, 0);
+        assert_eq!(bad(&[0x80], 4).got, "the end");
+        assert_eq!(bad(&[0xff; 11], u64::MAX).got, "share of more than 64 bits");
+        assert!(Bytes::new(&[200, 1]).length(1000, "list").is_err());
+        assert!(Bytes::new(&[2, 0xc3, 0x28]).text("name").is_err());
+    }
+}

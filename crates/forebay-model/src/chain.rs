@@ -1,0 +1,241 @@
+//! In which order states come: a chain over classes and ranges.
+//!
+//! The next class is drawn among what is left of the epoch's budget, by how much more often than by chance it
+//! follows the last class, comes after such a gap and before such a one; then its range, among what is left
+//! of the budget of ranges, by how much more often than by chance such a transition is made and is made by
+//! that class (the paper's features of transitions), and by what is left of the class in each range.
+
+use crate::bytes::{Bad, Bytes, Writer};
+use crate::counts::Counts;
+
+/// Parts of the trace with budgets of their own.
+pub(crate) const EPOCHS: u64 = 32;
+/// Requests of an epoch, at least.
+const EPOCH_MIN: u64 = 200;
+const EPOCHS_READ_MAX: usize = 4096;
+/// Classes of gaps.
+pub(crate) const GAPS: usize = 16;
+
+/// The power of four of a gap in microseconds; 0 below one.
+#[inline]
+pub(crate) fn gap_class(gap_ns: u64) -> usize {
+    match gap_ns / 1000 {
+        0 => 0,
+        us => (1 + us.ilog2() as usize / 2).min(GAPS - 1),
+    }
+}
+
+/// Budgets of an epoch.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Epoch {
+    pub(crate) classes: Counts,
+    pub(crate) ranges: Counts,
+}
+
+/// In which order states come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Chain {
+    pub(crate) epochs: Vec<Epoch>,
+    /// Classes that follow each.
+    pub(crate) follows: Vec<Counts>,
+    /// Classes after each class of gap, and before it.
+    pub(crate) after: Vec<Counts>,
+    pub(crate) before: Vec<Counts>,
+    /// Classes that make each transition.
+    pub(crate) moves: Vec<Counts>,
+    /// Classes in each range.
+    pub(crate) ranges: Vec<Counts>,
+}
+
+/// Epochs of so many requests.
+pub(crate) fn epochs(requests: u64, wanted: u64) -> u64 {
+    wanted.min(requests / EPOCH_MIN).max(1)
+}
+
+/// Counts by row and class.
+struct Grid {
+    columns: usize,
+    counts: Vec<u32>,
+}
+
+impl Grid {
+    fn new(rows: usize, columns: usize) -> Grid {
+        Grid { columns, counts: vec![0; rows * columns] }
+    }
+
+    #[inline]
+    fn add(&mut self, row: usize, column: usize) {
+        self.counts[row * self.columns + column] += 1;
+    }
+
+    /// The columns of these numbers, of one row.
+    fn row(&self, row: usize, columns: &[usize]) -> Counts {
+        let row = &self.counts[row * self.columns..][..self.columns];
+        Counts::of(&columns.iter().map(|&column| row[column]).collect::<Vec<u32>>())
+    }
+}
+
+/// A request as the chain sees it.
+#[derive(Clone, Copy)]
+pub(crate) struct State {
+    pub(crate) code: usize,
+    pub(crate) range: usize,
+    pub(crate) at_ns: u64,
+}
+
+/// Collects it.
+pub(crate) struct ChainFit {
+    classes: Grid,
+    epoch_ranges: Grid,
+    follows: Grid,
+    after: Grid,
+    before: Grid,
+    moves: Grid,
+    ranges: Grid,
+    last: Option<State>,
+}
+
+impl ChainFit {
+    pub(crate) fn new(codes: usize, epochs: usize, ranges: usize, transitions: usize) -> ChainFit {
+        ChainFit {
+            classes: Grid::new(epochs, codes),
+            epoch_ranges: Grid::new(epochs, ranges),
+            follows: Grid::new(codes, codes),
+            after: Grid::new(GAPS, codes),
+            before: Grid::new(GAPS, codes),
+            moves: Grid::new(transitions, codes),
+            ranges: Grid::new(ranges, codes),
+            last: None,
+        }
+    }
+
+    /// The next request; `transition` tells which leads from range to range.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        state: State,
+        epoch: usize,
+        transition: impl Fn(usize, usize) -> usize,
+    ) {
+        self.classes.add(epoch, state.code);
+        self.epoch_ranges.add(epoch, state.range);
+        self.ranges.add(state.range, state.code);
+        if let Some(last) = self.last {
+            self.follows.add(last.code, state.code);
+            self.moves.add(transition(last.range, state.range), state.code);
+            let gap = gap_class(state.at_ns - last.at_ns);
+            self.after.add(gap, state.code);
+            self.before.add(gap, last.code);
+        }
+        self.last = Some(state);
+    }
+
+    /// The latest request.
+    pub(crate) fn last(&self) -> Option<State> {
+        self.last
+    }
+
+    /// The classes that came, by their numbers.
+    pub(crate) fn codes(&self) -> Vec<usize> {
+        let rows = self.classes.counts.chunks(self.classes.columns);
+        let mut sums = vec![0u64; self.classes.columns];
+        for row in rows {
+            sums.iter_mut().zip(row).for_each(|(sum, &count)| *sum += u64::from(count));
+        }
+        (0..sums.len()).filter(|&code| sums[code] > 0).collect()
+    }
+
+    pub(crate) fn finish(self, codes: &[usize]) -> Chain {
+        let all = |grid: &Grid| -> Vec<Counts> {
+            (0..grid.counts.len() / grid.columns).map(|row| grid.row(row, codes)).collect()
+        };
+        let ranges = self.epoch_ranges.counts.chunks(self.epoch_ranges.columns).map(Counts::of);
+        let epochs = all(&self.classes).into_iter().zip(ranges);
+        Chain {
+            epochs: epochs.map(|(classes, ranges)| Epoch { classes, ranges }).collect(),
+            follows: codes.iter().map(|&code| self.follows.row(code, codes)).collect(),
+            after: all(&self.after),
+            before: all(&self.before),
+            moves: all(&self.moves),
+            ranges: all(&self.ranges),
+        }
+    }
+}
+
+impl Chain {
+    /// Every two epochs as one.
+    pub(crate) fn coarser(&self) -> Chain {
+        let join = |two: &[Epoch]| {
+            two.iter().fold(Epoch::default(), |sum, epoch| Epoch {
+                classes: sum.classes.with(&epoch.classes),
+                ranges: sum.ranges.with(&epoch.ranges),
+            })
+        };
+        Chain { epochs: self.epochs.chunks(2).map(join).collect(), ..self.clone() }
+    }
+
+    /// Without what came no more than `least` times.
+    pub(crate) fn rounder(&self, least: u32) -> Chain {
+        let common = |lists: &[Counts]| -> Vec<Counts> {
+            let keep = |counts: &Counts| {
+                Counts(counts.0.iter().copied().filter(|entry| entry.1 > least).collect())
+            };
+            lists.iter().map(keep).collect()
+        };
+        let (follows, moves) = (common(&self.follows), common(&self.moves));
+        let (after, before) = (common(&self.after), common(&self.before));
+        Chain { follows, moves, after, before, ..self.clone() }
+    }
+
+    pub(crate) fn put(&self, writer: &mut Writer) {
+        writer.number(self.epochs.len() as u64);
+        for epoch in &self.epochs {
+            epoch.classes.put(writer);
+            epoch.ranges.put(writer);
+        }
+        for lists in [&self.follows, &self.after, &self.before, &self.moves, &self.ranges] {
+            lists.iter().for_each(|counts| counts.put(writer));
+        }
+    }
+
+    /// Of so many classes, ranges and transitions.
+    pub(crate) fn get(
+        bytes: &mut Bytes,
+        classes: usize,
+        ranges: usize,
+        transitions: usize,
+    ) -> Result<Chain, Bad> {
+        let (last_class, last_range) = (classes as u32 - 1, ranges as u32 - 1);
+        let length = bytes.length(EPOCHS_READ_MAX, "epochs")?;
+        if length == 0 {
+            return bytes.bad("no epoch", "one at least");
+        }
+        let epochs = bytes.list(length, |bytes| {
+            let classes = Counts::get(bytes, last_class, "class")?;
+            Ok(Epoch { classes, ranges: Counts::get(bytes, last_range, "range")? })
+        })?;
+        let mut lists =
+            |length: usize| bytes.list(length, |bytes| Counts::get(bytes, last_class, "class"));
+        Ok(Chain {
+            epochs,
+            follows: lists(classes)?,
+            after: lists(GAPS)?,
+            before: lists(GAPS)?,
+            moves: lists(transitions)?,
+            ranges: lists(ranges)?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn gaps_have_classes() {
+        assert_eq!(
+            [0, 999, 1000, 3999, 4000, 16_000, u64::MAX].map(gap_class),
+            [0, 0, 1, 1, 2, 3, 15]
+        );
+    }
+}

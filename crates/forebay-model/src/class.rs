@@ -1,0 +1,123 @@
+//! What a request is to the model: its operation, its power of two of sectors, and how its place came about.
+
+use forebay_core::Op;
+
+/// How the place of a request came about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(crate) enum Kind {
+    /// Begins where the request before it on its volume ended, at least partly on new ground.
+    ContinueNew,
+    /// The same on ground that was all used before.
+    ContinueUsed,
+    /// Begins where another recent one ended, at least partly on new ground.
+    ResumeNew,
+    /// The same on ground that was all used before.
+    ResumeUsed,
+    /// Begins on ground used before, and stays there.
+    Again,
+    /// Begins on ground used before and reaches new ground.
+    Over,
+    /// On new ground within [`NEAR_BYTES`] of where a recent one ended.
+    Near,
+    /// On new ground anywhere.
+    Far,
+    /// Has no place: a flush.
+    Nowhere,
+}
+
+/// How far [`Kind::Near`] reaches.
+pub(crate) const NEAR_BYTES: u64 = 2 << 20;
+
+const KINDS: [Kind; 9] = [
+    Kind::ContinueNew,
+    Kind::ContinueUsed,
+    Kind::ResumeNew,
+    Kind::ResumeUsed,
+    Kind::Again,
+    Kind::Over,
+    Kind::Near,
+    Kind::Far,
+    Kind::Nowhere,
+];
+const OPS: [Op; 6] = [Op::Read, Op::Write, Op::Flush, Op::Trim, Op::Park, Op::Open];
+const OCTAVES: usize = 16;
+/// Classes there can be.
+pub(crate) const CODES: usize = KINDS.len() * OPS.len() * OCTAVES;
+
+impl Kind {
+    /// Whether it goes on where another ended.
+    #[inline]
+    pub(crate) fn goes_on(self) -> bool {
+        (self as u8) < 4
+    }
+
+    /// Whether it goes on where the one before ended.
+    #[inline]
+    pub(crate) fn continues(self) -> bool {
+        (self as u8) < 2
+    }
+}
+
+/// A class of requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Class {
+    pub(crate) kind: Kind,
+    pub(crate) op: Op,
+    pub(crate) octave: u8,
+}
+
+/// The power of two of sectors that holds so many bytes.
+#[inline]
+pub(crate) fn octave(len: u32) -> u8 {
+    let sectors = len.div_ceil(512).max(1);
+    sectors.next_power_of_two().ilog2().min(OCTAVES as u32 - 1) as u8
+}
+
+impl Class {
+    /// Its number; writes come after all others, so that each of the two is one stretch.
+    #[inline]
+    pub(crate) fn code(self) -> usize {
+        let op = OPS.iter().position(|&op| op == self.op).unwrap_or(0);
+        let op = if op == 1 { OPS.len() - 1 } else { op - usize::from(op > 1) };
+        (op * KINDS.len() + self.kind as usize) * OCTAVES + usize::from(self.octave)
+    }
+
+    /// The class of a number below [`CODES`].
+    pub(crate) fn of(code: usize) -> Class {
+        let op = code / OCTAVES / KINDS.len();
+        let op = if op == OPS.len() - 1 { 1 } else { op + usize::from(op >= 1) };
+        let kind = KINDS[code / OCTAVES % KINDS.len()];
+        Class { kind, op: OPS[op], octave: (code % OCTAVES) as u8 }
+    }
+
+    #[inline]
+    pub(crate) fn is_write(self) -> bool {
+        self.op == Op::Write
+    }
+
+    /// Bytes that a request of the class has about.
+    #[inline]
+    pub(crate) fn typical_len(self) -> u32 {
+        (512u32 << self.octave) / 4 * 3
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_come_back_from_their_numbers_and_writes_are_last() {
+        let classes: Vec<Class> = (0..CODES).map(Class::of).collect();
+        assert!((0..CODES).all(|code| classes[code].code() == code));
+        assert!(classes.is_sorted_by_key(|class| class.is_write()));
+        assert_eq!(classes.iter().filter(|class| class.is_write()).count(), CODES / OPS.len());
+    }
+
+    #[test]
+    fn an_octave_holds_up_to_its_power_of_two() {
+        assert_eq!([0, 1, 512, 513, 1024, 4096, 4097].map(octave), [0, 0, 0, 1, 1, 3, 4]);
+        assert_eq!(octave(u32::MAX), 15);
+    }
+}

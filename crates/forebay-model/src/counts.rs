@@ -1,0 +1,269 @@
+//! How often each number came: kept in order, written as differences, drawn without putting back, so that a
+//! whole cycle of draws has exactly the counts.
+
+use crate::bytes::{Bad, Bytes, Writer};
+use crate::dice::Dice;
+
+/// Counts by number, in ascending order, none of them 0.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts(pub(crate) Vec<(u32, u32)>);
+
+/// The largest number of requests in a model, and so of any count.
+pub(crate) const COUNT_MAX: u64 = 1 << 40;
+
+impl Counts {
+    /// Of a list that says how often each number came, its index.
+    pub(crate) fn of(dense: &[u32]) -> Counts {
+        Counts((0..).zip(dense.iter().copied()).filter(|entry| entry.1 > 0).collect())
+    }
+
+    /// Adds to the count of a number.
+    pub(crate) fn add(&mut self, number: u32, count: u32) {
+        match self.0.binary_search_by_key(&number, |entry| entry.0) {
+            Ok(at) => self.0[at].1 = self.0[at].1.saturating_add(count),
+            Err(at) => self.0.insert(at, (number, count)),
+        }
+    }
+
+    /// The sum of all.
+    pub(crate) fn sum(&self) -> u64 {
+        self.0.iter().map(|entry| u64::from(entry.1)).sum()
+    }
+
+    /// Puts every number under another name, and those of one name together.
+    pub(crate) fn renamed(&self, name: impl Fn(u32) -> u32) -> Counts {
+        let mut list: Vec<(u32, u32)> =
+            self.0.iter().map(|&(number, count)| (name(number), count)).collect();
+        list.sort_unstable();
+        list.dedup_by(|next, kept| {
+            let same = next.0 == kept.0;
+            if same {
+                kept.1 = kept.1.saturating_add(next.1);
+            }
+            same
+        });
+        Counts(list)
+    }
+
+    /// With those of another.
+    pub(crate) fn with(&self, other: &Counts) -> Counts {
+        Counts(self.0.iter().chain(&other.0).copied().collect()).renamed(|number| number)
+    }
+
+    /// Only the `kept` numbers that come most often; the others count for the nearest of them.
+    pub(crate) fn commonest(&self, kept: usize) -> Counts {
+        if self.0.len() <= kept {
+            return self.clone();
+        }
+        let mut order = self.0.clone();
+        order.sort_unstable_by_key(|&(number, count)| (std::cmp::Reverse(count), number));
+        let mut stay: Vec<u32> = order[..kept].iter().map(|entry| entry.0).collect();
+        stay.sort_unstable();
+        self.renamed(|number| {
+            let above = stay.partition_point(|&other| other < number);
+            let near = [above.checked_sub(1), Some(above)].into_iter().flatten();
+            let near = near.filter_map(|at| stay.get(at).copied());
+            near.min_by_key(|other| other.abs_diff(number)).unwrap_or(number)
+        })
+    }
+
+    pub(crate) fn put(&self, writer: &mut Writer) {
+        writer.number(self.0.len() as u64);
+        // Numbers and counts apart: each kind is like itself, and compresses better.
+        let mut last = 0;
+        for &(number, _) in &self.0 {
+            writer.number(u64::from(number - last));
+            last = number;
+        }
+        writer.numbers(self.0.iter().map(|entry| u64::from(entry.1) - 1));
+    }
+
+    /// Numbers of at most `max`.
+    pub(crate) fn get(bytes: &mut Bytes, max: u32, what: &str) -> Result<Counts, Bad> {
+        let length = bytes.length(max as usize + 1, what)?;
+        let mut last = None;
+        let numbers = bytes.list(length, |bytes| {
+            let step = bytes.number(u64::from(max - last.unwrap_or(0)), what)? as u32;
+            if step == 0 && last.is_some() {
+                return bytes.bad(format!("{what} twice"), "ascending numbers");
+            }
+            last = Some(last.unwrap_or(0) + step);
+            Ok(last.unwrap_or(0))
+        })?;
+        let counts = bytes
+            .list(length, |bytes| Ok(bytes.number(u64::from(u32::MAX) - 1, what)? as u32 + 1))?;
+        Ok(Counts(numbers.into_iter().zip(counts).collect()))
+    }
+}
+
+/// Draws numbers by their counts without putting back; once all are drawn it begins again. A Fenwick tree
+/// over what is left.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Bag {
+    full: Vec<(u32, u32)>,
+    left: Vec<u32>,
+    tree: Vec<u64>,
+    sum: u64,
+}
+
+impl Bag {
+    pub(crate) fn new(counts: &Counts) -> Bag {
+        let full = counts.0.clone();
+        let mut bag =
+            Bag { left: vec![0; full.len()], tree: vec![0; full.len() + 1], full, sum: 0 };
+        bag.refill();
+        bag
+    }
+
+    fn refill(&mut self) {
+        self.tree.fill(0);
+        self.sum = 0;
+        for (at, &(_, count)) in self.full.iter().enumerate() {
+            self.left[at] = count;
+            self.sum += u64::from(count);
+            let (node, next) = (at + 1, (at + 1) + ((at + 1) & (at + 1).wrapping_neg()));
+            self.tree[node] += u64::from(count);
+            let sum = self.tree[node];
+            if let Some(above) = self.tree.get_mut(next) {
+                *above += sum;
+            }
+        }
+    }
+
+    #[inline]
+    fn take_at(&mut self, at: usize) {
+        self.left[at] -= 1;
+        self.sum -= 1;
+        let mut node = at + 1;
+        while let Some(sum) = self.tree.get_mut(node) {
+            *sum -= 1;
+            node += node & node.wrapping_neg();
+        }
+    }
+
+    /// Takes one of this number, if any is left.
+    #[inline]
+    pub(crate) fn take(&mut self, number: u32) -> bool {
+        let Ok(at) = self.full.binary_search_by_key(&number, |entry| entry.0) else { return false };
+        let is_left = self.left[at] > 0;
+        if is_left {
+            self.take_at(at);
+        }
+        is_left
+    }
+
+    /// A number; none of an empty bag.
+    #[inline]
+    pub(crate) fn draw(&mut self, dice: &mut Dice) -> Option<u32> {
+        self.draw_between(0, u32::MAX, dice).or_else(|| {
+            if self.full.is_empty() {
+                return None;
+            }
+            self.refill();
+            self.draw_between(0, u32::MAX, dice)
+        })
+    }
+
+    /// A number of `low..=high`, if any of them is left.
+    pub(crate) fn draw_between(&mut self, low: u32, high: u32, dice: &mut Dice) -> Option<u32> {
+        let below = |number: u32, bag: &Bag| {
+            bag.sum_before(bag.full.partition_point(|entry| entry.0 < number))
+        };
+        let first = if low == 0 { 0 } else { below(low, self) };
+        let end = if high == u32::MAX { self.sum } else { below(high + 1, self) };
+        if end <= first {
+            return None;
+        }
+        let at = self.at(first + dice.below(end - first));
+        self.take_at(at);
+        Some(self.full[at].0)
+    }
+
+    /// What is left of the entries before `at`.
+    fn sum_before(&self, at: usize) -> u64 {
+        let (mut node, mut sum) = (at, 0);
+        while node > 0 {
+            sum += self.tree[node];
+            node &= node - 1;
+        }
+        sum
+    }
+
+    /// The entry that holds the one with `before` before it.
+    #[inline]
+    fn at(&self, mut before: u64) -> usize {
+        let (mut node, mut step) = (0, 1 << self.full.len().ilog2());
+        while step > 0 {
+            if let Some(&sum) = self.tree.get(node + step)
+                && sum <= before
+            {
+                node += step;
+                before -= sum;
+            }
+            step >>= 1;
+        }
+        node
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeMap;
+
+    fn counts() -> impl Strategy<Value = Counts> {
+        proptest::collection::btree_map(0u32..50, 1u32..9, 1..20)
+            .prop_map(|map| Counts(map.into_iter().collect()))
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_written_is_read(counts in counts()) {
+            let mut writer = Writer::default();
+            counts.put(&mut writer);
+            let mut bytes = Bytes::new(&writer.0);
+            prop_assert_eq!(Counts::get(&mut bytes, 50, "counts").unwrap(), counts);
+            prop_assert!(bytes.end().is_ok());
+        }
+
+        #[test]
+        fn a_cycle_of_draws_has_exactly_the_counts(counts in counts(), seed: u64, cycles in 1..3usize) {
+            let (mut bag, mut dice) = (Bag::new(&counts), Dice::new(seed));
+            let mut drawn = BTreeMap::new();
+            for _ in 0..counts.sum() * cycles as u64 {
+                *drawn.entry(bag.draw(&mut dice).unwrap()).or_insert(0) += 1;
+            }
+            let expected: BTreeMap<u32, u32> =
+                counts.0.iter().map(|entry| (entry.0, entry.1 * cycles as u32)).collect();
+            prop_assert_eq!(drawn, expected);
+        }
+
+        #[test]
+        fn a_draw_keeps_to_its_bounds(counts in counts(), low in 0u32..50, more in 0u32..20) {
+            let (mut bag, mut dice) = (Bag::new(&counts), Dice::new(1));
+            let inside = |n: u32| (low..=low + more).contains(&n);
+            let within: u32 = counts.0.iter().filter(|e| inside(e.0)).map(|e| e.1).sum();
+            for _ in 0..within {
+                prop_assert!(inside(bag.draw_between(low, low + more, &mut dice).unwrap()));
+            }
+            prop_assert_eq!(bag.draw_between(low, low + more, &mut dice), None);
+        }
+
+        #[test]
+        fn the_commonest_keep_the_sum(counts in counts(), kept in 1..9usize) {
+            let fewer = counts.commonest(kept);
+            prop_assert_eq!(fewer.sum(), counts.sum());
+            prop_assert_eq!(fewer.0.len(), kept.min(counts.0.len()));
+        }
+    }
+
+    #[test]
+    fn what_is_taken_is_drawn_no_more() {
+        let (mut bag, mut dice) = (Bag::new(&Counts(vec![(3, 1), (7, 2)])), Dice::new(1));
+        assert!(bag.take(3) && !bag.take(3) && !bag.take(4));
+        assert_eq!((bag.draw(&mut dice), bag.draw(&mut dice)), (Some(7), Some(7)));
+        assert!(Bag::default().draw(&mut dice).is_none());
+    }
+}

@@ -1,0 +1,152 @@
+//! The model as a file: a line that says what it is, a check sum of the rest, and the content, compressed.
+//!
+//! What a file says is believed only after the sum and every number in it were looked at, so that drawing from
+//! what was read cannot fail.
+
+use std::io::Read;
+use std::path::Path;
+
+use forebay_trace::TraceError;
+use forebay_trace::error::Place;
+
+use crate::bytes::Bad;
+use crate::model::Model;
+
+/// How a model begins.
+const HEAD: &[u8] = b"forebay model 2\n";
+/// How every model begins, of whatever version.
+const ANY_HEAD: &[u8] = b"forebay model ";
+/// What models of Forebay before this form have near their beginning.
+const OLD_KEY: &[u8] = b"\"forebay_model\"";
+/// Bytes that a file may have.
+pub const FILE_BYTES_MAX: u64 = 16 << 20;
+const CONTENT_BYTES_MAX: u64 = 64 << 20;
+const SUM_BYTES: usize = 4;
+const REMEDY: &str = "copy the file again, or fit the trace again";
+
+/// What a file is, as far as its beginning says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Looks {
+    /// A model.
+    Model,
+    /// A model of an earlier Forebay.
+    Old,
+    /// Something else.
+    Other,
+}
+
+/// What a file that begins so is.
+pub fn looks(head: &[u8]) -> Looks {
+    if head.starts_with(ANY_HEAD) {
+        return Looks::Model;
+    }
+    let is_object = head.trim_ascii_start().starts_with(b"{");
+    match is_object && head.windows(OLD_KEY.len()).any(|part| part == OLD_KEY) {
+        true => Looks::Old,
+        false => Looks::Other,
+    }
+}
+
+impl Model {
+    /// The model as a file.
+    pub fn to_file(&self) -> Vec<u8> {
+        // Compressing into memory has nothing to fail on.
+        let packed = zstd::bulk::compress(&self.bytes(), 19).unwrap_or_default();
+        [HEAD, &crc32fast::hash(&packed).to_le_bytes(), &packed].concat()
+    }
+
+    /// The model that a file holds; messages call it `path`.
+    ///
+    /// # Errors
+    /// A file that was damaged, is no model, or is none that could have been fitted.
+    pub fn from_file(path: &Path, file: &[u8]) -> Result<Model, TraceError> {
+        if looks(file) == Looks::Old {
+            let hint = "fit the trace again: models of before were copies of it in all but name";
+            return Err(malformed(
+                path,
+                Place::File,
+                "a model of an earlier Forebay",
+                "one of this",
+                hint,
+            ));
+        }
+        let Some(rest) = file.strip_prefix(HEAD) else {
+            return Err(not_a_model(path, file));
+        };
+        if rest.len() < SUM_BYTES {
+            return Err(malformed(path, Place::Byte(file.len() as u64), "the end", "more", REMEDY));
+        }
+        let (sum, packed) = rest.split_at(SUM_BYTES);
+        let found = crc32fast::hash(packed).to_le_bytes();
+        if sum != found {
+            let got = format!("the sum {:08x}", u32::from_le_bytes(found));
+            let sum = sum.iter().rev().map(|byte| format!("{byte:02x}")).collect::<String>();
+            let at = Place::Byte(HEAD.len() as u64);
+            return Err(malformed(path, at, &got, &format!("{sum}, as the file says"), REMEDY));
+        }
+        Model::from_packed(path, packed)
+    }
+
+    /// The model of compressed content, as a file has it after the sum.
+    ///
+    /// # Errors
+    /// Content that is none that could have been fitted.
+    pub fn from_packed(path: &Path, packed: &[u8]) -> Result<Model, TraceError> {
+        let at = Place::Byte((HEAD.len() + SUM_BYTES) as u64);
+        let mut content = Vec::new();
+        let unpacked = zstd::stream::Decoder::new(packed)
+            .and_then(|decoder| decoder.take(CONTENT_BYTES_MAX + 1).read_to_end(&mut content));
+        if let Err(error) = unpacked {
+            return Err(malformed(path, at, &error.to_string(), "content packed by zstd", REMEDY));
+        }
+        if content.len() as u64 > CONTENT_BYTES_MAX {
+            let got = format!("more than {} MiB of content", CONTENT_BYTES_MAX >> 20);
+            return Err(malformed(path, at, &got, "the some 100 KiB of a model", REMEDY));
+        }
+        Model::from_content(path, &content)
+    }
+
+    /// The model of content.
+    ///
+    /// # Errors
+    /// Content that is none that could have been fitted.
+    pub fn from_content(path: &Path, content: &[u8]) -> Result<Model, TraceError> {
+        Model::of(content).map_err(|Bad { byte, got, expected }| {
+            let got = format!("{got} at byte {byte} of its content");
+            malformed(path, Place::File, &got, &expected, REMEDY)
+        })
+    }
+
+    /// The content, as [`Model::from_content`] takes it.
+    pub fn content(&self) -> Vec<u8> {
+        self.bytes()
+    }
+}
+
+fn not_a_model(path: &Path, file: &[u8]) -> TraceError {
+    let expected = "a model, as forebay fit TRACE -o MODEL writes it";
+    if let Some(version) = file.strip_prefix(ANY_HEAD) {
+        let version: String = version
+            .iter()
+            .take(8)
+            .take_while(|byte| byte.is_ascii_graphic())
+            .map(|&byte| char::from(byte))
+            .collect();
+        let got = format!("a model of form {version}");
+        return malformed(
+            path,
+            Place::File,
+            &got,
+            "form 2, which this Forebay reads",
+            "fit the trace again",
+        );
+    }
+    let got = if file.is_empty() { "an empty file" } else { "something else" };
+    malformed(path, Place::File, got, expected, "")
+}
+
+fn malformed(path: &Path, place: Place, got: &str, expected: &str, hint: &str) -> TraceError {
+    let got = got.split_whitespace().collect::<Vec<_>>().join(" ");
+    let (path, expected, hint) = (path.to_path_buf(), expected.into(), hint.into());
+    TraceError::Malformed { path, place, got, expected, hint }
+}

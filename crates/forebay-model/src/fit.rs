@@ -1,0 +1,262 @@
+//! A model from a trace, in two passes and bounded memory.
+
+use forebay_core::{Nanos, Op};
+use forebay_trace::Record;
+
+use crate::arrivals::{self, ArrivalsFit};
+use crate::chain::{self, ChainFit, State};
+use crate::class::{CODES, Class, Kind, octave};
+use crate::model::Model;
+use crate::places::{FAR_EPOCHS, PlacesFit};
+use crate::sizes::SizesFit;
+use crate::space::{Space, Transitions, Volumes};
+use crate::submitters::{Submitter, Submitters, told_apart};
+use crate::trail::{Asked, ENDS_MAX, Seen, Trail, placed};
+
+/// How finely to fit.
+#[derive(Clone, Debug)]
+pub struct FitOptions {
+    /// Levels of the hierarchy of ranges; none for three, or fewer where there are many volumes.
+    pub level: Option<u8>,
+    /// Any range to any other.
+    pub flat: bool,
+    /// Parts of the trace with budgets of their own.
+    pub epochs: u64,
+    /// Blocks of arrivals.
+    pub blocks: u64,
+    /// Recent ends that are kept of each volume, 32 at most.
+    pub ends: usize,
+}
+
+impl Default for FitOptions {
+    fn default() -> FitOptions {
+        let (epochs, blocks) = (chain::EPOCHS, arrivals::BLOCKS);
+        FitOptions { level: None, flat: false, epochs, blocks, ends: ENDS_MAX }
+    }
+}
+
+/// What a first pass finds: how much, how far, by whom.
+#[derive(Clone, Debug, Default)]
+pub struct Survey {
+    /// Requests.
+    pub requests: u64,
+    last: Nanos,
+    tick_ns: u64,
+    /// Highest byte reached on each volume, and requests there.
+    reached: Vec<u64>,
+    volume_requests: Vec<u64>,
+    /// Requests of each stream.
+    streams: Vec<u64>,
+    /// Requests that begin at a multiple of each of [`GRAINS_BYTES`].
+    aligned: [u64; GRAINS_BYTES.len()],
+}
+
+/// Offsets may be multiples of these.
+const GRAINS_BYTES: [u32; 8] = [65_536, 32_768, 16_384, 8192, 4096, 2048, 1024, 512];
+/// Requests of a hundred that have to be.
+const ALIGNED_SHARE: u64 = 98;
+/// Below this a tick is not told from what the times happen to have in common.
+const TICK_NS_MIN: u64 = 1000;
+
+impl Survey {
+    /// Takes the next record.
+    #[inline]
+    pub fn add(&mut self, record: &Record) {
+        self.requests += 1;
+        let gap = record.at.0 - self.last.0.min(record.at.0);
+        self.last = record.at;
+        self.tick_ns = if self.tick_ns == 1 { 1 } else { gcd(self.tick_ns, gap) };
+        let (volume, stream) = (record.volume as usize, record.stream as usize);
+        if volume >= self.reached.len() {
+            self.reached.resize(volume + 1, 0);
+            self.volume_requests.resize(volume + 1, 0);
+        }
+        if stream >= self.streams.len() {
+            self.streams.resize(stream + 1, 0);
+        }
+        let end = record.offset.saturating_add(u64::from(record.len));
+        self.reached[volume] = self.reached[volume].max(end);
+        self.volume_requests[volume] += 1;
+        self.streams[stream] += 1;
+        let power = record.offset.trailing_zeros();
+        for (count, grain_bytes) in self.aligned.iter_mut().zip(GRAINS_BYTES) {
+            *count += u64::from(power >= grain_bytes.trailing_zeros());
+        }
+    }
+
+    /// What nearly all offsets are multiples of.
+    fn grain_bytes(&self) -> u32 {
+        let kept = |count: u64| count * 100 >= ALIGNED_SHARE * self.requests;
+        let grains = self.aligned.iter().zip(GRAINS_BYTES);
+        grains.filter(|(count, _)| kept(**count)).map(|(_, grain)| grain).next().unwrap_or(512)
+    }
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+/// Fits a model on what a first pass has surveyed.
+pub struct Fitter {
+    survey: Survey,
+    volumes: Volumes,
+    space: Space,
+    transitions: Transitions,
+    stream_of: Vec<u16>,
+    streams: Vec<u64>,
+    trail: Trail,
+    epochs: u64,
+    seen: u64,
+    last: Option<Asked>,
+    arrivals: ArrivalsFit,
+    chain: ChainFit,
+    sizes: Vec<SizesFit>,
+    places: PlacesFit,
+    submitters: Vec<Submitters>,
+}
+
+impl Fitter {
+    /// Begins. The survey has at least one request.
+    pub fn new(survey: Survey, options: &FitOptions) -> Fitter {
+        let volumes =
+            Volumes::new(&survey.reached, &survey.volume_requests, options.level, options.flat);
+        let space = Space::new(&volumes);
+        let transitions = Transitions::new(&volumes);
+        let (stream_of, streams) = told_apart(&survey.streams);
+        let epochs = chain::epochs(survey.requests, options.epochs);
+        let tick_ns = if survey.tick_ns >= TICK_NS_MIN { survey.tick_ns } else { 1 };
+        let ends = options.ends.clamp(1, ENDS_MAX);
+        Fitter {
+            trail: Trail::new(space.areas(), volumes.ranges(), streams.len(), ends),
+            arrivals: ArrivalsFit::new(survey.requests, tick_ns, options.blocks.max(1)),
+            chain: ChainFit::new(CODES, epochs as usize, volumes.ranges(), transitions.count()),
+            sizes: vec![SizesFit::default(); CODES],
+            places: PlacesFit::new(CODES, &space),
+            submitters: vec![Submitters::default(); CODES],
+            survey,
+            volumes,
+            space,
+            transitions,
+            stream_of,
+            streams,
+            epochs,
+            seen: 0,
+            last: None,
+        }
+    }
+
+    /// Takes the next record of the second pass. One that the first did not have is not counted; whether
+    /// there were any is told by [`Fitter::agrees`].
+    #[inline]
+    pub fn add(&mut self, record: &Record) {
+        self.seen += 1;
+        if self.seen > self.survey.requests || !self.is_known(record) {
+            return;
+        }
+        let part = |parts: u64| {
+            (u128::from(self.seen - 1) * u128::from(parts) / u128::from(self.survey.requests))
+                as usize
+        };
+        let (epoch, far_part) = (part(self.epochs), part(FAR_EPOCHS as u64));
+        let (address, mut range) = placed(&self.space, record.volume, record.offset);
+        let last = self.chain.last();
+        let at_ns = last.map_or(record.at.0, |last| record.at.0.max(last.at_ns));
+        if let (0, Some(last)) = (record.len, last) {
+            range = last.range;
+        }
+        let asked = Asked {
+            address,
+            len: record.len,
+            op: record.op,
+            stream: self.stream_of[record.stream as usize],
+            area: self.space.area(record.volume) as u16,
+        };
+        let seen = self.trail.see(&asked);
+        let class = Class { kind: seen.kind, op: record.op, octave: octave(record.len) };
+        let code = class.code();
+        self.arrivals.add(at_ns, record.op == Op::Write);
+        let state = State { code, range, at_ns };
+        self.chain.add(state, epoch, |from, to| self.transitions.of(from, to));
+        let (len, stream) = self.reference(&asked, &seen);
+        let is_alike = len.is_some_and(|len| octave(len) == class.octave);
+        self.sizes[code].add(asked.len, len, is_alike);
+        self.places.add(code, &asked, &seen, &self.trail, far_part);
+        self.submitters[code].add(asked.stream, stream, record.flags.0 & 31);
+        if seen.kind != Kind::Nowhere {
+            if !seen.kind.goes_on() {
+                self.sizes[code].add_place(address);
+            }
+            let from = seen.kind.goes_on().then_some(seen.rank);
+            self.trail.push(&asked, range, from);
+        }
+        self.last = Some(asked);
+    }
+
+    fn is_known(&self, record: &Record) -> bool {
+        let end = record.offset.saturating_add(u64::from(record.len));
+        (record.stream as usize) < self.stream_of.len()
+            && self
+                .survey
+                .reached
+                .get(record.volume as usize)
+                .is_some_and(|&reached| end <= reached)
+    }
+
+    /// Length and stream of the request that one is like: the one it goes on from or comes back to, or the last.
+    #[inline]
+    fn reference(&self, asked: &Asked, seen: &Seen) -> (Option<u32>, Option<u16>) {
+        let last = self.last.map(|last| last.stream);
+        match seen.kind {
+            Kind::Nowhere => (None, last),
+            Kind::Again | Kind::Over => {
+                let was = seen.was.and_then(|number| self.trail.past.get(number));
+                (was.map(|was| was.len), last)
+            }
+            Kind::Far => (self.last.map(|last| last.len), last),
+            _ => {
+                let end = &self.trail.ends[usize::from(asked.area)][seen.rank];
+                (Some(end.len), last.map(|_| end.stream))
+            }
+        }
+    }
+
+    /// Requests of the second pass where they are not those of the first, and those.
+    pub fn agrees(&self) -> Result<(), (u64, u64)> {
+        match self.seen == self.survey.requests {
+            true => Ok(()),
+            false => Err((self.seen, self.survey.requests)),
+        }
+    }
+
+    /// The model.
+    pub fn finish(self) -> Model {
+        let codes = self.chain.codes();
+        let kept = |code: usize| codes.binary_search(&code).is_ok();
+        let sizes = self.sizes.into_iter().zip(0..).filter(|entry| kept(entry.1));
+        let submitters = self.submitters.into_iter().zip(0..).filter(|entry| kept(entry.1));
+        Model {
+            requests: self.survey.requests,
+            grain_bytes: self.survey.grain_bytes(),
+            volumes: self.volumes,
+            streams: self
+                .streams
+                .iter()
+                .map(|&requests| Submitter { requests, name: None })
+                .collect(),
+            classes: codes.iter().map(|&code| Class::of(code)).collect(),
+            arrivals: self.arrivals.finish(),
+            sizes: sizes.map(|entry| entry.0.finish()).collect(),
+            places: self.places.finish(&codes),
+            submitters: submitters.map(|entry| entry.0).collect(),
+            chain: self.chain.finish(&codes),
+        }
+    }
+
+    /// The stream of the model that a stream of the trace is.
+    pub fn stream_of(&self, stream: u32) -> Option<u16> {
+        self.stream_of.get(stream as usize).copied()
+    }
+}

@@ -1,0 +1,338 @@
+//! Requests drawn from a model, one after another, as a trace is read.
+//!
+//! When a request comes and whether it writes is drawn first, then its class and range (`choose`), then a place
+//! that comes about as the class says (`place`), then who asks. A run that is longer than the model's trace
+//! begins again, on ground that counts as new again.
+
+mod choose;
+mod place;
+
+use forebay_core::{Flags, Nanos};
+use forebay_trace::{Dictionary, Notes, Reader, Record, Stream, TraceError, trace};
+
+use crate::arrivals::{Arrival, Clock};
+use crate::chain::gap_class;
+use crate::class::Kind;
+use crate::dice::Dice;
+use crate::model::Model;
+use crate::space::Space;
+use crate::submitters::Askers;
+use crate::trail::{Asked, Trail};
+use choose::Chooser;
+use place::Placer;
+
+/// What can be switched off, to see what it is worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mechanism {
+    /// Which class follows which.
+    Follows,
+    /// Which classes come after and before which gaps.
+    Gaps,
+    /// Which transitions between ranges are made, and by which classes.
+    Transitions,
+    /// How often each class comes in each range.
+    RangeClasses,
+    /// Looking at the ground ahead before a run goes on.
+    GroundAhead,
+    /// Whether ranges agree with runs that go on.
+    Staying,
+    /// How long ago ground was used that is used again.
+    Ages,
+    /// In which range ground is used again.
+    ReuseRange,
+    /// Which of the recent ends is gone on from.
+    Ranks,
+    /// Lengths like that of the request gone on from.
+    SameSize,
+    /// Room for runs where new ground begins.
+    Room,
+}
+
+impl Mechanism {
+    /// All of them.
+    pub const ALL: [Mechanism; 11] = [
+        Mechanism::Follows,
+        Mechanism::Gaps,
+        Mechanism::Transitions,
+        Mechanism::RangeClasses,
+        Mechanism::GroundAhead,
+        Mechanism::Staying,
+        Mechanism::Ages,
+        Mechanism::ReuseRange,
+        Mechanism::Ranks,
+        Mechanism::SameSize,
+        Mechanism::Room,
+    ];
+
+    /// What it is called.
+    pub fn name(self) -> &'static str {
+        match self {
+            Mechanism::Follows => "follows",
+            Mechanism::Gaps => "gaps",
+            Mechanism::Transitions => "transitions",
+            Mechanism::RangeClasses => "range-classes",
+            Mechanism::GroundAhead => "ground-ahead",
+            Mechanism::Staying => "staying",
+            Mechanism::Ages => "ages",
+            Mechanism::ReuseRange => "reuse-range",
+            Mechanism::Ranks => "ranks",
+            Mechanism::SameSize => "same-size",
+            Mechanism::Room => "room",
+        }
+    }
+}
+
+/// Which mechanisms are on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mechanisms(u16);
+
+impl Default for Mechanisms {
+    fn default() -> Mechanisms {
+        Mechanisms(u16::MAX)
+    }
+}
+
+impl Mechanisms {
+    /// All but this, too.
+    pub fn without(self, mechanism: Mechanism) -> Mechanisms {
+        Mechanisms(self.0 & !(1 << mechanism as u16))
+    }
+
+    #[inline]
+    pub(crate) fn has(self, mechanism: Mechanism) -> bool {
+        self.0 & 1 << mechanism as u16 != 0
+    }
+}
+
+/// What is drawn.
+#[derive(Clone, Copy, Debug)]
+pub struct GenerateOptions {
+    /// The same seed gives the same requests.
+    pub seed: u64,
+    /// How many, if not as many as the model was fitted on.
+    pub requests: Option<u64>,
+    /// Until when, if not as long as the model's trace.
+    pub until: Option<Nanos>,
+    /// How much faster.
+    pub intensity: f64,
+    /// What is used of the model.
+    pub mechanisms: Mechanisms,
+}
+
+impl Default for GenerateOptions {
+    fn default() -> GenerateOptions {
+        let mechanisms = Mechanisms::default();
+        GenerateOptions { seed: 0, requests: None, until: None, intensity: 1.0, mechanisms }
+    }
+}
+
+impl GenerateOptions {
+    /// Whether what is asked for has an end: a length of time has none of a model whose requests all come
+    /// at once.
+    pub fn has_end(&self, model: &Model) -> bool {
+        self.requests.is_some() || self.until.is_none() || model.duration_ns() > 0
+    }
+}
+
+/// Draws requests from a model.
+pub struct Generator {
+    cycle: Cycle,
+    left: u64,
+    until: Nanos,
+    intensity: f64,
+    dictionary: Dictionary,
+    notes: Notes,
+}
+
+impl Generator {
+    /// From a model.
+    pub fn new(model: &Model, options: GenerateOptions) -> Generator {
+        let left = match (options.requests, options.until) {
+            (Some(requests), _) => requests,
+            (None, Some(_)) => u64::MAX,
+            (None, None) => model.requests,
+        };
+        let streams = model.streams.iter().zip(0u32..).map(|(stream, number)| Stream {
+            thread: Some(number),
+            process: None,
+            name: stream.name.clone().unwrap_or_default(),
+        });
+        let volumes = model.volumes.volumes.iter().zip(0u32..);
+        Generator {
+            cycle: Cycle::new(model.clone(), &options),
+            left,
+            until: options.until.unwrap_or(Nanos::MAX),
+            intensity: options.intensity,
+            dictionary: Dictionary {
+                streams: streams.collect(),
+                volumes: volumes
+                    .map(|(volume, number)| volume.name.clone().unwrap_or(number.to_string()))
+                    .collect(),
+            },
+            notes: Notes { format: "model", ..Notes::default() },
+        }
+    }
+}
+
+impl Iterator for Generator {
+    type Item = Record;
+
+    #[inline]
+    fn next(&mut self) -> Option<Record> {
+        if self.left == 0 {
+            return None;
+        }
+        let mut record = self.cycle.next();
+        if self.intensity != 1.0 {
+            record.at = Nanos((record.at.0 as f64 / self.intensity).round() as u64);
+        }
+        if record.at > self.until {
+            self.left = 0;
+            return None;
+        }
+        self.left -= 1;
+        Some(record)
+    }
+}
+
+impl Reader for Generator {
+    fn read(&mut self, batch: &mut Vec<Record>) -> Result<(), TraceError> {
+        batch.clear();
+        while batch.len() < trace::BATCH {
+            let Some(record) = self.next() else { break };
+            batch.push(record);
+        }
+        Ok(())
+    }
+
+    fn dictionary(&self) -> &Dictionary {
+        &self.dictionary
+    }
+
+    fn notes(&self) -> &Notes {
+        &self.notes
+    }
+}
+
+/// Draws as many requests as the model's trace had, again and again.
+struct Cycle {
+    model: Model,
+    mechanisms: Mechanisms,
+    space: Space,
+    dice: Dice,
+    clock: Clock,
+    upcoming: Option<Arrival>,
+    /// When the cycle began, and when its latest request came.
+    begun_ns: u64,
+    last_ns: u64,
+    drawn: u64,
+    trail: Trail,
+    chooser: Chooser,
+    placer: Placer,
+    askers: Vec<Askers>,
+    stream: u16,
+    last_len: u32,
+}
+
+impl Cycle {
+    fn new(model: Model, options: &GenerateOptions) -> Cycle {
+        let space = Space::new(&model.volumes);
+        let mut dice = Dice::new(options.seed);
+        let mut clock = Clock::new(&model.arrivals);
+        let upcoming = clock.next(&mut dice);
+        Cycle {
+            trail: new_trail(&model, &space),
+            chooser: Chooser::new(&model, options.mechanisms),
+            placer: Placer::new(&model, &space, options.mechanisms),
+            askers: model.submitters.iter().map(Askers::new).collect(),
+            mechanisms: options.mechanisms,
+            model,
+            space,
+            dice,
+            clock,
+            upcoming,
+            begun_ns: 0,
+            last_ns: 0,
+            drawn: 0,
+            stream: 0,
+            last_len: 0,
+        }
+    }
+
+    /// Begins again, a mean gap after the last request.
+    fn begin(&mut self) {
+        let duration_ns = self.model.duration_ns();
+        let tick_ns = self.model.arrivals.tick_ns;
+        let gap_ns = (duration_ns / self.model.requests).next_multiple_of(tick_ns);
+        self.begun_ns = self.begun_ns.saturating_add(duration_ns).saturating_add(gap_ns);
+        self.clock = Clock::new(&self.model.arrivals);
+        self.upcoming = self.clock.next(&mut self.dice);
+        self.trail = new_trail(&self.model, &self.space);
+        self.chooser = Chooser::new(&self.model, self.mechanisms);
+        self.drawn = 0;
+        self.last_ns = 0;
+    }
+
+    #[inline]
+    fn next(&mut self) -> Record {
+        if self.upcoming.is_none() {
+            self.begin();
+        }
+        // A clock has at least one arrival.
+        let now = self.upcoming.unwrap_or(Arrival { at_ns: 0, is_write: false });
+        self.upcoming = self.clock.next(&mut self.dice);
+        let after = gap_class(now.at_ns - self.last_ns);
+        let before = self.upcoming.map_or(0, |next| gap_class(next.at_ns - now.at_ns));
+        let (number, dice) = (self.drawn, &mut self.dice);
+        let class = self.chooser.class(number, now.is_write, (after, before), &self.trail, dice);
+        let kind = self.model.classes[class].kind;
+        let range = self.chooser.range(class, &self.trail, dice);
+        let askers = &mut self.askers[class];
+        let mut asked = Asked {
+            address: 0,
+            len: 0,
+            op: self.model.classes[class].op,
+            stream: self.stream,
+            area: self.trail.area as u16,
+        };
+        let at = Nanos(self.begun_ns.saturating_add(now.at_ns));
+        let mut record = Record {
+            at,
+            offset: 0,
+            latency: None,
+            len: 0,
+            stream: 0,
+            volume: self.space.volume_of_area(self.trail.area),
+            op: asked.op,
+            flags: Flags::NONE,
+        };
+        if kind == Kind::Nowhere {
+            asked.stream = askers.stream(self.stream, false, dice);
+            self.chooser.done(class, self.chooser.last_range());
+        } else {
+            let reference = (self.stream, self.last_len);
+            let found = self.placer.place(class, range, number, reference, &self.trail, dice);
+            asked.stream = askers.stream(found.stream, found.stays, dice);
+            let (begin, end, volume) = self.space.volume_at(found.address);
+            asked.len = found.len.min(u32::try_from(end - begin).unwrap_or(u32::MAX)).max(1);
+            asked.address = found.address.min(end - u64::from(asked.len)).max(begin);
+            asked.area = self.space.area(volume) as u16;
+            (record.offset, record.len, record.volume) = (asked.address - begin, asked.len, volume);
+            let range = self.space.range(asked.address);
+            let from = found.from.filter(|_| found.area == usize::from(asked.area));
+            self.trail.push(&asked, range, from);
+            self.chooser.done(class, range);
+        }
+        record.stream = asked.stream.into();
+        record.flags = Flags(askers.flags(dice));
+        self.stream = asked.stream;
+        self.last_len = asked.len;
+        self.last_ns = now.at_ns;
+        self.drawn += 1;
+        record
+    }
+}
+
+fn new_trail(model: &Model, space: &Space) -> Trail {
+    Trail::new(space.areas(), model.volumes.ranges(), model.streams.len(), crate::trail::ENDS_MAX)
+}

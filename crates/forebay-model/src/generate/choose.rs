@@ -1,0 +1,354 @@
+//! Which class and range come next.
+//!
+//! All weights are of what is left of budgets, times how much more often than by chance something was seen.
+
+use super::{Mechanism, Mechanisms};
+use crate::chain::{Chain, GAPS};
+use crate::class::Class;
+use crate::counts::Counts;
+use crate::dice::Dice;
+use crate::model::Model;
+use crate::space::Transitions;
+use crate::trail::Trail;
+
+/// What is added to counts and what they would be by chance, so that what never came is not impossible.
+const SMOOTH: f64 = 0.02;
+/// A run that would go on to the other kind of ground, or where its class has come as often as it did.
+const WRONG_GROUND: f32 = 0.005;
+const USED_UP: f32 = 0.05;
+/// How far ahead ground is looked at.
+const AHEAD_BYTES_MAX: u64 = 4 << 20;
+
+/// How much more often than by chance.
+fn lift(count: f64, expected: f64) -> f32 {
+    ((count + SMOOTH) / (expected + SMOOTH)) as f32
+}
+
+/// Chooses.
+pub(super) struct Chooser {
+    on: Mechanisms,
+    requests: u64,
+    classes: Vec<Class>,
+    /// The first class that writes.
+    writes: usize,
+    ranges: usize,
+    areas_are_one: bool,
+    chain: Chain,
+    epoch: usize,
+    /// Left of the epoch's budgets, and what that of ranges was.
+    left: Vec<f32>,
+    left_ranges: Vec<f32>,
+    of_range: Vec<f32>,
+    counts: Vec<f32>,
+    /// By class before and class.
+    follows: Vec<f32>,
+    /// By class of gap and class.
+    after: Vec<f32>,
+    before: Vec<f32>,
+    transitions: Transitions,
+    /// By transition; by class and transition.
+    moves: Vec<f32>,
+    class_moves: Vec<f32>,
+    /// By class and range: what is left, and the inverse of how much more often than by chance.
+    left_of: Vec<f32>,
+    unlikely: Vec<f32>,
+    /// By range: what is left of all classes.
+    left_in: Vec<f32>,
+    weights: Vec<f32>,
+    last: Option<(usize, usize)>,
+}
+
+/// The sum in four lanes, which a processor adds at once.
+#[inline]
+fn sum(weights: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; 8];
+    let parts = weights.chunks_exact(8);
+    let rest: f32 = parts.remainder().iter().sum();
+    for part in parts {
+        lanes.iter_mut().zip(part).for_each(|(lane, weight)| *lane += weight);
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+impl Chooser {
+    pub(super) fn new(model: &Model, on: Mechanisms) -> Chooser {
+        let (chain, classes) = (&model.chain, model.classes.len());
+        let ranges = model.volumes.ranges();
+        let transitions = Transitions::new(&model.volumes);
+        let all = model.requests as f64;
+        let dense = |counts: &Counts, length: usize| {
+            let mut dense = vec![0.0; length];
+            counts.0.iter().for_each(|&(at, count)| dense[at as usize] = f64::from(count));
+            dense
+        };
+        let total = |of: &dyn Fn(&crate::chain::Epoch) -> &Counts, length| {
+            chain.epochs.iter().fold(vec![0.0; length], |mut sum, epoch| {
+                of(epoch).0.iter().for_each(|&(at, count)| sum[at as usize] += f64::from(count));
+                sum
+            })
+        };
+        let counts: Vec<f64> = total(&|epoch| &epoch.classes, classes);
+        let in_range: Vec<f64> = total(&|epoch| &epoch.ranges, ranges);
+        // Rows of how much more often than by chance, given how often each row came.
+        let lifts = |rows: &[Counts], came: &[f64], is_on: bool| -> Vec<f32> {
+            let row = |(row, &came): (&Counts, &f64)| {
+                let row = dense(row, classes);
+                (0..classes).map(move |class| (row[class], came, class)).collect::<Vec<_>>()
+            };
+            let lifts = rows.iter().zip(came).flat_map(row);
+            lifts
+                .map(|(count, came, class)| match is_on {
+                    true => lift(count, came * counts[class] / all),
+                    false => 1.0,
+                })
+                .collect()
+        };
+        let sums = |rows: &[Counts]| rows.iter().map(|row| row.sum() as f64).collect::<Vec<f64>>();
+        let moved = sums(&chain.moves);
+        let mut expected = vec![0.0; transitions.count()];
+        for from in 0..ranges {
+            for (to, &transition) in transitions.from(from).iter().enumerate() {
+                expected[transition as usize] += in_range[from] * in_range[to] / all;
+            }
+        }
+        let has_moves = on.has(Mechanism::Transitions);
+        let moves = moved.iter().zip(&expected);
+        let by_row = lifts(&chain.moves, &moved, has_moves);
+        let has_gaps = on.has(Mechanism::Gaps);
+        let by_range = lifts(
+            &chain.ranges,
+            &sums(&chain.ranges),
+            has_moves && on.has(Mechanism::RangeClasses),
+        );
+        let mut left_of = vec![0.0; classes * ranges];
+        for (range, row) in chain.ranges.iter().enumerate() {
+            for &(class, count) in &row.0 {
+                left_of[class as usize * ranges + range] = count as f32;
+            }
+        }
+        let turn = |rows: &[f32], count: usize| -> Vec<f32> {
+            (0..classes)
+                .flat_map(|class| (0..count).map(move |row| rows[row * classes + class]))
+                .collect()
+        };
+        Chooser {
+            on,
+            requests: model.requests,
+            writes: model.classes.partition_point(|class| !class.is_write()),
+            classes: model.classes.clone(),
+            ranges,
+            areas_are_one: model.volumes.areas() == 1,
+            epoch: usize::MAX,
+            left: vec![0.0; classes],
+            left_ranges: vec![0.0; ranges],
+            of_range: vec![0.0; ranges],
+            counts: counts.iter().map(|&count| count as f32).collect(),
+            follows: lifts(&chain.follows, &counts, on.has(Mechanism::Follows)),
+            after: lifts(&chain.after, &sums(&chain.after), has_gaps),
+            before: lifts(&chain.before, &sums(&chain.before), has_gaps),
+            moves: moves
+                .map(|(&made, &by_chance)| if has_moves { lift(made, by_chance) } else { 1.0 })
+                .collect(),
+            class_moves: turn(&by_row, transitions.count()),
+            unlikely: turn(&by_range, ranges).iter().map(|lift| 1.0 / lift.max(0.02)).collect(),
+            left_of,
+            left_in: in_range.iter().map(|&count| count as f32).collect(),
+            weights: vec![0.0; classes.max(ranges)],
+            last: None,
+            transitions,
+            chain: chain.clone(),
+        }
+    }
+
+    /// The range of the latest request.
+    pub(super) fn last_range(&self) -> usize {
+        self.last.map_or(0, |last| last.1)
+    }
+
+    /// Adds the budgets of the epoch that request `number` is in, once.
+    #[inline]
+    fn enter(&mut self, number: u64) {
+        let epochs = self.chain.epochs.len() as u64;
+        let at = (u128::from(number) * u128::from(epochs) / u128::from(self.requests)) as usize;
+        let at = at.min(self.chain.epochs.len() - 1);
+        if at == self.epoch {
+            return;
+        }
+        self.epoch = at;
+        // What is left over comes in the next, what came too early is taken off, of ranges only.
+        self.left.iter_mut().for_each(|left| *left = left.max(0.0));
+        self.of_range.fill(0.0);
+        let epoch = &self.chain.epochs[at];
+        for &(class, count) in &epoch.classes.0 {
+            self.left[class as usize] += count as f32;
+        }
+        for &(range, count) in &epoch.ranges.0 {
+            self.left_ranges[range as usize] += count as f32;
+            self.of_range[range as usize] = count as f32;
+        }
+    }
+
+    /// The class of request `number`.
+    #[inline]
+    pub(super) fn class(
+        &mut self,
+        number: u64,
+        is_write: bool,
+        (after, before): (usize, usize),
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> usize {
+        self.enter(number);
+        let (first, end) =
+            if is_write { (self.writes, self.classes.len()) } else { (0, self.writes) };
+        if first == end {
+            // A model that was never fitted: writes without a class of them.
+            return self.likely(0..self.classes.len(), dice);
+        }
+        let (after, before) = (after.min(GAPS - 1), before.min(GAPS - 1));
+        let classes = self.classes.len();
+        let after = &self.after[after * classes..][first..end];
+        let before = &self.before[before * classes..][first..end];
+        let left = &self.left[first..end];
+        let weights = &mut self.weights[first..end];
+        if let Some((last, _)) = self.last {
+            let follows = &self.follows[last * classes..][first..end];
+            for (at, weight) in weights.iter_mut().enumerate() {
+                *weight = left[at].max(0.0) * follows[at] * after[at] * before[at];
+            }
+        } else {
+            weights.copy_from_slice(left);
+        }
+        if self.areas_are_one {
+            self.weigh_runs(first..end, trail);
+        }
+        let weights = &self.weights[first..end];
+        let all = sum(weights);
+        match all > 0.0 {
+            true => first + dice.weighted(weights, all),
+            false => self.likely(first..end, dice),
+        }
+    }
+
+    /// A class by how often it comes in all, where no budget is left.
+    fn likely(&self, classes: std::ops::Range<usize>, dice: &mut Dice) -> usize {
+        let counts = &self.counts[classes.clone()];
+        classes.start + dice.weighted(counts, sum(counts))
+    }
+
+    /// A run that goes on stays in its range and goes to the ground that lies ahead: of one volume both are known
+    /// before the class is.
+    #[inline]
+    fn weigh_runs(&mut self, classes: std::ops::Range<usize>, trail: &Trail) {
+        let (Some((_, range)), Some(end)) = (self.last, trail.ends[0].first()) else { return };
+        let ahead = self.on.has(Mechanism::GroundAhead);
+        let used = if ahead { trail.used_ahead(end.address, AHEAD_BYTES_MAX) } else { 0 };
+        let stays = self.on.has(Mechanism::Staying);
+        let stay = match self.left_ranges[range] {
+            left if left > 0.0 => (left / self.of_range[range].max(1e-9)).min(2.0) + 0.02,
+            _ => 0.02,
+        };
+        for class in classes {
+            let of = self.classes[class];
+            if !of.kind.continues() || self.weights[class] <= 0.0 {
+                continue;
+            }
+            if ahead {
+                let alike = of.octave == crate::class::octave(end.len);
+                let needed = if alike { end.len } else { of.typical_len() };
+                let fits = used >= u64::from(needed);
+                if fits != (of.kind == crate::class::Kind::ContinueUsed) {
+                    self.weights[class] *= WRONG_GROUND;
+                }
+            }
+            if stays {
+                if self.left_of[class * self.ranges + range] <= 0.0 {
+                    self.weights[class] *= USED_UP;
+                }
+                self.weights[class] *= stay;
+            }
+        }
+    }
+
+    /// The range of a request of this class.
+    #[inline]
+    pub(super) fn range(&mut self, class: usize, trail: &Trail, dice: &mut Dice) -> usize {
+        if self.areas_are_one
+            && self.classes[class].kind.continues()
+            && let Some((_, range)) = self.last
+        {
+            return range;
+        }
+        let (ranges, count) = (self.ranges, self.transitions.count());
+        let left_of = &self.left_of[class * ranges..][..ranges];
+        let by_class = self.on.has(Mechanism::RangeClasses);
+        let unlikely = &self.unlikely[class * ranges..][..ranges];
+        let tiny = 1e-4 / self.requests as f32;
+        let weights = &mut self.weights[..ranges];
+        for range in 0..ranges {
+            let left = self.left_ranges[range].max(0.0);
+            let share = match by_class {
+                true if self.left_in[range] <= 0.0 => 0.0,
+                true if left_of[range] > 0.0 => left_of[range] / self.left_in[range],
+                true => tiny,
+                false => 1.0,
+            };
+            weights[range] = left * share;
+        }
+        if let Some((_, last)) = self.last {
+            let class_moves = &self.class_moves[class * count..][..count];
+            for (range, &transition) in self.transitions.from(last).iter().enumerate() {
+                let transition = transition as usize;
+                weights[range] *=
+                    self.moves[transition] * class_moves[transition] * unlikely[range];
+            }
+        }
+        if !self.areas_are_one && self.on.has(Mechanism::GroundAhead) {
+            self.weigh_areas(class, trail);
+        }
+        let weights = &self.weights[..ranges];
+        let all = sum(weights);
+        if all > 0.0 {
+            return dice.weighted(weights, all);
+        }
+        let left_of = &self.left_of[class * ranges..][..ranges];
+        let all = sum(left_of);
+        match all > 0.0 {
+            true => dice.weighted(left_of, all),
+            false => dice.weighted(&self.of_range, sum(&self.of_range)),
+        }
+    }
+
+    /// A run goes on where an area has the ground for it ahead.
+    fn weigh_areas(&mut self, class: usize, trail: &Trail) {
+        let of = self.classes[class];
+        if !of.kind.continues() {
+            return;
+        }
+        let per_area = self.ranges / trail.ends.len();
+        for (area, weights) in self.weights[..self.ranges].chunks_mut(per_area).enumerate() {
+            if weights.iter().all(|&weight| weight <= 0.0) {
+                continue;
+            }
+            let fits = trail.ends[area].first().is_some_and(|end| {
+                let alike = of.octave == crate::class::octave(end.len);
+                let len = if alike { end.len } else { of.typical_len() };
+                let is_new = trail.new_blocks(end.address, len) > 0;
+                is_new == (of.kind == crate::class::Kind::ContinueNew)
+            });
+            if !fits {
+                weights.iter_mut().for_each(|weight| *weight *= 0.01);
+            }
+        }
+    }
+
+    /// A request of this class came to this range.
+    #[inline]
+    pub(super) fn done(&mut self, class: usize, range: usize) {
+        self.left[class] -= 1.0;
+        self.left_ranges[range] -= 1.0;
+        self.left_of[class * self.ranges + range] -= 1.0;
+        self.left_in[range] -= 1.0;
+        self.last = Some((class, range));
+    }
+}

@@ -1,0 +1,126 @@
+//! Where a request goes, and how long it is: a place that comes about as its class says.
+
+mod fresh;
+mod reuse;
+mod run;
+
+use super::{Mechanism, Mechanisms};
+use crate::class::{Class, Kind, octave};
+use crate::counts::Bag;
+use crate::dice::Dice;
+use crate::ground::BLOCK_BYTES;
+use crate::model::Model;
+use crate::sizes::Lengths;
+use crate::space::Space;
+use crate::trail::Trail;
+
+/// A place that was found.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) address: u64,
+    pub(super) len: u32,
+    /// Which recent end it goes on from, and of which area.
+    pub(super) from: Option<usize>,
+    pub(super) area: usize,
+    /// The stream that it is likely to come from, and whether it must.
+    pub(super) stream: u16,
+    pub(super) stays: bool,
+}
+
+/// Finds places.
+pub(super) struct Placer {
+    on: Mechanisms,
+    space: Space,
+    requests: u64,
+    classes: Vec<Class>,
+    grain: u64,
+    lengths: Vec<Lengths>,
+    /// Of each class, in the terms of its kind.
+    keys: Vec<Bag>,
+    far: Vec<Bag>,
+    cell_bytes: u64,
+    has_streams: bool,
+}
+
+/// The length of a request while its place is looked for.
+#[derive(Clone, Copy)]
+struct Length {
+    /// What was drawn, unless it is to be as long as what the place is found by.
+    drawn: Option<u32>,
+    octave: u8,
+}
+
+impl Length {
+    /// How long it is likely to be after one of `reference` bytes.
+    #[inline]
+    fn likely(self, reference: u32, class: Class) -> u32 {
+        match self.drawn {
+            Some(len) => len,
+            None if octave(reference) == self.octave => reference,
+            None => class.typical_len(),
+        }
+    }
+}
+
+impl Placer {
+    pub(super) fn new(model: &Model, space: &Space, on: Mechanisms) -> Placer {
+        Placer {
+            on,
+            space: space.clone(),
+            requests: model.requests,
+            classes: model.classes.clone(),
+            grain: model.grain_bytes.into(),
+            lengths: model.sizes.iter().map(Lengths::new).collect(),
+            keys: model.places.of_class.iter().map(Bag::new).collect(),
+            far: model.places.far.iter().map(Bag::new).collect(),
+            cell_bytes: model.places.cell_bytes,
+            has_streams: model.streams.len() > 1,
+        }
+    }
+
+    /// A place for request `number` in about this range, after one of this stream and length.
+    #[inline]
+    pub(super) fn place(
+        &mut self,
+        class: usize,
+        range: usize,
+        number: u64,
+        (stream, last_len): (u16, u32),
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Found {
+        let of = self.classes[class];
+        let lengths = &mut self.lengths[class];
+        let is_same = self.on.has(Mechanism::SameSize) && lengths.is_same(dice);
+        let drawn = (!is_same).then(|| lengths.draw(dice));
+        let length = Length { drawn, octave: of.octave };
+        let found = match of.kind {
+            Kind::Again | Kind::Over => self.reuse((class, range), length, stream, trail, dice),
+            Kind::Near => self.near((class, range), length, trail, dice),
+            kind if kind.goes_on() => self.run((class, range), length, trail, dice),
+            _ => None,
+        };
+        found.unwrap_or_else(|| {
+            let len = self.length(class, length, last_len, dice);
+            self.far((class, range), len, number, stream, trail, dice)
+        })
+    }
+
+    /// The length, now that it is known what the place is found by.
+    #[inline]
+    fn length(&mut self, class: usize, length: Length, reference: u32, dice: &mut Dice) -> u32 {
+        let lengths = &mut self.lengths[class];
+        let len = match length.drawn {
+            Some(len) => len,
+            None if octave(reference) == length.octave && lengths.take(reference) => reference,
+            None => lengths.draw(dice),
+        };
+        len.max(1)
+    }
+
+    /// How far into a block a new place begins; whole blocks where the grain is no finer.
+    #[inline]
+    fn past_block(&mut self, class: usize, dice: &mut Dice) -> u64 {
+        if self.grain < BLOCK_BYTES { self.lengths[class].sector(dice) } else { 0 }
+    }
+}

@@ -1,0 +1,123 @@
+//! New ground: near a recent end, or anywhere in the wanted range, by the cells that were used first.
+
+use super::{Found, Length, Mechanism, Placer};
+use crate::bins::{self, log2};
+use crate::dice::Dice;
+use crate::ground::{BLOCK_BYTES, blocks};
+use crate::places::Nearby;
+use crate::trail::Trail;
+
+/// Places in a cell of which the one with the most room after it is taken, so that runs can begin there.
+const TRIES: usize = 6;
+/// More room than this is enough.
+const ROOM_BLOCKS: u64 = 4096;
+/// How far back room is looked for where the place is taken.
+const BACK_BLOCKS: u64 = 1024;
+
+impl Placer {
+    /// Near a recent end; none where there is no end yet.
+    pub(super) fn near(
+        &mut self,
+        (class, range): (usize, usize),
+        length: Length,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Option<Found> {
+        let wanted = Nearby::of(self.keys[class].draw(dice)?);
+        let (op, area) = (self.classes[class].op, self.space.area_of_range(range));
+        let unlike = |rank: usize| {
+            let end = &trail.ends[area][rank];
+            let ranks = (log2(1 + rank as u64) - log2(1 + wanted.rank as u64)).abs();
+            let elsewhere = self.space.range(end.address) != range;
+            2.0 * ranks + if elsewhere { 1.5 } else { 0.0 } + if end.op != op { 1.0 } else { 0.0 }
+        };
+        let ranked = (0..trail.ends[area].len()).map(|rank| (unlike(rank), rank));
+        let end = trail.ends[area][ranked.min_by(|a, b| a.0.total_cmp(&b.0))?.1];
+        let len = self.length(class, length, end.len, dice);
+        let mut distance = bins::draw(wanted.distance, dice) * 512;
+        if wanted.is_multiple {
+            let times = (distance + u64::from(len) / 2) / u64::from(len);
+            distance = times.max(u64::from(distance > 0)) * u64::from(len);
+        }
+        let mut address = match wanted.is_behind {
+            true => end.address.saturating_sub(distance),
+            false => end.address + distance,
+        };
+        if !wanted.is_multiple {
+            address = match self.grain < BLOCK_BYTES {
+                true if distance < BLOCK_BYTES => address / 512 * 512,
+                true => address / BLOCK_BYTES * BLOCK_BYTES + self.past_block(class, dice),
+                false => address / self.grain * self.grain,
+            };
+        }
+        let address = address.min(self.space.end().saturating_sub(len.into()));
+        let (first, last) = blocks(address, len);
+        let mut found = address;
+        if trail.ground.new_blocks(first, last) < last - first {
+            let low = first.saturating_sub(BACK_BLOCKS);
+            if let Some(free) = trail.ground.room(first, last - first, low, self.end_block()) {
+                found = free * BLOCK_BYTES + address % BLOCK_BYTES;
+            }
+        }
+        Some(Found { address: found, len, from: None, area, stream: end.stream, stays: false })
+    }
+
+    fn end_block(&self) -> u64 {
+        self.space.end() / BLOCK_BYTES
+    }
+
+    /// Anywhere in the range.
+    pub(super) fn far(
+        &mut self,
+        (class, range): (usize, usize),
+        len: u32,
+        number: u64,
+        stream: u16,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Found {
+        let cell = self.cell(range, number, dice);
+        let into = self.past_block(class, dice);
+        let step = self.grain.max(BLOCK_BYTES);
+        let (begin, end) = (cell * self.cell_bytes, (cell + 1) * self.cell_bytes);
+        let tries = if self.on.has(Mechanism::Room) { TRIES } else { 1 };
+        let (mut best, mut most) = (None, 0);
+        for _ in 0..tries {
+            let mut place = begin + dice.below(self.cell_bytes / step) * step + into;
+            let (first, last) = blocks(place, len);
+            if trail.ground.new_blocks(first, last) < last - first {
+                let high = end / BLOCK_BYTES + (last - first);
+                let Some(free) = trail.ground.room(first, last - first, begin / BLOCK_BYTES, high)
+                else {
+                    continue;
+                };
+                place = free * BLOCK_BYTES + place % BLOCK_BYTES;
+            }
+            let room = trail.ground.stretch(blocks(place, len).1, false, ROOM_BLOCKS);
+            if best.is_none() || room > most {
+                (best, most) = (Some(place), room);
+            }
+            if room == ROOM_BLOCKS {
+                break;
+            }
+        }
+        let address = best.unwrap_or_else(|| {
+            let blocks = u64::from(len).div_ceil(BLOCK_BYTES) + 1;
+            let free = trail.ground.room(begin / BLOCK_BYTES, blocks, 0, self.end_block());
+            free.map_or(begin, |block| block * BLOCK_BYTES) + into
+        });
+        let address = address.min(self.space.end().saturating_sub(len.into()));
+        Found { address, len, from: None, area: trail.area, stream, stays: false }
+    }
+
+    /// A cell of the range, if any of them is left to be used, else any.
+    fn cell(&mut self, range: usize, number: u64, dice: &mut Dice) -> u64 {
+        let parts = self.far.len();
+        let part = (u128::from(number) * parts as u128 / u128::from(self.requests)) as usize;
+        let (begin, end) = self.space.bounds(range);
+        let (low, high) = (begin / self.cell_bytes, (end - 1).max(begin) / self.cell_bytes);
+        let bag = &mut self.far[part.min(parts - 1)];
+        let found = bag.draw_between(low as u32, high as u32, dice).or_else(|| bag.draw(dice));
+        found.map_or(low, u64::from)
+    }
+}

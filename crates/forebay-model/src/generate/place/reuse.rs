@@ -1,0 +1,156 @@
+//! Using ground again: of the requests of about the wanted age, half of them in the wanted range, the one that suits
+//! best.
+
+use super::{Found, Length, Mechanism, Placer};
+use crate::bins::{self, log2};
+use crate::class::{Kind, octave};
+use crate::dice::Dice;
+use crate::ground::BLOCK_BYTES;
+use crate::past::Was;
+use crate::places::{How, Reuse};
+use crate::trail::Trail;
+
+/// Requests looked at, of the wanted range and of all.
+const LOOKED_AT: usize = 12;
+/// Places within a request that are tried.
+const TRIES: usize = 8;
+
+/// What is looked for.
+struct Wanted {
+    class: usize,
+    range: usize,
+    how: How,
+    age: f32,
+    /// How far into a block it begins, where that is told.
+    into: Option<u64>,
+    length: Length,
+}
+
+impl Placer {
+    /// The place; none where nothing was used yet.
+    pub(super) fn reuse(
+        &mut self,
+        (class, range): (usize, usize),
+        length: Length,
+        stream: u16,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> Option<Found> {
+        let Reuse { age, how } = Reuse::of(self.keys[class].draw(dice)?);
+        let latest = u64::from(trail.past.latest());
+        let last_age = latest.checked_sub(1)?;
+        let age = match self.on.has(Mechanism::Ages) {
+            true => bins::draw(age, dice).min(last_age),
+            false => dice.below(latest),
+        };
+        let into = (self.grain < BLOCK_BYTES).then(|| self.past_block(class, dice));
+        let wanted = Wanted { class, range, how, age: log2(1 + age), into, length };
+        let number = (latest - age) as u32;
+        let (mut best, mut least) = (0, f32::INFINITY);
+        let mut look = |number: u32, was: &Was| {
+            let far = self.unsuited(&wanted, number, was, trail, least);
+            if far < least {
+                (best, least) = (number, far);
+            }
+        };
+        if self.on.has(Mechanism::ReuseRange) {
+            trail.past.near_in(range, number, LOOKED_AT, &mut look);
+        }
+        trail.past.near(number, LOOKED_AT, &mut look);
+        let was = *trail.past.get(best)?;
+        let len = self.length(class, length, was.len, dice);
+        let address = self.within(&wanted, (best, &was), len, trail, dice);
+        Some(Found { address, len, from: None, area: trail.area, stream, stays: false })
+    }
+
+    /// How little a request suits; anything from `least` on is too much.
+    #[inline]
+    fn unsuited(&self, wanted: &Wanted, number: u32, was: &Was, trail: &Trail, least: f32) -> f32 {
+        let class = self.classes[wanted.class];
+        let again = class.kind == Kind::Again;
+        let age = u64::from(trail.past.latest() - number);
+        let mut far = 8.0 * (log2(1 + age) - wanted.age).abs();
+        if usize::from(was.range) != wanted.range && self.on.has(Mechanism::ReuseRange) {
+            far += 6.0;
+        }
+        if far >= least {
+            return far;
+        }
+        let was_octave = octave(was.len);
+        match wanted.how {
+            How::Within if again && was_octave <= class.octave => far += 1.5,
+            How::Within => (),
+            how => {
+                if wanted.into.is_some_and(|into| was.address % BLOCK_BYTES != into) {
+                    far += 2.0;
+                }
+                if was.goes_on != (how == How::Continuation) {
+                    far += 2.0;
+                }
+                if was_octave != class.octave {
+                    far += if again && was_octave < class.octave { 2.5 } else { 1.0 };
+                }
+            }
+        }
+        if far >= least {
+            return far;
+        }
+        let len = wanted.length.likely(was.len, class);
+        if again && wanted.how != How::Within && trail.new_blocks(was.address, len) > 0 {
+            far += 3.0;
+        }
+        let end = was.address + u64::from(was.len);
+        if !again && wanted.how == How::Within && trail.new_blocks(end, len / 2 + 1) == 0 {
+            far += 3.0;
+        }
+        far
+    }
+
+    /// Where on the ground of a request.
+    fn within(
+        &self,
+        wanted: &Wanted,
+        (number, was): (u32, &Was),
+        len: u32,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> u64 {
+        let again = self.classes[wanted.class].kind == Kind::Again;
+        let (grain, end) = (self.grain, was.address + u64::from(was.len));
+        let address = match wanted.how {
+            How::Within if again => self.held(wanted, (number, was), len, trail, dice),
+            How::Within => {
+                let overlap = dice.below(len.min(was.len).into()) / grain * grain + grain;
+                end.saturating_sub(overlap).max(was.address)
+            }
+            _ => was.address,
+        };
+        if !again {
+            return address;
+        }
+        // Back, so that it stays on used ground.
+        let new = trail.new_blocks(address, len);
+        let back = address.saturating_sub(new * BLOCK_BYTES);
+        if new > 0 && trail.new_blocks(back, len) == 0 { back } else { address }
+    }
+
+    /// A place on what the request still holds.
+    fn held(
+        &self,
+        wanted: &Wanted,
+        (number, was): (u32, &Was),
+        len: u32,
+        trail: &Trail,
+        dice: &mut Dice,
+    ) -> u64 {
+        let (grain, begin) = (self.grain, was.address / self.grain * self.grain);
+        let room = u64::from(was.len.saturating_sub(len)) / grain;
+        let steps = if room > 0 { room + 1 } else { (u64::from(was.len) / grain).max(1) };
+        let mut places = (0..TRIES).map(|_| {
+            let place = begin + dice.below(steps) * grain;
+            wanted.into.map_or(place, |into| place / BLOCK_BYTES * BLOCK_BYTES + into)
+        });
+        let found = places.find(|place| trail.ground.last(place / BLOCK_BYTES) == Some(number));
+        found.unwrap_or(was.address)
+    }
+}

@@ -1,0 +1,261 @@
+//! Which request used each block last.
+//!
+//! Blocks are of 4 KiB, pages of 64 blocks, found by their number. Memory is bounded: of the pages that a
+//! trace touches, the million that were used most lately stay, and what lay on another counts as new.
+
+use rustc_hash::FxHashMap;
+
+/// Bytes of a block.
+pub(crate) const BLOCK_BYTES: u64 = 4096;
+/// Blocks of a page.
+const PAGE: u64 = 64;
+/// Pages that are kept: 290 MB of them, which is 256 GiB of ground used in one piece.
+const PAGES_MAX: usize = 1 << 20;
+
+struct Page {
+    number: u64,
+    /// A bit for each block that was used.
+    used: u64,
+    /// Whether it was used since the hand came by.
+    is_recent: bool,
+    last: [u32; PAGE as usize],
+}
+
+/// The blocks that a request lies on, first and end. Of a longer one than 64 MiB only as many: what a trim
+/// of a whole volume makes of it is not told block by block.
+#[inline]
+pub(crate) fn blocks(address: u64, len: u32) -> (u64, u64) {
+    let first = address / BLOCK_BYTES;
+    let end = (address + u64::from(len)).div_ceil(BLOCK_BYTES).max(first + 1);
+    (first, end.min(first + (64 << 20) / BLOCK_BYTES))
+}
+
+/// Bits of a page from block `first` to `end`.
+#[inline]
+fn mask(first: u64, end: u64) -> u64 {
+    u64::MAX >> (PAGE - (end - first)) << first
+}
+
+/// What was used, and when.
+pub(crate) struct Ground {
+    index: FxHashMap<u64, u32>,
+    pages: Vec<Page>,
+    pages_max: usize,
+    hand: usize,
+    /// The page found last, and where it is.
+    found: (u64, u32),
+}
+
+impl Ground {
+    pub(crate) fn new() -> Ground {
+        Ground::of(PAGES_MAX)
+    }
+
+    fn of(pages_max: usize) -> Ground {
+        let found = (u64::MAX, 0);
+        Ground { index: FxHashMap::default(), pages: Vec::new(), pages_max, hand: 0, found }
+    }
+
+    #[inline]
+    fn page(&self, number: u64) -> Option<&Page> {
+        if self.found.0 == number {
+            return self.pages.get(self.found.1 as usize);
+        }
+        self.index.get(&number).map(|&at| &self.pages[at as usize])
+    }
+
+    /// The request that used a block last.
+    #[inline]
+    pub(crate) fn last(&self, block: u64) -> Option<u32> {
+        let page = self.page(block / PAGE)?;
+        (page.used >> (block % PAGE) & 1 == 1).then(|| page.last[(block % PAGE) as usize])
+    }
+
+    /// Pages that the blocks lie on: each with its first and end block, from its beginning.
+    #[inline]
+    fn parts(first: u64, end: u64) -> impl Iterator<Item = (u64, u64, u64)> {
+        (first / PAGE..end.div_ceil(PAGE)).map(move |page| {
+            let begin = page * PAGE;
+            (page, first.max(begin) - begin, end.min(begin + PAGE) - begin)
+        })
+    }
+
+    /// How many of the blocks are new.
+    #[inline]
+    pub(crate) fn new_blocks(&self, first: u64, end: u64) -> u64 {
+        let used = |(page, first, end): (u64, u64, u64)| {
+            self.page(page).map_or(0, |page| (page.used & mask(first, end)).count_ones())
+        };
+        end - first - Ground::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
+    }
+
+    /// How many blocks from `first` on are used (or new) without a gap, up to `max`.
+    pub(crate) fn stretch(&self, first: u64, is_used: bool, max: u64) -> u64 {
+        let mut block = first;
+        while block < first + max {
+            let used = self.page(block / PAGE).map_or(0, |page| page.used) >> (block % PAGE);
+            let left = PAGE - block % PAGE;
+            let same = if is_used { used.trailing_ones() } else { used.trailing_zeros() };
+            let same = u64::from(same).min(left);
+            block += same;
+            if same < left {
+                break;
+            }
+        }
+        (block - first).min(max)
+    }
+
+    /// The first `count` new blocks in a row within `low..high` at or after `from`, or else after `low`.
+    pub(crate) fn room(&self, from: u64, count: u64, low: u64, high: u64) -> Option<u64> {
+        [from.max(low), low].into_iter().find_map(|begin| {
+            let mut block = begin;
+            for _ in 0..TRIES {
+                if block + count > high {
+                    return None;
+                }
+                let new = self.stretch(block, false, count);
+                if new == count {
+                    return Some(block);
+                }
+                block += new;
+                block += self.stretch(block, true, high.saturating_sub(block).max(1)).max(1);
+            }
+            None
+        })
+    }
+
+    /// Request `number` uses the blocks; `lost` is told which requests lose how many of theirs.
+    #[inline]
+    pub(crate) fn touch(
+        &mut self,
+        (first, end): (u64, u64),
+        number: u32,
+        mut lost: impl FnMut(u32, u32),
+    ) {
+        for (page, first, end) in Ground::parts(first, end) {
+            let at = self.claim(page, &mut lost);
+            let page = &mut self.pages[at];
+            let mask = mask(first, end);
+            let mut used = page.used & mask;
+            while used != 0 {
+                let block = used.trailing_zeros();
+                let owner = page.last[block as usize];
+                let mut run = 1;
+                while block + run < end as u32
+                    && used >> (block + run) & 1 == 1
+                    && page.last[(block + run) as usize] == owner
+                {
+                    run += 1;
+                }
+                lost(owner, run);
+                used &= !(u64::MAX >> (PAGE as u32 - run) << block);
+            }
+            page.used |= mask;
+            page.is_recent = true;
+            page.last[first as usize..end as usize].fill(number);
+        }
+    }
+
+    /// Where a page is; one that is not there takes the place of one not used lately, where all are taken.
+    #[inline]
+    fn claim(&mut self, number: u64, lost: &mut impl FnMut(u32, u32)) -> usize {
+        if self.found.0 == number {
+            return self.found.1 as usize;
+        }
+        let at = match self.index.get(&number) {
+            Some(&at) => at as usize,
+            None => self.place(number, lost),
+        };
+        self.found = (number, at as u32);
+        at
+    }
+
+    fn place(&mut self, number: u64, lost: &mut impl FnMut(u32, u32)) -> usize {
+        let page = Page { number, used: 0, is_recent: true, last: [0; PAGE as usize] };
+        let at = if self.pages.len() < self.pages_max {
+            self.pages.push(page);
+            self.pages.len() - 1
+        } else {
+            while std::mem::take(&mut self.pages[self.hand].is_recent) {
+                self.hand = (self.hand + 1) % self.pages.len();
+            }
+            let old = std::mem::replace(&mut self.pages[self.hand], page);
+            self.index.remove(&old.number);
+            let blocks = (0..PAGE as usize).filter(|block| old.used >> block & 1 == 1);
+            blocks.for_each(|block| lost(old.last[block], 1));
+            let at = self.hand;
+            self.hand = (self.hand + 1) % self.pages.len();
+            at
+        };
+        self.index.insert(number, at as u32);
+        at
+    }
+}
+
+/// Stretches looked at for room.
+const TRIES: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// Against a plain list of blocks.
+        #[test]
+        fn every_block_is_known_by_its_last_request(
+            touches in proptest::collection::vec((0u64..500, 1u64..200), 1..40),
+            asked in (0u64..600, 1u64..200),
+        ) {
+            let (mut ground, mut plain) = (Ground::new(), vec![0u32; 1000]);
+            let mut held = vec![0u64; touches.len() + 1];
+            for (number, &(first, count)) in (1u32..).zip(&touches) {
+                ground.touch((first, first + count), number, |owner, blocks| {
+                    held[owner as usize] -= u64::from(blocks);
+                });
+                plain[first as usize..(first + count) as usize].fill(number);
+                held[number as usize] = count;
+            }
+            for (number, &blocks) in (0u32..).zip(&held) {
+                let owned = plain.iter().filter(|&&owner| owner == number && owner > 0).count();
+                prop_assert_eq!(owned as u64, blocks);
+            }
+            for (block, &owner) in (0u64..).zip(&plain) {
+                prop_assert_eq!(ground.last(block), (owner > 0).then_some(owner));
+            }
+            let (first, count) = asked;
+            let new = |block: u64| plain.get(block as usize).is_none_or(|&owner| owner == 0);
+            let blocks = || first..first + count;
+            prop_assert_eq!(
+                ground.new_blocks(first, first + count),
+                blocks().filter(|&block| new(block)).count() as u64
+            );
+            for is_used in [false, true] {
+                let stretch = blocks().take_while(|&block| new(block) != is_used).count();
+                prop_assert_eq!(ground.stretch(first, is_used, count), stretch as u64);
+            }
+            let fits = |from: u64| (from..from + count).all(new);
+            let first_fit = (first..=1000 - count).chain(0..first).find(|&from| fits(from));
+            prop_assert_eq!(ground.room(first, count, 0, 1000), first_fit);
+        }
+    }
+
+    #[test]
+    fn ground_that_was_not_used_lately_gives_way() {
+        let (mut ground, mut lost) = (Ground::of(2), Vec::new());
+        for (page, number) in (0..3).zip(1..) {
+            ground.touch((page * PAGE, page * PAGE + 3), number, |owner, n| lost.push((owner, n)));
+        }
+        assert_eq!(ground.pages.len(), 2);
+        assert_eq!(lost, [(1, 1), (1, 1), (1, 1)]);
+        assert_eq!([0, PAGE, 2 * PAGE].map(|block| ground.last(block)), [None, Some(2), Some(3)]);
+    }
+
+    #[test]
+    fn a_request_lies_on_the_blocks_it_touches() {
+        assert_eq!(blocks(4096, 4096), (1, 2));
+        assert_eq!(blocks(4095, 2), (0, 2));
+        assert_eq!(blocks(8192, 0), (2, 3));
+        assert_eq!(blocks(0, u32::MAX), (0, 16_384));
+    }
+}

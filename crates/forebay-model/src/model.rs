@@ -1,0 +1,154 @@
+//! What a model holds, and its content as bytes.
+
+use crate::arrivals::Arrivals;
+use crate::bytes::{Bad, Bytes, Writer};
+use crate::chain::Chain;
+use crate::class::{CODES, Class, Kind};
+use crate::counts::COUNT_MAX;
+use crate::places::Places;
+use crate::sizes::Sizes;
+use crate::space::{Transitions, Volumes};
+use crate::submitters::{Submitter, Submitters, get_streams, put_streams};
+
+/// A small generative model of a trace.
+///
+/// It holds counts: of classes of requests and ranges in parts of the trace, of how they follow each other,
+/// and in the terms of each class how long requests are, where they go and who asks. Nothing in it is the
+/// request of a trace, and no offset.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Model {
+    /// Requests it was fitted on.
+    pub requests: u64,
+    /// What nearly all offsets are multiples of.
+    pub grain_bytes: u32,
+    /// The volumes and their ranges.
+    pub volumes: Volumes,
+    /// Who asked: the busiest, the last of them may stand for all others.
+    pub streams: Vec<Submitter>,
+    pub(crate) classes: Vec<Class>,
+    pub(crate) arrivals: Arrivals,
+    pub(crate) chain: Chain,
+    pub(crate) sizes: Vec<Sizes>,
+    pub(crate) places: Places,
+    pub(crate) submitters: Vec<Submitters>,
+}
+
+impl Model {
+    /// From the first request to the last.
+    pub fn duration_ns(&self) -> u64 {
+        self.arrivals.duration_ns()
+    }
+
+    /// Classes of requests that are told apart.
+    pub fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Transitions between ranges that were made.
+    pub fn transitions(&self) -> usize {
+        self.chain.moves.iter().filter(|counts| !counts.0.is_empty()).count()
+    }
+
+    pub(crate) fn kinds(&self) -> Vec<Kind> {
+        self.classes.iter().map(|class| class.kind).collect()
+    }
+
+    /// What somebody who has the model knows of the trace, one sentence each.
+    pub fn reveals(&self) -> Vec<String> {
+        let plural = |count: usize, one: &str, more: &str| match count {
+            1 => format!("1 {one}"),
+            _ => format!("{count} {more}"),
+        };
+        let seconds = self.duration_ns() as f64 / 1e9;
+        let names = self.streams.iter().any(|stream| stream.name.is_some())
+            || self.volumes.volumes.iter().any(|volume| volume.name.is_some());
+        let epochs = plural(self.chain.epochs.len(), "part", "parts");
+        vec![
+            format!(
+                "how much: {} requests in {seconds:.0} s, how many of them in each of {} and how many write, \
+                 and how many by each of {}",
+                self.requests,
+                plural(self.arrivals.blocks(), "block", "blocks"),
+                plural(self.streams.len(), "stream", "streams"),
+            ),
+            format!(
+                "what: how often each of {} comes in {epochs} of the trace, how often one follows \
+                 another, and the commonest lengths of each",
+                plural(self.classes(), "class", "classes"),
+            ),
+            format!(
+                "where: how far {} used, to a MiB; how often each of {} is used, and each of {} cells is \
+                 used first; no offset",
+                match self.volumes.volumes.len() {
+                    1 => "the volume is".to_string(),
+                    more => format!("each of {more} volumes is"),
+                },
+                plural(self.volumes.ranges(), "range", "ranges"),
+                self.places.cells,
+            ),
+            "in which order: no request after another, only how often classes and ranges do"
+                .to_string(),
+            format!("names: {}", if names { "of volumes and streams" } else { "none" }),
+        ]
+    }
+
+    /// The content.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.number(self.requests);
+        writer.number(self.grain_bytes.into());
+        self.volumes.put(&mut writer);
+        put_streams(&self.streams, &mut writer);
+        writer.number(self.classes.len() as u64);
+        writer.numbers(self.classes.iter().map(|class| class.code() as u64));
+        self.arrivals.put(&mut writer);
+        self.chain.put(&mut writer);
+        self.sizes.iter().for_each(|sizes| sizes.put(&mut writer));
+        self.places.put(&mut writer);
+        self.submitters.iter().for_each(|asked| asked.put(&mut writer));
+        writer.0
+    }
+
+    /// What the content says, if all of it can be.
+    pub(crate) fn of(content: &[u8]) -> Result<Model, Bad> {
+        let mut bytes = Bytes::new(content);
+        let bytes = &mut bytes;
+        let requests = bytes.number(COUNT_MAX, "requests")?;
+        let grain_bytes = bytes.number(1 << 16, "grain")? as u32;
+        if requests == 0
+            || !(512..=1 << 16).contains(&grain_bytes)
+            || !grain_bytes.is_power_of_two()
+        {
+            let got = format!("{requests} requests and a grain of {grain_bytes}");
+            return bytes.bad(got, "one at least, and a power of two from 512 to 65536");
+        }
+        let volumes = Volumes::get(bytes)?;
+        let streams = get_streams(bytes)?;
+        let length = bytes.length(CODES, "classes")?;
+        let codes = bytes.list(length, |bytes| bytes.number(CODES as u64 - 1, "class"))?;
+        if codes.is_empty() || !codes.is_sorted_by(|a, b| a < b) {
+            return bytes.bad("classes out of order", "one at least, in ascending order");
+        }
+        let classes: Vec<Class> = codes.iter().map(|&code| Class::of(code as usize)).collect();
+        let arrivals = Arrivals::get(bytes, requests)?;
+        let transitions = Transitions::new(&volumes).count();
+        let chain = Chain::get(bytes, classes.len(), volumes.ranges(), transitions)?;
+        let sizes = bytes.list(classes.len(), Sizes::get)?;
+        let kinds: Vec<Kind> = classes.iter().map(|class| class.kind).collect();
+        let places = Places::get(bytes, &kinds)?;
+        let asked = bytes.list(classes.len(), |bytes| Submitters::get(bytes, streams.len()))?;
+        bytes.end()?;
+        Ok(Model {
+            requests,
+            grain_bytes,
+            volumes,
+            streams,
+            classes,
+            arrivals,
+            chain,
+            sizes,
+            places,
+            submitters: asked,
+        })
+    }
+}

@@ -1,0 +1,302 @@
+//! How the places of a class come about, each kind in its own terms: which of the recent ends it goes on from,
+//! how long ago its ground was used, how far it is from a recent end, or in which cell of the space it is.
+//! No offset is kept.
+
+use crate::bins::{self, BIN_MAX};
+use crate::bytes::{Bad, Bytes, Writer};
+use crate::class::{Kind, NEAR_BYTES};
+use crate::counts::Counts;
+use crate::space::Space;
+use crate::trail::{Asked, ENDS_MAX, Seen, Trail};
+
+/// Cells of the space in which new places are counted.
+pub(crate) const CELLS: u64 = 1024;
+/// A cell has at least so many bytes.
+const CELL_BYTES_MIN: u64 = 64 << 10;
+/// Parts of the trace whose cells are counted apart.
+pub(crate) const FAR_EPOCHS: usize = 8;
+const CELLS_READ_MAX: u64 = 2048;
+const CELL_UNITS_MAX: u64 = (1 << 52) / CELL_BYTES_MIN;
+
+/// Where a request goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Which of the recent ends.
+    pub(crate) rank: usize,
+    /// Whether its stream ended there, and nowhere since.
+    pub(crate) is_own: bool,
+    /// The power of two of the age of the ground ahead and 1, or 0 where it is new.
+    pub(crate) age: u32,
+}
+
+const AGES: u32 = 34;
+
+impl Run {
+    fn key(self) -> u32 {
+        self.rank as u32 + ENDS_MAX as u32 * (u32::from(self.is_own) + 2 * self.age.min(AGES))
+    }
+
+    #[inline]
+    pub(crate) fn of(key: u32) -> Run {
+        let ends = ENDS_MAX as u32;
+        Run { rank: (key % ends) as usize, is_own: key / ends % 2 == 1, age: key / ends / 2 }
+    }
+}
+
+/// The power of two of an age, and 1.
+#[inline]
+pub(crate) fn age_octave(age: Option<u64>) -> u32 {
+    age.map_or(0, |age| 1 + (age + 1).ilog2())
+}
+
+/// What is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reuse {
+    /// The bin of how many requests ago.
+    pub(crate) age: u32,
+    pub(crate) how: How,
+}
+
+/// How it is used again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum How {
+    /// From within.
+    Within,
+    /// From its beginning.
+    Whole,
+    /// From its beginning, which was where another had ended.
+    Continuation,
+}
+
+impl Reuse {
+    fn key(self) -> u32 {
+        self.age * 3 + self.how as u32
+    }
+
+    #[inline]
+    pub(crate) fn of(key: u32) -> Reuse {
+        let how = [How::Within, How::Whole, How::Continuation][(key % 3) as usize];
+        Reuse { age: key / 3, how }
+    }
+}
+
+/// A new place near a recent end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Nearby {
+    pub(crate) rank: usize,
+    /// Whether the distance is a multiple of the length.
+    pub(crate) is_multiple: bool,
+    pub(crate) is_behind: bool,
+    /// The bin of the distance in sectors.
+    pub(crate) distance: u32,
+}
+
+impl Nearby {
+    fn key(self) -> u32 {
+        let signs = u32::from(self.is_behind) + 2 * u32::from(self.is_multiple);
+        (self.rank as u32 * 4 + signs) * DISTANCES + self.distance
+    }
+
+    #[inline]
+    pub(crate) fn of(key: u32) -> Nearby {
+        let signs = key / DISTANCES % 4;
+        Nearby {
+            rank: (key / DISTANCES / 4) as usize,
+            is_multiple: signs & 2 != 0,
+            is_behind: signs & 1 != 0,
+            distance: key % DISTANCES,
+        }
+    }
+}
+
+/// Bins of distances up to [`NEAR_BYTES`].
+const DISTANCES: u32 = 64;
+
+/// How places come about.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Places {
+    /// Of each class, in the terms of its kind.
+    pub(crate) of_class: Vec<Counts>,
+    pub(crate) cells: u32,
+    pub(crate) cell_bytes: u64,
+    /// New places far away, by part of the trace and cell.
+    pub(crate) far: Vec<Counts>,
+}
+
+/// The largest number that a class of this kind has.
+fn key_max(kind: Kind) -> u32 {
+    match kind {
+        kind if kind.goes_on() => Run { rank: ENDS_MAX - 1, is_own: true, age: AGES }.key(),
+        Kind::Again | Kind::Over => Reuse { age: BIN_MAX, how: How::Continuation }.key(),
+        Kind::Near => (ENDS_MAX as u32) * 4 * DISTANCES - 1,
+        _ => 0,
+    }
+}
+
+/// Collects them.
+pub(crate) struct PlacesFit {
+    of_class: Vec<Vec<u32>>,
+    far: Vec<Vec<u32>>,
+    cell_bytes: u64,
+}
+
+impl PlacesFit {
+    pub(crate) fn new(codes: usize, space: &Space) -> PlacesFit {
+        let cell_bytes = space.end().div_ceil(CELLS).next_multiple_of(CELL_BYTES_MIN);
+        let cells = space.end().div_ceil(cell_bytes) as usize;
+        PlacesFit {
+            of_class: vec![Vec::new(); codes],
+            far: vec![vec![0; cells]; FAR_EPOCHS],
+            cell_bytes,
+        }
+    }
+
+    /// A request of a class, which is `part` (of [`FAR_EPOCHS`]) of the trace on.
+    #[inline]
+    pub(crate) fn add(
+        &mut self,
+        code: usize,
+        asked: &Asked,
+        seen: &Seen,
+        trail: &Trail,
+        part: usize,
+    ) {
+        let key = match seen.kind {
+            Kind::Nowhere => return,
+            Kind::Far => {
+                self.far[part][(asked.address / self.cell_bytes) as usize] += 1;
+                return;
+            }
+            Kind::Near => {
+                let distance = seen.ahead.unsigned_abs().min(NEAR_BYTES);
+                let is_multiple = distance.is_multiple_of(asked.len.into());
+                let is_behind = seen.ahead < 0;
+                let distance = bins::bin(distance / 512).min(DISTANCES - 1);
+                Nearby { rank: seen.rank, is_multiple, is_behind, distance }.key()
+            }
+            Kind::Again | Kind::Over => {
+                let was = seen.was.unwrap_or(0);
+                let age = bins::bin(u64::from(trail.past.latest() - was));
+                let how = match trail.past.get(was) {
+                    Some(was) if was.address == asked.address && was.goes_on => How::Continuation,
+                    Some(was) if was.address == asked.address => How::Whole,
+                    _ => How::Within,
+                };
+                Reuse { age, how }.key()
+            }
+            _ => {
+                let is_own = trail.stream_ends[usize::from(asked.stream)] == asked.address;
+                let is_used = matches!(seen.kind, Kind::ContinueUsed | Kind::ResumeUsed);
+                let age = age_octave(trail.age(asked.address).filter(|_| is_used));
+                Run { rank: seen.rank, is_own, age }.key()
+            }
+        };
+        let counts = &mut self.of_class[code];
+        if counts.len() <= key as usize {
+            counts.resize(key as usize + 1, 0);
+        }
+        counts[key as usize] += 1;
+    }
+
+    /// Of the classes with these numbers.
+    pub(crate) fn finish(self, codes: &[usize]) -> Places {
+        Places {
+            of_class: codes.iter().map(|&code| Counts::of(&self.of_class[code])).collect(),
+            cells: self.far[0].len() as u32,
+            cell_bytes: self.cell_bytes,
+            far: self.far.iter().map(|cells| Counts::of(cells)).collect(),
+        }
+    }
+}
+
+impl Places {
+    /// Half as many cells, or parts of the trace.
+    pub(crate) fn coarser(&self) -> Places {
+        if self.far.len() > 1 {
+            let far =
+                self.far.chunks(2).map(|two| two.iter().fold(Counts::default(), |a, b| a.with(b)));
+            return Places { far: far.collect(), ..self.clone() };
+        }
+        let far = self.far.iter().map(|cells| cells.renamed(|cell| cell / 2)).collect();
+        let (cells, cell_bytes) = (self.cells.div_ceil(2), self.cell_bytes * 2);
+        Places { far, cells, cell_bytes, ..self.clone() }
+    }
+
+    /// Distances near recent ends by the power of two, and ages too.
+    pub(crate) fn rounder(&self, kinds: &[Kind]) -> Places {
+        let octave = |bin: u32| if bin < 8 { bin } else { bin / 4 * 4 };
+        let round = |(counts, kind): (&Counts, &Kind)| match kind {
+            Kind::Near => counts.renamed(|key| {
+                let near = Nearby::of(key);
+                Nearby { distance: octave(near.distance), ..near }.key()
+            }),
+            Kind::Again | Kind::Over => counts.renamed(|key| {
+                let reuse = Reuse::of(key);
+                Reuse { age: octave(reuse.age), ..reuse }.key()
+            }),
+            _ => counts.clone(),
+        };
+        Places { of_class: self.of_class.iter().zip(kinds).map(round).collect(), ..self.clone() }
+    }
+
+    /// No more than so many ways for the places of a class to come about.
+    pub(crate) fn fewer(&self, kept: usize) -> Places {
+        let of_class = self.of_class.iter().map(|counts| counts.commonest(kept)).collect();
+        Places { of_class, ..self.clone() }
+    }
+
+    pub(crate) fn put(&self, writer: &mut Writer) {
+        self.of_class.iter().for_each(|counts| counts.put(writer));
+        writer.number(self.cells.into());
+        writer.number(self.cell_bytes / CELL_BYTES_MIN);
+        writer.number(self.far.len() as u64);
+        self.far.iter().for_each(|cells| cells.put(writer));
+    }
+
+    pub(crate) fn get(bytes: &mut Bytes, kinds: &[Kind]) -> Result<Places, Bad> {
+        let mut of_class = Vec::new();
+        for &kind in kinds {
+            let counts = Counts::get(bytes, key_max(kind), "how a place comes about")?;
+            if counts.0.is_empty() && key_max(kind) > 0 {
+                return bytes.bad("a class without places", "one at least");
+            }
+            of_class.push(counts);
+        }
+        let cells = bytes.number(CELLS_READ_MAX, "cells")?.max(1) as u32;
+        let cell_bytes = bytes.number(CELL_UNITS_MAX, "size of a cell")?.max(1) * CELL_BYTES_MIN;
+        let parts = bytes.length(FAR_EPOCHS, "parts of the trace")?;
+        if parts == 0 {
+            return bytes.bad("no part of the trace", "one at least");
+        }
+        let far = bytes.list(parts, |bytes| Counts::get(bytes, cells - 1, "cell"))?;
+        Ok(Places { of_class, cells, cell_bytes, far })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_come_back() {
+        for rank in [0, 5, 31] {
+            for (is_own, age) in [(false, 0), (true, 33)] {
+                let run = Run { rank, is_own, age };
+                assert_eq!(Run::of(run.key()), run);
+            }
+            for (is_multiple, is_behind) in [(false, true), (true, false)] {
+                let near = Nearby { rank, is_multiple, is_behind, distance: 44 };
+                assert_eq!(Nearby::of(near.key()), near);
+            }
+        }
+        for how in [How::Within, How::Whole, How::Continuation] {
+            let reuse = Reuse { age: BIN_MAX, how };
+            assert_eq!(Reuse::of(reuse.key()), reuse);
+        }
+    }
+
+    #[test]
+    fn distances_near_an_end_have_bins() {
+        assert!(bins::bin(NEAR_BYTES / 512) < DISTANCES);
+    }
+}

@@ -1,0 +1,125 @@
+//! How long requests of a class are: its commonest lengths, how often one is as long as the request it goes on
+//! from or comes back to, and how they lie on blocks.
+
+use rustc_hash::FxHashMap;
+
+use crate::bytes::{Bad, Bytes, Writer};
+use crate::counts::{Bag, Counts};
+use crate::dice::Dice;
+use crate::ground::BLOCK_BYTES;
+
+/// Lengths of a class that are told apart.
+pub(crate) const LENGTHS: usize = 24;
+/// Lengths that are counted while fitting; others are rounded.
+const COUNTED_MAX: usize = 4096;
+const SECTOR: u64 = 512;
+const SECTORS: u32 = (BLOCK_BYTES / SECTOR) as u32;
+
+/// Lengths of the requests of one class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sizes {
+    pub(crate) lengths: Counts,
+    /// Of those whose reference has their octave, how many are as long as it, and all of them.
+    same: (u32, u32),
+    /// The sector of a block at which new places begin.
+    sectors: Counts,
+}
+
+/// Collects them.
+#[derive(Clone, Default)]
+pub(crate) struct SizesFit {
+    lengths: FxHashMap<u32, u32>,
+    same: (u32, u32),
+    sectors: [u32; SECTORS as usize],
+}
+
+impl SizesFit {
+    #[inline]
+    pub(crate) fn add(&mut self, len: u32, reference: Option<u32>, is_alike: bool) {
+        match self.lengths.get_mut(&len) {
+            Some(count) => *count += 1,
+            None => {
+                let fine = len.max(1).ilog2().saturating_sub(4);
+                let is_full = self.lengths.len() >= COUNTED_MAX;
+                let len = if is_full { (len >> fine << fine).max(512) } else { len };
+                *self.lengths.entry(len).or_default() += 1;
+            }
+        }
+        if is_alike {
+            self.same.0 += u32::from(reference == Some(len));
+            self.same.1 += 1;
+        }
+    }
+
+    /// A place that is not where another request ended.
+    #[inline]
+    pub(crate) fn add_place(&mut self, address: u64) {
+        self.sectors[(address % BLOCK_BYTES / SECTOR) as usize] += 1;
+    }
+
+    pub(crate) fn finish(self) -> Sizes {
+        let mut lengths: Vec<(u32, u32)> = self.lengths.into_iter().collect();
+        lengths.sort_unstable();
+        let lengths = Counts(lengths).commonest(LENGTHS);
+        Sizes { lengths, same: self.same, sectors: Counts::of(&self.sectors) }
+    }
+}
+
+impl Sizes {
+    pub(crate) fn put(&self, writer: &mut Writer) {
+        self.lengths.put(writer);
+        writer.numbers([self.same.0, self.same.1].map(u64::from));
+        self.sectors.put(writer);
+    }
+
+    pub(crate) fn get(bytes: &mut Bytes) -> Result<Sizes, Bad> {
+        let lengths = Counts::get(bytes, u32::MAX - 1, "length of a request")?;
+        if lengths.0.is_empty() {
+            return bytes.bad("a class without lengths", "one at least");
+        }
+        let all = u64::from(u32::MAX);
+        let same = [bytes.number(all, "requests as long")?, bytes.number(all, "requests alike")?];
+        let sectors = Counts::get(bytes, SECTORS - 1, "sector of a block")?;
+        Ok(Sizes { lengths, same: (same[0] as u32, same[1] as u32), sectors })
+    }
+}
+
+/// Draws lengths.
+pub(crate) struct Lengths {
+    lengths: Bag,
+    same: f64,
+    sectors: Bag,
+}
+
+impl Lengths {
+    pub(crate) fn new(sizes: &Sizes) -> Lengths {
+        Lengths {
+            lengths: Bag::new(&sizes.lengths),
+            same: f64::from(sizes.same.0) / f64::from(sizes.same.1.max(1)),
+            sectors: Bag::new(&sizes.sectors),
+        }
+    }
+
+    /// Whether the next is as long as its reference.
+    #[inline]
+    pub(crate) fn is_same(&self, dice: &mut Dice) -> bool {
+        self.same > 0.0 && dice.unit() < self.same
+    }
+
+    /// One as long as the reference, if any is left.
+    #[inline]
+    pub(crate) fn take(&mut self, len: u32) -> bool {
+        self.lengths.take(len)
+    }
+
+    #[inline]
+    pub(crate) fn draw(&mut self, dice: &mut Dice) -> u32 {
+        self.lengths.draw(dice).unwrap_or(0)
+    }
+
+    /// How far into a block a place begins, in bytes.
+    #[inline]
+    pub(crate) fn sector(&mut self, dice: &mut Dice) -> u64 {
+        self.sectors.draw(dice).map_or(0, |sector| u64::from(sector) * SECTOR)
+    }
+}

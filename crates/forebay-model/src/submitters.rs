@@ -1,0 +1,174 @@
+//! Who asks, and with which flags: of each class its streams, how often the stream is that of the request gone
+//! on from, and its flags. The busiest streams are told apart, the others are one.
+
+use crate::bytes::{Bad, Bytes, Writer};
+use crate::counts::{COUNT_MAX, Counts};
+use crate::dice::Dice;
+
+/// Streams told apart.
+pub(crate) const STREAMS_MAX: usize = 64;
+
+/// A stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Submitter {
+    /// Its requests.
+    pub requests: u64,
+    /// Its name, where names were asked for.
+    pub name: Option<String>,
+}
+
+/// Which of the streams told apart each stream is, and their requests.
+pub(crate) fn told_apart(requests: &[u64]) -> (Vec<u16>, Vec<u64>) {
+    let mut busiest: Vec<usize> = (0..requests.len()).collect();
+    busiest.sort_by_key(|&stream| (std::cmp::Reverse(requests[stream]), stream));
+    let mut kept: Vec<usize> = busiest.iter().copied().take(STREAMS_MAX).collect();
+    let rest = kept.len().saturating_sub(1);
+    // Their order stays, but for the last, which is all others where there are any.
+    let ordered = if busiest.len() > STREAMS_MAX { rest } else { kept.len() };
+    kept[..ordered].sort_unstable();
+    let (mut of, mut sums) = (vec![rest as u16; requests.len()], vec![0; kept.len()]);
+    kept.iter().zip(0..).for_each(|(&stream, number)| of[stream] = number);
+    requests.iter().zip(&of).for_each(|(count, &number)| sums[usize::from(number)] += count);
+    (of, sums)
+}
+
+/// Who asks for requests of a class.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Submitters {
+    streams: Counts,
+    /// Of all requests but the first, how many come from the stream gone on from, and all of them.
+    kept: (u32, u32),
+    flags: Counts,
+}
+
+impl Submitters {
+    #[inline]
+    pub(crate) fn add(&mut self, stream: u16, reference: Option<u16>, flags: u8) {
+        self.streams.add(stream.into(), 1);
+        self.flags.add(flags.into(), 1);
+        if let Some(reference) = reference {
+            self.kept.0 += u32::from(reference == stream);
+            self.kept.1 += 1;
+        }
+    }
+
+    pub(crate) fn put(&self, writer: &mut Writer) {
+        self.streams.put(writer);
+        writer.numbers([self.kept.0, self.kept.1].map(u64::from));
+        self.flags.put(writer);
+    }
+
+    pub(crate) fn get(bytes: &mut Bytes, streams: usize) -> Result<Submitters, Bad> {
+        let streams = Counts::get(bytes, streams.max(1) as u32 - 1, "stream")?;
+        let all = u64::from(u32::MAX);
+        let kept = [bytes.number(all, "streams kept")?, bytes.number(all, "streams")?];
+        let flags = Counts::get(bytes, 31, "flags")?;
+        Ok(Submitters { streams, kept: (kept[0] as u32, kept[1] as u32), flags })
+    }
+}
+
+/// Reads the streams.
+pub(crate) fn get_streams(bytes: &mut Bytes) -> Result<Vec<Submitter>, Bad> {
+    let length = bytes.length(STREAMS_MAX, "streams")?;
+    if length == 0 {
+        return bytes.bad("no stream", "one at least");
+    }
+    bytes.list(length, |bytes| {
+        let requests = bytes.number(COUNT_MAX, "requests of a stream")?;
+        let is_named = bytes.number(1, "whether a stream is named")? == 1;
+        let name = is_named.then(|| bytes.text("name of a stream")).transpose()?;
+        Ok(Submitter { requests, name })
+    })
+}
+
+pub(crate) fn put_streams(streams: &[Submitter], writer: &mut Writer) {
+    writer.number(streams.len() as u64);
+    for stream in streams {
+        writer.number(stream.requests);
+        writer.number(stream.name.is_some().into());
+        stream.name.iter().for_each(|name| writer.text(name));
+    }
+}
+
+/// Draws who asks.
+pub(crate) struct Askers {
+    full: Vec<u32>,
+    left: Vec<u32>,
+    sum: u64,
+    kept: f64,
+    flags: crate::counts::Bag,
+}
+
+impl Askers {
+    pub(crate) fn new(submitters: &Submitters) -> Askers {
+        let last = submitters.streams.0.last().map_or(0, |entry| entry.0 as usize);
+        let mut full = vec![0; last + 1];
+        submitters.streams.0.iter().for_each(|&(stream, count)| full[stream as usize] = count);
+        Askers {
+            left: vec![0; full.len()],
+            sum: 0,
+            full,
+            kept: f64::from(submitters.kept.0) / f64::from(submitters.kept.1.max(1)),
+            flags: crate::counts::Bag::new(&submitters.flags),
+        }
+    }
+
+    /// The stream: the one gone on from, if any of its requests is left and that is drawn or `stays`.
+    #[inline]
+    pub(crate) fn stream(&mut self, reference: u16, stays: bool, dice: &mut Dice) -> u16 {
+        if self.sum == 0 {
+            self.left.copy_from_slice(&self.full);
+            self.sum = self.full.iter().map(|&count| u64::from(count)).sum();
+            if self.sum == 0 {
+                return reference;
+            }
+        }
+        let is_left = self.left.get(usize::from(reference)).is_some_and(|&left| left > 0);
+        let mut stream = usize::from(reference);
+        if !(is_left && (stays || dice.unit() < self.kept)) {
+            let mut drawn = dice.below(self.sum);
+            stream = 0;
+            while drawn >= u64::from(self.left[stream]) {
+                drawn -= u64::from(self.left[stream]);
+                stream += 1;
+            }
+        }
+        self.left[stream] -= 1;
+        self.sum -= 1;
+        stream as u16
+    }
+
+    #[inline]
+    pub(crate) fn flags(&mut self, dice: &mut Dice) -> u8 {
+        self.flags.draw(dice).unwrap_or(0) as u8
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busiest_streams_keep_their_order_and_the_rest_are_one() {
+        let (of, sums) = told_apart(&[3, 9, 5]);
+        assert_eq!((of, sums), (vec![0, 1, 2], vec![3, 9, 5]));
+        let requests: Vec<u64> = (0..100).collect();
+        let (of, sums) = told_apart(&requests);
+        assert_eq!(sums.len(), STREAMS_MAX);
+        assert_eq!((of[0], of[36], of[37], of[99]), (63, 63, 0, 62));
+        assert_eq!(sums.iter().sum::<u64>(), requests.iter().sum::<u64>());
+        assert_eq!(told_apart(&[]), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_cycle_has_each_stream_as_often_as_it_was() {
+        let mut saved = Submitters::default();
+        for n in 0..100u16 {
+            saved.add(n % 10 / 7, Some(0), 1);
+        }
+        let (mut askers, mut dice) = (Askers::new(&saved), Dice::new(1));
+        let ones = (0..200).filter(|_| askers.stream(0, false, &mut dice) == 1).count();
+        assert_eq!((ones, askers.flags(&mut dice)), (60, 1));
+    }
+}

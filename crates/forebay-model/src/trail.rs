@@ -1,0 +1,170 @@
+//! What was done so far, as far as a request's place can depend on it: the ground, the requests that used it,
+//! and where recent ones ended. Fitting asks of each request how its place came about; drawing finds a place
+//! that came about so. Both then add it here.
+
+use forebay_core::Op;
+
+use crate::class::{Kind, NEAR_BYTES};
+use crate::ground::{BLOCK_BYTES, Ground, blocks};
+use crate::past::{Past, Was};
+use crate::space::Space;
+
+/// Ends that are kept of each area.
+pub(crate) const ENDS_MAX: usize = 32;
+
+/// Where a request ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct End {
+    pub(crate) address: u64,
+    pub(crate) len: u32,
+    pub(crate) stream: u16,
+    pub(crate) op: Op,
+}
+
+/// A request in the model's space.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    pub(crate) address: u64,
+    pub(crate) len: u32,
+    pub(crate) op: Op,
+    pub(crate) stream: u16,
+    pub(crate) area: u16,
+}
+
+/// How the place of a request came about.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Seen {
+    pub(crate) kind: Kind,
+    /// Which of the recent ends it goes on from, or is near to; 0 is the latest.
+    pub(crate) rank: usize,
+    /// How far ahead of that end it begins, in bytes.
+    pub(crate) ahead: i64,
+    /// The request that used its first block last.
+    pub(crate) was: Option<u32>,
+}
+
+/// What was done so far.
+pub(crate) struct Trail {
+    pub(crate) ground: Ground,
+    pub(crate) past: Past,
+    pub(crate) ends: Vec<Vec<End>>,
+    /// Where each stream ended.
+    pub(crate) stream_ends: Vec<u64>,
+    /// The area of the latest request.
+    pub(crate) area: usize,
+    ends_max: usize,
+}
+
+impl Trail {
+    pub(crate) fn new(areas: usize, ranges: usize, streams: usize, ends_max: usize) -> Trail {
+        Trail {
+            ground: Ground::new(),
+            past: Past::new(ranges),
+            ends: vec![Vec::with_capacity(ends_max + 1); areas],
+            stream_ends: vec![u64::MAX; streams],
+            area: 0,
+            ends_max,
+        }
+    }
+
+    /// How the place of the next request came about.
+    #[inline]
+    pub(crate) fn see(&self, asked: &Asked) -> Seen {
+        let none = Seen { kind: Kind::Nowhere, rank: 0, ahead: 0, was: None };
+        if asked.len == 0 {
+            return none;
+        }
+        let (first, end) = blocks(asked.address, asked.len);
+        let is_used = self.ground.new_blocks(first, end) == 0;
+        let was = self.ground.last(first);
+        let ends = &self.ends[usize::from(asked.area)];
+        if let Some(rank) = ends.iter().position(|end| end.address == asked.address) {
+            let kind = match (rank, is_used) {
+                (0, false) => Kind::ContinueNew,
+                (0, true) => Kind::ContinueUsed,
+                (_, false) => Kind::ResumeNew,
+                (_, true) => Kind::ResumeUsed,
+            };
+            return Seen { kind, rank, was, ..none };
+        }
+        if was.is_some() {
+            return Seen { kind: if is_used { Kind::Again } else { Kind::Over }, was, ..none };
+        }
+        let distances = ends.iter().map(|end| asked.address.abs_diff(end.address));
+        // Nearer ends count more, and later ones.
+        let near = (1u64..).zip(distances).min_by_key(|(rank, far)| far.saturating_mul(*rank));
+        match near {
+            Some((rank, distance)) if distance < NEAR_BYTES => {
+                let rank = rank as usize - 1;
+                let ahead = asked.address.wrapping_sub(ends[rank].address) as i64;
+                Seen { kind: Kind::Near, rank, ahead, was }
+            }
+            _ => Seen { kind: Kind::Far, ..none },
+        }
+    }
+
+    /// Adds the request, which goes on from the end of rank `from` if any.
+    #[inline]
+    pub(crate) fn push(&mut self, asked: &Asked, range: usize, from: Option<usize>) {
+        let area = usize::from(asked.area);
+        let end = asked.address + u64::from(asked.len);
+        let at = blocks(asked.address, asked.len);
+        let number = self.past.latest() + 1;
+        let past = &mut self.past;
+        self.ground.touch(at, number, |owner, blocks| past.lose(owner, blocks));
+        self.past.push(Was {
+            address: asked.address,
+            len: asked.len,
+            blocks: (at.1 - at.0) as u32,
+            range: range as u16,
+            goes_on: from.is_some(),
+        });
+        let ends = &mut self.ends[area];
+        match from {
+            Some(rank) => drop(ends.remove(rank)),
+            None if ends.len() >= self.ends_max => drop(ends.pop()),
+            None => (),
+        }
+        let (len, stream, op) = (asked.len, asked.stream, asked.op);
+        ends.insert(0, End { address: end, len, stream, op });
+        self.stream_ends[usize::from(stream)] = end;
+        self.area = area;
+    }
+
+    /// How many requests ago the block at an address was used.
+    #[inline]
+    pub(crate) fn age(&self, address: u64) -> Option<u64> {
+        let last = self.ground.last(address / BLOCK_BYTES)?;
+        Some(u64::from(self.past.latest() - last))
+    }
+
+    /// Whether the stream of an end went on nowhere else.
+    #[inline]
+    pub(crate) fn is_stream_s(&self, end: &End, stream: u16) -> bool {
+        self.stream_ends[usize::from(stream)] == end.address
+    }
+
+    /// How many blocks of a request there would be new.
+    #[inline]
+    pub(crate) fn new_blocks(&self, address: u64, len: u32) -> u64 {
+        let (first, end) = blocks(address, len);
+        self.ground.new_blocks(first, end)
+    }
+
+    /// Bytes after an end that were all used, up to `max`.
+    #[inline]
+    pub(crate) fn used_ahead(&self, address: u64, max: u64) -> u64 {
+        let first = address / BLOCK_BYTES;
+        // The block that the end lies in is its own.
+        let own = u64::from(!address.is_multiple_of(BLOCK_BYTES));
+        let stretch = self.ground.stretch(first + own, true, max / BLOCK_BYTES);
+        (first + own + stretch) * BLOCK_BYTES - address
+    }
+}
+
+/// The space and range of a record's place.
+#[inline]
+pub(crate) fn placed(space: &Space, volume: u32, offset: u64) -> (u64, usize) {
+    let address = space.address(volume, offset);
+    (address, space.range(address))
+}

@@ -1,0 +1,265 @@
+//! The model as a whole: what it draws is like what it was fitted on, and no copy of it; every damage of its file
+//! is told in one line.
+#![allow(clippy::unwrap_used)]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use forebay_core::{Flags, Nanos, Op};
+use forebay_model::Model;
+use forebay_model::fit::{FitOptions, Fitter, Survey};
+use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
+use forebay_trace::Record;
+use proptest::prelude::*;
+
+fn fitted(records: &[Record], options: &FitOptions) -> Model {
+    let mut survey = Survey::default();
+    records.iter().for_each(|record| survey.add(record));
+    let mut fitter = Fitter::new(survey, options);
+    records.iter().for_each(|record| fitter.add(record));
+    assert_eq!(fitter.agrees(), Ok(()));
+    fitter.finish()
+}
+
+fn fit(records: &[Record]) -> Model {
+    fitted(records, &FitOptions::default())
+}
+
+fn draw(model: &Model, seed: u64) -> Vec<Record> {
+    Generator::new(model, GenerateOptions { seed, ..GenerateOptions::default() }).collect()
+}
+
+fn bundled() -> Vec<Record> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
+    let mut reader = forebay_trace::open::open(&path, None).unwrap();
+    let (mut records, mut batch) = (Vec::new(), Vec::new());
+    loop {
+        reader.read(&mut batch).unwrap();
+        if batch.is_empty() {
+            return records;
+        }
+        records.extend_from_slice(&batch);
+    }
+}
+
+fn share(records: &[Record], of: impl Fn(&Record) -> bool) -> f64 {
+    records.iter().filter(|record| of(record)).count() as f64 / records.len() as f64
+}
+
+fn sequential_share(records: &[Record]) -> f64 {
+    let follows = |two: &[Record]| {
+        two[0].volume == two[1].volume && two[0].offset + u64::from(two[0].len) == two[1].offset
+    };
+    records.windows(2).filter(|two| follows(two)).count() as f64 / records.len() as f64
+}
+
+fn blocks_used(records: &[Record]) -> f64 {
+    let blocks = records.iter().flat_map(|record| {
+        let end = record.offset + u64::from(record.len);
+        (record.offset / 4096..end.div_ceil(4096)).map(|block| (record.volume, block))
+    });
+    blocks.collect::<std::collections::BTreeSet<_>>().len() as f64
+}
+
+#[test]
+fn a_twin_of_the_bundled_trace_is_like_it() {
+    let records = bundled();
+    let model = fit(&records);
+    let twin = draw(&model, 1);
+    assert_eq!(twin.len(), records.len());
+    assert!(twin.is_sorted_by_key(|record| record.at));
+    assert_eq!(twin[twin.len() - 1].at, records[records.len() - 1].at);
+    let bytes = |records: &[Record]| records.iter().map(|r| f64::from(r.len)).sum::<f64>();
+    assert!((bytes(&twin) / bytes(&records) - 1.0).abs() < 0.01);
+    let writes = |records: &[Record]| share(records, |record| record.op == Op::Write);
+    assert!((writes(&twin) - writes(&records)).abs() < 1e-3);
+    let sequential = (sequential_share(&twin), sequential_share(&records));
+    assert!((sequential.0 - sequential.1).abs() < 0.10, "{sequential:?}");
+    let used = blocks_used(&twin) / blocks_used(&records);
+    assert!((used - 1.0).abs() < 0.10, "{used} of the ground");
+    assert!(model.to_file().len() < 40 << 10);
+}
+
+/// Request by request, how often two traces say the same of operation, length and place at once.
+fn agreement(a: &[Record], b: &[Record]) -> f64 {
+    let same = |(a, b): &(&Record, &Record)| {
+        a.op == b.op && a.len == b.len && a.offset.abs_diff(b.offset) < 1 << 20
+    };
+    a.iter().zip(b).filter(same).count() as f64 / a.len() as f64
+}
+
+#[test]
+fn the_same_seed_gives_the_same_and_another_gives_another() {
+    let records = bundled();
+    let model = fit(&records);
+    let one = draw(&model, 1);
+    assert_eq!(one, draw(&model, 1));
+    let two = draw(&model, 2);
+    let (seeds, copy) = (agreement(&one, &two), agreement(&one, &records));
+    assert!(seeds < 0.2, "two seeds agree on {seeds}");
+    assert!(copy <= seeds + 0.03, "trace and twin agree on {copy}, two seeds on {seeds}");
+}
+
+fn record(at_ns: u64, offset: u64, op: Op, len: u32) -> Record {
+    let (at, flags) = (Nanos(at_ns), Flags::NONE);
+    Record { at, offset, latency: None, len, stream: 0, volume: 0, op, flags }
+}
+
+/// Any requests, on a few volumes, with flushes and trims.
+fn any_records() -> impl Strategy<Value = Vec<Record>> {
+    let op = prop_oneof![Just(Op::Read), Just(Op::Write), Just(Op::Flush), Just(Op::Trim)];
+    let one = (0u64..3_000_000, 0u64..1 << 34, 1u32..300_000, 0u32..3, 0u32..4, op);
+    proptest::collection::vec(one, 1..400).prop_map(|list| {
+        let mut at = 0;
+        list.into_iter()
+            .map(|(gap, place, len, volume, stream, op)| {
+                at += gap;
+                let (offset, len) = if op == Op::Flush { (0, 0) } else { (place / 512 * 512, len) };
+                Record { volume, stream, ..record(at, offset, op, len) }
+            })
+            .collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(48))]
+
+    #[test]
+    fn what_is_drawn_keeps_to_volumes_time_and_counts(records in any_records(), seed: u64) {
+        let first = records[0].at.0;
+        let records: Vec<Record> =
+            records.iter().map(|r| Record { at: Nanos(r.at.0 - first), ..*r }).collect();
+        let model = fit(&records);
+        let twin = draw(&model, seed);
+        prop_assert_eq!(twin.len(), records.len());
+        prop_assert!(twin.is_sorted_by_key(|record| record.at));
+        for record in &twin {
+            let extent = model.volumes.volumes[record.volume as usize].extent_mib << 20;
+            prop_assert!(record.offset + u64::from(record.len) <= extent);
+            prop_assert!((record.len == 0) == (record.op == Op::Flush));
+        }
+        let ops = |records: &[Record]| share(records, |record| record.op == Op::Write);
+        prop_assert_eq!(ops(&twin), ops(&records));
+    }
+
+    #[test]
+    fn a_file_comes_back_and_any_damage_to_it_is_told(
+        records in any_records(),
+        at in 0usize..1 << 16,
+        change in 1u8..,
+    ) {
+        let model = fit(&records);
+        let mut file = model.to_file();
+        let path = Path::new("a.model");
+        prop_assert_eq!(Model::from_file(path, &file).unwrap(), model);
+        let at = at % file.len();
+        prop_assert!(Model::from_file(path, &file[..at]).is_err());
+        file[at] ^= change;
+        let told = Model::from_file(path, &file).unwrap_err().to_string();
+        prop_assert!(told.starts_with("a.model") && told.lines().count() == 1, "{}", told);
+    }
+
+    /// Where the sum is right, since somebody made the file so.
+    #[test]
+    fn content_is_refused_or_drawn_from(
+        records in any_records(),
+        changes in proptest::collection::vec((0usize..1 << 16, any::<u8>()), 1..4),
+    ) {
+        let mut content = fit(&records).content();
+        for (at, byte) in changes {
+            let at = at % content.len();
+            content[at] = byte;
+        }
+        if let Ok(model) = Model::from_content(Path::new("a.model"), &content) {
+            let options = GenerateOptions { requests: Some(500), ..GenerateOptions::default() };
+            for record in Generator::new(&model, options) {
+                let extent = model.volumes.volumes[record.volume as usize].extent_mib << 20;
+                prop_assert!(record.offset + u64::from(record.len) <= extent);
+            }
+        }
+    }
+}
+
+#[test]
+fn old_models_and_other_files_are_told_apart() {
+    let told = |file: &[u8]| Model::from_file(Path::new("m"), file).unwrap_err().to_string();
+    assert!(told(b"{\"forebay_model\":1,\"requests\":3}").contains("an earlier Forebay"));
+    assert!(told(b"forebay model 9\nxyz").contains("form 9"));
+    assert!(told(b"").contains("an empty file") && told(b"at_ns,op").contains("something else"));
+}
+
+#[test]
+fn a_smaller_budget_makes_a_smaller_model_that_still_draws() {
+    let records = bundled();
+    let model = fit(&records);
+    let mut last = model.to_file().len();
+    for budget in [12 << 10, 8 << 10, 6 << 10] {
+        let (smaller, file) = model.clone().within(budget);
+        assert!(file.len() <= budget && file.len() < last, "{} of {budget}", file.len());
+        last = file.len();
+        let twin = draw(&smaller, 1);
+        assert_eq!(twin.len(), records.len());
+        let bytes = |records: &[Record]| records.iter().map(|r| f64::from(r.len)).sum::<f64>();
+        assert!((bytes(&twin) / bytes(&records) - 1.0).abs() < 0.05);
+        assert_eq!(Model::from_file(Path::new("m"), &file).unwrap(), smaller);
+    }
+}
+
+#[test]
+fn longer_runs_begin_again_and_intensity_shortens_gaps() {
+    let records: Vec<Record> =
+        (0..500).map(|n| record(n * 1_000_000, n % 50 * 8192, Op::Read, 4096)).collect();
+    let model = fit(&records);
+    let long = |intensity| -> Vec<Record> {
+        let options =
+            GenerateOptions { requests: Some(1700), intensity, ..GenerateOptions::default() };
+        Generator::new(&model, options).collect()
+    };
+    let (plain, twice) = (long(1.0), long(2.0));
+    assert_eq!((plain.len(), twice.len()), (1700, 1700));
+    assert!(plain.is_sorted_by_key(|record| record.at));
+    assert!(plain[1699].at.0.abs_diff(1_697_000_000) < 5_000_000, "{:?}", plain[1699].at);
+    assert_eq!(plain[1699].at.0, twice[1699].at.0 * 2);
+    let until = GenerateOptions { until: Some(Nanos(250_000_000)), ..GenerateOptions::default() };
+    assert!(Generator::new(&model, until).count().abs_diff(250) < 30);
+    assert!(until.has_end(&model) && !until.has_end(&fit(&records[..1])));
+}
+
+/// A chain over quarters: it stays with probability 0.7 and goes on to the next with 0.3; reads of 4 KiB in
+/// the even ones, writes of 64 KiB in the odd ones.
+#[test]
+fn a_known_chain_comes_back_and_needs_its_transitions() {
+    let (mut quarter, mut state) = (0u64, 9u64);
+    let mut unit = move || {
+        state =
+            state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as f64 / (1u64 << 31) as f64
+    };
+    let quarter_bytes = 16u64 << 30;
+    let mut records = vec![record(0, 4 * quarter_bytes - 4096, Op::Read, 4096)];
+    for n in 1..20_000 {
+        if unit() < 0.3 {
+            quarter = (quarter + 1) % 4;
+        }
+        let place = (unit() * (quarter_bytes - 65_536) as f64) as u64 / 4096 * 4096;
+        let (op, len) = if quarter % 2 == 0 { (Op::Read, 4096) } else { (Op::Write, 65_536) };
+        records.push(record(n * 1_000_000, quarter * quarter_bytes + place, op, len));
+    }
+    let model = fitted(&records, &FitOptions { level: Some(1), ..FitOptions::default() });
+    let stays = |mechanisms: Mechanisms| {
+        let options = GenerateOptions { mechanisms, ..GenerateOptions::default() };
+        let twin: Vec<Record> = Generator::new(&model, options).collect();
+        let mut moves: BTreeMap<(u64, u64), f64> = BTreeMap::new();
+        for two in twin.windows(2) {
+            let of = (two[0].offset / quarter_bytes, two[1].offset / quarter_bytes);
+            *moves.entry(of).or_default() += 1.0 / twin.len() as f64;
+        }
+        let kept: f64 = (0..4).map(|quarter| moves[&(quarter, quarter)]).sum();
+        let on: f64 = (0..4).map(|quarter| moves[&(quarter, (quarter + 1) % 4)]).sum();
+        (kept, on)
+    };
+    let (kept, on) = stays(Mechanisms::default());
+    assert!((kept - 0.7).abs() < 0.05 && (on - 0.3).abs() < 0.05, "{kept} {on}");
+    let (kept, _) = stays(Mechanisms::default().without(Mechanism::Transitions));
+    assert!(kept < 0.6, "{kept} stay without transitions");
+}
