@@ -28,11 +28,11 @@ const PER_STEP_MAX: f64 = 2.0;
 /// With fewer than these they hide next to nothing.
 const PER_STEP_FINE: f64 = 1.5;
 
-/// What rounding to a trace's units and a clock's own jitter may come to.
-const ROUNDING: Nanos = Nanos::from_micros(600);
+/// What rounding to a trace's units may come to.
+const ROUNDING: Nanos = Nanos::from_micros(50);
 
-/// What noise may be added to a clock.
-const NOISE: Nanos = Nanos::from_millis(10);
+/// What noise may hide a clock's steps, the least first.
+const NOISES: [Nanos; 2] = [Nanos::from_millis(1), Nanos::from_millis(10)];
 
 /// So many requests of one stamp are no coincidence on a clock that is fine.
 const SHARED_LEAST: u64 = 4;
@@ -91,7 +91,7 @@ struct Seen {
     on_shared: u64,
     crowds: [Crowd; STEPS_MS.len()],
     rounded: Ticks,
-    noisy: Ticks,
+    noisy: [Ticks; NOISES.len()],
 }
 
 impl Default for Seen {
@@ -108,7 +108,7 @@ impl Default for Seen {
             on_shared: 0,
             crowds: Default::default(),
             rounded: Ticks::new(ROUNDING),
-            noisy: Ticks::new(NOISE),
+            noisy: NOISES.map(Ticks::new),
         }
     }
 }
@@ -156,7 +156,7 @@ impl Seen {
         }
         self.alike += 1;
         self.rounded.add(at);
-        self.noisy.add(at);
+        self.noisy.iter_mut().for_each(|ticks| ticks.add(at));
         for (crowd, ms) in self.crowds.iter_mut().zip(STEPS_MS) {
             crowd.add(at, Nanos::from_millis(ms).0);
         }
@@ -190,7 +190,8 @@ impl Seen {
             let per_stamp = self.on_shared as f64 / stamps as f64;
             return Times::Coarse { step, per_stamp, share };
         }
-        if let Some((step, _)) = self.stepped(&self.noisy, PER_STEP_MAX) {
+        let noisy = self.noisy.iter().find_map(|ticks| self.stepped(ticks, PER_STEP_MAX));
+        if let Some((step, _)) = noisy {
             return Times::Crowded { step, share: 1.0 };
         }
         self.crowded().unwrap_or(Times::Usable)

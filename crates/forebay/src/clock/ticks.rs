@@ -69,6 +69,9 @@ impl Ticks {
                 step = distance / steps;
             }
         }
+        // One distance has all of the noise, their sum next to none of it.
+        let steps: f64 = distances.iter().map(|distance| (*distance as f64 / step).round()).sum();
+        step = distances.iter().map(|distance| *distance as f64).sum::<f64>() / steps.max(1.0);
         // Random distances are so near a whole step only now and then.
         let near = (self.slack.0 as f64).min(step / 8.0);
         let is_whole = |distance: &&u64| {
