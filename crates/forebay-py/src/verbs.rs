@@ -70,7 +70,7 @@ pub(crate) fn convert(
                     Some(file) => read_key(file)?,
                     None => Key::random().map_err(|error| Error::Unfit(error.to_string()))?,
                 };
-                Some((key, extents(&mut *source.open()?, cell_mib << 20, go_on)?))
+                Some((key, extents(&mut *source.open()?, cell_mib << 20, |_| signals.go_on())?))
             }
             false => None,
         };
