@@ -63,14 +63,14 @@ pub(crate) fn convert(
     }
     let name = source.name().to_path_buf();
     let (Converted { records, lost }, notes) = detached(py, |signals| {
-        let go_on = |_| signals.go_on();
+        let mut go_on = |_: u64| signals.go_on();
         let hidden = match anonymize {
             true => {
                 let key = match &key {
                     Some(file) => read_key(file)?,
                     None => Key::random().map_err(|error| Error::Unfit(error.to_string()))?,
                 };
-                Some((key, extents(&mut *source.open()?, cell_mib << 20, |_| signals.go_on())?))
+                Some((key, extents(&mut *source.open()?, cell_mib << 20, &mut go_on)?))
             }
             false => None,
         };
