@@ -6,7 +6,7 @@ use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::plan::amount::Fraction;
 use forebay::plan::arrival_times::ArrivalTimes;
-use forebay::plan::capacity::{self, Doubt, Promises, Row, answer};
+use forebay::plan::capacity::{self, Doubt, Promises, Row, answer, missing};
 use forebay::plan::confidence::Bootstrap;
 use forebay::report;
 use forebay_core::Nanos;
@@ -16,7 +16,7 @@ use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Costs};
 use crate::plan_devices::{self, Devices};
-use crate::plan_options::{self, percent};
+use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
 
 /// Find the least capacity that answers a fraction of the requests within a time
@@ -32,8 +32,8 @@ pub(crate) struct Capacity {
     #[arg(long, value_name = "SHARE,...", value_delimiter = ',', value_parser = plan_options::fraction,
           default_value = "0.9,0.95,0.99,0.995,0.999,1", allow_hyphen_values = true)]
     fraction: Vec<Fraction>,
-    /// Answer for each volume as well
-    #[arg(long, value_enum, conflicts_with = "device")]
+    /// Answer for each volume as well; not with --device, as all volumes share the devices
+    #[arg(long, value_enum)]
     by: Option<By>,
     /// Give every capacity an interval that holds this share of resamples, e.g. 0.95
     #[arg(long, value_name = "SHARE", value_parser = plan_options::share, allow_hyphen_values = true,
@@ -53,8 +53,10 @@ pub(crate) struct Capacity {
     #[command(flatten)]
     devices: Devices,
     /// Also write an HTML report with the curve of capacity over fraction
-    #[arg(short, long, value_name = "FILE", conflicts_with = "device")]
+    #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    #[command(flatten)]
+    trust: Trust,
     #[command(flatten)]
     source: Source,
     /// How to print the results
@@ -71,26 +73,32 @@ enum By {
 
 impl Capacity {
     pub(crate) fn run(self) -> anyhow::Result<()> {
-        let promises = Promises { within: self.within, fractions: self.fraction };
+        let promises = Promises::new(self.within, self.fraction);
+        if self.devices.device.is_some() && self.by.is_some() {
+            return Err(by_volume_of_devices().into());
+        }
         if let Some(device) = &self.devices.device {
-            let asked = plan_devices::Asked { device, promises, format: self.format };
+            let (output, trust) = (self.output.as_deref(), self.trust);
+            let asked =
+                plan_devices::Asked { device, promises, format: self.format, output, trust };
             return self.devices.run(&self.trace, &self.source, asked);
         }
+        let clock = self.trust.within(promises.within.iter().copied());
         if let Some(cost) = &self.cost_us {
             let costs = Costs::named(cost)?;
-            let load = plan_costed::load(&self.source, &self.trace, false)?;
+            let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
             return plan_costed::capacity(&load, &costs, &promises, self.format);
         }
         let bootstrap = self.confidence.map(|level| Bootstrap { level, seed: self.seed });
         let doubt = Doubt { bootstrap, hold_out: self.hold_out };
         let begin = |path| report::begin(path, &Kept::trace(&self.trace));
         let page = self.output.as_deref().map(begin).transpose()?;
-        let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some())?;
+        let arrivals = plan_options::arrivals(&self.source, &self.trace, self.by.is_some(), clock)?;
         let answer = {
             let _progress = Progress::new("searching for capacities");
             answer(&arrivals, &promises, doubt)?
         };
-        say_doubts(&arrivals, &answer.rows, doubt);
+        plan_options::say(&self.trace, &missing(&answer.rows, doubt));
         if let (Some(page), Some(output)) = (page, &self.output) {
             write_report(page, &arrivals, &promises, &answer.rows)?;
             eprintln!("forebay: report: {}", output.display());
@@ -109,15 +117,14 @@ impl Capacity {
     }
 }
 
-/// What was asked for and cannot be had.
-fn say_doubts(arrivals: &ArrivalTimes, rows: &[Row], doubt: Doubt) {
-    let say = |what: &str| eprintln!("forebay: {}: {what}", arrivals.path.display());
-    if doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none()) {
-        say("no interval where all requests arrive at one instant");
-    }
-    if doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none()) {
-        say("no check where either part of the trace has no request");
-    }
+/// A device's share of one volume tells nothing of what the volumes take together.
+fn by_volume_of_devices() -> forebay::Error {
+    forebay::Error::Unfit(
+        "--by volume: got it with --device, expected one of them; the volumes lie in stripes over the same \
+         devices and wait for each other there, so no number of devices is one volume's; leave one of the \
+         options out, or give a trace of that volume alone"
+            .into(),
+    )
 }
 
 fn write_report(
@@ -127,7 +134,13 @@ fn write_report(
     rows: &[Row],
 ) -> anyhow::Result<()> {
     let curves = capacity::curve(arrivals, &promises.within)?;
-    let page = report::capacity_html(&report::CapacityPage { arrivals, promises, rows, curves });
+    let page = report::capacity_html(&report::CapacityPage {
+        arrivals,
+        promises,
+        rows,
+        curves,
+        devices: None,
+    });
     Ok(report::write(draft, &page)?)
 }
 

@@ -6,8 +6,8 @@ use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::Error;
 use forebay::plan::amount::Fraction;
-use forebay::plan::arrival_times::{ArrivalTimes, Span};
-use forebay::plan::capacity::Promises;
+use forebay::plan::arrival_times::{ArrivalTimes, Clock, Span};
+use forebay::plan::capacity::{Promises, once};
 use forebay::plan::consolidate::{Begin, Client, Consolidation, Shared, cautions, consolidate};
 use forebay::plan::costed::Load;
 use forebay_core::Nanos;
@@ -15,7 +15,7 @@ use forebay_core::Nanos;
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Costs};
-use crate::plan_options::{self, percent, share_found, size_blind};
+use crate::plan_options::{self, Trust, name_of, percent, share_found, size_blind};
 use crate::progress::Progress;
 
 /// Find what clients that share a server need, beside the sum of what each needs alone
@@ -51,6 +51,8 @@ pub(crate) struct Consolidate {
     #[arg(long, value_name = "COST")]
     cost_us: Option<String>,
     #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
     source: Source,
     /// How to print the results
     #[arg(long, value_enum, default_value = "table")]
@@ -73,15 +75,20 @@ struct Asked<'a> {
 
 /// A client's requests, with their lengths or without.
 trait OneClient: Sized {
-    fn read(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<Self>;
+    fn read(source: &Source, path: &Path, by_volume: bool, clock: Clock) -> anyhow::Result<Self>;
     fn split(self) -> Vec<Self>;
     fn by_own_clock(self) -> Result<Self, Error>;
     fn span(&self) -> Span<'_>;
 }
 
 impl OneClient for ArrivalTimes {
-    fn read(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<ArrivalTimes> {
-        plan_options::arrivals(source, path, by_volume)
+    fn read(
+        source: &Source,
+        path: &Path,
+        by_volume: bool,
+        clock: Clock,
+    ) -> anyhow::Result<ArrivalTimes> {
+        plan_options::arrivals(source, path, by_volume, clock)
     }
     fn split(self) -> Vec<ArrivalTimes> {
         self.split()
@@ -95,8 +102,8 @@ impl OneClient for ArrivalTimes {
 }
 
 impl OneClient for Load {
-    fn read(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<Load> {
-        plan_costed::load(source, path, by_volume)
+    fn read(source: &Source, path: &Path, by_volume: bool, clock: Clock) -> anyhow::Result<Load> {
+        plan_costed::load(source, path, by_volume, clock)
     }
     fn split(self) -> Vec<Load> {
         self.split()
@@ -157,7 +164,7 @@ impl Consolidate {
             false => Begin::Together,
         };
         let shifts = match (self.shift.is_empty(), copies) {
-            (false, _) => self.shift.clone(),
+            (false, _) => once(self.shift.clone()),
             (true, 1) => vec![Nanos::ZERO],
             (true, _) => vec![Nanos::from_secs(1), Nanos::from_secs(100)],
         };
@@ -165,7 +172,7 @@ impl Consolidate {
         for caution in cautions(&spans, begin, &shifts) {
             eprintln!("forebay: {caution}");
         }
-        let promises = &Promises { within: self.within.clone(), fractions: self.fraction.clone() };
+        let promises = &Promises::new(self.within.clone(), self.fraction.clone());
         with(&clients, &Asked { begin, shifts: &shifts, promises })
     }
 
@@ -174,7 +181,8 @@ impl Consolidate {
         let mut clients = Vec::new();
         let several = self.traces.len() > 1;
         for path in &self.traces {
-            let arrivals = C::read(&self.source, path, self.by.is_some())?;
+            let clock = self.trust.within(self.within.iter().copied());
+            let arrivals = C::read(&self.source, path, self.by.is_some(), clock)?;
             match self.by {
                 Some(By::Volume) if self.keep_times && several => {
                     return Err(Error::Unfit(
@@ -213,12 +221,12 @@ fn sentence(row: &Shared, found: &Consolidation) -> String {
         0.0 => String::new(),
         shift => format!(", {shift} s apart"),
     };
-    let worst = row.client_fractions.get(row.worst_client).copied().unwrap_or(1.0);
     let each = match row.every_client_iops > row.merged_iops {
         true => format!(
-            "Client {} then gets only {}; {} IOPS keep the promise to each.",
-            row.worst_client + 1,
-            share_found(worst),
+            "Client {} ({}) then gets only {}; {} IOPS keep the promise to each.",
+            row.worst_client,
+            name_of(&row.worst_trace),
+            share_found(worst(row)),
             row.every_client_iops
         ),
         false => "That keeps it to each of them too.".to_string(),
@@ -239,18 +247,18 @@ fn alone(clients: &[Client]) -> String {
     let promises = clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
     table.set_header(["client".to_string(), "trace".into()].into_iter().chain(heads));
-    for (index, client) in clients.iter().enumerate() {
+    for client in clients {
         let needs = client.rows.iter().map(|row| row.capacity_iops.to_string());
         let needs = needs.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
-        let named = [Cell::new(index + 1), Cell::new(name_of(client))];
+        let named = [Cell::new(client.client), Cell::new(name_of(&client.trace))];
         table.add_row(named.into_iter().chain(needs));
     }
     format!("What each client needs alone, in IOPS:\n{table}")
 }
 
-/// The trace without its folder.
-fn name_of(client: &Client) -> &str {
-    client.trace.rsplit('/').next().unwrap_or(&client.trace)
+/// The share of its own that the client gets that gets least.
+fn worst(row: &Shared) -> f64 {
+    row.client_fractions.get(row.worst_client - 1).copied().unwrap_or(1.0)
 }
 
 fn together(found: &Consolidation) -> String {
@@ -269,7 +277,6 @@ fn together(found: &Consolidation) -> String {
         "each kept",
     ]);
     for row in &found.rows {
-        let worst = row.client_fractions.get(row.worst_client).copied().unwrap_or(1.0);
         let cells = [
             row.within_ms.to_string(),
             percent(row.fraction),
@@ -278,8 +285,8 @@ fn together(found: &Consolidation) -> String {
             row.merged_iops.to_string(),
             format!("{:.3}", row.ratio),
             row.shaped_iops.to_string(),
-            (row.worst_client + 1).to_string(),
-            share_found(worst),
+            row.worst_client.to_string(),
+            share_found(worst(row)),
             row.every_client_iops.to_string(),
         ];
         table.add_row(cells.map(|text| Cell::new(text).set_alignment(CellAlignment::Right)));

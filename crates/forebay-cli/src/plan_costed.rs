@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use comfy_table::{Cell, CellAlignment, Table, presets};
+use forebay::plan::arrival_times::Clock;
 use forebay::plan::capacity::Promises;
 use forebay::plan::consolidate::Begin;
 use forebay::plan::costed::consolidate::{self, Consolidation, Shared};
@@ -13,7 +14,7 @@ use forebay_core::Nanos;
 
 use crate::options::{Source, say_notes};
 use crate::output::{self, Format, wrapped};
-use crate::plan_options::percent;
+use crate::plan_options::{self, percent};
 use crate::progress::Progress;
 
 /// A cost, and how it was asked for.
@@ -43,24 +44,28 @@ impl<'a> Costs<'a> {
     }
 
     fn unit(&self) -> String {
-        let told = self.cost.to_string();
-        let of = if self.asked == told { String::new() } else { format!(" ({})", self.asked) };
+        let told = self.cost.shown();
+        let is_same = self.asked == told || self.asked == self.cost.to_string();
+        let of = if is_same { String::new() } else { format!(" ({})", self.asked) };
         format!("A server of speed 1 takes {told} us for a request{of}")
     }
 }
 
 /// Reads the requests of `path`, with progress; what is to be known of them is said on standard error.
-pub(crate) fn load(source: &Source, path: &Path, by_volume: bool) -> anyhow::Result<Load> {
+pub(crate) fn load(
+    source: &Source,
+    path: &Path,
+    by_volume: bool,
+    clock: Clock,
+) -> anyhow::Result<Load> {
     let progress = Progress::reading("reading", path);
     let mut reader = source.open(path, progress.consumed())?;
-    let load = Load::read(path, &mut *reader, by_volume, |records| {
+    let load = Load::read(path, &mut *reader, by_volume, clock, |records| {
         progress.say(format!("reading {}: {records} requests", path.display()));
     })?;
     drop(progress);
     say_notes(path, &load.notes);
-    for caution in load.cautions() {
-        eprintln!("forebay: {}: {caution}", path.display());
-    }
+    plan_options::say(path, &load.cautions());
     Ok(load)
 }
 
@@ -186,11 +191,11 @@ fn together(found: &Consolidation, costs: &Costs<'_>) -> String {
     said.push(wrapped(&format!("{}.", costs.unit())));
     let promises = found.clients.iter().take(1).flat_map(|client| &client.rows);
     let heads = promises.map(|row| format!("{} < {} ms", percent(row.fraction), row.within_ms));
-    let header = ["client", "alone needs, speed"].map(String::from).into_iter().chain(heads);
-    let clients = found.clients.iter().enumerate().map(|(place, client)| {
-        let name = client.about.trace.rsplit('/').next().unwrap_or(&client.about.trace);
+    let header = ["client", "trace"].map(String::from).into_iter().chain(heads);
+    let clients = found.clients.iter().map(|client| {
+        let name = plan_options::name_of(&client.about.trace);
         let needs = client.rows.iter().map(|row| format!("{:.3}", row.speed));
-        [(place + 1).to_string(), name.to_string()].into_iter().chain(needs).collect()
+        [client.client.to_string(), name.to_string()].into_iter().chain(needs).collect()
     });
     let alone = table(header.collect(), clients);
     let header = ["ms", "promised", "shift s", "sum", "together", "ratio", "each kept"];
@@ -206,7 +211,10 @@ fn together(found: &Consolidation, costs: &Costs<'_>) -> String {
         ]
     });
     let shared = table(header.map(String::from).to_vec(), rows);
-    format!("{}\n\n{alone}\n\n{shared}", said.join("\n"))
+    format!(
+        "{}\n\nThe speed that each client needs alone:\n{alone}\n\nThe speeds that they need together:\n{shared}",
+        said.join("\n")
+    )
 }
 
 /// Figures to the right.

@@ -5,14 +5,16 @@ use std::path::Path;
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::devices;
-use forebay::plan::capacity::Promises;
+use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::devices::{Binds, Question, Row, STRIPE_BYTES, cautions, table};
+use forebay::report::{self, CapacityPage, DevicesPart};
 use forebay_trace::streams::StreamBy;
+use forebay_trace::write::{Draft, Kept};
 use serde::Serialize;
 
 use crate::options::{Reading, Source};
 use crate::output::{self, Format, wrapped};
-use crate::plan_options::{percent, share_found};
+use crate::plan_options::{self, Trust, percent, share_found};
 use crate::progress::Progress;
 
 /// Real devices instead of a server of constant rate.
@@ -22,7 +24,7 @@ pub(crate) struct Devices {
     #[arg(long, value_name = "DEVICE")]
     pub(crate) device: Option<String>,
     /// The scheduler of each device
-    #[arg(long, value_name = "POLICY", default_value = "deadline", requires = "device")]
+    #[arg(long, value_name = "POLICY", default_value = "mq-deadline", requires = "device")]
     policy: String,
     /// The most devices that are tried
     #[arg(long, value_name = "NUMBER", default_value = "64", requires = "device",
@@ -44,6 +46,9 @@ pub(crate) struct Asked<'a> {
     pub(crate) device: &'a str,
     pub(crate) promises: Promises,
     pub(crate) format: Format,
+    /// Where a report goes.
+    pub(crate) output: Option<&'a Path>,
+    pub(crate) trust: Trust,
 }
 
 #[derive(Serialize)]
@@ -55,7 +60,7 @@ struct Results {
     replay: &'static str,
     stripe_bytes: u64,
     devices_max: u16,
-    /// What to keep in mind of the device's model.
+    /// What to keep in mind of the trace and of the device's model.
     cautions: Vec<String>,
     rows: Vec<Row>,
 }
@@ -69,20 +74,35 @@ impl Devices {
     ) -> anyhow::Result<()> {
         let device = devices::open(asked.device)?;
         forebay_core::catalog::build(&self.policy, u32::MAX).map_err(forebay::Error::from)?;
+        let draft = asked.output.map(|path| report::begin(path, &Kept::trace(trace)));
+        let draft = draft.transpose()?;
         let input = Reading::of(source, StreamBy::default()).read(trace)?;
-        for caution in cautions(&input)? {
-            eprintln!("forebay: {}: {caution}", trace.display());
-        }
+        let of_trace = cautions(&input)?;
         let progress = Progress::new(&format!("simulating {} on {}", self.policy, device.name));
         let question = Question {
             policy: &self.policy,
             promises: &asked.promises,
             devices_max: usize::from(self.devices_max),
             price_each: self.price,
+            trust_times: asked.trust.trust_times,
         };
         let rows = table(&input, &device, &question)?;
         drop(progress);
-        let cautions = devices::cautions(&[&device]);
+        plan_options::say(trace, &of_trace);
+        let of_model = devices::cautions(&[&device]);
+        let said: Vec<String> =
+            rows.iter().map(|row| sentence(row, &device.name, self.devices_max)).collect();
+        let model = format!(
+            "Simulated on a model of {}, the scheduler {} on each, open replay.",
+            device.name, self.policy
+        );
+        let notes: Vec<String> = std::iter::once(model).chain(of_model.iter().cloned()).collect();
+        if let (Some(draft), Some(output)) = (draft, asked.output) {
+            let part =
+                DevicesPart { device: &device.name, said: &said, rows: &rows, notes: &notes };
+            write_report(draft, (trace, source), &asked, part)?;
+            eprintln!("forebay: report: {}", output.display());
+        }
         match asked.format {
             Format::Json => output::print_json(&Results {
                 trace: trace.display().to_string(),
@@ -92,23 +112,37 @@ impl Devices {
                 replay: "open",
                 stripe_bytes: STRIPE_BYTES,
                 devices_max: self.devices_max,
-                cautions,
+                cautions: of_trace.into_iter().chain(of_model).collect(),
                 rows,
             })?,
             Format::Table => {
-                let said = rows.iter().map(|row| sentence(row, &device.name, self.devices_max));
-                let said: Vec<String> = said.map(|text| wrapped(&text)).collect();
+                let said: Vec<String> = said.iter().map(|text| wrapped(text)).collect();
                 let table = shown(&rows, &asked.promises, &device.name, self.devices_max);
-                let model = format!("Simulated on a model of {}, open replay.", device.name);
-                let cautions = std::iter::once(&model).chain(&cautions);
-                let cautions: Vec<String> =
-                    cautions.map(|caution| wrapped(&format!("! {caution}"))).collect();
-                let (said, cautions) = (said.join("\n"), cautions.join("\n"));
-                output::print(&format!("{said}\n\n{table}\n\n{cautions}"))?;
+                let notes: Vec<String> =
+                    notes.iter().map(|note| wrapped(&format!("! {note}"))).collect();
+                let (said, notes) = (said.join("\n"), notes.join("\n"));
+                output::print(&format!("{said}\n\n{table}\n\n{notes}"))?;
             }
         }
         Ok(())
     }
+}
+
+/// The page of the same promises on a server of constant rate, with what the devices do.
+fn write_report(
+    draft: Draft,
+    (trace, source): (&Path, &Source),
+    asked: &Asked<'_>,
+    devices: DevicesPart<'_>,
+) -> anyhow::Result<()> {
+    let promises = &asked.promises;
+    let clock = asked.trust.within(promises.within.iter().copied());
+    let arrivals = &plan_options::arrivals_quietly(source, trace, false, clock)?;
+    let rows = &capacity::table(arrivals, promises, Doubt::default())?;
+    let curves = capacity::curve(arrivals, &promises.within)?;
+    let devices = Some(devices);
+    let page = CapacityPage { arrivals, promises, rows, curves, devices };
+    Ok(report::write(draft, &report::capacity_html(&page))?)
 }
 
 /// What a row says.
@@ -195,9 +229,14 @@ fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
         });
         table.add_row([within].into_iter().chain(figures));
     }
-    let said = wrapped(&format!(
-        "How many {device} answer such a share within such a time; where {max} do not, in brackets the share that \
-         they do:"
-    ));
+    let is_bracketed = |row: &Row| {
+        row.devices.is_none() && row.alone_fraction.is_none_or(|alone| alone >= row.fraction)
+    };
+    let brackets = match rows.iter().any(is_bracketed) {
+        true => format!("; where {max} do not, in brackets the share that they do"),
+        false => String::new(),
+    };
+    let said =
+        wrapped(&format!("How many {device} answer such a share within such a time{brackets}:"));
     format!("{said}\n{table}")
 }

@@ -2,8 +2,9 @@
 
 use std::path::Path;
 
+use clap::Args;
 use forebay::plan::amount::{self, Fraction};
-use forebay::plan::arrival_times::ArrivalTimes;
+use forebay::plan::arrival_times::{ArrivalTimes, Clock, size_caution};
 use forebay_core::Nanos;
 
 use crate::options::{Source, say_notes};
@@ -45,24 +46,59 @@ pub(crate) fn share_found(share: f64) -> String {
     format!("{:.2} %", share * 100.0)
 }
 
+/// The trace without its folder.
+pub(crate) fn name_of(trace: &str) -> &str {
+    trace.rsplit('/').next().unwrap_or(trace)
+}
+
+/// How far a trace's clock is gone by.
+#[derive(Args, Clone, Copy)]
+pub(crate) struct Trust {
+    /// Take the trace's times as they are, though its clock seems too coarse: the requests did come so
+    #[arg(long)]
+    pub(crate) trust_times: bool,
+}
+
+impl Trust {
+    /// For promises within these times.
+    pub(crate) fn within(self, within: impl IntoIterator<Item = Nanos>) -> Clock {
+        Clock::of(within, self.trust_times)
+    }
+}
+
 /// Reads when the requests of `path` arrive, with progress; what is to be known of them is said on
 /// standard error.
 pub(crate) fn arrivals(
     source: &Source,
     path: &Path,
     by_volume: bool,
+    clock: Clock,
+) -> anyhow::Result<ArrivalTimes> {
+    let arrivals = arrivals_quietly(source, path, by_volume, clock)?;
+    say_notes(path, &arrivals.notes);
+    say(path, &arrivals.cautions());
+    Ok(arrivals)
+}
+
+/// The same, and nothing is said.
+pub(crate) fn arrivals_quietly(
+    source: &Source,
+    path: &Path,
+    by_volume: bool,
+    clock: Clock,
 ) -> anyhow::Result<ArrivalTimes> {
     let progress = Progress::reading("reading", path);
     let mut reader = source.open(path, progress.consumed())?;
-    let arrivals = ArrivalTimes::read(path, &mut *reader, by_volume, |records| {
+    Ok(ArrivalTimes::read(path, &mut *reader, by_volume, clock, |records| {
         progress.say(format!("reading {}: {records} requests", path.display()));
-    })?;
-    drop(progress);
-    say_notes(path, &arrivals.notes);
-    for caution in arrivals.cautions() {
+    })?)
+}
+
+/// Says on standard error what to keep in mind of the trace at `path`.
+pub(crate) fn say(path: &Path, cautions: &[String]) {
+    for caution in cautions {
         eprintln!("forebay: {}: {caution}", path.display());
     }
-    Ok(arrivals)
 }
 
 /// That each request counts as one, where their lengths differ; `instead` says what counts otherwise.
@@ -70,25 +106,6 @@ pub(crate) fn size_blind<'a>(
     clients: impl IntoIterator<Item = &'a ArrivalTimes>,
     instead: &str,
 ) -> Option<String> {
-    let each = clients.into_iter().map(|client| client.lengths);
-    let (shortest, longest) =
-        each.reduce(|all, of| (all.0.min(of.0), all.1.max(of.1))).unwrap_or_default();
-    (shortest < longest).then(|| {
-        wrapped(&format!(
-            "Requests are of {} to {} and each counts as one, however long: {instead}.",
-            length(shortest),
-            length(longest)
-        ))
-    })
-}
-
-/// A request's length.
-fn length(bytes: u32) -> String {
-    match bytes {
-        bytes if bytes < 1024 => format!("{bytes} B"),
-        bytes if bytes < 1 << 20 => {
-            format!("{:.1} KiB", f64::from(bytes) / 1024.0).replace(".0 ", " ")
-        }
-        bytes => format!("{:.2} MiB", f64::from(bytes) / f64::from(1 << 20)).replace(".00", ""),
-    }
+    size_caution(clients)
+        .map(|said| wrapped(&format!("{}: {instead}.", said.trim_end_matches('.'))))
 }

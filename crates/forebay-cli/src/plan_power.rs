@@ -3,13 +3,13 @@
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::plan::amount::Fraction;
-use forebay::plan::power::{Disk, Power as Found, Question, power};
+use forebay::plan::power::{Disk, Power as Found, Question, Row, power};
 use forebay_core::Nanos;
 use serde::Serialize;
 
 use crate::options::{Source, TracePath};
-use crate::output::{self, Format};
-use crate::plan_options;
+use crate::output::{self, Format, wrapped};
+use crate::plan_options::{self, Trust, percent};
 use crate::progress::Progress;
 
 /// Find what a promise costs in energy when pools of disks can be switched off
@@ -52,6 +52,8 @@ pub(crate) struct Power {
           value_parser = clap::value_parser!(u16).range(1..))]
     history: u16,
     #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
     source: Source,
     /// How to print the results
     #[arg(long, value_enum, default_value = "table")]
@@ -89,14 +91,17 @@ impl Power {
         };
         let mut traces = Vec::new();
         for path in &self.traces {
-            let arrivals = plan_options::arrivals(&self.source, path, false)?;
+            let arrivals = plan_options::arrivals(
+                &self.source,
+                path,
+                false,
+                self.trust.within([self.within]),
+            )?;
             let progress = Progress::new("switching pools");
             let power = power(&arrivals, &question)?;
             drop(progress);
             let trace = path.display().to_string();
-            for caution in power.cautions() {
-                eprintln!("forebay: {trace}: {caution}");
-            }
+            plan_options::say(path, power.epoch_caution().as_slice());
             traces.push(Of { trace, power });
         }
         match self.format {
@@ -108,7 +113,13 @@ impl Power {
                 traces,
             })?,
             Format::Table => {
-                let all: Vec<String> = traces.iter().map(shown).collect();
+                let promise = Promise {
+                    within: self.within,
+                    fraction: self.fraction,
+                    baseline: self.baseline_fraction,
+                };
+                let all: Vec<String> =
+                    traces.iter().map(|of| promise.told(&of.trace, &of.power)).collect();
                 output::print(&all.join("\n\n"))?;
             }
         }
@@ -121,17 +132,97 @@ fn watts(text: &str) -> Result<f64, String> {
     watts.ok_or_else(|| format!("got '{text}', expected 0 to 1000000 W, e.g. 2.5"))
 }
 
-fn shown(of: &Of) -> String {
-    let power = &of.power;
-    let mut table = Table::new();
-    table.load_preset(presets::ASCII_MARKDOWN);
-    let heads = ["plan", "mean W", "saving", "pools mean", "most", "spin-ups", "late", "broken"];
-    let steps = power.rows.first().map_or(&[][..], |row| row.answered.as_slice());
-    let steps = steps.iter().map(|answered| format!("< {} ms, %", answered.within_ms));
-    let heads = heads.map(str::to_string).into_iter();
-    table.set_header(heads.chain(steps).chain(["mean ms".into(), "longest ms".into()]));
-    for row in &power.rows {
-        let figures = [
+/// What was promised.
+struct Promise {
+    within: Nanos,
+    fraction: Fraction,
+    baseline: Fraction,
+}
+
+impl Promise {
+    /// What `power` of a trace comes to: sentences, then tables.
+    fn told(&self, trace: &str, power: &Found) -> String {
+        let said = [self.always(trace, power), self.switched(power), self.words()];
+        let said = said.map(|text| wrapped(&text)).join("\n");
+        format!("{said}\n\n{}\n\n{}", plans(power), times(power))
+    }
+
+    /// What it takes to keep the pools on that the whole trace needs.
+    fn always(&self, trace: &str, power: &Found) -> String {
+        let (Found { pool_disks, disk_iops, device, .. }, all) = (power, &power.rows[0]);
+        format!(
+            "{trace}: {} of {pool_disks} {device} (each disk {disk_iops} IOPS, each pool {}) {} {} within {}, at {:.1} W on \
+             average (all-on).",
+            pools(all.max_pools),
+            pool_disks * disk_iops,
+            if all.max_pools == 1 { "keeps" } else { "keep" },
+            percent(self.baseline.as_f64()),
+            self.within,
+            all.mean_power_w,
+        )
+    }
+
+    /// What the other plans save.
+    fn switched(&self, power: &Found) -> String {
+        let (all, others) = (&power.rows[0], &power.rows[1..]);
+        let epochs = power.epochs;
+        let is_same = |row: &Row| {
+            row.energy_j == all.energy_j
+                && row.mean_pools == all.mean_pools
+                && row.disk_spin_ups == 0
+        };
+        if others.iter().all(is_same) {
+            return format!(
+                "Switching saves nothing here: in each of the {epochs} epochs every plan has the same {} on.",
+                pools(all.max_pools)
+            );
+        }
+        let each = others.iter().map(|row| {
+            let saved = 100.0 * (1.0 - 1.0 / row.saving_ratio);
+            let broken = match row.broken_epochs {
+                0 => "in every epoch".to_string(),
+                broken => format!("but not in {broken} of {epochs} epochs"),
+            };
+            let saves = match saved {
+                saved if saved < 0.0 => format!("takes {:.1} % more", -saved),
+                saved => format!("saves {saved:.1} %"),
+            };
+            format!("{} {saves} ({:.1} W), {broken}", row.plan, row.mean_power_w)
+        });
+        let each: Vec<String> = each.collect();
+        format!(
+            "For {} within {}: {}.",
+            percent(self.fraction.as_f64()),
+            self.within,
+            each.join("; ")
+        )
+    }
+
+    /// What the words of the tables mean.
+    fn words(&self) -> String {
+        format!(
+            "all-on and static keep the pools on that the whole trace needs for {} and for {}; predicted has those \
+             that past epochs needed, oracle those that the coming epoch will need. Late: requests not answered \
+             within {}. Broken: epochs in which fewer than {} were answered in time.",
+            percent(self.baseline.as_f64()),
+            percent(self.fraction.as_f64()),
+            self.within,
+            percent(self.fraction.as_f64()),
+        )
+    }
+}
+
+/// So many pools.
+fn pools(count: usize) -> String {
+    format!("{count} {}", if count == 1 { "pool" } else { "pools" })
+}
+
+/// Power, pools and broken promises by plan.
+fn plans(power: &Found) -> String {
+    let heads =
+        ["plan", "mean W", "saving", "mean pools", "most pools", "disk spin-ups", "late", "broken"];
+    table(&heads.map(String::from), &power.rows, |row| {
+        vec![
             format!("{:.1}", row.mean_power_w),
             format!("{:.2} x", row.saving_ratio),
             format!("{:.2}", row.mean_pools),
@@ -139,21 +230,32 @@ fn shown(of: &Of) -> String {
             row.disk_spin_ups.to_string(),
             row.late_requests.to_string(),
             row.broken_epochs.to_string(),
-        ];
+        ]
+    })
+}
+
+/// Response times by plan.
+fn times(power: &Found) -> String {
+    let steps = power.rows.first().map_or(&[][..], |row| row.answered.as_slice());
+    let steps = steps.iter().map(|answered| format!("% within {} ms", answered.within_ms));
+    let heads = std::iter::once("plan".to_string()).chain(steps);
+    let heads: Vec<String> = heads.chain(["mean ms".into(), "longest ms".into()]).collect();
+    table(&heads, &power.rows, |row| {
         let answered =
             row.answered.iter().map(|answered| format!("{:.2}", answered.fraction * 100.0));
-        let times = [format!("{:.2}", row.mean_ms), format!("{:.1}", row.max_ms)];
-        let figures = figures.into_iter().chain(answered).chain(times);
+        answered.chain([format!("{:.2}", row.mean_ms), format!("{:.1}", row.max_ms)]).collect()
+    })
+}
+
+/// A line for each plan, its figures to the right.
+fn table(heads: &[String], rows: &[Row], figures: impl Fn(&Row) -> Vec<String>) -> String {
+    let mut table = Table::new();
+    table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_header(heads);
+    for row in rows {
+        let figures = figures(row).into_iter();
         let figures = figures.map(|text| Cell::new(text).set_alignment(CellAlignment::Right));
         table.add_row([Cell::new(row.plan)].into_iter().chain(figures));
     }
-    format!(
-        "{}: pools of {} {} of {} IOPS, {} epochs, {} with requests\n{table}",
-        of.trace,
-        power.pool_disks,
-        power.device,
-        power.disk_iops,
-        power.epochs,
-        power.epochs_with_requests
-    )
+    table.to_string()
 }

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::options::{Source, TracePath};
 use crate::output::{self, Format, wrapped};
 use crate::plan_costed::{self, Costs};
-use crate::plan_options;
+use crate::plan_options::{self, Trust};
 use crate::progress::Progress;
 
 /// Check and price a promise of several tiers, e.g. 90 % within 20 ms, 99 % within 50 ms
@@ -30,6 +30,8 @@ pub(crate) struct Sla {
     #[arg(long, value_name = "COST", conflicts_with = "capacity")]
     cost_us: Option<String>,
     #[command(flatten)]
+    trust: Trust,
+    #[command(flatten)]
     source: Source,
     /// How to print the results
     #[arg(long, value_enum, default_value = "table")]
@@ -47,12 +49,13 @@ struct Results {
 impl Sla {
     pub(crate) fn run(self) -> anyhow::Result<()> {
         let promise = Promise::open(&self.promise)?;
+        let clock = self.trust.within(promise.within());
         if let Some(cost) = &self.cost_us {
             let costs = Costs::named(cost)?;
-            let load = plan_costed::load(&self.source, &self.trace, false)?;
+            let load = plan_costed::load(&self.source, &self.trace, false, clock)?;
             return plan_costed::tiers(&load, &costs, &promise, self.format);
         }
-        let arrivals = plan_options::arrivals(&self.source, &self.trace, false)?;
+        let arrivals = plan_options::arrivals(&self.source, &self.trace, false, clock)?;
         let progress = Progress::new("searching for the least capacity");
         let found = price(&arrivals, &promise, self.capacity)?;
         drop(progress);

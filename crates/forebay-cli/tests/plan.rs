@@ -104,10 +104,17 @@ fn a_capacity_can_have_an_interval_and_a_check_and_the_seed_repeats_them() {
 fn the_report_is_a_page() {
     let folder = Folder::new();
     let (trace, report) = (trace_of(&folder, &bursts()), folder.path("r.html"));
-    let (out, err) = ends(plan(&["capacity"]).arg(&trace).arg("-o").arg(&report), 0);
-    assert!(out.starts_with("Within 5 ms: ") && err.contains("r.html"), "{out}{err}");
-    let page = fs::read_to_string(report).unwrap();
-    assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+    let page = |more: &[&str], begins: &str| {
+        let (out, err) = ends(plan(&["capacity"]).args(more).arg(&trace).arg("-o").arg(&report), 0);
+        assert!(out.starts_with(begins) && err.contains("r.html"), "{out}{err}");
+        let page = fs::read_to_string(&report).unwrap();
+        assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
+        page
+    };
+    assert!(!page(&[], "Within 5 ms: ").contains("How many"));
+    let devices = ["--device", "fixed:100", "--within", "50ms", "--fraction", "0.5,1"];
+    let page = page(&devices, "100 IOPS keep 50 % within 50 ms");
+    assert!(page.contains("How many fixed:100 it takes") && page.contains("the time decides"));
 }
 
 #[test]
@@ -167,13 +174,110 @@ fn a_trace_with_little_to_tell_is_answered_with_a_warning() {
         rows.iter().map(|row| row["capacity_iops"].as_u64().unwrap()).collect::<Vec<_>>()
     };
     assert_eq!(capacities(&[0.0], "one request"), [100, 100]);
-    assert_eq!(capacities(&[1.0; 8], "all 8 requests arrive at one instant"), [400, 800]);
-    let devices = ["capacity", "--device", "fixed:100"];
-    let (_, err) = ends(plan(&devices).arg(trace_of(&folder, &[1.0; 8])), 0);
-    assert!(err.contains("all 8 requests arrive at one instant"), "{err}");
     refused(
         plan(&["capacity", "--seed", "3"]).arg(trace_of(&folder, &bursts())),
         &["--confidence"],
+    );
+}
+
+#[test]
+fn requests_of_one_instant_have_no_price_unless_they_did_come_so() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &[1.0; 8]);
+    let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 10\n");
+    let promise = promise.to_str().unwrap();
+    let asked: [&[&str]; 6] = [
+        &["capacity"],
+        &["capacity", "--device", "fixed:100"],
+        &["capacity", "--cost-us", "100"],
+        &["consolidate"],
+        &["sla", promise],
+        &["power"],
+    ];
+    for question in asked {
+        refused(plan(question).arg(&trace), &["t.spc: all requests bear the same time"]);
+    }
+    for (question, key) in [(asked[0], "capacity_iops"), (asked[1], "devices")] {
+        let promise = ["--within", "80ms", "--fraction", "1", "--trust-times"];
+        let (out, err) =
+            ends(plan(question).args(promise).args(["--format", "json"]).arg(&trace), 0);
+        assert!(err.contains("all 8 requests arrive at one instant"), "{err}");
+        let found: Value = serde_json::from_str(&out).unwrap();
+        let expected = if key == "devices" { 1 } else { 100 };
+        assert_eq!(found["rows"][0][key], expected);
+        assert!(found["cautions"][0].as_str().unwrap().contains("at one instant"), "{found}");
+    }
+}
+
+#[test]
+fn what_is_to_be_kept_in_mind_is_in_every_json() {
+    let folder = Folder::new();
+    // Two requests to each step of 40 ms.
+    let ticks = trace_of(&folder, &(0..500).map(|k| f64::from(k / 2) / 25.0).collect::<Vec<_>>());
+    let promise = folder.file("p.toml", "[[tier]]\nfraction = 1\nwithin_ms = 50\n");
+    let promise = promise.to_str().unwrap();
+    let within = ["--within", "50ms"];
+    let cost = ["--within", "50ms", "--cost-us", "100"];
+    let asked: [(&[&str], &[&str]); 8] = [
+        (&["capacity"], &within),
+        (&["capacity", "--device", "fixed:100"], &within),
+        (&["capacity"], &cost),
+        (&["consolidate"], &within),
+        (&["consolidate"], &cost),
+        (&["sla", promise], &[]),
+        (&["sla", promise], &cost[2..]),
+        (&["power"], &within),
+    ];
+    for (question, more) in asked {
+        let found = json(plan(question).arg(&ticks).args(more));
+        let found = if question == ["power"] { &found["traces"][0] } else { &found };
+        let cautions = found["cautions"].as_array().unwrap();
+        let told = |said: &&Value| said.as_str().unwrap().contains("clock steps by 40.0");
+        assert_eq!(cautions.iter().filter(told).count(), 1, "{question:?}: {cautions:?}");
+    }
+    refused(plan(&["capacity", "--within", "50ms,40ms"]).arg(&ticks), &["than the 40 ms promised"]);
+}
+
+#[test]
+fn what_is_asked_twice_is_answered_once() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &bursts());
+    let twice = ["--within", "10ms,10ms", "--fraction", "0.9,0.90"];
+    let devices = ["--device", "fixed:1000"];
+    let rows = |found: Value| found["rows"].as_array().unwrap().len();
+    assert_eq!(rows(json(plan(&["capacity"]).args(twice).arg(&trace))), 1);
+    assert_eq!(rows(json(plan(&["capacity"]).args(twice).args(devices).arg(&trace))), 1);
+    let shifts = ["--shift", "1s,1s"];
+    assert_eq!(rows(json(plan(&["consolidate"]).args(twice).args(shifts).arg(&trace))), 1);
+}
+
+#[test]
+fn devices_have_the_scheduler_that_linux_has() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &bursts());
+    let asked = ["capacity", "--device", "sata250", "--within", "1s", "--fraction", "0.9"];
+    assert_eq!(json(plan(&asked).arg(&trace))["policy"], "mq-deadline");
+    let (text, _) = ends(plan(&asked).arg(&trace), 0);
+    assert!(text.contains("the scheduler mq-deadline on each"), "{text}");
+    assert!(!text.contains("brackets"), "{text}");
+    let (text, _) = ends(plan(&asked).args(["--policy", "noop"]).arg(&trace), 0);
+    assert!(text.contains("the scheduler noop on each"), "{text}");
+    refused(plan(&asked).args(["--by", "volume"]).arg(&trace), &["--by volume", "over the same"]);
+}
+
+#[test]
+fn a_cost_is_shown_in_few_digits_and_clients_by_name() {
+    let folder = Folder::new();
+    let trace = trace_of(&folder, &bursts());
+    let asked = ["consolidate", "--within", "1s", "--cost-us"];
+    let (text, _) = ends(plan(&asked).arg("st1000nm0011").arg(&trace), 0);
+    let unit = text.lines().find(|line| line.contains("A server of speed 1")).unwrap();
+    assert!(unit.split_whitespace().all(|word| word.len() < 16), "{unit}");
+    assert!(text.contains("| client | trace |"), "{text}");
+    let found = json(plan(&asked).arg("100").arg(&trace));
+    assert_eq!(
+        (&found["clients"][0]["client"], &found["clients"][1]["client"]),
+        (&1.into(), &2.into())
     );
 }
 
@@ -195,7 +299,7 @@ fn a_clock_that_hides_how_requests_came_has_no_price() {
     }
     let ticks = trace_of(&folder, &(0..500).map(|k| f64::from(k / 2) / 25.0).collect::<Vec<_>>());
     for question in &questions[..2] {
-        let (_, err) = ends(plan(question).arg(&ticks), 0);
+        let (_, err) = ends(plan(question).args(["--within", "50ms"]).arg(&ticks), 0);
         assert!(err.contains("steps by 40.0"), "{err}");
     }
 }
@@ -230,17 +334,21 @@ fn each_client_is_told_what_it_gets() {
         seconds.map(|at| format!("0,0,4096,R,{at}.0\n")).collect::<String>()
     };
     let steady = folder.file("steady.spc", seconds(0..30));
-    let asked = ["consolidate", "--within", "1s", "--fraction", "0.5"];
+    let asked = ["consolidate", "--within", "1s", "--fraction", "0.5", "--trust-times"];
     let found = json(plan(&asked).args([&steady, &burst]));
     let row = &found["rows"][0];
     assert_eq!((&row["merged_iops"], &row["every_client_iops"]), (&1.into(), &16.into()));
     assert_eq!(row["client_fractions"], serde_json::json!([1.0, 0.0]));
     assert_eq!(found["clients"][1]["rows"][0]["capacity_iops"], 15);
-    assert_eq!((&row["worst_client"], &row["shaped_iops"]), (&1.into(), &16.into()));
+    assert_eq!((&row["worst_client"], &row["shaped_iops"]), (&2.into(), &16.into()));
+    assert_eq!(
+        (&row["worst_trace"], &found["clients"][1]["client"]),
+        (&found["clients"][1]["trace"], &2.into())
+    );
     let (text, _) = ends(plan(&asked).args([&steady, &burst]), 0);
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        text.contains("Client 2 then gets only 0.00 %; 16 IOPS keep the promise to each."),
+        text.contains("Client 2 (t.spc) then gets only 0.00 %; 16 IOPS keep the promise to each."),
         "{text}"
     );
     let (_, err) = ends(plan(&asked).args([&steady, &burst]), 0);
@@ -363,9 +471,29 @@ fn switching_pools_saves_energy() {
     refused(plan(&["power", "--device", "nothing"]).arg(&trace), &["nothing"]);
     refused(plan(&["power", "--epoch", "3s"]).arg(&trace), &["t.spc", "epochs of 3 s", "spins up"]);
     refused(plan(&["power", "--off-w", "50"]).arg(&trace), &["50 W when off", "10.2 W"]);
-    for seconds in [&[0.0][..], &[1.0; 8]] {
-        refused(plan(&["power"]).arg(trace_of(&folder, seconds)), &["t.spc", "at one instant"]);
-    }
+    refused(plan(&["power"]).arg(trace_of(&folder, &[0.0])), &["t.spc", "at one instant"]);
+}
+
+#[test]
+fn energy_is_told_in_sentences_first() {
+    let folder = Folder::new();
+    let asked = ["power", "--epoch", "100s", "--pool-disks", "1", "--disk-iops", "100"];
+    let said = |seconds: &[f64]| {
+        let (text, _) = ends(plan(&asked).arg(trace_of(&folder, seconds)), 0);
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{text}");
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    let steady: Vec<f64> = (0..400).map(f64::from).collect();
+    let text = said(&steady);
+    assert!(
+        text.contains("1 pool of 1 ultrastar-36z15 (each disk 100 IOPS, each pool 100)"),
+        "{text}"
+    );
+    assert!(text.contains("Switching saves nothing here: in each of the 4 epochs"), "{text}");
+    assert!(text.contains("Broken: epochs in which fewer than 99 % were answered"), "{text}");
+    let burst: Vec<f64> = std::iter::repeat_n(0.0, 11).chain(steady).collect();
+    let text = said(&burst);
+    assert!(text.contains("oracle saves ") && !text.contains("saves nothing"), "{text}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ pub(crate) use power::plan_power;
 pub(crate) use sla::plan_sla;
 
 use forebay::plan::amount::{Fraction, span};
-use forebay::plan::arrival_times::ArrivalTimes;
+use forebay::plan::arrival_times::{ArrivalTimes, Clock};
 use forebay::plan::capacity::{self, Doubt, Promises};
 use forebay::plan::confidence::Bootstrap;
 use forebay::plan::costed::{self, Cost, Load};
@@ -34,12 +34,13 @@ use crate::trace::Trace;
 /// ("0.9995") or numbers. `by_volume` adds rows for each volume. `confidence` (0.95) gives every
 /// capacity an interval by bootstrap, made by `seed`; `hold_out` (0.3) checks what the rest of the
 /// trace says on its end. `cost_us` ("100+0.5/KiB", or a device) lets a request cost what its length
-/// takes, in microseconds; the answer is then how many times as fast a server has to be. The dict has
+/// takes, in microseconds; the answer is then how many times as fast a server has to be. `trust_times`
+/// takes the trace's times as they are, though its clock seems too coarse for the promises. The dict has
 /// the keys of `forebay plan capacity --format json`.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, within=None, fraction=None, by_volume=false, confidence=None, hold_out=None, seed=1,
-    cost_us=None, from_=None, names=None,
+    cost_us=None, trust_times=false, from_=None, names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_capacity<'py>(
@@ -52,11 +53,13 @@ pub(crate) fn plan_capacity<'py>(
     hold_out: Option<f64>,
     seed: u64,
     cost_us: Option<String>,
+    trust_times: bool,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
     let promises = promises(within, fraction)?;
+    let clock = Clock::of(promises.within.iter().copied(), trust_times);
     let bootstrap = share("confidence", confidence)?.map(|level| Bootstrap { level, seed });
     let doubt = Doubt { bootstrap, hold_out: share("hold_out", hold_out)? };
     if let Some(text) = cost_us {
@@ -66,14 +69,14 @@ pub(crate) fn plan_capacity<'py>(
         }
         let cost = cost(&text)?;
         let (answer, load) = detached(py, |signals| {
-            let load = load(&source, signals)?;
+            let load = load(&source, clock, signals)?;
             Ok((costed::answer(&load, cost, &promises)?, load))
         })?;
         warn_load(py, &load)?;
         return loads(py, &json(&answer)?);
     }
     let (answer, arrivals) = detached(py, |signals| {
-        let arrivals = arrivals(&source, by_volume, signals)?;
+        let arrivals = arrivals(&source, by_volume, clock, signals)?;
         Ok((capacity::answer(&arrivals, &promises, doubt)?, arrivals))
     })?;
     warn_arrivals(py, &arrivals)?;
@@ -84,16 +87,17 @@ pub(crate) fn plan_capacity<'py>(
 fn arrivals(
     source: &Source,
     by_volume: bool,
+    clock: Clock,
     signals: &mut Signals,
 ) -> Result<ArrivalTimes, forebay::Error> {
     let mut reader = source.open()?;
-    ArrivalTimes::read(source.name(), &mut *reader, by_volume, |_| signals.go_on())
+    ArrivalTimes::read(source.name(), &mut *reader, by_volume, clock, |_| signals.go_on())
 }
 
 /// When the requests of `source` arrive, and how long they are.
-fn load(source: &Source, signals: &mut Signals) -> Result<Load, forebay::Error> {
+fn load(source: &Source, clock: Clock, signals: &mut Signals) -> Result<Load, forebay::Error> {
     let mut reader = source.open()?;
-    Load::read(source.name(), &mut *reader, false, |_| signals.go_on())
+    Load::read(source.name(), &mut *reader, false, clock, |_| signals.go_on())
 }
 
 /// A cost, or a device's.
@@ -140,10 +144,10 @@ fn promises(
     within: Option<Vec<String>>,
     fractions: Option<Vec<Bound<'_, PyAny>>>,
 ) -> PyResult<Promises> {
-    Ok(Promises {
-        within: spans(within, &["5ms", "10ms", "20ms", "50ms"])?,
-        fractions: fractions_of(fractions, &["0.9", "0.95", "0.99", "0.995", "0.999", "1"])?,
-    })
+    Ok(Promises::new(
+        spans(within, &["5ms", "10ms", "20ms", "50ms"])?,
+        fractions_of(fractions, &["0.9", "0.95", "0.99", "0.995", "0.999", "1"])?,
+    ))
 }
 
 fn spans(within: Option<Vec<String>>, default: &[&str]) -> PyResult<Vec<Nanos>> {

@@ -87,12 +87,27 @@ def test_plan_capacity(answer, trace):
     for wrong in ({"fraction": []}, {"within": []}, {"fraction": [float("nan")]}):
         with pytest.raises(forebay.Error, match=next(iter(wrong))):
             forebay.plan_capacity(trace, **wrong)
+    twice = forebay.plan_capacity(trace, fraction=[0.9, "0.90"], within=["10ms", "10ms"])
+    assert len(twice["rows"]) == 1 and any("counts as one" in said for said in twice["cautions"])
+
+
+def test_a_clock_as_coarse_as_the_promise_is_refused(tmp_path):
+    coarse = tmp_path / "coarse.spc"
+    coarse.write_text("".join(f"0,{k},4096,R,{k // 5 * 0.05:.6f}\n" for k in range(500)))
+    for plan in (forebay.plan_capacity, forebay.plan_consolidate):
+        with pytest.raises(forebay.Error, match="trust_times=True"):
+            plan(coarse, within=["10ms"])
+        with pytest.warns(forebay.TraceWarning, match="clock steps by 50"):
+            found = plan(coarse, within=["10ms"], trust_times=True)
+        assert any("clock steps by 50" in said for said in found["cautions"])
 
 
 def test_plan_consolidate(answer, trace):
     expected = answer("plan", "consolidate", TERASORT, "--shift", "0s,2s", "--clients", "3")
     found = forebay.plan_consolidate(trace, shift=["0s", "2s"], clients=3)
     assert found["rows"] == expected["rows"] and len(found["clients"]) == 3
+    assert [client["client"] for client in found["clients"]] == [1, 2, 3]
+    assert all(1 <= row["worst_client"] <= 3 for row in found["rows"])
     expected = answer("plan", "consolidate", TERASORT, TERASORT, "--fraction", "0.99")
     found = forebay.plan_consolidate([trace, TERASORT], fraction=[0.99])
     assert found["rows"] == expected["rows"]
@@ -161,7 +176,7 @@ def test_plan_sla(answer, trace, tmp_path):
     expected = answer("plan", "sla", promise, TERASORT, "--capacity", "100")
     for given in (promise, tiers):
         found = forebay.plan_sla(given, trace, capacity=100)
-        told = ["floor_iops", "least", "separate_iops", "fcfs_iops", "miser_iops", "checked"]
+        told = ["cautions", "floor_iops", "least", "separate_iops", "fcfs_iops", "miser_iops", "checked"]
         assert found == {key: expected[key] for key in told}
     with pytest.raises(forebay.Error, match="capacity: got 0"):
         forebay.plan_sla(tiers, trace, capacity=0)

@@ -1,8 +1,16 @@
 //! Whether a trace's times say how its requests met at the disk. Where they do not, whatever a
 //! simulation says of schedulers, and whatever a promise of time costs, comes from made-up times:
 //! `advise` runs no simulation and `plan` gives no price.
+//!
+//! How coarse is too coarse depends on what is asked. `advise` refuses steps of a tenth of a second and more;
+//! a promise within some time has no price where many requests share a step that is as long
+//! ([`Times::why_no_promise`]).
+
+mod ticks;
 
 use forebay_core::Nanos;
+
+use self::ticks::Ticks;
 
 use crate::error::Error;
 use crate::input::Input;
@@ -14,8 +22,17 @@ const STEP_FINE: Nanos = Nanos::from_millis(2);
 /// A clock that steps by more than a disk takes for ten requests hides how they came.
 const STEP_MAX: Nanos = Nanos::from_millis(100);
 
-/// With fewer requests to a step of the clock its steps hide little.
+/// With fewer requests to a step of the clock its steps hide little: they are told, and nothing is refused.
 const PER_STEP_MAX: f64 = 2.0;
+
+/// With fewer than these they hide next to nothing.
+const PER_STEP_FINE: f64 = 1.5;
+
+/// What rounding to a trace's units may come to.
+const ROUNDING: Nanos = Nanos::from_micros(50);
+
+/// What noise may hide a clock's steps, the least first.
+const NOISES: [Nanos; 2] = [Nanos::from_millis(1), Nanos::from_millis(10)];
 
 /// So many requests of one stamp are no coincidence on a clock that is fine.
 const SHARED_LEAST: u64 = 4;
@@ -52,7 +69,7 @@ pub(crate) enum Times {
     },
     /// Requests crowd at one place of each step: a coarse clock with some noise, or a load that a timer drives.
     Crowded {
-        /// A step.
+        /// A step; the clock's may be longer.
         step: Nanos,
         /// The share of requests that do.
         share: f64,
@@ -60,7 +77,6 @@ pub(crate) enum Times {
 }
 
 /// What is kept of arrivals while they pass.
-#[derive(Default)]
 struct Seen {
     count: u64,
     stamps: u64,
@@ -74,6 +90,27 @@ struct Seen {
     shared_step: u64,
     on_shared: u64,
     crowds: [Crowd; STEPS_MS.len()],
+    rounded: Ticks,
+    noisy: [Ticks; NOISES.len()],
+}
+
+impl Default for Seen {
+    fn default() -> Seen {
+        Seen {
+            count: 0,
+            stamps: 0,
+            step: 0,
+            last: None,
+            alike: 0,
+            shared: None,
+            shared_stamps: 0,
+            shared_step: 0,
+            on_shared: 0,
+            crowds: Default::default(),
+            rounded: Ticks::new(ROUNDING),
+            noisy: NOISES.map(Ticks::new),
+        }
+    }
 }
 
 /// Where in a step requests come.
@@ -118,6 +155,8 @@ impl Seen {
             (self.last, self.alike) = (Some(at), 0);
         }
         self.alike += 1;
+        self.rounded.add(at);
+        self.noisy.iter_mut().for_each(|ticks| ticks.add(at));
         for (crowd, ms) in self.crowds.iter_mut().zip(STEPS_MS) {
             crowd.add(at, Nanos::from_millis(ms).0);
         }
@@ -139,7 +178,10 @@ impl Seen {
         if step == Nanos::ZERO && self.count > 1 {
             return Times::Same;
         }
-        if step >= STEP_FINE && per_stamp >= PER_STEP_MAX {
+        if step >= STEP_FINE && per_stamp >= PER_STEP_FINE {
+            return Times::Coarse { step, per_stamp, share: 1.0 };
+        }
+        if let Some((step, per_stamp)) = self.stepped(&self.rounded, PER_STEP_FINE) {
             return Times::Coarse { step, per_stamp, share: 1.0 };
         }
         let share = self.on_shared as f64 / self.count.max(1) as f64;
@@ -148,13 +190,29 @@ impl Seen {
             let per_stamp = self.on_shared as f64 / stamps as f64;
             return Times::Coarse { step, per_stamp, share };
         }
-        let each = self.crowds.iter().zip(STEPS_MS);
-        let crowded = each.map(|(crowd, ms)| (crowd, crowd.share(), Nanos::from_millis(ms)));
-        let mut crowded = crowded.filter(|(crowd, share, _)| {
+        let noisy = self.noisy.iter().find_map(|ticks| self.stepped(ticks, PER_STEP_MAX));
+        if let Some((step, _)) = noisy {
+            return Times::Crowded { step, share: 1.0 };
+        }
+        self.crowded().unwrap_or(Times::Usable)
+    }
+
+    /// The step of `ticks`, and the requests to each, where these are at least so many.
+    fn stepped(&self, ticks: &Ticks, per_step_least: f64) -> Option<(Nanos, f64)> {
+        let per_step = self.count as f64 / ticks.count().max(1) as f64;
+        let step = ticks.step().filter(|step| *step >= STEP_FINE && per_step >= per_step_least)?;
+        Some((step, per_step))
+    }
+
+    fn crowded(&self) -> Option<Times> {
+        let of = |(crowd, ms): (&Crowd, u64)| {
             let per_step = self.count as f64 / crowd.steps.max(1) as f64;
-            crowd.steps >= STEPS_LEAST && per_step >= PER_STEP_MAX && *share >= SHARE_LEAST
-        });
-        crowded.next().map_or(Times::Usable, |(_, share, step)| Times::Crowded { step, share })
+            let (share, step) = (crowd.share(), Nanos::from_millis(ms));
+            let is_crowded =
+                crowd.steps >= STEPS_LEAST && per_step >= PER_STEP_MAX && share >= SHARE_LEAST;
+            is_crowded.then_some(Times::Crowded { step, share })
+        };
+        self.crowds.iter().zip(STEPS_MS).find_map(of)
     }
 }
 
@@ -184,7 +242,11 @@ impl Times {
     pub(crate) fn why_not(self) -> Option<String> {
         Some(match self {
             Times::Usable | Times::Crowded { .. } => return None,
-            Times::Coarse { step, .. } if step < STEP_MAX => return None,
+            Times::Coarse { step, per_stamp, .. }
+                if step < STEP_MAX || per_stamp < PER_STEP_MAX =>
+            {
+                return None;
+            }
             Times::None => {
                 "the trace has no arrival times, so which requests met at the disk is unknown"
                     .into()
@@ -197,9 +259,27 @@ impl Times {
         })
     }
 
+    /// Why a promise within `bound` has no price; none where it has one. The crowd of a load that a timer drives
+    /// looks like that of a coarse clock, so whoever knows better has to say so.
+    pub(crate) fn why_no_promise(self, bound: Nanos) -> Option<String> {
+        match self {
+            Times::Coarse { step, per_stamp, .. } if step >= bound && per_stamp >= PER_STEP_MAX => {
+                Some(format!("{}, which they did not", self.told()?))
+            }
+            Times::Crowded { step, .. } if step >= bound => self.told(),
+            Times::None | Times::Same => self.why_not(),
+            _ => None,
+        }
+    }
+
     /// What a clock hides that is fine enough to go by, or may hide.
     pub(crate) fn caution(self) -> Option<String> {
-        let told = self.told().filter(|_| self.why_not().is_none())?;
+        self.caution_though().filter(|_| self.why_not().is_none())
+    }
+
+    /// The same of a clock that is gone by though it is not.
+    pub(crate) fn caution_though(self) -> Option<String> {
+        let told = self.told()?;
         Some(match self {
             Times::Crowded { .. } => format!("Take care: {told}."),
             _ => format!("Take care: {told}, so they queue more than they did."),
@@ -219,14 +299,18 @@ impl Times {
                         format!("for {} of the requests the trace's clock steps", percent(share))
                     }
                 };
+                let requests = match per_stamp {
+                    few if few < 3.0 => format!("{few:.1}"),
+                    many => format!("{many:.0}"),
+                };
                 Some(format!(
-                    "{most} by {}, and {per_stamp:.0} requests share a step on average: replayed, they all come at \
+                    "{most} by {}, and {requests} requests share a step on average: replayed, they all come at \
                      once",
                     length(step)
                 ))
             }
             Times::Crowded { step, share } => Some(format!(
-                "{} of the requests come within the same hundredth of each {}. If a timer drives the load that is so; \
+                "{} of the requests come at the same place of steps of {} or longer. If a timer drives the load that is so; \
                  if the trace's clock is coarse and carries some noise, they came apart, and whatever is said here of \
                  queueing, tails and capacity is far too high",
                 percent(share),
@@ -264,7 +348,11 @@ mod tests {
         // Steps of 5 ms hide a little, which is told and no more.
         let fine = among(&[0, 0, 0, 1000, 1000, 1005]);
         assert!(fine.why_not().is_none() && fine.caution().is_some());
-        assert_eq!(among(&[0, 0, 1000, 1000, 1005]), Times::Usable);
+        // So do 1.7 requests to a stamp; three requests on seven do not.
+        let few = among(&[0, 0, 1000, 1000, 1005]);
+        assert!(few.why_not().is_none(), "{few:?}");
+        assert!(few.caution().is_some_and(|said| said.contains("1.7 requests share")), "{few:?}");
+        assert_eq!(among(&[0, 0, 1000, 1000, 1005, 1010, 1015]), Times::Usable);
         assert!(
             Times::Coarse { step, per_stamp: 15.8, share: 1.0 }
                 .why_not()
@@ -274,7 +362,7 @@ mod tests {
         assert_eq!((Times::Usable.why_not(), Times::Usable.caution()), (None, None));
         let ticks = among(&[0, 0, 0, 20, 20, 20, 30, 30]);
         assert!(ticks.why_not().is_none());
-        assert!(ticks.caution().unwrap().contains("steps by 10.00 ms, and 3 requests"));
+        assert!(ticks.caution().unwrap().contains("steps by 10.00 ms, and 2.7 requests"));
     }
 
     /// 16 requests a second for 100 s, about evenly, as `clock` stamps the `index`th of them, which came at so many us.
@@ -303,10 +391,96 @@ mod tests {
         assert_eq!(stamped(|index, us| if index % 10 < 6 { us } else { floor(us) }), Times::Usable);
         // Half a millisecond of noise on whole seconds.
         let noisy = stamped(|index, us| floor(us) + index * 7919 % 500);
-        assert_eq!(noisy, Times::Crowded { step: Nanos::from_secs(1), share: 1.0 });
+        assert!(is_crowded(noisy, 1000), "{noisy:?}");
         assert!(noisy.why_not().is_none());
-        assert!(noisy.caution().unwrap().contains("100 % of the requests come within the same"));
+        assert!(noisy.caution().unwrap().contains("100 % of the requests come at the same"));
         // Within a tenth of each second is no clock's doing.
         assert_eq!(stamped(|index, us| floor(us) + index * 7919 % 100_000), Times::Usable);
+    }
+
+    /// Whether it is so in steps of about so many milliseconds.
+    fn is_crowded(times: Times, ms: u64) -> bool {
+        let near = |step: Nanos| (step.as_millis_f64() / ms as f64 - 1.0).abs() < 0.01;
+        matches!(times, Times::Crowded { step, share } if near(step) && share > 0.5)
+    }
+
+    /// `each` requests at the same place of every step of `ms`, within a hundredth of it, and as many `between`.
+    fn crowd(ms: u64, steps: u64, each: u64, between: u64) -> Times {
+        let us = ms * 1000;
+        let of = |step: u64| {
+            let crowd =
+                (0..each).map(move |k| step * us + us / 3 + (step * 7 + k * 3) % 10 * us / 1000);
+            crowd.chain(
+                (0..between).map(move |k| step * us + (step * 7919 + k * 5003) % 997 * us / 997),
+            )
+        };
+        let mut stamps: Vec<u64> = (0..steps).flat_map(of).collect();
+        stamps.sort_unstable();
+        Times::among(stamps.into_iter().map(Nanos::from_micros))
+    }
+
+    #[test]
+    fn crowds_are_found_in_each_of_the_steps_that_clocks_have() {
+        for ms in STEPS_MS {
+            // Some come between, so no tick tells the step.
+            assert!(is_crowded(crowd(ms, 60, 8, 2), ms), "{ms}: {:?}", crowd(ms, 60, 8, 2));
+        }
+        // Twenty steps tell, nineteen do not.
+        assert!(is_crowded(crowd(1000, 20, 8, 2), 1000));
+        assert_eq!(crowd(1000, 19, 8, 2), Times::Usable);
+    }
+
+    #[test]
+    fn a_crowd_may_lie_about_the_end_of_a_step() {
+        // Half before each whole second and half after it, some between.
+        let of = |second: u64| {
+            let about = [second * 1_000_000 - 2_000, second * 1_000_000 + 2_000 + second % 7];
+            about.into_iter().chain([second * 1_000_000 + 300_000 + second * 7919 % 400_000])
+        };
+        let times = Times::among((1..60).flat_map(of).map(Nanos::from_micros));
+        assert!(is_crowded(times, 1000), "{times:?}");
+    }
+
+    #[test]
+    fn the_step_of_a_noisy_clock_is_named_right() {
+        let noisy =
+            |ms: u64| stamped(|index, us| us / (ms * 1000) * ms * 1000 + index * 7919 % 4000);
+        for ms in [250, 500, 1000] {
+            assert!(is_crowded(noisy(ms), ms), "{ms}: {:?}", noisy(ms));
+        }
+    }
+
+    #[test]
+    fn a_clock_of_odd_steps_is_found_out() {
+        // Sixtieths of a second, in whole microseconds, two requests or more to each.
+        let sixtieths = (0..400u64).map(|k| Nanos::from_micros(k / 4 * 1_000_000 / 60));
+        let Times::Coarse { step, per_stamp, share } = Times::among(sixtieths) else { panic!() };
+        assert!((16.6..16.7).contains(&step.as_millis_f64()) && per_stamp == 4.0 && share == 1.0);
+    }
+
+    #[test]
+    fn a_clock_that_is_coarse_in_part_has_as_many_to_a_stamp_as_share_it() {
+        // Four requests to each tenth of a second, and one anywhere.
+        let of =
+            |tenth: u64| [0, 0, 0, 0, 7_919 + tenth * 631 % 80_000].map(|us| tenth * 100_000 + us);
+        let times = Times::among((0..50).flat_map(of).map(Nanos::from_micros));
+        let Times::Coarse { step, per_stamp, share } = times else { panic!("{times:?}") };
+        assert_eq!((step, per_stamp, share), (Nanos::from_millis(100), 4.0, 0.8));
+        // A tenth of a second is as much as is refused.
+        assert!(times.why_not().is_some());
+    }
+
+    #[test]
+    fn a_promise_has_no_price_within_a_step_that_many_share() {
+        let ms = Nanos::from_millis;
+        let coarse = |per_stamp| Times::Coarse { step: ms(50), per_stamp, share: 1.0 };
+        assert!(coarse(2.0).why_no_promise(ms(50)).is_some());
+        assert_eq!(coarse(2.0).why_no_promise(ms(51)), None);
+        assert_eq!(coarse(1.9).why_no_promise(ms(5)), None);
+        let crowded = Times::Crowded { step: ms(50), share: 1.0 };
+        assert!(crowded.why_no_promise(ms(50)).is_some());
+        assert_eq!(crowded.why_no_promise(ms(51)), None);
+        assert!(Times::Same.why_no_promise(ms(50)).is_some());
+        assert_eq!(Times::Usable.why_no_promise(ms(50)), None);
     }
 }

@@ -15,7 +15,7 @@ mod plot;
 mod tables;
 mod text;
 
-pub use capacity::CapacityPage;
+pub use capacity::{CapacityPage, DevicesPart};
 
 use std::path::Path;
 

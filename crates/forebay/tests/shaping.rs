@@ -110,6 +110,7 @@ fn counting_devices_refuses_a_policy_that_needs_two() {
         promises: &promises,
         devices_max: 2,
         price_each: None,
+        trust_times: false,
     };
     let refused = table(&burst(1), &device, &question).unwrap_err();
     assert!(refused.to_string().contains("several servers"), "{refused}");

@@ -285,6 +285,7 @@ def plan_capacity(
     hold_out: float | None = None,
     seed: int = 1,
     cost_us: str | None = None,
+    trust_times: bool = False,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -298,6 +299,7 @@ def plan_consolidate(
     within: Sequence[str] | None = None,
     fraction: Sequence[str | float] | None = None,
     cost_us: str | None = None,
+    trust_times: bool = False,
     from_: str | None = None,
 ) -> dict[str, Any]:
     """Finds what clients need together; the keys are those of `forebay plan consolidate`."""
@@ -314,6 +316,7 @@ def plan_power(
     baseline_fraction: str | float | None = None,
     epoch: str = "1h",
     history: int = 1,
+    trust_times: bool = False,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:
@@ -325,6 +328,7 @@ def plan_sla(
     *,
     capacity: int | None = None,
     cost_us: str | None = None,
+    trust_times: bool = False,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:

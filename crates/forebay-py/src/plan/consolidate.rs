@@ -1,8 +1,8 @@
 //! The verb `plan consolidate`.
 
 use forebay::plan::amount::span_or_zero;
-use forebay::plan::arrival_times::Span;
-use forebay::plan::capacity::Promises;
+use forebay::plan::arrival_times::{Clock, Span};
+use forebay::plan::capacity::{Promises, once};
 use forebay::plan::consolidate::{Begin, cautions, consolidate};
 use forebay::plan::costed::{self, Load};
 use forebay_core::Nanos;
@@ -21,11 +21,13 @@ use crate::table::json;
 /// `clients` (2). `shift`: how much later each begins than the one before it, for several answers ("1s",
 /// "100s" for one trace, "0s" for several). `within` ("10ms") and `fraction` (1, 0.9, 0.95) as in
 /// `plan_capacity`. With `cost_us` ("100+0.5/KiB", or a device) a request costs what its length takes, in
-/// microseconds, and the answers are speeds. The dict has the keys of `forebay plan consolidate --format
+/// microseconds, and the answers are speeds. `trust_times` as in `plan_capacity`. `worst_client` counts from 1, as
+/// `client` does in `clients`. The dict has the keys of `forebay plan consolidate --format
 /// json`.
 #[pyfunction]
 #[pyo3(signature = (
-    traces, *, shift=None, clients=None, within=None, fraction=None, cost_us=None, from_=None,
+    traces, *, shift=None, clients=None, within=None, fraction=None, cost_us=None, trust_times=false,
+    from_=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_consolidate<'py>(
@@ -36,6 +38,7 @@ pub(crate) fn plan_consolidate<'py>(
     within: Option<Vec<String>>,
     fraction: Option<Vec<Bound<'py, PyAny>>>,
     cost_us: Option<String>,
+    trust_times: bool,
     from_: Option<String>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let sources = sources(traces, &from_)?;
@@ -45,15 +48,14 @@ pub(crate) fn plan_consolidate<'py>(
         None if copies == 1 => vec![Nanos::ZERO],
         None => vec![Nanos::from_secs(1), Nanos::from_secs(100)],
     };
-    let promises = Promises {
-        within: spans(within, &["10ms"])?,
-        fractions: fractions_of(fraction, &["1", "0.9", "0.95"])?,
-    };
+    let promises =
+        Promises::new(spans(within, &["10ms"])?, fractions_of(fraction, &["1", "0.9", "0.95"])?);
+    let clock = Clock::of(promises.within.iter().copied(), trust_times);
     let begin = Begin::Together;
     if let Some(text) = cost_us {
         let cost = cost(&text)?;
         let (found, alone, cautions) = detached(py, |signals| {
-            let alone = sources.iter().map(|source| load(source, signals));
+            let alone = sources.iter().map(|source| load(source, clock, signals));
             let alone = alone.collect::<Result<Vec<_>, _>>()?;
             let clients = alone.iter().flat_map(|client| std::iter::repeat_n(client, copies));
             let clients: Vec<&Load> = clients.collect();
@@ -68,7 +70,7 @@ pub(crate) fn plan_consolidate<'py>(
         return loads(py, &json(&found)?);
     }
     let (found, alone, cautions) = detached(py, |signals| {
-        let alone = sources.iter().map(|source| arrivals(source, false, signals));
+        let alone = sources.iter().map(|source| arrivals(source, false, clock, signals));
         let alone = alone.collect::<Result<Vec<_>, _>>()?;
         let clients: Vec<_> =
             alone.iter().flat_map(|client| std::iter::repeat_n(client, copies)).collect();
@@ -102,5 +104,7 @@ fn copies(clients: Option<u16>, traces: usize) -> PyResult<usize> {
 
 fn shifts(texts: &[String]) -> PyResult<Vec<Nanos>> {
     some("shift", texts.len())?;
-    texts.iter().map(|text| span_or_zero(text).map_err(|said| argument("shift", said))).collect()
+    let each = texts.iter();
+    let each = each.map(|text| span_or_zero(text).map_err(|said| argument("shift", said)));
+    Ok(once(each.collect::<PyResult<Vec<Nanos>>>()?))
 }

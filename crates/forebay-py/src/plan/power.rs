@@ -1,5 +1,6 @@
 //! The verb `plan power`.
 
+use forebay::plan::arrival_times::Clock;
 use forebay::plan::power::{Disk, Question, power};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -18,12 +19,13 @@ use crate::trace::Trace;
 /// figures; `disk_iops` its rate (by default that of random 4 KiB reads, simulated), `off_w` its power
 /// when it is off (the paper neglects it), `pool_disks` how many make a pool. `within`, `fraction` and
 /// `baseline_fraction` are the promise and the share the baseline has pools for; `epoch` how long pools
-/// stay as they are, `history` how many past epochs a prediction looks at. The dict is one of the
+/// stay as they are, `history` how many past epochs a prediction looks at; `trust_times` as in `plan_capacity`. The dict is one of the
 /// `traces` of `forebay plan power --format json`, without its name.
 #[pyfunction]
 #[pyo3(signature = (
     trace, *, device="ultrastar-36z15", disk_iops=None, off_w=None, pool_disks=4, within="20ms",
-    fraction=None, baseline_fraction=None, epoch="1h", history=1, from_=None, names=None,
+    fraction=None, baseline_fraction=None, epoch="1h", history=1, trust_times=false, from_=None,
+    names=None,
 ))]
 #[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_power<'py>(
@@ -38,6 +40,7 @@ pub(crate) fn plan_power<'py>(
     baseline_fraction: Option<Bound<'py, PyAny>>,
     epoch: &str,
     history: u16,
+    trust_times: bool,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
@@ -61,11 +64,12 @@ pub(crate) fn plan_power<'py>(
         disk,
     };
     let (found, arrivals) = detached(py, |signals| {
-        let arrivals = arrivals(&source, false, signals)?;
+        let arrivals =
+            arrivals(&source, false, Clock::of([question.within], trust_times), signals)?;
         Ok((power(&arrivals, &question)?, arrivals))
     })?;
     warn_arrivals(py, &arrivals)?;
-    for caution in found.cautions() {
+    if let Some(caution) = found.epoch_caution() {
         warn(py, format!("{}: {caution}", arrivals.path.display()))?;
     }
     loads(py, &json(&found)?)

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use forebay::plan::arrival_times::Clock;
 use forebay::plan::costed;
 use forebay::plan::sla::{Sla, price};
 use forebay_core::rtt::RATE_MAX_IOPS;
@@ -35,23 +36,28 @@ impl Promise {
 /// Checks and prices a promise of several tiers to a trace (a path, a `Trace` or a table).
 ///
 /// `promise`: the file of `forebay plan sla`, or a list of (fraction, milliseconds), as in
-/// [(0.9, 20), (0.99, 50), (1, 500)]. `capacity` is one to check the promise at. The dict has the keys
-/// `floor_iops`, `least`, `separate_iops`, `fcfs_iops`, `miser_iops` and, with `capacity`, `checked` of
+/// [(0.9, 20), (0.99, 50), (1, 500)]. `capacity` is one to check the promise at; `trust_times` as in
+/// `plan_capacity`. The dict has the keys `cautions`, `floor_iops`, `least`, `separate_iops`, `fcfs_iops`, `miser_iops` and, with `capacity`, `checked` of
 /// `forebay plan sla --format json`. With `cost_us` ("100+0.5/KiB", or a device) a request costs what its
 /// length takes, in microseconds, and the dict has the keys of `--cost-us` there.
 #[pyfunction]
-#[pyo3(signature = (promise, trace, *, capacity=None, cost_us=None, from_=None, names=None))]
+#[pyo3(signature = (
+    promise, trace, *, capacity=None, cost_us=None, trust_times=false, from_=None, names=None,
+))]
+#[allow(clippy::too_many_arguments)] // They are keywords.
 pub(crate) fn plan_sla<'py>(
     py: Python<'py>,
     promise: Promise,
     trace: &Bound<'py, PyAny>,
     capacity: Option<u64>,
     cost_us: Option<String>,
+    trust_times: bool,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let source = Source::new(trace, from_, names)?;
     let promise = promise.read().map_err(raised)?;
+    let clock = Clock::of(promise.within(), trust_times);
     if let Some(got) = capacity.filter(|iops| !(1..=RATE_MAX_IOPS).contains(iops)) {
         let text = format!("got {got}, expected 1 to {RATE_MAX_IOPS} IOPS");
         return Err(argument("capacity", text));
@@ -64,14 +70,14 @@ pub(crate) fn plan_sla<'py>(
         }
         let cost = cost(&text)?;
         let (found, load) = detached(py, |signals| {
-            let load = load(&source, signals)?;
+            let load = load(&source, clock, signals)?;
             Ok((costed::sla::price(&load, cost, &promise)?, load))
         })?;
         warn_load(py, &load)?;
         return loads(py, &json(&found)?);
     }
     let (found, arrivals) = detached(py, |signals| {
-        let arrivals = arrivals(&source, false, signals)?;
+        let arrivals = arrivals(&source, false, clock, signals)?;
         Ok((price(&arrivals, &promise, capacity)?, arrivals))
     })?;
     warn_arrivals(py, &arrivals)?;

@@ -25,6 +25,22 @@ pub struct ArrivalTimes {
     pub notes: Notes,
 }
 
+/// What a trace's clock is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct Clock {
+    /// The least time that is promised.
+    pub within: Nanos,
+    /// The trace's times are taken as they are, though its clock seems too coarse for that.
+    pub is_trusted: bool,
+}
+
+impl Clock {
+    /// Of promises within these times.
+    pub fn of(within: impl IntoIterator<Item = Nanos>, is_trusted: bool) -> Clock {
+        Clock { within: within.into_iter().min().unwrap_or(Nanos::MAX), is_trusted }
+    }
+}
+
 /// When a trace began and ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Span<'a> {
@@ -48,11 +64,13 @@ impl ArrivalTimes {
     /// apart as well.
     ///
     /// # Errors
-    /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse.
+    /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse for what is
+    /// promised.
     pub fn read<P: GoOn>(
         name: &Path,
         reader: &mut dyn Reader,
         by_volume: bool,
+        clock: Clock,
         progress: impl FnMut(u64) -> P,
     ) -> Result<ArrivalTimes, Error> {
         let (mut whole, mut volumes) = (Gaps::default(), Vec::<Gaps>::new());
@@ -71,7 +89,7 @@ impl ArrivalTimes {
             }
         })?;
         timed(name, reader.notes())?;
-        told_apart(name, Times::among(whole.times()))?;
+        told_apart(name, Times::among(whole.times()), clock)?;
         let names = &reader.dictionary().volumes;
         let named = |(index, gaps)| (names.get(index).cloned().unwrap_or_default(), gaps);
         let volumes =
@@ -128,6 +146,11 @@ impl ArrivalTimes {
         let clock = Times::among(self.whole.times());
         cautions(self.requests(), self.duration(), clock)
     }
+
+    /// That each request counts as one, where their lengths differ.
+    pub fn size_caution(&self) -> Option<String> {
+        size_caution([self])
+    }
 }
 
 /// When a trace, called `name`, began by its source's own clock.
@@ -153,16 +176,19 @@ pub(super) fn timed(name: &Path, notes: &Notes) -> Result<(), Error> {
     )))
 }
 
-/// Refuses a trace, called `name`, whose clock puts many requests into one burst that was none.
-pub(super) fn told_apart(name: &Path, clock: Times) -> Result<(), Error> {
-    match (clock, clock.why_not()) {
-        (Times::Coarse { .. }, Some(why)) => Err(Error::Unfit(format!(
-            "{}: {why}; a promise of time has no price, expected a clock that steps by less than \
-             100 ms; record with a finer one",
-            name.display()
-        ))),
-        _ => Ok(()),
-    }
+/// Refuses a trace, called `name`, whose times do not tell its requests apart as well as a promise asks for.
+pub(super) fn told_apart(name: &Path, times: Times, clock: Clock) -> Result<(), Error> {
+    let why = times.why_no_promise(clock.within).filter(|_| !clock.is_trusted);
+    let Some(why) = why else { return Ok(()) };
+    let expected = match times {
+        Times::Same => "expected requests that come one after another".to_string(),
+        _ => format!("expected a clock that steps by less than the {} promised", clock.within),
+    };
+    Err(Error::Unfit(format!(
+        "{}: {why}; such a promise has no price, {expected}; promise more time, record with a finer clock, or \
+         give --trust-times (trust_times=True) if the requests did come so",
+        name.display()
+    )))
 }
 
 /// What to keep in mind of so many requests in such a time, by such a clock; one sentence each.
@@ -170,7 +196,31 @@ pub(super) fn cautions(requests: u64, duration: Nanos, clock: Times) -> Vec<Stri
     match (requests, duration) {
         (1, _) => vec!["it has one request, which says nothing of a load".into()],
         (requests, Nanos::ZERO) => vec![format!("all {requests} requests arrive at one instant")],
-        _ => clock.caution().into_iter().collect(),
+        _ => clock.caution_though().into_iter().collect(),
+    }
+}
+
+/// That each request of `clients` counts as one, where their lengths differ.
+pub fn size_caution<'a>(clients: impl IntoIterator<Item = &'a ArrivalTimes>) -> Option<String> {
+    let each = clients.into_iter().map(|client| client.lengths);
+    let (shortest, longest) = each.reduce(|all, of| (all.0.min(of.0), all.1.max(of.1)))?;
+    (shortest < longest).then(|| {
+        format!(
+            "Requests are of {} to {} and each counts as one, however long.",
+            length(shortest),
+            length(longest)
+        )
+    })
+}
+
+/// A request's length.
+fn length(bytes: u32) -> String {
+    match bytes {
+        bytes if bytes < 1024 => format!("{bytes} B"),
+        bytes if bytes < 1 << 20 => {
+            format!("{:.1} KiB", f64::from(bytes) / 1024.0).replace(".0 ", " ")
+        }
+        bytes => format!("{:.2} MiB", f64::from(bytes) / f64::from(1 << 20)).replace(".00", ""),
     }
 }
 
@@ -198,15 +248,26 @@ mod tests {
         Times::among((0..30).map(|index| Nanos::from_millis(index / 3 * step_ms)))
     }
 
+    fn within(ms: u64) -> Clock {
+        Clock::of([Nanos::from_millis(ms), Nanos::from_secs(9)], false)
+    }
+
     #[test]
-    fn a_coarse_clock_is_refused_and_a_less_coarse_one_told() {
-        let said = told_apart(Path::new("t"), clock(1000)).unwrap_err().to_string();
-        assert!(said.contains("t: the trace's clock steps by 1.0 s, and 3 requests"), "{said}");
-        assert!(told_apart(Path::new("t"), clock(99)).is_ok());
-        let said = cautions(30, Nanos::from_secs(1), clock(99));
-        assert!(said.len() == 1 && said[0].contains("steps by 99.0"), "{said:?}");
+    fn a_clock_as_coarse_as_the_promise_is_refused_and_a_finer_one_told() {
+        let trace = Path::new("t");
+        let said = told_apart(trace, clock(99), within(10)).unwrap_err().to_string();
+        assert!(said.contains("t: the trace's clock steps by 99.0"), "{said}");
+        assert!(said.contains("less than the 10 ms promised"), "{said}");
+        assert!(said.contains("--trust-times"), "{said}");
+        assert!(told_apart(trace, clock(99), within(99)).is_err());
+        assert!(told_apart(trace, clock(99), within(100)).is_ok());
+        assert!(told_apart(trace, clock(99), Clock { is_trusted: true, ..within(10) }).is_ok());
+        for step_ms in [99, 1000] {
+            let said = cautions(30, Nanos::from_secs(1), clock(step_ms));
+            assert!(said.len() == 1 && said[0].contains("steps by "), "{said:?}");
+        }
         assert!(cautions(30, Nanos::from_secs(1), clock(1)).is_empty());
-        // Of one instant nothing is refused: it is told as such.
-        assert!(told_apart(Path::new("t"), Times::Same).is_ok());
+        let said = told_apart(trace, Times::Same, within(10)).unwrap_err().to_string();
+        assert!(said.contains("all requests bear the same time"), "{said}");
     }
 }

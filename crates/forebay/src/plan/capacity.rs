@@ -22,6 +22,24 @@ pub struct Promises {
     pub fractions: Vec<Fraction>,
 }
 
+impl Promises {
+    /// Each of `within` with each of `fractions`, whichever is given twice once.
+    pub fn new(within: Vec<Nanos>, fractions: Vec<Fraction>) -> Promises {
+        Promises { within: once(within), fractions: once(fractions) }
+    }
+}
+
+/// Each of `given` once, in its first place.
+pub fn once<T: PartialEq>(given: Vec<T>) -> Vec<T> {
+    let mut kept = Vec::new();
+    for one in given {
+        if !kept.contains(&one) {
+            kept.push(one);
+        }
+    }
+    kept
+}
+
 /// How far the prices are to be trusted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Doubt {
@@ -86,6 +104,8 @@ pub struct Answer {
     pub requests: u64,
     /// From its first request to its last.
     pub duration_s: f64,
+    /// What to keep in mind of them; one sentence each.
+    pub cautions: Vec<String>,
     /// The prices, in the order of [`table`].
     pub rows: Vec<Row>,
 }
@@ -95,12 +115,26 @@ pub struct Answer {
 /// # Errors
 /// As [`table`].
 pub fn answer(arrivals: &ArrivalTimes, promises: &Promises, doubt: Doubt) -> Result<Answer, Error> {
+    let rows = table(arrivals, promises, doubt)?;
+    let cautions = arrivals.cautions().into_iter().chain(arrivals.size_caution());
     Ok(Answer {
         trace: arrivals.path.display().to_string(),
         requests: arrivals.requests(),
         duration_s: arrivals.duration().as_secs_f64(),
-        rows: table(arrivals, promises, doubt)?,
+        cautions: cautions.chain(missing(&rows, doubt)).collect(),
+        rows,
     })
+}
+
+/// What was asked for and cannot be had; one sentence each.
+pub fn missing(rows: &[Row], doubt: Doubt) -> Vec<String> {
+    let interval = doubt.bootstrap.is_some() && rows.iter().any(|row| row.interval.is_none());
+    let check = doubt.hold_out.is_some() && rows.iter().any(|row| row.held_out.is_none());
+    let said = [
+        (interval, "no interval where all requests arrive at one instant"),
+        (check, "no check where either part of the trace has no request"),
+    ];
+    said.into_iter().filter(|(is_so, _)| *is_so).map(|(_, said)| said.to_string()).collect()
 }
 
 /// The price of `promises` for the whole trace, then for each of its volumes, on as many threads
@@ -275,6 +309,15 @@ mod tests {
         );
         assert_eq!(shown[4..6], [(Some("a"), 1000.0, 0.5, 1), (Some("a"), 1000.0, 1.0, 1)]);
         assert_eq!(rows.len(), 8);
+    }
+
+    #[test]
+    fn what_is_asked_twice_is_answered_once() {
+        let (ten, five) = (Nanos(10), Nanos(5));
+        let fractions = ["0.9", "1", "0.90"].map(|text| text.parse().unwrap());
+        let promises = Promises::new(vec![ten, five, ten], fractions.to_vec());
+        assert_eq!(promises.within, [ten, five]);
+        assert_eq!(promises.fractions, fractions[..2]);
     }
 
     #[test]

@@ -17,14 +17,16 @@
 
 mod merged;
 
+use std::path::Path;
+
 use forebay_core::Nanos;
 use forebay_core::rtt::least_rate_for_all;
 use serde::Serialize;
 
 use self::merged::Merged;
 use super::amount::Fraction;
-use super::arrival_times::{ArrivalTimes, Span};
-use super::capacity::{Doubt, Promises, Row, beyond, table};
+use super::arrival_times::{ArrivalTimes, Span, size_caution};
+use super::capacity::{Doubt, Promises, Row, beyond, once, table};
 use super::search::least_capacities;
 use crate::error::Error;
 use crate::jobs::on_all_cores;
@@ -58,8 +60,10 @@ pub struct Shared {
     pub shaped_iops: u64,
     /// That over the sum.
     pub shaped_ratio: f64,
-    /// The client that gets the least of its own at `merged_iops`, by its place in the order given.
+    /// The client that gets the least of its own at `merged_iops`: its [`Client::client`], from 1 on.
     pub worst_client: usize,
+    /// Its trace.
+    pub worst_trace: String,
     /// The share of each client's own requests that is answered within the bound at `merged_iops`,
     /// in the order of the clients.
     pub client_fractions: Vec<f64>,
@@ -72,6 +76,8 @@ pub struct Shared {
 pub struct Consolidation {
     /// What each client needs alone, in the order given.
     pub clients: Vec<Client>,
+    /// What to keep in mind of them; one sentence each.
+    pub cautions: Vec<String>,
     /// What they need together.
     pub rows: Vec<Shared>,
 }
@@ -79,6 +85,8 @@ pub struct Consolidation {
 /// A client alone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
+    /// Its place in the order given, from 1 on.
+    pub client: usize,
     /// Its trace.
     pub trace: String,
     /// Its requests.
@@ -118,7 +126,17 @@ pub fn consolidate(
             );
         }
     }
-    Ok(Consolidation { clients: alone, rows })
+    let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
+    let own = clients.iter().flat_map(|client| named(&client.path, client.cautions()));
+    let shared = cautions(&spans, begin, shifts).into_iter();
+    let cautions = once(own.chain(shared).chain(size_caution(clients.iter().copied())).collect());
+    Ok(Consolidation { clients: alone, cautions, rows })
+}
+
+/// Each of the `cautions` of the trace at `path`, with its name.
+pub(super) fn named(path: &Path, cautions: Vec<String>) -> impl Iterator<Item = String> {
+    let name = path.display().to_string();
+    cautions.into_iter().map(move |caution| format!("{name}: {caution}"))
 }
 
 /// The rows of one bound, or that bound and the fraction that no capacity keeps.
@@ -148,6 +166,7 @@ fn shared(
         let shaped_iops = least_rate_for_all(&promised, within).ok_or((bound, *fraction))?;
         let client_fractions: Vec<f64> =
             shares.map(|(in_time, all)| *in_time as f64 / *all as f64).collect();
+        let worst = worst(&client_fractions);
         rows.push(Shared {
             shift_s: 0.0,
             within_ms: within.as_millis_f64(),
@@ -157,7 +176,8 @@ fn shared(
             ratio: merged_iops as f64 / sum_iops as f64,
             shaped_iops,
             shaped_ratio: shaped_iops as f64 / sum_iops as f64,
-            worst_client: worst(&client_fractions),
+            worst_client: worst + 1,
+            worst_trace: alone[worst].trace.clone(),
             client_fractions,
             every_client_iops: every,
         });
@@ -165,7 +185,7 @@ fn shared(
     Ok(rows)
 }
 
-/// The first of those that get least.
+/// The place of the first of those that get least.
 fn worst(fractions: &[f64]) -> usize {
     let least = |(best, least): (usize, f64), (client, share): (usize, &f64)| {
         if *share < least { (client, *share) } else { (best, least) }
@@ -224,8 +244,9 @@ fn alone(clients: &[&ArrivalTimes], promises: &Promises) -> Result<Vec<Client>, 
     for (k, client) in clients.iter().enumerate() {
         let same = clients[..k].iter().position(|other| std::ptr::eq(*other, *client));
         alone.push(match same {
-            Some(other) => alone[other].clone(),
+            Some(other) => Client { client: k + 1, ..alone[other].clone() },
             None => Client {
+                client: k + 1,
                 trace: client.path.display().to_string(),
                 requests: client.requests(),
                 duration_s: client.duration().as_secs_f64(),
@@ -282,7 +303,8 @@ mod tests {
         let row = &found.rows[0];
         // Alone the second needs 15 to answer half; together 1 is enough, as the first gets all.
         assert_eq!((row.sum_iops, row.merged_iops), (16, 1));
-        assert_eq!((row.client_fractions.as_slice(), row.worst_client), (&[1.0, 0.0][..], 1));
+        assert_eq!((row.client_fractions.as_slice(), row.worst_client), (&[1.0, 0.0][..], 2));
+        assert_eq!((found.clients[1].client, row.worst_trace.as_str()), (2, "t"));
         // Of each alone fifteen are promised: those of the burst come at once, with one of the other.
         assert_eq!((row.shaped_iops, row.shaped_ratio), (16, 1.0));
         // The first of all takes a slot from the burst, which needs fifteen.

@@ -77,6 +77,8 @@ pub struct Answer {
     /// The trace.
     #[serde(flatten)]
     pub about: About,
+    /// What to keep in mind of them; one sentence each.
+    pub cautions: Vec<String>,
     /// The prices, bounds one after another, fractions within them.
     pub rows: Vec<Row>,
 }
@@ -88,7 +90,7 @@ pub struct Answer {
 pub fn answer(load: &Load, cost: Cost, promises: &Promises) -> Result<Answer, Error> {
     let about = About::of(load, cost);
     let rows = table(load, cost, promises, &about)?;
-    Ok(Answer { cost_us: cost.to_string(), about, rows })
+    Ok(Answer { cost_us: cost.to_string(), about, cautions: load.cautions(), rows })
 }
 
 fn table(load: &Load, cost: Cost, promises: &Promises, about: &About) -> Result<Vec<Row>, Error> {

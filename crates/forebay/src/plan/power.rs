@@ -103,6 +103,8 @@ pub struct Power {
     pub epochs: usize,
     /// Epochs with requests.
     pub epochs_with_requests: usize,
+    /// What to keep in mind of these figures; one sentence each.
+    pub cautions: Vec<String>,
     /// The plans.
     pub rows: Vec<Row>,
 }
@@ -137,7 +139,10 @@ pub fn power(arrivals: &ArrivalTimes, question: &Question) -> Result<Power, Erro
         let baseline_j = rows.first().map_or(tally.energy_j, |row| row.energy_j);
         rows.push(row(plan, &schedule, &tally, baseline_j, &plant));
     }
+    let cautions = arrivals.cautions().into_iter().chain(arrivals.size_caution());
+    let one_epoch = epoch_caution(needs.len());
     Ok(Power {
+        cautions: cautions.chain(one_epoch).collect(),
         device: question.disk.name.clone(),
         disk_iops: question.disk.iops,
         pool_disks: question.pool_disks,
@@ -159,15 +164,15 @@ fn lasts(arrivals: &ArrivalTimes) -> Result<(), String> {
 }
 
 impl Power {
-    /// What to keep in mind of these figures; one sentence each.
-    pub fn cautions(&self) -> Vec<String> {
-        match self.epochs {
-            1 => vec![
-                "one epoch only, so there is nothing to predict from; make them shorter".into(),
-            ],
-            _ => Vec::new(),
-        }
+    /// That its epochs are too few.
+    pub fn epoch_caution(&self) -> Option<String> {
+        epoch_caution(self.epochs)
     }
+}
+
+fn epoch_caution(epochs: usize) -> Option<String> {
+    let said = "one epoch only, so there is nothing to predict from; make them shorter";
+    (epochs == 1).then(|| said.to_string())
 }
 
 /// For each epoch the most that the `history` epochs before it needed; `all` for the first.

@@ -68,6 +68,8 @@ pub struct Division {
 /// What a promise costs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Price {
+    /// What to keep in mind of it; one sentence each.
+    pub cautions: Vec<String>,
     /// Below this nothing keeps it.
     pub floor_iops: u64,
     /// The least capacity found, and how it is used.
@@ -119,7 +121,8 @@ pub fn price(
         _ => separate.clone(),
     };
     let checked = capacity_iops.map(|capacity| checked(whole, &sla.tiers, &servers, capacity));
-    Ok(Price { floor_iops, least, separate_iops, fcfs_iops, miser_iops, checked })
+    let cautions = arrivals.cautions().into_iter().chain(arrivals.size_caution()).collect();
+    Ok(Price { cautions, floor_iops, least, separate_iops, fcfs_iops, miser_iops, checked })
 }
 
 /// The promise at `capacity_iops`: the first way that keeps it, or else separate servers.

@@ -8,6 +8,7 @@ use super::tables::table;
 use super::text::{count, escape, name, ratio, seconds, significant};
 use crate::plan::arrival_times::ArrivalTimes;
 use crate::plan::capacity::{Promises, Row};
+use crate::plan::devices;
 
 /// What the page shows.
 pub struct CapacityPage<'a> {
@@ -19,11 +20,29 @@ pub struct CapacityPage<'a> {
     pub rows: &'a [Row],
     /// For each bound: (fraction, IOPS), from nine tenths on.
     pub curves: Vec<Vec<(f64, u64)>>,
+    /// What real devices do, where it was asked.
+    pub devices: Option<DevicesPart<'a>>,
+}
+
+/// How many devices keep the promises.
+pub struct DevicesPart<'a> {
+    /// One of them.
+    pub device: &'a str,
+    /// What each row says.
+    pub said: &'a [String],
+    /// The answers, a row for each of the page's.
+    pub rows: &'a [devices::Row],
+    /// What to keep in mind of them.
+    pub notes: &'a [String],
 }
 
 pub(super) fn page(page: &CapacityPage<'_>) -> String {
     let trace = page.arrivals.path.display().to_string();
-    let body = head(page, &trace) + &curves(page) + &prices(page) + &about();
+    let body = head(page, &trace)
+        + &page.devices.as_ref().map_or(String::new(), |part| counted(page, part))
+        + &curves(page)
+        + &prices(page)
+        + &about();
     document(&trace, &body)
 }
 
@@ -115,6 +134,25 @@ fn prices(page: &CapacityPage<'_>) -> String {
     section("Least capacity", &table(&headings, &lines))
 }
 
+/// The devices' section.
+fn counted(page: &CapacityPage<'_>, part: &DevicesPart<'_>) -> String {
+    let paragraph = |text: &String| format!("<p>{}</p>", escape(text));
+    let said: String = part.said.iter().map(paragraph).collect();
+    let notes: String = part.notes.iter().map(paragraph).collect();
+    let fractions = page.promises.fractions.len();
+    let shares = part.rows.iter().take(fractions);
+    let heads = shares.map(|row| format!("{}\u{a0}%", significant_share(row.fraction)));
+    let heads: Vec<String> = std::iter::once("Devices".to_string()).chain(heads).collect();
+    let number = |row: &devices::Row| row.devices.map_or("none".into(), |n| count(n as u64));
+    let line = |line: &[devices::Row]| {
+        let within = format!("within {}", bound(line[0].within_ms));
+        (false, std::iter::once(within).chain(line.iter().map(number)).collect())
+    };
+    let lines: Vec<(bool, Vec<String>)> = part.rows.chunks(fractions.max(1)).map(line).collect();
+    let title = format!("How many {} it takes", name(part.device));
+    section(&title, &format!("{said}{}{notes}", table(&heads, &lines)))
+}
+
 /// A bound as it was given.
 fn bound(ms: f64) -> String {
     format!("{ms}\u{a0}ms")
@@ -170,7 +208,13 @@ mod tests {
         let doubt = Doubt { bootstrap: Some(Bootstrap { level: 0.9, seed: 1 }), hold_out: None };
         let rows = table(&arrivals, &promises, doubt).unwrap();
         let curves = curve(&arrivals, &promises.within).unwrap();
-        page(&CapacityPage { arrivals: &arrivals, promises: &promises, rows: &rows, curves })
+        page(&CapacityPage {
+            arrivals: &arrivals,
+            promises: &promises,
+            rows: &rows,
+            curves,
+            devices: None,
+        })
     }
 
     #[test]

@@ -15,8 +15,9 @@ use super::{About, Cost, Load, Row, as_speed, beyond, least_speeds, table};
 use crate::error::Error;
 use crate::jobs::on_all_cores;
 use crate::plan::amount::Fraction;
-use crate::plan::capacity::Promises;
-use crate::plan::consolidate::Begin;
+use crate::plan::arrival_times::Span;
+use crate::plan::capacity::{Promises, once};
+use crate::plan::consolidate::{Begin, cautions, named};
 
 /// One promise to clients that share a server.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -42,6 +43,8 @@ pub struct Shared {
 /// A client alone.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Client {
+    /// Its place in the order given, from 1 on.
+    pub client: usize,
     /// Its trace.
     #[serde(flatten)]
     pub about: About,
@@ -56,6 +59,8 @@ pub struct Consolidation {
     pub cost_us: String,
     /// What each client needs alone, in the order given.
     pub clients: Vec<Client>,
+    /// What to keep in mind of them; one sentence each.
+    pub cautions: Vec<String>,
     /// What they need together.
     pub rows: Vec<Shared>,
 }
@@ -86,7 +91,10 @@ pub fn consolidate(
         })
     })?;
     let rows = rows.into_iter().flatten().collect();
-    Ok(Consolidation { cost_us: cost.to_string(), clients: alone, rows })
+    let spans: Vec<Span<'_>> = clients.iter().map(|client| client.span()).collect();
+    let own = clients.iter().flat_map(|client| named(&client.path, client.cautions()));
+    let cautions = once(own.chain(cautions(&spans, begin, shifts)).collect());
+    Ok(Consolidation { cost_us: cost.to_string(), clients: alone, cautions, rows })
 }
 
 fn alone(clients: &[&Load], promises: &Promises, cost: Cost) -> Result<Vec<Client>, Error> {
@@ -94,11 +102,11 @@ fn alone(clients: &[&Load], promises: &Promises, cost: Cost) -> Result<Vec<Clien
     for (k, client) in clients.iter().enumerate() {
         let same = clients[..k].iter().position(|other| std::ptr::eq(*other, *client));
         alone.push(match same {
-            Some(other) => alone[other].clone(),
+            Some(other) => Client { client: k + 1, ..alone[other].clone() },
             None => {
                 let about = About::of(client, cost);
                 let rows = table(client, cost, promises, &about)?;
-                Client { about, rows }
+                Client { client: k + 1, about, rows }
             }
         });
     }

@@ -62,6 +62,25 @@ impl Cost {
         }
     }
 
+    /// As a person reads it: four digits of each part.
+    pub fn shown(self) -> String {
+        let us = |ps: u64| {
+            let us = ps as f64 / 1e6;
+            let whole = us.log10().floor().clamp(-6.0, 12.0) as i32 + 1;
+            let places = (4 - whole).clamp(0, 6) as usize;
+            let digits = format!("{us:.places$}");
+            match digits.contains('.') {
+                true => digits.trim_end_matches('0').trim_end_matches('.').to_string(),
+                false => digits,
+            }
+        };
+        match (self.base_ps, self.kib_ps) {
+            (base, 0) => us(base),
+            (0, each) => format!("{}/KiB", us(each)),
+            (base, each) => format!("{}+{}/KiB", us(base), us(each)),
+        }
+    }
+
     /// In microseconds.
     pub fn us(self, len: f64) -> f64 {
         (self.base_ps as f64 + self.kib_ps as f64 * len / 1024.0) / 1e6

@@ -11,7 +11,7 @@ use super::in_time::Arrival;
 use crate::clock::Times;
 use crate::error::Error;
 use crate::input::read_through;
-use crate::plan::arrival_times::{Span, cautions, own_clock, timed, told_apart};
+use crate::plan::arrival_times::{Clock, Span, cautions, own_clock, timed, told_apart};
 use crate::progress::GoOn;
 
 /// A trace's arrivals and lengths.
@@ -29,11 +29,13 @@ impl Load {
     /// Reads all that `reader` gives; messages call it `name`. With `by_volume`, volumes are told apart as well.
     ///
     /// # Errors
-    /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse.
+    /// A trace that cannot be read, or that has no request or no times, or whose clock is too coarse for what is
+    /// promised.
     pub fn read<P: GoOn>(
         name: &Path,
         reader: &mut dyn Reader,
         by_volume: bool,
+        clock: Clock,
         progress: impl FnMut(u64) -> P,
     ) -> Result<Load, Error> {
         let (mut requests, mut volumes) = (Vec::new(), Vec::<Vec<Arrival>>::new());
@@ -48,7 +50,7 @@ impl Load {
             }
         })?;
         timed(name, reader.notes())?;
-        told_apart(name, Times::among(requests.iter().map(|(at, _)| *at)))?;
+        told_apart(name, Times::among(requests.iter().map(|(at, _)| *at)), clock)?;
         let names = &reader.dictionary().volumes;
         let named = |(index, requests)| (names.get(index).cloned().unwrap_or_default(), requests);
         let volumes = volumes.into_iter().enumerate().filter(|(_, one)| !one.is_empty());

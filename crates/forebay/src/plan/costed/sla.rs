@@ -37,6 +37,8 @@ pub struct Price {
     /// The trace.
     #[serde(flatten)]
     pub about: About,
+    /// What to keep in mind of it; one sentence each.
+    pub cautions: Vec<String>,
     /// Below this nothing keeps it.
     pub floor_speed: f64,
     /// What one server needs that serves requests as they come.
@@ -78,6 +80,7 @@ pub fn price(load: &Load, cost: Cost, sla: &Sla) -> Result<Price, Error> {
         mean_length_iops: fcfs as f64 * 1e3 / about.mean_cost_us.max(1e-9),
         tiers: tiers.collect(),
         cost_us: cost.to_string(),
+        cautions: load.cautions(),
         about,
     })
 }

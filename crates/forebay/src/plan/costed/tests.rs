@@ -29,6 +29,14 @@ fn brute_force(requests: &[(Nanos, u32)], cost: Cost, within: Nanos, speed: u64)
 }
 
 #[test]
+fn costs_are_shown_with_four_digits() {
+    assert_eq!(cost("12978.497458+9.100943/KiB").shown(), "12978+9.101/KiB");
+    assert_eq!(cost("100+0.5/KiB").shown(), "100+0.5/KiB");
+    assert_eq!(cost("1000").shown(), "1000");
+    assert_eq!(cost("0.000123/KiB").shown(), "0.000123/KiB");
+}
+
+#[test]
 fn costs_are_read_exactly() {
     assert_eq!(cost("100"), Cost { base_ps: 100_000_000, kib_ps: 0 });
     assert_eq!(cost("100+0.01/KiB"), Cost { base_ps: 100_000_000, kib_ps: 10_000 });

@@ -53,6 +53,11 @@ struct Row {
 }
 
 impl Sla {
+    /// The times of its tiers.
+    pub fn within(&self) -> impl Iterator<Item = Nanos> {
+        self.tiers.iter().map(|tier| tier.within)
+    }
+
     /// Reads the file at `path`.
     ///
     /// # Errors

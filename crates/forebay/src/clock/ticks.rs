@@ -1,0 +1,127 @@
+//! The step of a clock whose stamps are near a grid but not exactly on it: a step that is no whole number of the
+//! trace's units (6.5536 ms in microseconds), or one that some noise hides.
+//!
+//! Requests less than a slack apart count as one tick. Where all ticks are many slacks apart and nearly all distances
+//! are whole steps, the clock ticks. The distances of the first ticks tell the step; the least distance is of all.
+
+use forebay_core::Nanos;
+
+/// Distances that are kept.
+const DISTANCES_MAX: usize = 4096;
+
+/// Distances from which on a grid is no coincidence.
+const DISTANCES_LEAST: usize = 20;
+
+/// Ticks are at least so many slacks apart.
+const APART: u64 = 4;
+
+/// Of a hundred distances, so many are whole steps.
+const WHOLE_PERCENT: usize = 99;
+
+/// What is kept of ticks while requests pass.
+pub(super) struct Ticks {
+    slack: Nanos,
+    count: u64,
+    begins: Option<Nanos>,
+    least: Nanos,
+    distances: Vec<u64>,
+}
+
+impl Ticks {
+    /// Requests less than `slack` after the first of a tick belong to it.
+    pub(super) fn new(slack: Nanos) -> Ticks {
+        Ticks { slack, count: 0, begins: None, least: Nanos::MAX, distances: Vec::new() }
+    }
+
+    pub(super) fn add(&mut self, at: Nanos) {
+        if let Some(begins) = self.begins {
+            let distance = at - begins;
+            if distance < self.slack {
+                return;
+            }
+            self.least = self.least.min(distance);
+            if self.distances.len() < DISTANCES_MAX {
+                self.distances.push(distance.0);
+            }
+        }
+        self.begins = Some(at);
+        self.count += 1;
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    /// The step, if there is one.
+    pub(super) fn step(&self) -> Option<Nanos> {
+        let apart = self.slack.0 * APART;
+        if self.least.0 < apart || self.distances.len() < DISTANCES_LEAST {
+            return None;
+        }
+        let mut distances = self.distances.clone();
+        distances.sort_unstable();
+        let mut step = distances[0] as f64;
+        // Long distances tell a step better than one does: it is refined over ever more steps.
+        for distance in distances.iter().map(|distance| *distance as f64) {
+            let steps = (distance / step).round();
+            if (distance - steps * step).abs() < step / 10.0 {
+                step = distance / steps;
+            }
+        }
+        // One distance has all of the noise, their sum next to none of it.
+        let steps: f64 = distances.iter().map(|distance| (*distance as f64 / step).round()).sum();
+        step = distances.iter().map(|distance| *distance as f64).sum::<f64>() / steps.max(1.0);
+        // Random distances are so near a whole step only now and then.
+        let near = (self.slack.0 as f64).min(step / 8.0);
+        let is_whole = |distance: &&u64| {
+            let distance = **distance as f64;
+            (distance - (distance / step).round() * step).abs() <= near
+        };
+        let whole = distances.iter().filter(is_whole).count();
+        (whole * 100 >= distances.len() * WHOLE_PERCENT).then_some(Nanos(step.round() as u64))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(slack_us: u64, at_us: impl Iterator<Item = u64>) -> Option<Nanos> {
+        let mut ticks = Ticks::new(Nanos::from_micros(slack_us));
+        at_us.for_each(|at| ticks.add(Nanos::from_micros(at)));
+        ticks.step()
+    }
+
+    #[test]
+    fn a_step_that_is_no_whole_number_of_units_is_found() {
+        // 6553.6 us, in whole microseconds; two of three ticks have a request.
+        let ticks = (0..300u64).filter(|tick| tick % 3 != 1).map(|tick| tick * 65_536 / 10);
+        let found = step(600, ticks).unwrap();
+        assert!((6_553_500..6_553_700).contains(&found.0), "{found:?}");
+    }
+
+    #[test]
+    fn a_step_under_noise_is_named_right() {
+        for step_ms in [250u64, 500, 700, 1000] {
+            let noisy = (0..400u64).map(|k| k / 4 * step_ms * 1000 + k % 4 * 1300 + k * 7919 % 900);
+            let found = step(10_000, noisy).unwrap().as_millis_f64();
+            assert!((found / step_ms as f64 - 1.0).abs() < 0.01, "{step_ms}: {found}");
+        }
+    }
+
+    #[test]
+    fn what_is_on_no_grid_has_no_step() {
+        // Far apart, but anyhow.
+        assert_eq!(step(600, (0..100u64).map(|k| k * 20_000 + k * k * 7919 % 9_000)), None);
+        // On a grid, but one in fifty is not.
+        let some = (0..100u64).map(|k| k * 10_000 + if k % 50 == 7 { 4_000 } else { 0 });
+        assert_eq!(step(600, some), None);
+        // On a grid that is as fine as the slack.
+        assert_eq!(step(600, (0..100u64).map(|k| k * 2_399)), None);
+        assert!(step(600, (0..100u64).map(|k| k * 2_400)).is_some());
+        // Too few to tell: twenty distances take twenty-one ticks.
+        assert_eq!(step(600, (0..20u64).map(|k| k * 10_000)), None);
+        assert!(step(600, (0..21u64).map(|k| k * 10_000)).is_some());
+    }
+}

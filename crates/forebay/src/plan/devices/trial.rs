@@ -1,0 +1,248 @@
+//! One device model in one number after another: how many keep a promise.
+
+use std::cmp::Ordering;
+use std::collections::BTreeMap;
+
+use forebay_core::catalog::{PolicyVisitor, with_policy};
+use forebay_core::replay::{Intensity, Open};
+use forebay_core::{Device, Done, Nanos, Observer, Policy, Request, simulate};
+
+use super::striped::Striped;
+use super::{Binds, Question, Row, STRIPE_BYTES, WithoutCache};
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::input::{Input, Records};
+use crate::jobs::on_all_cores;
+use crate::layout::{Map, VolumeLayout};
+use crate::plan::amount::Fraction;
+
+/// Requests of a run, those within each bound, and what the devices drew.
+#[derive(Clone, Debug, Default)]
+struct Count {
+    requests: u64,
+    in_time: Vec<u64>,
+    watts: f64,
+}
+
+impl Count {
+    fn share(&self, index: usize) -> f64 {
+        self.in_time[index] as f64 / self.requests.max(1) as f64
+    }
+}
+
+/// A device and a scheduler, tried in ever other numbers.
+pub(super) struct Trial<'a> {
+    input: &'a Input,
+    device: &'a OpenDevice,
+    policy: &'a str,
+    within: &'a [Nanos],
+    known: BTreeMap<usize, Count>,
+    /// Requests one at a time.
+    alone: Option<Count>,
+}
+
+/// Arrivals that are to be alone come so far apart.
+const ALONE_APART: Nanos = Nanos::from_secs(10);
+
+impl<'a> Trial<'a> {
+    pub(super) fn new(
+        input: &'a Input,
+        device: &'a OpenDevice,
+        policy: &'a str,
+        within: &'a [Nanos],
+    ) -> Trial<'a> {
+        Trial { input, device, policy, within, known: BTreeMap::new(), alone: None }
+    }
+
+    /// A row, but for its rate.
+    pub(super) fn row(
+        &mut self,
+        index: usize,
+        fraction: Fraction,
+        question: &Question<'_>,
+    ) -> Result<Row, Error> {
+        let max = question.devices_max;
+        let for_bytes = self.for_bytes();
+        let for_time = self.least(index, fraction, 1, max)?;
+        let least_bytes = for_bytes.and_then(|devices| usize::try_from(devices).ok()).unwrap_or(1);
+        let devices = match for_time {
+            Some(for_time) if least_bytes <= max => {
+                self.least(index, fraction, for_time.max(least_bytes), max)?
+            }
+            _ => None,
+        };
+        let counted = self.count(devices.unwrap_or(max))?;
+        let one_less = match devices {
+            Some(devices) if devices > least_bytes => Some(self.count(devices - 1)?.share(index)),
+            _ => None,
+        };
+        let alone = match for_time {
+            Some(_) => None,
+            None => Some(self.alone(max)?.share(index)),
+        };
+        let is_powered = counted.watts > 0.0 && devices.is_some();
+        Ok(Row {
+            within_ms: self.within[index].as_millis_f64(),
+            fraction: fraction.as_f64(),
+            capacity_iops: None,
+            devices_for_bytes: for_bytes,
+            devices_for_time: for_time,
+            devices,
+            binds: devices.map(|devices| binds(least_bytes, for_time.unwrap_or(1), devices)),
+            achieved_fraction: counted.share(index),
+            one_less_fraction: one_less,
+            alone_fraction: alone,
+            price: question.price_each.zip(devices).map(|(each, devices)| each * devices as f64),
+            without_write_cache: None,
+            mean_power_w: is_powered.then_some(counted.watts),
+        })
+    }
+
+    pub(super) fn without_cache(
+        &mut self,
+        index: usize,
+        fraction: Fraction,
+        question: &Question<'_>,
+    ) -> Result<WithoutCache, Error> {
+        let max = question.devices_max;
+        let least = self.for_bytes().and_then(|devices| usize::try_from(devices).ok()).unwrap_or(1);
+        let devices = self.least(index, fraction, least.min(max), max)?;
+        let achieved_fraction = self.count(devices.unwrap_or(max))?.share(index);
+        Ok(WithoutCache { devices, achieved_fraction })
+    }
+
+    /// The devices that hold what the volumes reach, whole stripes of it.
+    fn for_bytes(&self) -> Option<u64> {
+        let capacity = self.device.model.capacity();
+        if capacity == u64::MAX {
+            return None;
+        }
+        let reached =
+            self.input.extents.iter().map(|bytes| u128::from(bytes.div_ceil(STRIPE_BYTES)));
+        let stripes = u128::from((capacity / STRIPE_BYTES).max(1));
+        u64::try_from(reached.sum::<u128>().div_ceil(stripes).max(1)).ok()
+    }
+
+    /// The least number from `first` on; `first` itself, or one less is not enough.
+    fn least(
+        &mut self,
+        index: usize,
+        fraction: Fraction,
+        first: usize,
+        devices_max: usize,
+    ) -> Result<Option<usize>, Error> {
+        let mut enough = |devices: usize| -> Result<bool, Error> {
+            let count = self.count(devices)?;
+            Ok(count.in_time[index] >= fraction.of(count.requests))
+        };
+        let (mut few, mut many) = (first - 1, first);
+        while !enough(many)? {
+            if many >= devices_max {
+                return Ok(None);
+            }
+            (few, many) = (many, (2 * many).min(devices_max));
+        }
+        while many - few > 1 {
+            let middle = few + (many - few) / 2;
+            if enough(middle)? { many = middle } else { few = middle }
+        }
+        Ok(Some(many))
+    }
+
+    fn alone(&mut self, devices: usize) -> Result<Count, Error> {
+        if self.alone.is_none() {
+            self.alone = Some(self.over(devices, Some(ALONE_APART))?);
+        }
+        Ok(self.alone.clone().unwrap_or_default())
+    }
+
+    fn count(&mut self, devices: usize) -> Result<Count, Error> {
+        if let Some(known) = self.known.get(&devices) {
+            return Ok(known.clone());
+        }
+        let sum = self.over(devices, None)?;
+        self.known.insert(devices, sum.clone());
+        Ok(sum)
+    }
+
+    /// What so many devices do, with requests as they came or each so far `apart`.
+    fn over(&self, devices: usize, apart: Option<Nanos>) -> Result<Count, Error> {
+        let lanes: Vec<usize> = (0..devices).collect();
+        let mut sum = Count { in_time: vec![0; self.within.len()], ..Count::default() };
+        for lane in on_all_cores(&lanes, |lane| self.run(devices, *lane, apart))? {
+            sum.requests += lane.requests;
+            sum.watts += lane.watts;
+            sum.in_time.iter_mut().zip(lane.in_time).for_each(|(sum, count)| *sum += count);
+        }
+        Ok(sum)
+    }
+
+    /// What `lane` of `devices` does.
+    fn run(&self, devices: usize, lane: usize, apart: Option<Nanos>) -> Result<Count, Error> {
+        let records = self.input.records()?;
+        let failed = records.failed();
+        let usable = self.device.model.capacity() / STRIPE_BYTES * STRIPE_BYTES;
+        let usable = if usable == 0 { self.device.model.capacity() } else { usable };
+        let capacity = usable.saturating_mul(devices as u64);
+        let layout = VolumeLayout::new(&self.input.extents, capacity, Map::Scale);
+        let striped = Striped { records, layout, devices, lane, usable, apart, next: 0 };
+        let lasts = Nanos((self.input.description.duration_s * 1e9) as u64);
+        let visit = Visit { striped, device: self.device, within: self.within, lasts };
+        let count = with_policy(self.policy, self.device.model.len_max(), visit)?;
+        match failed.take() {
+            Some(error) => Err(error.into()),
+            None => Ok(count),
+        }
+    }
+}
+
+/// What decides that it takes so many.
+pub(super) fn binds(for_bytes: usize, for_time: usize, devices: usize) -> Binds {
+    match for_bytes.cmp(&for_time) {
+        Ordering::Greater if for_bytes == devices => Binds::Bytes,
+        Ordering::Equal if for_bytes == devices => Binds::Both,
+        _ => Binds::Time,
+    }
+}
+
+struct Visit<'a> {
+    striped: Striped<Records<'a>>,
+    device: &'a OpenDevice,
+    within: &'a [Nanos],
+    /// The trace's duration: a device draws power to its end.
+    lasts: Nanos,
+}
+
+impl PolicyVisitor for Visit<'_> {
+    type Out = Count;
+
+    fn visit<P: Policy + Send + 'static>(self, mut policy: P) -> Count {
+        let in_time = vec![0; self.within.len()];
+        let mut watch = Watch { within: self.within, count: Count { in_time, ..Count::default() } };
+        let mut workload = Open::new(self.striped, Intensity::RECORDED);
+        let mut devices = [self.device.model.clone()];
+        let end = simulate::run(&mut policy, &mut devices, &mut workload, &mut watch);
+        // It draws power to the trace's end, or until it is done.
+        let until = end.max(self.lasts);
+        watch.count.watts = devices[0].joules(until) / until.as_secs_f64().max(1e-9);
+        watch.count
+    }
+}
+
+struct Watch<'a> {
+    within: &'a [Nanos],
+    count: Count,
+}
+
+impl Observer for Watch<'_> {
+    fn arrived(&mut self, _request: &Request) {
+        self.count.requests += 1;
+    }
+
+    fn finished(&mut self, now: Nanos, done: &Done) {
+        let took = now - done.request.at;
+        for (within, count) in self.within.iter().zip(&mut self.count.in_time) {
+            *count += u64::from(took <= *within);
+        }
+    }
+}
