@@ -99,16 +99,18 @@ impl Advise {
             advice.redundancy = Some(tried);
         }
         drop(progress);
-        report::write(page, &report::html(&advice))?;
+        // The answer comes first: it is not lost where the page cannot be written.
+        let written = report::write(page, &report::html(&advice));
+        let path = written.is_ok().then_some(self.output.as_path());
         match self.format {
             Format::Json => output::print_json(&advice)?,
-            Format::Table => output::print(&text(&advice, &self.output))?,
+            Format::Table => output::print(&text(&advice, path))?,
         }
-        Ok(())
+        Ok(written?)
     }
 }
 
-fn text(advice: &Advice, report: &Path) -> String {
+fn text(advice: &Advice, report: Option<&Path>) -> String {
     let mut lines = vec![
         wrapped(&advice.headline),
         String::new(),
@@ -120,25 +122,27 @@ fn text(advice: &Advice, report: &Path) -> String {
         lines.extend([ranking(advice), String::new()]);
     }
     if let Some(redundancy) = &advice.redundancy {
-        lines.extend([wrapped(&redundancy.said), arrays(redundancy), String::new()]);
+        lines.extend([
+            wrapped(&redundancy.said),
+            arrays(redundancy, advice.total_is),
+            String::new(),
+        ]);
     }
-    let today = advice.today.as_ref().map(Today::told);
-    lines.extend(advice.findings.iter().map(|finding| match &advice.today {
-        Some(lines) if Some(finding) == today.as_ref() => to_set(lines),
-        _ => wrapped(&format!("- {finding}")),
-    }));
+    lines.extend(advice.findings.iter().map(|finding| paragraph(finding)));
     lines.push(String::new());
     lines.extend(advice.cautions.iter().map(|caution| wrapped(&format!("! {caution}"))));
-    lines.push(format!("\nReport: {}", report.display()));
+    lines.extend(report.map(|path| format!("\nReport: {}", path.display())));
     lines.join("\n")
 }
 
-/// What sets a scheduler, in lines that can be copied.
-fn to_set(today: &Today) -> String {
-    format!(
-        "- To set {} until the next start:\n    {}\n  For good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",
-        today.policy, today.now, today.for_good
-    )
+/// A finding; lines that can be copied are not wrapped.
+fn paragraph(finding: &str) -> String {
+    let line = |(index, line): (usize, &str)| match (index, line.starts_with("    ")) {
+        (_, true) => line.to_string(),
+        (0, false) => wrapped(&format!("- {line}")),
+        (_, false) => format!("  {line}"),
+    };
+    finding.lines().enumerate().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// Every kind of remedy: what is free, then what costs something. Each is held against the baseline on
@@ -212,15 +216,16 @@ fn number(value: Option<f64>, digits: usize) -> Cell {
 }
 
 /// Every way to keep data on an array.
-fn arrays(redundancy: &Redundancy) -> String {
+fn arrays(redundancy: &Redundancy, total_is: &str) -> String {
+    let total = format!("{} s", total_is.split(' ').next().unwrap_or_default());
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_header([
         "",
         "redundancy",
         "may fail",
-        "holds GB",
-        "total s",
+        "holds GiB",
+        total.as_str(),
         "read mean ms",
         "read p99 ms",
         "write mean ms",
@@ -231,7 +236,7 @@ fn arrays(redundancy: &Redundancy) -> String {
             Cell::new(if one.name == redundancy.recommended { ">" } else { "" }),
             Cell::new(one.name),
             right(one.failures_survived.to_string()),
-            number(Some(one.usable_bytes as f64 / 1e9), 0),
+            number(Some(one.usable_bytes as f64 / f64::from(1 << 30)), 0),
             number(Some(one.total_s), 1),
             number(one.read_mean_ms, 1),
             number(one.read_p99_ms, 1),

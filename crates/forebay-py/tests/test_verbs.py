@@ -255,6 +255,22 @@ def test_advise_writes_no_report_unasked(trace, tmp_path, monkeypatch):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_convert_anonymized(command, trace, tmp_path):
+    key = tmp_path / "key"
+    key.write_bytes(b"a secret that is long enough")
+    told = command("convert", TERASORT, tmp_path / "command.csv", "--anonymize", "--key", key, "--cell-mib", 8)
+    assert told.returncode == 0
+    of = {"anonymize": True, "key": key, "cell_mib": 8}
+    assert forebay.convert(trace, tmp_path / "python.csv", **of) == trace.records
+    text = (tmp_path / "python.csv").read_text()
+    assert text == (tmp_path / "command.csv").read_text()
+    assert "DataXceiver" not in text
+    for wrong in [{"key": key}, {"anonymize": True, "cell_mib": 0}]:
+        with pytest.raises(forebay.Error):
+            forebay.convert(trace, tmp_path / "no.csv", **wrong)
+    assert not (tmp_path / "no.csv").exists()
+
+
 def test_convert(command, trace, tmp_path):
     assert command("convert", TERASORT, tmp_path / "command.csv").returncode == 0
     assert forebay.convert(trace, tmp_path / "python.csv") == trace.records

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 pub mod ahead;
+pub mod anonymize;
 pub mod columns;
 pub mod cover;
 pub mod describe;

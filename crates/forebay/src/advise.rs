@@ -135,7 +135,7 @@ pub struct Advice {
     pub today: Option<Today>,
     /// The answer in a sentence or two.
     pub headline: String,
-    /// Why, one thing a paragraph.
+    /// Why, one thing a paragraph; in it, lines to be copied stand alone, indented by four blanks.
     pub findings: Vec<String>,
     /// What to keep in mind when believing it.
     pub cautions: Vec<String>,
@@ -175,7 +175,7 @@ pub struct Pictures {
 /// Chooses the smallest of the general bundled drives ([`devices::general`]) that holds the trace, or flash where the
 /// recording's latencies tell that it ran on that, with the reason.
 pub fn default_device(input: &Input) -> Result<(OpenDevice, String), Error> {
-    if let Some(reason) = source::was_flash(&input.description) {
+    if let Some(reason) = source::was_flash(&input.description, &input.volumes) {
         return Ok((default_flash()?, reason));
     }
     let mut chosen = None;
@@ -235,7 +235,7 @@ pub fn advise<P: GoOn>(
     Bed { flash: Some(flash), ..Bed::of(device) }.check_flash()?;
     let times = Times::of(input)?;
     if let Some(why) = times.why_not() {
-        let setting = Setting { input, device, device_reason, flash, setup };
+        let setting = Setting { input, device, flash, setup };
         let told = Told { doing: "caches of every size".to_string(), done_share: 0.0 };
         return untimed(setting, &why, |_| progress(&told));
     }
@@ -289,6 +289,14 @@ pub fn advise<P: GoOn>(
     };
     let Tried { remedies, sizing, defragmentation } =
         trial.all(jobs, PLAIN_SHARE..1.0, progress)?;
+    let shallower = remedies.iter().find(|one| one.recommended && one.queue_depth.is_some());
+    let shallower = shallower.and_then(|one| one.queue_depth.map(|depth| (one, depth)));
+    let today = match shallower {
+        Some((one, depth)) => {
+            Some(Today::at_queue_depth(&one.policy, depth, device.model.cylinders() > 0))
+        }
+        None => today,
+    };
     let case = findings::Case {
         remedies: &remedies,
         flash,
@@ -360,7 +368,6 @@ impl Advice {
 struct Setting<'a> {
     input: &'a Input,
     device: &'a OpenDevice,
-    device_reason: String,
     flash: &'a OpenDevice,
     setup: Setup,
 }
@@ -371,7 +378,7 @@ fn untimed<P: GoOn>(
     why: &str,
     progress: impl FnMut(u64) -> P,
 ) -> Result<Advice, Error> {
-    let Setting { input, device, device_reason, flash, setup } = setting;
+    let Setting { input, device, flash, setup } = setting;
     let sizing = Sizing::of(input, progress)?;
     let not_tried = "Not tried: there are no usable times.".to_string();
     let baseline = BASELINE;
@@ -386,7 +393,7 @@ fn untimed<P: GoOn>(
     Ok(Advice {
         trace: input.path.display().to_string(),
         device: device.name.clone(),
-        device_reason,
+        device_reason: "nothing was simulated on it".to_string(),
         replay: setup.replay,
         intensity: setup.intensity.times(),
         total_is: judge::time_name(setup.replay),
@@ -454,12 +461,12 @@ fn rank(
         let (write_p99_low_ms, write_p99_high_ms) =
             resampled.figure(at, |run| run.write_p99_ms).unzip();
         Ranked {
-            total_low_s,
-            total_high_s,
-            read_p99_low_ms,
-            read_p99_high_ms,
-            write_p99_low_ms,
-            write_p99_high_ms,
+            total_low_s: least(total_low_s, Some(run.total_s())),
+            total_high_s: most(total_high_s, Some(run.total_s())),
+            read_p99_low_ms: least(read_p99_low_ms, run.figures.read_p99_ms),
+            read_p99_high_ms: most(read_p99_high_ms, run.figures.read_p99_ms),
+            write_p99_low_ms: least(write_p99_low_ms, run.figures.write_p99_ms),
+            write_p99_high_ms: most(write_p99_high_ms, run.figures.write_p99_ms),
             passed_over: recommended.and_then(|chosen| choice.passed_over(&run.policy, chosen)),
             ..ranked(run, Some(baseline))
         }
@@ -467,6 +474,16 @@ fn rank(
     let mut ranking: Vec<Ranked> = results.iter().enumerate().map(with_interval).collect();
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
     ranking
+}
+
+/// The lower end of an interval, the figure itself where that lies lower: resamples are counted in steps of 1 %.
+fn least(low: Option<f64>, figure: Option<f64>) -> Option<f64> {
+    Some(low?.min(figure?))
+}
+
+/// The upper end likewise.
+fn most(high: Option<f64>, figure: Option<f64>) -> Option<f64> {
+    Some(high?.max(figure?))
 }
 
 /// A run's place, its gain against `baseline`.

@@ -1,13 +1,21 @@
 //! The verb `convert`: a trace from any reader to any writer.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
-use forebay_trace::Reader;
+use forebay_trace::anonymize::{Extents, Key, SECRET_BYTES_MIN};
+use forebay_trace::error::Place;
+use forebay_trace::plural::counted;
 use forebay_trace::write::Writer;
+use forebay_trace::{Reader, TraceError};
 
 use crate::error::Error;
 use crate::input::refuse_empty;
 use crate::progress::{GoOn, Meter};
+
+/// Most bytes of a file that holds a secret: a longer one is some other file.
+const SECRET_BYTES_MAX: u64 = 4096;
 
 /// What a conversion came to.
 pub struct Converted {
@@ -15,6 +23,51 @@ pub struct Converted {
     pub records: u64,
     /// What the written format could not keep, one sentence each.
     pub lost: Vec<String>,
+}
+
+/// How far each volume of the trace that `reader` reads goes, in cells of `cell_bytes`.
+///
+/// # Errors
+/// What [`Reader::read`] says; [`Error::Stopped`] where `progress` asks for it.
+pub fn extents<P: GoOn>(
+    reader: &mut dyn Reader,
+    cell_bytes: u64,
+    progress: impl FnMut(u64) -> P,
+) -> Result<Extents, Error> {
+    let mut extents = Extents::new(cell_bytes);
+    let (mut batch, mut meter) = (Vec::new(), Meter::new(progress));
+    loop {
+        reader.read(&mut batch)?;
+        if batch.is_empty() {
+            return Ok(extents);
+        }
+        extents.add(&batch);
+        if meter.stops_after(batch.len()) {
+            return Err(Error::Stopped);
+        }
+    }
+}
+
+/// The key whose secret is in the file `path`.
+///
+/// # Errors
+/// A file that cannot be read or is too short.
+pub fn read_key(path: &Path) -> Result<Key, Error> {
+    let refused = |got: String| {
+        let hint = "make one with: head -c 32 /dev/urandom > KEY";
+        let expected =
+            format!("{SECRET_BYTES_MIN} to {SECRET_BYTES_MAX} bytes that nobody can guess");
+        let path = path.to_path_buf();
+        TraceError::Malformed { path, place: Place::File, got, expected, hint: hint.into() }
+    };
+    let mut secret = Vec::new();
+    let read =
+        File::open(path).and_then(|file| file.take(SECRET_BYTES_MAX + 1).read_to_end(&mut secret));
+    read.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
+    if secret.len() as u64 > SECRET_BYTES_MAX {
+        return Err(refused("a larger file".into()).into());
+    }
+    Ok(Key::new(&secret).ok_or_else(|| refused(counted(secret.len() as u64, "byte")))?)
 }
 
 /// Writes everything that `reader` reads, called `name` in messages. What `writer` began goes away

@@ -89,7 +89,7 @@ pub trait Device {
     /// Joules used since the start of the run.
     fn joules(&self, now: Nanos) -> f64;
 
-    /// Time the device was at work until `now`, from start to completion of its I/Os.
+    /// Time the device was at work until `now`: with I/Os outstanding, or emptying its write cache.
     fn busy(&self, now: Nanos) -> Nanos;
 
     /// The least time that moving `io`'s data can take: its bytes at media rate, or its share of

@@ -19,6 +19,8 @@
 //! to do the cache is written and the platters stop ([`crate::device::hdd::Standby`]), until any
 //! other command comes.
 //!
+//! Busy is the time with commands outstanding or the arm at work on the cache.
+//!
 //! Invariants: completions are never before their start; each command completes once; seek,
 //! rotation and transfer never add up to more than the service time; energy never falls.
 
@@ -98,9 +100,14 @@ pub struct Drive {
     wrote: bool,
     next_sector: u64,
     len_max: u32,
+    /// Time that is counted as busy, all of it before `busy_until`.
     busy_ns: u64,
+    busy_until: u64,
+    /// Since when commands are outstanding, or the arm's work before them if that ended later.
     busy_since: u64,
     written_back: WriteBack,
+    /// When the last access that emptied the cache ends.
+    written_back_until: u64,
     /// Parked as soon as there is nothing to do.
     parks: bool,
 }
@@ -124,8 +131,10 @@ impl Drive {
             next_sector: u64::MAX,
             len_max: spec.disk.len_max,
             busy_ns: 0,
+            busy_until: 0,
             busy_since: 0,
             written_back: WriteBack::default(),
+            written_back_until: 0,
             parks: false,
         })
     }
@@ -153,6 +162,13 @@ impl Drive {
     /// One turn of the platters.
     pub fn revolution(&self) -> Nanos {
         Nanos(self.mechanism.surface.revolution)
+    }
+
+    /// Counts the time from `since`, as far as it is not counted yet, `until` as busy.
+    fn count_busy(&mut self, since: u64, until: u64) {
+        let busy = until.saturating_sub(since.max(self.busy_until));
+        self.busy_ns = self.busy_ns.saturating_add(busy);
+        self.busy_until = self.busy_until.max(until);
     }
 
     fn outstanding(&self) -> usize {
@@ -267,7 +283,7 @@ impl Device for Drive {
         let now = now.0;
         self.idle_until(now);
         if self.outstanding() == 0 {
-            self.busy_since = now;
+            self.busy_since = now.max(self.busy_until);
         }
         self.parks = io.op == Op::Park;
         if !self.parks {
@@ -294,7 +310,7 @@ impl Device for Drive {
         let Some(first) = first else { panic!("finish without start") };
         let served = self.served.swap_remove(first);
         if self.outstanding() == 0 {
-            self.busy_ns = self.busy_ns.saturating_add(served.done - self.busy_since);
+            self.count_busy(self.busy_since, served.done.max(self.written_back_until));
         }
         self.dispatch(now.0);
         self.idle_until(now.0);
@@ -315,8 +331,14 @@ impl Device for Drive {
     }
 
     fn busy(&self, now: Nanos) -> Nanos {
-        let running = if self.outstanding() == 0 { 0 } else { now.0 - self.busy_since };
-        Nanos(self.busy_ns.saturating_add(running))
+        let until = match self.outstanding() {
+            0 => self.busy_until,
+            _ => now.0.max(self.written_back_until).max(self.busy_until),
+        };
+        let running = if self.outstanding() == 0 { 0 } else { until - self.busy_since };
+        // The arm's last access is counted whole when it begins.
+        let ahead = until.saturating_sub(now.0);
+        Nanos(self.busy_ns.saturating_add(running).saturating_sub(ahead))
     }
 
     /// The time its sectors take under the heads; over the bus if that is less and a buffer may

@@ -194,10 +194,13 @@ def convert(
     output: _Path,
     *,
     to: str | None = None,
+    anonymize: bool = False,
+    key: _Path | None = None,
+    cell_mib: int = 64,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> int:
-    """Writes a trace as Parquet, CSV or a fio iolog; returns the requests written."""
+    """Writes a trace as Parquet, CSV or a fio iolog, anonymised if asked; returns the requests written."""
 
 def describe(
     trace: _Source,

@@ -44,11 +44,12 @@ impl From {
 }
 
 /// In words: how to put a scheduler of Forebay's in the path of a disk's clients, with Linux's own out of its way.
+/// Lines to be copied are indented by four blanks.
 pub(super) fn served(policy: &str) -> String {
     let none = Today::of("none", true).now;
     format!(
-        "To put {policy} in the path of a disk's clients: forebay serve /dev/sdX --socket /run/disk.sock --policy \
-         {policy} (docs/serve.md), and none beneath it, so that Linux leaves its order alone: {none}."
+        "To put {policy} in the path of a disk's clients (docs/serve.md), with none beneath it, so that Linux leaves \
+         its order alone:\n    {none}\n    forebay serve /dev/sdX --socket /run/disk.sock --policy {policy}"
     )
 }
 
@@ -57,6 +58,8 @@ pub(super) fn served(policy: &str) -> String {
 pub struct Today {
     /// It.
     pub policy: String,
+    /// Commands that the drive may have at a time; none where that stays as it ships.
+    pub queue_depth: Option<u32>,
     /// Sets it until the next start; `sdX` or `nvmeXn1` is the device.
     pub now: String,
     /// A udev rule that sets it for every device of its kind, disks or flash, from the next start on.
@@ -72,6 +75,7 @@ impl Today {
         };
         Today {
             policy: policy.to_string(),
+            queue_depth: None,
             now: format!("echo {policy} | sudo tee /sys/block/{device}/queue/scheduler"),
             for_good: format!(
                 "ACTION==\"add|change\", KERNEL==\"{kernel}\", ATTR{{queue/rotational}}==\"{}\", \
@@ -81,11 +85,32 @@ impl Today {
         }
     }
 
-    /// In words: what to do.
+    /// The same with so many commands at a time in the drive.
+    pub(super) fn at_queue_depth(policy: &str, depth: u32, rotates: bool) -> Today {
+        let Today { now, for_good, .. } = Today::of(policy, rotates);
+        Today {
+            policy: policy.to_string(),
+            queue_depth: Some(depth),
+            now: format!("{now}; echo {depth} | sudo tee /sys/block/sdX/device/queue_depth"),
+            for_good: format!("{for_good}, ATTR{{device/queue_depth}}=\"{depth}\""),
+        }
+    }
+
+    /// What it is called.
+    pub(super) fn name(&self) -> String {
+        match self.queue_depth {
+            None => self.policy.clone(),
+            Some(depth) => format!("{} with a queue depth of {depth}", self.policy),
+        }
+    }
+
+    /// In words: what to do. Lines to be copied are indented by four blanks.
     pub fn told(&self) -> String {
         format!(
-            "To set {} until the next start: {}. For good, in /etc/udev/rules.d/60-scheduler.rules: {}",
-            self.policy, self.now, self.for_good
+            "To set {} until the next start:\n    {}\nFor good, in /etc/udev/rules.d/60-scheduler.rules:\n    {}",
+            self.name(),
+            self.now,
+            self.for_good
         )
     }
 }
@@ -107,5 +132,10 @@ mod tests {
         assert_eq!(flash.now, "echo none | sudo tee /sys/block/nvmeXn1/queue/scheduler");
         assert!(flash.for_good.contains("ATTR{queue/rotational}==\"0\""), "{}", flash.for_good);
         assert!(flash.for_good.contains("nvme[0-9]*n[0-9]*\""), "{}", flash.for_good);
+        let shallow = Today::at_queue_depth("bfq", 4, true);
+        assert_eq!((shallow.queue_depth, &shallow.policy[..]), (Some(4), "bfq"));
+        assert!(shallow.now.starts_with(&today.now) && shallow.now.ends_with("device/queue_depth"));
+        assert!(shallow.for_good.ends_with("=\"bfq\", ATTR{device/queue_depth}=\"4\""));
+        assert!(shallow.told().starts_with("To set bfq with a queue depth of 4 until"));
     }
 }

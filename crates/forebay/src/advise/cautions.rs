@@ -33,6 +33,14 @@ impl Case<'_> {
             }
         )];
         let description = &self.input.description;
+        let volumes = self.input.extents.len();
+        if volumes > 1 {
+            cautions.push(format!(
+                "The trace has {volumes} volumes, which lie one behind the other on one {}: where each has a drive of \
+                 its own, ask for each (forebay convert --partition-by volume).",
+                self.device.name
+            ));
+        }
         cautions.extend(source::was_faster(description, self.baseline(), &self.device.name));
         let (baseline, chosen) = (self.baseline(), self.chosen);
         let worse = |now: Option<f64>, before: Option<f64>| match (now, before) {

@@ -213,7 +213,13 @@ impl<'a> Choice<'a> {
 
     /// The one to use of `among`.
     fn pick(&self, among: &[usize]) -> Option<usize> {
-        let front = self.front(among);
+        let mut front = self.front(among);
+        // Whoever has the baseline need not move for what chance may be all of.
+        if front.contains(&self.baseline) {
+            let moves =
+                |run: &usize| *run == self.baseline || self.is_told_apart(*run, self.baseline);
+            front.retain(moves);
+        }
         let best = *front.iter().min_by(|a, b| self.weight(**a).total_cmp(&self.weight(**b)))?;
         let rank = |run: &usize| {
             let is_better = self.beats(*run, self.baseline).is_some();
@@ -312,13 +318,25 @@ impl<'a> Choice<'a> {
         self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, 1)
     }
 
-    /// Of the runs that beat the baseline, and that the preference likes no less, the one that it likes best.
+    /// The run to use of all; none if that is the baseline.
     pub(super) fn best_over_baseline(&self) -> Option<&'a RunResult> {
-        let is_liked = |run: &usize| self.weight(*run) <= self.weight(self.baseline);
-        let better = (0..self.runs.len()).filter(|run| self.beats(*run, self.baseline).is_some());
-        let better = better.filter(is_liked);
-        let best = better.min_by(|a, b| self.weight(*a).total_cmp(&self.weight(*b)))?;
+        let all: Vec<usize> = (0..self.runs.len()).collect();
+        let best = self.pick(&all).filter(|run| *run != self.baseline)?;
         Some(&self.runs[best])
+    }
+
+    /// Why `run` is not to be used in place of the baseline, in words.
+    pub(super) fn why_not_over_baseline(&self, run: &RunResult) -> String {
+        let at = self.runs.iter().position(|other| other.policy == run.policy);
+        let at = at.unwrap_or(self.baseline);
+        let worse = |figure: &&Figure| self.is_less(**figure, self.baseline, at);
+        match self.figures.iter().find(worse) {
+            Some(figure) => {
+                let told = self.told(*figure, at, self.baseline).unwrap_or_default();
+                format!("not better under the preference, and worse in another figure ({told})")
+            }
+            None => "no difference that could not be chance".to_string(),
+        }
     }
 
     /// Of the runs but the baseline the one that the preference likes best.
@@ -416,13 +434,10 @@ impl<'a> Choice<'a> {
             let best = had().min_by(|a, b| of(*a).total_cmp(&of(*b)))?;
             Some((prefer, self.policy(best), Some(figure.told(of(best)))))
         };
-        let product = |run: usize| {
-            let values = self.figures.iter().map(|figure| figure.of(&self.runs[run]));
-            values.map(|value| value.unwrap_or(0.0).max(1e-9)).product::<f64>()
-        };
-        let together = had().min_by(|a, b| product(*a).total_cmp(&product(*b)));
-        let together = together.filter(|_| self.figures.len() > 1);
-        let together = together.map(|run| (Prefer::Balance, self.policy(run), None));
+        // What the preference would pick, which goes by more than the least product.
+        let balance = Choice { prefer: Prefer::Balance, figures: self.figures.clone(), ..*self };
+        let together = balance.best().filter(|_| self.figures.len() > 1);
+        let together = together.map(|policy| (Prefer::Balance, policy, None));
         self.figures.iter().filter_map(one).chain(together).collect()
     }
 }

@@ -63,7 +63,7 @@ impl Case<'_> {
         let mut free = self.scheduler();
         let recommended = || self.remedies.iter().filter(|remedy| remedy.recommended);
         if let Some(remedy) = recommended().find(|one| one.kind == RemedyKind::QueueDepth) {
-            free += &self.shallower(remedy);
+            free = self.shallower(remedy);
         }
         for remedy in recommended().filter(|one| one.kind == RemedyKind::Defragmentation) {
             free += &format!(
@@ -173,24 +173,19 @@ impl Case<'_> {
         }
     }
 
-    /// What a shallower queue in the drive comes to.
+    /// What a shallower queue in the drive comes to, which is to be set today, and what is best of all schedulers.
     fn shallower(&self, remedy: &Remedy) -> String {
-        let (Some(depth), Some(total_s)) = (remedy.queue_depth, remedy.total_s) else {
-            return String::new();
-        };
-        let tail = self.tail();
-        let tail_ms = match tail {
-            Tail::Reads => remedy.read_p99_ms,
-            Tail::Writes => remedy.write_p99_ms,
-        };
-        format!(
-            " Better still of what Linux has, {} with a queue depth of {depth} in the drive comes to {} and 99 % of {} \
-             within {}.",
+        let set = format!(
+            "Set {} and a queue depth of {} in the drive: {}.",
             remedy.policy,
-            seconds(total_s),
-            tail.name(),
-            millis(tail_ms.unwrap_or(0.0))
-        )
+            remedy.queue_depth.unwrap_or(0),
+            self.falls_to(remedy.total_s.unwrap_or(0.0), [remedy.read_p99_ms, remedy.write_p99_ms])
+        );
+        let chosen = self.chosen;
+        if From::of(&chosen.policy) != From::Forebay || chosen.policy == self.baseline.policy {
+            return set;
+        }
+        format!("{set} Forebay's {} scheduler comes to {}.", chosen.policy, self.comes_to(chosen))
     }
 
     /// What can be set today, then what only Forebay offers.
@@ -201,7 +196,7 @@ impl Case<'_> {
         let from = From::of(&chosen.policy);
         let named = match from {
             From::Linux => chosen.policy.clone(),
-            From::Forebay => format!("Forebay's {}", chosen.policy),
+            From::Forebay => format!("Forebay's {} scheduler", chosen.policy),
             _ => format!("{} ({})", chosen.policy, from.name()),
         };
         match today {
@@ -225,8 +220,12 @@ impl Case<'_> {
 
     /// What a run changes against the baseline.
     fn falls(&self, run: &RunResult) -> String {
-        let baseline = self.baseline();
-        let (now, before) = (run.total_s(), baseline.total_s());
+        self.falls_to(run.total_s(), [run.figures.read_p99_ms, run.figures.write_p99_ms])
+    }
+
+    /// What such a total and 99th percentiles, of reads and of writes, change against the baseline.
+    fn falls_to(&self, now: f64, tails_ms: [Option<f64>; 2]) -> String {
+        let before = self.baseline().total_s();
         let gain = 1.0 - now / before.max(1e-9);
         let total = match gain {
             gain if gain.abs() < 0.005 => {
@@ -241,20 +240,25 @@ impl Case<'_> {
                 difference(gain)
             ),
         };
-        let tail = |run: &RunResult| self.tail().ms(run);
-        let joined = if (gain >= -0.005) == (tail(run) <= tail(baseline)) { "and" } else { "but" };
-        format!("{total}, {joined} 99 % of {}", self.tail_change(run))
+        let tails = self.tail_changes(tails_ms);
+        if tails.is_empty() { total } else { format!("{total}; 99 % of {}", tails.join(", of ")) }
     }
 
-    /// A run's total and tail.
+    /// A run's total and tails.
     fn comes_to(&self, run: &RunResult) -> String {
-        let tail = self.tail();
-        format!(
-            "{} and 99 % of {} within {}",
-            seconds(run.total_s()),
-            tail.name(),
-            millis(tail.ms(run))
-        )
+        let tails = [run.figures.read_p99_ms, run.figures.write_p99_ms];
+        let told = |(name, ms): (&str, f64)| format!("{name} within {}", millis(ms));
+        let tails: Vec<String> = self.told_tails(tails).into_iter().map(told).collect();
+        let total = seconds(run.total_s());
+        if tails.is_empty() { total } else { format!("{total}, 99 % of {}", tails.join(", of ")) }
+    }
+
+    /// The 99th percentiles, of reads and of writes, that are of enough requests to be told.
+    fn told_tails(&self, [reads, writes]: [Option<f64>; 2]) -> Vec<(&'static str, f64)> {
+        let counts = &self.baseline.figures;
+        let reads = reads.filter(|_| counts.reads >= TOO_FEW).map(|ms| ("reads", ms));
+        let writes = writes.filter(|_| counts.writes >= TOO_FEW).map(|ms| ("writes", ms));
+        reads.into_iter().chain(writes).collect()
     }
 
     /// Which scheduler is best in what, where that is not one alone.
@@ -290,13 +294,16 @@ impl Case<'_> {
         longest_s / least_s.max(1e-9) - 1.0
     }
 
-    fn tail_change(&self, chosen: &RunResult) -> String {
-        let tail = self.tail();
-        let (now, before) = (millis(tail.ms(chosen)), millis(tail.ms(self.baseline)));
-        match now == before {
-            true => format!("{} are still answered within {now}", tail.name()),
-            false => format!("{} are answered within {now} instead of {before}", tail.name()),
-        }
+    /// How tails change against the baseline's: "reads within 58 ms instead of 96 ms".
+    fn tail_changes(&self, tails_ms: [Option<f64>; 2]) -> Vec<String> {
+        let figures = &self.baseline.figures;
+        let before = self.told_tails([figures.read_p99_ms, figures.write_p99_ms]);
+        let changes = self.told_tails(tails_ms).into_iter().zip(before);
+        let told = |((name, now), (_, before))| match (millis(now), millis(before)) {
+            (now, before) if now == before => format!("{name} still within {now}"),
+            (now, before) => format!("{name} within {now} instead of {before}"),
+        };
+        changes.map(told).collect()
     }
 
     pub(super) fn findings(&self) -> Vec<String> {
@@ -338,10 +345,10 @@ impl Case<'_> {
         let figures = &self.baseline().figures;
         let duration_s = self.input.description.duration_s / self.setup.intensity.times();
         let floor = format!(
-            "Moving the bytes alone takes {} {} (the floor)",
+            "Moving the bytes alone takes {} {}",
             seconds(figures.transfer_bound_s),
             match self.device.model {
-                DeviceModel::Drive(_) => "over the drive's bus, which its buffer can keep up with",
+                DeviceModel::Drive(_) => "over the drive's bus, and longer on the platters",
                 _ => "at media rate",
             }
         );

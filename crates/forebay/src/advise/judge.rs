@@ -91,12 +91,10 @@ pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<St
     let best = choice.best().unwrap_or(&baseline.policy);
     let verdict = match () {
         () if best != baseline.policy => Verdict::Recommended,
-        () if share_busy(baseline, span_s) < UTILISATION_THAT_MATTERS
-            || is_at_ease(baseline, span_s) =>
-        {
-            Verdict::LoadTooLow
-        }
+        () if is_at_ease(baseline, span_s) => Verdict::LoadTooLow,
+        // On an idle disk too a burst is put in order by some scheduler, to somebody's cost.
         () if choice.differs() => Verdict::BaselineIsBest,
+        () if share_busy(baseline, span_s) < UTILISATION_THAT_MATTERS => Verdict::LoadTooLow,
         () => Verdict::NothingToGain,
     };
     (verdict, Some(best.to_string()))

@@ -7,7 +7,7 @@
 use forebay_core::catalog::volume_bytes;
 use serde::Serialize;
 
-use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS};
+use super::judge::{SHARE_THAT_MATTERS, TAIL_THAT_MATTERS, time_name};
 use crate::devices::OpenDevice;
 use crate::error::Error;
 use crate::input::Input;
@@ -91,7 +91,7 @@ pub fn redundancy<P: GoOn>(
         let run = run_on(input, bed, &policy, setup, |_| progress(name))?.result;
         tried.push(redundant(name, failures_survived, usable_bytes, &run));
     }
-    let (recommended, why) = judged(&tried);
+    let (recommended, why) = judged(&tried, time_name(setup.replay));
     let of = format!("{drives} drives like {}", device.name);
     Ok(Redundancy { drives, recommended, said: format!("On {of} {why}"), tried })
 }
@@ -130,11 +130,11 @@ fn is_better(one: &Redundant, than: &Redundant) -> bool {
 }
 
 /// What to use of those that survive two failures, and why.
-fn judged(tried: &[Redundant]) -> (&'static str, String) {
+fn judged(tried: &[Redundant], total_is: &str) -> (&'static str, String) {
     let [raid6, adaptive, copies, ..] = tried else { return ("RAID 6", String::new()) };
     let against = |one: &Redundant| {
         let (time, late) = (change(one.total_s, raid6.total_s), change(tail(one), tail(raid6)));
-        format!("total time {time}, 99th percentile {late}")
+        format!("{total_is} {time}, 99th percentile {late}")
     };
     let chosen = if is_better(adaptive, raid6) { adaptive } else { raid6 };
     let first = match chosen.name == raid6.name {
@@ -191,11 +191,14 @@ mod tests {
     #[test]
     fn what_is_better_in_time_or_tail_and_harms_neither_is_chosen() {
         let chosen = |adaptive: (f64, f64)| {
-            judged(&[
-                of("RAID 6", 4 << 30, 100.0, 50.0),
-                of("adaptive", 4 << 30, adaptive.0, adaptive.1),
-                of("three copies", 2 << 30, 90.0, 50.0),
-            ])
+            judged(
+                &[
+                    of("RAID 6", 4 << 30, 100.0, 50.0),
+                    of("adaptive", 4 << 30, adaptive.0, adaptive.1),
+                    of("three copies", 2 << 30, 90.0, 50.0),
+                ],
+                "busy time",
+            )
         };
         assert_eq!(chosen((98.0, 50.0)).0, "RAID 6");
         assert_eq!(chosen((96.0, 59.0)).0, "adaptive");

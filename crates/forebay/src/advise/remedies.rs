@@ -166,7 +166,10 @@ pub(super) fn choose_flash(remedies: &mut [Remedy], is_worth: impl Fn(&Remedy, &
                 format!(" It would help too; {better} is better by a tenth or more, with {flash}.")
             }
             false => {
-                format!(" It would help too, but not by a tenth more than {better} with {flash}.")
+                format!(
+                    " It would help too, but is not better than {better} with {flash} by a tenth that chance may not \
+                     be all of."
+                )
             }
         };
     }
@@ -208,7 +211,7 @@ mod tests {
         // 4.6 GiB of cache never again stand above less flash that does more.
         let (recommended, reasons) = chosen((407.0, 435 << 20), (629.0, 4710 << 20));
         assert_eq!(recommended, [true, true, false]);
-        let why = " It would help too, but not by a tenth more than offloading with 435 MiB.";
+        let why = " It would help too, but is not better than offloading with 435 MiB by a tenth that chance may not be all of.";
         assert_eq!(reasons[2], why);
     }
 

@@ -4,6 +4,7 @@
 
 use forebay_trace::describe::Description;
 use forebay_trace::describe::description::Latency;
+use forebay_trace::describe::printable;
 
 use super::judge::TOO_FEW;
 use crate::quantities::{millis, percent};
@@ -25,11 +26,28 @@ const LONGER_TIMES: f64 = 1.05;
 /// More requests a second that go elsewhere than the last one ended than any disk answers, with the deepest queue.
 const SCATTERED_MOST: f64 = 1000.0;
 
+const NAME_ONE: &str = "for what a disk would make of it name one with --device";
+
+/// Whether a volume has the name that Linux gives to NVMe drives and their partitions.
+fn is_nvme(volume: &str) -> bool {
+    let name = volume.rsplit('/').next().unwrap_or(volume);
+    let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let rest = name.strip_prefix("nvme").and_then(|rest| rest.split_once('n'));
+    rest.is_some_and(|(drive, space)| {
+        digits(drive) && digits(space.split_once('p').map_or(space, |(space, _)| space))
+    })
+}
+
 /// How the recording tells that no disk answered it, by its latencies or where it has none by its rate: in words, or
 /// none where it does not.
-pub(super) fn was_flash(description: &Description) -> Option<String> {
+pub(super) fn was_flash(description: &Description, volumes: &[String]) -> Option<String> {
+    if let Some(name) = volumes.iter().find(|name| is_nvme(name)) {
+        return Some(format!(
+            "flash, as the trace ran on: its volume is called {}; {NAME_ONE}",
+            printable(name)
+        ));
+    }
     let goes_on = description.sequential_share?;
-    let name_one = "for what a disk would make of it name one with --device";
     let Some(reads) = measured(&description.read_latency, description.reads) else {
         let is_unmeasured = measured(&description.write_latency, description.writes).is_none();
         let scattered = description.mean_iops? * (1.0 - goes_on);
@@ -38,7 +56,7 @@ pub(super) fn was_flash(description: &Description) -> Option<String> {
         return is_flash.then(|| {
             format!(
                 "flash: the trace has no latencies, but {scattered:.0} of its requests a second go elsewhere than the \
-                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {name_one}"
+                 last one ended, and no disk answers more than some {SCATTERED_MOST:.0}; {NAME_ONE}"
             )
         });
     };
@@ -46,7 +64,7 @@ pub(super) fn was_flash(description: &Description) -> Option<String> {
     (within_ms < POSITIONING_LEAST_MS && 1.0 - goes_on >= ELSEWHERE_LEAST).then(|| {
         format!(
             "flash, as the trace ran on: 99 % of its reads took less than {}, though only {} of its requests go on \
-             where the last one ended, which no disk can; {name_one}",
+             where the last one ended, which no disk can; {NAME_ONE}",
             millis(within_ms),
             percent(goes_on),
         )
@@ -115,24 +133,30 @@ mod tests {
 
     #[test]
     fn scattered_reads_that_no_disk_answers_so_fast_are_from_flash() {
-        let flash = was_flash(&recorded(0.055, 0.094, 0.001)).unwrap();
+        let flash = was_flash(&recorded(0.055, 0.094, 0.001), &[]).unwrap();
         assert!(flash.contains("took less than 0.09 ms, though only 0.1 %"), "{flash}");
-        assert_eq!(was_flash(&recorded(0.05, 9.0, 0.001)), None, "a cache before a disk");
-        assert_eq!(was_flash(&recorded(0.05, 0.1, 0.95)), None, "read ahead by a disk");
+        assert_eq!(was_flash(&recorded(0.05, 9.0, 0.001), &[]), None, "a cache before a disk");
+        assert_eq!(was_flash(&recorded(0.05, 0.1, 0.95), &[]), None, "read ahead by a disk");
         let mut few = recorded(0.05, 0.1, 0.0);
         few.reads = TOO_FEW - 1;
-        assert_eq!(was_flash(&few), None);
+        assert_eq!(was_flash(&few, &[]), None);
+        let named = |name: &str| was_flash(&few, &["sda".to_string(), name.to_string()]);
+        assert!(named("nvme0n1").unwrap().starts_with("flash, as the trace ran on: its volume is"));
+        assert!(named("/dev/nvme12n3p4").is_some());
+        for name in ["nvme", "nvmen1", "nvme0", "nvme0nx", "nvme0n1x", "xnvme0n1", "nvme0n"] {
+            assert_eq!(named(name), None, "{name}");
+        }
         let mut unmeasured = recorded(0.05, 0.1, 0.0);
         unmeasured.read_latency.measured_share = Some(0.02);
-        assert_eq!(was_flash(&unmeasured), None);
+        assert_eq!(was_flash(&unmeasured, &[]), None);
         // Without latencies the rate tells.
         unmeasured.mean_iops = Some(51_000.0);
-        let flash = was_flash(&unmeasured).unwrap();
+        let flash = was_flash(&unmeasured, &[]).unwrap();
         assert!(flash.contains("no latencies, but 51000 of its requests a second"), "{flash}");
         unmeasured.sequential_share = Some(0.99);
-        assert_eq!(was_flash(&unmeasured), None, "a disk can go on as fast");
+        assert_eq!(was_flash(&unmeasured, &[]), None, "a disk can go on as fast");
         (unmeasured.sequential_share, unmeasured.mean_iops) = (Some(0.0), Some(900.0));
-        assert_eq!(was_flash(&unmeasured), None);
+        assert_eq!(was_flash(&unmeasured, &[]), None);
     }
 
     #[test]

@@ -199,13 +199,8 @@ impl Trial<'_> {
             today.policy
         );
         let reason = match best {
-            Some(_) => format!(
-                "{held}. To set it until the next start: echo {policy} | sudo tee /sys/block/sdX/queue/scheduler; echo \
-                 {depth} | sudo tee /sys/block/sdX/device/queue_depth."
-            ),
-            None => {
-                format!("{held}: no gain, or one that costs another figure. Leave it as it is.")
-            }
+            Some(_) => format!("{held}."),
+            None => format!("{held}: {}. Leave it as it is.", choice.why_not_over_baseline(shown)),
         };
         let outcome = Remedy::outcome(kind, shown, self.baseline);
         let (policy, queue_depth) = (policy.to_string(), Some(depth));
@@ -301,10 +296,16 @@ impl Trial<'_> {
             percent(sizing.hit_share)
         );
         match run.placement.get("hit_share") {
-            Some(&share) if run.figures.reads > 0 => {
+            Some(&share) if run.figures.reads >= TOO_FEW => {
                 evidence += &format!("; in the run it found {} of the blocks read", percent(share));
-                let is_lost = share < HIT_SHARE_THAT_MATTERS && run.figures.reads >= TOO_FEW;
+                let is_lost = share < HIT_SHARE_THAT_MATTERS;
                 why = is_lost.then(|| "Not offered: it finds next to nothing".to_string());
+            }
+            Some(_) if run.figures.reads > 0 => {
+                evidence += &format!(
+                    "; the trace has only {}, so what it does is take writes in",
+                    counted(run.figures.reads, "read")
+                );
             }
             _ => evidence += "; the trace only writes, so it only takes writes in",
         }

@@ -153,7 +153,7 @@ pub(super) fn time_spent(caption: &Caption<'_>, runs: &[TimeSpent<'_>]) -> Optio
         picture
             .add(&format!("<path class=\"floor\" d=\"M{at:.1} {:.1}V{height}\"/>", BAR_TOP - 6.0));
         let class = if at < BAR_LEFT + 100.0 { "note" } else { "note mid" };
-        let note = format!("transfer floor {}", seconds(floor_s));
+        let note = format!("the bytes alone {}", seconds(floor_s));
         picture.label(at, BAR_TOP - 11.0, class, &note);
     }
     Some(picture.finish())

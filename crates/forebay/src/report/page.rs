@@ -94,12 +94,21 @@ pub(super) fn section(title: &str, content: &str) -> String {
     format!("<section><h2>{title}</h2>{content}</section>\n")
 }
 
+/// A paragraph; in it, lines that can be copied, which are indented, stand apart.
+fn prose(text: &str) -> String {
+    let line = |line: &str| match line.strip_prefix("    ") {
+        Some(command) => format!("<pre><code>{}</code></pre>\n", escape(command)),
+        None => format!("<p>{}</p>\n", escape(line)),
+    };
+    text.lines().map(line).collect()
+}
+
 fn paragraphs(title: &str, class: &str, texts: &[String]) -> String {
     if texts.is_empty() {
         return String::new();
     }
     let shown = texts.iter().take(PARAGRAPHS_MAX);
-    let mut all: String = shown.map(|text| format!("<p>{}</p>\n", escape(text))).collect();
+    let mut all: String = shown.map(|text| prose(text)).collect();
     if texts.len() > PARAGRAPHS_MAX {
         all += &format!("<p>And {} more.</p>", texts.len() - PARAGRAPHS_MAX);
     }
@@ -330,10 +339,7 @@ fn time_spent(advice: &Advice) -> String {
     .collect();
     let content = format!(
         "<ul class=\"legend boxes\">{keys}</ul>{}",
-        figure(
-            &picture,
-            &format!("{total}; the line marks the same bytes at media rate, the floor")
-        )
+        figure(&picture, &format!("{total}; the line marks what moving the bytes alone takes"))
     );
     section("Where the disk's time went", &content)
 }

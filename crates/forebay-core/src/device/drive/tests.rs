@@ -304,6 +304,26 @@ fn what_the_cache_writes_back_is_told() {
     assert!(off.without_write_cache().is_none());
 }
 
+/// Busy is a command or the arm, each moment once.
+#[test]
+fn emptying_the_cache_keeps_the_drive_busy() {
+    let us = Nanos::from_micros;
+    let mut drive = with(cached);
+    assert_eq!(serve(&mut drive, 0, io(Op::Write, 50, 4)), 240);
+    // The arm is free to go at 200 us and has written at 5400 us.
+    assert_eq!(drive.busy(us(3_000)), us(3_000));
+    assert_eq!(drive.busy(us(9_000)), us(5_400));
+    // A command that comes while it writes adds only what is after that.
+    assert_eq!(serve(&mut drive, 5_000, io(Op::Read, 60, 1)), 6_110);
+    assert_eq!(drive.busy(us(9_000)), us(6_110));
+    // One that is long done when the arm goes on.
+    assert_eq!(serve(&mut drive, 20_000, io(Op::Write, 70, 2)), 20_220);
+    drive.start(us(40_000), io(Op::Read, 70, 2));
+    let written = drive.written_back_until / 1_000;
+    assert!((20_220..40_000).contains(&written), "{written}");
+    assert_eq!(drive.busy(us(40_100)), us(6_110 + written - 20_000 + 100));
+}
+
 #[test]
 fn a_shallower_queue_takes_fewer_commands() {
     let drive = with(|controller| controller.queue.depth = 4);

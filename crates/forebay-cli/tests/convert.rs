@@ -1,4 +1,4 @@
-//! `forebay convert --partition-by volume`, on the real binary.
+//! `forebay convert --partition-by volume` and `--anonymize`, on the real binary.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +8,7 @@ use std::fs;
 use std::path::Path;
 
 use assert_cmd::Command;
-use command::{HEADER, ends, forebay, json};
+use command::{Folder, HEADER, ends, fails, forebay, json, sample};
 
 /// Requests of three volumes, one with a name that leads out of the folder.
 fn trace(folder: &Path) -> std::path::PathBuf {
@@ -74,4 +74,53 @@ fn other_folders_and_inputs_are_refused() {
     fs::copy(&trace, &other).unwrap();
     let text = stderr(&mut convert(&other, &parts), 2);
     assert!(text.contains("a partition of"), "{text}");
+}
+
+/// The bundled trace as CSV, anonymised with `options`.
+fn anonymized(folder: &Folder, name: &str, options: &[&str]) -> String {
+    let output = folder.path(name);
+    let mut command = forebay(&["convert", "--anonymize"]);
+    stderr(command.arg(sample()).arg(&output).args(options), 0);
+    fs::read_to_string(output).unwrap()
+}
+
+#[test]
+fn an_anonymised_trace_tells_no_name_and_keeps_its_figures() {
+    let folder = Folder::new();
+    let key = folder.file("key", "a secret that is long enough");
+    let with_key = ["--key", key.to_str().unwrap()];
+    let first = anonymized(&folder, "first.csv", &with_key);
+    assert_eq!(first, anonymized(&folder, "second.csv", &with_key), "the same key");
+    assert_ne!(first, anonymized(&folder, "random.csv", &[]), "a key of chance");
+    let other = anonymized(&folder, "cells.csv", &[&with_key[..], &["--cell-mib", "1"]].concat());
+    assert_ne!(first, other, "smaller cells");
+    for name in ["DataXceiver", "30097", "disk,"] {
+        assert!(!first.contains(name), "{name}");
+    }
+    let figures = |path: &Path| json(forebay(&["describe"]).arg(path)).0;
+    let (before, after) = (figures(&sample()), figures(&folder.path("first.csv")));
+    for key in ["requests", "read_share", "duration_s"] {
+        assert_eq!(before[key], after[key], "{key}");
+    }
+}
+
+#[test]
+fn a_key_is_checked_and_kept() {
+    let folder = Folder::new();
+    let key = folder.file("key", "short");
+    let refuses = |options: &[&str], parts: &[&str]| {
+        let mut command = forebay(&["convert"]);
+        fails(command.arg(sample()).arg(folder.path("out.csv")).args(options), 2, parts);
+        assert!(!folder.path("out.csv").exists());
+    };
+    let path = key.to_str().unwrap();
+    refuses(&["--anonymize", "--key", path], &["key", "5 bytes", "16 to 4096 bytes", "urandom"]);
+    refuses(&["--key", path], &["--anonymize"]);
+    refuses(&["--anonymize", "--cell-mib", "0"], &["--cell-mib"]);
+    refuses(&["--anonymize", "--partition-by", "volume"], &["--partition-by"]);
+    refuses(&["--anonymize", "--key", "/nowhere"], &["/nowhere"]);
+    let key = folder.file("key.csv", "a secret that is long enough");
+    let mut command = forebay(&["convert", "--anonymize", "--key"]);
+    fails(command.arg(&key).arg(sample()).arg(&key), 2, &["key.csv"]);
+    assert_eq!(fs::read_to_string(&key).unwrap(), "a secret that is long enough");
 }
