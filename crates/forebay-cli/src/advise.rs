@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{
-    Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, Today, advise, default_device,
+    Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device,
     default_flash, redundancy,
 };
 use forebay::devices;

@@ -291,7 +291,7 @@ mod tests {
             len: 4096 + at as u32,
             stream: volume,
             volume,
-            op: if at % 3 == 0 { Op::Write } else { Op::Read },
+            op: if at.is_multiple_of(3) { Op::Write } else { Op::Read },
             flags: Flags::default(),
         }
     }
@@ -368,7 +368,7 @@ mod tests {
     #[test]
     fn cells_move_whole_and_the_rest_of_a_request_stays() {
         let cells = 40;
-        let one = |at| record(at, 0, at % cells << 20 | at * 512 % (1 << 20));
+        let one = |at| record(at, 0, ((at % cells) << 20) | (at * 512 % (1 << 20)));
         let records: Vec<Record> = (0..400).map(one).collect();
         let batches = [(records.clone(), names(&["disk"], &[(5, "java")]))];
         let (found, ..) = anonymized(key(), &batches);
@@ -386,7 +386,7 @@ mod tests {
 
     #[test]
     fn volumes_move_apart_from_each_other() {
-        let records = (0..200).map(|at| record(at, (at % 2) as u32, at / 2 << 20)).collect();
+        let records = (0..200).map(|at| record(at, (at % 2) as u32, (at / 2) << 20)).collect();
         let batches = [(records, names(&["a", "b"], &[(5, "x"), (6, "y")]))];
         let (found, ..) = anonymized(key(), &batches);
         let alike = found.chunks(2).filter(|pair| pair[0].offset == pair[1].offset).count();
