@@ -199,7 +199,7 @@ fn advice_on_a_trace_without_names_shows_what_is_free_apart_from_what_costs() {
     let (advice, _) = json(&mut advise);
     let remedies = advice["remedies"].as_array().unwrap();
     let kinds: Vec<_> = remedies.iter().map(|remedy| remedy["kind"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["scheduling", "queue_depth", "defragmentation", "offloading", "caching"]);
+    assert_eq!(kinds, ["scheduling", "queue_sizes", "defragmentation", "offloading", "caching"]);
     assert!(remedies[..3].iter().all(|remedy| remedy["flash_bytes"] == 0));
     assert!(remedies[4]["flash_bytes"].as_u64().unwrap() > 0);
     assert!(remedies.iter().all(|remedy| remedy["reason"].is_string()));

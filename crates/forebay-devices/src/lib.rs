@@ -16,12 +16,13 @@ mod plausible;
 mod sources;
 mod ssd;
 pub mod validate;
+mod vary;
 pub mod write;
 
 use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
-use forebay_core::device::drive::DriveSpec;
+use forebay_core::device::drive::{Controller, DriveSpec};
 use forebay_core::device::fixed::Fixed;
 use forebay_core::device::hdd::{Hdd, HddSpec};
 use forebay_core::device::list;
@@ -34,6 +35,7 @@ use change::Wrong;
 use file::{DeviceFile, Kind};
 pub use sources::Sources;
 use ssd::SsdFile;
+pub use vary::Varied;
 
 /// The bundled device files by stem name.
 const BUNDLED: &[(&str, &str)] = &[
@@ -75,6 +77,8 @@ pub struct OpenDevice {
     pub model: DeviceModel,
     /// Arm and platters of a disk, and how far these are guesses.
     mechanics: Option<(HddSpec, Sources)>,
+    /// Of a disk with a controller: all its figures.
+    drive: Option<DriveSpec>,
 }
 
 impl OpenDevice {
@@ -93,18 +97,25 @@ impl OpenDevice {
     pub fn without_write_cache(&self) -> Option<OpenDevice> {
         let DeviceModel::Drive(drive) = &self.model else { return None };
         let model = DeviceModel::Drive(Box::new(drive.without_write_cache()?));
-        Some(OpenDevice { name: format!("{}:write-cache=off", self.name), model, ..self.clone() })
+        let name = format!("{}:write-cache=off", self.name);
+        let drive = self.changed(|controller| controller.write_cache = None);
+        Some(OpenDevice { name, model, drive, ..self.clone() })
     }
 
     /// The same drive with so many commands in its queue; none of what takes no more than these.
     pub fn at_queue_depth(&self, depth: u32) -> Option<OpenDevice> {
         let DeviceModel::Drive(drive) = &self.model else { return None };
         let model = DeviceModel::Drive(Box::new(drive.at_queue_depth(depth)?));
-        Some(OpenDevice {
-            name: format!("{}:queue-depth={depth}", self.name),
-            model,
-            ..self.clone()
-        })
+        let name = format!("{}:queue-depth={depth}", self.name);
+        let drive = self.changed(|controller| controller.queue.depth = depth);
+        Some(OpenDevice { name, model, drive, ..self.clone() })
+    }
+
+    /// The figures of a disk with a controller, after `change` to that.
+    fn changed(&self, change: impl FnOnce(&mut Controller)) -> Option<DriveSpec> {
+        let mut drive = self.drive.clone()?;
+        change(&mut drive.controller);
+        Some(drive)
     }
 
     /// One device a lane for a policy that asks for servers of `rates_iops`
@@ -186,6 +197,7 @@ pub fn open(name_or_path: &str) -> Result<OpenDevice, DevicesError> {
             notes: Vec::new(),
             sources: Sources::default(),
             mechanics: None,
+            drive: None,
         });
     }
     let (name, changes) = name_and_changes(whole)?;
@@ -356,8 +368,17 @@ fn read_changed(
         let name = changes.map_or(file.name, |changes| changes.text().to_string());
         let (notes, sources) = (Vec::new(), Sources::of(text, &[]));
         let description = file.description;
-        let mechanics = None;
-        return Ok(OpenDevice { name, description, summary, notes, sources, model, mechanics });
+        let (mechanics, drive) = (None, None);
+        return Ok(OpenDevice {
+            name,
+            description,
+            summary,
+            notes,
+            sources,
+            model,
+            mechanics,
+            drive,
+        });
     }
     let file = DeviceFile::parse(text).map_err(malformed)?;
     let (model, summary) = file.model(changes).map_err(|wrong| told(wrong, malformed))?;
@@ -371,7 +392,7 @@ fn read_changed(
     let name = changes.map_or(file.name, |changes| changes.text().to_string());
     let description = file.description;
     let mechanics = Some((disk, Sources::of(text, sources::CONTROLLER)));
-    Ok(OpenDevice { name, description, summary, notes, sources, model, mechanics })
+    Ok(OpenDevice { name, description, summary, notes, sources, model, mechanics, drive })
 }
 
 /// A message of the parser, which speaks of its types, in the words of who writes the file.

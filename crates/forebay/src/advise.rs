@@ -21,7 +21,7 @@ use crate::jobs;
 use crate::layout::VolumeLayout;
 use crate::progress::{GoOn, Told};
 use crate::simulate::{Bed, Replay, Run, RunResult, Setup, run_all};
-use crate::slices::{Resampled, Slices};
+use crate::slices::{Compared, Resampled, Slices};
 
 mod available;
 mod cautions;
@@ -29,10 +29,12 @@ mod choice;
 mod findings;
 mod judge;
 mod plain;
+mod queues;
 mod redundancy;
 mod remedies;
 #[cfg(test)]
 pub(crate) mod sample;
+mod sensitivity;
 mod sizing;
 mod source;
 mod trial;
@@ -42,8 +44,10 @@ use choice::Choice;
 pub use choice::Prefer;
 pub(crate) use judge::Tail;
 pub use plain::{OnBoth, Plain};
+pub use queues::QueueSizes;
 pub use redundancy::{Redundancy, Redundant, redundancy};
 pub use remedies::{Before, Remedy, RemedyKind};
+pub use sensitivity::Sensitivity;
 pub use sizing::Sizing;
 use trial::{Trial, Tried, none_tried};
 
@@ -52,6 +56,11 @@ const FLASH: &str = "d7-p5520";
 
 /// Draws the resamples.
 const SEED: u64 = 1;
+
+/// Figures of runs as chance may have them, drawn alike each time.
+fn resampled(slices: &[&Slices]) -> Resampled {
+    Resampled::of(slices, SEED)
+}
 
 /// The scheduler that gains are measured against: none, which leaves the order to the drive.
 pub const BASELINE: &str = "none";
@@ -66,6 +75,18 @@ pub struct Ranked {
     /// Share of the baseline's total time saved, negative when it takes longer; none where there are
     /// too few requests to compare.
     pub gain_share: Option<f64>,
+    /// Resampled together with the baseline, in 95 % of resamples this share is saved at least,
+    pub gain_low_share: Option<f64>,
+    /// and this at most; likewise
+    pub gain_high_share: Option<f64>,
+    /// of the read latency that 99 % do not exceed at least this share,
+    pub read_p99_gain_low_share: Option<f64>,
+    /// and this at most,
+    pub read_p99_gain_high_share: Option<f64>,
+    /// and of that of writes at least this,
+    pub write_p99_gain_low_share: Option<f64>,
+    /// and this at most.
+    pub write_p99_gain_high_share: Option<f64>,
     /// Read latency that 99 % do not exceed.
     pub read_p99_ms: Option<f64>,
     /// Write latency that 99 % do not exceed.
@@ -151,6 +172,8 @@ pub struct Advice {
     pub defragmentation: Option<Defragmentation>,
     /// The same disk without its controller, as papers model disks; none of a device without such a form.
     pub plain: Option<Plain>,
+    /// What the recommended scheduler saves where what is assumed of the drive is halved and doubled.
+    pub sensitivity: Vec<Sensitivity>,
     /// Which redundancy pays on an array; none where it was not asked.
     pub redundancy: Option<Redundancy>,
     /// What the trace is like.
@@ -216,10 +239,11 @@ impl Default for Asked {
     }
 }
 
-/// Shares of the work that are done when all schedulers have run, and when some have on the plain
-/// disk; then come all other remedies.
-const SCHEDULERS_SHARE: f64 = 0.65;
-const PLAIN_SHARE: f64 = 0.7;
+/// Shares of the work that are done when all schedulers have run, when some have on the plain disk, and
+/// on drives that differ in what is assumed; then come all other remedies.
+const SCHEDULERS_SHARE: f64 = 0.5;
+const PLAIN_SHARE: f64 = 0.55;
+const ASSUMED_SHARE: f64 = 0.7;
 
 /// Tries every listed scheduler for `input` on `device`, and the other remedies, with `flash` for
 /// those that need it, some at a time; tells `progress` now and then what is under way.
@@ -251,7 +275,7 @@ pub fn advise<P: GoOn>(
         runs.into_iter().map(|run| (run.result.policy.clone(), run)).collect();
     let results: Vec<RunResult> = runs.iter().map(|(_, run)| run.result.clone()).collect();
     let slices: Vec<&Slices> = runs.iter().filter_map(|(_, run)| run.slices.as_ref()).collect();
-    let resampled = Resampled::of(&slices, SEED);
+    let resampled = resampled(&slices);
     let span_s = input.description.duration_s / setup.intensity.times();
     let choice = Choice::new(&results, BASELINE, &resampled, prefer, span_s);
     let (verdict, recommended) = judge::scheduler(&choice, span_s);
@@ -265,6 +289,11 @@ pub fn advise<P: GoOn>(
         let share = PLAIN_SHARE - SCHEDULERS_SHARE;
         progress(&Told { done_share: SCHEDULERS_SHARE + told.done_share * share, ..told.clone() })
     })?;
+    let sensitivity =
+        sensitivity::sensitivity(input, device, [baseline, free], setup, jobs, |told| {
+            let share = ASSUMED_SHARE - PLAIN_SHARE;
+            progress(&Told { done_share: PLAIN_SHARE + told.done_share * share, ..told.clone() })
+        })?;
     let in_slices = |run: &RunResult| {
         let at = results.iter().position(|result| result.policy == run.policy);
         at.map_or(slices[0], |at| slices[at])
@@ -288,13 +317,11 @@ pub fn advise<P: GoOn>(
         span_s,
     };
     let Tried { remedies, sizing, defragmentation } =
-        trial.all(jobs, PLAIN_SHARE..1.0, progress)?;
-    let shallower = remedies.iter().find(|one| one.recommended && one.queue_depth.is_some());
-    let shallower = shallower.and_then(|one| one.queue_depth.map(|depth| (one, depth)));
-    let today = match shallower {
-        Some((one, depth)) => {
-            Some(Today::at_queue_depth(&one.policy, depth, device.model.cylinders() > 0))
-        }
+        trial.all(jobs, ASSUMED_SHARE..1.0, progress)?;
+    let resized = remedies.iter().find(|it| it.recommended && it.kind == RemedyKind::QueueSizes);
+    let rotates = device.model.cylinders() > 0;
+    let today = match resized {
+        Some(it) => Some(Today::of(it.scheduler(), rotates).with_queues(it.queues)),
         None => today,
     };
     let case = findings::Case {
@@ -311,6 +338,7 @@ pub fn advise<P: GoOn>(
         today: today.as_ref(),
         choice: &choice,
         plain: plain.as_ref(),
+        sensitivity: &sensitivity,
         span_s,
     };
     Ok(Advice {
@@ -328,6 +356,7 @@ pub fn advise<P: GoOn>(
         cache_sizing: sizing,
         defragmentation,
         plain,
+        sensitivity,
         redundancy: None,
         remedies,
         baseline: baseline.policy.clone(),
@@ -413,6 +442,7 @@ fn untimed<P: GoOn>(
         cache_sizing: Some(sizing),
         defragmentation: None,
         plain: None,
+        sensitivity: Vec::new(),
         redundancy: None,
         description: input.description.clone(),
         runs: Vec::new(),
@@ -454,13 +484,28 @@ fn rank(
     if baseline.figures.requests < judge::TOO_FEW {
         return results.iter().map(|run| ranked(run, None)).collect();
     }
+    let base = results.iter().position(|run| run.policy == baseline.policy).unwrap_or(0);
     let with_interval = |(at, run): (usize, &RunResult)| {
+        // What is saved is told of both at once: what a resample asks for is asked of both.
+        let saved = |of: fn(&Compared) -> Option<f64>| {
+            resampled.ratio((at, base), of).map(|(low, high)| (1.0 - high, 1.0 - low)).unzip()
+        };
+        let (gain_low_share, gain_high_share) = saved(|run| Some(run.busy_s));
+        let (read_p99_gain_low_share, read_p99_gain_high_share) = saved(|run| run.read_p99_ms);
+        let (write_p99_gain_low_share, write_p99_gain_high_share) = saved(|run| run.write_p99_ms);
+        let one = ranked(run, Some(baseline));
         let (total_low_s, total_high_s) = resampled.total(at, run.total_s()).unzip();
         let (read_p99_low_ms, read_p99_high_ms) =
             resampled.figure(at, |run| run.read_p99_ms).unzip();
         let (write_p99_low_ms, write_p99_high_ms) =
             resampled.figure(at, |run| run.write_p99_ms).unzip();
         Ranked {
+            gain_low_share: least(gain_low_share, one.gain_share),
+            gain_high_share: most(gain_high_share, one.gain_share),
+            read_p99_gain_low_share,
+            read_p99_gain_high_share,
+            write_p99_gain_low_share,
+            write_p99_gain_high_share,
             total_low_s: least(total_low_s, Some(run.total_s())),
             total_high_s: most(total_high_s, Some(run.total_s())),
             read_p99_low_ms: least(read_p99_low_ms, run.figures.read_p99_ms),
@@ -468,7 +513,7 @@ fn rank(
             write_p99_low_ms: least(write_p99_low_ms, run.figures.write_p99_ms),
             write_p99_high_ms: most(write_p99_high_ms, run.figures.write_p99_ms),
             passed_over: recommended.and_then(|chosen| choice.passed_over(&run.policy, chosen)),
-            ..ranked(run, Some(baseline))
+            ..one
         }
     };
     let mut ranking: Vec<Ranked> = results.iter().enumerate().map(with_interval).collect();
@@ -498,6 +543,12 @@ fn ranked(result: &RunResult, baseline: Option<&RunResult>) -> Ranked {
         write_p99_ms: result.figures.write_p99_ms,
         longest_ms: result.figures.longest_ms(),
         from: From::of(&result.policy),
+        gain_low_share: None,
+        gain_high_share: None,
+        read_p99_gain_low_share: None,
+        read_p99_gain_high_share: None,
+        write_p99_gain_low_share: None,
+        write_p99_gain_high_share: None,
         total_low_s: None,
         total_high_s: None,
         read_p99_low_ms: None,

@@ -2,6 +2,8 @@
 
 use serde::Serialize;
 
+use super::queues::QueueSizes;
+
 /// Who offers a scheduler.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -36,8 +38,8 @@ impl From {
     pub fn name(self) -> &'static str {
         match self {
             From::Linux => "Linux",
-            From::UntilLinux5 => "Linux < 5.0",
-            From::UntilLinux2_6_33 => "Linux < 2.6.33",
+            From::UntilLinux5 => "Linux <5.0",
+            From::UntilLinux2_6_33 => "Linux <2.6.33",
             From::Forebay => "Forebay",
         }
     }
@@ -58,8 +60,9 @@ pub(super) fn served(policy: &str) -> String {
 pub struct Today {
     /// It.
     pub policy: String,
-    /// Commands that the drive may have at a time; none where that stays as it ships.
-    pub queue_depth: Option<u32>,
+    /// The queues' sizes, where they change.
+    #[serde(flatten)]
+    pub queues: QueueSizes,
     /// Sets it until the next start; `sdX` or `nvmeXn1` is the device.
     pub now: String,
     /// A udev rule that sets it for every device of its kind, disks or flash, from the next start on.
@@ -75,7 +78,7 @@ impl Today {
         };
         Today {
             policy: policy.to_string(),
-            queue_depth: None,
+            queues: QueueSizes::default(),
             now: format!("echo {policy} | sudo tee /sys/block/{device}/queue/scheduler"),
             for_good: format!(
                 "ACTION==\"add|change\", KERNEL==\"{kernel}\", ATTR{{queue/rotational}}==\"{}\", \
@@ -85,22 +88,11 @@ impl Today {
         }
     }
 
-    /// The same with so many commands at a time in the drive.
-    pub(super) fn at_queue_depth(policy: &str, depth: u32, rotates: bool) -> Today {
-        let Today { now, for_good, .. } = Today::of(policy, rotates);
-        Today {
-            policy: policy.to_string(),
-            queue_depth: Some(depth),
-            now: format!("{now}; echo {depth} | sudo tee /sys/block/sdX/device/queue_depth"),
-            for_good: format!("{for_good}, ATTR{{device/queue_depth}}=\"{depth}\""),
-        }
-    }
-
     /// What it is called.
     pub(super) fn name(&self) -> String {
-        match self.queue_depth {
-            None => self.policy.clone(),
-            Some(depth) => format!("{} with a queue depth of {depth}", self.policy),
+        match self.queues == QueueSizes::default() {
+            true => self.policy.clone(),
+            false => format!("{} with {}", self.policy, self.queues),
         }
     }
 
@@ -122,7 +114,7 @@ mod tests {
     #[test]
     fn what_linux_has_can_be_set() {
         assert_eq!(From::of("bfq"), From::Linux);
-        assert_eq!(From::of("cfq").name(), "Linux < 5.0");
+        assert_eq!(From::of("cfq").name(), "Linux <5.0");
         assert_eq!(From::of("forebay"), From::Forebay);
         let today = Today::of("bfq", true);
         assert_eq!(today.now, "echo bfq | sudo tee /sys/block/sdX/queue/scheduler");
@@ -132,10 +124,5 @@ mod tests {
         assert_eq!(flash.now, "echo none | sudo tee /sys/block/nvmeXn1/queue/scheduler");
         assert!(flash.for_good.contains("ATTR{queue/rotational}==\"0\""), "{}", flash.for_good);
         assert!(flash.for_good.contains("nvme[0-9]*n[0-9]*\""), "{}", flash.for_good);
-        let shallow = Today::at_queue_depth("bfq", 4, true);
-        assert_eq!((shallow.queue_depth, &shallow.policy[..]), (Some(4), "bfq"));
-        assert!(shallow.now.starts_with(&today.now) && shallow.now.ends_with("device/queue_depth"));
-        assert!(shallow.for_good.ends_with("=\"bfq\", ATTR{device/queue_depth}=\"4\""));
-        assert!(shallow.told().starts_with("To set bfq with a queue depth of 4 until"));
     }
 }

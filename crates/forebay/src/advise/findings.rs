@@ -3,6 +3,7 @@
 use super::available::served;
 use super::choice::Choice;
 use super::judge::{TOO_FEW, Tail, keeps_up, share_busy};
+use super::sensitivity::{self, Sensitivity};
 use super::{From, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
 use crate::input::Input;
@@ -29,6 +30,7 @@ pub(super) struct Case<'a> {
     pub(super) today: Option<&'a Today>,
     pub(super) choice: &'a Choice<'a>,
     pub(super) plain: Option<&'a Plain>,
+    pub(super) sensitivity: &'a [Sensitivity],
     /// How long requests come.
     pub(super) span_s: f64,
 }
@@ -62,8 +64,8 @@ impl Case<'_> {
     pub(super) fn headline(&self) -> String {
         let mut free = self.scheduler();
         let recommended = || self.remedies.iter().filter(|remedy| remedy.recommended);
-        if let Some(remedy) = recommended().find(|one| one.kind == RemedyKind::QueueDepth) {
-            free = self.shallower(remedy);
+        if let Some(remedy) = recommended().find(|one| one.kind == RemedyKind::QueueSizes) {
+            free = self.queues(remedy);
         }
         for remedy in recommended().filter(|one| one.kind == RemedyKind::Defragmentation) {
             free += &format!(
@@ -173,12 +175,12 @@ impl Case<'_> {
         }
     }
 
-    /// What a shallower queue in the drive comes to, which is to be set today, and what is best of all schedulers.
-    fn shallower(&self, remedy: &Remedy) -> String {
+    /// What queues of another size come to, which are to be set today, and what is best of all schedulers.
+    fn queues(&self, remedy: &Remedy) -> String {
         let set = format!(
-            "Set {} and a queue depth of {} in the drive: {}.",
-            remedy.policy,
-            remedy.queue_depth.unwrap_or(0),
+            "Set {} and {}: {}.",
+            remedy.scheduler(),
+            remedy.queues,
             self.falls_to(remedy.total_s.unwrap_or(0.0), [remedy.read_p99_ms, remedy.write_p99_ms])
         );
         let chosen = self.chosen;
@@ -319,6 +321,8 @@ impl Case<'_> {
         findings.extend(self.trade());
         findings.extend(self.comparison());
         findings.extend(self.plain.and_then(|plain| plain.told(self.total_words())));
+        let runs = [self.baseline, self.chosen];
+        findings.extend(sensitivity::told(self.sensitivity, runs, self.total_words()));
         findings.extend(self.one_sided());
         findings
     }

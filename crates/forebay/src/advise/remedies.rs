@@ -4,6 +4,7 @@
 
 use serde::Serialize;
 
+use super::queues::QueueSizes;
 use crate::quantities::bytes;
 use crate::simulate::RunResult;
 
@@ -13,8 +14,8 @@ use crate::simulate::RunResult;
 pub enum RemedyKind {
     /// Another order of requests.
     Scheduling,
-    /// Fewer commands in the drive at a time.
-    QueueDepth,
+    /// Fewer commands in the drive at a time, or more requests to choose from above it.
+    QueueSizes,
     /// Blocks laid in the order they are read.
     Defragmentation,
     /// Writes of those who write little at a time on flash.
@@ -28,7 +29,7 @@ impl RemedyKind {
     pub fn name(self) -> &'static str {
         match self {
             RemedyKind::Scheduling => "scheduling",
-            RemedyKind::QueueDepth => "queue depth",
+            RemedyKind::QueueSizes => "queue sizes",
             RemedyKind::Defragmentation => "defragmentation",
             RemedyKind::Offloading => "offloading",
             RemedyKind::Caching => "caching",
@@ -66,8 +67,9 @@ pub struct Remedy {
     pub policy: String,
     /// Flash it needs.
     pub flash_bytes: u64,
-    /// Commands that the drive is to take at a time; none where that stays as it is.
-    pub queue_depth: Option<u32>,
+    /// The queues' sizes, where they change.
+    #[serde(flatten)]
+    pub queues: QueueSizes,
     /// Data it moves on the disk: each byte is read once and written once.
     pub moved_bytes: u64,
     /// Requests that the figures are of, the last of the trace: of defragmentation those that it was
@@ -97,8 +99,8 @@ impl Remedy {
     /// What it needs, in words; none where that is not known.
     pub fn needs(&self) -> Option<String> {
         self.total_s?;
-        if let Some(depth) = self.queue_depth {
-            return Some(format!("depth {depth}"));
+        if self.queues != QueueSizes::default() {
+            return Some(self.queues.to_string());
         }
         Some(match (self.flash_bytes, self.moved_bytes) {
             (0, 0) => "nothing".to_string(),
@@ -107,12 +109,17 @@ impl Remedy {
         })
     }
 
+    /// The scheduler, without parameters.
+    pub(super) fn scheduler(&self) -> &str {
+        self.policy.split(':').next().unwrap_or(&self.policy)
+    }
+
     pub(super) fn untried(kind: RemedyKind, policy: &str, reason: String) -> Remedy {
         Remedy {
             kind,
             policy: policy.to_string(),
             flash_bytes: 0,
-            queue_depth: None,
+            queues: QueueSizes::default(),
             moved_bytes: 0,
             requests: 0,
             before: None,
@@ -224,7 +231,8 @@ mod tests {
         assert_eq!(needs(0, 45 << 20, Some(1.0)).as_deref(), Some("45 MiB moved"));
         assert_eq!(needs(2 << 30, 0, Some(1.0)).as_deref(), Some("2.00 GiB of flash"));
         assert_eq!(needs(0, 45 << 20, None), None);
-        let shallow = Remedy { queue_depth: Some(4), ..remedy(RemedyKind::QueueDepth, 1.0, 0) };
-        assert_eq!(shallow.needs().as_deref(), Some("depth 4"));
+        let queues = QueueSizes { queue_depth: Some(4), nr_requests: None };
+        let shallow = Remedy { queues, ..remedy(RemedyKind::QueueSizes, 1.0, 0) };
+        assert_eq!(shallow.needs().as_deref(), Some("queue_depth 4"));
     }
 }

@@ -1,6 +1,8 @@
 //! A made-up advice for tests: what a saturated disk under four schedulers may look like.
 
-use super::{Advice, Before, From, Pictures, Prefer, Ranked, Remedy, RemedyKind, Verdict};
+use super::{
+    Advice, Before, From, Pictures, Prefer, QueueSizes, Ranked, Remedy, RemedyKind, Verdict,
+};
 use crate::contention::{ContentionFigures, Fight};
 use crate::head::HeadTrace;
 use crate::simulate::{Replay, Run, RunResult};
@@ -144,7 +146,7 @@ fn remedy(kind: RemedyKind, policy: &str, flash_bytes: u64, total_s: Option<f64>
         kind,
         policy: policy.to_string(),
         flash_bytes,
-        queue_depth: None,
+        queues: QueueSizes::default(),
         moved_bytes: 0,
         requests: 4000,
         before: total_s.map(|_| Before {
@@ -181,6 +183,12 @@ pub(crate) fn advice() -> Advice {
         write_p99_ms: result.figures.write_p99_ms,
         longest_ms: result.figures.longest_ms(),
         from: From::of(&result.policy),
+        gain_low_share: Some(0.01),
+        gain_high_share: Some(0.42),
+        read_p99_gain_low_share: None,
+        read_p99_gain_high_share: None,
+        write_p99_gain_low_share: None,
+        write_p99_gain_high_share: None,
         total_low_s: None,
         total_high_s: None,
         read_p99_low_ms: Some(1.0),
@@ -193,6 +201,7 @@ pub(crate) fn advice() -> Advice {
     ranking.sort_by(|a, b| a.total_s.total_cmp(&b.total_s));
     Advice {
         plain: None,
+        sensitivity: Vec::new(),
         redundancy: None,
         trace: "hadoop-eternity10.sdb".to_string(),
         device: "st1000nm0011".to_string(),

@@ -7,10 +7,10 @@ use std::ops::Range;
 
 use forebay_core::Device;
 
-use super::SEED;
 use super::choice::{Choice, Prefer};
 use super::judge::{TAIL_THAT_MATTERS, TOO_FEW, Tail, is_at_ease, time_name};
 use super::remedies::{Before, Remedy, RemedyKind, choose_flash};
+use super::resampled;
 use super::sizing::Sizing;
 use crate::defragment::{Defragmentation, study};
 use crate::devices::OpenDevice;
@@ -20,16 +20,10 @@ use crate::jobs::{Tell, side_by_side};
 use crate::progress::{GoOn, Told};
 use crate::quantities::{bytes, change, counted, millis, percent, seconds};
 use crate::simulate::{Bed, Run, RunResult, Setup, Stretch, run_on, run_stretch};
-use crate::slices::{Resampled, Slices};
+use crate::slices::Slices;
 
 /// A cache that would find fewer blocks than this, however large, is not tried.
 const HIT_SHARE_THAT_MATTERS: f64 = 0.05;
-
-/// Queue depths that are tried where the drive's is larger: the order is the scheduler's alone, or nearly so.
-const DEPTHS: [u32; 2] = [1, 4];
-
-/// Schedulers of Linux's that have an order of their own, which a shallower queue keeps.
-const ORDERING: [&str; 2] = ["mq-deadline", "bfq"];
 
 /// What remedies are held against, and what they are tried on.
 pub(super) struct Trial<'a> {
@@ -83,7 +77,7 @@ impl Trial<'_> {
         }
         let steps = self.input.description.records.saturating_mul(2);
         let parts = side_by_side(
-            &["queue depth", "defragmentation", "offloading", "caching"],
+            &["queue sizes", "defragmentation", "offloading", "caching"],
             (jobs, steps),
             share,
             |part, tell| self.part(part, tell),
@@ -105,7 +99,7 @@ impl Trial<'_> {
     fn part(&self, part: usize, tell: Tell<'_>) -> Result<Part, Error> {
         Ok(match part {
             0 => Part {
-                remedy: self.queue_depth(tell)?,
+                remedy: self.queue_sizes(tell)?,
                 run: None,
                 sizing: None,
                 defragmentation: None,
@@ -161,52 +155,6 @@ impl Trial<'_> {
         Remedy { recommended, reason, ..Remedy::outcome(RemedyKind::Scheduling, free, baseline) }
     }
 
-    /// A shallower queue in the drive, against the best of what Linux has with the queue as it ships.
-    fn queue_depth<P: GoOn>(&self, mut progress: impl FnMut(u64) -> P) -> Result<Remedy, Error> {
-        let kind = RemedyKind::QueueDepth;
-        let untried = |policy: &str, why: &str| Ok(Remedy::untried(kind, policy, why.to_string()));
-        let Some((today, slices)) = self.today else {
-            return untried("none", "Not tried: all that Linux has come to the same here.");
-        };
-        let mut runs = Vec::new();
-        for depth in DEPTHS {
-            let Some(device) = self.device.at_queue_depth(depth) else { continue };
-            let bed = Bed { slices: true, ..Bed::of(&device) };
-            for policy in ORDERING {
-                let mut run = run_on(self.input, bed, policy, self.setup, &mut progress)?;
-                run.result.policy = format!("{policy} at a queue depth of {depth}");
-                runs.push((policy, depth, run));
-            }
-        }
-        if runs.is_empty() {
-            return untried(&today.policy, "Not tried: this device takes one command at a time.");
-        }
-        let all: Vec<RunResult> =
-            std::iter::once(today).chain(runs.iter().map(|run| &run.2.result)).cloned().collect();
-        let in_slices = runs.iter().filter_map(|run| run.2.slices.as_ref());
-        let in_slices: Vec<&Slices> = std::iter::once(slices).chain(in_slices).collect();
-        let resampled = Resampled::of(&in_slices, SEED);
-        let choice = Choice::new(&all, &today.policy, &resampled, self.prefer, self.span_s);
-        let best = choice.best_over_baseline();
-        let shown = best.or(choice.nearest_other()).unwrap_or(today);
-        let tried = runs.iter().find(|run| run.2.result.policy == shown.policy);
-        let (policy, depth) = tried.map_or(("", 0), |(policy, depth, _)| (*policy, *depth));
-        let held = format!(
-            "{}: {}, against {} with {} and the queue as it ships",
-            shown.policy,
-            choice.all_figures(shown),
-            choice.all_figures(today),
-            today.policy
-        );
-        let reason = match best {
-            Some(_) => format!("{held}."),
-            None => format!("{held}: {}. Leave it as it is.", choice.why_not_over_baseline(shown)),
-        };
-        let outcome = Remedy::outcome(kind, shown, self.baseline);
-        let (policy, queue_depth) = (policy.to_string(), Some(depth));
-        Ok(Remedy { policy, queue_depth, recommended: best.is_some(), reason, ..outcome })
-    }
-
     fn totals(&self, run: &RunResult) -> String {
         let tail = Tail::of(self.baseline);
         format!(
@@ -228,7 +176,7 @@ impl Trial<'_> {
         let slices = more.slices.iter().chain(&less.slices).chain(self.slices.first().copied());
         let slices: Vec<&Slices> = slices.collect();
         let runs = [more.result.clone(), less.result.clone(), self.baseline.clone()];
-        let resampled = Resampled::of(&slices, SEED);
+        let resampled = resampled(&slices);
         Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer, self.span_s)
             .is_worth_more_flash()
     }
@@ -358,7 +306,7 @@ impl Trial<'_> {
         let (runs, slices): (Vec<&RunResult>, Vec<&Slices>) = others.unzip();
         let runs: Vec<RunResult> = std::iter::once(&ran.result).chain(runs).cloned().collect();
         let slices: Vec<&Slices> = ran.slices.iter().chain(slices).collect();
-        let resampled = Resampled::of(&slices, SEED);
+        let resampled = resampled(&slices);
         Choice::new(&runs, &self.baseline.policy, &resampled, self.prefer, self.span_s)
             .against_flash(2)
     }
@@ -415,7 +363,7 @@ impl Trial<'_> {
 /// All remedies but schedulers, and `why` none of them was tried.
 pub(super) fn none_tried(scheduler: &str, why: &str) -> [Remedy; 4] {
     [
-        (RemedyKind::QueueDepth, scheduler),
+        (RemedyKind::QueueSizes, scheduler),
         (RemedyKind::Defragmentation, scheduler),
         (RemedyKind::Offloading, "bid-hybrid"),
         (RemedyKind::Caching, "cache"),

@@ -174,7 +174,11 @@ pub(super) fn ranking(advice: &Advice) -> String {
             if compared {
                 let is_baseline = ranked.policy == baseline;
                 let none = || NONE.to_string();
-                cells.push(ranked.gain_share.map_or_else(none, |share| gain(share, is_baseline)));
+                let saved = ranked.gain_share.map_or_else(none, |share| gain(share, is_baseline));
+                let paired = ranked.gain_low_share.zip(ranked.gain_high_share);
+                let paired = paired.filter(|_| !is_baseline);
+                let least = |(low, high)| (percent(low), format!("{} less", percent(high)));
+                cells.push(saved + &within(paired.map(least)));
             }
             let with_interval = |ms: Option<f64>, low: Option<f64>, high: Option<f64>| {
                 let interval = low.zip(high).map(|(low, high)| (millis(low), millis(high)));
@@ -194,7 +198,8 @@ pub(super) fn ranking(advice: &Advice) -> String {
     let about = match compared {
         true => {
             "<p class=\"small\">Below each figure what 95 % of resamples of the run come to (a block bootstrap over \
-             time). From: who offers the scheduler today.</p>"
+             time); a gain is resampled together with the baseline, and decides by that. From: who offers the \
+             scheduler today.</p>"
         }
         false => "",
     };

@@ -1,0 +1,111 @@
+//! A drive with what is assumed of its controller halved or doubled: how far an answer hangs on it. Data sheets tell the
+//! size of a drive's memory and the depth of its queue, not how these are used.
+
+use forebay_core::Nanos;
+use forebay_core::device::drive::{Controller, Drive};
+use forebay_core::device::list::DeviceModel;
+
+use super::OpenDevice;
+
+/// What may be assumed of a controller: its name, the keys that are assumed then, and how it is made so many times as
+/// large.
+type Part = (&'static str, &'static [&'static str], fn(&mut Controller, f64));
+
+const PARTS: [Part; 3] = [
+    ("memory for reads", &["segments", "segment_sectors"], |controller, times| {
+        if let Some(buffer) = &mut controller.buffer {
+            buffer.segments = scaled(buffer.segments.into(), times) as u32;
+        }
+    }),
+    ("memory for writes", &["extents", "sectors"], |controller, times| {
+        if let Some(cache) = &mut controller.write_cache {
+            cache.extents = scaled(cache.extents.into(), times) as u32;
+            cache.sectors = scaled(cache.sectors, times).max(cache.extent_sectors);
+        }
+    }),
+    ("time that its queue passes a command over", &["starvation_ms"], |controller, times| {
+        controller.queue.starvation = Nanos(scaled(controller.queue.starvation.0, times));
+    }),
+];
+
+/// A drive that is as its file says but for one part of its controller.
+#[derive(Clone, Debug)]
+pub struct Varied {
+    /// The part.
+    pub part: &'static str,
+    /// So many times as large as the file says.
+    pub times: f64,
+    /// The drive.
+    pub device: OpenDevice,
+}
+
+impl OpenDevice {
+    /// The drive with each part of its controller of which a figure is assumed halved and doubled; nothing of what has
+    /// no such part.
+    pub fn varied(&self) -> Vec<Varied> {
+        let (Some(spec), DeviceModel::Drive(_)) = (&self.drive, &self.model) else {
+            return Vec::new();
+        };
+        let is_assumed =
+            |keys: &[&str]| self.sources.assumed.iter().any(|key| keys.contains(&&key[..]));
+        let parts = PARTS.iter().filter(|(_, keys, _)| is_assumed(keys));
+        let each = parts.flat_map(|part| [0.5, 2.0].map(|times| (part, times)));
+        let varied = |((part, _, scale), times): (&Part, f64)| {
+            let mut spec = spec.clone();
+            scale(&mut spec.controller, times);
+            // What the part has no use of stays the same drive, and what no drive can be is left out.
+            let changed = self.drive.as_ref() != Some(&spec);
+            let model = Drive::new(spec.clone()).ok().filter(|_| changed)?;
+            let name = format!("{} with its {part} times {times}", self.name);
+            let (model, drive) = (DeviceModel::Drive(Box::new(model)), Some(spec));
+            Some(Varied { part, times, device: OpenDevice { name, model, drive, ..self.clone() } })
+        };
+        each.filter_map(varied).collect()
+    }
+}
+
+fn scaled(size: u64, times: f64) -> u64 {
+    ((size as f64 * times) as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::open;
+    use super::*;
+
+    #[test]
+    fn what_is_assumed_is_halved_and_doubled() {
+        let drive = open("st1000nm0011").unwrap();
+        let whole = drive.drive.clone().unwrap().controller;
+        let varied = drive.varied();
+        assert_eq!(varied.len(), 6);
+        for Varied { part, times, device } in varied {
+            let mut expected = whole;
+            match part {
+                "memory for reads" => {
+                    expected.buffer.as_mut().unwrap().segments = (16.0 * times) as u32
+                }
+                "memory for writes" => {
+                    let cache = expected.write_cache.as_mut().unwrap();
+                    (cache.extents, cache.sectors) =
+                        ((64.0 * times) as u32, (65536.0 * times) as u64);
+                }
+                _ => expected.queue.starvation = Nanos((1e9 * times) as u64),
+            }
+            assert_eq!(device.drive.unwrap().controller, expected, "{part} times {times}");
+        }
+    }
+
+    #[test]
+    fn what_has_no_controller_or_assumes_nothing_stays() {
+        assert!(open("st1000nm0011:plain").unwrap().varied().is_empty());
+        assert!(open("d7-p5520").unwrap().varied().is_empty());
+        assert!(open("fixed:100").unwrap().varied().is_empty());
+        let off = open("st1000nm0011:write-cache=off").unwrap();
+        let parts: Vec<&str> = off.varied().iter().map(|varied| varied.part).collect();
+        assert!(!parts.contains(&"memory for writes"), "{parts:?}");
+        let mut known = open("st1000nm0011").unwrap();
+        known.sources.assumed.clear();
+        assert!(known.varied().is_empty());
+    }
+}

@@ -1,0 +1,174 @@
+//! Queues of other sizes: fewer commands in the drive, which leave its order to the scheduler, or more requests in Linux
+//! for the scheduler to choose from. Both are settings of Linux's, and are held against the best that it has with the
+//! queues as they ship.
+
+use std::fmt;
+
+use serde::Serialize;
+
+use super::choice::Choice;
+use super::remedies::{Remedy, RemedyKind};
+use super::trial::Trial;
+use super::{Today, resampled};
+use crate::devices::OpenDevice;
+use crate::error::Error;
+use crate::progress::GoOn;
+use crate::simulate::{Bed, Run, RunResult, run_on};
+use crate::slices::Slices;
+
+/// Schedulers of Linux's that have an order of their own, which queues of other sizes change.
+const ORDERING: [&str; 2] = ["mq-deadline", "bfq"];
+
+/// What is tried with each.
+const TRIED: [QueueSizes; 3] = [
+    QueueSizes { queue_depth: Some(1), nr_requests: None },
+    QueueSizes { queue_depth: Some(4), nr_requests: None },
+    QueueSizes { queue_depth: None, nr_requests: Some(1024) },
+];
+
+/// The queues of a disk, where they are not as they ship; sizes by Linux's names.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct QueueSizes {
+    /// Commands that the drive may have at a time; none where that stays as it is.
+    pub queue_depth: Option<u32>,
+    /// Requests that Linux's scheduler may have at a time; none where that stays as it is.
+    pub nr_requests: Option<u32>,
+}
+
+impl QueueSizes {
+    /// Linux's attributes of a disk that are set, and to what.
+    pub(super) fn attributes(self) -> impl Iterator<Item = (&'static str, u32)> {
+        let depth = self.queue_depth.map(|size| ("device/queue_depth", size));
+        let requests = self.nr_requests.map(|size| ("queue/nr_requests", size));
+        depth.into_iter().chain(requests)
+    }
+
+    /// The scheduler with such queues, as `simulate --policy` takes it; the drive's queue is the device's to say.
+    fn policy(self, scheduler: &str) -> String {
+        let requests = self.nr_requests.map(|size| format!(":requests-max={size}"));
+        format!("{scheduler}{}", requests.unwrap_or_default())
+    }
+
+    /// The device with such a queue, if it has one that is longer.
+    fn device(self, device: &OpenDevice) -> Option<OpenDevice> {
+        match self.queue_depth {
+            Some(depth) => device.at_queue_depth(depth),
+            None => Some(device.clone()),
+        }
+    }
+}
+
+impl fmt::Display for QueueSizes {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let one = |(path, size): (&'static str, u32)| {
+            format!("{} {size}", path.rsplit('/').next().unwrap_or(path))
+        };
+        to.write_str(&self.attributes().map(one).collect::<Vec<_>>().join(" and "))
+    }
+}
+
+/// A run under a scheduler of Linux's with queues of other sizes.
+struct Tried {
+    policy: String,
+    queues: QueueSizes,
+    run: Run,
+}
+
+impl Trial<'_> {
+    /// Queues of other sizes against the best of what Linux has with them as they ship.
+    pub(super) fn queue_sizes<P: GoOn>(
+        &self,
+        mut progress: impl FnMut(u64) -> P,
+    ) -> Result<Remedy, Error> {
+        let kind = RemedyKind::QueueSizes;
+        let Some((today, slices)) = self.today else {
+            let why = "Not tried: all that Linux has come to the same here.";
+            return Ok(Remedy::untried(kind, "none", why.to_string()));
+        };
+        let mut tried = Vec::new();
+        for queues in TRIED {
+            let Some(device) = queues.device(self.device) else { continue };
+            let bed = Bed { slices: true, ..Bed::of(&device) };
+            for scheduler in ORDERING {
+                let policy = queues.policy(scheduler);
+                let mut run = run_on(self.input, bed, &policy, self.setup, &mut progress)?;
+                run.result.policy = format!("{scheduler} with {queues}");
+                tried.push(Tried { policy, queues, run });
+            }
+        }
+        let runs = || std::iter::once(today).chain(tried.iter().map(|one| &one.run.result));
+        let all: Vec<RunResult> = runs().cloned().collect();
+        let in_slices = tried.iter().filter_map(|one| one.run.slices.as_ref());
+        let in_slices: Vec<&Slices> = std::iter::once(slices).chain(in_slices).collect();
+        let resampled = resampled(&in_slices);
+        let choice = Choice::new(&all, &today.policy, &resampled, self.prefer, self.span_s);
+        let best = choice.best_over_baseline();
+        let shown = best.or(choice.nearest_other()).unwrap_or(today);
+        let one = tried.iter().find(|one| one.run.result.policy == shown.policy);
+        let held = format!(
+            "{}: {}, against {} with {} and the queues as they ship",
+            shown.policy,
+            choice.all_figures(shown),
+            choice.all_figures(today),
+            today.policy
+        );
+        let reason = match best {
+            Some(_) => format!("{held}."),
+            None => format!("{held}: {}. Leave them so.", choice.why_not_over_baseline(shown)),
+        };
+        let outcome = Remedy::outcome(kind, shown, self.baseline);
+        let policy = one.map_or(&today.policy, |one| &one.policy).clone();
+        let queues = one.map_or(QueueSizes::default(), |one| one.queues);
+        Ok(Remedy { policy, queues, recommended: best.is_some(), reason, ..outcome })
+    }
+}
+
+impl Today {
+    /// The same with queues of such sizes.
+    pub(super) fn with_queues(self, queues: QueueSizes) -> Today {
+        let Today { policy, mut now, mut for_good, .. } = self;
+        // A change of scheduler sets `nr_requests` anew, so that comes after it.
+        for (attribute, size) in queues.attributes() {
+            now += &format!("; echo {size} | sudo tee /sys/block/sdX/{attribute}");
+            for_good += &format!(", ATTR{{{attribute}}}=\"{size}\"");
+        }
+        Today { policy, queues, now, for_good }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_set_in_linux_s_words() {
+        let of_drive = QueueSizes { queue_depth: Some(4), nr_requests: None };
+        let of_linux = QueueSizes { queue_depth: None, nr_requests: Some(1024) };
+        assert_eq!(of_drive.to_string(), "queue_depth 4");
+        assert_eq!(of_linux.policy("bfq"), "bfq:requests-max=1024");
+        assert_eq!(of_drive.policy("bfq"), "bfq");
+        let today = || Today::of("bfq", true);
+        let shallow = today().with_queues(of_drive);
+        assert_eq!((shallow.queues, &shallow.policy[..]), (of_drive, "bfq"));
+        let set = "; echo 4 | sudo tee /sys/block/sdX/device/queue_depth";
+        assert_eq!(shallow.now, format!("{}{set}", today().now));
+        assert!(shallow.for_good.ends_with("=\"bfq\", ATTR{device/queue_depth}=\"4\""));
+        assert!(shallow.told().starts_with("To set bfq with queue_depth 4 until"));
+        let longer = today().with_queues(of_linux);
+        let set = "; echo 1024 | sudo tee /sys/block/sdX/queue/nr_requests";
+        assert_eq!(longer.now, format!("{}{set}", today().now));
+        assert!(longer.for_good.ends_with(", ATTR{queue/nr_requests}=\"1024\""));
+        let both = QueueSizes { queue_depth: Some(1), ..of_linux };
+        assert_eq!(both.to_string(), "queue_depth 1 and nr_requests 1024");
+    }
+
+    #[test]
+    fn a_drive_s_queue_is_only_made_shorter() {
+        let drive = crate::devices::open("st1000nm0011").unwrap();
+        let at = |depth| QueueSizes { queue_depth: Some(depth), nr_requests: None }.device(&drive);
+        assert_eq!(at(4).unwrap().name, "st1000nm0011:queue-depth=4");
+        assert!(at(32).is_none());
+        let same = QueueSizes { queue_depth: None, nr_requests: Some(1024) }.device(&drive);
+        assert_eq!(same.unwrap().name, "st1000nm0011");
+    }
+}
