@@ -99,3 +99,19 @@ pub(super) fn scheduler(choice: &Choice<'_>, span_s: f64) -> (Verdict, Option<St
     };
     (verdict, Some(best.to_string()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advise::sample;
+
+    #[test]
+    fn no_disk_is_busy_for_more_than_all_of_the_time() {
+        let mut run = sample::advice().runs[0].clone();
+        (run.figures.busy_s, run.figures.makespan_s) = (50.0, 200.0);
+        run.replay = Replay::Open;
+        assert_eq!((share_busy(&run, 100.0), share_busy(&run, 40.0)), (0.5, 1.0));
+        run.replay = Replay::Closed;
+        assert_eq!(share_busy(&run, 100.0), 0.25);
+    }
+}

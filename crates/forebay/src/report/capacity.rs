@@ -96,7 +96,7 @@ fn curves(page: &CapacityPage<'_>) -> String {
             figure(&curve(&caption, &page.curves, *from), &format!("<b>Capacity</b>, {what}"))
         })
         .collect();
-    let legend = legend(names.iter().map(String::as_str));
+    let legend = legend(names.iter().map(String::as_str), &[]);
     section("What the last requests cost", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
 }
 

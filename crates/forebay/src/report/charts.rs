@@ -17,24 +17,34 @@ pub(super) fn series_class(index: usize) -> String {
     format!("s{}", index % SERIES_STYLES)
 }
 
-/// What each series is called, for the figure that holds them.
-pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>) -> String {
+/// The classes of the series at `index`: where some stand out, others are faint.
+fn series_classes(index: usize, stands_out: &[bool]) -> String {
+    let faint = match stands_out.get(index) {
+        Some(false) => " faint",
+        Some(true) | None => "",
+    };
+    format!("series {}{faint}", series_class(index))
+}
+
+/// What each series is called, for the figure that holds them; some stand out.
+pub(super) fn legend<'a>(names: impl Iterator<Item = &'a str>, stands_out: &[bool]) -> String {
     let entry = |(index, name): (usize, &str)| {
         format!(
-            "<li><svg viewBox=\"0 0 34 10\" aria-hidden=\"true\"><path class=\"series {}\" \
+            "<li><svg viewBox=\"0 0 34 10\" aria-hidden=\"true\"><path class=\"{}\" \
              d=\"M1 5H33\"/></svg>{}</li>",
-            series_class(index),
+            series_classes(index, stands_out),
             super::text::name(name)
         )
     };
     format!("<ul class=\"legend\">{}</ul>", names.enumerate().map(entry).collect::<String>())
 }
 
-/// Cumulative distributions of latency: for each series (milliseconds, share). `None` when none of
-/// them has a point.
+/// Cumulative distributions of latency: for each series (milliseconds, share), some of which stand out. `None` when none
+/// of them has a point.
 pub(super) fn distributions(
     caption: &Caption<'_>,
     series: &[&[(f64, f64)]],
+    stands_out: &[bool],
     (low_ms, high_ms): (f64, f64),
 ) -> Option<String> {
     if series.iter().all(|points| points.is_empty()) {
@@ -52,7 +62,7 @@ pub(super) fn distributions(
     for (index, points) in series.iter().enumerate() {
         let finite = points.iter().filter(|point| point.0.is_finite() && point.1.is_finite());
         let points: Vec<(f64, f64)> = finite.map(|&(ms, share)| (ms, share * 100.0)).collect();
-        plot.line(&points, &format!("series {}", series_class(index)));
+        plot.line(&points, &series_classes(index, stands_out));
     }
     Some(plot.finish())
 }
@@ -195,7 +205,7 @@ mod tests {
 
     #[test]
     fn nothing_to_draw_draws_nothing() {
-        assert!(distributions(&CAPTION, &[&[], &[]], (1.0, 2.0)).is_none());
+        assert!(distributions(&CAPTION, &[&[], &[]], &[], (1.0, 2.0)).is_none());
         assert!(arrivals(&CAPTION, &[]).is_none());
         assert!(time_spent(&CAPTION, &[]).is_none());
         assert_eq!(latency_span(std::iter::empty()), (0.1, 10.0));
@@ -205,7 +215,7 @@ mod tests {
     fn odd_points_draw_well_formed_pictures() {
         let points = [(0.0, 0.0), (f64::NAN, 0.5), (f64::INFINITY, 0.9), (3.0, 1.0)];
         parsed(
-            &distributions(&CAPTION, &[&points, &[]], latency_span([&points[..]].into_iter()))
+            &distributions(&CAPTION, &[&points, &[]], &[], latency_span([&points[..]].into_iter()))
                 .unwrap(),
         );
         parsed(&arrivals(&CAPTION, &points).unwrap());
@@ -215,11 +225,12 @@ mod tests {
     #[test]
     fn each_series_has_a_line_of_its_own_style() {
         let points = [(1.0, 0.0), (10.0, 1.0)];
-        let svg = distributions(&CAPTION, &[&points, &points], (1.0, 10.0)).unwrap();
+        let svg =
+            distributions(&CAPTION, &[&points, &points], &[false, true], (1.0, 10.0)).unwrap();
         let document = parsed(&svg);
         let lines = document.descendants().filter_map(|node| node.attribute("class"));
         let lines: Vec<_> = lines.filter(|class| class.starts_with("series")).collect();
-        assert_eq!(lines, ["series s0", "series s1"]);
+        assert_eq!(lines, ["series s0 faint", "series s1"]);
     }
 
     #[test]

@@ -4,8 +4,9 @@ use super::charts::{self, TimeSpent};
 use super::heads::Ground;
 use super::plot::Caption;
 use super::tables;
-use super::text::{NONE, escape, millis_or_none, name, percent, ratio, seconds, significant};
-use crate::advise::{Advice, Tail, Verdict};
+use super::text::{NONE, escape, name, ratio, seconds, significant};
+use crate::advise::{Advice, From, Tail, Verdict};
+use crate::quantities as said;
 use crate::simulate::{Replay, Run, RunResult};
 
 /// Paragraphs of one kind that are shown.
@@ -170,7 +171,7 @@ fn head(advice: &Advice) -> String {
     )
 }
 
-/// Four figures that tell most, each from the baseline to the other.
+/// Four figures that tell most, each from the baseline to the other, rounded as in the sentences.
 fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
     let is_recommended = |run: &&RunResult| advice.recommended.as_ref() == Some(&run.policy);
     let other = pair.other.filter(is_recommended);
@@ -183,13 +184,18 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
         format!("<div><dt>{label}</dt><dd>{figures}</dd></div>")
     };
     let moving = |run: &RunResult| {
-        percent(ratio(run.figures.seek_s + run.figures.rotation_s, run.figures.busy_s))
+        said::percent(ratio(run.figures.seek_s + run.figures.rotation_s, run.figures.busy_s))
     };
-    let busy = |run: &RunResult| percent(advice.share_busy(run));
+    let busy = |run: &RunResult| said::percent(advice.share_busy(run));
     let kind = Tail::of(pair.baseline);
-    let tail = |run: &RunResult| millis_or_none(Some(kind.ms(run)));
+    let tail = |run: &RunResult| said::millis(kind.ms(run));
     let legend = match other {
-        Some(run) => format!("{} → {}", name(&pair.baseline.policy), name(&run.policy)),
+        Some(run) => format!(
+            "{} → {} ({})",
+            name(&pair.baseline.policy),
+            name(&run.policy),
+            escape(From::of(&run.policy).name())
+        ),
         None => format!("under {}", name(&pair.baseline.policy)),
     };
     let heads = match advice.pictures.cylinders {
@@ -198,7 +204,7 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
     };
     format!(
         "<section class=\"tiles\"><p class=\"small\">{legend}</p><dl>{}{}{heads}{}</dl></section>\n",
-        tile(advice.total_is, &|run| seconds(run.total_s())),
+        tile(advice.total_is, &|run| said::seconds(run.total_s())),
         tile(&format!("99 % of {} within", kind.name()), &tail),
         tile("of the time busy", &busy),
     )
@@ -258,13 +264,16 @@ fn latencies(advice: &Advice) -> String {
     let reads: Vec<_> = runs.iter().map(|(_, run)| run.read_distribution.as_slice()).collect();
     let writes: Vec<_> = runs.iter().map(|(_, run)| run.write_distribution.as_slice()).collect();
     let span = charts::latency_span(reads.iter().chain(&writes).copied());
+    let told = [Some(&advice.baseline), advice.recommended.as_ref()];
+    let stands_out: Vec<bool> =
+        runs.iter().map(|(policy, _)| told.contains(&Some(policy))).collect();
     let draw = |id: &str, kind: &str, series: &[&[(f64, f64)]]| {
         let caption = Caption {
             id,
             title: &format!("{kind} latency by scheduler"),
             description: "Share of requests answered within a latency; further left is faster.",
         };
-        charts::distributions(&caption, series, span).map(|picture| {
+        charts::distributions(&caption, series, &stands_out, span).map(|picture| {
             figure(&picture, &format!("<b>{kind}</b>: share answered within a latency"))
         })
     };
@@ -275,7 +284,8 @@ fn latencies(advice: &Advice) -> String {
     if pictures.is_empty() {
         return String::new();
     }
-    let legend = charts::legend(runs.iter().map(|(policy, _)| policy.as_str()));
+    let names = runs.iter().map(|(policy, _)| policy.as_str());
+    let legend = charts::legend(names, &stands_out);
     section("Latency", &format!("{legend}<div class=\"pair\">{pictures}</div>"))
 }
 

@@ -288,3 +288,78 @@ fn what_beats_the_baseline_is_chosen_by_the_preference() {
     let none = Runs::of(&[run("none", 400.0, 100.0, 100.0), run("worse", 300.0, 100.0, 140.0)]);
     assert!(none.choice(Prefer::Total, SPAN_S).best_over_baseline().is_none());
 }
+
+/// Flash may make worse what another is best in, of those that are neither chosen nor the baseline.
+#[test]
+fn flash_is_spared_the_best_figure_of_every_rival() {
+    let of = |name, (busy_s, read_ms, write_ms)| run(name, busy_s, read_ms, write_ms);
+    let flat = (400.0, 100.0, 100.0);
+    let runs = [
+        of("cache", (330.0, 90.0, 90.0)),
+        of("none", flat),
+        of("none", flat),
+        of("bid", (500.0, 80.0, 110.0)),
+    ];
+    let runs = Runs::of(&runs);
+    let choice = runs.choice(Prefer::Balance, SPAN_S);
+    assert_eq!(choice.against_flash(2), None);
+    let why = choice.against_flash(3).unwrap();
+    assert!(why.starts_with("Not worth flash: read p99 rises against bid"), "{why}");
+}
+
+/// What chance may make equal is still not chosen for being simple where it is more than a tenth worse.
+#[test]
+fn what_is_simple_has_to_be_within_a_tenth() {
+    let chosen_at = |read_ms| {
+        let runs = [
+            bursty("none", 400.0, 10_000.0, 200.0),
+            bursty("mq-deadline", 400.0, read_ms, 100.0),
+            bursty("bid", 400.0, 3300.0, 100.0),
+        ];
+        chosen(&runs, Prefer::Reads).0
+    };
+    assert_eq!(chosen_at(3500.0), "mq-deadline");
+    assert_eq!(chosen_at(3900.0), "bid");
+}
+
+#[test]
+fn the_nearest_other_is_the_preference_s_next() {
+    let runs = Runs::of(&[
+        run("none", 100.0, 10.0, 10.0),
+        run("bfq", 400.0, 100.0, 90.0),
+        run("kyber", 390.0, 110.0, 100.0),
+    ]);
+    let nearest = |prefer| runs.choice(prefer, SPAN_S).nearest_other().unwrap().policy.as_str();
+    assert_eq!(nearest(Prefer::Balance), "bfq");
+    assert_eq!(nearest(Prefer::Total), "kyber");
+}
+
+#[test]
+fn more_flash_has_to_be_better_by_a_tenth_again() {
+    let is_worth = |more: (f64, f64, f64)| {
+        let less = run("bid-hybrid", 400.0, 100.0, 100.0);
+        let (busy_s, read_ms, write_ms) = more;
+        let none = run("none", 500.0, 150.0, 150.0);
+        let runs = Runs::of(&[run("cache", busy_s, read_ms, write_ms), less, none]);
+        runs.choice(Prefer::Balance, SPAN_S).is_worth_more_flash()
+    };
+    assert!(is_worth((350.0, 89.0, 89.0)));
+    assert!(!is_worth((380.0, 95.0, 95.0)));
+    assert!(!is_worth((450.0, 110.0, 110.0)));
+}
+
+#[test]
+fn what_differs_is_told_apart_from_what_linux_has_that_differs() {
+    let differs = |others: &[(RunResult, Slices)]| {
+        let all: Vec<_> =
+            [run("none", 400.0, 100.0, 100.0)].iter().chain(others).cloned().collect();
+        let runs = Runs::of(&all);
+        let choice = runs.choice(Prefer::Balance, SPAN_S);
+        (choice.differs(), choice.differs_today())
+    };
+    let same = run("mq-deadline", 399.0, 99.0, 101.0);
+    assert_eq!(differs(std::slice::from_ref(&same)), (false, false));
+    assert_eq!(differs(&[same.clone(), run("bid", 400.0, 80.0, 100.0)]), (true, false));
+    assert_eq!(differs(&[same.clone(), run("kyber", 400.0, 130.0, 100.0)]), (true, true));
+    assert_eq!(differs(&[same, run("anticipatory", 300.0, 80.0, 80.0)]), (false, false));
+}

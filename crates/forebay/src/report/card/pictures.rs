@@ -30,7 +30,7 @@ pub(super) fn pictures(card: &Card) -> String {
 
 /// Which line is whose.
 pub(super) fn both() -> String {
-    legend(["A", "B"].into_iter())
+    legend(["A", "B"].into_iter(), &[])
 }
 
 fn in_bytes(of_kib: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
