@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay::advise::{
-    Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device,
-    default_flash, redundancy,
+    Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
+    redundancy,
 };
 use forebay::devices;
 use forebay::report;

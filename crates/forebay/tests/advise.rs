@@ -89,20 +89,33 @@ fn among_bursts(device: &str) -> Advice {
 }
 
 #[test]
-fn a_shallower_queue_is_tried_where_the_drive_has_one() {
+fn queues_of_other_sizes_are_tried() {
     let tried = among_bursts("st1000nm0011:write-cache=off");
-    let depth = remedy(&tried, RemedyKind::QueueDepth);
-    let (reason, today) = (&depth.reason, &tried.today.as_ref().unwrap().policy);
-    assert!(reason.starts_with(&format!("{} at a queue depth of ", depth.policy)), "{reason}");
-    assert!(
-        reason.contains(&format!("with {today} and the queue as it ships: no gain")),
-        "{reason}"
-    );
-    assert!(depth.total_s.is_some() && !depth.recommended && depth.flash_bytes == 0);
-    assert!(!tried.headline.contains("queue depth"), "{}", tried.headline);
-    let untried = among_bursts("st1000nm0011:plain");
-    let depth = remedy(&untried, RemedyKind::QueueDepth);
-    assert!(depth.total_s.is_none() && depth.reason.contains("one command at a time"));
+    let sizes = remedy(&tried, RemedyKind::QueueSizes);
+    let (reason, today) = (&sizes.reason, &tried.today.as_ref().unwrap().policy);
+    let scheduler = sizes.policy.split(':').next().unwrap();
+    assert!(reason.starts_with(&format!("{scheduler} with {}: ", sizes.queues)), "{reason}");
+    let held = format!("with {today} and the queues as they ship: not better");
+    assert!(reason.contains(&held), "{reason}");
+    assert!(sizes.total_s.is_some() && !sizes.recommended && sizes.flash_bytes == 0);
+    assert!(!tried.headline.contains("queue_depth"), "{}", tried.headline);
+}
+
+/// The drive takes one command at a time: what is left to choose from is Linux's queue, which bursts overflow.
+#[test]
+fn bursts_wider_than_the_queue_want_more_requests() {
+    let burst = |n: u64| {
+        (0..1000u64).map(move |i| read(n * 9_000_000 + i, 0, scattered(n * 1000 + i), 4 * KIB))
+    };
+    let advice = preferring((0..4).flat_map(burst).collect(), "st1000nm0011:plain", Prefer::Total);
+    let sizes = remedy(&advice, RemedyKind::QueueSizes);
+    assert!(sizes.recommended, "{}", sizes.reason);
+    assert_eq!(sizes.policy, "mq-deadline:requests-max=1024", "{}", sizes.reason);
+    assert_eq!(sizes.needs().as_deref(), Some("nr_requests 1024"));
+    let today = advice.today.as_ref().unwrap();
+    assert_eq!((&today.policy[..], today.queues), ("mq-deadline", sizes.queues));
+    let set = advice.headline.starts_with("Set mq-deadline and nr_requests 1024: disk busy time");
+    assert!(set, "{}", advice.headline);
 }
 
 /// Two sequential readers, `gap_us` apart each and half of that from each other.
@@ -172,7 +185,7 @@ fn free_remedies_come_first_and_every_kind_is_told() {
         kinds,
         [
             RemedyKind::Scheduling,
-            RemedyKind::QueueDepth,
+            RemedyKind::QueueSizes,
             RemedyKind::Defragmentation,
             RemedyKind::Offloading,
             RemedyKind::Caching
@@ -498,17 +511,21 @@ fn readers_that_take_turns_want_a_shallow_queue() {
     };
     let records = records.map(|record| Record { at: at(&record), ..record }).collect();
     let advice = preferring(records, "sata250", Prefer::Balance);
-    let depth = remedy(&advice, RemedyKind::QueueDepth);
-    assert!(depth.recommended, "{}", depth.reason);
-    assert_eq!((depth.policy.as_str(), depth.queue_depth), ("bfq", Some(4)), "{}", depth.reason);
-    assert_eq!(depth.needs().as_deref(), Some("depth 4"));
-    let lines = "echo bfq | sudo tee /sys/block/sdX/queue/scheduler; echo 4 | sudo tee \
-                 /sys/block/sdX/device/queue_depth";
-    assert!(depth.reason.contains(lines), "{}", depth.reason);
-    let said = "Better still of what Linux has, bfq with a queue depth of 4 in the drive comes to ";
-    assert!(advice.headline.contains(said), "{}", advice.headline);
-    // Its figures are against what is set today.
+    let sizes = remedy(&advice, RemedyKind::QueueSizes);
+    assert!(sizes.recommended, "{}", sizes.reason);
+    let depth = sizes.queues.queue_depth.unwrap();
+    assert_eq!(sizes.needs(), Some(format!("queue_depth {depth}")));
     let today = advice.today.as_ref().unwrap();
+    assert_eq!((&today.policy, today.queues), (&sizes.policy, sizes.queues));
+    let lines = format!(
+        "echo {} | sudo tee /sys/block/sdX/queue/scheduler; echo {depth} | sudo tee \
+         /sys/block/sdX/device/queue_depth",
+        sizes.policy
+    );
+    assert!(advice.findings.iter().any(|told| told.contains(&lines)), "{lines}");
+    let said = format!("Set {} and queue_depth {depth}: disk busy time falls from ", sizes.policy);
+    assert!(advice.headline.starts_with(&said), "{}", advice.headline);
+    // Its figures are against what is set today.
     let run = advice.runs.iter().find(|run| run.policy == today.policy).unwrap();
-    assert!(depth.total_s.unwrap() < 0.97 * run.figures.busy_s, "{}", depth.reason);
+    assert!(sizes.total_s.unwrap() < 0.97 * run.figures.busy_s, "{}", sizes.reason);
 }
