@@ -55,7 +55,7 @@ impl OpenDevice {
             scale(&mut spec.controller, times);
             // What the part has no use of stays the same drive, and what no drive can be is left out.
             let changed = self.drive.as_ref() != Some(&spec);
-            let model = Drive::new(spec.clone()).ok().filter(|_| changed)?;
+            let model = Drive::new(&spec).ok().filter(|_| changed)?;
             let name = format!("{} with its {part} times {times}", self.name);
             let (model, drive) = (DeviceModel::Drive(Box::new(model)), Some(spec));
             Some(Varied { part, times, device: OpenDevice { name, model, drive, ..self.clone() } })

@@ -25,6 +25,7 @@
 //! rotation and transfer never add up to more than the service time; energy never falls.
 
 mod buffer;
+mod busy;
 mod controller;
 mod mechanism;
 mod search;
@@ -46,6 +47,7 @@ use crate::contract::spec::SpecError;
 use crate::contract::time::Nanos;
 use crate::device::hdd::{HddSpec, SECTOR, check_rest, check_times};
 use buffer::Buffer;
+use busy::Busy;
 use mechanism::Mechanism;
 use write_cache::WriteCache;
 
@@ -100,14 +102,8 @@ pub struct Drive {
     wrote: bool,
     next_sector: u64,
     len_max: u32,
-    /// Time that is counted as busy, all of it before `busy_until`.
-    busy_ns: u64,
-    busy_until: u64,
-    /// Since when commands are outstanding, or the arm's work before them if that ended later.
-    busy_since: u64,
+    busy: Busy,
     written_back: WriteBack,
-    /// When the last access that emptied the cache ends.
-    written_back_until: u64,
     /// Parked as soon as there is nothing to do.
     parks: bool,
 }
@@ -130,11 +126,8 @@ impl Drive {
             wrote: false,
             next_sector: u64::MAX,
             len_max: spec.disk.len_max,
-            busy_ns: 0,
-            busy_until: 0,
-            busy_since: 0,
+            busy: Busy::default(),
             written_back: WriteBack::default(),
-            written_back_until: 0,
             parks: false,
         })
     }
@@ -162,13 +155,6 @@ impl Drive {
     /// One turn of the platters.
     pub fn revolution(&self) -> Nanos {
         Nanos(self.mechanism.surface.revolution)
-    }
-
-    /// Counts the time from `since`, as far as it is not counted yet, `until` as busy.
-    fn count_busy(&mut self, since: u64, until: u64) {
-        let busy = until.saturating_sub(since.max(self.busy_until));
-        self.busy_ns = self.busy_ns.saturating_add(busy);
-        self.busy_until = self.busy_until.max(until);
     }
 
     fn outstanding(&self) -> usize {
@@ -283,7 +269,7 @@ impl Device for Drive {
         let now = now.0;
         self.idle_until(now);
         if self.outstanding() == 0 {
-            self.busy_since = now.max(self.busy_until);
+            self.busy.begin(now);
         }
         self.parks = io.op == Op::Park;
         if !self.parks {
@@ -310,7 +296,7 @@ impl Device for Drive {
         let Some(first) = first else { panic!("finish without start") };
         let served = self.served.swap_remove(first);
         if self.outstanding() == 0 {
-            self.count_busy(self.busy_since, served.done.max(self.written_back_until));
+            self.busy.end(served.done);
         }
         self.dispatch(now.0);
         self.idle_until(now.0);
@@ -331,14 +317,7 @@ impl Device for Drive {
     }
 
     fn busy(&self, now: Nanos) -> Nanos {
-        let until = match self.outstanding() {
-            0 => self.busy_until,
-            _ => now.0.max(self.written_back_until).max(self.busy_until),
-        };
-        let running = if self.outstanding() == 0 { 0 } else { until - self.busy_since };
-        // The arm's last access is counted whole when it begins.
-        let ahead = until.saturating_sub(now.0);
-        Nanos(self.busy_ns.saturating_add(running).saturating_sub(ahead))
+        Nanos(self.busy.at(now.0))
     }
 
     /// The time its sectors take under the heads; over the bus if that is less and a buffer may

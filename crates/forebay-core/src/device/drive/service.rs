@@ -302,10 +302,7 @@ impl Drive {
         let here = self.mechanism.cylinder;
         let access = self.mechanism.access(task);
         self.note_written_back(here, &access);
-        self.written_back_until = access.ends;
-        if self.outstanding() == 0 {
-            self.count_busy(start, access.ends);
-        }
+        self.busy.work(now, start, access.ends);
         if let Some(buffer) = &mut self.buffer {
             buffer.saved(run.first, run.count);
         }
