@@ -70,7 +70,9 @@ fn scattered_bursts_want_an_elevator() {
     assert_eq!((best(&advice), advice.recommended.as_deref().unwrap()), ("clook", "clook"));
     assert!(advice.ranking[0].gain_share.unwrap() > 0.2, "{}", advice.headline);
     let today = advice.today.unwrap();
-    assert_eq!(today.now, "echo mq-deadline | sudo tee /sys/block/sdX/queue/scheduler");
+    let set = "echo mq-deadline | sudo tee /sys/block/sdX/queue/scheduler; \
+               echo 1024 | sudo tee /sys/block/sdX/queue/nr_requests";
+    assert_eq!(today.now, set);
     let why = |policy| advice.ranking.iter().find(|one| one.policy == policy).unwrap();
     let why = |policy| why(policy).passed_over.clone().unwrap_or_default();
     let forebay = why("forebay");
@@ -110,11 +112,11 @@ fn bursts_wider_than_the_queue_want_more_requests() {
     let advice = preferring((0..4).flat_map(burst).collect(), "st1000nm0011:plain", Prefer::Total);
     let sizes = remedy(&advice, RemedyKind::QueueSizes);
     assert!(sizes.recommended, "{}", sizes.reason);
-    assert_eq!(sizes.policy, "mq-deadline:requests-max=1024", "{}", sizes.reason);
+    assert_eq!(sizes.policy, "bfq:requests-max=1024", "{}", sizes.reason);
     assert_eq!(sizes.needs().as_deref(), Some("nr_requests 1024"));
     let today = advice.today.as_ref().unwrap();
-    assert_eq!((&today.policy[..], today.queues), ("mq-deadline", sizes.queues));
-    let set = advice.headline.starts_with("Set mq-deadline and nr_requests 1024: disk busy time");
+    assert_eq!((&today.policy[..], today.queues), ("bfq", sizes.queues));
+    let set = advice.headline.starts_with("Set bfq and nr_requests 1024: disk busy time");
     assert!(set, "{}", advice.headline);
 }
 

@@ -183,12 +183,17 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
         };
         format!("<div><dt>{label}</dt><dd>{figures}</dd></div>")
     };
-    let moving = |run: &RunResult| {
-        said::percent(ratio(run.figures.seek_s + run.figures.rotation_s, run.figures.busy_s))
+    let told = |value: f64, words: fn(f64) -> String| match value.is_finite() {
+        true => words(value),
+        false => NONE.to_string(),
     };
-    let busy = |run: &RunResult| said::percent(advice.share_busy(run));
+    let moving = |run: &RunResult| {
+        let moving_s = run.figures.seek_s + run.figures.rotation_s;
+        told(ratio(moving_s, run.figures.busy_s), said::percent)
+    };
+    let busy = |run: &RunResult| told(advice.share_busy(run), said::percent);
     let kind = Tail::of(pair.baseline);
-    let tail = |run: &RunResult| said::millis(kind.ms(run));
+    let tail = |run: &RunResult| told(kind.ms(run), said::millis);
     let legend = match other {
         Some(run) => format!(
             "{} → {} ({})",
@@ -204,7 +209,7 @@ fn tiles(advice: &Advice, pair: &Pair<'_>) -> String {
     };
     format!(
         "<section class=\"tiles\"><p class=\"small\">{legend}</p><dl>{}{}{heads}{}</dl></section>\n",
-        tile(advice.total_is, &|run| said::seconds(run.total_s())),
+        tile(advice.total_is, &|run| told(run.total_s(), said::seconds)),
         tile(&format!("99 % of {} within", kind.name()), &tail),
         tile("of the time busy", &busy),
     )
