@@ -13,7 +13,8 @@
 //! rot and lost writes are found when a chunk is read, and mended from redundancy. The paper's array
 //! writes in place ([`Update::InPlace`]) and has neither.
 //!
-//! Invariants: a cell that a durable or coming table names is not written to; a unit has one change
+//! Invariants: a cell that a durable or coming table names is not written to, and is free when nothing names
+//! it any more ([`ledger`]); a unit has one change
 //! at a time, no reads beside it; an answered write is read back, whatever drives fail within what its
 //! level tolerates; a write that is answered with fewer roles than its level has is made whole later.
 //!
@@ -32,6 +33,7 @@ mod hints;
 mod job;
 mod kind;
 mod known;
+mod ledger;
 mod level;
 mod locks;
 mod method;
@@ -141,6 +143,8 @@ pub struct Array {
     carried: BTreeMap<u64, switching::Carried>,
     /// Units that are on drives of each kind.
     held: [u64; KINDS.len()],
+    /// Cells of units that a failed flush may have lost.
+    doubted: ledger::Doubted,
     /// Units of each level.
     levels: [u64; LEVELS.len()],
     reads_only: bool,
@@ -248,6 +252,7 @@ impl Array {
             hints: Hints::default(),
             carried: BTreeMap::new(),
             held: [0; KINDS.len()],
+            doubted: ledger::Doubted::default(),
             levels: [0; LEVELS.len()],
             reads_only: false,
             counts: Counts::default(),
@@ -445,6 +450,7 @@ impl Array {
 
     /// A job is over: clients are answered, the unit is as it is now, and the next may begin.
     fn finish(&mut self, key: u32, outcome: Outcome, plan: &mut Plan<'_>) {
+        let outcome = outcome.and_then(|()| self.without_doubted(key));
         let job = &mut self.jobs[key as usize];
         let (number, doing, old, new) = (job.number, job.doing, job.old, job.new);
         let parts = std::mem::take(&mut job.parts);
@@ -485,17 +491,12 @@ impl Array {
             self.commit(plan);
         }
         self.locks.end(number, doing == Doing::Read);
+        self.settle_doubts(number);
         self.ready.push(number);
     }
 
     /// A unit has changed.
     fn install(&mut self, number: u64, old: &Unit, new: &Unit, plan: &Plan<'_>) {
-        let is_kept = |place| {
-            let before = self.is_fresh() && self.table.get(number).names(place);
-            before || new.names(place) || self.round.get(&number).is_some_and(|it| it.names(place))
-        };
-        let given: Vec<_> = old.places.into_iter().filter(|place| !is_kept(*place)).collect();
-        given.into_iter().for_each(|place| self.drives.give(place));
         self.hold(old, new);
         if self.is_fresh() {
             self.changed.insert(number, *new);
@@ -503,6 +504,7 @@ impl Array {
         } else {
             self.table.set(number, new);
         }
+        self.release(number, old);
     }
 
     /// The new cells of a change that comes to nothing are free again.

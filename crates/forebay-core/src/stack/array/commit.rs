@@ -173,6 +173,7 @@ impl Array {
         let chunks = self.chunks();
         let (table, drives) = (&self.table, &self.drives);
         let mut is_lost = false;
+        let mut units = Vec::new();
         for (at, unit) in self.round.iter_mut().chain(self.changed.iter_mut()) {
             let durable = table.get(*at);
             let mut without = *unit;
@@ -186,6 +187,11 @@ impl Array {
                 continue;
             }
             if drives.has_all(&without, chunks) {
+                let places = unit.places.iter().zip(&without.places);
+                places
+                    .filter(|(one, other)| one != other)
+                    .for_each(|(one, _)| self.doubted.add(*at, *one));
+                units.push(*at);
                 *unit = without;
                 self.locks.ask(*at, Task::Repair { reads_all: false });
                 self.ready.push(*at);
@@ -193,11 +199,15 @@ impl Array {
                 is_lost = true;
             }
         }
+        units.into_iter().for_each(|at| self.settle_doubts(at));
         is_lost
     }
 
     /// Writes the round's records.
     fn write_records(&mut self, plan: &mut Plan<'_>) {
+        if self.drives.present().next().is_none() {
+            return self.give_up(plan);
+        }
         let changed: Vec<(u64, Unit)> = self.round.iter().map(|(at, unit)| (*at, *unit)).collect();
         let each = units_a_record(&self.geometry);
         let count = changed.len().div_ceil(each).max(1) as u64;
@@ -300,9 +310,7 @@ impl Array {
         for (at, unit) in std::mem::take(&mut self.round) {
             let before = self.table.get(at);
             self.table.set(at, &unit);
-            for place in before.places.into_iter().filter(|place| !unit.names(*place)) {
-                self.drives.give(place);
-            }
+            self.release(at, &before);
         }
         for client in round.waiters {
             plan.release(client, round.outcome);

@@ -183,6 +183,12 @@ impl Drives {
         fits
     }
 
+    /// Cells that a drive has, free or not.
+    #[cfg(test)]
+    pub(super) fn cells(&self, lane: usize) -> u32 {
+        self.all[lane].space.cells()
+    }
+
     pub(super) fn free(&self, lane: usize) -> u32 {
         self.all[lane].space.free()
     }

@@ -61,8 +61,9 @@ pub(super) struct Job {
     /// I/Os under way.
     pub(super) left: u32,
     pub(super) writing: bool,
-    /// How many flushes had failed when it began to write.
-    pub(super) lapses: u32,
+    /// Roles that were given to be written, now or in an earlier try, and how many flushes had failed then.
+    pub(super) given: Roles,
+    pub(super) lapses: [u32; ROLES_MAX],
 }
 
 impl Job {
@@ -90,7 +91,8 @@ impl Job {
             tries: 0,
             left: 0,
             writing: false,
-            lapses: 0,
+            given: 0,
+            lapses: [0; ROLES_MAX],
         }
     }
 

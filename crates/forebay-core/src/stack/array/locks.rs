@@ -76,6 +76,11 @@ impl Locks {
         !self.units.contains_key(&unit)
     }
 
+    /// Whether a read or a change of it has begun and not ended.
+    pub(super) fn is_under_way(&self, unit: u64) -> bool {
+        self.units.get(&unit).is_some_and(|lock| lock.readers > 0 || lock.changing)
+    }
+
     /// What may begin now: a read, or changes, writes that follow each other together.
     pub(super) fn next(&mut self, unit: u64, tasks: &mut Vec<Task>) {
         tasks.clear();

@@ -41,6 +41,7 @@ impl Array {
     fn has_place(&mut self, key: u32) -> bool {
         let (chunk, chunks) = (self.geometry.chunk_bytes, self.chunks());
         let number = self.jobs[key as usize].number;
+        self.free_doubted(number);
         let old = self.unit(number);
         // It may have waited, and cells may lie elsewhere since.
         let job = &mut self.jobs[key as usize];
@@ -167,7 +168,8 @@ impl Array {
     pub(super) fn write_out(&mut self, key: u32, plan: &mut Plan<'_>) {
         let lapses = self.drives.lapses();
         let job = &mut self.jobs[key as usize];
-        (job.writing, job.failed, job.lapses) = (true, 0, lapses);
+        (job.writing, job.failed, job.given) = (true, 0, job.given | job.writes);
+        each(job.writes).for_each(|role| job.lapses[role] = lapses);
         let mut sealed = Vec::new();
         for role in each(job.writes) {
             self.write_role(key, role, &mut sealed, plan);
@@ -236,9 +238,10 @@ impl Array {
         let is_gone = |role: &usize| {
             let place = job.new.places[*role];
             let there = self.drives.lane(place).is_some();
-            place.cell().is_some() && !there || self.drives.has_lapsed(place, job.lapses)
+            place.cell().is_some() && !there || self.drives.has_lapsed(place, job.lapses[*role])
         };
-        let gone = each(job.writes).filter(is_gone).fold(0, |roles: Roles, role| roles | 1 << role);
+        // What an earlier try wrote, too.
+        let gone = each(job.given).filter(is_gone).fold(0, |roles: Roles, role| roles | 1 << role);
         let failed = job.failed | gone;
         let job = &mut self.jobs[key as usize];
         if failed != 0 {
@@ -266,15 +269,6 @@ impl Array {
                 .into_iter()
                 .filter(|place| !old.names(*place))
                 .for_each(|it| self.drives.give(it));
-        }
-        // What a failed flush may have lost meanwhile of roles that were not written stays lost.
-        let now = self.unit(self.jobs[key as usize].number);
-        let job = &mut self.jobs[key as usize];
-        let roles = all(job.new.level.map_or(0, |level| level.roles(chunks)));
-        for role in each(roles & !job.writes) {
-            if now.places[role].is_lost() && job.new.places[role] == job.old.places[role] {
-                job.new.places[role] = Place::LOST;
-            }
         }
         let whole = self.drives.has_all(&self.jobs[key as usize].new, chunks);
         self.finish(key, if whole { Ok(()) } else { Err(Fault::Gone) }, plan);
