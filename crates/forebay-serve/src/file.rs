@@ -430,7 +430,7 @@ on = "safe"
             (
                 "capacity_iops = 900",
                 "capacity = \"guessed\"",
-                "line 12",
+                "line 13",
                 "unknown variant `guessed`",
             ),
             ("depth = 8", "depth = 0", "line 6", "expected 1 to 4096"),

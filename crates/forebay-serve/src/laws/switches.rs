@@ -118,12 +118,16 @@ fn a_switch_whose_flush_fails_leaves_all_as_it_is_and_the_next_one_has_all_durab
 #[test]
 fn a_volume_whose_flush_fails_at_a_switch_is_served_on() {
     for why in [Why::Gone, Why::Flushes] {
+        let mut refused = 0;
         for seed in 0..longer(20) {
             println!("{why:?}, seed {seed}");
             let mut volume = ruled(Array::created(geometry(), Level::RAID6));
             let sectors = geometry().capacity_bytes() / SECTOR / 16 * 16;
             let Switched { served, after } = switch(&mut volume, DRIVES, seed, sectors, why);
-            assert!(after >= ANSWERS, "{:?}", served.outcome);
+            // Where all that was written is durable already, nothing fails, and the policy is switched.
+            assert!(after >= ANSWERS || after == 0 && served.outcome.is_ok(), "{after}");
+            refused += u64::from(after > 0);
         }
+        assert!(refused >= longer(12), "{why:?}: {refused} switches were refused");
     }
 }

@@ -208,6 +208,14 @@ impl Array {
         if self.drives.present().next().is_none() {
             return self.give_up(plan);
         }
+        // Drives may have gone before it began, too: what waits is not durable then.
+        let chunks = self.chunks();
+        let is_lost = self.round.values().any(|unit| !self.drives.has_all(unit, chunks));
+        if let Some(round) =
+            self.log.round.as_mut().filter(|round| is_lost && round.outcome.is_ok())
+        {
+            round.outcome = Err(Fault::Gone);
+        }
         let changed: Vec<(u64, Unit)> = self.round.iter().map(|(at, unit)| (*at, *unit)).collect();
         let each = units_a_record(&self.geometry);
         let count = changed.len().div_ceil(each).max(1) as u64;
