@@ -1,7 +1,7 @@
 //! Which request used each block last.
 //!
 //! Blocks are of 4 KiB, pages of 64 blocks, found by their number. Memory is bounded: of the pages that a
-//! trace touches, the million that were used most lately stay, and what lay on another counts as new.
+//! trace touches, the half million that were used most lately stay, and what lay on another counts as new.
 
 use rustc_hash::FxHashMap;
 
@@ -9,8 +9,8 @@ use rustc_hash::FxHashMap;
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// Blocks of a page.
 const PAGE: u64 = 64;
-/// Pages that are kept: 290 MB of them, which is 256 GiB of ground used in one piece.
-const PAGES_MAX: usize = 1 << 20;
+/// Pages that are kept: 145 MB of them, which is 128 GiB of ground used in one piece.
+const PAGES_MAX: usize = 1 << 19;
 
 struct Page {
     number: u64,

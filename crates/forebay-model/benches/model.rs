@@ -4,15 +4,15 @@
 
 use std::time::Instant;
 
-use forebay::model::fit::{FitOptions, Fitter, Survey};
-use forebay::model::generate::{GenerateOptions, Generator};
+use forebay_model::fit::{FitOptions, Fitter, Survey};
+use forebay_model::generate::{GenerateOptions, Generator};
 use forebay_trace::Record;
 use std::path::Path;
 
 const RUNS: usize = 5;
 const REPEATS: usize = 20;
-const FIT_TARGET_PER_S: f64 = 3e6;
-const GENERATE_TARGET_PER_S: f64 = 5e6;
+const FIT_TARGET_PER_S: f64 = 1.5e6;
+const GENERATE_TARGET_PER_S: f64 = 1.5e6;
 
 fn main() {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../traces/terasort.parquet");
@@ -38,8 +38,7 @@ fn main() {
     let fitted = median(|| {
         let mut survey = Survey::default();
         records.iter().for_each(|record| survey.add(record));
-        let options = FitOptions { level: Some(2), ..FitOptions::default() };
-        let mut fitter = Fitter::new(survey, options);
+        let mut fitter = Fitter::new(survey, &FitOptions::default());
         records.iter().for_each(|record| fitter.add(record));
         model = Some(fitter.finish());
         records.len()
