@@ -1,6 +1,6 @@
 //! Which request used each block last.
 //!
-//! Blocks are of 4 KiB, pages of 64 blocks, groups of 32 pages, found by their number. Memory is bounded: of the pages that a
+//! Blocks are of 4 KiB, pages of 64 blocks, groups of 8 pages, found by their number. Memory is bounded: of the pages that a
 //! trace touches, the half million that were used most lately stay, and what lay on another counts as new.
 
 use std::cell::Cell;
@@ -11,7 +11,7 @@ use rustc_hash::FxHashMap;
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// Blocks of a page.
 const PAGE: u64 = 64;
-/// Pages that are kept: 145 MB of them, and where each is in a group of its own 80 MB more; all of them hold
+/// Pages that are kept: 145 MB of them, and where each is in a group of its own 42 MB more; all of them hold
 /// 128 GiB of ground.
 const PAGES_MAX: usize = 1 << 19;
 
@@ -47,17 +47,17 @@ fn mask(first: u64, end: u64) -> u64 {
     u64::MAX >> (PAGE - (end - first)) << first
 }
 
-/// Pages that lie one after another, 8 MiB of ground.
+/// Pages that lie one after another, 2 MiB of ground: few, since what is used here and there has one of them in each.
 struct Group {
     number: u64,
     /// Where each page is, of those in `any`.
     pages: [u32; GROUP as usize],
     /// Pages of which some block was used, and of which all were: a bit each.
-    any: u32,
-    full: u32,
+    any: u8,
+    full: u8,
 }
 
-const GROUP: u64 = 32;
+const GROUP: u64 = 8;
 /// The place of a group that is not there.
 const NONE: u32 = u32::MAX;
 
