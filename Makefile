@@ -30,7 +30,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-s
 
 .PHONY: laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces big big-short bench-store capture-peers
+  reproduce-short reproduce-traces model-targets big big-short bench-store capture-peers
 
 all: build
 
@@ -197,7 +197,7 @@ bench:
 	cargo bench --profile dist -p forebay-core --bench simulator
 	cargo bench --profile dist -p forebay-core --bench cache -- target/libcachesim/bin/python
 	cargo bench --profile dist -p forebay --bench plan
-	cargo bench --profile dist -p forebay --bench model
+	cargo bench --profile dist -p forebay-model --bench model
 	cargo bench --profile dist -p forebay --bench compare
 	cargo bench --profile dist -p forebay-trace --bench readers
 	cargo bench --profile dist -p forebay-live --bench galois
@@ -265,6 +265,10 @@ reproduce: reproduce-build
 # Adaptive RAID on recorded traces: papers/raid/traces.md.
 reproduce-traces: reproduce-build
 	$(REPRODUCE)/venv/bin/python papers/raid/traces.py --traces $(TRACES) --pictures $(REPRODUCE)/figures
+
+# What the workload model is held to, on the ten traces and three seeds.
+model-targets: reproduce-build
+	$(REPRODUCE)/venv/bin/python papers/model/held_to.py --traces $(TRACES)
 
 reproduce-short: py-build
 	mkdir -p $(REPRODUCE)

@@ -437,7 +437,7 @@ def nbd():
 
 
 def models():
-    """What `forebay fit` makes of 80 requests, with each of its ways to keep arrivals and order."""
+    """The content of what `forebay fit` makes of 80 requests, and one as a file."""
     command = HERE.parent / "target" / "debug" / "forebay"
     if not command.exists():
         print(f"!!! no command at {command}: the seeds of models stay as they are")
@@ -452,16 +452,17 @@ def models():
         rows.append(f"{at},{op},{offset},{size},{n // 3 % 3},{volume},{1_000 * (n % 7 + 1)},,{n // 3 % 3},1,t")
     variants = {
         "level-1": ["--level", "1"], "level-2-flat": ["--level", "2", "--flat"],
-        "by-stream": ["--level", "1", "--by", "stream", "--names"],
-        "period": ["--level", "1", "--period=20ms"],
+        "names": ["--level", "1", "--names"],
     }
     with tempfile.TemporaryDirectory() as folder:
-        trace, model = Path(folder) / "trace.csv", Path(folder) / "model.json"
+        trace, model = Path(folder) / "trace.csv", Path(folder) / "a.model"
         trace.write_text("\n".join(rows) + "\n")
         for name, options in variants.items():
-            subprocess.run([command, "fit", trace, "-o", model, *options], check=True,
+            subprocess.run([command, "fit", trace, "-o", model, "--no-verdict", *options], check=True,
                            stdout=subprocess.DEVNULL)
-            seed("model", f"{name}.json", model.read_bytes())
+            packed = model.read_bytes().removeprefix(b"forebay model 2\n")[4:]
+            seed("model", name, pa.CompressedInputStream(pa.BufferReader(packed), "zstd").read())
+        seed("model", "file", model.read_bytes())
 
 
 def main():

@@ -2,19 +2,22 @@
 //! time; what is not is refused in one line.
 #![no_main]
 
-use forebay::model::check;
-use forebay::model::generate::{GenerateOptions, Generator};
 use forebay_core::Nanos;
+use forebay_model::Model;
+use forebay_model::generate::{GenerateOptions, Generator};
 use libfuzzer_sys::fuzz_target;
 use std::path::Path;
 
 fuzz_target!(|data: &[u8]| {
-    match check::parse(Path::new("m.json"), data) {
+    let path = Path::new("a.model");
+    // As a file, and as the content that a file has, which no sum guards.
+    let _ = Model::from_file(path, data);
+    match Model::from_content(path, data) {
         Ok(model) => {
             let options = GenerateOptions { requests: Some(300), ..GenerateOptions::default() };
             let mut last = Nanos::ZERO;
             for record in Generator::new(&model, options) {
-                let extent = model.volumes[record.volume as usize].extent_mib << 20;
+                let extent = model.volumes.volumes[record.volume as usize].extent_mib << 20;
                 assert!(record.offset + u64::from(record.len) <= extent && record.at >= last);
                 last = record.at;
             }

@@ -69,7 +69,7 @@ def throughput(study: Study, listed) -> str:
     mean = sum(error for error, *_ in errors) / len(errors)
     study.add("performance-mean", "mean responses of all traces on three devices", mean,
               causes.responses([response for *_, response in errors]))
-    header = ["workload", "original, IOPS", "twin, IOPS", "locality-free, IOPS", "level chosen"]
+    header = ["workload", "original, IOPS", "twin, IOPS", "locality-free, IOPS", "level"]
     return reproduce.table(header, rows) + "\n" + responses(listed) + "\n" + study.told()
 
 

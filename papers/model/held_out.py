@@ -23,7 +23,7 @@ def parts(workload):
     at_ns = rows["at_ns"].to_numpy()
     cut = int(np.searchsorted(at_ns, at_ns[-1] * KNOWN))
     files = [workload.work / f"{workload.stem}-{part}" for part in
-             ("known.parquet", "known.json", "known-twin.parquet", "rest.parquet")]
+             ("known.parquet", "known.model", "known-twin.parquet", "rest.parquet")]
     known, model, twin, rest = files
     pq.write_table(rows.slice(0, cut), known)
     place = rows.schema.get_field_index("at_ns")

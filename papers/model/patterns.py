@@ -36,7 +36,7 @@ def rows(work: Path) -> list[tuple[str, float, float]]:
     found = []
     for name, size, reads, sequential in PATTERNS:
         stem = name.replace(" ", "-").replace("%", "").replace(",", "").lower()
-        trace, model, twin = (work / f"{stem}{end}" for end in (".parquet", ".json", "-twin.parquet"))
+        trace, model, twin = (work / f"{stem}{end}" for end in (".parquet", ".model", "-twin.parquet"))
         pq.write_table(pattern(size, reads, sequential), trace)
         forebay.fit(trace, model)
         forebay.generate(model, twin, seed=1)

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import alike
 import held_out
-import periods
 import remedies
 import structure
 import workloads
@@ -56,7 +55,6 @@ def main(options) -> str:
         "Figure 6: throughput by levels, hierarchical and flat": lambda: structure.by_level(study, listed),
         "Table VI: patterns without locality": lambda: structure.simple(study, options),
         "Figure 3: intensity": lambda: structure.turned_up(listed, options),
-        "Intensity by period": lambda: periods.section(listed),
         "Table VII: how requests gather in states": lambda: structure.gathered(listed),
         "Figure 7: SSD caching": lambda: remedies.caches(study, listed, options),
         "Table VIII, figures 8 and 9: defragmentation": lambda: remedies.defragmented(study, listed),

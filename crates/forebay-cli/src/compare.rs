@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
-use forebay::model::compare::{Card, DeviationKind, Options, Quantity, compare};
+use forebay::compare::{Card, DeviationKind, Options, Quantity, compare};
 use forebay::{devices, report};
 use forebay_trace::write::Kept;
 

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use forebay::convert::{Converted, convert};
 use forebay::fio_job::FioJob;
-use forebay::model::generate::{GenerateOptions, Generator};
-use forebay::model::open::open_model;
+use forebay::model::open::{expect_end, open_model};
 use forebay_core::Nanos;
+use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::Reader;
 use forebay_trace::write::{self, Draft, Kept};
 
@@ -41,6 +41,16 @@ pub(crate) struct Generate {
     #[arg(long, value_name = "TIMES", default_value = "1", value_parser = times,
           allow_negative_numbers = true)]
     intensity: f64,
+    /// Mechanisms of the model to leave out, to see what each is worth
+    #[arg(long, value_name = "NAME,...", value_delimiter = ',', value_parser = mechanism, hide = true)]
+    without: Vec<Mechanism>,
+}
+
+fn mechanism(text: &str) -> Result<Mechanism, String> {
+    Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == text).ok_or_else(|| {
+        let names = Mechanism::ALL.map(Mechanism::name).join(", ");
+        format!("got '{text}', expected one of {names}")
+    })
 }
 
 fn times(text: &str) -> Result<f64, String> {
@@ -58,8 +68,9 @@ impl Generate {
             requests: self.requests,
             until: self.until,
             intensity: self.intensity,
+            mechanisms: self.without.iter().fold(Mechanisms::default(), |on, &off| on.without(off)),
         };
-        options.expect_end(&self.model, &model)?;
+        expect_end(&self.model, &model, &options)?;
         let mut generator = Generator::new(&model, options);
         if self.writes_job() {
             return self.job(&mut generator);

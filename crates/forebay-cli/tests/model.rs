@@ -20,10 +20,11 @@ fn a_model_stands_for_its_trace() {
     let folder = tempfile::tempdir().unwrap();
     let (folder, sample) = (folder.path(), sample());
     let sample = sample.to_str().unwrap();
-    let fitted = forebay(folder, &["fit", sample, "-o", "m.json", "--level", "1"]);
+    let fitted = forebay(folder, &["fit", sample, "-o", "m.json"]);
     let said = String::from_utf8_lossy(&fitted.stdout).into_owned();
     assert!(fitted.status.success() && said.contains("names: none"), "{said}");
-    assert!(fs::metadata(folder.join("m.json")).unwrap().len() < 250 << 10);
+    assert!(said.contains("a twin of it stands in for"), "{said}");
+    assert!(fs::metadata(folder.join("m.json")).unwrap().len() <= 64 << 10);
     let draw = |seed: &str, out: &str| {
         let words = ["generate", "m.json", "-o", out, "--seed", seed, "--requests", "2000"];
         assert!(forebay(folder, &words).status.success());
@@ -37,7 +38,7 @@ fn a_model_stands_for_its_trace() {
 }
 
 #[test]
-fn a_damaged_model_is_bad_input() {
+fn a_model_of_before_is_bad_input() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("m.json"), "{\"forebay_model\":1}").unwrap();
     for words in [
@@ -48,7 +49,8 @@ fn a_damaged_model_is_bad_input() {
         let output = forebay(folder.path(), words);
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(2), "{said}");
-        assert!(said.contains("m.json: got missing field `requests`"), "{said}");
+        assert!(said.contains("m.json: got a model of an earlier Forebay"), "{said}");
+        assert!(said.contains("fit the trace again") && said.lines().count() == 1, "{said}");
     }
     assert!(!folder.path().join("x.csv").exists());
 }
@@ -68,7 +70,7 @@ fn a_trace_and_a_model_are_not_taken_for_each_other() {
         assert!(parts.iter().all(|part| said.contains(part)), "{said}");
     };
     let generate = |of: &str, parts: &[&str]| refused(&["generate", of, "-o", "x.csv"], parts);
-    let remedy = format!("forebay fit {sample} -o model.json");
+    let remedy = format!("forebay fit {sample} -o trace.model");
     generate(sample, &["got a trace, expected a model", &remedy]);
     generate("empty", &["empty: got an empty file", "expected a model", "forebay fit TRACE"]);
     generate("prose", &["prose: got neither a model nor a trace"]);
@@ -107,7 +109,7 @@ fn a_fio_job_is_one_that_fio_takes() {
     }
     let (status, said) = draw("m.json", &["--to", "fio-job"]);
     assert!(status == Some(2) && said.contains("got a file that is read"), "{said}");
-    assert!(fs::read_to_string(folder.join("m.json")).unwrap().starts_with('{'));
+    assert!(fs::read(folder.join("m.json")).unwrap().starts_with(b"forebay model 2\n"));
     let fio = std::process::Command::new("fio")
         .args(["--parse-only", "--warnings-fatal", "out.fio"])
         .current_dir(folder)
@@ -176,7 +178,7 @@ fn what_comes_from_a_pipe_is_told_to_be_a_file() {
     assert!(status == Some(2) && said.contains("nothing more, from a pipe"), "{said}");
     // Text that is read once is read from anywhere.
     assert_eq!(piped("t.csv", "describe /dev/stdin"), (Some(0), String::new()));
-    refused(folder, &["generate", "/dev/zero", "-o", "x.csv"], 2, &["got more than 64 MiB"]);
+    refused(folder, &["generate", "/dev/zero", "-o", "x.csv"], 2, &["got more than 16 MiB"]);
 }
 
 #[test]
@@ -190,15 +192,11 @@ fn odd_options_are_told() {
         let said = [output.stdout, output.stderr].concat();
         (output.status.code(), String::from_utf8(said).unwrap())
     };
-    let (status, said) = fit(&["--period", "t.parquet"]);
-    assert!(status == Some(2) && said.contains("--period=30m"), "{said}");
-    let told = |more: &[&str], part: &str| {
-        let (status, said) = fit(more);
-        assert!(status == Some(0) && said.contains(part), "{more:?}: {said}");
-    };
-    told(&["t.parquet", "--period"], "periods of 1800 s");
-    told(&["--period=5m", "t.parquet"], "periods of 300 s");
-    told(&["--period", "10ms", "t.parquet"], "periods of 0.16 s, doubled from 0.01 s");
+    let (status, said) = fit(&["t.parquet", "--no-verdict", "--budget-kib", "10"]);
+    assert!(status == Some(0) && !said.contains("stands in"), "{said}");
+    assert!(fs::metadata(folder.join("m.json")).unwrap().len() <= 10 << 10);
+    let (status, said) = fit(&["t.parquet", "--budget-kib", "1"]);
+    assert!(status == Some(2) && said.contains("a budget of 1024 bytes, expected"), "{said}");
     for (option, value, part) in [
         ("--for", "0s", "above 0"),
         ("--for", "-1s", "above 0"),
@@ -215,7 +213,7 @@ fn odd_options_are_told() {
     }
     let both = ["generate", "m.json", "-o", "x.csv", "--requests", "5", "--for", "1h"];
     refused(folder, &both, 2, &["cannot be used with"]);
-    for level in ["0", "9"] {
-        refused(folder, &["fit", "t.parquet", "-o", "n.json", "--level", level], 2, &["1..=8"]);
+    for level in ["0", "5"] {
+        refused(folder, &["fit", "t.parquet", "-o", "n.json", "--level", level], 2, &["1..=4"]);
     }
 }

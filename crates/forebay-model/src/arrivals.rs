@@ -3,15 +3,17 @@
 //! in ratios seen at that scale, rate and share of writes. So burstiness is kept at every scale, and bursts of
 //! writes are bursts.
 
+mod draw;
+mod fit;
 mod ratio;
 
 use std::collections::BTreeMap;
 
-use rustc_hash::FxHashMap;
+pub(crate) use draw::{Arrival, Clock};
+pub(crate) use fit::ArrivalsFit;
 
 use crate::bytes::{Bad, Bytes, Writer};
-use crate::counts::{Bag, COUNT_MAX, Counts};
-use crate::dice::Dice;
+use crate::counts::{COUNT_MAX, Counts};
 
 /// Blocks, unless each would have fewer than [`BLOCK_MIN`] requests or more than [`BLOCK_MAX`].
 pub(crate) const BLOCKS: u64 = 256;
@@ -93,106 +95,57 @@ fn possible(writes: u64, first: u64, second: u64) -> (u64, u64) {
 /// Parts of the way from the fewest writes to the most; the two ends are parts of their own.
 const PARTS: u64 = 9;
 
-/// Collects arrivals.
-pub(crate) struct ArrivalsFit {
-    arrivals: Arrivals,
-    blocks: u64,
-    /// Times and writes so far of the block that goes on.
-    times: Vec<u64>,
-    is_write: Vec<bool>,
-    seen: u64,
-    end: u64,
+/// A stretch of requests divided in two.
+#[derive(Clone, Copy)]
+struct Division {
+    /// How long each of the two lasts.
+    times: (u64, u64),
+    /// Writes of the first, and of both.
+    writes: (u64, u64),
+    /// Requests of each.
+    halves: (u64, u64),
 }
 
-impl ArrivalsFit {
-    /// Of so many requests.
-    pub(crate) fn new(requests: u64, tick_ns: u64, blocks_wanted: u64) -> ArrivalsFit {
-        let blocks = blocks_wanted.min(requests / BLOCK_MIN).max(requests / BLOCK_MAX).max(1);
-        ArrivalsFit {
-            arrivals: Arrivals {
-                requests,
-                tick_ns: tick_ns.max(1),
-                blocks: Vec::new(),
-                ends_with_write: false,
-                times: BTreeMap::new(),
-                writes: BTreeMap::new(),
-            },
-            blocks,
-            times: Vec::new(),
-            is_write: Vec::new(),
-            seen: 0,
-            end: begin(requests, blocks, 1),
-        }
+impl Division {
+    fn requests(self) -> u64 {
+        self.halves.0 + self.halves.1
     }
 
-    /// The next request.
+    /// The ratio of times, and what it is counted under; none where no time passes.
     #[inline]
-    pub(crate) fn add(&mut self, at_ns: u64, is_write: bool) {
-        self.times.push(at_ns);
-        self.is_write.push(is_write);
-        if self.seen == self.end && self.times.len() > 1 {
-            self.end_block();
-        }
-        self.seen += 1;
+    fn of_time(self) -> Option<(Key, u32)> {
+        let ((first, second), requests) = (self.times, self.requests());
+        let share = coarse_share(self.writes.1, requests);
+        let key = || (scale(requests), rate(first + second, requests), share);
+        (first + second > 0).then(|| (key(), ratio::of(first, second)))
     }
 
-    fn end_block(&mut self) {
-        let requests = self.times.len() - 1;
-        let mut writes = Vec::with_capacity(requests + 1);
-        writes.push(0u32);
-        for &is_write in &self.is_write[..requests] {
-            writes.push(writes[writes.len() - 1] + u32::from(is_write));
+    /// The part of the writes that comes early, and what it is counted under; none where there is no choice.
+    #[inline]
+    fn of_writes(self) -> Option<(Key, u32)> {
+        let ((early, all), requests) = (self.writes, self.requests());
+        let (least, most) = possible(all, self.halves.0, self.halves.1);
+        if most <= least {
+            return None;
         }
-        let duration_ns = self.times[requests] - self.times[0];
-        self.arrivals.blocks.push(Block { duration_ns, writes: writes[requests].into() });
-        self.arrivals.divide(&self.times, &writes, 0, requests);
-        self.times = vec![self.times[requests]];
-        self.is_write = vec![self.is_write[requests]];
-        self.end =
-            begin(self.arrivals.requests, self.blocks, self.arrivals.blocks.len() as u64 + 1);
-    }
-
-    pub(crate) fn finish(mut self) -> Arrivals {
-        self.arrivals.ends_with_write = self.is_write.last() == Some(&true);
-        if self.arrivals.blocks.is_empty() {
-            self.arrivals.blocks.push(Block { duration_ns: 0, writes: 0 });
-        }
-        self.arrivals
+        let part = match early {
+            _ if early == least => 0,
+            _ if early == most => PARTS + 1,
+            _ => 1 + (PARTS * (early - least) / (most - least)).min(PARTS - 1),
+        };
+        let class = ratio::class(self.times.0, self.times.1);
+        Some(((scale(requests), fine_share(all, requests), class), part as u32))
     }
 }
 
 impl Arrivals {
-    fn divide(&mut self, times: &[u64], writes: &[u32], begin: usize, end: usize) {
-        let requests = (end - begin) as u64;
-        if requests <= 1 {
-            return;
+    /// Adds a division to those counted.
+    fn add(&mut self, division: Division) {
+        if let Some((key, ratio)) = division.of_time() {
+            self.times.entry(key).or_default().add(ratio, 1);
         }
-        let middle = begin + (end - begin) / 2;
-        let (first, second) = (times[middle] - times[begin], times[end] - times[middle]);
-        let all = u64::from(writes[end] - writes[begin]);
-        let early = u64::from(writes[middle] - writes[begin]);
-        self.add((first, second), (early, all), ((middle - begin) as u64, (end - middle) as u64));
-        self.divide(times, writes, begin, middle);
-        self.divide(times, writes, middle, end);
-    }
-
-    /// A division of time, of writes, and of requests.
-    fn add(&mut self, (first, second): (u64, u64), (early, all): (u64, u64), halves: (u64, u64)) {
-        let requests = halves.0 + halves.1;
-        if first + second > 0 {
-            let key =
-                (scale(requests), rate(first + second, requests), coarse_share(all, requests));
-            self.times.entry(key).or_default().add(ratio::of(first, second), 1);
-        }
-        let (least, most) = possible(all, halves.0, halves.1);
-        if most > least {
-            let part = match early {
-                _ if early == least => 0,
-                _ if early == most => PARTS + 1,
-                _ => 1 + (PARTS * (early - least) / (most - least)).min(PARTS - 1),
-            };
-            let key = (scale(requests), fine_share(all, requests), ratio::class(first, second));
-            self.writes.entry(key).or_default().add(part as u32, 1);
+        if let Some((key, part)) = division.of_writes() {
+            self.writes.entry(key).or_default().add(part, 1);
         }
     }
 
@@ -226,11 +179,11 @@ impl Arrivals {
             let (first, rest) = (sum(first), sum(rest));
             let edge = |block| begin(self.requests, count, block);
             let middle = edge(taken + parts.len() as u64 / 2);
-            found.add(
-                (first.duration_ns, rest.duration_ns),
-                (first.writes, first.writes + rest.writes),
-                (middle - edge(taken), edge(end) - middle),
-            );
+            found.add(Division {
+                times: (first.duration_ns, rest.duration_ns),
+                writes: (first.writes, first.writes + rest.writes),
+                halves: (middle - edge(taken), edge(end) - middle),
+            });
             found.blocks.push(sum(&[first, rest]));
             taken = end;
         }
@@ -297,162 +250,11 @@ impl Arrivals {
     }
 }
 
-/// A table of bags, found by the key or the nearest there is.
-struct Nearest {
-    bags: Vec<Bag>,
-    known: BTreeMap<Key, usize>,
-    found: FxHashMap<Key, Option<usize>>,
-    latest: Option<(Key, usize)>,
-}
-
-impl Nearest {
-    fn new(counts: &BTreeMap<Key, Counts>) -> Nearest {
-        Nearest {
-            bags: counts.values().map(Bag::new).collect(),
-            known: counts.keys().copied().zip(0..).collect(),
-            found: FxHashMap::default(),
-            latest: None,
-        }
-    }
-
-    #[inline]
-    fn draw(&mut self, key: Key, dice: &mut Dice) -> Option<u32> {
-        let at = match self.latest {
-            Some((latest, at)) if latest == key => at,
-            _ => {
-                let known = &self.known;
-                (*self.found.entry(key).or_insert_with(|| nearest(known, key)))?
-            }
-        };
-        self.latest = Some((key, at));
-        self.bags[at].draw(dice)
-    }
-}
-
-fn nearest(known: &BTreeMap<Key, usize>, key: Key) -> Option<usize> {
-    let far = |other: &Key| {
-        let [a, b, c] = [(key.0, other.0), (key.1, other.1), (key.2, other.2)]
-            .map(|(one, other)| u32::from(one.abs_diff(other)));
-        (a * 4 + b * 2 + c, *other)
-    };
-    known.iter().min_by_key(|(other, _)| far(other)).map(|(_, &at)| at)
-}
-
-/// Draws arrivals.
-pub(crate) struct Clock {
-    arrivals: Arrivals,
-    times: Nearest,
-    writes: Nearest,
-    /// The block being drawn: times from its beginning, and writes.
-    at: Vec<f64>,
-    is_write: Vec<bool>,
-    block: usize,
-    next: usize,
-    begun_ns: u64,
-}
-
-/// When a request comes, and whether it writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
-    pub(crate) at_ns: u64,
-    pub(crate) is_write: bool,
-}
-
-impl Clock {
-    pub(crate) fn new(arrivals: &Arrivals) -> Clock {
-        Clock {
-            times: Nearest::new(&arrivals.times),
-            writes: Nearest::new(&arrivals.writes),
-            arrivals: arrivals.clone(),
-            at: Vec::new(),
-            is_write: Vec::new(),
-            block: 0,
-            next: 0,
-            begun_ns: 0,
-        }
-    }
-
-    /// The next of all requests; none after the last.
-    #[inline]
-    pub(crate) fn next(&mut self, dice: &mut Dice) -> Option<Arrival> {
-        while self.next == self.is_write.len() {
-            if self.block > self.arrivals.blocks.len() {
-                return None;
-            }
-            self.begin_block(dice);
-        }
-        let at_ns = self.begun_ns + self.at[self.next] as u64;
-        let is_write = self.is_write[self.next];
-        self.next += 1;
-        let tick_ns = self.arrivals.tick_ns;
-        Some(Arrival { at_ns: at_ns / tick_ns * tick_ns, is_write })
-    }
-
-    /// Draws the next block; after the last the last request.
-    fn begin_block(&mut self, dice: &mut Dice) {
-        let arrivals = &self.arrivals;
-        if self.block > 0 {
-            self.begun_ns += arrivals.blocks[self.block - 1].duration_ns;
-        }
-        self.next = 0;
-        let count = arrivals.blocks.len() as u64;
-        let Some(&Block { duration_ns, writes }) = arrivals.blocks.get(self.block) else {
-            self.block += 1;
-            (self.at, self.is_write) = (vec![0.0], vec![arrivals.ends_with_write]);
-            return;
-        };
-        let edge = |block: usize| begin(arrivals.requests, count, block as u64);
-        let requests = (edge(self.block + 1) - edge(self.block)) as usize;
-        self.block += 1;
-        self.at.clear();
-        self.at.resize(requests + 1, 0.0);
-        self.at[requests] = duration_ns as f64;
-        self.is_write.clear();
-        self.is_write.resize(requests, false);
-        self.divide(0, requests, writes.min(requests as u64), dice);
-    }
-
-    fn divide(&mut self, begin: usize, end: usize, writes: u64, dice: &mut Dice) {
-        let requests = (end - begin) as u64;
-        if requests <= 1 {
-            if requests == 1 {
-                self.is_write[begin] = writes > 0;
-            }
-            return;
-        }
-        let middle = begin + (end - begin) / 2;
-        let (scale, whole) = (scale(requests), self.at[end] - self.at[begin]);
-        let mut share = 0.5;
-        if whole > 0.0 {
-            let key = (scale, rate(whole as u64, requests), coarse_share(writes, requests));
-            let drawn = self.times.draw(key, dice);
-            share = drawn.map_or(0.5, |number| ratio::draw(number, dice));
-        }
-        self.at[middle] = self.at[begin] + share * whole;
-        let (least, most) = possible(writes, (middle - begin) as u64, (end - middle) as u64);
-        let mut early = least;
-        if most > least {
-            let key = (scale, fine_share(writes, requests), ratio::class_of(share));
-            let part = self.writes.draw(key, dice).map_or(PARTS / 2, u64::from);
-            early = match part {
-                0 => least,
-                part if part > PARTS => most,
-                part => {
-                    let along = (part as f64 - 1.0 + dice.unit()) / PARTS as f64;
-                    let drawn = least + (along * (most - least) as f64) as u64;
-                    if most - least > 1 { drawn.clamp(least + 1, most - 1) } else { drawn }
-                }
-            };
-        }
-        self.divide(begin, middle, early, dice);
-        self.divide(middle, end, writes - early, dice);
-    }
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::dice::Dice;
 
     fn fitted(list: &[(u64, bool)], blocks: u64) -> Arrivals {
         let mut fit = ArrivalsFit::new(list.len() as u64, 10, blocks);

@@ -49,7 +49,7 @@ pub(crate) struct Chain {
 
 /// Epochs of so many requests.
 pub(crate) fn epochs(requests: u64, wanted: u64) -> u64 {
-    wanted.min(requests / EPOCH_MIN).max(1)
+    wanted.min(requests / EPOCH_MIN).clamp(1, EPOCHS_READ_MAX as u64)
 }
 
 /// Counts by row and class.

@@ -30,15 +30,36 @@ impl Dice {
         low + self.below((high - low).saturating_add(1))
     }
 
-    /// An index by its weight, the sum of which is `sum`; the last that has any, where roundings leave
-    /// something over.
+    /// An index of one of no more than [`WEIGHTS_MAX`] by its weight; none where no weight is above 0. Blocks are
+    /// added up first, so that only one of them is looked through.
     #[inline]
-    pub(crate) fn weighted(&mut self, weights: &[f32], sum: f32) -> usize {
-        let mut drawn = self.unit() as f32 * sum;
-        let mut last = 0;
-        for (index, &weight) in weights.iter().enumerate() {
+    pub(crate) fn weighted(&mut self, weights: &[f32]) -> Option<usize> {
+        let mut sums = [0.0; WEIGHTS_MAX / BLOCK];
+        let mut all = 0.0;
+        for (block, kept) in weights.chunks(BLOCK).zip(&mut sums) {
+            *kept = sum(block);
+            all += *kept;
+        }
+        if all <= 0.0 {
+            return None;
+        }
+        let mut drawn = self.unit() as f32 * all;
+        let mut found = None;
+        for (block, &sum) in sums[..weights.len().div_ceil(BLOCK)].iter().enumerate() {
+            // Where roundings leave something over it is the last that has any.
+            if sum > 0.0 {
+                found = Some(block);
+                if drawn < sum {
+                    break;
+                }
+                drawn -= sum;
+            }
+        }
+        let first = found? * BLOCK;
+        let mut last = None;
+        for (index, &weight) in (first..).zip(&weights[first..weights.len().min(first + BLOCK)]) {
             if weight > 0.0 {
-                last = index;
+                last = Some(index);
                 drawn -= weight;
                 if drawn < 0.0 {
                     break;
@@ -46,5 +67,51 @@ impl Dice {
             }
         }
         last
+    }
+}
+
+/// Weights that one is drawn of.
+pub(crate) const WEIGHTS_MAX: usize = 1024;
+const BLOCK: usize = 32;
+
+/// The sum in eight lanes, which a processor adds at once.
+#[inline]
+fn sum(weights: &[f32]) -> f32 {
+    let mut lanes = [0.0f32; 8];
+    let parts = weights.chunks_exact(8);
+    let rest: f32 = parts.remainder().iter().sum();
+    for part in parts {
+        lanes.iter_mut().zip(part).for_each(|(lane, weight)| *lane += weight);
+    }
+    lanes.iter().sum::<f32>() + rest
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn weights_are_drawn_as_often_as_they_weigh() {
+        for count in [1, 31, 32, 33, 200] {
+            // Every third has none, the last has as much as all others.
+            let mut weights: Vec<f32> =
+                (0..count).map(|n| if n % 3 == 1 { 0.0 } else { 1.0 }).collect();
+            weights[count - 1] = 0.0;
+            weights[count - 1] = weights.iter().sum::<f32>().max(1.0);
+            let (mut dice, mut drawn) = (Dice::new(3), vec![0u32; count]);
+            for _ in 0..20_000 {
+                drawn[dice.weighted(&weights).unwrap_or(usize::MAX)] += 1;
+            }
+            let all: f32 = weights.iter().sum();
+            for (times, weight) in drawn.iter().zip(&weights) {
+                let expected = weight / all * 20_000.0;
+                assert!(
+                    (*times as f32 - expected).abs() <= 5.0 * expected.sqrt(),
+                    "{times}, {expected}"
+                );
+            }
+        }
+        assert_eq!(Dice::new(1).weighted(&[0.0; 40]), None);
+        assert_eq!(Dice::new(1).weighted(&[]), None);
     }
 }

@@ -190,7 +190,7 @@ impl Fitter {
                 self.sizes[code].add_place(address);
             }
             let from = seen.kind.goes_on().then_some(seen.rank);
-            self.trail.push(&asked, range, from);
+            self.trail.push(&asked, &self.space, from);
         }
         self.last = Some(asked);
     }

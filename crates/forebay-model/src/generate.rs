@@ -320,7 +320,7 @@ impl Cycle {
             (record.offset, record.len, record.volume) = (asked.address - begin, asked.len, volume);
             let range = self.space.range(asked.address);
             let from = found.from.filter(|_| found.area == usize::from(asked.area));
-            self.trail.push(&asked, range, from);
+            self.trail.push(&asked, &self.space, from);
             self.chooser.done(class, range);
         }
         record.stream = asked.stream.into();

@@ -1,7 +1,9 @@
 //! Which request used each block last.
 //!
-//! Blocks are of 4 KiB, pages of 64 blocks, found by their number. Memory is bounded: of the pages that a
-//! trace touches, the million that were used most lately stay, and what lay on another counts as new.
+//! Blocks are of 4 KiB, pages of 64 blocks, groups of 8 pages, found by their number. Memory is bounded: of the pages that a
+//! trace touches, the half million that were used most lately stay, and what lay on another counts as new.
+
+use std::cell::Cell;
 
 use rustc_hash::FxHashMap;
 
@@ -9,16 +11,25 @@ use rustc_hash::FxHashMap;
 pub(crate) const BLOCK_BYTES: u64 = 4096;
 /// Blocks of a page.
 const PAGE: u64 = 64;
-/// Pages that are kept: 290 MB of them, which is 256 GiB of ground used in one piece.
-const PAGES_MAX: usize = 1 << 20;
+/// Pages that are kept: 145 MB of them, and where each is in a group of its own 42 MB more; all of them hold
+/// 128 GiB of ground.
+const PAGES_MAX: usize = 1 << 19;
 
 struct Page {
-    number: u64,
+    /// The group it is in, and where there.
+    group: u32,
+    bit: u8,
     /// A bit for each block that was used.
     used: u64,
     /// Whether it was used since the hand came by.
     is_recent: bool,
     last: [u32; PAGE as usize],
+}
+
+impl Page {
+    fn place(&self) -> (usize, u8) {
+        (self.group as usize, self.bit)
+    }
 }
 
 /// The blocks that a request lies on, first and end. Of a longer one than 64 MiB only as many: what a trim
@@ -36,14 +47,31 @@ fn mask(first: u64, end: u64) -> u64 {
     u64::MAX >> (PAGE - (end - first)) << first
 }
 
+/// Pages that lie one after another, 2 MiB of ground: few, since what is used here and there has one of them in each.
+struct Group {
+    number: u64,
+    /// Where each page is, of those in `any`.
+    pages: [u32; GROUP as usize],
+    /// Pages of which some block was used, and of which all were: a bit each.
+    any: u8,
+    full: u8,
+}
+
+const GROUP: u64 = 8;
+/// The place of a group that is not there.
+const NONE: u32 = u32::MAX;
+
 /// What was used, and when.
 pub(crate) struct Ground {
     index: FxHashMap<u64, u32>,
+    groups: Vec<Group>,
+    /// Places of groups that no page is in any more.
+    free: Vec<u32>,
     pages: Vec<Page>,
     pages_max: usize,
     hand: usize,
-    /// The page found last, and where it is.
-    found: (u64, u32),
+    /// The group asked for last, and where it is: what is asked next most often lies there too.
+    found: Cell<(u64, u32)>,
 }
 
 impl Ground {
@@ -52,16 +80,31 @@ impl Ground {
     }
 
     fn of(pages_max: usize) -> Ground {
-        let found = (u64::MAX, 0);
-        Ground { index: FxHashMap::default(), pages: Vec::new(), pages_max, hand: 0, found }
+        Ground {
+            index: FxHashMap::default(),
+            groups: Vec::new(),
+            free: Vec::new(),
+            pages: Vec::new(),
+            pages_max,
+            hand: 0,
+            found: Cell::new((u64::MAX, NONE)),
+        }
+    }
+
+    #[inline]
+    fn group(&self, number: u64) -> Option<&Group> {
+        let (found, mut at) = self.found.get();
+        if found != number {
+            at = self.index.get(&number).copied().unwrap_or(NONE);
+            self.found.set((number, at));
+        }
+        self.groups.get(at as usize)
     }
 
     #[inline]
     fn page(&self, number: u64) -> Option<&Page> {
-        if self.found.0 == number {
-            return self.pages.get(self.found.1 as usize);
-        }
-        self.index.get(&number).map(|&at| &self.pages[at as usize])
+        let (group, page) = (self.group(number / GROUP)?, number % GROUP);
+        (group.any >> page & 1 == 1).then(|| &self.pages[group.pages[page as usize] as usize])
     }
 
     /// The request that used a block last.
@@ -89,10 +132,25 @@ impl Ground {
         end - first - Ground::parts(first, end).map(|part| u64::from(used(part))).sum::<u64>()
     }
 
-    /// How many blocks from `first` on are used (or new) without a gap, up to `max`.
+    /// How many blocks from `first` on are used (or new) without a gap, up to `max`. Groups and pages that are all
+    /// used or all new are passed at once.
     pub(crate) fn stretch(&self, first: u64, is_used: bool, max: u64) -> u64 {
         let mut block = first;
         while block < first + max {
+            let (number, page) = (block / PAGE / GROUP, block / PAGE % GROUP);
+            let Some(group) = self.group(number) else {
+                if is_used {
+                    break;
+                }
+                block = (number + 1) * GROUP * PAGE;
+                continue;
+            };
+            let alike = if is_used { group.full } else { !group.any };
+            let pages = u64::from((alike >> page).trailing_ones()).min(GROUP - page);
+            if pages > 0 {
+                block = (block / PAGE + pages) * PAGE;
+                continue;
+            }
             let used = self.page(block / PAGE).map_or(0, |page| page.used) >> (block % PAGE);
             let left = PAGE - block % PAGE;
             let same = if is_used { used.trailing_ones() } else { used.trailing_zeros() };
@@ -153,41 +211,72 @@ impl Ground {
             page.used |= mask;
             page.is_recent = true;
             page.last[first as usize..end as usize].fill(number);
+            if page.used == u64::MAX {
+                let (group, bit) = page.place();
+                self.groups[group].full |= 1 << bit;
+            }
         }
     }
 
     /// Where a page is; one that is not there takes the place of one not used lately, where all are taken.
     #[inline]
     fn claim(&mut self, number: u64, lost: &mut impl FnMut(u32, u32)) -> usize {
-        if self.found.0 == number {
-            return self.found.1 as usize;
+        if let Some(group) = self.group(number / GROUP)
+            && group.any >> (number % GROUP) & 1 == 1
+        {
+            return group.pages[(number % GROUP) as usize] as usize;
         }
-        let at = match self.index.get(&number) {
-            Some(&at) => at as usize,
-            None => self.place(number, lost),
+        let at = match self.pages.len() < self.pages_max {
+            true => self.pages.len(),
+            false => self.give_up(lost),
         };
-        self.found = (number, at as u32);
+        let (group, bit) = (self.claim_group(number / GROUP), (number % GROUP) as u8);
+        let held = &mut self.groups[group as usize];
+        held.any |= 1 << bit;
+        held.pages[usize::from(bit)] = at as u32;
+        let page = Page { group, bit, used: 0, is_recent: true, last: [0; PAGE as usize] };
+        match self.pages.get_mut(at) {
+            Some(old) => *old = page,
+            None => self.pages.push(page),
+        }
         at
     }
 
-    fn place(&mut self, number: u64, lost: &mut impl FnMut(u32, u32)) -> usize {
-        let page = Page { number, used: 0, is_recent: true, last: [0; PAGE as usize] };
-        let at = if self.pages.len() < self.pages_max {
-            self.pages.push(page);
-            self.pages.len() - 1
-        } else {
-            while std::mem::take(&mut self.pages[self.hand].is_recent) {
-                self.hand = (self.hand + 1) % self.pages.len();
-            }
-            let old = std::mem::replace(&mut self.pages[self.hand], page);
-            self.index.remove(&old.number);
-            let blocks = (0..PAGE as usize).filter(|block| old.used >> block & 1 == 1);
-            blocks.for_each(|block| lost(old.last[block], 1));
-            let at = self.hand;
+    /// The place of a page that was not used lately, which is forgotten.
+    fn give_up(&mut self, lost: &mut impl FnMut(u32, u32)) -> usize {
+        while std::mem::take(&mut self.pages[self.hand].is_recent) {
             self.hand = (self.hand + 1) % self.pages.len();
-            at
-        };
-        self.index.insert(number, at as u32);
+        }
+        let at = self.hand;
+        self.hand = (self.hand + 1) % self.pages.len();
+        let old = &self.pages[at];
+        let blocks = (0..PAGE as usize).filter(|block| old.used >> block & 1 == 1);
+        blocks.for_each(|block| lost(old.last[block], 1));
+        let (group, bit) = old.place();
+        let held = &mut self.groups[group];
+        held.any &= !(1 << bit);
+        held.full &= !(1 << bit);
+        if held.any == 0 {
+            self.index.remove(&held.number);
+            self.free.push(group as u32);
+            self.found.set((u64::MAX, NONE));
+        }
+        at
+    }
+
+    /// Where a group is, or will be.
+    fn claim_group(&mut self, number: u64) -> u32 {
+        if let Some(&at) = self.index.get(&number) {
+            return at;
+        }
+        let group = Group { number, pages: [0; GROUP as usize], any: 0, full: 0 };
+        let at = self.free.pop().unwrap_or(self.groups.len() as u32);
+        match self.groups.get_mut(at as usize) {
+            Some(old) => *old = group,
+            None => self.groups.push(group),
+        }
+        self.index.insert(number, at);
+        self.found.set((number, at));
         at
     }
 }

@@ -1,11 +1,11 @@
 //! The requests that were, by their numbers, and in each range.
 //!
-//! The last two million stay; what was used longer ago is known to be used, but not by which request.
+//! The last million stay; what was used longer ago is known to be used, but not by which request.
 
 use std::collections::VecDeque;
 
 /// Requests that are remembered.
-const KEPT: u32 = 1 << 21;
+const KEPT: u32 = 1 << 20;
 
 /// A request that was.
 #[derive(Clone, Copy, Debug, Default)]

@@ -20,7 +20,8 @@ const FLAT_MAX: usize = 64;
 pub const LEVEL_MAX: u8 = 4;
 /// Levels that are tried first.
 pub(crate) const LEVEL: u8 = 3;
-const MIB: u64 = 1 << 20;
+const MIB_BITS: u32 = 20;
+const MIB: u64 = 1 << MIB_BITS;
 /// MiB of all volumes together: 1 EiB.
 const EXTENT_MIB_MAX: u64 = 1 << 40;
 const VOLUMES_MAX: usize = 1 << 20;
@@ -210,8 +211,9 @@ impl Space {
         };
         let (begin, end) = self.areas[area];
         let parts = 1u64 << (2 * self.level);
-        let part = (u128::from(address.saturating_sub(begin)) * u128::from(parts)
-            / u128::from(end - begin)) as u64;
+        // Areas are whole MiB, so what the parts do not divide of one is cut off first: no more than 64 bits.
+        let units = address.saturating_sub(begin) >> (MIB_BITS - 2 * u32::from(self.level));
+        let part = units / ((end - begin) >> MIB_BITS);
         (area << (2 * self.level)) + part.min(parts - 1) as usize
     }
 

@@ -2,11 +2,11 @@
 //! on from, and its flags. The busiest streams are told apart, the others are one.
 
 use crate::bytes::{Bad, Bytes, Writer};
-use crate::counts::{COUNT_MAX, Counts};
+use crate::counts::{Bag, COUNT_MAX, Counts};
 use crate::dice::Dice;
 
 /// Streams told apart.
-pub(crate) const STREAMS_MAX: usize = 64;
+pub(crate) const STREAMS_MAX: usize = 512;
 
 /// A stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,50 +92,28 @@ pub(crate) fn put_streams(streams: &[Submitter], writer: &mut Writer) {
 
 /// Draws who asks.
 pub(crate) struct Askers {
-    full: Vec<u32>,
-    left: Vec<u32>,
-    sum: u64,
+    streams: Bag,
     kept: f64,
-    flags: crate::counts::Bag,
+    flags: Bag,
 }
 
 impl Askers {
     pub(crate) fn new(submitters: &Submitters) -> Askers {
-        let last = submitters.streams.0.last().map_or(0, |entry| entry.0 as usize);
-        let mut full = vec![0; last + 1];
-        submitters.streams.0.iter().for_each(|&(stream, count)| full[stream as usize] = count);
         Askers {
-            left: vec![0; full.len()],
-            sum: 0,
-            full,
+            streams: Bag::new(&submitters.streams),
             kept: f64::from(submitters.kept.0) / f64::from(submitters.kept.1.max(1)),
-            flags: crate::counts::Bag::new(&submitters.flags),
+            flags: Bag::new(&submitters.flags),
         }
     }
 
     /// The stream: the one gone on from, if any of its requests is left and that is drawn or `stays`.
     #[inline]
     pub(crate) fn stream(&mut self, reference: u16, stays: bool, dice: &mut Dice) -> u16 {
-        if self.sum == 0 {
-            self.left.copy_from_slice(&self.full);
-            self.sum = self.full.iter().map(|&count| u64::from(count)).sum();
-            if self.sum == 0 {
-                return reference;
-            }
+        let keeps = stays || dice.unit() < self.kept;
+        if keeps && self.streams.take(reference.into()) {
+            return reference;
         }
-        let is_left = self.left.get(usize::from(reference)).is_some_and(|&left| left > 0);
-        let mut stream = usize::from(reference);
-        if !(is_left && (stays || dice.unit() < self.kept)) {
-            let mut drawn = dice.below(self.sum);
-            stream = 0;
-            while drawn >= u64::from(self.left[stream]) {
-                drawn -= u64::from(self.left[stream]);
-                stream += 1;
-            }
-        }
-        self.left[stream] -= 1;
-        self.sum -= 1;
-        stream as u16
+        self.streams.draw(dice).map_or(reference, |stream| stream as u16)
     }
 
     #[inline]
@@ -153,10 +131,10 @@ mod tests {
     fn the_busiest_streams_keep_their_order_and_the_rest_are_one() {
         let (of, sums) = told_apart(&[3, 9, 5]);
         assert_eq!((of, sums), (vec![0, 1, 2], vec![3, 9, 5]));
-        let requests: Vec<u64> = (0..100).collect();
+        let requests: Vec<u64> = (0..600).collect();
         let (of, sums) = told_apart(&requests);
         assert_eq!(sums.len(), STREAMS_MAX);
-        assert_eq!((of[0], of[36], of[37], of[99]), (63, 63, 0, 62));
+        assert_eq!((of[0], of[88], of[89], of[599]), (511, 511, 0, 510));
         assert_eq!(sums.iter().sum::<u64>(), requests.iter().sum::<u64>());
         assert_eq!(told_apart(&[]), (vec![], vec![]));
     }

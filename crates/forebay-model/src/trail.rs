@@ -19,6 +19,8 @@ pub(crate) struct End {
     pub(crate) len: u32,
     pub(crate) stream: u16,
     pub(crate) op: Op,
+    /// The range it lies in.
+    pub(crate) range: u16,
 }
 
 /// A request in the model's space.
@@ -105,9 +107,10 @@ impl Trail {
 
     /// Adds the request, which goes on from the end of rank `from` if any.
     #[inline]
-    pub(crate) fn push(&mut self, asked: &Asked, range: usize, from: Option<usize>) {
+    pub(crate) fn push(&mut self, asked: &Asked, space: &Space, from: Option<usize>) {
         let area = usize::from(asked.area);
         let end = asked.address + u64::from(asked.len);
+        let range = space.range(asked.address);
         let at = blocks(asked.address, asked.len);
         let number = self.past.latest() + 1;
         let past = &mut self.past;
@@ -126,7 +129,8 @@ impl Trail {
             None => (),
         }
         let (len, stream, op) = (asked.len, asked.stream, asked.op);
-        ends.insert(0, End { address: end, len, stream, op });
+        let range = space.range(end) as u16;
+        ends.insert(0, End { address: end, len, stream, op, range });
         self.stream_ends[usize::from(stream)] = end;
         self.area = area;
     }

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
+use forebay::compare::Options;
 use forebay::input::Input;
-use forebay::model::compare::Options;
 use forebay::{devices, report};
 use forebay_trace::write::Kept;
 use pyo3::prelude::*;
@@ -56,7 +56,7 @@ pub(crate) fn compare<'py>(
             Input::read_from(&name, source.opening(), by, |_| signals.go_on())
         });
         let (a, b) = (a?, b?);
-        let card = forebay::model::compare::compare(&a, &b, &options, |_| signals.go_on())?;
+        let card = forebay::compare::compare(&a, &b, &options, |_| signals.go_on())?;
         if let Some(page) = page {
             report::write(page, &report::card_html(&card))?;
         }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use forebay::convert::{Converted, convert};
-use forebay::model::fit::{FitOptions, Fitted};
-use forebay::model::generate::{GenerateOptions, Generator};
-use forebay::model::open::open_model;
+use forebay::model::fit::{Detail, FitOptions, Fitted, LEVEL_MAX, judge, stands_in};
+use forebay::model::open::{expect_end, open_model};
+use forebay_model::generate::{GenerateOptions, Generator, Mechanism, Mechanisms};
 use forebay_trace::write::{self, Draft, Kept};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -13,21 +13,21 @@ use pyo3::types::PyDict;
 
 use crate::error::{raised, warn};
 use crate::options::warn_notes;
-use crate::results::loads;
 use crate::signals::detached;
 use crate::source::Source;
 use crate::trace::Trace;
 
 /// Fits a small model of a trace (a path, a `Trace` or a table), to be shared in its place.
 ///
-/// Returns the model as a dict, the content of the JSON file; with `output` it is written there too.
-/// `level`: levels of the hierarchy of ranges, 1 to 8; without it as many as closed-loop throughput
-/// needs to settle. `flat`: any range may lead to any other. `by`: "pooled" or "stream". `names` keeps
-/// the names of volumes and streams. `period_s`: intensity by periods this long (the paper: 1800) and gaps
-/// of the families of transitions, not the division of time.
+/// Writes it to `output`, if any, and returns what there is to say of it as a dict: its size, what it
+/// reveals, and with `verdict` what a twin of it stands in for. `level`: levels of the hierarchy of
+/// ranges, 1 to 4. `flat`: any range may lead to any other. `keep_names` keeps the names of volumes and
+/// streams. `budget_kib`: how large it may be. `epochs`, `blocks` and `ends` say how many parts of the
+/// trace, blocks of arrivals and recent ends are told apart.
 #[pyfunction]
 #[pyo3(signature = (
-    trace, output=None, *, level=None, flat=false, by="pooled", keep_names=false, period_s=None, from_=None, names=None
+    trace, output=None, *, level=None, flat=false, keep_names=false, budget_kib=None, verdict=false,
+    epochs=None, blocks=None, ends=None, from_=None, names=None
 ))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn fit<'py>(
@@ -36,54 +36,69 @@ pub(crate) fn fit<'py>(
     output: Option<PathBuf>,
     level: Option<u8>,
     flat: bool,
-    by: &str,
     keep_names: bool,
-    period_s: Option<f64>,
+    budget_kib: Option<u32>,
+    verdict: bool,
+    epochs: Option<u32>,
+    blocks: Option<u32>,
+    ends: Option<u32>,
     from_: Option<String>,
     names: Option<&Bound<'py, Trace>>,
 ) -> PyResult<Bound<'py, PyDict>> {
-    if level.is_some_and(|level| !(1..=8).contains(&level)) {
-        return Err(PyValueError::new_err("level: expected 1 to 8"));
+    if level.is_some_and(|level| !(1..=LEVEL_MAX).contains(&level)) {
+        return Err(PyValueError::new_err(format!("level: expected 1 to {LEVEL_MAX}")));
     }
-    if period_s.is_some_and(|seconds| !(1e-9..1e10).contains(&seconds)) {
-        return Err(PyValueError::new_err("period_s: expected seconds above 0"));
+    if budget_kib.is_some_and(|kib| !(1..=16_384).contains(&kib)) {
+        return Err(PyValueError::new_err("budget_kib: expected 1 to 16384"));
     }
-    let by_stream = match by {
-        "pooled" => false,
-        "stream" => true,
-        _ => {
-            return Err(PyValueError::new_err(format!(
-                "by: got {by:?}, expected pooled or stream"
-            )));
-        }
-    };
     let source = Source::new(trace, from_, names)?;
     let name = source.name().to_path_buf();
     let begin = |output: PathBuf| Draft::new(&output, &source.kept());
     let draft =
         output.map(begin).transpose().map_err(|error| raised(forebay::Error::output(error)))?;
-    let period = period_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
-    let options =
-        FitOptions { level, flat, by_stream, names: keep_names, period, ..FitOptions::default() };
-    let Fitted { model, notes, .. } = detached(py, |signals| {
-        let go_on = |_| signals.go_on();
-        forebay::model::fit::fit(&name, || source.open(), &options, go_on)
+    let standard = Detail::default();
+    let detail = Detail {
+        level,
+        flat,
+        epochs: epochs.map_or(standard.epochs, u64::from),
+        blocks: blocks.map_or(standard.blocks, u64::from),
+        ends: ends.map_or(standard.ends, |ends| ends as usize),
+    };
+    let budget_bytes = budget_kib.map(|kib| kib as usize * 1024);
+    let options = FitOptions { detail, names: keep_names, budget_bytes };
+    let (Fitted { model, file, notes }, verdict) = detached(py, |signals| {
+        let fitted =
+            forebay::model::fit::fit(&name, || source.open(), &options, |_| signals.go_on())?;
+        let opening = verdict.then(|| source.opening());
+        let judge = |opening| judge(&name, opening, &fitted.model, |_| signals.go_on());
+        let judged = opening.map(judge).transpose()?;
+        Ok((fitted, judged))
     })?;
     warn_notes(py, &name, &notes)?;
-    let json = model.json();
     if let Some(draft) = draft {
-        draft.fill(json.as_bytes()).map_err(|error| raised(forebay::Error::output(error)))?;
+        draft.fill(&file).map_err(|error| raised(forebay::Error::output(error)))?;
     }
-    loads(py, &json)
+    let said = PyDict::new(py);
+    said.set_item("model_bytes", file.len())?;
+    said.set_item("requests", model.requests)?;
+    said.set_item("duration_s", model.duration_ns() as f64 / 1e9)?;
+    said.set_item("level", model.volumes.level)?;
+    said.set_item("ranges", model.volumes.ranges())?;
+    said.set_item("classes", model.classes())?;
+    said.set_item("transitions", model.transitions())?;
+    said.set_item("reveals", model.reveals())?;
+    said.set_item("stands_in", verdict.as_ref().map(stands_in))?;
+    Ok(said)
 }
 
 /// Draws a trace from a model file and writes it to `output`: as Parquet, CSV, a fio iolog, DiskSim ascii
 /// or blktrace, as the ending of its name says, or `to`.
 ///
 /// The same `seed` gives the same bytes. `requests` or `for_s` (seconds) say how much, else as much as
-/// the model was fitted on; `intensity` divides inter-arrival times. Returns the requests written.
+/// the model was fitted on; `intensity` divides inter-arrival times; `without` names mechanisms
+/// of the model to leave out. Returns the requests written.
 #[pyfunction]
-#[pyo3(signature = (model, output, *, seed=0, requests=None, for_s=None, intensity=1.0, to=None))]
+#[pyo3(signature = (model, output, *, seed=0, requests=None, for_s=None, intensity=1.0, to=None, without=None))]
 #[allow(clippy::too_many_arguments)]
 pub(crate) fn generate(
     py: Python<'_>,
@@ -94,7 +109,9 @@ pub(crate) fn generate(
     for_s: Option<f64>,
     intensity: f64,
     to: Option<String>,
+    without: Option<Vec<String>>,
 ) -> PyResult<u64> {
+    let mechanisms = mechanisms(without.unwrap_or_default())?;
     if !(1e-6..=1e6).contains(&intensity) {
         return Err(PyValueError::new_err("intensity: expected a number from 1e-6 to 1e6"));
     }
@@ -102,10 +119,10 @@ pub(crate) fn generate(
         return Err(PyValueError::new_err("for_s: expected seconds above 0"));
     }
     let until = for_s.map(|seconds| forebay_core::Nanos((seconds * 1e9) as u64));
-    let options = GenerateOptions { seed, requests, until, intensity };
+    let options = GenerateOptions { seed, requests, until, intensity, mechanisms };
     let Converted { records, lost } = detached(py, |signals| {
         let fitted = open_model(&model)?;
-        options.expect_end(&model, &fitted)?;
+        expect_end(&model, &fitted, &options)?;
         let writer = write::create(&output, to.as_deref(), &Kept::file(&model))
             .map_err(forebay::Error::output)?;
         let mut generator = Generator::new(&fitted, options);
@@ -115,4 +132,14 @@ pub(crate) fn generate(
         warn(py, format!("{}: {what}", output.display()))?;
     }
     Ok(records)
+}
+
+fn mechanisms(without: Vec<String>) -> PyResult<Mechanisms> {
+    without.iter().try_fold(Mechanisms::default(), |on, name| {
+        let found = Mechanism::ALL.into_iter().find(|mechanism| mechanism.name() == name);
+        let names = || Mechanism::ALL.map(Mechanism::name).join(", ");
+        found.map(|off| on.without(off)).ok_or_else(|| {
+            PyValueError::new_err(format!("without: got {name:?}, expected some of {}", names()))
+        })
+    })
 }

@@ -80,7 +80,7 @@ def test_every_claim_has_a_row(paper, listed, tmp_path, monkeypatch):
     for claim in reproduce.claims(PAPER / "expected.toml").values():
         assert claim.says in text, claim.id
     assert "nan" not in text
-    assert text.count("\n## ") == 14
+    assert text.count("\n## ") == 13
 
 
 def test_a_cause_is_told_only_where_the_figures_bear_it_out(paper):
@@ -115,3 +115,25 @@ def test_what_has_no_cause_is_unknown(paper):
     study.add("flat", "near", 1.0)
     far, near = study.told().splitlines()[2:]
     assert "unknown" in far and "unknown" not in near
+
+
+def test_what_the_model_is_held_to_is_printed(paper, listed, monkeypatch):
+    held_to = importlib.import_module("held_to")
+    text = held_to.section(listed, seeds=(1, 2))
+    for target in held_to.TARGETS:
+        assert target in text
+    assert "| no copy of the trace" in text and "nan" not in text
+
+
+def test_a_copy_is_told_from_a_draw(paper, listed, tmp_path):
+    copies = importlib.import_module("copies")
+    trace = listed[0].path
+    twins = [listed[0].twin(seed=seed) for seed in (1, 2)]
+    found = copies.judged(trace, *twins, shifts=50)
+    assert found["is_drawn"] and found["seeds_differ"], found
+    # A model whose twins are the trace: its seeds agree as they do, which only the second condition finds.
+    copied = copies.judged(trace, trace, trace, shifts=50)
+    assert copied["copied"] <= 0 and not copied["seeds_differ"], copied
+    # One that is the trace only for one seed.
+    half = copies.judged(trace, trace, twins[1], shifts=50)
+    assert not half["is_drawn"], half

@@ -212,8 +212,9 @@ def test_defragment(answer, trace):
 
 def test_fit_and_generate(trace, tmp_path):
     model, twin, other = (tmp_path / name for name in ("model.json", "a.parquet", "b.parquet"))
-    forebay.fit(trace, model, level=3)
-    assert '"level":3' in model.read_text().replace(" ", "")
+    said = forebay.fit(trace, model, level=2, verdict=True)
+    assert said["ranges"] == 16 and said["model_bytes"] == len(model.read_bytes()) <= 64 << 10
+    assert "the distribution of sizes" in said["stands_in"]
     assert forebay.generate(model, twin, seed=2) == len(trace.to_pyarrow())
     assert forebay.generate(model, other, seed=2, requests=1000) == 1000
     same = forebay.read(twin).to_pyarrow().slice(0, 1000)

@@ -7,8 +7,8 @@
 use std::path::Path;
 use std::time::Instant;
 
+use forebay::compare::{Card, Options, compare};
 use forebay::input::Input;
-use forebay::model::compare::{Card, Options, compare};
 use forebay_core::Nanos;
 use forebay_trace::describe::Describer;
 use forebay_trace::{Dictionary, Notes, Record, Stream};

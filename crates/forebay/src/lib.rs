@@ -8,6 +8,7 @@ pub mod advise;
 pub mod array_score;
 pub mod cache_curve;
 mod clock;
+pub mod compare;
 pub mod contention;
 pub mod convert;
 pub mod defragment;

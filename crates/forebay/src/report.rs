@@ -23,8 +23,8 @@ use forebay_trace::TraceError;
 use forebay_trace::write::{Draft, Kept};
 
 use crate::advise::Advice;
+use crate::compare::Card;
 use crate::error::Error;
-use crate::model::compare::Card;
 
 /// The report on `advice` as a document that stands by itself.
 pub fn html(advice: &Advice) -> String {

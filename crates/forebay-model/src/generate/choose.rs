@@ -16,8 +16,6 @@ const SMOOTH: f64 = 0.02;
 /// A run that would go on to the other kind of ground, or where its class has come as often as it did.
 const WRONG_GROUND: f32 = 0.005;
 const USED_UP: f32 = 0.05;
-/// How far ahead ground is looked at.
-const AHEAD_BYTES_MAX: u64 = 4 << 20;
 
 /// How much more often than by chance.
 fn lift(count: f64, expected: f64) -> f32 {
@@ -31,10 +29,15 @@ pub(super) struct Chooser {
     classes: Vec<Class>,
     /// The first class that writes.
     writes: usize,
+    /// Those of runs that go on, and the longest that they are likely to be.
+    continuing: Vec<usize>,
+    longest: u32,
     ranges: usize,
     areas_are_one: bool,
     chain: Chain,
-    epoch: usize,
+    /// Epochs entered, and the request that enters the next.
+    entered: usize,
+    next_epoch: u64,
     /// Left of the epoch's budgets, and what that of ranges was.
     left: Vec<f32>,
     left_ranges: Vec<f32>,
@@ -46,9 +49,8 @@ pub(super) struct Chooser {
     after: Vec<f32>,
     before: Vec<f32>,
     transitions: Transitions,
-    /// By transition; by class and transition.
+    /// By class and transition: how much more often than by chance it is made, and by that class.
     moves: Vec<f32>,
-    class_moves: Vec<f32>,
     /// By class and range: what is left, and the inverse of how much more often than by chance.
     left_of: Vec<f32>,
     unlikely: Vec<f32>,
@@ -58,16 +60,9 @@ pub(super) struct Chooser {
     last: Option<(usize, usize)>,
 }
 
-/// The sum in four lanes, which a processor adds at once.
-#[inline]
-fn sum(weights: &[f32]) -> f32 {
-    let mut lanes = [0.0f32; 8];
-    let parts = weights.chunks_exact(8);
-    let rest: f32 = parts.remainder().iter().sum();
-    for part in parts {
-        lanes.iter_mut().zip(part).for_each(|(lane, weight)| *lane += weight);
-    }
-    lanes.iter().sum::<f32>() + rest
+/// Rows by class as rows by class first.
+fn turn(rows: &[f32], count: usize, classes: usize) -> Vec<f32> {
+    (0..classes).flat_map(|class| (0..count).map(move |row| rows[row * classes + class])).collect()
 }
 
 impl Chooser {
@@ -112,8 +107,16 @@ impl Chooser {
             }
         }
         let has_moves = on.has(Mechanism::Transitions);
-        let moves = moved.iter().zip(&expected);
         let by_row = lifts(&chain.moves, &moved, has_moves);
+        let lifted = moved.iter().zip(&expected).map(|(&made, &by_chance)| match has_moves {
+            true => lift(made, by_chance),
+            false => 1.0,
+        });
+        let lifted: Vec<f32> = lifted.collect();
+        let mut moves = turn(&by_row, transitions.count(), classes);
+        for row in moves.chunks_mut(lifted.len().max(1)) {
+            row.iter_mut().zip(&lifted).for_each(|(by_class, lift)| *by_class *= lift);
+        }
         let has_gaps = on.has(Mechanism::Gaps);
         let by_range = lifts(
             &chain.ranges,
@@ -126,19 +129,20 @@ impl Chooser {
                 left_of[class as usize * ranges + range] = count as f32;
             }
         }
-        let turn = |rows: &[f32], count: usize| -> Vec<f32> {
-            (0..classes)
-                .flat_map(|class| (0..count).map(move |row| rows[row * classes + class]))
-                .collect()
-        };
+        let continuing = (0..classes).filter(|&class| model.classes[class].kind.continues());
+        let continuing: Vec<usize> = continuing.collect();
+        let typical = continuing.iter().map(|&class| model.classes[class].typical_len());
         Chooser {
             on,
             requests: model.requests,
             writes: model.classes.partition_point(|class| !class.is_write()),
+            longest: typical.max().unwrap_or(0),
+            continuing,
             classes: model.classes.clone(),
             ranges,
             areas_are_one: model.volumes.areas() == 1,
-            epoch: usize::MAX,
+            entered: 0,
+            next_epoch: 0,
             left: vec![0.0; classes],
             left_ranges: vec![0.0; ranges],
             of_range: vec![0.0; ranges],
@@ -146,11 +150,11 @@ impl Chooser {
             follows: lifts(&chain.follows, &counts, on.has(Mechanism::Follows)),
             after: lifts(&chain.after, &sums(&chain.after), has_gaps),
             before: lifts(&chain.before, &sums(&chain.before), has_gaps),
-            moves: moves
-                .map(|(&made, &by_chance)| if has_moves { lift(made, by_chance) } else { 1.0 })
+            moves,
+            unlikely: turn(&by_range, ranges, classes)
+                .iter()
+                .map(|lift| 1.0 / lift.max(0.02))
                 .collect(),
-            class_moves: turn(&by_row, transitions.count()),
-            unlikely: turn(&by_range, ranges).iter().map(|lift| 1.0 / lift.max(0.02)).collect(),
             left_of,
             left_in: in_range.iter().map(|&count| count as f32).collect(),
             weights: vec![0.0; classes.max(ranges)],
@@ -168,17 +172,21 @@ impl Chooser {
     /// Adds the budgets of the epoch that request `number` is in, once.
     #[inline]
     fn enter(&mut self, number: u64) {
-        let epochs = self.chain.epochs.len() as u64;
-        let at = (u128::from(number) * u128::from(epochs) / u128::from(self.requests)) as usize;
-        let at = at.min(self.chain.epochs.len() - 1);
-        if at == self.epoch {
-            return;
+        while number >= self.next_epoch {
+            self.enter_next();
         }
-        self.epoch = at;
-        // What is left over comes in the next, what came too early is taken off, of ranges only.
-        self.left.iter_mut().for_each(|left| *left = left.max(0.0));
+    }
+
+    fn enter_next(&mut self) {
+        let Some(epoch) = self.chain.epochs.get(self.entered) else {
+            self.next_epoch = u64::MAX;
+            return;
+        };
+        self.entered += 1;
+        let epochs = self.chain.epochs.len() as u64;
+        self.next_epoch = (self.entered as u64 * self.requests).div_ceil(epochs);
+        // What is left over comes in the next; what came too early is taken off, of ranges only.
         self.of_range.fill(0.0);
-        let epoch = &self.chain.epochs[at];
         for &(class, count) in &epoch.classes.0 {
             self.left[class as usize] += count as f32;
         }
@@ -214,7 +222,7 @@ impl Chooser {
         if let Some((last, _)) = self.last {
             let follows = &self.follows[last * classes..][first..end];
             for (at, weight) in weights.iter_mut().enumerate() {
-                *weight = left[at].max(0.0) * follows[at] * after[at] * before[at];
+                *weight = left[at] * follows[at] * after[at] * before[at];
             }
         } else {
             weights.copy_from_slice(left);
@@ -222,18 +230,15 @@ impl Chooser {
         if self.areas_are_one {
             self.weigh_runs(first..end, trail);
         }
-        let weights = &self.weights[first..end];
-        let all = sum(weights);
-        match all > 0.0 {
-            true => first + dice.weighted(weights, all),
-            false => self.likely(first..end, dice),
+        match dice.weighted(&self.weights[first..end]) {
+            Some(found) => first + found,
+            None => self.likely(first..end, dice),
         }
     }
 
     /// A class by how often it comes in all, where no budget is left.
     fn likely(&self, classes: std::ops::Range<usize>, dice: &mut Dice) -> usize {
-        let counts = &self.counts[classes.clone()];
-        classes.start + dice.weighted(counts, sum(counts))
+        classes.start + dice.weighted(&self.counts[classes.clone()]).unwrap_or(0)
     }
 
     /// A run that goes on stays in its range and goes to the ground that lies ahead: of one volume both are known
@@ -242,15 +247,20 @@ impl Chooser {
     fn weigh_runs(&mut self, classes: std::ops::Range<usize>, trail: &Trail) {
         let (Some((_, range)), Some(end)) = (self.last, trail.ends[0].first()) else { return };
         let ahead = self.on.has(Mechanism::GroundAhead);
-        let used = if ahead { trail.used_ahead(end.address, AHEAD_BYTES_MAX) } else { 0 };
+        let most = self.longest.max(end.len).into();
+        let used = if ahead { trail.used_ahead(end.address, most) } else { 0 };
         let stays = self.on.has(Mechanism::Staying);
         let stay = match self.left_ranges[range] {
             left if left > 0.0 => (left / self.of_range[range].max(1e-9)).min(2.0) + 0.02,
             _ => 0.02,
         };
-        for class in classes {
+        let first = self.continuing.partition_point(|&class| class < classes.start);
+        for &class in &self.continuing[first..] {
+            if class >= classes.end {
+                break;
+            }
             let of = self.classes[class];
-            if !of.kind.continues() || self.weights[class] <= 0.0 {
+            if self.weights[class] <= 0.0 {
                 continue;
             }
             if ahead {
@@ -285,38 +295,26 @@ impl Chooser {
         let unlikely = &self.unlikely[class * ranges..][..ranges];
         let tiny = 1e-4 / self.requests as f32;
         let weights = &mut self.weights[..ranges];
-        for range in 0..ranges {
-            let left = self.left_ranges[range].max(0.0);
-            let share = match by_class {
-                true if self.left_in[range] <= 0.0 => 0.0,
-                true if left_of[range] > 0.0 => left_of[range] / self.left_in[range],
-                true => tiny,
-                false => 1.0,
-            };
-            weights[range] = left * share;
+        let left = self.left_ranges[..ranges].iter().zip(&self.left_in[..ranges]).zip(left_of);
+        for (weight, ((&left, &left_in), &left_of)) in weights.iter_mut().zip(left) {
+            let share = if left_of > 0.0 { left_of / left_in } else { tiny };
+            let share = if left_in > 0.0 { share } else { 0.0 };
+            *weight = if left > 0.0 { left } else { 0.0 } * if by_class { share } else { 1.0 };
         }
         if let Some((_, last)) = self.last {
-            let class_moves = &self.class_moves[class * count..][..count];
-            for (range, &transition) in self.transitions.from(last).iter().enumerate() {
-                let transition = transition as usize;
-                weights[range] *=
-                    self.moves[transition] * class_moves[transition] * unlikely[range];
+            let moves = &self.moves[class * count..][..count];
+            let transitions = self.transitions.from(last).iter().zip(unlikely);
+            for (weight, (&transition, unlikely)) in weights.iter_mut().zip(transitions) {
+                *weight *= moves[transition as usize] * unlikely;
             }
         }
         if !self.areas_are_one && self.on.has(Mechanism::GroundAhead) {
             self.weigh_areas(class, trail);
         }
-        let weights = &self.weights[..ranges];
-        let all = sum(weights);
-        if all > 0.0 {
-            return dice.weighted(weights, all);
-        }
-        let left_of = &self.left_of[class * ranges..][..ranges];
-        let all = sum(left_of);
-        match all > 0.0 {
-            true => dice.weighted(left_of, all),
-            false => dice.weighted(&self.of_range, sum(&self.of_range)),
-        }
+        dice.weighted(&self.weights[..ranges])
+            .or_else(|| dice.weighted(&self.left_of[class * ranges..][..ranges]))
+            .or_else(|| dice.weighted(&self.of_range))
+            .unwrap_or(0)
     }
 
     /// A run goes on where an area has the ground for it ahead.
@@ -345,9 +343,10 @@ impl Chooser {
     /// A request of this class came to this range.
     #[inline]
     pub(super) fn done(&mut self, class: usize, range: usize) {
-        self.left[class] -= 1.0;
+        self.left[class] = (self.left[class] - 1.0).max(0.0);
         self.left_ranges[range] -= 1.0;
-        self.left_of[class * self.ranges + range] -= 1.0;
+        let left_of = &mut self.left_of[class * self.ranges + range];
+        *left_of = (*left_of - 1.0).max(0.0);
         self.left_in[range] -= 1.0;
         self.last = Some((class, range));
     }

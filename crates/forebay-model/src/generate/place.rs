@@ -5,6 +5,7 @@ mod reuse;
 mod run;
 
 use super::{Mechanism, Mechanisms};
+use crate::bins::log2;
 use crate::class::{Class, Kind, octave};
 use crate::counts::Bag;
 use crate::dice::Dice;
@@ -12,7 +13,7 @@ use crate::ground::BLOCK_BYTES;
 use crate::model::Model;
 use crate::sizes::Lengths;
 use crate::space::Space;
-use crate::trail::Trail;
+use crate::trail::{ENDS_MAX, Trail};
 
 /// A place that was found.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +40,8 @@ pub(super) struct Placer {
     keys: Vec<Bag>,
     far: Vec<Bag>,
     cell_bytes: u64,
+    /// The power of two of each rank and 1.
+    rank_powers: [f32; ENDS_MAX],
     has_streams: bool,
 }
 
@@ -74,6 +77,7 @@ impl Placer {
             keys: model.places.of_class.iter().map(Bag::new).collect(),
             far: model.places.far.iter().map(Bag::new).collect(),
             cell_bytes: model.places.cell_bytes,
+            rank_powers: std::array::from_fn(|rank| log2(1 + rank as u64)),
             has_streams: model.streams.len() > 1,
         }
     }

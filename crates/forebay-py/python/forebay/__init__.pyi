@@ -220,13 +220,16 @@ def fit(
     *,
     level: int | None = None,
     flat: bool = False,
-    by: Literal["pooled", "stream"] = "pooled",
     keep_names: bool = False,
-    period_s: float | None = None,
+    budget_kib: int | None = None,
+    verdict: bool = False,
+    epochs: int | None = None,
+    blocks: int | None = None,
+    ends: int | None = None,
     from_: str | None = None,
     names: Trace | None = None,
 ) -> dict[str, Any]:
-    """Fits a small model of a trace, the content of the JSON file that `forebay fit` writes."""
+    """Fits a small model of a trace and says how large it is, what it reveals and what it stands in for."""
 
 def generate(
     model: _Path,
@@ -237,6 +240,7 @@ def generate(
     for_s: float | None = None,
     intensity: float = 1.0,
     to: str | None = None,
+    without: Sequence[str] | None = None,
 ) -> int:
     """Draws a trace from a model file; returns the requests written."""
 

@@ -9,17 +9,15 @@ use forebay_trace::error::Place;
 use forebay_trace::unpack::Consumed;
 use forebay_trace::{Reader, TraceError, open};
 
-use super::check;
-use super::file::Model;
-use super::generate::{GenerateOptions, Generator};
+use crate::error::Error;
 
-/// What a model begins with.
-const KEY: &[u8] = b"\"forebay_model\"";
+use forebay_model::Model;
+use forebay_model::file::{self, Looks};
+use forebay_model::generate::{GenerateOptions, Generator};
 
-/// Whether a file looks like a model.
+/// Whether a file looks like a model, of this Forebay or an earlier one.
 pub fn is_model(path: &Path) -> bool {
-    let head = head(path);
-    is_object(&head) && head.windows(KEY.len()).any(|part| part == KEY)
+    file::looks(&head(path)) != Looks::Other
 }
 
 /// How a file begins; nothing of what is no file, since what a pipe gives is gone.
@@ -32,25 +30,35 @@ fn head(path: &Path) -> Vec<u8> {
     head
 }
 
-fn is_object(head: &[u8]) -> bool {
-    head.trim_ascii_start().starts_with(b"{")
+/// Reads a model.
+fn read(path: &Path) -> Result<Model, TraceError> {
+    let mut bytes = Vec::new();
+    // What is no file may have no end.
+    let read = File::open(path)
+        .and_then(|opened| opened.take(file::FILE_BYTES_MAX + 1).read_to_end(&mut bytes));
+    read.map_err(|source| TraceError::Io { path: path.to_path_buf(), source })?;
+    if bytes.len() as u64 > file::FILE_BYTES_MAX {
+        let got = format!("more than {} MiB", file::FILE_BYTES_MAX >> 20);
+        return Err(mistaken(path, &got, "a model, which has some 50 KiB", String::new()));
+    }
+    Model::from_file(path, &bytes)
 }
 
 /// Opens the model at `path`.
 ///
 /// # Errors
-/// As [`check::read`]; of a trace, which verb makes a model of it.
+/// A file that cannot be read, was damaged or is no model; of a trace, which verb makes a model of it.
 pub fn open_model(path: &Path) -> Result<Model, TraceError> {
-    if !path.is_file() || is_object(&head(path)) {
-        return check::read(path);
+    if !path.is_file() || is_model(path) {
+        return read(path);
     }
     let is_empty = std::fs::metadata(path).is_ok_and(|found| found.len() == 0);
     let (got, hint) = match is_empty {
         true => ("an empty file", String::new()),
-        false if open::open(path, None).is_ok() => ("a trace", make("fit", path, "model.json")),
+        false if open::open(path, None).is_ok() => ("a trace", make("fit", path, "trace.model")),
         false => ("neither a model nor a trace of a known format", String::new()),
     };
-    let expected = "a model, as forebay fit TRACE -o model.json writes it";
+    let expected = "a model, as forebay fit TRACE -o MODEL writes it";
     Err(mistaken(path, got, expected, hint))
 }
 
@@ -75,11 +83,26 @@ fn mistaken(path: &Path, got: &str, expected: &str, hint: String) -> TraceError 
     TraceError::Malformed { path, place, got: got.into(), expected: expected.into(), hint }
 }
 
+/// Refuses a length of time of a model that has none, called `name`: there is no end to it.
+///
+/// # Errors
+/// A model whose requests all come at once.
+pub fn expect_end(name: &Path, model: &Model, options: &GenerateOptions) -> Result<(), Error> {
+    match options.has_end(model) {
+        true => Ok(()),
+        false => Err(Error::Unfit(format!(
+            "{}: got a length of time for a model whose requests all come at once, expected a number \
+             of requests",
+            name.display()
+        ))),
+    }
+}
+
 /// Opens the trace at `path` as [`open::open_counting`] does, or draws one from the model there, with
 /// seed `seed`, as long as the trace that it was fitted on.
 ///
 /// # Errors
-/// As [`open::open`] and [`check::read`].
+/// As [`open::open`] and [`open_model`].
 pub fn open_any(
     path: &Path,
     from: Option<&str>,
@@ -88,7 +111,7 @@ pub fn open_any(
 ) -> Result<Box<dyn Reader>, TraceError> {
     if from.is_none() && is_model(path) {
         let options = GenerateOptions { seed, ..GenerateOptions::default() };
-        return Ok(Box::new(Generator::new(&check::read(path)?, options)));
+        return Ok(Box::new(Generator::new(&read(path)?, options)));
     }
     open::open_counting(path, from, consumed)
 }

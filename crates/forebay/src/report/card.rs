@@ -6,7 +6,7 @@ use super::axis::{Axis, plain};
 use super::page::{document, section};
 use super::tables::table;
 use super::text::{NONE, bytes, count, escape, millis, name, percent, seconds, significant};
-use crate::model::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
+use crate::compare::{BoundCheck, Card, CardTrace, DeviationKind, Quantity};
 
 mod pictures;
 
@@ -211,8 +211,8 @@ fn distances(card: &Card) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::compare::{Options, compare};
     use crate::input::Input;
-    use crate::model::compare::{Options, compare};
     use forebay_core::{Flags, Nanos, Op};
     use forebay_trace::Record;
 

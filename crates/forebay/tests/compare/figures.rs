@@ -1,7 +1,7 @@
 //! The card's figures held against their definitions, computed the plain way from the records of both
 //! traces.
 
-use forebay::model::compare::{Card, Quantity};
+use forebay::compare::{Card, Quantity};
 use forebay_core::Op;
 use forebay_core::cache::{Cache, Lru};
 use forebay_trace::Record;

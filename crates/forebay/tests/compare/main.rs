@@ -6,8 +6,8 @@ mod figures;
 mod real;
 mod verdict;
 
+use forebay::compare::{Card, Options, compare};
 use forebay::input::Input;
-use forebay::model::compare::{Card, Options, compare};
 use forebay_core::{Flags, Nanos, Op};
 use forebay_trace::Record;
 

@@ -3,8 +3,8 @@
 
 use std::path::PathBuf;
 
+use forebay::compare::{Card, Options, compare};
 use forebay::input::Input;
-use forebay::model::compare::{Card, Options, compare};
 use forebay_core::Nanos;
 use forebay_trace::Record;
 use forebay_trace::streams::StreamBy;

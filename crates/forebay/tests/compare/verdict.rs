@@ -1,7 +1,7 @@
 //! What the verdict allows, which figures it takes from which trace, and what it warns of.
 
+use forebay::compare::{Card, Options, Quantity, compare};
 use forebay::input::Input;
-use forebay::model::compare::{Card, Options, Quantity, compare};
 use forebay_core::{Nanos, Op};
 use forebay_trace::Record;
 

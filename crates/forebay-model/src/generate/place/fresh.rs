@@ -1,7 +1,7 @@
 //! New ground: near a recent end, or anywhere in the wanted range, by the cells that were used first.
 
 use super::{Found, Length, Mechanism, Placer};
-use crate::bins::{self, log2};
+use crate::bins;
 use crate::dice::Dice;
 use crate::ground::{BLOCK_BYTES, blocks};
 use crate::places::Nearby;
@@ -27,9 +27,10 @@ impl Placer {
         let (op, area) = (self.classes[class].op, self.space.area_of_range(range));
         let unlike = |rank: usize| {
             let end = &trail.ends[area][rank];
-            let ranks = (log2(1 + rank as u64) - log2(1 + wanted.rank as u64)).abs();
-            let elsewhere = self.space.range(end.address) != range;
-            2.0 * ranks + if elsewhere { 1.5 } else { 0.0 } + if end.op != op { 1.0 } else { 0.0 }
+            let elsewhere = usize::from(end.range) != range;
+            self.unlike_rank(rank, wanted.rank)
+                + if elsewhere { 1.5 } else { 0.0 }
+                + if end.op != op { 1.0 } else { 0.0 }
         };
         let ranked = (0..trail.ends[area].len()).map(|rank| (unlike(rank), rank));
         let end = trail.ends[area][ranked.min_by(|a, b| a.0.total_cmp(&b.0))?.1];
@@ -113,7 +114,7 @@ impl Placer {
     /// A cell of the range, if any of them is left to be used, else any.
     fn cell(&mut self, range: usize, number: u64, dice: &mut Dice) -> u64 {
         let parts = self.far.len();
-        let part = (u128::from(number) * parts as u128 / u128::from(self.requests)) as usize;
+        let part = (number * parts as u64 / self.requests) as usize;
         let (begin, end) = self.space.bounds(range);
         let (low, high) = (begin / self.cell_bytes, (end - 1).max(begin) / self.cell_bytes);
         let bag = &mut self.far[part.min(parts - 1)];

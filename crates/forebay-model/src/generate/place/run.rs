@@ -2,12 +2,11 @@
 //! ahead, stream, operation, length and range.
 
 use super::{Found, Length, Mechanism, Placer};
-use crate::bins::log2;
 use crate::class::Kind;
 use crate::dice::Dice;
 use crate::ground::blocks;
 use crate::places::{Run, age_octave};
-use crate::trail::{End, Trail};
+use crate::trail::{ENDS_MAX, End, Trail};
 
 /// Beyond this share of wrong ground no end will do for a run on new ground.
 const WRONG_MAX: f32 = 0.5;
@@ -29,12 +28,24 @@ impl Placer {
         let is_used = matches!(kind, Kind::ContinueUsed | Kind::ResumeUsed);
         let area = self.space.area_of_range(range);
         let ends = &trail.ends[area];
-        let (mut best, mut least, mut best_wrong) = (None, f32::INFINITY, 0.0);
-        for (rank, end) in ends.iter().enumerate() {
-            let mut far = self.unlike(class, range, &wanted, (rank, end), trail);
-            if far >= least || end.address >= self.space.end() {
-                continue;
+        // The likest first: the ground ahead is looked up for those only that may still be the best. What is not
+        // negative is in the order of its bits.
+        let mut keys = [u64::MAX; ENDS_MAX];
+        for (key, ranked) in keys.iter_mut().zip(ends.iter().enumerate()) {
+            if ranked.1.address < self.space.end() {
+                let far = self.unlike(class, range, &wanted, ranked, trail);
+                *key = u64::from(far.to_bits()) << 32 | ranked.0 as u64;
             }
+        }
+        let (mut best, mut least, mut best_wrong) = (None, f32::INFINITY, 0.0);
+        loop {
+            let key = keys.iter().fold(u64::MAX, |least, &key| least.min(key));
+            let (rank, mut far) = (key as u32 as usize, f32::from_bits((key >> 32) as u32));
+            if key == u64::MAX || far >= least {
+                break;
+            }
+            keys[rank] = u64::MAX;
+            let end = &ends[rank];
             let (first, last) = blocks(end.address, length.drawn.unwrap_or(end.len));
             let new = trail.ground.new_blocks(first, last);
             let wrong = match is_used {
@@ -43,10 +54,9 @@ impl Placer {
                 false => 1.0 - new as f32 / (last - first) as f32,
             };
             far += 4.0 * wrong;
-            if far >= least {
-                continue;
+            if far < least {
+                far += self.unlike_age(&wanted, end, trail);
             }
-            far += self.unlike_age(&wanted, end, trail);
             if far < least {
                 (best, least, best_wrong) = (Some(rank), far, wrong);
             }
@@ -64,6 +74,12 @@ impl Placer {
         })
     }
 
+    /// By how many powers of two ranks differ, twice.
+    #[inline]
+    pub(super) fn unlike_rank(&self, one: usize, other: usize) -> f32 {
+        2.0 * (self.rank_powers[one] - self.rank_powers[other]).abs()
+    }
+
     /// How unlike an end is to the wanted one, but for the ground ahead.
     #[inline]
     fn unlike(
@@ -75,7 +91,7 @@ impl Placer {
         trail: &Trail,
     ) -> f32 {
         let of = self.classes[class];
-        let mut far = 2.0 * (log2(1 + rank as u64) - log2(1 + wanted.rank as u64)).abs();
+        let mut far = self.unlike_rank(rank, wanted.rank);
         if self.has_streams && trail.is_stream_s(end, end.stream) != wanted.is_own {
             far += 2.0;
         }
@@ -86,7 +102,7 @@ impl Placer {
             far += 0.5;
         }
         let chosen = !of.kind.continues() || trail.ends.len() > 1;
-        if chosen && self.space.range(end.address) != range {
+        if chosen && usize::from(end.range) != range {
             far += 4.0;
         }
         far

@@ -5,7 +5,7 @@ use super::super::charts::{legend, series_class};
 use super::super::page::{figure, section};
 use super::super::plot::{Caption, Plot};
 use super::super::text::{escape, significant};
-use crate::model::compare::{Card, MissRatio, Quantity};
+use crate::compare::{Card, MissRatio, Quantity};
 
 /// Two lines over one axis: (x, y) of each trace.
 type Lines<'a> = [&'a [(f64, f64)]; 2];

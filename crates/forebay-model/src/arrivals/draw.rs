@@ -1,0 +1,163 @@
+//! Arrivals drawn: block after block, each divided down to its requests.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::{
+    Arrivals, Block, Key, PARTS, begin, coarse_share, fine_share, possible, rate, ratio, scale,
+};
+use crate::counts::{Bag, Counts};
+use crate::dice::Dice;
+
+/// A table of bags, found by the key or the nearest there is.
+struct Nearest {
+    bags: Vec<Bag>,
+    known: BTreeMap<Key, usize>,
+    found: FxHashMap<Key, Option<usize>>,
+    latest: Option<(Key, usize)>,
+}
+
+impl Nearest {
+    fn new(counts: &BTreeMap<Key, Counts>) -> Nearest {
+        Nearest {
+            bags: counts.values().map(Bag::new).collect(),
+            known: counts.keys().copied().zip(0..).collect(),
+            found: FxHashMap::default(),
+            latest: None,
+        }
+    }
+
+    #[inline]
+    fn draw(&mut self, key: Key, dice: &mut Dice) -> Option<u32> {
+        let at = match self.latest {
+            Some((latest, at)) if latest == key => at,
+            _ => {
+                let known = &self.known;
+                (*self.found.entry(key).or_insert_with(|| nearest(known, key)))?
+            }
+        };
+        self.latest = Some((key, at));
+        self.bags[at].draw(dice)
+    }
+}
+
+fn nearest(known: &BTreeMap<Key, usize>, key: Key) -> Option<usize> {
+    let far = |other: &Key| {
+        let [a, b, c] = [(key.0, other.0), (key.1, other.1), (key.2, other.2)]
+            .map(|(one, other)| u32::from(one.abs_diff(other)));
+        (a * 4 + b * 2 + c, *other)
+    };
+    known.iter().min_by_key(|(other, _)| far(other)).map(|(_, &at)| at)
+}
+
+/// Draws arrivals.
+pub(crate) struct Clock {
+    arrivals: Arrivals,
+    times: Nearest,
+    writes: Nearest,
+    /// The block being drawn: times from its beginning, and writes.
+    at: Vec<f64>,
+    is_write: Vec<bool>,
+    block: usize,
+    next: usize,
+    begun_ns: u64,
+}
+
+/// When a request comes, and whether it writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Arrival {
+    pub(crate) at_ns: u64,
+    pub(crate) is_write: bool,
+}
+
+impl Clock {
+    pub(crate) fn new(arrivals: &Arrivals) -> Clock {
+        Clock {
+            times: Nearest::new(&arrivals.times),
+            writes: Nearest::new(&arrivals.writes),
+            arrivals: arrivals.clone(),
+            at: Vec::new(),
+            is_write: Vec::new(),
+            block: 0,
+            next: 0,
+            begun_ns: 0,
+        }
+    }
+
+    /// The next of all requests; none after the last.
+    #[inline]
+    pub(crate) fn next(&mut self, dice: &mut Dice) -> Option<Arrival> {
+        while self.next == self.is_write.len() {
+            if self.block > self.arrivals.blocks.len() {
+                return None;
+            }
+            self.begin_block(dice);
+        }
+        let at_ns = self.begun_ns + self.at[self.next] as u64;
+        let is_write = self.is_write[self.next];
+        self.next += 1;
+        let tick_ns = self.arrivals.tick_ns;
+        Some(Arrival { at_ns: at_ns / tick_ns * tick_ns, is_write })
+    }
+
+    /// Draws the next block; after the last the last request.
+    fn begin_block(&mut self, dice: &mut Dice) {
+        let arrivals = &self.arrivals;
+        if self.block > 0 {
+            self.begun_ns += arrivals.blocks[self.block - 1].duration_ns;
+        }
+        self.next = 0;
+        let count = arrivals.blocks.len() as u64;
+        let Some(&Block { duration_ns, writes }) = arrivals.blocks.get(self.block) else {
+            self.block += 1;
+            (self.at, self.is_write) = (vec![0.0], vec![arrivals.ends_with_write]);
+            return;
+        };
+        let edge = |block: usize| begin(arrivals.requests, count, block as u64);
+        let requests = (edge(self.block + 1) - edge(self.block)) as usize;
+        self.block += 1;
+        self.at.clear();
+        self.at.resize(requests + 1, 0.0);
+        self.at[requests] = duration_ns as f64;
+        self.is_write.clear();
+        self.is_write.resize(requests, false);
+        self.divide(0, requests, writes.min(requests as u64), dice);
+    }
+
+    fn divide(&mut self, begin: usize, end: usize, writes: u64, dice: &mut Dice) {
+        let requests = (end - begin) as u64;
+        if requests <= 1 {
+            if requests == 1 {
+                self.is_write[begin] = writes > 0;
+            }
+            return;
+        }
+        let middle = begin + (end - begin) / 2;
+        let (scale, whole) = (scale(requests), self.at[end] - self.at[begin]);
+        let mut share = 0.5;
+        if whole > 0.0 {
+            let key = (scale, rate(whole as u64, requests), coarse_share(writes, requests));
+            let drawn = self.times.draw(key, dice);
+            share = drawn.map_or(0.5, |number| ratio::draw(number, dice));
+        }
+        self.at[middle] = self.at[begin] + share * whole;
+        let (least, most) = possible(writes, (middle - begin) as u64, (end - middle) as u64);
+        let mut early = least;
+        if most > least {
+            let key = (scale, fine_share(writes, requests), ratio::class_of(share));
+            let part = self.writes.draw(key, dice).map_or(PARTS / 2, u64::from);
+            early = match part {
+                0 => least,
+                part if part > PARTS => most,
+                part => {
+                    let along = (part as f64 - 1.0 + dice.unit()) / PARTS as f64;
+                    let drawn = least + (along * (most - least) as f64) as u64;
+                    if most - least > 1 { drawn.clamp(least + 1, most - 1) } else { drawn }
+                }
+            };
+        }
+        self.divide(begin, middle, early, dice);
+        self.divide(middle, end, writes - early, dice);
+    }
+}

@@ -1,0 +1,122 @@
+//! Arrivals collected: block after block, each divided down to its requests.
+
+use std::collections::BTreeMap;
+
+use rustc_hash::FxHashMap;
+
+use super::{Arrivals, BLOCK_MAX, BLOCK_MIN, Block, Division, Key, PARTS, begin, ratio};
+use crate::counts::Counts;
+
+/// Collects arrivals.
+pub(crate) struct ArrivalsFit {
+    arrivals: Arrivals,
+    blocks: u64,
+    /// When each request of the block that goes on came, and how many wrote before it.
+    times: Vec<u64>,
+    writes: Vec<u32>,
+    /// Whether the latest request writes.
+    writes_last: bool,
+    divisions: Tables,
+    seen: u64,
+    end: u64,
+}
+
+impl ArrivalsFit {
+    /// Of so many requests.
+    pub(crate) fn new(requests: u64, tick_ns: u64, blocks_wanted: u64) -> ArrivalsFit {
+        let blocks = blocks_wanted.min(requests / BLOCK_MIN).max(requests / BLOCK_MAX).max(1);
+        ArrivalsFit {
+            arrivals: Arrivals {
+                requests,
+                tick_ns: tick_ns.max(1),
+                blocks: Vec::new(),
+                ends_with_write: false,
+                times: BTreeMap::new(),
+                writes: BTreeMap::new(),
+            },
+            blocks,
+            times: Vec::new(),
+            writes: Vec::new(),
+            writes_last: false,
+            divisions: Tables::default(),
+            seen: 0,
+            end: begin(requests, blocks, 1),
+        }
+    }
+
+    /// The next request.
+    #[inline]
+    pub(crate) fn add(&mut self, at_ns: u64, is_write: bool) {
+        let before = self.writes.last().map_or(0, |writes| writes + u32::from(self.writes_last));
+        self.times.push(at_ns);
+        self.writes.push(before);
+        self.writes_last = is_write;
+        if self.seen == self.end && self.times.len() > 1 {
+            self.end_block();
+        }
+        self.seen += 1;
+    }
+
+    /// The block ends where its latest request comes, which is the first of the next.
+    fn end_block(&mut self) {
+        let requests = self.times.len() - 1;
+        let duration_ns = self.times[requests] - self.times[0];
+        let writes = self.writes[requests].into();
+        self.arrivals.blocks.push(Block { duration_ns, writes });
+        self.divide(0, requests);
+        self.times = vec![self.times[requests]];
+        self.writes = vec![0];
+        self.end =
+            begin(self.arrivals.requests, self.blocks, self.arrivals.blocks.len() as u64 + 1);
+    }
+
+    fn divide(&mut self, begin: usize, end: usize) {
+        if end - begin <= 1 {
+            return;
+        }
+        let middle = begin + (end - begin) / 2;
+        let (times, writes) = (&self.times, &self.writes);
+        self.divisions.add(Division {
+            times: (times[middle] - times[begin], times[end] - times[middle]),
+            writes: ((writes[middle] - writes[begin]).into(), (writes[end] - writes[begin]).into()),
+            halves: ((middle - begin) as u64, (end - middle) as u64),
+        });
+        self.divide(begin, middle);
+        self.divide(middle, end);
+    }
+
+    pub(crate) fn finish(mut self) -> Arrivals {
+        self.arrivals.ends_with_write = self.writes_last;
+        if self.arrivals.blocks.is_empty() {
+            self.arrivals.blocks.push(Block { duration_ns: 0, writes: 0 });
+        }
+        let kept = |table: FxHashMap<Key, Vec<u32>>| {
+            table.into_iter().map(|(key, counts)| (key, Counts::of(&counts))).collect()
+        };
+        self.arrivals.times = kept(self.divisions.times);
+        self.arrivals.writes = kept(self.divisions.writes);
+        self.arrivals
+    }
+}
+
+/// Divisions counted: two for every request, so at no cost but a look-up each.
+#[derive(Default)]
+struct Tables {
+    times: FxHashMap<Key, Vec<u32>>,
+    writes: FxHashMap<Key, Vec<u32>>,
+}
+
+impl Tables {
+    #[inline]
+    fn add(&mut self, division: Division) {
+        let count = |table: &mut FxHashMap<Key, Vec<u32>>, key: Key, number: u32, numbers: u32| {
+            table.entry(key).or_insert_with(|| vec![0; numbers as usize])[number as usize] += 1;
+        };
+        if let Some((key, ratio)) = division.of_time() {
+            count(&mut self.times, key, ratio, ratio::MAX + 1);
+        }
+        if let Some((key, part)) = division.of_writes() {
+            count(&mut self.writes, key, part, PARTS as u32 + 2);
+        }
+    }
+}

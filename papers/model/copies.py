@@ -1,0 +1,77 @@
+"""Is a twin drawn, or is it a copy of its trace?
+
+Two conditions, since a model whose seeds are copies of each other would pass the first by itself: the twin
+agrees with the trace no more than two seeds agree, and two seeds agree no more than the trace does with
+itself, shuffled within each of 256 parts, which is what a model knows of when things come."""
+
+import numpy as np
+import workloads
+
+#: Points of agreement that may be chance.
+POINTS = 3.0
+#: Shifts that are tried, and every how many of them.
+SHIFTS, STEP = 1000, 1
+#: Parts of the trace within which requests are shuffled.
+PARTS = 256
+#: Requests of a run that is looked for in both.
+RUN = 8
+
+
+def seen(path) -> dict[str, np.ndarray]:
+    """Operation, size, place and octave of the gap of each request."""
+    columns = workloads.columns(workloads.rows(path))
+    gaps = np.diff(columns["at_ns"], prepend=0)
+    return {"op": columns["reads"].astype(np.int64), "size": columns["len"], "place": columns["offset"],
+            "gap": np.log2(np.maximum(gaps, 1)).astype(np.int64)}
+
+
+def shuffled(of: dict, seed: int = 1) -> dict:
+    """The same with requests shuffled within parts."""
+    draw, count = np.random.default_rng(seed), len(of["op"])
+    edges = np.linspace(0, count, min(PARTS, count) + 1).astype(int)
+    order = np.concatenate([draw.permutation(np.arange(a, b)) for a, b in zip(edges, edges[1:], strict=False)])
+    return {name: values[order] for name, values in of.items()}
+
+
+def same(name: str, a: np.ndarray, b: np.ndarray) -> float:
+    """The share of requests, in per cent, that two agree on."""
+    alike = np.abs(a - b) < 2**20 if name == "place" else a == b
+    return float(np.mean(alike)) * 100
+
+
+def agreement(a: dict, b: dict, shifts: int = SHIFTS) -> dict[str, tuple[float, float]]:
+    """Of each property: request by request, and at the best shift."""
+    count = min(len(a["op"]), len(b["op"]))
+    shifts = min(shifts, count // 4)
+    found = {}
+    for name in a:
+        x, y = a[name][:count], b[name][:count]
+        moved = [same(name, x[max(by, 0):count + min(by, 0)], y[max(-by, 0):count - max(by, 0)])
+                 for by in range(-shifts, shifts + 1, STEP)]
+        found[name] = (same(name, x, y), max(moved))
+    return found
+
+
+def runs(of: dict) -> set:
+    """Runs of operation, size and gap outside sequential runs."""
+    starts = np.flatnonzero(np.concatenate(
+        [[True], of["place"][1:] != of["place"][:-1] + of["size"][:-1]]))
+    rows = np.stack([of["op"][starts], of["size"][starts], of["gap"][starts]], axis=1)
+    return {rows[n:n + RUN].tobytes() for n in range(len(rows) - RUN + 1)}
+
+
+def excess(a: dict, b: dict) -> float:
+    """By how many points one agreement is above another, at most."""
+    return max(x - y for name in a for x, y in zip(a[name], b[name], strict=True))
+
+
+def judged(trace, one, two, shifts: int = SHIFTS) -> dict:
+    """Both conditions, and by how much each holds or not."""
+    trace, one, two = map(seen, (trace, one, two))
+    seeds = agreement(one, two, shifts)
+    copied = excess(agreement(trace, one, shifts), seeds)
+    alike = excess(seeds, agreement(trace, shuffled(trace), shifts))
+    shared = [len(runs(a) & runs(b)) for a, b in ((trace, one), (one, two))]
+    few = shared[0] <= shared[1] * 1.1 + 5
+    return {"copied": copied, "seeds": alike, "runs_shared": shared,
+            "is_drawn": copied <= POINTS and few, "seeds_differ": alike <= POINTS}
