@@ -3,7 +3,8 @@
 //!
 //! A resample draws as many slices as there are, with replacement, the same ones of every run that is compared: so what
 //! a slice asked for is asked of each. A slice has the latencies of its requests, in buckets some 2 % wide, and the time
-//! that devices worked for them. What it cannot tell: bursts rarer than the trace.
+//! that devices had commands for them, each moment once. What it cannot tell: bursts rarer than the trace, and the time
+//! in which a drive empties its write cache with no command outstanding.
 
 use forebay_core::{Completion, Done, Nanos, Observer, Op};
 
@@ -88,11 +89,13 @@ pub struct Slices {
     slices: Vec<Slice>,
     /// What devices worked for requests that have not been told of yet.
     busy: Nanos,
+    /// Until when each device's time is counted, by lane.
+    counted: Vec<Nanos>,
 }
 
 impl Default for Slices {
     fn default() -> Slices {
-        Slices { width: WIDTH, slices: Vec::new(), busy: Nanos::ZERO }
+        Slices { width: WIDTH, slices: Vec::new(), busy: Nanos::ZERO, counted: Vec::new() }
     }
 }
 
@@ -131,7 +134,16 @@ impl Slices {
 impl Observer for Slices {
     #[inline]
     fn io(&mut self, completion: &Completion) {
-        self.worked(completion.at - completion.started);
+        let lane = usize::from(completion.io.lane);
+        if lane >= self.counted.len() {
+            self.counted.resize(lane + 1, Nanos::ZERO);
+        }
+        // Commands that a drive has at a time take its time once.
+        let from = completion.started.max(self.counted[lane]);
+        if completion.at > from {
+            self.counted[lane] = completion.at;
+            self.worked(completion.at - from);
+        }
     }
 
     #[inline]
@@ -290,6 +302,25 @@ mod tests {
         // The rank rule of percentiles: 9,900 of 10,000 take 198 us or less.
         assert!((figures.read_p99_ms.unwrap() - 0.198).abs() < 0.004, "{figures:?}");
         assert_eq!(figures.write_p99_ms, None);
+    }
+
+    #[test]
+    fn commands_that_a_drive_has_at_a_time_take_its_time_once() {
+        let mut slices = Slices::default();
+        let ms = Nanos::from_millis;
+        let io = |lane, started, at| {
+            let (id, offset, len, stream) = (0, 0, 4096, 0);
+            let at_first = ms(started);
+            let (op, flags) = (Op::Read, Flags::NONE);
+            let io = Request { at: at_first, offset, id, len, stream, lane, op, flags };
+            let (mechanics, outcome) = (Default::default(), Ok(()));
+            Completion { io, started: at_first, at: ms(at), mechanics, outcome }
+        };
+        // Three at a time, then a pause, then one; another device beside it.
+        for (lane, started, at) in [(0, 0, 4), (0, 1, 6), (0, 2, 5), (0, 10, 12), (1, 0, 3)] {
+            slices.io(&io(lane, started, at));
+        }
+        assert_eq!(slices.busy, ms(6 + 2 + 3));
     }
 
     #[test]
