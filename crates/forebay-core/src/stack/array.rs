@@ -24,6 +24,8 @@
 
 mod adapting;
 mod allot;
+#[cfg(test)]
+mod bench;
 mod caring;
 mod census;
 mod commit;
@@ -36,6 +38,7 @@ mod known;
 mod ledger;
 mod level;
 mod locks;
+mod losses;
 mod method;
 mod opening;
 mod reading;
@@ -302,11 +305,11 @@ impl Array {
                 plan.release(client, Err(Fault::Refused));
             }
             Op::Read | Op::Write | Op::Trim => self.cut(client, request, bytes, plan),
-            Op::Flush if self.is_fresh() => self.flush(client, plan),
+            Op::Flush if self.is_fresh() => self.flush(client, request.stream, plan),
             Op::Flush | Op::Park => self.pass(client, request, plan),
             Op::Open if self.care.waits && self.care.due().is_some() => {
                 plan.hold(client);
-                self.care.waiters.push(client);
+                self.care.waiters.push((client, request.stream));
             }
             Op::Open => {}
         }
@@ -472,7 +475,7 @@ impl Array {
         }
         for part in &parts {
             if part.durable && outcome.is_ok() && self.is_fresh() {
-                self.log.wait(part.client);
+                self.log.wait(part.client, None);
             } else {
                 plan.release_after(part.client, plan.now - part.at, outcome);
             }

@@ -36,9 +36,9 @@ pub(super) struct Care {
     /// Where room was last made, and how often that was tried since there was any.
     pub(super) reclaimed: u64,
     pub(super) reclaims: u64,
-    /// Who opens it is answered when all care is taken.
+    /// Who opens it is answered when all care is taken: those who do, with their streams.
     pub(super) waits: bool,
-    pub(super) waiters: Vec<u32>,
+    pub(super) waiters: Vec<(u32, u32)>,
 }
 
 impl Care {
@@ -139,8 +139,8 @@ impl Array {
         if self.care.grows.take().is_some() {
             self.promise_more();
         }
-        for client in std::mem::take(&mut self.care.waiters) {
-            self.log.wait(client);
+        for (client, stream) in std::mem::take(&mut self.care.waiters) {
+            self.log.wait(client, Some(stream));
         }
         self.commit(plan);
     }

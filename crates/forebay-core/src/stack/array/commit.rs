@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 
 use super::job::Doing;
 use super::locks::Task;
+use super::losses::{Losses, Waiter};
 use super::record::{Record, units_a_record};
 use super::unit::{Place, Unit};
 use super::{Array, FLUSH, KIND, Level, Phase, RECORD, geometry, nobodys};
@@ -41,7 +42,8 @@ pub(super) struct Log {
     pub(super) page: u64,
     /// Something has changed that is no unit: a record must say so.
     pub(super) owes: bool,
-    waiters: Vec<u32>,
+    waiters: Vec<Waiter>,
+    pub(super) losses: Losses,
     round: Option<Round>,
     /// When the oldest change was made that no round has.
     since: Option<Nanos>,
@@ -51,8 +53,7 @@ pub(super) struct Log {
 struct Round {
     /// Flushes or records under way.
     left: u32,
-    waiters: Vec<u32>,
-    outcome: Outcome,
+    waiters: Vec<Waiter>,
     last: u64,
     stretches: Vec<Stretch>,
     sum: u64,
@@ -71,9 +72,9 @@ struct Stretch {
 }
 
 impl Log {
-    /// Somebody waits for the next round.
-    pub(super) fn wait(&mut self, client: u32) {
-        self.waiters.push(client);
+    /// Somebody waits for the next round: with a flush of a stream, or a write with FUA.
+    pub(super) fn wait(&mut self, client: u32, stream: Option<u32>) {
+        self.waiters.push(self.losses.waiter(client, stream));
     }
 
     pub(super) fn changed(&mut self, now: Nanos) {
@@ -97,9 +98,9 @@ impl Log {
 
 impl Array {
     /// A client's flush.
-    pub(super) fn flush(&mut self, client: u32, plan: &mut Plan<'_>) {
+    pub(super) fn flush(&mut self, client: u32, stream: u32, plan: &mut Plan<'_>) {
         plan.hold(client);
-        self.log.wait(client);
+        self.log.wait(client, Some(stream));
         self.commit(plan);
     }
 
@@ -114,8 +115,14 @@ impl Array {
         if !self.changed.is_empty() || self.log.owes {
             return self.begin_round(plan);
         }
-        for client in std::mem::take(&mut self.log.waiters) {
-            plan.release(client, Ok(()));
+        let waiters = std::mem::take(&mut self.log.waiters);
+        self.answer(waiters, plan);
+    }
+
+    /// All that those who wait have written is durable, or lost.
+    fn answer(&mut self, waiters: Vec<Waiter>, plan: &mut Plan<'_>) {
+        for waiter in waiters {
+            plan.release(waiter.client, self.log.losses.tell(waiter));
         }
     }
 
@@ -135,7 +142,6 @@ impl Array {
         self.log.round = Some(Round {
             left: lanes.len() as u32,
             waiters: if is_all { std::mem::take(&mut self.log.waiters) } else { Vec::new() },
-            outcome: Ok(()),
             last: self.log.sequence,
             stretches: Vec::new(),
             sum: 0,
@@ -152,12 +158,9 @@ impl Array {
     }
 
     pub(super) fn flushed(&mut self, lane: usize, outcome: Outcome, plan: &mut Plan<'_>) {
-        if outcome.is_err() {
+        if let Err(fault) = outcome {
             self.drives.lapse(lane);
-            let lost = self.suspect(lane);
-            if let Some(round) = self.log.round.as_mut().filter(|_| lost) {
-                round.outcome = outcome;
-            }
+            self.suspect(lane, fault);
         }
         let Some(round) = &mut self.log.round else { return };
         round.left -= 1;
@@ -166,12 +169,13 @@ impl Array {
         }
     }
 
-    /// What a drive took since the last round may be lost: it does not count. Answers whether that is
-    /// more than others make up for.
-    pub(super) fn suspect(&mut self, lane: usize) -> bool {
+    /// What a drive took since the last round may be lost: it does not count. Where that is more than
+    /// others make up for, whoever waits for it to be durable is told.
+    fn suspect(&mut self, lane: usize, fault: Fault) {
         let number = self.drives.number(lane);
         let chunks = self.chunks();
         let (table, drives) = (&self.table, &self.drives);
+        let is_there = drives.present().any(|it| it == lane);
         let mut is_lost = false;
         let mut units = Vec::new();
         for (at, unit) in self.round.iter_mut().chain(self.changed.iter_mut()) {
@@ -183,7 +187,8 @@ impl Array {
                     *place = Place::LOST;
                 }
             }
-            if without == *unit {
+            // A drive that is gone has what was durable no more either, which new roles may need.
+            if without == *unit && (is_there || drives.has_all(unit, chunks)) {
                 continue;
             }
             if drives.has_all(&without, chunks) {
@@ -199,8 +204,10 @@ impl Array {
                 is_lost = true;
             }
         }
+        if is_lost {
+            self.log.losses.add(fault);
+        }
         units.into_iter().for_each(|at| self.settle_doubts(at));
-        is_lost
     }
 
     /// Writes the round's records.
@@ -312,9 +319,7 @@ impl Array {
             self.table.set(at, &unit);
             self.release(at, &before);
         }
-        for client in round.waiters {
-            plan.release(client, round.outcome);
-        }
+        self.answer(round.waiters, plan);
         if matches!(self.phase, Phase::Opening(_)) {
             return self.ready_now(plan);
         }
@@ -332,8 +337,8 @@ impl Array {
             round.stretches.iter().for_each(|it| plan.slots.free(it.buf));
         }
         let waiters = round.map_or_else(Vec::new, |round| round.waiters);
-        for client in waiters.into_iter().chain(std::mem::take(&mut self.log.waiters)) {
-            plan.release(client, Err(Fault::Gone));
+        for waiter in waiters.into_iter().chain(std::mem::take(&mut self.log.waiters)) {
+            plan.release(waiter.client, Err(Fault::Gone));
         }
         for (client, ..) in std::mem::take(&mut self.early) {
             plan.release(client, Err(Fault::Gone));
@@ -349,7 +354,7 @@ impl Array {
         let was_used = self.drives.fail(lane);
         if was_used {
             self.counts.drives_failed += 1;
-            self.suspect(lane);
+            self.suspect(lane, Fault::Gone);
         }
         was_used
     }

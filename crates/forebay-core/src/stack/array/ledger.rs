@@ -92,158 +92,14 @@ impl Array {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::geometry::Geometry;
+pub(super) mod tests {
+    use super::super::bench::{Bench, Rates, created};
     use super::super::level::LEVELS;
-    use super::super::{Level, Phase};
+    use super::super::{Array, Phase};
     use super::*;
-    use crate::adapt::{BonusMalus, Costs, Factor, First};
-    use crate::catalog::build;
-    use crate::contract::bytes::{Bytes, Null};
-    use crate::contract::device::{Completion, Mechanics};
-    use crate::contract::policy::{Cx, Finished, Policy};
-    use crate::contract::request::{Flags, Op, Request};
-    use crate::contract::time::Nanos;
-    use crate::stack::placed::Placed;
-
-    const LANES: u16 = 6;
-    const UNITS: u64 = 12;
-
-    /// How often things fail: one in so many, none if 0.
-    #[derive(Clone, Copy, Debug)]
-    struct Rates {
-        flushes: u64,
-        writes: u64,
-        reads: u64,
-    }
-
-    /// An array, and what its drives are at, which do I/Os in any order.
-    struct Bench {
-        policy: Placed<Array, Box<dyn Policy + Send>>,
-        now: Nanos,
-        state: u64,
-        rates: Rates,
-        asked: u64,
-        waiting: u64,
-        under_way: Vec<Request>,
-        failed_flushes: u64,
-    }
-
-    impl Bench {
-        fn new(array: Array, seed: u64, rates: Rates) -> Bench {
-            let lanes = (0..LANES).map(|_| build("noop", 1 << 20).unwrap()).collect();
-            Bench {
-                policy: Placed::over(array, lanes),
-                now: Nanos::ZERO,
-                state: seed,
-                rates,
-                asked: 0,
-                waiting: 0,
-                under_way: Vec::new(),
-                failed_flushes: 0,
-            }
-        }
-
-        /// A number below `end`.
-        fn random(&mut self, end: u64) -> u64 {
-            self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            (self.state >> 33) % end
-        }
-
-        fn fails(&mut self, one_in: u64) -> bool {
-            one_in > 0 && self.random(one_in) == 0
-        }
-
-        /// Something is asked.
-        fn ask(&mut self, unit_bytes: u64) {
-            let blocks = UNITS * unit_bytes / 4096;
-            let (op, flags) = match self.random(16) {
-                0 => (Op::Flush, Flags::NONE),
-                1 => (Op::Trim, Flags::NONE),
-                2..5 => (Op::Read, Flags::NONE),
-                5 => (Op::Write, Flags::FUA),
-                _ => (Op::Write, Flags::NONE),
-            };
-            let (first, count) = match (op, self.random(3)) {
-                (Op::Flush, _) => (0, 0),
-                (Op::Trim, _) | (_, 0) => {
-                    (self.random(UNITS) * unit_bytes / 4096, unit_bytes / 4096)
-                }
-                _ => (self.random(blocks - 6), 1 + self.random(6)),
-            };
-            let (id, stream, lane) = (self.asked, 0, 0);
-            let (offset, len) = (first * 4096, count as u32 * 4096);
-            let request = Request { at: self.now, offset, id, len, stream, lane, op, flags };
-            (self.asked, self.waiting) = (self.asked + 1, self.waiting + 1);
-            self.call(|policy, cx| policy.submit(cx, request, Bytes::NONE));
-        }
-
-        fn call(
-            &mut self,
-            call: impl FnOnce(&mut Placed<Array, Box<dyn Policy + Send>>, &mut Cx<'_>),
-        ) {
-            let mut finished = Finished::new();
-            call(
-                &mut self.policy,
-                &mut Cx { now: self.now, slots: &mut Null, finished: &mut finished },
-            );
-            self.waiting -= finished.len() as u64;
-            for lane in 0..LANES {
-                while let Some(io) = self.policy.dispatch(self.now, lane) {
-                    self.under_way.push(Request { lane, ..io });
-                }
-            }
-        }
-
-        /// Any I/O that is under way ends.
-        fn end_any(&mut self) {
-            let at = self.random(self.under_way.len() as u64) as usize;
-            let io = self.under_way.swap_remove(at);
-            let fails = match io.op {
-                Op::Flush => self.fails(self.rates.flushes),
-                // Records and labels are taken: without them nothing goes on.
-                Op::Write if !io.flags.has(Flags::FUA) => self.fails(self.rates.writes),
-                Op::Read => self.fails(self.rates.reads),
-                _ => false,
-            };
-            self.failed_flushes += u64::from(fails && io.op == Op::Flush);
-            let outcome = if fails { Err(Fault::Media) } else { Ok(()) };
-            let (started, at, mechanics) = (self.now, self.now, Mechanics::default());
-            let done = Completion { io, started, at, mechanics, outcome };
-            self.call(|policy, cx| policy.complete(cx, &done));
-        }
-
-        /// Requests come and I/Os end, in any order; then all is answered.
-        fn run(&mut self, requests: u64) {
-            let unit_bytes = self.policy.placement().geometry().unit_bytes();
-            let mut steps = 0u64;
-            while self.asked < requests || self.waiting > 0 {
-                steps += 1;
-                self.now += Nanos(1000);
-                let asks = self.asked < requests && self.waiting < 12 && self.random(3) == 0;
-                if asks || self.under_way.is_empty() {
-                    match self.asked < requests {
-                        true => self.ask(unit_bytes),
-                        false => self.wake(),
-                    }
-                } else {
-                    self.end_any();
-                }
-                if steps.is_multiple_of(16) {
-                    check(self.policy.placement());
-                }
-            }
-            check(self.policy.placement());
-        }
-
-        fn wake(&mut self) {
-            self.now = self.policy.wakeup().expect("requests are never answered").max(self.now);
-            self.call(|policy, cx| policy.wake(cx));
-        }
-    }
 
     /// Every cell of a drive that is there is taken by one unit that names it, or free.
-    fn check(array: &Array) {
+    pub(in super::super) fn check(array: &Array) {
         if matches!(array.phase, Phase::Failed) {
             return;
         }
@@ -275,34 +131,31 @@ mod tests {
         }
     }
 
-    fn created(first: Level, spare: u32, adapts: bool) -> Array {
-        let leanest = if adapts { Level::RAID6 } else { first };
-        let sizes = Geometry { units: UNITS, copies_max: 4, ..Geometry::sample(LANES) };
-        let array = Array::created(Geometry::new(sizes, leanest, spare).unwrap(), first);
-        if !adapts {
-            return array;
-        }
-        // A switch at every other write.
-        let rule = BonusMalus::new(Factor { times: 1, over: 4 });
-        array.adapting(rule, Costs::paper_hdd(), First::Fixed(0), vec![Level::RAID6, Level::TRIPLE])
-    }
-
     #[test]
-    fn cells_are_taken_while_named_however_many_flushes_fail() {
-        let mut failed = 0;
+    fn cells_are_taken_while_named_whatever_fails() {
+        let (mut failed, mut told) = (0, 0);
         for first in LEVELS {
             for (spare, adapts) in [(6, false), (60, false), (60, true)] {
-                for (flushes, writes, reads) in [(1, 0, 0), (2, 0, 0), (4, 60, 60), (20, 20, 0)] {
+                let rates = [
+                    (1, 0, 0, 0),
+                    (2, 0, 0, 0),
+                    (4, 60, 60, 0),
+                    (20, 20, 0, 0),
+                    (200, 20, 0, 0),
+                    (0, 0, 0, 90),
+                ];
+                for (flushes, writes, reads, drives) in rates {
                     for seed in 0..5 {
-                        let rates = Rates { flushes, writes, reads };
+                        let rates = Rates { flushes, writes, reads, drives };
                         println!("{first:?}, {spare} spare, {adapts}, {rates:?}, seed {seed}");
                         let mut bench = Bench::new(created(first, spare, adapts), seed, rates);
                         bench.run(400);
-                        failed += bench.failed_flushes;
+                        (failed, told) = (failed + bench.failed_flushes, told + bench.told_flushes);
                     }
                 }
             }
         }
         assert!(failed > 10_000, "{failed} flushes that fail are too few");
+        assert!(told > 0, "{told} flushes that tell of a loss are too few");
     }
 }

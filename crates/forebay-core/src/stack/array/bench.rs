@@ -1,0 +1,214 @@
+//! An array for tests, on drives that do I/Os in any order, fail some and may go.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::geometry::Geometry;
+use super::level::Level;
+use super::{Array, ledger};
+use crate::adapt::{BonusMalus, Costs, Factor, First};
+use crate::catalog::build;
+use crate::contract::bytes::{Bytes, Null};
+use crate::contract::device::{Completion, Mechanics};
+use crate::contract::outcome::{Fault, Outcome};
+use crate::contract::policy::{Cx, Finished, Policy};
+use crate::contract::request::{Flags, Lane, Op, Request};
+use crate::contract::time::Nanos;
+use crate::stack::placed::Placed;
+
+pub(super) const LANES: u16 = 6;
+const UNITS: u64 = 12;
+
+/// How often things fail: one in so many, none if 0; and after how many requests each some drives go.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Rates {
+    pub(super) flushes: u64,
+    pub(super) writes: u64,
+    pub(super) reads: u64,
+    pub(super) drives: u64,
+}
+
+/// An array, and what its drives are at.
+pub(super) struct Bench {
+    pub(super) policy: Placed<Array, Box<dyn Policy + Send>>,
+    now: Nanos,
+    state: u64,
+    rates: Rates,
+    asked: u64,
+    pub(super) waiting: u64,
+    /// I/Os.
+    pub(super) under_way: Vec<Request>,
+    pub(super) answers: BTreeMap<u64, Outcome>,
+    step: u64,
+    gone: BTreeSet<Lane>,
+    pub(super) failed_flushes: u64,
+    pub(super) told_flushes: u64,
+}
+
+impl Bench {
+    pub(super) fn new(array: Array, seed: u64, rates: Rates) -> Bench {
+        let lanes = (0..LANES).map(|_| build("noop", 1 << 20).unwrap()).collect();
+        Bench {
+            policy: Placed::over(array, lanes),
+            now: Nanos::ZERO,
+            state: seed,
+            rates,
+            asked: 0,
+            waiting: 0,
+            under_way: Vec::new(),
+            answers: BTreeMap::new(),
+            step: 0,
+            gone: BTreeSet::new(),
+            failed_flushes: 0,
+            told_flushes: 0,
+        }
+    }
+
+    pub(super) fn array(&self) -> &Array {
+        self.policy.placement()
+    }
+
+    /// A number below `end`.
+    fn random(&mut self, end: u64) -> u64 {
+        self.state = self.state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        (self.state >> 33) % end
+    }
+
+    fn fails(&mut self, one_in: u64) -> bool {
+        one_in > 0 && self.random(one_in) == 0
+    }
+
+    /// Something is asked.
+    fn ask_any(&mut self) {
+        let unit = self.array().geometry().unit_bytes() / 4096;
+        let blocks = UNITS * unit;
+        let (op, flags) = match self.random(16) {
+            0 => (Op::Flush, Flags::NONE),
+            1 => (Op::Trim, Flags::NONE),
+            2..5 => (Op::Read, Flags::NONE),
+            5 => (Op::Write, Flags::FUA),
+            _ => (Op::Write, Flags::NONE),
+        };
+        let (first, count) = match (op, self.random(3)) {
+            (Op::Flush, _) => (0, 0),
+            (Op::Trim, _) | (_, 0) => (self.random(UNITS) * unit, unit),
+            _ => (self.random(blocks - 6), 1 + self.random(6)),
+        };
+        let stream = self.random(3) as u32;
+        self.ask(op, flags, stream, first, count);
+        if self.rates.drives > 0 && self.asked.is_multiple_of(self.rates.drives) {
+            let lane = self.random(LANES.into()) as Lane;
+            self.gone.insert(lane);
+        }
+    }
+
+    /// Blocks are asked for; answers by which name.
+    pub(super) fn ask(&mut self, op: Op, flags: Flags, stream: u32, first: u64, count: u64) -> u64 {
+        let (id, lane) = (self.asked, 0);
+        let (offset, len) = (first * 4096, count as u32 * 4096);
+        let request = Request { at: self.now, offset, id, len, stream, lane, op, flags };
+        (self.asked, self.waiting) = (self.asked + 1, self.waiting + 1);
+        self.call(|policy, cx| policy.submit(cx, request, Bytes::NONE));
+        id
+    }
+
+    fn call(&mut self, call: impl FnOnce(&mut Placed<Array, Box<dyn Policy + Send>>, &mut Cx<'_>)) {
+        self.step += 1;
+        self.now += Nanos(1000);
+        let mut finished = Finished::new();
+        call(
+            &mut self.policy,
+            &mut Cx { now: self.now, slots: &mut Null, finished: &mut finished },
+        );
+        self.waiting -= finished.len() as u64;
+        for done in finished {
+            self.answers.insert(done.request.id, done.outcome);
+            if done.request.op == Op::Flush {
+                self.told_flushes += u64::from(done.outcome.is_err());
+            }
+        }
+        for lane in 0..LANES {
+            while let Some(io) = self.policy.dispatch(self.now, lane) {
+                self.under_way.push(Request { lane, ..io });
+            }
+        }
+    }
+
+    /// An I/O ends.
+    pub(super) fn end(&mut self, at: usize, outcome: Outcome) {
+        let io = self.under_way.swap_remove(at);
+        self.failed_flushes += u64::from(io.op == Op::Flush && outcome.is_err());
+        let (started, at, mechanics) = (self.now, self.now, Mechanics::default());
+        let done = Completion { io, started, at, mechanics, outcome };
+        self.call(|policy, cx| policy.complete(cx, &done));
+    }
+
+    /// Any I/O that is under way ends.
+    fn end_any(&mut self) {
+        let at = self.random(self.under_way.len() as u64) as usize;
+        let io = self.under_way[at];
+        if self.gone.contains(&io.lane) {
+            return self.end(at, Err(Fault::Gone));
+        }
+        let fails = match io.op {
+            Op::Flush => self.fails(self.rates.flushes),
+            // Records and labels are taken: without them nothing goes on.
+            Op::Write if !io.flags.has(Flags::FUA) => self.fails(self.rates.writes),
+            Op::Read => self.fails(self.rates.reads),
+            _ => false,
+        };
+        self.end(at, if fails { Err(Fault::Media) } else { Ok(()) });
+    }
+
+    /// All I/Os under way end, and those that follow, as `outcome` says.
+    pub(super) fn end_all(&mut self, mut outcome: impl FnMut(&Request) -> Outcome) {
+        while let Some(io) = self.under_way.first() {
+            let outcome = outcome(io);
+            self.end(0, outcome);
+        }
+    }
+
+    /// Requests come and I/Os end, in any order; then all is answered.
+    pub(super) fn run(&mut self, requests: u64) {
+        let mut steps = 0u64;
+        while self.asked < requests || self.waiting > 0 {
+            steps += 1;
+            let asks = self.asked < requests && self.waiting < 12 && self.random(3) == 0;
+            if asks || self.under_way.is_empty() {
+                match self.asked < requests {
+                    true => self.ask_any(),
+                    false => self.wake(),
+                }
+            } else {
+                self.end_any();
+            }
+            if steps.is_multiple_of(16) {
+                self.check();
+            }
+        }
+        self.check();
+    }
+
+    fn check(&self) {
+        ledger::tests::check(self.array());
+    }
+
+    /// Time passes until something is due.
+    pub(super) fn wake(&mut self) {
+        let due = self.policy.wakeup().expect("requests are never answered");
+        self.step = self.step.max(due.0 / 1000);
+        self.now = Nanos(self.step * 1000);
+        self.call(|policy, cx| policy.wake(cx));
+    }
+}
+
+/// A new array of six drives; one that adapts changes a unit's level at every other write.
+pub(super) fn created(first: Level, spare: u32, adapts: bool) -> Array {
+    let leanest = if adapts { Level::RAID6 } else { first };
+    let sizes = Geometry { units: UNITS, copies_max: 4, ..Geometry::sample(LANES) };
+    let array = Array::created(Geometry::new(sizes, leanest, spare).unwrap(), first);
+    if !adapts {
+        return array;
+    }
+    let rule = BonusMalus::new(Factor { times: 1, over: 4 });
+    array.adapting(rule, Costs::paper_hdd(), First::Fixed(0), vec![Level::RAID6, Level::TRIPLE])
+}

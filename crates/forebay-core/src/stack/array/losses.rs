@@ -1,0 +1,160 @@
+//! Who is told that acknowledged writes were lost before they were durable.
+//!
+//! A loss is found when a drive goes or fails a flush, with or without a client that waits for a round just then.
+//! It stays until everybody knows: the next flush of each stream fails, once. A flush that was asked for before
+//! the loss fails too, and so does the one after it, since writes may have been acknowledged between the two.
+
+use std::collections::BTreeMap;
+
+use crate::contract::outcome::{Fault, Outcome};
+
+/// Who waits until what was acknowledged is durable.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiter {
+    pub(super) client: u32,
+    /// Whose flush it is; none for a write with FUA, which answers for itself alone.
+    stream: Option<u32>,
+    /// Losses until it came.
+    since: u64,
+}
+
+/// All losses.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Losses {
+    count: u64,
+    /// What the last one came of.
+    fault: Option<Fault>,
+    /// By stream that knows of any: how many.
+    told: BTreeMap<u32, u64>,
+}
+
+impl Losses {
+    pub(super) fn add(&mut self, fault: Fault) {
+        (self.count, self.fault) = (self.count + 1, Some(fault));
+    }
+
+    /// A flush of a stream, or a write with FUA, begins to wait.
+    pub(super) fn waiter(&self, client: u32, stream: Option<u32>) -> Waiter {
+        Waiter { client, stream, since: self.count }
+    }
+
+    /// What one who waited is told when all there is has become durable.
+    pub(super) fn tell(&mut self, waiter: Waiter) -> Outcome {
+        let Waiter { stream, since, .. } = waiter;
+        let known = match stream {
+            Some(stream) => self.told.get(&stream).copied().unwrap_or(0),
+            None => since,
+        };
+        let Some(fault) = self.fault.filter(|_| self.count > known) else { return Ok(()) };
+        if let Some(stream) = stream {
+            self.told.insert(stream, since.max(known));
+        }
+        Err(fault)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Level;
+    use super::super::bench::{Bench, Rates, created};
+    use super::*;
+    use crate::contract::request::{Flags, Op, Request};
+
+    #[test]
+    fn each_stream_is_told_once_and_again_where_it_asked_before_the_loss() {
+        let mut losses = Losses::default();
+        let (early, fua) = (losses.waiter(1, Some(7)), losses.waiter(2, None));
+        assert_eq!((losses.tell(early), losses.tell(fua)), (Ok(()), Ok(())));
+        losses.add(Fault::Media);
+        let lost = Err(Fault::Media);
+        assert_eq!((losses.tell(early), losses.tell(fua)), (lost, lost));
+        for (stream, outcomes) in [(7, [lost, Ok(())]), (8, [lost, Ok(())])] {
+            for outcome in outcomes {
+                let waiter = losses.waiter(3, Some(stream));
+                assert_eq!(losses.tell(waiter), outcome, "stream {stream}");
+            }
+        }
+        let after = losses.waiter(4, None);
+        assert_eq!(losses.tell(after), Ok(()));
+        losses.add(Fault::Gone);
+        let again = losses.waiter(5, Some(8));
+        assert_eq!((losses.tell(again), losses.tell(after)), (Err(Fault::Gone), Err(Fault::Gone)));
+    }
+
+    /// An array of six drives with a unit written, whether flushed or not.
+    fn written(flushes: bool) -> Bench {
+        let mut bench = Bench::new(created(Level::RAID6, 60, false), 1, Rates::default());
+        bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
+        bench.end_all(|_| Ok(()));
+        if flushes {
+            assert_eq!(flush(&mut bench, 0), Ok(()));
+        }
+        bench
+    }
+
+    fn flush(bench: &mut Bench, stream: u32) -> Outcome {
+        let id = bench.ask(Op::Flush, Flags::NONE, stream, 0, 0);
+        bench.end_all(|_| Ok(()));
+        bench.answers[&id]
+    }
+
+    /// Drives go while a unit is read.
+    fn lose(bench: &mut Bench, lanes: &[u16]) {
+        bench.ask(Op::Read, Flags::NONE, 0, 0, 4);
+        bench.end_all(|io| if lanes.contains(&io.lane) { Err(Fault::Gone) } else { Ok(()) });
+        assert_eq!(bench.array().drives.present().count(), 6 - lanes.len());
+    }
+
+    /// All that has changed becomes durable without anybody asking.
+    fn age(bench: &mut Bench, mut outcome: impl FnMut(&Request) -> Outcome) {
+        while !bench.array().changed.is_empty() {
+            bench.wake();
+            bench.end_all(&mut outcome);
+        }
+    }
+
+    fn tells_once(bench: &mut Bench, fault: Fault) {
+        for stream in [0, 1] {
+            assert_eq!(flush(bench, stream), Err(fault), "stream {stream}");
+            assert_eq!(flush(bench, stream), Ok(()), "stream {stream} knows");
+        }
+    }
+
+    #[test]
+    fn a_flush_tells_of_writes_that_went_with_drives() {
+        for ages in [false, true] {
+            let mut bench = written(false);
+            lose(&mut bench, &[0, 2, 5]);
+            if ages {
+                age(&mut bench, |_| Ok(()));
+            }
+            tells_once(&mut bench, Fault::Gone);
+        }
+        let mut bench = written(false);
+        lose(&mut bench, &[0, 2]);
+        assert_eq!(flush(&mut bench, 0), Ok(()), "two of six may go");
+    }
+
+    #[test]
+    fn a_flush_tells_of_new_chunks_that_need_old_ones_of_a_drive_that_went() {
+        let mut bench = written(true);
+        bench.ask(Op::Write, Flags::NONE, 0, 0, 1);
+        bench.end_all(|_| Ok(()));
+        let places = bench.array().unit(0).places;
+        let lane = |role: usize| bench.array().drives.lane(places[role]).unwrap() as u16;
+        // The new chunk and the new P, then an old chunk.
+        let lanes = [lane(0), lane(4), lane(1)];
+        lose(&mut bench, &lanes);
+        tells_once(&mut bench, Fault::Gone);
+    }
+
+    #[test]
+    fn a_flush_tells_of_a_round_that_failed_while_nobody_waited() {
+        let mut bench = written(false);
+        age(&mut bench, |io| match io.op {
+            Op::Flush if io.lane < 3 => Err(Fault::Media),
+            _ => Ok(()),
+        });
+        tells_once(&mut bench, Fault::Media);
+    }
+}
