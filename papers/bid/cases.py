@@ -120,6 +120,53 @@ def unpacked(folder: Path, node: int, work: Path) -> Path:
     return path
 
 
+#: Traces on which no parameter was chosen: name, path, the format where it is not recognised, and
+#: whether it holds latencies, without which there are no think times for closed replay.
+ELSEWHERE = [
+    ("WebSearch1", "spc/WebSearch1.prefix.mqsim.trace.zst", None, False),
+    ("Financial1", "spc/Financial1.prefix.rewritten.spc.zst", None, False),
+    ("MSR rsrch_1", "msr/rsrch_1.csv.zst", None, True),
+    ("MSR wdev_1", "msr/wdev_1.csv", None, True),
+    ("MSR hm_0", "msr/hm_0.sample1000.csv", None, True),
+    ("MSR window", "heimdall/msr.cut.per_10k.rw_40_60.1370.trace.zst", "heimdall", False),
+    ("DTRS", "mqsim/DTRS1K.trace.zst", "ssdsim-us", False),
+    ("TPC-C", "mqsim/tpcc-small.trace.zst", None, False),
+    ("CloudPhysics", "cloudphysics/cloudPhysicsIO.vscsi.zst", None, False),
+    ("hplajw", "hp-srt/hplajw.1week.srt.zst", None, True),
+    ("desktop", "disksim-ascii/desktop.trace.zst", None, False),
+    ("DiskSim's", "disksim-ascii/disksim-valid-ascii.trace.zst", None, False),
+    ("IOzone", "disksim-ascii/ssd-iozone-aligned2-100K.trace.zst", None, False),
+    ("SYSTOR '17", "systor17/systor17-traces-sample.csv.gz", None, True),
+]
+
+
+def elsewhere_cases(options) -> list[Case]:
+    """The cases of the traces on which no parameter was chosen; none in a short run."""
+    if options.short:
+        return []
+    folder = options.traces or ROOT.parent / "shared" / "traces"
+    device = options.device or "sata250"
+    return [
+        case
+        for name, path, form, latencies in ELSEWHERE
+        for case in score_cases(
+            [Workload(name, converted(folder / path, form, options.work), device)], False
+        )
+        if latencies or case.replay == "open"
+    ]
+
+
+def converted(trace: Path, form: str | None, work: Path) -> Path:
+    """A trace as Parquet, made once."""
+    path = work / f"{trace.name.split('.')[0]}-{trace.parent.name}.parquet"
+    if not path.exists():
+        work.mkdir(parents=True, exist_ok=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", forebay.TraceWarning)
+            forebay.convert(trace, path, from_=form)
+    return path
+
+
 def figure_cases(all_workloads, flash: str, short: bool) -> list[Case]:
     """At recorded speed every replay on both disks at every wait; then the saturated loads."""
     waits = [] if short else SWEPT

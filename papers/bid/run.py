@@ -4,7 +4,7 @@
     make reproduce-short          # the bundled trace alone, in less than a minute
 
 The traces are the four captures and the sample of `hadoop/`, and the two nodes of `blktrace-bin/`,
-in the folder that `--traces` names.
+in the folder that `--traces` names; the schedulers are scored on fourteen others there too.
 """
 
 import sys
@@ -49,10 +49,11 @@ def main(options) -> str:
     workloads = cases.workloads(options)
     of_figures = cases.figure_cases(workloads, options.flash, options.short)
     of_score = cases.score_cases(workloads, options.short)
+    frozen = cases.elsewhere_cases(options)
     sweeps = sweep.cases(workloads, options.flash, options.short)
     queues = sweep.queue_cases(workloads, options.short)
     depths = sweep.depth_cases(workloads, options.short)
-    everything = list(dict.fromkeys([*of_figures, *of_score, *sweeps, *queues, *depths]))
+    everything = list(dict.fromkeys([*of_figures, *of_score, *frozen, *sweeps, *queues, *depths]))
     runs = dict(zip(everything, reproduce.grid(cases.run, everything, options.processes)))
     bounds = dict(zip(of_score, reproduce.grid(score.bound, of_score, options.processes)))
     windows = reproduce.grid(limit.found, workloads, options.processes)
@@ -80,6 +81,7 @@ def main(options) -> str:
         "## The schedulers beside one another\n",
         (score.__doc__ or "").split("\n", 2)[2].strip() + "\n",
         score.section(of_score, runs, bounds),
+        score.elsewhere(of_score, frozen, runs),
         "## The offline limit\n",
         limit.HEAD,
         limit.section(workloads, windows),

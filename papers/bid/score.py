@@ -139,6 +139,41 @@ def section(cases, runs, bounds) -> str:
     return "\n".join(parts)
 
 
+ELSEWHERE = """What is `forebay` worth where no parameter of it was chosen? The same score over the other
+shared traces on {device}, closed replay only where they hold latencies. Targets: time 95 % of the
+cases, read and write p99 90 % each, beaten at most 2 %.
+"""
+
+
+def share(judged: list[dict], key: str) -> str:
+    """How many of the cases meet one target."""
+    count = sum(j[key] for j in judged)
+    return f"{count} of {len(judged)} ({count / len(judged):.0%})"
+
+
+def elsewhere(tuned, frozen, runs) -> str:
+    """`forebay` where its parameters were chosen beside where they were not, then all schedulers."""
+    if not frozen:
+        return ""
+    judged = scores(frozen, runs)
+    here = [j for _, j in scores(tuned, runs)["forebay"]]
+    there = [j for _, j in judged["forebay"]]
+    told = {"time within 1 %": "total", "read p99 within 10 %": "read"}
+    told |= {"write p99 within 10 %": "write", "not beaten": "undominated", "all four": "met"}
+    rows = [[name, share(here, key), share(there, key)] for name, key in told.items()]
+    device = frozen[0].workload.device
+    return "\n".join(
+        [
+            ELSEWHERE.format(device=device),
+            table(["`forebay`", "chosen on these", "the other traces"], rows),
+            "All schedulers on the other traces:\n",
+            board({p: judged[p] for p in SCHEDULERS}, lambda case: True),
+            "Where `forebay` takes more than 1 % longer there:\n",
+            misses([(c, j) for c, j in judged["forebay"] if not j["total"]]),
+        ]
+    )
+
+
 def listed(names: list[str]) -> str:
     """The first two of some names."""
     more = f" and {len(names) - 2} more" if len(names) > 2 else ""
