@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
-use comfy_table::{Cell, CellAlignment, Table, presets};
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use forebay::advise::{
     Advice, Asked, Prefer, Redundancy, Remedy, RemedyKind, advise, default_device, default_flash,
     redundancy,
@@ -157,20 +157,30 @@ fn remedies(advice: &Advice) -> String {
     }
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
-    let total = advice.total_is;
-    table.set_header(["", "remedy", "needs", total, "saved %", "read p99", "write p99"]);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
+    let pairs = [total_pair, read_pair, write_pair];
+    let [total, read, write] = pairs.map(|pair| {
+        Unit::of(tried.iter().flat_map(|remedy| <[Option<f64>; 2]>::from(pair(remedy))).flatten())
+    });
+    table.set_header([
+        "",
+        "remedy",
+        "needs",
+        &format!("{} {}", advice.total_is, total.name()),
+        "saved %",
+        &format!("read p99 {}", read.name()),
+        &format!("write p99 {}", write.name()),
+    ]);
     for remedy in &tried {
-        let before = remedy.before.as_ref();
         let part = if remedy.kind == RemedyKind::Defragmentation { "*" } else { "" };
-        let total = before.map(|before| before.total_s * 1e3);
         table.add_row([
             Cell::new(if remedy.recommended { ">" } else { "" }),
             Cell::new(format!("{}{part}", remedy.kind.name())),
             Cell::new(remedy.needs().unwrap_or("-".to_string()).replace(" of flash", " flash")),
-            pair(total, remedy.total_s.map(|total| total * 1e3)),
+            total.pair(total_pair(remedy)),
             saved(remedy),
-            pair(before.and_then(|before| before.read_p99_ms), remedy.read_p99_ms),
-            pair(before.and_then(|before| before.write_p99_ms), remedy.write_p99_ms),
+            read.pair(read_pair(remedy)),
+            write.pair(write_pair(remedy)),
         ]);
     }
     let mut said = format!("Each remedy against {} on the same requests", advice.baseline);
@@ -196,19 +206,67 @@ fn right(text: String) -> Cell {
     Cell::new(text).set_alignment(CellAlignment::Right)
 }
 
-/// A time in ms before and after.
-fn pair(before: Option<f64>, after: Option<f64>) -> Cell {
-    right(match (before, after) {
-        (Some(before), Some(after)) => {
-            let (before, after) = (time(before), time(after));
-            let unit = if after.ends_with(" ms") { " ms" } else { " s" };
-            // One unit for both says enough.
-            let is_same = before.ends_with(" ms") == after.ends_with(" ms");
-            let before = if is_same { before.trim_end_matches(unit) } else { &before };
-            format!("{before} -> {after}")
+/// A remedy's total before and after, in ms.
+fn total_pair(remedy: &Remedy) -> (Option<f64>, Option<f64>) {
+    (remedy.before.as_ref().map(|before| before.total_s * 1e3), remedy.total_s.map(|s| s * 1e3))
+}
+
+/// The p99 of reads before and after, in ms.
+fn read_pair(remedy: &Remedy) -> (Option<f64>, Option<f64>) {
+    (remedy.before.as_ref().and_then(|before| before.read_p99_ms), remedy.read_p99_ms)
+}
+
+/// The p99 of writes before and after, in ms.
+fn write_pair(remedy: &Remedy) -> (Option<f64>, Option<f64>) {
+    (remedy.before.as_ref().and_then(|before| before.write_p99_ms), remedy.write_p99_ms)
+}
+
+/// The unit of a column of times.
+#[derive(Clone, Copy, PartialEq)]
+enum Unit {
+    Millis,
+    Seconds,
+}
+
+impl Unit {
+    /// Seconds where all times but 0 are of a second or more.
+    fn of(times_ms: impl Iterator<Item = f64>) -> Unit {
+        let mut least = times_ms.filter(|ms| *ms > 0.0).peekable();
+        if least.peek().is_some() && least.all(|ms| ms >= 1000.0) {
+            return Unit::Seconds;
         }
-        _ => "-".to_string(),
-    })
+        Unit::Millis
+    }
+
+    fn name(self) -> &'static str {
+        if self == Unit::Millis { "ms" } else { "s" }
+    }
+
+    /// A time in this unit.
+    fn of_ms(self, ms: f64) -> f64 {
+        if self == Unit::Millis { ms } else { ms / 1000.0 }
+    }
+
+    /// A time before and after.
+    fn pair(self, (before, after): (Option<f64>, Option<f64>)) -> Cell {
+        let told = |ms: f64| digits(self.of_ms(ms));
+        right(match (before, after) {
+            (Some(before), Some(after)) => format!("{} -> {}", told(before), told(after)),
+            _ => "-".to_string(),
+        })
+    }
+
+    /// A tail with its interval.
+    fn tail(self, ms: Option<f64>, interval: Option<(f64, f64)>) -> Cell {
+        let Some(ms) = ms else { return right("-".to_string()) };
+        // Resamples are counted in steps of some 2 %: more than two digits would say nothing.
+        let figure = |ms: f64| match self.of_ms(ms) {
+            value if value < 9.95 => format!("{value:.1}"),
+            value => format!("{value:.0}"),
+        };
+        let within = interval.map(|(low, high)| format!(" ({}-{})", figure(low), figure(high)));
+        right(format!("{}{}", digits(self.of_ms(ms)), within.unwrap_or_default()))
+    }
 }
 
 fn number(value: Option<f64>, digits: usize) -> Cell {
@@ -220,6 +278,7 @@ fn arrays(redundancy: &Redundancy, total_is: &str) -> String {
     let total = format!("{} s", total_is.split(' ').next().unwrap_or_default());
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
     table.set_header([
         "",
         "redundancy",
@@ -253,10 +312,14 @@ fn ranking(advice: &Advice) -> String {
     let digits = if longest_s < 10.0 { 3 } else { 1 };
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
+    table.set_content_arrangement(ContentArrangement::Dynamic).set_width(output::COLUMNS as u16);
     let total = format!("{} s", advice.total_is.split(' ').next().unwrap_or_default());
     let mut header = vec!["", "policy", "from", total.as_str()];
     header.extend(compared.then_some("saved %"));
-    header.extend(["read p99", "write p99"]);
+    let read = Unit::of(advice.ranking.iter().filter_map(|ranked| ranked.read_p99_ms));
+    let write = Unit::of(advice.ranking.iter().filter_map(|ranked| ranked.write_p99_ms));
+    let tails = [format!("read p99 {}", read.name()), format!("write p99 {}", write.name())];
+    header.extend(tails.iter().map(String::as_str));
     table.set_header(header);
     for ranked in &advice.ranking {
         let mark = if advice.recommended.as_ref() == Some(&ranked.policy) { ">" } else { "" };
@@ -270,8 +333,12 @@ fn ranking(advice: &Advice) -> String {
             let paired = ranked.gain_low_share.zip(ranked.gain_high_share);
             share_saved(share, paired.filter(|_| ranked.policy != advice.baseline))
         }));
-        row.push(tail(ranked.read_p99_ms, ranked.read_p99_low_ms.zip(ranked.read_p99_high_ms)));
-        row.push(tail(ranked.write_p99_ms, ranked.write_p99_low_ms.zip(ranked.write_p99_high_ms)));
+        row.push(
+            read.tail(ranked.read_p99_ms, ranked.read_p99_low_ms.zip(ranked.read_p99_high_ms)),
+        );
+        row.push(
+            write.tail(ranked.write_p99_ms, ranked.write_p99_low_ms.zip(ranked.write_p99_high_ms)),
+        );
         table.add_row(row);
     }
     if !compared {
@@ -287,29 +354,14 @@ fn ranking(advice: &Advice) -> String {
 
 /// A share saved in percent, with its interval.
 fn share_saved(share: f64, interval: Option<(f64, f64)>) -> Cell {
-    let percent = |share: f64| format!("{:.0}", share * 100.0 + 0.0);
-    let within = interval.map(|(low, high)| format!(" ({} to {})", percent(low), percent(high)));
-    let digits = usize::from(share.abs() < 0.0995);
-    right(format!("{:.digits$}{}", share * 100.0 + 0.0, within.unwrap_or_default()))
-}
-
-/// A tail with its interval, in the tail's unit.
-fn tail(value: Option<f64>, interval: Option<(f64, f64)>) -> Cell {
-    let Some(ms) = value else { return right("-".to_string()) };
-    let (per_unit, unit) = if ms < 1000.0 { (1.0, "ms") } else { (1000.0, "s") };
-    // Resamples are counted in steps of some 2 %: more than two digits would say nothing.
-    let figure = |ms: f64| match ms / per_unit {
-        value if value < 9.95 => format!("{value:.1}"),
-        value => format!("{value:.0}"),
+    let (low, high) = interval.unwrap_or((share, share));
+    let digits = usize::from([share, low, high].iter().all(|share| share.abs() < 0.0995));
+    let percent = |share: f64| match format!("{:.digits$}", share * 100.0) {
+        zero if zero.trim_matches(['-', '0', '.']).is_empty() => "0".to_string(),
+        told => told,
     };
-    let within = interval.map(|(low, high)| format!(" ({}-{})", figure(low), figure(high)));
-    right(format!("{}{} {unit}", digits(ms / per_unit), within.unwrap_or_default()))
-}
-
-/// Three digits and a unit.
-fn time(ms: f64) -> String {
-    let (value, unit) = if ms < 1000.0 { (ms, "ms") } else { (ms / 1000.0, "s") };
-    format!("{} {unit}", digits(value))
+    let within = interval.map(|(low, high)| format!(" ({} to {})", percent(low), percent(high)));
+    right(format!("{}{}", percent(share), within.unwrap_or_default()))
 }
 
 /// Three digits.

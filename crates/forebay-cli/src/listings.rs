@@ -85,6 +85,10 @@ fn listing(header: [&str; 2]) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::ASCII_MARKDOWN);
     table.set_content_arrangement(ContentArrangement::Dynamic);
+    // As wide as the terminal; else as an answer.
+    if table.width().is_none() {
+        table.set_width(output::COLUMNS as u16);
+    }
     table.set_header(header);
     table
 }

@@ -143,7 +143,8 @@ pub(crate) struct Replaying {
     #[arg(long, value_name = "MODE")]
     replay: Option<Replay>,
     /// Divide inter-arrival and think times by this
-    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = intensity)]
+    #[arg(long, value_name = "TIMES", default_value = "1", value_parser = intensity,
+          allow_negative_numbers = true)]
     intensity: Intensity,
     /// What to do with addresses beyond the device: scale, wrap or clip
     #[arg(long, value_name = "HOW", default_value = "scale")]

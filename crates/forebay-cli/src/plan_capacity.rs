@@ -48,7 +48,8 @@ pub(crate) struct Capacity {
     seed: u64,
     /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
     /// whose scattered reads tell; the answer is how many times as fast a server has to be
-    #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out", "output"])]
+    #[arg(long, value_name = "COST", conflicts_with_all = ["device", "by", "confidence", "hold_out", "output"],
+          allow_negative_numbers = true)]
     cost_us: Option<String>,
     #[command(flatten)]
     devices: Devices,

@@ -48,7 +48,7 @@ pub(crate) struct Consolidate {
     fraction: Vec<Fraction>,
     /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
     /// whose scattered reads tell; the answer is how many times as fast a server has to be
-    #[arg(long, value_name = "COST")]
+    #[arg(long, value_name = "COST", allow_negative_numbers = true)]
     cost_us: Option<String>,
     #[command(flatten)]
     trust: Trust,

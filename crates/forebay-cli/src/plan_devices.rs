@@ -193,9 +193,14 @@ fn write_cache(row: &Row, devices: usize, max: u16) -> Option<String> {
 /// Why no number of devices is given.
 fn refusal(row: &Row, device: &str, max: u16) -> String {
     match (row.alone_fraction, row.devices_for_bytes) {
-        (Some(alone), _) if alone < row.fraction => format!(
+        (Some(alone), _) if alone < row.fraction && !row.has_arm => format!(
             "no number of {device} does: one that is idle answers only {} in time, a request at \
              a time.",
+            share_found(alone)
+        ),
+        (Some(alone), _) if alone < row.fraction => format!(
+            "no number of {device} up to {max} does, as each is too slow: where {max} are idle, a request at a time, \
+             {} are in time. On more of them seeks get shorter (--devices-max); a faster drive is likelier to do.",
             share_found(alone)
         ),
         (_, Some(bytes)) if bytes > u64::from(max) => format!(
@@ -221,7 +226,7 @@ fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
         let within = Cell::new(format!("{} ms", line[0].within_ms));
         let figures = line.iter().map(|row| {
             let most = || match row.alone_fraction {
-                Some(alone) if alone < row.fraction => "none".to_string(),
+                Some(alone) if alone < row.fraction && !row.has_arm => "none".to_string(),
                 _ => format!("> {max} ({:.4})", row.achieved_fraction),
             };
             let text = row.devices.map_or_else(most, |devices| devices.to_string());
@@ -230,7 +235,8 @@ fn shown(rows: &[Row], promises: &Promises, device: &str, max: u16) -> String {
         table.add_row([within].into_iter().chain(figures));
     }
     let is_bracketed = |row: &Row| {
-        row.devices.is_none() && row.alone_fraction.is_none_or(|alone| alone >= row.fraction)
+        let never = |alone| alone < row.fraction && !row.has_arm;
+        row.devices.is_none() && !row.alone_fraction.is_some_and(never)
     };
     let brackets = match rows.iter().any(is_bracketed) {
         true => format!("; where {max} do not, in brackets the share that they do"),

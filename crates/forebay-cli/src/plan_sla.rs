@@ -22,12 +22,11 @@ pub(crate) struct Sla {
     /// The trace
     trace: TracePath,
     /// Also check the promise at this capacity, in requests a second
-    #[arg(long, value_name = "IOPS", value_parser = clap::value_parser!(u64).range(1..=RATE_MAX_IOPS),
-          allow_hyphen_values = true)]
+    #[arg(long, value_name = "IOPS", value_parser = iops, allow_hyphen_values = true)]
     capacity: Option<u64>,
     /// Let a request cost what its length takes: microseconds and microseconds a KiB, as in 100+0.5/KiB, or a device,
     /// whose scattered reads tell; the answer is how many times as fast one server has to be, first come first served
-    #[arg(long, value_name = "COST", conflicts_with = "capacity")]
+    #[arg(long, value_name = "COST", conflicts_with = "capacity", allow_negative_numbers = true)]
     cost_us: Option<String>,
     #[command(flatten)]
     trust: Trust,
@@ -36,6 +35,13 @@ pub(crate) struct Sla {
     /// How to print the results
     #[arg(long, value_enum, default_value = "table")]
     format: Format,
+}
+
+fn iops(text: &str) -> Result<u64, String> {
+    let rate = text.parse().ok().filter(|rate| (1..=RATE_MAX_IOPS).contains(rate));
+    rate.ok_or_else(|| {
+        format!("got '{text}', expected a whole number of requests a second, 1 to {RATE_MAX_IOPS}")
+    })
 }
 
 #[derive(Serialize)]

@@ -164,6 +164,27 @@ fn rare_reads_want_nothing() {
     assert!(advice.headline.starts_with("Nothing to gain"), "{}", advice.headline);
 }
 
+/// A disk that is idle but for two bursts: their tail is told, and that it may be chance who is quicker.
+#[test]
+fn bursts_on_an_idle_disk_are_not_called_seldom_met() {
+    let rare = (0..200).map(|n| read(n * 500_000, 0, scattered(n), 4 * KIB));
+    let bursts = (200..260).map(|n| read((n / 30) * 9_000_000, 0, scattered(n), 4 * KIB));
+    let mut all: Vec<Record> = rare.chain(bursts).collect();
+    all.sort_by_key(|record| record.at);
+    let advice = advice(all);
+    assert_eq!(advice.verdict, Verdict::LoadTooLow, "{}", advice.headline);
+    assert!(advice.headline.starts_with("Nothing is sure to be gained"), "{}", advice.headline);
+    assert!(advice.headline.contains("chance may be all of that"), "{}", advice.headline);
+}
+
+/// What the disk still works on when the last request has come is not a share of the time before.
+#[test]
+fn a_disk_is_not_busy_for_more_than_all_of_the_time() {
+    let advice = advice((0..100).map(|n| read(n * 7_000, 0, scattered(n), 4 * KIB)).collect());
+    let told = "longer than the 693.0 ms in which requests come";
+    assert!(advice.findings[0].contains(told), "{:?}", advice.findings[0]);
+}
+
 #[test]
 fn one_long_sequential_read_wants_nothing() {
     let advice = advice((0..5000).map(|n| read(n * 1_000, 0, n * 512 * KIB, 512 * KIB)).collect());
@@ -310,7 +331,7 @@ fn a_recording_from_flash_is_tried_on_flash() {
     assert_eq!((advice.verdict, advice.baseline.as_str()), (Verdict::LoadTooLow, "none"));
     assert_eq!(advice.recommended.as_deref(), Some("none"));
     assert_eq!(advice.today.as_ref().unwrap().policy, "none");
-    assert!(advice.headline.ends_with("nothing that can be had beats it."), "{}", advice.headline);
+    assert!(advice.headline.ends_with("nothing is sure to beat it."), "{}", advice.headline);
     // Schedulers that come to the same share a sentence.
     let same = advice.findings.iter().filter(|told| told.contains("come to the same as none"));
     assert_eq!(same.count(), 1, "{:?}", advice.findings);

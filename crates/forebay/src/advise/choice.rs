@@ -273,29 +273,29 @@ impl<'a> Choice<'a> {
     /// Why the first run is not worth flash against each other one; none if it is. It has to be better by a tenth under
     /// the preference, and worse than the first `unharmed` of the others in nothing that this looks at.
     pub(super) fn against_flash(&self, unharmed: usize) -> Option<String> {
-        let is_worth = |other: &usize| self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, *other);
-        if let Some(other) = (1..self.runs.len()).find(|other| !is_worth(other)) {
-            let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(self.looked_at().len().max(1) as i32);
-            let why = match self.weight(0) < self.weight(other) * least {
-                true => "chance may be all that makes it better than",
-                false => "not a tenth better than",
-            };
-            let (policy, figures) = (&self.runs[other].policy, self.held_against(0, other));
-            return Some(format!("Not worth flash: {why} {policy} ({figures})"));
-        }
         let harmed = (1..=unharmed).find_map(|other| {
             let is_worse =
                 |figure: &&Figure| self.share(**figure, 0, other) > 1.0 + SHARE_THAT_MATTERS;
             Some((other, *self.looked_at().iter().find(is_worse)?))
         });
-        harmed.map(|(other, figure)| {
-            format!(
+        if let Some((other, figure)) = harmed {
+            return Some(format!(
                 "Not worth flash: {} rises against {} ({})",
                 figure.name(&self.runs[0]),
                 self.runs[other].policy,
                 self.told(figure, 0, other).unwrap_or_default()
-            )
-        })
+            ));
+        }
+        let is_worth = |other: &usize| self.is_better_by(FLASH_SHARE_THAT_MATTERS, 0, *other);
+        let other = (1..self.runs.len()).find(|other| !is_worth(other))?;
+        let least = (1.0 - FLASH_SHARE_THAT_MATTERS).powi(self.looked_at().len().max(1) as i32);
+        let why = match self.weight(0) < self.weight(other) * least {
+            true => "chance may be all that makes it better than",
+            false => "not a tenth better than",
+        };
+        let together = if self.looked_at().len() > 1 { ", all figures together" } else { "" };
+        let (policy, figures) = (&self.runs[other].policy, self.held_against(0, other));
+        Some(format!("Not worth flash: {why} {policy}{together} ({figures})"))
     }
 
     /// A figure of two runs.

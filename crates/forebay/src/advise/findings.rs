@@ -2,7 +2,7 @@
 
 use super::available::served;
 use super::choice::Choice;
-use super::judge::{TOO_FEW, Tail, keeps_up, share_busy};
+use super::judge::{TOO_FEW, Tail, is_at_ease, keeps_up, share_busy};
 use super::sensitivity::{self, Sensitivity};
 use super::{From, Plain, Prefer, Ranked, Remedy, RemedyKind, Today, Verdict};
 use crate::devices::OpenDevice;
@@ -116,19 +116,10 @@ impl Case<'_> {
         let baseline = self.baseline();
         match self.verdict {
             Verdict::Recommended => self.today_and_best(),
-            Verdict::BaselineIsBest => format!("{} {}", self.stay(), self.worst()),
-            Verdict::LoadTooLow => format!(
-                "Nothing to gain: the trace keeps the {} busy only {} of the time, so requests seldom meet and \
-                 there is little to reorder; 99 % of {} are answered within {}. {}",
-                self.drive(),
-                match self.share_busy() {
-                    share if share < 0.001 => "less than 0.1 %".to_string(),
-                    share => percent(share),
-                },
-                self.tail().name(),
-                millis(self.tail().ms(baseline)),
-                self.stay(),
-            ),
+            Verdict::BaselineIsBest => {
+                format!("{} {}", self.stay(), self.worst()).trim_end().to_string()
+            }
+            Verdict::LoadTooLow => self.mostly_idle(),
             Verdict::TooShort | Verdict::NoTimes => format!(
                 "Too short to advise: {} in {} tell nothing of schedulers or other remedies; {TOO_FEW} \
                  are the least that do.",
@@ -144,6 +135,44 @@ impl Case<'_> {
         }
     }
 
+    /// What a device that is mostly idle leaves to gain: nothing, or in bursts what chance may be all of.
+    fn mostly_idle(&self) -> String {
+        let busy = match self.share_busy() {
+            share if share < 0.001 => "less than 0.1 %".to_string(),
+            share => format!("only {}", percent(share)),
+        };
+        let (drive, kind) = (self.drive(), self.tail().name());
+        let (baseline, within) = (self.baseline(), millis(self.tail().ms(self.baseline())));
+        if is_at_ease(baseline, self.span_s) || self.device.model.cylinders() == 0 {
+            return format!(
+                "Nothing to gain: the trace keeps the {drive} busy for {busy} of the time, so requests seldom meet \
+                 and there is little to reorder; 99 % of {kind} are answered within {within}. {}",
+                self.stay(),
+            );
+        }
+        let least = self.to_be_had().min_by(|a, b| self.tail_ms(a).total_cmp(&self.tail_ms(b)));
+        let chance = least.filter(|least| self.tail_ms(least) < self.tail().ms(baseline));
+        let chance = chance.map_or(String::new(), |least| {
+            format!(
+                " {} has {kind} within {}, but chance may be all of that.",
+                least.policy,
+                millis(self.tail_ms(least))
+            )
+        });
+        format!(
+            "Nothing is sure to be gained: the trace keeps the {drive} busy for {busy} of the time, in bursts: 99 % of \
+             {kind} are answered within {within} under {}.{chance} {}",
+            baseline.policy,
+            self.stay(),
+        )
+    }
+
+    /// The tail that people wait for, of a scheduler.
+    fn tail_ms(&self, ranked: &Ranked) -> f64 {
+        let ms = if self.tail() == Tail::Reads { ranked.read_p99_ms } else { ranked.write_p99_ms };
+        ms.unwrap_or(f64::MAX)
+    }
+
     /// What the device is called.
     fn drive(&self) -> &'static str {
         if self.device.model.cylinders() > 0 { "disk" } else { "device" }
@@ -154,7 +183,7 @@ impl Case<'_> {
         match self.today {
             None => "Leave the scheduler as it is.".to_string(),
             Some(today) => {
-                format!("Use {}, no scheduler: nothing that can be had beats it.", today.policy)
+                format!("Use {}, no scheduler: nothing is sure to beat it.", today.policy)
             }
         }
     }
@@ -170,7 +199,12 @@ impl Case<'_> {
         match -worst.gain_share.unwrap_or(0.0) {
             loss if loss < 0.005 => String::new(),
             loss => {
-                format!("{} brings {} more {}.", worst.policy, percent(loss), self.total_words())
+                format!(
+                    "The wrong one, {}, costs {} more {}.",
+                    worst.policy,
+                    percent(loss),
+                    self.total_words()
+                )
             }
         }
     }
@@ -378,6 +412,12 @@ impl Case<'_> {
             Replay::Closed => figures.makespan_s,
             Replay::Open | Replay::Dependent => self.span_s,
         };
+        if figures.busy_s > over_s {
+            return format!(
+                "Under {policy} the {drive} is busy for {busy}, longer than the {} in which requests come. {floor}.",
+                seconds(over_s),
+            );
+        }
         format!(
             "Under {policy} the {drive} is busy {busy} of {} ({}). {floor}.",
             seconds(over_s),
@@ -467,8 +507,7 @@ impl Case<'_> {
     fn comparison(&self) -> Vec<String> {
         let baseline = self.baseline();
         let others = self.results.iter().filter(|result| result.policy != baseline.policy);
-        let (same, others): (Vec<_>, Vec<_>) =
-            others.partition(|run| self.figures_of(run) == self.figures_of(baseline));
+        let (same, others): (Vec<_>, Vec<_>) = others.partition(|run| self.is_as(run, baseline));
         let mut told: Vec<String> = others.into_iter().map(|run| self.one(run)).collect();
         if !same.is_empty() {
             let same: Vec<&str> = same.iter().map(|run| run.policy.as_str()).collect();
@@ -481,6 +520,13 @@ impl Case<'_> {
             ));
         }
         told
+    }
+
+    /// Whether two runs are told alike, in the other tail too.
+    fn is_as(&self, run: &RunResult, other: &RunResult) -> bool {
+        let tails = |run: &RunResult| [run.figures.read_p99_ms, run.figures.write_p99_ms];
+        let told = |run| self.told_tails(tails(run)).into_iter().map(|(_, ms)| millis(ms));
+        self.figures_of(run) == self.figures_of(other) && told(run).eq(told(other))
     }
 
     /// A run's figures as they are told.

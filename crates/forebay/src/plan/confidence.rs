@@ -5,7 +5,9 @@
 //! replacement, and asks for the least capacity that answers the fraction of its requests. What a
 //! block's requests come to at a capacity is counted once, in the trace's own order, so a backlog
 //! at a block's start (at most one bound long) stays that of the trace. Counts are made at a grid of
-//! capacities and interpolated, in the logarithm of what is refused, between its points.
+//! capacities, up to the one that answers all, and interpolated, in the logarithm of what is refused,
+//! between its points. Requests that come at once make counts jump where the server has time for one more
+//! within the bound: about each capacity found the grid has those steps, either side of them.
 //!
 //! What such an interval cannot tell: bursts rarer than the trace. For a fraction of 1 no resample
 //! needs more than the trace itself did, so the upper end is the capacity found, and says little.
@@ -13,7 +15,7 @@
 use std::collections::BTreeSet;
 
 use forebay_core::Nanos;
-use forebay_core::rtt::{Gaps, Rtt, admitted_by_part};
+use forebay_core::rtt::{Gaps, RATE_MAX_IOPS, Rtt, admitted_by_part, least_rate_for_all};
 
 use super::amount::Fraction;
 use super::search::least_capacities;
@@ -24,8 +26,11 @@ pub const BLOCKS: u64 = 50;
 /// Resamples drawn.
 const RESAMPLES: usize = 1000;
 
-/// Capacities counted, beside those found.
+/// Capacities counted, beside those found and the steps about them.
 const GRID: u32 = 64;
+
+/// Steps of one more request within the bound, on either side of a capacity found.
+const STEPS: u64 = 12;
 
 /// What is asked of the bootstrap.
 #[derive(Clone, Copy, Debug)]
@@ -44,16 +49,33 @@ pub fn intervals(
     found: &[u64],
     bootstrap: Bootstrap,
 ) -> Vec<(u64, u64)> {
-    let grid = grid(found);
+    // Each by itself, so that none hangs on what else is asked.
+    let most = least_rate_for_all(gaps, within).unwrap_or(RATE_MAX_IOPS);
     let ends = block_ends(gaps);
+    let each = fractions.iter().zip(found);
+    each.map(|(fraction, found)| {
+        let grid = grid(within, *found, most.max(*found));
+        interval(gaps, within, (*fraction, &grid), &ends, bootstrap)
+    })
+    .collect()
+}
+
+/// The interval of one fraction, whose counts are made at `grid`.
+fn interval(
+    gaps: &Gaps,
+    within: Nanos,
+    (fraction, grid): (Fraction, &[u64]),
+    ends: &[usize],
+    bootstrap: Bootstrap,
+) -> (u64, u64) {
     let sizes: Vec<u64> = std::iter::once(0)
         .chain(ends.iter().copied())
-        .zip(&ends)
+        .zip(ends)
         .map(|(from, to)| (to - from) as u64)
         .collect();
-    let counts = admitted_by_part(gaps, within, &grid, &ends);
+    let counts = admitted_by_part(gaps, within, grid, ends);
     let mut random = Random(bootstrap.seed);
-    let mut drawn: Vec<Vec<f64>> = vec![Vec::with_capacity(RESAMPLES); fractions.len()];
+    let mut drawn = Vec::with_capacity(RESAMPLES);
     let mut weights = vec![0u64; sizes.len()];
     for _ in 0..RESAMPLES {
         weights.fill(0);
@@ -61,20 +83,31 @@ pub fn intervals(
         let weigh = |counts: &[u64]| counts.iter().zip(&weights).map(|(c, w)| c * w).sum::<u64>();
         let requests = weigh(&sizes);
         let admitted: Vec<u64> = counts.iter().map(|by_block| weigh(by_block)).collect();
-        for (fraction, drawn) in fractions.iter().zip(&mut drawn) {
-            drawn.push(least(&grid, &admitted, requests, fraction.of(requests)));
-        }
+        drawn.push(least(grid, &admitted, requests, fraction.of(requests)));
     }
-    drawn.into_iter().map(|drawn| percentiles(drawn, bootstrap.level)).collect()
+    percentiles(drawn, bootstrap.level)
 }
 
-/// From a little to the most that was found.
-fn grid(found: &[u64]) -> Vec<u64> {
-    let (low, high) = (found.iter().min().copied(), found.iter().max().copied());
-    let (low, high) = (low.unwrap_or(1).max(1) as f64 / 8.0, high.unwrap_or(1).max(1) as f64);
-    let at = |step: u32| low * (high / low).powf(f64::from(step) / f64::from(GRID));
-    let steps = (0..=GRID).map(|step| (at(step).ceil() as u64).max(1));
-    steps.chain(found.iter().copied()).collect::<BTreeSet<u64>>().into_iter().collect()
+/// From a little below `found` to the `most`, which answers all: no resample needs more.
+fn grid(within: Nanos, found: u64, most: u64) -> Vec<u64> {
+    let (from, to) = (found.max(1) as f64 / 8.0, most as f64);
+    let at = |step: u32| from * (to / from).powf(f64::from(step) / f64::from(GRID));
+    let even = (0..=GRID).map(|step| (at(step).ceil() as u64).max(1));
+    let all = even.chain(steps_about(found, within)).chain([found, most]);
+    all.filter(|capacity| *capacity <= most).collect::<BTreeSet<u64>>().into_iter().collect()
+}
+
+/// The least capacities that have time for whole requests within the bound, about `found`, and one less each.
+fn steps_about(found: u64, within: Nanos) -> impl Iterator<Item = u64> {
+    const SECOND: u128 = 1_000_000_000;
+    let (found, within) = (u128::from(found), u128::from(within.0.max(1)));
+    let held = u64::try_from(found * within / SECOND).unwrap_or(u64::MAX);
+    let steps = held.saturating_sub(STEPS)..=held.saturating_add(STEPS);
+    steps.filter(|held| *held > 0).flat_map(move |held| {
+        let least = (u128::from(held) * SECOND).div_ceil(within);
+        let least = u64::try_from(least).unwrap_or(RATE_MAX_IOPS);
+        [least.saturating_sub(1).max(1), least]
+    })
 }
 
 /// Where each block of time ends, as a number of requests.
@@ -224,6 +257,26 @@ mod tests {
             let (capacity, width) = (check.capacity_iops.unwrap(), high - low);
             assert!(low - width / 2 <= capacity && capacity <= high + width / 2);
         }
+    }
+
+    #[test]
+    fn the_interval_of_one_fraction_may_end_above_what_was_found_whatever_else_is_asked() {
+        // Bursts of 1 to 20 at once, one each 50 ms: a resample that draws the longer ones needs more.
+        let mut random = Random(3);
+        let burst = |index: u64, most: usize| {
+            std::iter::repeat_n(Nanos(index * 50 * MS), random.below(most) + 1)
+        };
+        let mut burst = burst;
+        let gaps: Gaps = (0..2000u64).flat_map(|index| burst(index, 20)).collect();
+        let within = Nanos(10 * MS);
+        let one: Vec<Fraction> = vec!["0.9".parse().unwrap()];
+        let found = least_capacities(&gaps, within, &[one[0].of(gaps.len() as u64)])[0].unwrap();
+        let alone = intervals(&gaps, within, &one, &[found], HALF)[0];
+        assert_eq!(found % 100, 0, "a whole request more in 10 ms");
+        assert!(alone.0 <= found && found <= alone.1 && alone.1 > found, "{alone:?} {found}");
+        let two = [one[0], "1".parse().unwrap()];
+        let both = intervals(&gaps, within, &two, &[found, 2000], HALF);
+        assert_eq!((both[0], both[1].1), (alone, 2000));
     }
 
     #[test]

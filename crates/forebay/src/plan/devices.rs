@@ -13,7 +13,9 @@
 //! are. The answer is at least the larger, and keeps the promise with the data as they are.
 //!
 //! Where none of the allowed numbers keeps a promise, requests are simulated once more, far apart, each
-//! on an idle device. What is too slow then is so on any number of them.
+//! on an idle device of as many as are allowed. What is too slow then is so on fewer too, and on any number
+//! of devices without an arm. With an arm, more devices hold less each and seek less far: no number above
+//! those allowed is ruled out.
 
 mod striped;
 mod trial;
@@ -94,9 +96,12 @@ pub struct Row {
     pub achieved_fraction: f64,
     /// The share that one device less answers, where the promise decides.
     pub one_less_fraction: Option<f64>,
-    /// The share that is answered within the bound by idle devices, a request at a time; told where no
-    /// allowed number keeps the promise. Below the fraction, no number of devices does.
+    /// The share that is answered within the bound by as many idle devices as were allowed, a request at a
+    /// time; told where no allowed number keeps the promise. Below the fraction, no such number does, however
+    /// few requests meet.
     pub alone_fraction: Option<f64>,
+    /// Whether the time of a request hangs on where it lies, so that more devices seek less far.
+    pub has_arm: bool,
     /// The price of so many.
     pub price: Option<f64>,
     /// What it takes with the devices' write cache off; none of devices without one, and where no number is given.

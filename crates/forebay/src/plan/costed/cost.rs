@@ -51,11 +51,10 @@ impl Cost {
     pub fn named(text: &str) -> Result<Cost, Error> {
         // What begins as a number is meant to be one.
         let begins = |first: char| first.is_ascii_digit() || "+-.".contains(first);
+        let is_number = text.starts_with(begins) || text.parse::<f64>().is_ok();
         match text.parse::<Cost>() {
             Ok(cost) => Ok(cost),
-            Err(wrong)
-                if text.is_empty() || text.starts_with(begins) && devices::open(text).is_err() =>
-            {
+            Err(wrong) if text.is_empty() || is_number && devices::open(text).is_err() => {
                 Err(Error::Unfit(wrong))
             }
             Err(_) => Cost::of_device(&devices::open(text)?),

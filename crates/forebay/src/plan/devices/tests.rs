@@ -76,6 +76,7 @@ fn what_an_idle_device_is_too_slow_for_no_number_of_them_keeps() {
         table(&input(&[0; 20]), &device, &asked(&promises)).unwrap().remove(0)
     };
     assert_eq!((slow(9_999).devices, slow(9_999).alone_fraction), (None, Some(0.0)));
+    assert!(!slow(9_999).has_arm);
     // Twenty at once on eight: one alone is in time, so more of them would do.
     assert_eq!((slow(10_000).devices, slow(10_000).alone_fraction), (None, Some(1.0)));
     assert_eq!((slow(30_000).devices_for_bytes, slow(30_000).mean_power_w), (None, None));

@@ -92,6 +92,7 @@ impl<'a> Trial<'a> {
             achieved_fraction: counted.share(index),
             one_less_fraction: one_less,
             alone_fraction: alone,
+            has_arm: self.device.model.cylinders() > 0,
             price: question.price_each.zip(devices).map(|(each, devices)| each * devices as f64),
             without_write_cache: None,
             mean_power_w: is_powered.then_some(counted.watts),
