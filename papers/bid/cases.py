@@ -136,7 +136,7 @@ ELSEWHERE = [
     ("desktop", "disksim-ascii/desktop.trace.zst", None, False),
     ("DiskSim's", "disksim-ascii/disksim-valid-ascii.trace.zst", None, False),
     ("IOzone", "disksim-ascii/ssd-iozone-aligned2-100K.trace.zst", None, False),
-    ("SYSTOR '17", "systor17/systor17-traces-sample.csv.gz", None, True),
+    ("SYSTOR", "systor17/systor17-traces-sample.csv.gz", None, True),
 ]
 
 
