@@ -9,7 +9,9 @@ use std::time::Duration;
 use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay_serve::ask;
-use forebay_serve::figures::{BackFigures, DiskFigures, ExportFigures, Figures, VolumeFigures};
+use forebay_serve::figures::{
+    BackFigures, DiskFigures, ExportFigures, Figures, PaceFigures, VolumeFigures,
+};
 
 use serde::Serialize;
 
@@ -115,6 +117,14 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         text += &format!(", switched {times} times, the last time in {pause:.1} ms");
     }
     text = output::wrapped(&(text + ".")) + "\n";
+    if let Some(PaceFigures { percent, measured_iops }) = back.pace {
+        let measured = match measured_iops {
+            Some(iops) => format!("The disk does {iops:.0} requests a second"),
+            None => "The disk was not busy for long enough to be measured".into(),
+        };
+        let told = format!("{measured}; {percent:.1} % of each promise is held.");
+        text += &(output::wrapped(&told) + "\n");
+    }
     for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
         let share = one.kept_in_time as f64 / one.kept as f64 * 100.0;
         let (name, iops, within_ms) = (&one.name, one.keep_iops, one.within_ms);
@@ -263,6 +273,7 @@ mod tests {
             last_pause_ms: 3.25,
             exports: vec![export],
             disks: vec![disk(count, true), disk(0, false)],
+            pace: Some(PaceFigures { percent: 62.25, measured_iops: Some(287.4) }),
             volume: Some(VolumeFigures {
                 units: vec![("raid6".into(), 1200), ("raid10x3".into(), 34)],
                 all_units: 4000,
@@ -286,6 +297,7 @@ mod tests {
         for said in [
             "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
             "Rebuilding: 25 % of 4000 units",
+            "The disk does 287 requests a second; 62.2 % of each promise is held.",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
         }

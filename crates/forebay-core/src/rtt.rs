@@ -66,14 +66,30 @@ impl Rtt {
     /// decrease.
     #[inline]
     pub fn admit(&mut self, at: Nanos) -> bool {
+        self.admit_within(at, self.within)
+    }
+
+    /// The same under another bound.
+    #[inline]
+    pub(crate) fn admit_within(&mut self, at: Nanos, within: Nanos) -> bool {
         let rate = u128::from(self.rate_iops);
         let arrival = u128::from(at.0) * rate;
         let done = self.free.max(arrival) + u128::from(SERVICE);
-        let admits = done <= arrival + u128::from(self.within.0) * rate;
+        let admits = done <= arrival + u128::from(within.0) * rate;
         if admits {
             self.free = done;
         }
         admits
+    }
+
+    /// Requests a second.
+    pub(crate) fn rate_iops(&self) -> u64 {
+        self.rate_iops
+    }
+
+    /// The bound.
+    pub(crate) fn within(&self) -> Nanos {
+        self.within
     }
 
     /// When the server is done with all it admitted, rounded up to a nanosecond.
@@ -105,8 +121,18 @@ impl Classes {
     /// The same from tier `first` on: those before it are not asked.
     #[inline]
     pub fn admit_from(&mut self, first: usize, at: Nanos) -> Option<usize> {
-        let asked = self.0.iter_mut().enumerate().skip(first);
-        asked.into_iter().find_map(|(tier, rtt)| rtt.admit(at).then_some(tier))
+        self.admit_each(first, |_, rtt| rtt.admit(at))
+    }
+
+    /// The same where `admits` says whether a tier does.
+    #[inline]
+    pub(crate) fn admit_each(
+        &mut self,
+        first: usize,
+        mut admits: impl FnMut(usize, &mut Rtt) -> bool,
+    ) -> Option<usize> {
+        let mut asked = self.0.iter_mut().enumerate().skip(first);
+        asked.find_map(|(tier, rtt)| admits(tier, rtt).then_some(tier))
     }
 
     /// How many there are.

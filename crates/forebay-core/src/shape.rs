@@ -25,6 +25,7 @@ mod dmclock;
 mod fcfs;
 mod miser;
 mod overlap;
+mod pace;
 mod pending;
 mod promised;
 mod sfq;
@@ -38,6 +39,7 @@ pub use backlog::Backlog;
 pub use dmclock::{DmClock, Share};
 pub use fcfs::Fcfs;
 pub use miser::{Admission, Miser};
+pub use pace::{Capacity, Following, Moment, Pace};
 pub use promised::{Promise, Promised};
 pub use sfq::Sfq;
 pub use split::Split;
@@ -46,18 +48,20 @@ pub use wf2q::Wf2q;
 
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::device::Completion;
-use crate::contract::policy::{Class, Cx, Done, Policy};
+use crate::contract::policy::{Class, Cx, Done, Figure, Gauge, Policy};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
+use pace::Follower;
+use pending::Pending;
 
 /// Decides which class is served next.
 pub trait Recombine {
     /// `request` arrives, before it is in `backlog`; gives its class. It must be at least `least`
     /// where classes have an order.
-    fn arrive(&mut self, now: Nanos, request: &Request, least: usize, backlog: &Backlog) -> usize;
+    fn arrive(&mut self, at: Moment, request: &Request, least: usize, backlog: &Backlog) -> usize;
 
     /// The class whose first request `lane` serves now: one that [`Backlog::is_ready`]; or none.
-    fn next(&mut self, now: Nanos, lane: Lane, backlog: &Backlog) -> Option<usize>;
+    fn next(&mut self, at: Moment, lane: Lane, backlog: &Backlog) -> Option<usize>;
 
     /// A request of `class` is complete.
     #[inline]
@@ -67,6 +71,11 @@ pub trait Recombine {
     #[inline]
     fn reported(&self, class: usize) -> usize {
         class
+    }
+
+    /// What it needs of the server to keep what it promises. By default it promises nothing.
+    fn capacity(&self) -> Capacity {
+        Capacity::default()
     }
 
     /// When to ask again, after [`Recombine::next`] gave none at an earlier time.
@@ -89,6 +98,8 @@ pub struct Shape {
     pub len_max: u32,
     /// Whether dependent requests keep their order.
     pub dependencies: bool,
+    /// Between which paces it follows its server, if it does; only with one server.
+    pub following: Option<Following>,
 }
 
 /// One server.
@@ -107,6 +118,7 @@ pub struct Shaper<R> {
     shape: Shape,
     servers: Vec<Server>,
     wakeup: Option<Nanos>,
+    follower: Option<Follower>,
 }
 
 impl<R: Recombine> Shaper<R> {
@@ -114,7 +126,29 @@ impl<R: Recombine> Shaper<R> {
     pub fn new(recombine: R, shape: Shape) -> Shaper<R> {
         let servers = vec![Server::default(); shape.servers.len().max(1)];
         let backlog = Backlog::new(shape.dependencies, shape.classes.len());
-        Shaper { recombine, backlog, shape, servers, wakeup: None }
+        let shortest = shape.classes.iter().map(|class| class.within).min();
+        let follower = |following| Follower::new(following, shortest.unwrap_or(Nanos::ZERO));
+        let follower = shape.following.map(follower);
+        Shaper { recombine, backlog, shape, servers, wakeup: None, follower }
+    }
+
+    /// What the clock shows that rates are counted on.
+    #[inline]
+    fn moment(&mut self, now: Nanos) -> Moment {
+        let Some(follower) = &mut self.follower else { return Moment::plain(now) };
+        follower.moment(now, || self.recombine.capacity())
+    }
+
+    /// `whole` is complete, with its last part `done`: whether that was in time. Where nothing is promised to a
+    /// class of its own the server is held to the bound, from the shaper's giving it the I/O.
+    fn observe(&mut self, done: &Completion, whole: &Pending, class: u16) {
+        let (Some(follower), classes) = (&mut self.follower, &self.shape.classes) else { return };
+        let since = if classes.len() == 1 { done.io.at } else { whole.admitted };
+        follower.ended();
+        if classes.len() == 1 || usize::from(class) + 1 < classes.len() {
+            let is_late = done.at - since > classes[usize::from(class)].within;
+            follower.was_due(since, is_late);
+        }
     }
 
     /// The lane that the request was submitted to of which `io` is a part.
@@ -124,11 +158,11 @@ impl<R: Recombine> Shaper<R> {
 
     /// The request to send (more) of.
     #[inline]
-    fn chosen(&mut self, now: Nanos, lane: Lane) -> Option<u32> {
+    fn chosen(&mut self, at: Moment, lane: Lane) -> Option<u32> {
         if let Some(key) = self.servers[usize::from(lane)].sending {
             return Some(key);
         }
-        let class = self.recombine.next(now, lane, &self.backlog);
+        let class = self.recombine.next(at, lane, &self.backlog);
         self.wakeup = if class.is_none() { self.recombine.wakeup() } else { None };
         Some(self.backlog.take(class?))
     }
@@ -137,10 +171,11 @@ impl<R: Recombine> Shaper<R> {
 impl<R: Recombine> Policy for Shaper<R> {
     #[inline]
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
+        let at = self.moment(cx.now);
         let least = self.backlog.least_class(&request);
         let backlog = &self.backlog;
-        let class = self.recombine.arrive(cx.now, &request, least.unwrap_or(0), backlog);
-        self.backlog.push(cx.now, (request, bytes), class, least.is_some());
+        let class = self.recombine.arrive(at, &request, least.unwrap_or(0), backlog);
+        self.backlog.push(at, (request, bytes), class, least.is_some());
     }
 
     #[inline]
@@ -149,7 +184,8 @@ impl<R: Recombine> Policy for Shaper<R> {
             self.wakeup = None;
             return None;
         }
-        let key = self.chosen(now, lane)?;
+        let at = self.moment(now);
+        let key = self.chosen(at, lane)?;
         if self.backlog.is_flushing(key) {
             self.wakeup = None;
             return None;
@@ -158,6 +194,9 @@ impl<R: Recombine> Policy for Shaper<R> {
         let server = &mut self.servers[usize::from(lane)];
         server.in_flight += 1;
         server.sending = (!is_last).then_some(key);
+        if let Some(follower) = &mut self.follower {
+            follower.window(now, server.in_flight >= self.shape.depth);
+        }
         // Parts under way together are told apart by their number.
         let id = u64::from(key) | u64::from(self.backlog.parts_sent(key)) << 32;
         Some(Request { at: now, id, lane, ..part })
@@ -167,15 +206,16 @@ impl<R: Recombine> Policy for Shaper<R> {
     fn complete(&mut self, cx: &mut Cx<'_>, done: &Completion) {
         let (server, key) = (&mut self.servers[usize::from(done.io.lane)], done.io.id as u32);
         server.in_flight -= 1;
-        let Some(whole) = self.backlog.part_done(key, done.outcome) else { return };
-        if server.sending == Some(key) {
+        let whole = self.backlog.part_done(key, done.outcome);
+        if server.sending == Some(key) && whole.is_some() {
             server.sending = None;
         }
-        self.recombine.completed(whole.class);
-        let class = self.recombine.reported(whole.class);
-        let class = class.min(self.shape.classes.len().saturating_sub(1)) as u16;
-        let (wait, outcome) = (cx.now - whole.admitted, whole.outcome);
-        cx.finished.push(Done { request: whole.request, wait, outcome, class });
+        if let Some(whole) = whole {
+            self.answer(cx, done, &whole);
+        }
+        if let Some(follower) = &mut self.follower {
+            follower.window(cx.now, false);
+        }
     }
 
     #[inline]
@@ -189,11 +229,32 @@ impl<R: Recombine> Policy for Shaper<R> {
         }
     }
 
+    fn figures(&self) -> Vec<Figure> {
+        self.follower.iter().flat_map(Follower::figures).collect()
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        self.follower.iter().flat_map(Follower::gauges).collect()
+    }
+
     fn classes(&self) -> &[Class] {
         &self.shape.classes
     }
 
     fn servers(&self) -> &[u64] {
         &self.shape.servers
+    }
+}
+
+impl<R: Recombine> Shaper<R> {
+    /// `whole` is complete with its last part, `done`.
+    #[inline]
+    fn answer(&mut self, cx: &mut Cx<'_>, done: &Completion, whole: &Pending) {
+        self.recombine.completed(whole.class);
+        let class = self.recombine.reported(whole.class);
+        let class = class.min(self.shape.classes.len().saturating_sub(1)) as u16;
+        self.observe(done, whole, class);
+        let (wait, outcome) = (cx.now - whole.admitted, whole.outcome);
+        cx.finished.push(Done { request: whole.request, wait, outcome, class });
     }
 }

@@ -56,6 +56,8 @@ const SHAPERS: &[&str] = &[
     "token-bucket:rate=150:burst=5",
     "dmclock:reservation=60/20:weight=1/3:limit=0/90:depth=2",
     "promised:cmin=100/0:delta-ms=30:weight=1/3:depth=2",
+    "miser:cmin=300:delta-ms=30:capacity=measured",
+    "token-bucket:rate=300:burst=5:capacity=measured:delta-ms=20:depth=2",
     "wf2q:cmin=150:delta-ms=30:over=mq-deadline:depth=4",
 ];
 

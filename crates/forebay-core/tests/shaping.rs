@@ -10,6 +10,8 @@ mod dmclock;
 mod fair;
 #[path = "shaping/mod.rs"]
 mod harness;
+#[path = "shaping/measured.rs"]
+mod measured;
 #[path = "shaping/miser.rs"]
 mod miser;
 #[path = "shaping/parts.rs"]

@@ -39,7 +39,7 @@ pub use lanes::{Ended, Failure, Lanes};
 pub use medium::{Medium, SECTOR, Tear};
 pub use memory::Memory;
 pub use patterned::Patterned;
-pub use pool::{Pool, checksum};
+pub use pool::{Pool, checksum, entry_of};
 pub use ring_clock::RingClock;
 pub use run::{Watch, run};
 pub use sockets::{Moved, PIECES_MAX, Plug, Wired};

@@ -299,7 +299,8 @@ impl Drop for Pool {
     }
 }
 
-fn entry_of(buf: Buf) -> usize {
+/// The place of a buffer in its pool: two that are held at a time have different ones, and they are few.
+pub fn entry_of(buf: Buf) -> usize {
     (buf & ((1 << ENTRY_BITS) - 1)) as usize
 }
 

@@ -221,10 +221,10 @@ impl Pass {
             while driven.lanes.room(lane) {
                 let Some(io) = driven.policy.dispatch(now, lane) else { break };
                 assert_eq!(io.lane, lane, "policy answered for another lane");
-                driven.observer.started(now, &io);
                 self.pieces.clear();
                 driven.policy.pieces(&io, &mut |piece| self.pieces.push(piece));
                 driven.lanes.start(now, io, &self.pieces);
+                driven.observer.started(now, &io);
             }
         }
     }

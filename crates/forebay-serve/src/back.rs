@@ -73,9 +73,14 @@ pub(crate) fn keeps_data(spec: &str) -> bool {
 }
 
 impl Policies {
+    /// Whether what clients write is answered only when it is done, and what they read is kept by nobody else.
+    pub(crate) fn answers_when_done(&self, spec: &str) -> bool {
+        matches!(self, Policies::Placed(_)) && !is_placement(spec)
+    }
+
     /// Whether a trim under `spec` leaves zeros: on a volume, and where flash may hold what was there, it does not.
     pub(crate) fn trims_to_zero(&self, spec: &str) -> bool {
-        matches!(self, Policies::Placed(_)) && !is_placement(spec)
+        self.answers_when_done(spec)
     }
 }
 

@@ -41,6 +41,8 @@ pub struct Back {
     pub streams: Streams,
     /// Requests a second that its disk does whatever they are; promises are held against it.
     pub capacity_iops: Option<u64>,
+    /// Whether promises shrink to what its disk is measured to do.
+    pub measures_capacity: bool,
     /// Requests that the policy is given at a time where promises are kept above it.
     pub window: u32,
     /// Where to write a trace of what clients asked; complete when the server has ended.
@@ -146,6 +148,7 @@ impl Back {
             read_only: false,
             streams: Streams::Connections,
             capacity_iops: None,
+            measures_capacity: false,
             window: 4,
             trace: None,
             trace_issued: None,
@@ -195,8 +198,9 @@ impl Back {
         let weights = list(&|export| export.weight.to_string());
         let beneath = policy.replace('+', "++").replace(':', "+");
         let window = self.window;
+        let measured = if self.measures_capacity { ":capacity=measured" } else { "" };
         let spec = format!(
-            "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no:depth={window}:over={beneath}"
+            "promised:cmin={rates}:delta-ms={bounds}:weight={weights}:dependencies=no{measured}:depth={window}:over={beneath}"
         );
         // What is wrong in itself, before anything is opened.
         build(&spec[..spec.find(":over=").unwrap_or(spec.len())], u32::MAX)?;

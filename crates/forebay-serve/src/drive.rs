@@ -14,6 +14,14 @@ use crate::front::Front;
 pub(crate) struct Fronted<L> {
     pub(crate) lanes: L,
     pub(crate) front: Rc<RefCell<Front>>,
+    /// I/Os that nobody waits for any more, which end in the next pass without having been done.
+    dropped: Vec<(Request, Nanos)>,
+}
+
+impl<L> Fronted<L> {
+    pub(crate) fn new(lanes: L, front: Rc<RefCell<Front>>) -> Fronted<L> {
+        Fronted { lanes, front, dropped: Vec::new() }
+    }
 }
 
 impl<L: Wired> Lanes for Fronted<L> {
@@ -24,6 +32,8 @@ impl<L: Wired> Lanes for Fronted<L> {
     #[inline]
     fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         let now = self.lanes.reap(next, ended)?;
+        let done = |(io, started)| Ended::new(io, started, now, None);
+        ended.extend(self.dropped.drain(..).map(done));
         self.front.borrow_mut().turn(&mut self.lanes)?;
         Ok(now)
     }
@@ -43,7 +53,10 @@ impl<L: Wired> Lanes for Fronted<L> {
 
     #[inline]
     fn start(&mut self, now: Nanos, io: Request, pieces: &[Piece]) {
-        self.lanes.start(now, io, pieces);
+        match self.front.borrow_mut().drops(&io, pieces) {
+            true => self.dropped.push((io, now)),
+            false => self.lanes.start(now, io, pieces),
+        }
     }
 
     fn held_up(&mut self) -> Option<(Nanos, Nanos)> {
@@ -51,7 +64,7 @@ impl<L: Wired> Lanes for Fronted<L> {
     }
 
     fn under_way(&self) -> usize {
-        self.lanes.under_way()
+        self.lanes.under_way() + self.dropped.len()
     }
 
     #[inline]
@@ -59,7 +72,8 @@ impl<L: Wired> Lanes for Fronted<L> {
         let mut front = self.front.borrow_mut();
         front.send(&mut self.lanes);
         // Requests that came with the last ones are taken first.
-        let until = if front.peek().is_some() { Nanos::ZERO } else { until };
+        let goes_on = front.peek().is_some() || !self.dropped.is_empty();
+        let until = if goes_on { Nanos::ZERO } else { until };
         drop(front);
         self.lanes.proceed(until)
     }

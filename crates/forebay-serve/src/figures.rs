@@ -39,8 +39,20 @@ pub struct BackFigures {
     pub disks: Vec<DiskFigures>,
     /// What the policy counts for itself.
     pub counted: Vec<(String, f64)>,
+    /// How fast a policy's promises go that follow what the disk does; none where they do not.
+    #[serde(default)]
+    pub pace: Option<PaceFigures>,
     /// How a volume is; none where it is none.
     pub volume: Option<VolumeFigures>,
+}
+
+/// Of promises that follow what the disk does.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PaceFigures {
+    /// So much of each promise, reservation or rate is held now.
+    pub percent: f64,
+    /// Requests a second that the disk was measured to do; none before it was busy for long enough.
+    pub measured_iops: Option<f64>,
 }
 
 /// How a volume is now.
@@ -146,9 +158,17 @@ impl BackFigures {
             last_pause_ms: tally.last_pause.as_millis_f64(),
             exports: tally.exports.iter().map(ExportFigures::of).collect(),
             disks: disks(tally),
+            pace: PaceFigures::of(&tally.gauges),
             volume: VolumeFigures::of(&tally.gauges),
             counted: tally.counted.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
         }
+    }
+}
+
+impl PaceFigures {
+    fn of(gauges: &[Gauge]) -> Option<PaceFigures> {
+        let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
+        Some(PaceFigures { percent: of("pace_percent")?, measured_iops: of("measured_iops") })
     }
 }
 
@@ -211,6 +231,7 @@ impl Figures {
         page.sample("serve_uptime_seconds", "", self.uptime_s);
         self.exports(&mut page);
         self.disks(&mut page);
+        self.paces(&mut page);
         self.volumes(&mut page);
         page.text()
     }
@@ -299,6 +320,25 @@ impl Figures {
                     page.sample(&name, &format!("{{{}}}", labels(back, one)), of(one));
                 }
             }
+        }
+    }
+
+    fn paces(&self, page: &mut Page) {
+        let all =
+            || self.backs.iter().filter_map(|back| Some((Page::label(&back.name), back.pace?)));
+        if all().next().is_none() {
+            return;
+        }
+        page.head("serve_pace_ratio", "gauge", "The part of each promise that is held now.");
+        for (back, pace) in all() {
+            page.sample("serve_pace_ratio", &format!("{{back=\"{back}\"}}"), pace.percent / 100.0);
+        }
+        page.head("serve_measured_iops", "gauge", "Requests a second that the disk does.");
+        for (back, pace) in all() {
+            let labels = format!("{{back=\"{back}\"}}");
+            pace.measured_iops
+                .iter()
+                .for_each(|iops| page.sample("serve_measured_iops", &labels, *iops));
         }
     }
 

@@ -45,6 +45,8 @@ struct DiskTable {
     read_only: bool,
     streams: Option<Who>,
     capacity_iops: Option<u64>,
+    #[serde(default)]
+    capacity: Capacity,
     window: Option<u32>,
     trace: Option<PathBuf>,
     trace_issued: Option<PathBuf>,
@@ -84,6 +86,14 @@ struct ExportTable {
 enum Who {
     Connections,
     Exports,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Capacity {
+    #[default]
+    Fixed,
+    Measured,
 }
 
 /// The longest file that is read.
@@ -204,6 +214,7 @@ impl DiskTable {
             read_only: self.read_only,
             streams: streams(self.streams),
             capacity_iops: self.capacity_iops,
+            measures_capacity: matches!(self.capacity, Capacity::Measured),
             window: depth(self.window, base.window)
                 .map_err(|what| what.replace("depth", "window"))?,
             trace: self.trace,
@@ -389,6 +400,10 @@ on = "safe"
             "promised:cmin=300/0:delta-ms=10/10:weight=1/3:dependencies=no:depth=4:over=forebay"
         );
         assert_eq!(config.backs[1].shaped().unwrap(), "noop");
+        let measured =
+            WHOLE.replace("capacity_iops = 900", "capacity_iops = 900\ncapacity = \"measured\"");
+        let shaped = told(&measured).unwrap().backs[0].shaped().unwrap();
+        assert!(shaped.contains(":capacity=measured:depth=4:over="), "{shaped}");
     }
 
     #[test]
@@ -411,6 +426,12 @@ on = "safe"
                 "emulate = \"nothing\"",
                 "line 6",
                 "no device 'nothing'",
+            ),
+            (
+                "capacity_iops = 900",
+                "capacity = \"guessed\"",
+                "line 13",
+                "unknown variant `guessed`",
             ),
             ("depth = 8", "depth = 0", "line 6", "expected 1 to 4096"),
             ("policy = \"forebay\"", "flash = \"/f\"", "line 6", "emulate_flash too"),

@@ -7,6 +7,7 @@
 #![allow(clippy::disallowed_types, clippy::disallowed_methods)]
 
 mod course;
+mod gone;
 mod permitted;
 
 use std::cell::RefCell;
@@ -31,6 +32,7 @@ use crate::stored::Stored;
 use crate::tally::{Answered, Tally};
 use course::Ordered;
 pub(crate) use course::{Course, Order, Switch};
+use gone::Gone;
 use permitted::permitted;
 
 /// Zeros are written in pieces of this.
@@ -80,6 +82,7 @@ pub(crate) struct Front {
     newcomers: Receiver<Newcomer>,
     connections: Vec<Option<Connection>>,
     all_held: AllHeld,
+    gone: Gone,
     asked: Slab<Asked>,
     ready: VecDeque<Request>,
     moved: Vec<Moved>,
@@ -128,6 +131,7 @@ impl Front {
             newcomers,
             connections: Vec::new(),
             all_held: AllHeld::default(),
+            gone: Gone::default(),
             asked: Slab::default(),
             ready: VecDeque::new(),
             moved: Vec::new(),
@@ -272,7 +276,11 @@ impl Front {
             return self.owe(plug, &header, Told::Stored(told), (self.now, false));
         }
         let buf = match header.command {
-            Command::Read | Command::Write => connection.take(header.len, lanes.pool()),
+            Command::Read | Command::Write => {
+                let buf = connection.take(header.len, lanes.pool());
+                self.gone.took(buf, plug);
+                buf
+            }
             _ => 0,
         };
         let begin = export.offset + header.offset;
@@ -380,9 +388,11 @@ impl Front {
             asked.outcome = Ok(());
             asked.rest.0 = done.request.offset;
         }
-        if asked.rest.0 < asked.rest.1 && asked.outcome.is_ok() {
+        let goes_on = asked.rest.0 < asked.rest.1 && asked.outcome.is_ok();
+        if goes_on && !self.is_for_nobody(name) {
             return self.begin(name);
         }
+        let asked = &mut self.asked[name];
         if asked.parts > 0 {
             return;
         }

@@ -122,7 +122,7 @@ pub fn requests(bytes: &[u8]) -> Served {
     let stop = Arc::clone(&wire.stop);
     front.open(stop, || {});
     let front = Rc::new(RefCell::new(front));
-    let mut lanes = Fronted { lanes: wire, front: Rc::clone(&front) };
+    let mut lanes = Fronted::new(wire, Rc::clone(&front));
     let mut arrivals = Arrivals(Rc::clone(&front));
     run(
         &mut *policy,

@@ -6,6 +6,7 @@
 mod client;
 mod cuts;
 mod losses;
+mod switches;
 
 use std::cell::RefCell;
 use std::io;
@@ -13,7 +14,7 @@ use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 
 use forebay_core::{Lane, Nanos, Piece, Policy, Request, Slots};
 use forebay_live::{Crash, Ended, Lanes, Moved, Plug, Pool, Waker, Wired, run};
@@ -21,7 +22,7 @@ use forebay_live::{Crash, Ended, Lanes, Moved, Plug, Pool, Waker, Wired, run};
 use crate::config::Named;
 use crate::drive::{Arrivals, Fronted};
 use crate::export::Export;
-use crate::front::{Front, Newcomer, Streams};
+use crate::front::{Front, Newcomer, Order, Streams};
 use crate::handshake::Agreed;
 use crate::tally::{Counting, Tally};
 use client::Client;
@@ -143,6 +144,19 @@ fn serve<P: Policy + ?Sized>(
     stop: Arc<AtomicBool>,
     meddle: Meddle,
 ) -> Served {
+    let (_order, orders) = channel();
+    serve_ordered(policy, crash, client, stop, meddle, orders)
+}
+
+/// The same with orders from another thread; also until the policy is to be another.
+fn serve_ordered<P: Policy + ?Sized>(
+    policy: &mut P,
+    crash: Crash,
+    client: Client,
+    stop: Arc<AtomicBool>,
+    meddle: Meddle,
+    orders: Receiver<Order>,
+) -> Served {
     let export = Export {
         name: String::new(),
         description: String::new(),
@@ -155,7 +169,6 @@ fn serve<P: Policy + ?Sized>(
     };
     let mut lanes = Cutting { crash, client, receiving: None, sending: None, meddle };
     let (newcome, newcomers) = channel();
-    let (_order, orders) = channel();
     let socket = OwnedFd::from(std::fs::File::open("/dev/null").unwrap());
     let agreed = Agreed { export: 0, structured: false, allocation: false };
     newcome.send(Newcomer { socket, agreed }).unwrap();
@@ -164,7 +177,7 @@ fn serve<P: Policy + ?Sized>(
     let mut front = Front::new(vec![export], streams, None, newcomers, orders, tally, lanes.pool());
     front.open(stop, || {});
     let front = Rc::new(RefCell::new(front));
-    let mut lanes = Fronted { lanes, front: Rc::clone(&front) };
+    let mut lanes = Fronted::new(lanes, Rc::clone(&front));
     let (mut arrivals, front) = (Arrivals(Rc::clone(&front)), front);
     let mut counting = Counting { front, asked: None, issued: None };
     let outcome = run(policy, &mut lanes, &mut arrivals, &mut counting).map(drop);

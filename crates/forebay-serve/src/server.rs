@@ -317,7 +317,7 @@ fn drive<L: Wired>(
         let _ = told.send(ready);
     });
     let front = Rc::new(RefCell::new(front));
-    let mut lanes = Fronted { lanes, front: Rc::clone(&front) };
+    let mut lanes = Fronted::new(lanes, Rc::clone(&front));
     let (asked, issued) = traces(back, &disks)?;
     let mut counting = Counting { front: Rc::clone(&front), asked, issued };
     let mut tapes = Tapes { back, begun: 0 };
@@ -327,6 +327,7 @@ fn drive<L: Wired>(
         let (policy, tape) = tapes.record(policies.build(&spec)?, &spec, &policies)?;
         let policy = Rc::new(RefCell::new(policy));
         front.borrow_mut().follow(&policy, &spec);
+        front.borrow_mut().may_drop(policies.answers_when_done(&spec));
         let mut policy = Shared(policy);
         let mut arrivals = Arrivals(Rc::clone(&front));
         run(&mut policy, &mut lanes, &mut arrivals, &mut counting)

@@ -210,7 +210,11 @@ impl Observer for Counting {
 
     #[inline]
     fn io(&mut self, completion: &Completion) {
-        self.front.borrow_mut().tally.ended(completion);
+        let mut front = self.front.borrow_mut();
+        if front.was_dropped(&completion.io) {
+            return;
+        }
+        front.tally.ended(completion);
         if let Some(issued) = &mut self.issued {
             issued.ended(completion);
         }
@@ -227,7 +231,11 @@ impl Observer for Counting {
 impl Watch for Counting {
     #[inline]
     fn started(&mut self, now: Nanos, io: &Request) {
-        self.front.borrow_mut().tally.started(io);
+        let mut front = self.front.borrow_mut();
+        if front.is_dropping(io) {
+            return;
+        }
+        front.tally.started(io);
         if let Some(issued) = &mut self.issued {
             issued.started(now, io);
         }

@@ -16,7 +16,7 @@ use forebay_core::catalog::build;
 use forebay_core::replay::{Intensity, Open};
 use forebay_core::stack::array::Level;
 use forebay_core::{Completion, Device, Nanos, Observer, Op, Request, simulate};
-use forebay_serve::{Address, Back, Config, Named, On, Server};
+use forebay_serve::{Address, Back, Config, Named, On, Promise, Server, Streams};
 use forebay_trace::Record;
 use forebay_volume::Create;
 
@@ -424,4 +424,73 @@ fn hundreds_that_leave_in_the_middle_of_a_write_leave_nothing_behind() {
     }
     assert_eq!(steady.read(65_536, 4096), [0; 4096]);
     served.stop();
+}
+
+/// A server of an emulated disk.
+fn emulated(device: &str, change: impl FnOnce(&mut Back)) -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("disk");
+    File::create(&path).unwrap().set_len(BYTES).unwrap();
+    let device = Box::new(forebay::devices::open(device).unwrap());
+    let mut back = Back::of("disk", On::Emulated { path, device, flash: None });
+    change(&mut back);
+    let listen = vec![Address::Unix(folder.path().join("socket"))];
+    let server = Server::start(&Config { listen, metrics: None, backs: vec![back] }).unwrap();
+    Served { server, folder }
+}
+
+#[test]
+fn promises_shrink_to_what_the_disk_is_measured_to_do() {
+    // It does half of what was said.
+    let served = emulated("fixed:200", |back| {
+        let promise = Some(Promise { iops: 300, within: Nanos::from_millis(50) });
+        back.exports = vec![Named { promise, ..Named::all("disk") }];
+        (back.capacity_iops, back.measures_capacity) = (Some(400), true);
+        (back.streams, back.window) = (Streams::Exports, 1);
+    });
+    let mut client = Client::simple(&served.socket(), "disk");
+    let ask = |client: &mut Client, nth: u64| {
+        client.request((READ, 0), nth, (nth * 37 % 2000 * 4096, 512), &[]);
+    };
+    (0..64).for_each(|nth| ask(&mut client, nth));
+    for nth in 64..400 {
+        assert_eq!(client.answer(512).errno, 0);
+        ask(&mut client, nth);
+    }
+    let figures = served.server.figures();
+    let pace = figures.backs[0].pace.unwrap();
+    // 20 a second of 200 are needed beside, so 180 of 300.
+    assert!((50.0..61.0).contains(&pace.percent), "{pace:?}");
+    assert!((195.0..201.0).contains(&pace.measured_iops.unwrap()), "{pace:?}");
+    assert!(figures.page().contains("forebay_serve_measured_iops{back=\"disk\"}"));
+    (0..64).for_each(|_| assert_eq!(client.answer(512).errno, 0));
+    served.stop();
+}
+
+#[test]
+fn what_a_client_that_is_gone_still_wanted_is_not_done() {
+    // More than one may have under way, and fewer; 50 ms each.
+    for (count, policy) in
+        [(400, "noop"), (200, "mq-deadline"), (200, "promised:cmin=100:over=noop")]
+    {
+        let served = emulated("fixed:20", |back| back.policy = policy.into());
+        let mut steady = Client::simple(&served.socket(), "disk");
+        let mut flooding = Client::simple(&served.socket(), "disk");
+        flooding.write(0, &pattern(5, 4096));
+        for nth in 0..count {
+            flooding.request((READ, 0), nth, (65_536 + nth * 8192, 4096), &[]);
+        }
+        for nth in 0..8 {
+            let at = 4 << 20 | nth << 13;
+            flooding.request((WRITE, 0), nth, (at, 4096), &pattern(6, 4096));
+        }
+        drop(flooding);
+        // What was answered is there.
+        assert!(steady.read(0, 4096) == pattern(5, 4096));
+        let figures = served.server.figures();
+        let done = figures.backs[0].disks[0].reads;
+        assert!(done < 60, "{policy}: {done} of {count} were read for nobody");
+        assert_eq!(figures.backs[0].exports[0].failed, 0);
+        served.stop();
+    }
 }

@@ -6,8 +6,8 @@ use crate::contract::spec::{Spec, SpecError};
 use crate::contract::time::Nanos;
 use crate::rtt::{Classes, RATE_MAX_IOPS, Rtt, SERVICE};
 use crate::shape::{
-    Above, Admission, DmClock, Fcfs, Miser, Promise, Promised, Recombine, Sfq, Shape, Shaper,
-    Share, Split, TokenBucket, Wf2q,
+    Above, Admission, Capacity, DmClock, Fcfs, Following, Miser, Pace, Promise, Promised,
+    Recombine, Sfq, Shape, Shaper, Share, Split, TokenBucket, Wf2q,
 };
 
 /// Every shaper. Where `cmin` and `delta-ms` are taken, both may list tiers, as in
@@ -22,42 +22,48 @@ pub const SHAPERS: &[Listed] = &[
     Listed {
         name: "wf2q",
         summary: "RTT's classes share a server by weights cmin to delta-c, by WF2Q+",
-        parameters: &[&[CMIN, DELTA_C]],
+        parameters: &[&[CMIN, DELTA_C], FOLLOWED],
     },
     Listed {
         name: "sfq",
         summary: "the same by start-time fair queueing",
-        parameters: &[&[CMIN, DELTA_C]],
+        parameters: &[&[CMIN, DELTA_C], FOLLOWED],
     },
     Listed {
         name: "miser",
         summary: "RTT's overflow served whenever the slack of what is promised allows it",
-        parameters: &[&[
-            CMIN,
-            Parameter::choice("admission", &["length", "rate"]),
-            Parameter::whole("slack-min", 1, 1),
-        ]],
+        parameters: &[
+            &[
+                CMIN,
+                Parameter::choice("admission", &["length", "rate"]),
+                Parameter::whole("slack-min", 1, 1),
+            ],
+            FOLLOWED,
+        ],
     },
     Listed {
         name: "promised",
         summary: "RTT for each stream by itself, as in cmin=300/0:delta-ms=10; 0 promises nothing; what \
                   is not kept shares by weight",
-        parameters: &[&[CMIN, Parameter::own("weight", "1")]],
+        parameters: &[&[CMIN, Parameter::own("weight", "1")], FOLLOWED],
     },
     Listed {
         name: "token-bucket",
         summary: "at most rate requests a second, and burst at once",
-        parameters: &[&[Parameter::own("rate", "IOPS"), Parameter::whole("burst", 1, 1)]],
+        parameters: &[&[Parameter::own("rate", "IOPS"), Parameter::whole("burst", 1, 1)], FOLLOWED],
     },
     Listed {
         name: "dmclock",
         summary: "a reservation, a weight and a limit for each stream, as in reservation=100/0; the \
                   last for those past the end",
-        parameters: &[&[
-            Parameter::own("reservation", "0"),
-            Parameter::own("weight", "1"),
-            Parameter::own("limit", "0"),
-        ]],
+        parameters: &[
+            &[
+                Parameter::own("reservation", "0"),
+                Parameter::own("weight", "1"),
+                Parameter::own("limit", "0"),
+            ],
+            FOLLOWED,
+        ],
     },
 ];
 
@@ -72,6 +78,13 @@ pub const SHAPER_PARAMETERS: &[Parameter] = &[
 
 const CMIN: Parameter = Parameter::own("cmin", "IOPS");
 const DELTA_C: Parameter = Parameter::own("delta-c", "1/delta");
+
+/// Whether rates are as they are given or follow what the server does, and between which hundredths of them.
+const FOLLOWED: &[Parameter] = &[
+    Parameter::choice("capacity", &["fixed", "measured"]),
+    Parameter::whole("pace-min-percent", 10, 1),
+    Parameter::whole("pace-max-percent", 100, 1),
+];
 
 /// Whether `name` is a shaper's.
 pub(crate) fn is_shaper(name: &str) -> bool {
@@ -100,6 +113,10 @@ pub(crate) fn with_shaper<V: PolicyVisitor>(
         depth: given.whole("depth")?,
         len_max,
         dependencies: given.is_first("dependencies")?,
+        following: match listed {
+            Some(listed) if listed.parameters.contains(&FOLLOWED) => following(&given)?,
+            _ => None,
+        },
     };
     match spec.name() {
         "fcfs" => finish(spec, Fcfs, base.one_class(spec)?, visitor),
@@ -124,7 +141,7 @@ pub(crate) fn with_shaper<V: PolicyVisitor>(
                 true => Admission::Length,
                 false => Admission::Rate(asked.tiers()?),
             };
-            let miser = Miser::new(admission, &asked.places(), slack_min);
+            let miser = Miser::new(admission, &asked.places(), slack_min, asked.capacity());
             finish(spec, miser, base.classes(&asked, false), visitor)
         }
         name => {
@@ -167,6 +184,7 @@ struct Base {
     depth: u32,
     len_max: u32,
     dependencies: bool,
+    following: Option<Following>,
 }
 
 impl Base {
@@ -189,8 +207,8 @@ impl Base {
     }
 
     fn shape(&self, classes: Vec<Class>, servers: Vec<u64>) -> Shape {
-        let Base { depth, len_max, dependencies } = *self;
-        Shape { classes, servers, depth, len_max, dependencies }
+        let Base { depth, len_max, dependencies, following } = *self;
+        Shape { classes, servers, depth, len_max, dependencies, following }
     }
 }
 
@@ -247,6 +265,12 @@ impl Asked {
             .map(Classes::new)
     }
 
+    /// Of all tiers, with one request in the first bound for the rest.
+    fn capacity(&self) -> Capacity {
+        let scaled_iops = self.rates.iter().copied().fold(0, u64::saturating_add);
+        Capacity { scaled_iops, fixed_iops: SERVICE.div_ceil(self.within[0].0) }
+    }
+
     /// Requests that each tier may hold.
     fn places(&self) -> Vec<u64> {
         let places = |(rate, within): (&u64, &Nanos)| {
@@ -256,6 +280,19 @@ impl Asked {
         self.rates.iter().zip(&self.within).map(places).collect()
     }
 }
+
+/// How a shaper follows its server, if it does.
+fn following(given: &Given<'_>) -> Result<Option<Following>, SpecError> {
+    let (least, most) = (given.whole("pace-min-percent")?, given.whole("pace-max-percent")?);
+    if !(least..=PACE_MAX_PERCENT).contains(&most) {
+        let expected = format!("pace-min-percent, {least}, or more, up to {PACE_MAX_PERCENT}");
+        return Err(error(given.spec, "pace-max-percent", &most.to_string(), &expected));
+    }
+    let following = Following { least: Pace::percent(least), most: Pace::percent(most) };
+    Ok((!given.is_first("capacity")?).then_some(following))
+}
+
+const PACE_MAX_PERCENT: u32 = 10_000;
 
 const BOUND: &str = "milliseconds above 0, up to 86400000";
 const RATE: &str = "whole requests a second from 1 to 1000000000";

@@ -81,11 +81,13 @@ impl<R: Recombine, P: Policy> Policy for Above<R, P> {
     }
 
     fn figures(&self) -> Vec<Figure> {
-        self.beneath.figures()
+        let shaper = self.shaper.figures();
+        shaper.into_iter().chain(self.beneath.figures()).collect()
     }
 
     fn gauges(&self) -> Vec<Gauge> {
-        self.beneath.gauges()
+        let shaper = self.shaper.gauges();
+        shaper.into_iter().chain(self.beneath.gauges()).collect()
     }
 
     fn classes(&self) -> &[Class] {

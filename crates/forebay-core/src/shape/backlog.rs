@@ -5,6 +5,7 @@
 use std::collections::VecDeque;
 
 use super::overlap::Overlaps;
+use super::pace::Moment;
 use super::pending::{Pending, Preflush};
 use crate::contract::bytes::{Bytes, Piece};
 use crate::contract::outcome::{Outcome, worst};
@@ -54,6 +55,13 @@ impl Backlog {
         Some(self.pending[*key].admitted)
     }
 
+    /// The same on the clock that rates are counted on.
+    #[inline]
+    pub fn first_paced(&self, class: usize) -> Option<Nanos> {
+        let key = self.queues.get(class)?.front()?;
+        Some(self.pending[*key].paced)
+    }
+
     /// Whether `class` has a request that may be started.
     #[inline]
     pub fn is_ready(&self, class: usize) -> bool {
@@ -85,13 +93,13 @@ impl Backlog {
 
     pub(super) fn push(
         &mut self,
-        now: Nanos,
+        at: Moment,
         (request, bytes): (Request, Bytes),
         class: usize,
         follows: bool,
     ) {
         let number = self.arrived;
-        let key = self.pending.insert(Pending::new(now, (request, bytes), class, number, follows));
+        let key = self.pending.insert(Pending::new(at, (request, bytes), class, number, follows));
         self.arrived += 1;
         if class >= self.queues.len() {
             self.queues.resize_with(class + 1, VecDeque::new);
@@ -190,7 +198,7 @@ mod tests {
         let write = Request { at, offset: 4096, id, len: 12, stream, lane, op: Op::Write, flags };
         let mut backlog = Backlog::new(true, 1);
         let begin = |backlog: &mut Backlog| {
-            backlog.push(at, (write, Bytes { buf: 3, at: 100 }), 0, false);
+            backlog.push(Moment::plain(at), (write, Bytes { buf: 3, at: 100 }), 0, false);
             let key = backlog.take(0);
             let (flush, is_last) = backlog.send(key, 8);
             assert_eq!(

@@ -7,10 +7,10 @@
 //! counts of what other servers did are all zero, and it is mClock.
 //!
 //! Departures: tags are given to a stream's first request when it is asked for, not to all as
-//! they come. Shares go by start tags in virtual time, so a stream that was idle begins at the others'
+//! they come. Tags are times on the clock that the pace runs ([`super::Pace`]). Shares go by start tags in virtual time, so a stream that was idle begins at the others'
 //! level, where the source shifts the others to it. Streams are found by a scan of those that wait.
 
-use super::{Backlog, Recombine};
+use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 
@@ -115,7 +115,7 @@ impl DmClock {
 
 impl Recombine for DmClock {
     #[inline]
-    fn arrive(&mut self, _: Nanos, request: &Request, _: usize, backlog: &Backlog) -> usize {
+    fn arrive(&mut self, _: Moment, request: &Request, _: usize, backlog: &Backlog) -> usize {
         let stream = request.stream as usize;
         self.know(stream);
         if backlog.waiting(stream) == 0 {
@@ -126,11 +126,12 @@ impl Recombine for DmClock {
         stream
     }
 
-    fn next(&mut self, now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+    fn next(&mut self, at: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let now = at.paced;
         let (mut reserved, mut shared, mut later) = (None, None, u128::MAX);
         for &stream in self.active.iter().filter(|stream| backlog.is_ready(**stream)) {
             let known = &self.streams[stream];
-            let arrival = tag(backlog.first_arrival(stream).unwrap_or(now));
+            let arrival = tag(backlog.first_paced(stream).unwrap_or(now));
             if let Some(due) = known.reserved_at(arrival) {
                 if due <= tag(now) {
                     reserved = Some((due, stream)).min(reserved.or(Some((due, stream))));
@@ -146,11 +147,11 @@ impl Recombine for DmClock {
         }
         self.wakeup = None;
         let Some((_, stream)) = reserved.or(shared) else {
-            let at = later.div_ceil(1 << FRACTION);
-            self.wakeup = u64::try_from(at).ok().map(Nanos);
+            let wait = later.div_ceil(1 << FRACTION).saturating_sub(u128::from(now.0));
+            self.wakeup = at.now.0.checked_add(at.pace.time_of(wait).0).map(Nanos);
             return None;
         };
-        let arrival = tag(backlog.first_arrival(stream).unwrap_or(now));
+        let arrival = tag(backlog.first_paced(stream).unwrap_or(now));
         self.serve(stream, arrival, reserved.is_some(), backlog.waiting(stream));
         Some(stream)
     }
@@ -158,5 +159,13 @@ impl Recombine for DmClock {
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         self.wakeup
+    }
+
+    /// The reservations of those that came.
+    fn capacity(&self) -> Capacity {
+        let of = |at: usize| self.clients.get(at).or(self.clients.last());
+        let known = (0..self.streams.len()).filter_map(of);
+        let iops = known.map(|client| client.reservation_iops);
+        Capacity { scaled_iops: iops.fold(0, u64::saturating_add), fixed_iops: 0 }
     }
 }

@@ -1,8 +1,7 @@
 //! First come, first served, undivided: what decomposition is measured against.
 
-use super::{Backlog, Recombine};
+use super::{Backlog, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
 
 /// One queue.
 #[derive(Clone, Copy, Debug, Default)]
@@ -10,12 +9,12 @@ pub struct Fcfs;
 
 impl Recombine for Fcfs {
     #[inline]
-    fn arrive(&mut self, _: Nanos, _: &Request, _: usize, _: &Backlog) -> usize {
+    fn arrive(&mut self, _: Moment, _: &Request, _: usize, _: &Backlog) -> usize {
         0
     }
 
     #[inline]
-    fn next(&mut self, _now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+    fn next(&mut self, _: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
         backlog.is_ready(0).then_some(0)
     }
 }

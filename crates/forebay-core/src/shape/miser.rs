@@ -17,9 +17,8 @@
 
 use std::collections::VecDeque;
 
-use super::{Backlog, Recombine};
+use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
 use crate::rtt::Classes;
 
 /// A tier's queue as Miser sees it.
@@ -39,9 +38,10 @@ struct Tier {
 }
 
 impl Tier {
-    fn arrive(&mut self) {
+    /// `places` are those that the pace leaves.
+    fn arrive(&mut self, places: i64) {
         self.held += 1;
-        let slack = self.places - self.held + self.passed;
+        let slack = places - self.held + self.passed;
         while self.least.back().is_some_and(|(_, other)| *other >= slack) {
             self.least.pop_back();
         }
@@ -60,6 +60,12 @@ impl Tier {
     fn slack(&self) -> Option<i64> {
         self.least.front().map(|(_, slack)| slack - self.passed)
     }
+}
+
+/// So many places as the pace leaves.
+#[inline]
+fn paced(at: Moment, places: i64) -> i64 {
+    at.pace.of(places.unsigned_abs()) as i64
 }
 
 /// Which requests a tier takes.
@@ -82,12 +88,14 @@ pub struct Miser {
     queues: Vec<Tier>,
     /// The least slack at which later classes are served.
     slack_min: i64,
+    capacity: Capacity,
 }
 
 impl Miser {
     /// `places` holds rate times bound of each tier, rounded down. Later classes are served
     /// while the least slack is `slack_min` or more: 1 in the text, 2 in the listing.
-    pub fn new(admission: Admission, places: &[u64], slack_min: u32) -> Miser {
+    /// `capacity` is what they and the rest need of the server.
+    pub fn new(admission: Admission, places: &[u64], slack_min: u32, capacity: Capacity) -> Miser {
         let tier = |places: &u64| Tier {
             places: i64::try_from(*places).unwrap_or(i64::MAX >> 1),
             held: 0,
@@ -97,29 +105,32 @@ impl Miser {
             least: VecDeque::new(),
         };
         let queues = places.iter().map(tier).collect();
-        Miser { admission, queues, slack_min: i64::from(slack_min) }
+        Miser { admission, queues, slack_min: i64::from(slack_min), capacity }
     }
 }
 
 impl Recombine for Miser {
     #[inline]
-    fn arrive(&mut self, now: Nanos, _: &Request, least: usize, _: &Backlog) -> usize {
+    fn arrive(&mut self, at: Moment, _: &Request, least: usize, backlog: &Backlog) -> usize {
         let class = match &mut self.admission {
-            Admission::Rate(tiers) => tiers.admit_from(least, now),
+            Admission::Rate(tiers) => at.admit(tiers, least, backlog),
             Admission::Length => {
-                let has_place = |at: &usize| self.queues[*at].held < self.queues[*at].places;
+                let has_place = |tier: &usize| {
+                    let Tier { held, places, .. } = self.queues[*tier];
+                    held < paced(at, places)
+                };
                 (least..self.queues.len()).find(has_place)
             }
         };
         let class = class.unwrap_or(self.queues.len());
         if let Some(tier) = self.queues.get_mut(class) {
-            tier.arrive();
+            tier.arrive(paced(at, tier.places));
         }
         class
     }
 
     #[inline]
-    fn next(&mut self, _now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+    fn next(&mut self, _: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
         let mut chosen = None;
         for class in (0..=self.queues.len()).filter(|class| backlog.is_ready(*class)) {
             chosen = Some(class);
@@ -141,5 +152,9 @@ impl Recombine for Miser {
         if let Some(tier) = self.queues.get_mut(class) {
             tier.held -= 1;
         }
+    }
+
+    fn capacity(&self) -> Capacity {
+        self.capacity
     }
 }

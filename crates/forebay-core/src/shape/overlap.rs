@@ -195,6 +195,7 @@ impl Overlaps {
 
 #[cfg(test)]
 mod tests {
+    use super::super::pace::Moment;
     use super::*;
     use crate::contract::bytes::Bytes;
     use crate::contract::request::Flags;
@@ -204,7 +205,7 @@ mod tests {
     fn pending(number: u64, op: Op, offset: u64, len: u32, class: usize) -> Pending {
         let (at, stream, lane, flags) = (Nanos::ZERO, 0, 0, Flags::NONE);
         let request = Request { at, offset, id: number, len, stream, lane, op, flags };
-        Pending::new(Nanos::ZERO, (request, Bytes::NONE), class, number, false)
+        Pending::new(Moment::plain(Nanos::ZERO), (request, Bytes::NONE), class, number, false)
     }
 
     proptest! {

@@ -1,5 +1,6 @@
 //! A request that a shaper holds.
 
+use super::pace::Moment;
 use crate::contract::bytes::Bytes;
 use crate::contract::outcome::Outcome;
 use crate::contract::request::{Flags, Op, Request};
@@ -11,6 +12,8 @@ pub(super) struct Pending {
     pub(super) request: Request,
     pub(super) class: usize,
     pub(super) admitted: Nanos,
+    /// The same on the clock that rates are counted on.
+    pub(super) paced: Nanos,
     /// How many came before it.
     pub(super) number: u64,
     /// Whether it conflicted with an unfinished request when it came.
@@ -37,7 +40,7 @@ pub(super) enum Preflush {
 impl Pending {
     /// Nothing of it is sent yet.
     pub(super) fn new(
-        admitted: Nanos,
+        at: Moment,
         (request, bytes): (Request, Bytes),
         class: usize,
         number: u64,
@@ -47,7 +50,8 @@ impl Pending {
         Pending {
             request,
             class,
-            admitted,
+            admitted: at.now,
+            paced: at.paced,
             number,
             follows,
             bytes,

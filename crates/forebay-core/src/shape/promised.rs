@@ -12,10 +12,10 @@
 //!
 //! Departures: shares of the rest do not look at reservations; streams are found by a scan of those that wait.
 
-use super::{Backlog, Recombine};
+use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
-use crate::rtt::Rtt;
+use crate::rtt::{Rtt, SERVICE};
 
 /// What is promised to a stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,11 +76,15 @@ impl Promised {
 
 impl Recombine for Promised {
     #[inline]
-    fn arrive(&mut self, now: Nanos, request: &Request, _: usize, backlog: &Backlog) -> usize {
+    fn arrive(&mut self, at: Moment, request: &Request, _: usize, backlog: &Backlog) -> usize {
         let stream = request.stream as usize;
         self.know(stream);
         let known = &mut self.streams[stream];
-        let is_kept = known.promise.kept.as_mut().is_some_and(|(rtt, _)| rtt.admit(now));
+        let is_kept = known
+            .promise
+            .kept
+            .as_mut()
+            .is_some_and(|(rtt, _)| at.admits(rtt, backlog.waiting(class_of(stream))));
         let class = class_of(stream) + usize::from(!is_kept);
         if backlog.waiting(class) == 0 {
             match is_kept {
@@ -94,7 +98,7 @@ impl Recombine for Promised {
         class
     }
 
-    fn next(&mut self, _now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+    fn next(&mut self, _: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
         let deadline = |stream: &usize| {
             let within =
                 self.streams[*stream].promise.kept.map_or(Nanos::ZERO, |(_, within)| within);
@@ -122,5 +126,15 @@ impl Recombine for Promised {
     #[inline]
     fn reported(&self, class: usize) -> usize {
         class % 2
+    }
+
+    /// The promises of those that came, and one request in the shortest bound.
+    fn capacity(&self) -> Capacity {
+        let kept = || self.streams.iter().filter_map(|stream| stream.promise.kept);
+        let shortest = kept().map(|(_, within)| within.0).min();
+        Capacity {
+            scaled_iops: kept().map(|(rtt, _)| rtt.rate_iops()).fold(0, u64::saturating_add),
+            fixed_iops: shortest.map_or(0, |within| SERVICE.div_ceil(within)),
+        }
     }
 }

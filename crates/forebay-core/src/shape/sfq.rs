@@ -8,9 +8,8 @@
 //! delta-C = Cmin none is missed.
 
 use super::tags::Flows;
-use super::{Backlog, Recombine};
+use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
 use crate::rtt::Classes;
 
 /// Fair queueing by start times.
@@ -18,30 +17,37 @@ use crate::rtt::Classes;
 pub struct Sfq {
     tiers: Classes,
     flows: Flows,
+    /// Of all weights, which are rates.
+    sum_iops: u64,
 }
 
 impl Sfq {
     /// Shares the server between `tiers` and the rest by `weights`, one more than tiers.
     pub fn new(tiers: Classes, weights: &[u64]) -> Sfq {
-        Sfq { tiers, flows: Flows::new(weights) }
+        Sfq { tiers, flows: Flows::new(weights), sum_iops: weights.iter().sum() }
     }
 }
 
 impl Recombine for Sfq {
     #[inline]
-    fn arrive(&mut self, now: Nanos, _: &Request, least: usize, backlog: &Backlog) -> usize {
-        let class = self.tiers.admit_from(least, now).unwrap_or(self.tiers.count());
+    fn arrive(&mut self, at: Moment, _: &Request, least: usize, backlog: &Backlog) -> usize {
+        let class = at.admit(&mut self.tiers, least, backlog).unwrap_or(self.tiers.count());
         self.flows.arrive(class, backlog.waiting(class) > 0, backlog.is_idle());
         class
     }
 
     #[inline]
-    fn next(&mut self, _now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+    fn next(&mut self, _: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
         let flows = &self.flows.flows;
         let ready = (0..flows.len()).filter(|class| backlog.is_ready(*class));
         let class = ready.min_by_key(|class| (flows[*class].start, *class))?;
         self.flows.now = self.flows.now.max(flows[class].start);
         self.flows.serve(class);
         Some(class)
+    }
+
+    /// At any pace a tier has the same part of what the server does.
+    fn capacity(&self) -> Capacity {
+        Capacity { scaled_iops: self.sum_iops, fixed_iops: 0 }
     }
 }

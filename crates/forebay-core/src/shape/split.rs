@@ -4,9 +4,8 @@
 //! then the one that RTT counts on, so no request of a tier ever misses its bound, whatever the
 //! rest does; but no server helps another.
 
-use super::{Backlog, Recombine};
+use super::{Backlog, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
-use crate::contract::time::Nanos;
 use crate::rtt::Classes;
 
 /// A lane a class.
@@ -24,12 +23,12 @@ impl Split {
 
 impl Recombine for Split {
     #[inline]
-    fn arrive(&mut self, now: Nanos, _: &Request, least: usize, _: &Backlog) -> usize {
-        self.tiers.admit_from(least, now).unwrap_or(self.tiers.count())
+    fn arrive(&mut self, at: Moment, _: &Request, least: usize, backlog: &Backlog) -> usize {
+        at.admit(&mut self.tiers, least, backlog).unwrap_or(self.tiers.count())
     }
 
     #[inline]
-    fn next(&mut self, _now: Nanos, lane: Lane, backlog: &Backlog) -> Option<usize> {
+    fn next(&mut self, _: Moment, lane: Lane, backlog: &Backlog) -> Option<usize> {
         let class = usize::from(lane);
         backlog.is_ready(class).then_some(class)
     }

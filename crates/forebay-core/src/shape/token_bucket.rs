@@ -6,7 +6,7 @@
 //! Invariant: in any span of time `t` it lets through at most `rate * t + burst` requests, counted
 //! exactly in `1 / rate` nanoseconds.
 
-use super::{Backlog, Recombine};
+use super::{Backlog, Capacity, Moment, Recombine};
 use crate::contract::request::{Lane, Request};
 use crate::contract::time::Nanos;
 use crate::rtt::SERVICE;
@@ -17,6 +17,7 @@ pub struct TokenBucket {
     rate_iops: u128,
     full: u128,
     level: u128,
+    /// On the clock that tokens are poured by.
     filled_at: Nanos,
     wakeup: Option<Nanos>,
 }
@@ -32,23 +33,23 @@ impl TokenBucket {
 
 impl Recombine for TokenBucket {
     #[inline]
-    fn arrive(&mut self, _: Nanos, _: &Request, _: usize, _: &Backlog) -> usize {
+    fn arrive(&mut self, _: Moment, _: &Request, _: usize, _: &Backlog) -> usize {
         0
     }
 
     #[inline]
-    fn next(&mut self, now: Nanos, _lane: Lane, backlog: &Backlog) -> Option<usize> {
-        let poured = u128::from((now - self.filled_at).0) * self.rate_iops;
+    fn next(&mut self, at: Moment, _lane: Lane, backlog: &Backlog) -> Option<usize> {
+        let poured = u128::from((at.paced - self.filled_at).0) * self.rate_iops;
         self.level = (self.level + poured).min(self.full);
-        self.filled_at = now;
+        self.filled_at = at.paced;
         self.wakeup = None;
         if !backlog.is_ready(0) {
             return None;
         }
         let Some(left) = self.level.checked_sub(u128::from(SERVICE)) else {
             let missing = u128::from(SERVICE) - self.level;
-            let wait = missing.div_ceil(self.rate_iops);
-            self.wakeup = Some(now + Nanos(u64::try_from(wait).unwrap_or(u64::MAX)));
+            let wait = at.pace.time_of(missing.div_ceil(self.rate_iops));
+            self.wakeup = Some(Nanos(at.now.0.saturating_add(wait.0)));
             return None;
         };
         self.level = left;
@@ -58,5 +59,10 @@ impl Recombine for TokenBucket {
     #[inline]
     fn wakeup(&self) -> Option<Nanos> {
         self.wakeup
+    }
+
+    fn capacity(&self) -> Capacity {
+        let scaled_iops = u64::try_from(self.rate_iops).unwrap_or(u64::MAX);
+        Capacity { scaled_iops, fixed_iops: 0 }
     }
 }

@@ -8,7 +8,8 @@ use std::collections::VecDeque;
 use forebay_core::catalog::build;
 use forebay_core::device::fixed::Fixed;
 use forebay_core::{
-    Bytes, Completion, Cx, Done, Flags, Lane, Nanos, Op, Piece, Policy, Request, Workload, simulate,
+    Bytes, Completion, Cx, Device, Done, Flags, Lane, Nanos, Op, Piece, Policy, Request, Workload,
+    simulate,
 };
 use proptest::prelude::*;
 
@@ -114,6 +115,8 @@ pub(crate) struct Ran {
     pub(crate) outcomes: Vec<Outcome>,
     /// Times when a server was left idle while requests waited.
     pub(crate) idled: Vec<Nanos>,
+    /// Of a shaper that follows its server: its pace at the end, in hundredths.
+    pub(crate) pace: Option<f64>,
 }
 
 impl Ran {
@@ -135,6 +138,12 @@ impl Ran {
 
 /// Runs `requests` through `spec` on servers of `iops`, one after another.
 pub(crate) fn run(spec: &str, iops: &[u64], requests: &[Request]) -> Ran {
+    let server = |rate: &u64| Fixed::new(*rate as f64).unwrap();
+    run_on(spec, &mut iops.iter().map(server).collect::<Vec<_>>(), requests)
+}
+
+/// The same on any servers.
+pub(crate) fn run_on<D: Device>(spec: &str, servers: &mut [D], requests: &[Request]) -> Ran {
     let policy = build(spec, u32::MAX).unwrap();
     let mut noted = Noted {
         servers: policy.servers().len().max(1),
@@ -144,12 +153,11 @@ pub(crate) fn run(spec: &str, iops: &[u64], requests: &[Request]) -> Ran {
         held: 0,
         outcomes: Vec::new(),
     };
-    assert_eq!(noted.servers, iops.len(), "{spec}");
-    let mut servers: Vec<Fixed> =
-        iops.iter().map(|rate| Fixed::new(*rate as f64).unwrap()).collect();
+    assert_eq!(noted.servers, servers.len(), "{spec}");
     let mut workload = List(requests.iter().copied().collect());
-    simulate::run(&mut noted, &mut servers, &mut workload, &mut ());
+    simulate::run(&mut noted, servers, &mut workload, &mut ());
     assert_eq!(noted.outcomes.len(), requests.len(), "{spec}: everything finishes");
     let idled = noted.declined.iter().filter(|(_, held)| *held).map(|(at, _)| *at);
-    Ran { idled: idled.collect(), outcomes: noted.outcomes }
+    let pace = noted.policy.gauges().first().map(|gauge| gauge.value);
+    Ran { idled: idled.collect(), outcomes: noted.outcomes, pace }
 }

@@ -48,6 +48,8 @@ const SCHEDULERS: &[&str] = &[
     "miser:cmin=3000:delta-ms=20:depth=2",
     "token-bucket:rate=100000:burst=4",
     "dmclock:reservation=100/0:weight=1/5:depth=2",
+    "dmclock:reservation=100/0:weight=1/5:limit=5000:depth=2:capacity=measured",
+    "promised:cmin=900/0:delta-ms=5:depth=3:capacity=measured:over=noop",
 ];
 
 /// Placements that hold data where the disk does not have them.

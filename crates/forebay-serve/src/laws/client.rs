@@ -11,6 +11,8 @@ const UNDER_WAY: usize = 12;
 const SWEPT: u64 = 16;
 /// NBD's EIO.
 const EIO: u32 = 5;
+/// NBD's ENOSPC, of drives that are left and full.
+const ENOSPC: u32 = 28;
 
 /// What a sector may hold: zeros, the stamp of a write, or anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +46,8 @@ pub(super) enum Does {
     Anything,
     /// It reads all there is, from a sector on.
     ReadAll { next: u64 },
+    /// The same sector by sector.
+    ReadEach { next: u64 },
     /// It waits for answers.
     Nothing,
 }
@@ -62,6 +66,10 @@ pub(super) struct Client {
     /// Whether requests may fail, and the first sectors of reads that did.
     pub(super) may_fail: bool,
     pub(super) failed: Vec<u64>,
+    /// What was asked after this and went well can be read whatever else fails.
+    pub(super) readable_since: Option<u64>,
+    /// Requests that failed.
+    pub(super) failures: u64,
 }
 
 impl Client {
@@ -78,6 +86,8 @@ impl Client {
             does: Does::Anything,
             may_fail: false,
             failed: Vec::new(),
+            readable_since: None,
+            failures: 0,
         }
     }
 
@@ -104,19 +114,37 @@ impl Client {
                 self.does = Does::ReadAll { next: next + SWEPT };
                 self.say(0, false, next, SWEPT);
             }
-            Does::ReadAll { .. } | Does::Nothing => {}
+            Does::ReadEach { next } if next < self.sectors.len() as u64 => {
+                self.does = Does::ReadEach { next: next + 1 };
+                self.say(0, false, next, 1);
+            }
+            Does::ReadAll { .. } | Does::ReadEach { .. } | Does::Nothing => {}
         }
     }
 
     /// Whether it has read all and has everything answered.
     pub(super) fn has_read_all(&self) -> bool {
-        matches!(self.does, Does::ReadAll { next } if next >= self.sectors.len() as u64)
+        matches!(self.does, Does::ReadAll { next } | Does::ReadEach { next } if next >= self.sectors.len() as u64)
             && self.is_quiet()
     }
 
     /// Whether everything is answered.
     pub(super) fn is_quiet(&self) -> bool {
         self.under_way.is_empty()
+    }
+
+    /// From now on what is acknowledged can be read, whatever else fails.
+    pub(super) fn counts_from_now(&mut self) {
+        self.readable_since = Some(self.clock);
+    }
+
+    /// Everything that was answered until now is durable.
+    pub(super) fn flushed_all(&mut self) {
+        for changes in &mut self.sectors {
+            if let Some(newest) = changes.iter().rposition(|one| one.answered.is_some()) {
+                changes.drain(..newest);
+            }
+        }
     }
 
     /// Asks for a flush.
@@ -175,7 +203,7 @@ impl Client {
             let errno = u32::from_be_bytes(head[4..8].try_into().unwrap());
             if errno != 0 {
                 assert!(self.may_fail, "{asked:?} fails with {errno}");
-                assert_eq!(errno, EIO);
+                assert!([EIO, ENOSPC].contains(&errno), "{asked:?} fails with {errno}");
                 self.heard.drain(..16);
                 self.under_way.remove(&cookie);
                 self.fail(&asked);
@@ -195,8 +223,18 @@ impl Client {
 
     /// What failed may be done, or not.
     fn fail(&mut self, asked: &Asked) {
+        self.failures += 1;
         if asked.command == 0 {
             self.failed.push(asked.first);
+        }
+        if asked.command == 0 && asked.count == 1 {
+            let newest = self.sectors[asked.first as usize].last().unwrap();
+            let is_since = |at| self.readable_since.is_some_and(|since| at > since);
+            assert!(
+                !newest.answered.is_some_and(is_since) || newest.value == Value::Anything,
+                "sector {} was acknowledged and cannot be read",
+                asked.first
+            );
         }
         for sector in asked.first..asked.first + asked.count {
             if asked.command != 0 {

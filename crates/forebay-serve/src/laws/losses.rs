@@ -19,11 +19,11 @@ use forebay_live::{Crash, Medium, Tear, Troubles};
 use super::client::{Client, Does, SECTOR};
 use super::{Served, longer, serve};
 
-const DRIVES: u16 = 6;
+pub(super) const DRIVES: u16 = 6;
 /// Requests that are answered before all is read.
 const ANSWERS: u64 = 500;
 
-fn geometry() -> Geometry {
+pub(super) fn geometry() -> Geometry {
     let sizes = Geometry {
         volume: 0xF0,
         lanes: DRIVES,
@@ -39,7 +39,7 @@ fn geometry() -> Geometry {
 }
 
 /// An array whose units change their levels at every other write.
-fn ruled(array: Array) -> Volume {
+pub(super) fn ruled(array: Array) -> Volume {
     let rule = BonusMalus::new(Factor { times: 1, over: 4 });
     let levels = vec![Level::RAID6, Level::TRIPLE];
     let array = array.adapting(rule, Costs::paper_hdd(), First::Fixed(0), levels);
@@ -49,7 +49,7 @@ fn ruled(array: Array) -> Volume {
 
 /// A volume that somebody may look at between its calls.
 #[derive(Clone)]
-struct Volume(Rc<RefCell<Placed<Array, AnyPolicy>>>);
+pub(super) struct Volume(Rc<RefCell<Placed<Array, AnyPolicy>>>);
 
 impl Policy for Volume {
     fn submit(&mut self, cx: &mut Cx<'_>, request: Request, bytes: Bytes) {
@@ -157,6 +157,56 @@ fn lose(seed: u64, first: Level, loss: Loss, third: Lane) -> Happened {
     let served = serve(&mut policy, crash, client, stop, Box::new(meddle));
     let switches_after = volume.counted("switches") - loss.switches;
     Happened { served, volume, switches_after }
+}
+
+/// Two drives are lost while a client writes, then a third; then it writes on, and reads sector by sector.
+fn write_on(seed: u64, first: Level, gone_ones: [Lane; 3]) -> Client {
+    let media = (0..DRIVES).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
+    let crash = Crash::new(media, 4096, 1 + (seed % 4) as usize, seed, Troubles::default());
+    let client = Client::new(seed, geometry().capacity_bytes() / SECTOR / 16 * 16);
+    let (mut policy, stop) =
+        (ruled(Array::created(geometry(), first)), Arc::new(AtomicBool::new(false)));
+    let (over, mut losses) = (Arc::clone(&stop), 0);
+    let meddle = move |crash: &mut Crash, client: &mut Client| match client.does {
+        Does::Anything if losses < 3 && client.answered >= 100 * (losses + 1) => {
+            if losses < 2 {
+                losses += 1;
+                crash.trouble(gone(&gone_ones[..losses as usize]));
+            } else {
+                client.does = Does::Nothing;
+            }
+        }
+        Does::Nothing if client.is_quiet() => {
+            losses = 3;
+            crash.trouble(gone(&gone_ones));
+            client.may_fail = true;
+            client.counts_from_now();
+            client.does = Does::Anything;
+        }
+        Does::Anything if client.answered + client.failures >= 600 => {
+            client.does = Does::ReadEach { next: 0 };
+        }
+        Does::ReadEach { .. } if client.has_read_all() => over.store(true, Ordering::Relaxed),
+        _ => {}
+    };
+    let served = serve(&mut policy, crash, client, stop, Box::new(meddle));
+    assert!(served.client.has_read_all());
+    served.client
+}
+
+#[test]
+fn what_is_acknowledged_after_a_third_drive_is_lost_can_be_read() {
+    let (mut failures, mut answered) = (0, 0);
+    for third in 0..DRIVES {
+        for seed in 0..longer(5) {
+            let lanes = [third, (third + 1 + seed as u16 % 3) % DRIVES, (third + 5) % DRIVES];
+            let first = [Level::RAID6, Level::TRIPLE][seed as usize % 2];
+            println!("{lanes:?}, {first:?}, seed {seed}");
+            let client = write_on(seed, first, lanes);
+            (failures, answered) = (failures + client.failures, answered + client.answered);
+        }
+    }
+    assert!(failures > 1000 && answered > 10_000, "{failures}, {answered}");
 }
 
 /// All there is, read again from what is left: without the two that were lost.

@@ -1,0 +1,375 @@
+//! Capacity that follows what the server does, as Linux's iocost has its vrate follow the device.
+//!
+//! Rates are counted on a clock of the shaper's own, which runs at a *pace*: at half the pace a rate of 300 is one of
+//! 150. Promises, reservations, limits and tokens become fewer in proportion, so that what is still promised is kept.
+//!
+//! What is measured: while the window is full, whatever is below it takes no more, so what ends in that time is what it
+//! does; and what should have been in time is late or not. After each period the pace goes down to what the measured
+//! rate allows at once, and up to it by a sixteenth a period. What it allows is less by a margin, for rates are not all: a
+//! window may be too wide, a disk uneven. More than one in a hundred late widens the margin by a sixteenth, a period
+//! without narrows it by a hundred and twenty-eighth. What was promised before the pace was lowered does not count.
+//!
+//! A rate that was measured long ago is believed less and less: it rises by a sixteenth with each period in which the
+//! window was not full half of the time.
+//!
+//! Departures from iocost: it has no promises, so it asks only whether the device's latencies are within targets and
+//! whether tags run out; a rate is measured here since there is a window. Nothing is held back for the sake
+//! of the pace but by token bucket and limits: the rest is served whenever there is room.
+//!
+//! Invariant: at a pace of 1 that never changes the clock is the time itself, exactly.
+
+use std::cmp::Ordering;
+
+use super::Backlog;
+use crate::contract::policy::{Figure, Gauge, GaugeOf};
+use crate::contract::time::Nanos;
+use crate::rtt::{Classes, Rtt, SERVICE};
+
+/// A period takes so many of the shortest bound, within these.
+const BOUNDS_A_PERIOD: u64 = 10;
+const PERIOD_LEAST: Nanos = Nanos::from_millis(50);
+const PERIOD_MOST: Nanos = Nanos::from_millis(1000);
+/// Requests that a rate is measured over, at least.
+const MEASURED_LEAST: u64 = 16;
+/// One step of the pace, as a part of it.
+const STEP: u64 = 16;
+/// What a period in which all was in time takes off the margin, as a part of what is left of the rate.
+const EASE: u64 = 128;
+/// The widest margin leaves this.
+const LEFT_LEAST: u64 = Pace::ONE.0 / 100;
+/// A measured rate that differs by less than this part of the pace changes nothing.
+const DEAD_BAND: u64 = 32;
+/// More late than one in so many is too many.
+const LATE_ONE_IN: u64 = 100;
+
+/// How fast the clock runs that rates are counted on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pace(u64);
+
+impl Pace {
+    /// As fast as time.
+    pub const ONE: Pace = Pace(1 << 16);
+
+    /// So many hundredths, at least 1.
+    pub fn percent(percent: u32) -> Pace {
+        Pace((u64::from(percent.max(1)) * Pace::ONE.0).div_ceil(100))
+    }
+
+    /// In hundredths.
+    pub fn as_percent(self) -> f64 {
+        self.0 as f64 * 100.0 / Pace::ONE.0 as f64
+    }
+
+    /// As much of `figure` as it leaves, rounded down.
+    #[inline]
+    pub fn of(self, figure: u64) -> u64 {
+        let scaled = u128::from(figure) * u128::from(self.0) / u128::from(Pace::ONE.0);
+        u64::try_from(scaled).unwrap_or(u64::MAX)
+    }
+
+    /// The time in which the clock advances by `span`, rounded up.
+    #[inline]
+    pub fn time_of(self, span: u128) -> Nanos {
+        let time = span.saturating_mul(u128::from(Pace::ONE.0)).div_ceil(u128::from(self.0));
+        Nanos(u64::try_from(time).unwrap_or(u64::MAX))
+    }
+}
+
+/// A time, and what the clock that rates are counted on shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// The time.
+    pub now: Nanos,
+    /// What the clock shows.
+    pub paced: Nanos,
+    /// How fast it runs.
+    pub pace: Pace,
+}
+
+impl Moment {
+    /// `now` on a clock that shows the time.
+    #[inline]
+    pub fn plain(now: Nanos) -> Moment {
+        Moment { now, paced: now, pace: Pace::ONE }
+    }
+
+    /// Whether `rtt` admits a request now, of whose class so many wait. Its bound is one of time, and so shorter on a
+    /// slower clock. There the queue counts too: what was promised at a faster pace is still to be done.
+    #[inline]
+    pub(super) fn admits(self, rtt: &mut Rtt, waiting: usize) -> bool {
+        let within = self.pace.of(rtt.within().0);
+        if self.pace >= Pace::ONE {
+            return rtt.admit_within(self.paced, Nanos(within));
+        }
+        let places = u128::from(within) * u128::from(rtt.rate_iops()) / u128::from(SERVICE);
+        (waiting as u128) < places && rtt.admit_within(self.paced, Nanos(within))
+    }
+
+    /// The first of `tiers` that does, from `least` on.
+    #[inline]
+    pub(super) fn admit(
+        self,
+        tiers: &mut Classes,
+        least: usize,
+        backlog: &Backlog,
+    ) -> Option<usize> {
+        tiers.admit_each(least, |tier, rtt| self.admits(rtt, backlog.waiting(tier)))
+    }
+}
+
+/// What a shaper needs of its server to keep what it promises at a pace of 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Capacity {
+    /// Requests a second that become fewer with the pace; 0 where nothing is promised.
+    pub scaled_iops: u64,
+    /// Requests a second beside them, whatever the pace.
+    pub fixed_iops: u64,
+}
+
+/// Between which paces a shaper follows its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Following {
+    /// The slowest.
+    pub least: Pace,
+    /// The fastest.
+    pub most: Pace,
+}
+
+/// Follows a server.
+#[derive(Clone, Debug)]
+pub(super) struct Follower {
+    following: Following,
+    period: Nanos,
+    pace: Pace,
+    /// What the clock shows, in parts of a nanosecond, and when it did.
+    clock: u128,
+    clock_at: Nanos,
+    begun: Nanos,
+    /// Since when the window is full, and how long it was in this period.
+    full_since: Option<Nanos>,
+    full: Nanos,
+    /// Time with a full window since a rate was measured, and what ended in it.
+    measuring: Nanos,
+    ended: u64,
+    /// What the server does, in thousandths of a request a second.
+    measured: Option<u64>,
+    /// What the margin leaves of it, of `Pace::ONE`.
+    left: u64,
+    lowered_at: Nanos,
+    /// Of what should have been in time in this period.
+    due: u64,
+    late: u64,
+    slowest: Pace,
+}
+
+impl Follower {
+    /// For promises of which `shortest` is the shortest bound.
+    pub(super) fn new(following: Following, shortest: Nanos) -> Follower {
+        let period = Nanos(shortest.0.saturating_mul(BOUNDS_A_PERIOD));
+        let pace = Pace::ONE.clamp(following.least, following.most);
+        Follower {
+            following,
+            period: period.clamp(PERIOD_LEAST, PERIOD_MOST),
+            pace,
+            clock: 0,
+            clock_at: Nanos::ZERO,
+            begun: Nanos::ZERO,
+            full_since: None,
+            full: Nanos::ZERO,
+            measuring: Nanos::ZERO,
+            ended: 0,
+            measured: None,
+            left: Pace::ONE.0,
+            lowered_at: Nanos::ZERO,
+            due: 0,
+            late: 0,
+            slowest: pace,
+        }
+    }
+
+    /// The clock at `now`, before anything else is told of that time.
+    #[inline]
+    pub(super) fn moment(&mut self, now: Nanos, capacity: impl FnOnce() -> Capacity) -> Moment {
+        self.clock += u128::from((now - self.clock_at).0) * u128::from(self.pace.0);
+        self.clock_at = now;
+        if now - self.begun >= self.period {
+            self.turn(now, capacity());
+        }
+        let paced = u64::try_from(self.clock / u128::from(Pace::ONE.0)).unwrap_or(u64::MAX);
+        Moment { now, paced: Nanos(paced), pace: self.pace }
+    }
+
+    /// Whether the window is full from now on.
+    #[inline]
+    pub(super) fn window(&mut self, now: Nanos, is_full: bool) {
+        if is_full != self.full_since.is_some() {
+            self.settle(now);
+            self.full_since = is_full.then_some(now);
+        }
+    }
+
+    /// A request has ended, before its place in the window is free.
+    #[inline]
+    pub(super) fn ended(&mut self) {
+        self.ended += u64::from(self.full_since.is_some());
+    }
+
+    /// Something that came at `at` and should have been in time is done.
+    #[inline]
+    pub(super) fn was_due(&mut self, at: Nanos, is_late: bool) {
+        if at >= self.lowered_at {
+            self.due += 1;
+            self.late += u64::from(is_late);
+        }
+    }
+
+    /// Counts the time that the window has been full.
+    fn settle(&mut self, now: Nanos) {
+        if let Some(since) = &mut self.full_since {
+            let span = now - *since;
+            (self.full.0, self.measuring.0) = (self.full.0 + span.0, self.measuring.0 + span.0);
+            *since = now;
+        }
+    }
+
+    /// A period is over.
+    fn turn(&mut self, now: Nanos, capacity: Capacity) {
+        self.settle(now);
+        self.measure(now);
+        let is_late = self.late * LATE_ONE_IN > self.due;
+        self.left = match is_late {
+            true => (self.left - self.left / STEP).max(LEFT_LEAST),
+            false => (self.left + self.left / EASE + 1).min(Pace::ONE.0),
+        };
+        let (pace, allowed) = (self.pace.0, self.allowed(capacity).0);
+        let next = match allowed.cmp(&pace) {
+            _ if !is_late && allowed.abs_diff(pace) <= pace / DEAD_BAND => pace,
+            Ordering::Greater => allowed.min(pace + (pace / STEP).max(1)),
+            _ => allowed,
+        };
+        self.pace = Pace(next).clamp(self.following.least, self.following.most);
+        if self.pace.0 < pace {
+            self.lowered_at = now;
+        }
+        self.slowest = self.slowest.min(self.pace);
+        (self.begun, self.full, self.due, self.late) = (now, Nanos::ZERO, 0, 0);
+    }
+
+    /// The pace that the measured rate allows, less the margin.
+    fn allowed(&self, capacity: Capacity) -> Pace {
+        let most = self.following.most.0;
+        let of_rate = self.measured.and_then(|measured| {
+            let iops = u128::from(measured).saturating_sub(u128::from(capacity.fixed_iops) * 1000);
+            let needed = u128::from(capacity.scaled_iops) * 1000;
+            (iops * u128::from(Pace::ONE.0)).checked_div(needed)
+        });
+        let unsaid = u128::from(most);
+        let pace = of_rate.unwrap_or(unsaid).min(unsaid) * u128::from(self.left);
+        Pace(u64::try_from(pace / u128::from(Pace::ONE.0)).unwrap_or(most))
+    }
+
+    fn measure(&mut self, now: Nanos) {
+        if self.ended >= MEASURED_LEAST && self.measuring > Nanos::ZERO {
+            let fresh = u128::from(self.ended) * 1_000_000_000_000 / u128::from(self.measuring.0);
+            let fresh = u64::try_from(fresh).unwrap_or(u64::MAX);
+            let old = self.measured.unwrap_or(fresh);
+            self.measured = Some((old >> 1) + (fresh >> 1) + (old & fresh & 1));
+            (self.ended, self.measuring) = (0, Nanos::ZERO);
+        } else if self.full.0.saturating_mul(2) < (now - self.begun).0 {
+            let grown = |rate: u64| rate.saturating_add((rate / STEP).max(1));
+            self.measured = self.measured.map(grown);
+        }
+    }
+
+    /// What the pace was.
+    pub(super) fn figures(&self) -> [Figure; 2] {
+        let time = u128::from(self.clock_at.0.max(1)) * u128::from(Pace::ONE.0);
+        let mean = self.clock as f64 * 100.0 / time as f64;
+        [("pace_mean_percent", mean), ("pace_least_percent", self.slowest.as_percent())]
+    }
+
+    /// What it is, and what was measured.
+    pub(super) fn gauges(&self) -> Vec<Gauge> {
+        let gauge = |name, value| Gauge { name, of: GaugeOf::All, value };
+        let measured = self.measured.map(|rate| gauge("measured_iops", rate as f64 / 1000.0));
+        [gauge("pace_percent", self.pace.as_percent())].into_iter().chain(measured).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FOLLOWING: Following = Following { least: Pace(1 << 12), most: Pace::ONE };
+
+    /// A window that is full all the time, over a server of `iops`, from `at` on.
+    fn serve(follower: &mut Follower, at: Nanos, iops: u64, count: u64, is_late: bool) -> Nanos {
+        let capacity = || Capacity { scaled_iops: 300, fixed_iops: 100 };
+        let end = |nth: u64| Nanos(at.0 + nth * 1_000_000_000 / iops);
+        for nth in 1..=count {
+            follower.moment(end(nth), capacity);
+            follower.ended();
+            follower.window(end(nth), false);
+            follower.window(end(nth), true);
+            follower.was_due(end(nth), is_late);
+        }
+        end(count)
+    }
+
+    #[test]
+    fn the_pace_is_what_the_rate_leaves_and_rises_again_in_steps() {
+        let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
+        let at = serve(&mut follower, Nanos::ZERO, 400, 400, false);
+        assert_eq!(
+            (follower.pace, follower.clock_at, follower.moment(at, Capacity::default)),
+            (Pace::ONE, at, Moment::plain(at)),
+            "what it needs is there"
+        );
+        // 100 of 250 are needed beside, so half of the 300.
+        let at = serve(&mut follower, at, 250, 500, false);
+        assert!((49.0..52.0).contains(&follower.pace.as_percent()), "{follower:?}");
+        // The clock runs at half.
+        let before = follower.moment(at, Capacity::default).paced;
+        let after = follower.moment(at + Nanos::from_millis(2), Capacity::default).paced;
+        assert!((980_000..1_040_000).contains(&(after - before).0), "{before} {after}");
+        let at = serve(&mut follower, at + Nanos::from_millis(2), 400, 60, false);
+        assert!((51.0..90.0).contains(&follower.pace.as_percent()), "in steps: {follower:?}");
+        serve(&mut follower, at, 400, 400, false);
+        assert!(follower.pace.as_percent() > 95.0, "{follower:?}");
+    }
+
+    #[test]
+    fn what_is_late_slows_it_to_the_least_though_the_rate_is_there() {
+        let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
+        serve(&mut follower, Nanos::ZERO, 1000, 10_000, true);
+        assert_eq!(follower.pace, FOLLOWING.least);
+        assert_eq!(follower.figures()[1], ("pace_least_percent", 6.25));
+    }
+
+    #[test]
+    fn an_old_rate_is_forgotten_while_the_window_is_not_full() {
+        let mut follower = Follower::new(FOLLOWING, Nanos::from_millis(10));
+        let at = serve(&mut follower, Nanos::ZERO, 100, 100, false);
+        assert_eq!(follower.pace, FOLLOWING.least, "nothing is left for promises");
+        follower.window(at, false);
+        for nth in 1..200 {
+            let capacity = || Capacity { scaled_iops: 300, fixed_iops: 100 };
+            follower.moment(at + Nanos::from_millis(100 * nth), capacity);
+        }
+        assert_eq!(follower.pace, Pace::ONE);
+    }
+
+    #[test]
+    fn spans_of_the_clock_take_no_less_time_than_that() {
+        for percent in [1, 7, 33, 100, 250] {
+            let pace = Pace::percent(percent);
+            for span in [1, 2, 999, 1_000_000_007] {
+                let time = pace.time_of(span);
+                assert!(u128::from(pace.of(time.0)) >= span - 1, "{percent} {span}");
+                assert!(time > Nanos::ZERO);
+            }
+        }
+        assert_eq!(Pace::percent(100), Pace::ONE);
+        assert_eq!(Pace::ONE.time_of(12_345), Nanos(12_345));
+    }
+}

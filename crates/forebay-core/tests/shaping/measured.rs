@@ -1,0 +1,194 @@
+//! Capacity that follows the server.
+
+use forebay_core::contract::device::{Completion, Device};
+use forebay_core::device::fixed::Fixed;
+use forebay_core::{Nanos, Request};
+use proptest::prelude::*;
+
+use super::harness::{Outcome, arrivals, read, reads, run, run_on};
+use super::{RATES, flood, served};
+
+/// A server whose rate is another from some times on.
+struct Changing {
+    servers: Vec<(Nanos, Fixed)>,
+    at: usize,
+}
+
+impl Changing {
+    fn new(rates: &[(u64, u64)]) -> Changing {
+        let server = |(secs, iops): &(u64, u64)| {
+            (Nanos::from_secs(*secs), Fixed::new(*iops as f64).unwrap())
+        };
+        Changing { servers: rates.iter().map(server).collect(), at: 0 }
+    }
+
+    fn serving(&self) -> &Fixed {
+        &self.servers[self.at].1
+    }
+}
+
+impl Device for Changing {
+    fn room(&self) -> bool {
+        self.serving().room()
+    }
+    fn start(&mut self, now: Nanos, io: Request) {
+        let begun = self.servers.iter().rposition(|(from, _)| *from <= now);
+        self.at = begun.unwrap();
+        self.servers[self.at].1.start(now, io);
+    }
+    fn next(&self) -> Option<Nanos> {
+        self.serving().next()
+    }
+    fn finish(&mut self, now: Nanos) -> Completion {
+        self.servers[self.at].1.finish(now)
+    }
+    fn joules(&self, _: Nanos) -> f64 {
+        0.0
+    }
+    fn busy(&self, now: Nanos) -> Nanos {
+        self.serving().busy(now)
+    }
+    fn floor(&self, io: &Request) -> Nanos {
+        self.serving().floor(io)
+    }
+    fn capacity(&self) -> u64 {
+        u64::MAX
+    }
+    fn len_max(&self) -> u32 {
+        u32::MAX
+    }
+}
+
+/// Those that promise something to a class.
+fn promising(rate: u64, within_ms: f64) -> [String; 5] {
+    let asked = format!("cmin={rate}:delta-ms={within_ms}");
+    [
+        format!("wf2q:{asked}:delta-c={rate}"),
+        format!("sfq:{asked}:delta-c={rate}"),
+        format!("miser:{asked}"),
+        format!("miser:{asked}:admission=rate"),
+        format!("promised:{asked}"),
+    ]
+}
+
+/// The share of what the first class was promised, among those that came in between, that was in time.
+fn kept(outcomes: &[Outcome], from_s: u64, to_s: u64, within: Nanos) -> (usize, f64) {
+    let came = |one: &&Outcome| {
+        one.class == 0
+            && (Nanos::from_secs(from_s)..Nanos::from_secs(to_s)).contains(&one.request.at)
+    };
+    let all: Vec<_> = outcomes.iter().filter(came).collect();
+    let in_time = all.iter().filter(|one| one.took() <= within).count();
+    (all.len(), in_time as f64 / all.len().max(1) as f64)
+}
+
+/// At `iops` for so many seconds, in bunches of four.
+fn steady(iops: u64, secs: u64) -> Vec<Request> {
+    let at = |id: u64| Nanos(id / 4 * 4 * 1_000_000_000 / iops);
+    (0..iops * secs).map(|id| read(id, at(id), 0)).collect()
+}
+
+proptest! {
+    /// A server that does what it says is told from the figures of nobody: whatever comes, each request has the same
+    /// class and ends at the same time.
+    #[test]
+    fn a_server_that_does_what_it_says_changes_nothing(
+        times in arrivals(300), rate in prop::sample::select(RATES), places in 2u64..12,
+    ) {
+        let within = (places * 1000) as f64 / rate as f64;
+        for spec in promising(rate, within) {
+            let fixed = run(&spec, &[2 * rate], &reads(&times));
+            let measured = run(&format!("{spec}:capacity=measured"), &[2 * rate], &reads(&times));
+            prop_assert_eq!(fixed.outcomes, measured.outcomes, "{}", spec);
+            prop_assert_eq!(measured.pace, Some(100.0), "{}", spec);
+        }
+    }
+}
+
+/// Of a server that does less, whatever part, what is still promised is kept, and no less is promised than eight
+/// tenths of what the server could keep.
+#[test]
+fn a_slow_server_keeps_what_is_left_of_the_promises() {
+    let (rate, within) = (400, Nanos::from_millis(50));
+    for part in [30, 41, 55, 74] {
+        let server = rate * part / 100;
+        for spec in promising(rate, within.as_millis_f64()) {
+            let requests = steady(300, 30);
+            let fixed = run(&spec, &[server], &requests);
+            let measured = run(&format!("{spec}:capacity=measured"), &[server], &requests);
+            let (_, before) = kept(&fixed.outcomes, 8, 30, within);
+            let (count, after) = kept(&measured.outcomes, 8, 30, within);
+            // By its length Miser's queue sees of itself that the server is slow.
+            let by_length = spec == "miser:cmin=400:delta-ms=50";
+            assert!(before < 0.5 || by_length, "{spec} {part}: {before}");
+            assert!(after > 0.97, "{spec} {part}: {after} {:?}", measured.pace);
+            let fair = spec.starts_with("wf2q") || spec.starts_with("sfq");
+            let could = if fair { server / 2 } else { server - 20 };
+            let least = could.min(300) * 22 * 8 / 10;
+            assert!(count as u64 >= least, "{spec} {part}: {count}, expected {least}");
+        }
+    }
+}
+
+#[test]
+fn promises_come_back_with_the_server() {
+    let within = Nanos::from_millis(50);
+    for spec in promising(200, 50.0) {
+        let spec = format!("{spec}:capacity=measured");
+        let mut server = [Changing::new(&[(0, 500), (20, 100), (40, 500)])];
+        let ran = run_on(&spec, &mut server, &steady(190, 80));
+        for (from, to) in [(0, 20), (28, 40), (65, 80)] {
+            let (count, share) = kept(&ran.outcomes, from, to, within);
+            assert!(count > 100 && share > 0.97, "{spec}: {count} {share} from {from}");
+        }
+        assert!(ran.pace.unwrap() > 95.0, "{spec}: {:?}", ran.pace);
+    }
+}
+
+#[test]
+fn more_is_promised_where_that_is_asked_for() {
+    let spec = "promised:cmin=100:delta-ms=50:capacity=measured:pace-max-percent=300";
+    let (requests, within) = (steady(250, 30), Nanos::from_millis(50));
+    let (count, share) = kept(&run(spec, &[400], &requests).outcomes, 10, 30, within);
+    assert!(count > 240 * 20 && share > 0.99, "{count} {share}");
+    let (count, _) =
+        kept(&run("promised:cmin=100:delta-ms=50", &[400], &requests).outcomes, 10, 30, within);
+    assert!(count < 110 * 20, "{count}");
+}
+
+#[test]
+fn tokens_come_at_what_the_server_does() {
+    let spec = "token-bucket:rate=400:delta-ms=20:capacity=measured";
+    let ran = run(spec, &[100], &flood(1, 1000));
+    assert!((24.0..28.0).contains(&ran.pace.unwrap()), "{:?}", ran.pace);
+    // None of its time is lost to it.
+    assert_eq!(served(&ran, 1, Nanos::from_secs(20)), [1000]);
+}
+
+#[test]
+fn reservations_and_limits_shrink_alike() {
+    let spec = "dmclock:reservation=300/100/0:limit=600/600/0:delta-ms=20:capacity=measured";
+    let ran = run(spec, &[200], &flood(3, 4000));
+    let at = |secs| served(&ran, 3, Nanos::from_secs(secs));
+    let counts: Vec<usize> = at(10).iter().zip(at(5)).map(|(all, before)| all - before).collect();
+    // Half of each reservation is all there is.
+    for (count, expected) in counts.iter().zip([750_usize, 250, 0]) {
+        assert!(count.abs_diff(expected) <= 60, "{counts:?}");
+    }
+}
+
+#[test]
+fn wrong_paces_are_told() {
+    let said = |spec: &str| forebay_core::catalog::build(spec, 4096).map(|_| ()).unwrap_err().0;
+    let least = "miser:cmin=300:capacity=measured:pace-min-percent=50:pace-max-percent=40";
+    assert!(
+        said(least).contains("pace-max-percent: got '40', expected pace-min-percent, 50, or more")
+    );
+    assert!(
+        said("miser:cmin=300:capacity=guessed").contains("fixed or measured"),
+        "{}",
+        said("miser:cmin=300:capacity=guessed")
+    );
+    assert!(said("split:cmin=300:capacity=measured").contains("capacity"));
+    assert!(said("fcfs:capacity=measured").contains("capacity"));
+}

@@ -1,0 +1,133 @@
+//! A policy is to be switched and the flush before it fails: all stays as it is, clients are served on, and the next
+//! switch, when flushes go well again, finds all that was answered durable.
+
+use std::sync::Arc;
+use std::sync::mpsc::{Sender, channel};
+
+use forebay_core::catalog::{DeviceSet, build_placed};
+use forebay_core::stack::array::{Array, Level};
+use forebay_core::{Fault, Nanos, Policy};
+use forebay_live::{Crash, LEN_MAX, Medium, Tear, Troubles};
+
+use super::client::{Client, Does, SECTOR};
+use super::losses::{DRIVES, geometry, ruled};
+use super::{Served, longer, serve_ordered};
+use crate::front::{Order, Switch};
+
+/// Answers before the first switch, and from its failing to the next.
+const ANSWERS: u64 = 120;
+
+fn order(orders: &Sender<Order>) -> std::sync::mpsc::Receiver<Result<Nanos, Fault>> {
+    let (done, told) = channel();
+    let switch = Switch { policy: "noop".into(), flushes: true, done };
+    orders.send(Order::Switch(switch)).unwrap();
+    told
+}
+
+/// What a test wants to know of it.
+struct Switched {
+    served: Served,
+    /// Requests that went well or failed after the switch had failed.
+    after: u64,
+}
+
+/// Why a flush fails.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Why {
+    /// Every flush does, until the switch is refused.
+    Once,
+    /// Every flush does, and goes on to.
+    Flushes,
+    /// Three drives of a volume are gone, which makes up for two.
+    Gone,
+}
+
+/// A switch whose flush fails, and, where all is well again after it, one whose flush does not.
+fn switch(policy: &mut dyn Policy, lanes: u16, seed: u64, sectors: u64, why: Why) -> Switched {
+    let media = (0..lanes).map(|lane| Medium::new(seed ^ u64::from(lane))).collect();
+    let block = if lanes > 1 { 4096 } else { 512 };
+    let crash = Crash::new(media, block, 1 + (seed % 4) as usize, seed, Troubles::default());
+    let (orders, ordered) = channel();
+    let stop = Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let (over, mut told, mut failed_at) = (Arc::clone(&stop), None, None);
+    let (counts, count) = channel();
+    let meddle = move |crash: &mut Crash, client: &mut Client| {
+        let all = client.answered + client.failures;
+        match (&told, failed_at) {
+            (None, None) if client.answered >= ANSWERS => {
+                let gone = (0..3).map(|lane| (lane, 0)).collect();
+                crash.trouble(match why {
+                    Why::Gone => Troubles { gone, ..Troubles::default() },
+                    Why::Once | Why::Flushes => {
+                        Troubles { flushes_one_in: 1, ..Troubles::default() }
+                    }
+                });
+                client.may_fail = true;
+                told = Some(order(&orders));
+            }
+            (Some(answer), None) => {
+                if let Ok(outcome) = answer.try_recv() {
+                    assert!(outcome.is_err(), "it is told that nothing was switched");
+                    if why == Why::Once {
+                        crash.soothe();
+                    }
+                    failed_at = Some(all);
+                }
+            }
+            (Some(_), Some(at)) if all >= at + ANSWERS => {
+                counts.send(all - at).unwrap();
+                told = None;
+                match why {
+                    Why::Once => told = Some(order(&orders)),
+                    Why::Flushes | Why::Gone => {
+                        over.store(true, std::sync::atomic::Ordering::Relaxed)
+                    }
+                }
+                failed_at = Some(u64::MAX / 2);
+                client.does = Does::Nothing;
+            }
+            _ => {}
+        }
+    };
+    let client = Client::new(seed, sectors);
+    let served = serve_ordered(policy, crash, client, stop, Box::new(meddle), ordered);
+    Switched { after: count.try_iter().sum(), served }
+}
+
+#[test]
+fn a_switch_whose_flush_fails_leaves_all_as_it_is_and_the_next_one_has_all_durable() {
+    for policy in ["noop", "mq-deadline", "promised:cmin=100:over=deadline:depth=4"] {
+        for seed in 0..longer(30) {
+            println!("{policy}, seed {seed}");
+            let disk_len_max = LEN_MAX;
+            let set = DeviceSet { disks: 1, disk_len_max, restarts: true, ..DeviceSet::default() };
+            let mut policy = build_placed(policy, &set).unwrap();
+            let Switched { served, after } = switch(&mut *policy, 1, seed, 256, Why::Once);
+            served.outcome.unwrap();
+            assert!(after >= ANSWERS);
+            // The flush before the second switch covers what was answered, whether clients flushed or not.
+            let mut client = served.client;
+            client.flushed_all();
+            let media = served.crash.cut(Tear::Sector);
+            let broken = client.broken(&media[0]);
+            assert!(broken.is_empty(), "sectors {broken:?} after the second switch");
+        }
+    }
+}
+
+#[test]
+fn a_volume_whose_flush_fails_at_a_switch_is_served_on() {
+    for why in [Why::Gone, Why::Flushes] {
+        let mut refused = 0;
+        for seed in 0..longer(20) {
+            println!("{why:?}, seed {seed}");
+            let mut volume = ruled(Array::created(geometry(), Level::RAID6));
+            let sectors = geometry().capacity_bytes() / SECTOR / 16 * 16;
+            let Switched { served, after } = switch(&mut volume, DRIVES, seed, sectors, why);
+            // Where all that was written is durable already, nothing fails, and the policy is switched.
+            assert!(after >= ANSWERS || after == 0 && served.outcome.is_ok(), "{after}");
+            refused += u64::from(after > 0);
+        }
+        assert!(refused >= longer(12), "{why:?}: {refused} switches were refused");
+    }
+}
