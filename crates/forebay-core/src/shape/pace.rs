@@ -148,8 +148,10 @@ pub(super) struct Follower {
     /// Since when the window is full, and how long it was in this period.
     full_since: Option<Nanos>,
     full: Nanos,
-    /// Time with a full window since a rate was measured, and what ended in it.
+    /// Time with a full window since a rate was measured, how much of it had passed when something last ended in
+    /// it, and how much has.
     measuring: Nanos,
+    ended_in: Nanos,
     ended: u64,
     /// What the server does, in thousandths of a request a second.
     measured: Option<u64>,
@@ -177,6 +179,7 @@ impl Follower {
             full_since: None,
             full: Nanos::ZERO,
             measuring: Nanos::ZERO,
+            ended_in: Nanos::ZERO,
             ended: 0,
             measured: None,
             left: Pace::ONE.0,
@@ -211,7 +214,10 @@ impl Follower {
     /// A request has ended, before its place in the window is free.
     #[inline]
     pub(super) fn ended(&mut self) {
-        self.ended += u64::from(self.full_since.is_some());
+        if self.full_since.is_some() {
+            self.settle(self.clock_at);
+            (self.ended, self.ended_in) = (self.ended + 1, self.measuring);
+        }
     }
 
     /// Something that came at `at` and should have been in time is done.
@@ -269,12 +275,13 @@ impl Follower {
     }
 
     fn measure(&mut self, now: Nanos) {
-        if self.ended >= MEASURED_LEAST && self.measuring > Nanos::ZERO {
-            let fresh = u128::from(self.ended) * 1_000_000_000_000 / u128::from(self.measuring.0);
+        if self.ended >= MEASURED_LEAST && self.ended_in > Nanos::ZERO {
+            let fresh = u128::from(self.ended) * 1_000_000_000_000 / u128::from(self.ended_in.0);
             let fresh = u64::try_from(fresh).unwrap_or(u64::MAX);
             let old = self.measured.unwrap_or(fresh);
             self.measured = Some((old >> 1) + (fresh >> 1) + (old & fresh & 1));
-            (self.ended, self.measuring) = (0, Nanos::ZERO);
+            self.measuring = self.measuring - self.ended_in;
+            (self.ended, self.ended_in) = (0, Nanos::ZERO);
         } else if self.full.0.saturating_mul(2) < (now - self.begun).0 {
             let grown = |rate: u64| rate.saturating_add((rate / STEP).max(1));
             self.measured = self.measured.map(grown);

@@ -128,6 +128,8 @@ fn a_volume_whose_flush_fails_at_a_switch_is_served_on() {
             assert!(after >= ANSWERS || after == 0 && served.outcome.is_ok(), "{after}");
             refused += u64::from(after > 0);
         }
-        assert!(refused >= longer(12), "{why:?}: {refused} switches were refused");
+        // With three drives gone it is refused where what was acknowledged since the last flush needs one of them.
+        let least = if why == Why::Gone { 6 } else { 12 };
+        assert!(refused >= longer(least), "{why:?}: {refused} switches were refused");
     }
 }
