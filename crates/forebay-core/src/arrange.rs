@@ -105,6 +105,11 @@ impl Arranger {
         }
     }
 
+    /// The first so many bytes are never free, whether they were seen to be used or not.
+    pub fn take(&mut self, bytes: u64) {
+        self.written.push(At { start: 0, end: bytes.next_multiple_of(GRAIN) });
+    }
+
     /// The arrangement of a disk of `capacity` bytes.
     pub fn finish(mut self, capacity: u64, prices: Prices) -> Arrangement {
         self.runs.extend(self.reading.drain(..).flatten());

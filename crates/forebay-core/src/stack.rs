@@ -10,7 +10,7 @@ mod link;
 mod per_disk;
 pub mod placed;
 pub(crate) mod placement_log;
-mod rearranged;
+pub mod rearranged;
 pub(crate) mod tier;
 
 pub use blocks::Blocks;

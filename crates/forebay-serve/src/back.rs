@@ -6,13 +6,15 @@ use std::path::{Path, PathBuf};
 use forebay_core::catalog::{DeviceSet, FlashLane, build_placed, is_placement};
 use forebay_core::contract::policy::AnyPolicy;
 use forebay_core::device::list::DeviceModel;
-use forebay_core::{Device, Policy};
+use forebay_core::stack::{Rearrange, Rearranged};
+use forebay_core::{Device, Nanos, Policy};
 use forebay_live::{Emulated, LEN_MAX, Opening, RingClock, Store, Target, Uring};
 use forebay_volume::{Shape, find, over, status};
 
-use crate::config::{Back, Named, On};
+use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
 use crate::export::Export;
+use crate::rearrange::{self, Laid};
 use crate::stored::Stored;
 
 /// Sockets that one driver has at a time.
@@ -33,6 +35,8 @@ pub(crate) struct Opened {
 #[derive(Clone)]
 pub(crate) enum Policies {
     Placed(DeviceSet),
+    /// Over a disk whose blocks are rearranged.
+    Rearranged(DeviceSet, Laid),
     Volume(Shape),
 }
 
@@ -55,6 +59,17 @@ impl Policies {
     pub(crate) fn build(&self, spec: &str) -> Result<AnyPolicy, Error> {
         let policy: AnyPolicy = match self {
             Policies::Placed(lanes) => build_placed(spec, lanes)?,
+            Policies::Rearranged(..) if is_placement(spec) => {
+                return Err(unfit(format!(
+                    "'{spec}': got a policy that places data elsewhere over a disk that is rearranged, expected a \
+                     scheduler or shaper"
+                )));
+            }
+            Policies::Rearranged(lanes, Laid { at, learnt }) => {
+                let (learnt, len_max) = (learnt.clone(), lanes.disk_len_max);
+                let placement = Rearrange::kept_at(*at, learnt, Nanos(1), len_max);
+                Box::new(Rearranged::before(placement, build_placed(spec, lanes)?, 1))
+            }
             Policies::Volume(shape) => Box::new(over(shape.array(), spec)?),
         };
         if policy.servers().is_empty() {
@@ -75,7 +90,13 @@ pub(crate) fn keeps_data(spec: &str) -> bool {
 impl Policies {
     /// Whether what clients write is answered only when it is done, and what they read is kept by nobody else.
     pub(crate) fn answers_when_done(&self, spec: &str) -> bool {
-        matches!(self, Policies::Placed(_)) && !is_placement(spec)
+        !matches!(self, Policies::Volume(_)) && !is_placement(spec)
+    }
+
+    /// Whether another policy finds what this one wrote only where that is durable: a volume, and a rearranged disk, is
+    /// found again as its records say.
+    pub(crate) fn found_by_records(&self) -> bool {
+        !matches!(self, Policies::Placed(_))
     }
 
     /// Whether a trim under `spec` leaves zeros: on a volume, and where flash may hold what was there, it does not.
@@ -132,12 +153,16 @@ impl Opened {
         disk_len_max: u32,
         flash: Option<(u64, u32)>,
         stored: Option<Stored>,
-        (notes, disks): (Vec<String>, Vec<PathBuf>),
+        (mut notes, disks): (Vec<String>, Vec<PathBuf>),
         lanes: Closed,
     ) -> Result<Opened, Error> {
+        let (bytes, laid) = rearrange::within(back, bytes, flash.is_some(), &mut notes)?;
         let flash = flash.map(|(capacity_bytes, len_max)| FlashLane { len_max, capacity_bytes });
         let set = DeviceSet { disks: 1, disk_len_max, disk_bytes: bytes, flash, restarts: true };
-        let policies = Policies::Placed(set);
+        let policies = match laid {
+            Some(laid) => Policies::Rearranged(set, laid),
+            None => Policies::Placed(set),
+        };
         policies.build(&back.shaped()?)?;
         let trims_to_zero = policies.trims_to_zero(&back.policy);
         let exports = exports(back, bytes, block_bytes, trims_to_zero)?;
@@ -214,9 +239,10 @@ fn target(path: &Path, back: &Back, direct: bool) -> Result<Target, Error> {
     }
 }
 
-/// What tells which parts of a disk are stored, where the flash has nothing that the disk has not.
+/// What tells which parts of a disk are stored, where blocks are at their addresses and the flash has nothing that the
+/// disk has not.
 fn stored(disk: &Target, back: &Back) -> Result<Option<Stored>, Error> {
-    match keeps_data(&back.policy) {
+    match keeps_data(&back.policy) || back.blocks != Blocks::InPlace {
         true => Ok(None),
         false => Ok(Some(Stored(disk.duplicate().map_err(system("opening a file once more"))?))),
     }

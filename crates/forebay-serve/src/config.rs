@@ -45,6 +45,8 @@ pub struct Back {
     pub measures_capacity: bool,
     /// Requests that the policy is given at a time where promises are kept above it.
     pub window: u32,
+    /// Whether its blocks are where they were, or laid as they are read.
+    pub blocks: Blocks,
     /// Where to write a trace of what clients asked; complete when the server has ended.
     pub trace: Option<PathBuf>,
     /// Where to write a trace of what its disks were given.
@@ -53,6 +55,18 @@ pub struct Back {
     pub tape: Option<PathBuf>,
     /// What clients see of it, at least one.
     pub exports: Vec<Named>,
+}
+
+/// Where the blocks of a disk are (docs/rearrange.md).
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Blocks {
+    /// At their addresses.
+    #[default]
+    InPlace,
+    /// As the disk's record says.
+    Rearranged,
+    /// As the disk's record says; where there is none they are laid as this trace of the disk reads them.
+    Learnt(PathBuf),
 }
 
 /// Where bytes are.
@@ -150,6 +164,7 @@ impl Back {
             capacity_iops: None,
             measures_capacity: false,
             window: 4,
+            blocks: Blocks::InPlace,
             trace: None,
             trace_issued: None,
             tape: None,

@@ -11,7 +11,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use crate::address::Address;
-use crate::config::{Back, Config, Named, On, Promise};
+use crate::config::{Back, Blocks, Config, Named, On, Promise};
 use crate::error::{Error, unfit};
 use crate::front::Streams;
 
@@ -48,6 +48,9 @@ struct DiskTable {
     #[serde(default)]
     capacity: Capacity,
     window: Option<u32>,
+    rearrange: Option<PathBuf>,
+    #[serde(default)]
+    rearranged: bool,
     trace: Option<PathBuf>,
     trace_issued: Option<PathBuf>,
     tape: Option<PathBuf>,
@@ -206,8 +209,17 @@ impl DiskTable {
                 return Err("emulate_flash: got no file for it, expected flash = \"FILE\"".into());
             }
         };
+        let blocks = match (self.rearrange, self.rearranged) {
+            (None, false) => Blocks::InPlace,
+            (None, true) => Blocks::Rearranged,
+            (Some(trace), false) => Blocks::Learnt(trace),
+            (Some(_), true) => {
+                return Err("rearranged: got it beside rearrange, expected one of them".into());
+            }
+        };
         let base = Back::of(&self.name, on);
         Ok(Back {
+            blocks,
             policy: self.policy.unwrap_or(base.policy.clone()),
             depth: depth(self.depth, base.depth)?,
             page_cache: self.page_cache,

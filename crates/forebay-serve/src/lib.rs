@@ -25,6 +25,7 @@ pub mod hostile;
 mod laws;
 mod listen;
 mod protocol;
+mod rearrange;
 mod record;
 mod report;
 mod server;
@@ -32,7 +33,7 @@ mod stored;
 mod tally;
 
 pub use address::Address;
-pub use config::{Back, Config, Named, On, Promise};
+pub use config::{Back, Blocks, Config, Named, On, Promise};
 pub use error::Error;
 pub use export::Export;
 pub use front::Streams;

@@ -187,8 +187,8 @@ impl Server {
             )));
         }
         let (done, switched) = channel();
-        // A volume is found again as its drives' records say, caches and tiers stay.
-        let flushes = matches!(driver.policies, Policies::Volume(_));
+        // Caches and tiers stay.
+        let flushes = driver.policies.found_by_records();
         let order = Order::Switch(Switch { policy: policy.clone(), flushes, done });
         let gone = || unfit(format!("'{back}' serves no more"));
         driver.orders.send(order).map_err(|_| gone())?;
@@ -375,7 +375,7 @@ impl Tapes<'_> {
         let Some(path) = &self.back.tape else { return Ok((policy, None)) };
         let Policies::Placed(lanes) = policies else {
             return Err(unfit(format!(
-                "'{}': tape: got a volume, expected a disk",
+                "'{}': tape: got a volume or a rearranged disk, expected a disk whose blocks are in place",
                 self.back.name
             )));
         };

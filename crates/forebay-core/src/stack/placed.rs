@@ -358,7 +358,9 @@ impl<A: Placement, P: Beneath> Policy for Placed<A, P> {
     }
 
     fn gauges(&self) -> Vec<Gauge> {
-        self.placement.gauges()
+        let mut gauges = self.only().map_or_else(Vec::new, Policy::gauges);
+        gauges.extend(self.placement.gauges());
+        gauges
     }
 
     fn classes(&self) -> &[Class] {

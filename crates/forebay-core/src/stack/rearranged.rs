@@ -8,20 +8,24 @@
 //! writes after its copying began is copied once more. The new places are taken for free; if a client
 //! writes there before they hold, or the copying fails, the disk stays as it is.
 //!
-//! The map is in memory: it is for simulations. Only lane 0 is rearranged.
+//! The map is in memory, for simulations, or kept on the disk ([`Rearrange::kept_at`]), for disks that are used again
+//! after a restart. Only lane 0 is rearranged.
 
 use crate::contract::bytes::Bytes;
 use crate::contract::device::Completion;
 use crate::contract::outcome::Outcome;
-use crate::contract::policy::Figure;
+use crate::contract::policy::{Figure, Gauge, GaugeOf};
 use crate::contract::request::{BACKGROUND, Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::rearrangement::{Extent, Rearrangement};
 use crate::stack::placed::{Owner, Placed, Placement, Plan, Planned};
 
 mod copying;
+mod kept;
 
 use copying::{Copying, Step};
+use kept::Kept;
+pub use kept::{RECORD_BYTES, ROWS_MAX, new_places_at, record_at};
 
 /// A policy on a rearranged disk.
 pub type Rearranged<P> = Placed<Rearrange, P>;
@@ -37,6 +41,8 @@ pub struct Rearrange {
     stalled: Vec<(u32, Request, Bytes)>,
     /// Whether the new places hold.
     holds: bool,
+    /// Where that is written, if it is.
+    kept: Option<Kept>,
     /// I/Os of clients under way.
     under_way: u64,
     split_requests: u64,
@@ -53,6 +59,7 @@ impl Rearrange {
             copies: false,
             stalled: Vec::new(),
             holds: true,
+            kept: None,
             under_way: 0,
             split_requests: 0,
             displaced_requests: 0,
@@ -67,12 +74,22 @@ impl Rearrange {
         Rearrange { copying: Some(copying), holds: false, ..Rearrange::new(map) }
     }
 
+    /// As a record on the disk says, which begins at `at` and takes [`RECORD_BYTES`]. Where there is none, `learnt` is
+    /// done as by [`Rearrange::moving`] and then recorded; without it opening the disk fails.
+    pub fn kept_at(at: u64, learnt: Option<Rearrangement>, from: Nanos, len_max: u32) -> Rearrange {
+        let kept = Some(Kept::new(at, learnt.is_some()));
+        match learnt {
+            Some(map) => Rearrange { kept, ..Rearrange::moving(map, from, len_max) },
+            None => Rearrange { kept, holds: false, ..Rearrange::new(Rearrangement::default()) },
+        }
+    }
+
     /// Plans the next step of the copying; without one the new places hold as soon as nothing is
     /// under way.
     fn copy(&mut self, plan: &mut Plan<'_>) {
         let Some(copying) = &mut self.copying else { return };
         let Some(Step { extent, skip, len, buf, writes }) = copying.next(self.map.moves()) else {
-            return self.settle();
+            return self.settle(plan);
         };
         let Extent { from, to, .. } = self.map.moves()[extent];
         let (op, place) = if writes { (Op::Write, to) } else { (Op::Read, from) };
@@ -96,9 +113,22 @@ impl Rearrange {
     }
 
     /// The new places hold from here on, if all is copied and nothing of the old ones is under way.
-    fn settle(&mut self) {
-        if self.under_way == 0 && self.copying.as_ref().is_some_and(Copying::is_done) {
-            (self.copying, self.holds) = (None, true);
+    fn settle(&mut self, plan: &mut Plan<'_>) {
+        if self.under_way > 0 || !self.copying.as_ref().is_some_and(Copying::is_done) {
+            return;
+        }
+        match &self.kept {
+            Some(kept) if kept.is_recording() => {}
+            Some(_) => self.record(plan),
+            None => (self.copying, self.holds) = (None, true),
+        }
+    }
+
+    /// Writes that waited go on.
+    fn go_on(&mut self, plan: &mut Plan<'_>) {
+        for (client, request, bytes) in std::mem::take(&mut self.stalled) {
+            self.map(client, &request, bytes, plan);
+            plan.release(client, Ok(()));
         }
     }
 
@@ -106,6 +136,9 @@ impl Rearrange {
     /// it may go on now.
     fn note(&mut self, request: &Request, plan: &mut Plan<'_>) -> bool {
         let (offset, len) = (request.offset, u64::from(request.len));
+        if self.kept.as_ref().is_some_and(Kept::is_recording) {
+            return false;
+        }
         if self.map.displaces(offset, len) && !self.holds {
             // The new places are not free: a copy there must not overtake the client.
             self.copying = None;
@@ -144,12 +177,13 @@ impl Rearrange {
         self.under_way += count;
         self.split_requests += u64::from(count > 1);
     }
-}
 
-impl Placement for Rearrange {
-    const BACKGROUND: bool = false;
-
-    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+    /// Plans a client request, now that it is known where data are.
+    fn place_known(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        if let Some(fault) = self.refuses(request) {
+            plan.hold(client);
+            return plan.release(client, Err(fault));
+        }
         let writes = matches!(request.op, Op::Write | Op::Trim) && request.len > 0;
         if writes && request.lane == 0 && !self.note(request, plan) {
             plan.hold(client);
@@ -158,18 +192,32 @@ impl Placement for Rearrange {
         }
         self.map(client, request, bytes, plan);
     }
+}
+
+impl Placement for Rearrange {
+    const BACKGROUND: bool = false;
+
+    fn place(&mut self, client: u32, request: &Request, bytes: Bytes, plan: &mut Plan<'_>) {
+        if !self.waits(client, request, bytes, plan) {
+            self.place_known(client, request, bytes, plan);
+        }
+    }
 
     fn done(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) -> Outcome {
-        if io.token == CLIENT {
-            self.under_way -= 1;
-            self.settle();
-            return outcome;
+        match io.token {
+            CLIENT => {
+                self.under_way -= 1;
+                self.settle(plan);
+                return self.told(io, outcome);
+            }
+            KEPT => {
+                self.recorded_or_read(io, outcome, plan);
+                return outcome;
+            }
+            _ => {}
         }
         self.copies = false;
-        for (client, request, bytes) in std::mem::take(&mut self.stalled) {
-            self.map(client, &request, bytes, plan);
-            plan.release(client, Ok(()));
-        }
+        self.go_on(plan);
         if let Some(copying) = &mut self.copying {
             if outcome.is_err() {
                 self.copying = None;
@@ -188,7 +236,8 @@ impl Placement for Rearrange {
     }
 
     fn wakeup(&self) -> Option<Nanos> {
-        self.copying.as_ref().and_then(Copying::begins)
+        let is_known = self.kept.as_ref().is_none_or(Kept::is_open);
+        self.copying.as_ref().filter(|_| is_known).and_then(Copying::begins)
     }
 
     fn wake(&mut self, plan: &mut Plan<'_>) {
@@ -196,6 +245,11 @@ impl Placement for Rearrange {
             copying.begin();
             self.copy(plan);
         }
+    }
+
+    fn gauges(&self) -> Vec<Gauge> {
+        let value = f64::from(u8::from(self.holds));
+        vec![Gauge { name: "rearranged", of: GaugeOf::All, value }]
     }
 
     fn figures(&self) -> Vec<Figure> {
@@ -209,8 +263,9 @@ impl Placement for Rearrange {
     }
 }
 
-/// Marks I/Os of clients; those of the copying have 0.
+/// Marks I/Os of clients and those of the record; those of the copying have 0.
 const CLIENT: u64 = 1;
+const KEPT: u64 = 2;
 
 impl<P: crate::stack::placed::Beneath> Rearranged<P> {
     /// `placement` before `inner`, which has `lanes` lanes.

@@ -9,6 +9,7 @@ mod boundaries;
 mod growing;
 mod lanes;
 mod oracle;
+mod rearranged;
 mod sets;
 mod stacks;
 mod surviving;

@@ -163,6 +163,25 @@ fn rearranged(spec: &'static str, moving: bool, all: bool) -> Stack {
     Stack { name, sectors, anything_from, restarts: !moving, ..stack(Box::new(build)) }
 }
 
+/// Where the record of a disk is that is rearranged for good.
+pub(crate) const RECORD: u64 = SECTORS * 512;
+
+/// A disk whose blocks move while it works and are found after a restart; nobody asks for the new places.
+pub(crate) fn kept(spec: &'static str) -> Stack {
+    let to = RECORD - (64 << 10);
+    let build = move || kept_rearranged(spec, to, Some(Nanos::from_micros(300)));
+    let name = format!("{spec}, rearranged for good");
+    Stack { name, sectors: to / 512, ..stack(Box::new(build)) }
+}
+
+/// As a record says; where there is none blocks move from a time on, if any is given.
+pub(crate) fn kept_rearranged(spec: &str, to: u64, from: Option<Nanos>) -> Box<dyn Policy> {
+    let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
+    let map = Rearrangement::laid(&rows, to).filter(|_| from.is_some());
+    let placement = Rearrange::kept_at(RECORD, map, from.unwrap_or_default(), 8192);
+    Box::new(Rearranged::before(placement, build(spec, LEN_MAX).unwrap(), 1))
+}
+
 /// Placements that hold what the disk does not have, and are found after a restart.
 const SURVIVING: &[&str] = &[
     "cache:size-mib=1:format=yes",
@@ -213,7 +232,7 @@ fn many_places() -> Stack {
     Stack { name, lanes: 2, ..stack(Box::new(build)) }
 }
 
-/// Every placement with a log on its flash.
+/// Every placement that is found again by what is written of it.
 pub(crate) fn surviving_stacks() -> Vec<Stack> {
     let mut all: Vec<Stack> = SURVIVING.iter().map(|spec| surviving(spec, 2)).collect();
     all.extend([false, true].map(|s3fifo| small_surviving("noop", s3fifo)));
@@ -221,6 +240,7 @@ pub(crate) fn surviving_stacks() -> Vec<Stack> {
     all.push(many_places());
     let whole = blocks("cache:size-mib=1:format=yes", 2, true);
     all.push(Stack { mends: Mends::Nothing, ..whole });
+    all.extend(["noop", "deadline"].map(kept));
     all
 }
 

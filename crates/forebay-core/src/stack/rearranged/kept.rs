@@ -1,0 +1,329 @@
+//! A rearrangement that is found after a restart: one record on the disk says that the new places hold.
+//!
+//! The record is written once, when all is copied (docs/placement-log.md): the disk is flushed, then rows are written that say
+//! what lies where, then the head that names them, each with FUA. Until the head is durable old places hold, from then on
+//! new ones. Writes of clients wait meanwhile. A head is one sector, which no power cut tears.
+//!
+//! * What a flush covered is there after a cut in either case: copies are flushed before the head is written.
+//! * A flush that fails for the copying's sake is told to the next flush of a client, and the copying is abandoned.
+//! * A head that the disk refuses again and again might be there all the same: from then on flushes and FUA
+//!   fail, so nothing is durable that a restart would not find.
+
+use super::{KEPT, Rearrange};
+use crate::contract::bytes::{Buf, Bytes, Slots};
+use crate::contract::outcome::{Fault, Outcome, worst};
+use crate::contract::request::{BACKGROUND, Flags, Op, Request};
+use crate::rearrangement::Rearrangement;
+use crate::stack::placed::{Owner, Plan, Planned};
+
+/// How the head begins, after its sum, and the format's version.
+const MARK: u64 = u64::from_le_bytes(*b"forebayR");
+const VERSION: u64 = 1;
+/// Bytes of the head, and what rows are a multiple of.
+const BLOCK: u32 = 4096;
+/// Bytes of a row: the first byte of an old place, and how many move.
+const ROW: u32 = 16;
+/// How often the head is written to a disk that refuses it.
+const TRIES_MAX: u32 = 4;
+
+/// Bytes of a record.
+pub const RECORD_BYTES: u64 = 1 << 20;
+/// Rows that a record holds.
+pub const ROWS_MAX: usize = ((RECORD_BYTES - BLOCK as u64) / ROW as u64) as usize;
+
+/// Where the record of a disk of so many bytes is: in its last blocks; none on a disk that is too short.
+pub fn record_at(disk_bytes: u64) -> Option<u64> {
+    let end = disk_bytes / u64::from(BLOCK) * u64::from(BLOCK);
+    end.checked_sub(RECORD_BYTES).filter(|at| *at > 0)
+}
+
+/// Where new places begin, as the first bytes of a record say; none where there is no record. Whether it is whole is
+/// seen when it is opened.
+pub fn new_places_at(record: &[u8]) -> Option<u64> {
+    let word = |nth: usize| Some(u64::from_le_bytes(*record.get(8 * nth..)?.first_chunk()?));
+    word(4).filter(|_| word(1) == Some(MARK))
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Phase {
+    Closed,
+    ReadsHead,
+    ReadsRows {
+        count: u32,
+        to: u64,
+        sum: u64,
+    },
+    /// What was found after a kill need not be durable.
+    Settles,
+    Open,
+    /// All is copied.
+    Flushes,
+    WritesRows,
+    WritesHead {
+        tries: u32,
+    },
+    Failed(Fault),
+}
+
+/// Where the record is, and how far.
+#[derive(Clone, Debug)]
+pub(super) struct Kept {
+    /// Its first byte.
+    at: u64,
+    /// Whether it is begun where there is none.
+    begins: bool,
+    phase: Phase,
+    /// What is being written: the head, then rows.
+    buf: Buf,
+    /// Requests from before it was known where data are.
+    early: Vec<(u32, Request, Bytes)>,
+    /// A flush that failed for nobody.
+    untold: Option<Fault>,
+}
+
+impl Kept {
+    pub(super) fn new(at: u64, begins: bool) -> Kept {
+        Kept { at, begins, phase: Phase::Closed, buf: 0, early: Vec::new(), untold: None }
+    }
+
+    /// Whether it is known where data are.
+    pub(super) fn is_open(&self) -> bool {
+        use Phase::{Closed, ReadsHead, ReadsRows, Settles};
+        !matches!(self.phase, Closed | ReadsHead | ReadsRows { .. } | Settles)
+    }
+
+    /// Whether clients' writes have to wait.
+    pub(super) fn is_recording(&self) -> bool {
+        matches!(self.phase, Phase::Flushes | Phase::WritesRows | Phase::WritesHead { .. })
+    }
+
+    fn io(&self, op: Op, skip: u32, len: u32) -> Planned {
+        let moves = op.moves_data();
+        Planned {
+            owner: Owner::Background,
+            lane: 0,
+            op,
+            offset: if moves { self.at + u64::from(skip) } else { 0 },
+            len,
+            bytes: if moves { Bytes::of(self.buf).on(skip) } else { Bytes::NONE },
+            stream: BACKGROUND,
+            flags: if op == Op::Write { Flags::FUA } else { Flags::NONE },
+            token: KEPT,
+        }
+    }
+
+    fn read(&mut self, skip: u32, len: u32, plan: &mut Plan<'_>) {
+        let buf = plan.slots.take(len);
+        plan.io(Planned { bytes: Bytes::of(buf), ..self.io(Op::Read, skip, len) });
+        plan.slots.free(buf);
+    }
+}
+
+/// What the head says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Head {
+    Blank,
+    /// So many rows of this sum, laid from here.
+    Of {
+        count: u32,
+        to: u64,
+        sum: u64,
+    },
+}
+
+/// The head at `from`.
+fn head(from: Bytes, slots: &dyn Slots) -> Result<Head, Fault> {
+    let mut bytes = [0; BLOCK as usize];
+    if !slots.get(from.len(BLOCK), &mut bytes) {
+        return Err(Fault::Media);
+    }
+    if bytes.iter().all(|byte| *byte == 0) {
+        return Ok(Head::Blank);
+    }
+    let word = |nth: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[8 * nth..][..8]);
+        u64::from_le_bytes(word)
+    };
+    if (word(1), word(2)) != (MARK, VERSION) {
+        return Err(Fault::Refused);
+    }
+    let count = u32::try_from(word(3)).ok().filter(|count| (1..=ROWS_MAX as u32).contains(count));
+    let is_whole = slots.checksum(from.on(8).len(BLOCK - 8)) == Some(word(0));
+    let count = count.filter(|_| is_whole).ok_or(Fault::Media)?;
+    Ok(Head::Of { count, to: word(4), sum: word(5) })
+}
+
+/// Bytes that so many rows take.
+fn rows_len(count: u32) -> u32 {
+    (count * ROW).next_multiple_of(BLOCK)
+}
+
+/// Puts the record of a rearrangement at `to`: the head, then rows.
+fn put(map: &Rearrangement, to: Bytes, slots: &mut dyn Slots) {
+    let moves = map.moves();
+    let len = rows_len(moves.len() as u32);
+    slots.zero(to.len(BLOCK + len));
+    let rows: Vec<u8> =
+        moves.iter().flat_map(|row| [row.from, row.len]).flat_map(u64::to_le_bytes).collect();
+    slots.put(to.on(BLOCK).len(rows.len() as u32), &rows);
+    let sum = slots.checksum(to.on(BLOCK).len(len)).unwrap_or(0);
+    let first = moves.first().map_or(0, |row| row.to);
+    let words = [MARK, VERSION, moves.len() as u64, first, sum];
+    let words: Vec<u8> = words.into_iter().flat_map(u64::to_le_bytes).collect();
+    slots.put(to.on(8).len(words.len() as u32), &words);
+    let sum = slots.checksum(to.on(8).len(BLOCK - 8)).unwrap_or(0);
+    slots.put(to.len(8), &sum.to_le_bytes());
+}
+
+/// The rearrangement that rows at `from` say; all of it lies before the record, which begins at `end`.
+fn map_of(
+    (count, to, sum): (u32, u64, u64),
+    from: Bytes,
+    end: u64,
+    slots: &dyn Slots,
+) -> Option<Rearrangement> {
+    let len = rows_len(count);
+    let mut bytes = vec![0; len as usize];
+    let is_whole =
+        slots.get(from.len(len), &mut bytes) && slots.checksum(from.len(len)) == Some(sum);
+    is_whole.then_some(())?;
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0, |word, byte| word << 8 | u64::from(*byte));
+    let rows: Vec<(u64, u64)> = bytes[..(count * ROW) as usize]
+        .chunks_exact(ROW as usize)
+        .map(|row| (word(&row[..8]), word(&row[8..])))
+        .collect();
+    let map = Rearrangement::laid(&rows, to)?;
+    let last = map.moves().last()?;
+    let is_before = last.to + last.len <= end && rows.iter().all(|(from, len)| from + len <= to);
+    is_before.then_some(map)
+}
+
+impl Rearrange {
+    /// Lets a request wait while it is not known where data are; answers whether it has to.
+    pub(super) fn waits(
+        &mut self,
+        client: u32,
+        request: &Request,
+        bytes: Bytes,
+        plan: &mut Plan<'_>,
+    ) -> bool {
+        let Some(kept) = &mut self.kept else { return false };
+        match kept.phase {
+            Phase::Closed => {
+                kept.phase = Phase::ReadsHead;
+                kept.read(0, BLOCK, plan);
+            }
+            _ if kept.is_open() => return false,
+            _ => {}
+        }
+        plan.hold(client);
+        kept.early.push((client, *request, bytes));
+        true
+    }
+
+    /// Why a request cannot be made durable.
+    pub(super) fn refuses(&self, request: &Request) -> Option<Fault> {
+        let is_durable = request.op == Op::Flush || request.flags.has(Flags::FUA);
+        match self.kept.as_ref()?.phase {
+            Phase::Failed(fault) if is_durable => Some(fault),
+            _ => None,
+        }
+    }
+
+    /// What a client's flush is told.
+    pub(super) fn told(&mut self, io: &Planned, outcome: Outcome) -> Outcome {
+        let untold = match &mut self.kept {
+            Some(kept) if io.op == Op::Flush => kept.untold.take(),
+            _ => None,
+        };
+        worst(outcome, untold.map_or(Ok(()), Err))
+    }
+
+    /// All is copied and nothing is under way: the record is written.
+    pub(super) fn record(&mut self, plan: &mut Plan<'_>) {
+        if let Some(kept) = &mut self.kept {
+            kept.phase = Phase::Flushes;
+            plan.io(kept.io(Op::Flush, 0, 0));
+        }
+    }
+
+    /// An I/O for the record has ended.
+    pub(super) fn recorded_or_read(&mut self, io: &Planned, outcome: Outcome, plan: &mut Plan<'_>) {
+        let Some(kept) = &mut self.kept else { return };
+        let rows = rows_len(self.map.moves().len() as u32);
+        match (kept.phase, outcome) {
+            (Phase::ReadsHead | Phase::ReadsRows { .. } | Phase::Settles, Err(fault)) => {
+                self.opened(Err(fault), plan);
+            }
+            (Phase::ReadsHead, Ok(())) => match head(io.bytes, plan.slots) {
+                Ok(Head::Blank) if kept.begins => self.opened(Ok(()), plan),
+                Ok(Head::Blank) => self.opened(Err(Fault::Refused), plan),
+                Ok(Head::Of { count, to, sum }) => {
+                    kept.phase = Phase::ReadsRows { count, to, sum };
+                    kept.read(BLOCK, rows_len(count), plan);
+                }
+                Err(fault) => self.opened(Err(fault), plan),
+            },
+            (Phase::ReadsRows { count, to, sum }, Ok(())) => {
+                match map_of((count, to, sum), io.bytes, kept.at, plan.slots) {
+                    None => self.opened(Err(Fault::Media), plan),
+                    Some(map) => {
+                        kept.phase = Phase::Settles;
+                        plan.io(kept.io(Op::Flush, 0, 0));
+                        (self.map, self.copying, self.holds) = (map, None, true);
+                    }
+                }
+            }
+            (Phase::Settles, Ok(())) => self.opened(Ok(()), plan),
+            (Phase::Flushes, Ok(())) => {
+                kept.phase = Phase::WritesRows;
+                kept.buf = plan.slots.take(BLOCK + rows);
+                put(&self.map, Bytes::of(kept.buf), plan.slots);
+                plan.io(kept.io(Op::Write, BLOCK, rows));
+            }
+            (Phase::WritesRows, Ok(())) => {
+                kept.phase = Phase::WritesHead { tries: 1 };
+                plan.io(kept.io(Op::Write, 0, BLOCK));
+            }
+            (Phase::WritesHead { .. }, Ok(())) => {
+                self.holds = true;
+                self.recorded(Phase::Open, plan);
+            }
+            (Phase::WritesHead { tries }, Err(Fault::Media)) if tries < TRIES_MAX => {
+                kept.phase = Phase::WritesHead { tries: tries + 1 };
+                plan.io(kept.io(Op::Write, 0, BLOCK));
+            }
+            (Phase::WritesHead { .. }, Err(fault)) => self.recorded(Phase::Failed(fault), plan),
+            (Phase::Flushes, Err(fault)) => {
+                kept.untold = Some(fault);
+                self.recorded(Phase::Open, plan);
+            }
+            // Rows without a head are nothing.
+            (Phase::WritesRows, Err(_)) => self.recorded(Phase::Open, plan),
+            (Phase::Closed | Phase::Open | Phase::Failed(_), _) => {}
+        }
+    }
+
+    /// It is known where data are, or that cannot be had; then the next request has it tried again.
+    fn opened(&mut self, outcome: Outcome, plan: &mut Plan<'_>) {
+        let Some(kept) = &mut self.kept else { return };
+        kept.phase = if outcome.is_ok() { Phase::Open } else { Phase::Closed };
+        for (client, request, bytes) in std::mem::take(&mut kept.early) {
+            if outcome.is_ok() {
+                self.place_known(client, &request, bytes, plan);
+            }
+            plan.release(client, outcome);
+        }
+    }
+
+    /// The record is there, or will not be: writes go on.
+    fn recorded(&mut self, phase: Phase, plan: &mut Plan<'_>) {
+        if let Some(kept) = &mut self.kept {
+            kept.phase = phase;
+            plan.slots.free(std::mem::take(&mut kept.buf));
+        }
+        self.copying = None;
+        self.go_on(plan);
+    }
+}

@@ -1,0 +1,225 @@
+//! The laws of content on a disk that is rearranged for good: cut and killed at every I/O of the copying, of its record
+//! and of opening; each flush and each write of the record taken out in turn; and records that are not whole.
+
+use forebay_core::stack::rearranged::RECORD_BYTES;
+use forebay_core::{Flags, Nanos, Op, Policy};
+use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
+
+use crate::oracle::{Mix, Oracle};
+use crate::stacks::{RECORD, kept_rearranged};
+
+type Asked = (Op, Flags, u64, u64);
+
+const NONE: Flags = Flags::NONE;
+const FLUSH: Asked = (Op::Flush, NONE, 0, 0);
+/// Where new places begin.
+const TO: u64 = RECORD - (64 << 10);
+
+fn policy() -> Box<dyn Policy> {
+    kept_rearranged("noop", TO, Some(Nanos::from_micros(300)))
+}
+
+/// One that does not begin a record.
+fn found() -> Box<dyn Policy> {
+    kept_rearranged("noop", TO, None)
+}
+
+fn oracle(seed: u64) -> Oracle {
+    let mix = Mix { disks: 1, sectors: 1024, unit: 8, trims: true, anything_from: 1024 };
+    Oracle::new(mix, 0, seed)
+}
+
+fn holds(policy: &dyn Policy) -> bool {
+    policy.gauges().iter().any(|gauge| gauge.name == "rearranged" && gauge.value == 1.0)
+}
+
+/// All that moves, and what lies between.
+fn written() -> Vec<Asked> {
+    let write = |first, count| (Op::Write, NONE, first, count);
+    vec![write(640, 40), write(16, 16), write(56, 8), write(170, 60), FLUSH]
+}
+
+/// Writes where blocks move while they are copied and after, one flushed, in pauses that let copies be made.
+fn script() -> Vec<Asked> {
+    let read = |first| (Op::Read, NONE, first, 4);
+    let mut script: Vec<Asked> = (0..10).map(|step| read(900 + step)).collect();
+    script.push((Op::Write, NONE, 644, 9));
+    script.extend((0..30).map(|step| read(800 + step)));
+    script.extend([(Op::Write, NONE, 18, 3), (Op::Write, Flags::FUA, 176, 5)]);
+    script.extend((0..60).map(|step| read(700 + step)));
+    script.extend([(Op::Write, NONE, 642, 4), (Op::Write, NONE, 57, 2), FLUSH, read(650)]);
+    script
+}
+
+/// Media with what is written, then power is cut.
+fn begun(oracle: &mut Oracle, seed: u64) -> Vec<Medium> {
+    let mut lanes = Crash::new(vec![Medium::new(seed)], 512, 4, seed, Troubles::default());
+    oracle.ask(&written());
+    let mut policy = forebay_core::catalog::build("noop", 1 << 16).unwrap();
+    run(&mut *policy, &mut lanes, oracle, &mut ()).unwrap();
+    let media = lanes.cut(Tear::Sector);
+    oracle.cut();
+    media
+}
+
+/// Runs the script with these troubles, then the power goes or the process is killed; answers whether it came to its end,
+/// whether new places held, and whether all there has to be is there.
+fn life(
+    media: Vec<Medium>,
+    oracle: &mut Oracle,
+    seed: u64,
+    troubles: Troubles,
+) -> (bool, bool, Vec<Medium>) {
+    let mut lanes = Crash::new(media, 512, 4, seed, troubles);
+    let mut policy = policy();
+    oracle.ask(&script());
+    let ended = run(&mut *policy, &mut lanes, oracle, &mut ()).is_ok();
+    let held = holds(&*policy);
+    let media = match seed % 3 {
+        0 => lanes.kill(),
+        1 => lanes.cut(Tear::Sector),
+        _ => lanes.cut(Tear::Page),
+    };
+    oracle.cut();
+    (ended, held, media)
+}
+
+/// All is read again; answers whether there was a record.
+fn check(media: Vec<Medium>, oracle: &mut Oracle, killed: bool, seed: u64) -> (bool, Vec<Medium>) {
+    let held = refused(media.clone(), found()).0 == 0;
+    let mut lanes = Crash::new(media, 512, 4, seed, Troubles::default());
+    match killed {
+        true => oracle.settle_killed(),
+        false => oracle.settle(),
+    }
+    let failed = oracle.failed;
+    run(&mut *policy(), &mut lanes, oracle, &mut ()).unwrap();
+    assert_eq!(oracle.failed, failed);
+    (held, lanes.cut(Tear::Sector))
+}
+
+#[test]
+fn it_is_cut_and_killed_at_every_step_and_found_as_it_was() {
+    let (mut before, mut after) = (0, 0);
+    for seed in 0..9 {
+        let mut first = oracle(seed);
+        let media = begun(&mut first, seed);
+        for passes in 0.. {
+            let mut oracle = first.clone();
+            let troubles = Troubles { cut_after: Some(passes), ..Troubles::default() };
+            let (ended, held, media) = life(media.clone(), &mut oracle, seed, troubles);
+            let (holds, media) = check(media, &mut oracle, seed % 3 == 0, passes);
+            assert!(holds || !held, "what held holds");
+            (before, after) = (before + u64::from(!holds), after + u64::from(holds));
+            oracle.cut();
+            // And once more, for what was found has to be durable.
+            assert!(check(media, &mut oracle, false, seed).0 || !holds);
+            if ended {
+                assert!(held, "it was rearranged in time");
+                break;
+            }
+        }
+    }
+    assert!(before > 300 && after > 300, "{before}, {after}");
+}
+
+#[test]
+fn each_flush_and_each_write_of_the_record_is_needed() {
+    let wrong = |lie: Lie, at: u64| {
+        let mut is_there = false;
+        for seed in 0..40 {
+            let mut oracle = oracle(seed);
+            let media = begun(&mut oracle, seed);
+            let troubles = Troubles { lies: Some(lie), lies_at: Some(at), ..Troubles::default() };
+            let mut lanes = Crash::new(media, 512, 4, seed, troubles);
+            let mut policy = policy();
+            let reads: Vec<Asked> = (0..200).map(|step| (Op::Read, NONE, 700 + step, 4)).collect();
+            oracle.ask(&reads);
+            run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+            assert!(holds(&*policy));
+            if lanes.chances() <= at {
+                continue;
+            }
+            is_there = true;
+            lanes.soothe();
+            if lie == Lie::Lost {
+                // What is written at new places and flushed is lost with the record.
+                oracle.ask(&[(Op::Write, NONE, 644, 9), FLUSH]);
+                run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+            }
+            let media = lanes.cut(Tear::Page);
+            oracle.cut();
+            let check = || check(media.clone(), &mut oracle.clone(), false, seed);
+            if std::panic::catch_unwind(std::panic::AssertUnwindSafe(check)).is_err() {
+                return Some(true);
+            }
+        }
+        is_there.then_some(false)
+    };
+    for (lie, count) in [(Lie::Flushes, 1), (Lie::Lost, 2)] {
+        for at in 0..count {
+            assert_eq!(wrong(lie, at), Some(true), "{lie:?} {at} changes nothing");
+        }
+        assert_eq!(wrong(lie, count), None, "{lie:?}: there is one more");
+    }
+}
+
+/// A disk that is rearranged.
+fn rearranged(seed: u64) -> (Oracle, Vec<Medium>) {
+    let mut oracle = oracle(seed);
+    let media = begun(&mut oracle, seed);
+    let (_, held, media) = life(media, &mut oracle, 1, Troubles::default());
+    assert!(held);
+    (oracle, media)
+}
+
+/// How many of two requests fail on these media, and whether anything was written.
+fn refused(media: Vec<Medium>, mut policy: Box<dyn Policy>) -> (u64, bool) {
+    let mark = media[0].mark();
+    let mut lanes = Crash::new(media, 512, 4, 3, Troubles::default());
+    let mut oracle = oracle(3);
+    oracle.ask(&[(Op::Open, NONE, 0, 0), (Op::Read, NONE, 1000, 1)]);
+    run(&mut *policy, &mut lanes, &mut oracle, &mut ()).unwrap();
+    (oracle.failed, lanes.kill()[0].mark() != mark)
+}
+
+#[test]
+fn a_record_that_is_not_whole_is_refused_and_nothing_is_written() {
+    let (_, media) = rearranged(4);
+    let with = |at: u64, bytes: &[u8]| {
+        let mut media = media.clone();
+        media[0].write(RECORD + at, bytes, true);
+        media
+    };
+    for policy in [policy, found] {
+        assert_eq!(refused(media.clone(), policy()), (0, false), "it is whole");
+        assert_eq!(refused(with(8, b"forebayP"), policy()), (2, false), "something else's");
+        assert_eq!(refused(with(24, &[9]), policy()), (2, false), "its number of rows");
+        assert_eq!(refused(with(100, &[1]), policy()), (2, false), "bytes after it");
+        assert_eq!(refused(with(4096 + 3, &[1]), policy()), (2, false), "a row");
+        assert_eq!(refused(with(RECORD_BYTES - 1, &[1]), policy()), (0, false), "beyond");
+    }
+    let blank = || vec![Medium::new(1)];
+    assert_eq!(refused(blank(), found()), (2, false), "there is none");
+    assert_eq!(refused(blank(), policy()).0, 0, "one is begun");
+}
+
+/// What fails while the record is written is told, and nothing that was durable is lost.
+#[test]
+fn a_record_that_fails_leaves_the_disk_as_it_is_or_makes_nothing_durable_any_more() {
+    let (mut told, mut held) = (0, 0);
+    for seed in 0..60 {
+        let mut oracle = oracle(seed);
+        let media = begun(&mut oracle, seed);
+        let troubles = match seed % 3 {
+            0 => Troubles { flushes_one_in: 2, ..Troubles::default() },
+            1 => Troubles { writes_one_in: 3, ..Troubles::default() },
+            _ => Troubles { writes_one_in: 9, flushes_one_in: 4, ..Troubles::default() },
+        };
+        let (ended, holds, media) = life(media, &mut oracle, seed, troubles);
+        assert!(ended);
+        (told, held) = (told + u64::from(oracle.failed > 0), held + u64::from(holds));
+        check(media, &mut oracle, seed % 3 == 0, seed);
+    }
+    assert!(told > 20 && (5..55).contains(&held), "{told}, {held}");
+}
