@@ -3,7 +3,7 @@
 
 use forebay_core::stack::rearranged::RECORD_BYTES;
 use forebay_core::{Flags, Nanos, Op, Policy};
-use forebay_live::{Crash, Lie, Medium, Tear, Troubles, run};
+use forebay_live::{Crash, Lie, Medium, Tear, Troubles, checksum, run};
 
 use crate::oracle::{Mix, Oracle};
 use crate::stacks::{RECORD, kept_rearranged};
@@ -196,12 +196,49 @@ fn a_record_that_is_not_whole_is_refused_and_nothing_is_written() {
         assert_eq!(refused(with(8, b"forebayP"), policy()), (2, false), "something else's");
         assert_eq!(refused(with(24, &[9]), policy()), (2, false), "its number of rows");
         assert_eq!(refused(with(100, &[1]), policy()), (2, false), "bytes after it");
-        assert_eq!(refused(with(4096 + 3, &[1]), policy()), (2, false), "a row");
+        assert_eq!(refused(with(4096 + 1, &[0x10]), policy()), (2, false), "a row");
         assert_eq!(refused(with(RECORD_BYTES - 1, &[1]), policy()), (0, false), "beyond");
     }
     let blank = || vec![Medium::new(1)];
     assert_eq!(refused(blank(), found()), (2, false), "there is none");
     assert_eq!(refused(blank(), policy()).0, 0, "one is begun");
+}
+
+/// The record of these rows, which are laid from `TO`.
+fn record(rows: &[(u64, u64)]) -> Vec<u8> {
+    let mut record = vec![0; 8192];
+    let mut put = |at: usize, word: u64| record[at..at + 8].copy_from_slice(&word.to_le_bytes());
+    for (nth, &(from, len)) in rows.iter().enumerate() {
+        put(4096 + 16 * nth, from);
+        put(4104 + 16 * nth, len);
+    }
+    let head = [u64::from_le_bytes(*b"forebayR"), 1, rows.len() as u64, TO];
+    head.into_iter().enumerate().for_each(|(nth, word)| put(8 + 8 * nth, word));
+    let sum = checksum(&record[4096..]);
+    record[40..48].copy_from_slice(&sum.to_le_bytes());
+    let sum = checksum(&record[8..4096]);
+    record[..8].copy_from_slice(&sum.to_le_bytes());
+    record
+}
+
+#[test]
+fn a_record_is_as_the_page_says_and_rows_lie_before_their_new_places() {
+    let opens = |rows: &[(u64, u64)]| {
+        let mut medium = Medium::new(1);
+        medium.write(RECORD, &record(rows), true);
+        refused(vec![medium], found()).0 == 0
+    };
+    assert!(opens(&[(8192, 4096), (0, 4096)]));
+    assert!(!opens(&[(TO - 2048, 4096)]), "over its new place");
+    assert!(!opens(&[(TO + 8192, 4096)]), "behind it");
+    assert!(!opens(&[(8192, 4096), (8192, 512)]), "twice");
+    assert!(!opens(&[(0, 32 << 10), (64 << 10, 40 << 10)]), "into the record");
+    assert!(!opens(&[]), "nothing");
+    let (_, media) = rearranged(4);
+    let mut bytes = vec![0; 8192];
+    media[0].read(RECORD, &mut bytes);
+    let rows = [(40 * 8192, 20_480), (8192, 8192), (3 * 8192 + 4096, 4096), (90_112, 12_288)];
+    assert_eq!(bytes, record(&rows), "docs/placement-log.md");
 }
 
 /// What fails while the record is written is told, and nothing that was durable is lost.

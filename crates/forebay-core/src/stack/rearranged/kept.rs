@@ -86,6 +86,12 @@ impl Kept {
         Kept { at, begins, phase: Phase::Closed, buf: 0, early: Vec::new(), untold: None }
     }
 
+    /// There is none, without its place being read.
+    #[cfg(test)]
+    pub(super) fn open_blank(&mut self) {
+        self.phase = Phase::Open;
+    }
+
     /// Whether it is known where data are.
     pub(super) fn is_open(&self) -> bool {
         use Phase::{Closed, ReadsHead, ReadsRows, Settles};
