@@ -96,6 +96,7 @@ fn page(before: &Figures, now: &Figures) -> String {
         let then = before.backs.iter().find(|other| other.name == back.name).unwrap_or(&none);
         text += &sentence(then, back, span_s);
         text += &volume(back);
+        text += rearranged(back);
         text += &format!("{}\n\n{}\n\n", exports(then, back, span_s), disks(then, back, span_s));
         if !back.counted.is_empty() {
             let counted = back.counted.iter().map(|(name, value)| format!("{name} {value}"));
@@ -197,6 +198,15 @@ fn named(at: usize, disk: &DiskFigures) -> String {
     name.map_or_else(|| at.to_string(), |name| name.to_string_lossy().into_owned())
 }
 
+/// How far a disk is whose blocks move.
+fn rearranged(back: &BackFigures) -> &'static str {
+    match back.rearranged {
+        None => "",
+        Some(true) => "Blocks are at their new places.\n",
+        Some(false) => "Blocks are being copied to their new places whenever it is idle.\n",
+    }
+}
+
 /// How a volume is: its levels, its drives, its rebuild.
 fn volume(back: &BackFigures) -> String {
     let Some(volume) = &back.volume else { return String::new() };
@@ -274,6 +284,7 @@ mod tests {
             exports: vec![export],
             disks: vec![disk(count, true), disk(0, false)],
             pace: Some(PaceFigures { percent: 62.25, measured_iops: Some(287.4) }),
+            rearranged: Some(false),
             volume: Some(VolumeFigures {
                 units: vec![("raid6".into(), 1200), ("raid10x3".into(), 34)],
                 all_units: 4000,

@@ -57,7 +57,7 @@ pub struct Back {
     pub exports: Vec<Named>,
 }
 
-/// Where the blocks of a disk are (docs/rearrange.md).
+/// Where the blocks of a disk are (docs/serve.md).
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Blocks {
     /// At their addresses.

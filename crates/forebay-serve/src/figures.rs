@@ -42,6 +42,9 @@ pub struct BackFigures {
     /// How fast a policy's promises go that follow what the disk does; none where they do not.
     #[serde(default)]
     pub pace: Option<PaceFigures>,
+    /// Whether blocks are at their new places, of a disk that is rearranged.
+    #[serde(default)]
+    pub rearranged: Option<bool>,
     /// How a volume is; none where it is none.
     pub volume: Option<VolumeFigures>,
 }
@@ -159,6 +162,7 @@ impl BackFigures {
             exports: tally.exports.iter().map(ExportFigures::of).collect(),
             disks: disks(tally),
             pace: PaceFigures::of(&tally.gauges),
+            rearranged: all(&tally.gauges, "rearranged", GaugeOf::All).map(|holds| holds > 0),
             volume: VolumeFigures::of(&tally.gauges),
             counted: tally.counted.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
         }

@@ -1,4 +1,4 @@
-//! Disks whose blocks are laid as they are read (docs/rearrange.md): what is learnt from a trace, and the place behind all
+//! Disks whose blocks are laid as they are read (docs/serve.md): what is learnt from a trace, and the place behind all
 //! exports where blocks go and the record of it is.
 
 use std::fs::File;

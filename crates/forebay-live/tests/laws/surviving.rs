@@ -2,6 +2,8 @@
 //! included; every flush and every record taken out in turn; and flashes that are not theirs.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread::{self, available_parallelism};
 
 use forebay_core::cache::Lru;
 use forebay_core::catalog::{DeviceSet, FlashLane, build, build_placed};
@@ -28,33 +30,26 @@ const FLASH: u16 = 1;
 /// Lives of each stack, each ended by a cut or a kill.
 const LIVES: u64 = 5;
 
-/// Cuts of each stack: some, or 2 000 where it may take longer (`make laws`).
-fn cut_often(is_wanted: impl Fn(&Stack) -> bool) {
+/// Cuts of each stack: some, or 2 000 where it may take longer (`make laws`). Stacks are dealt to as many threads as
+/// there are processors.
+#[test]
+fn what_was_told_to_be_kept_is_found_whenever_the_power_is_cut() {
     let (seeds, least) = if longer(1) > 1 { (longer(140), 2000) } else { (12, 35) };
-    for stack in surviving_stacks().into_iter().filter(is_wanted) {
-        let cuts: u64 = (0..seeds)
-            .map(|seed| {
+    let next = AtomicUsize::new(0);
+    let work = || {
+        let stacks = surviving_stacks();
+        while let Some(stack) = stacks.get(next.fetch_add(1, Ordering::Relaxed)) {
+            let lives = |seed| {
                 println!("{}, seed {seed}", stack.name);
-                lives(&stack, seed)
-            })
-            .sum();
-        assert!(cuts > least, "{}: {cuts} cuts are too few", stack.name);
-        println!("{}: {cuts} cuts", stack.name);
-    }
-}
-
-fn has_tiers(stack: &Stack) -> bool {
-    ["tier", "bid-hybrid", "migrate"].iter().any(|name| stack.name.starts_with(name))
-}
-
-#[test]
-fn what_a_cache_was_told_to_keep_is_found_whenever_the_power_is_cut() {
-    cut_often(|stack| !has_tiers(stack));
-}
-
-#[test]
-fn what_tiers_were_told_to_keep_is_found_whenever_the_power_is_cut() {
-    cut_often(has_tiers);
+                lives(stack, seed)
+            };
+            let cuts: u64 = (0..seeds).map(lives).sum();
+            assert!(cuts > least, "{}: {cuts} cuts are too few", stack.name);
+            println!("{}: {cuts} cuts", stack.name);
+        }
+    };
+    let threads = available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| (0..threads).for_each(|_| _ = scope.spawn(work)));
 }
 
 /// Runs a stack through its lives; answers how many ended by a cut of the power.

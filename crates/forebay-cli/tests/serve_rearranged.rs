@@ -1,0 +1,143 @@
+//! A disk that is rearranged while it is served: learnt from a trace of its own, copied, found again, on the real binary.
+
+#![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used)]
+
+mod command;
+mod served;
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use served::client::{Client, FLUSH};
+use served::{Folder, Serving, mixed, serve};
+
+const KIB: u64 = 1 << 10;
+/// What is exported; the rest of the disk is for what moves.
+const EXPORTED: usize = 4 << 20;
+
+fn config(keys: &str) -> String {
+    format!(
+        "socket = \"socket\"\n[[disk]]\nname = \"disk\"\nfile = \"disk\"\npage_cache = true\n{keys}\n\
+         [[export]]\nname = \"data\"\non = \"disk\"\nsize = \"4MiB\"\n"
+    )
+}
+
+fn start(folder: &Folder, keys: &str) -> Serving {
+    fs::write(folder.path("serve.toml"), config(keys)).unwrap();
+    Serving::start(folder, &["serve.toml"])
+}
+
+/// Why it does not start.
+fn refused(folder: &Folder, keys: &str) -> String {
+    fs::write(folder.path("serve.toml"), config(keys)).unwrap();
+    let output = serve(folder, &["serve.toml"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(2), "{keys}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+fn client(folder: &Folder) -> Client {
+    Client::simple(&folder.socket(), "data")
+}
+
+/// Whether blocks are at their new places, as `top` says.
+fn is_rearranged(folder: &Folder) -> Option<bool> {
+    let socket = folder.socket();
+    let (told, _) = command::json(&mut command::forebay(&["top", socket.to_str().unwrap()]));
+    told["backs"][0]["rearranged"].as_bool()
+}
+
+fn all(folder: &Folder) -> Vec<u8> {
+    let mut client = client(folder);
+    (0..EXPORTED as u64 / (256 * KIB))
+        .flat_map(|nth| client.read(nth * 256 * KIB, 256 << 10))
+        .collect()
+}
+
+#[test]
+fn a_disk_is_rearranged_by_its_own_trace_and_found_after_kills_and_restarts() {
+    let folder = Folder::new();
+    let mut data = mixed(EXPORTED, 7);
+    let mut file = data.clone();
+    file.resize(8 << 20, 0);
+    fs::write(folder.path("disk"), &file).unwrap();
+    // Five places, always read in this order.
+    let serving = start(&folder, "trace = \"asked.parquet\"");
+    let mut reader = client(&folder);
+    for _ in 0..6 {
+        for place in [3 << 20, 512 * KIB, 2 << 20, 64 * KIB, 1 << 20] {
+            reader.read(place, 64 << 10);
+        }
+    }
+    drop(reader);
+    serving.stop();
+    assert!(fs::read(folder.path("disk")).unwrap() == file, "nothing has moved");
+
+    let learns = "rearrange = \"asked.parquet\"";
+    let serving = start(&folder, learns);
+    let until = Instant::now() + Duration::from_secs(20);
+    while is_rearranged(&folder) != Some(true) {
+        assert!(Instant::now() < until, "{:?}", is_rearranged(&folder));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    assert!(all(&folder) == data);
+    let mut writer = client(&folder);
+    for (nth, place) in [3 << 20, 64 * KIB, 1536 * KIB, 2 << 20].into_iter().enumerate() {
+        let bytes = vec![nth as u8 + 1; 8192];
+        writer.write(place, &bytes);
+        data[place as usize..][..8192].copy_from_slice(&bytes);
+    }
+    assert_eq!(writer.does((FLUSH, 0), (0, 0), &[]), 0);
+    serving.signal("-KILL");
+    serving.ends();
+    let found = fs::read(folder.path("disk")).unwrap();
+    assert!(found[3 << 20..][..8192] == file[3 << 20..][..8192], "it is written where it lies now");
+    assert!(found[1536 << 10..][..8192] == [3; 8192], "what did not move is in place");
+
+    // Without a word of it clients would see what was there before.
+    assert!(refused(&folder, "").contains("say rearranged = true"));
+    for keys in ["rearranged = true", learns, "rearranged = true\npolicy = \"mq-deadline\""] {
+        let serving = start(&folder, keys);
+        assert_eq!(is_rearranged(&folder), Some(true), "{keys}");
+        assert!(all(&folder) == data, "{keys}");
+        serving.stop();
+    }
+    // A byte of what says where data are.
+    let mut damaged = fs::read(folder.path("disk")).unwrap();
+    damaged[(7 << 20) + 4100] ^= 1;
+    fs::write(folder.path("disk"), damaged).unwrap();
+    assert!(refused(&folder, "rearranged = true").contains("is damaged"));
+}
+
+#[test]
+fn what_cannot_be_rearranged_is_refused_and_nothing_is_written() {
+    let folder = Folder::new();
+    folder.holes("disk", 8 << 20);
+    folder.holes("disk2", 8 << 20);
+    fs::write(folder.path("asked.csv"), "0,0,4096,r\n").unwrap();
+    let learns = "rearrange = \"asked.csv\"";
+    let before = fs::read(folder.path("disk")).unwrap();
+    let cases = [
+        ("rearranged = true", "has no record of that"),
+        ("rearranged = true\nrearrange = \"asked.csv\"", "line 2: rearranged: got it beside"),
+        ("rearrange = \"nothing\"", "nothing"),
+        ("rearranged = true\nflash = \"disk2\"", "flash"),
+    ];
+    for (keys, why) in cases {
+        let said = refused(&folder, keys);
+        assert!(said.contains(why) && said.trim_end().lines().count() == 1, "{keys}: {said}");
+    }
+    let mut used = before.clone();
+    used[7 << 20] = 1;
+    fs::write(folder.path("disk"), &used).unwrap();
+    assert!(refused(&folder, learns).contains("holds data"));
+    assert!(fs::read(folder.path("disk")).unwrap() == used);
+    folder.holes("disk", 1 << 20);
+    assert!(refused(&folder, learns).contains("too short"));
+    let unsized_export = config(learns).replace("size = \"4MiB\"\n", "");
+    folder.holes("disk", 8 << 20);
+    fs::write(folder.path("serve.toml"), unsized_export).unwrap();
+    let output = serve(&folder, &["serve.toml"]).output().unwrap();
+    assert!(String::from_utf8_lossy(&output.stderr).contains("'data' has no size"));
+    assert!(fs::read(folder.path("disk")).unwrap() == before);
+}
