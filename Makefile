@@ -146,6 +146,8 @@ py-build:
 py-test: py-build
 	$(PY)/python -m pip install -q --no-deps -r crates/forebay-py/tests/libcachesim.txt || \
 	  echo "!!! libcachesim cannot be installed: the comparison of caches with it is SKIPPED"
+	$(PY)/python -m pip install -q --no-deps -r crates/forebay-py/tests/sweep.txt || \
+	  echo "!!! Dask or a local S3 server cannot be installed: what needs it of sweeps' tests is SKIPPED"
 	test -x target/debug/forebay || cargo build -p forebay-cli
 	$(PY)/pytest -q
 

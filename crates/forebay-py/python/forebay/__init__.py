@@ -12,6 +12,8 @@ Traces and results open in Polars, pandas and pyarrow without copies, and tables
 columns of a trace are traces wherever a path is. Units are the last word of every name.
 """
 
+from importlib import import_module
+
 from ._forebay import (
     Advice,
     Batches,
@@ -74,4 +76,12 @@ __all__ = [
     "read",
     "simulate",
     "store_simulate",
+    "sweep",
 ]
+
+
+def __getattr__(name: str) -> object:
+    # Only who sweeps needs pyarrow.
+    if name == "sweep":
+        return import_module(".sweep", __name__)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -10,6 +10,8 @@ import polars
 import pyarrow
 from typing_extensions import Buffer, Self
 
+from .sweep import sweep as sweep
+
 __all__ = [
     "Advice",
     "Batches",
@@ -40,6 +42,7 @@ __all__ = [
     "read",
     "simulate",
     "store_simulate",
+    "sweep",
 ]
 
 __version__: str

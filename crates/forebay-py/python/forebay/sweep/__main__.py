@@ -1,0 +1,97 @@
+"""`python -m forebay.sweep QUESTIONS.json`: a sweep without a program, whole or a part of it for a batch system."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from .. import Error
+from .ask import sweep
+
+_EXAMPLE = """QUESTIONS.json holds what forebay.sweep takes:
+
+  {
+    "grid": {"simulate": {"device": ["st1000nm0011"], "policy": ["none", "mq-deadline", "bfq"]}},
+    "traces": ["day1.parquet", "s3://bucket/day2.parquet"],
+    "output": "answers",
+    "by_volume": false,
+    "storage": {}
+  }
+
+A batch system runs one shard a job, all with the same output, on machines that share it:
+
+  python -m forebay.sweep questions.json --shard 3/8
+"""
+
+
+def main(words: list[str] | None = None) -> int:
+    """Runs it; 0 where all cells have an answer, 1 where some failed, 2 where nothing could be asked."""
+    parser = argparse.ArgumentParser(
+        prog="python -m forebay.sweep",
+        description="Asks every question of a grid about every trace; what is answered already is not asked again.",
+        epilog=_EXAMPLE,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("questions", type=Path, metavar="QUESTIONS.json")
+    parser.add_argument("--output", help="folder of answers, in place of the file's")
+    parser.add_argument("--shard", metavar="I/N", help="only this part of N, counted from 1")
+    parser.add_argument("--processes", type=int, help="of this machine; all processors unless said")
+    parser.add_argument("--client", metavar="ADDRESS", help="scheduler of a Dask cluster instead")
+    parser.add_argument("--retry", action="store_true", help="ask again what failed")
+    options = parser.parse_args(words)
+    try:
+        asked = _questions(options.questions)
+        output = options.output or asked.pop("output", None)
+        asked.pop("output", None)
+        if output is None:
+            raise Error(f"{options.questions}: got no output, expected a folder for the answers")
+        found = sweep(
+            **asked,
+            output=output,
+            shard=_shard(options.shard),
+            processes=options.processes,
+            client=options.client,
+            retry=options.retry,
+        )
+        failed = found.failed()
+    except (Error, OSError) as error:
+        print(f"forebay.sweep: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("forebay.sweep: stopped; what was answered is kept", file=sys.stderr)
+        return 130
+    print(
+        f"{len(found):,} cells: {len(found) - found.fresh:,} were answered before, {found.fresh:,} now, "
+        f"{len(failed):,} failed; the answers are in {output}"
+    )
+    for row in failed[:5]:
+        print(f"failed: {row['verb']} {row['trace']} {row['volume']}: {row['error']}", file=sys.stderr)
+    return 1 if failed else 0
+
+
+def _questions(path: Path) -> dict[str, Any]:
+    known = {"grid", "traces", "output", "by_volume", "storage"}
+    try:
+        asked = json.loads(path.read_text())
+    except ValueError as error:
+        raise Error(f"{path}: {error}; expected JSON") from None
+    if not isinstance(asked, dict) or not {"grid", "traces"} <= asked.keys() <= known:
+        got = ", ".join(asked) if isinstance(asked, dict) else type(asked).__name__
+        raise Error(f"{path}: got {got}, expected grid, traces and some of: {', '.join(sorted(known))}")
+    return asked
+
+
+def _shard(text: str | None) -> tuple[int, int] | None:
+    if text is None:
+        return None
+    part, slash, parts = text.partition("/")
+    if not (slash and part.isdigit() and parts.isdigit()):
+        raise Error(f"--shard: got '{text}', expected I/N, as 3/8")
+    return int(part), int(parts)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+"""Sweeps: what is not answered yet is dealt out in batches, and rows are kept as they come."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Executor
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Any
+
+from .. import Error
+from .answers import Answers, Dataset
+from .grid import Cell, Grid, cells
+from .engines import Processes, drive
+
+if TYPE_CHECKING:
+    from distributed import Client
+
+Progress = Callable[[int, int, int], None]
+"""Told how many cells are answered, of how many, and how many of them failed."""
+
+# Rows are written when there are so many, or when the first has waited so long.
+_ROWS_A_PART = 512
+_SECONDS_A_PART = 2.0
+# Cells are dealt out in so many batches, of at most so many cells.
+_BATCHES = 512
+_CELLS_A_BATCH = 32
+
+
+def sweep(
+    grid: Grid | Sequence[Grid],
+    traces: str | os.PathLike[str] | Iterable[str | os.PathLike[str]],
+    *,
+    output: str | os.PathLike[str],
+    by_volume: bool = False,
+    executor: Executor | None = None,
+    client: Client | str | None = None,
+    processes: int | None = None,
+    shard: tuple[int, int] | None = None,
+    retry: bool = False,
+    storage: Mapping[str, Any] | None = None,
+    progress: Progress | None = None,
+) -> Answers:
+    """Asks every question of `grid` about every trace, and keeps the answers in the folder `output`.
+
+    `grid` holds the verbs simulate, plan, fit, compare, advise and cache, each with its parameters: a list is an axis.
+    `traces` are paths, or fsspec addresses with `storage` as their options; with `by_volume` they are folders that
+    `forebay convert --partition-by volume` made. What `output` has already is not asked again, but with `retry` what
+    failed is. It runs on `processes` of this machine (all processors), on an `executor`, or on the Dask cluster of
+    `client`, which may be the address of its scheduler. `shard=(2, 8)` asks the second of eight parts only.
+
+    A cell that fails, whose trace cannot be read or whose worker dies twice, is a row with an `error`. Ctrl-C keeps
+    what is answered. Raises `forebay.Error` where nothing can be asked.
+    """
+    if executor is not None and client is not None:
+        raise Error("sweep: got an executor and a client, expected one of them")
+    asked = cells(grid, traces, by_volume=by_volume, storage=storage)
+    if shard is not None:
+        asked = _shard(asked, shard)
+    dataset = Dataset(output)
+    answered = dataset.answered(retry)
+    missing = [cell for cell in asked if cell.name not in answered]
+    with ExitStack() as stack:
+        engine = _engine(stack, executor, client, processes, len(missing))
+        keeping = stack.enter_context(_Keeping(dataset, len(missing), progress))
+        drive(engine, _batches(missing), keeping.add, storage)
+    return Answers(dataset, asked, len(missing))
+
+
+def _engine(
+    stack: ExitStack,
+    executor: Executor | None,
+    client: Client | str | None,
+    processes: int | None,
+    count: int,
+) -> Executor | Processes:
+    if executor is not None:
+        return executor
+    if client is None:
+        most = processes or os.cpu_count() or 1
+        return stack.enter_context(Processes(max(1, min(most, count))))
+    connected: Any = client
+    if isinstance(client, str):
+        import distributed
+
+        connected = stack.enter_context(distributed.Client(client))  # type: ignore[no-untyped-call]
+    dask: Executor = stack.enter_context(connected.get_executor(pure=False))
+    return dask
+
+
+def _shard(asked: list[Cell], shard: tuple[int, int]) -> list[Cell]:
+    part, parts = shard
+    if not 1 <= part <= parts:
+        raise Error(f"shard: got {part}/{parts}, expected 1/{parts} to {parts}/{parts}")
+    return [cell for cell in asked if int(cell.name, 16) % parts == part - 1]
+
+
+def _batches(missing: list[Cell]) -> list[list[Cell]]:
+    size = max(1, min(_CELLS_A_BATCH, len(missing) // _BATCHES))
+    return [missing[at : at + size] for at in range(0, len(missing), size)]
+
+
+class _Keeping:
+    """Writes rows as parts, and tells how far it is."""
+
+    def __init__(self, dataset: Dataset, total: int, progress: Progress | None) -> None:
+        self.dataset, self.total = dataset, total
+        self.rows: list[dict[str, Any]] = []
+        self.since = self.told = self.begun = time.monotonic()
+        self.done = self.failed = 0
+        self.progress = progress or (self._show if sys.stderr.isatty() else None)
+        self.shows = progress is None and self.progress is not None
+
+    def __enter__(self) -> _Keeping:
+        return self
+
+    def add(self, rows: list[dict[str, Any]]) -> None:
+        if not self.rows:
+            self.since = time.monotonic()
+        self.rows += rows
+        self.done += len(rows)
+        self.failed += sum(row["error"] is not None for row in rows)
+        if len(self.rows) >= _ROWS_A_PART or time.monotonic() - self.since > _SECONDS_A_PART:
+            self._write()
+        if self.progress:
+            self.progress(self.done, self.total, self.failed)
+
+    def _write(self) -> None:
+        rows, self.rows = self.rows, []
+        self.dataset.add(rows)
+
+    def _show(self, done: int, total: int, failed: int) -> None:
+        now = time.monotonic()
+        if now - self.told < 0.25 and done < total:
+            return
+        self.told = now
+        rate = done / max(now - self.begun, 1e-3)
+        left = (total - done) / max(rate, 1e-9)
+        failures = f", {failed:,} failed" if failed else ""
+        line = f"{done:,} of {total:,} cells{failures}, {rate:.3g}/s, {left:.0f} s left"
+        print(f"\r{line:<70}", end="", file=sys.stderr, flush=True)
+
+    def __exit__(self, *_: object) -> None:
+        self._write()
+        if self.shows and self.done:
+            print(file=sys.stderr)

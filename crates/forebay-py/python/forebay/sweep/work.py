@@ -1,0 +1,88 @@
+"""A worker's part: questions to rows. A question that fails is a row that says why, and no other suffers."""
+
+from __future__ import annotations
+
+import json
+import resource
+import tempfile
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+from .. import TraceWarning, __version__
+from .grid import Cell, is_address
+from .verbs import VERBS, figures
+
+Row = dict[str, Any]
+
+
+def answer_all(batch: list[Cell], storage: Mapping[str, Any] | None = None) -> list[Row]:
+    """The rows of a batch; `storage` are fsspec's options for addresses."""
+    return [answer(cell, storage) for cell in batch]
+
+
+def answer(cell: Cell, storage: Mapping[str, Any] | None = None) -> Row:
+    """The row of a cell."""
+    begun, used = time.perf_counter(), time.process_time()
+    found: dict[str, Any] | None = None
+    error, notes = None, []
+    try:
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always", TraceWarning)
+            trace = fetch(cell.file, cell.likeness, storage)
+            found = VERBS[cell.verb](trace, **json.loads(cell.parameters))
+        notes = [str(one.message) for one in said if issubclass(one.category, TraceWarning)]
+    # Whatever is wrong with one cell is that cell's answer.
+    except Exception as wrong:
+        error = str(wrong) or type(wrong).__name__
+    return {
+        "cell": cell.name,
+        "version": __version__,
+        "verb": cell.verb,
+        "trace": cell.trace,
+        "volume": cell.volume,
+        "parameters": cell.parameters,
+        "error": error,
+        "notes": notes,
+        "elapsed_s": time.perf_counter() - begun,
+        "processor_s": time.process_time() - used,
+        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "figures": list(figures(found).items()),
+        "answer": None if found is None else json.dumps(found),
+    }
+
+
+class _Copy:
+    """The trace that this worker fetched last. Cells are asked trace by trace, so one is enough."""
+
+    def __init__(self) -> None:
+        self.of: tuple[str, str] | None = None
+        self.folder: tempfile.TemporaryDirectory[str] | None = None
+
+    def path(self, file: str, likeness: str, storage: Mapping[str, Any] | None) -> str:
+        import fsspec
+
+        if self.folder is not None and self.of == (file, likeness):
+            return f"{self.folder.name}/trace"
+        if self.folder is not None:
+            self.folder.cleanup()
+        self.of, self.folder = None, tempfile.TemporaryDirectory(prefix="forebay-sweep-")
+        system, path = fsspec.core.url_to_fs(file, **(storage or {}))
+        system.get_file(path, f"{self.folder.name}/trace")
+        self.of = (file, likeness)
+        return f"{self.folder.name}/trace"
+
+
+_copies = threading.local()
+
+
+def fetch(file: str, likeness: str, storage: Mapping[str, Any] | None) -> str:
+    """A path of the trace: its own, or that of a copy of what is at its address."""
+    if not is_address(file):
+        return file
+    if not hasattr(_copies, "last"):
+        _copies.last = _Copy()
+    path: str = _copies.last.path(file, likeness, storage)
+    return path

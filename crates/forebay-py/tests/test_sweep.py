@@ -1,0 +1,327 @@
+"""Sweeps: each cell is answered once, whatever dies, on processes, executors and a Dask cluster, from disks and object stores."""
+
+import json
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import ROOT, TERASORT
+
+import forebay
+from forebay.sweep.grid import Cell, cells
+from forebay.sweep.engines import Processes, drive
+from forebay.sweep.work import answer_all
+
+SIMULATE = {"simulate": {"device": ["st1000nm0011", "fixed:300"], "policy": ["none", "bfq"]}}
+
+
+def rows(output):
+    """All rows of all parts."""
+    return [row for part in output.glob("*.parquet") for row in pq.read_table(part).to_pylist()]
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory):
+    """A trace that is answered in moments."""
+    path = tmp_path_factory.mktemp("traces") / "small.csv"
+    forebay.convert(pq.read_table(TERASORT).slice(0, 300), path)
+    return path
+
+
+def many(count):
+    """A grid of so many cells that take some time each."""
+    return {"simulate": {"device": "st1000nm0011", "intensity": [1 + n / 1000 for n in range(count)]}}
+
+
+def once(output, count):
+    """Each cell has one row."""
+    names = [row["cell"] for row in rows(output)]
+    assert len(names) == count == len(set(names))
+
+
+def test_answers_are_those_of_the_verbs(tmp_path, trace):
+    grid = SIMULATE | {"plan": {"within": "20ms", "fraction": [0.9, 0.99]}, "cache": {}}
+    found = forebay.sweep(grid, TERASORT, output=tmp_path, processes=2)
+    assert (len(found), found.fresh, found.failed()) == (7, 7, [])
+    table = found.to_pyarrow().to_pylist()
+    runs = forebay.simulate(trace, device="st1000nm0011", policies=["none", "bfq"]).runs
+    assert [row["busy_s"] for row in table[:2]] == [run["busy_s"] for run in runs]
+    assert [(row["device"], row["policy"]) for row in table[:2]] == [
+        ("st1000nm0011", "none"),
+        ("st1000nm0011", "bfq"),
+    ]
+    answers = list(found.whole())
+    assert answers[4][0].verb == "plan" and json.loads(answers[5][0].parameters)["fraction"] == 0.99
+    planned = forebay.plan_capacity(trace, within=["20ms"], fraction=[0.99])
+    assert answers[5][1] == json.loads(json.dumps(planned))
+    assert answers[6][1] == json.loads(json.dumps(forebay.cache(trace)))
+    assert len(found.to_polars()) == len(found.to_pandas()) == 7
+
+
+def test_what_is_there_is_not_asked_again(tmp_path, small):
+    with ThreadPoolExecutor(2) as executor:
+        first = forebay.sweep(SIMULATE, small, output=tmp_path, executor=executor)
+        again = forebay.sweep(SIMULATE, small, output=tmp_path, executor=executor)
+        more = SIMULATE | {"cache": {}}
+        wider = forebay.sweep(more, small, output=tmp_path, executor=executor)
+    assert (first.fresh, again.fresh, wider.fresh) == (4, 0, 1)
+    assert again.to_pyarrow() == first.to_pyarrow()
+    once(tmp_path, 5)
+
+
+def test_a_cell_is_named_by_all_its_answer_hangs_on(tmp_path, monkeypatch):
+    copy = tmp_path / "copy.parquet"
+    copy.write_bytes(TERASORT.read_bytes())
+    one = {"simulate": {"device": "fixed:300", "policy": "none"}}
+
+    def name(grid=one):
+        (cell,) = cells(grid, copy)
+        return cell.name
+
+    first = name()
+    assert name({"simulate": {"policy": ["none"], "device": ["fixed:300"]}}) == first
+    assert name({"simulate": {"device": "fixed:301", "policy": "none"}}) != first
+    os.utime(copy, ns=(1, 1))
+    changed = name()
+    assert changed != first
+    monkeypatch.setattr(sys.modules["forebay.sweep.grid"], "__version__", "other")
+    assert name() not in (first, changed)
+    assert len(cells([one, one, SIMULATE], [copy, str(copy)])) == 4
+
+
+def test_a_trace_that_cannot_be_read_fails_its_own_cells(tmp_path):
+    broken = tmp_path / "broken.parquet"
+    broken.write_bytes(TERASORT.read_bytes()[:5000])
+    output = tmp_path / "answers"
+    traces = [broken, TERASORT, tmp_path / "missing"]
+    found = forebay.sweep({"cache": {}}, traces, output=output, processes=2)
+    failed = {row["trace"]: row["error"] for row in found.failed()}
+    assert failed.keys() == {str(broken), str(tmp_path / "missing")}
+    for trace in traces[::2]:
+        with pytest.raises((forebay.Error, OSError)) as raised:
+            forebay.cache(trace)
+        assert failed[str(trace)] == str(raised.value)
+    wrong = {"cache": {"nonsense": 1}, "simulate": {"device": "nothing"}}
+    assert len(forebay.sweep(wrong, TERASORT, output=output, processes=1).failed()) == 2
+    # What failed is asked again where that is wanted.
+    assert forebay.sweep({"cache": {}}, traces, output=output, processes=1).fresh == 0
+    retried = forebay.sweep({"cache": {}}, traces, output=output, processes=1, retry=True)
+    assert (retried.fresh, len(retried.failed())) == (2, 2)
+
+
+def test_volumes_of_a_parted_trace_are_asked_each(tmp_path, binary):
+    rows = "".join(
+        f"{at * 1000},host,{volume},Read,{at * 4096},4096,1000\n" for at in range(300) for volume in (0, 1)
+    )
+    (tmp_path / "msr.csv").write_text(rows.replace("host", "h"))
+    words = [binary, "convert", "msr.csv", "parts", "--partition-by", "volume", "--from", "msr"]
+    subprocess.run(words, cwd=tmp_path, check=True, capture_output=True)
+    found = forebay.sweep(
+        {"cache": {}}, tmp_path / "parts", output=tmp_path / "answers", by_volume=True, processes=1
+    )
+    table = found.to_pyarrow().to_pylist()
+    assert [row["volume"] for row in table] == ["h.0", "h.1"] and found.failed() == []
+    with pytest.raises(forebay.Error, match="partition-by volume"):
+        forebay.sweep({"cache": {}}, tmp_path, output=tmp_path / "answers", by_volume=True)
+
+
+def test_a_worker_that_is_killed_loses_nothing(tmp_path, small):
+    killed = []
+
+    def kill(done, total, failed):
+        if done >= 3 and not killed:
+            child = multiprocessing.active_children()[0]
+            os.kill(child.pid, signal.SIGKILL)
+            killed.append(child.pid)
+
+    found = forebay.sweep(many(40), small, output=tmp_path, processes=2, progress=kill)
+    assert killed and (found.fresh, found.failed()) == (40, [])
+    once(tmp_path, 40)
+
+
+class Deadly(Processes):
+    """Work at once; whoever is asked for `deadly` takes all with it that is not done."""
+
+    def __init__(self, deadly):
+        self.deadly, self.renewed = deadly, 0
+
+    def submit(self, work, batch, *what):
+        future = Future()
+        if any(cell.name == self.deadly for cell in batch):
+            future.set_exception(BrokenProcessPool("it died"))
+        else:
+            future.set_result(work(batch, *what))
+        return future
+
+    def renew(self):
+        self.renewed += 1
+
+
+def test_a_cell_that_kills_its_workers_fails_alone(small):
+    asked = cells(many(12), small)
+    engine, kept = Deadly(asked[5].name), []
+    drive(engine, [asked[:4], asked[4:8], asked[8:]], kept.extend)
+    assert sorted(row["cell"] for row in kept) == sorted(cell.name for cell in asked)
+    (failed,) = [row for row in kept if row["error"] is not None]
+    assert failed["cell"] == asked[5].name and "died 2 times" in failed["error"]
+    assert engine.renewed >= 2
+
+
+def test_a_batch_that_an_executor_cannot_do_is_asked_cell_by_cell(small):
+    asked = cells(many(6), small)
+
+    class Refusing(ThreadPoolExecutor):
+        def submit(self, work, batch, *what):
+            return super().submit(self.work, batch, *what)
+
+        def work(self, batch, *what):
+            if any(cell.name == asked[2].name for cell in batch):
+                raise MemoryError
+            return answer_all(batch, *what)
+
+    kept = []
+    with Refusing(1) as executor:
+        drive(executor, [asked[:3], asked[3:]], kept.extend)
+    assert len(kept) == 6
+    assert [row["cell"] for row in kept if row["error"]] == [asked[2].name]
+
+
+def test_shards_have_each_cell_once_and_share_a_folder(tmp_path, small):
+    grid = {"simulate": {"device": "fixed:300", "intensity": [1 + n / 10 for n in range(10)]}}
+    questions = tmp_path / "questions.json"
+    asked = {"grid": grid, "traces": [str(small)], "output": str(tmp_path / "answers")}
+    questions.write_text(json.dumps(asked))
+
+    def run(*words, code=0):
+        command = [sys.executable, "-m", "forebay.sweep", str(questions), *words]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ended.returncode == code, ended.stdout + ended.stderr
+        return ended.stdout + ended.stderr
+
+    said = [run("--shard", f"{part}/3", "--processes", "1") for part in (1, 2, 3)]
+    assert sum(int(one.split(" cells")[0]) for one in said) == 10
+    once(tmp_path / "answers", 10)
+    assert "10 were answered before, 0 now" in run()
+    assert "expected 1/3 to 3/3" in run("--shard", "4/3", code=2)
+    assert "expected I/N" in run("--shard", "four", code=2)
+    questions.write_text("{")
+    assert run(code=2).count("\n") == 1
+    questions.write_text(json.dumps(asked | {"shards": 3}))
+    assert "got grid, traces, output, shards" in run(code=2)
+    questions.write_text(json.dumps(asked | {"traces": ["nothing"]}))
+    assert "10 failed" in run("--processes", "1", code=1)
+
+
+def test_ctrl_c_keeps_what_is_answered(tmp_path, small):
+    questions = tmp_path / "questions.json"
+    output = tmp_path / "answers"
+    asked = {"grid": many(400), "traces": [str(small)], "output": str(output)}
+    questions.write_text(json.dumps(asked))
+    command = [sys.executable, "-m", "forebay.sweep", str(questions), "--processes", "2"]
+    running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    while not list(output.glob("*.parquet")):
+        assert running.poll() is None
+        time.sleep(0.05)
+    os.killpg(running.pid, signal.SIGINT)
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 130, said
+    assert said == "forebay.sweep: stopped; what was answered is kept\n"
+    kept = len(rows(output))
+    assert 0 < kept < 400 and not list(output.glob(".*"))
+    found = forebay.sweep(many(400), small, output=output, processes=2)
+    assert found.fresh == 400 - kept
+    once(output, 400)
+
+
+def test_what_cannot_be_asked_is_said_before_anything_is(tmp_path):
+    output = tmp_path / "answers"
+    for grid, why in [
+        ({"simulat": {}}, "expected one of: simulate"),
+        ({}, "nothing to ask"),
+        ({"cache": {"sizes_mib": {1, 2}}}, "expected what JSON can hold"),
+    ]:
+        with pytest.raises(forebay.Error, match=why):
+            forebay.sweep(grid, TERASORT, output=output)
+    with ThreadPoolExecutor() as executor, pytest.raises(forebay.Error, match="one of them"):
+        forebay.sweep(SIMULATE, TERASORT, output=output, executor=executor, client="tcp://x:1")
+    assert not output.exists()
+    output.mkdir()
+    (output / "x.parquet").write_text("nonsense")
+    with pytest.raises(forebay.Error, match="remove it"):
+        forebay.sweep(SIMULATE, TERASORT, output=output)
+
+
+@pytest.fixture(scope="module")
+def cluster():
+    distributed = pytest.importorskip("distributed")
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None
+    ) as cluster:
+        yield cluster
+
+
+def test_a_dask_cluster_loses_a_worker_and_no_cell(tmp_path, cluster, small):
+    killed = []
+
+    def kill(done, total, failed):
+        if done >= 3 and not killed:
+            worker = next(iter(cluster.workers.values()))
+            os.kill(worker.process.pid, signal.SIGKILL)
+            killed.append(worker)
+
+    found = forebay.sweep(
+        many(60), small, output=tmp_path, client=cluster.scheduler_address, progress=kill
+    )
+    assert killed and (found.fresh, found.failed()) == (60, [])
+    once(tmp_path, 60)
+
+
+def test_a_dask_client_asks_as_its_own(tmp_path, cluster):
+    with cluster.get_client() as client:
+        found = forebay.sweep(SIMULATE, [TERASORT, "missing"], output=tmp_path, client=client)
+        assert (found.fresh, len(found.failed())) == (8, 4)
+        assert client.status == "running"
+
+
+@pytest.fixture(scope="module")
+def store():
+    """Options of a local S3 server with the bundled trace in a bucket."""
+    server = pytest.importorskip("moto.server").ThreadedMotoServer(port=0, verbose=False)
+    s3fs = pytest.importorskip("s3fs")
+    server.start()
+    host, port = server.get_host_and_port()
+    options = {"key": "k", "secret": "s", "endpoint_url": f"http://{host}:{port}"}
+    system = s3fs.S3FileSystem(**options)
+    system.mkdir("bucket")
+    system.put(str(TERASORT), "bucket/day1.parquet")
+    yield options, system
+    server.stop()
+
+
+def test_traces_come_from_an_object_store(tmp_path, store, trace):
+    options, system = store
+    address = "s3://bucket/day1.parquet"
+    traces = [address, "s3://bucket/missing.parquet"]
+    found = forebay.sweep(SIMULATE, traces, output=tmp_path, storage=options, processes=2)
+    assert {row["trace"] for row in found.failed()} == {traces[1]} and found.fresh == 8
+    run = forebay.simulate(trace, device="st1000nm0011", policies=["none"]).runs[0]
+    assert found.to_pyarrow().to_pylist()[0]["busy_s"] == run["busy_s"]
+    again = forebay.sweep(SIMULATE, address, output=tmp_path, storage=options, processes=1)
+    assert again.fresh == 0
+    # Another object at the address is another question.
+    system.pipe("bucket/day1.parquet", (ROOT / "README.md").read_bytes())
+    other = forebay.sweep({"cache": {}}, address, output=tmp_path, storage=options, processes=1)
+    assert other.fresh == 1 and len(other.failed()) == 1
+
+
+def test_a_cell_can_be_made_by_hand():
+    cell = Cell("cache", str(TERASORT), "", str(TERASORT), "{}", "")
+    (row,) = answer_all([cell])
+    assert row["error"] is None and row["cell"] == cell.name and len(cell.name) == 32
