@@ -30,7 +30,7 @@ FUZZ_TARGETS := blktrace blkparse spc msr columns presets csv parquet vscsi hp-s
 
 .PHONY: laws day kill-volume kill-store kill-serve all build dist test proptest-long mutants needs check py py-build py-test \
   fuzz-build fuzz-short fuzz-run fuzz bench bench-play bench-serve bench-volume report reproduce reproduce-build \
-  reproduce-short reproduce-traces model-targets big big-short bench-store capture-peers
+  reproduce-short reproduce-traces model-targets big big-short bench-store bench-sweep capture-peers
 
 all: build
 
@@ -237,6 +237,10 @@ BENCH_STORE ?=
 bench-store:
 	@command -v fio >/dev/null || { echo "fio is not installed: nothing to compare with" >&2; exit 1; }
 	cargo bench --profile dist -p forebay-store --bench peers -- --folder=$(abspath $(BENCH_FOLDER)) $(BENCH_STORE)
+
+# What sweeps cost beyond their work, on an optimised build.
+bench-sweep: reproduce-build
+	$(REPRODUCE)/venv/bin/python crates/forebay-py/benches/sweep.py
 
 # Captures what LevelDB and RocksDB do to a disk, and replays it on models of others.
 PEERS_MB ?= 1000

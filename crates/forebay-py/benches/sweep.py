@@ -23,11 +23,12 @@ REQUESTS = 2000
 
 def trace(path, seed):
     """Reads and writes of a volume."""
-    lines, state = ["at_ns,op,offset,len,stream"], seed
+    lines = ["at_ns,op,offset,len,stream,volume,latency_ns,flags,thread,process,name"]
+    state = seed + 1
     for at in range(REQUESTS):
         state = (state * 6364136223846793005 + 1442695040888963407) % 2**64
         op = "write" if state >> 60 < 5 else "read"
-        lines.append(f"{at * 1_000_000},{op},{(state >> 33) % 100_000 * 4096},4096,1")
+        lines.append(f"{at * 1_000_000},{op},{(state >> 33) % 100_000 * 4096},4096,0,disk,,,1,,")
     path.write_text("\n".join(lines) + "\n")
     return str(path)
 
@@ -45,7 +46,7 @@ def overhead(folder, count, client):
     begun = processor_s()
     found = forebay.sweep(grid, path, output=folder / "tiny", processes=2, client=client)
     table = found.to_pyarrow()
-    assert len(found) == count and not found.failed()
+    assert len(found) == count and not found.failed(), found.failed()[:1]
     return (processor_s() - begun - sum(table["processor_s"].to_pylist())) / count
 
 

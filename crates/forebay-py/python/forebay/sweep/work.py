@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import json
-import resource
 import tempfile
 import threading
 import time
 import warnings
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from .. import TraceWarning, __version__
@@ -48,10 +48,19 @@ def answer(cell: Cell, storage: Mapping[str, Any] | None = None) -> Row:
         "notes": notes,
         "elapsed_s": time.perf_counter() - begun,
         "processor_s": time.process_time() - used,
-        "peak_mib": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "peak_mib": peak_mib(),
         "figures": list(figures(found).items()),
         "answer": None if found is None else json.dumps(found),
     }
+
+
+def peak_mib() -> float | None:
+    """The most memory that this process had; none where the system does not say (what `getrusage` says is a parent's)."""
+    try:
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
+    except (OSError, StopIteration):
+        return None
 
 
 class _Copy:
