@@ -58,6 +58,7 @@ struct DiskTable {
 struct VolumeTable {
     name: String,
     drives: Vec<PathBuf>,
+    emulate: Option<String>,
     policy: Option<String>,
     depth: Option<u32>,
     streams: Option<Who>,
@@ -227,7 +228,12 @@ impl DiskTable {
 
 impl VolumeTable {
     fn back(self) -> Result<Back, String> {
-        let base = Back::of(&self.name, On::Volume(self.drives));
+        let drives = self.drives;
+        let on = match self.emulate {
+            Some(name) => On::EmulatedVolume { drives, device: device(&name)? },
+            None => On::Volume(drives),
+        };
+        let base = Back::of(&self.name, on);
         Ok(Back {
             policy: self.policy.unwrap_or(base.policy.clone()),
             depth: depth(self.depth, base.depth)?,

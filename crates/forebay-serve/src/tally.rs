@@ -38,6 +38,10 @@ pub(crate) struct ExportTally {
 pub(crate) struct Tally {
     pub(crate) exports: Vec<ExportTally>,
     pub(crate) lanes: Vec<DiskFigures>,
+    /// By lane: since when it is busy, where it is.
+    busy_since: Vec<Nanos>,
+    /// By how much emulated I/Os ended after their time, in microseconds; none where nothing is emulated.
+    pub(crate) late_us: Option<Histogram<u64>>,
     pub(crate) policy: String,
     pub(crate) switches: u64,
     pub(crate) last_pause: Nanos,
@@ -54,11 +58,13 @@ pub(crate) struct Answered {
     pub(crate) kept: bool,
 }
 
+/// Of latencies in microseconds.
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_MAX_US, 2).expect("bounds that a histogram takes")
+}
+
 impl ExportTally {
     fn new(named: &Named) -> ExportTally {
-        let empty = || {
-            Histogram::new_with_bounds(1, LATENCY_MAX_US, 2).expect("bounds that a histogram takes")
-        };
         let within = named.promise.map(|promise| promise.within);
         let figures = ExportFigures {
             name: named.name.clone(),
@@ -133,11 +139,25 @@ impl Tally {
         Tally {
             exports: exports.iter().map(ExportTally::new).collect(),
             lanes,
+            busy_since: vec![Nanos::ZERO; disks.len()],
+            late_us: None,
             policy: policy.to_string(),
             switches: 0,
             last_pause: Nanos::ZERO,
             counted: Vec::new(),
             gauges: Vec::new(),
+        }
+    }
+
+    /// The same on emulated disks.
+    pub(crate) fn emulated(self) -> Tally {
+        Tally { late_us: Some(empty()), ..self }
+    }
+
+    /// So many I/Os ended, `late` after a model's time for it.
+    pub(crate) fn late(&mut self, count: usize, late: Nanos) {
+        if let Some(late_us) = &mut self.late_us {
+            late_us.saturating_record_n((late.0 / 1000).clamp(1, LATENCY_MAX_US), count as u64);
         }
     }
 
@@ -163,6 +183,12 @@ impl Tally {
     /// At a time, before somebody looks.
     pub(crate) fn at(&mut self, now: Nanos) -> Tally {
         self.exports.iter_mut().for_each(|export| export.turn(now));
+        for (lane, since) in self.lanes.iter_mut().zip(&mut self.busy_since) {
+            if lane.under_way > 0 {
+                lane.busy_s += (now - *since).0 as f64 / 1e9;
+                *since = now.max(*since);
+            }
+        }
         self.clone()
     }
 
@@ -170,17 +196,23 @@ impl Tally {
         let at = usize::from(io.lane);
         if at >= self.lanes.len() {
             self.lanes.resize(at + 1, DiskFigures::default());
+            self.busy_since.resize(at + 1, Nanos::ZERO);
         }
         &mut self.lanes[at]
     }
 
-    fn started(&mut self, io: &Request) {
-        self.lane(io).under_way += 1;
+    fn started(&mut self, now: Nanos, io: &Request) {
+        let lane = self.lane(io);
+        lane.under_way += 1;
+        if lane.under_way == 1 {
+            self.busy_since[usize::from(io.lane)] = now;
+        }
     }
 
     fn ended(&mut self, done: &Completion) {
         let lane = self.lane(&done.io);
         lane.under_way -= 1;
+        let is_idle = lane.under_way == 0;
         match (done.outcome, done.io.op) {
             (Err(_), _) => lane.failed += 1,
             (Ok(()), Op::Read) => lane.reads += 1,
@@ -189,6 +221,10 @@ impl Tally {
         }
         if done.outcome.is_ok() && done.io.op.moves_data() {
             lane.moved_bytes += u64::from(done.io.len);
+        }
+        if is_idle {
+            let busy = done.at - self.busy_since[usize::from(done.io.lane)];
+            self.lane(&done.io).busy_s += busy.0 as f64 / 1e9;
         }
     }
 }
@@ -235,7 +271,7 @@ impl Watch for Counting {
         if front.is_dropping(io) {
             return;
         }
-        front.tally.started(io);
+        front.tally.started(now, io);
         if let Some(issued) = &mut self.issued {
             issued.started(now, io);
         }
