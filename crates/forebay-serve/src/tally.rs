@@ -306,6 +306,47 @@ mod tests {
     }
 
     #[test]
+    fn a_disk_is_busy_while_an_io_is_under_way() {
+        let mut tally = Tally::new(&[Named::all("a")], "noop", &[PathBuf::from("disk")]);
+        let io = |id| Request {
+            at: Nanos::ZERO,
+            offset: 0,
+            id,
+            len: 4096,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: forebay_core::Flags::NONE,
+        };
+        let ms = Nanos::from_millis;
+        let done =
+            |id, from, to| forebay_live::Ended::new(io(id), ms(from), ms(to), None).completion;
+        tally.started(ms(100), &io(1));
+        tally.started(ms(150), &io(2));
+        tally.ended(&done(1, 100, 200));
+        let busy_ms = |tally: &Tally| (tally.lanes[0].busy_s * 1e3).round();
+        // Two at a time count once, and what goes on counts until now.
+        assert_eq!(busy_ms(&tally.at(ms(210))), 110.0);
+        tally.ended(&done(2, 150, 300));
+        tally.started(ms(500), &io(3));
+        tally.ended(&done(3, 500, 501));
+        assert_eq!(busy_ms(&tally.at(ms(900))), 201.0);
+    }
+
+    #[test]
+    fn only_what_is_emulated_is_late() {
+        let mut tally = Tally::new(&[], "noop", &[]);
+        tally.late(1, Nanos::from_millis(3));
+        assert!(tally.late_us.is_none());
+        let mut tally = tally.emulated();
+        tally.late(99, Nanos::from_millis(1));
+        tally.late(1, Nanos::from_millis(50));
+        let late_us = tally.late_us.unwrap();
+        assert!((990..1010).contains(&late_us.value_at_quantile(0.99)), "{late_us:?}");
+        assert!((49_000..51_000).contains(&late_us.max()), "{late_us:?}");
+    }
+
+    #[test]
     fn a_promise_counts_what_it_covers() {
         let promise = crate::config::Promise { iops: 10, within: Nanos::from_millis(30) };
         let mut tally =
