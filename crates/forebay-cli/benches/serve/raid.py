@@ -7,6 +7,7 @@ The paper's 20 GB of data, written with 200 GB, in so many PARTS (100); on its h
 OUTSTANDING (4), each client's next as soon as its last is answered. All data are written before.
 """
 
+import csv
 import pathlib
 import socket
 import subprocess
@@ -14,6 +15,8 @@ import sys
 import tempfile
 import threading
 import time
+
+import pyarrow as pa
 
 from clients import load, say, serving
 from protocol import FLUSH, WRITE, answered, choose, request
@@ -78,9 +81,29 @@ def live(forebay, folder, level, policy, writes, units, outstanding):
     # All data are there before, each unit written whole, which no rule sees.
     with serving(forebay, config, folder) as at:
         written(at, [unit * cases.UNIT for unit in range(units)], [cases.UNIT] * units, 8)
-    with serving(forebay, config + f'policy = "{policy}"\n', folder) as at:
+    config += f'policy = "{policy}"\ntrace = "{folder}/asked.csv"\n'
+    with serving(forebay, config, folder) as at:
         took = written(at, writes["offset"].to_pylist(), writes["len"].to_pylist(), outstanding)
-        return took, say(forebay, "top", at)["backs"][0]
+        figures = say(forebay, "top", at)["backs"][0]
+    return took, figures, asked_of(folder / "asked.csv")
+
+
+def asked_of(path):
+    """The writes that the server was asked, with the pauses of its clients between an answer and the next."""
+    with open(path, newline="") as rows:
+        rows = [row for row in csv.DictReader(rows) if row["op"] == "write"]
+    kinds = {"at_ns": pa.int64(), "offset": pa.uint64(), "len": pa.uint64(), "stream": pa.uint32(), "latency_ns": pa.int64()}
+    columns = {name: pa.array([int(row[name]) for row in rows], kind) for name, kind in kinds.items()}
+    return pa.table({**columns, "op": pa.array(["write"] * len(rows))})
+
+
+def pauses(writes):
+    """Seconds of all its clients together between an answer and the next request."""
+    ended, sum_ns = {}, 0
+    for at, stream, latency in zip(*(writes[name].to_pylist() for name in ["at_ns", "stream", "latency_ns"])):
+        sum_ns += at - ended.get(stream, at)
+        ended[stream] = at + latency
+    return sum_ns / 1e9
 
 
 def simulated(level, policy, writes, units, outstanding, update):
@@ -90,7 +113,7 @@ def simulated(level, policy, writes, units, outstanding, update):
     filled_mib = -(-units * cases.UNIT >> 20)
     array = f"array:level={level}{rules}:filled-mib={filled_mib}:update={update}"
     run = cases.forebay.simulate(writes, device=cases.HDD, disks=cases.DRIVES, replay="closed", policies=[array]).runs[0]
-    return run["write_mean_ms"] * run["requests"] / outstanding / 1e3
+    return (run["write_mean_ms"] * run["requests"] / 1e3 + pauses(writes)) / outstanding
 
 
 def main():
@@ -105,14 +128,16 @@ def main():
             print(f"{name}: {len(at)} writes, {writes['len'].to_numpy().sum() / 1e9:.2f} GB, of {units} units, "
                   f"{outstanding} outstanding", flush=True)
             for title, level, policy in ARRAYS:
-                took, figures = live(forebay, folder, level, policy, writes, units, outstanding)
+                took, figures, came = live(forebay, folder, level, policy, writes, units, outstanding)
+                same = simulated(level, policy, came, units, outstanding, "fresh")
                 fresh, in_place = (simulated(level, policy, writes, units, outstanding, how) for how in ["fresh", "in-place"])
                 each = 1e3 * took / len(at)
                 counted = dict(figures["counted"])
                 levels = ", ".join(f"{count} {level}" for level, count in figures["volume"]["units"])
                 late = figures["late"]
-                print(f"  {title:<22} {took:7.1f} s, {each:5.2f} ms a write; simulated {fresh:7.1f} s, gap "
-                      f"{took / fresh - 1:+.1%}; in place {in_place:7.1f} s; switches {counted.get('switches', 0):.0f}; "
+                print(f"  {title:<22} {took:7.1f} s, {each:5.2f} ms a write; simulated {same:7.1f} s, gap "
+                      f"{took / same - 1:+.1%}, pauses of {1e3 * pauses(came) / len(at):.2f} ms; without pauses {fresh:7.1f} s, "
+                      f"in place {in_place:7.1f} s; switches {counted.get('switches', 0):.0f}; "
                       f"{levels}; late p50 {late['p50_ms']:.2f} p99 {late['p99_ms']:.2f} ms; load {load()}", flush=True)
 
 
