@@ -66,16 +66,28 @@ def put(program, folder, value_bytes, count):
     return json.loads(peers.told(program, "leveldb", "put", folder, *words))
 
 
-def simulated(forebay, trace, way, begin_s, device):
-    """Seconds that the simulator says of the trace from `begin_s` on: what came before made the file system."""
-    part = trace.with_name("part.csv")
-    whole = trace.with_name("whole.csv")
+def asked(forebay, trace, begin_s):
+    """What the server was asked from `begin_s` on, for what came before made the file system; and how many seconds of
+    that it had something to do, the rest being the road's and LevelDB's."""
+    part, whole = trace.with_name("part.csv"), trace.with_name("whole.csv")
     peers.told(forebay, "convert", trace, whole)
     head, *lines = whole.read_text().splitlines()
-    part.write_text("\n".join([head, *(line for line in lines if int(line.split(",")[0]) >= begin_s * 1e9)]) + "\n")
+    lines = [line for line in lines if int(line.split(",")[0]) >= begin_s * 1e9]
+    part.write_text("\n".join([head, *lines]) + "\n")
+    at, latency = (head.split(",").index(name) for name in ["at_ns", "latency_ns"])
+    busy_ns = until = 0
+    for line in lines:
+        row = line.split(",")
+        begin, end = int(row[at]), int(row[at]) + int(row[latency] or 0)
+        busy_ns += max(0, end - max(begin, until))
+        until = max(until, end)
+    return part, busy_ns / 1e9
+
+
+def simulated(forebay, trace, device, *more):
+    """Seconds that the simulator says of a trace."""
     words = ["--device", device, "--disks", str(peers.DISKS), "--policy", peers.RAID0, "--replay", "dependent"]
-    run = say(forebay, "simulate", part, *words)["runs"][0]
-    return run["makespan_s"], head
+    return say(forebay, "simulate", trace, *words, *more)["runs"][0]["makespan_s"]
 
 
 def main():
@@ -95,10 +107,12 @@ def main():
                         peers.told("sync", "-f", folder / "fs")
                     figures = say(forebay, "top", at)
                 mb, late = told["bytes"] / 1e6, figures["backs"][0]["late"]
-                again_s, _ = simulated(forebay, folder / "asked.parquet", way, made_s, device)
+                part, server_s = asked(forebay, folder / "asked.parquet", made_s)
+                again_s = simulated(forebay, part, device)
+                unpaced_s = simulated(forebay, part, device, "--intensity", peers.UNPACED)
                 busy = [round(disk["busy_s"], 1) for disk in figures["backs"][0]["disks"]]
                 print(f"{value_bytes // 1000} KB, {way}: {mb:.0f} MB in {told['seconds']:.1f} s, {mb / told['seconds']:.1f} MB/s; "
-                      f"what was asked, simulated: {again_s:.1f} s, {mb / again_s:.1f} MB/s; disks busy {busy} s of "
+                      f"the server at work {server_s:.1f} s; simulated {mb / again_s:.1f} MB/s, unpaced {mb / unpaced_s:.1f}; disks busy {busy} s of "
                       f"{time.monotonic() - begun:.1f}; late p50 {late['p50_ms']:.2f} p99 {late['p99_ms']:.2f} ms; load {load()}",
                       flush=True)
 

@@ -20,7 +20,7 @@ FRACTION = 0.99
 GIB = 1 << 30
 HARD_DISK = "st1000nm0011"
 # It turns 7200 times a minute.
-REVOLUTION_US, STEP_US = 8333, 100
+REVOLUTION_US, STEP_US = 8333, 500
 
 EXPORTS = """
 [[export]]
@@ -89,7 +89,7 @@ def at_phase(path, us):
     head, *lines = [line.split(",") for line in path.read_text().splitlines()]
     at, op, offset, length, stream = (head.index(name) for name in ["at_ns", "op", "offset", "len", "stream"])
     first = list(lines[0])
-    first[at], first[op], first[offset], first[length], first[stream] = "0", "read", "0", "512", "1"
+    first[at], first[op], first[offset], first[length], first[stream] = "0", "read", "0", "512", "0"
     for line in lines:
         line[at] = str(int(line[at]) + 1_000_000_000 + us * 1000)
     part = path.with_name("phase.csv")
@@ -98,16 +98,10 @@ def at_phase(path, us):
 
 
 def by_phase(forebay, path, device, policy):
-    """The steady one's p99 in ms over a revolution: the least, the most, and that where the mean of all requests is
-    nearest to what was measured, which is told too, with the simulator's."""
-    with open(path) as rows:
-        waits = [int(row["latency_ns"]) / 1e6 for row in csv.DictReader(rows) if row["latency_ns"]]
-    mean_ms, told = sum(waits) / len(waits), []
-    for us in range(0, REVOLUTION_US, STEP_US):
-        run, stream = said(forebay, at_phase(path, us), device, policy)
-        told.append((abs(run["read_mean_ms"] - mean_ms), float(stream["p99_ms"]), run["read_mean_ms"]))
-    tails = [tail for _, tail, _ in told]
-    return min(tails), max(tails), min(told)[1], mean_ms, min(told)[2]
+    """The steady one's least and greatest p99 in ms, by where the platters were when the trace began."""
+    tails = [float(said(forebay, at_phase(path, us), device, policy)[1]["p99_ms"])
+             for us in range(0, REVOLUTION_US, STEP_US)]
+    return min(tails), max(tails)
 
 
 def capacity(forebay, path, bound_ms):
@@ -154,9 +148,8 @@ def pair(forebay, folder, device, rate, bound_ms, burst, think_ms, seconds, apar
             needs = capacity(forebay, alone(folder / "asked.csv"), bound_ms)
             line += f"; this time it needed {needs} IOPS; kept in it {kept['requests'] / requests:.2%}, of these in time {kept['within_bound_share']:.2%}"
         if device == HARD_DISK:
-            least, most, nearest, mean, nearest_mean = by_phase(forebay, folder / "asked.csv", device, policy)
-            line += (f"; over a revolution {least:.2f} to {most:.2f} ms, where the mean is nearest ({nearest_mean:.2f} of "
-                     f"{mean:.2f} ms) {nearest:.2f}, gap {p99_ms / nearest - 1:+.1%}")
+            least, most = by_phase(forebay, folder / "asked.csv", device, policy)
+            line += f"; over a revolution {least:.2f} to {most:.2f} ms"
         print(line, flush=True)
 
 
