@@ -67,8 +67,8 @@ def put(program, folder, value_bytes, count):
 
 
 def asked(forebay, trace, begin_s):
-    """What the server was asked from `begin_s` on, for what came before made the file system; and how many seconds of
-    that it had something to do, the rest being the road's and LevelDB's."""
+    """What the server was asked from `begin_s` on, for what came before made the file system; how many requests that
+    are, and how many seconds it had something to do, the rest being the road's and LevelDB's."""
     part, whole = trace.with_name("part.csv"), trace.with_name("whole.csv")
     peers.told(forebay, "convert", trace, whole)
     head, *lines = whole.read_text().splitlines()
@@ -81,7 +81,7 @@ def asked(forebay, trace, begin_s):
         begin, end = int(row[at]), int(row[at]) + int(row[latency] or 0)
         busy_ns += max(0, end - max(begin, until))
         until = max(until, end)
-    return part, busy_ns / 1e9
+    return part, len(lines), busy_ns / 1e9
 
 
 def simulated(forebay, trace, device, *more):
@@ -107,12 +107,12 @@ def main():
                         peers.told("sync", "-f", folder / "fs")
                     figures = say(forebay, "top", at)
                 mb, late = told["bytes"] / 1e6, figures["backs"][0]["late"]
-                part, server_s = asked(forebay, folder / "asked.parquet", made_s)
+                part, requests, server_s = asked(forebay, folder / "asked.parquet", made_s)
                 again_s = simulated(forebay, part, device)
                 unpaced_s = simulated(forebay, part, device, "--intensity", peers.UNPACED)
                 busy = [round(disk["busy_s"], 1) for disk in figures["backs"][0]["disks"]]
                 print(f"{value_bytes // 1000} KB, {way}: {mb:.0f} MB in {told['seconds']:.1f} s, {mb / told['seconds']:.1f} MB/s; "
-                      f"the server at work {server_s:.1f} s; simulated {mb / again_s:.1f} MB/s, unpaced {mb / unpaced_s:.1f}; disks busy {busy} s of "
+                      f"{requests} requests, the server at work {server_s:.1f} s; simulated {mb / again_s:.1f} MB/s, unpaced {mb / unpaced_s:.1f}; disks busy {busy} s of "
                       f"{time.monotonic() - begun:.1f}; late p50 {late['p50_ms']:.2f} p99 {late['p99_ms']:.2f} ms; load {load()}",
                       flush=True)
 
