@@ -8,6 +8,7 @@ a trace, which the simulator replays dependently, as papers/shift/peers.py does 
 """
 
 import contextlib
+import csv
 import json
 import pathlib
 import shutil
@@ -67,27 +68,32 @@ def put(program, folder, value_bytes, count):
 
 
 def asked(forebay, trace, begin_s):
-    """What the server was asked from `begin_s` on, for what came before made the file system; how many requests that
-    are, and how many seconds it had something to do, the rest being the road's and LevelDB's."""
+    """What the server was asked from `begin_s` on, for what came before made the file system: its writes, their mean
+    latency in ms, and how many seconds it had something to do, the rest being the road's and LevelDB's."""
     part, whole = trace.with_name("part.csv"), trace.with_name("whole.csv")
     peers.told(forebay, "convert", trace, whole)
-    head, *lines = whole.read_text().splitlines()
-    lines = [line for line in lines if int(line.split(",")[0]) >= begin_s * 1e9]
-    part.write_text("\n".join([head, *lines]) + "\n")
-    at, latency = (head.split(",").index(name) for name in ["at_ns", "latency_ns"])
-    busy_ns = until = 0
-    for line in lines:
-        row = line.split(",")
-        begin, end = int(row[at]), int(row[at]) + int(row[latency] or 0)
-        busy_ns += max(0, end - max(begin, until))
-        until = max(until, end)
-    return part, len(lines), busy_ns / 1e9
+    with open(whole, newline="") as lines, open(part, "w", newline="") as out:
+        rows = csv.DictReader(lines)
+        kept = csv.DictWriter(out, rows.fieldnames)
+        kept.writeheader()
+        waits, busy_ns, until = [], 0, 0
+        for row in rows:
+            begin = int(row["at_ns"])
+            if begin < begin_s * 1e9:
+                continue
+            kept.writerow(row)
+            end = begin + int(row["latency_ns"] or 0)
+            busy_ns += max(0, end - max(begin, until))
+            until = max(until, end)
+            if row["op"] == "write":
+                waits.append((end - begin) / 1e6)
+    return part, len(waits), sum(waits) / len(waits), busy_ns / 1e9
 
 
 def simulated(forebay, trace, device, *more):
-    """Seconds that the simulator says of a trace."""
+    """What the simulator says of a trace."""
     words = ["--device", device, "--disks", str(peers.DISKS), "--policy", peers.RAID0, "--replay", "dependent"]
-    return say(forebay, "simulate", trace, *words, *more)["runs"][0]["makespan_s"]
+    return say(forebay, "simulate", trace, *words, *more)["runs"][0]
 
 
 def main():
@@ -107,12 +113,14 @@ def main():
                         peers.told("sync", "-f", folder / "fs")
                     figures = say(forebay, "top", at)
                 mb, late = told["bytes"] / 1e6, figures["backs"][0]["late"]
-                part, requests, server_s = asked(forebay, folder / "asked.parquet", made_s)
-                again_s = simulated(forebay, part, device)
-                unpaced_s = simulated(forebay, part, device, "--intensity", peers.UNPACED)
+                part, writes, write_ms, server_s = asked(forebay, folder / "asked.parquet", made_s)
+                again = simulated(forebay, part, device)
+                unpaced = simulated(forebay, part, device, "--intensity", peers.UNPACED)
                 busy = [round(disk["busy_s"], 1) for disk in figures["backs"][0]["disks"]]
                 print(f"{value_bytes // 1000} KB, {way}: {mb:.0f} MB in {told['seconds']:.1f} s, {mb / told['seconds']:.1f} MB/s; "
-                      f"{requests} requests, the server at work {server_s:.1f} s; simulated {mb / again_s:.1f} MB/s, unpaced {mb / unpaced_s:.1f}; disks busy {busy} s of "
+                      f"{writes} writes of {write_ms:.2f} ms, simulated {again['write_mean_ms']:.2f} ms; the server at work "
+                      f"{server_s:.1f} s; simulated {mb / again['makespan_s']:.1f} MB/s, unpaced "
+                      f"{mb / unpaced['makespan_s']:.1f}; disks busy {busy} s of "
                       f"{time.monotonic() - begun:.1f}; late p50 {late['p50_ms']:.2f} p99 {late['p99_ms']:.2f} ms; load {load()}",
                       flush=True)
 
