@@ -10,7 +10,7 @@ use clap::Args;
 use comfy_table::{Cell, CellAlignment, Table, presets};
 use forebay_serve::ask;
 use forebay_serve::figures::{
-    BackFigures, DiskFigures, ExportFigures, Figures, PaceFigures, VolumeFigures,
+    BackFigures, DiskFigures, ExportFigures, Figures, LateFigures, PaceFigures, VolumeFigures,
 };
 
 use serde::Serialize;
@@ -126,6 +126,12 @@ fn sentence(then: &BackFigures, back: &BackFigures, span_s: f64) -> String {
         let told = format!("{measured}; {percent:.1} % of each promise is held.");
         text += &(output::wrapped(&told) + "\n");
     }
+    if let Some(LateFigures { p99_ms, longest_ms, .. }) = back.late {
+        let told = format!(
+            "It is emulated: 99 % of its I/Os ended at most {p99_ms:.2} ms late, all {longest_ms:.2} ms."
+        );
+        text += &(output::wrapped(&told) + "\n");
+    }
     for one in back.exports.iter().filter(|one| one.keep_iops > 0 && one.kept > 0) {
         let share = one.kept_in_time as f64 / one.kept as f64 * 100.0;
         let (name, iops, within_ms) = (&one.name, one.keep_iops, one.within_ms);
@@ -167,7 +173,8 @@ fn exports(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
 }
 
 fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
-    let mut heads = vec!["disk", "queue", "reads/s", "writes/s", "others/s", "MB/s", "failed"];
+    let mut heads =
+        vec!["disk", "queue", "busy %", "reads/s", "writes/s", "others/s", "MB/s", "failed"];
     let is_volume = back.disks.iter().any(|disk| disk.drive.is_some());
     heads.extend(["free", "state"].iter().filter(|_| is_volume));
     let mut table = headed(&heads);
@@ -177,6 +184,7 @@ fn disks(then: &BackFigures, back: &BackFigures, span_s: f64) -> Table {
         let rate = |now: u64, then: u64| format!("{:.0}", (now - then) as f64 / span_s);
         let mut cells = vec![
             one.under_way.to_string(),
+            format!("{:.0}", (one.busy_s - then.busy_s) / span_s * 100.0),
             rate(one.reads, then.reads),
             rate(one.writes, then.writes),
             rate(one.others, then.others),
@@ -285,6 +293,7 @@ mod tests {
             disks: vec![disk(count, true), disk(0, false)],
             pace: Some(PaceFigures { percent: 62.25, measured_iops: Some(287.4) }),
             rearranged: Some(false),
+            late: Some(LateFigures { p50_ms: 0.02, p99_ms: 1.25, longest_ms: 9.0 }),
             volume: Some(VolumeFigures {
                 units: vec![("raid6".into(), 1200), ("raid10x3".into(), 34)],
                 all_units: 4000,
@@ -309,6 +318,7 @@ mod tests {
             "1 of its 6 drives are missing. Units by level: 1200 raid6, 34 raid10x3.",
             "Rebuilding: 25 % of 4000 units",
             "The disk does 287 requests a second; 62.2 % of each promise is held.",
+            "99 % of its I/Os ended at most 1.25 ms late",
         ] {
             assert!(text.split_whitespace().collect::<Vec<_>>().join(" ").contains(said), "{text}");
         }

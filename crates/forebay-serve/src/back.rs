@@ -9,7 +9,7 @@ use forebay_core::device::list::DeviceModel;
 use forebay_core::stack::{Rearrange, Rearranged};
 use forebay_core::{Device, Nanos, Policy};
 use forebay_live::{Emulated, LEN_MAX, Opening, RingClock, Store, Target, Uring};
-use forebay_volume::{Shape, find, over, status};
+use forebay_volume::{Found, Shape, find, find_cached, over, status};
 
 use crate::config::{Back, Blocks, Named, On};
 use crate::error::{Error, system, unfit};
@@ -110,6 +110,7 @@ impl Opened {
     pub(crate) fn open(back: &Back) -> Result<Opened, Error> {
         match &back.on {
             On::Volume(drives) => Opened::volume(back, drives),
+            On::EmulatedVolume { drives, device } => Opened::modelled(back, drives, &device.model),
             On::Target { path, flash } => {
                 let disk = target(path, back, !back.page_cache)?;
                 let stored = stored(&disk, back)?;
@@ -171,14 +172,46 @@ impl Opened {
 
     fn volume(back: &Back, drives: &[std::path::PathBuf]) -> Result<Opened, Error> {
         let bytes = status(drives)?.geometry.capacity_bytes();
-        let found = find(drives, true)?;
+        let close = |targets| Closed::Real { targets, depth: back.depth };
+        Opened::whole(back, bytes, find(drives, true)?, close)
+    }
+
+    /// A volume whose drives are models, and files have the bytes.
+    fn modelled(
+        back: &Back,
+        drives: &[std::path::PathBuf],
+        model: &DeviceModel,
+    ) -> Result<Opened, Error> {
+        let bytes = status(drives)?.geometry.capacity_bytes();
+        let found = find_cached(drives)?;
+        let room = Device::capacity(model);
+        if let Some((_, long)) = found.drives.iter().find(|(_, it)| it.capacity_bytes() > room) {
+            return Err(unfit(format!(
+                "{}: got a drive of {} bytes, expected at most the {room} of the device that is emulated",
+                long.path().display(),
+                long.capacity_bytes()
+            )));
+        }
+        let close = |stores: Vec<Target>| {
+            let models = stores.iter().map(|_| model.clone()).collect();
+            Closed::Models { models, stores }
+        };
+        Opened::whole(back, bytes, found, close)
+    }
+
+    /// A volume that was found.
+    fn whole(
+        back: &Back,
+        bytes: u64,
+        found: Found,
+        close: impl FnOnce(Vec<Target>) -> Closed,
+    ) -> Result<Opened, Error> {
         let policies = Policies::Volume(found.shape());
         let targets: Vec<Target> = found.drives.into_iter().map(|(_, target)| target).collect();
         policies.build(&back.shaped()?)?;
         let exports = exports(back, bytes, 1, false)?;
         let (notes, disks) = (notes(&targets), paths(&targets));
-        let lanes = Closed::Real { targets, depth: back.depth };
-        Ok(Opened { exports, policies, stored: None, notes, disks, lanes })
+        Ok(Opened { exports, policies, stored: None, notes, disks, lanes: close(targets) })
     }
 }
 

@@ -90,9 +90,21 @@ pub enum On {
     },
     /// A volume of drives.
     Volume(Vec<PathBuf>),
+    /// A volume of files whose I/Os take the time of a model, each of its own.
+    EmulatedVolume {
+        /// The files.
+        drives: Vec<PathBuf>,
+        /// What each of them is.
+        device: Box<OpenDevice>,
+    },
 }
 
 impl On {
+    /// Whether a model says how long its I/Os take.
+    pub(crate) fn is_emulated(&self) -> bool {
+        matches!(self, On::Emulated { .. } | On::EmulatedVolume { .. })
+    }
+
     /// The files and devices that it names; of a volume its drives, or the folder of them.
     pub(crate) fn paths(&self) -> impl Iterator<Item = &Path> {
         let (path, flash, drives): (Option<&PathBuf>, Option<&PathBuf>, &[PathBuf]) = match self {
@@ -100,7 +112,7 @@ impl On {
             On::Emulated { path, flash, .. } => {
                 (Some(path), flash.as_ref().map(|(path, _)| path), &[])
             }
-            On::Volume(drives) => (None, None, drives),
+            On::Volume(drives) | On::EmulatedVolume { drives, .. } => (None, None, drives),
         };
         path.into_iter().chain(flash).chain(drives).map(PathBuf::as_path)
     }

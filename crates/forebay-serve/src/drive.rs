@@ -32,9 +32,13 @@ impl<L: Wired> Lanes for Fronted<L> {
     #[inline]
     fn reap(&mut self, next: Nanos, ended: &mut Vec<Ended>) -> io::Result<Nanos> {
         let now = self.lanes.reap(next, ended)?;
+        let mut front = self.front.borrow_mut();
+        if !ended.is_empty() && front.tally.late_us.is_some() {
+            front.tally.late(ended.len(), self.lanes.wall() - now);
+        }
         let done = |(io, started)| Ended::new(io, started, now, None);
         ended.extend(self.dropped.drain(..).map(done));
-        self.front.borrow_mut().turn(&mut self.lanes)?;
+        front.turn(&mut self.lanes)?;
         Ok(now)
     }
 

@@ -4,6 +4,7 @@
 use forebay_core::Lane;
 use forebay_core::contract::policy::{Gauge, GaugeOf};
 use forebay_metrics::Page;
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
 use crate::tally::{ExportTally, Tally};
@@ -45,6 +46,9 @@ pub struct BackFigures {
     /// Whether blocks are at their new places, of a disk that is rearranged.
     #[serde(default)]
     pub rearranged: Option<bool>,
+    /// How late emulated disks are; none where nothing is emulated.
+    #[serde(default)]
+    pub late: Option<LateFigures>,
     /// How a volume is; none where it is none.
     pub volume: Option<VolumeFigures>,
 }
@@ -56,6 +60,17 @@ pub struct PaceFigures {
     pub percent: f64,
     /// Requests a second that the disk was measured to do; none before it was busy for long enough.
     pub measured_iops: Option<f64>,
+}
+
+/// By how much emulated I/Os ended after the time of their model, for the host was busy.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct LateFigures {
+    /// Half of them were no later.
+    pub p50_ms: f64,
+    /// 99 % of them were no later.
+    pub p99_ms: f64,
+    /// None was later.
+    pub longest_ms: f64,
 }
 
 /// How a volume is now.
@@ -131,6 +146,9 @@ pub struct DiskFigures {
     pub failed: u64,
     /// I/Os under way.
     pub under_way: u64,
+    /// Seconds with one under way.
+    #[serde(default)]
+    pub busy_s: f64,
     /// Of a volume's drive: whether it is there and used, bytes that hold nothing, and I/Os that failed since it was
     /// opened.
     pub drive: Option<DriveFigures>,
@@ -163,6 +181,7 @@ impl BackFigures {
             disks: disks(tally),
             pace: PaceFigures::of(&tally.gauges),
             rearranged: all(&tally.gauges, "rearranged", GaugeOf::All).map(|holds| holds > 0),
+            late: tally.late_us.as_ref().map(LateFigures::of),
             volume: VolumeFigures::of(&tally.gauges),
             counted: tally.counted.iter().map(|(name, value)| (name.to_string(), *value)).collect(),
         }
@@ -173,6 +192,17 @@ impl PaceFigures {
     fn of(gauges: &[Gauge]) -> Option<PaceFigures> {
         let of = |name| gauges.iter().find(|gauge| gauge.name == name).map(|gauge| gauge.value);
         Some(PaceFigures { percent: of("pace_percent")?, measured_iops: of("measured_iops") })
+    }
+}
+
+impl LateFigures {
+    fn of(late_us: &Histogram<u64>) -> LateFigures {
+        let ms = |us: u64| us as f64 / 1e3;
+        LateFigures {
+            p50_ms: ms(late_us.value_at_quantile(0.5)),
+            p99_ms: ms(late_us.value_at_quantile(0.99)),
+            longest_ms: ms(late_us.max()),
+        }
     }
 }
 
@@ -308,13 +338,14 @@ impl Figures {
 
     fn disks(&self, page: &mut Page) {
         type Of = fn(&DiskFigures) -> f64;
-        let figures: [(&str, &str, &str, Of); 6] = [
+        let figures: [(&str, &str, &str, Of); 7] = [
             ("reads_total", "counter", "Reads that it did.", |one| one.reads as f64),
             ("writes_total", "counter", "Writes that it did.", |one| one.writes as f64),
             ("others_total", "counter", "Flushes and trims that it did.", |one| one.others as f64),
             ("moved_bytes_total", "counter", "Bytes that it moved.", |one| one.moved_bytes as f64),
             ("failed_total", "counter", "I/Os that failed.", |one| one.failed as f64),
             ("under_way", "gauge", "I/Os under way.", |one| one.under_way as f64),
+            ("busy_seconds_total", "counter", "Seconds with an I/O under way.", |one| one.busy_s),
         ];
         for (name, kind, help, of) in figures {
             let name = format!("serve_disk_{name}");

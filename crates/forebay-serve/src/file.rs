@@ -61,6 +61,7 @@ struct DiskTable {
 struct VolumeTable {
     name: String,
     drives: Vec<PathBuf>,
+    emulate: Option<String>,
     policy: Option<String>,
     depth: Option<u32>,
     streams: Option<Who>,
@@ -239,7 +240,12 @@ impl DiskTable {
 
 impl VolumeTable {
     fn back(self) -> Result<Back, String> {
-        let base = Back::of(&self.name, On::Volume(self.drives));
+        let drives = self.drives;
+        let on = match self.emulate {
+            Some(name) => On::EmulatedVolume { drives, device: device(&name)? },
+            None => On::Volume(drives),
+        };
+        let base = Back::of(&self.name, on);
         Ok(Back {
             policy: self.policy.unwrap_or(base.policy.clone()),
             depth: depth(self.depth, base.depth)?,
@@ -412,6 +418,8 @@ on = "safe"
             "promised:cmin=300/0:delta-ms=10/10:weight=1/3:dependencies=no:depth=4:over=forebay"
         );
         assert_eq!(config.backs[1].shaped().unwrap(), "noop");
+        let emulated = WHOLE.replace("drives = [", "emulate = \"fixed:100\"\ndrives = [");
+        assert!(matches!(told(&emulated).unwrap().backs[1].on, On::EmulatedVolume { .. }));
         let measured =
             WHOLE.replace("capacity_iops = 900", "capacity_iops = 900\ncapacity = \"measured\"");
         let shaped = told(&measured).unwrap().backs[0].shaped().unwrap();
@@ -448,6 +456,7 @@ on = "safe"
             ("depth = 8", "depth = 0", "line 6", "expected 1 to 4096"),
             ("policy = \"forebay\"", "flash = \"/f\"", "line 6", "emulate_flash too"),
             ("drives = [", "depth = 0\ndrives = [", "line 15", "expected 1 to 4096"),
+            ("drives = [", "emulate = \"none\"\ndrives = [", "line 15", "no device 'none'"),
             ("weight = 3", "weight = 0", "line 6", "weight: got '0'"),
         ];
         for (from, to, line, what) in cases {

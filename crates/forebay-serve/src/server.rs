@@ -310,6 +310,7 @@ fn drive<L: Wired>(
     let ready = Ready { exports: exports.clone(), policies: policies.clone(), notes, waker };
     let Inbound { arriving, ordered, stop } = inbound;
     let tally = Tally::new(&back.exports, &back.policy, &disks);
+    let tally = if back.on.is_emulated() { tally.emulated() } else { tally };
     let mut front =
         Front::new(exports, back.streams, stored, arriving, ordered, tally, lanes.pool());
     front.open(stop, move || {

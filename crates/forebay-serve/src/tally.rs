@@ -38,6 +38,10 @@ pub(crate) struct ExportTally {
 pub(crate) struct Tally {
     pub(crate) exports: Vec<ExportTally>,
     pub(crate) lanes: Vec<DiskFigures>,
+    /// By lane: since when it is busy, where it is.
+    busy_since: Vec<Nanos>,
+    /// By how much emulated I/Os ended after their time, in microseconds; none where nothing is emulated.
+    pub(crate) late_us: Option<Histogram<u64>>,
     pub(crate) policy: String,
     pub(crate) switches: u64,
     pub(crate) last_pause: Nanos,
@@ -54,11 +58,13 @@ pub(crate) struct Answered {
     pub(crate) kept: bool,
 }
 
+/// Of latencies in microseconds.
+fn empty() -> Histogram<u64> {
+    Histogram::new_with_bounds(1, LATENCY_MAX_US, 2).expect("bounds that a histogram takes")
+}
+
 impl ExportTally {
     fn new(named: &Named) -> ExportTally {
-        let empty = || {
-            Histogram::new_with_bounds(1, LATENCY_MAX_US, 2).expect("bounds that a histogram takes")
-        };
         let within = named.promise.map(|promise| promise.within);
         let figures = ExportFigures {
             name: named.name.clone(),
@@ -133,11 +139,25 @@ impl Tally {
         Tally {
             exports: exports.iter().map(ExportTally::new).collect(),
             lanes,
+            busy_since: vec![Nanos::ZERO; disks.len()],
+            late_us: None,
             policy: policy.to_string(),
             switches: 0,
             last_pause: Nanos::ZERO,
             counted: Vec::new(),
             gauges: Vec::new(),
+        }
+    }
+
+    /// The same on emulated disks.
+    pub(crate) fn emulated(self) -> Tally {
+        Tally { late_us: Some(empty()), ..self }
+    }
+
+    /// So many I/Os ended, `late` after a model's time for it.
+    pub(crate) fn late(&mut self, count: usize, late: Nanos) {
+        if let Some(late_us) = &mut self.late_us {
+            late_us.saturating_record_n((late.0 / 1000).clamp(1, LATENCY_MAX_US), count as u64);
         }
     }
 
@@ -163,6 +183,12 @@ impl Tally {
     /// At a time, before somebody looks.
     pub(crate) fn at(&mut self, now: Nanos) -> Tally {
         self.exports.iter_mut().for_each(|export| export.turn(now));
+        for (lane, since) in self.lanes.iter_mut().zip(&mut self.busy_since) {
+            if lane.under_way > 0 {
+                lane.busy_s += (now - *since).0 as f64 / 1e9;
+                *since = now.max(*since);
+            }
+        }
         self.clone()
     }
 
@@ -170,17 +196,23 @@ impl Tally {
         let at = usize::from(io.lane);
         if at >= self.lanes.len() {
             self.lanes.resize(at + 1, DiskFigures::default());
+            self.busy_since.resize(at + 1, Nanos::ZERO);
         }
         &mut self.lanes[at]
     }
 
-    fn started(&mut self, io: &Request) {
-        self.lane(io).under_way += 1;
+    fn started(&mut self, now: Nanos, io: &Request) {
+        let lane = self.lane(io);
+        lane.under_way += 1;
+        if lane.under_way == 1 {
+            self.busy_since[usize::from(io.lane)] = now;
+        }
     }
 
     fn ended(&mut self, done: &Completion) {
         let lane = self.lane(&done.io);
         lane.under_way -= 1;
+        let is_idle = lane.under_way == 0;
         match (done.outcome, done.io.op) {
             (Err(_), _) => lane.failed += 1,
             (Ok(()), Op::Read) => lane.reads += 1,
@@ -189,6 +221,10 @@ impl Tally {
         }
         if done.outcome.is_ok() && done.io.op.moves_data() {
             lane.moved_bytes += u64::from(done.io.len);
+        }
+        if is_idle {
+            let busy = done.at - self.busy_since[usize::from(done.io.lane)];
+            self.lane(&done.io).busy_s += busy.0 as f64 / 1e9;
         }
     }
 }
@@ -235,7 +271,7 @@ impl Watch for Counting {
         if front.is_dropping(io) {
             return;
         }
-        front.tally.started(io);
+        front.tally.started(now, io);
         if let Some(issued) = &mut self.issued {
             issued.started(now, io);
         }
@@ -267,6 +303,47 @@ mod tests {
         assert_eq!(longest(&mut tally, 40), 0);
         assert_eq!(tally.exports[0].figures.reads, 2);
         assert_eq!(tally.exports[0].figures.under_way, 0);
+    }
+
+    #[test]
+    fn a_disk_is_busy_while_an_io_is_under_way() {
+        let mut tally = Tally::new(&[Named::all("a")], "noop", &[PathBuf::from("disk")]);
+        let io = |id| Request {
+            at: Nanos::ZERO,
+            offset: 0,
+            id,
+            len: 4096,
+            stream: 0,
+            lane: 0,
+            op: Op::Read,
+            flags: forebay_core::Flags::NONE,
+        };
+        let ms = Nanos::from_millis;
+        let done =
+            |id, from, to| forebay_live::Ended::new(io(id), ms(from), ms(to), None).completion;
+        tally.started(ms(100), &io(1));
+        tally.started(ms(150), &io(2));
+        tally.ended(&done(1, 100, 200));
+        let busy_ms = |tally: &Tally| (tally.lanes[0].busy_s * 1e3).round();
+        // Two at a time count once, and what goes on counts until now.
+        assert_eq!(busy_ms(&tally.at(ms(210))), 110.0);
+        tally.ended(&done(2, 150, 300));
+        tally.started(ms(500), &io(3));
+        tally.ended(&done(3, 500, 501));
+        assert_eq!(busy_ms(&tally.at(ms(900))), 201.0);
+    }
+
+    #[test]
+    fn only_what_is_emulated_is_late() {
+        let mut tally = Tally::new(&[], "noop", &[]);
+        tally.late(1, Nanos::from_millis(3));
+        assert!(tally.late_us.is_none());
+        let mut tally = tally.emulated();
+        tally.late(99, Nanos::from_millis(1));
+        tally.late(1, Nanos::from_millis(50));
+        let late_us = tally.late_us.unwrap();
+        assert!((990..1010).contains(&late_us.value_at_quantile(0.99)), "{late_us:?}");
+        assert!((49_000..51_000).contains(&late_us.max()), "{late_us:?}");
     }
 
     #[test]

@@ -320,6 +320,42 @@ fn a_volume_whose_policy_is_switched_has_what_was_answered() {
     server.stop().unwrap();
 }
 
+#[test]
+fn an_emulated_volume_takes_its_drives_time_and_is_a_volume_without_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let drives: Vec<PathBuf> = (0..6).map(|nth| folder.path().join(format!("{nth}"))).collect();
+    drives.iter().for_each(|path| File::create(path).unwrap().set_len(32 << 20).unwrap());
+    let (level, overwrite) = (Level::RAID6, false);
+    let how = Create { level, chunk_bytes: 65_536, chunks: 4, ssds: 0, overwrite };
+    forebay_volume::create(&drives, how).unwrap();
+    let socket = folder.path().join("socket");
+    let start = |on: On| {
+        let listen = vec![Address::Unix(socket.clone())];
+        Server::start(&Config { listen, metrics: None, backs: vec![Back::of("", on)] })
+    };
+    // 5 ms for each I/O, one at a time.
+    let device = |name: &str| Box::new(forebay::devices::open(name).unwrap());
+    let on = On::EmulatedVolume { drives: drives.clone(), device: device("fixed:200") };
+    let server = start(on).unwrap();
+    Client::simple(&socket, "").write(65_536, &pattern(3, 65_536));
+    let figures = server.figures();
+    let back = &figures.backs[0];
+    let busy = back.disks.iter().filter(|disk| disk.writes > 0 && disk.busy_s >= 0.005).count();
+    assert!(busy >= 3, "a chunk and two parities: {:?}", back.disks);
+    assert!(back.disks.iter().all(|disk| disk.busy_s <= figures.uptime_s), "{:?}", back.disks);
+    assert!(back.late.is_some_and(|late| late.p50_ms <= late.p99_ms));
+    server.stop().unwrap();
+    let server = start(On::Volume(drives.clone())).unwrap();
+    assert!(Client::simple(&socket, "").read(65_536, 65_536) == pattern(3, 65_536));
+    assert!(server.figures().backs[0].late.is_none());
+    server.stop().unwrap();
+    // Files that reach beyond what is emulated.
+    File::options().write(true).open(&drives[5]).unwrap().set_len(2 << 40).unwrap();
+    let said = start(On::EmulatedVolume { drives, device: device("st1000nm0011") });
+    let said = said.err().unwrap().to_string();
+    assert!(said.contains("/5: got a drive of 2199023255552 bytes, expected at most"), "{said}");
+}
+
 /// The records of a trace.
 fn records(path: &Path) -> Vec<Record> {
     let (mut reader, mut all) = (forebay_trace::open::open(path, None).unwrap(), Vec::new());

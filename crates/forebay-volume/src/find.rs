@@ -68,6 +68,18 @@ pub(crate) fn label(path: &Path) -> Result<Option<Label>, Error> {
 /// [`Error`] names the drive that is foreign, of another volume, short or there twice; or says that there
 /// are too few.
 pub fn find(paths: &[PathBuf], writes: bool) -> Result<Found, Error> {
+    found(paths, writes, true)
+}
+
+/// The same, to write, through the page cache: where the time that drives take is another's, as with emulated ones.
+///
+/// # Errors
+/// As [`find`].
+pub fn find_cached(paths: &[PathBuf]) -> Result<Found, Error> {
+    found(paths, true, false)
+}
+
+fn found(paths: &[PathBuf], writes: bool, direct: bool) -> Result<Found, Error> {
     let mut labels: Vec<(PathBuf, Label)> = Vec::new();
     for path in drives_in(paths)? {
         let Some(label) = label(&path)? else {
@@ -110,15 +122,19 @@ pub fn find(paths: &[PathBuf], writes: bool) -> Result<Found, Error> {
     }
     let mut drives = Vec::new();
     for (path, label) in labels {
-        drives.push((label.drive, opened(&path, geometry.lane_bytes(), writes)?));
+        drives.push((label.drive, opened(&path, geometry.lane_bytes(), writes, direct)?));
     }
     Ok(Found { geometry, first: level, drives })
 }
 
 /// A drive of a volume, locked.
-pub(crate) fn opened(path: &Path, need_bytes: u64, writes: bool) -> Result<Target, Error> {
-    let target =
-        Target::open(path, Opening { writes, overwrite: true, need_bytes: 0, direct: true })?;
+pub(crate) fn opened(
+    path: &Path,
+    need_bytes: u64,
+    writes: bool,
+    direct: bool,
+) -> Result<Target, Error> {
+    let target = Target::open(path, Opening { writes, overwrite: true, need_bytes: 0, direct })?;
     if target.capacity_bytes() < need_bytes {
         let what = format!("got {} bytes, expected {need_bytes}", target.capacity_bytes());
         return Err(Error::drive(path, what));

@@ -90,7 +90,7 @@ fn with_new(
     }
     let mut targets = Vec::new();
     for path in new {
-        targets.push(opened(path, found.geometry.lane_bytes(), true)?);
+        targets.push(opened(path, found.geometry.lane_bytes(), true, true)?);
     }
     for ((number, path), target) in (first as u8..).zip(new).zip(targets) {
         let label = Label { geometry: found.geometry, drive: number, first: found.first };

@@ -7,14 +7,12 @@ Then sequential readers against each other on an emulated hard disk: with our sc
 connection each, so a stream each), and with the kernel's on the loop device over the same disk exported with noop.
 """
 
-import contextlib
 import pathlib
-import subprocess
 import sys
 import tempfile
-import time
 
 from clients import fio, load, serving, told, uri
+from loop import loop_device
 
 READERS = 8
 DEPTH = 32
@@ -29,27 +27,6 @@ file = "{folder}/disk"
 page_cache = true
 policy = "{policy}"
 {emulate}"""
-
-
-@contextlib.contextmanager
-def loop_device(socket, folder):
-    """A loop device over nbdfuse."""
-    mounted = folder / "mounted"
-    mounted.mkdir(exist_ok=True)
-    fuse = subprocess.Popen(["nbdfuse", mounted / "nbd", "--unix", socket])
-    try:
-        (mounted / "nbd").exists() or time.sleep(0.5)
-        while not (mounted / "nbd").is_file():
-            time.sleep(0.05)
-        made = ["losetup", "--find", "--show", "--direct-io=on", mounted / "nbd"]
-        device = subprocess.run(made, check=True, capture_output=True, text=True).stdout.strip()
-        try:
-            yield device
-        finally:
-            subprocess.run(["losetup", "--detach", device], check=True)
-    finally:
-        subprocess.run(["umount", mounted], check=False)
-        fuse.wait()
 
 
 def direct(socket):

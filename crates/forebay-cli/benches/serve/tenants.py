@@ -18,6 +18,9 @@ from clients import FIRST, fio, load, say, serving, told, uri
 
 FRACTION = 0.99
 GIB = 1 << 30
+HARD_DISK = "st1000nm0011"
+# It turns 7200 times a minute.
+REVOLUTION_US, STEP_US = 8333, 500
 
 EXPORTS = """
 [[export]]
@@ -80,6 +83,27 @@ def said(forebay, path, device, policy):
     return run, next(one for one in run["streams"] if one["stream"] == "0")
 
 
+def at_phase(path, us):
+    """A trace that begins a second and so many us after a first read: a trace says when requests came after its first,
+    and not where the platters were then."""
+    head, *lines = [line.split(",") for line in path.read_text().splitlines()]
+    at, op, offset, length, stream = (head.index(name) for name in ["at_ns", "op", "offset", "len", "stream"])
+    first = list(lines[0])
+    first[at], first[op], first[offset], first[length], first[stream] = "0", "read", "0", "512", "0"
+    for line in lines:
+        line[at] = str(int(line[at]) + 1_000_000_000 + us * 1000)
+    part = path.with_name("phase.csv")
+    part.write_text("\n".join(",".join(line) for line in [head, first, *lines]) + "\n")
+    return part
+
+
+def by_phase(forebay, path, device, policy):
+    """The steady one's least and greatest p99 in ms, by where the platters were when the trace began."""
+    tails = [float(said(forebay, at_phase(path, us), device, policy)[1]["p99_ms"])
+             for us in range(0, REVOLUTION_US, STEP_US)]
+    return min(tails), max(tails)
+
+
 def capacity(forebay, path, bound_ms):
     """What `plan capacity` says that a trace needs."""
     words = ["--within", f"{bound_ms}ms", "--fraction", str(FRACTION)]
@@ -111,8 +135,10 @@ def pair(forebay, folder, device, rate, bound_ms, burst, think_ms, seconds, apar
             clients = [steady(at, rate, seconds), bursty(at, burst, think_ms, seconds)]
             clients[0].wait()
             told(clients[1])
+            late = say(forebay, "top", at)["backs"][0]["late"]
         share, p99_ms = seen(asked(folder), bound_ms)
         run, stream = said(forebay, folder / "asked.csv", device, policy)
+        print(f"  late {late}, load {load()}")
         line = f"  {name:<9} live {share:7.2%} in time, p99 {p99_ms:7.2f} ms"
         simulated = float(stream["p99_ms"])
         line += f"; simulated p99 {simulated:7.2f} ms, gap {p99_ms / simulated - 1:+.1%}"
@@ -121,6 +147,9 @@ def pair(forebay, folder, device, rate, bound_ms, burst, think_ms, seconds, apar
             requests = stream["requests"]
             needs = capacity(forebay, alone(folder / "asked.csv"), bound_ms)
             line += f"; this time it needed {needs} IOPS; kept in it {kept['requests'] / requests:.2%}, of these in time {kept['within_bound_share']:.2%}"
+        if device == HARD_DISK:
+            least, most = by_phase(forebay, folder / "asked.csv", device, policy)
+            line += f"; over a revolution {least:.2f} to {most:.2f} ms"
         print(line, flush=True)
 
 
@@ -131,7 +160,7 @@ def main():
         with open(folder / "disk", "wb") as file:
             file.truncate(900 * GIB)
         pair(forebay, folder, None, 200, 20, 128, 700, seconds, 1)
-        pair(forebay, folder, "st1000nm0011", 20, 100, 128, 1000, seconds, 450)
+        pair(forebay, folder, HARD_DISK, 20, 100, 128, 1000, seconds, 450)
 
 
 main()
