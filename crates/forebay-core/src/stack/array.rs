@@ -14,7 +14,7 @@
 //! writes in place ([`Update::InPlace`]) and has neither.
 //!
 //! Invariants: a cell that a durable or coming table names is not written to, and is free when nothing names
-//! it any more ([`ledger`]); a unit has one change
+//! it any more ([`ledger`]); what a drive may have lost does not count ([`suspects`]); a unit has one change
 //! at a time, no reads beside it; an answered write is read back, whatever drives fail within what its
 //! level tolerates; a write that is answered with fewer roles than its level has is made whole later.
 //!
@@ -44,6 +44,7 @@ mod opening;
 mod reading;
 mod record;
 mod space;
+mod suspects;
 mod switching;
 mod table;
 mod unit;
@@ -148,6 +149,8 @@ pub struct Array {
     held: [u64; KINDS.len()],
     /// Cells of units that a failed flush may have lost.
     doubted: ledger::Doubted,
+    /// Cells that are named though a drive may have lost them.
+    unsure: suspects::Unsure,
     /// Units of each level.
     levels: [u64; LEVELS.len()],
     reads_only: bool,
@@ -256,6 +259,7 @@ impl Array {
             carried: BTreeMap::new(),
             held: [0; KINDS.len()],
             doubted: ledger::Doubted::default(),
+            unsure: suspects::Unsure::default(),
             levels: [0; LEVELS.len()],
             reads_only: false,
             counts: Counts::default(),

@@ -1,4 +1,9 @@
-//! An array for tests, on drives that do I/Os in any order, fail some and may go.
+//! An array for tests, on drives that do I/Os in any order, fail some and may go. They lose whatever they may
+//! lose ([`medium`]), and what the array answers is held against that ([`judge`]).
+
+mod judge;
+mod medium;
+mod scenes;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,8 +20,13 @@ use crate::contract::request::{Flags, Lane, Op, Request};
 use crate::contract::time::Nanos;
 use crate::stack::placed::Placed;
 
+use judge::Judge;
+use medium::Medium;
+
 pub(super) const LANES: u16 = 6;
 const UNITS: u64 = 12;
+/// A step in time.
+const STEP: u64 = 1000;
 
 /// How often things fail: one in so many, none if 0; and after how many requests each some drives go.
 #[derive(Clone, Copy, Debug, Default)]
@@ -30,18 +40,18 @@ pub(super) struct Rates {
 /// An array, and what its drives are at.
 pub(super) struct Bench {
     pub(super) policy: Placed<Array, Box<dyn Policy + Send>>,
-    now: Nanos,
     state: u64,
     rates: Rates,
     asked: u64,
     pub(super) waiting: u64,
     /// I/Os.
-    pub(super) under_way: Vec<Request>,
+    under_way: Vec<Request>,
+    medium: Medium,
+    judge: Judge,
     pub(super) answers: BTreeMap<u64, Outcome>,
     step: u64,
     gone: BTreeSet<Lane>,
     pub(super) failed_flushes: u64,
-    pub(super) told_flushes: u64,
 }
 
 impl Bench {
@@ -49,22 +59,31 @@ impl Bench {
         let lanes = (0..LANES).map(|_| build("noop", 1 << 20).unwrap()).collect();
         Bench {
             policy: Placed::over(array, lanes),
-            now: Nanos::ZERO,
             state: seed,
             rates,
             asked: 0,
             waiting: 0,
             under_way: Vec::new(),
+            medium: Medium::default(),
+            judge: Judge::default(),
             answers: BTreeMap::new(),
             step: 0,
             gone: BTreeSet::new(),
             failed_flushes: 0,
-            told_flushes: 0,
         }
     }
 
     pub(super) fn array(&self) -> &Array {
         self.policy.placement()
+    }
+
+    /// Flushes, and writes with FUA, that were told of a loss.
+    pub(super) fn told(&self) -> [u64; 2] {
+        [self.judge.told_flushes, self.judge.told_writes]
+    }
+
+    pub(super) fn under_way(&self) -> impl Iterator<Item = &Request> {
+        self.under_way.iter()
     }
 
     /// A number below `end`.
@@ -103,42 +122,41 @@ impl Bench {
 
     /// Blocks are asked for; answers by which name.
     pub(super) fn ask(&mut self, op: Op, flags: Flags, stream: u32, first: u64, count: u64) -> u64 {
-        let (id, lane) = (self.asked, 0);
+        let (id, lane, at) = (self.asked, 0, Nanos(self.step * STEP));
         let (offset, len) = (first * 4096, count as u32 * 4096);
-        let request = Request { at: self.now, offset, id, len, stream, lane, op, flags };
+        let request = Request { at, offset, id, len, stream, lane, op, flags };
         (self.asked, self.waiting) = (self.asked + 1, self.waiting + 1);
+        self.judge.asked(self.policy.placement(), &request, self.step);
         self.call(|policy, cx| policy.submit(cx, request, Bytes::NONE));
         id
     }
 
     fn call(&mut self, call: impl FnOnce(&mut Placed<Array, Box<dyn Policy + Send>>, &mut Cx<'_>)) {
         self.step += 1;
-        self.now += Nanos(1000);
         let mut finished = Finished::new();
-        call(
-            &mut self.policy,
-            &mut Cx { now: self.now, slots: &mut Null, finished: &mut finished },
-        );
+        let now = Nanos(self.step * STEP);
+        call(&mut self.policy, &mut Cx { now, slots: &mut Null, finished: &mut finished });
         self.waiting -= finished.len() as u64;
+        let array = self.policy.placement();
+        self.judge.look(array, &self.medium, self.step);
         for done in finished {
             self.answers.insert(done.request.id, done.outcome);
-            if done.request.op == Op::Flush {
-                self.told_flushes += u64::from(done.outcome.is_err());
-            }
+            self.judge.answered(array, &self.medium, &done.request, done.outcome);
         }
         for lane in 0..LANES {
-            while let Some(io) = self.policy.dispatch(self.now, lane) {
+            while let Some(io) = self.policy.dispatch(now, lane) {
                 self.under_way.push(Request { lane, ..io });
             }
         }
     }
 
     /// An I/O ends.
-    pub(super) fn end(&mut self, at: usize, outcome: Outcome) {
+    fn end(&mut self, at: usize, outcome: Outcome) {
         let io = self.under_way.swap_remove(at);
         self.failed_flushes += u64::from(io.op == Op::Flush && outcome.is_err());
-        let (started, at, mechanics) = (self.now, self.now, Mechanics::default());
-        let done = Completion { io, started, at, mechanics, outcome };
+        self.medium.end(self.policy.placement(), &io, outcome);
+        let (now, mechanics) = (Nanos(self.step * STEP), Mechanics::default());
+        let done = Completion { io, started: now, at: now, mechanics, outcome };
         self.call(|policy, cx| policy.complete(cx, &done));
     }
 
@@ -167,6 +185,12 @@ impl Bench {
         }
     }
 
+    /// The first I/O under way of which that is true ends.
+    pub(super) fn end_one(&mut self, which: impl Fn(&Request) -> bool, outcome: Outcome) {
+        let at = self.under_way.iter().position(which);
+        self.end(at.expect("such an I/O is under way"), outcome);
+    }
+
     /// Requests come and I/Os end, in any order; then all is answered.
     pub(super) fn run(&mut self, requests: u64) {
         let mut steps = 0u64;
@@ -188,15 +212,16 @@ impl Bench {
         self.check();
     }
 
-    fn check(&self) {
+    pub(super) fn check(&self) {
         ledger::tests::check(self.array());
+        ledger::tests::check_apart(self.array());
+        medium::check(self.array(), &self.medium);
     }
 
     /// Time passes until something is due.
     pub(super) fn wake(&mut self) {
         let due = self.policy.wakeup().expect("requests are never answered");
-        self.step = self.step.max(due.0 / 1000);
-        self.now = Nanos(self.step * 1000);
+        self.step = self.step.max(due.0 / STEP);
         self.call(|policy, cx| policy.wake(cx));
     }
 }

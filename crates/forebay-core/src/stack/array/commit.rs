@@ -4,8 +4,7 @@
 //! drives with FUA, one after another in the ring. Flushes and FUA writes that come meanwhile share the
 //! next round. Cells that a unit no longer has are free when the record is durable.
 //!
-//! A flush that fails may have lost whatever its drive took since the last one: roles written there
-//! since are lost roles, made anew from the others.
+//! A flush that fails may have lost whatever its drive took since the last one ([`super::suspects`]).
 
 use std::collections::BTreeMap;
 
@@ -13,7 +12,7 @@ use super::job::Doing;
 use super::locks::Task;
 use super::losses::{Losses, Waiter};
 use super::record::{Record, units_a_record};
-use super::unit::{Place, Unit};
+use super::unit::Unit;
 use super::{Array, FLUSH, KIND, Level, Phase, RECORD, geometry, nobodys};
 use crate::contract::bytes::{Buf, Bytes};
 use crate::contract::outcome::{Fault, Outcome};
@@ -158,7 +157,10 @@ impl Array {
     }
 
     pub(super) fn flushed(&mut self, lane: usize, outcome: Outcome, plan: &mut Plan<'_>) {
-        if let Err(fault) = outcome {
+        // Of one that is gone, all was suspected already.
+        if let Err(fault) = outcome
+            && self.drives.present().any(|it| it == lane)
+        {
             self.drives.lapse(lane);
             self.suspect(lane, fault);
         }
@@ -167,47 +169,6 @@ impl Array {
         if round.left == 0 {
             self.write_records(plan);
         }
-    }
-
-    /// What a drive took since the last round may be lost: it does not count. Where that is more than
-    /// others make up for, whoever waits for it to be durable is told.
-    fn suspect(&mut self, lane: usize, fault: Fault) {
-        let number = self.drives.number(lane);
-        let chunks = self.chunks();
-        let (table, drives) = (&self.table, &self.drives);
-        let is_there = drives.present().any(|it| it == lane);
-        let mut is_lost = false;
-        let mut units = Vec::new();
-        for (at, unit) in self.round.iter_mut().chain(self.changed.iter_mut()) {
-            let durable = table.get(*at);
-            let mut without = *unit;
-            for place in &mut without.places {
-                if place.cell().is_some_and(|(drive, _)| drive == number) && !durable.names(*place)
-                {
-                    *place = Place::LOST;
-                }
-            }
-            // A drive that is gone has what was durable no more either, which new roles may need.
-            if without == *unit && (is_there || drives.has_all(unit, chunks)) {
-                continue;
-            }
-            if drives.has_all(&without, chunks) {
-                let places = unit.places.iter().zip(&without.places);
-                places
-                    .filter(|(one, other)| one != other)
-                    .for_each(|(one, _)| self.doubted.add(*at, *one));
-                units.push(*at);
-                *unit = without;
-                self.locks.ask(*at, Task::Repair { reads_all: false });
-                self.ready.push(*at);
-            } else {
-                is_lost = true;
-            }
-        }
-        if is_lost {
-            self.log.losses.add(fault);
-        }
-        units.into_iter().for_each(|at| self.settle_doubts(at));
     }
 
     /// Writes the round's records.

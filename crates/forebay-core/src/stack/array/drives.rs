@@ -286,18 +286,7 @@ impl Drives {
 
     /// Whether all of a unit can be read from drives that are there.
     pub(super) fn has_all(&self, unit: &Unit, chunks: usize) -> bool {
-        let Some(level) = unit.level else { return true };
-        let is_there = |role: usize| {
-            let place = unit.places[role];
-            place == Place::ZERO || self.lane(place).is_some()
-        };
-        let lost = (0..level.roles(chunks)).filter(|role| !is_there(*role)).count();
-        match level {
-            Level::Striped { parities } => lost <= usize::from(parities),
-            Level::Mirrored { .. } => {
-                (0..chunks).all(|chunk| level.holders(chunk, chunks).any(is_there))
-            }
-        }
+        unit.told(chunks, |place| self.lane(place).is_some()) == super::level::all(chunks)
     }
 
     /// Roles that no drive of the array has, though one might.

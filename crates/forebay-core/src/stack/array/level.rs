@@ -90,6 +90,19 @@ impl Level {
         }
     }
 
+    /// The data chunks that can be told from these roles.
+    pub(super) fn told(self, there: Roles, chunks: usize) -> Roles {
+        let data = all(chunks);
+        match self {
+            Level::Striped { parities } => {
+                let missing = all(self.roles(chunks)) & !there;
+                if missing.count_ones() <= parities.into() { data } else { there & data }
+            }
+            Level::Mirrored { copies } => (0..usize::from(copies))
+                .fold(0, |told, copy| told | (u32::from(there) >> (copy * chunks)) as Roles & data),
+        }
+    }
+
     pub(super) fn parities(self) -> usize {
         match self {
             Level::Striped { parities } => usize::from(parities),

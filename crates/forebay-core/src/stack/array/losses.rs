@@ -56,9 +56,9 @@ impl Losses {
 #[cfg(test)]
 mod tests {
     use super::super::Level;
-    use super::super::bench::{Bench, Rates, created};
+    use super::super::bench::{Bench, created};
     use super::*;
-    use crate::contract::request::{Flags, Op, Request};
+    use crate::contract::request::{Flags, Op};
 
     #[test]
     fn each_stream_is_told_once_and_again_where_it_asked_before_the_loss() {
@@ -81,80 +81,79 @@ mod tests {
         assert_eq!((losses.tell(again), losses.tell(after)), (Err(Fault::Gone), Err(Fault::Gone)));
     }
 
-    /// An array of six drives with a unit written, whether flushed or not.
     fn written(flushes: bool) -> Bench {
-        let mut bench = Bench::new(created(Level::RAID6, 60, false), 1, Rates::default());
-        bench.ask(Op::Write, Flags::NONE, 0, 0, 4);
-        bench.end_all(|_| Ok(()));
-        if flushes {
-            assert_eq!(flush(&mut bench, 0), Ok(()));
-        }
-        bench
-    }
-
-    fn flush(bench: &mut Bench, stream: u32) -> Outcome {
-        let id = bench.ask(Op::Flush, Flags::NONE, stream, 0, 0);
-        bench.end_all(|_| Ok(()));
-        bench.answers[&id]
-    }
-
-    /// Drives go while a unit is read.
-    fn lose(bench: &mut Bench, lanes: &[u16]) {
-        bench.ask(Op::Read, Flags::NONE, 0, 0, 4);
-        bench.end_all(|io| if lanes.contains(&io.lane) { Err(Fault::Gone) } else { Ok(()) });
-        assert_eq!(bench.array().drives.present().count(), 6 - lanes.len());
-    }
-
-    /// All that has changed becomes durable without anybody asking.
-    fn age(bench: &mut Bench, mut outcome: impl FnMut(&Request) -> Outcome) {
-        while !bench.array().changed.is_empty() {
-            bench.wake();
-            bench.end_all(&mut outcome);
-        }
-    }
-
-    fn tells_once(bench: &mut Bench, fault: Fault) {
-        for stream in [0, 1] {
-            assert_eq!(flush(bench, stream), Err(fault), "stream {stream}");
-            assert_eq!(flush(bench, stream), Ok(()), "stream {stream} knows");
-        }
+        Bench::written(created(Level::RAID6, 60, false), flushes)
     }
 
     #[test]
     fn a_flush_tells_of_writes_that_went_with_drives() {
         for ages in [false, true] {
             let mut bench = written(false);
-            lose(&mut bench, &[0, 2, 5]);
+            bench.lose(&[0, 2, 5]);
             if ages {
-                age(&mut bench, |_| Ok(()));
+                bench.age(&[], &[]);
             }
-            tells_once(&mut bench, Fault::Gone);
+            bench.assert_told_once(Fault::Gone);
         }
         let mut bench = written(false);
-        lose(&mut bench, &[0, 2]);
-        assert_eq!(flush(&mut bench, 0), Ok(()), "two of six may go");
+        bench.lose(&[0, 2]);
+        assert_eq!(bench.flush(0), Ok(()), "two of six may go");
     }
 
     #[test]
     fn a_flush_tells_of_new_chunks_that_need_old_ones_of_a_drive_that_went() {
         let mut bench = written(true);
-        bench.ask(Op::Write, Flags::NONE, 0, 0, 1);
-        bench.end_all(|_| Ok(()));
-        let places = bench.array().unit(0).places;
-        let lane = |role: usize| bench.array().drives.lane(places[role]).unwrap() as u16;
+        bench.write(0, 1);
         // The new chunk and the new P, then an old chunk.
-        let lanes = [lane(0), lane(4), lane(1)];
-        lose(&mut bench, &lanes);
-        tells_once(&mut bench, Fault::Gone);
+        let lanes = [0, 4, 1].map(|role| bench.lane_of(role));
+        bench.lose(&lanes);
+        bench.assert_told_once(Fault::Gone);
     }
 
     #[test]
     fn a_flush_tells_of_a_round_that_failed_while_nobody_waited() {
         let mut bench = written(false);
-        age(&mut bench, |io| match io.op {
-            Op::Flush if io.lane < 3 => Err(Fault::Media),
-            _ => Ok(()),
-        });
-        tells_once(&mut bench, Fault::Media);
+        bench.age(&[0, 1, 2], &[]);
+        bench.assert_told_once(Fault::Media);
+        let mut bench = written(false);
+        bench.age(&[0, 1], &[]);
+        assert_eq!(bench.flush(0), Ok(()), "what two lose is made anew");
+    }
+
+    #[test]
+    fn a_durable_write_tells_of_itself_and_flushes_tell_of_it_too() {
+        for (lanes, outcome) in [(2, Ok(())), (3, Err(Fault::Media))] {
+            let mut bench = written(true);
+            let id = bench.ask(Op::Write, Flags::FUA, 0, 0, 4);
+            bench.end_all(|io| match io.op {
+                Op::Flush if io.lane < lanes => Err(Fault::Media),
+                _ => Ok(()),
+            });
+            assert_eq!(bench.answers[&id], outcome);
+            match outcome {
+                Ok(()) => assert_eq!(bench.flush(0), Ok(())),
+                Err(fault) => bench.assert_told_once(fault),
+            }
+        }
+    }
+
+    #[test]
+    fn a_durable_write_tells_where_the_round_before_its_own_loses_it() {
+        let mut bench = written(false);
+        let flush = bench.ask(Op::Flush, Flags::NONE, 0, 0, 0);
+        let write = bench.ask(Op::Write, Flags::FUA, 1, 4, 4);
+        while bench.array().changed.is_empty() {
+            bench.end_one(|io| io.op == Op::Write, Ok(()));
+        }
+        // Flushes are under way that began before that write was done.
+        for lane in 0..6 {
+            let outcome = if lane < 3 { Err(Fault::Media) } else { Ok(()) };
+            bench.end_one(|io| io.op == Op::Flush && io.lane == lane, outcome);
+        }
+        bench.end_all(|_| Ok(()));
+        let lost = Err(Fault::Media);
+        assert_eq!((bench.answers[&flush], bench.answers[&write]), (lost, lost));
+        assert_eq!([bench.flush(0), bench.flush(0)], [lost, Ok(())], "it asked before the loss");
+        assert_eq!([bench.flush(1), bench.flush(1)], [lost, Ok(())]);
     }
 }

@@ -71,7 +71,7 @@ impl Array {
                 self.counts.mirrors_refused += u64::from(refused);
                 old.level.is_none() || (level, old.kind) == (to, kind) || refused
             }
-            Doing::Repair { reads_all } => !reads_all && !self.drives.lacks(&old, chunks),
+            Doing::Repair { reads_all } => !reads_all && !self.is_needy(&old),
             Doing::Move { role, lane } => self.drives.roomier(&old, chunks) != Some((role, lane)),
             _ => true,
         };
@@ -117,13 +117,17 @@ impl Array {
                 (Doing::Move { role: moved, .. }, _) => role == moved,
                 (_, Place::ZERO) => !is_zero,
                 (_, place) => {
-                    let is_lost = self.drives.lane(place).is_none();
+                    let is_lost = !self.is_sure(place);
                     is_lost || is_rotten || self.drives.is_on_other(place, new.kind)
                 }
             };
             if is_wanted {
                 writes |= 1 << role;
-                new.places[role] = Place::LOST;
+                // A drive that is there stays the role's own, lest another goes there beside it.
+                let keeps_drive = self.is_fresh() && self.drives.lane(place).is_some();
+                if !keeps_drive {
+                    new.places[role] = Place::LOST;
+                }
             }
         }
         let moved = new;
@@ -277,5 +281,31 @@ impl Array {
             }
         }
         false
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::bench::{Bench, created};
+    use super::*;
+    use crate::contract::outcome::Fault;
+    use crate::contract::request::{Flags, Op};
+
+    /// Of two roles to be made anew one has no drive any more, and there is none to spare: it does not take the
+    /// other's.
+    #[test]
+    fn a_role_that_is_lost_does_not_go_to_the_drive_of_one_that_cannot_be_read() {
+        let mut bench = Bench::written(created(Level::RAID6, 60, false), true);
+        let lanes = [0, 1].map(|role| bench.lane_of(role));
+        bench.lose(&lanes[..1]);
+        let before = bench.array().unit(0).places[1];
+        bench.ask(Op::Read, Flags::NONE, 0, 1, 1);
+        bench.end_all(|io| match io.op {
+            Op::Read if io.lane == lanes[1] => Err(Fault::Media),
+            _ => Ok(()),
+        });
+        bench.check();
+        let after = bench.array().unit(0).places[1];
+        assert!(!after.is_same_cell(before) && bench.lane_of(1) == lanes[1], "made anew in place");
     }
 }

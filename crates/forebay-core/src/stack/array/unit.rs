@@ -1,7 +1,7 @@
 //! Where a unit's chunks are: a level, and a place for each role.
 
 use super::kind::Kind;
-use super::level::{Level, ROLES_MAX};
+use super::level::{Level, ROLES_MAX, Roles, all};
 
 /// Where a role's bytes are: a cell of a drive, or nowhere because they are zeros, or lost.
 ///
@@ -64,6 +64,14 @@ impl Unit {
     /// Whether it names that cell.
     pub(super) fn names(&self, place: Place) -> bool {
         self.places.iter().any(|own| own.is_same_cell(place))
+    }
+
+    /// The data chunks that can be told from zeros and from places of which that is true.
+    pub(super) fn told(&self, chunks: usize, holds: impl Fn(Place) -> bool) -> Roles {
+        let Some(level) = self.level else { return all(chunks) };
+        let has = |role: &usize| self.places[*role] == Place::ZERO || holds(self.places[*role]);
+        let there = (0..level.roles(chunks)).filter(has).fold(0, |roles, role| roles | 1 << role);
+        level.told(there, chunks)
     }
 
     /// As it stands in the table.

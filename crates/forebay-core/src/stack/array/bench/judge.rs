@@ -1,0 +1,187 @@
+//! Whether answers are right: who asks for what is durable is told of what was lost before it was, once, and of
+//! nothing else.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::level::Roles;
+use super::super::unit::Unit;
+use super::super::{Array, Phase};
+use super::medium::Medium;
+use crate::contract::outcome::Outcome;
+use crate::contract::request::{Flags, Op, Request};
+
+/// A flush that was not answered yet.
+struct Flush {
+    came: u64,
+    /// How many rounds have to have ended before it is done.
+    rounds: u64,
+}
+
+/// A write with FUA that was not answered yet.
+struct Durable {
+    /// Whether nothing else was asked to write there meanwhile.
+    alone: bool,
+    /// When it came.
+    came: u64,
+}
+
+/// A state of a unit, and the chunks that can be read of it.
+#[derive(Clone, Copy)]
+struct State {
+    unit: Unit,
+    told: Roles,
+}
+
+/// The chunks that can be read of a unit, which are those of before if it is the same.
+fn told_now(before: Option<State>, unit: Unit, array: &Array, medium: &Medium) -> State {
+    let told = || unit.told(array.chunks(), |place| medium.holds(array, place));
+    let before = before.filter(|before| before.unit == unit);
+    State { unit, told: before.map_or_else(told, |before| before.told) }
+}
+
+/// What it knows of an array.
+#[derive(Default)]
+pub(super) struct Judge {
+    /// By unit: the chunks that could be read when it last looked: of the newest state, and of that which a round
+    /// makes durable.
+    newest: BTreeMap<u64, State>,
+    round: BTreeMap<u64, State>,
+    /// How many rounds there had been.
+    rounds: u64,
+    /// What it then knew of drives.
+    version: (u64, usize),
+    /// At which steps some no longer could.
+    losses: BTreeSet<u64>,
+    /// By stream: when the last flush came that was told of a loss.
+    told: BTreeMap<u32, u64>,
+    /// What is under way, by name.
+    flushes: BTreeMap<u64, Flush>,
+    changes: BTreeMap<u64, Request>,
+    durable: BTreeMap<u64, Durable>,
+    pub(super) told_flushes: u64,
+    pub(super) told_writes: u64,
+}
+
+/// The units that a request is about.
+fn units(array: &Array, request: &Request) -> std::ops::Range<u64> {
+    let unit = array.geometry.unit_bytes();
+    request.offset / unit..request.end().div_ceil(unit)
+}
+
+/// The chunks of a unit that a request is about.
+fn chunks(array: &Array, request: &Request, number: u64) -> Roles {
+    let (unit, chunk) = (array.geometry.unit_bytes(), u64::from(array.geometry.chunk_bytes));
+    let first = |chunk_of: usize| number * unit + chunk_of as u64 * chunk;
+    let is_touched = |of: &usize| request.offset < first(of + 1) && request.end() > first(*of);
+    (0..array.chunks()).filter(is_touched).fold(0, |chunks, chunk| chunks | 1 << chunk)
+}
+
+impl Judge {
+    /// A request comes.
+    pub(super) fn asked(&mut self, array: &Array, request: &Request, step: u64) {
+        if request.op == Op::Flush {
+            let rounds = array.counts.commits + u64::from(!array.changed.is_empty());
+            self.flushes.insert(request.id, Flush { came: step, rounds });
+        }
+        if !matches!(request.op, Op::Write | Op::Trim) {
+            return;
+        }
+        let of = units(array, request);
+        let meets = |other: &Request| {
+            let other = units(array, other);
+            other.start < of.end && of.start < other.end
+        };
+        let mut alone = true;
+        for (name, _) in self.changes.iter().filter(|(_, other)| meets(other)) {
+            alone = false;
+            self.durable.entry(*name).and_modify(|it| it.alone = false);
+        }
+        self.changes.insert(request.id, *request);
+        if request.flags.has(Flags::FUA) {
+            self.durable.insert(request.id, Durable { alone, came: step });
+        }
+    }
+
+    /// Looks for chunks that could be read before this step, can no longer, and were not durable.
+    pub(super) fn look(&mut self, array: &Array, medium: &Medium, step: u64) {
+        let version = (medium.version, array.drives.present().count());
+        let is_same = std::mem::replace(&mut self.version, version) == version;
+        let is_old =
+            std::mem::replace(&mut self.rounds, array.counts.commits) == array.counts.commits;
+        let mut coming = Vec::new();
+        let mut round = BTreeMap::new();
+        for (number, unit) in &array.round {
+            let before = self.round.get(number).filter(|_| is_old).or(self.newest.get(number));
+            let before = before.copied();
+            round.insert(*number, told_now(before.filter(|_| is_same), *unit, array, medium));
+            coming.push((before, round[number]));
+        }
+        for number in 0..array.table.units() {
+            let before = self.newest.get(&number).copied();
+            let now = told_now(before.filter(|_| is_same), array.unit(number), array, medium);
+            self.newest.insert(number, now);
+            if array.changed.contains_key(&number) || round.contains_key(&number) {
+                coming.push((before, now));
+            }
+        }
+        self.round = round;
+        let is_less = |(before, now): &(Option<State>, State)| {
+            before.is_some_and(|before| before.told & !now.told != 0)
+        };
+        self.losses.extend(coming.iter().any(is_less).then_some(step));
+    }
+
+    /// An array has answered.
+    pub(super) fn answered(
+        &mut self,
+        array: &Array,
+        medium: &Medium,
+        request: &Request,
+        outcome: Outcome,
+    ) {
+        let flush = self.flushes.remove(&request.id);
+        self.changes.remove(&request.id);
+        let durable = self.durable.remove(&request.id);
+        if matches!(array.phase, Phase::Failed) {
+            return;
+        }
+        if let Some(Flush { came, rounds }) = flush {
+            self.flushed(request.stream, came, outcome);
+            let ended = array.counts.commits - u64::from(!array.log.is_idle());
+            assert!(outcome.is_err() || ended >= rounds, "a flush is answered before its round");
+        }
+        if let Some(write) = durable {
+            self.told_writes += u64::from(self.lost_since(write.came + 1) && outcome.is_err());
+            if write.alone && outcome.is_ok() {
+                assert_kept(array, medium, request);
+            }
+        }
+    }
+
+    fn lost_since(&self, step: u64) -> bool {
+        self.losses.range(step..).next().is_some()
+    }
+
+    /// A flush is told of what was lost before it came, may be told of what was lost since, and fails for
+    /// nothing else.
+    fn flushed(&mut self, stream: u32, came: u64, outcome: Outcome) {
+        let known = self.told.get(&stream).copied().unwrap_or(0);
+        let has_to = known < came && self.losses.range(known + 1..=came).next().is_some();
+        assert!(outcome.is_err() || !has_to, "a flush is answered though writes are lost");
+        assert!(outcome.is_ok() || self.lost_since(known + 1), "a flush fails, nothing was lost");
+        if outcome.is_err() {
+            self.told_flushes += 1;
+            self.told.insert(stream, came.max(known));
+        }
+    }
+}
+
+/// What a write with FUA wrote outlasts a power cut.
+fn assert_kept(array: &Array, medium: &Medium, write: &Request) {
+    for number in units(array, write) {
+        let unit = array.table.get(number);
+        let kept = unit.told(array.chunks(), |place| medium.keeps(array, place));
+        let touched = chunks(array, write, number);
+        assert!(touched & !kept == 0, "a durable write is answered though {number} is lost");
+    }
+}

@@ -1,0 +1,92 @@
+//! What drives hold, if they lose all that they may lose: a block whose write failed; and where a flush fails,
+//! whatever the drive took that no round has flushed yet. (What was written when an earlier flush began, but of a
+//! change that was not done then, a drive would still have. An array need not know.)
+
+use std::collections::BTreeSet;
+
+use super::super::unit::Place;
+use super::super::{Array, Phase};
+use crate::contract::outcome::Outcome;
+use crate::contract::request::{Flags, Lane, Op, Request};
+
+const BLOCK: usize = 4096;
+
+/// Blocks by lane and first byte.
+#[derive(Default)]
+pub(super) struct Medium {
+    /// Written, and not flushed since.
+    open: BTreeSet<(Lane, u64)>,
+    /// Those that do not hold what was written to them.
+    lost: BTreeSet<(Lane, u64)>,
+    /// How often that has changed.
+    pub(super) version: u64,
+}
+
+impl Medium {
+    /// An I/O has ended, and the array does not know yet.
+    pub(super) fn end(&mut self, array: &Array, io: &Request, outcome: Outcome) {
+        // Neighbours may be merged.
+        let blocks = (io.offset..io.end()).step_by(BLOCK).map(|at| (io.lane, at));
+        let (is_fua, before) = (io.flags.has(Flags::FUA), self.lost.len());
+        match (io.op, outcome) {
+            (Op::Write, Ok(())) => blocks.for_each(|block| {
+                self.version += u64::from(self.lost.remove(&block));
+                self.open.remove(&block);
+                self.open.extend((!is_fua).then_some(block));
+            }),
+            (Op::Write, Err(_)) => self.lost.extend(blocks),
+            (Op::Flush, Ok(())) => {
+                let places = array.round.values().flat_map(|unit| unit.places);
+                let blocks = places.filter_map(|place| Medium::blocks(array, place)).flatten();
+                for block in blocks.filter(|(lane, _)| *lane == io.lane) {
+                    self.open.remove(&block);
+                }
+            }
+            (Op::Flush, Err(_)) => {
+                let drive = (io.lane, 0)..=(io.lane, u64::MAX);
+                self.lost.extend(self.open.extract_if(drive, |_| true));
+            }
+            _ => {}
+        }
+        self.version += u64::from(self.lost.len() > before);
+    }
+
+    /// The blocks of a cell and its trailer, if its drive is there.
+    fn blocks(array: &Array, place: Place) -> Option<[(Lane, u64); 2]> {
+        let (lane, (_, cell)) = (array.drives.lane(place)? as Lane, place.cell()?);
+        let at = array.geometry.cell_at(cell);
+        Some([(lane, at), (lane, at + u64::from(array.geometry.chunk_bytes))])
+    }
+
+    /// Whether a cell holds what was written to it.
+    pub(super) fn holds(&self, array: &Array, place: Place) -> bool {
+        let blocks = Medium::blocks(array, place);
+        blocks.is_some_and(|blocks| blocks.iter().all(|block| !self.lost.contains(block)))
+    }
+
+    /// Whether it will after a power cut, too.
+    pub(super) fn keeps(&self, array: &Array, place: Place) -> bool {
+        let is_open = |block| self.open.contains(&block);
+        let is_kept = |blocks: [_; 2]| !blocks.into_iter().any(is_open);
+        self.holds(array, place) && Medium::blocks(array, place).is_some_and(is_kept)
+    }
+}
+
+/// What an array counts on is there: cells that its newest states name hold what was written, those that
+/// durable ones name outlast a power cut. Of others it knows.
+pub(super) fn check(array: &Array, medium: &Medium) {
+    if matches!(array.phase, Phase::Failed) {
+        return;
+    }
+    let is_there = |place: &Place| array.drives.lane(*place).is_some();
+    for number in 0..array.table.units() {
+        for place in array.unit(number).places.into_iter().filter(is_there) {
+            let counts = medium.holds(array, place) || !array.is_sure(place);
+            assert!(counts, "unit {number} counts on {place:?}, which is lost");
+        }
+        for place in array.table.get(number).places.into_iter().filter(is_there) {
+            let counts = medium.keeps(array, place) || !array.is_sure(place);
+            assert!(counts, "durable unit {number} counts on {place:?}, which was not flushed");
+        }
+    }
+}

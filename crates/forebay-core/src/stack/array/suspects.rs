@@ -1,0 +1,134 @@
+//! What drives may have lost, and what counts on it then.
+//!
+//! A drive that fails a flush may have lost what it took since the last one; one that goes takes all with it. A
+//! coming state no longer names such a cell if other cells tell what it held, and that is made anew. If they do not,
+//! acknowledged writes are lost, which is told ([`super::losses`]). Then the state names the cell still, since the
+//! drive may have it after all, and what is read is held against its sums; but the cell is *unsure*: nothing that
+//! happens later may count on it, or a second loss would hide behind the first.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Array;
+use super::job::{Doing, Job};
+use super::level::{Level, Roles, all};
+use super::locks::Task;
+use super::unit::{Place, Unit};
+use crate::contract::outcome::Fault;
+
+/// Cells that are named though they may have lost what they took.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Unsure {
+    cells: BTreeSet<(u8, u32)>,
+}
+
+impl Unsure {
+    pub(super) fn has(&self, place: Place) -> bool {
+        place.cell().is_some_and(|cell| self.cells.contains(&cell))
+    }
+
+    /// Nothing names it any more.
+    pub(super) fn forget(&mut self, place: Place) {
+        if let Some(cell) = place.cell() {
+            self.cells.remove(&cell);
+        }
+    }
+}
+
+/// A drive that may have lost something.
+struct Suspect {
+    number: u8,
+    /// It is gone, with all it has.
+    is_gone: bool,
+}
+
+impl Suspect {
+    fn has(&self, place: Place) -> bool {
+        place.cell().is_some_and(|(drive, _)| drive == self.number)
+    }
+}
+
+impl Array {
+    /// Whether a drive that is there has a place for sure.
+    pub(super) fn is_sure(&self, place: Place) -> bool {
+        self.drives.lane(place).is_some() && !self.unsure.has(place)
+    }
+
+    /// Whether roles of a unit are lost, or may be.
+    pub(super) fn is_needy(&self, unit: &Unit) -> bool {
+        self.drives.lacks(unit, self.chunks())
+            || unit.places.iter().any(|place| self.unsure.has(*place))
+    }
+
+    /// Whether a change may count: what was there for sure is there still, and so is what it wrote. (Roles that were
+    /// lost and others that are unsure may together be more than a level tolerates.)
+    pub(super) fn is_kept(&self, job: &Job, new: &Unit) -> bool {
+        let sure = |unit: &Unit| unit.told(self.chunks(), |place| self.is_sure(place));
+        let written = if job.doing == Doing::Write { job.touched } else { 0 };
+        (sure(&self.unit(job.number)) | written) & !sure(new) == 0
+    }
+
+    /// What a drive took since the last round may be lost, and all it has where it is gone: coming states do not
+    /// count on it. Where that is more than others make up for, who waits for it to be durable is told.
+    pub(super) fn suspect(&mut self, lane: usize, fault: Fault) {
+        let is_gone = self.drives.present().all(|it| it != lane);
+        let suspect = Suspect { number: self.drives.number(lane), is_gone };
+        let chunks = self.chunks();
+        let mut is_lost = false;
+        // By unit and place: whether a state cannot do without it.
+        let mut doubtful = BTreeMap::new();
+        for (at, unit) in self.round.iter().chain(&self.changed) {
+            let Some(level) = unit.level else { continue };
+            let durable = self.table.get(*at);
+            let may_be_lost = |place| suspect.has(place) && !durable.names(place);
+            let is_gone = |place| suspect.is_gone && suspect.has(place);
+            let was_there = |place| self.drives.lane(place).is_some() || suspect.has(place);
+            let was_sure = |place| was_there(place) && !self.unsure.has(place);
+            let is_sure = |place| was_sure(place) && !may_be_lost(place) && !is_gone(place);
+            let told = unit.told(chunks, is_sure);
+            is_lost |= unit.told(chunks, was_sure) & !told != 0;
+            for (role, place) in unit.places.into_iter().enumerate() {
+                if may_be_lost(place) {
+                    let needed = doubtful.entry((*at, place)).or_insert(false);
+                    *needed |= is_needed(level, role, chunks, told);
+                }
+            }
+        }
+        if is_lost {
+            self.log.losses.add(fault);
+        }
+        for ((at, place), is_needed) in &doubtful {
+            self.doubt(*at, *place, *is_needed);
+        }
+        let units: BTreeSet<u64> = doubtful.into_keys().map(|(at, _)| at).collect();
+        for at in units {
+            self.locks.ask(at, Task::Repair { reads_all: false });
+            self.ready.push(at);
+            self.settle_doubts(at);
+        }
+    }
+
+    /// A place of a unit may be lost: coming states name it no more, unless one needs it.
+    fn doubt(&mut self, at: u64, place: Place, is_needed: bool) {
+        if is_needed {
+            self.unsure.cells.extend(place.cell());
+            return;
+        }
+        for unit in [&mut self.round, &mut self.changed].into_iter().flat_map(|it| it.get_mut(&at))
+        {
+            let named = unit.places.iter_mut().filter(|own| **own == place);
+            named.for_each(|own| *own = Place::LOST);
+        }
+        self.doubted.add(at, place);
+    }
+}
+
+/// Whether a role that may be lost could still tell a chunk that the sure ones, which tell these, do not.
+fn is_needed(level: Level, role: usize, chunks: usize, told: Roles) -> bool {
+    match level {
+        Level::Striped { .. } => told != all(chunks),
+        Level::Mirrored { .. } => told >> (role % chunks) & 1 == 0,
+    }
+}
+
+#[cfg(test)]
+mod tests;
