@@ -219,10 +219,10 @@ def test_shards_have_each_cell_once_and_share_a_folder(tmp_path, small):
     assert "10 failed" in run("--processes", "1", code=1)
 
 
-def test_ctrl_c_keeps_what_is_answered(tmp_path, small):
+def test_ctrl_c_keeps_what_is_answered(tmp_path):
     questions = tmp_path / "questions.json"
     output = tmp_path / "answers"
-    asked = {"grid": many(400), "traces": [str(small)], "output": str(output)}
+    asked = {"grid": many(40), "traces": [str(TERASORT)], "output": str(output)}
     questions.write_text(json.dumps(asked))
     command = [sys.executable, "-m", "forebay.sweep", str(questions), "--processes", "2"]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
@@ -234,10 +234,10 @@ def test_ctrl_c_keeps_what_is_answered(tmp_path, small):
     assert running.returncode == 130, said
     assert said == "forebay.sweep: stopped; what was answered is kept\n"
     kept = len(rows(output))
-    assert 0 < kept < 400 and not list(output.glob(".*"))
-    found = forebay.sweep(many(400), small, output=output, processes=2)
-    assert found.fresh == 400 - kept
-    once(output, 400)
+    assert 0 < kept < 40 and not list(output.glob(".*"))
+    found = forebay.sweep(many(40), TERASORT, output=output, processes=2)
+    assert found.fresh == 40 - kept
+    once(output, 40)
 
 
 def test_what_cannot_be_asked_is_said_before_anything_is(tmp_path):
